@@ -1,0 +1,85 @@
+#include "comm/base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace lockstep {
+namespace {
+
+Status failed(const char* what, const std::string& path) {
+  const int error = errno;
+  const Code code = error == ENOENT ? Code::kNoInput : Code::kInternal;
+  return Status(code, std::string(what) + " " + path + ": " + errno_text(error));
+}
+
+Status write_all(int fd, std::string_view content, const std::string& path) {
+  while (!content.empty()) {
+    const ssize_t n = ::write(fd, content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failed("cannot write", path);
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+std::string errno_text(int error) {
+  return std::string(std::strerror(error)) + " (errno " + std::to_string(error) + ")";
+}
+
+Result<std::string> read_file(const std::string& path, size_t limit_bytes) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return failed("cannot open", path);
+  std::string content;
+  char chunk[64 * 1024];
+  Status status;
+  for (;;) {
+    const ssize_t n = ::read(fd, chunk, sizeof chunk);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) status = failed("cannot read", path);
+    if (n <= 0) break;
+    content.append(chunk, static_cast<size_t>(n));
+    if (content.size() > limit_bytes) {
+      status = Status(Code::kUsage, path + " is larger than the limit of " +
+                                        std::to_string(limit_bytes) + " bytes");
+      break;
+    }
+  }
+  ::close(fd);
+  if (!status.is_ok()) return status;
+  return content;
+}
+
+Status sync_directory(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return failed("cannot open directory", path);
+  const int rc = ::fsync(fd);
+  Status status = rc == 0 ? Status::ok() : failed("cannot fsync directory", path);
+  ::close(fd);
+  return status;
+}
+
+Status replace_file(const std::string& path, std::string_view content, int mode) {
+  const std::string temporary = path + ".tmp." + std::to_string(::getpid());
+  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+                        static_cast<mode_t>(mode));
+  if (fd < 0) return failed("cannot create", temporary);
+  Status status = write_all(fd, content, temporary);
+  if (status.is_ok() && ::fsync(fd) != 0) status = failed("cannot fsync", temporary);
+  if (::close(fd) != 0 && status.is_ok()) status = failed("cannot close", temporary);
+  if (status.is_ok() && ::rename(temporary.c_str(), path.c_str()) != 0)
+    status = failed("cannot rename to", path);
+  if (!status.is_ok()) {
+    ::unlink(temporary.c_str());
+    return status;
+  }
+  const size_t slash = path.rfind('/');
+  return sync_directory(slash == std::string::npos ? "." : path.substr(0, slash + 1));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,26 @@
+// Small whole files, read with a limit and replaced atomically.
+// Thread-safety: free functions without state.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "comm/base/status.h"
+
+namespace lockstep {
+
+// The whole file. kNoInput when it is not there, kUsage when larger than `limit_bytes`.
+Result<std::string> read_file(const std::string& path, size_t limit_bytes);
+
+// Replaces `path` so that a reader, or a crash, sees either the old or the whole new content:
+// temporary file in the same directory, fsync, rename, fsync of the directory.
+Status replace_file(const std::string& path, std::string_view content, int mode = 0644);
+
+// fsync of a directory, so that a rename in it survives a power cut.
+Status sync_directory(const std::string& path);
+
+// "strerror (errno N)" for messages.
+std::string errno_text(int error);
+
+}  // namespace lockstep

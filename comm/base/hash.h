@@ -1,0 +1,50 @@
+// SHA-256 where a hash is a promise (checkpoints, weights, manifests, HMAC), XXH3-128 where it only
+// has to be fast (dataset fingerprints, digests of sample ids). Both by libraries.
+//
+// Thread-safety: a Sha256 belongs to one thread; free functions have no state.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+using Digest256 = std::array<uint8_t, 32>;
+
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(const Sha256&) = delete;
+  Sha256& operator=(const Sha256&) = delete;
+
+  void update(const void* data, size_t bytes);
+  void update(std::string_view text) { update(text.data(), text.size()); }
+  Digest256 finish();  // call once
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+Digest256 sha256(std::string_view data);
+Digest256 hmac_sha256(std::string_view key, std::string_view data);
+
+// XXH3-128 as 32 hex digits.
+std::string xxh3_hex(const void* data, size_t bytes);
+
+// Lower-case hex.
+std::string to_hex(std::span<const uint8_t> bytes);
+
+// Equal in time that does not depend on the content; for secrets.
+bool equal_constant_time(std::string_view a, std::string_view b);
+
+// `bytes` from the kernel's generator; for nonces, tokens and run ids.
+std::string random_bytes(size_t bytes);
+
+}  // namespace lockstep

@@ -1,0 +1,34 @@
+// Every queue, frame, header and retry has a limit, and all of them stand here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace lockstep::limits {
+
+// Control plane
+inline constexpr size_t kFrameBytesBeforeAuth = 4 * 1024;      // a stranger gets no more memory
+inline constexpr size_t kFrameBytes = 16 * 1024 * 1024;        // one control message
+inline constexpr size_t kSendQueueBytes = 64 * 1024 * 1024;    // per connection; beyond: closed
+inline constexpr int kAuthDeadlineMs = 5'000;                  // from accept to proven
+inline constexpr size_t kUnauthenticatedConnections = 64;      // at once
+inline constexpr size_t kMembers = 65'536;
+inline constexpr size_t kSlots = 65'536;
+
+// HTTP
+inline constexpr size_t kHttpHeaderBytes = 8 * 1024;
+inline constexpr size_t kHttpBodyBytes = 4 * 1024;  // we only serve GET and HEAD
+inline constexpr int kHttpDeadlineMs = 10'000;
+inline constexpr size_t kHttpConnections = 128;
+
+// Records
+inline constexpr int kRecordBatchSteps = 100;
+inline constexpr int kRecordBatchMs = 200;
+
+// Job file
+inline constexpr size_t kJobFileBytes = 1024 * 1024;
+
+// Data
+inline constexpr size_t kIdxHeaderBytes = 4 + 4 * 8;  // magic and at most 8 dimensions
+
+}  // namespace lockstep::limits

@@ -1,0 +1,115 @@
+#include "comm/base/log.h"
+
+#include <fmt/format.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/basic_file_sink.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <ctime>
+
+namespace lockstep {
+namespace {
+
+std::string timestamp_utc() {
+  const auto now = std::chrono::system_clock::now();
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(now);
+  const auto ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(now.time_since_epoch()).count() % 1000;
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char date[32];
+  std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
+  return fmt::format("{}.{:03}Z", date, ms);
+}
+
+struct ValueText {
+  std::string operator()(int64_t v) const { return std::to_string(v); }
+  std::string operator()(uint64_t v) const { return std::to_string(v); }
+  std::string operator()(double v) const {
+    return std::isfinite(v) ? fmt::format("{:.9g}", v) : "\"" + fmt::format("{}", v) + "\"";
+  }
+  std::string operator()(std::string_view v) const { return "\"" + json_escape(v) + "\""; }
+};
+
+class JsonLogger final : public Logger {
+ public:
+  JsonLogger(std::shared_ptr<spdlog::sinks::sink> sink, std::string process, bool echo)
+      : logger_("", std::move(sink)), process_(std::move(process)), echo_(echo) {
+    logger_.set_pattern("%v");
+    logger_.flush_on(spdlog::level::trace);
+  }
+
+  void write(std::string_view level, std::string_view event, std::string_view message,
+             LogFields fields) override {
+    std::string line = fmt::format(
+        R"({{"ts":"{}","level":"{}","process":"{}","event":"{}","message":"{}")", timestamp_utc(),
+        level, json_escape(process_), json_escape(event), json_escape(message));
+    for (const LogField& field : fields)
+      line += fmt::format(R"(,"{}":{})", json_escape(field.key),
+                          std::visit(ValueText{}, field.value));
+    line += '}';
+    logger_.log(spdlog::level::info, spdlog::string_view_t(line.data(), line.size()));
+    if (echo_ && level != "info")
+      std::fprintf(stderr, "%s: %.*s\n", process_.c_str(), static_cast<int>(message.size()),
+                   message.data());
+  }
+
+ private:
+  spdlog::logger logger_;
+  std::string process_;
+  bool echo_;
+};
+
+class NullLogger final : public Logger {
+  void write(std::string_view, std::string_view, std::string_view, LogFields) override {}
+};
+
+// Length of the valid UTF-8 sequence at the front of `text`, 0 if there is none.
+size_t utf8_length(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const size_t n = byte(0) < 0x80                        ? 1
+                   : byte(0) >= 0xC2 && byte(0) < 0xE0 ? 2
+                   : byte(0) >= 0xE0 && byte(0) < 0xF0 ? 3
+                   : byte(0) >= 0xF0 && byte(0) < 0xF5 ? 4
+                                                        : 0;
+  if (n > text.size()) return 0;
+  for (size_t i = 1; i < n; ++i)
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  return n;
+}
+
+}  // namespace
+
+std::string json_escape(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const size_t n = utf8_length(text);
+    const char c = text[0];
+    if (n == 0) out += "\xEF\xBF\xBD";
+    else if (c == '"' || c == '\\') (out += '\\') += c;
+    else if (static_cast<unsigned char>(c) < 0x20) out += fmt::format("\\u{:04x}", c);
+    else out.append(text.substr(0, n));
+    text.remove_prefix(n == 0 ? 1 : n);
+  }
+  return out;
+}
+
+Result<std::unique_ptr<Logger>> open_json_logger(const std::string& path, std::string process,
+                                                 bool echo_to_stderr) {
+  try {
+    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
+    return std::unique_ptr<Logger>(
+        std::make_unique<JsonLogger>(std::move(sink), std::move(process), echo_to_stderr));
+  } catch (const spdlog::spdlog_ex& error) {
+    return Status(Code::kInternal, "cannot open the log " + path + ": " + error.what());
+  }
+}
+
+std::unique_ptr<Logger> null_logger() {
+  return std::make_unique<NullLogger>();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,56 @@
+# lockstep_library(NAME SOURCES ... HEADERS ... DEPS ...): one role, one static library
+#   lockstep_NAME. HEADERS must compile on their own; all_verify_interface_header_sets checks it.
+# lockstep_program(NAME SOURCES ... DEPS ...): an executable build/<preset>/bin/NAME.
+# lockstep_test(NAME SOURCES ... DEPS ... [LABELS ...]): a GoogleTest program; each TEST is a ctest.
+# lockstep_fuzz(NAME SOURCES ... DEPS ... [CORPUS dir]): a libFuzzer target fuzz_NAME.
+function(lockstep_our_code target)
+  target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS})
+  target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
+endfunction()
+
+function(lockstep_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;DEPS" ${ARGN})
+  add_library(lockstep_${name} STATIC ${ARG_SOURCES})
+  lockstep_our_code(lockstep_${name})
+  target_sources(lockstep_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR}
+                 FILES ${ARG_HEADERS})
+  target_link_libraries(lockstep_${name} PUBLIC ${ARG_DEPS})
+endfunction()
+
+function(lockstep_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  lockstep_our_code(${name})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+endfunction()
+
+function(lockstep_test name)
+  if(NOT LOCKSTEP_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
+  if(NOT ARG_LABELS)
+    set(ARG_LABELS unit)
+  endif()
+  add_executable(test_${name} ${ARG_SOURCES})
+  lockstep_our_code(test_${name})
+  target_link_libraries(test_${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main
+                        lockstep::rapidcheck)
+  set_target_properties(test_${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  gtest_discover_tests(test_${name} DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120)
+endfunction()
+
+function(lockstep_fuzz name)
+  if(NOT LOCKSTEP_FUZZ)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(fuzz_${name} ${ARG_SOURCES})
+  lockstep_our_code(fuzz_${name})
+  target_link_libraries(fuzz_${name} PRIVATE ${ARG_DEPS})
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  set_target_properties(fuzz_${name} PROPERTIES
+    RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+endfunction()
