@@ -1,0 +1,105 @@
+// The training engine of one worker: model, optimizer, boundary state, and one step at a time.
+//
+// It knows nothing of the coordinator. Whoever drives it (worker/session/runner) creates it once,
+// gives it a generation (a Collective and the slot runs of all ranks), and calls step() until the
+// run or the generation ends. The boundary state changes only inside step()'s apply, which runs
+// between two collectives, under the caller's gate, and is never aborted half-way.
+//
+// Errors: kAborted when the generation's Collective was aborted before the gate; the state is then
+// that of the last applied step. kBadData and kNoInput from the data; kConfig for a model that
+// cannot work (BatchNorm over one value). LibTorch's exceptions stop here (kInternal).
+//
+// Thread-safety: one thread drives it. request_stop() and progress() from any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/base/ids.h"
+#include "comm/base/status.h"
+#include "comm/collectives/collective.h"
+#include "comm/wire/control.pb.h"
+#include "worker/checkpoint/state_tensor.h"
+
+namespace lockstep {
+
+namespace data {
+class Dataset;
+}
+
+// One fixed membership, as the engine sees it. The Collective outlives the engine's use of it.
+struct GenerationView {
+  Generation generation = 0;
+  Collective* collective = nullptr;
+  std::vector<SlotRun> slot_runs;       // by rank
+  std::vector<uint64_t> bucket_bounds;  // elements, ascending, from wire::BucketPlan
+  uint64_t total_steps = 0;             // length of the run, for the schedule
+};
+
+struct StepOutcome {
+  wire::StepRecord record;
+  bool epoch_ended = false;
+  bool all_want_stop = false;  // every member asked for a stop in this step's last bucket
+};
+
+// Where a worker is right now, for heartbeats and metrics.
+struct Progress {
+  Step step = 0;
+  Phase phase = Phase::kTrain;
+  uint32_t bucket = 0;
+};
+
+class Engine {
+ public:
+  // The gate around apply: try_enter() is called before it and leave() after; when try_enter()
+  // says no, the step ends with kAborted and nothing has changed (PROTOCOL, "closes").
+  struct ApplyGate {
+    std::function<bool()> try_enter = [] { return true; };
+    std::function<void()> leave = [] {};
+  };
+
+  // How the gradient memory is made, so that it can lie in shared memory: called once with the
+  // layout and the number of regions; the engine keeps the buffer.
+  using BufferFactory = std::function<Result<std::unique_ptr<GradientBuffer>>(
+      const BufferLayout& layout, uint32_t regions)>;
+
+  // `train` and `eval` (may be null) outlive the engine. `max_slots_per_rank`: the most slots this
+  // rank may ever own, for reserving regions. Weights are initialised from the seed.
+  static Result<std::unique_ptr<Engine>> create(const wire::JobSpec& job,
+                                                const data::Dataset& train,
+                                                const data::Dataset* eval,
+                                                uint32_t max_slots_per_rank,
+                                                const BufferFactory& make_buffer);
+  virtual ~Engine() = default;
+
+  virtual GradientBuffer& gradient_buffer() = 0;
+  // Where buckets may be cut: starts of tensors in the flat buffer, and its end; ascending.
+  virtual std::vector<uint64_t> tensor_bounds() const = 0;
+  // What decides the bits of this worker, "key=value" lines, sorted (DESIGN, Fingerprint).
+  virtual std::vector<std::string> fingerprint() const = 0;
+
+  // The boundary state. After writing through the views, call state_replaced(applied steps).
+  virtual std::vector<StateTensor> state() = 0;
+  virtual void state_replaced(Step applied_steps) = 0;
+  virtual Step applied_steps() const = 0;
+
+  // Starts prefetching for the generation from the next step on. Call again for every generation.
+  virtual Status begin_generation(const GenerationView& view, ApplyGate gate) = 0;
+
+  // Computes, reduces and applies the next step.
+  virtual Result<StepOutcome> step() = 0;
+
+  // The whole evaluation set, spread over the ranks of the generation; the same on every rank and
+  // for every number of ranks.
+  virtual Result<wire::EvalReport> evaluate() = 0;
+
+  // From now on every step votes to stop; see StepOutcome::all_want_stop.
+  virtual void request_stop() = 0;
+  virtual Progress progress() const = 0;
+};
+
+}  // namespace lockstep
