@@ -1,0 +1,104 @@
+"""Bad input: one clear line, the right exit code, no process behind."""
+import gzip
+import shutil
+import unittest
+
+from harness import LockstepTest, synthetic_dataset
+
+
+class BadData(LockstepTest):
+    def broken(self, change):
+        data = synthetic_dataset(self.scratch / "broken", train=60, evaluation=20)
+        change(data)
+        return self.job(data)
+
+    def expect(self, job, code, *needles, args=("--workers", 2)):
+        run = self.finish(job, *args, expect=code)
+        self.assert_clear_line(run, *needles)
+        self.assert_nothing_left(run)
+
+    def test_a_missing_directory(self):
+        self.expect(self.job(self.scratch / "nowhere"), 66, "nowhere")
+
+    def test_a_missing_file(self):
+        self.expect(self.broken(lambda d: (d / "train-labels-idx1-ubyte").unlink()), 66, "train")
+
+    def test_a_truncated_file(self):
+        def cut(d):
+            path = d / "train-images-idx3-ubyte"
+            path.write_bytes(path.read_bytes()[:2000])
+        self.expect(self.broken(cut), 65, "train-images-idx3-ubyte")
+
+    def test_a_wrong_magic(self):
+        def scribble(d):
+            path = d / "train-images-idx3-ubyte"
+            path.write_bytes(b"\x12\x34\x56\x78" + path.read_bytes()[4:])
+        self.expect(self.broken(scribble), 65, "magic")
+
+    def test_label_count_unlike_image_count(self):
+        def shorten(d):
+            import struct
+            path = d / "train-labels-idx1-ubyte"
+            path.write_bytes(struct.pack(">II", 0x801, 59) + path.read_bytes()[8:67])
+        self.expect(self.broken(shorten), 65, "59", "60")
+
+    def test_a_corrupt_gzip(self):
+        def corrupt(d):
+            path = d / "train-images-idx3-ubyte"
+            packed = bytearray(gzip.compress(path.read_bytes()))
+            packed[len(packed) // 2] ^= 0xFF
+            (d / "train-images-idx3-ubyte.gz").write_bytes(packed)
+            path.unlink()
+        self.expect(self.broken(corrupt), 65, "train-images-idx3-ubyte.gz")
+
+
+class BadJob(LockstepTest):
+    def refuse(self, *needles, args=(), job=None, code=64):
+        if job is None:
+            job = self.job(self.small_data())
+        run = self.finish(job, *args, expect=code)
+        self.assert_clear_line(run, *needles)
+        self.assertFalse((run.run_dir / "journal.db").exists())
+
+    def test_an_unknown_key_names_the_nearest(self):
+        job = self.job(self.small_data(), train={"globl_batch": 64, "epochs": 1})
+        self.refuse("globl_batch", "global_batch", job=job)
+
+    def test_a_wrong_type(self):
+        self.refuse("optimizer.lr", "fast", args=["optimizer.lr=fast"])
+
+    def test_zero_workers(self):
+        self.refuse("workers", args=["--workers", "0"])
+
+    def test_more_slots_than_samples_in_a_batch(self):
+        self.refuse("slots", "400", args=["train.slots=400"])
+
+    def test_an_unknown_model_names_the_nearest(self):
+        self.refuse("cnnn", "cnn", args=["model.name=cnnn"])
+
+    def test_not_a_number(self):
+        self.refuse("optimizer.lr", args=["optimizer.lr=nan"])
+
+    def test_a_negative_batch(self):
+        self.refuse("train.global_batch", args=["train.global_batch=-5"])
+
+    def test_broken_yaml_names_the_line(self):
+        path = self.scratch / "broken.yaml"
+        path.write_text("job: x\nmodel: [\n")
+        self.refuse("broken.yaml", job=path)
+
+    def test_a_job_file_that_is_not_there(self):
+        self.refuse("nothing.yaml", job=self.scratch / "nothing.yaml", code=66)
+
+    def test_batch_norm_over_a_single_value_is_refused_at_start(self):
+        job = self.job(self.small_data(), model={"name": "mlp", "batch_norm": True},
+                       train={"global_batch": 4, "slots": 4, "epochs": 1})
+        run = self.finish(job, "--workers", 1, expect=78)
+        self.assert_clear_line(run, "BatchNorm")
+
+    def test_a_gpu_that_is_not_there(self):
+        self.refuse("cuda", args=["cluster.device=cuda"], code=78)
+
+
+if __name__ == "__main__":
+    unittest.main()

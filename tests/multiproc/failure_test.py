@@ -1,0 +1,149 @@
+"""Deaths, interrupts and strangers: clear words, a checkpoint that survives, no process behind."""
+import os
+import signal
+import socket
+import struct
+import subprocess
+import unittest
+
+from harness import BIN, LockstepTest
+
+LONG = {"global_batch": 64, "slots": 4, "epochs": 5000}
+
+
+class Failure(LockstepTest):
+    def long_run(self, *args, **sections):
+        job = self.job(self.small_data(), train=LONG, checkpoint={"every_steps": 20, "keep": 2},
+                       **sections)
+        run = self.start(job, "--workers", 3, *args)
+        run.wait_for_step(45)
+        return run
+
+    def checkpoints(self, run):
+        out = subprocess.run([BIN / "lockstep", "ckpt", "verify", run.run_dir], capture_output=True,
+                             text=True, timeout=60)
+        self.assertEqual(out.returncode, 0, out.stdout + out.stderr)
+        return out.stdout
+
+    def test_a_killed_worker_ends_the_run_with_a_report_that_names_it(self):
+        run = self.long_run()
+        victim = run.wait_for(lambda: run.status()["members"][1]["pid"], "a member with a pid")
+        os.kill(victim, signal.SIGKILL)
+        self.assertEqual(run.wait(), 70)
+        self.assert_clear_line(run, str(victim), "signal 9", "--resume")
+        self.checkpoints(run)
+        self.assert_nothing_left(run)
+
+    def test_a_killed_coordinator_ends_the_run_and_leaves_nothing(self):
+        run = self.long_run()
+        os.kill(run.coordinator()["pid"], signal.SIGKILL)
+        self.assertEqual(run.wait(), 70)
+        self.assert_clear_line(run, "coordinator")
+        self.checkpoints(run)
+        self.assert_nothing_left(run)
+
+    def test_a_killed_agent_ends_the_run_and_leaves_nothing(self):
+        run = self.long_run()
+        agents = subprocess.run(["pgrep", "-f", f"lockstep agent.*{run.run_dir}"], text=True,
+                                capture_output=True).stdout.split()
+        self.assertEqual(len(agents), 1)
+        os.kill(int(agents[0]), signal.SIGKILL)
+        self.assertEqual(run.wait(), 70)
+        self.assert_nothing_left(run)
+
+    def test_a_killed_lockstep_run_leaves_no_process(self):
+        run = self.long_run()
+        run.process.kill()
+        run.wait()
+        self.assert_nothing_left(run)
+        self.checkpoints(run)
+
+    def test_sigterm_leaves_a_checkpoint_of_the_last_step(self):
+        run = self.long_run()
+        run.process.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 75, run.text()[-2000:])
+        self.assert_nothing_left(run)
+        last = run.history()[-1]["step"]
+        self.assertIn(f"{last:010d}", self.checkpoints(run))
+
+    def test_a_disk_that_fills_during_a_checkpoint_keeps_the_older_one(self):
+        run = self.long_run()
+        before = self.checkpoints(run)
+        writer = next(m for m in run.status()["members"] if m["rank"] == 0)["pid"]
+        # What the kernel says of a full disk, for this process alone: no file may grow further.
+        subprocess.run(["prlimit", "--pid", str(writer), "--fsize=40000"], check=True)
+        run.wait_for(lambda: "checkpoint" in run.text() and "File too large" in run.text(),
+                     "a warning about the checkpoint")
+        after = self.checkpoints(run)
+        self.assertTrue(before and after)
+        run.process.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 70)  # the last checkpoint could not be written: said, not hidden
+        self.assert_nothing_left(run)
+        self.checkpoints(run)
+
+
+class Strangers(LockstepTest):
+    def test_strangers_harm_nobody_and_are_logged_in_one_line_each(self):
+        job = self.job(self.small_data(), train=LONG)
+        run = self.start(job, "--workers", 2)
+        run.wait_for_step(5)
+        host, port = run.coordinator()["control"].rsplit(":", 1)
+        connect = lambda: socket.create_connection((host, int(port)), timeout=30)
+
+        def ended(sock):  # the coordinator closes; whatever it had said before is read away
+            try:
+                while sock.recv(4096):
+                    pass
+            except ConnectionResetError:
+                pass
+            return True
+
+        silent = connect()  # never speaks
+        garbage = connect()
+        garbage.sendall(os.urandom(1 << 12))
+        huge = connect()
+        huge.sendall(struct.pack("<I", 0xFFFFFFFF) + b"x" * 64)
+        self.assertTrue(ended(garbage))
+        self.assertTrue(ended(huge))
+        self.assertTrue(ended(silent))  # after the authentication deadline
+        web_host, web_port = run.coordinator()["http"].rsplit(":", 1)
+        with socket.create_connection((web_host, int(web_port)), timeout=30) as web:
+            web.sendall(b"GET /" + b"A" * 100_000 + b" HTTP/1.1\r\n\r\n")
+            self.assertTrue(ended(web))
+        step = len(run.history())
+        run.wait_for_step(step + 20)  # still training
+        run.process.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 75)
+        log = (run.run_dir / "logs" / "coordinator.log.jsonl").read_text()
+        self.assertGreaterEqual(log.count("127.0.0.1"), 3)
+
+
+class RunDirectory(LockstepTest):
+    def test_a_directory_in_use_by_a_live_job_is_refused(self):
+        job = self.job(self.small_data(), train=LONG)
+        run = self.start(job, "--workers", 1)
+        run.wait_for_step(1)
+        second = self.start(job, "--workers", 1)
+        self.assertEqual(second.wait(), 64)
+        self.assert_clear_line(second, "in use", str(run.coordinator()["pid"]))
+        run.wait_for_step(len(run.history()) + 5)  # the first one never noticed
+
+    def test_a_directory_left_by_a_dead_job_names_resume(self):
+        job = self.job(self.small_data(), train={"global_batch": 64, "max_steps": 5})
+        self.finish(job, "--workers", 1)
+        again = self.finish(job, "--workers", 1, expect=64)
+        self.assert_clear_line(again, "--resume")
+
+    def test_a_taken_port_is_one_clear_line(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            port = taken.getsockname()[1]
+            job = self.job(self.small_data(), metrics={"listen": f"127.0.0.1:{port}"})
+            run = self.finish(job, "--workers", 1, expect=78)
+            self.assert_clear_line(run, str(port))
+            self.assert_nothing_left(run)
+
+
+if __name__ == "__main__":
+    unittest.main()

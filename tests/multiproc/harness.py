@@ -1,0 +1,179 @@
+"""Starts real Lockstep processes for the multi-process tests, and cleans up after them.
+
+LOCKSTEP_BIN names the directory of the binaries (CMake sets it). LOCKSTEP_KEEP=1 keeps the scratch
+directory of a failed test; its path is printed with the command that replays the test.
+"""
+import contextlib
+import gzip
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BIN = pathlib.Path(os.environ.get("LOCKSTEP_BIN", "build/release/bin")).resolve()
+FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
+DEADLINE_S = 300  # generous: these tests check outcomes, never speed
+
+
+def write_idx(path, magic, dims, payload, compress=False):
+    data = struct.pack(">I", magic) + b"".join(struct.pack(">I", d) for d in dims) + payload
+    opener = gzip.open if compress else open
+    with opener(path, "wb") as f:
+        f.write(data)
+
+
+def synthetic_dataset(directory, train=600, evaluation=100, size=12, classes=4, seed=5):
+    """A small learnable data set: the class is the quadrant that is bright."""
+    directory.mkdir(parents=True, exist_ok=True)
+    rng = random.Random(seed)
+    for prefix, count in (("train", train), ("t10k", evaluation)):
+        labels = bytes(rng.randrange(classes) for _ in range(count))
+        pixels = bytearray()
+        half = size // 2
+        for label in labels:
+            for y in range(size):
+                for x in range(size):
+                    bright = (y >= half) * 2 + (x >= half) == label
+                    pixels.append(rng.randrange(150, 256) if bright else rng.randrange(0, 110))
+        write_idx(directory / f"{prefix}-images-idx3-ubyte", 0x803, (count, size, size), bytes(pixels))
+        write_idx(directory / f"{prefix}-labels-idx1-ubyte", 0x801, (count,), labels)
+    return directory
+
+
+class Run:
+    """One `lockstep run` in a process of its own."""
+
+    def __init__(self, args, run_dir, env=None):
+        self.run_dir = pathlib.Path(run_dir)
+        self.output = self.run_dir.with_name(self.run_dir.name + f".{time.monotonic_ns()}.out")
+        self.args = [str(BIN / "lockstep"), "run", *map(str, args), "--run-dir", str(run_dir)]
+        with open(self.output, "wb") as out:
+            self.process = subprocess.Popen(self.args, stdout=out, stderr=subprocess.STDOUT,
+                                            stdin=subprocess.DEVNULL, env=env,
+                                            start_new_session=True)
+
+    def text(self):
+        return self.output.read_text(errors="replace")
+
+    def wait(self, timeout=DEADLINE_S):
+        return self.process.wait(timeout)
+
+    def summary(self):
+        return json.loads((self.run_dir / "summary.json").read_text())
+
+    def history(self):
+        with open(self.run_dir / "history.jsonl") as f:
+            return [json.loads(line) for line in f]
+
+    def coordinator(self):
+        return json.loads((self.run_dir / "coordinator.json").read_text())
+
+    def status(self):
+        out = subprocess.run([BIN / "lockstep", "status", "--run-dir", self.run_dir, "--json"],
+                             capture_output=True, timeout=30)
+        return json.loads(out.stdout) if out.stdout.strip() else {}
+
+    def wait_for(self, condition, what):
+        """Polls `condition` until true; fails if the run ends first. Polling waits for an outcome
+        in other processes, which have no other way to tell us."""
+        deadline = time.monotonic() + DEADLINE_S
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
+                value = condition()
+                if value:
+                    return value
+            if self.process.poll() is not None:
+                raise AssertionError(f"the run ended ({self.process.returncode}) before {what}:\n"
+                                     + self.text()[-2000:])
+            time.sleep(0.02)
+        raise AssertionError(f"waited {DEADLINE_S} s for {what}:\n" + self.text()[-2000:])
+
+    def wait_for_step(self, step):
+        return self.wait_for(lambda: len(self.history()) >= step, f"step {step} was applied")
+
+
+def processes_of(run_dir):
+    """Pids of living processes whose command line names the run directory."""
+    pids = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                command = (entry / "cmdline").read_bytes().split(b"\0")
+                if os.fsencode(str(run_dir)) in command and b"lockstep" in command[0]:
+                    state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
+                    if state != "Z":
+                        pids.append(int(entry.name))
+    return pids
+
+
+class LockstepTest(unittest.TestCase):
+    def setUp(self):
+        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-test-"))
+        self.runs = []
+        self.addCleanup(self._clean)
+
+    def _clean(self):
+        for run in self.runs:
+            for pid in processes_of(run.run_dir):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            if run.process.poll() is None:
+                run.process.kill()
+                run.process.wait()
+        failed = any(error for _, error in getattr(self._outcome, "errors", []) or []) or bool(
+            getattr(getattr(self._outcome, "result", None), "failures", None))
+        if failed:
+            print(f"replay: LOCKSTEP_BIN={BIN} python3 -m unittest {self.id()} "
+                  f"(in {pathlib.Path(__file__).parent.name}/)", file=sys.stderr)
+        if failed and os.environ.get("LOCKSTEP_KEEP"):
+            print(f"kept {self.scratch}", file=sys.stderr)
+        else:
+            shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def small_data(self):
+        path = self.scratch / "data"
+        return path if path.exists() else synthetic_dataset(path)
+
+    def job(self, data, name="job.yaml", **sections):
+        """Writes a job file; keyword arguments replace whole sections."""
+        job = {"job": "test", "seed": 11, "model": {"name": "cnn"},
+               "data": {"train": {"path": str(data)}, "eval": {"path": str(data)}},
+               "train": {"global_batch": 64, "slots": 4, "epochs": 1},
+               "optimizer": {"name": "adamw", "lr": 0.002}}
+        job.update(sections)
+        path = self.scratch / name
+        path.write_text(json.dumps(job))  # JSON is YAML
+        return path
+
+    def start(self, job, *args, name="run", env=None):
+        run = Run([job, *args], self.scratch / name, env)
+        self.runs.append(run)
+        return run
+
+    def finish(self, job, *args, name="run", expect=0):
+        run = self.start(job, *args, name=name)
+        code = run.wait()
+        self.assertEqual(code, expect, run.text()[-3000:])
+        return run
+
+    def assert_nothing_left(self, run):
+        """Every process of the run is gone, or goes within the deadline (the kernel reaps late)."""
+        deadline = time.monotonic() + 30
+        while processes_of(run.run_dir) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        self.assertEqual(processes_of(run.run_dir), [], "processes left behind")
+
+    def assert_clear_line(self, run, *needles):
+        text = run.text()
+        for bad in ("terminate called", "core dumped", "what():", "egmentation", "frame #"):
+            self.assertNotIn(bad, text)
+        for needle in needles:
+            self.assertIn(needle, text)

@@ -1,0 +1,83 @@
+"""The first promise: the same weights and losses for any number of workers, and after a stop."""
+import hashlib
+import signal
+import unittest
+
+from harness import FASHION, LockstepTest
+
+
+def trace(run):
+    rows = [(r["step"], r["loss"], r["samples"]) for r in run.history()]
+    return len(rows), hashlib.sha256(repr(rows).encode()).hexdigest()
+
+
+# 60,000 = 21 * 2857 + 3: the last step has three samples for four slots, so one slot is empty.
+AWKWARD = {"global_batch": 2857, "slots": 4, "epochs": 1}
+MODEL = {"name": "cnn", "dropout": 0.25, "batch_norm": True}
+
+
+@unittest.skipUnless(FASHION.exists(), "package dataset-fashion-mnist is not installed")
+class SameBits(LockstepTest):
+    def test_one_to_four_workers_give_the_same_weights_and_losses(self):
+        job = self.job(FASHION, model=MODEL, train=AWKWARD)
+        runs = [self.finish(job, "--workers", n, name=f"w{n}") for n in (1, 2, 3, 4)]
+        self.assertEqual(len(runs[0].history()), 22)
+        self.assertEqual(runs[0].history()[-1]["samples"], 3)
+        for run in runs[1:]:
+            self.assertEqual(run.summary()["weights_sha256"], runs[0].summary()["weights_sha256"])
+            self.assertEqual(run.summary()["eval_loss"], runs[0].summary()["eval_loss"])
+            self.assertEqual(trace(run), trace(runs[0]))
+
+    def test_the_weights_do_depend_on_the_seed(self):
+        job = self.job(FASHION, train={"global_batch": 2857, "slots": 4, "max_steps": 3})
+        a = self.finish(job, "--workers", 2, name="a").summary()["weights_sha256"]
+        b = self.finish(job, "seed=12", "--workers", 2, name="b").summary()["weights_sha256"]
+        self.assertNotEqual(a, b)
+
+
+class StoppedAndResumed(LockstepTest):
+    def setUp(self):
+        super().setUp()
+        # 600 = 9 * 64 + 24; 40 epochs are 400 steps, so that a signal finds it in the middle.
+        self.file = self.job(self.small_data(), model=MODEL,
+                             train={"global_batch": 64, "slots": 4, "epochs": 40},
+                             checkpoint={"every_steps": 7, "keep": 2})
+
+    def test_an_interrupt_in_mid_epoch_and_another_world_change_nothing(self):
+        whole = self.finish(self.file, "--workers", 1, name="whole")
+        cut = self.start(self.file, "--workers", 3, name="cut")
+        cut.wait_for_step(33)
+        cut.process.send_signal(signal.SIGINT)
+        self.assertEqual(cut.wait(), 75, cut.text()[-2000:])
+        self.assert_nothing_left(cut)
+        self.assertLess(len(cut.history()), 400)
+        rest = self.finish(self.file, "--resume", "--workers", 2, name="cut")
+        self.assertEqual(rest.summary()["weights_sha256"], whole.summary()["weights_sha256"])
+        self.assertEqual(trace(rest), trace(whole))
+
+    def test_a_longer_run_may_be_asked_for_on_resume(self):
+        whole = self.finish(self.file, "train.max_steps=25", "--workers", 2, name="whole")
+        self.finish(self.file, "train.max_steps=13", "--workers", 4, name="part")
+        rest = self.finish(self.file, "train.max_steps=25", "--resume", "--workers", 1, name="part")
+        self.assertEqual(rest.summary()["weights_sha256"], whole.summary()["weights_sha256"])
+        self.assertEqual(trace(rest), trace(whole))
+
+    def test_another_identity_is_refused_on_resume_and_both_values_are_shown(self):
+        self.finish(self.file, "train.max_steps=13", "--workers", 2, name="run")
+        for override, old, new in (("seed=99", "11", "99"), ("train.global_batch=60", "64", "60"),
+                                   ("train.slots=2", "4", "2"), ("model.dropout=0.5", "0.25", "0.5"),
+                                   ("optimizer.name=sgd", "adamw", "sgd")):
+            with self.subTest(override):
+                run = self.finish(self.file, "--resume", override, "train.max_steps=30", expect=64)
+                self.assert_clear_line(run, override.split("=")[0], old, new)
+
+    def test_another_data_set_is_refused_on_resume(self):
+        from harness import synthetic_dataset
+        self.finish(self.file, "train.max_steps=13", "--workers", 2, name="run")
+        other = synthetic_dataset(self.scratch / "other", seed=6)
+        run = self.finish(self.file, "--resume", f"data.train.path={other}", expect=64)
+        self.assert_clear_line(run, "fingerprint")
+
+
+if __name__ == "__main__":
+    unittest.main()

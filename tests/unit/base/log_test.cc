@@ -1,0 +1,45 @@
+#include "comm/base/log.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+
+#include "comm/base/file.h"
+
+namespace lockstep {
+namespace {
+
+TEST(Log, ALineCarriesEventMessageAndTypedFields) {
+  const std::string path = testing::TempDir() + "log-" + std::to_string(::getpid());
+  {
+    auto log = open_json_logger(path, "worker-0", false);
+    ASSERT_TRUE(log.is_ok());
+    (*log)->info("started", "said \"hello\"\n",
+                 {{"generation", uint64_t{3}}, {"loss", 0.5}, {"node", "n1"}, {"bad", NAN}});
+  }
+  const std::string line = *read_file(path, 10'000);
+  EXPECT_NE(line.find(R"("level":"info","process":"worker-0","event":"started")"),
+            std::string::npos)
+      << line;
+  EXPECT_NE(line.find(R"("message":"said \"hello\"\u000a")"), std::string::npos) << line;
+  EXPECT_NE(line.find(R"("generation":3,"loss":0.5,"node":"n1","bad":"nan"})"), std::string::npos)
+      << line;
+  EXPECT_EQ(line.back(), '\n');
+  std::filesystem::remove(path);
+}
+
+TEST(Log, APathThatCannotBeWrittenIsAnErrorThatNamesIt) {
+  const auto log = open_json_logger("/proc/none/log", "x", false);
+  EXPECT_NE(log.status().message().find("/proc/none/log"), std::string::npos);
+}
+
+TEST(Log, EscapingKeepsUtf8AndReplacesBytesThatAreNot) {
+  EXPECT_EQ(json_escape("gr\xC3\xBC\xC3\x9F"), "gr\xC3\xBC\xC3\x9F");
+  EXPECT_EQ(json_escape("a\xFF" "b"), "a\xEF\xBF\xBD" "b");
+  EXPECT_EQ(json_escape("\xC3"), "\xEF\xBF\xBD");
+}
+
+}  // namespace
+}  // namespace lockstep
