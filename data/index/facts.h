@@ -1,0 +1,17 @@
+// What the coordinator is told about the data, and whether two datasets belong together.
+// Thread-safety: pure functions.
+#pragma once
+
+#include "comm/base/status.h"
+#include "comm/wire/control.pb.h"
+#include "data/index/dataset.h"
+
+namespace lockstep::data {
+
+// `eval` may be null: no evaluation.
+wire::DataFacts make_data_facts(const Dataset& train, const Dataset* eval);
+
+// kBadData when evaluation samples have another shape, or a label that training never shows.
+Status check_eval_fits_train(const Dataset& train, const Dataset& eval);
+
+}  // namespace lockstep::data

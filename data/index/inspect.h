@@ -1,0 +1,38 @@
+// What `lockstep data inspect PATH` prints.
+// Thread-safety: free functions and values.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/index/dataset.h"
+
+namespace lockstep::data {
+
+struct SplitInspection {
+  std::string split;  // "train", "eval", or "data" where one pair serves both
+  std::string format;
+  std::vector<std::string> files;
+  uint64_t samples = 0;
+  SampleShape shape;
+  std::vector<uint64_t> class_counts;  // by label
+  std::string fingerprint;
+  std::vector<ChannelStatistics> statistics;  // by channel
+};
+
+struct Inspection {
+  std::string path;
+  std::vector<SplitInspection> splits;
+};
+
+// Everything below `spec.path`; errors as open_dataset().
+Result<Inspection> inspect_data(const wire::DatasetSpec& spec, const std::string& cache_dir,
+                                const ProgressFn& progress = {});
+
+std::string to_text(const Inspection& inspection);  // a few lines, newline at the end
+nlohmann::json to_json(const Inspection& inspection);
+
+}  // namespace lockstep::data

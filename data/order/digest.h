@@ -1,0 +1,36 @@
+// A digest of the samples that a loader really delivered to one slot of one step, in order. Step
+// records carry it; the audit recomputes it from the seed and compares.
+//
+// A sample's identity is (dataset, pass, position in the pass, sample index). A missing, repeated,
+// exchanged or wrong sample gives another digest, but for one case in 2^64.
+//
+// Thread-safety: a value; one thread at a time.
+#pragma once
+
+#include <cstdint>
+
+#include "comm/base/ids.h"
+#include "data/order/epoch_order.h"
+#include "data/order/step_plan.h"
+
+namespace lockstep::data {
+
+class SampleDigest {
+ public:
+  // `dataset` is its number in a mixture; 0 where there is only one.
+  SampleDigest(uint64_t dataset, Epoch pass);
+
+  void add(uint64_t position, uint64_t sample);
+  uint64_t value() const;
+
+ private:
+  uint64_t pass_key_;
+  uint64_t hash_;
+  uint64_t count_ = 0;
+};
+
+// The digest that the plan promises for a slot of dataset 0; `order` is that of plan.epoch.
+uint64_t planned_digest(const EpochOrder& order, const StepPlan& plan, uint32_t slot,
+                        uint32_t slots);
+
+}  // namespace lockstep::data

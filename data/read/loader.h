@@ -1,0 +1,77 @@
+// Batches of training data, prepared ahead on a thread of their own.
+//
+//   dataset ──▶ prefetch thread: order, gather, transform ──▶ ring of buffers ──▶ next()
+//
+// One batch is one slot's micro-batch of one step. The loader's whole state is the step it starts
+// at: a new generation or a resume destroys it and starts another.
+//
+// INVARIANTS
+//  L1 Batches come in order of (step, slot), over the non-empty slots of the run, none left out.
+//  L2 A batch depends on (dataset, transform, shape, seed, step, slot) only.
+//  L3 `digest` is computed from the very indices whose bytes were copied.
+//  L4 At most prefetch_batches are ready ahead of the consumer; memory is allocated once, at start.
+//  L5 The thread sleeps when the ring is full and never spins; the destructor ends it at once.
+//
+// Thread-safety: next() from one thread; wait_ns() and ready_batches() from any.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/base/ids.h"
+#include "comm/base/status.h"
+#include "comm/collectives/reduction_tree.h"
+#include "data/index/dataset.h"
+#include "data/order/step_plan.h"
+#include "data/transform/normalize.h"
+
+namespace lockstep::data {
+
+struct Batch {
+  Step step = 0;
+  uint32_t slot = 0;
+  uint32_t samples = 0;             // B, never 0
+  const float* images = nullptr;    // (B, C, H, W), transformed; 64-byte aligned
+  const int64_t* labels = nullptr;  // (B); 64-byte aligned
+  uint64_t digest = 0;              // data/order/digest.h
+  SampleShape shape;
+};
+
+struct LoaderOptions {
+  RunShape shape;  // shape.samples == dataset.samples()
+  uint64_t seed = 0;
+  Step first_step = 0;
+  Step end_step = 0;  // first step that is not wanted
+  SlotRun slots;      // of this rank, within [0, shape.slots); may be empty
+  uint32_t prefetch_batches = 4;
+  std::vector<std::string> transforms = {"normalize"};
+  // By channel; empty: the dataset's own.
+  std::vector<ChannelStatistics> statistics;
+};
+
+class Loader {
+ public:
+  // `dataset` outlives the loader. kUsage for an unknown transform, kConfig when the buffers do not
+  // fit in memory, or a slot's share of the batch is beyond what a batch can hold.
+  static Result<std::unique_ptr<Loader>> start(const Dataset& dataset,
+                                               const LoaderOptions& options);
+  ~Loader();  // stops the thread
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  // The next batch; blocks until it is ready. It stays valid until the following next(). Null once
+  // everything before end_step has been delivered.
+  Result<const Batch*> next();
+
+  uint64_t wait_ns() const;        // total time next() has waited
+  uint32_t ready_batches() const;  // prepared and not yet taken
+
+ private:
+  struct Impl;
+  explicit Loader(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep::data

@@ -1,0 +1,38 @@
+// From stored bytes to the floats a model sees: data.transforms, compiled to a table.
+//
+// A byte x becomes x/255 in [0, 1]; with "normalize", (x/255 - mean) / std of its channel. There
+// are only 256 values a channel, each computed once in single precision, as PyTorch computes them:
+// so the bits depend on neither the instruction set nor the code path.
+//
+// Thread-safety: immutable after create(); all calls from any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/index/dataset.h"
+
+namespace lockstep::data {
+
+class Transform {
+ public:
+  // `statistics` by channel, those of the training data for every split. kUsage for a name that is
+  // not known, naming the nearest one, and for one given twice.
+  static Result<Transform> create(const std::vector<std::string>& names,
+                                  const std::vector<ChannelStatistics>& statistics);
+
+  // One sample: (C, H, W) bytes to (C, H, W) floats. REQUIRES: shape.channels as at create().
+  void apply(const uint8_t* sample, const SampleShape& shape, float* out) const;
+
+ private:
+  using Table = std::array<float, 256>;
+  std::vector<Table> tables_;  // by channel
+};
+
+// kUsage naming the nearest known transform, for checking a job file before any data are opened.
+Status check_transform_names(const std::vector<std::string>& names);
+
+}  // namespace lockstep::data
