@@ -1,0 +1,70 @@
+// What a checkpoint is: manifest.json of its directory, written last. Whatever is not named here,
+// with size and SHA-256, does not belong to the checkpoint.
+//
+//   {"format": 1, "step": 1500, "generation": 2, "member": 4, "seed": 1, "slots": 4,
+//    "global_batch": 128, "epoch": 3, "phase": 0, "schedule": {...ScheduleSpec...},
+//    "dataset_fingerprint": "...", "numerics_fingerprint": ["key=value", ...],
+//    "weights_sha256": "...", "state_sha256": "...",
+//    "lineage": {"run_id": "...", "resumed_from": "step-..." or "", "generation_first_step": 0},
+//    "files": [{"name": "model.safetensors", "bytes": 206922, "sha256": "..."}, ...],
+//    "unacknowledged": [...StepRecords...], "self_sha256": "..."}
+//
+// self_sha256 is over the compact JSON of everything else (keys sorted), so that a flipped bit
+// shows without the journal. 64-bit integers inside schedule and unacknowledged are strings, as
+// protobuf's JSON mapping wants it.
+//
+// Errors: kBadData for what is damaged; kConfig for a newer format: an older program must not guess
+// what it means.
+// Thread-safety: pure functions and values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/base/ids.h"
+#include "comm/base/status.h"
+#include "comm/wire/control.pb.h"
+
+namespace lockstep {
+
+inline constexpr uint32_t kManifestFormat = 1;
+inline constexpr char kManifestName[] = "manifest.json";
+
+struct ManifestFile {
+  std::string name;  // without '/'
+  uint64_t bytes = 0;
+  std::string sha256;
+  bool operator==(const ManifestFile&) const = default;
+};
+
+struct Lineage {
+  std::string run_id;
+  std::string resumed_from;  // checkpoint that this process's state began with; empty: fresh
+  Step generation_first_step = 0;
+  bool operator==(const Lineage&) const = default;
+};
+
+struct Manifest {
+  ResumePoint resume;  // `step` steps are applied, `phase` comes next
+  Generation generation = 0;
+  MemberId member = 0;
+  uint64_t seed = 0;
+  uint32_t slots = 0;
+  uint64_t global_batch = 0;
+  Epoch epoch = 0;  // of the last applied step, for people
+  wire::ScheduleSpec schedule;
+  std::string dataset_fingerprint;
+  std::vector<std::string> numerics_fingerprint;
+  std::string weights_sha256;  // weights_hash(state, false)
+  std::string state_sha256;    // weights_hash(state, true)
+  Lineage lineage;
+  std::vector<ManifestFile> files;
+  std::vector<wire::StepRecords> unacknowledged;  // batches not in the journal yet, of `member`
+};
+
+std::string manifest_to_json(const Manifest& manifest);
+Result<Manifest> manifest_from_json(std::string_view text);
+
+}  // namespace lockstep
