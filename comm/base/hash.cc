@@ -51,6 +51,27 @@ std::string xxh3_hex(const void* data, size_t bytes) {
   return to_hex(canonical.digest);
 }
 
+struct Xxh3::Impl {
+  XXH3_state_t* state = XXH3_createState();
+  Impl() {
+    LOCKSTEP_CHECK(state != nullptr && XXH3_128bits_reset(state) == XXH_OK, "XXH3");
+  }
+  ~Impl() { XXH3_freeState(state); }
+};
+
+Xxh3::Xxh3() : impl_(std::make_unique<Impl>()) {}
+Xxh3::~Xxh3() = default;
+
+void Xxh3::update(const void* data, size_t bytes) {
+  LOCKSTEP_CHECK(XXH3_128bits_update(impl_->state, data, bytes) == XXH_OK, "XXH3 update");
+}
+
+std::string Xxh3::hex() const {
+  XXH128_canonical_t canonical;
+  XXH128_canonicalFromHash(&canonical, XXH3_128bits_digest(impl_->state));
+  return to_hex(canonical.digest);
+}
+
 std::string to_hex(std::span<const uint8_t> bytes) {
   static constexpr char kDigits[] = "0123456789abcdef";
   std::string text;

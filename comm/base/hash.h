@@ -1,7 +1,7 @@
 // SHA-256 where a hash is a promise (checkpoints, weights, manifests, HMAC), XXH3-128 where it only
 // has to be fast (dataset fingerprints, digests of sample ids). Both by libraries.
 //
-// Thread-safety: a Sha256 belongs to one thread; free functions have no state.
+// Thread-safety: a Sha256 or Xxh3 belongs to one thread; free functions have no state.
 #pragma once
 
 #include <array>
@@ -37,6 +37,23 @@ Digest256 hmac_sha256(std::string_view key, std::string_view data);
 
 // XXH3-128 as 32 hex digits.
 std::string xxh3_hex(const void* data, size_t bytes);
+
+// The same hash over pieces: equal to xxh3_hex() of their concatenation.
+class Xxh3 {
+ public:
+  Xxh3();
+  ~Xxh3();
+  Xxh3(const Xxh3&) = delete;
+  Xxh3& operator=(const Xxh3&) = delete;
+
+  void update(const void* data, size_t bytes);
+  void update(std::string_view text) { update(text.data(), text.size()); }
+  std::string hex() const;  // of everything so far
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 // Lower-case hex.
 std::string to_hex(std::span<const uint8_t> bytes);
