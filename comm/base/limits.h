@@ -12,6 +12,14 @@ inline constexpr size_t kFrameBytes = 16 * 1024 * 1024;        // one control me
 inline constexpr size_t kSendQueueBytes = 64 * 1024 * 1024;    // per connection; beyond: closed
 inline constexpr int kAuthDeadlineMs = 5'000;                  // from accept to proven
 inline constexpr size_t kUnauthenticatedConnections = 64;      // at once
+inline constexpr int kLingerMs = 1'000;            // close() may still deliver for so long
+inline constexpr int kConnectTimeoutMs = 5'000;
+inline constexpr int kBackoffFirstMs = 20;         // between two attempts of a client,
+inline constexpr int kBackoffMaxMs = 2'000;        // doubling up to here
+inline constexpr int kAcceptRetryMs = 100;         // after accept() failed, e.g. no descriptors
+inline constexpr int kRefusalLogLines = 20;        // about strangers, per window
+inline constexpr int kRefusalLogWindowMs = 10'000;
+inline constexpr size_t kTokenFileBytes = 1024;
 inline constexpr size_t kMembers = 65'536;
 inline constexpr size_t kSlots = 65'536;
 
@@ -20,6 +28,7 @@ inline constexpr size_t kHttpHeaderBytes = 8 * 1024;
 inline constexpr size_t kHttpBodyBytes = 4 * 1024;  // we only serve GET and HEAD
 inline constexpr int kHttpDeadlineMs = 10'000;
 inline constexpr size_t kHttpConnections = 128;
+inline constexpr size_t kHttpAnswerBytes = 16 * 1024 * 1024;  // that our own client reads
 
 // Records
 inline constexpr int kRecordBatchSteps = 100;
@@ -30,5 +39,16 @@ inline constexpr size_t kJobFileBytes = 1024 * 1024;
 
 // Data
 inline constexpr size_t kIdxHeaderBytes = 4 + 4 * 8;  // magic and at most 8 dimensions
+
+// Checkpoints
+inline constexpr size_t kSafetensorsHeaderBytes = 16 * 1024 * 1024;
+inline constexpr size_t kTensors = 65'536;      // in one safetensors file
+inline constexpr size_t kTensorDims = 16;
+inline constexpr size_t kManifestBytes = 64 * 1024 * 1024;
+inline constexpr size_t kManifestFiles = 64;
+
+// Records of a worker that the coordinator has not acknowledged
+inline constexpr size_t kRecordBatchesInMemory = 64;    // beyond: spilled to a file
+inline constexpr size_t kRecordBatchesInFlight = 8;     // sent and not yet acknowledged
 
 }  // namespace lockstep::limits
