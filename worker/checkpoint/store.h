@@ -35,6 +35,9 @@
 
 namespace lockstep {
 
+inline constexpr char kModelFile[] = "model.safetensors";
+inline constexpr char kOptimizerFile[] = "optimizer.safetensors";
+
 struct CheckpointName {
   Step step = 0;
   Generation generation = 0;
@@ -48,7 +51,7 @@ std::optional<CheckpointName> parse_checkpoint_name(std::string_view text);
 
 // One complete checkpoint, as list and verify see it.
 struct CheckpointInfo {
-  std::string name;             // directory name
+  std::string name;  // directory name
   std::string path;
   std::string manifest_sha256;  // of the bytes of manifest.json: what the journal holds
   uint64_t bytes = 0;           // of all files named in the manifest, and of the manifest

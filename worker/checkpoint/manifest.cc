@@ -1,0 +1,141 @@
+#include "worker/checkpoint/manifest.h"
+
+#include <google/protobuf/util/json_util.h>
+
+#include <nlohmann/json.hpp>
+
+#include "comm/base/hash.h"
+#include "comm/base/limits.h"
+
+namespace lockstep {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kSelfHash[] = "self_sha256";
+constexpr size_t kSha256HexDigits = 64;
+
+Status bad(const std::string& what) {
+  return Status(Code::kBadData, "the checkpoint manifest is damaged: " + what);
+}
+
+// The text that self_sha256 covers.
+std::string canonical(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json message_to_json(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
+  return status.ok() ? Json::parse(text, nullptr, false) : Json();
+}
+
+Status message_from_json(const Json& json, google::protobuf::Message* message) {
+  const auto status = google::protobuf::util::JsonStringToMessage(canonical(json), message);
+  return status.ok() ? Status::ok() : bad(std::string(status.message()));
+}
+
+bool is_sha256(const std::string& text) {
+  return text.size() == kSha256HexDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+Json files_to_json(const std::vector<ManifestFile>& files) {
+  Json list = Json::array();
+  for (const ManifestFile& file : files)
+    list.push_back({{"name", file.name}, {"bytes", file.bytes}, {"sha256", file.sha256}});
+  return list;
+}
+
+Status files_from_json(const Json& list, std::vector<ManifestFile>& files) {
+  if (list.size() > limits::kManifestFiles) return bad("it names too many files");
+  for (const Json& entry : list) {
+    ManifestFile file{entry.at("name"), entry.at("bytes").get<uint64_t>(), entry.at("sha256")};
+    // A name is opened below the checkpoint's directory and must not lead out of it.
+    if (file.name.empty() || file.name[0] == '.' || file.name.find('/') != std::string::npos)
+      return bad("it names the file '" + file.name + "'");
+    if (!is_sha256(file.sha256)) return bad("the hash of " + file.name + " is not a SHA-256");
+    files.push_back(std::move(file));
+  }
+  return Status::ok();
+}
+
+// Throws nlohmann's exceptions for what is missing or of the wrong type.
+Result<Manifest> from_tree(const Json& root) {
+  Manifest m;
+  const uint32_t phase = root.at("phase");
+  if (phase > static_cast<uint32_t>(Phase::kEnd)) return bad("the phase is unknown");
+  m.resume = {root.at("step"), static_cast<Phase>(phase)};
+  m.generation = root.at("generation");
+  m.member = root.at("member");
+  m.seed = root.at("seed");
+  m.slots = root.at("slots");
+  m.global_batch = root.at("global_batch");
+  m.epoch = root.at("epoch");
+  LOCKSTEP_RETURN_IF_ERROR(message_from_json(root.at("schedule"), &m.schedule));
+  m.dataset_fingerprint = root.at("dataset_fingerprint");
+  m.numerics_fingerprint = root.at("numerics_fingerprint").get<std::vector<std::string>>();
+  m.weights_sha256 = root.at("weights_sha256");
+  m.state_sha256 = root.at("state_sha256");
+  const Json& lineage = root.at("lineage");
+  m.lineage = {lineage.at("run_id"), lineage.at("resumed_from"),
+               lineage.at("generation_first_step").get<uint64_t>()};
+  LOCKSTEP_RETURN_IF_ERROR(files_from_json(root.at("files"), m.files));
+  for (const Json& batch : root.at("unacknowledged"))
+    LOCKSTEP_RETURN_IF_ERROR(message_from_json(batch, &m.unacknowledged.emplace_back()));
+  return m;
+}
+
+}  // namespace
+
+std::string manifest_to_json(const Manifest& m) {
+  Json root = {
+      {"format", kManifestFormat},
+      {"step", m.resume.step},
+      {"phase", static_cast<uint32_t>(m.resume.phase)},
+      {"generation", m.generation},
+      {"member", m.member},
+      {"seed", m.seed},
+      {"slots", m.slots},
+      {"global_batch", m.global_batch},
+      {"epoch", m.epoch},
+      {"schedule", message_to_json(m.schedule)},
+      {"dataset_fingerprint", m.dataset_fingerprint},
+      {"numerics_fingerprint", m.numerics_fingerprint},
+      {"weights_sha256", m.weights_sha256},
+      {"state_sha256", m.state_sha256},
+      {"lineage",
+       {{"run_id", m.lineage.run_id},
+        {"resumed_from", m.lineage.resumed_from},
+        {"generation_first_step", m.lineage.generation_first_step}}},
+      {"files", files_to_json(m.files)},
+  };
+  Json& batches = root["unacknowledged"] = Json::array();
+  for (const wire::StepRecords& batch : m.unacknowledged) batches.push_back(message_to_json(batch));
+  root[kSelfHash] = to_hex(sha256(canonical(root)));
+  return root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Manifest> manifest_from_json(std::string_view text) {
+  Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (root.is_discarded() || !root.is_object()) return bad("it is not a JSON object");
+  try {
+    const uint32_t format = root.at("format");
+    if (format > kManifestFormat)
+      return Status(Code::kConfig, "the checkpoint has format " + std::to_string(format) +
+                                       ", this program knows up to " +
+                                       std::to_string(kManifestFormat) +
+                                       "; use the Lockstep version that wrote it, or a newer one");
+    const std::string self = root.at(kSelfHash);
+    root.erase(kSelfHash);
+    if (self != to_hex(sha256(canonical(root)))) return bad("its own SHA-256 does not match");
+    return from_tree(root);
+  } catch (const Json::exception& error) {
+    return bad(error.what());
+  }
+}
+
+}  // namespace lockstep
