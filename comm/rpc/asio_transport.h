@@ -1,0 +1,61 @@
+// Loop and Transport of production: Boost.Asio over TCP, loopback only for now.
+//
+// Thread-safety: AsioLoop::post(), stop() from any thread; run() on one thread; the rest as in
+// transport.h. Sockets are close-on-exec and have TCP_NODELAY.
+#pragma once
+
+#include <functional>
+#include <initializer_list>
+#include <memory>
+
+#include "comm/rpc/transport.h"
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace lockstep::rpc {
+
+class AsioLoop final : public Loop {
+ public:
+  AsioLoop();
+  // Destroys what is still queued without running it. REQUIRES: run() has returned.
+  ~AsioLoop() override;
+
+  // Runs handlers until stop(), also while there is nothing to do. May be called again.
+  void run();
+
+  // Makes run() return after the handler that runs now. A stop() before run() counts.
+  void stop();
+
+  void post(std::function<void()> fn) override;
+  TimerId call_after(int64_t delay_ms, std::function<void()> fn) override;
+  void cancel(TimerId id) override;
+  int64_t now_ms() const override;
+
+  // Calls `fn` on the loop's thread each time one of `signals` arrives (SIGTERM, SIGCHLD, ...),
+  // until the loop is destroyed. One call per program and signal.
+  void on_signals(std::initializer_list<int> signals, std::function<void(int)> fn);
+
+  // For the adapters in this folder.
+  boost::asio::io_context& context();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+class AsioTransport final : public Transport {
+ public:
+  explicit AsioTransport(AsioLoop& loop) : loop_(loop) {}
+
+  Loop& loop() override { return loop_; }
+  Result<std::unique_ptr<Listener>> listen(const Address& address,
+                                           AcceptHandler on_accept) override;
+  void connect(const Address& address, int64_t timeout_ms, ConnectHandler on_connected) override;
+
+ private:
+  AsioLoop& loop_;
+};
+
+}  // namespace lockstep::rpc

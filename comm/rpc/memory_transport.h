@@ -1,0 +1,89 @@
+// A network in memory under a virtual clock, for tests and the simulator: every run of the same
+// calls gives the same order of events, and the test says what the network does to them.
+//
+// Thread-safety: one thread; SimLoop::post() too.
+//
+// Invariants, beside those of transport.h:
+//  1. Events run in the order of (time, number of scheduling); time passes only between events.
+//  2. A frame leaves with the link's delay at the time of send(); frames of one connection never
+//     overtake each other, whatever later delays are.
+//  3. Frames go through the real encoder and decoder, so limits and errors are those of TCP.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/rpc/transport.h"
+
+namespace lockstep::rpc {
+
+class SimLoop final : public Loop {
+ public:
+  void post(std::function<void()> fn) override { call_after(0, std::move(fn)); }
+  TimerId call_after(int64_t delay_ms, std::function<void()> fn) override;
+  void cancel(TimerId id) override;
+  int64_t now_ms() const override { return now_ms_; }
+
+  // Runs the next event and moves the clock to it; false when there is none.
+  bool run_one();
+  // Runs all that is due until `ms` from now and leaves the clock there.
+  void run_for(int64_t ms);
+  // Runs until `done` or until `ms` of virtual time have passed or nothing is left; gives done().
+  bool run_until(const std::function<bool()>& done, int64_t ms);
+  size_t pending() const { return events_.size(); }
+
+ private:
+  using Key = std::pair<int64_t, TimerId>;  // time, number
+  std::map<Key, std::function<void()>> events_;
+  std::map<TimerId, int64_t> times_;
+  int64_t now_ms_ = 0;
+  TimerId last_id_ = 0;
+};
+
+class MemoryTransport;
+
+// All hosts of one test. Outlives the transports made from it.
+class MemoryNetwork {
+ public:
+  explicit MemoryNetwork(SimLoop& loop);
+  ~MemoryNetwork();
+
+  // A transport whose connections come from `node` (a name for faults and for peer()).
+  std::unique_ptr<MemoryTransport> transport(std::string node);
+
+  // From now on frames (and connects) between the two nodes take `delay_ms` each way.
+  void set_delay(const std::string& a, const std::string& b, int64_t delay_ms);
+  // Frames sent between the two are lost, connects time out, nobody is told, until heal().
+  void partition(const std::string& a, const std::string& b);
+  void heal(const std::string& a, const std::string& b);
+  // Resets every connection between the two now: both sides get on_close, frames on the way are
+  // lost. Gives how many there were.
+  size_t cut(const std::string& a, const std::string& b);
+  // Resets every connection and listener of a node, as a kill -9 would.
+  size_t crash(const std::string& node);
+
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+class MemoryTransport final : public Transport {
+ public:
+  MemoryTransport(std::shared_ptr<MemoryNetwork::State> state, std::string node);
+  Loop& loop() override;
+  Result<std::unique_ptr<Listener>> listen(const Address& address,
+                                           AcceptHandler on_accept) override;
+  void connect(const Address& address, int64_t timeout_ms, ConnectHandler on_connected) override;
+
+ private:
+  std::shared_ptr<MemoryNetwork::State> state_;
+  std::string node_;
+};
+
+}  // namespace lockstep::rpc

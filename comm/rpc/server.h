@@ -1,0 +1,65 @@
+// The coordinator's door: accepts connections, lets in only peers that prove the token, and turns
+// them into numbered peers that exchange Envelopes.
+//
+// Thread-safety: everything on the loop's thread, or before the loop runs.
+//
+// Invariants:
+//  1. No byte of an unproven peer reaches the handlers.
+//  2. At most limits::kUnauthenticatedConnections are unproven at once; the newest beyond is
+//  closed.
+//     None stays unproven longer than limits::kAuthDeadlineMs.
+//  3. on_peer(id) comes first, then its messages in order, then on_lost(id) exactly once unless
+//     disconnect(id) was called; nothing after either. Ids are never used again.
+//  4. A refused stranger is one log line with its address and the reason; at most
+//     limits::kRefusalLogLines lines per limits::kRefusalLogWindowMs, the rest are counted.
+//  5. Handlers never run from inside a call of this class, and never after its destructor began.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "comm/base/log.h"
+#include "comm/base/status.h"
+#include "comm/rpc/transport.h"
+
+namespace lockstep::wire {
+class Envelope;
+}
+
+namespace lockstep::rpc {
+
+using PeerId = uint64_t;  // one authenticated connection; 0: none
+
+class RpcServer {
+ public:
+  struct Handlers {
+    std::function<void(PeerId, const std::string& address)> on_peer;
+    std::function<void(PeerId, wire::Envelope&&)> on_message;
+    std::function<void(PeerId, const Status&)> on_lost;
+  };
+
+  // kConfig when it cannot listen there.
+  static Result<std::unique_ptr<RpcServer>> start(Transport& transport, const Address& address,
+                                                  std::string token, Logger& logger,
+                                                  Handlers handlers);
+  ~RpcServer();  // closes everything; queued messages still leave
+
+  const Address& address() const;  // with the real port
+  size_t peers() const;
+
+  // Queues a message; a no-op for a peer that is gone (its on_lost has come or will come).
+  void send(PeerId peer, const wire::Envelope& envelope);
+
+  // Delivers what is queued, then closes; no callback for this peer after it returned.
+  void disconnect(PeerId peer);
+
+ private:
+  struct Impl;
+  explicit RpcServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep::rpc
