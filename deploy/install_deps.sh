@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Installs what is missing, and nothing else: Debian packages, and LibTorch from its Python wheel
+# into a private directory outside the clone. When nothing is missing it ends within a second.
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+usage: deploy/install_deps.sh [--for build|tests|bench] [--no-apt] [--print-torch-root]
+
+  --for build   what building and running needs (default)
+  --for tests   that, and clang with its fuzzer, Google Benchmark, curl
+  --for bench   that, and what `import torch` needs, for the PyTorch side of the comparisons
+                (about 1.5 GB more where there is no CUDA toolkit)
+  --no-apt      leave Debian packages alone, e.g. on another distribution
+                (same as LOCKSTEP_SKIP_APT=1)
+  --print-torch-root  print the directory that holds LibTorch's include/ and lib/, or nothing,
+                and install nothing
+
+environment:
+  Torch_DIR, CMAKE_PREFIX_PATH, LOCKSTEP_TORCH_ROOT   use this LibTorch; none is downloaded
+  LOCKSTEP_DEPS_DIR   where the private one goes (default: ~/.cache/lockstep)
+  LOCKSTEP_PYTHON     the Python that makes its environment (default: /usr/bin/python3)
+TEXT
+}
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(dirname "$here")
+. "$here/shell/common.sh"
+. "$here/shell/torch.sh"
+
+build_packages=(g++ cmake ninja-build ccache mold pkg-config python3-venv libboost1.81-dev
+  libssl-dev libprotobuf-dev protobuf-compiler libsqlite3-dev prometheus-cpp-dev libyaml-cpp-dev
+  nlohmann-json3-dev libcli11-dev libspdlog-dev libxxhash-dev zlib1g-dev libgtest-dev
+  libgmock-dev librapidcheck-dev dataset-fashion-mnist)
+test_packages=(clang libclang-rt-14-dev libbenchmark-dev curl procps binutils)
+
+purpose=build
+use_apt=1
+[[ -z ${LOCKSTEP_SKIP_APT:-} || ${LOCKSTEP_SKIP_APT:-} == 0 ]] || use_apt=0
+print_root=0
+while (($# > 0)); do
+  case $1 in
+    --for) purpose=${2:-}; shift ;;
+    --for=*) purpose=${1#--for=} ;;
+    --no-apt) use_apt=0 ;;
+    --print-torch-root) print_root=1 ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; fail 64 "unknown argument '$1'." ;;
+  esac
+  shift
+done
+case $purpose in build | tests | bench) ;; *) fail 64 "--for takes build, tests or bench." ;; esac
+
+if ((print_root)); then
+  torch_root
+  exit 0
+fi
+
+mkdir -p "$root/build"
+log=$root/build/install_deps.log
+
+missing_packages() {
+  local wanted=("${build_packages[@]}") name
+  local -A have=()
+  [[ $purpose == build ]] || wanted+=("${test_packages[@]}")
+  while read -r name; do have[$name]=1; done < <(
+    dpkg-query -W -f '${Package} ${Status}\n' "${wanted[@]}" 2>/dev/null |
+      awk '/install ok installed$/ {print $1}')
+  for name in "${wanted[@]}"; do
+    [[ -n ${have[$name]:-} ]] || printf '%s\n' "$name"
+  done
+}
+
+check_distribution() {
+  local id='' version='' name='an unknown system'
+  if [[ -r /etc/os-release ]]; then
+    id=$(. /etc/os-release && printf %s "${ID:-}")
+    version=$(. /etc/os-release && printf %s "${VERSION_ID:-}")
+    name=$(. /etc/os-release && printf %s "${PRETTY_NAME:-$ID}")
+  fi
+  [[ $id == debian && $version == 12 ]] || fail 78 "this is $name, and the package names here are" \
+    "those of Debian 12. Install the equivalents of: ${build_packages[*]}; then run this again" \
+    "with --no-apt (or LOCKSTEP_SKIP_APT=1)."
+}
+
+install_packages() {
+  local missing=("$@") as_root=()
+  say "Debian packages to install: ${missing[*]}"
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null || fail 78 "installing Debian packages needs root, and there is no" \
+      "sudo here. As root: apt-get install ${missing[*]}"
+    sudo -v || fail 78 "sudo was refused. As root: apt-get install ${missing[*]}"
+    as_root=(sudo)
+  fi
+  local free
+  free=$(free_mib /usr)
+  ((free >= 1500)) || fail 78 "the disk of /usr has $free MiB free; the packages need 1500."
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get
+    -o DPkg::Lock::Timeout=300 -o Acquire::Retries=2)
+  logged "$log" "reading the package lists" "${apt[@]}" update ||
+    fail 70 "the package lists could not be read; is there a network? Details: $log"
+  logged "$log" "installing ${#missing[@]} packages" \
+    "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
+    fail 70 "apt-get could not install the packages; is there a network? Details: $log"
+}
+
+if ((use_apt)); then
+  check_distribution
+  mapfile -t missing < <(missing_packages)
+  ((${#missing[@]} == 0)) || install_packages "${missing[@]}"
+fi
+install_torch "$purpose" "$log"

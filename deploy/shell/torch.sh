@@ -1,0 +1,149 @@
+# Sourced by deploy/install_deps.sh: LibTorch, given or private.
+#
+# The private one is the Python wheel in a virtual environment of its own, outside the clone, so
+# that clones share it. It counts as installed only when its stamp, written last, says what this
+# file wants; anything else is removed and made again. All packages go in with --no-deps: the
+# wheel's own list would bring 3 GB of CUDA libraries that training on a CPU never opens.
+
+torch_version=2.11.0
+# libtorch_cpu.so is linked against the CUDA runtime and its profiler, even where no GPU is used.
+# Versions: what cuda-toolkit 13.0.2, the requirement of this wheel, asks for.
+torch_packages=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
+# What `import torch` wants beyond that, and numpy for the tests' data.
+python_packages=(typing-extensions==4.16.0 sympy==1.14.0 mpmath==1.4.1 networkx==3.6.1
+  jinja2==3.1.6 markupsafe==3.0.4 filelock==4.2.11 fsspec==2026.9.0 setuptools==81.0.0
+  numpy==2.4.6)
+# libtorch_python.so is linked against all of these: library name, package that brings it. A
+# package is left out where the loader finds the library anyway, from a CUDA toolkit.
+cuda_libraries=(
+  libcusparseLt.so.0 nvidia-cusparselt-cu13==0.8.0
+  libnvshmem_host.so.3 nvidia-nvshmem-cu13==3.4.5
+  libcufile.so.0 nvidia-cufile==1.15.1.6
+  libcublas.so.13 nvidia-cublas==13.1.0.3
+  libcudnn.so.9 nvidia-cudnn-cu13==9.19.0.56
+  libnccl.so.2 nvidia-nccl-cu13==2.28.9
+  libcufft.so.12 nvidia-cufft==12.0.0.61
+  libcurand.so.10 nvidia-curand==10.4.0.35
+  libcusparse.so.12 nvidia-cusparse==12.6.3.3
+  libnvJitLink.so.13 nvidia-nvjitlink==13.0.88)
+
+torch_python() {
+  local python=${LOCKSTEP_PYTHON:-/usr/bin/python3}
+  [[ -x $python ]] || python=$(command -v python3) || return 1
+  printf '%s\n' "$python"
+}
+
+torch_environment() {  # the directory of the private environment, whether it exists or not
+  local python version
+  python=$(torch_python) || return 1
+  version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])') || return 1
+  printf '%s/torch-%s-py%s\n' \
+    "${LOCKSTEP_DEPS_DIR:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/lockstep}" \
+    "$torch_version" "$version"
+}
+
+is_torch_root() { [[ -e $1/lib/libtorch_cpu.so && -e $1/include/ATen/ATen.h ]]; }
+
+given_torch_root() {  # a LibTorch that the environment names; fails when it names none
+  local prefix prefixes=() candidates=()
+  [[ -z ${Torch_DIR:-} ]] || candidates+=("$Torch_DIR/../../..")
+  IFS=: read -r -a prefixes <<<"${CMAKE_PREFIX_PATH:-}"
+  for prefix in "${prefixes[@]}"; do candidates+=("$prefix" "$prefix/../.."); done
+  [[ -z ${LOCKSTEP_TORCH_ROOT:-} ]] || candidates+=("$LOCKSTEP_TORCH_ROOT")
+  for prefix in "${candidates[@]}"; do
+    if is_torch_root "$prefix"; then
+      (cd "$prefix" && pwd)
+      return
+    fi
+  done
+  return 1
+}
+
+has_stamp() {  # has_stamp ENVIRONMENT NAME PACKAGE...
+  [[ -r $1/$2 && $(<"$1/$2") == "${*:3}" ]]
+}
+
+private_torch_root() {  # of a complete private environment; fails when there is none
+  local environment
+  environment=$(torch_environment) && has_stamp "$environment" .complete "${torch_packages[@]}" &&
+    printf '%s\n' "$environment"/lib/python3*/site-packages/torch
+}
+
+torch_root() { given_torch_root || private_torch_root || true; }
+
+# Libraries that LIBRARY needs and the loader cannot find, with only what the library itself says
+# about where to look: no loader cache, no LD_LIBRARY_PATH.
+unresolved_libraries() {
+  local loader
+  loader=$(echo /lib64/ld-linux-x86-64.so.2 /lib/ld-linux-aarch64.so.1 | tr ' ' '\n' |
+    while read -r path; do if [[ -x $path ]]; then echo "$path"; fi; done | head -1)
+  env -u LD_LIBRARY_PATH "$loader" --inhibit-cache --list "$1" | awk '/not found/ {print $1}'
+}
+
+pip_install() {  # pip_install LOG WHAT ENVIRONMENT PACKAGE...
+  local log=$1 what=$2 environment=$3
+  shift 3
+  mkdir -p "$environment/tmp"
+  # Unpacked beside its destination: /tmp is often too small for a wheel of this size.
+  logged "$log" "$what" env TMPDIR="$environment/tmp" PYTHONNOUSERSITE=1 \
+    "$environment/bin/python" -m pip install --disable-pip-version-check --no-input \
+    --no-cache-dir --no-deps "$@" ||
+    fail 70 "pip could not install $what; is there a network? Details: $log"
+  rm -rf "$environment/tmp"
+}
+
+install_torch_environment() {  # install_torch_environment ENVIRONMENT LOG
+  local environment=$1 log=$2 free unresolved
+  say "LibTorch to install: ${torch_packages[*]}"
+  say "  into $environment (540 MB to download, 1.3 GB on disk)"
+  free=$(free_mib "$environment")
+  ((free >= 3000)) || fail 78 "the disk of $environment has $free MiB free; LibTorch needs 3000" \
+    "while it is installed. Make room, or set LOCKSTEP_DEPS_DIR to a directory on another disk."
+  rm -rf "$environment"
+  "$(torch_python)" -m venv "$environment" >>"$log" 2>&1 ||
+    fail 78 "$(torch_python) cannot make a virtual environment (Debian: python3-venv)." \
+      "Details: $log"
+  pip_install "$log" "LibTorch $torch_version" "$environment" "${torch_packages[@]}"
+  unresolved=$(unresolved_libraries "$environment"/lib/python3*/site-packages/torch/lib/libtorch_cpu.so)
+  [[ -z $unresolved ]] ||
+    fail 70 "LibTorch was installed but the loader cannot find" $unresolved "for it."
+  printf '%s\n' "${torch_packages[*]}" >"$environment/.complete"
+}
+
+install_torch_python() {  # install_torch_python ENVIRONMENT LOG: `import torch` works afterwards
+  local environment=$1 log=$2 i known packages=("${python_packages[@]}") free
+  known=$(/sbin/ldconfig -p)
+  for ((i = 0; i < ${#cuda_libraries[@]}; i += 2)); do
+    [[ $known == *"${cuda_libraries[i]} "* ]] || packages+=("${cuda_libraries[i + 1]}")
+  done
+  say "for the PyTorch side of comparisons: ${packages[*]}"
+  free=$(free_mib "$environment")
+  ((free >= 5000)) || fail 78 "the disk of $environment has $free MiB free; this needs up to 5000."
+  pip_install "$log" "what 'import torch' needs" "$environment" "${packages[@]}"
+  "$environment/bin/python" -c 'import numpy, torch, torch.distributed as d
+assert d.is_gloo_available()' >>"$log" 2>&1 ||
+    fail 70 "Python cannot import torch from $environment. Details: $log"
+  printf '%s\n' "${python_packages[*]}" >"$environment/.complete-python"
+}
+
+install_torch() {  # install_torch PURPOSE LOG
+  local purpose=$1 log=$2 environment
+  if [[ $purpose != bench ]] && { given_torch_root || private_torch_root; } >/dev/null; then
+    return
+  fi
+  local variable
+  for variable in Torch_DIR LOCKSTEP_TORCH_ROOT; do
+    [[ -z ${!variable:-} ]] || given_torch_root >/dev/null ||
+      fail 78 "$variable is ${!variable}, but there is no lib/libtorch_cpu.so. Correct it, or" \
+        "unset it to have LibTorch installed."
+  done
+  environment=$(torch_environment) || fail 78 "there is no python3 here (Debian: python3-venv)."
+  mkdir -p "$(dirname "$environment")"
+  (
+    flock -n 9 || { say "  waiting for another installation of LibTorch ..." && flock 9; }
+    has_stamp "$environment" .complete "${torch_packages[@]}" ||
+      install_torch_environment "$environment" "$log"
+    [[ $purpose != bench ]] || has_stamp "$environment" .complete-python "${python_packages[@]}" ||
+      install_torch_python "$environment" "$log"
+  ) 9>"$environment.lock"
+}
