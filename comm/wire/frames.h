@@ -78,7 +78,7 @@ class FrameDecoder {
   size_t limit() const { return limit_bytes_; }
 
   // True between two frames: a stream may end here.
-  bool at_boundary() const { return status_.is_ok() && header_used_ == 0; }
+  bool at_boundary() const { return error_.is_ok() && header_used_ == 0; }
 
  private:
   Status take_preamble(std::string_view* input);
@@ -92,7 +92,7 @@ class FrameDecoder {
   size_t header_used_ = 0;
   size_t payload_bytes_ = 0;  // announced; valid when the header is complete
   Frame frame_;
-  Status status_;
+  Status error_;
 };
 
 }  // namespace lockstep::wire
