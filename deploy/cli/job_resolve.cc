@@ -1,0 +1,166 @@
+#include "deploy/cli/job_resolve.h"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+
+#include "deploy/cli/job_schema.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint32_t kMostWorkersByDefault = 8;
+
+std::string origin_of(const JobValues& values, std::string_view key) {
+  const auto it = values.find(key);
+  return it == values.end() ? "default" : it->second.origin;
+}
+
+// "train.slots is 400 (job.yaml:7)".
+std::string told(const JobValues& values, std::string_view key, const wire::JobSpec& job) {
+  return std::string(key) + " is " + job_value_text(*find_job_key(key), job) + " (" +
+         origin_of(values, key) + ")";
+}
+
+std::string default_text(const JobKey& row, const wire::JobSpec& job) {
+  const bool sgd = job.optimizer().name() == "sgd";
+  if (row.key == "optimizer.lr" && sgd) return "0.1";
+  if (row.key == "optimizer.weight_decay" && sgd) return "0";
+  return std::string(row.default_text);
+}
+
+Status set_defaults(const JobValues& values, wire::JobSpec& job) {
+  for (const JobKey& row : job_keys()) {
+    if (values.count(row.key)) continue;
+    if (row.required())
+      return Status(Code::kUsage,
+                    std::string(row.key) + " is missing: " + std::string(row.meaning));
+    if (row.key == "cluster.workers") continue;
+    LOCKSTEP_RETURN_IF_ERROR(set_job_value(row, {default_text(row, job)}, job));
+  }
+  return Status::ok();
+}
+
+Status set_given(const JobValues& values, wire::JobSpec& job) {
+  for (const auto& [key, value] : values) {
+    const Status status = set_job_value(*find_job_key(key), value.items, job);
+    if (!status.is_ok()) return status.with_context(value.origin);
+  }
+  return Status::ok();
+}
+
+std::string absolute_path(const std::string& path, const JobValue& value,
+                          const JobContext& context) {
+  if (path.empty() || path[0] == '/') return path;
+  const std::filesystem::path base =
+      value.from_file ? context.file_directory : context.working_directory;
+  return (base / path).lexically_normal().string();
+}
+
+void set_paths(const JobValues& values, const JobContext& context, wire::JobSpec& job) {
+  auto& data = *job.mutable_data();
+  const auto make_absolute = [&](const char* key, std::string* path) {
+    if (const auto it = values.find(key); it != values.end())
+      *path = absolute_path(*path, it->second, context);
+  };
+  make_absolute("data.train.path", data.mutable_train()->mutable_path());
+  make_absolute("data.eval.path", data.mutable_eval()->mutable_path());
+  make_absolute("data.cache_dir", data.mutable_cache_dir());
+  const bool eval_said = values.count("data.eval.path") > 0 || context.stored != nullptr;
+  if (!eval_said && context.has_eval_files(data.train().path()))
+    data.mutable_eval()->set_path(data.train().path());
+}
+
+void resolve_autos(const JobContext& context, wire::JobSpec& job) {
+  auto& cluster = *job.mutable_cluster();
+  auto& train = *job.mutable_train();
+  if (cluster.workers() == 0) {
+    const uint32_t cores = std::max(1u, context.cores / std::max(1u, train.threads_per_worker()));
+    cluster.set_workers(std::min(cores, kMostWorkersByDefault));
+    if (train.slots() > 0) cluster.set_workers(std::min(cluster.workers(), train.slots()));
+    const uint64_t most = std::min<uint64_t>(cluster.workers(), train.global_batch());
+    cluster.set_workers(static_cast<uint32_t>(std::max<uint64_t>(1, most)));
+  }
+  if (train.slots() == 0) train.set_slots(cluster.workers());
+  if (cluster.device() == "auto") cluster.set_device("cpu");
+  if (job.comm().backend() == "auto") job.mutable_comm()->set_backend("host");
+  for (auto* set : {job.mutable_data()->mutable_train(), job.mutable_data()->mutable_eval()})
+    if (set->format() == "auto") set->set_format("idx");
+}
+
+bool is_host_port(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size()) return false;
+  uint16_t port = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, port);
+  return error == std::errc() && rest == end;
+}
+
+bool is_job_name(const std::string& name) {
+  return name.size() <= 64 && name[0] != '.' && std::all_of(name.begin(), name.end(), [](char c) {
+           return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+         });
+}
+
+// What no single value shows to be wrong.
+Status check_together(const JobValues& values, const wire::JobSpec& job) {
+  const auto say = [&](std::string_view key) { return told(values, key, job); };
+  const auto usage = [](const std::string& message) { return Status(Code::kUsage, message); };
+  const auto& train = job.train();
+  if (!is_job_name(job.job()))
+    return usage(say("job") +
+                 ": a name has at most 64 letters, digits, '.', '-' and '_', and does "
+                 "not begin with '.'");
+  if (train.epochs() == 0 && train.max_steps() == 0)
+    return usage("how long to train is not said: set train.epochs or train.max_steps");
+  if (train.slots() > train.global_batch())
+    return usage(say("train.slots") + " but " + say("train.global_batch") +
+                 ": every slot needs a sample, so slots can be at most the global batch");
+  if (job.cluster().workers() > train.slots())
+    return usage(say("cluster.workers") + " but " + say("train.slots") +
+                 ": a worker without a slot has nothing to do; take at most " +
+                 std::to_string(train.slots()) + " workers");
+  if (!is_host_port(job.metrics().listen()))
+    return usage(say("metrics.listen") + ": write host:port, as in 127.0.0.1:9400 (port 0: any)");
+  if (job.schedule().name() == "onecycle" && job.schedule().total_steps() > 0 &&
+      train.max_steps() > job.schedule().total_steps())
+    return usage(say("schedule.total_steps") + " but " + say("train.max_steps") +
+                 ": the onecycle schedule would end before the run");
+  if (job.cluster().device() == "cuda")
+    return Status(Code::kConfig,
+                  say("cluster.device") + ": this build trains on CPUs only; take cpu or auto");
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& context) {
+  wire::JobSpec job;
+  if (context.stored != nullptr) job = *context.stored;
+  LOCKSTEP_RETURN_IF_ERROR(set_given(values, job));
+  if (context.stored == nullptr) LOCKSTEP_RETURN_IF_ERROR(set_defaults(values, job));
+  // A resume that asks for 0 slots asks for what the run already resolved.
+  if (context.stored != nullptr && job.train().slots() == 0)
+    job.mutable_train()->set_slots(context.stored->train().slots());
+  set_paths(values, context, job);
+  resolve_autos(context, job);
+  if (context.stored != nullptr) LOCKSTEP_RETURN_IF_ERROR(check_same_run(*context.stored, job));
+  LOCKSTEP_RETURN_IF_ERROR(check_together(values, job));
+  return job;
+}
+
+Status check_same_run(const wire::JobSpec& stored, const wire::JobSpec& wanted) {
+  for (const JobKey& row : job_keys()) {
+    if (!row.identity || job_value(row, stored) == job_value(row, wanted)) continue;
+    return Status(Code::kUsage, std::string(row.key) + " identifies a run and is frozen at its " +
+                                    "first start: this run has " + job_value_text(row, stored) +
+                                    ", asked for is " + job_value_text(row, wanted) +
+                                    ". Resume with " + job_value_text(row, stored) +
+                                    ", or start a new run in another --run-dir");
+  }
+  return Status::ok();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,34 @@
+// From what was said (JobValues) to a complete wire::JobSpec: every value checked, every default
+// filled in, every `auto` resolved. Pure; what it must know of the machine comes in a JobContext.
+//
+// Precedence: command line > environment > file > what the run already has (resume) > default.
+// Thread-safety: free functions without state.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+#include "deploy/cli/job_values.h"
+
+namespace lockstep {
+
+struct JobContext {
+  std::string file_directory = ".";     // absolute: of the job file
+  std::string working_directory = ".";  // absolute: of the shell
+  uint32_t cores = 1;
+  // Whether a directory holds the t10k-* files of an evaluation set.
+  std::function<bool(const std::string& directory)> has_eval_files = [](auto&) { return false; };
+  // The run that is resumed: its values stand where nothing else was said.
+  const wire::JobSpec* stored = nullptr;
+};
+
+// kUsage for a wrong value or, on a resume, another identity; kConfig for one that cannot work on
+// this machine. Messages name the key, the value, where it was given and what would be right.
+Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& context);
+
+// kUsage with both values where `wanted` differs from `stored` in what identifies a run.
+Status check_same_run(const wire::JobSpec& stored, const wire::JobSpec& wanted);
+
+}  // namespace lockstep

@@ -1,0 +1,65 @@
+// The keys of a job file: one table, from which parsing, validation, printing, documentation and
+// completion follow. A key is the path of a field of wire::JobSpec, so "train.global_batch" is
+// JobSpec.train.global_batch, and the field's type is the key's type.
+//
+// Invariants
+//   1. Every leaf field of JobSpec has exactly one row, and every row is such a field.
+//   2. Setting a value checks its type and its range; nothing out of range gets into a JobSpec.
+//   3. The text of a value that was read back can be set again and gives the same value.
+//
+// Thread-safety: immutable tables and free functions.
+#pragma once
+
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+
+namespace lockstep {
+
+// Bounds of a number; an exclusive bound is itself impossible.
+struct NumberRange {
+  double min = 0;
+  double max = std::numeric_limits<double>::infinity();
+  bool min_exclusive = false;
+  bool max_exclusive = false;
+};
+
+struct JobKey {
+  std::string_view key;
+  // As text; "required": must be given. What depends on other keys is in job_resolve.cc.
+  std::string_view default_text;
+  NumberRange range;                        // of numbers
+  std::span<const std::string_view> names;  // not empty: the value is one of these
+  bool identity;                            // defines the run: frozen at its first start
+  bool shorthand;                           // "model: cnn" means "model: {name: cnn}"
+  std::string_view meaning;
+
+  bool required() const { return default_text == "required"; }
+};
+
+std::span<const JobKey> job_keys();
+const JobKey* find_job_key(std::string_view key);
+// "train", "data.eval": a key that has others below it.
+bool is_job_group(std::string_view key);
+// The row that a plain value given to `group` sets, or null.
+const JobKey* shorthand_of_group(std::string_view group);
+bool is_list(const JobKey& key);
+
+// Sets the field. `items` has one element unless the key is a list. The error names the key, the
+// value and what would be right; kUsage.
+Status set_job_value(const JobKey& key, const std::vector<std::string>& items, wire::JobSpec& spec);
+// The field's value; numbers in the shortest form that reads back the same.
+std::vector<std::string> job_value(const JobKey& key, const wire::JobSpec& spec);
+// For messages: a list as "[a, b]", an empty text as "(empty)".
+std::string job_value_text(const JobKey& key, const wire::JobSpec& spec);
+
+// The error for a key that is none, with the nearest that is one.
+Status unknown_job_key(const std::string& key);
+
+}  // namespace lockstep

@@ -1,0 +1,140 @@
+#include "deploy/cli/job_table.h"
+
+#include "comm/base/limits.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kMaxCount = 1e15;      // exact in a double, and more than anybody counts
+constexpr double kMaxSmallCount = 1e9;  // fits 32 bits
+constexpr double kMaxSeed = 9223372036854774784.0;  // largest double below 2^63
+
+constexpr std::string_view kModels[] = {"mlp", "cnn"};
+constexpr std::string_view kFormats[] = {"auto", "idx"};
+constexpr std::string_view kTransforms[] = {"normalize"};
+constexpr std::string_view kOptimizers[] = {"sgd", "adamw"};
+constexpr std::string_view kSchedules[] = {"constant", "cosine", "step", "onecycle"};
+constexpr std::string_view kBackends[] = {"auto", "host"};
+constexpr std::string_view kNumerics[] = {"exact", "fast"};
+constexpr std::string_view kDevices[] = {"auto", "cpu", "cuda"};
+
+constexpr NumberRange kNoRange = {-kInfinity, kInfinity, false, false};
+constexpr NumberRange kPositive = {0, kInfinity, true, true};
+constexpr NumberRange kNotNegative = {0, kInfinity, false, true};
+constexpr NumberRange kProbability = {0, 1, false, true};
+constexpr NumberRange kShare = {0, 1, true, true};
+
+constexpr NumberRange count(double min, double max = kMaxCount) {
+  return {min, max, false, false};
+}
+
+constexpr bool kIdentity = true;
+constexpr bool kChangeable = false;
+constexpr bool kShorthand = true;
+constexpr bool kPlain = false;
+
+// clang-format off
+constexpr JobKey kRows[] = {
+  {"job", "job", kNoRange, {}, kChangeable, kPlain,
+   "name of the run, for people and labels"},
+  {"seed", "1", count(0, kMaxSeed), {}, kIdentity, kPlain,
+   "of initial weights, sample order and dropout"},
+  {"model.name", "required", kNoRange, kModels, kIdentity, kShorthand,
+   "mlp (784-256-128-10) or cnn (two convolutions, two linear layers)"},
+  {"model.dropout", "0", kProbability, {}, kIdentity, kPlain,
+   "probability, after the hidden layers"},
+  {"model.batch_norm", "false", kNoRange, {}, kIdentity, kPlain,
+   "batch normalisation after every hidden layer"},
+  {"data.train.path", "required", kNoRange, {}, kChangeable, kShorthand,
+   "directory with train-images-* and train-labels-*, gzipped or not"},
+  {"data.train.format", "auto", kNoRange, kFormats, kChangeable, kPlain,
+   "format of the files; auto: as found"},
+  {"data.eval.path", "", kNoRange, {}, kChangeable, kShorthand,
+   "directory with t10k-*; default: data.train.path where it has them; empty: no evaluation"},
+  {"data.eval.format", "auto", kNoRange, kFormats, kChangeable, kPlain,
+   "format of the files; auto: as found"},
+  {"data.transforms", "normalize", kNoRange, kTransforms, kIdentity, kPlain,
+   "applied to every sample in this order; normalize: zero mean, unit variance"},
+  {"data.cache_dir", "", kNoRange, {}, kChangeable, kPlain,
+   "inflated files and statistics; empty: RUN_DIR/cache"},
+  {"data.prefetch_batches", "4", count(1, 1024), {}, kChangeable, kPlain,
+   "batches that a worker reads ahead"},
+  {"train.global_batch", "required", count(1, kMaxSmallCount), {}, kIdentity, kPlain,
+   "samples of one optimizer step, over all workers"},
+  {"train.slots", "0", count(0, limits::kSlots), {}, kIdentity, kPlain,
+   "fixed shares of every global batch; 0: the number of workers at the first start"},
+  {"train.epochs", "0", count(0, kMaxSmallCount), {}, kChangeable, kPlain,
+   "passes over the training data; 0: until train.max_steps"},
+  {"train.max_steps", "0", count(0), {}, kChangeable, kPlain,
+   "end after so many steps; 0: no limit but train.epochs"},
+  {"train.threads_per_worker", "1", count(1, 1024), {}, kIdentity, kPlain,
+   "threads that compute in each worker"},
+  {"train.eval_batch", "250", count(1, kMaxSmallCount), {}, kIdentity, kPlain,
+   "samples of one evaluation batch"},
+  {"optimizer.name", "adamw", kNoRange, kOptimizers, kIdentity, kShorthand,
+   "sgd (with momentum) or adamw"},
+  {"optimizer.lr", "0.001", kPositive, {}, kChangeable, kPlain,
+   "learning rate; default 0.001 with adamw, 0.1 with sgd"},
+  {"optimizer.momentum", "0.9", kProbability, {}, kChangeable, kPlain,
+   "of sgd"},
+  {"optimizer.weight_decay", "0.01", kNotNegative, {}, kChangeable, kPlain,
+   "adamw: decoupled, default 0.01; sgd: L2, default 0"},
+  {"optimizer.beta1", "0.9", kProbability, {}, kChangeable, kPlain,
+   "of adamw"},
+  {"optimizer.beta2", "0.999", kProbability, {}, kChangeable, kPlain,
+   "of adamw"},
+  {"optimizer.eps", "1e-08", kPositive, {}, kChangeable, kPlain,
+   "of adamw"},
+  {"schedule.name", "constant", kNoRange, kSchedules, kChangeable, kShorthand,
+   "learning rate over the steps: constant, cosine, step or onecycle"},
+  {"schedule.warmup_steps", "0", count(0), {}, kChangeable, kPlain,
+   "cosine: steps of linear rise from 0"},
+  {"schedule.min_lr", "0", kNotNegative, {}, kChangeable, kPlain,
+   "cosine: learning rate at the end"},
+  {"schedule.step_every", "1000", count(1), {}, kChangeable, kPlain,
+   "step: steps between two decays"},
+  {"schedule.gamma", "0.1", kPositive, {}, kChangeable, kPlain,
+   "step: factor of each decay"},
+  {"schedule.max_lr", "0", kNotNegative, {}, kChangeable, kPlain,
+   "onecycle: the peak; 0: optimizer.lr"},
+  {"schedule.pct_start", "0.3", kShare, {}, kChangeable, kPlain,
+   "onecycle: share of the steps in which the rate rises"},
+  {"schedule.div_factor", "25", kPositive, {}, kChangeable, kPlain,
+   "onecycle: peak / first learning rate"},
+  {"schedule.final_div_factor", "10000", kPositive, {}, kChangeable, kPlain,
+   "onecycle: first / last learning rate"},
+  {"schedule.total_steps", "0", count(0), {}, kChangeable, kPlain,
+   "cosine, onecycle: length; 0: until the end of the run"},
+  {"comm.backend", "auto", kNoRange, kBackends, kChangeable, kPlain,
+   "how gradients are summed; host: shared memory and TCP"},
+  {"comm.bucket_mb", "4", {0, 1024, true, false}, {}, kChangeable, kPlain,
+   "MiB of gradients that are summed at a time, while backward goes on"},
+  {"comm.numerics", "exact", kNoRange, kNumerics, kIdentity, kPlain,
+   "exact: the same bits for any number of workers; fast: any order of sums"},
+  {"checkpoint.every_steps", "500", count(0), {}, kChangeable, kPlain,
+   "steps between two checkpoints; 0: only at the end"},
+  {"checkpoint.keep", "2", count(2, 1'000'000), {}, kChangeable, kPlain,
+   "newest checkpoints that stay"},
+  {"cluster.workers", "0", count(1, limits::kMembers), {}, kChangeable, kPlain,
+   "worker processes (--workers); default: one for each core, at most 8"},
+  {"cluster.device", "auto", kNoRange, kDevices, kIdentity, kPlain,
+   "where the workers compute"},
+  {"cluster.start_timeout_s", "120", count(1, 86'400), {}, kChangeable, kPlain,
+   "all workers must have registered by then"},
+  {"cluster.lease_s", "10", count(1, 3'600), {}, kChangeable, kPlain,
+   "a worker that is silent for so long is dead"},
+  {"cluster.grace_s", "60", count(1, 86'400), {}, kChangeable, kPlain,
+   "from a stop signal to the last checkpoint written"},
+  {"metrics.listen", "127.0.0.1:0", kNoRange, {}, kChangeable, kPlain,
+   "host:port of the coordinator's HTTP; port 0: any free one"},
+};
+// clang-format on
+
+}  // namespace
+
+std::span<const JobKey> job_table() {
+  return kRows;
+}
+
+}  // namespace lockstep

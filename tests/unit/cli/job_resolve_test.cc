@@ -1,0 +1,206 @@
+#include "deploy/cli/job_resolve.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/util/message_differencer.h>
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "deploy/cli/job_print.h"
+#include "deploy/cli/job_schema.h"
+
+namespace lockstep {
+namespace {
+
+using google::protobuf::util::MessageDifferencer;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr char kMinimal[] =
+    "job: tiny\nmodel: {name: cnn}\ndata: {train: {path: d}}\n"
+    "train: {global_batch: 128, epochs: 2}\noptimizer: adamw\n";
+
+JobContext context() {
+  JobContext context;
+  context.file_directory = "/jobs";
+  context.working_directory = "/home/me";
+  context.cores = 2;
+  context.has_eval_files = [](const std::string& directory) { return directory == "/jobs/d"; };
+  return context;
+}
+
+JobValues values_of(const std::string& yaml, const std::vector<std::string>& overrides = {},
+                    const std::vector<std::string>& environment = {}) {
+  auto values = parse_job_yaml(yaml, "job.yaml");
+  EXPECT_TRUE(values.is_ok()) << values.status().message();
+  overlay(*values, *parse_job_environment(environment));
+  overlay(*values, *parse_job_overrides(overrides));
+  return *values;
+}
+
+wire::JobSpec resolved(const std::vector<std::string>& overrides = {},
+                       const std::vector<std::string>& environment = {}) {
+  const auto job = resolve_job(values_of(kMinimal, overrides, environment), context());
+  EXPECT_TRUE(job.is_ok()) << job.status().message();
+  return *job;
+}
+
+std::string error_of(const std::vector<std::string>& overrides, Code code = Code::kUsage) {
+  const auto job = resolve_job(values_of(kMinimal, overrides), context());
+  EXPECT_EQ(job.status().code(), code);
+  return job.status().message();
+}
+
+TEST(JobResolve, AMinimalJobGetsSensibleDefaults) {
+  const wire::JobSpec job = resolved();
+  EXPECT_EQ(job.seed(), 1u);
+  EXPECT_EQ(job.optimizer().lr(), 1e-3);
+  EXPECT_EQ(job.optimizer().weight_decay(), 0.01);
+  EXPECT_EQ(job.cluster().workers(), 2u);
+  EXPECT_EQ(job.train().slots(), 2u);
+  EXPECT_EQ(job.cluster().device(), "cpu");
+  EXPECT_EQ(job.comm().backend(), "host");
+  EXPECT_EQ(job.data().train().path(), "/jobs/d");
+  EXPECT_EQ(job.data().eval().path(), "/jobs/d");
+  EXPECT_EQ(job.data().transforms(0), "normalize");
+  EXPECT_EQ(job.checkpoint().keep(), 2u);
+}
+
+TEST(JobResolve, SgdHasItsOwnDefaults) {
+  const wire::JobSpec job = resolved({"optimizer.name=sgd"});
+  EXPECT_EQ(job.optimizer().lr(), 0.1);
+  EXPECT_EQ(job.optimizer().momentum(), 0.9);
+  EXPECT_EQ(job.optimizer().weight_decay(), 0);
+}
+
+TEST(JobResolve, TheCommandLineWinsOverTheEnvironmentAndThatOverTheFile) {
+  EXPECT_EQ(resolved().train().epochs(), 2u);
+  EXPECT_EQ(resolved({}, {"LOCKSTEP_TRAIN__EPOCHS=3"}).train().epochs(), 3u);
+  EXPECT_EQ(resolved({"train.epochs=4"}, {"LOCKSTEP_TRAIN__EPOCHS=3"}).train().epochs(), 4u);
+}
+
+TEST(JobResolve, PathsInTheFileAreRelativeToItAndOthersToTheShell) {
+  EXPECT_EQ(resolved({"data.train.path=x/../y"}).data().train().path(), "/home/me/y");
+  EXPECT_EQ(resolved({"data.train.path=/abs"}).data().train().path(), "/abs");
+}
+
+TEST(JobResolve, EvaluationCanBeTurnedOffAndIsOffWithoutItsFiles) {
+  EXPECT_EQ(resolved({"data.eval.path="}).data().eval().path(), "");
+  EXPECT_EQ(resolved({"data.train.path=/other"}).data().eval().path(), "");
+}
+
+TEST(JobResolve, AMissingRequiredKeyIsNamedWithItsMeaning) {
+  const auto job = resolve_job(values_of("job: x\n"), context());
+  EXPECT_EQ(job.status().code(), Code::kUsage);
+  EXPECT_THAT(job.status().message(), HasSubstr("model.name is missing"));
+}
+
+TEST(JobResolve, MoreSlotsThanSamplesAreRefusedWithBothPlaces) {
+  EXPECT_THAT(error_of({"train.slots=400"}),
+              AllOf(HasSubstr("train.slots is 400 (command line)"),
+                    HasSubstr("train.global_batch is 128 (job.yaml:4)")));
+}
+
+TEST(JobResolve, MoreWorkersThanSlotsAreRefused) {
+  EXPECT_THAT(error_of({"train.slots=2", "cluster.workers=3"}), HasSubstr("at most 2 workers"));
+}
+
+TEST(JobResolve, ARunWithoutAnEndIsRefused) {
+  EXPECT_THAT(error_of({"train.epochs=0"}), HasSubstr("train.epochs or train.max_steps"));
+}
+
+TEST(JobResolve, AWrongValueNamesWhereItWasGiven) {
+  EXPECT_THAT(error_of({"optimizer.lr=nan"}), HasSubstr("command line: optimizer.lr"));
+}
+
+TEST(JobResolve, AnImpossibleListenAddressOrJobNameIsRefused) {
+  EXPECT_THAT(error_of({"metrics.listen=9400"}), HasSubstr("host:port"));
+  EXPECT_THAT(error_of({"metrics.listen=127.0.0.1:99999"}), HasSubstr("host:port"));
+  EXPECT_THAT(error_of({"job=../x"}), HasSubstr("letters, digits"));
+}
+
+TEST(JobResolve, CudaCannotWorkInThisBuild) {
+  EXPECT_THAT(error_of({"cluster.device=cuda"}, Code::kConfig), HasSubstr("CPUs only"));
+}
+
+TEST(JobResolve, DefaultWorkersNeverExceedSlotsOrBatch) {
+  EXPECT_EQ(resolved({"train.slots=1"}).cluster().workers(), 1u);
+  EXPECT_EQ(resolved({"train.global_batch=1"}).cluster().workers(), 1u);
+}
+
+TEST(JobResume, WhatIsNotSaidStaysAsTheRunHasIt) {
+  const wire::JobSpec stored = resolved({"model.dropout=0.25", "train.slots=4"});
+  JobContext resume = context();
+  resume.stored = &stored;
+  const auto job =
+      resolve_job(values_of("train: {max_steps: 9, slots: 0}\n", {"cluster.workers=3"}), resume);
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->model().dropout(), 0.25);
+  EXPECT_EQ(job->train().max_steps(), 9u);
+  EXPECT_EQ(job->cluster().workers(), 3u);
+  EXPECT_EQ(job->train().slots(), 4u);
+  EXPECT_TRUE(check_same_run(stored, *job).is_ok());
+}
+
+TEST(JobResume, AnotherIdentityIsRefusedWithBothValues) {
+  const wire::JobSpec stored = resolved();
+  for (const auto& [override, told] : std::map<std::string, std::string>{
+           {"seed=7", "this run has 1, asked for is 7"},
+           {"train.global_batch=64", "this run has 128, asked for is 64"},
+           {"model.name=mlp", "this run has cnn, asked for is mlp"},
+           {"data.transforms=[]", "this run has [normalize], asked for is []"},
+           {"comm.numerics=fast", "this run has exact, asked for is fast"}}) {
+    const Status status = check_same_run(stored, resolved({override}));
+    EXPECT_EQ(status.code(), Code::kUsage) << override;
+    EXPECT_THAT(status.message(), HasSubstr(told));
+  }
+}
+
+TEST(JobResume, AnotherIdentityIsToldBeforeAnythingElseThatIsWrong) {
+  const wire::JobSpec stored = resolved({"train.slots=4", "cluster.workers=4"});
+  JobContext resume = context();
+  resume.stored = &stored;
+  const auto job = resolve_job(values_of("train: {slots: 2}\n"), resume);
+  EXPECT_EQ(job.status().code(), Code::kUsage);
+  EXPECT_THAT(job.status().message(), HasSubstr("this run has 4, asked for is 2"));
+}
+
+TEST(JobResume, LengthRateWorkersAndPlacesMayChange) {
+  const wire::JobSpec stored = resolved();
+  const wire::JobSpec wanted =
+      resolved({"train.epochs=9", "optimizer.lr=0.5", "schedule.name=cosine",
+                "data.train.path=/elsewhere", "checkpoint.keep=5"});
+  EXPECT_TRUE(check_same_run(stored, wanted).is_ok());
+}
+
+TEST(JobPrint, TheResolvedJobReadsBackAsItself) {
+  const wire::JobSpec job = resolved({"data.train.path=/a b/: #\"\\'\xc3\xa9", "job=null",
+                                      "data.transforms=[]", "optimizer.lr=0.1234567890123"});
+  const auto again = resolve_job(values_of(job_yaml(job)), context());
+  ASSERT_TRUE(again.is_ok()) << again.status().message();
+  EXPECT_TRUE(MessageDifferencer::Equals(*again, job)) << job_yaml(job);
+}
+
+TEST(JobPrint, AnyNumbersAndNamesReadBackAsThemselves) {
+  rc::check([] {
+    wire::JobSpec job = resolved();
+    job.mutable_optimizer()->set_lr(*rc::gen::map(
+        rc::gen::positive<double>(), [](double x) { return std::isfinite(x) && x > 0 ? x : 0.5; }));
+    job.set_seed(*rc::gen::inRange<uint64_t>(0, uint64_t{1} << 62));
+    job.mutable_data()->mutable_eval()->set_path(
+        "/" + *rc::gen::container<std::string>(rc::gen::inRange<char>(32, 127)));
+    const auto values = parse_job_yaml(job_yaml(job), "again");
+    RC_ASSERT(values.is_ok());
+    const auto again = resolve_job(*values, context());
+    RC_ASSERT(again.is_ok());
+    RC_ASSERT(MessageDifferencer::Equals(*again, job));
+  });
+}
+
+TEST(JobPrint, TheHelpListsEveryKey) {
+  const std::string help = job_help();
+  for (const JobKey& row : job_keys())
+    EXPECT_THAT(help, HasSubstr("\n" + std::string(row.key) + " "));
+}
+
+}  // namespace
+}  // namespace lockstep

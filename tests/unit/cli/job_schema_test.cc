@@ -1,0 +1,110 @@
+#include "deploy/cli/job_schema.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/descriptor.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace lockstep {
+namespace {
+
+void collect(const google::protobuf::Descriptor& type, const std::string& prefix,
+             std::set<std::string>& out) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const auto* field = type.field(i);
+    if (field->message_type() != nullptr)
+      collect(*field->message_type(), prefix + field->name() + ".", out);
+    else
+      out.insert(prefix + field->name());
+  }
+}
+
+TEST(JobSchema, EveryFieldOfTheJobMessageHasOneRowAndEveryRowIsAField) {
+  std::set<std::string> fields;
+  collect(*wire::JobSpec::descriptor(), "", fields);
+  std::set<std::string> rows;
+  for (const JobKey& row : job_keys()) EXPECT_TRUE(rows.insert(std::string(row.key)).second);
+  EXPECT_EQ(rows, fields);
+}
+
+TEST(JobSchema, EveryDefaultIsAPossibleValue) {
+  wire::JobSpec job;
+  for (const JobKey& row : job_keys()) {
+    if (row.required() || row.key == "cluster.workers") continue;
+    const Status status = set_job_value(row, {std::string(row.default_text)}, job);
+    EXPECT_TRUE(status.is_ok()) << status.message();
+  }
+}
+
+TEST(JobSchema, AValueThatWasReadBackCanBeSetAgain) {
+  wire::JobSpec job;
+  for (const char* text : {"0.1", "1e-08", "0.30000000000000004", "123456.789"}) {
+    const JobKey& lr = *find_job_key("optimizer.lr");
+    ASSERT_TRUE(set_job_value(lr, {text}, job).is_ok());
+    const double before = job.optimizer().lr();
+    ASSERT_TRUE(set_job_value(lr, job_value(lr, job), job).is_ok());
+    EXPECT_EQ(job.optimizer().lr(), before);
+  }
+}
+
+struct Wrong {
+  const char* key;
+  const char* value;
+  const char* told;  // part of the sentence
+};
+
+class ImpossibleValue : public testing::TestWithParam<Wrong> {};
+
+TEST_P(ImpossibleValue, IsRefusedWithTheKeyTheValueAndWhatWouldBeRight) {
+  const Wrong& wrong = GetParam();
+  wire::JobSpec job;
+  const Status status = set_job_value(*find_job_key(wrong.key), {wrong.value}, job);
+  EXPECT_EQ(status.code(), Code::kUsage);
+  EXPECT_THAT(status.message(), testing::HasSubstr(wrong.key));
+  EXPECT_THAT(status.message(), testing::HasSubstr(wrong.told));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, ImpossibleValue,
+    testing::Values(
+        Wrong{"cluster.workers", "0", "at least 1"}, Wrong{"cluster.workers", "-1", "at least 1"},
+        Wrong{"cluster.workers", "two", "not a word"},
+        Wrong{"train.global_batch", "-5", "at least 1"},
+        Wrong{"train.global_batch", "1.5", "a whole number"},
+        Wrong{"train.global_batch", "", "a whole number"},
+        Wrong{"train.epochs", "99999999999999999999", "at most"},
+        Wrong{"train.slots", "70000", "at most 65536"}, Wrong{"optimizer.lr", "nan", "above 0"},
+        Wrong{"optimizer.lr", "inf", "a number"}, Wrong{"optimizer.lr", "-0.1", "above 0"},
+        Wrong{"optimizer.lr", "0", "above 0"}, Wrong{"optimizer.lr", "fast", "a number"},
+        Wrong{"optimizer.lr", "1e-3x", "a number"}, Wrong{"model.dropout", "1", "below 1"},
+        Wrong{"model.dropout", "-0.1", "at least 0"},
+        Wrong{"model.batch_norm", "yes", "true or false"},
+        Wrong{"model.name", "cnnn", "did you mean cnn?"},
+        Wrong{"optimizer.name", "adam", "did you mean adamw?"},
+        Wrong{"schedule.name", "one-cycle", "did you mean onecycle?"},
+        Wrong{"comm.backend", "hots", "did you mean host?"},
+        Wrong{"comm.numerics", "exat", "did you mean exact?"},
+        Wrong{"data.transforms", "normalise", "did you mean normalize?"},
+        Wrong{"data.train.format", "csv", "auto or idx"},
+        Wrong{"checkpoint.keep", "1", "at least 2"}, Wrong{"comm.bucket_mb", "0", "above 0"},
+        Wrong{"job", "", "not empty"}, Wrong{"job", "a\nb", "printable"},
+        Wrong{"data.train.path", "\xff\xfe", "UTF-8"}));
+
+TEST(JobSchema, AnUnknownKeyNamesTheNearestKnownOne) {
+  EXPECT_EQ(unknown_job_key("train.globl_batch").message(),
+            "unknown key train.globl_batch; did you mean train.global_batch?");
+  EXPECT_THAT(unknown_job_key("sed").message(), testing::HasSubstr("did you mean seed?"));
+}
+
+TEST(JobSchema, ARightWordInTheWrongPlaceIsFound) {
+  EXPECT_THAT(unknown_job_key("global_batch").message(),
+              testing::HasSubstr("did you mean train.global_batch?"));
+}
+
+TEST(JobSchema, AKeyThatResemblesNothingPointsToTheList) {
+  EXPECT_THAT(unknown_job_key("zzzzzzzzzzzzzzzzzzzzz").message(), testing::HasSubstr("--help-job"));
+}
+
+}  // namespace
+}  // namespace lockstep
