@@ -39,6 +39,12 @@ inline constexpr size_t kJobFileBytes = 1024 * 1024;
 
 // Data
 inline constexpr size_t kIdxHeaderBytes = 4 + 4 * 8;  // magic and at most 8 dimensions
+inline constexpr uint64_t kDatasetBytes = uint64_t{1} << 44;  // of one file's content, inflated
+inline constexpr uint64_t kSampleBytes = 256 * 1024 * 1024;   // one sample as stored
+inline constexpr uint32_t kLabel = 65'535;                    // largest class label
+inline constexpr size_t kDataDirectoryEntries = 4'096;        // looked at for IDX files
+inline constexpr uint32_t kPrefetchBatches = 1'024;
+inline constexpr size_t kStatisticsFileBytes = 16 * 1024 * 1024;
 
 // Checkpoints
 inline constexpr size_t kSafetensorsHeaderBytes = 16 * 1024 * 1024;
