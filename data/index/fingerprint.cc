@@ -1,0 +1,55 @@
+#include <algorithm>
+#include <array>
+
+#include "comm/base/hash.h"
+#include "comm/base/prng.h"
+#include "data/index/records.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr uint64_t kBlockBytes = 4096;
+constexpr uint64_t kBlocks = 16;
+constexpr size_t kLabelsAtOnce = 4096;
+
+void hash_labels(const Records& records, Xxh3& hash) {
+  std::array<uint8_t, 4 * kLabelsAtOnce> bytes;
+  for (uint64_t begin = 0; begin < records.samples; begin += kLabelsAtOnce) {
+    const uint64_t n = std::min<uint64_t>(kLabelsAtOnce, records.samples - begin);
+    for (uint64_t i = 0; i < n; ++i) {
+      const uint32_t label = records.label(begin + i);
+      for (uint64_t k = 0; k < 4; ++k) bytes[4 * i + k] = static_cast<uint8_t>(label >> (8 * k));
+    }
+    hash.update(bytes.data(), 4 * n);
+  }
+}
+
+void hash_pixels(const Records& records, uint64_t whole_bytes, Xxh3& hash) {
+  const uint8_t* pixels = records.pixels.data();
+  const uint64_t bytes = records.pixels.size();
+  if (bytes <= whole_bytes || bytes <= kBlockBytes) {
+    hash.update(pixels, bytes);
+    return;
+  }
+  const uint64_t places = bytes - kBlockBytes + 1;
+  hash.update(pixels, kBlockBytes);
+  hash.update(pixels + places - 1, kBlockBytes);
+  const uint64_t key = stream_key({bytes, kBlocks});
+  for (uint64_t i = 0; i < kBlocks; ++i)
+    hash.update(pixels + stream_value(key, i) % places, kBlockBytes);
+}
+
+}  // namespace
+
+std::string fingerprint_of(const Records& records, uint64_t whole_bytes) {
+  Xxh3 hash;
+  hash.update("lockstep records 1\nformat " + records.format + "\nsamples " +
+              std::to_string(records.samples) + "\nshape " +
+              std::to_string(records.shape.channels) + " " + std::to_string(records.shape.height) +
+              " " + std::to_string(records.shape.width) + "\n");
+  hash_labels(records, hash);
+  hash_pixels(records, whole_bytes, hash);
+  return hash.hex();
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,121 @@
+#include "data/index/gzip.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "comm/base/check.h"
+#include "comm/base/limits.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr size_t kMostPerCall = size_t{1} << 30;  // zlib counts in 32 bits
+constexpr size_t kPieceBytes = 256 * 1024;        // stays in the second-level cache
+
+Status bad(std::string message) {
+  return Status(Code::kBadData, std::move(message));
+}
+
+}  // namespace
+
+bool is_gzip(std::span<const uint8_t> bytes) {
+  return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
+}
+
+struct GzipReader::Impl {
+  std::span<const uint8_t> rest;  // not yet given to zlib
+  z_stream stream{};
+  bool ended = false;
+  Status failure;  // once it failed it stays failed
+
+  explicit Impl(std::span<const uint8_t> compressed) : rest(compressed) {
+    constexpr int kGzipOnly = 16 + MAX_WBITS;
+    LOCKSTEP_CHECK(inflateInit2(&stream, kGzipOnly) == Z_OK, "inflateInit2");
+  }
+  ~Impl() { inflateEnd(&stream); }
+
+  // Gives zlib more input when it has none.
+  void feed() {
+    if (stream.avail_in > 0 || rest.empty()) return;
+    const size_t n = std::min(rest.size(), kMostPerCall);
+    stream.next_in = const_cast<Bytef*>(rest.data());  // zlib's interface; it only reads
+    stream.avail_in = static_cast<uInt>(n);
+    rest = rest.subspan(n);
+  }
+
+  // After a verified member: another one, or the end.
+  Status next_member() {
+    feed();
+    if (stream.avail_in == 0) {
+      ended = true;
+      return Status::ok();
+    }
+    if (stream.next_in[0] != 0x1f) return bad("has bytes after the end of its gzip stream");
+    LOCKSTEP_CHECK(inflateReset(&stream) == Z_OK, "inflateReset");
+    return Status::ok();
+  }
+
+  // One call of zlib; the output pointers are set.
+  Status advance() {
+    feed();
+    const int code = inflate(&stream, Z_NO_FLUSH);
+    if (code == Z_STREAM_END) return next_member();
+    if (code == Z_OK) return Status::ok();
+    if (code == Z_BUF_ERROR) return bad("is truncated: its gzip stream ends early");
+    LOCKSTEP_CHECK(code != Z_MEM_ERROR, "no memory to inflate");
+    return bad(std::string("is corrupt: ") +
+               (stream.msg != nullptr ? stream.msg : "its gzip stream cannot be inflated"));
+  }
+};
+
+GzipReader::GzipReader(std::span<const uint8_t> compressed)
+    : impl_(std::make_unique<Impl>(compressed)) {}
+GzipReader::~GzipReader() = default;
+
+Result<size_t> GzipReader::read(std::span<uint8_t> out) {
+  z_stream& stream = impl_->stream;
+  size_t done = 0;
+  while (done < out.size() && !impl_->ended && impl_->failure.is_ok()) {
+    const size_t n = std::min(out.size() - done, kMostPerCall);
+    stream.next_out = out.data() + done;
+    stream.avail_out = static_cast<uInt>(n);
+    impl_->failure = impl_->advance();
+    done += n - stream.avail_out;
+  }
+  if (!impl_->failure.is_ok()) return impl_->failure;
+  return done;
+}
+
+Result<IdxHeader> inflate_idx(std::span<const uint8_t> compressed, const ByteSink& sink) {
+  GzipReader reader(compressed);
+  std::vector<uint8_t> piece(kPieceBytes);
+  LOCKSTEP_ASSIGN_OR_RETURN(const size_t first,
+                            reader.read(std::span(piece).first(limits::kIdxHeaderBytes)));
+  LOCKSTEP_ASSIGN_OR_RETURN(const IdxHeader header,
+                            parse_idx_header(std::span(piece).first(first)));
+  const uint64_t promised = header.file_bytes();
+  uint64_t done = first;
+  size_t filled = first;
+  for (;;) {
+    if (done > promised)
+      return bad("inflates to more than the " + std::to_string(promised) +
+                 " bytes that its header promises");
+    if (filled > 0) LOCKSTEP_RETURN_IF_ERROR(sink(std::span(piece).first(filled)));
+    // One byte more than promised is asked for: it must not be there, and asking for it makes the
+    // reader verify the checksum.
+    const uint64_t wanted = std::min<uint64_t>(promised - done + 1, kPieceBytes);
+    LOCKSTEP_ASSIGN_OR_RETURN(filled,
+                              reader.read(std::span(piece).first(static_cast<size_t>(wanted))));
+    if (filled == 0) break;
+    done += filled;
+  }
+  if (done < promised)
+    return bad("is truncated: it inflates to " + std::to_string(done) +
+               " bytes, its header promises " + std::to_string(promised));
+  return header;
+}
+
+}  // namespace lockstep::data

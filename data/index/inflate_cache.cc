@@ -1,0 +1,188 @@
+#include "data/index/inflate_cache.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "comm/base/file.h"
+#include "comm/base/hash.h"
+#include "data/index/gzip.h"
+
+namespace lockstep::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kFieldBytes = 40;  // of the trailer, before the checksum
+constexpr char kMagic[8] = {'L', 'K', 'S', 'I', 'N', 'F', 'L', '1'};
+constexpr size_t kGzipFooterBytes = 8;
+constexpr auto kAbandonedAfter = std::chrono::hours(1);
+
+using Fields = std::array<uint8_t, kFieldBytes>;
+
+void put64(uint8_t* out, uint64_t value) {
+  for (int i = 0; i < 8; ++i) out[i] = static_cast<uint8_t>(value >> (8 * i));
+}
+
+Fields make_fields(const MappedFile& source, uint64_t content_bytes) {
+  Fields fields{};
+  std::memcpy(fields.data(), kMagic, sizeof kMagic);
+  put64(fields.data() + 8, content_bytes);
+  put64(fields.data() + 16, source.bytes().size());
+  put64(fields.data() + 24, static_cast<uint64_t>(source.modified_ns()));
+  const auto bytes = source.bytes();
+  if (bytes.size() >= kGzipFooterBytes)
+    std::memcpy(fields.data() + 32, bytes.data() + bytes.size() - kGzipFooterBytes,
+                kGzipFooterBytes);
+  return fields;
+}
+
+bool is_valid(const MappedFile& cached, const MappedFile& source) {
+  const auto bytes = cached.bytes();
+  if (bytes.size() < kTrailerBytes) return false;
+  const uint64_t content_bytes = bytes.size() - kTrailerBytes;
+  const Fields wanted = make_fields(source, content_bytes);
+  if (std::memcmp(bytes.data() + content_bytes, wanted.data(), wanted.size()) != 0) return false;
+  const std::string checksum = xxh3_hex(bytes.data(), content_bytes + kFieldBytes);
+  return std::memcmp(bytes.data() + content_bytes + kFieldBytes, checksum.data(),
+                     checksum.size()) == 0;
+}
+
+Status cannot_write(const std::string& path, int error) {
+  return Status(Code::kInternal, "cannot write " + path + ": " + errno_text(error) +
+                                     "; make room there, or set data.cache_dir to another place");
+}
+
+// A file without a name of its own yet: removed unless it was given one.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& final_path) : path_(final_path + ".tmp.XXXXXX") {
+    fd_ = ::mkostemp(path_.data(), O_CLOEXEC);
+    error_ = errno;
+  }
+  ~TemporaryFile() {
+    if (fd_ < 0) return;
+    ::close(fd_);
+    if (!renamed_) ::unlink(path_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  Status opened() const { return fd_ >= 0 ? Status::ok() : cannot_write(path_, error_); }
+
+  Status append(const uint8_t* data, size_t bytes) {
+    while (bytes > 0) {
+      const ssize_t n = ::write(fd_, data, bytes);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return cannot_write(path_, errno);
+      data += n;
+      bytes -= static_cast<size_t>(n);
+    }
+    return Status::ok();
+  }
+
+  Status publish_as(const std::string& final_path) {
+    // Workers of other users may read it; mkostemp makes it private.
+    if (::fchmod(fd_, 0644) != 0 || ::fsync(fd_) != 0) return cannot_write(path_, errno);
+    if (::rename(path_.c_str(), final_path.c_str()) != 0) return cannot_write(final_path, errno);
+    renamed_ = true;
+    return sync_directory(fs::path(final_path).parent_path().string());
+  }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  int error_ = 0;
+  bool renamed_ = false;
+};
+
+Status make_cache_file(const std::string& path, const std::string& source_path,
+                       const MappedFile& source, const ProgressFn& progress) {
+  TemporaryFile file(path);
+  LOCKSTEP_RETURN_IF_ERROR(file.opened());
+  Xxh3 hash;
+  uint64_t done = 0;
+  uint64_t total = 0;
+  const std::string what = "inflating " + fs::path(source_path).filename().string();
+  const ByteSink sink = [&](std::span<const uint8_t> piece) -> Status {
+    if (done == 0) {
+      // inflate_idx() has parsed this very header: it is valid.
+      const auto header = parse_idx_header(piece);
+      if (header.is_ok()) total = header.value().file_bytes();
+    }
+    hash.update(piece.data(), piece.size());
+    done += piece.size();
+    if (progress) progress(what, done, total);
+    return file.append(piece.data(), piece.size());
+  };
+  const auto header = inflate_idx(source.bytes(), sink);
+  if (!header.is_ok()) {
+    const Status status = header.status();
+    if (status.code() != Code::kBadData) return status;
+    return Status(status.code(), source_path + " " + status.message());
+  }
+  const Fields fields = make_fields(source, done);
+  hash.update(fields.data(), fields.size());
+  const std::string checksum = hash.hex();
+  LOCKSTEP_RETURN_IF_ERROR(file.append(fields.data(), fields.size()));
+  LOCKSTEP_RETURN_IF_ERROR(
+      file.append(reinterpret_cast<const uint8_t*>(checksum.data()), checksum.size()));
+  return file.publish_as(path);
+}
+
+// What a killed process left behind; young ones may belong to a living one.
+void remove_abandoned(const std::string& path) {
+  std::error_code error;
+  const std::string prefix = fs::path(path).filename().string() + ".tmp.";
+  std::vector<fs::path> abandoned;
+  for (fs::directory_iterator it(fs::path(path).parent_path(), error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->path().filename().string().rfind(prefix, 0) != 0) continue;
+    std::error_code gone;
+    const auto written = fs::last_write_time(it->path(), gone);
+    if (!gone && fs::file_time_type::clock::now() - written > kAbandonedAfter)
+      abandoned.push_back(it->path());
+  }
+  for (const fs::path& file : abandoned) fs::remove(file, error);
+}
+
+}  // namespace
+
+std::string inflated_path(const std::string& source_path, const std::string& cache_dir) {
+  std::error_code error;
+  fs::path whole = fs::weakly_canonical(source_path, error);
+  if (error) whole = source_path;
+  // The hash keeps files of the same name in different places apart; the name is for people.
+  const std::string place = xxh3_hex(whole.native().data(), whole.native().size()).substr(0, 16);
+  std::string name = whole.filename().string();
+  if (name.size() > 3 && name.ends_with(".gz")) name.resize(name.size() - 3);
+  return (fs::path(cache_dir) / (name + "." + place + ".inflated")).string();
+}
+
+Result<MappedFile> open_inflated(const std::string& source_path, const MappedFile& source,
+                                 const std::string& cache_dir, const ProgressFn& progress) {
+  const std::string path = inflated_path(source_path, cache_dir);
+  if (auto cached = MappedFile::open(path); cached.is_ok() && is_valid(cached.value(), source))
+    return cached;
+  std::error_code error;
+  fs::create_directories(cache_dir, error);
+  if (error) return cannot_write(cache_dir, error.value());
+  remove_abandoned(path);
+  LOCKSTEP_RETURN_IF_ERROR(make_cache_file(path, source_path, source, progress));
+  // Read back and checked: what was written is what will be used.
+  LOCKSTEP_ASSIGN_OR_RETURN(MappedFile made, MappedFile::open(path));
+  if (!is_valid(made, source))
+    return Status(Code::kInternal, path + " changed right after it was written; is " + source_path +
+                                       " being replaced, or the disk failing?");
+  return made;
+}
+
+}  // namespace lockstep::data

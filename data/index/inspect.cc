@@ -1,0 +1,92 @@
+#include "data/index/inspect.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "data/index/idx_pair.h"
+
+namespace lockstep::data {
+namespace {
+
+SplitInspection look_at(const Dataset& dataset, std::string split) {
+  SplitInspection seen;
+  seen.split = std::move(split);
+  seen.format = dataset.format();
+  seen.files = dataset.files();
+  seen.samples = dataset.samples();
+  seen.shape = dataset.shape();
+  seen.class_counts.resize(dataset.classes());
+  for (uint64_t i = 0; i < dataset.samples(); ++i) ++seen.class_counts[dataset.label(i)];
+  seen.fingerprint = dataset.fingerprint();
+  seen.statistics = dataset.statistics();
+  return seen;
+}
+
+std::string fixed6(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6f", value);
+  return text;
+}
+
+}  // namespace
+
+Result<Inspection> inspect_data(const wire::DatasetSpec& spec, const std::string& cache_dir,
+                                const ProgressFn& progress) {
+  Inspection inspection;
+  inspection.path = spec.path();
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto train,
+                            open_dataset(spec, Split::kTrain, cache_dir, progress));
+  LOCKSTEP_ASSIGN_OR_RETURN(const IdxPair pair, find_idx_pair(spec.path(), Split::kTrain));
+  inspection.splits.push_back(look_at(*train, pair.serves_both ? "data" : "train"));
+  if (pair.serves_both) return inspection;
+  const auto eval = open_dataset(spec, Split::kEval, cache_dir, progress);
+  if (eval.is_ok())
+    inspection.splits.push_back(look_at(*eval.value(), "eval"));
+  else if (eval.status().code() != Code::kNoInput)  // a directory of training data only is fine
+    return eval.status();
+  return inspection;
+}
+
+std::string to_text(const Inspection& inspection) {
+  std::string text = inspection.path + "\n";
+  for (const SplitInspection& split : inspection.splits) {
+    const SampleShape& shape = split.shape;
+    text += split.split + "\n";
+    text += "  format       " + split.format + "\n";
+    for (const std::string& file : split.files) text += "  file         " + file + "\n";
+    text += "  samples      " + std::to_string(split.samples) + "\n";
+    text += "  shape        " + std::to_string(shape.channels) + " x " +
+            std::to_string(shape.height) + " x " + std::to_string(shape.width) +
+            " (channels x height x width), uint8\n";
+    text += "  classes      " + std::to_string(split.class_counts.size()) + "\n";
+    for (size_t label = 0; label < split.class_counts.size(); ++label)
+      text +=
+          "    " + std::to_string(label) + ": " + std::to_string(split.class_counts[label]) + "\n";
+    for (size_t c = 0; c < split.statistics.size(); ++c)
+      text += "  channel " + std::to_string(c) + "    mean " + fixed6(split.statistics[c].mean) +
+              "  std " + fixed6(split.statistics[c].std) + "  (of values in 0 to 1)\n";
+    text += "  fingerprint  " + split.fingerprint + "\n";
+  }
+  return text;
+}
+
+nlohmann::json to_json(const Inspection& inspection) {
+  nlohmann::json splits = nlohmann::json::array();
+  for (const SplitInspection& split : inspection.splits) {
+    nlohmann::json statistics = nlohmann::json::array();
+    for (const ChannelStatistics& channel : split.statistics)
+      statistics.push_back({{"mean", channel.mean}, {"std", channel.std}});
+    splits.push_back({{"split", split.split},
+                      {"format", split.format},
+                      {"files", split.files},
+                      {"samples", split.samples},
+                      {"shape", {split.shape.channels, split.shape.height, split.shape.width}},
+                      {"classes", split.class_counts.size()},
+                      {"class_counts", split.class_counts},
+                      {"fingerprint", split.fingerprint},
+                      {"statistics", statistics}});
+  }
+  return {{"path", inspection.path}, {"splits", splits}};
+}
+
+}  // namespace lockstep::data

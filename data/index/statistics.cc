@@ -1,0 +1,104 @@
+#include <cmath>
+#include <filesystem>
+#include <sstream>
+#include <system_error>
+
+#include "comm/base/file.h"
+#include "comm/base/hash.h"
+#include "comm/base/limits.h"
+#include "data/index/records.h"
+
+namespace lockstep::data {
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+constexpr char kTitle[] = "lockstep statistics 1";
+
+// Text, one channel a line, and a last line with the hash of all before.
+std::string to_file(const std::vector<ChannelSums>& sums, const std::string& fingerprint) {
+  std::string text = std::string(kTitle) + "\nfingerprint " + fingerprint + "\n";
+  for (const ChannelSums& channel : sums)
+    text += std::to_string(channel.values) + " " + std::to_string(channel.sum) + " " +
+            std::to_string(channel.sum_of_squares) + "\n";
+  return text + "xxh3 " + xxh3_hex(text.data(), text.size()) + "\n";
+}
+
+// What `text` says, or nothing when it is not exactly what to_file() writes for it.
+std::vector<ChannelSums> from_file(const std::string& text, const std::string& fingerprint,
+                                   uint32_t channels) {
+  std::istringstream in(text);
+  std::string line;
+  if (!std::getline(in, line) || !std::getline(in, line)) return {};
+  std::vector<ChannelSums> sums;
+  for (uint32_t i = 0; i < channels; ++i) {
+    ChannelSums channel;
+    if (!(in >> channel.values >> channel.sum >> channel.sum_of_squares)) return {};
+    sums.push_back(channel);
+  }
+  if (to_file(sums, fingerprint) != text) return {};
+  return sums;
+}
+
+}  // namespace
+
+std::vector<ChannelSums> sums_of(const Records& records) {
+  const uint32_t channels = records.shape.channels;
+  const uint64_t plane = records.shape.elements() / channels;
+  std::vector<ChannelSums> sums(channels);
+  const uint8_t* p = records.pixels.data();
+  // Up to 65,536 values their squares sum to less than 2^32: the inner loop stays narrow.
+  constexpr uint64_t kNarrow = 65'536;
+  for (uint64_t i = 0; i < records.samples; ++i) {
+    for (ChannelSums& channel : sums) {
+      for (uint64_t begin = 0; begin < plane; begin += kNarrow) {
+        const uint64_t n = std::min(kNarrow, plane - begin);
+        uint32_t sum = 0;
+        uint32_t squares = 0;
+        for (uint64_t k = 0; k < n; ++k) {
+          const uint32_t x = p[begin + k];
+          sum += x;
+          squares += x * x;
+        }
+        channel.sum += sum;
+        channel.sum_of_squares += squares;
+      }
+      channel.values += plane;
+      p += plane;
+    }
+  }
+  return sums;
+}
+
+ChannelStatistics statistics_of(const ChannelSums& sums) {
+  // n * sum(x^2) - sum(x)^2 in integers: no cancellation, whatever the number of values.
+  const Wide n = sums.values;
+  const Wide spread = n * sums.sum_of_squares - Wide{sums.sum} * sums.sum;
+  const double count = static_cast<double>(sums.values);
+  ChannelStatistics statistics;
+  statistics.mean = static_cast<double>(sums.sum) / count / 255.0;
+  statistics.std = std::sqrt(static_cast<double>(spread)) / count / 255.0;
+  return statistics;
+}
+
+std::vector<ChannelStatistics> stored_statistics(const Records& records,
+                                                 const std::string& fingerprint,
+                                                 const std::string& cache_dir) {
+  const std::string path =
+      (std::filesystem::path(cache_dir) / ("statistics-" + fingerprint + ".txt")).string();
+  std::vector<ChannelSums> sums;
+  if (const auto text = read_file(path, limits::kStatisticsFileBytes); text.is_ok())
+    sums = from_file(text.value(), fingerprint, records.shape.channels);
+  if (sums.empty()) {
+    sums = sums_of(records);
+    // Failing to store is no reason to stop a run: the numbers are here.
+    std::error_code error;
+    std::filesystem::create_directories(cache_dir, error);
+    (void)replace_file(path, to_file(sums, fingerprint));
+  }
+  std::vector<ChannelStatistics> statistics;
+  for (const ChannelSums& channel : sums) statistics.push_back(statistics_of(channel));
+  return statistics;
+}
+
+}  // namespace lockstep::data

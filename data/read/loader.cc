@@ -1,0 +1,247 @@
+#include "data/read/loader.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "comm/base/check.h"
+#include "comm/base/limits.h"
+#include "data/order/digest.h"
+#include "data/order/epoch_order.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr uint64_t kAlignment = 64;  // a cache line, and the widest vector
+
+uint64_t aligned(uint64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+struct FreeDeleter {
+  void operator()(void* memory) const { std::free(memory); }
+};
+using AlignedBytes = std::unique_ptr<std::byte, FreeDeleter>;
+
+uint64_t memory_bytes() {
+  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+// A new thread inherits the mask: signals go to threads that know what to do with them.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace
+
+struct Loader::Impl {
+  Impl(const Dataset& data, LoaderOptions wanted, Transform with)
+      : dataset(data), options(std::move(wanted)), transform(std::move(with)) {}
+
+  ~Impl() {
+    {
+      std::lock_guard lock(mutex);
+      stop = true;
+    }
+    space.notify_all();
+    if (thread.joinable()) thread.join();
+  }
+
+  Status allocate();
+  void run();
+  bool produce(const StepPlan& plan, Step step, uint32_t slot);
+  bool wait_for_space();
+  void fill(Batch& batch, std::byte* memory, const StepPlan& plan, const PositionRange& range);
+
+  const Dataset& dataset;
+  const LoaderOptions options;
+  const Transform transform;
+
+  // One more buffer than may be ready: the consumer holds one.
+  AlignedBytes memory;
+  uint64_t buffer_bytes = 0;
+  uint64_t images_bytes = 0;
+  std::vector<Batch> ring;
+
+  // Producer's own.
+  std::optional<EpochOrder> order;
+  std::optional<Epoch> order_epoch;
+  std::vector<uint64_t> indices;
+
+  mutable std::mutex mutex;
+  std::condition_variable space;  // the consumer took enough, or stop
+  std::condition_variable ready;  // a batch was produced, or all are
+  uint64_t produced = 0;
+  uint64_t taken = 0;
+  bool all_produced = false;
+  bool stop = false;
+
+  std::atomic<uint64_t> waited_ns{0};
+  std::thread thread;  // last: it uses all of the above
+};
+
+Status Loader::Impl::allocate() {
+  const uint64_t samples = max_slot_samples(options.shape);
+  const uint64_t elements = dataset.shape().elements();
+  const uint64_t most = memory_bytes();
+  const uint64_t buffers = uint64_t{options.prefetch_batches} + 1;
+  const uint64_t sample_bytes = elements * sizeof(float) + sizeof(int64_t);
+  if (samples > std::numeric_limits<uint32_t>::max() ||
+      samples > most / buffers / (sample_bytes + 2 * kAlignment))
+    return Status(Code::kConfig,
+                  "prefetching " + std::to_string(buffers) + " batches of " +
+                      std::to_string(samples) + " samples needs more than the memory of this " +
+                      "machine; use a smaller train.global_batch, more slots, or a smaller " +
+                      "data.prefetch_batches");
+  images_bytes = aligned(samples * elements * sizeof(float));
+  buffer_bytes = images_bytes + aligned(samples * sizeof(int64_t));
+  memory.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, buffer_bytes * buffers)));
+  if (memory == nullptr)
+    return Status(Code::kConfig, "no memory for " + std::to_string(buffer_bytes * buffers) +
+                                     " bytes of batches; use a smaller data.prefetch_batches");
+  ring.resize(buffers);
+  indices.resize(samples);
+  return Status::ok();
+}
+
+void Loader::Impl::run() {
+  for (Step step = options.first_step; step < options.end_step; ++step) {
+    const StepPlan plan = plan_step(options.shape, step);
+    for (uint32_t slot = options.slots.begin; slot < options.slots.end; ++slot)
+      if (!produce(plan, step, slot)) return;
+  }
+  std::lock_guard lock(mutex);
+  all_produced = true;
+  ready.notify_one();
+}
+
+// False when the loader is stopping.
+bool Loader::Impl::produce(const StepPlan& plan, Step step, uint32_t slot) {
+  const PositionRange range = slot_positions(plan, slot, options.shape.slots);
+  if (range.size() == 0) return true;
+  if (!wait_for_space()) return false;
+  const uint64_t index = produced % ring.size();  // only this thread changes `produced`
+  Batch& batch = ring[index];
+  batch.step = step;
+  batch.slot = slot;
+  fill(batch, memory.get() + index * buffer_bytes, plan, range);
+  std::lock_guard lock(mutex);
+  ++produced;
+  ready.notify_one();
+  return !stop;
+}
+
+bool Loader::Impl::wait_for_space() {
+  std::unique_lock lock(mutex);
+  const uint64_t capacity = options.prefetch_batches;
+  // Once full, it sleeps until half is gone: one wake-up fills several batches, and the worker on
+  // the same core is interrupted less often.
+  if (produced - taken >= capacity)
+    space.wait(lock, [&] { return stop || produced - taken <= capacity / 2; });
+  return !stop;
+}
+
+void Loader::Impl::fill(Batch& batch, std::byte* buffer, const StepPlan& plan,
+                        const PositionRange& range) {
+  if (order_epoch != plan.epoch) {
+    order.emplace(options.seed, plan.epoch, dataset.fingerprint(), options.shape.samples);
+    order_epoch = plan.epoch;
+  }
+  batch.samples = static_cast<uint32_t>(range.size());
+  batch.shape = dataset.shape();
+  auto* images = reinterpret_cast<float*>(buffer);
+  auto* labels = reinterpret_cast<int64_t*>(buffer + images_bytes);
+  batch.images = images;
+  batch.labels = labels;
+  // All indices first: their computations overlap, and the digest is of what is copied below.
+  for (uint64_t i = 0; i < batch.samples; ++i) indices[i] = order->at(range.begin + i);
+  SampleDigest digest(0, plan.epoch);
+  const uint64_t elements = batch.shape.elements();
+  for (uint64_t i = 0; i < batch.samples; ++i) {
+    const uint64_t sample = indices[i];
+    transform.apply(dataset.sample(sample), batch.shape, images + i * elements);
+    labels[i] = dataset.label(sample);
+    digest.add(range.begin + i, sample);
+  }
+  batch.digest = digest.value();
+}
+
+Loader::Loader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Loader::~Loader() = default;
+
+Result<std::unique_ptr<Loader>> Loader::start(const Dataset& dataset,
+                                              const LoaderOptions& options) {
+  LOCKSTEP_CHECK(options.shape.samples == dataset.samples(), "run made for another dataset");
+  LOCKSTEP_CHECK(
+      options.slots.begin <= options.slots.end && options.slots.end <= options.shape.slots,
+      "slots of this rank beyond those of the run");
+  if (options.prefetch_batches == 0 || options.prefetch_batches > limits::kPrefetchBatches)
+    return Status(Code::kUsage, "data.prefetch_batches is " +
+                                    std::to_string(options.prefetch_batches) + "; use 1 to " +
+                                    std::to_string(limits::kPrefetchBatches));
+  const auto& statistics = options.statistics.empty() ? dataset.statistics() : options.statistics;
+  LOCKSTEP_ASSIGN_OR_RETURN(Transform transform, Transform::create(options.transforms, statistics));
+  auto impl = std::make_unique<Impl>(dataset, options, std::move(transform));
+  LOCKSTEP_RETURN_IF_ERROR(impl->allocate());
+  try {
+    const SignalsBlocked blocked;
+    impl->thread = std::thread([raw = impl.get()] { raw->run(); });
+  } catch (const std::system_error& error) {
+    return Status(Code::kInternal, std::string("cannot start the loader's thread: ") +
+                                       error.what() + "; is a process limit (ulimit -u) reached?");
+  }
+  return std::unique_ptr<Loader>(new Loader(std::move(impl)));
+}
+
+Result<const Batch*> Loader::next() {
+  Impl& loader = *impl_;
+  std::unique_lock lock(loader.mutex);
+  const auto available = [&] { return loader.produced > loader.taken || loader.all_produced; };
+  if (!available()) {
+    const auto begin = std::chrono::steady_clock::now();
+    loader.ready.wait(lock, available);
+    loader.waited_ns += static_cast<uint64_t>(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
+  }
+  if (loader.produced == loader.taken) return static_cast<const Batch*>(nullptr);
+  const Batch* batch = &loader.ring[loader.taken % loader.ring.size()];
+  ++loader.taken;
+  if (loader.produced - loader.taken <= loader.options.prefetch_batches / 2)
+    loader.space.notify_one();
+  return batch;
+}
+
+uint64_t Loader::wait_ns() const {
+  return impl_->waited_ns;
+}
+
+uint32_t Loader::ready_batches() const {
+  std::lock_guard lock(impl_->mutex);
+  return static_cast<uint32_t>(impl_->produced - impl_->taken);
+}
+
+}  // namespace lockstep::data
