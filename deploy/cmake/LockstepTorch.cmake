@@ -29,11 +29,28 @@ endforeach()
 if(NOT LOCKSTEP_TORCH_FOUND)
   lockstep_missing("LibTorch")
 endif()
-message(STATUS "LibTorch: ${LOCKSTEP_TORCH_FOUND}")
+set(LOCKSTEP_TORCH_VERSION "")
+foreach(part MAJOR MINOR PATCH)
+  file(STRINGS ${LOCKSTEP_TORCH_FOUND}/include/torch/headeronly/version.h line
+       REGEX "^#define TORCH_VERSION_${part} ")
+  string(REGEX REPLACE ".* ([0-9]+)$" ".\\1" number "${line}")
+  string(APPEND LOCKSTEP_TORCH_VERSION "${number}")
+endforeach()
+string(SUBSTRING "${LOCKSTEP_TORCH_VERSION}" 1 -1 LOCKSTEP_TORCH_VERSION)
+message(STATUS "LibTorch ${LOCKSTEP_TORCH_VERSION}: ${LOCKSTEP_TORCH_FOUND}")
+
+# The wheel also carries headers of the protobuf, fmt and others it was built with, which must not
+# hide the system's: only its own are let through.
+set(lockstep_torch_headers ${CMAKE_BINARY_DIR}/torch_headers)
+file(REMOVE_RECURSE ${lockstep_torch_headers})
+file(MAKE_DIRECTORY ${lockstep_torch_headers})
+foreach(part ATen c10 torch)
+  file(CREATE_LINK ${LOCKSTEP_TORCH_FOUND}/include/${part} ${lockstep_torch_headers}/${part}
+       SYMBOLIC)
+endforeach()
 
 add_library(lockstep::torch INTERFACE IMPORTED)
-target_include_directories(lockstep::torch SYSTEM INTERFACE
-  ${LOCKSTEP_TORCH_FOUND}/include ${LOCKSTEP_TORCH_FOUND}/include/torch/csrc/api/include)
+target_include_directories(lockstep::torch SYSTEM INTERFACE ${lockstep_torch_headers})
 target_link_libraries(lockstep::torch INTERFACE
   ${LOCKSTEP_TORCH_FOUND}/lib/libtorch_cpu.so ${LOCKSTEP_TORCH_FOUND}/lib/libc10.so)
 # libtorch_cpu.so itself wants CUDA runtime libraries, which its own RPATH finds at run time.
