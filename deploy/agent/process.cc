@@ -1,0 +1,114 @@
+#include "deploy/agent/process.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "comm/base/file.h"
+
+namespace lockstep {
+namespace {
+
+// Everything between fork and exec: only calls that are safe in a child of a threaded process.
+// Gives errno.
+int become(const ProcessSpec& spec, char* const* argv, pid_t parent) {
+  ::setpgid(0, 0);
+  if (spec.parent_death_signal != 0) {
+    if (::prctl(PR_SET_PDEATHSIG, spec.parent_death_signal) != 0) return errno;
+    if (::getppid() != parent) ::_exit(0);  // it died before the line above
+  }
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::signal(SIGPIPE, SIG_DFL);
+  const int null = ::open("/dev/null", O_RDONLY);
+  if (null < 0 || ::dup2(null, STDIN_FILENO) < 0) return errno;
+  if (!spec.output_path.empty()) {
+    const int out = ::open(spec.output_path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    if (out < 0 || ::dup2(out, STDOUT_FILENO) < 0 || ::dup2(out, STDERR_FILENO) < 0) return errno;
+  }
+  ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  ::execv(argv[0], argv);
+  return errno;
+}
+
+}  // namespace
+
+Result<pid_t> start_process(const ProcessSpec& spec) {
+  std::vector<char*> argv;
+  for (const std::string& arg : spec.argv) argv.push_back(const_cast<char*>(arg.c_str()));
+  argv.push_back(nullptr);
+  int error_pipe[2];  // closed by a successful exec, else brings its errno
+  if (::pipe2(error_pipe, O_CLOEXEC) != 0)
+    return Status(Code::kInternal, "cannot make a pipe: " + errno_text(errno));
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const int error = become(spec, argv.data(), parent);
+    [[maybe_unused]] const ssize_t n = ::write(error_pipe[1], &error, sizeof error);
+    ::_exit(127);
+  }
+  const int fork_error = errno;
+  ::close(error_pipe[1]);
+  int exec_error = 0;
+  const bool failed = pid > 0 && ::read(error_pipe[0], &exec_error, sizeof exec_error) > 0;
+  ::close(error_pipe[0]);
+  if (pid < 0) return Status(Code::kInternal, "cannot fork: " + errno_text(fork_error));
+  if (!failed) return pid;
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return Status(Code::kConfig, "cannot start " + spec.argv[0] + ": " + errno_text(exec_error));
+}
+
+ProcessEnd ProcessEnd::from_wait_status(int wait_status) {
+  if (WIFSIGNALED(wait_status)) return {-1, WTERMSIG(wait_status)};
+  return {WEXITSTATUS(wait_status), 0};
+}
+
+std::string ProcessEnd::text() const {
+  if (signal == 0) return "exited with code " + std::to_string(exit_code);
+  return "was killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";
+}
+
+Reaped reap_one() {
+  int status = 0;
+  const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+  if (pid <= 0) return {};
+  return {pid, ProcessEnd::from_wait_status(status)};
+}
+
+bool has_children() {
+  siginfo_t info{};
+  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+std::string sibling_program(const std::string& name) {
+  char path[4096];
+  const ssize_t n = ::readlink("/proc/self/exe", path, sizeof path);
+  const std::string self(path, n > 0 ? static_cast<size_t>(n) : 0);
+  return self.substr(0, self.rfind('/') + 1) + name;
+}
+
+std::string last_words(const std::string& path, size_t limit_bytes) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return "";
+  const off_t size = ::lseek(fd, 0, SEEK_END);
+  const auto limit = static_cast<off_t>(limit_bytes);
+  const off_t start = size > limit ? size - limit : 0;
+  std::string text(limit_bytes, '\0');
+  const ssize_t n = ::pread(fd, text.data(), text.size(), start);
+  ::close(fd);
+  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  if (start > 0) text.erase(0, text.find('\n') + 1);  // the first line is cut
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 && c != '\n') c = ' ';
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+  return text;
+}
+
+}  // namespace lockstep

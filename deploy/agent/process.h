@@ -1,0 +1,63 @@
+// Starting, describing and ending child processes: the one way in which the agent and `lockstep
+// run` have children.
+//
+// Invariants
+//   1. A child runs in a process group of its own, so that a terminal's Ctrl-C reaches its parent
+//      only, and gets `parent_death_signal` when its parent dies, however it dies.
+//   2. A child inherits no descriptor but stdin (/dev/null), stdout and stderr, and no signal mask.
+//   3. When start_process() says ok, the program runs; a program that cannot be executed is an
+//   error
+//      of start_process(), not of a child.
+//
+// Thread-safety: free functions. start_process() must be called on a thread that lives as long as
+// the children should: the kernel sends the parent's death signal when that thread ends.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+
+namespace lockstep {
+
+struct ProcessSpec {
+  std::vector<std::string> argv;  // argv[0]: path of the program
+  std::string output_path;        // stdout and stderr are appended here; empty: the parent's
+  int parent_death_signal = 0;    // 0: none
+};
+
+// kConfig when the program is not there or cannot be executed.
+Result<pid_t> start_process(const ProcessSpec& spec);
+
+// How a process ended, from waitpid().
+struct ProcessEnd {
+  int exit_code = -1;  // -1: killed by `signal`
+  int signal = 0;
+
+  static ProcessEnd from_wait_status(int wait_status);
+  bool is_success() const { return exit_code == 0; }
+  // "exited with code 3", "was killed by signal 9 (Killed)".
+  std::string text() const;
+};
+
+struct Reaped {
+  pid_t pid = 0;  // 0: no child has ended
+  ProcessEnd end;
+};
+
+// One child that has ended, without waiting.
+Reaped reap_one();
+
+// True while this process has children, ended or not.
+bool has_children();
+
+// The program `name` beside the running one, e.g. "/opt/lockstep/bin/lockstep-worker".
+std::string sibling_program(const std::string& name);
+
+// The last lines of a text file, at most `limit_bytes`, without control characters; "" if there are
+// none. What a process said before it died.
+std::string last_words(const std::string& path, size_t limit_bytes = 2000);
+
+}  // namespace lockstep

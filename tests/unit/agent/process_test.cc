@@ -1,0 +1,130 @@
+#include "deploy/agent/process.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "comm/base/file.h"
+
+namespace lockstep {
+namespace {
+
+class Process : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/lockstep-process-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override {
+    ::unlink(output().c_str());
+    ::rmdir(directory_.c_str());
+  }
+
+  std::string output() const { return directory_ + "/out"; }
+
+  ProcessSpec shell(const std::string& command) const {
+    return {{"/bin/sh", "-c", command}, output(), 0};
+  }
+
+  static ProcessEnd wait_for(pid_t pid) {
+    int status = 0;
+    EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+    return ProcessEnd::from_wait_status(status);
+  }
+
+  std::string directory_;
+};
+
+TEST_F(Process, ItsOutputGoesToTheFileAndItsLastWordsAreTheEnd) {
+  const auto pid = start_process(shell("echo first; echo last >&2; exit 3"));
+  ASSERT_TRUE(pid.is_ok());
+  const ProcessEnd end = wait_for(*pid);
+  EXPECT_EQ(end.exit_code, 3);
+  EXPECT_EQ(end.text(), "exited with code 3");
+  EXPECT_EQ(last_words(output()), "first\nlast");
+  EXPECT_EQ(last_words(output(), 7), "last");
+}
+
+TEST_F(Process, ADeathBySignalIsNamed) {
+  const auto pid = start_process(shell("kill -9 $$"));
+  ASSERT_TRUE(pid.is_ok());
+  const ProcessEnd end = wait_for(*pid);
+  EXPECT_EQ(end.exit_code, -1);
+  EXPECT_EQ(end.text(), "was killed by signal 9 (Killed)");
+}
+
+TEST_F(Process, AProgramThatIsNotThereIsAnErrorOfTheStart) {
+  const auto pid = start_process({{"/nowhere/lockstep-worker"}, "", 0});
+  EXPECT_EQ(pid.status().code(), Code::kConfig);
+  EXPECT_THAT(pid.status().message(), testing::HasSubstr("/nowhere/lockstep-worker"));
+  EXPECT_FALSE(has_children());
+}
+
+TEST_F(Process, ItLeadsAGroupOfItsOwnAndInheritsNothing) {
+  const int leaked = ::open("/dev/null", O_RDONLY);  // not close-on-exec
+  sigset_t block;
+  ::sigemptyset(&block);
+  ::sigaddset(&block, SIGTERM);
+  ::pthread_sigmask(SIG_BLOCK, &block, nullptr);
+  const auto pid =
+      start_process(shell("ps -o pgid= -p $$ | tr -d ' '; ls -l /proc/self/fd | grep -c /dev/null; "
+                          "grep SigBlk /proc/self/status"));
+  ::pthread_sigmask(SIG_UNBLOCK, &block, nullptr);
+  ::close(leaked);
+  ASSERT_TRUE(pid.is_ok());
+  wait_for(*pid);
+  const std::string text = last_words(output());
+  EXPECT_THAT(text, testing::StartsWith(std::to_string(*pid) + "\n1\n"));
+  EXPECT_THAT(text, testing::HasSubstr("0000000000000000"));
+}
+
+TEST_F(Process, ItDiesWithItsParent) {
+  int pipe[2];
+  ASSERT_EQ(::pipe(pipe), 0);
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    ProcessSpec spec = shell("exec sleep 1000");
+    spec.parent_death_signal = SIGKILL;
+    const auto child = start_process(spec);
+    const pid_t pid = child.is_ok() ? *child : -1;
+    ::_exit(::write(pipe[1], &pid, sizeof pid) == sizeof pid ? 0 : 1);
+  }
+  pid_t orphan = -1;
+  ASSERT_EQ(::read(pipe[0], &orphan, sizeof orphan), static_cast<ssize_t>(sizeof orphan));
+  ASSERT_GT(orphan, 1);
+  const int pidfd = static_cast<int>(::syscall(SYS_pidfd_open, orphan, 0));
+  EXPECT_TRUE(wait_for(parent).is_success());
+  if (pidfd >= 0) {  // else it is dead and reaped already
+    pollfd ended{pidfd, POLLIN, 0};
+    EXPECT_EQ(::poll(&ended, 1, 30'000), 1) << "it outlives its parent";
+    ::close(pidfd);
+  }
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+}
+
+TEST_F(Process, ControlBytesInLastWordsBecomeBlanks) {
+  ASSERT_TRUE(replace_file(output(), "red \x1b[31mtext\n\n").is_ok());
+  EXPECT_EQ(last_words(output()), "red  [31mtext");
+  EXPECT_EQ(last_words(directory_ + "/absent"), "");
+}
+
+TEST_F(Process, ReapingGivesEachEndedChildOnce) {
+  const auto pid = start_process(shell("exit 0"));
+  ASSERT_TRUE(pid.is_ok());
+  EXPECT_TRUE(has_children());
+  siginfo_t info{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(*pid), &info, WEXITED | WNOWAIT), 0);
+  EXPECT_EQ(reap_one().pid, *pid);
+  EXPECT_EQ(reap_one().pid, 0);
+  EXPECT_FALSE(has_children());
+}
+
+}  // namespace
+}  // namespace lockstep
