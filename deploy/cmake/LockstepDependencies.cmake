@@ -57,3 +57,14 @@ endif()
 if(LOCKSTEP_TORCH)
   include(LockstepTorch)
 endif()
+
+# The preset gpu demands a toolkit; every other one never looks for it.
+if(LOCKSTEP_CUDA)
+  find_package(CUDAToolkit 13 QUIET)
+  if(NOT CUDAToolkit_FOUND)
+    message(FATAL_ERROR "No CUDA toolkit 13 was found, and this build asks for the GPU module. "
+      "Install one, or point CUDAToolkit_ROOT to it; without GPUs use the preset release.")
+  endif()
+  set(LOCKSTEP_CUDA_VERSION ${CUDAToolkit_VERSION})
+  message(STATUS "CUDA toolkit ${CUDAToolkit_VERSION}: ${CUDAToolkit_LIBRARY_ROOT}")
+endif()

@@ -30,9 +30,13 @@ if(NOT LOCKSTEP_TORCH_FOUND)
   lockstep_missing("LibTorch")
 endif()
 set(LOCKSTEP_TORCH_VERSION "")
+set(lockstep_torch_version_h ${LOCKSTEP_TORCH_FOUND}/include/torch/headeronly/version.h)
+if(NOT EXISTS ${lockstep_torch_version_h})  # before 2.8
+  set(lockstep_torch_version_h
+      ${LOCKSTEP_TORCH_FOUND}/include/torch/csrc/api/include/torch/version.h)
+endif()
 foreach(part MAJOR MINOR PATCH)
-  file(STRINGS ${LOCKSTEP_TORCH_FOUND}/include/torch/headeronly/version.h line
-       REGEX "^#define TORCH_VERSION_${part} ")
+  file(STRINGS ${lockstep_torch_version_h} line REGEX "^#define TORCH_VERSION_${part} ")
   string(REGEX REPLACE ".* ([0-9]+)$" ".\\1" number "${line}")
   string(APPEND LOCKSTEP_TORCH_VERSION "${number}")
 endforeach()

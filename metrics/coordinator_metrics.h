@@ -1,0 +1,49 @@
+// Everything that the coordinator exports at /metrics: the probes that observe the job, and the
+// text. Names that mean the whole job begin with lockstep_job_, so that they cannot be added up
+// with a worker's own by mistake.
+//
+// Thread-safety: each probe says; expose_text() from any thread, also while the probes are used.
+#pragma once
+
+#include <mutex>
+#include <string>
+
+#include "comm/base/build_info.h"
+#include "comm/base/clock.h"
+#include "metrics/checkpoint_probe.h"
+#include "metrics/eval_probe.h"
+#include "metrics/families.h"
+#include "metrics/job_probe.h"
+#include "metrics/journal_probe.h"
+#include "metrics/membership_probe.h"
+#include "metrics/process_probe.h"
+
+namespace lockstep {
+
+class CoordinatorMetrics {
+ public:
+  // `run`: id of the run, a label of every series. `clock` outlives this object.
+  CoordinatorMetrics(const std::string& run, const BuildInfo& build, const Clock& clock);
+
+  JobProbe& job() { return job_; }
+  MembershipProbe& membership() { return membership_; }
+  JournalProbe& journal() { return journal_; }
+  EvalProbe& eval() { return eval_; }
+  CheckpointProbe& checkpoint() { return checkpoint_; }
+
+  // The exposition, of type kMetricsContentType.
+  std::string expose_text();
+
+ private:
+  Families families_;
+  InfoMetric build_;
+  JobProbe job_;
+  MembershipProbe membership_;
+  JournalProbe journal_;
+  EvalProbe eval_;
+  CheckpointProbe checkpoint_;
+  ProcessProbe process_;
+  std::mutex scrape_;
+};
+
+}  // namespace lockstep

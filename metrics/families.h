@@ -1,0 +1,76 @@
+// The metric families of one exporter: makes them with the exporter's constant labels and writes
+// them out in Prometheus' text format.
+//
+// Probes keep references to what counter(), gauge() and histogram() return and touch them from any
+// thread; the values are atomics. Asking twice for the same name and labels gives the same object.
+//
+// Thread-safety: all calls from any thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace prometheus {
+class Counter;
+class Gauge;
+class Histogram;
+class Registry;
+template <typename T>
+class Family;
+}  // namespace prometheus
+
+namespace lockstep {
+
+using MetricLabels = std::map<std::string, std::string>;
+
+class Families {
+ public:
+  // `constant` is on every series of the exporter, e.g. run, node, local_rank.
+  explicit Families(MetricLabels constant);
+  ~Families();
+  Families(const Families&) = delete;
+  Families& operator=(const Families&) = delete;
+
+  prometheus::Counter& counter(const std::string& name, const std::string& help,
+                               const MetricLabels& labels = {});
+  prometheus::Gauge& gauge(const std::string& name, const std::string& help,
+                           const MetricLabels& labels = {});
+  // `bounds`: upper bounds of the buckets, ascending, without +Inf.
+  prometheus::Histogram& histogram(const std::string& name, const std::string& help,
+                                   const std::vector<double>& bounds);
+
+  // A series of value 1 whose labels are the message; see InfoMetric.
+  prometheus::Family<prometheus::Gauge>& info(const std::string& name, const std::string& help);
+
+  // The text of everything, for the Content-Type below.
+  std::string text() const;
+
+ private:
+  const MetricLabels constant_;
+  const std::unique_ptr<prometheus::Registry> registry_;
+};
+
+inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charset=utf-8";
+
+// Facts as labels: one series of value 1, replaced when a fact changes.
+class InfoMetric {
+ public:
+  InfoMetric(Families& families, const std::string& name, const std::string& help)
+      : family_(families.info(name, help)) {}
+  void set(const MetricLabels& labels);
+
+ private:
+  prometheus::Family<prometheus::Gauge>& family_;
+  std::mutex mutex_;
+  prometheus::Gauge* shown_ = nullptr;
+  MetricLabels labels_;
+};
+
+// Raises `counter` to `total`, for totals that are kept elsewhere and read at a scrape. A total
+// that is lower changes nothing: counters never fall.
+void raise_to(prometheus::Counter& counter, double total);
+
+}  // namespace lockstep

@@ -1,0 +1,35 @@
+// Observes who is in the job: term, generation, members by state, and who was put out.
+//
+// Thread-safety: all calls from any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "comm/base/ids.h"
+#include "metrics/families.h"
+
+namespace lockstep {
+
+class MembershipProbe {
+ public:
+  explicit MembershipProbe(Families& families);
+  void term_began(Term term);
+  void generation_started(Generation generation);
+  // How many members there are in every state, e.g. {"registered": 1, "active": 3}; a state that is
+  // not named has none. States are few and fixed: each is a series for good.
+  void members(const std::map<std::string, uint64_t>& by_state);
+  void evicted(const std::string& reason);  // a typed reason's name, not a sentence
+
+ private:
+  Families& families_;
+  prometheus::Gauge& term_;
+  prometheus::Gauge& generation_;
+  prometheus::Counter& generations_total_;
+  std::mutex mutex_;
+  std::map<std::string, prometheus::Gauge*> members_;
+};
+
+}  // namespace lockstep
