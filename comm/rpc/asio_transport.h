@@ -39,6 +39,8 @@ class AsioLoop final : public Loop {
 
   // For the adapters in this folder.
   boost::asio::io_context& context();
+  // True inside the destructor: what is dropped then must start nothing new.
+  bool is_dying() const;
 
  private:
   struct Impl;

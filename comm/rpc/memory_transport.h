@@ -5,8 +5,8 @@
 //
 // Invariants, beside those of transport.h:
 //  1. Events run in the order of (time, number of scheduling); time passes only between events.
-//  2. A frame leaves with the link's delay at the time of send(); frames of one connection never
-//     overtake each other, whatever later delays are.
+//  2. A frame takes the delay that the link has at the time of send(); frames of one connection
+//     never overtake each other, whatever later delays are.
 //  3. Frames go through the real encoder and decoder, so limits and errors are those of TCP.
 #pragma once
 
@@ -47,24 +47,29 @@ class SimLoop final : public Loop {
 
 class MemoryTransport;
 
-// All hosts of one test. Outlives the transports made from it.
+// All hosts of one test. Host names in addresses are free; a port belongs to its host.
+// REQUIRES: the loop outlives it.
 class MemoryNetwork {
  public:
   explicit MemoryNetwork(SimLoop& loop);
   ~MemoryNetwork();
+  MemoryNetwork(const MemoryNetwork&) = delete;
+  MemoryNetwork& operator=(const MemoryNetwork&) = delete;
 
   // A transport whose connections come from `node` (a name for faults and for peer()).
   std::unique_ptr<MemoryTransport> transport(std::string node);
 
   // From now on frames (and connects) between the two nodes take `delay_ms` each way.
   void set_delay(const std::string& a, const std::string& b, int64_t delay_ms);
-  // Frames sent between the two are lost, connects time out, nobody is told, until heal().
+  // Until heal() frames between the two wait, as TCP would hold them, and connects time out; nobody
+  // is told.
   void partition(const std::string& a, const std::string& b);
   void heal(const std::string& a, const std::string& b);
   // Resets every connection between the two now: both sides get on_close, frames on the way are
   // lost. Gives how many there were.
   size_t cut(const std::string& a, const std::string& b);
-  // Resets every connection and listener of a node, as a kill -9 would.
+  // Resets every connection and drops every listener of a node, as a kill -9 would: its peers get
+  // on_close, the node itself gets no callback any more.
   size_t crash(const std::string& node);
 
   struct State;

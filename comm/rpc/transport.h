@@ -14,8 +14,9 @@
 //  3. on_close comes exactly once when the connection ends by anything but our close(), and it is
 //     the last callback. After close() has returned there is no callback at all.
 //  4. Nothing is read before set_handlers(); what arrived until then waits in the socket.
-//  5. close() still delivers what was queued by send(), for at most limits::kLingerMs. The peer
-//     then gets on_close with kUnavailable.
+//  5. close() still delivers what was queued by send(), for at most limits::kLingerMs; where
+//  nothing
+//     was ever sent it cuts at once. The peer then gets on_close with kUnavailable.
 //  6. Destroying a Connection or a Listener is closing it.
 //  7. on_connected is called exactly once. A result that nobody wants is dropped, hence closed.
 //  8. A Transport and its Loop outlive the connections and listeners made from them.

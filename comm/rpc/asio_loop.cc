@@ -1,0 +1,79 @@
+#include "comm/rpc/asio_loop.h"
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <chrono>
+
+namespace lockstep::rpc {
+namespace {
+
+void wait_for_signal(boost::asio::signal_set& set, std::shared_ptr<std::function<void(int)>> fn) {
+  set.async_wait([&set, fn](const boost::system::error_code& error, int signal) {
+    if (error) return;  // the loop is being destroyed
+    (*fn)(signal);
+    wait_for_signal(set, fn);
+  });
+}
+
+}  // namespace
+
+AsioLoop::AsioLoop() : impl_(std::make_unique<Impl>()) {}
+
+AsioLoop::~AsioLoop() {
+  impl_->is_dying = true;
+}
+
+void AsioLoop::run() {
+  const auto work = boost::asio::make_work_guard(impl_->context);
+  impl_->context.run();
+  impl_->context.restart();
+}
+
+void AsioLoop::stop() {
+  impl_->context.stop();
+}
+
+void AsioLoop::post(std::function<void()> fn) {
+  boost::asio::post(impl_->context, std::move(fn));
+}
+
+TimerId AsioLoop::call_after(int64_t delay_ms, std::function<void()> fn) {
+  const TimerId id = ++impl_->last_timer;
+  if (impl_->is_dying) return id;
+  auto timer = std::make_unique<boost::asio::steady_timer>(impl_->context,
+                                                           std::chrono::milliseconds(delay_ms));
+  // The map decides, not Asio's error code: a timer that has expired may be cancelled while its
+  // handler already waits in the queue.
+  timer->async_wait([impl = impl_.get(), id](const boost::system::error_code&) {
+    const auto entry = impl->timers.extract(id);
+    if (!entry.empty()) entry.mapped().fn();
+  });
+  impl_->timers.emplace(id, Impl::Timer{std::move(timer), std::move(fn)});
+  return id;
+}
+
+void AsioLoop::cancel(TimerId id) {
+  impl_->timers.erase(id);
+}
+
+int64_t AsioLoop::now_ms() const {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+void AsioLoop::on_signals(std::initializer_list<int> signals, std::function<void(int)> fn) {
+  auto set = std::make_unique<boost::asio::signal_set>(impl_->context);
+  for (const int signal : signals) set->add(signal);
+  wait_for_signal(*set, std::make_shared<std::function<void(int)>>(std::move(fn)));
+  impl_->signals.push_back(std::move(set));
+}
+
+boost::asio::io_context& AsioLoop::context() {
+  return impl_->context;
+}
+
+bool AsioLoop::is_dying() const {
+  return impl_->is_dying;
+}
+
+}  // namespace lockstep::rpc

@@ -1,0 +1,178 @@
+#include "comm/rpc/asio_transport.h"
+
+#include <boost/asio/ip/tcp.hpp>
+#include <cerrno>
+#include <cstring>
+
+#include "comm/base/limits.h"
+#include "comm/rpc/asio_connection.h"
+#include "comm/rpc/socket.h"
+#include "comm/rpc/socket_address.h"
+
+namespace lockstep::rpc {
+namespace {
+
+using boost::asio::ip::tcp;
+
+constexpr int kAcceptsPerTurn = 64;  // then others get their turn
+
+tcp protocol_of(const Address& address) {
+  return address.host.find(':') == std::string::npos ? tcp::v4() : tcp::v6();
+}
+
+// What users hold: dropping it closes the connection, whatever is still in flight.
+class ConnectionHandle final : public Connection {
+ public:
+  ConnectionHandle(AsioLoop& loop, tcp::socket socket)
+      : connection_(std::make_shared<AsioConnection>(loop, std::move(socket))) {}
+  ~ConnectionHandle() override { connection_->close(); }
+
+  void set_handlers(Handlers handlers) override { connection_->set_handlers(std::move(handlers)); }
+  void send(wire::Frame frame) override { connection_->send(std::move(frame)); }
+  void close() override { connection_->close(); }
+  void set_frame_limit(size_t bytes) override { connection_->set_frame_limit(bytes); }
+  bool is_open() const override { return connection_->is_open(); }
+  size_t queued_bytes() const override { return connection_->queued_bytes(); }
+  const std::string& peer() const override { return connection_->peer(); }
+
+ private:
+  std::shared_ptr<AsioConnection> connection_;
+};
+
+class Acceptor final : public std::enable_shared_from_this<Acceptor> {
+ public:
+  Acceptor(AsioLoop& loop, tcp protocol, int fd, Transport::AcceptHandler on_accept)
+      : loop_(loop),
+        protocol_(protocol),
+        acceptor_(loop.context(), protocol, fd),
+        on_accept_(std::make_shared<Transport::AcceptHandler>(std::move(on_accept))) {}
+
+  void wait() {
+    acceptor_.async_wait(tcp::acceptor::wait_read,
+                         [self = shared_from_this()](const boost::system::error_code&) {
+                           if (self->on_accept_) self->accept_some();
+                         });
+  }
+
+  void close() {
+    on_accept_.reset();
+    loop_.cancel(retry_timer_);
+    boost::system::error_code ignored;
+    acceptor_.close(ignored);
+  }
+
+ private:
+  void accept_some() {
+    for (int i = 0; i < kAcceptsPerTurn; ++i) {
+      const int fd = accept_connection(acceptor_.native_handle());
+      if (fd < 0 && (errno == ECONNABORTED || errno == EINTR)) continue;
+      if (fd < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return wait_later();
+      if (fd < 0) break;
+      const auto on_accept = on_accept_;
+      (*on_accept)(
+          std::make_shared<ConnectionHandle>(loop_, tcp::socket(loop_.context(), protocol_, fd)));
+      if (!on_accept_) return;
+    }
+    wait();
+  }
+
+  // Out of descriptors or memory: the caller waits in the kernel's queue, we must not spin.
+  void wait_later() {
+    retry_timer_ =
+        loop_.call_after(limits::kAcceptRetryMs, [self = shared_from_this()] { self->wait(); });
+  }
+
+  AsioLoop& loop_;
+  tcp protocol_;
+  tcp::acceptor acceptor_;
+  std::shared_ptr<Transport::AcceptHandler> on_accept_;
+  TimerId retry_timer_ = 0;
+};
+
+class ListenerHandle final : public Listener {
+ public:
+  ListenerHandle(std::shared_ptr<Acceptor> acceptor, Address address)
+      : acceptor_(std::move(acceptor)), address_(std::move(address)) {}
+  ~ListenerHandle() override { acceptor_->close(); }
+  const Address& address() const override { return address_; }
+
+ private:
+  std::shared_ptr<Acceptor> acceptor_;
+  Address address_;
+};
+
+// One attempt to connect: whoever comes first, the answer or the deadline, ends it.
+class Connecting final : public std::enable_shared_from_this<Connecting> {
+ public:
+  Connecting(AsioLoop& loop, const Address& address, tcp protocol, int fd,
+             Transport::ConnectHandler on_connected)
+      : loop_(loop),
+        name_(to_string(address)),
+        socket_(loop.context(), protocol, fd),
+        on_connected_(std::move(on_connected)) {}
+
+  void start(const SocketAddress& where, int64_t timeout_ms) {
+    tcp::endpoint endpoint;
+    endpoint.resize(where.bytes);
+    std::memcpy(endpoint.data(), where.get(), where.bytes);
+    timer_ = loop_.call_after(timeout_ms, [self = shared_from_this(), timeout_ms] {
+      self->finish(Status(Code::kTimeout, self->name_ + " did not answer within " +
+                                              std::to_string(timeout_ms) + " ms"));
+    });
+    socket_.async_connect(endpoint,
+                          [self = shared_from_this()](const boost::system::error_code& error) {
+                            self->on_answer(error);
+                          });
+  }
+
+ private:
+  void on_answer(const boost::system::error_code& error) {
+    if (!on_connected_) return;
+    if (error)
+      return finish(
+          Status(Code::kUnavailable, "cannot connect to " + name_ + ": " + error.message()));
+    if (is_connected_to_itself(socket_.native_handle()))
+      return finish(Status(Code::kUnavailable, "nobody listens on " + name_));
+    finish(
+        std::shared_ptr<Connection>(std::make_shared<ConnectionHandle>(loop_, std::move(socket_))));
+  }
+
+  void finish(Result<std::shared_ptr<Connection>> result) {
+    loop_.cancel(timer_);
+    boost::system::error_code ignored;
+    if (!result.is_ok()) socket_.close(ignored);
+    std::exchange(on_connected_, nullptr)(std::move(result));
+  }
+
+  AsioLoop& loop_;
+  std::string name_;
+  tcp::socket socket_;
+  Transport::ConnectHandler on_connected_;
+  TimerId timer_ = 0;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Listener>> AsioTransport::listen(const Address& address,
+                                                        AcceptHandler on_accept) {
+  Address real;
+  LOCKSTEP_ASSIGN_OR_RETURN(const int fd, open_listening_socket(address, &real));
+  auto acceptor = std::make_shared<Acceptor>(loop_, protocol_of(real), fd, std::move(on_accept));
+  acceptor->wait();
+  return std::unique_ptr<Listener>(std::make_unique<ListenerHandle>(std::move(acceptor), real));
+}
+
+void AsioTransport::connect(const Address& address, int64_t timeout_ms,
+                            ConnectHandler on_connected) {
+  const auto where = to_socket_address(address);
+  const auto fd = open_client_socket(address);
+  if (!where.is_ok() || !fd.is_ok()) {
+    const Status why = where.is_ok() ? fd.status() : where.status();
+    loop_.post([on_connected = std::move(on_connected), why] { on_connected(why); });
+    return;
+  }
+  std::make_shared<Connecting>(loop_, address, protocol_of(address), *fd, std::move(on_connected))
+      ->start(*where, timeout_ms);
+}
+
+}  // namespace lockstep::rpc

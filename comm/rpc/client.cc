@@ -1,0 +1,195 @@
+#include "comm/rpc/client.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "comm/base/prng.h"
+#include "comm/rpc/auth.h"
+#include "comm/wire/control.pb.h"
+
+namespace lockstep::rpc {
+
+// Everything that comes back later holds a weak pointer: after close() it finds nothing to do.
+struct RpcClient::Impl : std::enable_shared_from_this<Impl> {
+  Impl(Transport& the_transport, Options the_options, Handlers the_handlers)
+      : transport(the_transport),
+        loop(the_transport.loop()),
+        options(std::move(the_options)),
+        handlers(std::move(the_handlers)),
+        jitter(stream_key({options.jitter_seed})) {}
+
+  void start_trying(int64_t delay_ms);
+  void attempt();
+  void on_connected(Result<std::shared_ptr<Connection>> result);
+  void on_frame(wire::Frame&& frame);
+  void on_handshake(const wire::Frame& frame);
+  void on_close(const Status& why);
+  void try_later(const Status& why);
+  void fail(const Status& why);
+  void stop();
+  int64_t next_pause_ms();
+  TimerId after(int64_t delay_ms, void (Impl::*method)());
+  void on_auth_deadline();
+  void on_give_up();
+
+  Transport& transport;
+  Loop& loop;
+  Options options;
+  Handlers handlers;
+  Prng jitter;
+  int failures = 0;  // since it was last ready
+  bool is_over = false;
+  bool is_ready = false;
+  std::shared_ptr<Connection> connection;
+  std::optional<ClientHandshake> handshake;
+  Status last_failure;
+  TimerId attempt_timer = 0;  // the next attempt, or the deadline of the handshake
+  TimerId give_up_timer = 0;
+};
+
+TimerId RpcClient::Impl::after(int64_t delay_ms, void (Impl::*method)()) {
+  return loop.call_after(delay_ms, [weak = weak_from_this(), method] {
+    if (const auto self = weak.lock(); self && !self->is_over) ((*self).*method)();
+  });
+}
+
+void RpcClient::Impl::start_trying(int64_t delay_ms) {
+  if (options.give_up_after_ms > 0)
+    give_up_timer = after(options.give_up_after_ms, &Impl::on_give_up);
+  attempt_timer = after(delay_ms, &Impl::attempt);
+}
+
+void RpcClient::Impl::attempt() {
+  const auto address = options.address();
+  if (!address.is_ok()) return try_later(address.status());
+  transport.connect(*address, options.connect_timeout_ms,
+                    [weak = weak_from_this()](Result<std::shared_ptr<Connection>> result) {
+                      const auto self = weak.lock();
+                      if (self && !self->is_over) self->on_connected(std::move(result));
+                    });
+}
+
+void RpcClient::Impl::on_connected(Result<std::shared_ptr<Connection>> result) {
+  if (!result.is_ok()) {
+    if (result.status().code() == Code::kConfig) return fail(result.status());
+    return try_later(result.status());
+  }
+  connection = std::move(result).value();
+  handshake.emplace(options.token);
+  attempt_timer = after(limits::kAuthDeadlineMs, &Impl::on_auth_deadline);
+  const auto weak = weak_from_this();
+  connection->set_handlers({.on_frame =
+                                [weak](wire::Frame&& frame) {
+                                  if (const auto self = weak.lock())
+                                    self->on_frame(std::move(frame));
+                                },
+                            .on_close =
+                                [weak](const Status& why) {
+                                  if (const auto self = weak.lock()) self->on_close(why);
+                                }});
+}
+
+void RpcClient::Impl::on_frame(wire::Frame&& frame) {
+  if (handshake) return on_handshake(frame);
+  wire::Envelope envelope;
+  const Status parsed = parse_frame(frame, wire::FrameKind::kEnvelope, &envelope);
+  if (!parsed.is_ok()) return on_close(parsed);
+  handlers.on_message(std::move(envelope));
+}
+
+void RpcClient::Impl::on_handshake(const wire::Frame& frame) {
+  auto progress = handshake->on_frame(frame);
+  if (!progress.is_ok()) return fail(progress.status().with_context(connection->peer()));
+  if (progress->has_reply) connection->send(std::move(progress->reply));
+  if (!progress->done) return;
+  handshake.reset();
+  loop.cancel(attempt_timer);
+  loop.cancel(give_up_timer);
+  connection->set_frame_limit(limits::kFrameBytes);
+  failures = 0;
+  is_ready = true;
+  handlers.on_ready();
+}
+
+void RpcClient::Impl::on_auth_deadline() {
+  try_later(Status(Code::kTimeout, connection->peer() + " did not finish the handshake within " +
+                                       std::to_string(limits::kAuthDeadlineMs) + " ms"));
+}
+
+void RpcClient::Impl::on_close(const Status& why) {
+  if (!is_ready) return try_later(why);
+  is_ready = false;
+  connection.reset();
+  start_trying(next_pause_ms());
+  handlers.on_lost(why);
+}
+
+void RpcClient::Impl::try_later(const Status& why) {
+  last_failure = why;
+  connection.reset();
+  handshake.reset();
+  loop.cancel(attempt_timer);
+  attempt_timer = after(next_pause_ms(), &Impl::attempt);
+}
+
+// Doubles with every failure; half of it is drawn, so that many clients do not come back at once.
+int64_t RpcClient::Impl::next_pause_ms() {
+  int64_t pause_ms = std::max<int64_t>(options.first_backoff_ms, 1);
+  for (int i = 0; i < failures && pause_ms < options.max_backoff_ms; ++i) pause_ms *= 2;
+  ++failures;
+  pause_ms = std::min(pause_ms, std::max<int64_t>(options.max_backoff_ms, 1));
+  const int64_t half_ms = pause_ms / 2;
+  return pause_ms - half_ms +
+         static_cast<int64_t>(jitter.below(static_cast<uint64_t>(half_ms) + 1));
+}
+
+void RpcClient::Impl::on_give_up() {
+  Status why = last_failure;
+  if (why.is_ok()) why = Status(Code::kUnavailable, "the coordinator does not answer");
+  fail(Status(Code::kUnavailable, "gave up after " + std::to_string(options.give_up_after_ms) +
+                                      " ms: " + why.message()));
+}
+
+void RpcClient::Impl::fail(const Status& why) {
+  stop();
+  handlers.on_failed(why);
+}
+
+void RpcClient::Impl::stop() {
+  is_over = true;
+  is_ready = false;
+  loop.cancel(attempt_timer);
+  loop.cancel(give_up_timer);
+  connection.reset();
+}
+
+RpcClient::RpcClient(Transport& transport, Options options, Handlers handlers)
+    : impl_(std::make_shared<Impl>(transport, std::move(options), std::move(handlers))) {
+  impl_->start_trying(0);
+}
+
+RpcClient::~RpcClient() {
+  close();
+}
+
+Status RpcClient::send(const wire::Envelope& envelope) {
+  if (!impl_->is_ready)
+    return Status(Code::kUnavailable, "there is no connection to the coordinator now");
+  wire::Frame frame = make_frame(wire::FrameKind::kEnvelope, envelope);
+  if (frame.payload.size() > limits::kFrameBytes)
+    return Status(Code::kInternal, "a message of " + std::to_string(frame.payload.size()) +
+                                       " bytes is above the limit of " +
+                                       std::to_string(limits::kFrameBytes));
+  impl_->connection->send(std::move(frame));
+  return Status::ok();
+}
+
+bool RpcClient::is_ready() const {
+  return impl_->is_ready;
+}
+
+void RpcClient::close() {
+  impl_->stop();
+}
+
+}  // namespace lockstep::rpc

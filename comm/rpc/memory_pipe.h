@@ -1,0 +1,100 @@
+// One end of a connection in memory, and the network that holds all ends. Internal.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/rpc/memory_transport.h"
+
+namespace lockstep::rpc {
+
+// What one end has sent lies in its own outbox until the other end has taken it.
+class MemoryEnd final : public std::enable_shared_from_this<MemoryEnd> {
+ public:
+  MemoryEnd(MemoryNetwork::State& network, std::string node, std::string other_node,
+            std::string peer);
+
+  void set_handlers(Connection::Handlers handlers);
+  void send(wire::Frame frame);
+  void close();
+  void set_frame_limit(size_t bytes) { decoder_.set_limit(bytes); }
+  bool is_open() const { return is_open_; }
+  size_t queued_bytes() const { return queued_bytes_; }
+  const std::string& peer() const { return peer_; }
+
+  // The connection is over for this end: handlers hear of it.
+  void end(Status why);
+  // The process of this end is gone: nobody hears of it.
+  void vanish();
+  // Moves to the other end what is due.
+  void pump();
+  // Pumps in an event of its own.
+  void schedule_pump(int64_t delay_ms);
+
+  bool is_done() const { return !is_open_ && outbox_.empty(); }
+  const std::string& node() const { return node_; }
+  const std::string& other_node() const { return other_node_; }
+  void join(const std::shared_ptr<MemoryEnd>& other) { other_ = other; }
+
+ private:
+  struct Chunk {
+    int64_t due_ms;
+    std::string bytes;  // empty: the end of the stream
+  };
+
+  void put(std::string bytes);
+  void take(std::string_view bytes);
+  void report_end();
+
+  MemoryNetwork::State& network_;
+  std::string node_;
+  std::string other_node_;
+  std::string peer_;
+  std::weak_ptr<MemoryEnd> other_;
+  bool is_open_ = true;
+  bool has_sent_ = false;
+  std::shared_ptr<Connection::Handlers> handlers_;
+  std::optional<Status> unreported_;
+  wire::FrameDecoder decoder_;
+  std::deque<Chunk> outbox_;
+  size_t queued_bytes_ = 0;
+};
+
+struct MemoryNetwork::State {
+  using NodePair = std::pair<std::string, std::string>;
+  struct Door {
+    std::string node;
+    std::shared_ptr<Transport::AcceptHandler> on_accept;
+  };
+
+  explicit State(SimLoop& sim_loop) : loop(sim_loop) {}
+
+  static NodePair pair_of(const std::string& a, const std::string& b) {
+    return a < b ? NodePair(a, b) : NodePair(b, a);
+  }
+  int64_t delay_ms(const std::string& a, const std::string& b) const {
+    const auto found = delays_ms.find(pair_of(a, b));
+    return found == delays_ms.end() ? 0 : found->second;
+  }
+  bool is_partitioned(const std::string& a, const std::string& b) const {
+    return partitions.count(pair_of(a, b)) != 0;
+  }
+  // Two joined ends; the first is the caller's.
+  std::pair<std::shared_ptr<MemoryEnd>, std::shared_ptr<MemoryEnd>> make_pipe(
+      const std::string& from, const std::string& to, const Address& address);
+
+  SimLoop& loop;
+  std::map<NodePair, int64_t> delays_ms;
+  std::set<NodePair> partitions;
+  std::map<std::string, Door> doors;  // by address as text
+  std::vector<std::shared_ptr<MemoryEnd>> ends;
+  uint16_t last_port = 40'000;
+};
+
+}  // namespace lockstep::rpc

@@ -1,0 +1,155 @@
+#include "comm/rpc/memory_transport.h"
+
+#include "comm/rpc/memory_pipe.h"
+
+namespace lockstep::rpc {
+namespace {
+
+using StatePtr = std::shared_ptr<MemoryNetwork::State>;
+
+class MemoryHandle final : public Connection {
+ public:
+  MemoryHandle(StatePtr network, std::shared_ptr<MemoryEnd> end)
+      : network_(std::move(network)), end_(std::move(end)) {}
+  ~MemoryHandle() override { end_->close(); }
+
+  void set_handlers(Handlers handlers) override { end_->set_handlers(std::move(handlers)); }
+  void send(wire::Frame frame) override { end_->send(std::move(frame)); }
+  void close() override { end_->close(); }
+  void set_frame_limit(size_t bytes) override { end_->set_frame_limit(bytes); }
+  bool is_open() const override { return end_->is_open(); }
+  size_t queued_bytes() const override { return end_->queued_bytes(); }
+  const std::string& peer() const override { return end_->peer(); }
+
+ private:
+  StatePtr network_;
+  std::shared_ptr<MemoryEnd> end_;
+};
+
+class MemoryListener final : public Listener {
+ public:
+  MemoryListener(StatePtr network, Address address)
+      : network_(std::move(network)), address_(std::move(address)) {}
+  ~MemoryListener() override { network_->doors.erase(to_string(address_)); }
+  const Address& address() const override { return address_; }
+
+ private:
+  StatePtr network_;
+  Address address_;
+};
+
+// Reaches the listener's node: a pipe if somebody listens there now.
+Result<std::shared_ptr<MemoryEnd>> knock(const StatePtr& network, const std::string& from,
+                                         const Address& address) {
+  const auto door = network->doors.find(to_string(address));
+  if (door == network->doors.end())
+    return Status(Code::kUnavailable,
+                  "cannot connect to " + to_string(address) + ": Connection refused");
+  auto [near, far] = network->make_pipe(from, door->second.node, address);
+  const auto on_accept = door->second.on_accept;
+  (*on_accept)(std::make_shared<MemoryHandle>(network, far));
+  return near;
+}
+
+}  // namespace
+
+MemoryNetwork::MemoryNetwork(SimLoop& loop) : state_(std::make_shared<State>(loop)) {}
+
+MemoryNetwork::~MemoryNetwork() {
+  for (const auto& end : state_->ends) end->vanish();
+  state_->ends.clear();
+  state_->doors.clear();
+}
+
+std::unique_ptr<MemoryTransport> MemoryNetwork::transport(std::string node) {
+  return std::make_unique<MemoryTransport>(state_, std::move(node));
+}
+
+void MemoryNetwork::set_delay(const std::string& a, const std::string& b, int64_t delay_ms) {
+  state_->delays_ms[State::pair_of(a, b)] = delay_ms;
+}
+
+void MemoryNetwork::partition(const std::string& a, const std::string& b) {
+  state_->partitions.insert(State::pair_of(a, b));
+}
+
+void MemoryNetwork::heal(const std::string& a, const std::string& b) {
+  state_->partitions.erase(State::pair_of(a, b));
+  for (const auto& end : state_->ends)
+    if (State::pair_of(end->node(), end->other_node()) == State::pair_of(a, b))
+      end->schedule_pump(0);
+}
+
+size_t MemoryNetwork::cut(const std::string& a, const std::string& b) {
+  size_t open_ends = 0;
+  for (const auto& end : state_->ends) {
+    if (State::pair_of(end->node(), end->other_node()) != State::pair_of(a, b)) continue;
+    open_ends += end->is_open() ? 1 : 0;
+    end->end(Status(Code::kUnavailable, "the connection broke: Connection reset by peer"));
+  }
+  return open_ends / 2;
+}
+
+size_t MemoryNetwork::crash(const std::string& node) {
+  size_t connections = 0;
+  for (const auto& end : state_->ends) {
+    if (end->node() == node) {
+      connections += end->is_open() ? 1 : 0;
+      end->vanish();
+    } else if (end->other_node() == node) {
+      end->end(Status(Code::kUnavailable, "the connection broke: Connection reset by peer"));
+    }
+  }
+  std::erase_if(state_->doors, [&](const auto& door) { return door.second.node == node; });
+  return connections;
+}
+
+MemoryTransport::MemoryTransport(std::shared_ptr<MemoryNetwork::State> state, std::string node)
+    : state_(std::move(state)), node_(std::move(node)) {}
+
+Loop& MemoryTransport::loop() {
+  return state_->loop;
+}
+
+Result<std::unique_ptr<Listener>> MemoryTransport::listen(const Address& address,
+                                                          AcceptHandler on_accept) {
+  Address real = address;
+  if (real.port == 0) real.port = ++state_->last_port;
+  MemoryNetwork::State::Door door{node_, std::make_shared<AcceptHandler>(std::move(on_accept))};
+  if (!state_->doors.emplace(to_string(real), std::move(door)).second)
+    return Status(Code::kConfig, "cannot listen on " + to_string(real) + ": the port is taken");
+  return std::unique_ptr<Listener>(std::make_unique<MemoryListener>(state_, real));
+}
+
+// Half way the listener accepts, the other half brings the answer; a partition anywhere on the way
+// ends in the timeout.
+void MemoryTransport::connect(const Address& address, int64_t timeout_ms,
+                              ConnectHandler on_connected) {
+  auto handler = std::make_shared<ConnectHandler>(std::move(on_connected));
+  auto finish = [handler](Result<std::shared_ptr<Connection>> result) {
+    if (*handler) std::exchange(*handler, nullptr)(std::move(result));
+  };
+  const auto door = state_->doors.find(to_string(address));
+  const std::string to = door == state_->doors.end() ? address.host : door->second.node;
+  const int64_t delay_ms = state_->delay_ms(node_, to);
+  Loop& loop = state_->loop;
+  const TimerId timer = loop.call_after(timeout_ms, [finish, address, timeout_ms] {
+    finish(Status(Code::kTimeout, to_string(address) + " did not answer within " +
+                                      std::to_string(timeout_ms) + " ms"));
+  });
+  loop.call_after(delay_ms, [=, network = state_, from = node_] {
+    if (!*handler || network->is_partitioned(from, to)) return;
+    auto end = knock(network, from, address);
+    network->loop.call_after(delay_ms, [=] {
+      if (!*handler || network->is_partitioned(from, to)) {
+        if (end.is_ok()) end.value()->close();
+        return;
+      }
+      network->loop.cancel(timer);
+      if (!end.is_ok()) return finish(end.status());
+      finish(std::shared_ptr<Connection>(std::make_shared<MemoryHandle>(network, end.value())));
+    });
+  });
+}
+
+}  // namespace lockstep::rpc

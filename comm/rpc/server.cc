@@ -1,0 +1,156 @@
+#include "comm/rpc/server.h"
+
+#include <optional>
+#include <unordered_map>
+
+#include "comm/base/check.h"
+#include "comm/base/limits.h"
+#include "comm/rpc/auth.h"
+#include "comm/rpc/refusal_log.h"
+#include "comm/wire/control.pb.h"
+
+namespace lockstep::rpc {
+
+// Handlers of connections hold `this`: every connection is closed before it goes, and a closed
+// connection calls nobody.
+struct RpcServer::Impl {
+  struct Peer {
+    std::shared_ptr<Connection> connection;
+    std::optional<ServerHandshake> handshake;  // none once proven
+    TimerId deadline = 0;
+  };
+
+  Impl(Loop& the_loop, std::string the_token, Logger& the_logger, Handlers the_handlers)
+      : loop(the_loop),
+        token(std::move(the_token)),
+        refusals(the_loop, the_logger),
+        handlers(std::move(the_handlers)) {}
+
+  ~Impl() {
+    listener.reset();
+    for (auto& [id, peer] : peers) loop.cancel(peer.deadline);
+  }
+
+  void accept(std::shared_ptr<Connection> connection);
+  void on_frame(PeerId id, wire::Frame&& frame);
+  void on_response(PeerId id, Peer& peer, const wire::Frame& frame);
+  void on_close(PeerId id, const Status& why);
+  void refuse(PeerId id, const Status& why);
+  std::shared_ptr<Connection> forget(PeerId id);
+
+  Loop& loop;
+  std::string token;
+  RefusalLog refusals;
+  Handlers handlers;
+  std::unordered_map<PeerId, Peer> peers;
+  size_t unproven = 0;
+  PeerId last_id = 0;
+  std::unique_ptr<Listener> listener;
+};
+
+void RpcServer::Impl::accept(std::shared_ptr<Connection> connection) {
+  if (unproven >= limits::kUnauthenticatedConnections) {
+    refusals.refused(connection->peer(), std::to_string(unproven) +
+                                             " others have not proven the token yet, and that is "
+                                             "the limit");
+    return;
+  }
+  const PeerId id = ++last_id;
+  ++unproven;
+  Peer& peer = peers[id];
+  peer.connection = std::move(connection);
+  peer.handshake.emplace(token);
+  peer.deadline = loop.call_after(limits::kAuthDeadlineMs, [this, id] {
+    refuse(id, Status(Code::kTimeout, "it did not prove the token within " +
+                                          std::to_string(limits::kAuthDeadlineMs) + " ms"));
+  });
+  peer.connection->set_handlers(
+      {.on_frame = [this, id](wire::Frame&& frame) { on_frame(id, std::move(frame)); },
+       .on_close = [this, id](const Status& why) { on_close(id, why); }});
+  peer.connection->send(peer.handshake->challenge());
+}
+
+void RpcServer::Impl::on_frame(PeerId id, wire::Frame&& frame) {
+  Peer& peer = peers.at(id);
+  if (peer.handshake) return on_response(id, peer, frame);
+  wire::Envelope envelope;
+  const Status parsed = parse_frame(frame, wire::FrameKind::kEnvelope, &envelope);
+  if (parsed.is_ok()) return handlers.on_message(id, std::move(envelope));
+  const auto connection = forget(id);
+  handlers.on_lost(id, parsed);
+}
+
+void RpcServer::Impl::on_response(PeerId id, Peer& peer, const wire::Frame& frame) {
+  auto accepted = peer.handshake->on_response(frame);
+  if (!accepted.is_ok()) return refuse(id, accepted.status());
+  peer.handshake.reset();
+  --unproven;
+  loop.cancel(peer.deadline);
+  peer.connection->set_frame_limit(limits::kFrameBytes);
+  peer.connection->send(std::move(accepted).value());
+  handlers.on_peer(id, peer.connection->peer());
+}
+
+void RpcServer::Impl::refuse(PeerId id, const Status& why) {
+  const auto connection = forget(id);
+  refusals.refused(connection->peer(), why.message());
+  connection->send(ServerHandshake::refusal(why));
+}
+
+void RpcServer::Impl::on_close(PeerId id, const Status& why) {
+  const bool was_proven = !peers.at(id).handshake;
+  const auto connection = forget(id);
+  if (was_proven) return handlers.on_lost(id, why);
+  refusals.refused(connection->peer(), why.message());
+}
+
+// The connection closes when its last owner lets go of it.
+std::shared_ptr<Connection> RpcServer::Impl::forget(PeerId id) {
+  const auto peer = peers.find(id);
+  LOCKSTEP_CHECK(peer != peers.end(), "a closed connection called");
+  if (peer->second.handshake) --unproven;
+  loop.cancel(peer->second.deadline);
+  auto connection = std::move(peer->second.connection);
+  peers.erase(peer);
+  return connection;
+}
+
+Result<std::unique_ptr<RpcServer>> RpcServer::start(Transport& transport, const Address& address,
+                                                    std::string token, Logger& logger,
+                                                    Handlers handlers) {
+  auto impl =
+      std::make_unique<Impl>(transport.loop(), std::move(token), logger, std::move(handlers));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      impl->listener,
+      transport.listen(address, [server = impl.get()](std::shared_ptr<Connection> connection) {
+        server->accept(std::move(connection));
+      }));
+  return std::unique_ptr<RpcServer>(new RpcServer(std::move(impl)));
+}
+
+RpcServer::RpcServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+RpcServer::~RpcServer() = default;
+
+const Address& RpcServer::address() const {
+  return impl_->listener->address();
+}
+
+size_t RpcServer::peers() const {
+  return impl_->peers.size() - impl_->unproven;
+}
+
+void RpcServer::send(PeerId id, const wire::Envelope& envelope) {
+  const auto peer = impl_->peers.find(id);
+  if (peer == impl_->peers.end() || peer->second.handshake) return;
+  wire::Frame frame = make_frame(wire::FrameKind::kEnvelope, envelope);
+  LOCKSTEP_CHECK(frame.payload.size() <= limits::kFrameBytes, "a message above the frame limit");
+  peer->second.connection->send(std::move(frame));
+}
+
+void RpcServer::disconnect(PeerId id) {
+  const auto peer = impl_->peers.find(id);
+  if (peer == impl_->peers.end() || peer->second.handshake) return;
+  impl_->forget(id)->close();
+}
+
+}  // namespace lockstep::rpc

@@ -1,0 +1,32 @@
+// The few system calls that Asio would make without close-on-exec: a socket that leaks into a child
+// keeps a port or a connection alive after its owner's death.
+//
+// Thread-safety: free functions without state.
+#pragma once
+
+#include <string>
+
+#include "comm/base/status.h"
+#include "comm/rpc/address.h"
+
+namespace lockstep::rpc {
+
+// Listens on a loopback address and stores the real one. Non-blocking, close-on-exec. kConfig, with
+// what to do about it, when the port is taken or the address is not allowed here.
+Result<int> open_listening_socket(const Address& address, Address* real);
+
+// An unconnected TCP socket for a loopback address: non-blocking, close-on-exec, TCP_NODELAY.
+Result<int> open_client_socket(const Address& address);
+
+// The next waiting connection, non-blocking, close-on-exec, TCP_NODELAY. -1 and errno (EAGAIN when
+// nobody waits).
+int accept_connection(int listening_fd);
+
+// "127.0.0.1:51234", or "?" when the socket is not connected.
+std::string peer_name(int fd);
+
+// True when a socket has been connected to itself, which TCP allows when the kernel picks the very
+// port that is called; it happens to clients that call a dead server on their own host.
+bool is_connected_to_itself(int fd);
+
+}  // namespace lockstep::rpc
