@@ -27,6 +27,8 @@
 
 namespace lockstep {
 
+class PhaseClock;
+
 namespace data {
 class Dataset;
 }
@@ -38,6 +40,7 @@ struct GenerationView {
   std::vector<SlotRun> slot_runs;       // by rank
   std::vector<uint64_t> bucket_bounds;  // elements, ascending, from wire::BucketPlan
   uint64_t total_steps = 0;             // length of the run, for the schedule
+  PhaseClock* phases = nullptr;         // told what a step is doing; null: the engine's own
 };
 
 struct StepOutcome {

@@ -1,0 +1,143 @@
+#include "tests/unit/engine/loopback_world.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "comm/base/prng.h"
+#include "comm/collectives/bucket_plan.h"
+
+namespace lockstep::testing {
+
+std::unique_ptr<data::Dataset> make_patterns(uint32_t samples, uint32_t side, uint32_t classes) {
+  Prng noise(7);
+  const data::SampleShape shape{1, side, side};
+  std::vector<uint8_t> pixels;
+  std::vector<uint32_t> labels;
+  for (uint32_t i = 0; i < samples; ++i) {
+    const uint32_t label = i < classes ? i : static_cast<uint32_t>(noise.below(classes));
+    labels.push_back(label);
+    for (uint64_t p = 0; p < shape.elements(); ++p) {
+      const uint64_t pattern = stream_value(label, p) % 120;
+      pixels.push_back(static_cast<uint8_t>(pattern + noise.below(120)));
+    }
+  }
+  return std::move(data::make_memory_dataset(shape, std::move(pixels), std::move(labels))).value();
+}
+
+wire::JobSpec small_job(const std::string& model) {
+  wire::JobSpec job;
+  job.set_seed(11);
+  job.mutable_model()->set_name(model);
+  job.mutable_train()->set_global_batch(20);
+  job.mutable_train()->set_slots(4);
+  job.mutable_train()->set_threads_per_worker(1);
+  job.mutable_train()->set_eval_batch(16);
+  job.mutable_data()->add_transforms("normalize");
+  job.mutable_data()->set_prefetch_batches(2);
+  wire::OptimizerSpec* optimizer = job.mutable_optimizer();
+  optimizer->set_name("adamw");
+  optimizer->set_lr(1e-3);
+  optimizer->set_beta1(0.9);
+  optimizer->set_beta2(0.999);
+  optimizer->set_eps(1e-8);
+  optimizer->set_weight_decay(0.01);
+  job.mutable_schedule()->set_name("constant");
+  return job;
+}
+
+std::vector<SlotRun> even_runs(uint32_t slots, uint32_t ranks) {
+  std::vector<SlotRun> runs;
+  for (uint32_t r = 0; r < ranks; ++r) runs.push_back({slots * r / ranks, slots * (r + 1) / ranks});
+  return runs;
+}
+
+std::string state_bytes(Engine& engine, bool with_optimizer) {
+  std::string bytes;
+  for (const StateTensor& t : engine.state()) {
+    if (!with_optimizer && t.section == StateSection::kOptimizer) continue;
+    bytes.append(reinterpret_cast<const char*>(t.data), t.bytes);
+  }
+  return bytes;
+}
+
+Result<std::unique_ptr<Engine>> make_engine(const wire::JobSpec& job, const data::Dataset& train,
+                                            const data::Dataset* eval) {
+  return Engine::create(
+      job, train, eval, job.train().slots(), [](const BufferLayout& layout, uint32_t regions) {
+        return Result<std::unique_ptr<GradientBuffer>>(make_plain_buffer(layout, regions));
+      });
+}
+
+LoopbackWorld::LoopbackWorld(const wire::JobSpec& job, const data::Dataset& train,
+                             std::vector<SlotRun> runs, uint64_t bucket_bytes,
+                             const data::Dataset* eval)
+    : runs_(std::move(runs)), bucket_bytes_(bucket_bytes) {
+  for (size_t r = 0; r < runs_.size(); ++r) {
+    auto engine = make_engine(job, train, eval);
+    EXPECT_TRUE(engine.is_ok()) << engine.status().message();
+    engines_.push_back(std::move(engine).value());
+  }
+}
+
+void LoopbackWorld::begin_generation(uint64_t total_steps, Engine::ApplyGate gate_of_rank_0) {
+  std::vector<GradientBuffer*> buffers;
+  for (auto& engine : engines_) buffers.push_back(&engine->gradient_buffer());
+  auto before = std::exchange(collectives_, make_loopback(++generation_, buffers));
+  const uint64_t elements = buffers[0]->layout().elements;
+  auto bounds = plan_buckets(engines_[0]->tensor_bounds(), elements,
+                             bucket_bytes_ == 0 ? elements * sizeof(float) : bucket_bytes_);
+  ASSERT_TRUE(bounds.is_ok()) << bounds.status().message();
+  for (uint32_t r = 0; r < ranks(); ++r) {
+    const Status status =
+        engines_[r]->begin_generation({.generation = generation_,
+                                       .collective = collectives_[r].get(),
+                                       .slot_runs = runs_,
+                                       .bucket_bounds = bounds.value(),
+                                       .total_steps = total_steps},
+                                      r == 0 ? gate_of_rank_0 : Engine::ApplyGate{});
+    ASSERT_TRUE(status.is_ok()) << status.message();
+  }
+}
+
+template <typename T>
+std::vector<Result<T>> LoopbackWorld::on_all(Result<T> (Engine::*call)()) {
+  std::vector<std::optional<Result<T>>> results(ranks());
+  std::vector<std::thread> threads;
+  for (uint32_t r = 0; r < ranks(); ++r)
+    threads.emplace_back([&, r] { results[r] = (*engines_[r].*call)(); });
+  for (std::thread& thread : threads) thread.join();
+  std::vector<Result<T>> out;
+  for (auto& result : results) out.push_back(std::move(*result));
+  return out;
+}
+
+std::vector<Result<StepOutcome>> LoopbackWorld::step_all() {
+  return on_all(&Engine::step);
+}
+
+std::vector<Result<wire::EvalReport>> LoopbackWorld::evaluate_all() {
+  return on_all(&Engine::evaluate);
+}
+
+TrainResult LoopbackWorld::train_to(Step steps) {
+  while (engines_[0]->applied_steps() < steps) {
+    const auto outcomes = step_all();
+    for (const auto& outcome : outcomes) {
+      EXPECT_TRUE(outcome.is_ok()) << outcome.status().message();
+      if (!outcome.is_ok()) return result_;
+      EXPECT_EQ(outcome->record.common_hash(), outcomes[0]->record.common_hash());
+    }
+    result_.losses.push_back(outcomes[0]->record.loss());
+    result_.common_hashes.push_back(outcomes[0]->record.common_hash());
+  }
+  result_.state = state_bytes(*engines_[0], true);
+  result_.weights = state_bytes(*engines_[0], false);
+  for (auto& engine : engines_) EXPECT_EQ(state_bytes(*engine, true), result_.state);
+  return result_;
+}
+
+}  // namespace lockstep::testing

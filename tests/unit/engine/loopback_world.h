@@ -1,0 +1,76 @@
+// Trains over loopback: one engine per rank, each on a thread of its own, in one process.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/collectives/loopback/loopback.h"
+#include "comm/wire/control.pb.h"
+#include "comm/wire/job.pb.h"
+#include "data/index/dataset.h"
+#include "worker/engine/engine.h"
+
+namespace lockstep::testing {
+
+// Small images of noise around a pattern per class, so that there is something to learn.
+std::unique_ptr<data::Dataset> make_patterns(uint32_t samples, uint32_t side = 12,
+                                             uint32_t classes = 3);
+
+// mlp, adamw, exact; 4 slots of a global batch of 20.
+wire::JobSpec small_job(const std::string& model);
+
+// Contiguous runs, as even as possible.
+std::vector<SlotRun> even_runs(uint32_t slots, uint32_t ranks);
+
+struct TrainResult {
+  std::vector<double> losses;  // by step, of rank 0; others are checked to agree
+  std::vector<uint64_t> common_hashes;
+  std::string state;    // bytes of every tensor of the boundary state, of rank 0
+  std::string weights;  // bytes of parameters and buffers only
+};
+
+class LoopbackWorld {
+ public:
+  // `bucket_bytes` 0: one bucket. Fails the test when an engine cannot be made.
+  LoopbackWorld(const wire::JobSpec& job, const data::Dataset& train, std::vector<SlotRun> runs,
+                uint64_t bucket_bytes = 0, const data::Dataset* eval = nullptr);
+
+  Engine& engine(uint32_t rank) { return *engines_[rank]; }
+  Collective& collective(uint32_t rank) { return *collectives_[rank]; }
+  uint32_t ranks() const { return static_cast<uint32_t>(runs_.size()); }
+
+  // A new generation on all ranks; the one before, if any, is aborted.
+  void begin_generation(uint64_t total_steps, Engine::ApplyGate gate_of_rank_0 = {});
+
+  // All ranks train up to `steps` applied steps; fails the test on errors or disagreement.
+  TrainResult train_to(Step steps);
+
+  // One step on every rank, errors and all, by rank.
+  std::vector<Result<StepOutcome>> step_all();
+
+  std::vector<Result<wire::EvalReport>> evaluate_all();
+
+  TrainResult result() const { return result_; }
+
+ private:
+  template <typename T>
+  std::vector<Result<T>> on_all(Result<T> (Engine::*call)());
+
+  const std::vector<SlotRun> runs_;
+  const uint64_t bucket_bytes_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+  std::vector<std::unique_ptr<Collective>> collectives_;
+  Generation generation_ = 0;
+  TrainResult result_;
+};
+
+// Bytes of the state's tensors, padding left out.
+std::string state_bytes(Engine& engine, bool with_optimizer);
+
+// Makes an engine over a plain buffer, or returns why not.
+Result<std::unique_ptr<Engine>> make_engine(const wire::JobSpec& job, const data::Dataset& train,
+                                            const data::Dataset* eval = nullptr);
+
+}  // namespace lockstep::testing

@@ -1,0 +1,74 @@
+// All that a step changes: parameters, running statistics, counters, optimizer state, step number.
+//
+// INVARIANTS
+//  B1 It changes only in apply(), in whole, and through the views of tensors() between two steps.
+//  B2 Padding is zero, always.
+//
+// Thread-safety: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/base/ids.h"
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+#include "worker/checkpoint/state_tensor.h"
+#include "worker/engine/flat_layout.h"
+#include "worker/model/spec.h"
+#include "worker/optim/optimizer.h"
+
+namespace lockstep {
+
+class BoundaryState {
+ public:
+  // Initial weights from `seed`. `model` and `layout` outlive the state.
+  static Result<std::unique_ptr<BoundaryState>> create(const ModelLayout& model,
+                                                       const FlatLayout& layout, uint64_t seed,
+                                                       const wire::OptimizerSpec& optimizer);
+
+  float* parameter(uint32_t index) { return params_.data() + layout_.parameters[index].begin; }
+  const float* statistics(uint32_t index) const {
+    return statistics_.data() + (layout_.statistics[index].begin - layout_.buffer.gradients);
+  }
+
+  // The step's sums, laid out as the gradient buffer; statistics are divided by the number of
+  // slots that contributed. Afterwards applied_steps() is one more.
+  void apply(const float* reduced, uint32_t non_empty_slots, double lr);
+
+  Step applied_steps() const { return applied_steps_; }
+  void set_applied_steps(Step steps) { applied_steps_ = steps; }
+
+  std::vector<StateTensor> tensors();
+
+ private:
+  BoundaryState(const ModelLayout& model, const FlatLayout& layout,
+                std::unique_ptr<Optimizer> optimizer);
+
+  struct alignas(64) CacheLine {
+    float values[16];
+  };
+  // Floats from 0 to n, zeroed, aligned to cache lines.
+  class FlatFloats {
+   public:
+    explicit FlatFloats(uint64_t elements) : lines_(elements / 16) {}
+    float* data() { return reinterpret_cast<float*>(lines_.data()); }
+    const float* data() const { return reinterpret_cast<const float*>(lines_.data()); }
+
+   private:
+    std::vector<CacheLine> lines_;
+  };
+
+  const ModelLayout& model_;
+  const FlatLayout& layout_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::vector<OptimizerSegment> segments_;
+  std::vector<OptimizerGroup> groups_;
+  FlatFloats params_;
+  FlatFloats statistics_;
+  std::vector<int64_t> counters_;
+  Step applied_steps_ = 0;
+};
+
+}  // namespace lockstep

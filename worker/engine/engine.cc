@@ -1,0 +1,187 @@
+#include "worker/engine/engine.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "comm/base/prng.h"
+#include "worker/engine/engine_impl.h"
+
+namespace lockstep {
+namespace {
+
+// LibTorch throws; we return. `body` gives a Status or a Result.
+template <typename Body>
+auto without_exceptions(const char* what, const Body& body) -> decltype(body()) {
+  try {
+    return body();
+  } catch (const c10::Error& e) {
+    return Status(Code::kInternal, std::string(what) + ": " + e.what_without_backtrace());
+  } catch (const std::exception& e) {
+    return Status(Code::kInternal, std::string(what) + ": " + e.what());
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::create(const wire::JobSpec& job, const data::Dataset& train,
+                                               const data::Dataset* eval,
+                                               uint32_t max_slots_per_rank,
+                                               const BufferFactory& make_buffer) {
+  return without_exceptions("engine", [&]() -> Result<std::unique_ptr<Engine>> {
+    LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
+                              make_model(job.model(), train.shape(), train.classes()));
+    LOCKSTEP_ASSIGN_OR_RETURN(Schedule schedule,
+                              Schedule::create(job.schedule(), job.optimizer().lr()));
+    auto engine = std::make_unique<EngineImpl>(job, train, eval, std::move(model), schedule);
+    LOCKSTEP_RETURN_IF_ERROR(engine->init(max_slots_per_rank, make_buffer));
+    return std::unique_ptr<Engine>(std::move(engine));
+  });
+}
+
+EngineImpl::EngineImpl(const wire::JobSpec& job, const data::Dataset& train,
+                       const data::Dataset* eval, std::unique_ptr<Model> model, Schedule schedule)
+    : job_(job),
+      train_(train),
+      eval_(eval),
+      shape_{train.samples(), job.train().global_batch(), job.train().slots()},
+      model_(std::move(model)),
+      schedule_(std::move(schedule)),
+      layout_(make_flat_layout(model_->layout())),
+      on_tensor_ready_([this](uint32_t parameter) { reducer_->tensor_ready(parameter); }) {}
+
+EngineImpl::~EngineImpl() = default;
+
+Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_buffer) {
+  LOCKSTEP_RETURN_IF_ERROR(check_batch_norm());
+  set_threads();
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      state_, BoundaryState::create(model_->layout(), layout_, job_.seed(), job_.optimizer()));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      buffer_, make_buffer(layout_.buffer, regions_needed(max_slots_per_rank, shape_.slots)));
+  for (uint32_t i = 0; i < layout_.parameters.size(); ++i) {
+    at::Tensor view = at::from_blob(state_->parameter(i), model_->layout().parameters[i].shape);
+    parameters_.push_back(view.set_requires_grad(true));
+  }
+  for (const BufferSpec& spec : model_->layout().buffers)
+    buffers_.push_back(at::empty({spec.size}));
+  gradients_ = std::make_unique<SlotGradients>(layout_, parameters_);
+  return Status::ok();
+}
+
+// A channel's variance over a single value is no variance, and its gradient is zero or NaN.
+Status EngineImpl::check_batch_norm() const {
+  const ModelLayout& model = model_->layout();
+  if (model.batch_norm_values != 1) return Status::ok();
+  const uint64_t full = std::min(shape_.global_batch, shape_.samples);
+  const uint64_t rest = shape_.samples % full;
+  for (const uint64_t samples : {full, rest == 0 ? full : rest}) {
+    const data::StepPlan plan{.samples = samples};
+    for (uint32_t slot = 0; slot < shape_.slots; ++slot) {
+      if (data::slot_positions(plan, slot, shape_.slots).size() != 1) continue;
+      return Status(
+          Code::kConfig,
+          model.batch_norm_layer + " cannot normalise over one value: a step of " +
+              std::to_string(samples) + " samples (train.global_batch " +
+              std::to_string(shape_.global_batch) + " of " + std::to_string(shape_.samples) +
+              " samples) over " + std::to_string(shape_.slots) +
+              " slots leaves one sample to slot " + std::to_string(slot) +
+              "; change train.global_batch or train.slots so that every slot that is not empty "
+              "has two, or set model.batch_norm: false");
+    }
+  }
+  return Status::ok();
+}
+
+void EngineImpl::set_threads() const {
+  const int threads = static_cast<int>(std::max(1u, job_.train().threads_per_worker()));
+  at::set_num_threads(threads);
+  // Can be set once in a process, and is never used by us.
+  if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);
+}
+
+void EngineImpl::state_replaced(Step applied_steps) {
+  state_->set_applied_steps(applied_steps);
+  progress_step_.store(applied_steps, std::memory_order_relaxed);
+}
+
+Status EngineImpl::begin_generation(const GenerationView& view, ApplyGate gate) {
+  reducer_.reset();  // its lane may still be busy with the old Collective
+  loader_.reset();
+  view_ = view;
+  gate_ = std::move(gate);
+  phases_ = view.phases != nullptr ? view.phases : &own_phases_;
+  merges_.clear();
+  voters_ =
+      static_cast<uint32_t>(std::count_if(view.slot_runs.begin(), view.slot_runs.end(),
+                                          [](const SlotRun& run) { return run.begin < run.end; }));
+  if (view.slot_runs.size() != view.collective->world_size())
+    return Status(Code::kInternal, "one slot run per rank is needed");
+  if (view.bucket_bounds.size() < 2 || view.bucket_bounds.front() != 0 ||
+      view.bucket_bounds.back() != layout_.buffer.elements)
+    return Status(Code::kInternal, "the bucket plan is not for this model");
+  set_threads();
+  reducer_ = std::make_unique<StepReducer>(layout_, *buffer_, *view.collective, view.generation,
+                                           view.bucket_bounds, progress_bucket_);
+  return start_loader();
+}
+
+Status EngineImpl::start_loader() {
+  const data::LoaderOptions options{
+      .shape = shape_,
+      .seed = job_.seed(),
+      .first_step = state_->applied_steps(),
+      .end_step = view_.total_steps,
+      .slots = view_.slot_runs[view_.collective->rank()],
+      .prefetch_batches = std::max(1u, job_.data().prefetch_batches()),
+      .transforms = {job_.data().transforms().begin(), job_.data().transforms().end()},
+      .statistics = {}};
+  LOCKSTEP_ASSIGN_OR_RETURN(loader_, data::Loader::start(train_, options));
+  return Status::ok();
+}
+
+Result<StepOutcome> EngineImpl::step() {
+  if (!loader_) return Status(Code::kInternal, "step() before begin_generation()");
+  if (state_->applied_steps() >= view_.total_steps)
+    return Status(Code::kInternal, "step() after the last step of the run");
+  progress_phase_.store(Phase::kTrain, std::memory_order_relaxed);
+  auto outcome = without_exceptions("step", [this] { return run_step(); });
+  // A slot that was cut short left the loader ahead of the state: nothing more in this generation.
+  if (!outcome.is_ok()) loader_.reset();
+  return outcome;
+}
+
+Result<wire::EvalReport> EngineImpl::evaluate() {
+  progress_phase_.store(Phase::kEval, std::memory_order_relaxed);
+  return without_exceptions("evaluate", [this] { return run_evaluation(); });
+}
+
+Progress EngineImpl::progress() const {
+  return {progress_step_.load(std::memory_order_relaxed),
+          progress_phase_.load(std::memory_order_relaxed),
+          progress_bucket_.load(std::memory_order_relaxed)};
+}
+
+at::Tensor EngineImpl::input(const float* images, uint64_t batch) const {
+  const data::SampleShape shape = train_.shape();
+  // Only read: nothing requires a gradient with respect to it.
+  return at::from_blob(const_cast<float*>(images),
+                       {static_cast<int64_t>(batch), shape.channels, shape.height, shape.width});
+}
+
+void EngineImpl::reset_buffers() {
+  for (uint32_t i = 0; i < buffers_.size(); ++i)
+    std::memcpy(buffers_[i].mutable_data_ptr<float>(), state_->statistics(i),
+                layout_.statistics[i].elements * sizeof(float));
+}
+
+uint64_t EngineImpl::dropout_key(Step step, uint32_t slot) const {
+  return stream_key({static_cast<uint64_t>(StreamKind::kDropout), job_.seed(), step, slot});
+}
+
+}  // namespace lockstep

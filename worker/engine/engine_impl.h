@@ -1,0 +1,123 @@
+// The engine behind engine.h: what it holds, and the parts of a step as functions.
+//
+// Thread-safety: as engine.h says.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/base/clock.h"
+#include "data/index/dataset.h"
+#include "data/order/step_plan.h"
+#include "data/read/loader.h"
+#include "data/transform/normalize.h"
+#include "metrics/phase_clock.h"
+#include "worker/engine/boundary_state.h"
+#include "worker/engine/engine.h"
+#include "worker/engine/flat_layout.h"
+#include "worker/engine/loss.h"
+#include "worker/engine/slot_gradients.h"
+#include "worker/engine/step_reducer.h"
+#include "worker/model/model.h"
+#include "worker/optim/schedule.h"
+
+namespace lockstep {
+
+class EngineImpl final : public Engine {
+ public:
+  EngineImpl(const wire::JobSpec& job, const data::Dataset& train, const data::Dataset* eval,
+             std::unique_ptr<Model> model, Schedule schedule);
+  ~EngineImpl() override;
+
+  // The second half of creation: everything that can fail.
+  Status init(uint32_t max_slots_per_rank, const BufferFactory& make_buffer);
+
+  GradientBuffer& gradient_buffer() override { return *buffer_; }
+  std::vector<uint64_t> tensor_bounds() const override { return layout_.tensor_bounds(); }
+  std::vector<std::string> fingerprint() const override;
+  std::vector<StateTensor> state() override { return state_->tensors(); }
+  void state_replaced(Step applied_steps) override;
+  Step applied_steps() const override { return state_->applied_steps(); }
+  Status begin_generation(const GenerationView& view, ApplyGate gate) override;
+  Result<StepOutcome> step() override;
+  Result<wire::EvalReport> evaluate() override;
+  void request_stop() override { stop_requested_.store(true, std::memory_order_relaxed); }
+  Progress progress() const override;
+
+ private:
+  // One step, from its plan; step.cc.
+  struct StepWork {
+    Step step = 0;
+    data::StepPlan plan;
+    const StepMerge* merge = nullptr;
+    const MergeSchedule* schedule = nullptr;  // of this rank
+    wire::StepRecord record;
+    PhaseTotals before;
+  };
+  Result<StepOutcome> run_step();
+  StepWork plan_work();
+  Status compute_slot(const SlotWork& slot, StepWork& work);
+  void backward_slot(const SlotWork& slot, const at::Tensor& logits, const data::Batch& batch,
+                     StepWork& work);
+  Status apply(StepWork& work);
+  StepOutcome report(StepWork& work);
+  // Loss, right predictions and the slot's statistics, beside its gradient.
+  void write_slot_results(const SlotLoss& loss, uint64_t step_samples, float* region) const;
+
+  // Evaluation; evaluate.cc.
+  struct BatchScore {
+    double loss = 0;
+    uint64_t correct = 0;
+  };
+  Result<wire::EvalReport> run_evaluation();
+  BatchScore score_batch(const data::Transform& transform, uint64_t begin, uint64_t end);
+
+  at::Tensor input(const float* images, uint64_t batch) const;
+  void reset_buffers();  // to the boundary's: every slot starts from them
+  uint64_t dropout_key(Step step, uint32_t slot) const;
+  Status check_batch_norm() const;
+  void set_threads() const;
+  Status start_loader();
+
+  const wire::JobSpec job_;
+  const data::Dataset& train_;
+  const data::Dataset* eval_;
+  const data::RunShape shape_;
+  const std::unique_ptr<Model> model_;
+  const Schedule schedule_;
+  const FlatLayout layout_;
+
+  std::unique_ptr<BoundaryState> state_;
+  std::unique_ptr<GradientBuffer> buffer_;
+  std::vector<at::Tensor> parameters_;  // views of the boundary state
+  std::vector<at::Tensor> buffers_;     // the slot's own copies
+  std::unique_ptr<SlotGradients> gradients_;
+  std::vector<float> eval_images_;
+  std::vector<int64_t> eval_labels_;
+
+  SystemClock system_clock_;
+  PhaseClock own_phases_{system_clock_, WorkPhase::kOther};
+  PhaseClock* phases_ = &own_phases_;
+
+  // Of the generation.
+  GenerationView view_;
+  ApplyGate gate_;
+  std::unique_ptr<data::Loader> loader_;
+  std::unique_ptr<StepReducer> reducer_;
+  std::map<uint64_t, StepMerge> merges_;  // by samples of the step: at most two in a run
+  uint32_t voters_ = 0;                   // ranks that own slots
+  const std::function<void(uint32_t)> on_tensor_ready_;
+
+  std::atomic<bool> stop_requested_{false};
+  std::atomic<Step> progress_step_{0};
+  std::atomic<Phase> progress_phase_{Phase::kTrain};
+  std::atomic<uint32_t> progress_bucket_{0};
+};
+
+}  // namespace lockstep

@@ -1,0 +1,68 @@
+// The whole evaluation set, with the same bits for any number of ranks: batches are fixed by the
+// data, ranks take contiguous runs of them, and their sums are added in the order of batches.
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+
+#include "data/read/read_range.h"
+#include "worker/engine/engine_impl.h"
+
+namespace lockstep {
+
+Result<wire::EvalReport> EngineImpl::run_evaluation() {
+  if (eval_ == nullptr) return Status(Code::kInternal, "there are no evaluation data");
+  if (view_.collective == nullptr)
+    return Status(Code::kInternal, "evaluate() before begin_generation()");
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      data::Transform transform,
+      data::Transform::create({job_.data().transforms().begin(), job_.data().transforms().end()},
+                              train_.statistics()));
+  const PhaseClock::Scope scope(*phases_, WorkPhase::kEval);
+  const at::NoGradGuard no_grad;
+  const uint64_t samples = eval_->samples();
+  const uint64_t batch = std::max(1u, job_.train().eval_batch());
+  const uint64_t batches = (samples + batch - 1) / batch;
+  const uint64_t world = view_.collective->world_size();
+  const uint64_t share = (batches + world - 1) / world;  // of a rank; the last may have less
+  reset_buffers();
+
+  std::vector<BatchScore> mine(share);
+  const uint64_t first = view_.collective->rank() * share;
+  for (uint64_t i = 0; i < share && first + i < batches; ++i) {
+    const uint64_t begin = (first + i) * batch;
+    mine[i] = score_batch(transform, begin, std::min(begin + batch, samples));
+  }
+  std::vector<BatchScore> all(share * world);
+  const Tag tag{view_.generation, state_->applied_steps(), Phase::kEval, 0,
+                share * sizeof(BatchScore)};
+  LOCKSTEP_RETURN_IF_ERROR(view_.collective->all_gather(tag, std::as_bytes(std::span(mine)),
+                                                        std::as_writable_bytes(std::span(all))));
+  BatchScore total;
+  for (const BatchScore& score : all) {
+    total.loss += score.loss;
+    total.correct += score.correct;
+  }
+  wire::EvalReport report;
+  report.set_step(state_->applied_steps());
+  if (report.step() > 0) report.set_epoch(data::plan_step(shape_, report.step() - 1).epoch);
+  report.set_samples(samples);
+  report.set_correct(total.correct);
+  report.set_loss(total.loss / static_cast<double>(samples));
+  return report;
+}
+
+EngineImpl::BatchScore EngineImpl::score_batch(const data::Transform& transform, uint64_t begin,
+                                               uint64_t end) {
+  const uint64_t n = end - begin;
+  eval_images_.resize(n * eval_->shape().elements());
+  eval_labels_.resize(n);
+  data::read_range(*eval_, transform, begin, end, eval_images_.data(), eval_labels_.data());
+  const at::Tensor logits =  // (B, classes)
+      model_->forward(input(eval_images_.data(), n), parameters_, buffers_, {}).contiguous();
+  const SlotLoss loss =
+      softmax_cross_entropy(logits.const_data_ptr<float>(), eval_labels_.data(), n,
+                            train_.classes(), /*step_samples=*/1, /*gradient=*/nullptr);
+  return {loss.sum, loss.correct};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,37 @@
+#include "worker/engine/flat_layout.h"
+
+namespace lockstep {
+namespace {
+
+uint64_t padded(uint64_t elements) {
+  return (elements + kCutElements - 1) / kCutElements * kCutElements;
+}
+
+}  // namespace
+
+FlatLayout make_flat_layout(const ModelLayout& model) {
+  FlatLayout layout;
+  uint64_t end = 0;
+  layout.parameters.resize(model.parameters.size());
+  for (size_t i = model.parameters.size(); i-- > 0;) {
+    layout.parameters[i] = {end, model.parameters[i].elements()};
+    end += padded(layout.parameters[i].elements);
+  }
+  layout.buffer.gradients = end;
+  for (const BufferSpec& buffer : model.buffers) {
+    layout.statistics.push_back({end, static_cast<uint64_t>(buffer.size)});
+    end += padded(static_cast<uint64_t>(buffer.size));
+  }
+  layout.buffer.statistics = end;
+  layout.buffer.elements = end + kCutElements;
+  return layout;
+}
+
+std::vector<uint64_t> FlatLayout::tensor_bounds() const {
+  std::vector<uint64_t> bounds;
+  for (size_t i = parameters.size(); i-- > 0;) bounds.push_back(parameters[i].begin);
+  bounds.push_back(buffer.gradients);
+  return bounds;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,66 @@
+#include "worker/engine/slot_gradients.h"
+
+#include <ATen/ops/from_blob.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+namespace lockstep {
+
+struct SlotGradients::Hook final : torch::autograd::PostAccumulateGradHook {
+  Hook(SlotGradients* o, uint32_t p) : owner(o), parameter(p) {}
+  void operator()(const at::Tensor&) override { owner->take(parameter); }
+  SlotGradients* owner;
+  uint32_t parameter;
+};
+
+SlotGradients::SlotGradients(const FlatLayout& layout, std::vector<at::Tensor> parameters)
+    : layout_(layout), parameters_(std::move(parameters)), taken_(parameters_.size()) {
+  for (uint32_t i = 0; i < parameters_.size(); ++i) {
+    torch::autograd::impl::set_post_acc_grad_hooks(parameters_[i], std::make_unique<Hook>(this, i));
+  }
+}
+
+SlotGradients::~SlotGradients() {
+  for (const at::Tensor& p : parameters_)
+    torch::autograd::impl::set_post_acc_grad_hooks(p, nullptr);
+}
+
+void SlotGradients::backward(const at::Tensor& output, const at::Tensor& output_gradient,
+                             float* region, const std::function<void(uint32_t)>& on_ready) {
+  region_ = region;
+  on_ready_ = &on_ready;
+  std::fill(taken_.begin(), taken_.end(), false);
+  torch::autograd::backward({output}, {output_gradient});
+  for (uint32_t i = 0; i < parameters_.size(); ++i) {
+    if (taken_[i]) continue;  // G1: a parameter that the output does not depend on
+    const FlatTensor& place = layout_.parameters[i];
+    std::fill(region_ + place.begin, region_ + place.end(), 0.0f);
+    deliver(i);
+  }
+}
+
+void SlotGradients::take(uint32_t parameter) {
+  at::Tensor& gradient = parameters_[parameter].mutable_grad();
+  const FlatTensor& place = layout_.parameters[parameter];
+  float* out = region_ + place.begin;
+  if (gradient.is_contiguous()) {
+    std::memcpy(out, gradient.const_data_ptr<float>(), place.elements * sizeof(float));
+  } else {
+    at::from_blob(out, gradient.sizes(), gradient.options()).copy_(gradient);
+  }
+  gradient.reset();
+  deliver(parameter);
+}
+
+void SlotGradients::deliver(uint32_t parameter) {
+  taken_[parameter] = true;
+  if (*on_ready_) (*on_ready_)(parameter);
+}
+
+}  // namespace lockstep

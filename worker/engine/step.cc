@@ -1,0 +1,150 @@
+// One training step, from its plan to its record.
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "comm/base/check.h"
+#include "comm/base/prng.h"
+#include "worker/engine/engine_impl.h"
+#include "worker/engine/loss.h"
+
+namespace lockstep {
+namespace {
+
+uint32_t micros(int64_t ns) {
+  return static_cast<uint32_t>(ns / 1000);
+}
+
+wire::PhaseTimes phase_times(const PhaseTotals& spent) {
+  wire::PhaseTimes times;
+  times.set_data_wait_us(micros(spent.of(WorkPhase::kDataWait)));
+  times.set_forward_us(micros(spent.of(WorkPhase::kForward)));
+  times.set_backward_us(micros(spent.of(WorkPhase::kBackward)));
+  times.set_communication_us(micros(spent.of(WorkPhase::kCommunication)));
+  times.set_optimizer_us(micros(spent.of(WorkPhase::kOptimizer)));
+  times.set_other_us(micros(spent.sum()) - times.data_wait_us() - times.forward_us() -
+                     times.backward_us() - times.communication_us() - times.optimizer_us());
+  return times;
+}
+
+}  // namespace
+
+Result<StepOutcome> EngineImpl::run_step() {
+  StepWork work = plan_work();
+  reducer_->begin_step(work.step, *work.merge);
+  for (const SlotWork& slot : work.schedule->work) {
+    if (!slot.empty) LOCKSTEP_RETURN_IF_ERROR(compute_slot(slot, work));
+    reducer_->slot_done(slot);
+  }
+  phases_->switch_to(WorkPhase::kCommunication);
+  LOCKSTEP_RETURN_IF_ERROR(reducer_->open());  // for a rank without samples; else long open
+  LOCKSTEP_RETURN_IF_ERROR(reducer_->finish(stop_requested_.load(std::memory_order_relaxed)));
+  phases_->switch_to(WorkPhase::kOptimizer);
+  LOCKSTEP_RETURN_IF_ERROR(apply(work));
+  phases_->switch_to(WorkPhase::kOther);
+  return report(work);
+}
+
+// Forward and backward of one slot, on its own random stream and its own copy of the buffers; the
+// gradient goes to the slot's region.
+Status EngineImpl::compute_slot(const SlotWork& slot, StepWork& work) {
+  phases_->switch_to(WorkPhase::kDataWait);
+  LOCKSTEP_ASSIGN_OR_RETURN(const data::Batch* batch, loader_->next());
+  LOCKSTEP_CHECK(batch != nullptr && batch->step == work.step && batch->slot == slot.slot,
+                 "the loader is at another step than the engine");
+
+  phases_->switch_to(WorkPhase::kForward);
+  reset_buffers();
+  const ForwardMode mode{.training = true, .dropout_key = dropout_key(work.step, slot.slot)};
+  const at::Tensor logits = model_->forward(input(batch->images, batch->samples), parameters_,
+                                            buffers_, mode);  // (B, classes)
+
+  phases_->switch_to(WorkPhase::kCommunication);
+  LOCKSTEP_RETURN_IF_ERROR(reducer_->open());  // after forward, when peers have long read
+
+  phases_->switch_to(WorkPhase::kBackward);
+  backward_slot(slot, logits, *batch, work);
+  phases_->switch_to(WorkPhase::kOther);
+  return Status::ok();
+}
+
+void EngineImpl::backward_slot(const SlotWork& slot, const at::Tensor& logits,
+                               const data::Batch& batch, StepWork& work) {
+  const at::Tensor out = logits.contiguous();
+  const at::Tensor gradient = at::empty(out.sizes(), out.options().requires_grad(false));
+  const SlotLoss loss = softmax_cross_entropy(out.const_data_ptr<float>(), batch.labels,
+                                              batch.samples, train_.classes(), work.plan.samples,
+                                              gradient.mutable_data_ptr<float>());
+
+  float* region = reducer_->region(slot);
+  write_slot_results(loss, work.plan.samples, region);
+  gradients_->backward(logits, gradient, region,
+                       reducer_->is_last(slot) ? on_tensor_ready_ : nullptr);
+  wire::SlotDigest* digest = work.record.add_slots();
+  digest->set_slot(batch.slot);
+  digest->set_digest(batch.digest);
+  digest->set_samples(batch.samples);
+}
+
+void EngineImpl::write_slot_results(const SlotLoss& loss, uint64_t step_samples,
+                                    float* region) const {
+  for (uint32_t i = 0; i < buffers_.size(); ++i) {
+    const FlatTensor& place = layout_.statistics[i];
+    std::memcpy(region + place.begin, buffers_[i].const_data_ptr<float>(),
+                place.elements * sizeof(float));
+  }
+  float* control = region + layout_.buffer.statistics;
+  std::fill(control, control + kCutElements, 0.0f);
+  control[kControlLoss] = static_cast<float>(loss.sum / static_cast<double>(step_samples));
+  control[kControlCorrect] = static_cast<float>(loss.correct);
+}
+
+// From here on the step counts. The gate keeps a generation from closing half-way.
+Status EngineImpl::apply(StepWork& work) {
+  if (!gate_.try_enter())
+    return Status(Code::kAborted, "the generation was closed before step " +
+                                      std::to_string(work.step) + " was applied");
+  state_->apply(reducer_->sums(), work.merge->non_empty_slots, work.record.lr());
+  progress_step_.store(state_->applied_steps(), std::memory_order_relaxed);
+  gate_.leave();
+  return Status::ok();
+}
+
+EngineImpl::StepWork EngineImpl::plan_work() {
+  StepWork work;
+  work.before = phases_->snapshot();
+  work.step = state_->applied_steps();
+  work.plan = data::plan_step(shape_, work.step);
+  auto [it, is_new] = merges_.try_emplace(work.plan.samples);
+  if (is_new) {
+    it->second = make_step_merge(view_.slot_runs, shape_.slots,
+                                 data::non_empty_slots(work.plan, shape_.slots));
+  }
+  work.merge = &it->second;
+  work.schedule = &it->second.ranks[view_.collective->rank()];
+  work.record.set_step(work.step);
+  work.record.set_epoch(work.plan.epoch);
+  work.record.set_samples(work.plan.samples);
+  work.record.set_lr(schedule_.lr(work.step, view_.total_steps));
+  return work;
+}
+
+StepOutcome EngineImpl::report(StepWork& work) {
+  const float* control = reducer_->sums() + layout_.buffer.statistics;
+  wire::StepRecord& record = work.record;
+  record.set_loss(control[kControlLoss]);
+  record.set_correct(static_cast<uint64_t>(control[kControlCorrect]));
+  record.set_common_hash(stream_key(
+      {record.step(), record.epoch(), record.samples(), record.skipped(), record.correct(),
+       std::bit_cast<uint64_t>(record.loss()), std::bit_cast<uint64_t>(record.lr())}));
+  StepOutcome outcome;
+  outcome.epoch_ended = work.plan.last_of_epoch;
+  outcome.all_want_stop = control[kControlStopVotes] == static_cast<float>(voters_);
+  *record.mutable_times() = phase_times(phases_->snapshot().since(work.before));
+  outcome.record = std::move(record);
+  return outcome;
+}
+
+}  // namespace lockstep

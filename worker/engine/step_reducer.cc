@@ -1,0 +1,123 @@
+#include "worker/engine/step_reducer.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "comm/base/check.h"
+
+namespace lockstep {
+
+StepReducer::StepReducer(const FlatLayout& layout, GradientBuffer& buffer, Collective& collective,
+                         Generation generation, std::vector<uint64_t> bounds,
+                         std::atomic<uint32_t>& progress)
+    : layout_(layout),
+      buffer_(buffer),
+      collective_(collective),
+      generation_(generation),
+      bounds_(std::move(bounds)),
+      bucket_of_(layout.parameters.size()),
+      tensors_in_bucket_(bounds_.size() - 1),
+      progress_(progress) {
+  for (size_t i = 0; i < layout.parameters.size(); ++i) {
+    const auto after = std::upper_bound(bounds_.begin(), bounds_.end(), layout.parameters[i].begin);
+    bucket_of_[i] = static_cast<uint32_t>(after - bounds_.begin()) - 1;
+    ++tensors_in_bucket_[bucket_of_[i]];
+  }
+  if (collective.world_size() > 1 && buckets() > 1) lane_ = std::make_unique<CommLane>();
+}
+
+StepReducer::~StepReducer() {
+  // A step that ended early may have left buckets on the lane; they return once it is aborted.
+  if (lane_) (void)lane_->drain();
+}
+
+void StepReducer::begin_step(Step step, const StepMerge& merge) {
+  if (lane_) (void)lane_->drain();  // of a step that ended early
+  step_ = step;
+  merge_ = &merge;
+  schedule_ = &merge.ranks[collective_.rank()];
+  opened_ = false;
+  last_slot_ = -1;
+  final_merges_.clear();
+  for (const SlotWork& work : schedule_->work) {
+    if (!work.empty) {
+      last_slot_ = work.slot;
+      final_merges_.clear();
+    }
+    // Behind the last slot that computes, even a merge that an empty slot's place carries.
+    final_merges_.insert(final_merges_.end(), work.merges.begin(), work.merges.end());
+  }
+  missing_ = tensors_in_bucket_;
+  launched_ = 0;
+}
+
+Status StepReducer::open() {
+  if (opened_) return Status::ok();
+  const Tag tag{generation_, step_, Phase::kTrain, 0, 0};
+  LOCKSTEP_RETURN_IF_ERROR(collective_.begin_step(tag, *merge_));
+  opened_ = true;
+  for (const FinalPartial& partial : schedule_->partials) {
+    if (!partial.empty) continue;  // its control section speaks for the rank all the same
+    float* control = buffer_.partial(partial.region) + layout_.buffer.statistics;
+    std::fill(control, control + kCutElements, 0.0f);
+  }
+  return Status::ok();
+}
+
+void StepReducer::tensor_ready(uint32_t parameter) {
+  LOCKSTEP_CHECK(missing_[bucket_of_[parameter]] > 0, "a gradient came twice");
+  if (--missing_[bucket_of_[parameter]] == 0) launch_ready();
+}
+
+void StepReducer::slot_done(const SlotWork& work) {
+  if (work.slot < last_slot_) merge(work.merges, {0, layout_.buffer.elements});
+}
+
+void StepReducer::launch_ready() {
+  if (!lane_) return;
+  while (launched_ + 1 < buckets() && missing_[launched_] == 0) {
+    lane_->post([this, bucket = launched_] { return reduce(bucket); });
+    ++launched_;
+  }
+}
+
+Status StepReducer::finish(bool vote_to_stop) {
+  LOCKSTEP_CHECK(last_slot_ < 0 || std::all_of(missing_.begin(), missing_.end(),
+                                               [](uint32_t n) { return n == 0; }),
+                 "gradients are missing");
+  if (lane_) {
+    if (last_slot_ < 0) std::fill(missing_.begin(), missing_.end(), 0);
+    launch_ready();
+    LOCKSTEP_RETURN_IF_ERROR(lane_->drain());
+  }
+  // The last one here: no thread to wake, and nothing left to overlap with.
+  for (; launched_ < buckets(); ++launched_) {
+    if (launched_ + 1 == buckets()) write_vote(vote_to_stop);
+    LOCKSTEP_RETURN_IF_ERROR(reduce(launched_));
+  }
+  return Status::ok();
+}
+
+Status StepReducer::reduce(uint32_t bucket) {
+  const ElementRange range{bounds_[bucket], bounds_[bucket + 1]};
+  merge(final_merges_, range);
+  progress_.store(bucket, std::memory_order_relaxed);
+  const Tag tag{generation_, step_, Phase::kTrain, bucket, range.size() * sizeof(float)};
+  return collective_.all_reduce(tag, range);
+}
+
+void StepReducer::merge(const std::vector<RegionMerge>& merges, const ElementRange& range) {
+  for (const RegionMerge& m : merges)
+    add_into(buffer_.partial(m.dst) + range.begin, buffer_.partial(m.src) + range.begin,
+             range.size());
+}
+
+// The slot that is merged last carries it; a sum does not care which.
+void StepReducer::write_vote(bool vote) {
+  if (schedule_->partials.empty()) return;
+  float* control = buffer_.partial(schedule_->partials.front().region) + layout_.buffer.statistics;
+  control[kControlStopVotes] = vote ? 1.0f : 0.0f;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,86 @@
+// Sums the gradients of one step: merges this rank's slots as the schedule says and reduces bucket
+// by bucket, in the plan's order, each as soon as the last slot has completed it.
+//
+//   begin_step ─ slot_done (every slot but the last, merged whole)
+//              ─ last_slot_begins ─ tensor_ready ... (buckets leave, merged one by one) ─ finish
+//
+// INVARIANTS
+//  R1 Partials are written only after open() of the step: peers may still be reading.
+//  R2 Buckets leave in ascending order on every rank, whatever order gradients get ready in.
+//  R3 The last bucket holds statistics and control, and leaves only in finish(): votes that come
+//     during the step are still in time.
+//
+// Thread-safety: the training thread only. Reductions run on the lane where there is one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "comm/base/ids.h"
+#include "comm/base/status.h"
+#include "comm/collectives/collective.h"
+#include "worker/engine/comm_lane.h"
+#include "worker/engine/flat_layout.h"
+
+namespace lockstep {
+
+class StepReducer {
+ public:
+  // All outlive the reducer. `bounds` as wire::BucketPlan; they end at layout.buffer.elements.
+  StepReducer(const FlatLayout& layout, GradientBuffer& buffer, Collective& collective,
+              Generation generation, std::vector<uint64_t> bounds, std::atomic<uint32_t>& progress);
+  ~StepReducer();
+
+  void begin_step(Step step, const StepMerge& merge);
+
+  // Waits until peers have read the step before (C3). At most once a step; later calls do nothing.
+  Status open();
+
+  // Where the gradient of a slot goes. REQUIRES: open().
+  float* region(const SlotWork& work) { return buffer_.partial(work.region); }
+  bool is_last(const SlotWork& work) const { return work.slot == last_slot_; }
+
+  // The gradient of the parameter is in the last slot's region; call for the last slot only.
+  void tensor_ready(uint32_t parameter);
+
+  // Everything of this slot, empty or not, is in its region. Before the last slot it is merged at
+  // once; call for every slot of the schedule.
+  void slot_done(const SlotWork& work);
+
+  // Reduces what has not left yet, with this rank's vote; blocks until all sums are there.
+  Status finish(bool vote_to_stop);
+
+  // The sums. REQUIRES: finish() has returned ok.
+  const float* sums() const { return collective_.reduced(); }
+
+ private:
+  uint32_t buckets() const { return static_cast<uint32_t>(bounds_.size() - 1); }
+  void launch_ready();
+  void merge(const std::vector<RegionMerge>& merges, const ElementRange& range);
+  Status reduce(uint32_t bucket);
+  void write_vote(bool vote);
+
+  const FlatLayout& layout_;
+  GradientBuffer& buffer_;
+  Collective& collective_;
+  const Generation generation_;
+  const std::vector<uint64_t> bounds_;
+  std::vector<uint32_t> bucket_of_;  // by parameter
+  std::vector<uint32_t> tensors_in_bucket_;
+  std::atomic<uint32_t>& progress_;
+  std::unique_ptr<CommLane> lane_;  // only with peers and more than one bucket
+
+  // Of the step in progress.
+  Step step_ = 0;
+  const StepMerge* merge_ = nullptr;
+  const MergeSchedule* schedule_ = nullptr;
+  bool opened_ = false;
+  int64_t last_slot_ = -1;                 // the last one that is not empty; -1: all are
+  std::vector<RegionMerge> final_merges_;  // those that need the last slot
+  std::vector<uint32_t> missing_;          // by bucket: gradients of the last slot not yet there
+  uint32_t launched_ = 0;
+};
+
+}  // namespace lockstep

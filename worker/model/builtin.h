@@ -1,0 +1,17 @@
+// The built-in models; make_model() chooses by name.
+// Thread-safety: free functions without state.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "worker/model/model.h"
+
+namespace lockstep {
+
+Result<std::unique_ptr<Model>> make_mlp(const wire::ModelSpec& spec, const data::SampleShape& shape,
+                                        uint32_t classes);
+Result<std::unique_ptr<Model>> make_cnn(const wire::ModelSpec& spec, const data::SampleShape& shape,
+                                        uint32_t classes);
+
+}  // namespace lockstep

@@ -1,0 +1,14 @@
+// Dropout from a counter-based stream: whether an element is kept is a pure function of
+// (key, position), so a redo, another rank or another process sees the same mask.
+//
+// Thread-safety: a pure function.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+// Fills mask[0, n) with 1 / (1 - p) where element i is kept, 0 where it is dropped. 0 <= p < 1.
+void fill_dropout_mask(uint64_t key, double p, float* mask, uint64_t n);
+
+}  // namespace lockstep

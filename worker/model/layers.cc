@@ -1,0 +1,50 @@
+#include "worker/model/layers.h"
+
+#include <ATen/ops/batch_norm.h>
+#include <ATen/ops/conv2d.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/relu.h>
+
+#include "comm/base/prng.h"
+#include "worker/model/dropout_mask.h"
+
+namespace lockstep {
+
+namespace {
+constexpr double kBatchNormMomentum = 0.1;
+constexpr double kBatchNormEps = 1e-5;
+}  // namespace
+
+at::Tensor linear(const Forward& f, const at::Tensor& x, uint32_t weight) {
+  return at::linear(x, f.parameters[weight], f.parameters[weight + 1]);
+}
+
+at::Tensor conv(const Forward& f, const at::Tensor& x, uint32_t weight) {
+  return at::conv2d(x, f.parameters[weight], f.parameters[weight + 1]);
+}
+
+at::Tensor batch_norm(const Forward& f, const at::Tensor& x,
+                      const LayoutBuilder::BatchNorm& layer) {
+  return at::batch_norm(x, f.parameters[layer.weight], f.parameters[layer.weight + 1],
+                        f.buffers[layer.running_mean], f.buffers[layer.running_mean + 1],
+                        f.mode.training, kBatchNormMomentum, kBatchNormEps,
+                        /*cudnn_enabled=*/false);
+}
+
+// The two commute, and the pooled tensor is four times smaller.
+at::Tensor relu_max_pool2(const at::Tensor& x) {
+  return at::relu(at::max_pool2d(x, 2));
+}
+
+at::Tensor dropout(const Forward& f, const at::Tensor& x, double p, uint32_t layer) {
+  if (!f.mode.training || p == 0) return x;
+  at::Tensor mask = at::empty_like(x, x.options().requires_grad(false));
+  fill_dropout_mask(stream_key({f.mode.dropout_key, layer}), p, mask.data_ptr<float>(),
+                    static_cast<uint64_t>(mask.numel()));
+  return at::mul(x, mask);
+}
+
+}  // namespace lockstep

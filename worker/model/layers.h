@@ -1,0 +1,37 @@
+// Layers that the built-in models share, as functions over tensors.
+// Thread-safety: as Model::forward().
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <span>
+
+#include "worker/model/model.h"
+#include "worker/model/spec.h"
+
+namespace lockstep {
+
+// Parameters and buffers of one forward, and how it runs.
+struct Forward {
+  std::span<const at::Tensor> parameters;
+  std::span<const at::Tensor> buffers;
+  const ForwardMode& mode;
+};
+
+// x: (B, in) -> (B, out)
+at::Tensor linear(const Forward& f, const at::Tensor& x, uint32_t weight);
+
+// x: (B, in, H, W) -> (B, out, H - k + 1, W - k + 1)
+at::Tensor conv(const Forward& f, const at::Tensor& x, uint32_t weight);
+
+// x: (B, C) or (B, C, H, W)
+at::Tensor batch_norm(const Forward& f, const at::Tensor& x, const LayoutBuilder::BatchNorm& layer);
+
+// x times its mask; `layer` tells several dropouts of one forward apart. Nothing in evaluation.
+at::Tensor dropout(const Forward& f, const at::Tensor& x, double p, uint32_t layer);
+
+// ReLU, then the maximum of every 2x2 square. x: (B, C, H, W) -> (B, C, H / 2, W / 2)
+at::Tensor relu_max_pool2(const at::Tensor& x);
+
+}  // namespace lockstep

@@ -1,0 +1,55 @@
+// A model is a pure function: (input, parameters, buffers, mode) -> logits. It owns no tensor, so
+// the engine can lay parameters out in one flat buffer, and give every slot buffers of its own.
+//
+// INVARIANTS
+//  M1 parameters() and buffers() are fixed at creation, in registration order, and named as the
+//     same model written in PyTorch would name them.
+//  M2 forward() touches nothing but its arguments: no global generator, no state. In training mode
+//     it updates the buffers it was given, in place.
+//
+// Thread-safety: immutable; forward() from any thread, on tensors of that thread.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+#include "data/index/dataset.h"
+#include "worker/model/spec.h"
+
+namespace lockstep {
+
+struct ForwardMode {
+  bool training = false;
+  uint64_t dropout_key = 0;  // of this slot of this step; see dropout.h
+};
+
+class Model {
+ public:
+  virtual ~Model() = default;
+
+  const ModelLayout& layout() const { return layout_; }
+
+  // x: (B, C, H, W) floats. Returns (B, classes). `parameters` and `buffers` by index of layout().
+  virtual at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
+                             std::span<const at::Tensor> buffers,
+                             const ForwardMode& mode) const = 0;
+
+ protected:
+  explicit Model(ModelLayout layout) : layout_(std::move(layout)) {}
+
+ private:
+  ModelLayout layout_;
+};
+
+// kUsage for an unknown name (the nearest is named) or a bad setting, kConfig when the images are
+// too small for the model.
+Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
+                                          const data::SampleShape& shape, uint32_t classes);
+
+}  // namespace lockstep

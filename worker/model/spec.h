@@ -1,0 +1,67 @@
+// What a model consists of, without Torch: names, shapes and initial values.
+//
+// Thread-safety: values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+struct ParameterSpec {
+  std::string name;  // "fc1.weight"
+  std::vector<int64_t> shape;
+  double uniform_bound = 0;  // drawn from [-bound, bound); 0: all `constant`
+  float constant = 0;
+
+  uint64_t elements() const;
+};
+
+// Floats that forward updates in training mode: running statistics.
+struct BufferSpec {
+  std::string name;  // "bn1.running_mean"
+  int64_t size = 0;
+  float initial = 0;
+};
+
+struct ModelLayout {
+  std::vector<ParameterSpec> parameters;  // in registration order
+  std::vector<BufferSpec> buffers;
+  std::vector<std::string> step_counters;  // "bn1.num_batches_tracked": int64, +1 a step
+
+  // The fewest values per channel and sample that any BatchNorm averages over; 0: no BatchNorm.
+  // Named: the layer with the fewest.
+  uint64_t batch_norm_values = 0;
+  std::string batch_norm_layer;
+};
+
+// Adds layers with PyTorch's default initial distributions; each returns the index of its first
+// parameter (weight; bias is the next), as the model's forward will use it.
+class LayoutBuilder {
+ public:
+  // weight (out, in), bias (out)
+  uint32_t add_linear(const std::string& name, int64_t in, int64_t out);
+  // weight (out, in, kernel, kernel), bias (out)
+  uint32_t add_conv(const std::string& name, int64_t in, int64_t out, int64_t kernel);
+
+  // weight and bias (channels); buffers running_mean and running_var.
+  struct BatchNorm {
+    uint32_t weight = 0;        // index of the parameter; bias is the next
+    uint32_t running_mean = 0;  // index of the buffer; running_var is the next
+  };
+  // `values_per_sample`: over how many values of one sample a channel's mean goes.
+  BatchNorm add_batch_norm(const std::string& name, int64_t channels, uint64_t values_per_sample);
+
+  ModelLayout take() { return std::move(layout_); }
+
+ private:
+  uint32_t add_pair(const std::string& name, std::vector<int64_t> weight_shape, int64_t fan_in);
+  ModelLayout layout_;
+};
+
+// Fills `out` (spec.elements() floats) with initial values. They depend on (seed, parameter index)
+// only, so that a parameter's start does not change when others come or go behind it.
+void init_parameter(const ParameterSpec& spec, uint64_t seed, uint32_t parameter_index, float* out);
+
+}  // namespace lockstep
