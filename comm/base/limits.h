@@ -56,5 +56,7 @@ inline constexpr size_t kManifestFiles = 64;
 // Records of a worker that the coordinator has not acknowledged
 inline constexpr size_t kRecordBatchesInMemory = 64;    // beyond: spilled to a file
 inline constexpr size_t kRecordBatchesInFlight = 8;     // sent and not yet acknowledged
+inline constexpr uint64_t kRecordSpillBytes = 1024ull * 1024 * 1024;  // of that file
+inline constexpr size_t kManifestRecordsBytes = 4 * 1024 * 1024;      // in one checkpoint manifest
 
 }  // namespace lockstep::limits
