@@ -60,8 +60,9 @@ class HttpServer {
   const rpc::Address& address() const;  // with the real port
   size_t connections() const;
 
- private:
   struct Impl;
+
+ private:
   explicit HttpServer(std::shared_ptr<Impl> impl);
   std::shared_ptr<Impl> impl_;
 };
