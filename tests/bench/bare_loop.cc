@@ -1,0 +1,101 @@
+#include "tests/bench/bare_loop.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/_fused_adamw.h>
+#include <ATen/ops/cross_entropy_loss.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/grad_mode.h>
+
+#include <chrono>
+
+#include "data/index/dataset.h"
+#include "data/read/read_range.h"
+#include "worker/model/model.h"
+
+namespace lockstep::bench {
+namespace {
+
+struct BareLoop {
+  std::unique_ptr<Model> model;
+  std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> exp_avg;
+  std::vector<at::Tensor> exp_avg_sq;
+  std::vector<at::Tensor> steps;
+  std::vector<at::Tensor> images;  // by batch
+  std::vector<at::Tensor> labels;
+  wire::OptimizerSpec optimizer;
+
+  void make_parameters();
+  void make_batches(const data::Dataset& dataset, uint64_t batch, uint64_t batches);
+  double step(uint64_t i);
+};
+
+void BareLoop::make_parameters() {
+  for (uint32_t i = 0; i < model->layout().parameters.size(); ++i) {
+    const ParameterSpec& spec = model->layout().parameters[i];
+    at::Tensor p = at::empty(spec.shape);
+    init_parameter(spec, 1, i, p.mutable_data_ptr<float>());
+    parameters.push_back(p.set_requires_grad(true));
+    exp_avg.push_back(at::zeros(spec.shape));
+    exp_avg_sq.push_back(at::zeros(spec.shape));
+    steps.push_back(at::zeros({}));
+  }
+}
+
+void BareLoop::make_batches(const data::Dataset& dataset, uint64_t batch, uint64_t batches) {
+  const data::SampleShape s = dataset.shape();
+  const auto transform = data::Transform::create({"normalize"}, dataset.statistics());
+  for (uint64_t i = 0; i < batches; ++i) {
+    const auto n = static_cast<int64_t>(batch);
+    images.push_back(at::empty({n, s.channels, s.height, s.width}));
+    labels.push_back(at::empty({n}, at::kLong));
+    const uint64_t begin = i * batch % (dataset.samples() - batch);
+    data::read_range(dataset, transform.value(), begin, begin + batch,
+                     images.back().mutable_data_ptr<float>(),
+                     labels.back().mutable_data_ptr<int64_t>());
+  }
+}
+
+double BareLoop::step(uint64_t i) {
+  const at::Tensor logits = model->forward(images[i % images.size()], parameters, {}, {true, 0});
+  const at::Tensor loss = at::cross_entropy_loss(logits, labels[i % labels.size()]);
+  torch::autograd::backward({loss}, {});
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> gradients;
+  for (at::Tensor& p : parameters) gradients.push_back(std::move(p.mutable_grad()));
+  for (at::Tensor& s : steps) *s.mutable_data_ptr<float>() += 1;
+  at::_fused_adamw_(parameters, gradients, exp_avg, exp_avg_sq, {}, steps, optimizer.lr(),
+                    optimizer.beta1(), optimizer.beta2(), optimizer.weight_decay(), optimizer.eps(),
+                    /*amsgrad=*/false, /*maximize=*/false);
+  return loss.item<double>();
+}
+
+}  // namespace
+
+Result<TrainReport> run_bare_loop(const TrainOptions& options) {
+  const wire::JobSpec job = make_job(options);
+  wire::DatasetSpec spec;
+  spec.set_path(options.data);
+  spec.set_format("auto");
+  LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<data::Dataset> dataset,
+                            data::open_dataset(spec, data::Split::kTrain, options.cache));
+  at::set_num_threads(1);
+  BareLoop loop;
+  loop.optimizer = job.optimizer();
+  LOCKSTEP_ASSIGN_OR_RETURN(loop.model,
+                            make_model(job.model(), dataset->shape(), dataset->classes()));
+  loop.make_parameters();
+  loop.make_batches(*dataset, options.global_batch, 100);
+  for (uint64_t i = 0; i < options.warmup_steps; ++i) loop.step(i);
+  TrainReport report;
+  const auto start = std::chrono::steady_clock::now();
+  for (; report.steps < options.steps; ++report.steps) report.loss = loop.step(report.steps);
+  report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return report;
+}
+
+}  // namespace lockstep::bench

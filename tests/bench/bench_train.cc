@@ -1,0 +1,84 @@
+// Images per second of the training engine alone: no coordinator, no records, no checkpoints.
+//
+//   bench_train --data DIR --model mlp --global-batch 128 --ranks 2 --steps 2000
+//   bench_train ... --bare     the same model in a plain LibTorch loop on one rank: the yardstick
+//
+// Ranks are processes that meet over the host backend. Prints one JSON object.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <filesystem>
+
+#include "tests/bench/bare_loop.h"
+#include "tests/bench/rank_processes.h"
+#include "tests/bench/train_options.h"
+#include "tests/bench/train_rank.h"
+
+namespace lockstep::bench {
+
+wire::JobSpec make_job(const TrainOptions& options) {
+  wire::JobSpec job;
+  job.set_seed(1);
+  job.mutable_model()->set_name(options.model);
+  job.mutable_data()->add_transforms("normalize");
+  job.mutable_data()->set_prefetch_batches(4);
+  job.mutable_train()->set_global_batch(options.global_batch);
+  job.mutable_train()->set_slots(options.slots > 0 ? options.slots : options.ranks);
+  job.mutable_train()->set_threads_per_worker(1);
+  job.mutable_train()->set_eval_batch(250);
+  wire::OptimizerSpec* optimizer = job.mutable_optimizer();
+  optimizer->set_name(options.optimizer);
+  optimizer->set_lr(options.optimizer == "sgd" ? 0.05 : 1e-3);
+  optimizer->set_momentum(0.9);
+  optimizer->set_beta1(0.9);
+  optimizer->set_beta2(0.999);
+  optimizer->set_eps(1e-8);
+  optimizer->set_weight_decay(0.01);
+  job.mutable_schedule()->set_name("constant");
+  return job;
+}
+
+namespace {
+
+void print(const TrainOptions& options, const TrainReport& r) {
+  const auto steps = static_cast<double>(r.steps);
+  std::printf(
+      "{\"images_per_second\": %.1f, \"step_us\": %.1f, \"loss\": %.9g, \"ranks\": %u, "
+      "\"data_us\": %.1f, \"forward_us\": %.1f, \"backward_us\": %.1f, \"communication_us\": %.1f, "
+      "\"optimizer_us\": %.1f, \"other_us\": %.1f}\n",
+      steps * static_cast<double>(options.global_batch) / r.seconds, r.seconds / steps * 1e6,
+      r.loss, options.ranks, r.phases.data_wait_us() / steps, r.phases.forward_us() / steps,
+      r.phases.backward_us() / steps, r.phases.communication_us() / steps,
+      r.phases.optimizer_us() / steps, r.phases.other_us() / steps);
+}
+
+int run(const TrainOptions& options) {
+  auto report = options.bare ? run_bare_loop(options) : run_ranks(options);
+  if (!report.is_ok()) {
+    std::fprintf(stderr, "bench_train: %s\n", report.status().message().c_str());
+    return exit_code(report.status());
+  }
+  print(options, report.value());
+  return 0;
+}
+
+}  // namespace
+}  // namespace lockstep::bench
+
+int main(int argc, char** argv) {
+  lockstep::bench::TrainOptions options;
+  CLI::App app("Images per second of the training engine");
+  app.add_option("--data", options.data, "directory of IDX files")->required();
+  app.add_option("--cache", options.cache, "for inflated files")
+      ->default_val((std::filesystem::temp_directory_path() / "lockstep-bench-cache").string());
+  app.add_option("--model", options.model, "mlp or cnn");
+  app.add_option("--optimizer", options.optimizer, "adamw or sgd");
+  app.add_option("--global-batch", options.global_batch, "samples a step over all ranks");
+  app.add_option("--ranks", options.ranks, "processes");
+  app.add_option("--slots", options.slots, "0: as many as ranks");
+  app.add_option("--steps", options.steps, "timed steps");
+  app.add_option("--warmup-steps", options.warmup_steps, "steps before");
+  app.add_option("--bucket-mb", options.bucket_mb, "MiB of gradients a bucket");
+  app.add_flag("--bare", options.bare, "a plain LibTorch loop instead of the engine");
+  CLI11_PARSE(app, argc, argv);
+  return lockstep::bench::run(options);
+}

@@ -1,0 +1,27 @@
+// What bench_train measures, from its command line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "comm/wire/job.pb.h"
+
+namespace lockstep::bench {
+
+struct TrainOptions {
+  std::string data;
+  std::string cache;
+  std::string model = "mlp";
+  std::string optimizer = "adamw";
+  uint64_t global_batch = 128;
+  uint32_t ranks = 1;
+  uint32_t slots = 0;  // 0: as many as ranks
+  uint64_t steps = 1000;
+  uint64_t warmup_steps = 50;
+  double bucket_mb = 25;
+  bool bare = false;
+};
+
+wire::JobSpec make_job(const TrainOptions& options);
+
+}  // namespace lockstep::bench

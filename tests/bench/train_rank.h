@@ -1,0 +1,23 @@
+// One rank of a measurement, over a Collective that its caller has connected.
+#pragma once
+
+#include <functional>
+
+#include "comm/base/status.h"
+#include "comm/collectives/collective.h"
+#include "tests/bench/train_options.h"
+#include "tests/bench/train_report.h"
+
+namespace lockstep::bench {
+
+// How a rank gets its memory and its peers; the first is called once, then the second once.
+struct RankBackend {
+  std::function<Result<std::unique_ptr<GradientBuffer>>(const BufferLayout&, uint32_t regions)>
+      make_buffer;
+  std::function<Result<Collective*>(GradientBuffer&)> connect;
+};
+
+// Trains the warm-up and then the timed steps.
+Result<TrainReport> train_rank(const TrainOptions& options, const RankBackend& backend);
+
+}  // namespace lockstep::bench
