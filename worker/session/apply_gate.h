@@ -1,0 +1,68 @@
+// The gate that an apply takes and that closes a generation (PROTOCOL, "Change after a death").
+//
+//                 open(g)                    try_enter / leave, once a step
+//     closed  ──────────────▶  open for g  ◀──────────────────────────────▶  apply in progress
+//        ▲                         │ close(g)                                    │ close(g)
+//        └─────────────────────────┴──────────────◀── leave() ── closing ◀───────┘
+//
+// It also keeps the last applied resume point, because the answer to a prepare must be exactly what
+// the gate let through: the step is counted here, in the same critical section that ends the apply.
+//
+// INVARIANTS
+//  G1 After close(g) has answered, no apply of a generation <= g begins, and none is in progress.
+//  G2 The answer is the state's resume point; it does not change until open() of a later
+//  generation. G3 Every close() answers exactly once: at once, or from the leave() it waits for.
+//
+// Thread-safety: open(), try_enter(), leave(), reached(), lost_state() from the training thread;
+// close() and applied() from any thread. The answer runs on the thread that closed or left, without
+// the gate's lock.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "comm/base/ids.h"
+
+namespace lockstep {
+
+class ApplyGate {
+ public:
+  using Answer = std::function<void(std::optional<ResumePoint>)>;
+
+  // `phase_after` says what comes next once so many steps are applied.
+  explicit ApplyGate(std::function<Phase(Step applied)> phase_after)
+      : phase_after_(std::move(phase_after)) {}
+
+  // The state is at `at` and generation `generation` may apply; false if it is closed already.
+  bool open(Generation generation, ResumePoint at);
+
+  // The state is about to be overwritten from outside; until open() there is none to answer with.
+  void lost_state();
+
+  bool try_enter();
+  // REQUIRES: try_enter() said yes. One more step is applied.
+  void leave();
+
+  // A phase without an apply is over (evaluation, checkpoint). False if the generation was closed:
+  // what was answered must stay true.
+  bool reached(ResumePoint point);
+
+  // Closes all generations up to and including `through`.
+  void close(Generation through, Answer answer);
+
+  std::optional<ResumePoint> applied() const;
+  bool is_closed(Generation generation) const;
+
+ private:
+  const std::function<Phase(Step)> phase_after_;
+  mutable std::mutex mutex_;
+  Generation open_ = 0;  // 0: none was ever opened
+  Generation closed_through_ = 0;
+  bool applying_ = false;
+  std::optional<ResumePoint> applied_;
+  std::vector<Answer> waiting_;  // answered when the apply in progress leaves
+};
+
+}  // namespace lockstep

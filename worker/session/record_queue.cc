@@ -1,0 +1,99 @@
+#include "worker/session/record_queue.h"
+
+#include <algorithm>
+
+#include "comm/base/limits.h"
+
+namespace lockstep {
+
+Result<bool> RecordQueue::add(Generation generation, wire::StepRecord record) {
+  std::lock_guard lock(mutex_);
+  if (open_.generation != generation) LOCKSTEP_RETURN_IF_ERROR(close_batch());
+  open_.generation = generation;
+  *open_.records.add_records() = std::move(record);
+  if (open_.records.records_size() < limits::kRecordBatchSteps) return false;
+  LOCKSTEP_RETURN_IF_ERROR(close_batch());
+  return true;
+}
+
+Status RecordQueue::flush() {
+  std::lock_guard lock(mutex_);
+  return close_batch();
+}
+
+Status RecordQueue::close_batch() {
+  if (open_.records.records_size() == 0) return Status::ok();
+  open_.records.set_batch(last_closed_ + 1);
+  // Behind a spilled batch comes the file only, or the order would be lost.
+  if (spill_.size() > 0 || memory_.size() >= limits::kRecordBatchesInMemory) {
+    LOCKSTEP_RETURN_IF_ERROR(spill_.push(open_.generation, open_.records));
+  } else {
+    memory_.push_back(open_);
+  }
+  ++last_closed_;
+  open_.records.Clear();
+  return Status::ok();
+}
+
+Status RecordQueue::refill() {
+  while (spill_.size() > 0 && memory_.size() < limits::kRecordBatchesInMemory) {
+    RecordBatch batch;
+    LOCKSTEP_RETURN_IF_ERROR(spill_.pop(&batch.generation, &batch.records));
+    memory_.push_back(std::move(batch));
+  }
+  return Status::ok();
+}
+
+Result<std::optional<RecordBatch>> RecordQueue::next() {
+  std::lock_guard lock(mutex_);
+  const uint64_t in_flight = next_sent_ - first_;
+  if (in_flight >= limits::kRecordBatchesInFlight) return std::optional<RecordBatch>();
+  LOCKSTEP_RETURN_IF_ERROR(refill());
+  if (in_flight >= memory_.size()) return std::optional<RecordBatch>();
+  ++next_sent_;
+  return std::optional<RecordBatch>(memory_[in_flight]);
+}
+
+Status RecordQueue::acknowledge(uint64_t batch) {
+  std::lock_guard lock(mutex_);
+  while (!memory_.empty() && first_ <= batch) {
+    memory_.pop_front();
+    ++first_;
+  }
+  next_sent_ = std::max(next_sent_, first_);
+  return refill();
+}
+
+void RecordQueue::rewind() {
+  std::lock_guard lock(mutex_);
+  next_sent_ = first_;
+}
+
+bool RecordQueue::empty() const {
+  std::lock_guard lock(mutex_);
+  return memory_.empty() && spill_.size() == 0 && open_.records.records_size() == 0;
+}
+
+Result<RecordQueue::Unacknowledged> RecordQueue::unacknowledged(size_t limit_bytes) const {
+  std::lock_guard lock(mutex_);
+  Unacknowledged out;
+  size_t bytes = 0;
+  const auto take = [&](const wire::StepRecords& records) {
+    bytes += records.ByteSizeLong();
+    if (bytes > limit_bytes) return out.complete = false;
+    out.batches.push_back(records);
+    return true;
+  };
+  for (const RecordBatch& batch : memory_)
+    if (!take(batch.records)) return out;
+  LOCKSTEP_RETURN_IF_ERROR(spill_.for_each(take));
+  if (out.complete && open_.records.records_size() > 0) {
+    // It would get this number if it were closed now.
+    wire::StepRecords open = open_.records;
+    open.set_batch(last_closed_ + 1);
+    take(open);
+  }
+  return out;
+}
+
+}  // namespace lockstep

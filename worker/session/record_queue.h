@@ -1,0 +1,80 @@
+// Step records on their way to the coordinator: batched, numbered, kept until acknowledged.
+//
+//   add() ─▶ open batch ─flush()─▶ numbered batches, memory first, then file ─next()─▶ sent
+//                                                                    acknowledge() ─▶ forgotten
+//
+// INVARIANTS
+//  R1 Batches are numbered from 1 without a gap; a batch's number and content never change.
+//  R2 A batch is handed out in order and, after rewind(), again, until acknowledge() covers it: the
+//     coordinator ignores numbers it has, so the effect is exactly once.
+//  R3 Records of two generations never share a batch.
+//  R4 In memory lie at most kRecordBatchesInMemory batches; what is beyond lies in the spill file
+//     and comes back in order. At most kRecordBatchesInFlight are unacknowledged on the wire.
+//
+// Thread-safety: all calls from any thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/base/ids.h"
+#include "comm/base/status.h"
+#include "comm/wire/control.pb.h"
+#include "worker/session/record_spill.h"
+
+namespace lockstep {
+
+struct RecordBatch {
+  Generation generation = 0;
+  wire::StepRecords records;
+};
+
+class RecordQueue {
+ public:
+  // `spill_path`: created when first needed, deleted at the end.
+  explicit RecordQueue(std::string spill_path) : spill_(std::move(spill_path)) {}
+
+  // Errors only when the spill file cannot take it. True: a batch became full, call next() soon.
+  Result<bool> add(Generation generation, wire::StepRecord record);
+
+  // Closes the open batch, if it holds anything.
+  Status flush();
+
+  // The next batch to send, or nothing: all sent, or enough in flight.
+  Result<std::optional<RecordBatch>> next();
+
+  // All batches up to `batch` are in the journal.
+  Status acknowledge(uint64_t batch);
+
+  // The connection was lost: what is not acknowledged is handed out again.
+  void rewind();
+
+  // Nothing is left that was not acknowledged.
+  bool empty() const;
+
+  // Copies of everything not acknowledged, oldest first, for a checkpoint's manifest. Batches
+  // beyond `limit_bytes` are left out, newest first, and `complete` says so.
+  struct Unacknowledged {
+    std::vector<wire::StepRecords> batches;
+    bool complete = true;
+  };
+  Result<Unacknowledged> unacknowledged(size_t limit_bytes) const;
+
+ private:
+  Status close_batch();
+  Status refill();
+
+  mutable std::mutex mutex_;
+  RecordBatch open_;
+  std::deque<RecordBatch> memory_;  // numbers [first_, first_ + size)
+  RecordSpill spill_;               // the numbers after those
+  uint64_t first_ = 1;              // number of memory_.front()
+  uint64_t next_sent_ = 1;          // number of the next batch to hand out
+  uint64_t last_closed_ = 0;        // number of the newest batch
+};
+
+}  // namespace lockstep

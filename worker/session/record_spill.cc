@@ -1,0 +1,114 @@
+#include "worker/session/record_spill.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "comm/base/check.h"
+#include "comm/base/file.h"
+#include "comm/base/limits.h"
+
+namespace lockstep {
+namespace {
+
+struct Header {
+  uint64_t bytes = 0;
+  uint64_t generation = 0;
+};
+
+Status failed(const char* what, const std::string& path) {
+  return Status(Code::kInternal,
+                std::string(what) + " the record spill file " + path + ": " + errno_text(errno));
+}
+
+Status write_at(int fd, const std::string& path, uint64_t offset, const char* data, size_t bytes) {
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t n = ::pwrite(fd, data + done, bytes - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failed("cannot write", path);
+    done += static_cast<size_t>(n);
+  }
+  return Status::ok();
+}
+
+Status read_exactly(int fd, const std::string& path, uint64_t offset, char* data, size_t bytes) {
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t n = ::pread(fd, data + done, bytes - done, static_cast<off_t>(offset + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failed("cannot read", path);
+    if (n == 0) return Status(Code::kInternal, "the record spill file " + path + " was shortened");
+    done += static_cast<size_t>(n);
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+RecordSpill::~RecordSpill() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(path_.c_str());
+}
+
+Status RecordSpill::open() {
+  if (fd_ >= 0) return Status::ok();
+  fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  return fd_ >= 0 ? Status::ok() : failed("cannot create", path_);
+}
+
+Status RecordSpill::push(Generation generation, const wire::StepRecords& records) {
+  LOCKSTEP_RETURN_IF_ERROR(open());
+  const std::string body = records.SerializeAsString();
+  const Header header{body.size(), generation};
+  std::string text(reinterpret_cast<const char*>(&header), sizeof header);
+  text += body;
+  if (end_ + text.size() > limits::kRecordSpillBytes)
+    return Status(Code::kInternal, "the record spill file " + path_ +
+                                       " is full: the coordinator has not acknowledged any step "
+                                       "for too long");
+  LOCKSTEP_RETURN_IF_ERROR(write_at(fd_, path_, end_, text.data(), text.size()));
+  end_ += text.size();
+  ++batches_;
+  return Status::ok();
+}
+
+Result<uint64_t> RecordSpill::read_at(uint64_t offset, Generation* generation,
+                                      wire::StepRecords* records) const {
+  Header header;
+  LOCKSTEP_RETURN_IF_ERROR(
+      read_exactly(fd_, path_, offset, reinterpret_cast<char*>(&header), sizeof header));
+  if (header.bytes > end_ - offset - sizeof header)
+    return Status(Code::kInternal, "the record spill file " + path_ + " was overwritten");
+  std::string body(header.bytes, '\0');
+  LOCKSTEP_RETURN_IF_ERROR(
+      read_exactly(fd_, path_, offset + sizeof header, body.data(), body.size()));
+  if (!records->ParseFromString(body))
+    return Status(Code::kInternal, "the record spill file " + path_ + " was overwritten");
+  *generation = header.generation;
+  return offset + sizeof header + header.bytes;
+}
+
+Status RecordSpill::pop(Generation* generation, wire::StepRecords* records) {
+  LOCKSTEP_CHECK(batches_ > 0, "pop() needs a batch");
+  LOCKSTEP_ASSIGN_OR_RETURN(begin_, read_at(begin_, generation, records));
+  if (--batches_ == 0) {
+    // All is read: the space is used again from the front.
+    begin_ = end_ = 0;
+    if (::ftruncate(fd_, 0) != 0) return failed("cannot truncate", path_);
+  }
+  return Status::ok();
+}
+
+Status RecordSpill::for_each(const std::function<bool(const wire::StepRecords&)>& visit) const {
+  uint64_t offset = begin_;
+  for (uint64_t i = 0; i < batches_; ++i) {
+    Generation generation = 0;
+    wire::StepRecords records;
+    LOCKSTEP_ASSIGN_OR_RETURN(offset, read_at(offset, &generation, &records));
+    if (!visit(records)) break;
+  }
+  return Status::ok();
+}
+
+}  // namespace lockstep

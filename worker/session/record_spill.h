@@ -1,0 +1,48 @@
+// A queue of record batches in a file, for when the coordinator is away for long.
+//
+//   file := (u64 bytes, u64 generation, proto(StepRecords))*       integers in machine order
+//
+// It is scratch space of one process: unlinked at the end, not fsynced, never read by another one.
+//
+// Errors: kInternal with the path when the file cannot be written or read, or grows over
+// kRecordSpillBytes.
+// Thread-safety: none; the owner locks.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "comm/base/ids.h"
+#include "comm/base/status.h"
+#include "comm/wire/control.pb.h"
+
+namespace lockstep {
+
+class RecordSpill {
+ public:
+  explicit RecordSpill(std::string path) : path_(std::move(path)) {}
+  ~RecordSpill();
+  RecordSpill(const RecordSpill&) = delete;
+  RecordSpill& operator=(const RecordSpill&) = delete;
+
+  uint64_t size() const { return batches_; }
+  Status push(Generation generation, const wire::StepRecords& records);
+  // REQUIRES: size() > 0.
+  Status pop(Generation* generation, wire::StepRecords* records);
+  // Shows all, oldest first, until `visit` says false.
+  Status for_each(const std::function<bool(const wire::StepRecords&)>& visit) const;
+
+ private:
+  Status open();
+  Result<uint64_t> read_at(uint64_t offset, Generation* generation,
+                           wire::StepRecords* records) const;
+
+  std::string path_;
+  int fd_ = -1;
+  uint64_t begin_ = 0;  // offset of the oldest batch
+  uint64_t end_ = 0;
+  uint64_t batches_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,132 @@
+#include "worker/session/session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "comm/base/check.h"
+#include "worker/session/session_impl.h"
+
+namespace lockstep {
+namespace {
+
+// Messages made on another thread reach the state machine through the loop, if it still lives.
+template <typename Impl, typename Fn>
+void on_loop(const std::shared_ptr<Impl>& impl, Fn fn) {
+  impl->loop.post([weak = std::weak_ptr<Impl>(impl), fn = std::move(fn)] {
+    if (auto alive = weak.lock()) fn(*alive);
+  });
+}
+
+}  // namespace
+
+wire::ResumePoint to_wire(const ResumePoint& point) {
+  wire::ResumePoint out;
+  out.set_step(point.step);
+  out.set_phase(static_cast<uint32_t>(point.phase));
+  return out;
+}
+
+const char* state_name(Session::State state) {
+  switch (state) {
+    case Session::State::kJoining:
+      return "joining";
+    case Session::State::kMember:
+      return "member";
+    case Session::State::kClosing:
+      return "closing";
+    case Session::State::kPromised:
+      return "promised";
+    case Session::State::kStarted:
+      return "started";
+    case Session::State::kLeaving:
+      return "leaving";
+    case Session::State::kEnded:
+      return "ended";
+  }
+  return "unknown";
+}
+
+int64_t heartbeat_interval_ms(uint32_t lease_s) {
+  return std::clamp<int64_t>(int64_t{lease_s} * 1'000 / 5, 50, 1'000);
+}
+
+Session::Session(rpc::Transport& transport, Options options, SessionHost& host, Logger& logger)
+    : impl_(std::make_shared<Impl>(transport, std::move(options), host, logger)) {
+  impl_->start(transport);
+}
+
+Session::~Session() {
+  impl_->stop_timers();
+  impl_->rpc->close();
+}
+
+void Session::begin(wire::Register hello) {
+  LOCKSTEP_CHECK(!impl_->hello, "a session begins once");
+  impl_->hello = std::move(hello);
+  if (impl_->rpc->is_ready()) impl_->send_register();
+}
+
+void Session::end(const Status& why) {
+  impl_->finish(why, exit_code(why));
+}
+
+Session::State Session::state() const {
+  return impl_->state;
+}
+MemberId Session::member() const {
+  return impl_->member;
+}
+Generation Session::generation() const {
+  return impl_->started;
+}
+Term Session::term() const {
+  return impl_->term;
+}
+
+Status Session::add_record(Generation generation, wire::StepRecord record) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool full, impl_->records.add(generation, std::move(record)));
+  if (full) on_loop(impl_, [](Impl& impl) { impl.pump(); });
+  return Status::ok();
+}
+
+void Session::report_eval(Generation generation, wire::EvalReport report) {
+  ReliableMessage message;
+  message.envelope.set_generation(generation);
+  *message.envelope.mutable_eval() = std::move(report);
+  on_loop(impl_, [message](Impl& impl) { impl.report(message); });
+}
+
+void Session::report_checkpoint(Generation generation, wire::CheckpointReport report) {
+  ReliableMessage message;
+  message.envelope.set_generation(generation);
+  *message.envelope.mutable_checkpoint() = std::move(report);
+  on_loop(impl_, [message](Impl& impl) { impl.report(message); });
+}
+
+void Session::suspect(Generation generation, MemberId member, std::string what) {
+  on_loop(impl_, [generation, member, what = std::move(what)](Impl& impl) {
+    if (impl.state == State::kEnded || !impl.registered || generation < impl.promised) return;
+    wire::Envelope envelope;
+    envelope.mutable_peer_suspect()->set_member(member);
+    envelope.mutable_peer_suspect()->set_what(what);
+    impl.send(std::move(envelope), generation);
+  });
+}
+
+void Session::leave(Generation generation, wire::Leave::Reason reason, Status status,
+                    std::optional<ResumePoint> applied) {
+  ReliableMessage message;
+  message.envelope.set_generation(generation);
+  wire::Leave& leave = *message.envelope.mutable_leave();
+  leave.set_reason(reason);
+  leave.set_code(static_cast<uint32_t>(status.code()));
+  leave.set_message(status.message());
+  if (applied) *leave.mutable_applied() = to_wire(*applied);
+  on_loop(impl_, [message](Impl& impl) { impl.set_leave(message); });
+}
+
+Result<RecordQueue::Unacknowledged> Session::unacknowledged() const {
+  return impl_->records.unacknowledged(limits::kManifestRecordsBytes);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,123 @@
+// One worker's side of the control protocol (PROTOCOL.md), as an event-driven state machine over
+// rpc::Transport. It has no thread and no clock of its own, so the simulator runs it as it is.
+//
+// STATES of the membership; the connection comes and goes beside them.
+//
+//   kJoining ──Registered──▶ kMember ──Prepare(g)──▶ kClosing ──gate closed──▶ kPromised
+//                                                       ▲                          │ Start(g)
+//                                                       └──Prepare(g' > g)─────────┼────▶ kStarted
+//   any ──Goodbye, Evict, refused──▶ kEnded                                        ▼  leave()
+//                                                                     kLeaving ──Goodbye──▶ kEnded
+//
+// MESSAGES                    sent when                                    again after a reconnect
+//   Register                  connected and hello() is known               always, first
+//   Promise(g)                the host has closed everything older than g  when Prepare(g) is
+//   StepRecords               a batch is full, or kRecordBatchMs old       until RecordsAck
+//   EvalReport                report_eval()                                until Goodbye
+//   CheckpointReport          report_checkpoint()                          until CheckpointAck
+//   Leave                     leave(), and every record is acknowledged    until Goodbye
+//                             (a failure does not wait for that)
+//   Heartbeat                 every heartbeat_ms while connected
+//
+// INVARIANTS
+//  N1 Obeys no message of a lower term than it has seen.
+//  N2 Obeys Prepare(g) only for g > every generation promised or started, Start(g) only for the g
+//     promised last; the same again is answered again (Prepare) or ignored (Start). Older is
+//     logged and dropped.
+//  N3 Promise(g) is sent only after the host has answered close(g - 1).
+//  N4 EvalReport, CheckpointReport and Leave of a generation are not sent once a newer one was
+//     promised; a failure always is.
+//  N5 on_end() is the last call to the host.
+//
+// THREAD-SAFETY: constructor, begin(), end() and the host's calls on the loop's thread; add_record,
+// report_*, suspect, leave and unacknowledged from any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "comm/base/ids.h"
+#include "comm/base/limits.h"
+#include "comm/base/log.h"
+#include "comm/base/status.h"
+#include "comm/rpc/client.h"
+#include "comm/wire/control.pb.h"
+#include "worker/session/record_queue.h"
+
+namespace lockstep {
+
+// What the session wants from the worker around it. Called on the loop's thread; must not block.
+class SessionHost {
+ public:
+  using Closed = std::function<void(std::optional<ResumePoint>)>;
+  struct Heartbeat {
+    Step step = 0;
+    Phase phase = Phase::kTrain;
+    uint32_t bucket = 0;
+  };
+
+  virtual ~SessionHost() = default;
+  // An error ends the session: this worker does not fit the run.
+  virtual Status on_registered(const wire::Registered& registered) = 0;
+  // Nothing of a generation <= `through` may take effect once `closed` was called, exactly once,
+  // on the loop's thread, with the last applied resume point or none. May be called from inside.
+  virtual void on_close(Generation through, Closed closed) = 0;
+  virtual void on_start(Generation generation, const wire::Start& start) = 0;
+  virtual void on_stop(const std::string& reason) = 0;
+  virtual void on_checkpoint_ack(const wire::CheckpointAck& ack) = 0;
+  // Ok with exit code 0; kCheckpointed with 75; any other code is that of `why`.
+  virtual void on_end(const Status& why, int exit_code) = 0;
+  virtual Heartbeat heartbeat() const = 0;
+  virtual std::optional<ResumePoint> applied() const = 0;
+};
+
+class Session {
+ public:
+  enum class State { kJoining, kMember, kClosing, kPromised, kStarted, kLeaving, kEnded };
+
+  struct Options {
+    rpc::RpcClient::Options rpc;
+    int64_t heartbeat_ms = 1'000;
+    int64_t join_deadline_ms = 120'000;  // to the first Registered; 0: none
+    std::string spill_path;
+  };
+
+  // Starts connecting at once; registers when begin() has said who we are.
+  Session(rpc::Transport& transport, Options options, SessionHost& host, Logger& logger);
+  ~Session();
+
+  // Everything of Register but member, generation and state. Once.
+  void begin(wire::Register hello);
+
+  // Ends the session from inside (a failure before anything could be registered). on_end follows.
+  void end(const Status& why);
+
+  State state() const;
+  MemberId member() const;
+  Generation generation() const;  // started last; 0: none
+  Term term() const;
+
+  // ---- from any thread
+  Status add_record(Generation generation, wire::StepRecord record);
+  void report_eval(Generation generation, wire::EvalReport report);
+  void report_checkpoint(Generation generation, wire::CheckpointReport report);
+  void suspect(Generation generation, MemberId member, std::string what);
+  // FINISHED and STOPPED carry an ok status.
+  void leave(Generation generation, wire::Leave::Reason reason, Status status,
+             std::optional<ResumePoint> applied);
+  Result<RecordQueue::Unacknowledged> unacknowledged() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+const char* state_name(Session::State state);
+
+// A fifth of the lease, so that four may be lost, and at most a second.
+int64_t heartbeat_interval_ms(uint32_t lease_s);
+
+}  // namespace lockstep

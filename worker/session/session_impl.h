@@ -1,0 +1,79 @@
+// The state behind Session, and what its two halves share: session_link.cc sends, session_orders.cc
+// obeys. Not for others.
+//
+// Thread-safety: the loop's thread, but for `records`, which locks itself.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "worker/session/session.h"
+
+namespace lockstep {
+
+// A message that is sent again after a reconnect until it is answered.
+struct ReliableMessage {
+  wire::Envelope envelope;
+  bool sent = false;  // on the present connection
+};
+
+struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
+  Impl(rpc::Transport& t, Options o, SessionHost& h, Logger& l)
+      : loop(t.loop()), host(h), logger(l), options(std::move(o)), records(options.spill_path) {}
+
+  rpc::Loop& loop;
+  SessionHost& host;
+  Logger& logger;
+  const Options options;
+  RecordQueue records;
+  std::unique_ptr<rpc::RpcClient> rpc;
+
+  State state = State::kJoining;
+  std::optional<wire::Register> hello;
+  bool registered = false;  // on the present connection
+  MemberId member = 0;
+  Term term = 0;
+  Generation promised = 0;  // highest Prepare obeyed; started <= promised
+  Generation started = 0;
+  bool closing = false;                // the host has not answered close(promised - 1) yet
+  std::deque<ReliableMessage> outbox;  // reports, in order
+  std::optional<ReliableMessage> leave;
+  rpc::TimerId heartbeat_timer = 0;
+  rpc::TimerId flush_timer = 0;
+  rpc::TimerId join_timer = 0;
+
+  // ---- session_link.cc: the connection and what leaves
+  void start(rpc::Transport& transport);
+  void on_ready();
+  void on_lost(const Status& why);
+  void send_register();
+  void send(wire::Envelope envelope, Generation generation);
+  void pump();  // sends whatever may be sent now
+  void report(ReliableMessage message);
+  void set_leave(ReliableMessage message);
+  void drop_reports_before(Generation generation);
+  void schedule_heartbeat();
+  void schedule_flush();
+  void fail_if_error(const Status& status);
+  // Whose idea the end was: the coordinator is told of ours.
+  enum class Cause { kOurs, kCoordinators };
+  void finish(const Status& why, int code, Cause cause = Cause::kOurs);
+  void stop_timers();
+
+  // ---- session_orders.cc: what the coordinator says
+  void on_message(wire::Envelope&& message);
+  bool fence_term(const wire::Envelope& message);
+  void on_registered(const wire::Registered& message);
+  void on_prepare(Generation generation);
+  void on_closed(Generation generation, std::optional<ResumePoint> applied);
+  void on_start(Generation generation, const wire::Start& message);
+  void on_checkpoint_ack(const wire::CheckpointAck& message);
+  void on_goodbye(const wire::Goodbye& message);
+  void stale(const char* what, Generation generation);
+};
+
+wire::ResumePoint to_wire(const ResumePoint& point);
+
+}  // namespace lockstep

@@ -1,0 +1,157 @@
+// The connection of a session, and everything that leaves through it.
+#include <algorithm>
+
+#include "worker/session/session_impl.h"
+
+namespace lockstep {
+
+void Session::Impl::start(rpc::Transport& transport) {
+  rpc::RpcClient::Handlers handlers;
+  handlers.on_ready = [this] { on_ready(); };
+  handlers.on_message = [this](wire::Envelope&& message) { on_message(std::move(message)); };
+  handlers.on_lost = [this](const Status& why) { on_lost(why); };
+  handlers.on_failed = [this](const Status& why) { finish(why, exit_code(why)); };
+  rpc = std::make_unique<rpc::RpcClient>(transport, options.rpc, std::move(handlers));
+  schedule_heartbeat();
+  schedule_flush();
+  if (options.join_deadline_ms > 0)
+    join_timer = loop.call_after(options.join_deadline_ms, [this] {
+      finish(Status(Code::kUnavailable, "the coordinator has not taken this worker in within " +
+                                            std::to_string(options.join_deadline_ms / 1'000) +
+                                            " s; see the coordinator's log"),
+             exit_code(Status(Code::kUnavailable, "")));
+    });
+}
+
+void Session::Impl::on_ready() {
+  logger.info("connected", "connected to the coordinator", {{"member", member}});
+  if (hello) send_register();
+}
+
+void Session::Impl::on_lost(const Status& why) {
+  logger.warn("connection_lost", "lost the coordinator (" + why.message() + "); trying again",
+              {{"member", member}, {"generation", started}});
+  registered = false;
+  records.rewind();
+  for (ReliableMessage& message : outbox) message.sent = false;
+  if (leave) leave->sent = false;
+}
+
+void Session::Impl::send_register() {
+  wire::Register message = *hello;
+  message.set_member(member);
+  message.set_generation(started);
+  if (const auto applied = host.applied()) {
+    message.set_has_state(true);
+    *message.mutable_applied() = to_wire(*applied);
+  }
+  wire::Envelope envelope;
+  *envelope.mutable_register_() = std::move(message);
+  send(std::move(envelope), started);
+}
+
+void Session::Impl::send(wire::Envelope envelope, Generation generation) {
+  envelope.set_term(term);
+  envelope.set_generation(generation);
+  // An error is a lost connection: on_lost comes, and what is reliable is sent again.
+  (void)rpc->send(envelope);
+}
+
+void Session::Impl::pump() {
+  if (!registered || state == State::kEnded) return;
+  for (;;) {
+    auto batch = records.next();
+    if (!batch.is_ok()) return fail_if_error(batch.status());
+    if (!batch->has_value()) break;
+    wire::Envelope envelope;
+    *envelope.mutable_step_records() = std::move((*batch)->records);
+    send(std::move(envelope), (*batch)->generation);
+  }
+  for (ReliableMessage& message : outbox) {
+    if (!message.sent) send(message.envelope, message.envelope.generation());
+    message.sent = true;
+  }
+  if (!leave || leave->sent) return;
+  const bool failed = leave->envelope.leave().reason() == wire::Leave::FAILED;
+  if (!failed && !records.empty()) return;
+  send(leave->envelope, leave->envelope.generation());
+  leave->sent = true;
+}
+
+void Session::Impl::report(ReliableMessage message) {
+  if (state == State::kEnded || message.envelope.generation() < promised) return;  // N4
+  outbox.push_back(std::move(message));
+  pump();
+}
+
+void Session::Impl::set_leave(ReliableMessage message) {
+  if (state == State::kEnded) return;
+  const bool failed = message.envelope.leave().reason() == wire::Leave::FAILED;
+  if (!failed && message.envelope.generation() < promised) return;  // N4
+  if (state == State::kStarted) state = State::kLeaving;
+  leave = std::move(message);
+  fail_if_error(records.flush());
+  pump();
+}
+
+void Session::Impl::drop_reports_before(Generation generation) {
+  std::erase_if(outbox, [&](const ReliableMessage& message) {
+    return message.envelope.generation() < generation;
+  });
+  if (leave && leave->envelope.generation() < generation &&
+      leave->envelope.leave().reason() != wire::Leave::FAILED)
+    leave.reset();
+}
+
+void Session::Impl::schedule_heartbeat() {
+  heartbeat_timer = loop.call_after(options.heartbeat_ms, [this] {
+    if (registered) {
+      const SessionHost::Heartbeat now = host.heartbeat();
+      wire::Envelope envelope;
+      wire::Heartbeat& heartbeat = *envelope.mutable_heartbeat();
+      heartbeat.set_step(now.step);
+      heartbeat.set_phase(static_cast<uint32_t>(now.phase));
+      heartbeat.set_bucket(now.bucket);
+      send(std::move(envelope), started);
+    }
+    schedule_heartbeat();
+  });
+}
+
+void Session::Impl::schedule_flush() {
+  flush_timer = loop.call_after(limits::kRecordBatchMs, [this] {
+    schedule_flush();
+    fail_if_error(records.flush());
+    pump();
+  });
+}
+
+void Session::Impl::fail_if_error(const Status& status) {
+  if (!status.is_ok()) finish(status, exit_code(status));
+}
+
+void Session::Impl::stop_timers() {
+  for (rpc::TimerId* timer : {&heartbeat_timer, &flush_timer, &join_timer})
+    loop.cancel(std::exchange(*timer, 0));
+}
+
+void Session::Impl::finish(const Status& why, int code, Cause cause) {
+  if (state == State::kEnded) return;
+  const auto keep_alive = shared_from_this();  // the host may let go of the session in on_end
+  // The coordinator should not have to guess from a closed socket why this worker is gone.
+  const bool told = leave && leave->sent;
+  if (registered && !told && cause == Cause::kOurs) {
+    wire::Envelope envelope;
+    envelope.mutable_leave()->set_reason(wire::Leave::FAILED);
+    envelope.mutable_leave()->set_code(static_cast<uint32_t>(why.code()));
+    envelope.mutable_leave()->set_message(why.message());
+    send(std::move(envelope), started);
+  }
+  state = State::kEnded;
+  registered = false;
+  stop_timers();
+  rpc->close();
+  host.on_end(why, code);
+}
+
+}  // namespace lockstep

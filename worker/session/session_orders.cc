@@ -1,0 +1,146 @@
+// What the coordinator says to a session, and the fences before it.
+#include "worker/session/session_impl.h"
+
+namespace lockstep {
+namespace {
+
+// The status that exits with `code`; the coordinator sends exit codes, our errors are codes.
+Status status_from_exit_code(uint32_t code, const std::string& message) {
+  if (code == 0) return Status::ok();
+  for (const Code candidate :
+       {Code::kUsage, Code::kBadData, Code::kNoInput, Code::kCheckpointed, Code::kConfig})
+    if (static_cast<uint32_t>(exit_code(Status(candidate, ""))) == code)
+      return Status(candidate, message);
+  return Status(Code::kInternal, message);
+}
+
+}  // namespace
+
+void Session::Impl::stale(const char* what, Generation generation) {
+  logger.warn("fenced", std::string("dropped a ") + what + " that is not for now",
+              {{"its_generation", generation},
+               {"promised", promised},
+               {"started", started},
+               {"state", state_name(state)}});
+}
+
+// N1. A higher term is a coordinator that was started again.
+bool Session::Impl::fence_term(const wire::Envelope& message) {
+  if (message.term() < term) {
+    logger.warn("fenced", "dropped a message of an older coordinator",
+                {{"its_term", message.term()}, {"term", term}});
+    return false;
+  }
+  if (message.term() > term && term != 0)
+    logger.info("new_term", "the coordinator was started again", {{"term", message.term()}});
+  term = message.term();
+  return true;
+}
+
+void Session::Impl::on_message(wire::Envelope&& message) {
+  const auto keep_alive = shared_from_this();
+  if (state == State::kEnded || !fence_term(message)) return;
+  const Generation generation = message.generation();
+  switch (message.body_case()) {
+    case wire::Envelope::kRegistered:
+      return on_registered(message.registered());
+    case wire::Envelope::kPrepare:
+      return on_prepare(generation);
+    case wire::Envelope::kStart:
+      return on_start(generation, message.start());
+    case wire::Envelope::kRecordsAck:
+      fail_if_error(records.acknowledge(message.records_ack().batch()));
+      return pump();
+    case wire::Envelope::kCheckpointAck:
+      return on_checkpoint_ack(message.checkpoint_ack());
+    case wire::Envelope::kEvict:
+      return finish(Status(Code::kInternal, "evicted: " + message.evict().reason()),
+                    exit_code(Status(Code::kInternal, "")), Cause::kCoordinators);
+    case wire::Envelope::kGoodbye:
+      return on_goodbye(message.goodbye());
+    case wire::Envelope::kStop:
+      return host.on_stop(message.stop().reason());
+    default:
+      // A planned change that a member has not heard of is never switched to: nothing is lost.
+      logger.warn("unknown_message", "dropped a message that this worker does not know",
+                  {{"kind", static_cast<int>(message.body_case())}});
+  }
+}
+
+void Session::Impl::on_registered(const wire::Registered& message) {
+  if (member != 0 && member != message.member())
+    logger.warn("new_identity", "the coordinator took this worker in as a new member",
+                {{"was", member}, {"member", message.member()}});
+  member = message.member();
+  registered = true;
+  loop.cancel(std::exchange(join_timer, 0));
+  logger.info("registered", "registered", {{"member", member}, {"term", term}});
+  const Status fits = host.on_registered(message);
+  if (!fits.is_ok()) return finish(fits, exit_code(fits));
+  if (state == State::kJoining) state = State::kMember;
+  pump();
+}
+
+void Session::Impl::on_prepare(Generation generation) {
+  if (generation < promised || generation <= started) return stale("prepare", generation);
+  if (generation == promised) {
+    // Said again after a reconnect: the answer is the same, once there is one.
+    if (!closing) on_closed(generation, host.applied());
+    return;
+  }
+  promised = generation;
+  closing = true;
+  state = State::kClosing;
+  drop_reports_before(generation);
+  logger.info("closing", "closing everything before generation " + std::to_string(generation),
+              {{"generation", generation}});
+  host.on_close(generation - 1,
+                [weak = weak_from_this(), generation](std::optional<ResumePoint> applied) {
+                  if (auto alive = weak.lock()) alive->on_closed(generation, applied);
+                });
+}
+
+void Session::Impl::on_closed(Generation generation, std::optional<ResumePoint> applied) {
+  if (generation != promised || state == State::kEnded) return;  // a newer one was prepared
+  closing = false;
+  if (started < promised) state = State::kPromised;
+  wire::Envelope envelope;
+  wire::Promise& promise = *envelope.mutable_promise();
+  promise.set_generation(generation);
+  promise.set_has_state(applied.has_value());
+  if (applied) *promise.mutable_applied() = to_wire(*applied);
+  // If the connection is gone, the coordinator prepares again after it came back.
+  if (registered) send(std::move(envelope), generation);
+}
+
+void Session::Impl::on_start(Generation generation, const wire::Start& message) {
+  if (generation == started) {
+    logger.info("start_again", "this generation was started already", {{"generation", generation}});
+    return;
+  }
+  if (generation != promised || closing || generation < started) return stale("start", generation);
+  started = generation;
+  state = State::kStarted;
+  logger.info("generation_started", "generation " + std::to_string(generation) + " starts",
+              {{"generation", generation},
+               {"step", message.resume().step()},
+               {"world", message.members_size()}});
+  host.on_start(generation, message);
+}
+
+void Session::Impl::on_checkpoint_ack(const wire::CheckpointAck& message) {
+  std::erase_if(outbox, [&](const ReliableMessage& entry) {
+    return entry.envelope.has_checkpoint() && entry.sent &&
+           entry.envelope.checkpoint().name() == message.name();
+  });
+  host.on_checkpoint_ack(message);
+}
+
+void Session::Impl::on_goodbye(const wire::Goodbye& message) {
+  logger.info("goodbye", "the coordinator says goodbye: " + message.message(),
+              {{"exit_code", message.exit_code()}});
+  finish(status_from_exit_code(message.exit_code(), message.message()),
+         static_cast<int>(message.exit_code()), Cause::kCoordinators);
+}
+
+}  // namespace lockstep
