@@ -1,0 +1,95 @@
+#include "data/index/gzip.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/data/idx_writer.h"
+
+namespace lockstep::data {
+namespace {
+
+using testing::HasSubstr;
+
+// What inflate_idx() hands over, or its message.
+struct Inflated {
+  std::string content;
+  std::string error;
+};
+
+Inflated inflate(const std::string& compressed) {
+  Inflated result;
+  const auto bytes = bytes_of(compressed);
+  const auto header = inflate_idx(bytes, [&](std::span<const uint8_t> piece) {
+    result.content.append(piece.begin(), piece.end());
+    return Status::ok();
+  });
+  if (!header.is_ok()) {
+    EXPECT_EQ(header.status().code(), Code::kBadData);
+    result.error = header.status().message();
+  }
+  return result;
+}
+
+TEST(Gzip, GivesBackWhatWasCompressed) {
+  const std::string small = some_labels(3);
+  const std::string large = some_images(1'000, 28, 28);
+  EXPECT_EQ(inflate(gzip_bytes(small)).content, small);
+  EXPECT_EQ(inflate(gzip_bytes(large)).content, large);
+  EXPECT_EQ(inflate(gzip_bytes(large)).error, "");
+}
+
+TEST(Gzip, ReadsSeveralMembersAsOne) {
+  const std::string plain = some_images(50, 9, 9);
+  const std::string two = gzip_bytes(plain.substr(0, 1'000)) + gzip_bytes(plain.substr(1'000));
+  EXPECT_EQ(inflate(two).content, plain);
+  EXPECT_EQ(inflate(two).error, "");
+}
+
+TEST(Gzip, FindsEveryTruncation) {
+  const std::string whole = gzip_bytes(some_images(20, 5, 5));
+  for (size_t size = 0; size < whole.size(); ++size)
+    EXPECT_NE(inflate(whole.substr(0, size)).error, "") << "cut at " << size;
+}
+
+TEST(Gzip, FindsAChecksumOrLengthThatDoesNotFit) {
+  const std::string whole = gzip_bytes(some_images(20, 5, 5));
+  for (size_t back = 1; back <= 8; ++back) {
+    std::string damaged = whole;
+    damaged[damaged.size() - back] ^= 1;
+    EXPECT_THAT(inflate(damaged).error, HasSubstr("is corrupt: incorrect")) << back;
+  }
+}
+
+TEST(Gzip, NeverTakesDamagedContentForGood) {
+  // Stored blocks: a changed byte inflates without complaint, only the CRC knows. A bit of padding
+  // may change nothing.
+  const std::string plain = some_images(20, 5, 5);
+  const std::string whole = gzip_bytes(plain, 0);
+  int found = 0;
+  for (size_t i = 10; i < whole.size(); ++i) {
+    std::string damaged = whole;
+    damaged[i] ^= 0x20;
+    const Inflated result = inflate(damaged);
+    EXPECT_TRUE(!result.error.empty() || result.content == plain) << "byte " << i;
+    found += result.error.empty() ? 0 : 1;
+  }
+  EXPECT_GE(found, 500);
+}
+
+TEST(Gzip, RefusesMoreOrLessThanTheHeaderPromises) {
+  const std::string plain = some_images(20, 5, 5);
+  EXPECT_THAT(inflate(gzip_bytes(plain + "x")).error, HasSubstr("more than the 516 bytes"));
+  EXPECT_THAT(inflate(gzip_bytes(plain.substr(0, 515))).error,
+              HasSubstr("is truncated: it inflates to 515 bytes, its header promises 516"));
+  EXPECT_THAT(inflate(gzip_bytes(plain) + "trailing").error, HasSubstr("bytes after the end"));
+}
+
+TEST(Gzip, StopsABombAtThePromisedSize) {
+  const std::string bomb = some_labels(3) + std::string(50'000'000, '\0');
+  const Inflated result = inflate(gzip_bytes(bomb, 9));
+  EXPECT_THAT(result.error, HasSubstr("more than the 11 bytes"));
+  EXPECT_LE(result.content.size(), 36U);
+}
+
+}  // namespace
+}  // namespace lockstep::data

@@ -1,0 +1,55 @@
+#include "data/index/inspect.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/data/idx_writer.h"
+
+namespace lockstep::data {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(InspectData, ShowsBothSplits) {
+  const TemporaryDirectory dir;
+  write_file(dir.path("train-images-idx3-ubyte"), some_images(20, 3, 4));
+  write_file(dir.path("train-labels-idx1-ubyte"), some_labels(20, 3));
+  write_file(dir.path("t10k-images-idx3-ubyte"), some_images(5, 3, 4, 2));
+  write_file(dir.path("t10k-labels-idx1-ubyte"), some_labels(5, 3));
+  const auto seen = inspect_data(spec_of(dir.path()), dir.path("cache"));
+  ASSERT_TRUE(seen.is_ok()) << seen.status().message();
+  const nlohmann::json json = to_json(seen.value());
+  EXPECT_EQ(json["splits"].size(), 2U);
+  EXPECT_EQ(json["splits"][0]["split"], "train");
+  EXPECT_EQ(json["splits"][0]["samples"], 20);
+  EXPECT_EQ(json["splits"][0]["shape"], nlohmann::json({1, 3, 4}));
+  EXPECT_EQ(json["splits"][0]["class_counts"], nlohmann::json({7, 7, 6}));
+  EXPECT_EQ(json["splits"][1]["split"], "eval");
+  const std::string text = to_text(seen.value());
+  EXPECT_THAT(text, HasSubstr("1 x 3 x 4"));
+  EXPECT_THAT(text, HasSubstr("train-images-idx3-ubyte"));
+  EXPECT_THAT(text, HasSubstr(json["splits"][0]["fingerprint"].get<std::string>()));
+}
+
+TEST(InspectData, ShowsTrainingDataAlone) {
+  const TemporaryDirectory dir;
+  write_file(dir.path("train-images-idx3-ubyte"), some_images(20, 3, 4));
+  write_file(dir.path("train-labels-idx1-ubyte"), some_labels(20, 3));
+  const auto seen = inspect_data(spec_of(dir.path()), dir.path("cache"));
+  ASSERT_TRUE(seen.is_ok()) << seen.status().message();
+  EXPECT_EQ(seen.value().splits.size(), 1U);
+}
+
+TEST(InspectData, ReportsDamageOfEitherSplit) {
+  const TemporaryDirectory dir;
+  write_file(dir.path("train-images-idx3-ubyte"), some_images(20, 3, 4));
+  write_file(dir.path("train-labels-idx1-ubyte"), some_labels(20, 3));
+  write_file(dir.path("t10k-images-idx3-ubyte"), "garbage");
+  write_file(dir.path("t10k-labels-idx1-ubyte"), some_labels(5, 3));
+  EXPECT_EQ(inspect_data(spec_of(dir.path()), dir.path("cache")).status().code(), Code::kBadData);
+}
+
+}  // namespace
+}  // namespace lockstep::data

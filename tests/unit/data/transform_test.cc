@@ -1,0 +1,69 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/read/read_range.h"
+#include "data/transform/normalize.h"
+
+namespace lockstep::data {
+namespace {
+
+std::unique_ptr<Dataset> example() {
+  std::vector<uint8_t> pixels(2 * 2 * 3 * 4);
+  for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<uint8_t>(i * 5);
+  return std::move(make_memory_dataset({2, 2, 3}, pixels, {1, 0, 2, 1})).value();
+}
+
+TEST(Transform, GivesTheBitsOfTheSameArithmeticInSinglePrecision) {
+  const auto data = example();
+  const std::vector<ChannelStatistics> statistics = {{0.25, 0.5}, {0.1307, 0.3081}};
+  const auto transform = Transform::create({"normalize"}, statistics);
+  ASSERT_TRUE(transform.is_ok());
+  std::vector<float> out(12);
+  transform.value().apply(data->sample(3), data->shape(), out.data());
+  for (size_t i = 0; i < 12; ++i) {
+    const auto& channel = statistics[i / 6];
+    const float scaled = static_cast<float>(data->sample(3)[i]) / 255.0F;
+    EXPECT_EQ(out[i],
+              (scaled - static_cast<float>(channel.mean)) / static_cast<float>(channel.std));
+  }
+}
+
+TEST(Transform, WithoutNamesOnlyScalesToOne) {
+  const auto data = example();
+  const auto transform = Transform::create({}, data->statistics());
+  std::vector<float> out(12);
+  transform.value().apply(data->sample(0), data->shape(), out.data());
+  EXPECT_EQ(out[0], 0.0F);
+  EXPECT_EQ(out[11], 55.0F / 255.0F);
+}
+
+TEST(Transform, LeavesAConstantChannelFinite) {
+  const auto transform = Transform::create({"normalize"}, {{1.0, 0.0}});
+  const uint8_t white = 255;
+  float out = -1;
+  transform.value().apply(&white, {1, 1, 1}, &out);
+  EXPECT_EQ(out, 0.0F);
+}
+
+TEST(Transform, NamesTheNearestWhenOneIsNotKnown) {
+  const Status status = check_transform_names({"normalise"});
+  EXPECT_EQ(status.code(), Code::kUsage);
+  EXPECT_THAT(status.message(), testing::HasSubstr("did you mean \"normalize\""));
+  EXPECT_EQ(check_transform_names({"normalize", "normalize"}).code(), Code::kUsage);
+  EXPECT_EQ(Transform::create({"flip"}, {{0, 1}}).status().code(), Code::kUsage);
+  EXPECT_TRUE(check_transform_names({}).is_ok());
+}
+
+TEST(ReadRange, GivesSamplesInNaturalOrder) {
+  const auto data = example();
+  const auto transform = Transform::create({}, data->statistics());
+  std::vector<float> images(24);
+  std::vector<int64_t> labels(2);
+  read_range(*data, transform.value(), 2, 4, images.data(), labels.data());
+  EXPECT_EQ(labels, (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(images[0], static_cast<float>(data->sample(2)[0]) / 255.0F);
+  EXPECT_EQ(images[12], static_cast<float>(data->sample(3)[0]) / 255.0F);
+}
+
+}  // namespace
+}  // namespace lockstep::data
