@@ -1,0 +1,108 @@
+// Ends a run, in all ways.
+#include <algorithm>
+
+#include "coordinator/decide_internal.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+bool has_checkpoint_of(const State& state, Step step) {
+  return std::any_of(state.checkpoints.begin(), state.checkpoints.end(),
+                     [step](const CheckpointEntry& c) { return c.step == step; });
+}
+
+void close_generations(Turn& turn) {
+  for (KnownGeneration& known : turn.state.generations) {
+    if (known.state == GenerationState::kPrepared) {
+      known.state = GenerationState::kAbandoned;
+    } else if (known.state == GenerationState::kStarted) {
+      known.state = GenerationState::kClosed;
+    } else {
+      continue;
+    }
+    turn.persist(GenerationEntry{known.generation, turn.state.term, known.state, {}});
+  }
+}
+
+Reason fail(Turn& turn, Reason reason, const std::string& message) {
+  end_run(turn, 70, message + "; " + what_remains(turn));
+  return reason;
+}
+
+}  // namespace
+
+std::string describe(const State& state, const Member& member) {
+  const bool has_rank = state.run == RunState::kStarted || state.run == RunState::kEnded;
+  return "worker " +
+         (has_rank ? "of rank " + std::to_string(member.rank) : std::to_string(member.local_rank)) +
+         " (member " + std::to_string(member.id) + ", node " + member.node + ", pid " +
+         std::to_string(member.pid) + ")";
+}
+
+std::string what_remains(const Turn& turn) {
+  const std::string& dir = turn.options.run_dir;
+  const std::string command = "lockstep run " + dir + "/job.yaml --run-dir " + dir + " --resume";
+  if (turn.state.checkpoints.empty()) {
+    return "no checkpoint had been written yet; to begin again: " + command;
+  }
+  const CheckpointEntry& newest = turn.state.checkpoints.back();
+  return "checkpoint " + newest.name + " (" + std::to_string(newest.step) +
+         " steps) remains; to go on from it: " + command;
+}
+
+void end_run(Turn& turn, int code, const std::string& message) {
+  State& state = turn.state;
+  close_generations(turn);
+  state.run = RunState::kEnded;
+  state.exit_code = code;
+  state.message = message;
+  turn.persist(EventEntry{state.generation, "run_ended",
+                          "exit code " + std::to_string(code) + ": " + message});
+  wire::Envelope goodbye;
+  goodbye.mutable_goodbye()->set_exit_code(static_cast<uint32_t>(code));
+  goodbye.mutable_goodbye()->set_message(message);
+  for (const auto& [connection, member] : state.by_connection) turn.send(connection, goodbye);
+  for (const auto& [connection, agent] : state.agents) turn.send(connection, goodbye);
+  turn.actions.push_back(EndRun{code, message});
+}
+
+Reason finish_if_all_left(Turn& turn, Reason otherwise) {
+  State& state = turn.state;
+  bool is_stopped = false;
+  const wire::Leave* first = nullptr;
+  for (MemberId id : state.ranks) {
+    const Member& member = state.members.at(id);
+    if (member.state != MemberState::kLeft) return otherwise;
+    if (first == nullptr) first = &*member.leave;
+    if (member.leave->applied().step() != first->applied().step()) {
+      return fail(turn, Reason::kEndedCorruption,
+                  "the workers left at different steps, " +
+                      std::to_string(first->applied().step()) + " and " +
+                      std::to_string(member.leave->applied().step()));
+    }
+    is_stopped |= member.leave->reason() == wire::Leave::STOPPED;
+  }
+  const Step last = first->applied().step();
+  if (state.completed != last) {
+    return fail(turn, Reason::kEndedCorruption,
+                "the workers left after step " + std::to_string(last) + " but reported only " +
+                    std::to_string(state.completed));
+  }
+  if (last > 0 && !has_checkpoint_of(state, last)) {
+    return fail(turn, Reason::kEndedNoCheckpoint,
+                "all workers left without a checkpoint of the last step, " + std::to_string(last));
+  }
+  state.open_row->last = ResumePoint{last, is_stopped ? Phase::kTrain : Phase::kEnd};
+  turn.persist(LedgerEntry{*state.open_row});
+  if (is_stopped) {
+    end_run(turn, 75,
+            "stopped after step " + std::to_string(last) +
+                (state.stop_reason.empty() ? "" : " (" + state.stop_reason + ")") + "; " +
+                what_remains(turn));
+    return Reason::kEndedStopped;
+  }
+  end_run(turn, 0, "all " + std::to_string(last) + " steps are done");
+  return Reason::kEndedFinished;
+}
+
+}  // namespace lockstep::coordinator

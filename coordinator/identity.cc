@@ -1,0 +1,115 @@
+#include "coordinator/identity.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "data/order/epoch_order.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+constexpr char kSlotsKey[] = "train.slots";
+
+std::string text(double value) {
+  char buffer[64];
+  const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value);  // shortest that is exact
+  return {buffer, end.ptr};
+}
+
+std::string text(uint64_t value) {
+  return std::to_string(value);
+}
+std::string text(uint32_t value) {
+  return std::to_string(value);
+}
+std::string text(bool value) {
+  return value ? "true" : "false";
+}
+std::string text(const std::string& value) {
+  return value;
+}
+
+std::map<std::string, std::string> by_key(const std::vector<IdentityEntry>& entries) {
+  std::map<std::string, std::string> map;
+  for (const IdentityEntry& entry : entries) map[entry.key] = entry.value;
+  return map;
+}
+
+}  // namespace
+
+std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::DataFacts& facts) {
+  std::vector<IdentityEntry> entries;
+  const auto add = [&](const char* key, const auto& value) {
+    entries.push_back({key, text(value)});
+  };
+  add("seed", job.seed());
+  add("model.name", job.model().name());
+  add("model.dropout", job.model().dropout());
+  add("model.batch_norm", job.model().batch_norm());
+  add("data.train fingerprint", facts.train_fingerprint());
+  add("data.train samples", facts.train_samples());
+  add("data.eval fingerprint", facts.eval_fingerprint());
+  add("data.eval samples", facts.eval_samples());
+  add("data order version", data::kOrderVersion);
+  std::string transforms;
+  for (const std::string& name : job.data().transforms()) transforms += "[" + name + "]";
+  add("data.transforms", transforms);
+  add("train.global_batch", job.train().global_batch());
+  add(kSlotsKey, job.train().slots());
+  add("train.threads_per_worker", job.train().threads_per_worker());
+  add("train.eval_batch", job.train().eval_batch());
+  add("comm.numerics", job.comm().numerics());
+  add("precision", std::string("fp32"));
+  const wire::OptimizerSpec& optimizer = job.optimizer();
+  add("optimizer.name", optimizer.name());
+  add("optimizer.weight_decay", optimizer.weight_decay());
+  add("optimizer.momentum", optimizer.momentum());
+  add("optimizer.beta1", optimizer.beta1());
+  add("optimizer.beta2", optimizer.beta2());
+  add("optimizer.eps", optimizer.eps());
+  return entries;
+}
+
+std::vector<IdentityDifference> identity_diff(const std::vector<IdentityEntry>& stored,
+                                              const std::vector<IdentityEntry>& wanted) {
+  constexpr char kAbsent[] = "(not set)";
+  std::vector<IdentityDifference> differences;
+  std::map<std::string, std::string> left = by_key(stored);
+  for (const IdentityEntry& entry : wanted) {
+    const auto it = left.find(entry.key);
+    if (it == left.end()) {
+      differences.push_back({entry.key, kAbsent, entry.value});
+      continue;
+    }
+    if (it->second != entry.value) differences.push_back({entry.key, it->second, entry.value});
+    left.erase(it);
+  }
+  for (const auto& [key, value] : left) differences.push_back({key, value, kAbsent});
+  return differences;
+}
+
+Status check_identity(const std::vector<IdentityEntry>& stored,
+                      const std::vector<IdentityEntry>& wanted) {
+  std::string lines;
+  for (const IdentityDifference& d : identity_diff(stored, wanted)) {
+    lines += (lines.empty() ? "" : "; ") + d.key + " is " + d.stored +
+             " in this run and was asked to be " + d.wanted;
+  }
+  if (lines.empty()) return Status::ok();
+  return {Code::kUsage, "what identifies a run cannot change on --resume: " + lines +
+                            ". Leave it as it was, or start a new run in another --run-dir"};
+}
+
+uint32_t resolve_slots(const wire::JobSpec& job, const std::vector<IdentityEntry>& stored) {
+  if (job.train().slots() != 0) return job.train().slots();
+  for (const IdentityEntry& entry : stored) {
+    if (entry.key != kSlotsKey) continue;
+    uint32_t slots = 0;
+    std::from_chars(entry.value.data(), entry.value.data() + entry.value.size(), slots);
+    if (slots != 0) return slots;
+  }
+  return std::max(1u, job.cluster().workers());
+}
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,43 @@
+// What identifies a run: values that are frozen when its first generation starts, because with
+// another one the steps before and after a resume would not belong together.
+//
+// Frozen: seed, dataset fingerprints and sizes, order version, transforms, G, V, model, numerics
+// and precision, threads, evaluation batch, optimizer (without its learning rate). Free to change,
+// and recorded with every term: length, learning rate and schedule, workers, checkpoints, metrics,
+// bucket size. Where the data lies does not matter, only what it is.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "comm/wire/control.pb.h"
+#include "coordinator/journal_entry.h"
+
+namespace lockstep::coordinator {
+
+// Keys are those of the job file where there is one. Doubles are written so that equal text means
+// equal bits.
+std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::DataFacts& facts);
+
+struct IdentityDifference {
+  std::string key;
+  std::string stored;
+  std::string wanted;
+  bool operator==(const IdentityDifference&) const = default;
+};
+
+// In the order of `wanted`. A key that only one side has counts as "(not set)" on the other.
+std::vector<IdentityDifference> identity_diff(const std::vector<IdentityEntry>& stored,
+                                              const std::vector<IdentityEntry>& wanted);
+
+// ok, or kUsage naming every key with both values.
+Status check_identity(const std::vector<IdentityEntry>& stored,
+                      const std::vector<IdentityEntry>& wanted);
+
+// V of a job: the stored one on a resume, else what the job says, else the number of workers.
+uint32_t resolve_slots(const wire::JobSpec& job, const std::vector<IdentityEntry>& stored);
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,127 @@
+// What decide() asks to be made durable. Each entry is a row of a table (journal_schema.h); all
+// entries of one turn of the loop are one commit.
+//
+// Thread-safety: plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "comm/base/ids.h"
+#include "comm/collectives/reduction_tree.h"
+#include "comm/wire/control.pb.h"
+#include "coordinator/ledger.h"
+
+namespace lockstep::coordinator {
+
+enum class GenerationState : uint8_t { kPrepared = 0, kStarted = 1, kClosed = 2, kAbandoned = 3 };
+
+enum class CheckpointState : uint8_t {
+  kComplete = 0,    // counts
+  kDropped = 1,     // the writer was told to delete it
+  kRolledBack = 2,  // left the lineage; may be deleted
+};
+
+// One frozen value that identifies the run.
+struct IdentityEntry {
+  std::string key;
+  std::string value;
+  bool operator==(const IdentityEntry&) const = default;
+};
+
+struct TermEntry {
+  Term term = 0;
+  uint32_t pid = 0;
+  std::string job_json;  // the job of this term, also what may change between terms
+};
+
+struct MemberEntry {
+  MemberId member = 0;
+  Term term = 0;
+  std::string node;
+  uint32_t local_rank = 0;
+  uint32_t pid = 0;
+};
+
+struct GenerationEntry {
+  Generation generation = 0;
+  Term term = 0;
+  GenerationState state = GenerationState::kPrepared;
+  std::vector<MemberId> members;  // by rank; only read when the generation is new
+};
+
+struct SlotMapEntry {
+  Generation generation = 0;
+  std::vector<MemberId> members;  // by rank
+  std::vector<SlotRun> runs;      // by rank
+};
+
+struct LedgerEntry {
+  LedgerRow row;  // inserted or replaced, by generation
+};
+
+// A batch as it came from one rank: digests per slot, agreement hashes, phase times.
+struct RecordsEntry {
+  Generation generation = 0;
+  MemberId member = 0;
+  uint64_t batch = 0;
+  std::vector<wire::StepRecord> records;  // ascending, contiguous
+};
+
+// One step that every rank of its generation has reported.
+struct StepEntry {
+  Generation generation = 0;
+  Step step = 0;  // 0-based
+  Epoch epoch = 0;
+  uint64_t samples = 0;
+  uint64_t correct = 0;
+  double loss = 0;
+  double lr = 0;
+  bool skipped = false;
+  uint64_t common_hash = 0;
+  uint64_t wall_us = 0;  // the writer's phase times together
+};
+
+struct EvalEntry {
+  Generation generation = 0;
+  Step step = 0;  // steps applied when it was made
+  Epoch epoch = 0;
+  uint64_t samples = 0;
+  uint64_t correct = 0;
+  double loss = 0;
+};
+
+struct CheckpointEntry {
+  std::string name;
+  Step step = 0;
+  Generation generation = 0;
+  MemberId member = 0;
+  std::string manifest_sha256;
+  std::string weights_sha256;
+  uint64_t bytes = 0;
+  bool final = false;
+  CheckpointState state = CheckpointState::kComplete;
+};
+
+// The lineage continues from `to`: ledger rows are cut there, later checkpoints and evaluations
+// leave the lineage. One entry, so that no half of it can be committed.
+struct RollbackEntry {
+  ResumePoint to;
+  std::string checkpoint;  // empty: from the initial weights
+  std::string reason;
+};
+
+// Something worth keeping that changes nothing: deaths, refusals, warnings, the end.
+struct EventEntry {
+  Generation generation = 0;
+  std::string kind;
+  std::string text;
+};
+
+using JournalEntry =
+    std::variant<IdentityEntry, TermEntry, MemberEntry, GenerationEntry, SlotMapEntry, LedgerEntry,
+                 RecordsEntry, StepEntry, EvalEntry, CheckpointEntry, RollbackEntry, EventEntry>;
+
+}  // namespace lockstep::coordinator

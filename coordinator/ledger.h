@@ -1,0 +1,38 @@
+// The durable rows from which the history of every sample can be rebuilt: which generation, with
+// which slot map, carried the lineage from where to where.
+//
+// INVARIANTS
+//  L1 Rows of the surviving lineage follow each other: first of a row == last of the one before.
+//  L2 At most one row is open, and it is the newest.
+//  L3 A cut only shortens: what was rolled back never comes back.
+//
+// Thread-safety: plain values and pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/base/ids.h"
+
+namespace lockstep::coordinator {
+
+struct LedgerRow {
+  Generation generation = 0;
+  ResumePoint first;
+  std::optional<ResumePoint> last;  // none while the generation runs
+  bool rolled_back = false;         // nothing of it survives
+  std::string reason;               // why the generation was started
+
+  bool operator==(const LedgerRow&) const = default;
+  // Is the step with index `step` (0-based) of this row's generation in the surviving lineage?
+  bool covers(Step step) const;
+};
+
+// The rows that change when the lineage is cut at `to`, with their new content.
+std::vector<LedgerRow> cut_ledger(const std::vector<LedgerRow>& rows, const ResumePoint& to);
+
+// True if `generation` produced the state after `steps` applied steps, in the surviving lineage.
+bool lineage_contains(const std::vector<LedgerRow>& rows, Generation generation, Step steps);
+
+}  // namespace lockstep::coordinator

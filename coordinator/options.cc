@@ -1,0 +1,30 @@
+#include "coordinator/options.h"
+
+#include <algorithm>
+
+#include "coordinator/identity.h"
+
+namespace lockstep::coordinator {
+
+Options make_options(const wire::JobSpec& job, const wire::DataFacts& facts, std::string run_dir) {
+  Options options;
+  options.job = job;
+  options.facts = facts;
+  options.run_dir = std::move(run_dir);
+  options.identity = identity_of(job, facts);
+  options.shape = {facts.train_samples(), job.train().global_batch(), job.train().slots()};
+  options.total_steps =
+      data::total_steps(options.shape, job.train().epochs(), job.train().max_steps());
+  options.workers = job.cluster().workers();
+  options.min_workers = options.workers;
+  const auto ms = [](uint32_t seconds) { return int64_t{seconds} * 1000; };
+  options.start_timeout_ms = ms(job.cluster().start_timeout_s());
+  options.lease_ms = ms(job.cluster().lease_s());
+  options.prepare_timeout_ms = options.lease_ms;
+  options.grace_ms = ms(job.cluster().grace_s());
+  // A final checkpoint may take as long as one after a signal may.
+  options.end_timeout_ms = std::max(options.end_timeout_ms, options.grace_ms);
+  return options;
+}
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,73 @@
+// Why decide() did what it did: one value per outcome, asserted by tests, printed by the log. It
+// says what became of the event, not what the event was.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep::coordinator {
+
+enum class Reason : uint8_t {
+  kNothingDue,   // a tick, and no deadline had passed
+  kClockJumped,  // the coordinator itself was asleep: judges nobody this time
+  kHeard,        // liveness or progress noted
+  kIgnored,      // true, but changes nothing (an old connection, an unknown process)
+
+  // Membership
+  kRegistered,         // has an id, others are awaited
+  kReconnected,        // a known member is back; what it may have missed was pushed again
+  kPrepared,           // all are there: a generation is prepared
+  kPromised,           // counted, others are awaited
+  kStarted,            // all promised: the generation is started
+  kAlreadyCounted,     // a duplicate; changed nothing
+  kEvictedUnpromised,  // the prepare deadline passed; the rest goes on in the next generation
+  kDisconnected,       // control socket closed; may come back, or proof may come
+  kSuspected,          // a peer says that another broke; proof is awaited
+
+  // Work
+  kRecordsAccepted,
+  kEvalAccepted,
+  kCheckpointAccepted,
+  kCheckpointFailed,  // a periodic one; the older one stays
+  kStopRequested,
+  kLeft,  // waits for the others
+
+  // Refusals
+  kRefusedUnregistered,  // no member speaks on this connection
+  kRefusedStaleTerm,
+  kRefusedStaleGeneration,
+  kRefusedFuture,  // term or generation that we never gave out
+  kRefusedOtherRun,
+  kRefusedFull,  // the run has all its workers
+  kRefusedDead,  // a member that was declared dead
+  kRefusedNotWriter,
+  kRefusedGap,  // a batch is missing before this one; the last known was acked again
+  kRefusedMalformed,
+  kRefusedEnded,  // the run is over; told so
+
+  // Ends of the run
+  kEndedFinished,
+  kEndedStopped,
+  kEndedMissingWorkers,
+  kEndedFingerprint,
+  kEndedFacts,
+  kEndedLayout,
+  kEndedUnpromised,
+  kEndedDeath,
+  kEndedLease,
+  kEndedDisconnect,
+  kEndedSuspicion,
+  kEndedWorkerFailed,
+  kEndedCorruption,
+  kEndedCheckpointFailed,
+  kEndedNoCheckpoint,
+  kEndedGracePassed,
+  kEndedLeaveTimeout,
+};
+
+const char* reason_name(Reason reason);
+
+// The event had no effect on the run but to be answered.
+bool is_refusal(Reason reason);
+bool is_end(Reason reason);
+
+}  // namespace lockstep::coordinator
