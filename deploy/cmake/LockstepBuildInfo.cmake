@@ -5,7 +5,8 @@
 # from LockstepDependencies.
 set(lockstep_build_type "${CMAKE_BUILD_TYPE}")
 if(LOCKSTEP_SANITIZE)
-  string(APPEND lockstep_build_type " ${LOCKSTEP_SANITIZE}")
+  string(REPLACE "," "+" lockstep_sanitizers "${LOCKSTEP_SANITIZE}")
+  string(APPEND lockstep_build_type " with ${lockstep_sanitizers}")
 endif()
 foreach(dependency TORCH CUDA)
   if(NOT LOCKSTEP_${dependency}_VERSION)
