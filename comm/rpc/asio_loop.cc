@@ -29,6 +29,11 @@ void AsioLoop::run() {
   impl_->context.restart();
 }
 
+bool AsioLoop::run_one(int64_t max_wait_ms) {
+  const auto work = boost::asio::make_work_guard(impl_->context);
+  return impl_->context.run_one_for(std::chrono::milliseconds(max_wait_ms)) != 0;
+}
+
 void AsioLoop::stop() {
   impl_->context.stop();
 }

@@ -25,6 +25,10 @@ class AsioLoop final : public Loop {
   // Runs handlers until stop(), also while there is nothing to do. May be called again.
   void run();
 
+  // Runs one handler, waiting for it up to `max_wait_ms`; false when none came. Instead of run(), for
+  // programs and tests that have a loop of their own.
+  bool run_one(int64_t max_wait_ms);
+
   // Makes run() return after the handler that runs now. A stop() before run() counts.
   void stop();
 

@@ -1,0 +1,37 @@
+#include "comm/rpc/address.h"
+
+#include <gtest/gtest.h>
+
+namespace lockstep::rpc {
+namespace {
+
+TEST(Address, SurvivesTheWayThroughText) {
+  for (const char* text : {"127.0.0.1:4100", "localhost:0", "[::1]:65535", "node-1.rack_2:80"}) {
+    const auto address = parse_address(text);
+    ASSERT_TRUE(address.is_ok()) << text;
+    EXPECT_EQ(to_string(*address), text);
+  }
+  EXPECT_EQ(parse_address("[::1]:7")->host, "::1");
+}
+
+TEST(Address, WhatIsNoAddressIsRefusedWithItsText) {
+  for (const char* text :
+       {"", ":", "host", "host:", ":80", "host:65536", "host:-1", "host:8 0", "::1:80", "[::1]",
+        "[::1", "[]:80", "[::1]x:80", "[localhost]:80", "a b:80", "host:80x"}) {
+    const auto address = parse_address(text);
+    ASSERT_FALSE(address.is_ok()) << text;
+    EXPECT_EQ(address.status().code(), Code::kUsage);
+    EXPECT_NE(address.status().message().find(text), std::string::npos);
+  }
+}
+
+TEST(Address, OnlyThisMachineIsAllowedForNow) {
+  EXPECT_EQ(loopback_address({"localhost", 5})->host, "127.0.0.1");
+  EXPECT_EQ(loopback_address({"127.8.0.1", 5})->host, "127.8.0.1");
+  EXPECT_EQ(loopback_address({"::1", 5})->host, "::1");
+  for (const char* host : {"0.0.0.0", "10.0.0.1", "::", "example.org", "127.0.0.1.evil"})
+    EXPECT_EQ(loopback_address({host, 5}).status().code(), Code::kConfig) << host;
+}
+
+}  // namespace
+}  // namespace lockstep::rpc
