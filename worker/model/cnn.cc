@@ -8,6 +8,7 @@
 
 #include "worker/model/builtin.h"
 #include "worker/model/layers.h"
+#include "worker/model/relu_pool.h"
 
 namespace lockstep {
 namespace {

@@ -4,9 +4,7 @@
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/max_pool2d.h>
 #include <ATen/ops/mul.h>
-#include <ATen/ops/relu.h>
 
 #include "comm/base/prng.h"
 #include "worker/model/dropout_mask.h"
@@ -32,11 +30,6 @@ at::Tensor batch_norm(const Forward& f, const at::Tensor& x,
                         f.buffers[layer.running_mean], f.buffers[layer.running_mean + 1],
                         f.mode.training, kBatchNormMomentum, kBatchNormEps,
                         /*cudnn_enabled=*/false);
-}
-
-// The two commute, and the pooled tensor is four times smaller.
-at::Tensor relu_max_pool2(const at::Tensor& x) {
-  return at::relu(at::max_pool2d(x, 2));
 }
 
 at::Tensor dropout(const Forward& f, const at::Tensor& x, double p, uint32_t layer) {

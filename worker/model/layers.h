@@ -31,7 +31,4 @@ at::Tensor batch_norm(const Forward& f, const at::Tensor& x, const LayoutBuilder
 // x times its mask; `layer` tells several dropouts of one forward apart. Nothing in evaluation.
 at::Tensor dropout(const Forward& f, const at::Tensor& x, double p, uint32_t layer);
 
-// ReLU, then the maximum of every 2x2 square. x: (B, C, H, W) -> (B, C, H / 2, W / 2)
-at::Tensor relu_max_pool2(const at::Tensor& x);
-
 }  // namespace lockstep

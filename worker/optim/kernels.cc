@@ -2,13 +2,7 @@
 
 #include <cmath>
 
-// One body, compiled for several instruction sets and chosen at load time. The sanitizers' runtimes
-// are not up yet when the choice is made.
-#if defined(__x86_64__) && !defined(LOCKSTEP_NO_CLONES)
-#define LOCKSTEP_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define LOCKSTEP_CLONES
-#endif
+#include "comm/base/clones.h"
 
 namespace lockstep {
 namespace {
