@@ -1,0 +1,45 @@
+// A Journal in memory, for tests and the simulator. commit() can be told to fail.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <map>
+#include <utility>
+
+#include "coordinator/journal.h"
+
+namespace lockstep::coordinator {
+
+class MemoryJournal final : public Journal {
+ public:
+  Status commit(std::span<const JournalEntry> entries, int64_t wall_ms) override;
+  Result<JournalContents> load() override;
+  Status visit_steps(Step from, Step to,
+                     const std::function<void(const StepEntry&)>& visit) override;
+  Result<std::vector<RecordsEntry>> batches(Generation generation, Step from, Step to) override;
+
+  void fail_from_now_on(Status error) { error_ = std::move(error); }
+  uint64_t commits() const { return commits_; }
+  const std::vector<EventEntry>& events() const { return events_; }
+  const std::map<Generation, GenerationState>& generations() const { return generations_; }
+
+ private:
+  void apply(const JournalEntry& entry);
+  void roll_back(const RollbackEntry& entry);
+  std::vector<LedgerRow> ledger() const;
+
+  Status error_;
+  uint64_t commits_ = 0;
+  std::map<std::string, std::string> identity_;
+  Term last_term_ = 0;
+  MemberId last_member_ = 0;
+  std::map<Generation, GenerationState> generations_;
+  std::map<Generation, LedgerRow> ledger_;
+  std::map<std::pair<Generation, Step>, StepEntry> steps_;
+  std::vector<RecordsEntry> batches_;
+  std::map<std::string, CheckpointEntry> checkpoints_;
+  std::map<Step, EvalEntry> evals_;
+  std::vector<EventEntry> events_;
+};
+
+}  // namespace lockstep::coordinator

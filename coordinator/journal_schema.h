@@ -1,0 +1,69 @@
+// The tables of DIR/journal.db. Integers without a sign are stored by their bits.
+//
+// Thread-safety: constants.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep::coordinator {
+
+// In PRAGMA user_version. A journal with another number is refused, never converted silently.
+inline constexpr uint64_t kJournalVersion = 1;
+
+inline constexpr char kJournalSchema[] = R"sql(
+-- What is frozen when the first generation starts.
+CREATE TABLE identity(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+
+-- Incarnations of the coordinator, with the whole job of each.
+CREATE TABLE terms(term INTEGER PRIMARY KEY, started_wall_ms INTEGER NOT NULL,
+                   pid INTEGER NOT NULL, job TEXT NOT NULL);
+
+CREATE TABLE members(member INTEGER PRIMARY KEY, term INTEGER NOT NULL, node TEXT NOT NULL,
+                     local_rank INTEGER NOT NULL, pid INTEGER NOT NULL,
+                     registered_wall_ms INTEGER NOT NULL);
+
+-- state: 0 prepared, 1 started, 2 closed, 3 abandoned. members: ids by rank, with commas.
+CREATE TABLE generations(generation INTEGER PRIMARY KEY, term INTEGER NOT NULL,
+                         state INTEGER NOT NULL, members TEXT NOT NULL,
+                         changed_wall_ms INTEGER NOT NULL);
+
+CREATE TABLE slot_maps(generation INTEGER, rank INTEGER, member INTEGER NOT NULL,
+                       slot_begin INTEGER NOT NULL, slot_end INTEGER NOT NULL,
+                       PRIMARY KEY(generation, rank)) WITHOUT ROWID;
+
+-- Steps [first_step, last_step) were done by this generation; last is NULL while it runs.
+CREATE TABLE ledger(generation INTEGER PRIMARY KEY, first_step INTEGER NOT NULL,
+                    first_phase INTEGER NOT NULL, last_step INTEGER, last_phase INTEGER,
+                    rolled_back INTEGER NOT NULL, reason TEXT NOT NULL);
+
+-- Batches as each rank sent them; records: lockstep.wire.StepRecords.
+CREATE TABLE record_batches(generation INTEGER, member INTEGER, batch INTEGER,
+                            first_step INTEGER NOT NULL, last_step INTEGER NOT NULL,
+                            records BLOB NOT NULL,
+                            PRIMARY KEY(generation, member, batch)) WITHOUT ROWID;
+
+-- Steps that every rank of their generation has reported. step is 0-based.
+CREATE TABLE steps(step INTEGER, generation INTEGER, epoch INTEGER NOT NULL,
+                   samples INTEGER NOT NULL, correct INTEGER NOT NULL, loss REAL, lr REAL,
+                   skipped INTEGER NOT NULL, common_hash INTEGER NOT NULL, wall_us INTEGER NOT NULL,
+                   PRIMARY KEY(step, generation)) WITHOUT ROWID;
+
+CREATE TABLE evals(step INTEGER, generation INTEGER, epoch INTEGER NOT NULL,
+                   samples INTEGER NOT NULL, correct INTEGER NOT NULL, loss REAL,
+                   rolled_back INTEGER NOT NULL DEFAULT 0,
+                   PRIMARY KEY(step, generation)) WITHOUT ROWID;
+
+-- state: 0 complete, 1 dropped, 2 rolled back.
+CREATE TABLE checkpoints(name TEXT PRIMARY KEY, step INTEGER NOT NULL, generation INTEGER NOT NULL,
+                         member INTEGER NOT NULL, manifest_sha256 TEXT NOT NULL,
+                         weights_sha256 TEXT NOT NULL, bytes INTEGER NOT NULL,
+                         final INTEGER NOT NULL, state INTEGER NOT NULL) WITHOUT ROWID;
+
+CREATE TABLE rollbacks(id INTEGER PRIMARY KEY, wall_ms INTEGER NOT NULL, to_step INTEGER NOT NULL,
+                       to_phase INTEGER NOT NULL, checkpoint TEXT NOT NULL, reason TEXT NOT NULL);
+
+CREATE TABLE events(id INTEGER PRIMARY KEY, wall_ms INTEGER NOT NULL, generation INTEGER NOT NULL,
+                    kind TEXT NOT NULL, text TEXT NOT NULL);
+)sql";
+
+}  // namespace lockstep::coordinator
