@@ -1,0 +1,27 @@
+// The subcommands of `lockstep`. Each adds itself to the parser with its options, help and
+// examples, and gives what runs when it was chosen. Options live in a shared object that the
+// callback holds.
+//
+// Thread-safety: the main thread.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <map>
+
+namespace lockstep {
+
+// Runs the chosen subcommand and gives the exit code of the process.
+using Command = std::function<int()>;
+using Commands = std::map<const CLI::App*, Command>;
+
+void add_run_command(CLI::App& app, Commands& commands);
+void add_status_command(CLI::App& app, Commands& commands);
+void add_checkpoint_command(CLI::App& app, Commands& commands);
+void add_data_command(CLI::App& app, Commands& commands);
+void add_agent_command(CLI::App& app, Commands& commands);
+void add_coordinator_command(CLI::App& app, Commands& commands);
+void add_version_command(CLI::App& app, Commands& commands);
+void add_completion_command(CLI::App& app, Commands& commands);
+
+}  // namespace lockstep

@@ -1,0 +1,96 @@
+#include "deploy/cli/load_job.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "comm/base/file.h"
+#include "comm/base/limits.h"
+#include "deploy/cli/job_resolve.h"
+#include "deploy/cli/job_values.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> environment() {
+  std::vector<std::string> out;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry)
+    out.emplace_back(*entry);
+  return out;
+}
+
+uint32_t usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
+}
+
+bool has_eval_files(const std::string& directory) {
+  std::error_code error;
+  bool images = false;
+  bool labels = false;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    images = images || name.starts_with("t10k-images");
+    labels = labels || name.starts_with("t10k-labels");
+  }
+  return images && labels;
+}
+
+Result<JobValues> read_values(const JobRequest& request) {
+  JobValues values;
+  if (!request.file.empty()) {
+    auto text = read_file(request.file, limits::kJobFileBytes);
+    if (!text.is_ok()) {
+      const Code code =
+          text.status().code() == Code::kInternal ? Code::kUsage : text.status().code();
+      return Status(code, "job file: " + text.status().message());
+    }
+    LOCKSTEP_ASSIGN_OR_RETURN(values, parse_job_yaml(*text, request.file));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const JobValues from_environment, parse_job_environment(environment()));
+  overlay(values, from_environment);
+  LOCKSTEP_ASSIGN_OR_RETURN(const JobValues from_command_line,
+                            parse_job_overrides(request.overrides));
+  overlay(values, from_command_line);
+  if (!request.workers.empty()) values["cluster.workers"] = {{request.workers}, "--workers", false};
+  return values;
+}
+
+}  // namespace
+
+Status split_arguments(const std::vector<std::string>& arguments, JobRequest& request) {
+  for (const std::string& argument : arguments) {
+    if (argument.find('=') != std::string::npos && !fs::exists(argument)) {
+      request.overrides.push_back(argument);
+    } else if (request.file.empty()) {
+      request.file = argument;
+    } else {
+      return Status(Code::kUsage, "two job files, " + request.file + " and " + argument +
+                                      "; an override is written key=value");
+    }
+  }
+  return Status::ok();
+}
+
+Result<wire::JobSpec> load_job(const JobRequest& request) {
+  if (request.file.empty() && request.stored == nullptr)
+    return Status(Code::kUsage,
+                  "no job file given; try 'lockstep run JOB.yaml', and "
+                  "'lockstep run --help-job' for what stands in it");
+  LOCKSTEP_ASSIGN_OR_RETURN(const JobValues values, read_values(request));
+  JobContext context;
+  context.working_directory = fs::current_path().string();
+  context.file_directory = fs::absolute(request.file).parent_path().string();
+  context.cores = usable_cores();
+  context.has_eval_files = has_eval_files;
+  context.stored = request.stored;
+  return resolve_job(values, context);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,26 @@
+// The job of a command line: file, environment and overrides read, checked and resolved.
+// Thread-safety: free functions; reads the environment.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+
+namespace lockstep {
+
+struct JobRequest {
+  std::string file;                       // empty: only with `stored`
+  std::vector<std::string> overrides;     // "a.b=c"
+  std::string workers;                    // of --workers, as typed; empty: not given
+  const wire::JobSpec* stored = nullptr;  // of the run that is resumed
+};
+
+// Splits the positional arguments: what has a '=' is an override, the other one is the job file.
+Status split_arguments(const std::vector<std::string>& arguments, JobRequest& request);
+
+// kNoInput when the file is not there, else as resolve_job().
+Result<wire::JobSpec> load_job(const JobRequest& request);
+
+}  // namespace lockstep

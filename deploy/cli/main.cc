@@ -1,0 +1,61 @@
+// The program `lockstep`: parses the command line, runs one subcommand, gives its exit code.
+#include <cstdio>
+#include <exception>
+
+#include "deploy/cli/commands.h"
+#include "deploy/cli/console.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  lockstep run job.yaml --workers 2         # train\n"
+    "  lockstep status --run-dir runs/first      # how is it doing?\n"
+    "  lockstep run --resume --run-dir runs/first\n"
+    "  lockstep ckpt verify runs/first\n"
+    "  lockstep data inspect fashion-mnist\n"
+    "\n"
+    "'lockstep COMMAND --help' tells more; 'lockstep run --help-job' lists the keys of a job file.";
+
+// The innermost subcommand that was given.
+const CLI::App* chosen(const CLI::App& app) {
+  const auto subcommands = app.get_subcommands();
+  return subcommands.empty() ? &app : chosen(*subcommands.front());
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(
+      "Lockstep trains one model on many workers, with the same result whatever happens "
+      "to them.",
+      "lockstep");
+  app.require_subcommand(1);
+  app.footer(kExamples);
+  Commands commands;
+  add_run_command(app, commands);
+  add_status_command(app, commands);
+  add_checkpoint_command(app, commands);
+  add_data_command(app, commands);
+  add_version_command(app, commands);
+  add_completion_command(app, commands);
+  add_agent_command(app, commands);
+  add_coordinator_command(app, commands);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    return report(Status(Code::kUsage, std::string(error.what()) + "; try 'lockstep --help'"));
+  }
+  return commands.at(chosen(app))();
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int argc, char** argv) {
+  try {
+    return lockstep::run(argc, argv);
+  } catch (const std::exception& error) {  // file systems and memory that fail in odd ways
+    return lockstep::report(lockstep::Status(lockstep::Code::kInternal, error.what()));
+  }
+}

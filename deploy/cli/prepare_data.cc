@@ -1,0 +1,61 @@
+#include "deploy/cli/prepare_data.h"
+
+#include <memory>
+
+#include "data/index/dataset.h"
+#include "data/index/facts.h"
+#include "deploy/cli/text.h"
+
+namespace lockstep {
+namespace {
+
+std::string describe(const data::Dataset& train, const data::Dataset* eval) {
+  const data::SampleShape shape = train.shape();
+  std::string text = grouped(train.samples()) + " samples of " + std::to_string(shape.height) +
+                     "x" + std::to_string(shape.width) + "x" + std::to_string(shape.channels) +
+                     " in " + std::to_string(train.classes()) + " classes";
+  if (eval != nullptr) text += ", " + grouped(eval->samples()) + " for evaluation";
+  return text;
+}
+
+Status same(const char* what, const std::string& stored, const std::string& found) {
+  if (stored == found) return Status::ok();
+  return Status(Code::kUsage, std::string(what) +
+                                  " are not the data that this run was started with: fingerprint " +
+                                  (stored.empty() ? "(none)" : stored) + " then, " +
+                                  (found.empty() ? "(none)" : found) +
+                                  " now. Give it the same data, or start a new run in another "
+                                  "--run-dir");
+}
+
+}  // namespace
+
+Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& run_dir,
+                                  const std::function<void(const std::string&)>& progress) {
+  const std::string& given = job.data().cache_dir();
+  const std::string cache_dir = given.empty() ? run_dir + "/cache" : given;
+  const data::ProgressFn show = [&](const std::string& what, uint64_t done, uint64_t total) {
+    const std::string share =
+        total == 0 ? bytes_text(done)
+                   : percent(static_cast<double>(done) / static_cast<double>(total), 0);
+    progress("preparing data: " + what + " " + share);
+  };
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const std::unique_ptr<data::Dataset> train,
+      data::open_dataset(job.data().train(), data::Split::kTrain, cache_dir, show));
+  std::unique_ptr<data::Dataset> eval;
+  if (!job.data().eval().path().empty()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        eval, data::open_dataset(job.data().eval(), data::Split::kEval, cache_dir, show));
+    LOCKSTEP_RETURN_IF_ERROR(data::check_eval_fits_train(*train, *eval));
+  }
+  return PreparedData{data::make_data_facts(*train, eval.get()), describe(*train, eval.get())};
+}
+
+Status check_same_data(const wire::DataFacts& stored, const wire::DataFacts& found) {
+  LOCKSTEP_RETURN_IF_ERROR(
+      same("data.train", stored.train_fingerprint(), found.train_fingerprint()));
+  return same("data.eval", stored.eval_fingerprint(), found.eval_fingerprint());
+}
+
+}  // namespace lockstep

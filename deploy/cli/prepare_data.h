@@ -1,0 +1,27 @@
+// The data of a job before any process is started: opened, checked, inflated into the cache, with
+// statistics; so that every mistake is one clear line and the workers find everything ready.
+// Thread-safety: free functions.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "comm/base/status.h"
+#include "comm/wire/control.pb.h"
+#include "comm/wire/job.pb.h"
+
+namespace lockstep {
+
+struct PreparedData {
+  wire::DataFacts facts;
+  std::string description;  // "60,000 samples of 28x28x1 in 10 classes, 10,000 for evaluation"
+};
+
+// `progress` gets sentences while something takes long. Errors as data::open_dataset().
+Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& run_dir,
+                                  const std::function<void(const std::string&)>& progress);
+
+// kUsage when the data are not those that the run was started with: they identify it.
+Status check_same_data(const wire::DataFacts& stored, const wire::DataFacts& found);
+
+}  // namespace lockstep

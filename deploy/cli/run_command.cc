@@ -1,0 +1,184 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "comm/base/clock.h"
+#include "comm/base/file.h"
+#include "comm/rpc/auth.h"
+#include "deploy/agent/run_files.h"
+#include "deploy/cli/commands.h"
+#include "deploy/cli/console.h"
+#include "deploy/cli/job_print.h"
+#include "deploy/cli/load_job.h"
+#include "deploy/cli/prepare_data.h"
+#include "deploy/cli/reporter.h"
+#include "deploy/cli/run_dir.h"
+#include "deploy/cli/run_summary.h"
+#include "deploy/cli/supervisor.h"
+#include "deploy/cli/text.h"
+
+namespace lockstep {
+namespace {
+
+struct RunArguments {
+  std::vector<std::string> positional;
+  std::string workers;
+  std::string run_dir;
+  bool resume = false;
+  bool print_config = false;
+  bool help_job = false;
+};
+
+// The job, from the command line and, on a resume, from what the run directory holds.
+Result<wire::JobSpec> job_of(const RunArguments& arguments) {
+  JobRequest request;
+  LOCKSTEP_RETURN_IF_ERROR(split_arguments(arguments.positional, request));
+  request.workers = arguments.workers;
+  if (!arguments.resume) return load_job(request);
+  if (arguments.run_dir.empty())
+    return Status(Code::kUsage, "--resume needs --run-dir, the directory of the run to continue");
+  const auto stored = read_job_spec(arguments.run_dir);
+  if (stored.status().code() == Code::kNoInput)
+    return Status(Code::kNoInput, "there is no run to resume in " + arguments.run_dir +
+                                      "; start one without --resume");
+  LOCKSTEP_RETURN_IF_ERROR(stored.status());
+  const std::string kept = arguments.run_dir + "/job.yaml";
+  if (request.file.empty() && std::filesystem::exists(kept)) request.file = kept;
+  request.stored = &*stored;
+  return load_job(request);
+}
+
+void remove_file(const RunDir& dir, const char* name) {
+  std::error_code ignored;
+  std::filesystem::remove(dir.file(name), ignored);
+}
+
+// Everything that coordinator, agent and workers read, before any of them is started.
+Status write_run_files(const RunDir& dir, const wire::JobSpec& job, const wire::DataFacts& facts) {
+  // What an earlier start left would be taken for this one's.
+  remove_file(dir, "coordinator.json");
+  remove_file(dir, "summary.json");
+  LOCKSTEP_RETURN_IF_ERROR(rpc::create_token_file(dir.file("token")).status());
+  LOCKSTEP_RETURN_IF_ERROR(replace_file(dir.file("job.yaml"), job_yaml(job)));
+  LOCKSTEP_RETURN_IF_ERROR(write_message(dir.file("facts.pb"), facts));
+  return write_message(dir.file("job.pb"), job);
+}
+
+Result<PreparedData> prepare(const RunDir& dir, const wire::JobSpec& job, bool resume,
+                             Reporter& reporter) {
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      PreparedData data,
+      prepare_data(job, dir.path(), [&](const std::string& text) { reporter.passing(text); }));
+  if (!resume) return data;
+  const auto stored = read_data_facts(dir.path());
+  if (stored.status().code() == Code::kNoInput) return data;  // it never got as far
+  LOCKSTEP_RETURN_IF_ERROR(stored.status());
+  LOCKSTEP_RETURN_IF_ERROR(check_same_data(*stored, data.facts));
+  return data;
+}
+
+std::string opening(const RunDir& dir, const wire::JobSpec& job, const PreparedData& data) {
+  const auto& train = job.train();
+  std::string length = train.epochs() > 0 ? plural(train.epochs(), "epoch") : "";
+  if (train.max_steps() > 0)
+    length += (length.empty() ? "" : ", at most ") + plural(train.max_steps(), "step");
+  return job.job() + ": " + job.model().name() + " on " + data.description + "\n" +
+         plural(job.cluster().workers(), "worker") + ", global batch " +
+         grouped(train.global_batch()) + " in " + plural(train.slots(), "slot") + ", " + length +
+         ", " + job.optimizer().name() + ", " + job.comm().numerics() + " numerics\n" +
+         "run directory " + dir.path();
+}
+
+int tell_end(const RunEnd& end, const RunDir& dir) {
+  const std::string resume = "lockstep run --resume --run-dir " + dir.path();
+  const auto summary = read_summary(dir.path());
+  if (end.exit_code == 0 && summary.is_ok())
+    std::printf("\ndone\n%s%s", summary_table(*summary, dir.path()).c_str(),
+                next_commands(dir.path()).c_str());
+  else if (end.exit_code == 75)
+    std::printf("stopped with a checkpoint; continue with: %s\n", resume.c_str());
+  std::fflush(stdout);
+  if (!end.trouble.empty()) std::fprintf(stderr, "lockstep: %s\n", end.trouble.c_str());
+  if (end.exit_code == 70)
+    std::fprintf(stderr, "lockstep: the run failed; continue from its last checkpoint with: %s\n",
+                 resume.c_str());
+  else if (end.exit_code != 0 && end.exit_code != 75)
+    std::fprintf(stderr, "lockstep: the run ended with code %d; logs are in %s\n", end.exit_code,
+                 dir.file("logs").c_str());
+  return end.exit_code;
+}
+
+int run_job(const RunArguments& arguments) {
+  const auto job = job_of(arguments);
+  if (!job.is_ok()) return report(job.status());
+  if (arguments.print_config) {
+    std::fputs(job_yaml(*job).c_str(), stdout);
+    return 0;
+  }
+  const std::string path = arguments.run_dir.empty()
+                               ? default_run_dir(job->job(), SystemClock().wall_ms())
+                               : arguments.run_dir;
+  const auto dir = RunDir::open(path, arguments.resume);
+  if (!dir.is_ok()) return report(dir.status());
+
+  Reporter reporter(Screen::of_stdout());
+  const auto data = prepare(*dir, *job, arguments.resume, reporter);
+  if (!data.is_ok()) {
+    reporter.passing("");
+    return report(data.status());
+  }
+  const Status written = write_run_files(*dir, *job, data->facts);
+  if (!written.is_ok()) return report(written);
+  reporter.note(opening(*dir, *job, *data));
+
+  SupervisorOptions options;
+  options.run_dir = dir->path();
+  options.workers = job->cluster().workers();
+  options.resume = arguments.resume;
+  options.grace_ms = int64_t{1000} * job->cluster().grace_s();
+  RunEnd end;
+  {
+    Supervisor supervisor(options, reporter);
+    end = supervisor.run();
+  }
+  reporter.passing("");
+  return tell_end(end, *dir);
+}
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  lockstep run job.yaml\n"
+    "  lockstep run job.yaml --workers 4 --run-dir runs/first train.epochs=3 optimizer.lr=2e-3\n"
+    "  lockstep run --resume --run-dir runs/first train.epochs=10 --workers 2\n"
+    "  lockstep run job.yaml --print-config\n"
+    "  lockstep run --help-job\n"
+    "\n"
+    "Exit codes: 0 done, 64 bad usage or job file, 65 bad data, 66 data not found, 70 failed,\n"
+    "75 stopped with a checkpoint (run again with --resume), 78 cannot work on this machine.";
+
+}  // namespace
+
+void add_run_command(CLI::App& app, Commands& commands) {
+  auto* command = app.add_subcommand("run", "Train: one job, from its file to its results");
+  const auto arguments = std::make_shared<RunArguments>();
+  command->add_option("job", arguments->positional,
+                      "JOB.yaml, and overrides of its keys: train.epochs=3");
+  command->add_option("--workers,-n", arguments->workers, "Worker processes (cluster.workers)");
+  command->add_option("--run-dir,-d", arguments->run_dir,
+                      "Where everything of the run goes; default runs/<job>-<time>");
+  command->add_flag("--resume", arguments->resume,
+                    "Continue the run in --run-dir; what is not said stays as it was");
+  command->add_flag("--print-config", arguments->print_config,
+                    "Print the job as resolved, and end");
+  command->add_flag("--help-job", arguments->help_job, "Print all keys of a job file, and end");
+  command->footer(kExamples);
+  commands[command] = [arguments] {
+    if (!arguments->help_job) return run_job(*arguments);
+    std::fputs(job_help().c_str(), stdout);
+    return 0;
+  };
+}
+
+}  // namespace lockstep

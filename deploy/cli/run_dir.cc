@@ -1,0 +1,155 @@
+#include "deploy/cli/run_dir.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <filesystem>
+#include <utility>
+
+#include "comm/base/file.h"
+#include "comm/base/limits.h"
+#include "deploy/agent/run_files.h"
+#include "deploy/cli/text.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kNeededDiskBytes = 64 * 1024 * 1024;
+constexpr char kRunLock[] = "run.lock";
+
+Status usage(const std::string& message) {
+  return Status(Code::kUsage, message);
+}
+
+Status make_directory(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (!error) return Status::ok();
+  const Code code = error == std::errc::no_space_on_device ? Code::kConfig : Code::kUsage;
+  return Status(code, "cannot create " + path.string() + ": " + error.message() +
+                          "; choose another --run-dir");
+}
+
+// The process that works in the directory, as far as its files tell: "coordinator pid 123".
+std::string owner_of(const std::string& path) {
+  if (const auto file = read_coordinator_file(path); file.is_ok())
+    return "coordinator pid " + std::to_string(file->pid);
+  const auto pid = read_file(path + "/" + kRunLock, 64);
+  return pid.is_ok() && !pid->empty() ? "pid " + *pid : "pid unknown";
+}
+
+Status in_use(const std::string& path) {
+  return usage("run directory " + path + " is in use by a live job (" + owner_of(path) +
+               "); watch it with 'lockstep status --run-dir " + path +
+               "', or choose another --run-dir");
+}
+
+// True if somebody holds an flock on `file`; false if nobody does or there is no such file.
+bool is_locked(const std::string& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return locked;
+}
+
+bool holds_a_run(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path + "/journal.db", error) ||
+         (fs::is_directory(path + "/checkpoints", error) &&
+          !fs::is_empty(path + "/checkpoints", error));
+}
+
+// Only names that a run makes: an attempt that failed before it began leaves such a directory.
+bool is_ours_or_empty(const std::string& path) {
+  static constexpr std::array<std::string_view, 13> kNames = {
+      "job.yaml", "job.pb", "facts.pb",    "token",        "lock",          kRunLock,
+      "cache",    "logs",   "checkpoints", "summary.json", "history.jsonl", "coordinator.json",
+      "log.jsonl"};
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) return false;
+  }
+  return !error;
+}
+
+Status check_content(const std::string& path, bool resume) {
+  if (resume) {
+    if (fs::exists(path + "/job.pb")) return Status::ok();
+    return Status(Code::kNoInput,
+                  "there is no run to resume in " + path + "; start one without --resume");
+  }
+  if (holds_a_run(path))
+    return usage("run directory " + path +
+                 " holds an earlier run; continue it with --resume, choose "
+                 "another --run-dir, or delete the directory");
+  if (!is_ours_or_empty(path))
+    return usage(path + " is not empty and not a run directory; choose another --run-dir");
+  return Status::ok();
+}
+
+Status check_disk(const std::string& path) {
+  struct statvfs disk {};
+  if (::statvfs(path.c_str(), &disk) != 0) return Status::ok();
+  const uint64_t free_bytes = uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (free_bytes >= kNeededDiskBytes) return Status::ok();
+  return Status(Code::kConfig, "only " + bytes_text(free_bytes) + " are free where " + path +
+                                   " lies, a run needs at least " + bytes_text(kNeededDiskBytes));
+}
+
+}  // namespace
+
+Result<RunDir> RunDir::open(const std::string& path, bool resume) {
+  std::string absolute = fs::absolute(path).lexically_normal().string();
+  if (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
+  std::error_code error;
+  if (fs::exists(absolute, error) && !fs::is_directory(absolute, error))
+    return usage(absolute + " is a file, not a run directory");
+  if (!fs::exists(absolute, error) && resume)
+    return Status(Code::kNoInput, "there is no run to resume: " + absolute + " does not exist");
+  if (fs::exists(absolute + "/lock", error) && is_locked(absolute + "/lock"))
+    return in_use(absolute);
+  if (fs::exists(absolute, error)) LOCKSTEP_RETURN_IF_ERROR(check_content(absolute, resume));
+  for (const char* name : {"", "/logs", "/checkpoints"})
+    LOCKSTEP_RETURN_IF_ERROR(make_directory(absolute + name));
+
+  const std::string lock_path = absolute + "/" + kRunLock;
+  const int fd = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0)
+    return usage("cannot write in " + absolute + ": " + errno_text(errno) +
+                 "; choose another --run-dir");
+  RunDir run_dir(absolute, fd);
+  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) return in_use(absolute);
+  const std::string pid = std::to_string(::getpid());
+  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0)
+    return Status(Code::kConfig, "cannot write " + lock_path + ": " + errno_text(errno));
+  LOCKSTEP_RETURN_IF_ERROR(check_disk(absolute));
+  return run_dir;
+}
+
+RunDir::RunDir(RunDir&& other) noexcept
+    : path_(std::move(other.path_)), lock_fd_(std::exchange(other.lock_fd_, -1)) {}
+
+RunDir::~RunDir() {
+  if (lock_fd_ >= 0) ::close(lock_fd_);
+}
+
+std::string default_run_dir(const std::string& job, int64_t wall_ms) {
+  const std::time_t seconds = wall_ms / 1000;
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &utc);
+  return "runs/" + job + "-" + text;
+}
+
+}  // namespace lockstep

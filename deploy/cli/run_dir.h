@@ -1,0 +1,41 @@
+// The run directory before a run begins: is it free, ours, writable, and are we alone in it?
+//
+// Invariants
+//   1. While a RunDir lives, no other `lockstep run` works in the same directory (flock on
+//      run.lock); a coordinator holds a lock of its own (`lock`) for as long as it lives.
+//   2. Nothing of an earlier run is touched unless it is resumed.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <string>
+
+#include "comm/base/status.h"
+
+namespace lockstep {
+
+class RunDir {
+ public:
+  // Creates what is missing. `path` may be relative. kUsage when a live job uses it, when it holds
+  // an earlier run and `resume` is false, when it is somebody else's directory or not writable;
+  // kNoInput when there is nothing to resume; kConfig when the disk is full.
+  static Result<RunDir> open(const std::string& path, bool resume);
+
+  RunDir(RunDir&& other) noexcept;
+  RunDir& operator=(RunDir&&) = delete;
+  ~RunDir();
+
+  const std::string& path() const { return path_; }  // absolute
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  RunDir(std::string path, int lock_fd) : path_(std::move(path)), lock_fd_(lock_fd) {}
+
+  std::string path_;
+  int lock_fd_ = -1;
+};
+
+// "runs/<job>-20261121-061500", in UTC.
+std::string default_run_dir(const std::string& job, int64_t wall_ms);
+
+}  // namespace lockstep

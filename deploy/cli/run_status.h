@@ -1,0 +1,44 @@
+// What a coordinator says about its run (/api/v1/status), and how to ask it.
+// Thread-safety: values and free functions; ask_status() blocks for at most its timeout.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "comm/base/status.h"
+
+namespace lockstep {
+
+struct EvalResult {
+  uint64_t step = 0;
+  uint64_t epoch = 0;
+  double accuracy = 0;
+  double loss = 0;
+};
+
+struct RunStatus {
+  std::string state;  // the coordinator's word: "gathering", "started", ...
+  uint64_t step = 0;  // applied
+  uint64_t total_steps = 0;
+  uint64_t epoch = 0;  // of the next step, from 0
+  uint64_t epochs = 0;
+  uint64_t generation = 0;
+  uint64_t members = 0;
+  uint64_t workers = 0;  // wanted
+  uint64_t global_batch = 0;
+  std::optional<double> loss;
+  std::optional<double> accuracy;
+  std::optional<double> samples_per_second;
+  std::optional<EvalResult> eval;  // the newest
+};
+
+// Absent or odd fields stay empty: a newer or older coordinator must not break the display.
+RunStatus parse_status(const nlohmann::json& json);
+
+// Asks the coordinator that coordinator.json names. kNoInput when there is no such file, and
+// kUnavailable when nobody answers there.
+Result<nlohmann::json> ask_status(const std::string& run_dir, int64_t timeout_ms);
+
+}  // namespace lockstep

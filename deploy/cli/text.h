@@ -1,0 +1,20 @@
+// Numbers as people read them.
+// Thread-safety: free functions without state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace lockstep {
+
+std::string grouped(uint64_t number);                         // 1234567 -> "1,234,567"
+std::string fixed(double number, int digits);                 // 0.12345, 3 -> "0.123"
+std::string percent(double share, int digits);                // 0.9 -> "90.0 %"
+std::string duration_text(double seconds);                    // "0:42", "1:02:03", "3 d 4 h"
+std::string bytes_text(uint64_t bytes);                       // "26.4 MB"
+std::string plural(uint64_t count, const std::string& word);  // "1 worker", "2 workers"
+
+// Columns of a terminal that `text` takes: UTF-8 code points.
+size_t columns(const std::string& text);
+
+}  // namespace lockstep

@@ -1,0 +1,90 @@
+#include "deploy/cli/live_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "deploy/cli/text.h"
+
+namespace lockstep {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+RunStatus training() {
+  RunStatus status;
+  status.state = "started";
+  status.step = 734;
+  status.total_steps = 2345;
+  status.epoch = 1;
+  status.epochs = 5;
+  status.generation = 1;
+  status.members = 2;
+  status.workers = 2;
+  status.global_batch = 128;
+  status.loss = 0.31239;
+  status.accuracy = 0.8891;
+  status.samples_per_second = 12'345.6;
+  return status;
+}
+
+TEST(LiveLine, AWideTerminalShowsEverything) {
+  EXPECT_EQ(live_line(training(), {200, true}),
+            "epoch 2/5  ━━━━━┄┄┄┄┄┄┄┄┄┄┄  step 734/2,345  loss 0.3124  acc 88.9 %  "
+            "12,345 samples/s  2 workers  gen 1  0:17 left");
+}
+
+TEST(LiveLine, ItIsShorterThanAnyTerminal) {
+  for (size_t width = 1; width <= 160; ++width)
+    for (bool unicode : {true, false})
+      EXPECT_LT(columns(live_line(training(), {width, unicode})), width);
+}
+
+TEST(LiveLine, WhatMattersMostStaysWhenItGetsTight) {
+  const std::string line = live_line(training(), {60, true});
+  EXPECT_THAT(line, HasSubstr("step 734/2,345"));
+  EXPECT_THAT(line, HasSubstr("loss 0.3124"));
+  EXPECT_THAT(line, Not(HasSubstr("gen 1")));
+}
+
+TEST(LiveLine, WorkersThatAreMissingAreCounted) {
+  RunStatus status = training();
+  status.state = "gathering";
+  status.members = 1;
+  EXPECT_EQ(live_line(status, {80, true}), "waiting for workers: 1 of 2");
+}
+
+TEST(LiveLine, UnknownThingsAreLeftOut) {
+  RunStatus status;
+  status.state = "started";
+  EXPECT_EQ(live_line(status, {80, true}), "epoch 1  step 0  0 workers  gen 0");
+  EXPECT_LT(seconds_left(status), 0);
+}
+
+TEST(LiveLine, TheLastEpochIsNeverCountedPast) {
+  RunStatus status = training();
+  status.epoch = 5;
+  EXPECT_THAT(plain_line(status), HasSubstr("epoch 5/5,"));
+}
+
+TEST(LiveLine, AnEvaluationIsOneLine) {
+  EXPECT_EQ(eval_line({469, 0, 0.87123, 0.35119}, 5),
+            "epoch 1/5: test accuracy 87.12 %, loss 0.3512");
+}
+
+TEST(Text, NumbersReadAsPeopleWriteThem) {
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(1000), "1,000");
+  EXPECT_EQ(grouped(1234567), "1,234,567");
+  EXPECT_EQ(duration_text(42.4), "0:42");
+  EXPECT_EQ(duration_text(3723), "1:02:03");
+  EXPECT_EQ(duration_text(3600.0 * 76), "3 d 4 h");
+  EXPECT_EQ(duration_text(-1), "?");
+  EXPECT_EQ(bytes_text(26'421'856), "26.4 MB");
+  EXPECT_EQ(plural(1, "worker"), "1 worker");
+  EXPECT_EQ(columns("━━a"), 3u);
+}
+
+}  // namespace
+}  // namespace lockstep

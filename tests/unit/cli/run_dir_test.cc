@@ -1,0 +1,102 @@
+#include "deploy/cli/run_dir.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "comm/base/file.h"
+
+namespace lockstep {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class RunDirectory : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/lockstep-run-dir-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    root_ = name;
+    path_ = root_ + "/a/b";
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  void put(const std::string& name) {
+    std::filesystem::create_directories(path_);
+    ASSERT_TRUE(replace_file(path_ + "/" + name, "x").is_ok());
+  }
+
+  std::string refusal(bool resume = false, Code code = Code::kUsage) {
+    const auto dir = RunDir::open(path_, resume);
+    EXPECT_EQ(dir.status().code(), code);
+    return dir.status().message();
+  }
+
+  std::string root_;
+  std::string path_;
+};
+
+TEST_F(RunDirectory, ANewOneIsMadeWithItsParents) {
+  const auto dir = RunDir::open(path_ + "/", false);
+  ASSERT_TRUE(dir.is_ok()) << dir.status().message();
+  EXPECT_EQ(dir->path(), path_);
+  EXPECT_TRUE(std::filesystem::is_directory(path_ + "/logs"));
+}
+
+TEST_F(RunDirectory, WhileOneLivesASecondIsRefusedWithThePid) {
+  const auto dir = RunDir::open(path_, false);
+  ASSERT_TRUE(dir.is_ok());
+  EXPECT_THAT(refusal(),
+              AllOf(HasSubstr("in use by a live job"), HasSubstr(std::to_string(::getpid()))));
+}
+
+TEST_F(RunDirectory, ALivingCoordinatorIsNamed) {
+  put("lock");
+  ASSERT_TRUE(replace_file(path_ + "/coordinator.json",
+                           R"({"pid": 4321, "control": "127.0.0.1:1", "http": "127.0.0.1:2"})")
+                  .is_ok());
+  const int fd = ::open((path_ + "/lock").c_str(), O_RDONLY);
+  ASSERT_EQ(::flock(fd, LOCK_EX | LOCK_NB), 0);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("in use"), HasSubstr("coordinator pid 4321")));
+  EXPECT_THAT(refusal(true), HasSubstr("in use"));
+  ::close(fd);
+}
+
+TEST_F(RunDirectory, WhatADeadJobLeftNamesTheChoices) {
+  put("journal.db");
+  put("job.pb");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("--resume"), HasSubstr("another --run-dir")));
+  EXPECT_TRUE(RunDir::open(path_, true).is_ok());
+}
+
+TEST_F(RunDirectory, AnAttemptThatNeverBeganMayBeTriedAgain) {
+  { ASSERT_TRUE(RunDir::open(path_, false).is_ok()); }
+  put("job.yaml");
+  EXPECT_TRUE(RunDir::open(path_, false).is_ok());
+}
+
+TEST_F(RunDirectory, ForeignDirectoriesAndFilesAreLeftAlone) {
+  put("thesis.tex");
+  EXPECT_THAT(refusal(), HasSubstr("not a run directory"));
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/logs"));
+  path_ += "/thesis.tex";
+  EXPECT_THAT(refusal(), HasSubstr("is a file"));
+}
+
+TEST_F(RunDirectory, NothingToResumeIsSaid) {
+  EXPECT_THAT(refusal(true, Code::kNoInput), HasSubstr("no run to resume"));
+  { ASSERT_TRUE(RunDir::open(path_, false).is_ok()); }
+  EXPECT_THAT(refusal(true, Code::kNoInput), HasSubstr("start one without --resume"));
+}
+
+TEST_F(RunDirectory, TheDefaultNameIsTheJobAndTheTime) {
+  EXPECT_EQ(default_run_dir("fashion", 1'795'241'700'123), "runs/fashion-20261121-061500");
+}
+
+}  // namespace
+}  // namespace lockstep

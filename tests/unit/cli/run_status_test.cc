@@ -1,0 +1,36 @@
+#include "deploy/cli/run_status.h"
+
+#include <gtest/gtest.h>
+
+#include "deploy/cli/run_summary.h"
+
+namespace lockstep {
+namespace {
+
+TEST(RunStatus, WhatIsAbsentOrOddStaysEmpty) {
+  for (const char* text : {"[]", "{}", R"({"step": -1, "loss": "x", "members": 3, "eval": []})",
+                           R"({"step": null, "eval": {"loss": 1}})"}) {
+    const RunStatus status = parse_status(nlohmann::json::parse(text));
+    EXPECT_EQ(status.step, 0u) << text;
+    EXPECT_FALSE(status.loss) << text;
+    EXPECT_FALSE(status.eval) << text;
+  }
+}
+
+TEST(RunStatus, AnAbsentCoordinatorIsAnErrorNotACrash) {
+  EXPECT_EQ(ask_status("/nowhere", 100).status().code(), Code::kNoInput);
+}
+
+TEST(RunSummary, TheTableShowsWhatThereIs) {
+  const auto summary = nlohmann::json::parse(
+      R"({"steps": 2345, "epochs": 5, "generations": 1, "eval_accuracy": 0.9071,
+          "weights_sha256": "abc", "eval_loss": null})");
+  EXPECT_EQ(summary_table(summary, "/runs/x"),
+            "  test accuracy   90.71 %\n"
+            "  steps           2,345 in 5 epochs, 1 generation\n"
+            "  weights         abc\n"
+            "  results         /runs/x\n");
+}
+
+}  // namespace
+}  // namespace lockstep
