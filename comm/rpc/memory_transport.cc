@@ -28,14 +28,22 @@ class MemoryHandle final : public Connection {
 
 class MemoryListener final : public Listener {
  public:
-  MemoryListener(StatePtr network, Address address)
-      : network_(std::move(network)), address_(std::move(address)) {}
-  ~MemoryListener() override { network_->doors.erase(to_string(address_)); }
+  using Handler = std::shared_ptr<Transport::AcceptHandler>;
+
+  MemoryListener(StatePtr network, Address address, Handler handler)
+      : network_(std::move(network)), address_(std::move(address)), handler_(std::move(handler)) {}
+  // After a crash of our node the door may already be another's.
+  ~MemoryListener() override {
+    const auto door = network_->doors.find(to_string(address_));
+    if (door != network_->doors.end() && door->second.on_accept == handler_)
+      network_->doors.erase(door);
+  }
   const Address& address() const override { return address_; }
 
  private:
   StatePtr network_;
   Address address_;
+  Handler handler_;
 };
 
 // Reaches the listener's node: a pipe if somebody listens there now.
@@ -115,10 +123,11 @@ Result<std::unique_ptr<Listener>> MemoryTransport::listen(const Address& address
                                                           AcceptHandler on_accept) {
   Address real = address;
   if (real.port == 0) real.port = ++state_->last_port;
-  MemoryNetwork::State::Door door{node_, std::make_shared<AcceptHandler>(std::move(on_accept))};
-  if (!state_->doors.emplace(to_string(real), std::move(door)).second)
+  auto handler = std::make_shared<AcceptHandler>(std::move(on_accept));
+  if (!state_->doors.emplace(to_string(real), MemoryNetwork::State::Door{node_, handler}).second)
     return Status(Code::kConfig, "cannot listen on " + to_string(real) + ": the port is taken");
-  return std::unique_ptr<Listener>(std::make_unique<MemoryListener>(state_, real));
+  return std::unique_ptr<Listener>(
+      std::make_unique<MemoryListener>(state_, real, std::move(handler)));
 }
 
 // Half way the listener accepts, the other half brings the answer; a partition anywhere on the way
