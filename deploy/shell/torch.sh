@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by deploy/install_deps.sh: LibTorch, given or private.
 #
 # The private one is the Python wheel in a virtual environment of its own, outside the clone, so

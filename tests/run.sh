@@ -1,0 +1,173 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs every test; prints each tier's time, what failed and
+# how to replay it, and at the end one line "N passed, N failed".
+set -euo pipefail
+
+tiers=(build unit link headers golden multiproc sanitizers fuzz)
+
+usage() {
+  cat <<TEXT
+usage: tests/run.sh [--tier NAME]...
+
+Without --tier, every tier in this order:
+  build       preset release: programs and tests
+  unit        every module, in seconds
+  link        the coordinator and the command line load no LibTorch
+  headers     every header compiles by itself
+  golden      losses against PyTorch's, from numbers in tests/golden
+  multiproc   real processes on this machine
+  sanitizers  unit tests of everything without LibTorch, under ASan + UBSan and under TSan
+  fuzz        every parser for \$LOCKSTEP_FUZZ_SECONDS (20) seconds
+Logs: build/logs/TIER.log
+TEXT
+}
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+. "$root/deploy/shell/common.sh"
+
+chosen=()
+while (($# > 0)); do
+  case $1 in
+    --tier) chosen+=("${2:-}"); shift ;;
+    --tier=*) chosen+=("${1#--tier=}") ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; fail 64 "unknown argument '$1'." ;;
+  esac
+  shift
+done
+for tier in "${chosen[@]}"; do
+  [[ " ${tiers[*]} " == *" $tier "* ]] || fail 64 "no tier '$tier'; there are: ${tiers[*]}."
+done
+((${#chosen[@]} > 0)) || chosen=("${tiers[@]}")
+
+cd "$root"
+mkdir -p build/logs
+passed=0
+failed=0
+replays=()
+report=()
+
+# failed_check COUNT REPLAY: what no ctest counts.
+failed_check() {
+  failed=$((failed + $1))
+  replays+=("$2")
+}
+
+# ctest_tier LOG PRESET LABEL JOBS: runs the tests with LABEL and counts them.
+ctest_tier() {
+  local log=$1 preset=$2 label=$3 jobs=$4 begin total lost skipped
+  begin=$(($(wc -l <"$log" 2>/dev/null || echo 0) + 1))
+  logged "$log" "$label tests, preset $preset" "${without_aslr[@]}" \
+    ctest --test-dir "build/$preset" -L "^$label\$" -j "$jobs" --output-on-failure \
+    --no-tests=error || true
+  # "97% tests passed, 3 tests failed out of 100", and "(Skipped)" or "(Disabled)" in the list.
+  total=$(tail -n "+$begin" "$log" | sed -n 's/.* tests failed out of \([0-9]*\)$/\1/p')
+  if [[ -z $total ]]; then
+    tail -n 20 "$log" >&2
+    failed_check 1 "ctest --test-dir build/$preset -L '^$label\$'   # ran no tests; see $log"
+    return
+  fi
+  lost=$(tail -n "+$begin" "$log" | sed -n 's/.* tests passed, \([0-9]*\) tests failed.*/\1/p')
+  skipped=$(tail -n "+$begin" "$log" | grep -cE '\((Skipped|Disabled)\)$' || true)
+  passed=$((passed + total - lost - skipped))
+  failed=$((failed + lost))
+  say "    $((total - lost - skipped)) passed, $lost failed, $skipped skipped"
+  ((lost > 0)) || return 0
+  # Only what failed, without the compiler's and the runner's noise: ctest shows it again.
+  tail -n "+$begin" "$log" | sed -n '/The following tests FAILED/,$p' >&2
+  local name
+  while IFS=: read -r _ name; do
+    replays+=("ctest --test-dir build/$preset -R '^${name//./\\.}\$' --output-on-failure")
+  done <"build/$preset/Testing/Temporary/LastTestsFailed.log"
+}
+
+build_tier() {
+  configure_and_build . release "$1" all ||
+    failed_check 1 "cmake --preset release && cmake --build build/release"
+}
+
+unit_tier() { ctest_tier "$1" release unit "$(nproc)"; }
+link_tier() { ctest_tier "$1" release link "$(nproc)"; }
+golden_tier() { ctest_tier "$1" release golden 1; }
+multiproc_tier() { ctest_tier "$1" release multiproc 1; }
+
+headers_tier() {
+  if configure_and_build . release "$1" all_verify_interface_header_sets; then
+    passed=$((passed + 1))
+  else
+    failed_check 1 "cmake --build build/release --target all_verify_interface_header_sets"
+  fi
+}
+
+sanitizers_tier() {
+  local preset
+  for preset in asan-ubsan tsan; do
+    if configure_and_build . "$preset" "$1" all; then
+      ctest_tier "$1" "$preset" unit "$(nproc)"
+    else
+      failed_check 1 "cmake --preset $preset && cmake --build build/$preset"
+    fi
+  done
+}
+
+# fuzz_one TARGET SECONDS: new inputs go below build/fuzz, the corpus of the repository is only read.
+fuzz_one() {
+  local target=$1 seconds=$2 name
+  name=$(basename "$target")
+  mkdir -p "build/fuzz/corpus/$name" "build/fuzz/crashes"
+  local corpus=("build/fuzz/corpus/$name")
+  [[ ! -d tests/fuzz/corpus/${name#fuzz_} ]] || corpus+=("tests/fuzz/corpus/${name#fuzz_}")
+  "${without_aslr[@]}" "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+    -artifact_prefix="build/fuzz/crashes/$name-" "${corpus[@]}" >"build/logs/$name.log" 2>&1
+}
+
+fuzz_tier() {
+  local seconds=${LOCKSTEP_FUZZ_SECONDS:-20} target targets=() i
+  configure_and_build . fuzz "$1" all || {
+    failed_check 1 "cmake --preset fuzz && cmake --build build/fuzz"
+    return
+  }
+  for target in build/fuzz/fuzz/fuzz_*; do [[ ! -x $target ]] || targets+=("$target"); done
+  ((${#targets[@]} > 0)) || failed_check 1 "ls build/fuzz/fuzz   # there are no fuzz targets"
+  say "  fuzzing ${#targets[@]} targets, $seconds s each, two at a time ..."
+  for ((i = 0; i < ${#targets[@]}; i += 2)); do
+    local pair=("${targets[@]:i:2}") pids=() k
+    for target in "${pair[@]}"; do fuzz_one "$target" "$seconds" & pids+=($!); done
+    for k in "${!pids[@]}"; do
+      if wait "${pids[k]}"; then
+        passed=$((passed + 1))
+      else
+        local name
+        name=$(basename "${pair[k]}")
+        tail -n 5 "build/logs/$name.log" >&2
+        failed_check 1 "${pair[k]} build/fuzz/crashes/$name-*   # log: build/logs/$name.log"
+      fi
+    done
+  done
+}
+
+deploy/install_deps.sh --for tests
+for tier in "${chosen[@]}"; do
+  begin=$SECONDS
+  say "== $tier"
+  log=build/logs/$tier.log
+  : >"$log"
+  # Without programs the tiers that run them would only repeat one message.
+  if [[ $tier =~ ^(unit|link|golden|multiproc)$ && ! -e build/release/build.ninja ]]; then
+    build_tier build/logs/build.log
+  fi
+  "${tier}_tier" "$log"
+  report+=("$(printf '  %-11s %s' "$tier" "$(duration $((SECONDS - begin)))")")
+done
+
+say
+say "time of each tier:"
+printf '%s\n' "${report[@]}" "  $(printf '%-11s %s' together "$(duration $SECONDS)")"
+if ((${#replays[@]} > 0)); then
+  say
+  say "to replay what failed:"
+  printf '  %s\n' "${replays[@]}"
+fi
+say
+say "$passed passed, $failed failed"
+((failed == 0))
