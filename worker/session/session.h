@@ -46,6 +46,7 @@
 #include "comm/rpc/client.h"
 #include "comm/wire/control.pb.h"
 #include "worker/session/record_queue.h"
+#include "worker/session/runner_port.h"
 
 namespace lockstep {
 
@@ -74,7 +75,7 @@ class SessionHost {
   virtual std::optional<ResumePoint> applied() const = 0;
 };
 
-class Session {
+class Session final : public RunnerPort {
  public:
   enum class State { kJoining, kMember, kClosing, kPromised, kStarted, kLeaving, kEnded };
 
@@ -87,7 +88,7 @@ class Session {
 
   // Starts connecting at once; registers when begin() has said who we are.
   Session(rpc::Transport& transport, Options options, SessionHost& host, Logger& logger);
-  ~Session();
+  ~Session() override;
 
   // Everything of Register but member, generation and state. Once.
   void begin(wire::Register hello);
@@ -100,15 +101,14 @@ class Session {
   Generation generation() const;  // started last; 0: none
   Term term() const;
 
-  // ---- from any thread
-  Status add_record(Generation generation, wire::StepRecord record);
-  void report_eval(Generation generation, wire::EvalReport report);
-  void report_checkpoint(Generation generation, wire::CheckpointReport report);
-  void suspect(Generation generation, MemberId member, std::string what);
-  // FINISHED and STOPPED carry an ok status.
+  // ---- RunnerPort, from any thread
+  Status add_record(Generation generation, wire::StepRecord record) override;
+  void report_eval(Generation generation, wire::EvalReport report) override;
+  void report_checkpoint(Generation generation, wire::CheckpointReport report) override;
+  void suspect(Generation generation, MemberId member, std::string what) override;
   void leave(Generation generation, wire::Leave::Reason reason, Status status,
-             std::optional<ResumePoint> applied);
-  Result<RecordQueue::Unacknowledged> unacknowledged() const;
+             std::optional<ResumePoint> applied) override;
+  Result<RecordQueue::Unacknowledged> unacknowledged() const override;
 
  private:
   struct Impl;

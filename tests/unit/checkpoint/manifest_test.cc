@@ -1,0 +1,87 @@
+#include "worker/checkpoint/manifest.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/checkpoint/test_state.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::manifest_of;
+
+Manifest full_manifest() {
+  Manifest m = manifest_of(1500);
+  m.resume.phase = Phase::kEval;
+  m.epoch = 3;
+  m.weights_sha256 = std::string(64, 'a');
+  m.state_sha256 = std::string(64, 'b');
+  m.lineage = {"run-1", "step-0000000100-g1-m1", 100};
+  m.files = {{"model.safetensors", 123, std::string(64, '0')}};
+  wire::StepRecords& batch = m.unacknowledged.emplace_back();
+  batch.set_batch(15);
+  wire::StepRecord& record = *batch.add_records();
+  record.set_step(1499);
+  record.set_loss(0.1);  // no finite binary fraction
+  record.set_common_hash(~uint64_t{0});
+  return m;
+}
+
+TEST(Manifest, EveryFieldSurvivesTheWayThroughJson) {
+  const Manifest m = full_manifest();
+  const auto back = manifest_from_json(manifest_to_json(m));
+  ASSERT_TRUE(back.is_ok()) << back.status().message();
+  EXPECT_EQ(back->resume, m.resume);
+  EXPECT_EQ(back->generation, m.generation);
+  EXPECT_EQ(back->member, m.member);
+  EXPECT_EQ(back->seed, m.seed);
+  EXPECT_EQ(back->slots, m.slots);
+  EXPECT_EQ(back->global_batch, m.global_batch);
+  EXPECT_EQ(back->epoch, m.epoch);
+  EXPECT_EQ(back->schedule.SerializeAsString(), m.schedule.SerializeAsString());
+  EXPECT_EQ(back->dataset_fingerprint, m.dataset_fingerprint);
+  EXPECT_EQ(back->numerics_fingerprint, m.numerics_fingerprint);
+  EXPECT_EQ(back->weights_sha256, m.weights_sha256);
+  EXPECT_EQ(back->state_sha256, m.state_sha256);
+  EXPECT_EQ(back->lineage, m.lineage);
+  EXPECT_EQ(back->files, m.files);
+  ASSERT_EQ(back->unacknowledged.size(), 1u);
+  EXPECT_EQ(back->unacknowledged[0].SerializeAsString(), m.unacknowledged[0].SerializeAsString());
+}
+
+TEST(Manifest, AnyFlippedBitIsFound) {
+  const std::string text = manifest_to_json(full_manifest());
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    std::string damaged = text;
+    damaged[i] = static_cast<char>(damaged[i] ^ 4);
+    EXPECT_FALSE(manifest_from_json(damaged).is_ok()) << "byte " << i << " of\n" << text;
+  }
+}
+
+TEST(Manifest, ANewerFormatIsRefusedAsSuch) {
+  std::string text = manifest_to_json(full_manifest());
+  const std::string now = R"("format": 1)";
+  text.replace(text.find(now), now.size(), R"("format": 2)");
+  const auto back = manifest_from_json(text);
+  EXPECT_EQ(back.status().code(), Code::kConfig);
+  EXPECT_THAT(back.status().message(), HasSubstr("format 2"));
+}
+
+TEST(Manifest, AFileNameCannotLeadOutOfTheDirectory) {
+  for (const char* name : {"../x", "/etc/passwd", "", ".hidden", "a/b"}) {
+    Manifest m = full_manifest();
+    m.files[0].name = name;
+    EXPECT_EQ(manifest_from_json(manifest_to_json(m)).status().code(), Code::kBadData) << name;
+  }
+}
+
+TEST(Manifest, MissingFieldsAndOtherTypesAreDamage) {
+  EXPECT_EQ(manifest_from_json("").status().code(), Code::kBadData);
+  EXPECT_EQ(manifest_from_json("[]").status().code(), Code::kBadData);
+  EXPECT_EQ(manifest_from_json("{}").status().code(), Code::kBadData);
+  EXPECT_EQ(manifest_from_json(R"({"format": "one"})").status().code(), Code::kBadData);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,85 @@
+// Writes checkpoints beside the training: the state is copied at the step boundary, the files are
+// written by a thread of its own, one checkpoint at a time.
+//
+//   training thread ── submit(): wait for the one before, copy ──▶ side thread: write, report,
+//   prune
+//
+// Waiting instead of skipping keeps the set of checkpoints a function of the job, not of the disk.
+//
+// Thread-safety: submit() and wait() from one thread; drop() from any. `report` is called on the
+// side thread. The destructor waits for the checkpoint in flight.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/base/log.h"
+#include "comm/base/status.h"
+#include "comm/wire/control.pb.h"
+#include "worker/checkpoint/store.h"
+
+namespace lockstep {
+
+class CheckpointWriter {
+ public:
+  struct Options {
+    std::string dir;    // RUN_DIR/checkpoints
+    uint32_t keep = 2;  // newest that stay
+  };
+  // One per submit(), with the outcome either way.
+  using Report = std::function<void(Generation generation, wire::CheckpointReport report)>;
+
+  CheckpointWriter(FileOps& files, Options options, Report report, Logger& logger);
+  ~CheckpointWriter();
+
+  // Copies `state` before it returns.
+  void submit(std::span<const StateTensor> state, Manifest manifest, bool final);
+
+  // Waits for what was submitted last; its outcome. REQUIRES: something was submitted.
+  Result<CheckpointInfo> wait();
+
+  // The coordinator does not need these any more; deleted by the side thread.
+  void drop(std::vector<std::string> names);
+
+  // Deletes what a crashed writer left; by the side thread, before anything else.
+  void clean_up();
+
+ private:
+  struct Job {
+    Manifest manifest;
+    bool final = false;
+  };
+
+  void run();
+  void write(const Job& job);
+  void prune(const std::vector<std::string>& names);
+
+  FileOps& files_;
+  const Options options_;
+  const Report report_;
+  Logger& logger_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stop_ = false;
+  bool busy_ = false;  // `job_` waits or is being written
+  bool clean_up_ = false;
+  std::optional<Job> job_;
+  std::vector<std::string> drop_;
+  std::optional<Result<CheckpointInfo>> outcome_;
+
+  // The copy; owned by the training thread until busy_, then by the side thread.
+  std::vector<StateTensor> snapshot_;
+  std::vector<std::vector<std::byte>> memory_;
+
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace lockstep

@@ -1,0 +1,30 @@
+// What the training thread tells the coordinator. Session is the one that does; tests have others.
+// Thread-safety: all calls from any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "comm/base/ids.h"
+#include "comm/base/status.h"
+#include "comm/wire/control.pb.h"
+#include "worker/session/record_queue.h"
+
+namespace lockstep {
+
+class RunnerPort {
+ public:
+  virtual ~RunnerPort() = default;
+  virtual Status add_record(Generation generation, wire::StepRecord record) = 0;
+  virtual void report_eval(Generation generation, wire::EvalReport report) = 0;
+  virtual void report_checkpoint(Generation generation, wire::CheckpointReport report) = 0;
+  // `member` 0: somebody, it is not known who.
+  virtual void suspect(Generation generation, MemberId member, std::string what) = 0;
+  // FINISHED and STOPPED carry an ok status.
+  virtual void leave(Generation generation, wire::Leave::Reason reason, Status status,
+                     std::optional<ResumePoint> applied) = 0;
+  // What a checkpoint's manifest must carry.
+  virtual Result<RecordQueue::Unacknowledged> unacknowledged() const = 0;
+};
+
+}  // namespace lockstep

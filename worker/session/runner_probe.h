@@ -1,0 +1,26 @@
+// What the training thread shows of itself; the program turns it into metrics.
+// Thread-safety: checkpoint_written() from any thread, the rest on the training thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "comm/base/ids.h"
+#include "comm/wire/control.pb.h"
+
+namespace lockstep {
+
+class RunnerProbe {
+ public:
+  enum class Activity { kIdle, kRecovery, kStep, kEval, kCheckpoint };
+
+  virtual ~RunnerProbe() = default;
+  virtual void doing(Activity) {}
+  virtual void generation_started(Generation, MemberId, uint32_t /*rank*/, uint32_t /*world*/) {}
+  // `bucket_bounds` in elements: what was reduced in this step.
+  virtual void step_applied(const wire::StepRecord&, std::span<const uint64_t> /*bucket_bounds*/) {}
+  virtual void evaluated(const wire::EvalReport&) {}
+  virtual void checkpoint_written(const wire::CheckpointReport&) {}
+};
+
+}  // namespace lockstep
