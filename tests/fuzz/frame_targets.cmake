@@ -1,0 +1,1 @@
+lockstep_fuzz(frames SOURCES frame_fuzz.cc DEPS lockstep_wire)
