@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "coordinator/identity.h"
 #include "deploy/cli/job_schema.h"
 
 namespace lockstep {
@@ -152,15 +153,9 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
 }
 
 Status check_same_run(const wire::JobSpec& stored, const wire::JobSpec& wanted) {
-  for (const JobKey& row : job_keys()) {
-    if (!row.identity || job_value(row, stored) == job_value(row, wanted)) continue;
-    return Status(Code::kUsage, std::string(row.key) + " identifies a run and is frozen at its " +
-                                    "first start: this run has " + job_value_text(row, stored) +
-                                    ", asked for is " + job_value_text(row, wanted) +
-                                    ". Resume with " + job_value_text(row, stored) +
-                                    ", or start a new run in another --run-dir");
-  }
-  return Status::ok();
+  const wire::DataFacts same;  // the data are compared when they have been read
+  return coordinator::check_identity(coordinator::identity_of(stored, same),
+                                     coordinator::identity_of(wanted, same));
 }
 
 }  // namespace lockstep

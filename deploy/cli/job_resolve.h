@@ -28,7 +28,8 @@ struct JobContext {
 // this machine. Messages name the key, the value, where it was given and what would be right.
 Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& context);
 
-// kUsage with both values where `wanted` differs from `stored` in what identifies a run.
+// kUsage with both values where `wanted` differs from `stored` in what identifies a run: the check
+// that the coordinator makes against its journal (coordinator/identity.h), made early.
 Status check_same_run(const wire::JobSpec& stored, const wire::JobSpec& wanted);
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "coordinator/identity.h"
 #include "data/index/dataset.h"
 #include "data/index/facts.h"
 #include "deploy/cli/text.h"
@@ -16,16 +17,6 @@ std::string describe(const data::Dataset& train, const data::Dataset* eval) {
                      " in " + std::to_string(train.classes()) + " classes";
   if (eval != nullptr) text += ", " + grouped(eval->samples()) + " for evaluation";
   return text;
-}
-
-Status same(const char* what, const std::string& stored, const std::string& found) {
-  if (stored == found) return Status::ok();
-  return Status(Code::kUsage, std::string(what) +
-                                  " are not the data that this run was started with: fingerprint " +
-                                  (stored.empty() ? "(none)" : stored) + " then, " +
-                                  (found.empty() ? "(none)" : found) +
-                                  " now. Give it the same data, or start a new run in another "
-                                  "--run-dir");
 }
 
 }  // namespace
@@ -53,9 +44,9 @@ Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& r
 }
 
 Status check_same_data(const wire::DataFacts& stored, const wire::DataFacts& found) {
-  LOCKSTEP_RETURN_IF_ERROR(
-      same("data.train", stored.train_fingerprint(), found.train_fingerprint()));
-  return same("data.eval", stored.eval_fingerprint(), found.eval_fingerprint());
+  const wire::JobSpec same;
+  return coordinator::check_identity(coordinator::identity_of(same, stored),
+                                     coordinator::identity_of(same, found));
 }
 
 }  // namespace lockstep

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <set>
+
+#include "coordinator/identity.h"
 #include "deploy/cli/job_print.h"
 #include "deploy/cli/job_schema.h"
 
@@ -144,15 +147,26 @@ TEST(JobResume, WhatIsNotSaidStaysAsTheRunHasIt) {
 TEST(JobResume, AnotherIdentityIsRefusedWithBothValues) {
   const wire::JobSpec stored = resolved();
   for (const auto& [override, told] : std::map<std::string, std::string>{
-           {"seed=7", "this run has 1, asked for is 7"},
-           {"train.global_batch=64", "this run has 128, asked for is 64"},
-           {"model.name=mlp", "this run has cnn, asked for is mlp"},
-           {"data.transforms=[]", "this run has [normalize], asked for is []"},
-           {"comm.numerics=fast", "this run has exact, asked for is fast"}}) {
+           {"seed=7", "seed is 1 in this run and was asked to be 7"},
+           {"train.global_batch=64", "train.global_batch is 128 in this run"},
+           {"model.name=mlp", "model.name is cnn in this run and was asked to be mlp"},
+           {"data.transforms=[]", "data.transforms"},
+           {"optimizer.beta1=0.8", "optimizer.beta1 is 0.9 in this run"},
+           {"comm.numerics=fast", "comm.numerics is exact in this run"}}) {
     const Status status = check_same_run(stored, resolved({override}));
     EXPECT_EQ(status.code(), Code::kUsage) << override;
     EXPECT_THAT(status.message(), HasSubstr(told));
   }
+}
+
+TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
+  std::set<std::string> marked;
+  for (const JobKey& row : job_keys())
+    if (row.identity) marked.insert(std::string(row.key));
+  std::set<std::string> identifying;
+  for (const auto& entry : coordinator::identity_of(resolved(), {}))
+    if (find_job_key(entry.key) != nullptr) identifying.insert(entry.key);
+  EXPECT_EQ(marked, identifying);
 }
 
 TEST(JobResume, AnotherIdentityIsToldBeforeAnythingElseThatIsWrong) {
@@ -161,7 +175,8 @@ TEST(JobResume, AnotherIdentityIsToldBeforeAnythingElseThatIsWrong) {
   resume.stored = &stored;
   const auto job = resolve_job(values_of("train: {slots: 2}\n"), resume);
   EXPECT_EQ(job.status().code(), Code::kUsage);
-  EXPECT_THAT(job.status().message(), HasSubstr("this run has 4, asked for is 2"));
+  EXPECT_THAT(job.status().message(),
+              HasSubstr("train.slots is 4 in this run and was asked to be 2"));
 }
 
 TEST(JobResume, LengthRateWorkersAndPlacesMayChange) {
