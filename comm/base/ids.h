@@ -2,6 +2,7 @@
 // in SQLite, and are compared everywhere.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 
 namespace lockstep {
