@@ -104,6 +104,9 @@ class Collective {
   virtual Status barrier(const Tag& tag) = 0;
 
   virtual void abort() noexcept = 0;
+
+  // The rank whose loss this rank saw, for the report to the coordinator; -1: none. Any thread.
+  virtual int64_t broken_rank() const { return -1; }
 };
 
 }  // namespace lockstep

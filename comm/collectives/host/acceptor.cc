@@ -1,0 +1,183 @@
+#include "comm/collectives/host/acceptor.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "comm/base/clock.h"
+#include "comm/base/limits.h"
+
+namespace lockstep::host {
+namespace {
+
+constexpr int64_t kHeldMs = 120'000;  // a proven connection of a generation we have not begun
+constexpr size_t kHeldConnections = 4096;
+constexpr int kIdlePollMs = 1'000;  // how late an expired connection may be dropped
+
+}  // namespace
+
+// A connection that has proven nothing yet.
+struct Acceptor::Stranger {
+  Fd fd;
+  bool over_unix = false;
+  bool challenged = false;
+  int64_t drop_at_ms = 0;
+  Hello hello;
+  Nonce nonce = {};
+  size_t received = 0;
+  char buffer[sizeof(Hello)] = {};
+};
+
+Acceptor::Acceptor(std::string token, Fd unix_listener, Fd tcp_listener, Fd wake)
+    : token_(std::move(token)),
+      unix_listener_(std::move(unix_listener)),
+      tcp_listener_(std::move(tcp_listener)),
+      wake_(std::move(wake)),
+      thread_([this] { run(); }) {}
+
+Acceptor::~Acceptor() {
+  eventfd_write(wake_.get(), 1);
+  thread_.join();
+}
+
+void Acceptor::refuse_below(Generation oldest) {
+  std::lock_guard lock(mutex_);
+  oldest_ = std::max(oldest_, oldest);
+  for (auto it = arrivals_.begin(); it != arrivals_.end();) {
+    if (it->hello.generation >= oldest_) {
+      ++it;
+      continue;
+    }
+    turn_away(*it, Welcome::kOldGeneration, oldest_);
+    it = arrivals_.erase(it);
+  }
+  changed_.notify_all();
+}
+
+Result<Arrival> Acceptor::wait_for(Generation generation, const Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (oldest_ > generation) {
+      return Status(Code::kAborted,
+                    "generation " + std::to_string(generation) + " was closed while connecting");
+    }
+    const auto found = std::find_if(arrivals_.begin(), arrivals_.end(), [&](const Arrival& a) {
+      return a.hello.generation == generation;
+    });
+    if (found != arrivals_.end()) {
+      Arrival arrival = std::move(*found);
+      arrivals_.erase(found);
+      return arrival;
+    }
+    const int64_t left = deadline.left_ms();
+    if (left <= 0) return Status(Code::kTimeout, "peers did not connect in time");
+    changed_.wait_for(lock, std::chrono::milliseconds(left));
+  }
+}
+
+void Acceptor::turn_away(const Arrival& arrival, Welcome why, Generation ours) {
+  const Verdict verdict = {why, 0, 0, ours};
+  (void)!send(arrival.fd.get(), &verdict, sizeof verdict, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void Acceptor::run() {
+  std::list<Stranger> strangers;
+  while (poll_once(&strangers) >= 0) drop_expired(&strangers);
+}
+
+// Negative when it is time to stop.
+int Acceptor::poll_once(std::list<Stranger>* strangers) {
+  std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0},
+                             {unix_listener_.get(), POLLIN, 0},
+                             {tcp_listener_.get(), POLLIN, 0}};
+  for (const Stranger& stranger : *strangers) fds.push_back({stranger.fd.get(), POLLIN, 0});
+  if (poll(fds.data(), fds.size(), kIdlePollMs) <= 0) return 0;
+  if (fds[0].revents != 0) return -1;
+  size_t i = 3;
+  for (auto it = strangers->begin(); it != strangers->end(); ++i) {
+    it = fds[i].revents == 0 || advance(&*it) ? std::next(it) : strangers->erase(it);
+  }
+  if (fds[1].revents != 0) accept_from(unix_listener_, true, strangers);
+  if (fds[2].revents != 0) accept_from(tcp_listener_, false, strangers);
+  return 1;
+}
+
+void Acceptor::accept_from(const Fd& listener, bool is_unix, std::list<Stranger>* strangers) {
+  for (;;) {
+    Fd fd = accept_one(listener.get());
+    if (!fd.is_open()) return;
+    if (is_unix && !peer_is_same_user(fd.get())) continue;
+    // Who has waited longest without proving anything makes room.
+    if (strangers->size() >= limits::kUnauthenticatedConnections) strangers->pop_front();
+    Stranger& stranger = strangers->emplace_back();
+    stranger.fd = std::move(fd);
+    stranger.over_unix = is_unix;
+    stranger.drop_at_ms = SystemClock().monotonic_ms() + limits::kAuthDeadlineMs;
+  }
+}
+
+bool Acceptor::advance(Stranger* stranger) {
+  const size_t wanted = stranger->challenged ? sizeof(Proof) : sizeof(Hello);
+  const ssize_t n = recv(stranger->fd.get(), stranger->buffer + stranger->received,
+                         wanted - stranger->received, MSG_DONTWAIT);
+  if (n < 0) return errno == EAGAIN || errno == EINTR;
+  if (n == 0) return false;
+  stranger->received += static_cast<size_t>(n);
+  if (stranger->received < wanted) return true;
+  stranger->received = 0;
+  if (!stranger->challenged) {
+    std::memcpy(&stranger->hello, stranger->buffer, sizeof(Hello));
+    if (stranger->hello.magic != kHelloMagic || stranger->hello.version != kHelloVersion) {
+      return false;
+    }
+    stranger->challenged = true;
+    stranger->nonce = new_nonce();
+    const Challenge challenge = {stranger->nonce,
+                                 acceptor_proof(token_, stranger->hello, stranger->nonce)};
+    return send(stranger->fd.get(), &challenge, sizeof challenge, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+           static_cast<ssize_t>(sizeof challenge);
+  }
+  const Digest256 expected = initiator_proof(token_, stranger->hello, stranger->nonce);
+  const std::string_view given(stranger->buffer, sizeof(Proof));
+  if (equal_constant_time(given, {reinterpret_cast<const char*>(expected.data()), 32})) {
+    admit(stranger);
+  }
+  return false;
+}
+
+void Acceptor::admit(Stranger* stranger) {
+  Arrival arrival;
+  arrival.fd = std::move(stranger->fd);
+  arrival.hello = stranger->hello;
+  arrival.over_unix = stranger->over_unix;
+  arrival.drop_at_ms = SystemClock().monotonic_ms() + kHeldMs;
+  std::lock_guard lock(mutex_);
+  if (arrival.hello.generation < oldest_) {
+    turn_away(arrival, Welcome::kOldGeneration, oldest_);
+    return;
+  }
+  // A member that tries again has given up its earlier connection.
+  arrivals_.remove_if(
+      [&](const Arrival& other) { return other.hello.from_member == arrival.hello.from_member; });
+  if (arrivals_.size() >= kHeldConnections) arrivals_.pop_front();
+  arrivals_.push_back(std::move(arrival));
+  changed_.notify_all();
+}
+
+void Acceptor::drop_expired(std::list<Stranger>* strangers) {
+  const int64_t now = SystemClock().monotonic_ms();
+  strangers->remove_if([&](const Stranger& stranger) { return stranger.drop_at_ms <= now; });
+  std::lock_guard lock(mutex_);
+  arrivals_.remove_if([&](const Arrival& arrival) { return arrival.drop_at_ms <= now; });
+}
+
+}  // namespace lockstep::host

@@ -1,0 +1,69 @@
+// Takes connections of peers at any time, on a thread of its own, so that a peer which is faster
+// than we are finds someone, and one that is late is told so at once.
+//
+//     stranger --Hello--> --Proof--> proven --+--> generation too old: refused
+//        |  5 s, at most 64 at once           +--> else held until connect() of it takes it
+//        +--> dropped
+//
+// Thread-safety: all calls from any thread.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "comm/collectives/host/handshake.h"
+#include "comm/collectives/host/socket.h"
+
+namespace lockstep::host {
+
+struct Arrival {
+  Fd fd;
+  Hello hello;
+  bool over_unix = false;
+  int64_t drop_at_ms = 0;
+};
+
+class Acceptor {
+ public:
+  Acceptor(std::string token, Fd unix_listener, Fd tcp_listener, Fd wake);
+  ~Acceptor();
+  Acceptor(const Acceptor&) = delete;
+  Acceptor& operator=(const Acceptor&) = delete;
+
+  // From now on generations below `oldest` are refused, and waits for them return kAborted.
+  void refuse_below(Generation oldest);
+
+  // The next proven connection of `generation`. Errors: kTimeout, kAborted.
+  Result<Arrival> wait_for(Generation generation, const Deadline& deadline);
+
+  // Answers a proven connection that is not wanted.
+  static void turn_away(const Arrival& arrival, Welcome why, Generation ours);
+
+ private:
+  struct Stranger;
+
+  void run();
+  int poll_once(std::list<Stranger>* strangers);
+  void accept_from(const Fd& listener, bool is_unix, std::list<Stranger>* strangers);
+  // False when the connection is done with, one way or the other.
+  bool advance(Stranger* stranger);
+  void admit(Stranger* stranger);
+  void drop_expired(std::list<Stranger>* strangers);
+
+  const std::string token_;
+  const Fd unix_listener_;
+  const Fd tcp_listener_;
+  const Fd wake_;  // eventfd, readable when it is time to stop
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::list<Arrival> arrivals_;
+  Generation oldest_ = 0;
+  std::thread thread_;
+};
+
+}  // namespace lockstep::host

@@ -1,0 +1,78 @@
+// What a rank shows its peers about its progress: a few flags in memory that only it writes.
+//
+// INVARIANTS
+//  F1 Every field has one writer, the owner of the block (closed: any of the owner's threads).
+//  F2 A flag is a Mark: (generation, number of the operation in it). It only grows.
+//  F3 ops[n % kOpRing] describes operation n once `published` has reached n. A rank is never more
+//     than one operation ahead of another, since every operation waits for all to publish it.
+//  F4 After a flag grows the doorbell changes, then sleepers on it are woken.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "comm/base/ids.h"
+#include "comm/collectives/collective.h"
+
+namespace lockstep::host {
+
+// Progress of one rank: generation in the upper 24 bits, operation in the lower 40.
+using Mark = uint64_t;
+inline constexpr int kOperationBits = 40;
+inline constexpr Generation kMostGenerations = (uint64_t{1} << (64 - kOperationBits)) - 1;
+
+constexpr Mark make_mark(Generation generation, uint64_t operation) {
+  return generation << kOperationBits | operation;
+}
+constexpr Generation generation_of(Mark mark) {
+  return mark >> kOperationBits;
+}
+
+enum class OpKind : uint32_t { kNone = 0, kAllReduce, kBroadcast, kAllGather, kBarrier };
+
+// Everything ranks must agree on about an operation (C4). Plain bytes: compared in shared memory
+// and sent over TCP as they are.
+struct OpDescriptor {
+  Mark mark = 0;
+  uint64_t step = 0;
+  uint64_t bytes = 0;
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  uint64_t merge_hash = 0;  // of the StepMerge, for all_reduce
+  uint32_t bucket = 0;
+  uint32_t phase = 0;
+  OpKind kind = OpKind::kNone;
+  uint32_t root = 0;
+  bool operator==(const OpDescriptor&) const = default;
+};
+
+inline constexpr size_t kOpRing = 4;
+
+struct FlagBlock {
+  alignas(64) std::atomic<uint32_t> doorbell{0};  // futex word
+  alignas(64) std::atomic<Mark> published{0};     // its part of the operation can be read
+  alignas(64) std::atomic<Mark> result{0};        // its slice of the sum can be read
+  alignas(64) std::atomic<Mark> read{0};          // it has read all it needs of its peers
+  alignas(64) std::atomic<Generation> closed{0};  // nothing of generations up to this one counts
+  alignas(64) std::atomic<uint32_t> sleeping{0};  // the owner may be asleep on a peer's doorbell
+  alignas(64) OpDescriptor ops[kOpRing];
+};
+
+using Flag = std::atomic<Mark> FlagBlock::*;
+
+// Payload of one step of a small operation; larger ones take several. Two halves, used in turn:
+// when an operation starts, everyone has finished the one before the last.
+inline constexpr size_t kMailboxBytes = 256 * 1024;
+
+inline constexpr uint64_t kControlMagic = 0x316c72746374736cULL;
+
+struct ControlBlock {
+  uint64_t magic = kControlMagic;
+  FlagBlock flags;
+  alignas(64) std::byte mailbox[2][kMailboxBytes];
+};
+
+static_assert(std::atomic<Mark>::is_always_lock_free, "flags are read by other processes");
+
+}  // namespace lockstep::host

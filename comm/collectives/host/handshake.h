@@ -1,0 +1,91 @@
+// How two workers of one run come to trust a data connection.
+//
+//     initiator (higher rank)                 acceptor (lower rank)
+//     Hello     who, to whom, generation  ->
+//                                         <-  Challenge  nonce, HMAC over Hello and nonce
+//     Proof     HMAC over the same        ->
+//                                         <-  Verdict    welcome, or why not
+//     Offer     layout; on the Unix socket with the segments' descriptors, both ways
+//
+// Both HMACs are keyed with the run's token and name their role, so neither can be used as the
+// other. All messages have a fixed size and are plain bytes of one byte order: a stranger can send
+// us nothing that has to be parsed.
+//
+// Thread-safety: free functions without state.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/base/hash.h"
+#include "comm/base/ids.h"
+#include "comm/collectives/host/segment.h"
+#include "comm/collectives/host/socket.h"
+
+namespace lockstep::host {
+
+using Nonce = std::array<uint8_t, 32>;
+
+inline constexpr uint32_t kHelloVersion = 1;
+inline constexpr uint64_t kHelloMagic = 0x314154414454534cULL;  // "LSTDATA1"
+
+struct Hello {
+  uint64_t magic = kHelloMagic;
+  Generation generation = 0;
+  MemberId from_member = 0;
+  MemberId to_member = 0;
+  uint32_t from_rank = 0;
+  uint32_t version = kHelloVersion;
+  Nonce nonce = {};
+};
+
+struct Challenge {
+  Nonce nonce = {};
+  Digest256 proof = {};
+};
+
+struct Proof {
+  Digest256 proof = {};
+};
+
+enum class Welcome : uint32_t { kYes = 1, kOldGeneration = 2, kWrongMember = 3 };
+
+struct Verdict {
+  Welcome welcome = Welcome::kYes;
+  uint32_t rank = 0;
+  MemberId member = 0;
+  Generation generation = 0;  // the acceptor's
+};
+
+Nonce new_nonce();
+Digest256 acceptor_proof(const std::string& token, const Hello& hello, const Nonce& challenge);
+Digest256 initiator_proof(const std::string& token, const Hello& hello, const Nonce& challenge);
+
+// The initiator's side, up to and including the Verdict. Errors: kRefused (who listens there does
+// not know the token, is in a newer generation, or is another member), kTimeout, kAborted,
+// kUnavailable.
+Status introduce(int fd, const std::string& token, const Hello& hello, const Deadline& deadline);
+
+// What a rank has to offer: its segments, which the peer maps if they share a host.
+struct Offer {
+  uint64_t control_bytes = 0;
+  uint64_t gradient_bytes = 0;  // 0: no gradient buffer
+  GradientGeometry geometry;
+};
+
+struct PeerSegments {
+  Offer offer;
+  std::shared_ptr<const Segment> control;   // null over TCP
+  std::shared_ptr<const Segment> gradient;  // null over TCP or without a buffer
+};
+
+// Sends the own offer and receives the peer's; both ends do the same. `gradient` may be null.
+// Checks sizes and seals before mapping anything.
+Result<PeerSegments> exchange_segments(int fd, bool over_unix, const Segment& control,
+                                       const Segment* gradient, const GradientGeometry& geometry,
+                                       const Deadline& deadline);
+
+}  // namespace lockstep::host

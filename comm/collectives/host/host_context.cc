@@ -1,0 +1,257 @@
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "comm/base/check.h"
+#include "comm/base/file.h"
+#include "comm/collectives/host/acceptor.h"
+#include "comm/collectives/host/generation_collective.h"
+#include "comm/collectives/host/host_collective.h"
+#include "comm/collectives/host/shm_link.h"
+
+namespace lockstep {
+namespace {
+
+using namespace lockstep::host;  // NOLINT: this file is that namespace's public face
+
+Result<Fd> open_event() {
+  Fd fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fd.is_open()) return Status(Code::kInternal, "eventfd: " + errno_text(errno));
+  return fd;
+}
+
+// The kernel's boot id: hosts that differ in it share no memory. Whether equal ones do (containers)
+// is found out by trying.
+std::string find_host_id() {
+  auto boot_id = read_file("/proc/sys/kernel/random/boot_id", 128);
+  if (!boot_id.is_ok()) return "unknown";
+  std::string id = *boot_id;
+  while (!id.empty() && id.back() == '\n') id.pop_back();
+  return id;
+}
+
+class Context final : public HostContext {
+ public:
+  Context(HostOptions options, HostAddress address, std::shared_ptr<Segment> control, Fd cancel,
+          std::unique_ptr<Acceptor> acceptor)
+      : options_(std::move(options)),
+        address_(std::move(address)),
+        control_(std::move(control)),
+        cancel_(std::move(cancel)),
+        acceptor_(std::move(acceptor)) {}
+
+  HostAddress address() const override { return address_; }
+
+  Result<std::unique_ptr<GradientBuffer>> make_buffer(const BufferLayout& layout,
+                                                      uint32_t regions) override {
+    LOCKSTEP_CHECK(gradient_ == nullptr, "the gradient buffer is made once");
+    LOCKSTEP_CHECK(layout.gradients <= layout.statistics && layout.statistics <= layout.elements &&
+                       layout.elements > 0 && layout.gradients % kCutElements == 0 &&
+                       layout.statistics % kCutElements == 0 && layout.elements % kCutElements == 0,
+                   "sections end at multiples of kCutElements");
+    LOCKSTEP_CHECK(regions > 0, "at least one region");
+    const GradientGeometry geometry = {layout, regions};
+    LOCKSTEP_ASSIGN_OR_RETURN(gradient_,
+                              Segment::create("lockstep-gradients", geometry.segment_bytes()));
+    geometry_ = geometry;
+    return make_segment_buffer(gradient_, geometry_);
+  }
+
+  Result<std::unique_ptr<Collective>> connect(Generation generation, uint32_t rank, MemberId member,
+                                              const std::vector<PeerAddress>& peers,
+                                              int deadline_ms) override;
+  void close(Generation through) noexcept override;
+
+ private:
+  // A connection on which both ends have introduced themselves.
+  struct Met {
+    Fd fd;
+    bool over_unix = false;
+  };
+
+  Result<Met> call(const Hello& hello, const PeerAddress& peer, const Deadline& deadline);
+  Status answer_callers(Generation generation, uint32_t rank, MemberId member,
+                        const std::vector<PeerAddress>& peers, const Deadline& deadline, TcpIo* io,
+                        std::vector<std::shared_ptr<Link>>* links);
+  Result<std::shared_ptr<Link>> make_link(Met met, Generation generation, const Deadline& deadline,
+                                          TcpIo* io);
+
+  const HostOptions options_;
+  const HostAddress address_;
+  const std::shared_ptr<Segment> control_;
+  const Fd cancel_;  // eventfd, readable while connect() is to give up
+  std::shared_ptr<Segment> gradient_;
+  GradientGeometry geometry_;
+  const std::unique_ptr<Acceptor> acceptor_;
+
+  std::mutex mutex_;
+  Generation connecting_ = 0;  // 0: none
+  Generation closed_through_ = 0;
+  std::weak_ptr<Peers> current_;  // of the newest Collective
+};
+
+Result<std::unique_ptr<Collective>> Context::connect(Generation generation, uint32_t rank,
+                                                     MemberId member,
+                                                     const std::vector<PeerAddress>& peers,
+                                                     int deadline_ms) {
+  LOCKSTEP_CHECK(generation > 0 && generation <= kMostGenerations, "generation out of range");
+  LOCKSTEP_CHECK(rank < peers.size(), "our rank is not among the peers");
+  {
+    std::lock_guard lock(mutex_);
+    if (generation <= closed_through_) {
+      return Status(Code::kAborted,
+                    "generation " + std::to_string(generation) + " is closed already");
+    }
+    eventfd_t drained = 0;
+    eventfd_read(cancel_.get(), &drained);
+    connecting_ = generation;
+  }
+  acceptor_->refuse_below(generation);
+  const Deadline deadline = Deadline::after(deadline_ms, cancel_.get());
+  LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<TcpIo> io, TcpIo::create());
+  std::vector<std::shared_ptr<Link>> links(peers.size());
+  // Higher ranks call lower ones, so everyone who waits for an answer waits for a lower rank.
+  for (uint32_t r = 0; r < rank; ++r) {
+    Hello hello;
+    hello.generation = generation;
+    hello.from_member = member;
+    hello.to_member = peers[r].member;
+    hello.from_rank = rank;
+    hello.nonce = new_nonce();
+    const std::string who = "connecting to rank " + std::to_string(r);
+    auto met = call(hello, peers[r], deadline);
+    if (!met.is_ok()) return met.status().with_context(who);
+    auto link = make_link(std::move(*met), generation, deadline, io.get());
+    if (!link.is_ok()) return link.status().with_context(who);
+    links[r] = std::move(*link);
+  }
+  LOCKSTEP_RETURN_IF_ERROR(
+      answer_callers(generation, rank, member, peers, deadline, io.get(), &links));
+
+  io->start();
+  auto all = std::make_shared<Peers>(generation, rank, control_, std::move(links));
+  std::unique_ptr<Collective> collective =
+      std::make_unique<GenerationCollective>(all, gradient_, geometry_, std::move(io));
+  std::lock_guard lock(mutex_);
+  connecting_ = 0;
+  if (generation <= closed_through_) all->abort();
+  current_ = all;
+  return collective;
+}
+
+// Connects to a lower rank: over the Unix socket if that leads to it, else over TCP.
+Result<Context::Met> Context::call(const Hello& hello, const PeerAddress& peer,
+                                   const Deadline& deadline) {
+  Met met;
+  const bool try_unix = !options_.force_tcp && !peer.address.unix_name.empty() &&
+                        peer.address.host_id == address_.host_id;
+  if (try_unix) {
+    auto fd = connect_unix(peer.address.unix_name);
+    met.over_unix = fd.is_ok() && peer_is_same_user(fd->get());
+    if (met.over_unix) met.fd = std::move(*fd);
+  }
+  if (!met.over_unix) {
+    LOCKSTEP_ASSIGN_OR_RETURN(met.fd, connect_tcp(peer.address.tcp, deadline));
+  }
+  LOCKSTEP_RETURN_IF_ERROR(introduce(met.fd.get(), options_.token, hello, deadline));
+  return met;
+}
+
+// Takes the connections of all higher ranks.
+Status Context::answer_callers(Generation generation, uint32_t rank, MemberId member,
+                               const std::vector<PeerAddress>& peers, const Deadline& deadline,
+                               TcpIo* io, std::vector<std::shared_ptr<Link>>* links) {
+  for (;;) {
+    std::string missing;
+    for (uint32_t r = rank + 1; r < peers.size(); ++r) {
+      if ((*links)[r] == nullptr) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
+    }
+    if (missing.empty()) return Status::ok();
+    auto arrival = acceptor_->wait_for(generation, deadline);
+    if (!arrival.is_ok()) return arrival.status().with_context("waiting for ranks " + missing);
+    const Hello& hello = arrival->hello;
+    const uint32_t from = hello.from_rank;
+    if (hello.to_member != member || from <= rank || from >= peers.size() ||
+        peers[from].member != hello.from_member) {
+      Acceptor::turn_away(*arrival, Welcome::kWrongMember, generation);
+      continue;
+    }
+    const Verdict verdict = {Welcome::kYes, rank, member, generation};
+    Status status = send_all(arrival->fd.get(), &verdict, sizeof verdict, deadline);
+    if (status.is_ok()) {
+      auto link = make_link({std::move(arrival->fd), arrival->over_unix}, generation, deadline, io);
+      status = link.status();
+      if (link.is_ok()) (*links)[from] = std::move(*link);
+    }
+    // A caller that has given up may call again; whatever else goes wrong is final.
+    if (status.is_ok() || status.code() == Code::kUnavailable) continue;
+    return status.with_context("answering rank " + std::to_string(from));
+  }
+}
+
+Result<std::shared_ptr<Link>> Context::make_link(Met met, Generation generation,
+                                                 const Deadline& deadline, TcpIo* io) {
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      PeerSegments peer, exchange_segments(met.fd.get(), met.over_unix, *control_, gradient_.get(),
+                                           geometry_, deadline));
+  const BufferLayout& mine = geometry_.layout;
+  const BufferLayout& theirs = peer.offer.geometry.layout;
+  if (mine.elements != theirs.elements || mine.gradients != theirs.gradients ||
+      mine.statistics != theirs.statistics) {
+    return Status(Code::kConfig,
+                  "the gradient buffers have different layouts: " + std::to_string(mine.elements) +
+                      " elements here, " + std::to_string(theirs.elements) +
+                      " there; both must run the same model");
+  }
+  if (met.over_unix) return make_shm_link(std::move(met.fd), std::move(peer));
+  const auto* flags = &static_cast<const ControlBlock*>(control_->data())->flags;
+  auto link =
+      std::make_shared<TcpLink>(std::move(met.fd), generation, flags, [io] { io->notify(); });
+  io->add(link);
+  return std::shared_ptr<Link>(std::move(link));
+}
+
+void Context::close(Generation through) noexcept {
+  std::shared_ptr<Peers> current;
+  {
+    std::lock_guard lock(mutex_);
+    closed_through_ = std::max(closed_through_, through);
+    if (connecting_ != 0 && connecting_ <= through) eventfd_write(cancel_.get(), 1);
+    current = current_.lock();
+  }
+  acceptor_->refuse_below(through + 1);
+  if (current != nullptr && current->generation() <= through) current->abort();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HostContext>> HostContext::create(HostOptions options) {
+  if (options.token.empty()) return Status(Code::kUsage, "the data plane needs the run's token");
+  HostAddress address;
+  address.host_id = find_host_id();
+  // Listening costs nothing when nobody calls; with force_tcp nobody is told the name.
+  const std::string suffix = random_bytes(16);
+  const std::string name =
+      "lockstep-" + to_hex({reinterpret_cast<const uint8_t*>(suffix.data()), suffix.size()});
+  if (!options.force_tcp) address.unix_name = name;
+  LOCKSTEP_ASSIGN_OR_RETURN(Fd unix_listener, listen_unix(name));
+  LOCKSTEP_ASSIGN_OR_RETURN(Fd tcp_listener, listen_tcp(&address.tcp));
+  LOCKSTEP_ASSIGN_OR_RETURN(Fd cancel, open_event());
+  LOCKSTEP_ASSIGN_OR_RETURN(Fd wake, open_event());
+  LOCKSTEP_ASSIGN_OR_RETURN(auto control,
+                            Segment::create("lockstep-control", sizeof(ControlBlock)));
+  new (control->data()) ControlBlock;
+  auto acceptor = std::make_unique<Acceptor>(options.token, std::move(unix_listener),
+                                             std::move(tcp_listener), std::move(wake));
+  return std::unique_ptr<HostContext>(
+      std::make_unique<Context>(std::move(options), std::move(address), std::move(control),
+                                std::move(cancel), std::move(acceptor)));
+}
+
+}  // namespace lockstep

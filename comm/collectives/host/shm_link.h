@@ -1,0 +1,14 @@
+// A peer in the same host: everything is read where the peer has written it. The Unix socket of the
+// handshake stays open and idle; its hang-up tells that the peer's process is gone.
+#pragma once
+
+#include <memory>
+
+#include "comm/collectives/host/handshake.h"
+#include "comm/collectives/host/link.h"
+
+namespace lockstep::host {
+
+std::shared_ptr<Link> make_shm_link(Fd socket, PeerSegments peer);
+
+}  // namespace lockstep::host

@@ -1,0 +1,68 @@
+// Sockets of the data plane: abstract Unix sockets and TCP on the loopback interface, all
+// non-blocking, with whole-message sends and receives under a deadline that can be cancelled.
+//
+// Thread-safety: an Fd belongs to one thread; the functions have no state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/base/status.h"
+
+namespace lockstep::host {
+
+// Owns a file descriptor.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Fd& operator=(Fd&& other) noexcept;
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+// A point in time, and a descriptor that becomes readable when nobody wants the answer any more.
+struct Deadline {
+  int64_t at_ms = 0;   // of SystemClock::monotonic_ms
+  int cancel_fd = -1;  // -1: cannot be cancelled
+
+  static Deadline after(int64_t ms, int cancel_fd = -1);
+  int64_t left_ms() const;
+};
+
+// Listeners. `name` without the leading zero byte; TCP: 127.0.0.1, a free port, told in *address.
+Result<Fd> listen_unix(const std::string& name);
+Result<Fd> listen_tcp(std::string* address);
+// The next waiting connection; not open when there is none.
+Fd accept_one(int listener);
+
+// Errors: kUnavailable when nobody listens there.
+Result<Fd> connect_unix(const std::string& name);
+Result<Fd> connect_tcp(const std::string& address, const Deadline& deadline);
+
+// True when the other end of a Unix socket runs as our user.
+bool peer_is_same_user(int fd);
+// True when the other end is gone. Reads nothing.
+bool has_hung_up(int fd);
+
+// All bytes, or kTimeout, kAborted (cancelled), kUnavailable (the peer closed).
+Status send_all(int fd, const void* data, size_t bytes, const Deadline& deadline);
+Status receive_all(int fd, void* data, size_t bytes, const Deadline& deadline);
+
+// The same with descriptors attached; a receiver takes at most `most_fds`.
+Status send_with_fds(int fd, const void* data, size_t bytes, const std::vector<int>& fds,
+                     const Deadline& deadline);
+Status receive_with_fds(int fd, void* data, size_t bytes, size_t most_fds, std::vector<Fd>* fds,
+                        const Deadline& deadline);
+
+}  // namespace lockstep::host

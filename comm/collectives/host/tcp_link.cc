@@ -1,0 +1,258 @@
+#include "comm/collectives/host/tcp_link.h"
+
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "comm/collectives/host/futex.h"
+
+namespace lockstep::host {
+namespace {
+
+constexpr size_t kPartsPerSend = 16;
+
+}  // namespace
+
+TcpLink::TcpLink(Fd socket, Generation generation, const FlagBlock* waiter,
+                 std::function<void()> notify)
+    : socket_(std::move(socket)),
+      generation_(generation),
+      waiter_(waiter),
+      notify_(std::move(notify)) {}
+
+void TcpLink::shut_down() noexcept {
+  broken_.store(true);
+  shutdown(socket_.get(), SHUT_RDWR);
+}
+
+// ---- operations' thread --------------------------------------------------------------------
+
+void TcpLink::exchange(const OpDescriptor& op, std::vector<std::span<const std::byte>> parts,
+                       const Expected& expected) {
+  Outgoing message;
+  message.header.kind = MessageKind::kOperation;
+  message.header.mark = op.mark;
+  message.header.op = op;
+  message.parts = std::move(parts);
+  bool was_parked = false;
+  {
+    std::lock_guard lock(mutex_);
+    armed_ = op.mark;
+    armed_op_ = op;
+    expected_ = expected;
+    const size_t floats = (expected.payload_bytes + sizeof(float) - 1) / sizeof(float);
+    if (payload_.size() < floats) payload_.resize(floats);
+    was_parked = std::exchange(parked_, false);
+  }
+  send(std::move(message));
+  if (was_parked) notify_();
+}
+
+void TcpLink::send_result(Mark mark, std::span<const std::byte> slice) {
+  Outgoing message;
+  message.header.kind = MessageKind::kResult;
+  message.header.mark = mark;
+  message.parts = {slice};
+  send(std::move(message));
+}
+
+void TcpLink::send_read(Mark mark) {
+  Outgoing message;
+  message.header.kind = MessageKind::kRead;
+  message.header.mark = mark;
+  send(std::move(message));
+}
+
+const float* TcpLink::partial(uint32_t index, uint32_t, const ElementRange& slice) const {
+  return payload_.data() + index * slice.size();
+}
+
+void TcpLink::send(Outgoing message) {
+  for (const auto& part : message.parts) message.header.payload_bytes += part.size();
+  bool left_over = false;
+  {
+    std::lock_guard lock(mutex_);
+    outgoing_.push_back(std::move(message));
+    if (outgoing_.size() == 1) flush_locked();
+    left_over = !outgoing_.empty();
+  }
+  if (left_over) notify_();
+}
+
+// ---- both ----------------------------------------------------------------------------------
+
+void TcpLink::flush_locked() {
+  while (!outgoing_.empty() && send_front_locked()) outgoing_.pop_front();
+}
+
+// True when the first message is out.
+bool TcpLink::send_front_locked() {
+  Outgoing& message = outgoing_.front();
+  for (;;) {
+    iovec parts[kPartsPerSend];
+    size_t count = 0;
+    size_t skip = message.sent;
+    const auto add = [&](const void* data, size_t bytes) {
+      if (skip >= bytes) {
+        skip -= bytes;
+      } else if (count < kPartsPerSend) {
+        parts[count++] = {const_cast<char*>(static_cast<const char*>(data)) + skip, bytes - skip};
+        skip = 0;
+      }
+    };
+    add(&message.header, sizeof message.header);
+    for (const auto& part : message.parts) add(part.data(), part.size());
+    if (count == 0) return true;
+    msghdr header = {};
+    header.msg_iov = parts;
+    header.msg_iovlen = count;
+    const ssize_t sent = sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0) {
+      if (errno == EINTR) continue;
+      if (errno != EAGAIN && errno != EWOULDBLOCK) mark_broken();
+      return false;
+    }
+    message.sent += static_cast<size_t>(sent);
+  }
+}
+
+void TcpLink::mark_broken() {
+  broken_.store(true);
+  mirror_.doorbell.fetch_add(1);
+  futex_wake(mirror_.doorbell);
+}
+
+// ---- I/O thread ----------------------------------------------------------------------------
+
+bool TcpLink::wants_input() {
+  std::lock_guard lock(mutex_);
+  return !parked_ && !broken_.load();
+}
+
+bool TcpLink::wants_output() {
+  std::lock_guard lock(mutex_);
+  return !outgoing_.empty() && !broken_.load();
+}
+
+void TcpLink::flush() {
+  std::lock_guard lock(mutex_);
+  flush_locked();
+}
+
+bool TcpLink::is_drained() {
+  std::lock_guard lock(mutex_);
+  int unsent = 0;
+  if (broken_.load()) return true;
+  if (!outgoing_.empty()) return false;
+  return ioctl(socket_.get(), SIOCOUTQ, &unsent) != 0 || unsent == 0;
+}
+
+// Reads what is there, message by message, until the socket is empty or the link is parked.
+void TcpLink::receive() {
+  for (;;) {
+    if (!in_payload_) {
+      auto* at = reinterpret_cast<std::byte*>(&header_) + header_received_;
+      while (header_received_ < sizeof header_) {
+        const size_t before = header_received_;
+        if (!read_some(at, sizeof header_ - header_received_)) return;
+        at += header_received_ - before;
+      }
+      if (!start_message()) return;
+    }
+    while (remaining_ > 0) {
+      if (!read_some(destination_, remaining_)) return;
+    }
+    commit();
+  }
+}
+
+// Reads at most `bytes` into the header or payload; false when there is nothing to read now.
+bool TcpLink::read_some(std::byte* at, size_t bytes) {
+  for (;;) {
+    const ssize_t n = recv(socket_.get(), at, bytes, MSG_DONTWAIT);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+    if (n <= 0) {
+      mark_broken();
+      return false;
+    }
+    if (in_payload_) {
+      destination_ += n;
+      remaining_ -= static_cast<size_t>(n);
+    } else {
+      header_received_ += static_cast<size_t>(n);
+    }
+    return true;
+  }
+}
+
+// Decides where the payload goes. False: parked, or not to be believed.
+bool TcpLink::start_message() {
+  const WireHeader expected_magic;
+  bool valid = header_.magic == expected_magic.magic && generation_of(header_.mark) == generation_;
+  std::lock_guard lock(mutex_);
+  switch (header_.kind) {
+    case MessageKind::kOperation:
+      if (valid && armed_ < header_.mark) {
+        parked_ = true;
+        return false;
+      }
+      if (valid && header_.op == armed_op_) {
+        destination_ = reinterpret_cast<std::byte*>(payload_.data());
+        valid = header_.payload_bytes == expected_.payload_bytes;
+      } else if (valid) {
+        // The algorithm compares the descriptors and fails; the payload is of no use any more.
+        mirror_.ops[header_.mark % kOpRing] = header_.op;
+        raise(&FlagBlock::published, header_.mark);
+        valid = false;
+      }
+      break;
+    case MessageKind::kResult:
+      destination_ = reinterpret_cast<std::byte*>(expected_.result);
+      valid = valid && header_.mark == armed_ && header_.payload_bytes == expected_.result_bytes;
+      break;
+    case MessageKind::kRead:
+      valid = valid && header_.payload_bytes == 0;
+      break;
+    default:
+      valid = false;
+  }
+  if (!valid) {
+    mark_broken();
+    return false;
+  }
+  in_payload_ = true;
+  remaining_ = header_.payload_bytes;
+  return true;
+}
+
+// The message is complete: show it in the mirror.
+void TcpLink::commit() {
+  switch (header_.kind) {
+    case MessageKind::kOperation:
+      mirror_.ops[header_.mark % kOpRing] = header_.op;
+      raise(&FlagBlock::published, header_.mark);
+      break;
+    case MessageKind::kResult:
+      raise(&FlagBlock::result, header_.mark);
+      break;
+    case MessageKind::kRead:
+      raise(&FlagBlock::read, header_.mark);
+      break;
+  }
+  in_payload_ = false;
+  header_received_ = 0;
+}
+
+void TcpLink::raise(Flag flag, Mark mark) {
+  (mirror_.*flag).store(mark);
+  mirror_.doorbell.fetch_add(1);
+  if (waiter_->sleeping.load() != 0) futex_wake(mirror_.doorbell);
+}
+
+}  // namespace lockstep::host

@@ -1,0 +1,111 @@
+// A peer without shared memory: what it would have shown in memory comes as messages, and an I/O
+// thread (tcp_io.h) copies it into a mirror here. The algorithms see no difference.
+//
+//     message = WireHeader, payload_bytes of payload
+//     kOperation   the descriptor; payload: the sender's partials over the receiver's slice, one
+//                  after the other, or its mailbox
+//     kResult      payload: the sender's slice of the sum
+//     kRead        no payload
+//
+// INVARIANTS
+//  T1 Nothing is received before the own operation has said where it goes: a peer that is one
+//     operation ahead is left waiting in the socket (parked).
+//  T2 Sends never wait: what the socket does not take is sent by the I/O thread.
+//
+// Thread-safety: exchange(), send_*() from the operations' thread; receive(), flush() and wants_*()
+// from the I/O thread; a mutex guards what both touch.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "comm/collectives/host/link.h"
+#include "comm/collectives/host/socket.h"
+
+namespace lockstep::host {
+
+enum class MessageKind : uint32_t { kOperation = 1, kResult = 2, kRead = 3 };
+
+struct WireHeader {
+  uint32_t magic = 0x3170746cU;
+  MessageKind kind = MessageKind::kRead;
+  Mark mark = 0;
+  uint64_t payload_bytes = 0;
+  OpDescriptor op;  // of kOperation
+};
+
+class TcpLink final : public Link {
+ public:
+  // `waiter`: the flags of this rank, to know whether anyone sleeps here. `notify` wakes the I/O
+  // thread.
+  TcpLink(Fd socket, Generation generation, const FlagBlock* waiter, std::function<void()> notify);
+
+  const FlagBlock& flags() const override { return mirror_; }
+  bool hung_up() const override { return broken_.load(); }
+  void shut_down() noexcept override;
+  bool shares_memory() const override { return false; }
+
+  void exchange(const OpDescriptor& op, std::vector<std::span<const std::byte>> parts,
+                const Expected& expected) override;
+  void send_result(Mark mark, std::span<const std::byte> slice) override;
+  void send_read(Mark mark) override;
+
+  const float* partial(uint32_t index, uint32_t region, const ElementRange& slice) const override;
+  const float* result(uint64_t) const override { return nullptr; }
+  const std::byte* mailbox(Mark) const override {
+    return reinterpret_cast<const std::byte*>(payload_.data());
+  }
+
+  // For the I/O thread.
+  int fd() const { return socket_.get(); }
+  bool wants_input();
+  bool wants_output();
+  void receive();
+  void flush();
+  void mark_broken();
+  // Everything sent has arrived at the peer's kernel, or never will.
+  bool is_drained();
+
+ private:
+  struct Outgoing {
+    WireHeader header;
+    std::vector<std::span<const std::byte>> parts;
+    size_t sent = 0;
+  };
+
+  void send(Outgoing message);
+  void flush_locked();
+  bool send_front_locked();
+  bool read_some(std::byte* at, size_t bytes);
+  bool start_message();
+  void commit();
+  void raise(Flag flag, Mark mark);
+
+  const Fd socket_;
+  const Generation generation_;
+  const FlagBlock* waiter_;
+  const std::function<void()> notify_;
+  FlagBlock mirror_;
+  std::atomic<bool> broken_{false};
+
+  std::mutex mutex_;
+  std::deque<Outgoing> outgoing_;
+  Mark armed_ = 0;
+  OpDescriptor armed_op_;
+  Expected expected_;
+  bool parked_ = false;
+  std::vector<float> payload_;  // resized while armed, filled by the I/O thread
+
+  // Receiving state, of the I/O thread alone.
+  WireHeader header_;
+  size_t header_received_ = 0;
+  bool in_payload_ = false;
+  std::byte* destination_ = nullptr;
+  size_t remaining_ = 0;
+};
+
+}  // namespace lockstep::host
