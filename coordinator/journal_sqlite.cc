@@ -1,11 +1,18 @@
 #include "coordinator/journal_sqlite.h"
 
+#include <limits>
+
 #include "coordinator/journal_schema.h"
 #include "coordinator/journal_writer.h"
 #include "coordinator/sqlite.h"
 
 namespace lockstep::coordinator {
 namespace {
+
+// SQLite keeps NaN as NULL.
+double real_or_nan(const Statement& row, int column) {
+  return row.is_null(column) ? std::numeric_limits<double>::quiet_NaN() : row.real(column);
+}
 
 class SqliteJournal final : public Journal {
  public:
@@ -87,7 +94,7 @@ Status SqliteJournal::load_evals(JournalContents& contents) {
     if (!row) return Status::ok();
     contents.evals.push_back({rows->integer(0), rows->integer(1),
                               static_cast<Epoch>(rows->integer(2)), rows->integer(3),
-                              rows->integer(4), rows->real(5)});
+                              rows->integer(4), real_or_nan(*rows, 5)});
   }
 }
 
@@ -111,8 +118,8 @@ Status SqliteJournal::visit_steps(Step from, Step to,
     entry.epoch = static_cast<Epoch>(rows->integer(2));
     entry.samples = rows->integer(3);
     entry.correct = rows->integer(4);
-    entry.loss = rows->real(5);
-    entry.lr = rows->real(6);
+    entry.loss = real_or_nan(*rows, 5);
+    entry.lr = real_or_nan(*rows, 6);
     entry.skipped = rows->integer(7) != 0;
     entry.common_hash = rows->integer(8);
     entry.wall_us = rows->integer(9);

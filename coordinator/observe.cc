@@ -1,0 +1,101 @@
+#include "coordinator/observe.h"
+
+#include <map>
+#include <string>
+
+namespace lockstep::coordinator {
+namespace {
+
+double seconds(uint32_t us) {
+  return static_cast<double>(us) / 1e6;
+}
+
+double share(uint64_t part, uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+}  // namespace
+
+void write_line(Logger& logger, const LogLine& line) {
+  switch (line.level) {
+    case LogLine::Level::kInfo:
+      return logger.info(line.event, line.message);
+    case LogLine::Level::kWarn:
+      return logger.warn(line.event, line.message);
+    case LogLine::Level::kError:
+      return logger.error(line.event, line.message);
+  }
+}
+
+void log_reason(Logger& logger, Reason reason, const Event& event) {
+  if (!is_refusal(reason) || reason == Reason::kRefusedEnded) return;
+  const auto* message = std::get_if<MessageReceived>(&event);
+  if (message == nullptr) return;
+  logger.info("message_refused", std::string("a message was refused: ") + reason_name(reason),
+              {{"reason", reason_name(reason)},
+               {"connection", message->connection},
+               {"kind", static_cast<int>(message->envelope.body_case())},
+               {"its_term", message->envelope.term()},
+               {"its_generation", message->envelope.generation()}});
+}
+
+void observe_reason(CoordinatorMetrics& metrics, Reason reason) {
+  switch (reason) {
+    case Reason::kEvictedUnpromised:
+    case Reason::kEndedDeath:
+    case Reason::kEndedLease:
+    case Reason::kEndedDisconnect:
+      metrics.membership().evicted(reason_name(reason));
+      break;
+    case Reason::kCheckpointFailed:
+    case Reason::kEndedCheckpointFailed:
+      metrics.checkpoint().failed();
+      break;
+    default:
+      break;
+  }
+}
+
+void observe_entry(CoordinatorMetrics& metrics, const State&, const JournalEntry& entry) {
+  if (const auto* e = std::get_if<GenerationEntry>(&entry);
+      e != nullptr && e->state == GenerationState::kStarted) {
+    metrics.membership().generation_started(e->generation);
+  }
+  if (const auto* e = std::get_if<RecordsEntry>(&entry)) {
+    metrics.journal().batch_received(e->records.size());
+    for (const wire::StepRecord& record : e->records) {
+      const wire::PhaseTimes& t = record.times();
+      metrics.job().rank_times_recorded({seconds(t.data_wait_us()), seconds(t.forward_us()),
+                                         seconds(t.backward_us()), seconds(t.communication_us()),
+                                         seconds(t.optimizer_us()), seconds(t.other_us())});
+    }
+  }
+  if (const auto* e = std::get_if<EvalEntry>(&entry)) {
+    metrics.eval().evaluated(e->loss, share(e->correct, e->samples));
+  }
+  if (const auto* e = std::get_if<CheckpointEntry>(&entry);
+      e != nullptr && e->state == CheckpointState::kComplete) {
+    metrics.checkpoint().complete(e->step, e->bytes);
+  }
+}
+
+void observe_step(CoordinatorMetrics& metrics, const StepEntry& step) {
+  JobStep seen;
+  seen.steps_applied = step.step + 1;
+  seen.epoch = step.epoch;
+  seen.samples = step.samples;
+  seen.seconds = static_cast<double>(step.wall_us) / 1e6;
+  seen.loss = step.loss;
+  seen.accuracy = share(step.correct, step.samples);
+  seen.learning_rate = step.lr;
+  seen.skipped = step.skipped;
+  metrics.job().step_recorded(seen);
+}
+
+void observe_members(CoordinatorMetrics& metrics, const State& state) {
+  std::map<std::string, uint64_t> by_state;
+  for (const auto& [id, member] : state.members) ++by_state[member_state_name(member.state)];
+  metrics.membership().members(by_state);
+}
+
+}  // namespace lockstep::coordinator

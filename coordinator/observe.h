@@ -1,0 +1,22 @@
+// From decisions to logs and metrics. Nothing here changes anything.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include "comm/base/log.h"
+#include "coordinator/decide.h"
+#include "metrics/coordinator_metrics.h"
+
+namespace lockstep::coordinator {
+
+void write_line(Logger& logger, const LogLine& line);
+
+// Refusals and the like, which leave no other trace.
+void log_reason(Logger& logger, Reason reason, const Event& event);
+
+void observe_reason(CoordinatorMetrics& metrics, Reason reason);
+void observe_entry(CoordinatorMetrics& metrics, const State& state, const JournalEntry& entry);
+void observe_step(CoordinatorMetrics& metrics, const StepEntry& step);
+void observe_members(CoordinatorMetrics& metrics, const State& state);
+
+}  // namespace lockstep::coordinator

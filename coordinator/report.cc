@@ -1,0 +1,138 @@
+#include "coordinator/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace lockstep::coordinator {
+namespace {
+
+using nlohmann::json;
+
+json number(double value) {
+  return std::isfinite(value) ? json(value) : json(nullptr);
+}
+
+json eval_json(const EvalEntry& eval) {
+  const double accuracy =
+      eval.samples == 0 ? 0 : static_cast<double>(eval.correct) / static_cast<double>(eval.samples);
+  return {{"step", eval.step},
+          {"epoch", eval.epoch},
+          {"accuracy", accuracy},
+          {"loss", number(eval.loss)},
+          {"samples", eval.samples}};
+}
+
+// Steps applied as far as anyone has said: heartbeats run ahead of records.
+Step newest_step(const State& state) {
+  Step step = state.completed;
+  for (MemberId id : state.ranks) step = std::max(step, state.members.at(id).step);
+  return step;
+}
+
+json members_json(const State& state) {
+  json members = json::array();
+  const bool has_ranks = !state.ranks.empty();
+  const auto add = [&](const Member& member) {
+    members.push_back({{"id", member.id},
+                       {"rank", member.rank},
+                       {"node", member.node},
+                       {"pid", member.pid},
+                       {"local_rank", member.local_rank},
+                       {"step", member.step},
+                       {"state", member_state_name(member.state)},
+                       {"connected", member.connection != 0},
+                       {"slots", {member.slots.begin, member.slots.end}}});
+  };
+  for (MemberId id : state.ranks) add(state.members.at(id));
+  if (has_ranks) return members;
+  for (const auto& [id, member] : state.members) {
+    if (member.state != MemberState::kDead) add(member);
+  }
+  return members;
+}
+
+uint64_t epochs_of(const Options& options) {
+  const uint64_t per_epoch = data::steps_per_epoch(options.shape);
+  return (options.total_steps + per_epoch - 1) / per_epoch;
+}
+
+}  // namespace
+
+std::string status_json(const State& state, const Options& options, const RunStats& stats,
+                        const ReportTimes& times) {
+  const Step step = newest_step(state);
+  json out;
+  out["run"] = state.run_id;
+  out["state"] =
+      state.stop_ms && state.run == RunState::kStarted ? "stopping" : run_state_name(state.run);
+  out["term"] = state.term;
+  out["generation"] = state.generation;
+  out["step"] = step;
+  out["total_steps"] = options.total_steps;
+  out["epoch"] = data::plan_step(options.shape, step).epoch;  // of the next step, from 0
+  out["epochs"] = epochs_of(options);
+  out["global_batch"] = options.shape.global_batch;
+  if (!stats.is_empty()) {
+    out["loss"] = number(stats.loss());
+    out["accuracy"] = stats.accuracy();
+    out["samples_per_second"] = stats.samples_per_second();
+    out["eta_s"] = static_cast<double>(options.total_steps - step) * stats.seconds_per_step();
+  }
+  if (!state.evals.empty()) out["eval"] = eval_json(state.evals.rbegin()->second);
+  out["workers"] = options.workers;
+  out["members"] = members_json(state);
+  if (!state.checkpoints.empty()) {
+    const CheckpointEntry& last = state.checkpoints.back();
+    out["last_checkpoint"] = {{"name", last.name}, {"step", last.step}};
+  }
+  out["failed_checkpoints"] = state.failed_checkpoints;
+  out["goodput"] = times.goodput;
+  out["wall_seconds"] = times.wall_seconds;
+  out["message"] = state.message;
+  return out.dump() + "\n";
+}
+
+std::string discovery_json(const State& state, const std::string& own_address) {
+  json targets = json::array();
+  targets.push_back(
+      {{"targets", {own_address}}, {"labels", {{"run", state.run_id}, {"role", "coordinator"}}}});
+  for (const auto& [id, member] : state.members) {
+    if (member.state == MemberState::kDead || member.metrics_address.empty()) continue;
+    targets.push_back({{"targets", {member.metrics_address}},
+                       {"labels",
+                        {{"run", state.run_id},
+                         {"role", "worker"},
+                         {"node", member.node},
+                         {"local_rank", std::to_string(member.local_rank)}}}});
+  }
+  return targets.dump() + "\n";
+}
+
+std::string summary_json(const State& state, const Options& options, const RunStats& stats,
+                         const ReportTimes& times) {
+  json out;
+  out["run"] = state.run_id;
+  out["steps"] = state.completed;
+  out["epochs"] = state.completed / data::steps_per_epoch(options.shape);  // finished ones
+  if (!state.evals.empty()) {
+    const json eval = eval_json(state.evals.rbegin()->second);
+    out["eval_accuracy"] = eval["accuracy"];
+    out["eval_loss"] = eval["loss"];
+    out["eval_step"] = eval["step"];
+  }
+  out["samples_per_second"] = stats.steady_samples_per_second();
+  if (!state.checkpoints.empty()) {
+    out["checkpoint"] = state.checkpoints.back().name;
+    out["weights_sha256"] = state.checkpoints.back().weights_sha256;
+  }
+  out["generations"] = state.generation;
+  out["terms"] = state.term;
+  out["goodput"] = times.goodput;
+  out["wall_seconds"] = times.wall_seconds;
+  out["exit_code"] = state.exit_code;
+  out["message"] = state.message;
+  return out.dump(2) + "\n";
+}
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,29 @@
+// What the coordinator tells people and tools about a run, as JSON: /api/v1/status, /sd and
+// summary.json.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <string>
+
+#include "coordinator/options.h"
+#include "coordinator/run_stats.h"
+#include "coordinator/state.h"
+
+namespace lockstep::coordinator {
+
+struct ReportTimes {
+  double wall_seconds = 0;
+  double goodput = 0;
+};
+
+std::string status_json(const State& state, const Options& options, const RunStats& stats,
+                        const ReportTimes& times);
+
+// Prometheus' HTTP service discovery: the coordinator's own address and every worker's.
+std::string discovery_json(const State& state, const std::string& own_address);
+
+std::string summary_json(const State& state, const Options& options, const RunStats& stats,
+                         const ReportTimes& times);
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,50 @@
+// The files of a run directory that the coordinator reads and owns.
+//
+// Thread-safety: one thread; RunLock holds its lock until destroyed or the process dies.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/base/status.h"
+#include "comm/wire/control.pb.h"
+
+namespace lockstep::coordinator {
+
+// DIR/lock, held with flock by the living coordinator; its content is the holder's pid.
+class RunLock {
+ public:
+  // kUsage naming the pid when another process holds it.
+  static Result<std::unique_ptr<RunLock>> take(const std::string& run_dir);
+  ~RunLock();
+  RunLock(const RunLock&) = delete;
+  RunLock& operator=(const RunLock&) = delete;
+
+ private:
+  explicit RunLock(int fd) : fd_(fd) {}
+  int fd_;
+};
+
+struct RunInputs {
+  wire::JobSpec job;
+  wire::DataFacts facts;
+  std::string token;
+};
+
+// kNoInput or kUsage when a file is missing or damaged, with what makes it.
+Result<RunInputs> read_inputs(const std::string& run_dir);
+
+// The absolute form of a path that exists.
+Result<std::string> absolute_path(const std::string& path);
+
+struct Endpoints {
+  std::string run_id;
+  uint64_t term = 0;
+  std::string control;  // host:port
+  std::string http;
+  int64_t started_wall_ms = 0;
+};
+// DIR/coordinator.json, atomically: whoever reads it can connect.
+Status write_endpoints(const std::string& run_dir, const Endpoints& endpoints);
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,66 @@
+// The adapter between decide() and the world: collects events, lets decide() judge them, commits
+// what it wants durable, and only then performs what it wants done.
+//
+//   messages, closed connections, ticks, signals ─▶ queue ─▶ turn: decide each ─▶ one commit ─▶
+//       send, append history, update metrics ─▶ (run over) write summary, wait for peers, on_end
+//
+// INVARIANTS
+//  V1 No action leaves before the commit of its turn has returned ok.
+//  V2 After a failed commit nothing is decided any more: everybody is told that the coordinator
+//     stops, and on_end comes with 70.
+//  V3 on_end comes exactly once, when all peers have gone or the linger time is over.
+//
+// Thread-safety: everything on the loop's thread, or before the loop runs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "comm/base/clock.h"
+#include "comm/base/log.h"
+#include "comm/rpc/server.h"
+#include "comm/rpc/transport.h"
+#include "coordinator/decide.h"
+#include "coordinator/history.h"
+#include "coordinator/journal.h"
+#include "coordinator/report.h"
+#include "coordinator/run_stats.h"
+#include "metrics/coordinator_metrics.h"
+
+namespace lockstep::coordinator {
+
+class Server {
+ public:
+  // All outlive the server.
+  struct Parts {
+    rpc::Loop& loop;
+    Journal& journal;
+    History& history;
+    Logger& logger;
+    const Clock& clock;
+    CoordinatorMetrics& metrics;
+    std::function<void(int exit_code)> on_end;
+  };
+
+  Server(Parts parts, Options options, State state);
+  ~Server();
+
+  // Begins to accept workers and agents. kConfig when it cannot listen there.
+  Status listen(rpc::Transport& transport, const rpc::Address& address, std::string token);
+  const rpc::Address& control_address() const;
+
+  void stop(const std::string& why);  // a signal
+
+  std::string status() const;
+  std::string discovery(const std::string& own_address) const;
+  std::string metrics();
+  bool is_ready() const;  // a generation is training
+  const State& state() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep::coordinator
