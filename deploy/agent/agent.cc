@@ -94,19 +94,19 @@ struct Agent::Impl {
                    {{"reason", decision.reason}});
       if (first_failure == 0) first_failure = code_of(reaped.end);
     }
-    report(reaped, words);
+    report(reaped.pid, reaped.end, words);
     if (decision.action != ExitAction::kRestart) return;
     --worker.restarts_left;
     const Status status = start_worker(index);
     if (!status.is_ok()) logger.error("worker_not_restarted", status.message());
   }
 
-  void report(const Reaped& reaped, const std::string& words) {
+  void report(pid_t pid, const ProcessEnd& end, const std::string& words) {
     wire::Envelope envelope;
     auto& exit = *envelope.mutable_worker_exit();
-    exit.set_pid(static_cast<uint32_t>(reaped.pid));
-    exit.set_exit_code(reaped.end.exit_code);
-    exit.set_signal(reaped.end.signal);
+    exit.set_pid(static_cast<uint32_t>(pid));
+    exit.set_exit_code(end.exit_code);
+    exit.set_signal(end.signal);
     exit.set_last_words(words);
     exits.push_back(envelope);
     if (client != nullptr && client->is_ready()) (void)client->send(envelope);
@@ -124,11 +124,15 @@ struct Agent::Impl {
         transport, std::move(client_options),
         rpc::RpcClient::Handlers{
             [this] { hello(); }, [this](wire::Envelope&& envelope) { on_message(envelope); },
-            [this](const Status& why) { logger.info("coordinator_lost", why.message()); },
+            [this](const Status& why) {
+              logger.info("coordinator_lost", why.message());
+              if (all_ended()) loop.stop();
+            },
             [this](const Status& why) { logger.error("coordinator_refused", why.message()); }});
   }
 
   void hello() {
+    was_ready = true;
     wire::Envelope envelope;
     auto& hello = *envelope.mutable_agent_hello();
     const auto file = read_coordinator_file(options.run_dir);
@@ -155,9 +159,10 @@ struct Agent::Impl {
     }
   }
 
-  // Nobody is left here; the coordinator still may want to say how it ended.
+  // Nobody is left here. The coordinator may not have heard why yet, and may want to say how the
+  // run ended; one that was there and is gone says nothing any more.
   void begin_end() {
-    if (goodbye || client == nullptr || !client->is_ready()) return loop.stop();
+    if (goodbye || (was_ready && !client->is_ready())) return loop.stop();
     loop.call_after(options.leave_ms, [this] { loop.stop(); });
   }
 
@@ -169,12 +174,13 @@ struct Agent::Impl {
       const Status status = start_worker(i);
       if (status.is_ok()) continue;
       logger.error("worker_not_started", status.message());
-      signal_workers(SIGKILL);
       first_failure = exit_code(status);
+      report(0, {first_failure, 0}, status.message());
+      signal_workers(SIGKILL);
       break;
     }
     connect();
-    if (all_ended()) return first_failure;
+    if (all_ended()) begin_end();
     loop.run();
     client->close();
     return goodbye ? goodbye_code : first_failure;
@@ -187,6 +193,7 @@ struct Agent::Impl {
   std::unique_ptr<rpc::RpcClient> client;
   std::vector<Worker> workers;
   std::vector<wire::Envelope> exits;  // told again to a coordinator that comes back
+  bool was_ready = false;             // the coordinator has been there
   bool stopping = false;
   bool goodbye = false;
   int goodbye_code = 0;

@@ -5,7 +5,6 @@
 #include <charconv>
 #include <filesystem>
 
-#include "coordinator/identity.h"
 #include "deploy/cli/job_schema.h"
 
 namespace lockstep {
@@ -147,15 +146,10 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
     job.mutable_train()->set_slots(context.stored->train().slots());
   set_paths(values, context, job);
   resolve_autos(context, job);
-  if (context.stored != nullptr) LOCKSTEP_RETURN_IF_ERROR(check_same_run(*context.stored, job));
+  if (context.stored != nullptr)
+    LOCKSTEP_RETURN_IF_ERROR(context.check_same_run(*context.stored, job));
   LOCKSTEP_RETURN_IF_ERROR(check_together(values, job));
   return job;
-}
-
-Status check_same_run(const wire::JobSpec& stored, const wire::JobSpec& wanted) {
-  const wire::DataFacts same;  // the data are compared when they have been read
-  return coordinator::check_identity(coordinator::identity_of(stored, same),
-                                     coordinator::identity_of(wanted, same));
 }
 
 }  // namespace lockstep

@@ -22,14 +22,13 @@ struct JobContext {
   std::function<bool(const std::string& directory)> has_eval_files = [](auto&) { return false; };
   // The run that is resumed: its values stand where nothing else was said.
   const wire::JobSpec* stored = nullptr;
+  // An error where the job asked for is not the one that is resumed (same_run.h).
+  std::function<Status(const wire::JobSpec& stored, const wire::JobSpec& wanted)> check_same_run =
+      [](auto&, auto&) { return Status::ok(); };
 };
 
 // kUsage for a wrong value or, on a resume, another identity; kConfig for one that cannot work on
 // this machine. Messages name the key, the value, where it was given and what would be right.
 Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& context);
-
-// kUsage with both values where `wanted` differs from `stored` in what identifies a run: the check
-// that the coordinator makes against its journal (coordinator/identity.h), made early.
-Status check_same_run(const wire::JobSpec& stored, const wire::JobSpec& wanted);
 
 }  // namespace lockstep

@@ -47,6 +47,9 @@ Field locate(std::string_view key, wire::JobSpec& spec) {
 }
 
 std::string number_text(double value) {
+  constexpr double kExactWhole = 1e15;  // below, whole numbers are written out
+  if (value == std::floor(value) && std::abs(value) < kExactWhole)
+    return std::to_string(static_cast<int64_t>(value));
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, value).ptr;
   return {text, end};

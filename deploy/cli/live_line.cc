@@ -61,6 +61,7 @@ std::vector<Part> parts_of(const RunStatus& status, const LineStyle& style) {
     add(waiting, 0);
     return parts;
   }
+  if (status.state == "stopping") add("stopping", 0);
   add(epoch_text(status), 1);
   add(bar(status, style), 7);
   add(step_text(status), 0);

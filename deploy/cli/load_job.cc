@@ -10,6 +10,7 @@
 #include "comm/base/limits.h"
 #include "deploy/cli/job_resolve.h"
 #include "deploy/cli/job_values.h"
+#include "deploy/cli/same_run.h"
 
 namespace lockstep {
 namespace {
@@ -90,6 +91,7 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   context.cores = usable_cores();
   context.has_eval_files = has_eval_files;
   context.stored = request.stored;
+  context.check_same_run = check_same_run;
   return resolve_job(values, context);
 }
 

@@ -1,7 +1,11 @@
 // The program `lockstep`: parses the command line, runs one subcommand, gives its exit code.
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <vector>
 
+#include "comm/base/nearest.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"
 
@@ -24,6 +28,20 @@ const CLI::App* chosen(const CLI::App& app) {
   return subcommands.empty() ? &app : chosen(*subcommands.front());
 }
 
+// CLI11 only says that something was not expected; what was typed is known better here.
+Status explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (!first.empty() && first[0] != '-' &&
+      std::find(names.begin(), names.end(), first) == names.end()) {
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    return Status(Code::kUsage, "there is no command '" + first + "'" + did_you_mean(first, views) +
+                                    "; try 'lockstep --help'");
+  }
+  return Status(Code::kUsage, std::string(error.what()) + "; try 'lockstep --help'");
+}
+
 int run(int argc, char** argv) {
   CLI::App app(
       "Lockstep trains one model on many workers, with the same result whatever happens "
@@ -44,7 +62,7 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    return report(Status(Code::kUsage, std::string(error.what()) + "; try 'lockstep --help'"));
+    return report(explain(app, error, argc, argv));
   }
   return commands.at(chosen(app))();
 }

@@ -2,7 +2,6 @@
 
 #include <memory>
 
-#include "coordinator/identity.h"
 #include "data/index/dataset.h"
 #include "data/index/facts.h"
 #include "deploy/cli/text.h"
@@ -41,12 +40,6 @@ Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& r
     LOCKSTEP_RETURN_IF_ERROR(data::check_eval_fits_train(*train, *eval));
   }
   return PreparedData{data::make_data_facts(*train, eval.get()), describe(*train, eval.get())};
-}
-
-Status check_same_data(const wire::DataFacts& stored, const wire::DataFacts& found) {
-  const wire::JobSpec same;
-  return coordinator::check_identity(coordinator::identity_of(same, stored),
-                                     coordinator::identity_of(same, found));
 }
 
 }  // namespace lockstep

@@ -21,7 +21,4 @@ struct PreparedData {
 Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& run_dir,
                                   const std::function<void(const std::string&)>& progress);
 
-// kUsage when the data are not those that the run was started with: they identify it.
-Status check_same_data(const wire::DataFacts& stored, const wire::DataFacts& found);
-
 }  // namespace lockstep

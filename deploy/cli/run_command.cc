@@ -16,6 +16,7 @@
 #include "deploy/cli/reporter.h"
 #include "deploy/cli/run_dir.h"
 #include "deploy/cli/run_summary.h"
+#include "deploy/cli/same_run.h"
 #include "deploy/cli/supervisor.h"
 #include "deploy/cli/text.h"
 

@@ -10,6 +10,7 @@
 #include "coordinator/identity.h"
 #include "deploy/cli/job_print.h"
 #include "deploy/cli/job_schema.h"
+#include "deploy/cli/same_run.h"
 
 namespace lockstep {
 namespace {
@@ -134,6 +135,7 @@ TEST(JobResume, WhatIsNotSaidStaysAsTheRunHasIt) {
   const wire::JobSpec stored = resolved({"model.dropout=0.25", "train.slots=4"});
   JobContext resume = context();
   resume.stored = &stored;
+  resume.check_same_run = check_same_run;
   const auto job =
       resolve_job(values_of("train: {max_steps: 9, slots: 0}\n", {"cluster.workers=3"}), resume);
   ASSERT_TRUE(job.is_ok()) << job.status().message();
@@ -159,6 +161,16 @@ TEST(JobResume, AnotherIdentityIsRefusedWithBothValues) {
   }
 }
 
+TEST(JobResume, OtherDataAreRefusedWithBothFingerprints) {
+  wire::DataFacts stored;
+  stored.set_train_fingerprint("aaaa");
+  wire::DataFacts found = stored;
+  EXPECT_TRUE(check_same_data(stored, found).is_ok());
+  found.set_train_fingerprint("bbbb");
+  EXPECT_THAT(check_same_data(stored, found).message(),
+              AllOf(HasSubstr("fingerprint"), HasSubstr("aaaa"), HasSubstr("bbbb")));
+}
+
 TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
   std::set<std::string> marked;
   for (const JobKey& row : job_keys())
@@ -173,6 +185,7 @@ TEST(JobResume, AnotherIdentityIsToldBeforeAnythingElseThatIsWrong) {
   const wire::JobSpec stored = resolved({"train.slots=4", "cluster.workers=4"});
   JobContext resume = context();
   resume.stored = &stored;
+  resume.check_same_run = check_same_run;
   const auto job = resolve_job(values_of("train: {slots: 2}\n"), resume);
   EXPECT_EQ(job.status().code(), Code::kUsage);
   EXPECT_THAT(job.status().message(),
