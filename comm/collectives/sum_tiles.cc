@@ -5,25 +5,8 @@
 #include <vector>
 
 #include "comm/base/check.h"
+#include "comm/base/clones.h"
 #include "comm/collectives/reduction_tree.h"
-
-// One copy per instruction set, chosen by the loader. Not under sanitizers: their runtime is not
-// yet up when the loader asks.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define LOCKSTEP_VECTOR_CLONES
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
-    __has_feature(memory_sanitizer) || __has_feature(undefined_behavior_sanitizer)
-#define LOCKSTEP_VECTOR_CLONES
-#endif
-#endif
-#ifndef LOCKSTEP_VECTOR_CLONES
-#if defined(__x86_64__) && defined(__linux__)
-#define LOCKSTEP_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define LOCKSTEP_VECTOR_CLONES
-#endif
-#endif
 
 namespace lockstep {
 namespace {
@@ -32,7 +15,7 @@ namespace {
 constexpr uint64_t kTileElements = 1024;
 
 // out may be a or b.
-LOCKSTEP_VECTOR_CLONES
+LOCKSTEP_CLONES
 void add_tile(float* out, const float* a, const float* b, uint64_t n) {
   for (uint64_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
 }

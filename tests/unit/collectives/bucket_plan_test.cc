@@ -1,0 +1,57 @@
+#include "comm/collectives/bucket_plan.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+
+#include "comm/collectives/collective.h"
+
+namespace lockstep {
+namespace {
+
+RC_GTEST_PROP(BucketPlan, CoversTheBufferWithCutsAtTensorStartsOnly, ()) {
+  std::vector<uint64_t> bounds = {0};
+  for (const auto length : *rc::gen::container<std::vector<uint64_t>>(rc::gen::inRange(0, 300))) {
+    bounds.push_back(bounds.back() + static_cast<uint64_t>(length) * kCutElements);
+  }
+  const uint64_t elements = bounds.back() + 32;
+  const auto bytes = *rc::gen::inRange<uint64_t>(0, 40'000);
+  const auto plan = plan_buckets(bounds, elements, bytes);
+  RC_ASSERT(plan.is_ok());
+  RC_ASSERT(plan->front() == 0U);
+  RC_ASSERT(plan->back() == elements);
+  for (size_t i = 1; i < plan->size(); ++i) {
+    const uint64_t cut = (*plan)[i];
+    RC_ASSERT((*plan)[i - 1] < cut);
+    RC_ASSERT(cut % kCutElements == 0U);
+    if (i + 1 == plan->size()) continue;
+    RC_ASSERT(std::find(bounds.begin(), bounds.end(), cut) != bounds.end());
+    RC_ASSERT((cut - (*plan)[i - 1]) * sizeof(float) >= bytes);
+  }
+}
+
+TEST(BucketPlan, TheLastBucketHoldsStatisticsAndControl) {
+  const std::vector<uint64_t> bounds = {0, 64, 128};
+  const auto plan = plan_buckets(bounds, 160, 4);
+  ASSERT_TRUE(plan.is_ok());
+  EXPECT_EQ(*plan, (std::vector<uint64_t>{0, 64, 160}));
+}
+
+TEST(BucketPlan, ACutInsideACacheLineIsNotUsed) {
+  const std::vector<uint64_t> bounds = {0, 24, 64, 96};
+  EXPECT_EQ(*plan_buckets(bounds, 96, 4), (std::vector<uint64_t>{0, 64, 96}));
+}
+
+TEST(BucketPlan, NonsenseIsRefused) {
+  const std::vector<uint64_t> falling = {0, 64, 32};
+  const std::vector<uint64_t> beyond = {0, 640};
+  EXPECT_EQ(plan_buckets(falling, 64, 4).status().code(), Code::kInternal);
+  EXPECT_EQ(plan_buckets(beyond, 64, 4).status().code(), Code::kInternal);
+  EXPECT_EQ(plan_buckets({}, 0, 4).status().code(), Code::kInternal);
+  EXPECT_EQ(plan_buckets({}, 17, 4).status().code(), Code::kInternal);
+}
+
+}  // namespace
+}  // namespace lockstep

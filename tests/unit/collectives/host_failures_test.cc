@@ -1,0 +1,174 @@
+// What strangers, late members and closed generations get from a HostContext.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <future>
+
+#include "comm/collectives/host/handshake.h"
+#include "tests/unit/collectives/world.h"
+
+namespace lockstep {
+namespace {
+
+using host::Deadline;
+using host::Fd;
+using host::Hello;
+using testing::kConnectMs;
+
+constexpr BufferLayout kLayout = {64, 64, 80};
+constexpr MemberId kMember0 = 100;
+constexpr MemberId kMember1 = 101;
+
+std::unique_ptr<HostContext> make_context(const std::string& token = "secret") {
+  auto context = HostContext::create({.token = token});
+  EXPECT_TRUE(context.is_ok());
+  return std::move(*context);
+}
+
+struct Pair {
+  std::unique_ptr<HostContext> first = make_context();
+  std::unique_ptr<HostContext> second = make_context();
+  std::vector<PeerAddress> peers = {{kMember0, first->address()}, {kMember1, second->address()}};
+
+  std::future<Result<std::unique_ptr<Collective>>> connect(uint32_t rank, Generation generation,
+                                                           int deadline_ms = kConnectMs) {
+    return std::async(std::launch::async, [this, rank, generation, deadline_ms] {
+      HostContext& context = rank == 0 ? *first : *second;
+      return context.connect(generation, rank, peers[rank].member, peers, deadline_ms);
+    });
+  }
+};
+
+Hello hello_of(Generation generation) {
+  Hello hello;
+  hello.generation = generation;
+  hello.from_member = kMember1;
+  hello.to_member = kMember0;
+  hello.from_rank = 1;
+  hello.nonce = host::new_nonce();
+  return hello;
+}
+
+TEST(HostContext, AMemberOfAnOlderGenerationIsRefusedAtOnce) {
+  Pair pair;
+  auto a = pair.connect(0, 5);
+  auto b = pair.connect(1, 5);
+  auto first = a.get();
+  auto second = b.get();
+  ASSERT_TRUE(first.is_ok() && second.is_ok());
+  auto fd = host::connect_unix(pair.first->address().unix_name);
+  ASSERT_TRUE(fd.is_ok());
+  const Status status =
+      host::introduce(fd->get(), "secret", hello_of(4), Deadline::after(kConnectMs));
+  EXPECT_EQ(status.code(), Code::kRefused) << status.message();
+  EXPECT_TRUE((*first)->world_size() == 2);
+}
+
+TEST(HostContext, AMemberOfANewerGenerationWaitsForUs) {
+  Pair pair;
+  auto ahead = pair.connect(1, 7);
+  EXPECT_EQ(ahead.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  auto behind = pair.connect(0, 7);
+  EXPECT_TRUE(behind.get().is_ok());
+  EXPECT_TRUE(ahead.get().is_ok());
+}
+
+TEST(HostContext, AMissingPeerIsATimeoutThatNamesItsRank) {
+  Pair pair;
+  const Status status = pair.connect(0, 1, 50).get().status();
+  EXPECT_EQ(status.code(), Code::kTimeout);
+  EXPECT_NE(status.message().find("ranks 1"), std::string::npos) << status.message();
+}
+
+TEST(HostContext, CloseEndsAConnectThatWaitsForCallers) {
+  Pair pair;
+  auto blocked = pair.connect(0, 3);
+  EXPECT_EQ(blocked.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  pair.first->close(3);
+  EXPECT_EQ(blocked.get().status().code(), Code::kAborted);
+  EXPECT_EQ(pair.connect(0, 3).get().status().code(), Code::kAborted);
+}
+
+TEST(HostContext, CloseEndsAConnectThatWaitsForAnAnswer) {
+  Pair pair;
+  auto blocked = pair.connect(1, 3);
+  EXPECT_EQ(blocked.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  pair.second->close(3);
+  EXPECT_EQ(blocked.get().status().code(), Code::kAborted);
+}
+
+TEST(HostContext, CloseAbortsTheCollectivesOfThatGeneration) {
+  Pair pair;
+  auto a = pair.connect(0, 3);
+  auto b = pair.connect(1, 3);
+  auto first = a.get();
+  auto second = b.get();
+  ASSERT_TRUE(first.is_ok() && second.is_ok());
+  auto blocked = std::async(std::launch::async, [&] {
+    return (*first)->barrier({3, 0, Phase::kTrain, 0, 0});
+  });
+  pair.first->close(2);
+  EXPECT_EQ(blocked.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  pair.first->close(3);
+  EXPECT_EQ(blocked.get().code(), Code::kAborted);
+}
+
+TEST(HostContext, AWrongTokenIsRefusedOnBothSides) {
+  auto ours = make_context();
+  auto stranger = make_context("guess");
+  const std::vector<PeerAddress> peers = {{kMember0, ours->address()},
+                                          {kMember1, stranger->address()}};
+  auto waiting =
+      std::async(std::launch::async, [&] { return ours->connect(1, 0, kMember0, peers, 200); });
+  EXPECT_EQ(stranger->connect(1, 1, kMember1, peers, kConnectMs).status().code(), Code::kRefused);
+  EXPECT_EQ(waiting.get().status().code(), Code::kTimeout);
+}
+
+TEST(HostContext, GarbageAndSilenceHarmNobody) {
+  Pair pair;
+  std::vector<Fd> strangers;
+  const Deadline deadline = Deadline::after(kConnectMs);
+  for (int i = 0; i < 100; ++i) {
+    auto fd = host::connect_tcp(pair.first->address().tcp, deadline);
+    ASSERT_TRUE(fd.is_ok());
+    const std::string garbage(i, 'x');
+    if (i > 0) (void)!send(fd->get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
+    strangers.push_back(std::move(*fd));
+  }
+  auto a = pair.connect(0, 1);
+  auto b = pair.connect(1, 1);
+  EXPECT_TRUE(a.get().is_ok());
+  EXPECT_TRUE(b.get().is_ok());
+}
+
+TEST(HostContext, BuffersOfDifferentLayoutAreRefusedBeforeAnyStep) {
+  Pair pair;
+  auto one = pair.first->make_buffer(kLayout, 1);
+  auto two = pair.second->make_buffer({128, 128, 144}, 1);
+  auto a = pair.connect(0, 1, 500);
+  auto b = pair.connect(1, 1, 500);
+  EXPECT_EQ(a.get().status().code(), Code::kConfig);
+  EXPECT_EQ(b.get().status().code(), Code::kConfig);
+}
+
+TEST(HostContext, TheWrongWorkerAtAnAddressIsRefused) {
+  Pair pair;
+  auto a = pair.connect(0, 1, 300);
+  std::vector<PeerAddress> wrong = {{555, pair.first->address()}, pair.peers[1]};
+  EXPECT_EQ(pair.second->connect(1, 1, kMember1, wrong, kConnectMs).status().code(),
+            Code::kRefused);
+  EXPECT_EQ(a.get().status().code(), Code::kTimeout);
+}
+
+TEST(HostContext, AForeignGenerationInATagIsAnError) {
+  Pair pair;
+  auto a = pair.connect(0, 2);
+  auto b = pair.connect(1, 2);
+  auto first = a.get();
+  auto second = b.get();
+  ASSERT_TRUE(first.is_ok() && second.is_ok());
+  EXPECT_EQ((*first)->barrier({1, 0, Phase::kTrain, 0, 0}).code(), Code::kInternal);
+}
+
+}  // namespace
+}  // namespace lockstep
