@@ -47,23 +47,6 @@ free_run_directory() {  # runs/quickstart, or the first of runs/quickstart-2, -3
   echo "$directory"
 }
 
-summary() {  # summary RUN_DIRECTORY: what summary.json says, as a table
-  python3 - "$1/summary.json" <<'PYTHON'
-import json, sys
-run = json.load(open(sys.argv[1]))
-rows = [("test accuracy", "eval_accuracy", lambda v: f"{100 * v:.2f} %"),
-        ("test loss", "eval_loss", lambda v: f"{v:.4f}"),
-        ("epochs", "epochs", str),
-        ("steps", "steps", str),
-        ("samples a second", "samples_per_second", lambda v: f"{v:,.0f}"),
-        ("goodput", "goodput", lambda v: f"{100 * v:.1f} % of the time in steps"),
-        ("weights (SHA-256)", "weights_sha256", str)]
-for name, key, show in rows:
-    if run.get(key) is not None:
-        print(f"  {name:<18} {show(run[key])}")
-PYTHON
-}
-
 phase "1/3 dependencies"
 "$root/deploy/install_deps.sh"
 
@@ -87,15 +70,17 @@ if ((status == 75)); then
 fi
 ((status == 0)) || fail "$status" "the training failed; its logs are in $run/logs."
 
-phase "done"
-say
-summary "$run"
-say
-say "Results are in $run: summary.json, history.jsonl (a line a step), checkpoints/, logs/."
-say
-say "Worth trying next:"
-say "  build/release/bin/lockstep ckpt ls $run"
-say "  build/release/bin/lockstep run deploy/examples/fashion_mnist_cnn.yaml --workers 1 \\"
-say "      --run-dir $run-again        # one worker, the same weights, bit for bit"
-say "  build/release/bin/lockstep run deploy/examples/fashion_mnist_cnn.yaml model.dropout=0.2 \\"
-say "      train.epochs=8 --workers 2 --run-dir $run-longer"
+phase "done; $run holds summary.json, history.jsonl (a line a step), checkpoints and logs"
+cat <<TEXT
+
+To call the program by its name:
+  export PATH=$bin:\$PATH
+Worth trying next:
+  # one worker instead of two: the same weights, bit for bit
+  lockstep run deploy/examples/fashion_mnist_cnn.yaml --workers 1 --run-dir $run-alone
+  # other settings: any key of the job file can be given like this
+  lockstep run deploy/examples/fashion_mnist_cnn.yaml model.dropout=0.2 train.epochs=8 \\
+      --workers 2 --run-dir $run-dropout
+  # what a data set holds, before training on it
+  lockstep data inspect /usr/share/datasets/fashion-mnist
+TEXT
