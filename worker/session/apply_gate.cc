@@ -6,11 +6,12 @@
 
 namespace lockstep {
 
-bool ApplyGate::open(Generation generation, ResumePoint at) {
+bool ApplyGate::open(Generation generation, ResumePoint at, const RunPlan& plan) {
   std::lock_guard lock(mutex_);
   LOCKSTEP_CHECK(!applying_, "a generation is opened between two applies");
   if (generation <= closed_through_) return false;
   open_ = generation;
+  plan_ = plan;
   applied_ = at;
   return true;
 }
@@ -36,7 +37,7 @@ void ApplyGate::leave() {
     std::lock_guard lock(mutex_);
     LOCKSTEP_CHECK(applying_ && applied_, "leave() follows try_enter()");
     applying_ = false;
-    point = {applied_->step + 1, phase_after_(applied_->step + 1)};
+    point = {applied_->step + 1, plan_.after_step(applied_->step + 1)};
     applied_ = point;
     answers.swap(waiting_);
   }

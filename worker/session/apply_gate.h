@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "comm/base/ids.h"
+#include "worker/session/run_plan.h"
 
 namespace lockstep {
 
@@ -31,12 +32,9 @@ class ApplyGate {
  public:
   using Answer = std::function<void(std::optional<ResumePoint>)>;
 
-  // `phase_after` says what comes next once so many steps are applied.
-  explicit ApplyGate(std::function<Phase(Step applied)> phase_after)
-      : phase_after_(std::move(phase_after)) {}
-
   // The state is at `at` and generation `generation` may apply; false if it is closed already.
-  bool open(Generation generation, ResumePoint at);
+  // `plan` says what comes next once so many steps are applied.
+  bool open(Generation generation, ResumePoint at, const RunPlan& plan);
 
   // The state is about to be overwritten from outside; until open() there is none to answer with.
   void lost_state();
@@ -56,11 +54,11 @@ class ApplyGate {
   bool is_closed(Generation generation) const;
 
  private:
-  const std::function<Phase(Step)> phase_after_;
   mutable std::mutex mutex_;
   Generation open_ = 0;  // 0: none was ever opened
   Generation closed_through_ = 0;
   bool applying_ = false;
+  RunPlan plan_;
   std::optional<ResumePoint> applied_;
   std::vector<Answer> waiting_;  // answered when the apply in progress leaves
 };

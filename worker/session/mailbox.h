@@ -19,6 +19,7 @@ namespace lockstep {
 struct StartOrder {
   Generation generation = 0;
   MemberId member = 0;  // this worker
+  std::string run_id;
   wire::Start start;
 };
 

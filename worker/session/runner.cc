@@ -44,14 +44,9 @@ Runner::Runner(Options options, Parts parts)
           },
           parts_.logger) {}
 
-void Runner::on_checkpoint_ack(const wire::CheckpointAck& ack) {
-  writer_.drop({ack.drop().begin(), ack.drop().end()});
-  mailbox_.acknowledge(ack.name());
-}
-
 void Runner::run() {
   parts_.probe.doing(RunnerProbe::Activity::kIdle);
-  while (const auto order = mailbox_.next()) {
+  while (const auto order = parts_.mailbox.next()) {
     ended_with(*order, run_generation(*order));
     parts_.probe.doing(RunnerProbe::Activity::kIdle);
   }
@@ -79,7 +74,7 @@ Status Runner::run_generation(const StartOrder& order) {
   const ResumePoint at = fit_to_plan(from_wire(order.start.resume()), life.plan);
   LOCKSTEP_RETURN_IF_ERROR(connect(life));
   LOCKSTEP_RETURN_IF_ERROR(install_state(life, at));
-  if (!parts_.gate.open(order.generation, at))
+  if (!parts_.gate.open(order.generation, at, life.plan))
     return Status(Code::kAborted, "a newer generation was prepared before this one began");
   LOCKSTEP_RETURN_IF_ERROR(begin_engine(life));
   parts_.probe.generation_started(order.generation, order.member, life.rank,
@@ -147,6 +142,7 @@ Status Runner::begin_engine(Life& life) {
   const auto& bounds = life.order.start.buckets().bounds();
   view.bucket_bounds.assign(bounds.begin(), bounds.end());
   view.total_steps = life.order.start.total_steps();
+  view.phases = parts_.phases;
   Engine::ApplyGate gate;
   gate.try_enter = [this] { return parts_.gate.try_enter(); };
   gate.leave = [this] { parts_.gate.leave(); };

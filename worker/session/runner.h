@@ -11,7 +11,7 @@
 //     checkpoint of it is taken.
 //  U3 The writer leaves only when its final checkpoint is in the journal.
 //
-// Thread-safety: run() is the training thread; everything else from any thread.
+// Thread-safety: run() is the training thread; drop_checkpoints() from any thread.
 #pragma once
 
 #include <functional>
@@ -35,13 +35,14 @@
 
 namespace lockstep {
 
+class PhaseClock;
+
 class Runner {
  public:
   struct Options {
     wire::JobSpec job;
     wire::DataFacts facts;
     std::string run_dir;
-    std::string run_id;
     std::vector<std::string> fingerprint;  // of the numerics
     int connect_deadline_ms = 60'000;
   };
@@ -50,21 +51,21 @@ class Runner {
     Engine& engine;
     HostContext& context;
     ApplyGate& gate;
+    Mailbox& mailbox;  // starts come from there; its end() ends run()
     RunnerPort& port;
     FileOps& files;
     RunnerProbe& probe;
+    PhaseClock* phases;  // for the engine; may be null
     Logger& logger;
     std::function<void(const Status&)> on_failure;
   };
 
   Runner(Options options, Parts parts);
 
-  void start(StartOrder order) { mailbox_.put(std::move(order)); }
-  void on_checkpoint_ack(const wire::CheckpointAck& ack);
-  // It is over: run() returns as soon as the generation in progress was closed.
-  void end() { mailbox_.end(); }
-
   void run();
+
+  // The coordinator needs these checkpoints no more.
+  void drop_checkpoints(std::vector<std::string> names) { writer_.drop(std::move(names)); }
 
  private:
   // One generation while it lasts.
@@ -94,7 +95,6 @@ class Runner {
 
   const Options options_;
   const Parts parts_;
-  Mailbox mailbox_;
   std::string resumed_from_;  // name of the checkpoint the state began with
   CheckpointWriter writer_;
 };

@@ -9,15 +9,6 @@ Status closed_meanwhile() {
   return Status(Code::kAborted, "the generation was closed while it was not training");
 }
 
-// What is equal on every rank travels once, from the writer; the others send its hash.
-wire::StepRecord own_part(wire::StepRecord record) {
-  record.clear_loss();
-  record.clear_lr();
-  record.clear_skipped();
-  record.clear_correct();
-  return record;
-}
-
 }  // namespace
 
 Status Runner::follow_plan(Life& life, ResumePoint at) {
@@ -55,9 +46,8 @@ Status Runner::train_step(Life& life, ResumePoint& at, bool& stop) {
   life.epoch = outcome.record.epoch();
   const auto& bounds = life.order.start.buckets().bounds();
   parts_.probe.step_applied(outcome.record, {bounds.data(), static_cast<size_t>(bounds.size())});
-  LOCKSTEP_RETURN_IF_ERROR(parts_.port.add_record(
-      life.order.generation,
-      life.is_writer ? std::move(outcome.record) : own_part(std::move(outcome.record))));
+  LOCKSTEP_RETURN_IF_ERROR(
+      parts_.port.add_record(life.order.generation, std::move(outcome.record)));
 
   // At the last step the run ends by itself, and better than by a stop: with an evaluation.
   stop = outcome.all_want_stop && at.step < life.plan.total_steps;
@@ -84,7 +74,7 @@ Status Runner::final_checkpoint(Life& life, const ResumePoint& at) {
   parts_.probe.doing(RunnerProbe::Activity::kCheckpoint);
   LOCKSTEP_RETURN_IF_ERROR(submit_checkpoint(life, at, /*final=*/true));
   LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointInfo info, writer_.wait());
-  if (!mailbox_.wait_acknowledged(info.name)) return closed_meanwhile();
+  if (!parts_.mailbox.wait_acknowledged(info.name)) return closed_meanwhile();
   return Status::ok();
 }
 
@@ -113,7 +103,7 @@ Manifest Runner::make_manifest(const Life& life, const ResumePoint& at) const {
   manifest.schedule = options_.job.schedule();
   manifest.dataset_fingerprint = options_.facts.train_fingerprint();
   manifest.numerics_fingerprint = options_.fingerprint;
-  manifest.lineage = {options_.run_id, resumed_from_, life.first_step};
+  manifest.lineage = {life.order.run_id, resumed_from_, life.first_step};
   return manifest;
 }
 

@@ -207,8 +207,8 @@ TEST_F(CheckpointCrash, KilledWhilePruningLeavesWholeCheckpointsOnly) {
     }
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);
-    for (const ListedCheckpoint& item : *list_checkpoints(dir_))
-      EXPECT_TRUE(verify_checkpoint(item.path).is_ok());
+    const auto left = list_checkpoints(dir_);
+    for (const ListedCheckpoint& item : *left) EXPECT_TRUE(verify_checkpoint(item.path).is_ok());
   }
   EXPECT_EQ(list_checkpoints(dir_)->size(), 2u);
 }

@@ -1,0 +1,71 @@
+// lockstep-worker: one worker of a run. The loop's thread speaks to the coordinator; the training
+// thread builds the engine, meanwhile the session connects, and then trains.
+#include <signal.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <future>
+#include <thread>
+
+#include "comm/base/build_info.h"
+#include "comm/rpc/asio_transport.h"
+#include "worker/session/worker.h"
+
+namespace {
+
+constexpr std::chrono::seconds kTrainingThreadMayTake{5};
+
+std::string host_name() {
+  char name[256] = "localhost";
+  (void)::gethostname(name, sizeof name - 1);
+  return name;
+}
+
+// The agent decides about an interrupt at the terminal; a peer that hangs up and a file that may
+// not grow are errors of a call, not the end of the process.
+void ignore_signals() {
+  for (const int signal : {SIGINT, SIGPIPE, SIGXFSZ}) ::signal(signal, SIG_IGN);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  lockstep::WorkerOptions options;
+  options.node = host_name();
+  CLI::App app("One worker of a Lockstep run; started by `lockstep agent`.", "lockstep-worker");
+  app.add_option("--run-dir", options.run_dir, "directory of the run")->required();
+  app.add_option("--local-rank", options.local_rank, "number of this worker on its node")
+      ->required();
+  app.add_option("--node", options.node, "name of this node (default: the host's name)");
+  app.set_version_flag("--version", std::string(lockstep::build_info().version));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    constexpr int kUsageExit = 64;
+    return app.exit(error) == 0 ? 0 : kUsageExit;
+  }
+  ignore_signals();
+
+  auto worker = lockstep::Worker::create(options);
+  if (!worker.is_ok()) {
+    std::fprintf(stderr, "lockstep-worker: %s\n", worker.status().message().c_str());
+    return lockstep::exit_code(worker.status());
+  }
+  lockstep::Worker& running = **worker;
+  std::promise<void> trained;
+  std::future<void> training_over = trained.get_future();
+  std::thread training([&running, &trained] {
+    running.train();
+    trained.set_value();
+  });
+  const int code = running.serve();
+  if (training_over.wait_for(kTrainingThreadMayTake) != std::future_status::ready) {
+    // It is inside a long computation that nobody wants any more.
+    std::fflush(nullptr);
+    ::_exit(code);
+  }
+  training.join();
+  return code;
+}

@@ -1,0 +1,29 @@
+// The training thread's doings as metrics.
+// Thread-safety: as RunnerProbe.
+#pragma once
+
+#include "metrics/phase_clock.h"
+#include "metrics/worker_metrics.h"
+#include "worker/session/runner_probe.h"
+
+namespace lockstep {
+
+class MetricsProbe final : public RunnerProbe {
+ public:
+  // Both outlive the probe.
+  MetricsProbe(WorkerMetrics& metrics, PhaseClock& phases) : metrics_(metrics), phases_(phases) {}
+
+  void doing(Activity activity) override;
+  void generation_started(Generation generation, MemberId member, uint32_t rank,
+                          uint32_t world) override;
+  void step_applied(const wire::StepRecord& record,
+                    std::span<const uint64_t> bucket_bounds) override;
+  void evaluated(const wire::EvalReport& report) override;
+  void checkpoint_written(const wire::CheckpointReport& report) override;
+
+ private:
+  WorkerMetrics& metrics_;
+  PhaseClock& phases_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,223 @@
+#include "worker/session/worker.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "comm/base/build_info.h"
+#include "comm/base/clock.h"
+#include "comm/base/log.h"
+#include "comm/rpc/asio_transport.h"
+#include "comm/rpc/auth.h"
+#include "comm/rpc/http_server.h"
+#include "data/index/dataset.h"
+#include "data/index/facts.h"
+#include "metrics/families.h"
+#include "worker/session/metrics_probe.h"
+#include "worker/session/run_files.h"
+#include "worker/session/worker_host.h"
+
+namespace lockstep {
+namespace {
+
+// Between the last message and the end of the process, so that it leaves.
+constexpr int64_t kLastWordsMs = 50;
+// A failed worker waits so long for the coordinator's answer.
+constexpr int64_t kGoodbyeDeadlineMs = 5'000;
+// Without a coordinator for so long a worker gives up.
+constexpr int64_t kCoordinatorWaitMs = 600'000;
+// The coordinator starts at the same time as we do: look often at first, and never seldom.
+constexpr int64_t kMaxBackoffMs = 250;
+
+}  // namespace
+
+struct Worker::Impl {
+  Impl(WorkerOptions o, wire::JobSpec j, std::string the_token, std::unique_ptr<Logger> log,
+       std::unique_ptr<HostContext> c)
+      : options(std::move(o)),
+        job(std::move(j)),
+        token(std::move(the_token)),
+        logger(std::move(log)),
+        context(std::move(c)),
+        metrics({job.job(), options.node, options.local_rank}, build_info(), phases, clock),
+        probe(metrics, phases),
+        host({loop, gate, mailbox, *context, *logger, [this](int code) { on_end(code); }}, job) {}
+
+  const WorkerOptions options;
+  const wire::JobSpec job;
+  const std::string token;
+  const std::unique_ptr<Logger> logger;
+  const std::unique_ptr<HostContext> context;
+
+  SystemClock clock;
+  PhaseClock phases{clock};
+  WorkerMetrics metrics;
+  MetricsProbe probe;
+  std::unique_ptr<FileOps> files = posix_file_ops();
+  rpc::AsioLoop loop;
+  rpc::AsioTransport transport{loop};
+  ApplyGate gate;
+  Mailbox mailbox;
+  WorkerHost host;
+  std::unique_ptr<http::HttpServer> http;
+  std::unique_ptr<Session> session;
+  int exit_code = 0;
+
+  // Made by train().
+  std::unique_ptr<data::Dataset> train_data;
+  std::unique_ptr<data::Dataset> eval_data;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<Runner> runner;
+
+  void open_session();
+  void open_metrics();
+  void on_end(int code);
+  Status build();
+  Status open_data();
+  wire::Register make_hello() const;
+  void fail(const Status& status);
+};
+
+void Worker::Impl::open_session() {
+  Session::Options session_options;
+  session_options.rpc.address = [this]() -> Result<rpc::Address> {
+    LOCKSTEP_ASSIGN_OR_RETURN(CoordinatorAddress found, read_coordinator_address(options.run_dir));
+    host.set_run_id(found.run_id);
+    return found.control;
+  };
+  session_options.rpc.token = token;
+  session_options.rpc.max_backoff_ms = kMaxBackoffMs;
+  session_options.rpc.give_up_after_ms = kCoordinatorWaitMs;
+  session_options.rpc.jitter_seed = static_cast<uint64_t>(::getpid());
+  session_options.heartbeat_ms = heartbeat_interval_ms(job.cluster().lease_s());
+  session_options.join_deadline_ms = int64_t{job.cluster().start_timeout_s()} * 1'000;
+  session_options.spill_path = options.run_dir + "/cache/records-" +
+                               std::to_string(options.local_rank) + "-" +
+                               std::to_string(::getpid());
+  session = std::make_unique<Session>(transport, std::move(session_options), host, *logger);
+}
+
+void Worker::Impl::open_metrics() {
+  std::map<std::string, http::Handler> handlers;
+  handlers["/metrics"] = [this](const http::Request&) {
+    return http::Response{200, kMetricsContentType, metrics.expose_text()};
+  };
+  auto started = http::HttpServer::start(loop, {}, std::move(handlers), *logger);
+  if (started.is_ok())
+    http = std::move(started).value();
+  else
+    logger->warn("no_metrics", "no /metrics on this worker: " + started.status().message());
+}
+
+void Worker::Impl::on_end(int code) {
+  exit_code = code;
+  loop.call_after(kLastWordsMs, [this] { loop.stop(); });
+}
+
+Status Worker::Impl::open_data() {
+  const std::string cache =
+      job.data().cache_dir().empty() ? options.run_dir + "/cache" : job.data().cache_dir();
+  LOCKSTEP_ASSIGN_OR_RETURN(train_data,
+                            data::open_dataset(job.data().train(), data::Split::kTrain, cache));
+  if (job.data().eval().path().empty()) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(eval_data,
+                            data::open_dataset(job.data().eval(), data::Split::kEval, cache));
+  return data::check_eval_fits_train(*train_data, *eval_data);
+}
+
+Status Worker::Impl::build() {
+  LOCKSTEP_RETURN_IF_ERROR(open_data());
+  const auto make_buffer = [this](const BufferLayout& layout, uint32_t regions) {
+    return context->make_buffer(layout, regions);
+  };
+  // A worker may be the last one left: it can own every slot. Regions that are never used cost
+  // address space only.
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      engine, Engine::create(job, *train_data, eval_data.get(), job.train().slots(), make_buffer));
+  Runner::Options runner_options;
+  runner_options.job = job;
+  runner_options.facts = data::make_data_facts(*train_data, eval_data.get());
+  runner_options.run_dir = options.run_dir;
+  runner_options.fingerprint = engine->fingerprint();
+  runner_options.connect_deadline_ms = static_cast<int>(job.cluster().start_timeout_s()) * 1'000;
+  runner = std::make_unique<Runner>(
+      std::move(runner_options),
+      Runner::Parts{*engine, *context, gate, mailbox, *session, *files, probe, &phases, *logger,
+                    [this](const Status& status) { fail(status); }});
+  return Status::ok();
+}
+
+// The coordinator answers with the run's own end; if it does not, the failure is the end.
+void Worker::Impl::fail(const Status& status) {
+  loop.post([this, status] {
+    loop.call_after(kGoodbyeDeadlineMs, [this, status] { session->end(status); });
+  });
+}
+
+wire::Register Worker::Impl::make_hello() const {
+  wire::Register hello;
+  hello.set_node(options.node);
+  hello.set_local_rank(options.local_rank);
+  hello.set_pid(static_cast<uint32_t>(::getpid()));
+  const HostAddress address = context->address();
+  hello.mutable_data()->set_host_id(address.host_id);
+  hello.mutable_data()->set_unix_name(address.unix_name);
+  hello.mutable_data()->set_tcp(address.tcp);
+  if (http) hello.set_metrics_address(rpc::to_string(http->address()));
+  for (const std::string& line : engine->fingerprint())
+    hello.mutable_fingerprint()->add_lines(line);
+  *hello.mutable_facts() = data::make_data_facts(*train_data, eval_data.get());
+  hello.set_flat_elements(engine->gradient_buffer().layout().elements);
+  for (const uint64_t bound : engine->tensor_bounds()) hello.add_tensor_bounds(bound);
+  return hello;
+}
+
+Worker::Worker(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {
+  impl_->open_metrics();
+  impl_->open_session();
+}
+
+Worker::~Worker() = default;
+
+Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
+  std::error_code error;
+  WorkerOptions found = options;
+  found.run_dir = std::filesystem::canonical(options.run_dir, error).string();
+  if (error) return Status(Code::kNoInput, "there is no run directory " + options.run_dir);
+  LOCKSTEP_ASSIGN_OR_RETURN(wire::JobSpec job, read_job(found.run_dir));
+  LOCKSTEP_ASSIGN_OR_RETURN(std::string token, rpc::read_token_file(found.run_dir + "/token"));
+  const std::string process = "worker-" + std::to_string(options.local_rank);
+  std::filesystem::create_directories(found.run_dir + "/logs", error);
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      auto logger, open_json_logger(found.run_dir + "/logs/" + process + ".log.jsonl", process,
+                                    /*echo_to_stderr=*/true));
+  HostOptions host_options;
+  host_options.token = token;
+  LOCKSTEP_ASSIGN_OR_RETURN(auto context, HostContext::create(std::move(host_options)));
+  return std::unique_ptr<Worker>(new Worker(std::make_unique<Impl>(
+      std::move(found), std::move(job), std::move(token), std::move(logger), std::move(context))));
+}
+
+int Worker::serve() {
+  impl_->loop.on_signals({SIGTERM, SIGUSR1}, [this](int signal) {
+    impl_->host.request_stop(signal == SIGTERM ? "SIGTERM" : "SIGUSR1");
+  });
+  impl_->loop.run();
+  return impl_->exit_code;
+}
+
+void Worker::train() {
+  const Status built = impl_->build();
+  impl_->loop.post([this, built] {
+    if (!built.is_ok()) return impl_->session->end(built);
+    impl_->host.attach(*impl_->engine, *impl_->runner);
+    wire::Register hello = impl_->make_hello();
+    hello.set_run_id(impl_->host.run_id());
+    impl_->session->begin(std::move(hello));
+  });
+  if (built.is_ok()) impl_->runner->run();
+}
+
+}  // namespace lockstep

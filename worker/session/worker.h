@@ -1,0 +1,40 @@
+// A worker process put together: everything it owns, in the order in which it can be destroyed.
+//
+//   serve()   the loop's thread: session, /metrics, signals; returns the exit code
+//   train()   the training thread: opens the data, builds the engine, then runs generations
+//
+// The two run at the same time, so that connecting and building overlap.
+//
+// Thread-safety: serve() and train() once each, on two threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "comm/base/status.h"
+
+namespace lockstep {
+
+struct WorkerOptions {
+  std::string run_dir;
+  uint32_t local_rank = 0;
+  std::string node;
+};
+
+class Worker {
+ public:
+  // Reads the run directory; everything slow comes later.
+  static Result<std::unique_ptr<Worker>> create(const WorkerOptions& options);
+  ~Worker();
+
+  int serve();
+  void train();
+
+ private:
+  struct Impl;
+  explicit Worker(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,66 @@
+#include "worker/session/worker_host.h"
+
+#include <limits>
+
+#include "worker/session/run_files.h"
+
+namespace lockstep {
+
+void WorkerHost::attach(Engine& engine, Runner& runner) {
+  engine_ = &engine;
+  runner_ = &runner;
+  if (stop_requested_) engine_->request_stop();
+}
+
+void WorkerHost::request_stop(const std::string& why) {
+  parts_.logger.info("stop_requested", "asked to stop: " + why);
+  stop_requested_ = true;
+  if (engine_ != nullptr) engine_->request_stop();
+}
+
+Status WorkerHost::on_registered(const wire::Registered& registered) {
+  member_ = registered.member();
+  return check_same_job(job_, registered.job());
+}
+
+// The gate first: after its answer no apply of these generations begins, so what the collective's
+// abort leaves behind in the buffers is never used.
+void WorkerHost::on_close(Generation through, Closed closed) {
+  parts_.gate.close(through, [this, through, closed = std::move(closed)](auto applied) {
+    // The answer may come from the training thread, right after its apply.
+    parts_.loop.post([this, through, closed, applied] {
+      parts_.context.close(through);
+      closed(applied);
+    });
+  });
+}
+
+void WorkerHost::on_start(Generation generation, const wire::Start& start) {
+  parts_.mailbox.put({generation, member_, run_id_, start});
+}
+
+void WorkerHost::on_checkpoint_ack(const wire::CheckpointAck& ack) {
+  if (runner_ != nullptr) runner_->drop_checkpoints({ack.drop().begin(), ack.drop().end()});
+  parts_.mailbox.acknowledge(ack.name());
+}
+
+void WorkerHost::on_end(const Status& why, int exit_code) {
+  if (exit_code == 0 || why.code() == Code::kCheckpointed)
+    parts_.logger.info("end", "the run is over for this worker", {{"exit_code", exit_code}});
+  else
+    parts_.logger.error("end", why.message(), {{"exit_code", exit_code}});
+  // Whatever the training thread does, it comes back from it.
+  constexpr Generation kAll = std::numeric_limits<Generation>::max();
+  parts_.gate.close(kAll, [](auto) {});
+  parts_.context.close(kAll);
+  parts_.mailbox.end();
+  parts_.on_end(exit_code);
+}
+
+SessionHost::Heartbeat WorkerHost::heartbeat() const {
+  if (engine_ == nullptr) return {};
+  const Progress progress = engine_->progress();
+  return {progress.step, progress.phase, progress.bucket};
+}
+
+}  // namespace lockstep
