@@ -59,7 +59,7 @@ EngineImpl::~EngineImpl() = default;
 
 Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_buffer) {
   LOCKSTEP_RETURN_IF_ERROR(check_batch_norm());
-  set_threads();
+  set_threads();  // also for fingerprint()
   LOCKSTEP_ASSIGN_OR_RETURN(
       state_, BoundaryState::create(model_->layout(), layout_, job_.seed(), job_.optimizer()));
   LOCKSTEP_ASSIGN_OR_RETURN(
@@ -98,9 +98,11 @@ Status EngineImpl::check_batch_norm() const {
   return Status::ok();
 }
 
+// OpenMP keeps the number per calling thread, so whichever thread drives the engine asks here
+// first: with another number the bits differ, and nothing would say so.
 void EngineImpl::set_threads() const {
   const int threads = static_cast<int>(std::max(1u, job_.train().threads_per_worker()));
-  at::set_num_threads(threads);
+  if (at::get_num_threads() != threads) at::set_num_threads(threads);
   // Can be set once in a process, and is never used by us.
   if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);
 }
@@ -125,7 +127,6 @@ Status EngineImpl::begin_generation(const GenerationView& view, ApplyGate gate) 
   if (view.bucket_bounds.size() < 2 || view.bucket_bounds.front() != 0 ||
       view.bucket_bounds.back() != layout_.buffer.elements)
     return Status(Code::kInternal, "the bucket plan is not for this model");
-  set_threads();
   reducer_ = std::make_unique<StepReducer>(layout_, *buffer_, *view.collective, view.generation,
                                            view.bucket_bounds, progress_bucket_);
   return start_loader();
@@ -150,7 +151,10 @@ Result<StepOutcome> EngineImpl::step() {
   if (state_->applied_steps() >= view_.total_steps)
     return Status(Code::kInternal, "step() after the last step of the run");
   progress_phase_.store(Phase::kTrain, std::memory_order_relaxed);
-  auto outcome = without_exceptions("step", [this] { return run_step(); });
+  auto outcome = without_exceptions("step", [this] {
+    set_threads();
+    return run_step();
+  });
   // A slot that was cut short left the loader ahead of the state: nothing more in this generation.
   if (!outcome.is_ok()) loader_.reset();
   return outcome;
@@ -158,7 +162,10 @@ Result<StepOutcome> EngineImpl::step() {
 
 Result<wire::EvalReport> EngineImpl::evaluate() {
   progress_phase_.store(Phase::kEval, std::memory_order_relaxed);
-  return without_exceptions("evaluate", [this] { return run_evaluation(); });
+  return without_exceptions("evaluate", [this] {
+    set_threads();
+    return run_evaluation();
+  });
 }
 
 Progress EngineImpl::progress() const {

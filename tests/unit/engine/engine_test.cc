@@ -1,0 +1,160 @@
+// Everything else that the driver of an engine relies on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/unit/engine/loopback_world.h"
+
+namespace lockstep {
+namespace {
+
+using testing::even_runs;
+using ::testing::HasSubstr;
+using testing::LoopbackWorld;
+using testing::make_engine;
+using testing::make_patterns;
+using testing::small_job;
+
+TEST(Engine, LearnsThePatternsOfASmallSet) {
+  const auto dataset = make_patterns(200);
+  const auto eval = make_patterns(90);
+  for (const char* model : {"mlp", "cnn"}) {
+    LoopbackWorld world(small_job(model), *dataset, even_runs(4, 2), 0, eval.get());
+    world.begin_generation(60);
+    const auto result = world.train_to(60);
+    EXPECT_LT(result.losses.back(), 0.5 * result.losses.front()) << model;
+    const auto reports = world.evaluate_all();
+    ASSERT_TRUE(reports[0].is_ok()) << reports[0].status().message();
+    EXPECT_GT(reports[0]->correct(), 80u) << model;
+    EXPECT_EQ(reports[0]->samples(), 90u);
+    EXPECT_EQ(reports[0]->step(), 60u);
+    EXPECT_EQ(reports[0]->epoch(), 5u);  // 10 steps an epoch, the sixth just ended
+  }
+}
+
+TEST(Engine, EvaluatesToTheSameBitsOnEveryRankAndForAnyNumberOfRanks) {
+  const auto dataset = make_patterns(60);
+  const auto eval = make_patterns(101);  // 7 batches of 16, the last one of 5
+  std::set<double> losses;
+  std::set<uint64_t> correct;
+  for (const uint32_t ranks : {1u, 2u, 3u, 4u}) {
+    wire::JobSpec job = small_job("cnn");
+    job.mutable_model()->set_batch_norm(true);
+    job.mutable_model()->set_dropout(0.5);
+    LoopbackWorld world(job, *dataset, even_runs(4, ranks), 0, eval.get());
+    world.begin_generation(4);
+    const std::string trained = world.train_to(4).state;
+    for (const auto& report : world.evaluate_all()) {
+      ASSERT_TRUE(report.is_ok()) << report.status().message();
+      losses.insert(report->loss());
+      correct.insert(report->correct());
+    }
+    EXPECT_TRUE(testing::state_bytes(world.engine(0), true) == trained);
+  }
+  EXPECT_EQ(losses.size(), 1u);
+  EXPECT_EQ(correct.size(), 1u);
+}
+
+TEST(Engine, StopsOnlyWhenEveryRankAsksForIt) {
+  const auto dataset = make_patterns(80);
+  LoopbackWorld world(small_job("mlp"), *dataset, even_runs(4, 3));
+  world.begin_generation(4);
+  world.engine(0).request_stop();
+  world.engine(2).request_stop();
+  for (const auto& outcome : world.step_all()) EXPECT_FALSE(outcome->all_want_stop);
+  world.engine(1).request_stop();
+  for (const auto& outcome : world.step_all()) EXPECT_TRUE(outcome->all_want_stop);
+}
+
+TEST(Engine, RecordsSayWhatWasDone) {
+  const auto dataset = make_patterns(63);  // the last step has 3 samples for 4 slots
+  LoopbackWorld world(small_job("mlp"), *dataset, even_runs(4, 2));
+  world.begin_generation(4);
+  world.train_to(3);
+  const auto outcomes = world.step_all();
+  ASSERT_TRUE(outcomes[0].is_ok() && outcomes[1].is_ok());
+  EXPECT_TRUE(outcomes[0]->epoch_ended);
+  EXPECT_EQ(outcomes[0]->record.step(), 3u);
+  EXPECT_EQ(outcomes[0]->record.samples(), 3u);
+  EXPECT_EQ(outcomes[0]->record.slots_size(), 1);  // slot 0 is empty
+  EXPECT_EQ(outcomes[1]->record.slots_size(), 2);
+  EXPECT_EQ(outcomes[0]->record.slots(0).slot(), 1u);
+  EXPECT_LE(outcomes[0]->record.correct(), 3u);
+  EXPECT_NE(outcomes[1]->record.slots(0).digest(), outcomes[1]->record.slots(1).digest());
+}
+
+TEST(Engine, RefusesBatchNormOverASingleValueAndNamesTheNumbers) {
+  const auto dataset = make_patterns(63);
+  wire::JobSpec job = small_job("mlp");
+  job.mutable_model()->set_batch_norm(true);
+  const Status status = make_engine(job, *dataset).status();
+  EXPECT_EQ(status.code(), Code::kConfig);
+  EXPECT_THAT(status.message(), HasSubstr("a step of 3 samples"));
+  EXPECT_THAT(status.message(), HasSubstr("4 slots"));
+  EXPECT_THAT(status.message(), HasSubstr("train.global_batch"));
+  // A convolution has many values per channel in a single sample.
+  job.mutable_model()->set_name("cnn");
+  EXPECT_TRUE(make_engine(job, *dataset).is_ok());
+}
+
+TEST(Engine, RefusesWhatItDoesNotKnowNamingTheNearest) {
+  const auto dataset = make_patterns(60);
+  wire::JobSpec job = small_job("cnm");
+  Status status = make_engine(job, *dataset).status();
+  EXPECT_EQ(status.code(), Code::kUsage);
+  EXPECT_THAT(status.message(), HasSubstr("did you mean cnn?"));
+
+  job = small_job("mlp");
+  job.mutable_optimizer()->set_name("adam");
+  status = make_engine(job, *dataset).status();
+  EXPECT_EQ(status.code(), Code::kUsage);
+  EXPECT_THAT(status.message(), HasSubstr("did you mean adamw?"));
+
+  job = small_job("mlp");
+  job.mutable_schedule()->set_name("onecicle");
+  status = make_engine(job, *dataset).status();
+  EXPECT_EQ(status.code(), Code::kUsage);
+  EXPECT_THAT(status.message(), HasSubstr("did you mean onecycle?"));
+
+  const auto tiny = make_patterns(60, 9);
+  status = make_engine(small_job("cnn"), *tiny).status();
+  EXPECT_EQ(status.code(), Code::kConfig);
+  EXPECT_THAT(status.message(), HasSubstr("9x9"));
+}
+
+TEST(Engine, NamesItsStateAsPyTorchWould) {
+  const auto dataset = make_patterns(60);
+  wire::JobSpec job = small_job("cnn");
+  job.mutable_model()->set_batch_norm(true);
+  const auto engine = make_engine(job, *dataset);
+  std::set<std::string> names;
+  for (const StateTensor& t : engine.value()->state()) {
+    EXPECT_TRUE(names.insert(t.name).second) << t.name;
+    uint64_t elements = 1;
+    for (const int64_t size : t.shape) elements *= static_cast<uint64_t>(size);
+    EXPECT_EQ(t.bytes, elements * (t.dtype == DType::kI64 ? 8 : 4)) << t.name;
+  }
+  for (const char* name : {"conv1.weight", "bn1.bias", "bn2.running_var", "bn2.num_batches_tracked",
+                           "fc2.weight", "exp_avg.fc1.bias", "exp_avg_sq.conv2.weight"})
+    EXPECT_TRUE(names.count(name)) << name;
+}
+
+TEST(Engine, ItsFingerprintIsSortedAndNamesWhatDecidesTheBits) {
+  const auto dataset = make_patterns(60);
+  const auto lines = make_engine(small_job("mlp"), *dataset).value()->fingerprint();
+  EXPECT_TRUE(std::is_sorted(lines.begin(), lines.end()));
+  EXPECT_THAT(lines, ::testing::Contains("threads=1"));
+  EXPECT_THAT(lines, ::testing::Contains("device=cpu"));
+  EXPECT_THAT(lines, ::testing::Contains(::testing::StartsWith("aten_isa=")));
+}
+
+TEST(Engine, ErrorsOfTheOrderOfCallsAreErrorsNotCrashes) {
+  const auto dataset = make_patterns(60);
+  auto engine = std::move(make_engine(small_job("mlp"), *dataset)).value();
+  EXPECT_EQ(engine->step().status().code(), Code::kInternal);
+  EXPECT_EQ(engine->evaluate().status().code(), Code::kInternal);
+}
+
+}  // namespace
+}  // namespace lockstep
