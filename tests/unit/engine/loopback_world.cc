@@ -83,10 +83,14 @@ LoopbackWorld::LoopbackWorld(const wire::JobSpec& job, const data::Dataset& trai
   }
 }
 
-void LoopbackWorld::begin_generation(uint64_t total_steps, Engine::ApplyGate gate_of_rank_0) {
+void LoopbackWorld::begin_generation(uint64_t total_steps, Engine::ApplyGate gate_of_rank_0,
+                                     const Wrap& wrap) {
   std::vector<GradientBuffer*> buffers;
   for (auto& engine : engines_) buffers.push_back(&engine->gradient_buffer());
   auto before = std::exchange(collectives_, make_loopback(++generation_, buffers));
+  if (wrap) {
+    for (auto& collective : collectives_) collective = wrap(std::move(collective), buffers);
+  }
   const uint64_t elements = buffers[0]->layout().elements;
   auto bounds = plan_buckets(engines_[0]->tensor_bounds(), elements,
                              bucket_bytes_ == 0 ? elements * sizeof(float) : bucket_bytes_);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,8 +42,13 @@ class LoopbackWorld {
   Collective& collective(uint32_t rank) { return *collectives_[rank]; }
   uint32_t ranks() const { return static_cast<uint32_t>(runs_.size()); }
 
+  // What an engine is given instead of a rank's Collective, for planting faults.
+  using Wrap = std::function<std::unique_ptr<Collective>(std::unique_ptr<Collective>,
+                                                         const std::vector<GradientBuffer*>&)>;
+
   // A new generation on all ranks; the one before, if any, is aborted.
-  void begin_generation(uint64_t total_steps, Engine::ApplyGate gate_of_rank_0 = {});
+  void begin_generation(uint64_t total_steps, Engine::ApplyGate gate_of_rank_0 = {},
+                        const Wrap& wrap = {});
 
   // All ranks train up to `steps` applied steps; fails the test on errors or disagreement.
   TrainResult train_to(Step steps);
