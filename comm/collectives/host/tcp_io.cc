@@ -45,6 +45,7 @@ void TcpIo::run() {
     if (fds[0].revents != 0) {
       eventfd_t count = 0;
       eventfd_read(wake_.get(), &count);
+      for (const auto& link : links_) link->resume();
     }
     for (size_t i = 0; i < links_.size(); ++i) {
       const short ready = fds[i + 1].revents;

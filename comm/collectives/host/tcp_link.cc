@@ -171,6 +171,12 @@ void TcpLink::receive() {
   }
 }
 
+// The header of a parked message is read already, and if it has no payload the socket has nothing
+// more to say: poll() alone would never come back to it.
+void TcpLink::resume() {
+  if (!in_payload_ && header_received_ == sizeof header_ && wants_input()) receive();
+}
+
 // Reads at most `bytes` into the header or payload; false when there is nothing to read now.
 bool TcpLink::read_some(std::byte* at, size_t bytes) {
   for (;;) {

@@ -65,6 +65,7 @@ class TcpLink final : public Link {
   bool wants_input();
   bool wants_output();
   void receive();
+  void resume();  // after a wake-up: a parked message may have found its operation
   void flush();
   void mark_broken();
   // Everything sent has arrived at the peer's kernel, or never will.
