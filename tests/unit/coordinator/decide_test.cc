@@ -1,0 +1,353 @@
+#include "tests/unit/coordinator/world.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+TEST(Decide, AllRegisteredIsPreparedAllPromisedIsStarted) {
+  World w;
+  EXPECT_EQ(w.join(1), Reason::kRegistered);
+  EXPECT_EQ(w.join(2), Reason::kPrepared);
+  EXPECT_EQ(w.sent(1).back().prepare().members_size(), 2);
+  EXPECT_EQ(w.promise(1), Reason::kPromised);
+  EXPECT_EQ(w.promise(2), Reason::kStarted);
+  const wire::Envelope pushed = w.sent(2).back();
+  EXPECT_EQ(pushed.term(), 1u);
+  EXPECT_EQ(pushed.generation(), 1u);
+  EXPECT_TRUE(pushed.start().source().fresh());
+  EXPECT_EQ(pushed.start().total_steps(), 4u);
+  EXPECT_EQ(pushed.start().writer(), 1u);
+  EXPECT_EQ(pushed.start().members(0).slots().end(), 2u);
+  EXPECT_EQ(pushed.start().members(1).slots().begin(), 2u);
+  EXPECT_EQ(pushed.start().buckets().bounds_size(), 2);
+  EXPECT_FALSE(w.journal.load()->identity.empty());
+}
+
+TEST(Decide, AFinishedRunEndsWithZeroOnceAllHaveLeftAndTheCheckpointIsThere) {
+  World w;
+  w.train();
+  EXPECT_EQ(w.report(1, 1, 0, 4), Reason::kRecordsAccepted);
+  EXPECT_TRUE(w.history.empty());
+  EXPECT_EQ(w.report(2, 1, 0, 4), Reason::kRecordsAccepted);
+  EXPECT_EQ(w.history.size(), 4u);
+  EXPECT_EQ(w.checkpoint(1, 4, true), Reason::kCheckpointAccepted);
+  EXPECT_EQ(w.leave(1, wire::Leave::FINISHED, 4), Reason::kLeft);
+  EXPECT_EQ(w.leave(2, wire::Leave::FINISHED, 4), Reason::kEndedFinished);
+  EXPECT_EQ(w.sent(1).back().goodbye().exit_code(), 0u);
+  ASSERT_EQ(w.ends.size(), 1u);
+  EXPECT_EQ(w.ends[0].exit_code, 0);
+  EXPECT_EQ(w.journal.generations().at(1), GenerationState::kClosed);
+  EXPECT_EQ(w.journal.load()->ledger.back().last->step, 4u);
+}
+
+TEST(Decide, NobodyLeavesWithoutTheFinalCheckpoint) {
+  World w;
+  w.train();
+  w.report(1, 1, 0, 4);
+  w.report(2, 1, 0, 4);
+  w.leave(1, wire::Leave::FINISHED, 4);
+  EXPECT_EQ(w.leave(2, wire::Leave::FINISHED, 4), Reason::kEndedNoCheckpoint);
+  EXPECT_EQ(w.ends[0].exit_code, 70);
+}
+
+TEST(Decide, AStopIsPushedToAllAndEndsWith75) {
+  World w;
+  w.train();
+  EXPECT_EQ(w.happen(StopSignal{"signal SIGTERM"}), Reason::kStopRequested);
+  EXPECT_TRUE(w.sent(1).back().has_stop());
+  EXPECT_TRUE(w.sent(2).back().has_stop());
+  EXPECT_EQ(w.happen(StopSignal{"again"}), Reason::kAlreadyCounted);
+  w.report(1, 1, 0, 2);
+  w.report(2, 1, 0, 2);
+  w.checkpoint(1, 2, true);
+  w.leave(2, wire::Leave::STOPPED, 2);
+  EXPECT_EQ(w.leave(1, wire::Leave::STOPPED, 2), Reason::kEndedStopped);
+  EXPECT_EQ(w.ends[0].exit_code, 75);
+}
+
+TEST(Decide, AStopBeforeTheStartEndsAtOnceWith75) {
+  World w;
+  w.join(1);
+  EXPECT_EQ(w.happen(StopSignal{"signal SIGINT"}), Reason::kEndedStopped);
+  EXPECT_EQ(w.ends[0].exit_code, 75);
+}
+
+TEST(Decide, AStopThatTakesLongerThanTheGraceTimeEndsWith70) {
+  World w;
+  w.options.lease_ms = 1'000'000;
+  w.train();
+  w.happen(StopSignal{"signal SIGTERM"});
+  EXPECT_EQ(w.wait(11'000), Reason::kEndedGracePassed);
+}
+
+TEST(Decide, AMessageOfAnOlderTermIsRefusedAndTheSenderIsToldThePresent) {
+  Beginning b = first_term();
+  b.term = 3;
+  World w(small_options(), b);
+  w.train();
+  wire::Envelope e = w.records(1, 1, 0, 1);
+  e.set_term(2);
+  EXPECT_EQ(w.say(1, e), Reason::kRefusedStaleTerm);
+  EXPECT_EQ(w.state.members.at(1).acked_batch, 0u);
+  EXPECT_TRUE(w.sent(1).back().has_start());
+  EXPECT_EQ(w.sent(1).back().term(), 3u);
+  e.set_term(4);
+  EXPECT_EQ(w.say(1, e), Reason::kRefusedFuture);
+}
+
+TEST(Decide, AMessageOfAnOlderGenerationIsRefused) {
+  Beginning b = first_term();
+  b.generation = 6;
+  World w(small_options(), b);
+  w.train();
+  EXPECT_EQ(w.state.generation, 7u);
+  for (const Generation old : {Generation{1}, Generation{6}}) {
+    wire::Envelope e = w.records(1, 1, 0, 1);
+    e.set_generation(old);
+    EXPECT_EQ(w.say(1, e), Reason::kRefusedStaleGeneration);
+    EXPECT_TRUE(w.sent(1).back().has_start());
+  }
+  wire::Envelope future = w.records(1, 1, 0, 1);
+  future.set_generation(8);
+  EXPECT_EQ(w.say(1, future), Reason::kRefusedFuture);
+  EXPECT_EQ(w.state.members.at(1).acked_batch, 0u);
+}
+
+TEST(Decide, WorkBeforeTheStartIsRefused) {
+  World w;
+  w.join(1);
+  w.join(2);
+  EXPECT_EQ(w.report(1, 1, 0, 1), Reason::kRefusedFuture);
+}
+
+TEST(Decide, OnlyPromisesOfThePreparedGenerationCountAndEachOnce) {
+  World w(small_options(3));
+  w.options.min_workers = 2;
+  w.join(1);
+  w.join(2);
+  w.join(3);
+  w.promise(1);
+  EXPECT_EQ(w.promise(1), Reason::kAlreadyCounted);
+  w.promise(2);
+  for (int i = 0; i < 40; ++i) {
+    w.beat(1), w.beat(2), w.beat(3);
+    ASSERT_EQ(w.wait(100), Reason::kNothingDue);
+  }
+  w.beat(1), w.beat(2), w.beat(3);
+  EXPECT_EQ(w.wait(1'500), Reason::kEvictedUnpromised);
+  EXPECT_EQ(w.state.generation, 2u);
+  EXPECT_EQ(w.journal.generations().at(1), GenerationState::kAbandoned);
+  EXPECT_TRUE(w.sent(3).back().has_evict());
+  EXPECT_EQ(w.promise(1, 1), Reason::kRefusedStaleGeneration);  // late: for g1
+  EXPECT_TRUE(w.sent(1).back().has_prepare());
+  EXPECT_EQ(w.promise(3, 1), Reason::kRefusedDead);
+  EXPECT_EQ(w.promise(1), Reason::kPromised);
+  EXPECT_EQ(w.promise(2), Reason::kStarted);
+  EXPECT_EQ(w.promise(2), Reason::kAlreadyCounted);
+  EXPECT_TRUE(w.sent(2).back().has_start());
+}
+
+TEST(Decide, TooFewPromisesEndTheRun) {
+  World w;
+  w.options.lease_ms = 1'000'000;
+  w.join(1);
+  w.join(2);
+  w.promise(1);
+  EXPECT_EQ(w.wait(6'000), Reason::kEndedUnpromised);
+  EXPECT_NE(w.ends[0].message.find("pid 1001"), std::string::npos);
+}
+
+TEST(Decide, AMemberThatRegistersAgainGetsTheSameStartAgain) {
+  World w;
+  w.train();
+  w.happen(ConnectionClosed{2, "reset"});
+  wire::Register again = World::registration(1);
+  again.set_member(2);
+  again.set_generation(1);
+  EXPECT_EQ(w.join(9, again), Reason::kReconnected);
+  const auto sent = w.sent(9);
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_EQ(sent[0].registered().member(), 2u);
+  EXPECT_EQ(sent[1].start().writer(), 1u);
+  EXPECT_EQ(w.wait(4'000), Reason::kNothingDue);
+  again.set_generation(9);
+  EXPECT_EQ(w.join(10, again), Reason::kRefusedFuture);
+}
+
+TEST(Decide, ADuplicateBatchIsAckedAgainAndCountsOnce) {
+  World w;
+  w.train();
+  w.report(1, 1, 0, 2);
+  EXPECT_EQ(w.report(1, 1, 0, 2), Reason::kAlreadyCounted);
+  EXPECT_EQ(w.sent(1).back().records_ack().batch(), 1u);
+  EXPECT_EQ(w.report(1, 3, 2, 3), Reason::kRefusedGap);
+  w.report(2, 1, 0, 2);
+  EXPECT_EQ(w.history.size(), 2u);
+}
+
+TEST(Decide, RanksThatDisagreeAboutAStepEndTheRun) {
+  World w;
+  w.train();
+  w.report(1, 1, 0, 1, 7);
+  EXPECT_EQ(w.report(2, 1, 0, 1, 8), Reason::kEndedCorruption);
+  EXPECT_TRUE(w.history.empty());
+}
+
+TEST(Decide, AKilledWorkerEndsTheRunWithAFullReport) {
+  World w;
+  w.train();
+  w.hello(50);
+  w.report(1, 1, 0, 3);
+  w.report(2, 1, 0, 3);
+  w.checkpoint(1, 3);
+  EXPECT_EQ(w.happen(ConnectionClosed{2, "reset"}), Reason::kDisconnected);
+  EXPECT_EQ(w.exit(50, 1001, -1, 9, "killed by a test"), Reason::kEndedDeath);
+  const std::string& m = w.ends[0].message;
+  EXPECT_EQ(w.ends[0].exit_code, 70);
+  for (const char* part : {"rank 1", "node n", "pid 1001", "signal 9", "step 3", "killed by a test",
+                           "step-0000000003-g1-m1", "--run-dir /run --resume"}) {
+    EXPECT_NE(m.find(part), std::string::npos) << part << " in: " << m;
+  }
+  EXPECT_EQ(w.sent(1).back().goodbye().exit_code(), 70u);
+  EXPECT_EQ(w.sent(50).back().goodbye().exit_code(), 70u);
+  EXPECT_EQ(w.exit(50, 1000, 0, 0), Reason::kRefusedEnded);
+}
+
+TEST(Decide, AWorkerThatDiesBeforeItRegistersEndsTheRunWithItsCode) {
+  for (const auto& [code, expected] : {std::pair{65, 65}, {78, 78}, {1, 70}, {0, 70}}) {
+    World w;
+    w.hello(50);
+    w.join(1);
+    EXPECT_EQ(w.exit(50, 4242, code, 0, "why"), Reason::kEndedDeath);
+    EXPECT_EQ(w.ends[0].exit_code, expected);
+  }
+}
+
+TEST(Decide, AWorkerThatHasLeftMayDieWithoutHarm) {
+  World w;
+  w.train();
+  w.hello(50);
+  w.report(1, 1, 0, 4);
+  w.report(2, 1, 0, 4);
+  w.leave(2, wire::Leave::FINISHED, 4);
+  EXPECT_EQ(w.exit(50, 1001, 0, 0), Reason::kIgnored);
+  EXPECT_EQ(w.happen(ConnectionClosed{2, "closed"}), Reason::kDisconnected);
+  w.checkpoint(1, 4, true);
+  EXPECT_EQ(w.leave(1, wire::Leave::FINISHED, 4), Reason::kEndedFinished);
+}
+
+TEST(Decide, ASilentMemberIsDeadAfterItsLease) {
+  World w;
+  w.train();
+  for (int i = 0; i < 49; ++i) {
+    w.beat(1);
+    ASSERT_EQ(w.wait(100), Reason::kNothingDue);
+  }
+  w.beat(1);
+  EXPECT_EQ(w.wait(400), Reason::kEndedLease);
+  EXPECT_NE(w.ends[0].message.find("rank 1"), std::string::npos);
+}
+
+TEST(Decide, ACoordinatorThatSleptJudgesNobody) {
+  World w;
+  w.train();
+  w.now_ms += 60'000;
+  EXPECT_EQ(w.happen(Tick{}), Reason::kClockJumped);
+  EXPECT_EQ(w.wait(1'000), Reason::kNothingDue);
+}
+
+TEST(Decide, AClosedConnectionIsADeathAfterTheReconnectWindow) {
+  World w;
+  w.train();
+  w.happen(ConnectionClosed{1, "reset by peer"});
+  EXPECT_EQ(w.wait(200), Reason::kNothingDue);
+  EXPECT_EQ(w.wait(200), Reason::kEndedDisconnect);
+}
+
+TEST(Decide, AnAbortedPeerWaitsForTheProofOfWhoDied) {
+  World w;
+  w.train();
+  w.hello(50);
+  EXPECT_EQ(w.leave(1, wire::Leave::FAILED, 0, Code::kAborted, "peer broke"), Reason::kSuspected);
+  EXPECT_EQ(w.wait(500), Reason::kNothingDue);
+  EXPECT_EQ(w.exit(50, 1001, -1, 11), Reason::kEndedDeath);
+}
+
+TEST(Decide, AFailureEndsTheRunWithItsCode) {
+  for (const auto& [code, expected] :
+       {std::pair{Code::kBadData, 65}, {Code::kConfig, 78}, {Code::kInternal, 70}}) {
+    World w;
+    w.join(1);
+    EXPECT_EQ(w.leave(1, wire::Leave::FAILED, 0, code, "because"), Reason::kEndedWorkerFailed);
+    EXPECT_EQ(w.ends[0].exit_code, expected);
+  }
+}
+
+TEST(Decide, WorkersThatNeverComeEndTheRunAndAreCounted) {
+  World w;
+  w.options.lease_ms = 1'000'000;
+  w.join(1);
+  EXPECT_EQ(w.wait(61'000), Reason::kEndedMissingWorkers);
+  EXPECT_NE(w.ends[0].message.find("1 of 2"), std::string::npos);
+}
+
+TEST(Decide, AnotherFingerprintIsRefusedWithBothLines) {
+  World w;
+  w.join(1);
+  wire::Register other = World::registration(1);
+  other.mutable_fingerprint()->set_lines(0, "isa=avx512");
+  EXPECT_EQ(w.join(2, other), Reason::kEndedFingerprint);
+  EXPECT_EQ(w.ends[0].exit_code, 78);
+  EXPECT_NE(w.ends[0].message.find("isa=avx512"), std::string::npos);
+  EXPECT_NE(w.ends[0].message.find("isa=avx2\""), std::string::npos);
+  EXPECT_EQ(w.sent(2).back().goodbye().exit_code(), 78u);
+}
+
+TEST(Decide, OtherDataOrAnotherLayoutIsRefused) {
+  World w;
+  wire::Register other = World::registration(0);
+  other.mutable_facts()->set_train_fingerprint("bb");
+  EXPECT_EQ(w.join(1, other), Reason::kEndedFacts);
+  EXPECT_EQ(w.ends[0].exit_code, 65);
+  World v;
+  v.join(1);
+  other = World::registration(1);
+  other.set_flat_elements(128);
+  EXPECT_EQ(v.join(2, other), Reason::kEndedLayout);
+}
+
+TEST(Decide, StrangersAndSurplusWorkersAreTurnedAwayAndHarmNobody) {
+  World w;
+  w.train();
+  EXPECT_EQ(w.report(77, 1, 0, 1), Reason::kRefusedUnregistered);
+  EXPECT_EQ(w.join(3), Reason::kRefusedFull);
+  EXPECT_TRUE(w.sent(3).back().has_evict());
+  wire::Register other = World::registration(5);
+  other.set_run_id("another");
+  EXPECT_EQ(w.join(4, other), Reason::kRefusedOtherRun);
+  EXPECT_EQ(w.checkpoint(2, 1), Reason::kRefusedNotWriter);
+  EXPECT_TRUE(w.ends.empty());
+}
+
+TEST(Decide, AFailedPeriodicCheckpointIsCountedAFailedLastOneEndsTheRun) {
+  World w;
+  w.train();
+  EXPECT_EQ(w.checkpoint(1, 1, false, "disk full"), Reason::kCheckpointFailed);
+  EXPECT_EQ(w.state.failed_checkpoints, 1u);
+  EXPECT_EQ(w.checkpoint(1, 4, true, "disk full"), Reason::kEndedCheckpointFailed);
+  EXPECT_EQ(w.ends[0].exit_code, 70);
+}
+
+TEST(Decide, OnlyOlderCheckpointsBeyondKeepAreDropped) {
+  World w;
+  w.train();
+  w.checkpoint(1, 1);
+  w.checkpoint(1, 2);
+  EXPECT_EQ(w.sent(1).back().checkpoint_ack().drop_size(), 0);
+  EXPECT_EQ(w.checkpoint(1, 3), Reason::kCheckpointAccepted);
+  ASSERT_EQ(w.sent(1).back().checkpoint_ack().drop_size(), 1);
+  EXPECT_EQ(w.sent(1).back().checkpoint_ack().drop(0), "step-0000000001-g1-m1");
+  EXPECT_EQ(w.checkpoint(1, 3), Reason::kAlreadyCounted);
+}
+
+}  // namespace
+}  // namespace lockstep::coordinator
