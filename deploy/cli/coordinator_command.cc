@@ -2,6 +2,8 @@
 
 #include <cerrno>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "comm/base/file.h"
 #include "deploy/agent/process.h"
@@ -10,21 +12,36 @@
 
 namespace lockstep {
 
+namespace {
+
+struct CoordinatorArguments {
+  std::string run_dir;
+  bool resume = false;
+};
+
+// Becomes the program beside this one; comes back only when it cannot.
+Status become_coordinator(const CoordinatorArguments& arguments) {
+  std::vector<std::string> words = {sibling_program("lockstep-coordinator"), "--run-dir",
+                                    arguments.run_dir};
+  if (arguments.resume) words.push_back("--resume");
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execv(argv[0], argv.data());
+  return Status(Code::kConfig, "cannot start " + words[0] + ": " + errno_text(errno));
+}
+
+}  // namespace
+
 void add_coordinator_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("coordinator", "Coordinate a run that is prepared");
-  const auto rest = std::make_shared<std::vector<std::string>>();
-  command->add_option("options", *rest, "Of lockstep-coordinator, as --run-dir DIR [--resume]");
-  command->prefix_command();
-  command->footer("Example:\n  lockstep coordinator --run-dir runs/first --resume");
-  commands[command] = [command] {
-    const std::string program = sibling_program("lockstep-coordinator");
-    std::vector<std::string> words = command->remaining();
-    std::vector<char*> argv = {const_cast<char*>(program.c_str())};
-    for (std::string& word : words) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    ::execv(program.c_str(), argv.data());
-    return report(Status(Code::kConfig, "cannot start " + program + ": " + errno_text(errno)));
-  };
+  const auto arguments = std::make_shared<CoordinatorArguments>();
+  command->add_option("--run-dir,-d", arguments->run_dir, "Of a run that is prepared")->required();
+  command->add_flag("--resume", arguments->resume, "Go on from the newest checkpoint of the run");
+  command->footer(
+      "Started by 'lockstep run' and by launchers.\n"
+      "Example:\n  lockstep coordinator --run-dir runs/first --resume");
+  commands[command] = [arguments] { return report(become_coordinator(*arguments)); };
 }
 
 }  // namespace lockstep

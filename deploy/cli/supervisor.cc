@@ -134,8 +134,11 @@ struct Supervisor::Impl {
   }
 
   void show_output(bool last) {
-    for (Child* child : {&coordinator, &agent})
-      for (const std::string& line : child->output->new_lines(50, last)) reporter.note(line);
+    for (const std::string& line : coordinator.output->new_lines(50, last)) reporter.note(line);
+    // The agent's own words repeat what the coordinator made of them, unless it could not.
+    const bool heard = !died(coordinator) && agent.end.exit_code == coordinator.end.exit_code;
+    if (!last || heard) return;
+    for (const std::string& line : agent.output->new_lines(50, last)) reporter.note(line);
   }
 
   void refresh() {
