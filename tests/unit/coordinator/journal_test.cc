@@ -1,0 +1,221 @@
+#include "coordinator/journal.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "coordinator/journal_memory.h"
+#include "coordinator/journal_sqlite.h"
+#include "coordinator/sqlite.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+class JournalTest : public ::testing::Test {
+ protected:
+  JournalTest() {
+    char name[] = "/tmp/lockstep-journal-XXXXXX";
+    dir_ = ::mkdtemp(name);
+    path_ = dir_ + "/journal.db";
+  }
+  ~JournalTest() override { std::filesystem::remove_all(dir_); }
+
+  std::unique_ptr<Journal> open(SqliteJournalOptions options = {}) {
+    auto journal = open_sqlite_journal(path_, options);
+    EXPECT_TRUE(journal.is_ok()) << journal.status().message();
+    return std::move(journal).value();
+  }
+
+  std::string dir_;
+  std::string path_;
+};
+
+StepEntry step_entry(Generation generation, Step step, double loss) {
+  StepEntry entry;
+  entry.generation = generation;
+  entry.step = step;
+  entry.loss = loss;
+  entry.samples = 4;
+  entry.common_hash = ~0ULL - step;  // uses all bits
+  return entry;
+}
+
+CheckpointEntry checkpoint(Step step, Generation generation) {
+  CheckpointEntry entry;
+  entry.name = "c" + std::to_string(step) + "-" + std::to_string(generation);
+  entry.step = step;
+  entry.generation = generation;
+  return entry;
+}
+
+std::vector<JournalEntry> some_history() {
+  RecordsEntry batch{1, 2, 1, {}};
+  batch.records.emplace_back().set_step(0);
+  batch.records.emplace_back().set_step(1);
+  return {IdentityEntry{"seed", "7"},
+          TermEntry{1, 99, "{}"},
+          MemberEntry{2, 1, "n", 0, 42},
+          GenerationEntry{1, 1, GenerationState::kStarted, {2}},
+          SlotMapEntry{1, {2}, {{0, 4}}},
+          LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, "start"}},
+          batch,
+          step_entry(1, 0, 2.5),
+          step_entry(1, 1, 2.25),
+          EvalEntry{1, 2, 0, 10, 9, 0.5},
+          checkpoint(1, 1),
+          checkpoint(2, 1),
+          EventEntry{1, "kind", "text"}};
+}
+
+void expect_some_history(Journal& journal) {
+  const auto contents = journal.load();
+  ASSERT_TRUE(contents.is_ok()) << contents.status().message();
+  EXPECT_EQ(contents->identity, (std::vector<IdentityEntry>{{"seed", "7"}}));
+  EXPECT_EQ(contents->last_term, 1u);
+  EXPECT_EQ(contents->last_member, 2u);
+  EXPECT_EQ(contents->last_generation, 1u);
+  ASSERT_EQ(contents->ledger.size(), 1u);
+  EXPECT_FALSE(contents->ledger[0].last.has_value());
+  EXPECT_EQ(contents->checkpoints.size(), 2u);
+  EXPECT_EQ(contents->evals.at(0).correct, 9u);
+  std::vector<StepEntry> steps;
+  ASSERT_TRUE(journal.visit_steps(0, 10, [&](const StepEntry& s) { steps.push_back(s); }).is_ok());
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[1].loss, 2.25);
+  EXPECT_EQ(steps[1].common_hash, ~0ULL - 1);
+  EXPECT_EQ(journal.batches(1, 1, 2)->size(), 1u);
+  EXPECT_EQ(journal.batches(1, 2, 9)->size(), 0u);
+}
+
+TEST_F(JournalTest, WhatWasCommittedIsThereAfterReopening) {
+  ASSERT_TRUE(open()->commit(some_history(), 5).is_ok());
+  expect_some_history(*open());
+}
+
+TEST_F(JournalTest, TheMemoryJournalRemembersTheSame) {
+  MemoryJournal journal;
+  ASSERT_TRUE(journal.commit(some_history(), 5).is_ok());
+  expect_some_history(journal);
+}
+
+TEST_F(JournalTest, ARollbackCutsLedgerCheckpointsEvalsAndSteps) {
+  const auto check = [](Journal& journal) {
+    ASSERT_TRUE(journal.commit(some_history(), 5).is_ok());
+    const std::vector<JournalEntry> rollback{RollbackEntry{{1, Phase::kTrain}, "c1-1", "resume"}};
+    ASSERT_TRUE(journal.commit(rollback, 6).is_ok());
+    const auto contents = journal.load();
+    ASSERT_TRUE(contents.is_ok());
+    EXPECT_EQ(contents->ledger.at(0).last->step, 1u);
+    EXPECT_EQ(contents->checkpoints.at(0).state, CheckpointState::kComplete);
+    EXPECT_EQ(contents->checkpoints.at(1).state, CheckpointState::kRolledBack);
+    EXPECT_TRUE(contents->evals.empty());
+    // Generation 2 redoes step 1 with its own record.
+    const std::vector<JournalEntry> redo{
+        LedgerEntry{{2, {1, Phase::kTrain}, std::nullopt, false, "resume"}}, step_entry(2, 1, 9.0)};
+    ASSERT_TRUE(journal.commit(redo, 7).is_ok());
+    std::vector<double> losses;
+    (void)journal.visit_steps(0, 9, [&](const StepEntry& s) { losses.push_back(s.loss); });
+    EXPECT_EQ(losses, (std::vector<double>{2.5, 9.0}));
+  };
+  check(*open());
+  MemoryJournal memory;
+  check(memory);
+}
+
+TEST_F(JournalTest, AKillBetweenCommitsLosesNothingCommitted) {
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    auto journal = open_sqlite_journal(path_);
+    if (!journal.is_ok()) ::_exit(2);
+    if (!(*journal)->commit(some_history(), 1).is_ok()) ::_exit(3);
+    ::kill(::getpid(), SIGKILL);  // no destructor, no checkpoint of the write-ahead log
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  expect_some_history(*open());
+}
+
+TEST_F(JournalTest, AKillInTheMiddleOfManyCommitsLeavesAPrefix) {
+  int pipe_fds[2];
+  ASSERT_EQ(::pipe(pipe_fds), 0);
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    auto journal = open_sqlite_journal(path_);
+    if (!journal.is_ok()) ::_exit(2);
+    std::vector<JournalEntry> first{
+        LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, "start"}}};
+    if (!(*journal)->commit(first, 1).is_ok()) ::_exit(3);
+    for (Step step = 0;; step += 2) {  // two steps a commit: never one of them alone
+      const std::vector<JournalEntry> pair{step_entry(1, step, 1), step_entry(1, step + 1, 1)};
+      if (!(*journal)->commit(pair, 1).is_ok()) ::_exit(4);
+      if (::write(pipe_fds[1], &step, sizeof(step)) != sizeof(step)) ::_exit(5);
+    }
+  }
+  Step acknowledged = 0;
+  while (acknowledged < 60) {
+    ASSERT_EQ(::read(pipe_fds[0], &acknowledged, sizeof(acknowledged)),
+              static_cast<ssize_t>(sizeof(acknowledged)));
+  }
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  Step count = 0;
+  auto journal = open();
+  ASSERT_TRUE(
+      journal->visit_steps(0, 1 << 20, [&](const StepEntry& s) { EXPECT_EQ(s.step, count++); })
+          .is_ok());
+  EXPECT_EQ(count % 2, 0u);
+  EXPECT_GE(count, acknowledged + 2);
+  ::close(pipe_fds[0]);
+  ::close(pipe_fds[1]);
+}
+
+TEST_F(JournalTest, AFullDiskIsAnErrorThatStaysAndLosesNothing) {
+  uint64_t good = 0;
+  {
+    auto journal = open({.max_pages = 60});
+    Status status;
+    while (status.is_ok() && good < 10'000) {
+      const std::vector<JournalEntry> entries{EventEntry{1, "kind", std::string(2000, 'x')},
+                                              TermEntry{good + 1, 1, "{}"}};
+      status = journal->commit(entries, 1);
+      if (status.is_ok()) ++good;
+    }
+    EXPECT_EQ(status.code(), Code::kInternal);
+    EXPECT_NE(status.message().find("full"), std::string::npos) << status.message();
+    const std::vector<JournalEntry> small{IdentityEntry{"a", "b"}};
+    EXPECT_EQ(journal->commit(small, 1), status);  // never tried again
+  }
+  EXPECT_GT(good, 0u);
+  EXPECT_EQ(open()->load()->last_term, good);
+}
+
+TEST_F(JournalTest, ASecondConnectionIsRefused) {
+  const auto first = open();
+  const auto second = open_sqlite_journal(path_);
+  EXPECT_EQ(second.status().code(), Code::kUsage) << second.status().message();
+}
+
+TEST_F(JournalTest, NoSharedMemoryFileIsNeeded) {
+  const auto journal = open();
+  ASSERT_TRUE(journal->commit(some_history(), 1).is_ok());
+  EXPECT_TRUE(std::filesystem::exists(path_ + "-wal"));
+  EXPECT_FALSE(std::filesystem::exists(path_ + "-shm"));
+}
+
+TEST_F(JournalTest, AnotherVersionIsRefused) {
+  open();
+  {
+    auto database = Database::open(path_);
+    ASSERT_TRUE((*database)->execute("PRAGMA user_version=9").is_ok());
+  }
+  EXPECT_EQ(open_sqlite_journal(path_).status().code(), Code::kUsage);
+}
+
+}  // namespace
+}  // namespace lockstep::coordinator

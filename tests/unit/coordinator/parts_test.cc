@@ -1,0 +1,226 @@
+// Slots, ledger, identity, history and the choice of a checkpoint.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "coordinator/history.h"
+#include "coordinator/identity.h"
+#include "coordinator/resume.h"
+#include "coordinator/run_dir.h"
+#include "coordinator/run_stats.h"
+#include "coordinator/slots.h"
+#include "tests/unit/coordinator/world.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+TEST(Slots, EveryAssignmentCoversAllSlotsAndNobodyHasMoreThanItsFairShare) {
+  for (uint32_t slots : {1u, 2u, 3u, 4u, 7u, 8u, 12u, 31u, 64u, 2000u}) {
+    for (uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 13u, 70u}) {
+      const auto runs = assign_slots(ranks, slots);
+      ASSERT_EQ(runs.size(), ranks);
+      uint32_t next = 0;
+      for (const SlotRun& run : runs) {
+        ASSERT_EQ(run.begin, next);
+        ASSERT_LE(run.end - run.begin, (slots + ranks - 1) / ranks);
+        next = run.end;
+      }
+      ASSERT_EQ(next, slots);
+    }
+  }
+}
+
+TEST(Slots, PowerOfTwoRunsAreAlignedSoThatEachIsOnePartial) {
+  for (const SlotRun& run : assign_slots(4, 8)) EXPECT_EQ(partials_of_run(run, 8), 1u);
+  uint32_t partials = 0;
+  for (const SlotRun& run : assign_slots(3, 7)) partials += partials_of_run(run, 7);
+  EXPECT_EQ(partials, 3u);  // 2+2+3: the last three are a complete subtree of seven
+}
+
+TEST(Slots, SurplusRanksAreLastAndOwnNothing) {
+  const auto runs = assign_slots(6, 4);
+  EXPECT_EQ(runs[3], (SlotRun{3, 4}));
+  EXPECT_EQ(runs[4], (SlotRun{4, 4}));
+  EXPECT_EQ(runs[5], (SlotRun{4, 4}));
+}
+
+TEST(Ledger, ACutShortensTheRowThatHoldsItAndRollsLaterOnesBack) {
+  const std::vector<LedgerRow> rows{
+      {1, {0, Phase::kTrain}, ResumePoint{100, Phase::kTrain}, false, "start"},
+      {2, {100, Phase::kTrain}, ResumePoint{200, Phase::kTrain}, false, "resume"},
+      {3, {200, Phase::kTrain}, std::nullopt, false, "resume"}};
+  const auto changed = cut_ledger(rows, {150, Phase::kTrain});
+  ASSERT_EQ(changed.size(), 2u);
+  EXPECT_EQ(changed[0].last->step, 150u);
+  EXPECT_TRUE(changed[1].rolled_back);
+  EXPECT_FALSE(changed[1].covers(200));
+  EXPECT_TRUE(changed[0].covers(149));
+  EXPECT_FALSE(changed[0].covers(150));
+}
+
+TEST(Identity, ADifferenceNamesTheKeyAndBothValues) {
+  const Options o = small_options();
+  wire::JobSpec job = o.job;
+  job.mutable_train()->set_max_steps(99);  // free
+  job.mutable_optimizer()->set_lr(0.5);    // free
+  job.mutable_cluster()->set_workers(7);   // free
+  EXPECT_TRUE(check_identity(o.identity, identity_of(job, o.facts)).is_ok());
+  job.set_seed(5);
+  job.mutable_model()->set_dropout(0.25);
+  const auto differences = identity_diff(o.identity, identity_of(job, o.facts));
+  EXPECT_EQ(differences,
+            (std::vector<IdentityDifference>{{"seed", "0", "5"}, {"model.dropout", "0", "0.25"}}));
+  EXPECT_EQ(check_identity(o.identity, identity_of(job, o.facts)).code(), Code::kUsage);
+}
+
+TEST(Identity, SlotsComeFromTheJobElseFromTheRunElseFromTheWorkers) {
+  wire::JobSpec job;
+  job.mutable_cluster()->set_workers(3);
+  EXPECT_EQ(resolve_slots(job, {}), 3u);
+  EXPECT_EQ(resolve_slots(job, {{"train.slots", "8"}}), 8u);
+  job.mutable_train()->set_slots(2);
+  EXPECT_EQ(resolve_slots(job, {{"train.slots", "8"}}), 2u);  // and is refused as a difference
+}
+
+struct TemporaryDirectory {
+  TemporaryDirectory() {
+    char name[] = "/tmp/lockstep-parts-XXXXXX";
+    path = ::mkdtemp(name);
+  }
+  ~TemporaryDirectory() { std::filesystem::remove_all(path); }
+  std::string path;
+};
+
+StepEntry at(Step step) {
+  StepEntry entry;
+  entry.generation = 1;
+  entry.step = step;
+  entry.loss = 1.0 / 3.0;
+  entry.lr = 0.001;
+  entry.samples = 128;
+  return entry;
+}
+
+std::string content_of(const std::string& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+TEST(History, LinesCarryNineDigitsAndCountFromOne) {
+  EXPECT_EQ(history_line(at(0)),
+            "{\"step\":1,\"epoch\":0,\"loss\":0.333333333,\"lr\":0.001,\"samples\":128}\n");
+}
+
+TEST(History, AResumeCutsWhatWasRolledBackAndHalfALine) {
+  const TemporaryDirectory dir;
+  const std::string path = dir.path + "/history.jsonl";
+  {
+    auto history = History::open(path, 0);
+    for (Step step = 0; step < 5; ++step) (*history)->append(at(step));
+    ASSERT_TRUE((*history)->flush().is_ok());
+    std::ofstream(path, std::ios::app) << "{\"step\":6,\"epo";
+  }
+  {
+    auto all = History::open(path, 100);
+    EXPECT_EQ((*all)->lines(), 5u);
+  }
+  auto history = History::open(path, 3);
+  ASSERT_EQ((*history)->lines(), 3u);
+  (*history)->append(at(3));
+  ASSERT_TRUE((*history)->flush().is_ok());
+  EXPECT_EQ(content_of(path),
+            history_line(at(0)) + history_line(at(1)) + history_line(at(2)) + history_line(at(3)));
+}
+
+ListedCheckpoint on_disk(Step step, Generation generation, const std::string& sha) {
+  ListedCheckpoint listed;
+  listed.name = {step, generation, 1};
+  listed.info.name = checkpoint_name(listed.name);
+  listed.info.manifest_sha256 = sha;
+  return listed;
+}
+
+TEST(Resume, OnlyCheckpointsOfTheSurvivingLineageCount) {
+  JournalContents contents;
+  contents.ledger = {{1, {0, Phase::kTrain}, ResumePoint{1000, Phase::kTrain}, false, ""},
+                     {2, {1000, Phase::kTrain}, std::nullopt, false, ""}};
+  CheckpointEntry gone;
+  gone.name = checkpoint_name({1400, 1, 1});
+  gone.manifest_sha256 = "x";
+  gone.state = CheckpointState::kRolledBack;
+  CheckpointEntry changed;
+  changed.name = checkpoint_name({1050, 2, 1});
+  changed.manifest_sha256 = "what the journal saw";
+  contents.checkpoints = {gone, changed};
+  const auto found =
+      candidates({on_disk(900, 1, "y"), on_disk(1050, 2, "another"), on_disk(1100, 2, "y"),
+                  on_disk(1300, 1, "y"), on_disk(1400, 1, "x"), on_disk(1500, 3, "y")},
+                 contents);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].name, checkpoint_name({1100, 2, 1}));
+  EXPECT_EQ(found[1].name, checkpoint_name({900, 1, 1}));
+}
+
+TEST(Resume, AnEpochEndWithoutItsEvaluationResumesWithIt) {
+  const Options o = small_options(2, 60);  // 25 steps an epoch
+  EvalEntry known;
+  known.step = 25;
+  EXPECT_EQ(phase_after(24, {}, o), Phase::kTrain);
+  EXPECT_EQ(phase_after(25, {}, o), Phase::kEval);
+  EXPECT_EQ(phase_after(25, {known}, o), Phase::kTrain);
+  EXPECT_EQ(phase_after(60, {}, o), Phase::kEval);
+  known.step = 60;
+  EXPECT_EQ(phase_after(60, {known}, o), Phase::kEnd);
+  EXPECT_EQ(phase_after(0, {}, o), Phase::kTrain);
+}
+
+TEST(Resume, StepsThatNotAllRanksReportedAreRecoveredFromBatches) {
+  MemoryJournal journal;
+  RecordsEntry batch{1, 1, 1, {}};
+  for (Step step = 0; step < 3; ++step) batch.records.emplace_back().set_step(step);
+  const std::vector<JournalEntry> entries{
+      LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, ""}}, batch, at(0)};
+  ASSERT_TRUE(journal.commit(entries, 0).is_ok());
+  ResumePlan plan;
+  plan.generation = 1;
+  plan.point.step = 4;
+  auto steps = recover_steps(journal, plan, *journal.load());
+  EXPECT_EQ(steps.status().code(), Code::kInternal);  // step 4 is nowhere
+  plan.handed_in.emplace_back().add_records()->set_step(3);
+  steps = recover_steps(journal, plan, *journal.load());
+  ASSERT_TRUE(steps.is_ok()) << steps.status().message();
+  ASSERT_EQ(steps->size(), 3u);
+  EXPECT_EQ(steps->front().step, 1u);
+  EXPECT_EQ(steps->back().step, 3u);
+}
+
+TEST(RunDirectory, ASecondCoordinatorIsRefusedWithThePidOfTheFirst) {
+  const TemporaryDirectory dir;
+  const auto first = RunLock::take(dir.path);
+  ASSERT_TRUE(first.is_ok());
+  const auto second = RunLock::take(dir.path);
+  EXPECT_EQ(second.status().code(), Code::kUsage);
+  EXPECT_NE(second.status().message().find(std::to_string(::getpid())), std::string::npos);
+}
+
+TEST(RunStats, TheSteadyStateLeavesTheFirstStepsOut) {
+  RunStats stats;
+  StepEntry step;
+  step.samples = 100;
+  step.correct = 50;
+  step.wall_us = 1'000'000;
+  for (int i = 0; i < 10; ++i) stats.add(step);
+  EXPECT_DOUBLE_EQ(stats.steady_samples_per_second(), 100);
+  step.wall_us = 100'000;
+  for (int i = 0; i < 10; ++i) stats.add(step);
+  EXPECT_DOUBLE_EQ(stats.steady_samples_per_second(), 1000);
+  EXPECT_DOUBLE_EQ(stats.accuracy(), 0.5);
+  EXPECT_NEAR(stats.step_seconds(), 11, 1e-9);
+}
+
+}  // namespace
+}  // namespace lockstep::coordinator

@@ -1,0 +1,245 @@
+// The server with real frames, authentication and sessions over a network in memory: fake members
+// register, promise, train and leave.
+#include "coordinator/server.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "comm/rpc/client.h"
+#include "comm/rpc/memory_transport.h"
+#include "tests/unit/coordinator/world.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+constexpr char kToken[] = "0123456789abcdef";
+
+// Does what a worker does, in its simplest form.
+class FakeMember {
+ public:
+  FakeMember(rpc::MemoryNetwork& network, rpc::Address server, uint32_t local_rank,
+             const Options& options, Step steps)
+      : transport_(network.transport("w" + std::to_string(local_rank))),
+        local_rank_(local_rank),
+        shape_(options.shape),
+        steps_(steps) {
+    rpc::RpcClient::Options client_options;
+    client_options.address = [server]() -> Result<rpc::Address> { return server; };
+    client_options.token = kToken;
+    client_ = std::make_unique<rpc::RpcClient>(
+        *transport_, std::move(client_options),
+        rpc::RpcClient::Handlers{[this] { register_me(); },
+                                 [this](wire::Envelope&& e) { on_message(e); },
+                                 [](const Status&) {}, [](const Status&) {}});
+  }
+
+  std::optional<uint32_t> goodbye_code;
+  uint32_t starts = 0;
+  bool leaves = true;
+
+ private:
+  void register_me() {
+    wire::Envelope e;
+    *e.mutable_register_() = World::registration(local_rank_);
+    e.mutable_register_()->set_member(member_);
+    e.mutable_register_()->set_generation(generation_);
+    send(e);
+  }
+
+  void on_message(const wire::Envelope& e) {
+    term_ = e.term();
+    if (e.has_registered()) member_ = e.registered().member();
+    if (e.has_prepare()) {
+      wire::Envelope answer;
+      generation_ = e.generation();
+      answer.mutable_promise()->set_generation(generation_);
+      send(answer);
+    }
+    if (e.has_start() && ++starts == 1) train(e.start());
+    if (e.has_checkpoint_ack() || (e.has_records_ack() && !is_writer_)) leave();
+    if (e.has_goodbye()) {
+      goodbye_code = e.goodbye().exit_code();
+      client_->close();
+    }
+  }
+
+  void train(const wire::Start& start) {
+    is_writer_ = start.writer() == member_;
+    wire::Envelope e;
+    e.mutable_step_records()->set_batch(1);
+    for (Step step = start.resume().step(); step < steps_; ++step) {
+      wire::StepRecord* r = e.mutable_step_records()->add_records();
+      const data::StepPlan plan = data::plan_step(shape_, step);
+      r->set_step(step);
+      r->set_epoch(plan.epoch);
+      r->set_samples(plan.samples);
+      r->set_loss(0.5);
+      r->mutable_times()->set_forward_us(2000);
+    }
+    send(e);
+    if (!is_writer_) return;
+    wire::Envelope c;
+    c.mutable_checkpoint()->set_step(steps_);
+    c.mutable_checkpoint()->set_name(checkpoint_name({steps_, generation_, member_}));
+    c.mutable_checkpoint()->set_manifest_sha256("m");
+    c.mutable_checkpoint()->set_weights_sha256("w");
+    c.mutable_checkpoint()->set_final(true);
+    send(c);
+  }
+
+  void leave() {
+    if (!leaves || has_left_) return;
+    has_left_ = true;
+    wire::Envelope e;
+    e.mutable_leave()->set_reason(wire::Leave::FINISHED);
+    e.mutable_leave()->mutable_applied()->set_step(steps_);
+    send(e);
+  }
+
+  void send(wire::Envelope e) {
+    e.set_term(term_);
+    e.set_generation(generation_);
+    (void)client_->send(e);
+  }
+
+  std::unique_ptr<rpc::MemoryTransport> transport_;
+  uint32_t local_rank_;
+  data::RunShape shape_;
+  Step steps_;
+  std::unique_ptr<rpc::RpcClient> client_;
+  MemberId member_ = 0;
+  Term term_ = 0;
+  Generation generation_ = 0;
+  bool is_writer_ = false;
+  bool has_left_ = false;
+};
+
+class ServerTest : public ::testing::Test {
+ protected:
+  ServerTest() {
+    char name[] = "/tmp/lockstep-server-XXXXXX";
+    dir_ = ::mkdtemp(name);
+    options_ = small_options();
+    options_.run_dir = dir_;
+    history_ = std::move(History::open(dir_ + "/history.jsonl", 0)).value();
+    server_ = std::make_unique<Server>(Server::Parts{loop_, journal_, *history_, *logger_, clock_,
+                                                     metrics_, [this](int code) { ended_ = code; }},
+                                       options_, begin_state(first_term(), loop_.now_ms()));
+    EXPECT_TRUE(server_->listen(*transport_, {"127.0.0.1", 0}, kToken).is_ok());
+  }
+  ~ServerTest() override { std::filesystem::remove_all(dir_); }
+
+  std::unique_ptr<FakeMember> member(uint32_t local_rank) {
+    return std::make_unique<FakeMember>(network_, server_->control_address(), local_rank, options_,
+                                        options_.total_steps);
+  }
+  bool run_to_the_end() {
+    return loop_.run_until([this] { return ended_.has_value(); }, 300'000);
+  }
+  nlohmann::json status() const { return nlohmann::json::parse(server_->status()); }
+  nlohmann::json summary() const {
+    return nlohmann::json::parse(std::ifstream(dir_ + "/summary.json"));
+  }
+  size_t history_lines() const {
+    std::ifstream file(dir_ + "/history.jsonl");
+    return static_cast<size_t>(std::count(std::istreambuf_iterator<char>(file), {}, '\n'));
+  }
+
+  std::string dir_;
+  Options options_;
+  rpc::SimLoop loop_;
+  rpc::MemoryNetwork network_{loop_};
+  std::unique_ptr<rpc::MemoryTransport> transport_ = network_.transport("coordinator");
+  SystemClock clock_;
+  CoordinatorMetrics metrics_{"test", BuildInfo{}, clock_};
+  std::unique_ptr<Logger> logger_ = null_logger();
+  MemoryJournal journal_;
+  std::unique_ptr<History> history_;
+  std::optional<int> ended_;
+  std::unique_ptr<Server> server_;
+};
+
+TEST_F(ServerTest, TwoMembersTrainAndTheRunEndsWithASummary) {
+  auto a = member(0);
+  auto b = member(1);
+  ASSERT_TRUE(run_to_the_end());
+  EXPECT_EQ(ended_, 0);
+  EXPECT_EQ(a->goodbye_code, 0u);
+  EXPECT_EQ(b->goodbye_code, 0u);
+  EXPECT_EQ(history_lines(), options_.total_steps);
+  EXPECT_EQ(summary()["steps"], options_.total_steps);
+  EXPECT_EQ(summary()["weights_sha256"], "w");
+  EXPECT_EQ(summary()["generations"], 1);
+  EXPECT_EQ(summary()["samples_per_second"], 2000.0);
+  EXPECT_EQ(summary()["exit_code"], 0);
+}
+
+TEST_F(ServerTest, TheStatusNamesMembersStepAndState) {
+  auto a = member(0);
+  a->leaves = false;
+  EXPECT_EQ(status()["state"], "gathering");
+  auto b = member(1);
+  b->leaves = false;
+  loop_.run_for(2'000);
+  EXPECT_EQ(status()["state"], "training");
+  EXPECT_EQ(status()["step"], 4);
+  EXPECT_EQ(status()["members"].size(), 2u);
+  EXPECT_EQ(status()["members"][1]["pid"], 1001);
+  EXPECT_TRUE(server_->is_ready());
+  EXPECT_NE(server_->metrics().find("lockstep_job_"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(server_->discovery("127.0.0.1:1")).at(0)["targets"][0],
+            "127.0.0.1:1");
+}
+
+TEST_F(ServerTest, ABrokenConnectionIsNoDeathWhenTheMemberComesBack) {
+  auto a = member(0);
+  auto b = member(1);
+  b->leaves = false;
+  loop_.run_for(1'000);
+  ASSERT_EQ(b->starts, 1u);
+  EXPECT_EQ(network_.cut("w1", "coordinator"), 1u);
+  loop_.run_for(1'000);
+  EXPECT_EQ(b->starts, 2u);  // the same start, pushed again
+  EXPECT_FALSE(ended_.has_value());
+}
+
+TEST_F(ServerTest, ACrashedMemberEndsTheRunAndTheOtherIsTold) {
+  auto a = member(0);
+  auto b = member(1);
+  a->leaves = b->leaves = false;
+  loop_.run_for(1'000);
+  network_.partition("w1", "coordinator");
+  network_.crash("w1");
+  ASSERT_TRUE(run_to_the_end());
+  EXPECT_EQ(ended_, 70);
+  EXPECT_EQ(a->goodbye_code, 70u);
+  EXPECT_EQ(summary()["exit_code"], 70);
+}
+
+TEST_F(ServerTest, NothingIsSentWhenTheCommitFailsAndTheCoordinatorStops) {
+  auto a = member(0);
+  loop_.run_for(500);
+  journal_.fail_from_now_on(Status(Code::kInternal, "the disk is full"));
+  auto b = member(1);
+  ASSERT_TRUE(run_to_the_end());
+  EXPECT_EQ(ended_, 70);
+  EXPECT_EQ(a->starts, 0u);
+  EXPECT_EQ(a->goodbye_code, 70u);
+  EXPECT_NE(summary()["message"].get<std::string>().find("the disk is full"), std::string::npos);
+}
+
+TEST_F(ServerTest, ASignalBeforeTheStartEndsWith75) {
+  auto a = member(0);
+  loop_.run_for(500);
+  server_->stop("signal SIGTERM");
+  ASSERT_TRUE(run_to_the_end());
+  EXPECT_EQ(ended_, 75);
+  EXPECT_EQ(a->goodbye_code, 75u);
+}
+
+}  // namespace
+}  // namespace lockstep::coordinator
