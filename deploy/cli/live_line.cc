@@ -27,7 +27,7 @@ std::string step_text(const RunStatus& status) {
 }
 
 std::string bar(const RunStatus& status, const LineStyle& style) {
-  constexpr size_t kCells = 16;
+  constexpr size_t kCells = 12;
   if (status.total_steps == 0) return "";
   const double share =
       std::min(1.0, static_cast<double>(status.step) / static_cast<double>(status.total_steps));
@@ -63,14 +63,14 @@ std::vector<Part> parts_of(const RunStatus& status, const LineStyle& style) {
   }
   if (status.state == "stopping") add("stopping", 0);
   add(epoch_text(status), 1);
-  add(bar(status, style), 7);
+  add(bar(status, style), 8);
   add(step_text(status), 0);
   if (status.loss) add("loss " + fixed(*status.loss, 4), 2);
   if (status.accuracy) add("acc " + percent(*status.accuracy, 1), 4);
   if (status.samples_per_second)
     add(grouped(static_cast<uint64_t>(*status.samples_per_second)) + " samples/s", 5);
   add(plural(status.members, "worker"), 6);
-  add("gen " + std::to_string(status.generation), 8);
+  add("gen " + std::to_string(status.generation), 7);
   add(left_text(status), 3);
   return parts;
 }
@@ -105,7 +105,7 @@ std::string live_line(const RunStatus& status, const LineStyle& style) {
 
 std::string plain_line(const RunStatus& status) {
   std::vector<Part> parts = parts_of(status, {1000, false});
-  std::erase_if(parts, [](const Part& part) { return part.dispensable == 7; });  // the bar
+  std::erase_if(parts, [](const Part& part) { return part.dispensable == 8; });  // the bar
   return joined(parts, ", ");
 }
 

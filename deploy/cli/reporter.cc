@@ -73,7 +73,9 @@ bool Reporter::plain_line_is_due(const RunStatus& status, int64_t now_ms) const 
 void Reporter::status(const RunStatus& status, int64_t now_ms) {
   if (status.eval && status.eval->step > last_eval_step_) {
     last_eval_step_ = status.eval->step;
-    note(eval_line(*status.eval, status.epochs));
+    // What is there before training begins is of an earlier start.
+    const bool is_news = status.state != "gathering" && status.state != "prepared";
+    if (is_news) note(eval_line(*status.eval, status.epochs));
   }
   if (screen_.is_terminal) {
     passing(live_line(status, {screen_.width(), screen_.unicode}));

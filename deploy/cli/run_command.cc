@@ -101,12 +101,14 @@ int tell_end(const RunEnd& end, const RunDir& dir) {
   else if (end.exit_code == 75)
     std::printf("stopped with a checkpoint; continue with: %s\n", resume.c_str());
   std::fflush(stdout);
-  if (!end.trouble.empty()) std::fprintf(stderr, "lockstep: %s\n", end.trouble.c_str());
-  if (end.exit_code == 70)
-    std::fprintf(stderr, "lockstep: the run failed; continue from its last checkpoint with: %s\n",
-                 resume.c_str());
-  else if (end.exit_code != 0 && end.exit_code != 75)
-    std::fprintf(stderr, "lockstep: the run ended with code %d; logs are in %s\n", end.exit_code,
+  if (!end.trouble.empty()) {  // else the coordinator has said what happened and what to do
+    std::fprintf(stderr, "lockstep: %s\n", end.trouble.c_str());
+    if (end.exit_code == 70)
+      std::fprintf(stderr, "lockstep: continue from the last checkpoint with: %s\n",
+                   resume.c_str());
+  }
+  if (end.exit_code != 0 && end.exit_code != 75)
+    std::fprintf(stderr, "lockstep: ended with code %d; logs are in %s\n", end.exit_code,
                  dir.file("logs").c_str());
   return end.exit_code;
 }

@@ -46,8 +46,9 @@ std::string summary_table(const json& summary, const std::string& run_dir) {
     out += row("test accuracy", percent(summary["eval_accuracy"].get<double>(), 2));
   if (has_number(summary, "eval_loss"))
     out += row("test loss", fixed(summary["eval_loss"].get<double>(), 4));
-  out += row("steps", count_text(summary, "steps") + " in " + counted(summary, "epochs", "epoch") +
-                          ", " + counted(summary, "generations", "generation"));
+  out +=
+      row("steps", count_text(summary, "steps") + " (" + counted(summary, "epochs", "whole epoch") +
+                       "), " + counted(summary, "generations", "generation"));
   if (has_number(summary, "samples_per_second"))
     out += row("speed", count_text(summary, "samples_per_second") + " samples/s");
   if (has_number(summary, "goodput"))

@@ -75,6 +75,7 @@ struct Supervisor::Impl {
   }
 
   void kill_all() {
+    killing = true;
     for (const pid_t pid : all_children()) ::kill(pid, SIGKILL);
     send(coordinator, SIGKILL);
     send(agent, SIGKILL);
@@ -117,9 +118,17 @@ struct Supervisor::Impl {
     return true;
   }
 
+  void note_end(Child& child, const ProcessEnd& how) {
+    child.ended = true;
+    child.end = how;
+    if (killing || !died(child)) return;
+    deaths += (deaths.empty() ? "the " : "; the ") + child.name + " (pid " +
+              std::to_string(child.pid) + ") " + how.text() + ", its last words are in " +
+              child.output_path;
+  }
+
   void on_coordinator_end(const ProcessEnd& how) {
-    coordinator.ended = true;
-    coordinator.end = how;
+    note_end(coordinator, how);
     if (agent.ended) return;
     if (died(coordinator)) send(agent, SIGTERM);  // nobody else will tell the workers
     const int64_t delay = died(coordinator) ? options.grace_ms : options.leave_ms;
@@ -127,8 +136,7 @@ struct Supervisor::Impl {
   }
 
   void on_agent_end(const ProcessEnd& how) {
-    agent.ended = true;
-    agent.end = how;
+    note_end(agent, how);
     if (!coordinator.ended)
       kill_after(options.leave_ms, "the coordinator was still there after the agent had ended");
   }
@@ -177,12 +185,8 @@ struct Supervisor::Impl {
   }
 
   std::string final_trouble() const {
-    if (!trouble.empty()) return trouble;
-    for (const Child* child : {&coordinator, &agent})
-      if (died(*child))
-        return "the " + child->name + " (pid " + std::to_string(child->pid) + ") " +
-               child->end.text() + "; its last words are in " + child->output_path;
-    return "";
+    if (deaths.empty() || trouble.empty()) return deaths + trouble;
+    return deaths + "; " + trouble;
   }
 
   SupervisorOptions options;
@@ -191,6 +195,8 @@ struct Supervisor::Impl {
   Child coordinator;
   Child agent;
   RunEnd end;
+  bool killing = false;  // from here on a child's death is our doing
+  std::string deaths;    // of children that were not told to end
   std::string trouble;
 };
 

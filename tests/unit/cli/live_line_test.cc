@@ -30,7 +30,7 @@ RunStatus training() {
 
 TEST(LiveLine, AWideTerminalShowsEverything) {
   EXPECT_EQ(live_line(training(), {200, true}),
-            "epoch 2/5  ━━━━━┄┄┄┄┄┄┄┄┄┄┄  step 734/2,345  loss 0.3124  acc 88.9 %  "
+            "epoch 2/5  ━━━┄┄┄┄┄┄┄┄┄  step 734/2,345  loss 0.3124  acc 88.9 %  "
             "12,345 samples/s  2 workers  gen 1  0:17 left");
 }
 

@@ -27,7 +27,7 @@ TEST(RunSummary, TheTableShowsWhatThereIs) {
           "weights_sha256": "abc", "eval_loss": null})");
   EXPECT_EQ(summary_table(summary, "/runs/x"),
             "  test accuracy   90.71 %\n"
-            "  steps           2,345 in 5 epochs, 1 generation\n"
+            "  steps           2,345 (5 whole epochs), 1 generation\n"
             "  weights         abc\n"
             "  results         /runs/x\n");
 }
