@@ -14,6 +14,7 @@
 
 #include "data/index/dataset.h"
 #include "data/read/read_range.h"
+#include "worker/engine/step_memory.h"
 #include "worker/model/model.h"
 
 namespace lockstep::bench {
@@ -84,6 +85,7 @@ Result<TrainReport> run_bare_loop(const TrainOptions& options) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<data::Dataset> dataset,
                             data::open_dataset(spec, data::Split::kTrain, options.cache));
   at::set_num_threads(1);
+  keep_freed_memory();
   BareLoop loop;
   loop.optimizer = job.optimizer();
   LOCKSTEP_ASSIGN_OR_RETURN(loop.model,

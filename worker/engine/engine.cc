@@ -11,6 +11,7 @@
 
 #include "comm/base/prng.h"
 #include "worker/engine/engine_impl.h"
+#include "worker/engine/step_memory.h"
 
 namespace lockstep {
 namespace {
@@ -60,6 +61,7 @@ EngineImpl::~EngineImpl() = default;
 Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_buffer) {
   LOCKSTEP_RETURN_IF_ERROR(check_batch_norm());
   set_threads();  // also for fingerprint()
+  keep_freed_memory();
   LOCKSTEP_ASSIGN_OR_RETURN(
       state_, BoundaryState::create(model_->layout(), layout_, job_.seed(), job_.optimizer()));
   LOCKSTEP_ASSIGN_OR_RETURN(
