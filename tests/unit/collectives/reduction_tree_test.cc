@@ -175,5 +175,27 @@ TEST(EvaluateSum, TilesAndTailsGiveTheBitsOfOneElementAtATime) {
   EXPECT_EQ(std::memcmp(data[0].data(), one_by_one.data(), n * sizeof(float)), 0);
 }
 
+TEST(EvaluateSum, SumsTooLargeForTheCachesHaveTheSameBits) {
+  for (const uint32_t ranks : {2U, 3U}) {
+    const StepMerge merge = make_step_merge(testing::random_runs(ranks, ranks, 1), ranks,
+                                            std::vector<bool>(ranks, true));
+    const uint64_t n = 2 * 1024 * 1024 + 5;
+    std::vector<std::vector<float>> data(ranks, std::vector<float>(n));
+    std::vector<const float*> leaves;
+    for (uint32_t k = 0; k < ranks; ++k) {
+      for (uint64_t i = 0; i < n; ++i) data[k][i] = testing::value_of(k, i);
+      leaves.push_back(data[k].data());
+    }
+    std::vector<float> whole(n);
+    evaluate_sum(merge.gradients, leaves, whole.data(), n);
+    std::vector<float> half(n);
+    const uint64_t middle = n / 2;
+    evaluate_sum(merge.gradients, leaves, half.data(), middle);
+    for (const float*& leaf : leaves) leaf += middle;
+    evaluate_sum(merge.gradients, leaves, half.data() + middle, n - middle);
+    EXPECT_EQ(std::memcmp(whole.data(), half.data(), n * sizeof(float)), 0);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep
