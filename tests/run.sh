@@ -123,8 +123,8 @@ fuzz_one() {
 
 fuzz_tier() {
   local seconds=${LOCKSTEP_FUZZ_SECONDS:-20} target targets=() i
-  configure_and_build . fuzz "$1" all || {
-    failed_check 1 "cmake --preset fuzz && cmake --build build/fuzz"
+  configure_and_build . fuzz "$1" fuzz_targets || {
+    failed_check 1 "cmake --preset fuzz && cmake --build build/fuzz --target fuzz_targets"
     return
   }
   for target in build/fuzz/fuzz/fuzz_*; do [[ ! -x $target ]] || targets+=("$target"); done

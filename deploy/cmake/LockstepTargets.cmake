@@ -2,7 +2,12 @@
 #   lockstep_NAME. HEADERS must compile on their own; all_verify_interface_header_sets checks it.
 # lockstep_program(NAME SOURCES ... DEPS ...): an executable build/<preset>/bin/NAME.
 # lockstep_test(NAME SOURCES ... DEPS ... [LABELS ...]): a GoogleTest program; each TEST is a ctest.
-# lockstep_fuzz(NAME SOURCES ... DEPS ... [CORPUS dir]): a libFuzzer target fuzz_NAME.
+# lockstep_fuzz(NAME SOURCES ... DEPS ...): a libFuzzer program build/fuzz/fuzz/fuzz_NAME, part of
+#   the target fuzz_targets. tests/run.sh starts it with the inputs of tests/fuzz/corpus/NAME.
+if(LOCKSTEP_FUZZ)
+  add_custom_target(fuzz_targets)
+endif()
+
 function(lockstep_our_code target)
   target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS})
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
@@ -51,6 +56,7 @@ function(lockstep_fuzz name)
   lockstep_our_code(fuzz_${name})
   target_link_libraries(fuzz_${name} PRIVATE ${ARG_DEPS})
   target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  add_dependencies(fuzz_targets fuzz_${name})
   set_target_properties(fuzz_${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
 endfunction()

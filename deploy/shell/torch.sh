@@ -128,16 +128,15 @@ assert d.is_gloo_available()' >>"$log" 2>&1 ||
 }
 
 install_torch() {  # install_torch PURPOSE LOG
-  local purpose=$1 log=$2 environment
+  local purpose=$1 log=$2 environment variable
+  for variable in Torch_DIR LOCKSTEP_TORCH_ROOT; do
+    [[ -z ${!variable:-} ]] || given_torch_root >/dev/null ||
+      fail 78 "$variable is ${!variable}, but there is no LibTorch. Correct it, or unset it to" \
+        "have one installed."
+  done
   if [[ $purpose != bench ]] && { given_torch_root || private_torch_root; } >/dev/null; then
     return
   fi
-  local variable
-  for variable in Torch_DIR LOCKSTEP_TORCH_ROOT; do
-    [[ -z ${!variable:-} ]] || given_torch_root >/dev/null ||
-      fail 78 "$variable is ${!variable}, but there is no lib/libtorch_cpu.so. Correct it, or" \
-        "unset it to have LibTorch installed."
-  done
   environment=$(torch_environment) || fail 78 "there is no python3 here (Debian: python3-venv)."
   mkdir -p "$(dirname "$environment")"
   (
