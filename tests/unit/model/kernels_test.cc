@@ -22,8 +22,8 @@ std::vector<float> values(uint64_t n, uint64_t key) {
 }
 
 TEST(ReluPool, IsReluThenPoolingForwardAndBackward) {
-  for (const auto& [height, width] :
-       std::vector<std::pair<int64_t, int64_t>>{{2, 2}, {3, 5}, {11, 11}, {26, 26}, {7, 70}}) {
+  for (const auto& [height, width] : std::vector<std::pair<int64_t, int64_t>>{
+           {2, 2}, {3, 5}, {11, 11}, {26, 26}, {7, 70}, {4, 5000}}) {
     const PoolShape shape{3, height, width};
     const int64_t rows = height / 2, columns = width / 2;
     const auto in = values(static_cast<uint64_t>(3 * height * width), 5);
