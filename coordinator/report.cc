@@ -95,14 +95,12 @@ std::string status_json(const State& state, const Options& options, const RunSta
 
 std::string discovery_json(const State& state, const std::string& own_address) {
   json targets = json::array();
-  targets.push_back(
-      {{"targets", {own_address}}, {"labels", {{"run", state.run_id}, {"role", "coordinator"}}}});
+  targets.push_back({{"targets", {own_address}}, {"labels", {{"run", state.run_id}}}});
   for (const auto& [id, member] : state.members) {
     if (member.state == MemberState::kDead || member.metrics_address.empty()) continue;
     targets.push_back({{"targets", {member.metrics_address}},
                        {"labels",
                         {{"run", state.run_id},
-                         {"role", "worker"},
                          {"node", member.node},
                          {"local_rank", std::to_string(member.local_rank)}}}});
   }
