@@ -94,7 +94,7 @@ class BadJob(LockstepTest):
         job = self.job(self.small_data(), model={"name": "mlp", "batch_norm": True},
                        train={"global_batch": 4, "slots": 4, "epochs": 1})
         run = self.finish(job, "--workers", 1, expect=78)
-        self.assert_clear_line(run, "BatchNorm")
+        self.assert_clear_line(run, "cannot normalise over one value", "batch_norm")
 
     def test_a_gpu_that_is_not_there(self):
         self.refuse("cuda", args=["cluster.device=cuda"], code=78)

@@ -88,7 +88,11 @@ class Strangers(LockstepTest):
         run = self.start(job, "--workers", 2)
         run.wait_for_step(5)
         host, port = run.coordinator()["control"].rsplit(":", 1)
-        connect = lambda: socket.create_connection((host, int(port)), timeout=30)
+
+        def connect():
+            sock = socket.create_connection((host, int(port)), timeout=30)
+            self.addCleanup(sock.close)
+            return sock
 
         def ended(sock):  # the coordinator closes; whatever it had said before is read away
             try:

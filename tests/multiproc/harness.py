@@ -128,8 +128,9 @@ class LockstepTest(unittest.TestCase):
             if run.process.poll() is None:
                 run.process.kill()
                 run.process.wait()
-        failed = any(error for _, error in getattr(self._outcome, "errors", []) or []) or bool(
-            getattr(getattr(self._outcome, "result", None), "failures", None))
+        result = self._outcome.result
+        failed = any(test.id().startswith(self.id()) for test, _ in
+                     result.failures + result.errors)
         if failed:
             print(f"replay: LOCKSTEP_BIN={BIN} python3 -m unittest {self.id()} "
                   f"(in {pathlib.Path(__file__).parent.name}/)", file=sys.stderr)
