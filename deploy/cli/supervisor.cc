@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "comm/rpc/asio_transport.h"
@@ -118,6 +119,10 @@ struct Supervisor::Impl {
     return true;
   }
 
+  bool coordinator_was_ready() const {
+    return std::filesystem::exists(options.run_dir + "/coordinator.json");
+  }
+
   void note_end(Child& child, const ProcessEnd& how) {
     child.ended = true;
     child.end = how;
@@ -130,6 +135,8 @@ struct Supervisor::Impl {
   void on_coordinator_end(const ProcessEnd& how) {
     note_end(coordinator, how);
     if (agent.ended) return;
+    // It ended before anybody could find it: agent and workers only wait for it, and hold nothing.
+    if (!died(coordinator) && !coordinator_was_ready()) return kill_all();
     if (died(coordinator)) send(agent, SIGTERM);  // nobody else will tell the workers
     const int64_t delay = died(coordinator) ? options.grace_ms : options.leave_ms;
     kill_after(delay, "workers were still there after the coordinator had ended");

@@ -18,7 +18,8 @@ import tempfile
 import time
 import unittest
 
-BIN = pathlib.Path(os.environ.get("LOCKSTEP_BIN", "build/release/bin")).resolve()
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BIN = pathlib.Path(os.environ.get("LOCKSTEP_BIN", ROOT / "build/release/bin")).resolve()
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 DEADLINE_S = 300  # generous: these tests check outcomes, never speed
 
