@@ -6,7 +6,7 @@
 PYTHON must be able to import torch; it runs torch.distributed's gloo with one thread a process.
 Every sweep runs ours and gloo one after the other at each size, so that whatever else the machine
 does meets both. Prints medians over all rounds, the quartiles, the ratio of the medians and of the best
-rounds (which others on the machine disturb least), and, as what memory
+rounds and of the processor time of rank 0 (which others on the machine disturb least), and, as what memory
 allows, the time in which both ranks copy the buffer once: two of the three passes that any
 all-reduce must make (read own, read the peer's, write the sum).
 """
@@ -26,16 +26,17 @@ dist.init_process_group("gloo")
 sizes, rounds = json.loads(sys.argv[1]), int(sys.argv[2])
 for size in sizes:
     tensor = torch.ones(size // 4)
-    times = []
+    times, cpu = [], []
     for i in range(rounds + 3):
         dist.barrier()
-        begin = time.perf_counter()
+        begin, cpu_begin = time.perf_counter(), time.process_time()
         dist.all_reduce(tensor)
         if i >= 3:
             times.append((time.perf_counter() - begin) * 1e6)
+            cpu.append((time.process_time() - cpu_begin) * 1e6)
         tensor.fill_(1.0)
     if dist.get_rank() == 0:
-        print(json.dumps({"bytes": size, "us": times}), flush=True)
+        print(json.dumps({"bytes": size, "us": times, "cpu_us": cpu}), flush=True)
 dist.destroy_process_group()
 """
 
@@ -71,22 +72,26 @@ def main():
     parser.add_argument("--sizes", type=int, nargs="+",
                         default=[1 << 10, 1 << 20, 4 << 20, 25 << 20, 100_000_000])
     args = parser.parse_args()
-    times = {size: {"ours": [], "gloo": [], "copy": []} for size in args.sizes}
+    times = {size: {"ours": [], "gloo": [], "copy": [], "our_cpu": [], "gloo_cpu": []} for size in args.sizes}
     for _ in range(args.sweeps):
         for size in args.sizes:
             ours = run_ours(args.program, size, args.rounds)
             times[size]["ours"] += ours["us"]
             times[size]["copy"] += ours["copy_us"]
-            times[size]["gloo"] += run_gloo(args.python, size, args.rounds)["us"]
+            times[size]["our_cpu"] += ours["cpu_us"]
+            gloo = run_gloo(args.python, size, args.rounds)
+            times[size]["gloo"] += gloo["us"]
+            times[size]["gloo_cpu"] += gloo["cpu_us"]
     print(f"{'bytes':>11} {'ours us':>10} {'25-75 %':>19} {'gloo us':>10} {'25-75 %':>19} "
-          f"{'ratio':>6} {'of best':>7} {'copy us':>9} {'ours/copy':>9}")
+          f"{'ratio':>6} {'of best':>7} {'of cpu':>7} {'copy us':>9} {'ours/copy':>9}")
     for size, of in times.items():
         low, middle, high = statistics.quantiles(of["ours"], n=4)
         gloo_low, gloo, gloo_high = statistics.quantiles(of["gloo"], n=4)
         copy = statistics.median(of["copy"])
+        cpu = statistics.median(of["gloo_cpu"]) / statistics.median(of["our_cpu"])
         best = min(of["gloo"]) / min(of["ours"])
         print(f"{size:>11} {middle:>10.1f} {low:>9.1f}-{high:<9.1f} {gloo:>10.1f} "
-              f"{gloo_low:>9.1f}-{gloo_high:<9.1f} {gloo / middle:>5.1f}x {best:>6.1f}x "
+              f"{gloo_low:>9.1f}-{gloo_high:<9.1f} {gloo / middle:>5.1f}x {best:>6.1f}x {cpu:>6.1f}x "
               f"{copy:>9.1f} {middle / copy:>9.2f}")
 
 

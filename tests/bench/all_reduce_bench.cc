@@ -2,10 +2,11 @@
 //
 //     bench_all_reduce [--ranks 2] [--rounds 20] [--transport shm|tcp] BYTES...
 //
-// Prints one JSON line per size: the times of every round as rank 0 saw them, in microseconds, and
-// the speed of plain copying by all ranks at once, which is what memory allows. Each round is
+// Prints one JSON line per size: the times of every round as rank 0 saw them and the processor time
+// it spent, in microseconds, and the time of plain copying by all ranks at once. Each round is
 // begin_step and one all_reduce over the whole buffer, between two barriers.
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -105,11 +106,14 @@ class Rank {
     std::fill_n(buffer_->partial(0), elements, 1.0F);
     std::vector<double> reduce_us;
     std::vector<double> copy_us;
+    std::vector<double> cpu_us;
     for (uint32_t round = 0; round < options_.rounds + kWarmUpRounds; ++round) {
+      const double cpu_begin = cpu_now_us();
       const double reduced = time_one(round, [&](const Tag& tag) {
         must(collective_->begin_step(tag, merge_));
         must(collective_->all_reduce(tag, {0, elements}));
       });
+      const double cpu = cpu_now_us() - cpu_begin;
       LOCKSTEP_CHECK(collective_->reduced()[elements - 1] == static_cast<float>(options_.ranks),
                      "wrong sum");
       const double copied = time_one(round, [&](const Tag& tag) {
@@ -118,6 +122,7 @@ class Rank {
       });
       if (round < kWarmUpRounds) continue;
       reduce_us.push_back(reduced);
+      cpu_us.push_back(cpu);
       copy_us.push_back(copied);
     }
     if (rank_ != 0) return;
@@ -125,6 +130,8 @@ class Rank {
                 static_cast<unsigned long long>(elements * sizeof(float)), options_.ranks,
                 options_.tcp ? "tcp" : "shm");
     print_list(reduce_us);
+    std::printf("], \"cpu_us\": [");
+    print_list(cpu_us);
     std::printf("], \"copy_us\": [");
     print_list(copy_us);
     std::printf("]}\n");
@@ -139,6 +146,12 @@ class Rank {
     const int64_t begin = clock.monotonic_ns();
     work(tag);
     return static_cast<double>(clock.monotonic_ns() - begin) / 1e3;
+  }
+
+  static double cpu_now_us() {
+    timespec now = {};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
   }
 
   static void print_list(const std::vector<double>& values) {

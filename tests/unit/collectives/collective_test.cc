@@ -64,7 +64,7 @@ void check_steps(Transport transport, uint32_t ranks, uint32_t slots, uint64_t g
     if (step % 2 == 1) non_empty[seed % slots] = slots == 1;
     const StepMerge merge = make_step_merge(runs, slots, non_empty);
     const std::vector<float> expected = expected_sum(slots, non_empty, seed + step, layout);
-    testing::run_ranks(ranks, [&](uint32_t r) {
+    world.run([&](uint32_t r) {
       Collective& collective = *world.collectives[r];
       ASSERT_TRUE(collective.begin_step(tag_of(3, step), merge).is_ok());
       testing::fill_partials(merge.ranks[r], seed + step, world.buffers[r].get());
@@ -103,7 +103,7 @@ TEST_P(EveryBackend, AGenerationAfterAnotherUsesTheSameBuffers) {
   for (Generation g = 1; g <= 4; ++g) {
     world.start(g);
     const std::vector<float> expected = expected_sum(3, {true, true, true}, g, layout);
-    testing::run_ranks(3, [&](uint32_t r) {
+    world.run([&](uint32_t r) {
       ASSERT_TRUE(world.collectives[r]->begin_step(tag_of(g, 9), merge).is_ok());
       testing::fill_partials(merge.ranks[r], g, world.buffers[r].get());
       ASSERT_TRUE(world.collectives[r]->all_reduce(tag_of(g, 9), {0, layout.elements}).is_ok());
@@ -123,7 +123,7 @@ TEST_P(EveryBackend, NothingPublishedIsRewrittenBeforeEveryPeerHasReadIt) {
   world.start(1);
   const std::vector<SlotRun> runs = {{0, 1}, {1, 2}, {2, 3}};
   const StepMerge merge = make_step_merge(runs, ranks, {true, true, true});
-  testing::run_ranks(ranks, [&](uint32_t r) {
+  world.run([&](uint32_t r) {
     Collective& collective = *world.collectives[r];
     for (Step step = 0; step < 100; ++step) {
       ASSERT_TRUE(collective.begin_step(tag_of(1, step), merge).is_ok());
@@ -147,7 +147,7 @@ TEST_P(EveryBackend, SmallOperationsCarryAnySize) {
   world.start(2);
   for (const size_t size :
        {size_t{0}, size_t{1}, size_t{777}, size_t{256 * 1024}, size_t{700'001}}) {
-    testing::run_ranks(ranks, [&](uint32_t r) {
+    world.run([&](uint32_t r) {
       Collective& collective = *world.collectives[r];
       std::vector<std::byte> mine(size, std::byte(r + 1));
       std::vector<std::byte> all(size * ranks);
@@ -166,7 +166,7 @@ TEST_P(EveryBackend, NobodyLeavesABarrierBeforeEveryoneHasEntered) {
   World world(GetParam(), 4, layout_of(16, 0), 1);
   world.start(1);
   std::atomic<uint32_t> entered{0};
-  testing::run_ranks(4, [&](uint32_t r) {
+  world.run([&](uint32_t r) {
     for (uint32_t round = 1; round <= 50; ++round) {
       ++entered;
       ASSERT_TRUE(world.collectives[r]->barrier(tag_of(1, round)).is_ok());
@@ -192,7 +192,7 @@ TEST_P(EveryBackend, DifferentTagsAreAnErrorAndNeverAHang) {
   const auto run = [&](Generation g, const std::function<Status(uint32_t)>& operation) {
     world.start(g);
     std::vector<Status> ends(3);
-    testing::run_ranks(3, [&](uint32_t r) {
+    world.run([&](uint32_t r) {
       ASSERT_TRUE(world.collectives[r]->begin_step(tag_of(g, 0), merge).is_ok());
       ends[r] = operation(r);
       if (ends[r].is_ok()) ends[r] = world.collectives[r]->barrier(tag_of(g, 1));
@@ -233,7 +233,7 @@ TEST_P(EveryBackend, AbortEndsABlockedOperationAtOnceAndEveryLaterOne) {
 TEST_P(EveryBackend, AnAbortIsSeenByAPeerThatWaits) {
   World world(GetParam(), 3, layout_of(1600, 0), 1);
   world.start(1);
-  testing::run_ranks(3, [&](uint32_t r) {
+  world.run([&](uint32_t r) {
     if (r == 0) {
       world.collectives[0]->abort();
       return;

@@ -77,6 +77,14 @@ class World {
     });
   }
 
+  // work(rank) on a thread per rank. Who fails ends it for the others too, which would wait.
+  void run(const std::function<void(uint32_t)>& work) {
+    run_ranks(ranks_, [&](uint32_t r) {
+      work(r);
+      if (::testing::Test::HasFailure()) collectives[r]->abort();
+    });
+  }
+
   std::vector<std::unique_ptr<HostContext>> contexts;
   std::vector<std::unique_ptr<GradientBuffer>> buffers;
   std::vector<std::unique_ptr<Collective>> collectives;
