@@ -57,11 +57,6 @@ Status StepReducer::open() {
   const Tag tag{generation_, step_, Phase::kTrain, 0, 0};
   LOCKSTEP_RETURN_IF_ERROR(collective_.begin_step(tag, *merge_));
   opened_ = true;
-  for (const FinalPartial& partial : schedule_->partials) {
-    if (!partial.empty) continue;  // its control section speaks for the rank all the same
-    float* control = buffer_.partial(partial.region) + layout_.buffer.statistics;
-    std::fill(control, control + kCutElements, 0.0f);
-  }
   return Status::ok();
 }
 
@@ -91,9 +86,9 @@ Status StepReducer::finish(bool vote_to_stop) {
     launch_ready();
     LOCKSTEP_RETURN_IF_ERROR(lane_->drain());
   }
+  vote_to_stop_ = vote_to_stop;
   // The last one here: no thread to wake, and nothing left to overlap with.
   for (; launched_ < buckets(); ++launched_) {
-    if (launched_ + 1 == buckets()) write_vote(vote_to_stop);
     LOCKSTEP_RETURN_IF_ERROR(reduce(launched_));
   }
   return Status::ok();
@@ -102,6 +97,7 @@ Status StepReducer::finish(bool vote_to_stop) {
 Status StepReducer::reduce(uint32_t bucket) {
   const ElementRange range{bounds_[bucket], bounds_[bucket + 1]};
   merge(final_merges_, range);
+  if (bucket + 1 == buckets()) complete_control();
   progress_.store(bucket, std::memory_order_relaxed);
   const Tag tag{generation_, step_, Phase::kTrain, bucket, range.size() * sizeof(float)};
   return collective_.all_reduce(tag, range);
@@ -113,11 +109,16 @@ void StepReducer::merge(const std::vector<RegionMerge>& merges, const ElementRan
              range.size());
 }
 
-// The slot that is merged last carries it; a sum does not care which.
-void StepReducer::write_vote(bool vote) {
-  if (schedule_->partials.empty()) return;
+// After all merges: the region of an empty partial may have served a slot before, and its control
+// section counts all the same.
+void StepReducer::complete_control() {
+  for (const FinalPartial& partial : schedule_->partials) {
+    float* control = buffer_.partial(partial.region) + layout_.buffer.statistics;
+    if (partial.empty) std::fill(control, control + kCutElements, 0.0f);
+  }
+  if (schedule_->partials.empty()) return;  // more ranks than slots: no say
   float* control = buffer_.partial(schedule_->partials.front().region) + layout_.buffer.statistics;
-  control[kControlStopVotes] = vote ? 1.0f : 0.0f;
+  control[kControlStopVotes] = vote_to_stop_ ? 1.0f : 0.0f;
 }
 
 }  // namespace lockstep

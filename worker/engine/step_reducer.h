@@ -60,7 +60,7 @@ class StepReducer {
   void launch_ready();
   void merge(const std::vector<RegionMerge>& merges, const ElementRange& range);
   Status reduce(uint32_t bucket);
-  void write_vote(bool vote);
+  void complete_control();
 
   const FlatLayout& layout_;
   GradientBuffer& buffer_;
@@ -81,6 +81,7 @@ class StepReducer {
   std::vector<RegionMerge> final_merges_;  // those that need the last slot
   std::vector<uint32_t> missing_;          // by bucket: gradients of the last slot not yet there
   uint32_t launched_ = 0;
+  bool vote_to_stop_ = false;
 };
 
 }  // namespace lockstep

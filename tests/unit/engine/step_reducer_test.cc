@@ -1,0 +1,136 @@
+// Merging and reducing a step without a model: gradients are small numbers made up per slot.
+#include "worker/engine/step_reducer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "comm/base/prng.h"
+#include "comm/collectives/bucket_plan.h"
+#include "comm/collectives/loopback/loopback.h"
+#include "worker/model/spec.h"
+
+namespace lockstep {
+namespace {
+
+ModelLayout small_model() {
+  LayoutBuilder builder;
+  builder.add_linear("fc1", 30, 20);
+  builder.add_batch_norm("bn1", 20, 1);
+  builder.add_linear("fc2", 20, 10);
+  builder.add_linear("fc3", 10, 3);
+  return builder.take();
+}
+
+// A value that rounds when added, different for every slot, place and step.
+float value_of(Step step, uint32_t slot, uint64_t place) {
+  return static_cast<float>(stream_value(stream_key({step, slot}), place) % 1'000'003) * 1e-5f;
+}
+
+struct World {
+  World(std::vector<SlotRun> r, uint32_t total_slots, uint64_t bucket_bytes)
+      : layout(make_flat_layout(model)), runs(std::move(r)), slots(total_slots) {
+    std::vector<GradientBuffer*> raw;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      buffers.push_back(make_plain_buffer(layout.buffer, regions_needed(slots, slots)));
+      raw.push_back(buffers.back().get());
+    }
+    collectives = make_loopback(1, raw);
+    bounds = plan_buckets(layout.tensor_bounds(), layout.buffer.elements, bucket_bytes).value();
+  }
+
+  // One step of one rank; gradients get ready in an order of the rank's own.
+  Status step(StepReducer& reducer, uint32_t rank, Step step, const StepMerge& merge, bool vote) {
+    reducer.begin_step(step, merge);
+    for (const SlotWork& work : merge.ranks[rank].work) {
+      if (!work.empty) {
+        LOCKSTEP_RETURN_IF_ERROR(reducer.open());
+        fill(reducer, work, rank, step);
+      }
+      reducer.slot_done(work);
+    }
+    LOCKSTEP_RETURN_IF_ERROR(reducer.open());
+    return reducer.finish(vote);
+  }
+
+  void fill(StepReducer& reducer, const SlotWork& work, uint32_t rank, Step step) {
+    float* region = reducer.region(work);
+    for (uint64_t i = layout.buffer.gradients; i < layout.buffer.elements; ++i)
+      region[i] =
+          i == layout.buffer.statistics + kControlStopVotes ? 0 : value_of(step, work.slot, i);
+    const auto n = static_cast<uint32_t>(layout.parameters.size());
+    for (uint32_t k = 0; k < n; ++k) {
+      const uint32_t p = (k + rank + static_cast<uint32_t>(step)) % n;
+      for (uint64_t i = layout.parameters[p].begin; i < layout.parameters[p].end(); ++i)
+        region[i] = value_of(step, work.slot, i);
+      if (reducer.is_last(work)) reducer.tensor_ready(p);
+    }
+  }
+
+  // All ranks, `steps` steps; rank 0's sums of every step, one after another. Every rank votes.
+  std::vector<float> run(Step steps, const std::vector<bool>& non_empty) {
+    const StepMerge merge = make_step_merge(runs, slots, non_empty);
+    std::vector<float> sums;
+    std::vector<std::thread> threads;
+    for (uint32_t r = 0; r < runs.size(); ++r) {
+      threads.emplace_back([&, r] {
+        std::atomic<uint32_t> progress{0};
+        StepReducer reducer(layout, *buffers[r], *collectives[r], 1, bounds, progress);
+        for (Step t = 0; t < steps; ++t) {
+          const Status status = step(reducer, r, t, merge, true);
+          ASSERT_TRUE(status.is_ok()) << status.message();
+          const float* result = reducer.sums();
+          EXPECT_EQ(result[layout.buffer.statistics + kControlStopVotes],
+                    static_cast<float>(runs.size()));
+          if (r == 0) sums.insert(sums.end(), result, result + layout.buffer.statistics + 2);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return sums;
+  }
+
+  const ModelLayout model = small_model();
+  const FlatLayout layout;
+  const std::vector<SlotRun> runs;
+  const uint32_t slots;
+  std::vector<std::unique_ptr<GradientBuffer>> buffers;
+  std::vector<std::unique_ptr<Collective>> collectives;
+  std::vector<uint64_t> bounds;
+};
+
+TEST(StepReducer, SumsAreTheSameForAnyRunsAndBucketsAndEmptySlots) {
+  const std::vector<std::vector<SlotRun>> splits = {
+      {{0, 5}}, {{0, 2}, {2, 5}}, {{0, 4}, {4, 5}}, {{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}}};
+  for (const std::vector<bool>& non_empty : {std::vector<bool>{true, true, true, true, true},
+                                             {false, true, false, true, true},
+                                             {true, true, true, true, false},
+                                             {true, false, true, false, false}}) {
+    const std::vector<float> expected = World(splits[0], 5, 1 << 20).run(4, non_empty);
+    for (const auto& runs : splits) {
+      for (const uint64_t bucket_bytes : {256u, 1u << 20}) {
+        World world(runs, 5, bucket_bytes);
+        EXPECT_TRUE(world.run(4, non_empty) == expected)
+            << runs.size() << " ranks, buckets of " << bucket_bytes << " bytes";
+      }
+    }
+  }
+}
+
+TEST(StepReducer, AnAbortEndsAStepThatWaitsForItsPeer) {
+  for (const uint64_t bucket_bytes : {256u, 1u << 20}) {
+    World world({{0, 2}, {2, 4}}, 4, bucket_bytes);
+    const StepMerge merge = make_step_merge(world.runs, 4, {true, true, true, true});
+    std::atomic<uint32_t> progress{0};
+    StepReducer reducer(world.layout, *world.buffers[0], *world.collectives[0], 1, world.bounds,
+                        progress);
+    std::thread aborter([&] { world.collectives[1]->abort(); });
+    const Status status = world.step(reducer, 0, 0, merge, false);
+    aborter.join();
+    EXPECT_EQ(status.code(), Code::kAborted);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
