@@ -41,6 +41,7 @@ class FakeMember {
   uint32_t starts = 0;
   uint32_t prepares = 0;
   bool leaves = true;
+  bool listens_on = false;  // also after the goodbye
 
  private:
   void register_me() {
@@ -65,7 +66,7 @@ class FakeMember {
     if (e.has_checkpoint_ack() || (e.has_records_ack() && !is_writer_)) leave();
     if (e.has_goodbye()) {
       goodbye_code = e.goodbye().exit_code();
-      client_->close();
+      if (!listens_on) client_->close();
     }
   }
 
@@ -224,6 +225,7 @@ TEST_F(ServerTest, ACrashedMemberEndsTheRunAndTheOtherIsTold) {
 
 TEST_F(ServerTest, NothingIsSentWhenTheCommitFailsAndTheCoordinatorStops) {
   auto a = member(0);
+  a->listens_on = true;
   loop_.run_for(500);
   journal_.fail_from_now_on(Status(Code::kInternal, "the disk is full"));
   auto b = member(1);
