@@ -1,9 +1,11 @@
 #include "deploy/cli/job_values.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cctype>
+#include <sstream>
 
 #include "comm/base/limits.h"
 #include "comm/base/log.h"
@@ -83,6 +85,31 @@ class Reader {
   JobValues values_;
 };
 
+// Hears a document and keeps nothing.
+class IgnoreEvents final : public YAML::EventHandler {
+  using Mark = YAML::Mark;
+  using Text = std::string;
+  void OnDocumentStart(const Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const Mark&, YAML::anchor_t) override {}
+  void OnAlias(const Mark&, YAML::anchor_t) override {}
+  void OnScalar(const Mark&, const Text&, YAML::anchor_t, const Text&) override {}
+  void OnSequenceStart(const Mark&, const Text&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const Mark&, const Text&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// Whether anything follows the first document. YAML::LoadAll would tell too, but yaml-cpp 0.7 never
+// returns from it for some broken texts ("a}\nb"): it asks for the next document for ever.
+bool has_second_document(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  IgnoreEvents ignore;
+  return parser.HandleNextDocument(ignore) && parser.HandleNextDocument(ignore);
+}
+
 Status syntax_error(const std::string& origin, const YAML::Exception& error) {
   std::string place = origin;
   if (!error.mark.is_null())
@@ -113,12 +140,13 @@ Result<JobValues> parse_job_yaml(std::string_view text, const std::string& name)
                            " bytes for a job file");
   if (text.find('\0') != std::string_view::npos) return usage(name, "not a text file");
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) return usage(name, "holds more than one YAML document");
-    if (documents.empty() || !documents[0].IsMap())
+    const YAML::Node document = YAML::Load(std::string(text));
+    if (has_second_document(std::string(text)))
+      return usage(name, "holds more than one YAML document, or brackets that close nothing");
+    if (!document.IsMap())
       return usage(name, "a job file is a map of keys; 'lockstep run --help-job' lists them");
     Reader reader(name, true);
-    LOCKSTEP_RETURN_IF_ERROR(reader.group("", documents[0]));
+    LOCKSTEP_RETURN_IF_ERROR(reader.group("", document));
     return reader.take();
   } catch (const YAML::Exception& error) {
     return syntax_error(name, error);
