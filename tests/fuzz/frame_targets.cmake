@@ -1,1 +1,0 @@
-lockstep_fuzz(frames SOURCES frame_fuzz.cc DEPS lockstep_wire)
