@@ -93,7 +93,6 @@ TEST(JobFile, AnAliasBombCostsNothing) {
 TEST(JobFile, BracketsThatCloseNothingEndInAnErrorNotInALoop) {
   // Found by fuzzing: yaml-cpp 0.7 asks for one more document for ever.
   EXPECT_THAT(error_of(", epo: 128, epochs: 1}}\nizer: a epo\n"), HasSubstr("job.yaml"));
-  EXPECT_THAT(error_of("seed: 1}\njob: x\n"), HasSubstr("job.yaml"));
 }
 
 TEST(JobFile, DeepNestingIsASyntaxErrorNotACrash) {
