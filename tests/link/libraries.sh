@@ -4,7 +4,7 @@
 #   libraries.sh without-torch PROGRAM      no LibTorch, NCCL, CUDA or MPI, directly or indirectly
 #   libraries.sh cpu-torch PROGRAM          links libtorch_cpu.so itself, and nothing that only a
 #                                           machine with a GPU has
-#   libraries.sh starts-uncached PROGRAM    starts although the loader may not use its cache of
+#   libraries.sh starts-uncached PROGRAM [--version]   starts although the loader may not use its cache of
 #                                           libraries, nor LD_LIBRARY_PATH: its own run paths do
 set -euo pipefail
 
@@ -20,7 +20,7 @@ loaded() {  # names that the loader brings in for PROGRAM, at any depth
   ldd "$1" | awk '{print $1}' | sed 's|.*/||'
 }
 
-(($# == 2)) || fail "usage: libraries.sh without-torch|cpu-torch|starts-uncached PROGRAM"
+(($# >= 2)) || fail "usage: libraries.sh without-torch|cpu-torch|starts-uncached PROGRAM [ARGUMENT]"
 program=$2
 [[ -x $program ]] || fail "$program is not there; build it first."
 [[ -n $(needed "$program") ]] || fail "readelf finds no libraries in $program; is it a program?"
@@ -37,7 +37,7 @@ case $1 in
     ;;
   starts-uncached)
     loader=$(readelf -l "$program" | sed -n 's/.*program interpreter: \(.*\)\]/\1/p')
-    env -u LD_LIBRARY_PATH "$loader" --inhibit-cache "$program" --version ||
+    env -u LD_LIBRARY_PATH "$loader" --inhibit-cache "$program" "${3:---version}" ||
       fail "$program does not start without the loader's cache."
     ;;
   *) fail "unknown check '$1'." ;;
