@@ -102,7 +102,7 @@ headers_tier() {
 sanitizers_tier() {
   local preset
   for preset in asan-ubsan tsan; do
-    if configure_and_build . "$preset" "$1" all; then
+    if configure_and_build . "$preset" "$1" test_programs; then
       ctest_tier "$1" "$preset" unit "$(nproc)"
     else
       failed_check 1 "cmake --preset $preset && cmake --build build/$preset"

@@ -8,6 +8,11 @@ if(LOCKSTEP_FUZZ)
   add_custom_target(fuzz_targets)
 endif()
 
+# All programs of lockstep_test: what a sanitizer build needs.
+if(LOCKSTEP_TESTS)
+  add_custom_target(test_programs)
+endif()
+
 function(lockstep_our_code target)
   target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS})
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
@@ -43,6 +48,7 @@ function(lockstep_test name)
                         lockstep::rapidcheck)
   set_target_properties(test_${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_dependencies(test_programs test_${name})
   gtest_discover_tests(test_${name} DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120)
 endfunction()
