@@ -38,6 +38,14 @@ Result<std::vector<ListedCheckpoint>> find_checkpoints(const std::string& path) 
   return found;
 }
 
+// What an unreadable checkpoint means for the exit code. A live run prunes: one that was deleted
+// between our listing and our reading it is said to be gone, and is no error.
+int report_unreadable(const ListedCheckpoint& checkpoint, const Status& status, int code) {
+  if (fs::exists(checkpoint.path)) return report(status);
+  std::printf("gone  %s  deleted by the run meanwhile\n", checkpoint.path.c_str());
+  return code;
+}
+
 int list(const CheckpointArguments& arguments) {
   const auto found = find_checkpoints(arguments.path);
   if (!found.is_ok()) return report(found.status());
@@ -45,7 +53,7 @@ int list(const CheckpointArguments& arguments) {
   int code = 0;
   for (const ListedCheckpoint& checkpoint : *found) {
     if (!checkpoint.status.is_ok()) {
-      code = report(checkpoint.status);
+      code = report_unreadable(checkpoint, checkpoint.status, code);
       continue;
     }
     const CheckpointInfo& info = checkpoint.info;
@@ -64,7 +72,7 @@ int hash(const CheckpointArguments& arguments) {
   for (const ListedCheckpoint& checkpoint : *found) {
     const auto digest = hash_checkpoint(checkpoint.path, arguments.all);
     if (!digest.is_ok())
-      code = report(digest.status());
+      code = report_unreadable(checkpoint, digest.status(), code);
     else if (found->size() == 1)
       std::printf("%s\n", digest->c_str());
     else
@@ -82,7 +90,7 @@ int verify(const CheckpointArguments& arguments) {
     if (info.is_ok())
       std::printf("ok  %s  %s\n", bytes_text(info->bytes).c_str(), checkpoint.path.c_str());
     else
-      code = report(info.status());
+      code = report_unreadable(checkpoint, info.status(), code);
   }
   return code;
 }

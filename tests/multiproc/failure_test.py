@@ -14,7 +14,7 @@ LONG = {"global_batch": 64, "slots": 4, "epochs": 5000}
 class Failure(LockstepTest):
     def long_run(self, *args, **sections):
         job = self.job(self.small_data(), train=LONG, checkpoint={"every_steps": 20, "keep": 2},
-                       **sections)
+                       cluster={"grace_s": 5}, **sections)
         run = self.start(job, "--workers", 3, *args)
         run.wait_for_step(45)
         return run
