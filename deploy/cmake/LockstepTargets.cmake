@@ -44,6 +44,8 @@ function(lockstep_test name)
   endif()
   add_executable(test_${name} ${ARG_SOURCES})
   lockstep_our_code(test_${name})
+  # What is tested is optimised; the tests themselves only have to compile fast.
+  target_compile_options(test_${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main
                         lockstep::rapidcheck)
   set_target_properties(test_${name} PROPERTIES
