@@ -87,11 +87,10 @@ Result<Begun> begin_run(const std::string& run_dir, bool resume, const Clock& cl
   }
   LOCKSTEP_RETURN_IF_ERROR(store_slots(run_dir, inputs.job, slots));
 
-  LOCKSTEP_ASSIGN_OR_RETURN(ResumePlan plan,
-                            plan_resume(run_dir + "/checkpoints", contents, begun.options, logger));
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto recovered, recover_steps(*begun.journal, plan, contents));
+  LOCKSTEP_ASSIGN_OR_RETURN(ResumePlan plan, plan_resume(run_dir + "/checkpoints", *begun.journal,
+                                                         contents, begun.options, logger));
   std::vector<JournalEntry> entries = plan.entries;
-  entries.insert(entries.end(), recovered.begin(), recovered.end());
+  entries.insert(entries.end(), plan.recovered.begin(), plan.recovered.end());
   begun.beginning.term = contents.last_term + 1;
   entries.push_back(
       TermEntry{begun.beginning.term, static_cast<uint32_t>(::getpid()), json_of(job)});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 namespace lockstep::coordinator {
 namespace {
@@ -43,19 +44,73 @@ std::string counted(uint64_t steps) {
   return std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
 
+// It will be no better next time. Every other error may pass, or a newer program may know better.
+bool is_lost(const Status& status) {
+  return status.code() == Code::kBadData || status.code() == Code::kNoInput;
+}
+
+Result<ResumePlan> plan_from(const ListedCheckpoint& listed, Journal& journal,
+                             const JournalContents& contents) {
+  LOCKSTEP_RETURN_IF_ERROR(listed.status);
+  LOCKSTEP_RETURN_IF_ERROR(verify_checkpoint(listed.path).status());
+  ResumePlan plan;
+  plan.path = listed.path;
+  plan.point.step = listed.info.manifest.resume.step;
+  plan.generation = listed.info.manifest.generation;
+  plan.handed_in = listed.info.manifest.unacknowledged;
+  if (find(contents, listed.info.name) == nullptr) {
+    plan.entries.push_back(entry_of(listed, listed.info));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(plan.recovered, recover_steps(journal, plan, contents));
+  return plan;
+}
+
+// The newest that can be taken; nothing when there is none at all.
+Result<std::optional<ResumePlan>> choose(const std::vector<ListedCheckpoint>& found,
+                                         Journal& journal, const JournalContents& contents,
+                                         Logger& logger) {
+  std::map<std::string, std::string> passed_over;  // name → why
+  for (const ListedCheckpoint& listed : found) {
+    auto plan = plan_from(listed, journal, contents);
+    if (plan.is_ok()) return std::optional(std::move(plan).value());
+    const Status status = plan.status();
+    if (!is_lost(status)) {
+      return status.with_context("checkpoint " + listed.path +
+                                 " cannot be read now, and an older one would lose steps; nothing "
+                                 "was changed, repair what follows and resume again");
+    }
+    logger.warn("checkpoint_damaged",
+                "checkpoint " + listed.path + ": " + status.message() + "; an older one is tried");
+    passed_over[checkpoint_name(listed.name)] = status.message();
+  }
+  std::string lost;
+  for (const CheckpointEntry& entry : contents.checkpoints) {
+    if (entry.state != CheckpointState::kComplete) continue;
+    const auto why = passed_over.find(entry.name);
+    lost += (lost.empty() ? "" : "; ") + entry.name + ": " +
+            (why == passed_over.end() ? "it is not there, or not the one that was journalled"
+                                      : why->second);
+  }
+  if (lost.empty()) return std::optional<ResumePlan>();
+  return Status(Code::kBadData,
+                "none of the checkpoints that the journal has as complete can be resumed from (" +
+                    lost + "); nothing was changed: bring one of them back and resume again, or " +
+                    "begin anew in another --run-dir");
+}
+
 }  // namespace
 
-std::vector<CheckpointInfo> candidates(const std::vector<ListedCheckpoint>& on_disk,
-                                       const JournalContents& contents) {
-  std::vector<CheckpointInfo> found;
+std::vector<ListedCheckpoint> candidates(const std::vector<ListedCheckpoint>& on_disk,
+                                         const JournalContents& contents) {
+  std::vector<ListedCheckpoint> found;
   for (auto it = on_disk.rbegin(); it != on_disk.rend(); ++it) {
-    if (!it->status.is_ok()) continue;
-    const CheckpointEntry* known = find(contents, it->info.name);
+    const CheckpointEntry* known = find(contents, checkpoint_name(it->name));
+    const bool is_same = known == nullptr || !it->status.is_ok() ||
+                         known->manifest_sha256 == it->info.manifest_sha256;
     const bool counts = known != nullptr
-                            ? known->state != CheckpointState::kRolledBack &&
-                                  known->manifest_sha256 == it->info.manifest_sha256
+                            ? is_same && known->state != CheckpointState::kRolledBack
                             : lineage_contains(contents.ledger, it->name.generation, it->name.step);
-    if (counts) found.push_back(it->info);
+    if (counts) found.push_back(*it);
   }
   return found;
 }
@@ -69,32 +124,13 @@ Phase phase_after(Step step, const std::vector<EvalEntry>& evals, const Options&
   return is_end ? Phase::kEnd : Phase::kTrain;
 }
 
-Result<ResumePlan> plan_resume(const std::string& directory, const JournalContents& contents,
-                               const Options& options, Logger& logger) {
-  ResumePlan plan;
+Result<ResumePlan> plan_resume(const std::string& directory, Journal& journal,
+                               const JournalContents& contents, const Options& options,
+                               Logger& logger) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto on_disk, list_checkpoints(directory));
-  for (const ListedCheckpoint& listed : on_disk) {
-    if (!listed.status.is_ok()) {
-      logger.warn("checkpoint_unreadable", listed.status.message());
-    }
-  }
-  for (const CheckpointInfo& info : candidates(on_disk, contents)) {
-    const auto verified = verify_checkpoint(info.path);
-    if (!verified.is_ok()) {
-      logger.warn("checkpoint_damaged", verified.status().message() + "; an older one is tried");
-      continue;
-    }
-    plan.path = info.path;
-    plan.point.step = info.manifest.resume.step;
-    plan.generation = info.manifest.generation;
-    plan.handed_in = info.manifest.unacknowledged;
-    for (const ListedCheckpoint& listed : on_disk) {
-      if (listed.path == info.path && find(contents, info.name) == nullptr) {
-        plan.entries.push_back(entry_of(listed, info));
-      }
-    }
-    break;
-  }
+  LOCKSTEP_ASSIGN_OR_RETURN(auto chosen,
+                            choose(candidates(on_disk, contents), journal, contents, logger));
+  ResumePlan plan = chosen ? std::move(*chosen) : ResumePlan{};
   if (plan.point.step > options.total_steps) {
     return Status(Code::kUsage, "the run stands at step " + std::to_string(plan.point.step) +
                                     " and was asked to end after " + counted(options.total_steps) +
@@ -138,9 +174,9 @@ Result<std::vector<StepEntry>> recover_steps(Journal& journal, const ResumePlan&
     steps.push_back(entry);
   }
   if (complete + steps.size() != plan.point.step) {
-    return Status(Code::kInternal, "the records of step " +
-                                       std::to_string(complete + steps.size() + 1) +
-                                       " are missing in the journal and in the checkpoint");
+    return Status(Code::kBadData, "the records of step " +
+                                      std::to_string(complete + steps.size() + 1) +
+                                      " are missing in the journal and in the checkpoint");
   }
   return steps;
 }

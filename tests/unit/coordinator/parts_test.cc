@@ -1,4 +1,4 @@
-// Slots, ledger, identity, history and the choice of a checkpoint.
+// Slots, ledger, identity, history and statistics.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -8,7 +8,6 @@
 
 #include "coordinator/history.h"
 #include "coordinator/identity.h"
-#include "coordinator/resume.h"
 #include "coordinator/run_dir.h"
 #include "coordinator/run_stats.h"
 #include "coordinator/slots.h"
@@ -134,68 +133,6 @@ TEST(History, AResumeCutsWhatWasRolledBackAndHalfALine) {
   ASSERT_TRUE((*history)->flush().is_ok());
   EXPECT_EQ(content_of(path),
             history_line(at(0)) + history_line(at(1)) + history_line(at(2)) + history_line(at(3)));
-}
-
-ListedCheckpoint on_disk(Step step, Generation generation, const std::string& sha) {
-  ListedCheckpoint listed;
-  listed.name = {step, generation, 1};
-  listed.info.name = checkpoint_name(listed.name);
-  listed.info.manifest_sha256 = sha;
-  return listed;
-}
-
-TEST(Resume, OnlyCheckpointsOfTheSurvivingLineageCount) {
-  JournalContents contents;
-  contents.ledger = {{1, {0, Phase::kTrain}, ResumePoint{1000, Phase::kTrain}, false, ""},
-                     {2, {1000, Phase::kTrain}, std::nullopt, false, ""}};
-  CheckpointEntry gone;
-  gone.name = checkpoint_name({1400, 1, 1});
-  gone.manifest_sha256 = "x";
-  gone.state = CheckpointState::kRolledBack;
-  CheckpointEntry changed;
-  changed.name = checkpoint_name({1050, 2, 1});
-  changed.manifest_sha256 = "what the journal saw";
-  contents.checkpoints = {gone, changed};
-  const auto found =
-      candidates({on_disk(900, 1, "y"), on_disk(1050, 2, "another"), on_disk(1100, 2, "y"),
-                  on_disk(1300, 1, "y"), on_disk(1400, 1, "x"), on_disk(1500, 3, "y")},
-                 contents);
-  ASSERT_EQ(found.size(), 2u);
-  EXPECT_EQ(found[0].name, checkpoint_name({1100, 2, 1}));
-  EXPECT_EQ(found[1].name, checkpoint_name({900, 1, 1}));
-}
-
-TEST(Resume, AnEpochEndWithoutItsEvaluationResumesWithIt) {
-  const Options o = small_options(2, 60);  // 25 steps an epoch
-  EvalEntry known;
-  known.step = 25;
-  EXPECT_EQ(phase_after(24, {}, o), Phase::kTrain);
-  EXPECT_EQ(phase_after(25, {}, o), Phase::kEval);
-  EXPECT_EQ(phase_after(25, {known}, o), Phase::kTrain);
-  EXPECT_EQ(phase_after(60, {}, o), Phase::kEval);
-  known.step = 60;
-  EXPECT_EQ(phase_after(60, {known}, o), Phase::kEnd);
-  EXPECT_EQ(phase_after(0, {}, o), Phase::kTrain);
-}
-
-TEST(Resume, StepsThatNotAllRanksReportedAreRecoveredFromBatches) {
-  MemoryJournal journal;
-  RecordsEntry batch{1, 1, 1, {}};
-  for (Step step = 0; step < 3; ++step) batch.records.emplace_back().set_step(step);
-  const std::vector<JournalEntry> entries{
-      LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, ""}}, batch, at(0)};
-  ASSERT_TRUE(journal.commit(entries, 0).is_ok());
-  ResumePlan plan;
-  plan.generation = 1;
-  plan.point.step = 4;
-  auto steps = recover_steps(journal, plan, *journal.load());
-  EXPECT_EQ(steps.status().code(), Code::kInternal);  // step 4 is nowhere
-  plan.handed_in.emplace_back().add_records()->set_step(3);
-  steps = recover_steps(journal, plan, *journal.load());
-  ASSERT_TRUE(steps.is_ok()) << steps.status().message();
-  ASSERT_EQ(steps->size(), 3u);
-  EXPECT_EQ(steps->front().step, 1u);
-  EXPECT_EQ(steps->back().step, 3u);
 }
 
 TEST(RunDirectory, ASecondCoordinatorIsRefusedWithThePidOfTheFirst) {

@@ -1,0 +1,198 @@
+// Where a run goes on from, and when it must not go on by itself.
+#include "coordinator/resume.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/unit/coordinator/world.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+StepEntry step_entry(Step step) {
+  StepEntry entry;
+  entry.generation = 1;
+  entry.step = step;
+  return entry;
+}
+
+ListedCheckpoint on_disk(Step step, Generation generation, const std::string& sha) {
+  ListedCheckpoint listed;
+  listed.name = {step, generation, 1};
+  listed.info.name = checkpoint_name(listed.name);
+  listed.info.manifest_sha256 = sha;
+  return listed;
+}
+
+TEST(Resume, OnlyCheckpointsOfTheSurvivingLineageCount) {
+  JournalContents contents;
+  contents.ledger = {{1, {0, Phase::kTrain}, ResumePoint{1000, Phase::kTrain}, false, ""},
+                     {2, {1000, Phase::kTrain}, std::nullopt, false, ""}};
+  CheckpointEntry gone;
+  gone.name = checkpoint_name({1400, 1, 1});
+  gone.manifest_sha256 = "x";
+  gone.state = CheckpointState::kRolledBack;
+  CheckpointEntry changed;
+  changed.name = checkpoint_name({1050, 2, 1});
+  changed.manifest_sha256 = "what the journal saw";
+  contents.checkpoints = {gone, changed};
+  const auto found =
+      candidates({on_disk(900, 1, "y"), on_disk(1050, 2, "another"), on_disk(1100, 2, "y"),
+                  on_disk(1300, 1, "y"), on_disk(1400, 1, "x"), on_disk(1500, 3, "y")},
+                 contents);
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].info.name, checkpoint_name({1100, 2, 1}));
+  EXPECT_EQ(found[1].info.name, checkpoint_name({900, 1, 1}));
+}
+
+TEST(Resume, AnEpochEndWithoutItsEvaluationResumesWithIt) {
+  const Options o = small_options(2, 60);  // 25 steps an epoch
+  EvalEntry known;
+  known.step = 25;
+  EXPECT_EQ(phase_after(24, {}, o), Phase::kTrain);
+  EXPECT_EQ(phase_after(25, {}, o), Phase::kEval);
+  EXPECT_EQ(phase_after(25, {known}, o), Phase::kTrain);
+  EXPECT_EQ(phase_after(60, {}, o), Phase::kEval);
+  known.step = 60;
+  EXPECT_EQ(phase_after(60, {known}, o), Phase::kEnd);
+  EXPECT_EQ(phase_after(0, {}, o), Phase::kTrain);
+}
+
+TEST(Resume, StepsThatNotAllRanksReportedAreRecoveredFromBatches) {
+  MemoryJournal journal;
+  RecordsEntry batch{1, 1, 1, {}};
+  for (Step step = 0; step < 3; ++step) batch.records.emplace_back().set_step(step);
+  const std::vector<JournalEntry> entries{
+      LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, ""}}, batch, step_entry(0)};
+  ASSERT_TRUE(journal.commit(entries, 0).is_ok());
+  ResumePlan plan;
+  plan.generation = 1;
+  plan.point.step = 4;
+  auto steps = recover_steps(journal, plan, *journal.load());
+  EXPECT_EQ(steps.status().code(), Code::kBadData);  // step 4 is nowhere
+  plan.handed_in.emplace_back().add_records()->set_step(3);
+  steps = recover_steps(journal, plan, *journal.load());
+  ASSERT_TRUE(steps.is_ok()) << steps.status().message();
+  ASSERT_EQ(steps->size(), 3u);
+  EXPECT_EQ(steps->front().step, 1u);
+  EXPECT_EQ(steps->back().step, 3u);
+}
+
+// A run with real checkpoints of steps 1 and 2 and all records of both.
+class ResumeTest : public ::testing::Test {
+ protected:
+  ResumeTest() {
+    char name[] = "/tmp/lockstep-resume-XXXXXX";
+    dir_ = ::mkdtemp(name);
+    commit(LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, "start"}});
+    commit(step_entry(0));
+    add(1);
+    add(2);
+  }
+  ~ResumeTest() override { std::filesystem::remove_all(dir_); }
+
+  void commit(JournalEntry entry) {
+    EXPECT_TRUE(journal_.commit(std::vector<JournalEntry>{std::move(entry)}, 0).is_ok());
+  }
+  std::string path(Step step) const { return dir_ + "/" + checkpoint_name({step, 1, 1}); }
+
+  void add(Step step) {
+    float weight = static_cast<float>(step);
+    const StateTensor tensor{StateSection::kParameter,
+                             "w",
+                             DType::kF32,
+                             {1},
+                             reinterpret_cast<std::byte*>(&weight),
+                             sizeof weight};
+    Manifest manifest;
+    manifest.resume.step = step;
+    manifest.generation = manifest.member = 1;
+    const auto info = write_checkpoint(*posix_file_ops(), dir_, std::span(&tensor, 1), manifest);
+    ASSERT_TRUE(info.is_ok()) << info.status().message();
+    CheckpointEntry entry;
+    entry.name = info->name;
+    entry.step = step;
+    entry.generation = entry.member = 1;
+    entry.manifest_sha256 = info->manifest_sha256;
+    commit(entry);
+  }
+  // Neither damage nor absence: a name that cannot be opened as long as the loop is there.
+  static void make_unreadable(const std::string& file) {
+    std::filesystem::rename(file, file + ".away");
+    std::filesystem::create_symlink(file, file);
+  }
+  static void make_readable(const std::string& file) {
+    std::filesystem::rename(file + ".away", file);
+  }
+  static void damage(const std::string& file) { std::ofstream(file) << "damaged"; }
+
+  Result<ResumePlan> plan() {
+    return plan_resume(dir_, journal_, *journal_.load(), small_options(), *logger_);
+  }
+
+  std::string dir_;
+  MemoryJournal journal_;
+  std::unique_ptr<Logger> logger_ = null_logger();
+};
+
+TEST_F(ResumeTest, TheNewestGoodCheckpointIsTakenAndADamagedOnePassedOver) {
+  commit(step_entry(1));
+  ASSERT_TRUE(plan().is_ok()) << plan().status().message();
+  EXPECT_EQ(plan()->path, path(2));
+  damage(path(2) + "/model.safetensors");
+  EXPECT_EQ(plan()->path, path(1));
+  damage(path(2) + "/manifest.json");
+  EXPECT_EQ(plan()->path, path(1));
+}
+
+TEST_F(ResumeTest, ACheckpointThatCannotBeReadNowIsNotRolledBack) {
+  commit(step_entry(1));
+  for (const char* file : {"/model.safetensors", "/manifest.json"}) {
+    make_unreadable(path(2) + file);
+    EXPECT_EQ(plan().status().code(), Code::kInternal) << file;
+    EXPECT_NE(plan().status().message().find(path(2)), std::string::npos);
+    make_readable(path(2) + file);
+    EXPECT_EQ(plan()->path, path(2));
+  }
+  make_unreadable(path(1) + "/manifest.json");  // nobody needs that one
+  EXPECT_EQ(plan()->path, path(2));
+}
+
+TEST_F(ResumeTest, ARunWhoseCheckpointsAreAllLostDoesNotBeginAgainByItself) {
+  commit(step_entry(1));
+  damage(path(1) + "/model.safetensors");
+  std::filesystem::remove_all(path(2));
+  const Status status = plan().status();
+  EXPECT_EQ(status.code(), Code::kBadData);
+  for (Step step : {1u, 2u}) {
+    EXPECT_NE(status.message().find(checkpoint_name({step, 1, 1})), std::string::npos)
+        << status.message();
+  }
+}
+
+TEST_F(ResumeTest, ARunWithoutAnyCheckpointBeginsAgain) {
+  MemoryJournal journal;
+  const auto plan =
+      plan_resume(dir_ + "/none", journal, *journal.load(), small_options(), *logger_);
+  ASSERT_TRUE(plan.is_ok());
+  EXPECT_EQ(plan->path, "");
+}
+
+TEST_F(ResumeTest, ACheckpointWithoutTheRecordsOfItsStepsGivesWayToAnOlderOne) {
+  const auto older = plan();  // nobody ever reported step 2
+  ASSERT_TRUE(older.is_ok()) << older.status().message();
+  EXPECT_EQ(older->path, path(1));
+  RecordsEntry batch{1, 1, 1, {}};
+  batch.records.emplace_back().set_step(1);
+  commit(batch);
+  const auto newest = plan();
+  ASSERT_TRUE(newest.is_ok()) << newest.status().message();
+  EXPECT_EQ(newest->path, path(2));
+  ASSERT_EQ(newest->recovered.size(), 1u);
+  EXPECT_EQ(newest->recovered[0].step, 1u);
+}
+
+}  // namespace
+}  // namespace lockstep::coordinator
