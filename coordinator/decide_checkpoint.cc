@@ -11,6 +11,9 @@ constexpr uint32_t kFewestKept = 2;
 
 Reason failed(Turn& turn, const Member& member, const wire::CheckpointReport& message) {
   State& state = turn.state;
+  // No ack ends such a report, so the worker sends it again whenever it reconnects.
+  const bool is_new = state.failed_names.insert(message.name()).second;
+  if (!is_new && !message.final()) return Reason::kAlreadyCounted;
   ++state.failed_checkpoints;
   const std::string what = "the checkpoint of step " + std::to_string(message.step()) +
                            " was not written by " + describe(state, member) + ": " +
@@ -31,11 +34,12 @@ void drop(Turn& turn, CheckpointEntry entry, wire::CheckpointAck* ack) {
   turn.persist(std::move(entry));
 }
 
-void acknowledge(Turn& turn, const Member& member, const std::string& name) {
+void acknowledge(Turn& turn, const Member& member, const wire::CheckpointReport& message) {
   State& state = turn.state;
+  if (message.final() && !state.end_ms) state.end_ms = turn.now_ms;
   wire::Envelope envelope;
   wire::CheckpointAck* ack = envelope.mutable_checkpoint_ack();
-  ack->set_name(name);
+  ack->set_name(message.name());
   const size_t keep = std::max(kFewestKept, turn.options.job.checkpoint().keep());
   while (state.checkpoints.size() > keep) {
     drop(turn, std::move(state.checkpoints.front()), ack);
@@ -61,7 +65,7 @@ Reason on_checkpoint(Turn& turn, Member& member, const wire::CheckpointReport& m
   const auto same = std::find_if(state.checkpoints.begin(), state.checkpoints.end(),
                                  [&](const auto& c) { return c.name == message.name(); });
   if (same != state.checkpoints.end()) {
-    acknowledge(turn, member, message.name());
+    acknowledge(turn, member, message);
     return Reason::kAlreadyCounted;
   }
   if (!state.checkpoints.empty() && state.checkpoints.back().step > message.step()) {
@@ -79,7 +83,7 @@ Reason on_checkpoint(Turn& turn, Member& member, const wire::CheckpointReport& m
   turn.persist(entry);
   turn.log(LogLine::Level::kInfo, "checkpoint_written", "checkpoint " + entry.name);
   state.checkpoints.push_back(entry);
-  acknowledge(turn, member, message.name());
+  acknowledge(turn, member, message);
   return Reason::kCheckpointAccepted;
 }
 

@@ -47,7 +47,7 @@ Reason on_leave(Turn& turn, Member& member, const wire::Leave& message) {
   member.state = MemberState::kLeft;
   member.leave = message;
   member.step = std::max(member.step, step);
-  if (!state.first_leave_ms) state.first_leave_ms = turn.now_ms;
+  if (member.id == state.writer && !state.end_ms) state.end_ms = turn.now_ms;
   return finish_if_all_left(turn, Reason::kLeft);
 }
 

@@ -125,6 +125,16 @@ Reason evict_unpromised(Turn& turn) {
   return Reason::kEvictedUnpromised;
 }
 
+std::string not_left(const State& state) {
+  std::string names;
+  for (MemberId id : state.ranks) {
+    const Member& member = state.members.at(id);
+    if (member.state == MemberState::kLeft) continue;
+    names += (names.empty() ? "" : ", ") + describe(state, member);
+  }
+  return names;
+}
+
 std::optional<Reason> judge_endings(Turn& turn) {
   State& state = turn.state;
   const Options& options = turn.options;
@@ -135,9 +145,11 @@ std::optional<Reason> judge_endings(Turn& turn) {
                 what_remains(turn));
     return Reason::kEndedGracePassed;
   }
-  if (state.first_leave_ms && turn.now_ms - *state.first_leave_ms > options.end_timeout_ms) {
+  // Before that the others wait for the writer, whose last checkpoint may take its time as long as
+  // its heartbeats come.
+  if (state.end_ms && turn.now_ms - *state.end_ms > options.end_timeout_ms) {
     end_run(turn, 70,
-            "some workers have left and others have not, for " +
+            "the writer was done, and " + not_left(state) + " did not leave within " +
                 std::to_string(options.end_timeout_ms / 1000) + " s; " + what_remains(turn));
     return Reason::kEndedLeaveTimeout;
   }

@@ -29,7 +29,7 @@ struct Options {
   int64_t reconnect_ms = 250;           // closed control socket, and no agent that could tell more
   int64_t proof_ms = 2'000;             // the same with a connected agent: it will name the cause
   int64_t grace_ms = 30'000;            // from a stop to the last Leave
-  int64_t end_timeout_ms = 120'000;     // from the first Leave to the last
+  int64_t end_timeout_ms = 120'000;     // from the final checkpoint, or the writer's Leave, on
 
   bool exact() const { return job.comm().numerics() == "exact"; }
   bool has_eval() const { return !job.data().eval().path().empty(); }

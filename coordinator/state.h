@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -128,13 +129,14 @@ struct State {
   std::vector<CheckpointEntry> checkpoints;  // of the surviving lineage and not dropped, by step
   std::vector<CheckpointEntry> stray;        // rolled back, still on disk perhaps
   uint64_t failed_checkpoints = 0;
+  std::set<std::string> failed_names;  // counted in it; reports of them may come again
 
   int64_t started_ms = 0;   // this term
   int64_t prepared_ms = 0;  // valid in kPrepared
   int64_t last_tick_ms = 0;
   std::optional<int64_t> stop_ms;  // since when a stop is wanted
   std::string stop_reason;
-  std::optional<int64_t> first_leave_ms;
+  std::optional<int64_t> end_ms;  // since when nobody has to wait for the writer any more
 
   int exit_code = 0;  // valid in kEnded
   std::string message;

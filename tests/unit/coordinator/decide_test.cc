@@ -328,26 +328,5 @@ TEST(Decide, StrangersAndSurplusWorkersAreTurnedAwayAndHarmNobody) {
   EXPECT_TRUE(w.ends.empty());
 }
 
-TEST(Decide, AFailedPeriodicCheckpointIsCountedAFailedLastOneEndsTheRun) {
-  World w;
-  w.train();
-  EXPECT_EQ(w.checkpoint(1, 1, false, "disk full"), Reason::kCheckpointFailed);
-  EXPECT_EQ(w.state.failed_checkpoints, 1u);
-  EXPECT_EQ(w.checkpoint(1, 4, true, "disk full"), Reason::kEndedCheckpointFailed);
-  EXPECT_EQ(w.ends[0].exit_code, 70);
-}
-
-TEST(Decide, OnlyOlderCheckpointsBeyondKeepAreDropped) {
-  World w;
-  w.train();
-  w.checkpoint(1, 1);
-  w.checkpoint(1, 2);
-  EXPECT_EQ(w.sent(1).back().checkpoint_ack().drop_size(), 0);
-  EXPECT_EQ(w.checkpoint(1, 3), Reason::kCheckpointAccepted);
-  ASSERT_EQ(w.sent(1).back().checkpoint_ack().drop_size(), 1);
-  EXPECT_EQ(w.sent(1).back().checkpoint_ack().drop(0), "step-0000000001-g1-m1");
-  EXPECT_EQ(w.checkpoint(1, 3), Reason::kAlreadyCounted);
-}
-
 }  // namespace
 }  // namespace lockstep::coordinator

@@ -1,0 +1,91 @@
+// Checkpoints as the state sees them, and how long the end of a run may take.
+#include "tests/unit/coordinator/world.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+TEST(Decide, AFailedPeriodicCheckpointIsCountedAFailedLastOneEndsTheRun) {
+  World w;
+  w.train();
+  EXPECT_EQ(w.checkpoint(1, 1, false, "disk full"), Reason::kCheckpointFailed);
+  EXPECT_EQ(w.state.failed_checkpoints, 1u);
+  EXPECT_EQ(w.checkpoint(1, 4, true, "disk full"), Reason::kEndedCheckpointFailed);
+  EXPECT_EQ(w.ends[0].exit_code, 70);
+}
+
+TEST(Decide, OnlyOlderCheckpointsBeyondKeepAreDropped) {
+  World w;
+  w.train();
+  w.checkpoint(1, 1);
+  w.checkpoint(1, 2);
+  EXPECT_EQ(w.sent(1).back().checkpoint_ack().drop_size(), 0);
+  EXPECT_EQ(w.checkpoint(1, 3), Reason::kCheckpointAccepted);
+  ASSERT_EQ(w.sent(1).back().checkpoint_ack().drop_size(), 1);
+  EXPECT_EQ(w.sent(1).back().checkpoint_ack().drop(0), "step-0000000001-g1-m1");
+  EXPECT_EQ(w.checkpoint(1, 3), Reason::kAlreadyCounted);
+}
+
+TEST(Decide, AFailedCheckpointThatIsReportedAgainAfterAReconnectCountsOnce) {
+  World w;
+  w.train();
+  w.checkpoint(1, 1, false, "disk full");
+  w.checkpoint(1, 2, false, "disk full");
+  EXPECT_EQ(w.state.failed_checkpoints, 2u);
+  for (const Step step : {1u, 2u}) {
+    EXPECT_EQ(w.checkpoint(1, step, false, "disk full"), Reason::kAlreadyCounted);
+    EXPECT_TRUE(w.actions.empty());
+  }
+  EXPECT_EQ(w.state.failed_checkpoints, 2u);
+}
+
+// Both have trained to the end; the one that does not write has left.
+void wait_for_the_writer(World& w) {
+  w.train();
+  w.report(1, 1, 0, 4);
+  w.report(2, 1, 0, 4);
+  EXPECT_EQ(w.leave(2, wire::Leave::FINISHED, 4), Reason::kLeft);
+}
+
+Reason wait_with_heartbeats(World& w, ConnectionId from, int64_t ms) {
+  for (int64_t waited_ms = 0; waited_ms < ms; waited_ms += 1'000) {
+    w.beat(from);
+    const Reason reason = w.wait(1'000);
+    if (reason != Reason::kNothingDue) return reason;
+  }
+  return Reason::kNothingDue;
+}
+
+TEST(Decide, TheWriterOfALargeLastCheckpointIsNotHurriedByThoseThatHaveLeft) {
+  World w;
+  wait_for_the_writer(w);
+  EXPECT_EQ(wait_with_heartbeats(w, 1, 3 * w.options.end_timeout_ms), Reason::kNothingDue);
+  w.checkpoint(1, 4, true);
+  EXPECT_EQ(w.leave(1, wire::Leave::FINISHED, 4), Reason::kEndedFinished);
+}
+
+TEST(Decide, AWriterThatStaysAfterItsLastCheckpointEndsTheRunAndIsNamed) {
+  World w;
+  wait_for_the_writer(w);
+  w.checkpoint(1, 4, true);
+  EXPECT_EQ(wait_with_heartbeats(w, 1, w.options.end_timeout_ms), Reason::kNothingDue);
+  EXPECT_EQ(wait_with_heartbeats(w, 1, 1'000), Reason::kEndedLeaveTimeout);
+  EXPECT_NE(w.ends[0].message.find("rank 0"), std::string::npos) << w.ends[0].message;
+  EXPECT_EQ(w.ends[0].message.find("rank 1"), std::string::npos) << w.ends[0].message;
+}
+
+TEST(Decide, AWorkerThatStaysAfterTheWriterHasLeftEndsTheRun) {
+  World w;
+  w.train();
+  EXPECT_EQ(w.leave(1, wire::Leave::FINISHED, 4), Reason::kLeft);
+  EXPECT_EQ(wait_with_heartbeats(w, 2, w.options.end_timeout_ms), Reason::kNothingDue);
+  EXPECT_EQ(wait_with_heartbeats(w, 2, 1'000), Reason::kEndedLeaveTimeout);
+}
+
+TEST(Decide, AWriterThatFallsSilentInItsLastCheckpointIsDeadAfterItsLease) {
+  World w;
+  wait_for_the_writer(w);
+  EXPECT_EQ(w.wait(w.options.lease_ms + 1'000), Reason::kEndedLease);
+}
+
+}  // namespace
+}  // namespace lockstep::coordinator
