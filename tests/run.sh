@@ -44,6 +44,7 @@ cd "$root"
 mkdir -p build/logs
 passed=0
 failed=0
+built=0  # preset release, by this call
 replays=()
 report=()
 
@@ -82,6 +83,7 @@ ctest_tier() {
 }
 
 build_tier() {
+  built=1
   configure_and_build . release "$1" all ||
     failed_check 1 "cmake --preset release && cmake --build build/release"
 }
@@ -152,8 +154,8 @@ for tier in "${chosen[@]}"; do
   say "== $tier"
   log=build/logs/$tier.log
   : >"$log"
-  # Without programs the tiers that run them would only repeat one message.
-  if [[ $tier =~ ^(unit|link|golden|multiproc)$ && ! -e build/release/build.ninja ]]; then
+  # What runs the programs of this preset must not run those of an older source.
+  if [[ $tier =~ ^(unit|link|golden|multiproc)$ ]] && ((!built)); then
     build_tier build/logs/build.log
   fi
   "${tier}_tier" "$log"
