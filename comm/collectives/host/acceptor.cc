@@ -96,11 +96,16 @@ void Acceptor::run() {
 
 // Negative when it is time to stop.
 int Acceptor::poll_once(std::list<Stranger>* strangers) {
+  // A listener whose connections cannot be taken stays readable: polled again at once, it would
+  // keep a core busy for as long as there are no descriptors. poll() passes over negative ones.
+  const int64_t pause_ms = accept_again_at_ms_ - SystemClock().monotonic_ms();
+  const bool accepts = pause_ms <= 0;
   std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0},
-                             {unix_listener_.get(), POLLIN, 0},
-                             {tcp_listener_.get(), POLLIN, 0}};
+                             {accepts ? unix_listener_.get() : -1, POLLIN, 0},
+                             {accepts ? tcp_listener_.get() : -1, POLLIN, 0}};
   for (const Stranger& stranger : *strangers) fds.push_back({stranger.fd.get(), POLLIN, 0});
-  if (poll(fds.data(), fds.size(), kIdlePollMs) <= 0) return 0;
+  const int wait_ms = accepts ? kIdlePollMs : static_cast<int>(pause_ms);
+  if (poll(fds.data(), fds.size(), wait_ms) <= 0) return 0;
   if (fds[0].revents != 0) return -1;
   size_t i = 3;
   for (auto it = strangers->begin(); it != strangers->end(); ++i) {
@@ -114,7 +119,13 @@ int Acceptor::poll_once(std::list<Stranger>* strangers) {
 void Acceptor::accept_from(const Fd& listener, bool is_unix, std::list<Stranger>* strangers) {
   for (;;) {
     Fd fd = accept_one(listener.get());
-    if (!fd.is_open()) return;
+    if (!fd.is_open()) {
+      if (errno == EINTR || errno == ECONNABORTED) continue;
+      if (errno != EAGAIN) {  // EMFILE, ENFILE: nothing but time helps
+        accept_again_at_ms_ = SystemClock().monotonic_ms() + limits::kAcceptRetryMs;
+      }
+      return;
+    }
     if (is_unix && !peer_is_same_user(fd.get())) continue;
     // Who has waited longest without proving anything makes room.
     if (strangers->size() >= limits::kUnauthenticatedConnections) strangers->pop_front();

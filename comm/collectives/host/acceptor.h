@@ -59,6 +59,8 @@ class Acceptor {
   const Fd tcp_listener_;
   const Fd wake_;  // eventfd, readable when it is time to stop
 
+  int64_t accept_again_at_ms_ = 0;  // of the thread alone
+
   std::mutex mutex_;
   std::condition_variable changed_;
   std::list<Arrival> arrivals_;

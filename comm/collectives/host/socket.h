@@ -43,7 +43,7 @@ struct Deadline {
 // Listeners. `name` without the leading zero byte; TCP: 127.0.0.1, a free port, told in *address.
 Result<Fd> listen_unix(const std::string& name);
 Result<Fd> listen_tcp(std::string* address);
-// The next waiting connection; not open when there is none.
+// The next waiting connection; not open when there is none (errno says why).
 Fd accept_one(int listener);
 
 // Errors: kUnavailable when nobody listens there.
