@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <limits>
 #include <mutex>
 #include <new>
 #include <utility>
@@ -209,6 +210,16 @@ Result<std::shared_ptr<Link>> Context::make_link(Met met, Generation generation,
                       " elements here, " + std::to_string(theirs.elements) +
                       " there; both must run the same model");
   }
+  // Links point into the peer's memory by our own geometry, and into none where we have none.
+  const uint64_t my_bytes = gradient_ != nullptr ? gradient_->bytes() : 0;
+  if (peer.offer.gradient_bytes != my_bytes || peer.offer.geometry.regions != geometry_.regions) {
+    return Status(Code::kConfig,
+                  "the gradient buffers have different sizes: " + std::to_string(my_bytes) +
+                      " bytes in " + std::to_string(geometry_.regions) + " regions here, " +
+                      std::to_string(peer.offer.gradient_bytes) + " bytes in " +
+                      std::to_string(peer.offer.geometry.regions) +
+                      " there; both must run the same job");
+  }
   if (met.over_unix) return make_shm_link(std::move(met.fd), std::move(peer));
   const auto* flags = &static_cast<const ControlBlock*>(control_->data())->flags;
   auto link =
@@ -225,7 +236,8 @@ void Context::close(Generation through) noexcept {
     if (connecting_ != 0 && connecting_ <= through) eventfd_write(cancel_.get(), 1);
     current = current_.lock();
   }
-  acceptor_->refuse_below(through + 1);
+  constexpr Generation kLast = std::numeric_limits<Generation>::max();
+  acceptor_->refuse_below(through < kLast ? through + 1 : kLast);
   if (current != nullptr && current->generation() <= through) current->abort();
 }
 

@@ -1,10 +1,17 @@
 // What strangers, late members and closed generations get from a HostContext.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <future>
+#include <new>
 
+#include "comm/collectives/host/flags.h"
 #include "comm/collectives/host/handshake.h"
+#include "comm/collectives/host/segment.h"
 #include "tests/unit/collectives/world.h"
 
 namespace lockstep {
@@ -89,6 +96,14 @@ TEST(HostContext, CloseEndsAConnectThatWaitsForCallers) {
   EXPECT_EQ(pair.connect(0, 3).get().status().code(), Code::kAborted);
 }
 
+TEST(HostContext, ClosingEveryGenerationEndsAConnectThatWaitsForCallers) {
+  Pair pair;
+  auto blocked = pair.connect(0, 3);
+  EXPECT_EQ(blocked.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+  pair.first->close(~Generation{0});
+  EXPECT_EQ(blocked.get().status().code(), Code::kAborted);
+}
+
 TEST(HostContext, CloseEndsAConnectThatWaitsForAnAnswer) {
   Pair pair;
   auto blocked = pair.connect(1, 3);
@@ -149,6 +164,81 @@ TEST(HostContext, BuffersOfDifferentLayoutAreRefusedBeforeAnyStep) {
   auto b = pair.connect(1, 1, 500);
   EXPECT_EQ(a.get().status().code(), Code::kConfig);
   EXPECT_EQ(b.get().status().code(), Code::kConfig);
+}
+
+TEST(HostContext, BuffersWithDifferentRegionsAreRefusedBeforeAnyStep) {
+  Pair pair;
+  auto one = pair.first->make_buffer(kLayout, 1);
+  auto two = pair.second->make_buffer(kLayout, 2);
+  auto a = pair.connect(0, 1, 500);
+  auto b = pair.connect(1, 1, 500);
+  EXPECT_EQ(a.get().status().code(), Code::kConfig);
+  EXPECT_EQ(b.get().status().code(), Code::kConfig);
+}
+
+TEST(HostContext, ALayoutWithoutTheMemoryForItIsRefused) {
+  Pair pair;
+  auto buffer = pair.first->make_buffer(kLayout, 1);
+  auto waiting = pair.connect(0, 1);
+  const Deadline deadline = Deadline::after(kConnectMs);
+  auto fd = host::connect_unix(pair.first->address().unix_name);
+  auto control = host::Segment::create("test", sizeof(host::ControlBlock));
+  ASSERT_TRUE(fd.is_ok() && control.is_ok());
+  new ((*control)->data()) host::ControlBlock;
+  ASSERT_TRUE(host::introduce(fd->get(), "secret", hello_of(1), deadline).is_ok());
+  const host::Offer offer = {sizeof(host::ControlBlock), 0, {kLayout, 1}};
+  ASSERT_TRUE(
+      host::send_with_fds(fd->get(), &offer, sizeof offer, {(*control)->fd()}, deadline).is_ok());
+  EXPECT_EQ(waiting.get().status().code(), Code::kConfig);
+}
+
+double cpu_seconds() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+// No descriptor is left in this process while it lives.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit few = {64, before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+    for (int fd = dup(0); fd >= 0; fd = dup(0)) taken_.emplace_back(fd);
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_ = {};
+  std::vector<Fd> taken_;
+};
+
+TEST(HostContext, WithoutDescriptorsCallersWaitAndNoCoreIsBurnt) {
+  auto context = make_context();
+  const std::string tcp = context->address().tcp;
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(std::stoi(tcp.substr(tcp.find(':') + 1))));
+  const Fd caller(socket(AF_INET, SOCK_STREAM, 0));
+  const Hello hello = hello_of(1);
+  {
+    const NoDescriptors none;
+    ASSERT_EQ(connect(caller.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    ASSERT_EQ(fcntl(caller.get(), F_SETFL, O_NONBLOCK), 0);
+    const double before = cpu_seconds();
+    EXPECT_EQ(host::introduce(caller.get(), "secret", hello, Deadline::after(400)).code(),
+              Code::kTimeout);
+    EXPECT_LT(cpu_seconds() - before, 0.2);
+  }
+  host::Challenge challenge;
+  EXPECT_TRUE(
+      host::receive_all(caller.get(), &challenge, sizeof challenge, Deadline::after(kConnectMs))
+          .is_ok());
 }
 
 TEST(HostContext, TheWrongWorkerAtAnAddressIsRefused) {
