@@ -114,13 +114,20 @@ void EngineImpl::state_replaced(Step applied_steps) {
   progress_step_.store(applied_steps, std::memory_order_relaxed);
 }
 
-Status EngineImpl::begin_generation(const GenerationView& view, ApplyGate gate) {
-  reducer_.reset();  // its lane may still be busy with the old Collective
+void EngineImpl::end_generation() {
+  reducer_.reset();  // waits for its lane, which may still be in the Collective
   loader_.reset();
+  merges_.clear();
+  gate_ = {};
+  view_ = {};
+  phases_ = &own_phases_;
+}
+
+Status EngineImpl::begin_generation(const GenerationView& view, ApplyGate gate) {
+  end_generation();
   view_ = view;
   gate_ = std::move(gate);
-  phases_ = view.phases != nullptr ? view.phases : &own_phases_;
-  merges_.clear();
+  if (view.phases != nullptr) phases_ = view.phases;
   voters_ =
       static_cast<uint32_t>(std::count_if(view.slot_runs.begin(), view.slot_runs.end(),
                                           [](const SlotRun& run) { return run.begin < run.end; }));

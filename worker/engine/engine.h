@@ -33,7 +33,7 @@ namespace data {
 class Dataset;
 }
 
-// One fixed membership, as the engine sees it. The Collective outlives the engine's use of it.
+// One fixed membership, as the engine sees it. The Collective lives until end_generation().
 struct GenerationView {
   Generation generation = 0;
   Collective* collective = nullptr;
@@ -92,6 +92,13 @@ class Engine {
 
   // Starts prefetching for the generation from the next step on. Call again for every generation.
   virtual Status begin_generation(const GenerationView& view, ApplyGate gate) = 0;
+
+  // Lets go of the generation: afterwards nothing of the engine, its threads included, uses the
+  // Collective, which may be freed. May be called any time, also twice or without a generation;
+  // the next call of step() or evaluate() needs a begin_generation() before it.
+  // REQUIRES: after a call that failed the Collective is aborted first. A step that ended early
+  // leaves operations in progress, which wait for peers.
+  virtual void end_generation() = 0;
 
   // Computes, reduces and applies the next step.
   virtual Result<StepOutcome> step() = 0;

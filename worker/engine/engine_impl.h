@@ -45,6 +45,7 @@ class EngineImpl final : public Engine {
   void state_replaced(Step applied_steps) override;
   Step applied_steps() const override { return state_->applied_steps(); }
   Status begin_generation(const GenerationView& view, ApplyGate gate) override;
+  void end_generation() override;
   Result<StepOutcome> step() override;
   Result<wire::EvalReport> evaluate() override;
   void request_stop() override { stop_requested_.store(true, std::memory_order_relaxed); }

@@ -70,6 +70,15 @@ void Runner::ended_with(const StartOrder& order, const Status& status) {
 Status Runner::run_generation(const StartOrder& order) {
   parts_.probe.doing(RunnerProbe::Activity::kRecovery);
   LOCKSTEP_ASSIGN_OR_RETURN(Life life, make_life(order));
+  Status status = live(life);
+  // U4. Nothing may return or be freed between these.
+  if (!status.is_ok()) parts_.context.close(order.generation);
+  parts_.engine.end_generation();
+  return status;
+}
+
+Status Runner::live(Life& life) {
+  const StartOrder& order = life.order;
   if (life.is_writer) writer_.clean_up();
   const ResumePoint at = fit_to_plan(from_wire(order.start.resume()), life.plan);
   LOCKSTEP_RETURN_IF_ERROR(connect(life));

@@ -10,6 +10,9 @@
 //  U2 Every applied step's record is in the queue before the next step begins and before a
 //     checkpoint of it is taken.
 //  U3 The writer leaves only when its final checkpoint is in the journal.
+//  U4 A generation is over in this order: closed when it failed, let go by the engine, its
+//  Collective
+//     freed. A step that failed may have left the engine's lane inside the Collective.
 //
 // Thread-safety: run() is the training thread; drop_checkpoints() from any thread.
 #pragma once
@@ -76,11 +79,11 @@ class Runner {
     bool is_writer = false;
     RunPlan plan;
     std::unique_ptr<Collective> collective;
-    Epoch epoch = 0;  // of the last applied step
     Step first_step = 0;
   };
 
   Status run_generation(const StartOrder& order);
+  Status live(Life& life);
   Result<Life> make_life(const StartOrder& order) const;
   Status connect(Life& life);
   Status install_state(const Life& life, const ResumePoint& at);

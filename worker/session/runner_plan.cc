@@ -43,7 +43,6 @@ Status Runner::train_step(Life& life, ResumePoint& at, bool& stop) {
   LOCKSTEP_ASSIGN_OR_RETURN(StepOutcome outcome, parts_.engine.step());
   LOCKSTEP_CHECK(outcome.record.step() == at.step, "the engine applies the step that is next");
   at = {at.step + 1, life.plan.after_step(at.step + 1)};
-  life.epoch = outcome.record.epoch();
   const auto& bounds = life.order.start.buckets().bounds();
   parts_.probe.step_applied(outcome.record, {bounds.data(), static_cast<size_t>(bounds.size())});
   LOCKSTEP_RETURN_IF_ERROR(
@@ -99,7 +98,8 @@ Manifest Runner::make_manifest(const Life& life, const ResumePoint& at) const {
   manifest.seed = options_.job.seed();
   manifest.slots = options_.job.train().slots();
   manifest.global_batch = options_.job.train().global_batch();
-  manifest.epoch = life.epoch;
+  // Of the last applied step, which an earlier generation may have applied.
+  manifest.epoch = at.step > 0 ? (at.step - 1) / life.plan.steps_per_epoch : 0;
   manifest.schedule = options_.job.schedule();
   manifest.dataset_fingerprint = options_.facts.train_fingerprint();
   manifest.numerics_fingerprint = options_.fingerprint;

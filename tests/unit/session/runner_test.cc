@@ -34,9 +34,16 @@ class CountingEngine final : public Engine {
   }
   void state_replaced(Step applied_steps) override { applied_ = applied_steps; }
   Step applied_steps() const override { return applied_; }
-  Status begin_generation(const GenerationView&, ApplyGate gate) override {
+  Status begin_generation(const GenerationView& view, ApplyGate gate) override {
+    collective_ = view.collective;
     gate_ = std::move(gate);
     return Status::ok();
+  }
+  // As the lane does that a failed step has left behind: uses the Collective a last time.
+  void end_generation() override {
+    if (collective_ == nullptr) return;
+    ended_with.push_back(collective_->barrier({1, applied_, Phase::kTrain, 0, 0}).code());
+    collective_ = nullptr;
   }
   Result<StepOutcome> step() override {
     if (applied_ == fail_at) return Status(Code::kBadData, "cannot read the sample");
@@ -60,9 +67,11 @@ class CountingEngine final : public Engine {
   std::function<void(Step)> on_step;
   Step fail_at = ~Step{0};
   int64_t count_ = 0;
+  std::vector<Code> ended_with;  // what the Collective said at the end of each generation
 
  private:
   std::unique_ptr<GradientBuffer> buffer_ = make_plain_buffer({16, 16, 32}, 1);
+  Collective* collective_ = nullptr;
   ApplyGate gate_;
   Step applied_ = 0;
   std::atomic<bool> stop_{false};
@@ -77,11 +86,16 @@ class LonelyContext final : public HostContext {
   }
   Result<std::unique_ptr<Collective>> connect(Generation generation, uint32_t, MemberId,
                                               const std::vector<PeerAddress>&, int) override {
-    return std::move(make_loopback(generation, {buffer_.get()})[0]);
+    auto collective = std::move(make_loopback(generation, {buffer_.get()})[0]);
+    newest_ = collective.get();
+    return collective;
   }
-  void close(Generation) noexcept override {}
+  void close(Generation) noexcept override {
+    if (newest_ != nullptr) newest_->abort();
+  }
 
  private:
+  Collective* newest_ = nullptr;
   std::unique_ptr<GradientBuffer> buffer_ = make_plain_buffer({16, 16, 32}, 1);
 };
 
@@ -253,6 +267,26 @@ TEST_F(RunnerTest, AFailureIsReportedWithItsCode) {
   EXPECT_THAT(port_.events, ElementsAre("step 0", "leave FAILED 1"));
   EXPECT_EQ(port_.last.code(), Code::kBadData);
   EXPECT_EQ(failure_.code(), Code::kBadData);
+}
+
+TEST_F(RunnerTest, AFailedGenerationIsAbortedBeforeTheEngineLetsGoOfIt) {
+  engine_.fail_at = 1;
+  run(order(1, {0, Phase::kTrain}, 4));
+  EXPECT_THAT(engine_.ended_with, ElementsAre(Code::kAborted));
+}
+
+TEST_F(RunnerTest, AFinishedGenerationIsLetGoWithoutAnAbort) {
+  run(order(1, {0, Phase::kTrain}, 4));
+  EXPECT_THAT(engine_.ended_with, ElementsAre(Code::kOk));
+}
+
+// An engine that is resumed behind its last step has no record to take the epoch from.
+TEST_F(RunnerTest, TheManifestKnowsItsEpochWithoutAStepInThisGeneration) {
+  engine_.state_replaced(6);
+  run(order(2, {6, Phase::kCheckpoint}, 6));
+  const auto info = read_checkpoint_info(temporary_.path() + "/checkpoints/step-0000000006-g2-m4");
+  ASSERT_TRUE(info.is_ok());
+  EXPECT_EQ(info->manifest.epoch, 1u);  // steps 3, 4 and 5
 }
 
 TEST_F(RunnerTest, AFinalCheckpointThatCannotBeWrittenIsAFailureOfTheRun) {
