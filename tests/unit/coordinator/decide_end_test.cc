@@ -68,7 +68,7 @@ TEST(Decide, AWriterThatStaysAfterItsLastCheckpointEndsTheRunAndIsNamed) {
   wait_for_the_writer(w);
   w.checkpoint(1, 4, true);
   EXPECT_EQ(wait_with_heartbeats(w, 1, w.options.end_timeout_ms), Reason::kNothingDue);
-  EXPECT_EQ(wait_with_heartbeats(w, 1, 1'000), Reason::kEndedLeaveTimeout);
+  ASSERT_EQ(wait_with_heartbeats(w, 1, 1'000), Reason::kEndedLeaveTimeout);
   EXPECT_NE(w.ends[0].message.find("rank 0"), std::string::npos) << w.ends[0].message;
   EXPECT_EQ(w.ends[0].message.find("rank 1"), std::string::npos) << w.ends[0].message;
 }
