@@ -127,8 +127,12 @@ void Acceptor::accept_from(const Fd& listener, bool is_unix, std::list<Stranger>
       return;
     }
     if (is_unix && !peer_is_same_user(fd.get())) continue;
-    // Who has waited longest without proving anything makes room.
-    if (strangers->size() >= limits::kUnauthenticatedConnections) strangers->pop_front();
+    // Who has waited longest without proving anything makes room, at each door for itself: a crowd
+    // on the network must not push out a peer on this host.
+    const auto same_door = [&](const Stranger& s) { return s.over_unix == is_unix; };
+    const auto waiting = std::count_if(strangers->begin(), strangers->end(), same_door);
+    if (static_cast<size_t>(waiting) >= limits::kUnauthenticatedConnections)
+      strangers->erase(std::find_if(strangers->begin(), strangers->end(), same_door));
     Stranger& stranger = strangers->emplace_back();
     stranger.fd = std::move(fd);
     stranger.over_unix = is_unix;

@@ -2,7 +2,7 @@
 // than we are finds someone, and one that is late is told so at once.
 //
 //     stranger --Hello--> --Proof--> proven --+--> generation too old: refused
-//        |  5 s, at most 64 at once           +--> else held until connect() of it takes it
+//        |  5 s, at most 64 a listener        +--> else held until connect() of it takes it
 //        +--> dropped
 //
 // Thread-safety: all calls from any thread.
