@@ -41,12 +41,19 @@ struct LogLine {
   std::string message;  // a sentence
 };
 
+// The last action of a term whose lineage cannot go on from what its members hold: the next term
+// begins from the newest checkpoint on disk, in the same process (begin.h, BeginMode::kNextTerm).
+// Nobody was told Goodbye; connections close, and members register anew.
+struct EndTerm {
+  std::string message;
+};
+
 // The last action of a run; everybody has been sent a Goodbye before it.
 struct EndRun {
   int exit_code = 0;
   std::string message;
 };
 
-using Action = std::variant<Persist, Send, CloseConnection, AppendHistory, LogLine, EndRun>;
+using Action = std::variant<Persist, Send, CloseConnection, AppendHistory, LogLine, EndTerm, EndRun>;
 
 }  // namespace lockstep::coordinator

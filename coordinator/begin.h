@@ -1,5 +1,5 @@
-// From a run directory to a coordinator that can serve: lock, inputs, journal, identity, resume,
-// history. Everything here happens before the first connection.
+// From a run directory to a coordinator that can serve: inputs, journal, term (term.h), history.
+// Everything here happens before the first connection.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -13,20 +13,26 @@
 #include "coordinator/journal.h"
 #include "coordinator/options.h"
 #include "coordinator/run_dir.h"
-#include "coordinator/state.h"
+#include "coordinator/term.h"
 
 namespace lockstep::coordinator {
 
 struct Begun {
   std::string token;
   Options options;
-  Beginning beginning;
+  BegunTerm term;
   std::unique_ptr<Journal> journal;
   std::unique_ptr<History> history;
 };
 
-// `run_dir` is absolute and locked. kUsage: an earlier run and no `resume`, or another identity.
-Result<Begun> begin_run(const std::string& run_dir, bool resume, const Clock& clock,
+// `run_dir` is absolute and locked. What is refused (term.h) has changed no file but the log.
+Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, const Clock& clock,
                         Logger& logger);
+
+// What a resume with this job and these data would find: is the run complete, its last checkpoint
+// whole, or would it be refused? Changes no file; false when the run never got as far as a journal.
+// REQUIRES: the run directory is locked.
+Result<bool> check_resume(const std::string& run_dir, const wire::JobSpec& job,
+                          const wire::DataFacts& facts, Logger& logger);
 
 }  // namespace lockstep::coordinator

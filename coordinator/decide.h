@@ -5,11 +5,17 @@
 // it histories. PROTOCOL.md is its specification; state.h lists states, messages and invariants,
 // which are asserted after every call.
 //
-// Split by what happened: decide_register, _promise, _leave, _death, _tick, _records, _checkpoint,
-// _eval, _stop; generation.cc prepares and starts, finish.cc ends.
-//
-// In this version a death ends the run with a report; the next generation after a death takes the
-// place of that one call (decide_death.cc).
+// Split by what happens:
+//   decide.cc         from an event to the function that judges it; fences
+//   decide_register   who comes; decide_agent: what agents prove; decide_command: what people want
+//   gather            when the first generation of a term is prepared
+//   judge             who is taken for dead without a proof: leases, brake, suspicion
+//   regroup           what follows a death: the next generation, the next term, or the end
+//   generation        prepare and start; resume_point: from where, and can every step be proven
+//   poison            a step that kills whoever computes it
+//   planned           joins and leaves without a pause
+//   decide_records, decide_checkpoint, decide_leave, decide_promise, decide_tick
+//   finish            ends; take_over: begins with a generation that is alive
 //
 // Thread-safety: pure.
 #pragma once

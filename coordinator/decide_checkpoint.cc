@@ -1,6 +1,7 @@
 // A checkpoint counts once its manifest's hash is in the journal; only then may older ones go.
 #include <algorithm>
 
+#include "comm/base/planted_bug.h"
 #include "coordinator/decide_internal.h"
 #include "worker/checkpoint/store.h"
 
@@ -9,16 +10,45 @@ namespace {
 
 constexpr uint32_t kFewestKept = 2;
 
-Reason failed(Turn& turn, const Member& member, const wire::CheckpointReport& message) {
+void drop(Turn& turn, CheckpointEntry entry, wire::CheckpointAck* ack) {
+  if (entry.state == CheckpointState::kComplete) entry.state = CheckpointState::kDropped;
+  ack->add_drop(entry.name);
+  turn.persist(std::move(entry));
+}
+
+// Only the writer of the present generation deletes, and only what the journal names.
+void acknowledge(Turn& turn, const Member& member, const wire::CheckpointReport& message,
+                 bool may_drop) {
   State& state = turn.state;
-  // No ack ends such a report, so the worker sends it again whenever it reconnects.
+  wire::Envelope envelope;
+  wire::CheckpointAck* ack = envelope.mutable_checkpoint_ack();
+  ack->set_name(message.name());
+  const size_t keep = std::max(kFewestKept, turn.options.job.checkpoint().keep());
+  if (may_drop && state.run == RunState::kStarted && member.id == state.writer) {
+    while (state.checkpoints.size() > keep) {
+      drop(turn, std::move(state.checkpoints.front()), ack);
+      state.checkpoints.erase(state.checkpoints.begin());
+    }
+    for (CheckpointEntry& entry : state.stray) drop(turn, std::move(entry), ack);
+    state.stray.clear();
+  }
+  turn.send(member.connection, std::move(envelope));
+}
+
+Reason failed(Turn& turn, const Member& member, Generation generation,
+              const wire::CheckpointReport& message) {
+  State& state = turn.state;
+  // The acknowledgement may be lost with a connection, then the report comes again.
+  acknowledge(turn, member, message, false);
   const bool is_new = state.failed_names.insert(message.name()).second;
-  if (!is_new && !message.final()) return Reason::kAlreadyCounted;
+  const bool is_last =
+      message.final() && generation == state.source_generation && state.run == RunState::kStarted;
+  if (!is_new && !is_last) return Reason::kAlreadyCounted;
   ++state.failed_checkpoints;
   const std::string what = "the checkpoint of step " + std::to_string(message.step()) +
                            " was not written by " + describe(state, member) + ": " +
                            message.error();
-  if (message.final()) {
+  if (is_last) {
     turn.note(LogLine::Level::kInfo, "checkpoint_failed", what);
     end_run(turn, 70, "the last checkpoint failed: " + what + "; " + what_remains(turn));
     return Reason::kEndedCheckpointFailed;
@@ -28,62 +58,75 @@ Reason failed(Turn& turn, const Member& member, const wire::CheckpointReport& me
   return Reason::kCheckpointFailed;
 }
 
-void drop(Turn& turn, CheckpointEntry entry, wire::CheckpointAck* ack) {
-  if (entry.state == CheckpointState::kComplete) entry.state = CheckpointState::kDropped;
-  ack->add_drop(entry.name);
-  turn.persist(std::move(entry));
+// Written in a generation whose row ends before it, or in one that left the lineage: the file is
+// deleted by the next writer that is told to delete.
+Reason take_void(Turn& turn, const Member& member, const wire::CheckpointReport& message,
+                 CheckpointEntry entry) {
+  State& state = turn.state;
+  entry.state = CheckpointState::kRolledBack;
+  const auto same = [&](const auto& c) { return c.name == entry.name; };
+  if (std::none_of(state.stray.begin(), state.stray.end(), same)) {
+    turn.persist(entry);
+    turn.log(LogLine::Level::kInfo, "checkpoint_void",
+             "checkpoint " + entry.name + " of " + describe(state, member) +
+                 " is no part of the run any more and will be deleted");
+    state.stray.push_back(std::move(entry));
+  }
+  acknowledge(turn, member, message, false);
+  return Reason::kCheckpointVoid;
 }
 
-void acknowledge(Turn& turn, const Member& member, const wire::CheckpointReport& message) {
-  State& state = turn.state;
-  if (message.final() && !state.end_ms) state.end_ms = turn.now_ms;
-  wire::Envelope envelope;
-  wire::CheckpointAck* ack = envelope.mutable_checkpoint_ack();
-  ack->set_name(message.name());
-  const size_t keep = std::max(kFewestKept, turn.options.job.checkpoint().keep());
-  while (state.checkpoints.size() > keep) {
-    drop(turn, std::move(state.checkpoints.front()), ack);
-    state.checkpoints.erase(state.checkpoints.begin());
-  }
-  for (CheckpointEntry& entry : state.stray) drop(turn, std::move(entry), ack);
-  state.stray.clear();
-  turn.send(member.connection, std::move(envelope));
+bool is_in_lineage(const State& state, Generation generation, Step step) {
+  const auto era = state.lineage.find(generation);
+  return era != state.lineage.end() && lineage_contains({era->second.row}, generation, step);
 }
 
 }  // namespace
 
-Reason on_checkpoint(Turn& turn, Member& member, const wire::CheckpointReport& message) {
+Reason on_checkpoint(Turn& turn, Member& member, Generation generation,
+                     const wire::CheckpointReport& message) {
   State& state = turn.state;
-  if (member.id != state.writer) return Reason::kRefusedNotWriter;
-  if (!message.error().empty()) return failed(turn, member, message);
+  const auto era = state.lineage.find(generation);
+  if (era != state.lineage.end() && era->second.writer != 0 && era->second.writer != member.id) {
+    return Reason::kRefusedNotWriter;
+  }
   const auto name = parse_checkpoint_name(message.name());
-  if (!name || name->step != message.step() || name->generation != state.generation ||
-      name->member != member.id || message.step() > turn.options.total_steps ||
-      message.manifest_sha256().empty()) {
+  if (!name || name->step != message.step() || name->generation != generation ||
+      name->member != member.id || message.step() > turn.options.total_steps) {
     return Reason::kRefusedMalformed;
   }
-  const auto same = std::find_if(state.checkpoints.begin(), state.checkpoints.end(),
-                                 [&](const auto& c) { return c.name == message.name(); });
-  if (same != state.checkpoints.end()) {
-    acknowledge(turn, member, message);
-    return Reason::kAlreadyCounted;
-  }
-  if (!state.checkpoints.empty() && state.checkpoints.back().step > message.step()) {
-    return Reason::kRefusedMalformed;  // steps never go back within a generation
-  }
+  if (!message.error().empty()) return failed(turn, member, generation, message);
+  if (message.manifest_sha256().empty()) return Reason::kRefusedMalformed;
   const CheckpointEntry entry{message.name(),
                               message.step(),
-                              state.generation,
+                              generation,
                               member.id,
                               message.manifest_sha256(),
                               message.weights_sha256(),
                               message.bytes(),
                               message.final(),
                               CheckpointState::kComplete};
-  turn.persist(entry);
+  if (!is_in_lineage(state, generation, message.step())) {
+    return take_void(turn, member, message, entry);
+  }
+  const bool is_present = generation == state.source_generation;
+  const auto same = std::find_if(state.checkpoints.begin(), state.checkpoints.end(),
+                                 [&](const auto& c) { return c.name == message.name(); });
+  if (same != state.checkpoints.end()) {
+    acknowledge(turn, member, message, is_present);
+    return Reason::kAlreadyCounted;
+  }
+  if (is_present && !state.checkpoints.empty() && state.checkpoints.back().step > message.step()) {
+    return Reason::kRefusedMalformed;  // steps never go back within a generation
+  }
+  if (!LOCKSTEP_BUG(kCheckpointNotKept)) turn.persist(entry);
   turn.log(LogLine::Level::kInfo, "checkpoint_written", "checkpoint " + entry.name);
-  state.checkpoints.push_back(entry);
-  acknowledge(turn, member, message);
+  const auto after =
+      std::upper_bound(state.checkpoints.begin(), state.checkpoints.end(), entry.step,
+                       [](Step step, const CheckpointEntry& c) { return step < c.step; });
+  state.checkpoints.insert(after, entry);
+  if (is_present && message.final() && !state.end_ms) state.end_ms = turn.now_ms;
+  acknowledge(turn, member, message, is_present);
   return Reason::kCheckpointAccepted;
 }
 

@@ -20,53 +20,150 @@ struct Turn {
   void log(LogLine::Level level, std::string event, std::string message) {
     actions.push_back(LogLine{level, std::move(event), std::move(message)});
   }
-  // Fills term and generation in; does nothing for connection 0.
+  // Fills term and the present generation in; does nothing for connection 0.
   void send(ConnectionId to, wire::Envelope envelope);
+  void send_as(ConnectionId to, Generation generation, wire::Envelope envelope);
   // Journals and logs something that went wrong or ended.
   void note(LogLine::Level level, const std::string& kind, const std::string& text);
 
   Member* member_of(ConnectionId connection);
   Member* find(MemberId id);
+  Member& at(MemberId id) { return state.members.at(id); }
+  uint32_t wanted() const {
+    return state.wanted_workers != 0 ? state.wanted_workers : options.workers;
+  }
 };
 
-// Register, AgentHello
+// ---- members.cc: questions about members
+bool is_open(RunState run);                                       // prepared or started
+bool is_listed(const State& state, const Member& member);         // in the present generation
+bool is_source(const State& state, const Member& member);         // in the last started one
+bool is_alive(const Member& member);                              // not dead, not sent away
+bool may_join(const Turn& turn, const Member& member);            // now
+bool can_be_suspected(const State& state, const Member& member);  // meets the others in a step
+bool has_agent(const State& state, const std::string& node);
+// By node, with numbers in names compared as numbers, local rank, id: ranks of one node lie
+// together, and the same machine gets the same ranks again after a restart.
+void sort_naturally(const State& state, std::vector<MemberId>& members);
+// "worker of rank 1 (member 2, node n, pid 42)"
+std::string describe(const State& state, const Member& member);
+std::string describe(const State& state, const std::vector<MemberId>& members);
+std::string counted(uint64_t number, const std::string& what);  // "1 worker", "2 workers"
+ResumePoint point_of(const wire::ResumePoint& point);
+bool is_valid(const wire::ResumePoint& point, const Options& options);
+void fill(wire::ResumePoint* out, const ResumePoint& point);
+// The member's connection is no longer its; it is closed after what was sent has left.
+void detach(Turn& turn, Member& member);
+
+// ---- decide_register.cc, decide_agent.cc, decide_command.cc
 Reason on_register(Turn& turn, ConnectionId connection, const wire::Register& message);
 Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHello& message);
-// From a member of the present generation, fences passed
-Reason on_promise(Turn& turn, Member& member, const wire::Promise& message);
-Reason on_records(Turn& turn, Member& member, const wire::StepRecords& message);
-Reason on_eval(Turn& turn, Member& member, const wire::EvalReport& message);
-Reason on_checkpoint(Turn& turn, Member& member, const wire::CheckpointReport& message);
-Reason on_leave(Turn& turn, Member& member, const wire::Leave& message);
-Reason on_suspect(Turn& turn, Member& member, const wire::PeerSuspect& message);
-// From anywhere
+Reason on_worker_exit(Turn& turn, Agent& agent, const wire::WorkerExit& message);
+Reason on_closed(Turn& turn, const ConnectionClosed& event);
+Reason on_command(Turn& turn, ConnectionId connection, const wire::Command& message);
+Reason on_drain(Turn& turn, Member& member, const std::string& why);
+void send_set_workers(Turn& turn);
+
+// ---- from a member, term fence passed
 Reason on_heartbeat(Turn& turn, Member& member, Generation generation,
                     const wire::Heartbeat& message);
-Reason on_worker_exit(Turn& turn, const wire::WorkerExit& message);
-Reason on_closed(Turn& turn, const ConnectionClosed& event);
+Reason on_promise(Turn& turn, Member& member, const wire::Promise& message);
+Reason on_records(Turn& turn, Member& member, Generation generation,
+                  const wire::StepRecords& message);
+Reason on_eval(Turn& turn, Member& member, Generation generation, const wire::EvalReport& message);
+Reason on_checkpoint(Turn& turn, Member& member, Generation generation,
+                     const wire::CheckpointReport& message);
+Reason on_leave(Turn& turn, Member& member, const wire::Leave& message);
+Reason on_suspect(Turn& turn, Member& member, const wire::PeerSuspect& message);
+Reason on_switched(Turn& turn, Member& member, Generation generation,
+                   const wire::SwitchReport& message);
 Reason on_tick(Turn& turn);
 Reason on_stop(Turn& turn, const std::string& why);
+void push_stop(Turn& turn, const Member& member);
+// Completes what has enough reports now.
+void complete_steps(Turn& turn);
+// A report of a step that its row covers; the state only.
+void count_report(State& state, MemberId member, Generation generation,
+                  const wire::StepRecord& record);
 
-// generation.cc
-// Prepares the next generation from all registered members.
-void prepare_generation(Turn& turn, const std::string& why);
+// ---- gather.cc
+// A term that goes on from something may start with fewer workers than are wanted.
+bool is_first_start(const Turn& turn);
+// Prepares the first generation if those who wait are enough.
+Reason gather(Turn& turn, Reason otherwise);
+std::optional<Reason> judge_gathering(Turn& turn);
+
+// ---- judge.cc
+std::optional<Reason> judge_members(Turn& turn);
+std::optional<Reason> judge_suspicion(Turn& turn);
+// Who has not promised is out.
+Reason evict_unpromised(Turn& turn);
+
+// ---- regroup.cc
+// The member is dead from here on. after_deaths() must follow in the same turn. `in_step`: its
+// process may have died of what it was computing.
+void declare_dead(Turn& turn, Member& member, bool in_step);
+// What follows, told with `what` ("worker … was killed …"). `code`: of the process, if it is a
+// verdict on the run, else 70.
+Reason after_deaths(Turn& turn, const std::vector<MemberId>& dead, const std::string& what,
+                    int code);
+// The next generation of those who are here, because of `why`.
+Reason regroup(Turn& turn, const std::string& why, int code);
+// Nobody holds the state any more.
+Reason total_loss(Turn& turn, const std::string& why, int code);
+
+// ---- generation.cc
+void set_generation_state(Turn& turn, Generation generation, GenerationState to,
+                          const wire::Start* start = nullptr);
+void prepare_generation(Turn& turn, std::vector<MemberId> members, const std::string& why);
 // REQUIRES: all members of the prepared generation have promised.
 Reason start_generation(Turn& turn);
-// Pushes to one member again what the present generation is. Idempotent for it.
+// Gives ranks and slots to the members of a started generation and lists them in `start`.
+void place_members(const Turn& turn, const std::vector<MemberId>& ranks, wire::Start* start);
+void take_places(Turn& turn, Generation generation);
+// The row that ends at `at` and the next one, which begins there.
+void turn_page(Turn& turn, Generation next, const ResumePoint& at, const std::string& reason);
+// Pushes to one member again what the present is. Idempotent for it.
 void push_present(Turn& turn, const Member& member);
 
-// finish.cc
+// ---- resume_point.cc
+// The largest answer that lies in the lineage; nothing if nobody holds the state.
+std::optional<ResumePoint> best_answer(const Turn& turn);
+bool holds(const Turn& turn, const Member& member, const ResumePoint& point);
+// Empty if every step before `resume` is reported or can still be; else which is not, and why.
+std::string unprovable_step(const Turn& turn, Step resume);
+// The survivors are behind what was started: the rows are cut in place. False: that would change a
+// step whose numbers are in the history.
+bool roll_back_in_place(Turn& turn, const ResumePoint& to);
+
+// ---- poison.cc
+// Ends the run if the step that comes next has killed two owners of one slot.
+std::optional<Reason> judge_poison(Turn& turn, Step next);
+
+// ---- planned.cc
+// Plans the change that is due, if one is and nothing speaks against it now.
+void plan_change(Turn& turn);
+void push_planned(Turn& turn, const Member& member);
+// The members of the planned generation have switched at `since`. kSwitched, or an end.
+Reason adopt_switch(Turn& turn, const ResumePoint& since);
+// It is known that the member lives in the generation.
+void note_lived(Turn& turn, Member& member, Generation generation);
+Reason on_drained(Turn& turn, Member& member, const wire::Leave& message);
+// Sends away who was left out. `all`: whether they have said that they are ready or not.
+void release_leavers(Turn& turn, bool all);
+
+// ---- finish.cc
 // Closes what is open in the journal, sends everybody a Goodbye and ends the run.
 void end_run(Turn& turn, int code, const std::string& message);
+// The next term begins from the newest checkpoint.
+Reason end_term(Turn& turn, const std::string& message);
+Reason corrupt(Turn& turn, const std::string& what);
+// Everything is done but for the farewells.
+bool is_done(const Turn& turn);
 // Ends the run if every member has left and the final checkpoint is in the journal.
 Reason finish_if_all_left(Turn& turn, Reason otherwise);
 // "…; the checkpoint step-… of step 1500 remains; to go on: lockstep run …"
 std::string what_remains(const Turn& turn);
-// "worker of rank 1 (member 2, node n, pid 42)"
-std::string describe(const State& state, const Member& member);
-
-// decide_death.cc
-// The one place that says what a death means.
-Reason on_death(Turn& turn, Member& member, const std::string& cause, Reason reason, int code);
+void say_goodbye(Turn& turn, ConnectionId to, int code, const std::string& message);
 
 }  // namespace lockstep::coordinator

@@ -7,36 +7,37 @@
 namespace lockstep::coordinator {
 namespace {
 
-// The member's generation broke under it; what broke it is better known from elsewhere.
-bool is_consequence(Code code) {
-  return code == Code::kAborted || code == Code::kUnavailable || code == Code::kTimeout;
+bool is_verdict(int exit_code) {
+  return exit_code == 64 || exit_code == 65 || exit_code == 66 || exit_code == 78;
 }
 
 Reason failed(Turn& turn, Member& member, const wire::Leave& message) {
   const auto code = message.code() <= static_cast<uint32_t>(Code::kTimeout)
                         ? static_cast<Code>(message.code())
                         : Code::kInternal;
-  if (is_consequence(code)) {
-    member.trouble_ms = turn.now_ms;
-    member.trouble = message.message();
-    turn.note(LogLine::Level::kInfo, "member_in_trouble",
-              describe(turn.state, member) + ": " + message.message());
-    return Reason::kSuspected;
+  const State& state = turn.state;
+  const int exit = exit_code(Status(code, ""));
+  const std::string what = describe(state, member) + " failed after step " +
+                           std::to_string(member.step) + ": " + message.message();
+  const bool is_for_all = state.source_generation == 0 || (exit == 65 && is_listed(state, member));
+  if (is_verdict(exit) && is_for_all) {
+    end_run(turn, exit,
+            describe(state, member) + ": " + message.message() +
+                (state.checkpoints.empty() ? "" : "; " + what_remains(turn)));
+    return Reason::kEndedWorkerFailed;
   }
-  int exit = exit_code(Status(code, ""));
-  if (exit == 0 || exit == 75) exit = 70;  // a failure is never a success
-  end_run(turn, exit,
-          describe(turn.state, member) + ": " + message.message() +
-              (turn.state.checkpoints.empty() ? "" : "; " + what_remains(turn)));
-  return Reason::kEndedWorkerFailed;
+  declare_dead(turn, member, true);
+  return after_deaths(turn, {member.id}, what, is_verdict(exit) ? exit : 70);
 }
 
 }  // namespace
 
+// The fence has passed: it speaks of the started generation, or it failed.
 Reason on_leave(Turn& turn, Member& member, const wire::Leave& message) {
   State& state = turn.state;
   if (message.reason() == wire::Leave::FAILED) return failed(turn, member, message);
   if (member.state == MemberState::kLeft) return Reason::kAlreadyCounted;
+  if (!is_valid(message.applied(), turn.options)) return Reason::kRefusedMalformed;
   const Step step = message.applied().step();
   if (message.reason() == wire::Leave::FINISHED && step != turn.options.total_steps) {
     end_run(turn, 70,
@@ -52,31 +53,44 @@ Reason on_leave(Turn& turn, Member& member, const wire::Leave& message) {
 }
 
 Reason on_suspect(Turn& turn, Member& member, const wire::PeerSuspect& message) {
+  State& state = turn.state;
   const Member* suspect = turn.find(message.member());
-  const std::string who = suspect == nullptr ? "an unknown member" : describe(turn.state, *suspect);
-  if (member.trouble_ms == 0) member.trouble_ms = turn.now_ms;
-  member.trouble = "lost " + who + ": " + message.what();
-  turn.note(LogLine::Level::kInfo, "peer_suspected",
-            describe(turn.state, member) + " " + member.trouble);
+  const bool is_known =
+      suspect != nullptr && suspect != &member && can_be_suspected(state, *suspect);
+  const std::string what = describe(state, member) + " lost " +
+                           (is_known ? describe(state, *suspect) : "a peer") + ": " +
+                           message.what();
+  if (!state.suspicion) state.suspicion = Suspicion{turn.now_ms, {}, what};
+  MemberId& named = state.suspicion->named[member.id];
+  if (is_known) named = suspect->id;
+  turn.persist(EventEntry{state.generation, "peer_suspected", what});
+  turn.log(LogLine::Level::kInfo, "peer_suspected", what + "; a proof is awaited");
   return Reason::kSuspected;
+}
+
+void push_stop(Turn& turn, const Member& member) {
+  if (!turn.state.stop_ms || member.state == MemberState::kLeft) return;
+  wire::Envelope envelope;
+  envelope.mutable_stop()->set_reason(turn.state.stop_reason);
+  turn.send(member.connection, std::move(envelope));
 }
 
 Reason on_stop(Turn& turn, const std::string& why) {
   State& state = turn.state;
-  if (state.run == RunState::kEnded) return Reason::kIgnored;
-  if (state.stop_ms) return Reason::kAlreadyCounted;
+  if (state.run == RunState::kEnded || state.run == RunState::kTermEnded) return Reason::kIgnored;
+  if (state.stop_ms && !state.is_shrinking) return Reason::kAlreadyCounted;
+  state.is_shrinking = false;  // what was ours before is somebody's wish now
   state.stop_ms = turn.now_ms;
   state.stop_reason = why;
   turn.note(LogLine::Level::kInfo, "stop_requested", "the run is to stop: " + why);
-  if (state.run != RunState::kStarted) {
+  if (state.source_generation == 0) {
     end_run(turn, 75, "stopped before training began (" + why + "); " + what_remains(turn));
     return Reason::kEndedStopped;
   }
-  wire::Envelope envelope;
-  envelope.mutable_stop()->set_reason(why);
-  for (MemberId id : state.ranks) {
-    const Member& member = state.members.at(id);
-    if (member.state != MemberState::kLeft) turn.send(member.connection, envelope);
+  if (state.lost_ms) return total_loss(turn, "all workers died", 70);
+  // Whoever has to see another start hears of it then.
+  if (state.run == RunState::kStarted) {
+    for (MemberId id : state.ranks) push_stop(turn, turn.at(id));
   }
   return Reason::kStopRequested;
 }

@@ -1,8 +1,8 @@
 // What the workers did, step by step. A step joins the history when every rank has reported it.
 #include <algorithm>
 
-#include "comm/base/check.h"
 #include "comm/base/limits.h"
+#include "comm/base/planted_bug.h"
 #include "coordinator/decide_internal.h"
 
 namespace lockstep::coordinator {
@@ -19,12 +19,6 @@ void ack(Turn& turn, const Member& member) {
   turn.send(member.connection, std::move(envelope));
 }
 
-Reason corrupt(Turn& turn, const std::string& what) {
-  turn.note(LogLine::Level::kInfo, "corruption", what);
-  end_run(turn, 70, what + "; " + what_remains(turn));
-  return Reason::kEndedCorruption;
-}
-
 // Empty when the record is what the plan says about its step.
 std::string against_plan(const Turn& turn, const wire::StepRecord& record) {
   const data::StepPlan plan = data::plan_step(turn.options.shape, record.step());
@@ -37,9 +31,9 @@ std::string against_plan(const Turn& turn, const wire::StepRecord& record) {
   return {};
 }
 
-StepEntry entry_of(const Turn& turn, const wire::StepRecord& record) {
+StepEntry entry_of(Generation generation, const wire::StepRecord& record) {
   StepEntry entry;
-  entry.generation = turn.state.generation;
+  entry.generation = generation;
   entry.step = record.step();
   entry.epoch = record.epoch();
   entry.samples = record.samples();
@@ -52,57 +46,107 @@ StepEntry entry_of(const Turn& turn, const wire::StepRecord& record) {
   return entry;
 }
 
-// kRecordsAccepted, or the end of the run.
-Reason take(Turn& turn, Member& member, const wire::StepRecord& record) {
+const LedgerRow* row_of(const State& state, Generation generation) {
+  const auto era = state.lineage.find(generation);
+  return era == state.lineage.end() || era->second.row.rolled_back ? nullptr : &era->second.row;
+}
+
+// The next step that `member` can have a record of in `generation`: it reports every step from
+// where that began for it, in order. Nothing if it is not known.
+std::optional<Step> due(const Member& member, Generation generation, const LedgerRow& row) {
+  if (member.record_generation == 0) return std::nullopt;
+  return member.record_generation == generation ? member.next_record : row.first.step;
+}
+
+// What an earlier report of the step said, if there was one that can still be compared with.
+std::optional<uint64_t> known_hash(const State& state, Step step) {
+  if (const auto it = state.pending.find(step); it != state.pending.end()) {
+    return it->second.common_hash;
+  }
+  if (const auto it = state.early.find(step); it != state.early.end()) return it->second;
+  return std::nullopt;
+}
+
+// kRecordsAccepted, kRecordsVoid, or the end of the run.
+Reason take(Turn& turn, Member& member, Generation generation, const wire::StepRecord& record,
+            RecordsEntry* kept) {
   State& state = turn.state;
+  const LedgerRow* row = row_of(state, generation);
+  if (row == nullptr || !row->covers(record.step())) return Reason::kRecordsVoid;
   const std::string name =
       "the record of step " + std::to_string(record.step()) + " from " + describe(state, member);
-  if (record.step() != member.next_record) {
-    return corrupt(turn,
-                   name + " comes when step " + std::to_string(member.next_record) + " is due");
+  const auto next = due(member, generation, *row);
+  if (next && *next != record.step()) {
+    return corrupt(turn, name + " comes when step " + std::to_string(*next) + " is due");
   }
   if (const std::string what = against_plan(turn, record); !what.empty()) {
     return corrupt(turn, name + " " + what);
   }
+  const auto hash = known_hash(state, record.step());
+  if (turn.options.exact() && hash && *hash != record.common_hash()) {
+    return corrupt(turn, name + " disagrees with that of another worker: one of them computes " +
+                             "wrong, the weights cannot be trusted");
+  }
+  member.record_generation = generation;
   member.next_record = record.step() + 1;
-  member.step = std::max(member.step, member.next_record);
-  PendingStep& pending = state.pending[record.step()];
-  if (pending.reports == 0) {
-    pending.common_hash = record.common_hash();
-    pending.first_reporter = member.id;
-  } else if (turn.options.exact() && pending.common_hash != record.common_hash()) {
-    return corrupt(turn, name + " disagrees with that of " +
-                             describe(state, state.members.at(pending.first_reporter)) +
-                             ": one of them computes wrong, the weights cannot be trusted");
-  }
-  ++pending.reports;
-  if (member.id == state.writer) {
-    pending.values = entry_of(turn, record);
-    pending.has_values = true;
-  }
+  if (record.step() >= state.completed) count_report(state, member.id, generation, record);
+  kept->records.push_back(record);
+  // The digests of a step are the same from everyone: the first ones are kept.
+  if (hash || record.step() < state.completed) kept->records.back().clear_slots();
   return Reason::kRecordsAccepted;
+}
+
+bool has_enough(const State& state, Step step, const PendingStep& pending) {
+  const LedgerRow& open = state.lineage.at(state.source_generation).row;
+  // Every start resumes after it, so no later generation can redo it: one report is enough.
+  if (step < open.first.step) return pending.reports > 0;
+  return pending.reports >= state.source_members.size();
+}
+
+}  // namespace
+
+void count_report(State& state, MemberId member, Generation generation,
+                  const wire::StepRecord& record) {
+  PendingStep& pending = state.pending[record.step()];
+  const bool is_first = pending.reports++ == 0;
+  if (is_first) {
+    pending.common_hash = record.common_hash();
+    pending.first_reporter = member;
+  }
+  const auto era = state.lineage.find(generation);
+  const bool is_writer = era != state.lineage.end() && era->second.writer == member;
+  if (is_first || is_writer) pending.values = entry_of(generation, record);
 }
 
 void complete_steps(Turn& turn) {
   State& state = turn.state;
   while (!state.pending.empty()) {
     const auto first = state.pending.begin();
-    LOCKSTEP_CHECK(first->first == state.completed, "pending steps follow the completed ones");
-    if (first->second.reports < state.ranks.size()) return;
-    LOCKSTEP_CHECK(first->second.has_values, "the writer is one of the ranks");
+    if (first->first != state.completed || !has_enough(state, first->first, first->second)) return;
+    const bool is_whole = first->first >= state.lineage.at(state.source_generation).row.first.step;
     turn.persist(first->second.values);
-    turn.actions.push_back(AppendHistory{first->second.values});
+    if (state.in_history == state.completed) {
+      turn.actions.push_back(AppendHistory{first->second.values});
+      ++state.in_history;
+    }
+    if (is_whole) {
+      state.early.clear();  // everybody is past the older generations
+    } else {
+      state.early[first->first] = first->second.common_hash;
+    }
     state.pending.erase(first);
     ++state.completed;
   }
 }
 
-}  // namespace
-
-Reason on_records(Turn& turn, Member& member, const wire::StepRecords& message) {
+Reason on_records(Turn& turn, Member& member, Generation generation,
+                  const wire::StepRecords& message) {
   if (message.batch() <= member.acked_batch) {
     ack(turn, member);  // the acknowledgement was lost with a connection
     return Reason::kAlreadyCounted;
+  }
+  if (turn.state.source_generation == 0 || generation > turn.state.last_generation) {
+    return Reason::kRefusedFuture;
   }
   if (message.batch() != member.acked_batch + 1) {
     ack(turn, member);
@@ -111,27 +155,32 @@ Reason on_records(Turn& turn, Member& member, const wire::StepRecords& message) 
   if (message.records_size() == 0 || message.records_size() > limits::kRecordBatchSteps) {
     return Reason::kRefusedMalformed;
   }
-  RecordsEntry entry{turn.state.generation, member.id, message.batch(), {}};
+  RecordsEntry kept{generation, member.id, message.batch(), {}};
   for (const wire::StepRecord& record : message.records()) {
-    if (const Reason reason = take(turn, member, record); reason != Reason::kRecordsAccepted) {
-      return reason;
-    }
-    entry.records.push_back(record);
+    const Reason reason = take(turn, member, generation, record, &kept);
+    if (is_end(reason)) return reason;
   }
+  if (!kept.records.empty()) member.step = std::max(member.step, member.next_record);
+  const Reason reason = kept.records.empty() ? Reason::kRecordsVoid : Reason::kRecordsAccepted;
   member.acked_batch = message.batch();
-  turn.persist(std::move(entry));
+  if (!LOCKSTEP_BUG(kBatchNotKept)) turn.persist(std::move(kept));
   complete_steps(turn);
   ack(turn, member);
-  return Reason::kRecordsAccepted;
+  return reason;
 }
 
-Reason on_eval(Turn& turn, Member& member, const wire::EvalReport& message) {
+Reason on_eval(Turn& turn, Member& member, Generation generation, const wire::EvalReport& message) {
   State& state = turn.state;
-  const EvalEntry entry{state.generation,  message.step(),    message.epoch(),
+  const EvalEntry entry{generation,        message.step(),    message.epoch(),
                         message.samples(), message.correct(), message.loss()};
   if (entry.step > turn.options.total_steps || entry.samples == 0 ||
       entry.correct > entry.samples) {
     return Reason::kRefusedMalformed;
+  }
+  const LedgerRow* row = row_of(state, generation);
+  if (row == nullptr || !lineage_contains({*row}, generation, entry.step)) {
+    push_present(turn, member);
+    return Reason::kRefusedStaleGeneration;
   }
   const auto [it, is_new] = state.evals.try_emplace(entry.step, entry);
   if (is_new) {

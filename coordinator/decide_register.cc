@@ -1,6 +1,7 @@
 // A process wants in, or is back.
 #include <algorithm>
 
+#include "comm/base/limits.h"
 #include "coordinator/decide_internal.h"
 
 namespace lockstep::coordinator {
@@ -64,16 +65,38 @@ std::string facts_difference(const wire::DataFacts& stored, const wire::DataFact
   return {};
 }
 
-void attach(Turn& turn, Member& member, ConnectionId connection, const wire::Register& m) {
-  if (member.connection != 0 && member.connection != connection) {
-    turn.state.by_connection.erase(member.connection);
-    turn.actions.push_back(CloseConnection{member.connection});
+std::vector<std::string> lines_of(const wire::Register& m) {
+  return {m.fingerprint().lines().begin(), m.fingerprint().lines().end()};
+}
+
+Layout layout_of(MemberId member, const wire::Register& m) {
+  return {
+      member, lines_of(m), m.flat_elements(), {m.tensor_bounds().begin(), m.tensor_bounds().end()}};
+}
+
+// Nobody may hold the door shut for the rest once training is under way.
+Reason refuse_misfit(Turn& turn, ConnectionId connection, Reason reason, int code,
+                     const std::string& why) {
+  if (is_first_start(turn) && turn.state.source_generation == 0) {
+    return refuse_and_end(turn, connection, reason, code, why);
   }
+  wire::Envelope envelope;
+  envelope.mutable_goodbye()->set_exit_code(static_cast<uint32_t>(code));
+  envelope.mutable_goodbye()->set_message(why);
+  turn.send(connection, std::move(envelope));
+  turn.actions.push_back(CloseConnection{connection});
+  turn.note(LogLine::Level::kWarn, "worker_refused", why + "; the run goes on without it");
+  return Reason::kRefusedMisfit;
+}
+
+void attach(Turn& turn, Member& member, ConnectionId connection, const wire::Register& m) {
+  if (member.connection != connection) detach(turn, member);
   member.connection = connection;
   member.data = m.data();
   member.metrics_address = m.metrics_address();
   member.heard_ms = turn.now_ms;
   turn.state.by_connection[connection] = member.id;
+  turn.state.change_due = true;
   wire::Envelope envelope;
   wire::Registered* registered = envelope.mutable_registered();
   registered->set_member(member.id);
@@ -82,78 +105,109 @@ void attach(Turn& turn, Member& member, ConnectionId connection, const wire::Reg
   turn.send(connection, std::move(envelope));
 }
 
-Member* known_member(Turn& turn, ConnectionId connection, const wire::Register& m) {
-  if (Member* member = turn.member_of(connection)) return member;
-  if (m.member() != 0) return turn.find(m.member());
-  // It may have lost the connection before it learnt its id.
-  for (auto& [id, member] : turn.state.members) {
-    if (member.node == m.node() && member.local_rank == m.local_rank() && member.pid == m.pid()) {
-      return &member;
-    }
-  }
-  return nullptr;
-}
-
-Reason reconnect(Turn& turn, Member& member, ConnectionId connection, const wire::Register& m) {
-  if (member.state == MemberState::kDead) {
-    return refuse(turn, connection, Reason::kRefusedDead,
-                  name_of(m) + " was declared dead and cannot come back under its old id");
-  }
-  if (member.pid != m.pid() || member.node != m.node() ||
-      (m.member() != 0 && m.member() != member.id)) {
-    return refuse(turn, connection, Reason::kRefusedMalformed,
-                  name_of(m) + " claims the id of " + describe(turn.state, member));
-  }
-  if (m.generation() > turn.state.generation) {
-    return refuse(turn, connection, Reason::kRefusedFuture,
-                  name_of(m) + " knows generation " + std::to_string(m.generation()) +
-                      ", which this coordinator never started");
-  }
-  const bool is_duplicate = member.connection == connection;
-  attach(turn, member, connection, m);
-  push_present(turn, member);
-  return is_duplicate ? Reason::kAlreadyCounted : Reason::kReconnected;
-}
-
 // kRegistered when it fits to those who are here and to what the run is.
-Reason check_newcomer(Turn& turn, ConnectionId connection, const wire::Register& m) {
-  if (m.flat_elements() == 0 || m.node().empty() || m.pid() == 0) {
-    return refuse(turn, connection, Reason::kRefusedMalformed,
-                  name_of(m) + " registered without node, pid or size of its gradients");
-  }
+Reason check_fit(Turn& turn, ConnectionId connection, const wire::Register& m) {
+  const State& state = turn.state;
   if (const std::string what = facts_difference(turn.options.facts, m.facts()); !what.empty()) {
-    return refuse_and_end(
+    return refuse_misfit(
         turn, connection, Reason::kEndedFacts, 65,
         name_of(m) + " reads other data: " + what + ". Give every node the same data set");
   }
-  for (const auto& [id, other] : turn.state.members) {
-    if (other.state == MemberState::kDead) continue;
-    const std::vector<std::string> lines(m.fingerprint().lines().begin(),
-                                         m.fingerprint().lines().end());
-    if (turn.options.exact() && lines != other.fingerprint) {
-      return refuse_and_end(
-          turn, connection, Reason::kEndedFingerprint, 78,
-          name_of(m) + " would compute other bits than " + describe(turn.state, other) + ": " +
-              first_difference(lines, other.fingerprint) +
-              " (first what the newcomer has). Use machines and libraries of one kind, or "
-              "comm.numerics=fast in a new run");
-    }
-    const std::vector<uint64_t> bounds(m.tensor_bounds().begin(), m.tensor_bounds().end());
-    if (m.flat_elements() != other.flat_elements || bounds != other.tensor_bounds) {
-      return refuse_and_end(
-          turn, connection, Reason::kEndedLayout, 78,
-          name_of(m) + " has another gradient layout (" + std::to_string(m.flat_elements()) +
-              " elements) than " + describe(turn.state, other) + " (" +
-              std::to_string(other.flat_elements) + "): they are not the same version of lockstep");
-    }
+  if (!state.layout) return Reason::kRegistered;
+  const Layout& layout = *state.layout;
+  const Member& other = turn.at(layout.member);
+  if (turn.options.exact() && lines_of(m) != layout.fingerprint) {
+    return refuse_misfit(
+        turn, connection, Reason::kEndedFingerprint, 78,
+        name_of(m) + " would compute other bits than " + describe(state, other) + ": " +
+            first_difference(lines_of(m), layout.fingerprint) +
+            " (first what the newcomer has). Use machines and libraries of one kind, or "
+            "comm.numerics=fast in a new run");
+  }
+  const std::vector<uint64_t> bounds(m.tensor_bounds().begin(), m.tensor_bounds().end());
+  if (m.flat_elements() != layout.flat_elements || bounds != layout.tensor_bounds) {
+    return refuse_misfit(turn, connection, Reason::kEndedLayout, 78,
+                         name_of(m) + " has another gradient layout (" +
+                             std::to_string(m.flat_elements()) + " elements) than " +
+                             describe(state, other) + " (" + std::to_string(layout.flat_elements) +
+                             "): they are not the same version of lockstep");
   }
   return Reason::kRegistered;
 }
 
-uint32_t living_members(const State& state) {
-  return static_cast<uint32_t>(
-      std::count_if(state.members.begin(), state.members.end(),
-                    [](const auto& entry) { return entry.second.state != MemberState::kDead; }));
+// Nothing: a process that is new, or whose id counts no more.
+Member* known_member(Turn& turn, ConnectionId connection, const wire::Register& m) {
+  Member* member = turn.member_of(connection);
+  if (member == nullptr && m.member() != 0) member = turn.find(m.member());
+  if (member == nullptr || member->state == MemberState::kDead) {
+    // It may have lost the connection before it learnt its id.
+    const auto process = turn.state.by_process.find({m.node(), m.pid()});
+    member = process == turn.state.by_process.end() ? nullptr : turn.find(process->second);
+  }
+  return member;
+}
+
+// What it says of itself may be news: a switch that nobody has reported.
+std::optional<Reason> learn(Turn& turn, Member& member, const wire::Register& m) {
+  State& state = turn.state;
+  if (m.generation() == 0) return std::nullopt;
+  if (state.planned && m.generation() == state.planned->generation) {
+    if (const Reason reason = adopt_switch(turn, point_of(m.since())); is_end(reason)) {
+      return reason;
+    }
+  }
+  if (is_source(state, member)) note_lived(turn, member, m.generation());
+  return std::nullopt;
+}
+
+Reason reconnect(Turn& turn, Member& member, ConnectionId connection, const wire::Register& m) {
+  if (member.state == MemberState::kGone) {
+    say_goodbye(turn, connection, 0, "it was left out by a planned change");
+    return Reason::kAlreadyCounted;
+  }
+  if (member.pid != m.pid() || member.node != m.node() || member.local_rank != m.local_rank()) {
+    return refuse(turn, connection, Reason::kRefusedMalformed,
+                  name_of(m) + " claims the id of " + describe(turn.state, member));
+  }
+  if (!is_valid(m.since(), turn.options) || !is_valid(m.applied(), turn.options)) {
+    return refuse(turn, connection, Reason::kRefusedMalformed,
+                  name_of(m) + " names a step or a phase that this run does not have");
+  }
+  if (m.generation() > turn.state.last_generation) {
+    return refuse(turn, connection, Reason::kRefusedFuture,
+                  name_of(m) + " knows generation " + std::to_string(m.generation()) +
+                      ", which this coordinator never gave out");
+  }
+  if (const Reason reason = check_fit(turn, connection, m); reason != Reason::kRegistered) {
+    return reason;
+  }
+  if (!turn.state.layout) turn.state.layout = layout_of(member.id, m);
+  const bool is_duplicate = member.connection == connection;
+  attach(turn, member, connection, m);
+  if (const auto reason = learn(turn, member, m)) return *reason;
+  push_present(turn, member);
+  return is_duplicate ? Reason::kAlreadyCounted : Reason::kReconnected;
+}
+
+// Takes a process in that is no member yet.
+Member& enroll(Turn& turn, const wire::Register& m) {
+  State& state = turn.state;
+  Member member;
+  member.id = state.next_member++;
+  member.node = m.node();
+  member.local_rank = m.local_rank();
+  member.pid = m.pid();
+  turn.persist(MemberEntry{member.id, state.term, member.node, member.local_rank, member.pid});
+  turn.log(LogLine::Level::kInfo, "member_registered",
+           name_of(m) + " is member " + std::to_string(member.id) +
+               (m.member() == 0 ? "" : ", it was member " + std::to_string(m.member())) +
+               (is_open(state.run) ? "; it joins when a place is free" : ""));
+  if (!state.layout) state.layout = layout_of(member.id, m);
+  state.by_process[{member.node, member.pid}] = member.id;
+  state.waiting.insert(member.id);
+  state.replacements.erase({member.node, member.local_rank});
+  if (state.gathered_ms == 0) state.gathered_ms = turn.now_ms;
+  return state.members[member.id] = std::move(member);
 }
 
 }  // namespace
@@ -165,43 +219,25 @@ Reason on_register(Turn& turn, ConnectionId connection, const wire::Register& m)
         turn, connection, Reason::kRefusedOtherRun,
         name_of(m) + " belongs to run \"" + m.run_id() + "\", this is \"" + state.run_id + "\"");
   }
+  if (m.flat_elements() == 0 || m.node().empty() || m.pid() == 0) {
+    return refuse(turn, connection, Reason::kRefusedMalformed,
+                  name_of(m) + " registered without node, pid or size of its gradients");
+  }
   if (Member* member = known_member(turn, connection, m)) {
     return reconnect(turn, *member, connection, m);
   }
-  if (state.run != RunState::kGathering || living_members(state) >= turn.options.workers) {
+  if (state.by_process.size() >= limits::kMembers) {
     return refuse(turn, connection, Reason::kRefusedFull,
-                  name_of(m) + " is one too many: the run has its " +
-                      std::to_string(turn.options.workers) + " workers");
+                  name_of(m) + " is one too many: the run has " +
+                      std::to_string(state.by_process.size()) + " workers");
   }
-  if (const Reason reason = check_newcomer(turn, connection, m); reason != Reason::kRegistered) {
+  if (const Reason reason = check_fit(turn, connection, m); reason != Reason::kRegistered) {
     return reason;
   }
-  Member member;
-  member.id = state.next_member++;
-  member.node = m.node();
-  member.local_rank = m.local_rank();
-  member.pid = m.pid();
-  member.fingerprint.assign(m.fingerprint().lines().begin(), m.fingerprint().lines().end());
-  member.flat_elements = m.flat_elements();
-  member.tensor_bounds.assign(m.tensor_bounds().begin(), m.tensor_bounds().end());
-  turn.persist(MemberEntry{member.id, state.term, member.node, member.local_rank, member.pid});
-  turn.log(LogLine::Level::kInfo, "member_registered",
-           name_of(m) + " is member " + std::to_string(member.id));
-  Member& stored = state.members[member.id] = std::move(member);
-  attach(turn, stored, connection, m);
-  if (living_members(state) < turn.options.workers) return Reason::kRegistered;
-  prepare_generation(turn, "all workers are here");
-  return Reason::kPrepared;
-}
-
-Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHello& m) {
-  if (!m.run_id().empty() && m.run_id() != turn.state.run_id) {
-    return refuse(turn, connection, Reason::kRefusedOtherRun,
-                  "the agent of " + m.node() + " belongs to run \"" + m.run_id() + "\"");
-  }
-  turn.state.agents[connection] = Agent{m.node(), m.pid(), m.workers()};
-  turn.state.lost_agents.erase(m.node());
-  return Reason::kHeard;
+  Member& member = enroll(turn, m);
+  attach(turn, member, connection, m);
+  if (state.lost_ms) return total_loss(turn, "all workers died", 70);
+  return gather(turn, m.member() == 0 ? Reason::kRegistered : Reason::kNewIdentity);
 }
 
 }  // namespace lockstep::coordinator

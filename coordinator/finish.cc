@@ -13,15 +13,12 @@ bool has_checkpoint_of(const State& state, Step step) {
 
 void close_generations(Turn& turn) {
   for (KnownGeneration& known : turn.state.generations) {
-    if (known.state == GenerationState::kPrepared) {
-      known.state = GenerationState::kAbandoned;
-    } else if (known.state == GenerationState::kStarted) {
-      known.state = GenerationState::kClosed;
-    } else {
-      continue;
-    }
-    turn.persist(GenerationEntry{known.generation, turn.state.term, known.state, {}});
+    known.state = known.state == GenerationState::kStarted ? GenerationState::kClosed
+                                                           : GenerationState::kAbandoned;
+    turn.persist(GenerationEntry{known.generation, turn.state.term, known.state, {}, {}});
   }
+  turn.state.generations.clear();
+  turn.state.planned.reset();
 }
 
 Reason fail(Turn& turn, Reason reason, const std::string& message) {
@@ -30,14 +27,6 @@ Reason fail(Turn& turn, Reason reason, const std::string& message) {
 }
 
 }  // namespace
-
-std::string describe(const State& state, const Member& member) {
-  const bool has_rank = state.run == RunState::kStarted || state.run == RunState::kEnded;
-  return "worker " +
-         (has_rank ? "of rank " + std::to_string(member.rank) : std::to_string(member.local_rank)) +
-         " (member " + std::to_string(member.id) + ", node " + member.node + ", pid " +
-         std::to_string(member.pid) + ")";
-}
 
 std::string what_remains(const Turn& turn) {
   const std::string& dir = turn.options.run_dir;
@@ -58,12 +47,50 @@ void end_run(Turn& turn, int code, const std::string& message) {
   state.message = message;
   turn.persist(EventEntry{state.generation, "run_ended",
                           "exit code " + std::to_string(code) + ": " + message});
+  for (const auto& [connection, member] : state.by_connection) {
+    say_goodbye(turn, connection, code, message);
+  }
+  for (const auto& [connection, agent] : state.agents) {
+    say_goodbye(turn, connection, code, message);
+  }
+  turn.actions.push_back(EndRun{code, message});
+}
+
+void say_goodbye(Turn& turn, ConnectionId to, int code, const std::string& message) {
   wire::Envelope goodbye;
   goodbye.mutable_goodbye()->set_exit_code(static_cast<uint32_t>(code));
   goodbye.mutable_goodbye()->set_message(message);
-  for (const auto& [connection, member] : state.by_connection) turn.send(connection, goodbye);
-  for (const auto& [connection, agent] : state.agents) turn.send(connection, goodbye);
-  turn.actions.push_back(EndRun{code, message});
+  turn.send(to, std::move(goodbye));
+}
+
+Reason end_term(Turn& turn, const std::string& message) {
+  State& state = turn.state;
+  if (state.stop_ms && !state.is_shrinking) {
+    end_run(turn, state.checkpoints.empty() ? 70 : 75,
+            message + ", but it was to stop (" + state.stop_reason +
+                "): the steps since the last checkpoint are lost; " + what_remains(turn));
+    return Reason::kEndedStopped;
+  }
+  close_generations(turn);
+  state.run = RunState::kTermEnded;
+  state.message = message;
+  turn.note(LogLine::Level::kWarn, "term_ended", message);
+  turn.actions.push_back(EndTerm{message});
+  return Reason::kEndedTerm;
+}
+
+Reason corrupt(Turn& turn, const std::string& what) {
+  turn.note(LogLine::Level::kInfo, "corruption", what);
+  end_run(turn, 70, what + "; " + what_remains(turn));
+  return Reason::kEndedCorruption;
+}
+
+bool is_done(const Turn& turn) {
+  return turn.state.completed == turn.options.total_steps &&
+         std::any_of(turn.state.checkpoints.begin(), turn.state.checkpoints.end(),
+                     [&](const CheckpointEntry& c) {
+                       return c.final && c.step == turn.options.total_steps;
+                     });
 }
 
 Reason finish_if_all_left(Turn& turn, Reason otherwise) {
@@ -92,8 +119,12 @@ Reason finish_if_all_left(Turn& turn, Reason otherwise) {
     return fail(turn, Reason::kEndedNoCheckpoint,
                 "all workers left without a checkpoint of the last step, " + std::to_string(last));
   }
-  state.open_row->last = ResumePoint{last, is_stopped ? Phase::kTrain : Phase::kEnd};
-  turn.persist(LedgerEntry{*state.open_row});
+  LedgerRow& row = state.lineage.at(state.source_generation).row;
+  row.last = ResumePoint{last, is_stopped ? Phase::kTrain : Phase::kEnd};
+  turn.persist(LedgerEntry{row});
+  if (is_stopped && state.is_shrinking) {
+    return end_term(turn, state.stop_reason + "; the checkpoint is written, more are awaited");
+  }
   if (is_stopped) {
     end_run(turn, 75,
             "stopped after step " + std::to_string(last) +

@@ -9,8 +9,6 @@
 namespace lockstep::coordinator {
 namespace {
 
-constexpr char kSlotsKey[] = "train.slots";
-
 std::string text(double value) {
   char buffer[64];
   const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value);  // shortest that is exact
@@ -43,19 +41,19 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
   const auto add = [&](const char* key, const auto& value) {
     entries.push_back({key, text(value)});
   };
-  add("seed", job.seed());
+  add(kSeedKey, job.seed());
   add("model.name", job.model().name());
   add("model.dropout", job.model().dropout());
   add("model.batch_norm", job.model().batch_norm());
-  add("data.train fingerprint", facts.train_fingerprint());
-  add("data.train samples", facts.train_samples());
+  add(kFingerprintKey, facts.train_fingerprint());
+  add(kSamplesKey, facts.train_samples());
   add("data.eval fingerprint", facts.eval_fingerprint());
   add("data.eval samples", facts.eval_samples());
-  add("data order version", data::kOrderVersion);
+  add(kOrderVersionKey, data::kOrderVersion);
   std::string transforms;
   for (const std::string& name : job.data().transforms()) transforms += "[" + name + "]";
   add("data.transforms", transforms);
-  add("train.global_batch", job.train().global_batch());
+  add(kGlobalBatchKey, job.train().global_batch());
   add(kSlotsKey, job.train().slots());
   add("train.threads_per_worker", job.train().threads_per_worker());
   add("train.eval_batch", job.train().eval_batch());
@@ -69,6 +67,18 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
   add("optimizer.beta2", optimizer.beta2());
   add("optimizer.eps", optimizer.eps());
   return entries;
+}
+
+Status read_number(const std::vector<IdentityEntry>& identity, const char* key, uint64_t* value) {
+  for (const IdentityEntry& entry : identity) {
+    if (entry.key != key) continue;
+    const char* end = entry.value.data() + entry.value.size();
+    const auto read = std::from_chars(entry.value.data(), end, *value);
+    if (read.ec == std::errc() && read.ptr == end) return Status::ok();
+    return {Code::kBadData, std::string("the journal says that ") + key + " is \"" + entry.value +
+                                "\", which is no number"};
+  }
+  return {Code::kBadData, std::string("the journal does not know ") + key + " of the run"};
 }
 
 std::vector<IdentityDifference> identity_diff(const std::vector<IdentityEntry>& stored,
@@ -103,11 +113,9 @@ Status check_identity(const std::vector<IdentityEntry>& stored,
 
 uint32_t resolve_slots(const wire::JobSpec& job, const std::vector<IdentityEntry>& stored) {
   if (job.train().slots() != 0) return job.train().slots();
-  for (const IdentityEntry& entry : stored) {
-    if (entry.key != kSlotsKey) continue;
-    uint32_t slots = 0;
-    std::from_chars(entry.value.data(), entry.value.data() + entry.value.size(), slots);
-    if (slots != 0) return slots;
+  uint64_t slots = 0;
+  if (read_number(stored, kSlotsKey, &slots).is_ok() && slots != 0) {
+    return static_cast<uint32_t>(slots);
   }
   return std::max(1u, job.cluster().workers());
 }

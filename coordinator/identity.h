@@ -18,9 +18,19 @@
 
 namespace lockstep::coordinator {
 
+inline constexpr char kSeedKey[] = "seed";
+inline constexpr char kFingerprintKey[] = "data.train fingerprint";
+inline constexpr char kSamplesKey[] = "data.train samples";
+inline constexpr char kOrderVersionKey[] = "data order version";
+inline constexpr char kGlobalBatchKey[] = "train.global_batch";
+inline constexpr char kSlotsKey[] = "train.slots";
+
 // Keys are those of the job file where there is one. Doubles are written so that equal text means
 // equal bits.
 std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::DataFacts& facts);
+
+// kBadData when it is not there or no number.
+Status read_number(const std::vector<IdentityEntry>& identity, const char* key, uint64_t* value);
 
 struct IdentityDifference {
   std::string key;

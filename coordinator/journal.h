@@ -12,7 +12,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "comm/base/ids.h"
@@ -21,12 +24,20 @@
 
 namespace lockstep::coordinator {
 
+// Later than any step; fits into a signed number.
+inline constexpr Step kNoStep = std::numeric_limits<int64_t>::max();
+
 // What a new term has to know. Steps and records are read separately: they grow with the run.
 struct JournalContents {
   std::vector<IdentityEntry> identity;  // empty: no generation was ever started
   Term last_term = 0;
   MemberId last_member = 0;
   Generation last_generation = 0;
+  std::vector<MemberEntry> members;          // ascending
+  std::vector<GenerationEntry> generations;  // ascending; `start` only of planned and started ones
+  std::map<MemberId, uint64_t> batches;      // number of the last batch of every member with any
+  std::map<std::string, std::string> settings;
+  int64_t wall_ms = 0;                       // of all terms together, each up to its last commit
   std::vector<LedgerRow> ledger;             // ascending
   std::vector<CheckpointEntry> checkpoints;  // ascending by step, all states
   std::vector<EvalEntry> evals;              // of the surviving lineage, ascending by step
@@ -41,13 +52,16 @@ class Journal {
 
   virtual Result<JournalContents> load() = 0;
 
-  // The steps [from, to) of the surviving lineage, ascending. Steps that not every rank had
-  // reported are absent.
+  // The steps [from, to) of the surviving lineage, ascending. Steps that are not complete are
+  // absent.
   virtual Status visit_steps(Step from, Step to,
                              const std::function<void(const StepEntry&)>& visit) = 0;
 
-  // All batches of `generation` that hold a record of a step in [from, to).
+  // All batches of `generation` that hold a record of a step in [from, to), by member and number.
   virtual Result<std::vector<RecordsEntry>> batches(Generation generation, Step from, Step to) = 0;
+
+  // Who had which slots; empty when that generation was never started.
+  virtual Result<SlotMapEntry> slot_map(Generation generation) = 0;
 };
 
 }  // namespace lockstep::coordinator

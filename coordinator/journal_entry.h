@@ -16,7 +16,14 @@
 
 namespace lockstep::coordinator {
 
-enum class GenerationState : uint8_t { kPrepared = 0, kStarted = 1, kClosed = 2, kAbandoned = 3 };
+// kPlanned: prepared ahead, and perhaps switched to by its members before anybody heard of it.
+enum class GenerationState : uint8_t {
+  kPrepared = 0,
+  kStarted = 1,
+  kClosed = 2,
+  kAbandoned = 3,
+  kPlanned = 4,
+};
 
 enum class CheckpointState : uint8_t {
   kComplete = 0,    // counts
@@ -50,6 +57,7 @@ struct GenerationEntry {
   Term term = 0;
   GenerationState state = GenerationState::kPrepared;
   std::vector<MemberId> members;  // by rank; only read when the generation is new
+  std::string start;  // wire::Start as pushed, of a planned or started one; empty: as it was
 };
 
 struct SlotMapEntry {
@@ -62,12 +70,15 @@ struct LedgerEntry {
   LedgerRow row;  // inserted or replaced, by generation
 };
 
-// A batch as it came from one rank: digests per slot, agreement hashes, phase times.
+// A batch as it came from one rank: agreement hashes, phase times, and, from the first rank that
+// reports a step, the digests of all its slots.
 struct RecordsEntry {
   Generation generation = 0;
   MemberId member = 0;
   uint64_t batch = 0;
-  std::vector<wire::StepRecord> records;  // ascending, contiguous
+  // Ascending, contiguous. Empty: the batch was acknowledged, and no step in it survives; only its
+  // number is kept.
+  std::vector<wire::StepRecord> records;
 };
 
 // One step that every rank of its generation has reported.
@@ -113,6 +124,12 @@ struct RollbackEntry {
   std::string reason;
 };
 
+// What was asked for while the run goes on, and outlives a coordinator.
+struct SettingEntry {
+  std::string key;    // "workers": how many are wanted
+  std::string value;  // empty: not asked for any more
+};
+
 // Something worth keeping that changes nothing: deaths, refusals, warnings, the end.
 struct EventEntry {
   Generation generation = 0;
@@ -120,8 +137,8 @@ struct EventEntry {
   std::string text;
 };
 
-using JournalEntry =
-    std::variant<IdentityEntry, TermEntry, MemberEntry, GenerationEntry, SlotMapEntry, LedgerEntry,
-                 RecordsEntry, StepEntry, EvalEntry, CheckpointEntry, RollbackEntry, EventEntry>;
+using JournalEntry = std::variant<IdentityEntry, TermEntry, MemberEntry, GenerationEntry,
+                                  SlotMapEntry, LedgerEntry, RecordsEntry, StepEntry, EvalEntry,
+                                  CheckpointEntry, RollbackEntry, SettingEntry, EventEntry>;
 
 }  // namespace lockstep::coordinator

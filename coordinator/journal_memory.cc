@@ -1,29 +1,47 @@
 #include "coordinator/journal_memory.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace lockstep::coordinator {
 
-Status MemoryJournal::commit(std::span<const JournalEntry> entries, int64_t) {
+Status MemoryJournal::commit(std::span<const JournalEntry> entries, int64_t wall_ms) {
   if (!error_.is_ok()) return error_;
-  for (const JournalEntry& entry : entries) apply(entry);
+  for (const JournalEntry& entry : entries) apply(entry, wall_ms);
+  if (!terms_.empty()) terms_.rbegin()->second.last_ms = wall_ms;
   ++commits_;
   return Status::ok();
 }
 
-void MemoryJournal::apply(const JournalEntry& entry) {
-  if (const auto* e = std::get_if<IdentityEntry>(&entry)) identity_[e->key] = e->value;
-  if (const auto* e = std::get_if<TermEntry>(&entry)) last_term_ = std::max(last_term_, e->term);
-  if (const auto* e = std::get_if<MemberEntry>(&entry)) {
-    last_member_ = std::max(last_member_, e->member);
+void MemoryJournal::change_generation(const GenerationEntry& entry) {
+  const auto [it, is_new] = generations_.try_emplace(entry.generation, entry);
+  if (is_new) return;
+  it->second.term = entry.term;
+  it->second.state = entry.state;
+  if (!entry.start.empty()) it->second.start = entry.start;
+}
+
+void MemoryJournal::set(const SettingEntry& entry) {
+  if (entry.value.empty()) {
+    settings_.erase(entry.key);
+  } else {
+    settings_[entry.key] = entry.value;
   }
-  if (const auto* e = std::get_if<GenerationEntry>(&entry)) generations_[e->generation] = e->state;
+}
+
+void MemoryJournal::apply(const JournalEntry& entry, int64_t wall_ms) {
+  if (const auto* e = std::get_if<IdentityEntry>(&entry)) identity_[e->key] = e->value;
+  if (const auto* e = std::get_if<TermEntry>(&entry)) terms_[e->term] = {wall_ms, wall_ms};
+  if (const auto* e = std::get_if<MemberEntry>(&entry)) members_[e->member] = *e;
+  if (const auto* e = std::get_if<GenerationEntry>(&entry)) change_generation(*e);
+  if (const auto* e = std::get_if<SlotMapEntry>(&entry)) slot_maps_[e->generation] = *e;
   if (const auto* e = std::get_if<LedgerEntry>(&entry)) ledger_[e->row.generation] = e->row;
   if (const auto* e = std::get_if<RecordsEntry>(&entry)) batches_.push_back(*e);
   if (const auto* e = std::get_if<StepEntry>(&entry)) steps_[{e->generation, e->step}] = *e;
   if (const auto* e = std::get_if<EvalEntry>(&entry)) evals_[e->step] = *e;
   if (const auto* e = std::get_if<CheckpointEntry>(&entry)) checkpoints_[e->name] = *e;
   if (const auto* e = std::get_if<RollbackEntry>(&entry)) roll_back(*e);
+  if (const auto* e = std::get_if<SettingEntry>(&entry)) set(*e);
   if (const auto* e = std::get_if<EventEntry>(&entry)) events_.push_back(*e);
 }
 
@@ -43,12 +61,33 @@ std::vector<LedgerRow> MemoryJournal::ledger() const {
   return rows;
 }
 
+std::map<Generation, GenerationState> MemoryJournal::generations() const {
+  std::map<Generation, GenerationState> states;
+  for (const auto& [generation, entry] : generations_) states[generation] = entry.state;
+  return states;
+}
+
 Result<JournalContents> MemoryJournal::load() {
   JournalContents contents;
   for (const auto& [key, value] : identity_) contents.identity.push_back({key, value});
-  contents.last_term = last_term_;
-  contents.last_member = last_member_;
+  contents.settings = settings_;
+  for (const auto& [term, times] : terms_) {
+    contents.last_term = term;
+    contents.wall_ms += std::max<int64_t>(0, times.last_ms - times.started_ms);
+  }
+  for (const auto& [member, entry] : members_) contents.members.push_back(entry);
+  if (!members_.empty()) contents.last_member = members_.rbegin()->first;
+  for (const auto& [generation, entry] : generations_) {
+    contents.generations.push_back(entry);
+    const bool is_live =
+        entry.state == GenerationState::kStarted || entry.state == GenerationState::kPlanned;
+    if (!is_live) contents.generations.back().start.clear();
+  }
   if (!generations_.empty()) contents.last_generation = generations_.rbegin()->first;
+  for (const RecordsEntry& batch : batches_) {
+    uint64_t& last = contents.batches[batch.member];
+    last = std::max(last, batch.batch);
+  }
   contents.ledger = ledger();
   for (const auto& [name, entry] : checkpoints_) contents.checkpoints.push_back(entry);
   std::stable_sort(contents.checkpoints.begin(), contents.checkpoints.end(),
@@ -69,15 +108,23 @@ Status MemoryJournal::visit_steps(Step from, Step to,
   return Status::ok();
 }
 
+Result<SlotMapEntry> MemoryJournal::slot_map(Generation generation) {
+  const auto it = slot_maps_.find(generation);
+  return it == slot_maps_.end() ? SlotMapEntry{generation, {}, {}} : it->second;
+}
+
 Result<std::vector<RecordsEntry>> MemoryJournal::batches(Generation generation, Step from,
                                                          Step to) {
   std::vector<RecordsEntry> found;
   for (const RecordsEntry& batch : batches_) {
-    if (batch.generation == generation && batch.records.back().step() >= from &&
-        batch.records.front().step() < to) {
+    if (batch.generation == generation && !batch.records.empty() &&
+        batch.records.back().step() >= from && batch.records.front().step() < to) {
       found.push_back(batch);
     }
   }
+  std::stable_sort(found.begin(), found.end(), [](const RecordsEntry& a, const RecordsEntry& b) {
+    return std::tie(a.member, a.batch) < std::tie(b.member, b.batch);
+  });
   return found;
 }
 

@@ -17,23 +17,32 @@ class MemoryJournal final : public Journal {
   Status visit_steps(Step from, Step to,
                      const std::function<void(const StepEntry&)>& visit) override;
   Result<std::vector<RecordsEntry>> batches(Generation generation, Step from, Step to) override;
+  Result<SlotMapEntry> slot_map(Generation generation) override;
 
   void fail_from_now_on(Status error) { error_ = std::move(error); }
   uint64_t commits() const { return commits_; }
   const std::vector<EventEntry>& events() const { return events_; }
-  const std::map<Generation, GenerationState>& generations() const { return generations_; }
+  std::map<Generation, GenerationState> generations() const;
 
  private:
-  void apply(const JournalEntry& entry);
+  void apply(const JournalEntry& entry, int64_t wall_ms);
+  void change_generation(const GenerationEntry& entry);
+  void set(const SettingEntry& entry);
   void roll_back(const RollbackEntry& entry);
   std::vector<LedgerRow> ledger() const;
 
   Status error_;
   uint64_t commits_ = 0;
   std::map<std::string, std::string> identity_;
-  Term last_term_ = 0;
-  MemberId last_member_ = 0;
-  std::map<Generation, GenerationState> generations_;
+  struct TermTimes {
+    int64_t started_ms = 0;
+    int64_t last_ms = 0;
+  };
+  std::map<Term, TermTimes> terms_;
+  std::map<MemberId, MemberEntry> members_;
+  std::map<Generation, GenerationEntry> generations_;
+  std::map<std::string, std::string> settings_;
+  std::map<Generation, SlotMapEntry> slot_maps_;
   std::map<Generation, LedgerRow> ledger_;
   std::map<std::pair<Generation, Step>, StepEntry> steps_;
   std::vector<RecordsEntry> batches_;

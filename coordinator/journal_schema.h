@@ -8,24 +8,25 @@
 namespace lockstep::coordinator {
 
 // In PRAGMA user_version. A journal with another number is refused, never converted silently.
-inline constexpr uint64_t kJournalVersion = 1;
+inline constexpr uint64_t kJournalVersion = 2;
 
 inline constexpr char kJournalSchema[] = R"sql(
 -- What is frozen when the first generation starts.
 CREATE TABLE identity(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
--- Incarnations of the coordinator, with the whole job of each.
+-- Incarnations of the coordinator, with the whole job of each. last_wall_ms: of its last commit.
 CREATE TABLE terms(term INTEGER PRIMARY KEY, started_wall_ms INTEGER NOT NULL,
-                   pid INTEGER NOT NULL, job TEXT NOT NULL);
+                   last_wall_ms INTEGER NOT NULL, pid INTEGER NOT NULL, job TEXT NOT NULL);
 
 CREATE TABLE members(member INTEGER PRIMARY KEY, term INTEGER NOT NULL, node TEXT NOT NULL,
                      local_rank INTEGER NOT NULL, pid INTEGER NOT NULL,
                      registered_wall_ms INTEGER NOT NULL);
 
--- state: 0 prepared, 1 started, 2 closed, 3 abandoned. members: ids by rank, with commas.
+-- state: 0 prepared, 1 started, 2 closed, 3 abandoned, 4 planned. members: ids by rank, with
+-- commas. start: lockstep.wire.Start as it was pushed; empty before.
 CREATE TABLE generations(generation INTEGER PRIMARY KEY, term INTEGER NOT NULL,
                          state INTEGER NOT NULL, members TEXT NOT NULL,
-                         changed_wall_ms INTEGER NOT NULL);
+                         changed_wall_ms INTEGER NOT NULL, start BLOB NOT NULL);
 
 CREATE TABLE slot_maps(generation INTEGER, rank INTEGER, member INTEGER NOT NULL,
                        slot_begin INTEGER NOT NULL, slot_end INTEGER NOT NULL,
@@ -36,13 +37,18 @@ CREATE TABLE ledger(generation INTEGER PRIMARY KEY, first_step INTEGER NOT NULL,
                     first_phase INTEGER NOT NULL, last_step INTEGER, last_phase INTEGER,
                     rolled_back INTEGER NOT NULL, reason TEXT NOT NULL);
 
--- Batches as each rank sent them; records: lockstep.wire.StepRecords.
+-- Batches as each rank sent them; records: lockstep.wire.StepRecords. The digests of a step's slots
+-- are in the first batch that came with it. first_step = last_step + 1: nothing of it survives, and
+-- only its number is kept.
 CREATE TABLE record_batches(generation INTEGER, member INTEGER, batch INTEGER,
                             first_step INTEGER NOT NULL, last_step INTEGER NOT NULL,
                             records BLOB NOT NULL,
                             PRIMARY KEY(generation, member, batch)) WITHOUT ROWID;
+CREATE INDEX batches_by_member ON record_batches(member, batch);
+CREATE INDEX batches_by_step ON record_batches(generation, last_step);
 
--- Steps that every rank of their generation has reported. step is 0-based.
+-- Steps that every rank of their generation has reported, or one rank if a later generation resumed
+-- after them. step is 0-based.
 CREATE TABLE steps(step INTEGER, generation INTEGER, epoch INTEGER NOT NULL,
                    samples INTEGER NOT NULL, correct INTEGER NOT NULL, loss REAL, lr REAL,
                    skipped INTEGER NOT NULL, common_hash INTEGER NOT NULL, wall_us INTEGER NOT NULL,
@@ -61,6 +67,9 @@ CREATE TABLE checkpoints(name TEXT PRIMARY KEY, step INTEGER NOT NULL, generatio
 
 CREATE TABLE rollbacks(id INTEGER PRIMARY KEY, wall_ms INTEGER NOT NULL, to_step INTEGER NOT NULL,
                        to_phase INTEGER NOT NULL, checkpoint TEXT NOT NULL, reason TEXT NOT NULL);
+
+-- What was asked for while the run went on. workers: how many are wanted.
+CREATE TABLE settings(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE events(id INTEGER PRIMARY KEY, wall_ms INTEGER NOT NULL, generation INTEGER NOT NULL,
                     kind TEXT NOT NULL, text TEXT NOT NULL);

@@ -1,7 +1,10 @@
 #include "coordinator/journal_sqlite.h"
 
-#include <limits>
+#include <algorithm>
+#include <optional>
 
+#include "comm/base/limits.h"
+#include "coordinator/journal_reader.h"
 #include "coordinator/journal_schema.h"
 #include "coordinator/journal_writer.h"
 #include "coordinator/sqlite.h"
@@ -9,15 +12,12 @@
 namespace lockstep::coordinator {
 namespace {
 
-// SQLite keeps NaN as NULL.
-double real_or_nan(const Statement& row, int column) {
-  return row.is_null(column) ? std::numeric_limits<double>::quiet_NaN() : row.real(column);
-}
-
 class SqliteJournal final : public Journal {
  public:
-  SqliteJournal(std::unique_ptr<Database> database, JournalWriter writer)
-      : database_(std::move(database)), writer_(std::move(writer)) {}
+  SqliteJournal(std::unique_ptr<Database> database, std::optional<JournalWriter> writer)
+      : database_(std::move(database)), writer_(std::move(writer)) {
+    if (!writer_) error_ = Status(Code::kInternal, "this journal was opened for reading only");
+  }
 
   Status commit(std::span<const JournalEntry> entries, int64_t wall_ms) override {
     if (!error_.is_ok()) return error_;
@@ -29,72 +29,43 @@ class SqliteJournal final : public Journal {
   Status visit_steps(Step from, Step to,
                      const std::function<void(const StepEntry&)>& visit) override;
   Result<std::vector<RecordsEntry>> batches(Generation generation, Step from, Step to) override;
+  Result<SlotMapEntry> slot_map(Generation generation) override;
 
  private:
   Status transaction(std::span<const JournalEntry> entries, int64_t wall_ms) {
     LOCKSTEP_RETURN_IF_ERROR(database_->execute("BEGIN IMMEDIATE"));
     for (const JournalEntry& entry : entries) {
-      if (Status status = writer_.write(entry, wall_ms); !status.is_ok()) {
+      if (Status status = writer_->write(entry, wall_ms); !status.is_ok()) {
         // What the failed transaction left is undone when the file is opened again, at the latest.
         (void)database_->execute("ROLLBACK");
         return status;
       }
     }
+    LOCKSTEP_RETURN_IF_ERROR(writer_->end(wall_ms));
     return database_->execute("COMMIT");
   }
 
-  Status load_checkpoints(JournalContents& contents);
-  Status load_evals(JournalContents& contents);
-
   std::unique_ptr<Database> database_;
-  JournalWriter writer_;
+  std::optional<JournalWriter> writer_;  // none: for reading only
   Status error_;
 };
 
 Result<JournalContents> SqliteJournal::load() {
-  JournalContents contents;
-  LOCKSTEP_ASSIGN_OR_RETURN(auto identity, database_->prepare("SELECT key, value FROM identity"));
-  while (true) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const bool row, identity->step());
-    if (!row) break;
-    contents.identity.push_back({identity->text(0), identity->text(1)});
-  }
-  LOCKSTEP_ASSIGN_OR_RETURN(contents.last_term, database_->integer("SELECT max(term) FROM terms"));
-  LOCKSTEP_ASSIGN_OR_RETURN(contents.last_member,
-                            database_->integer("SELECT max(member) FROM members"));
-  LOCKSTEP_ASSIGN_OR_RETURN(contents.last_generation,
-                            database_->integer("SELECT max(generation) FROM generations"));
-  LOCKSTEP_ASSIGN_OR_RETURN(contents.ledger, read_ledger(*database_));
-  LOCKSTEP_RETURN_IF_ERROR(load_checkpoints(contents));
-  LOCKSTEP_RETURN_IF_ERROR(load_evals(contents));
-  return contents;
+  return read_contents(*database_);
 }
 
-Status SqliteJournal::load_checkpoints(JournalContents& contents) {
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      auto rows, database_->prepare("SELECT name, step, generation, member, manifest_sha256, "
-                                    "weights_sha256, bytes, final, state FROM checkpoints "
-                                    "ORDER BY step, generation"));
+Result<SlotMapEntry> SqliteJournal::slot_map(Generation generation) {
+  SlotMapEntry map{generation, {}, {}};
+  LOCKSTEP_ASSIGN_OR_RETURN(auto rows,
+                            database_->prepare("SELECT member, slot_begin, slot_end FROM slot_maps "
+                                               "WHERE generation = ? ORDER BY rank"));
+  rows->bind(generation);
   while (true) {
     LOCKSTEP_ASSIGN_OR_RETURN(const bool row, rows->step());
-    if (!row) return Status::ok();
-    contents.checkpoints.push_back({rows->text(0), rows->integer(1), rows->integer(2),
-                                    rows->integer(3), rows->text(4), rows->text(5),
-                                    rows->integer(6), rows->integer(7) != 0,
-                                    static_cast<CheckpointState>(rows->integer(8))});
-  }
-}
-
-Status SqliteJournal::load_evals(JournalContents& contents) {
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      auto rows, database_->prepare("SELECT generation, step, epoch, samples, correct, loss "
-                                    "FROM evals WHERE rolled_back = 0 ORDER BY step, generation"));
-  while (true) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const bool row, rows->step());
-    if (!row) return Status::ok();
-    contents.evals.push_back({rows->integer(0), rows->integer(1),
-                              static_cast<Epoch>(rows->integer(2)), rows->integer(3),
-                              rows->integer(4), real_or_nan(*rows, 5)});
+    if (!row) return map;
+    map.members.push_back(rows->integer(0));
+    map.runs.push_back(
+        {static_cast<uint32_t>(rows->integer(1)), static_cast<uint32_t>(rows->integer(2))});
   }
 }
 
@@ -130,10 +101,15 @@ Status SqliteJournal::visit_steps(Step from, Step to,
 Result<std::vector<RecordsEntry>> SqliteJournal::batches(Generation generation, Step from,
                                                          Step to) {
   LOCKSTEP_ASSIGN_OR_RETURN(
-      auto rows, database_->prepare("SELECT member, batch, records FROM record_batches WHERE "
-                                    "generation = ? AND last_step >= ? AND first_step < ? "
-                                    "ORDER BY member, batch"));
-  rows->bind(generation).bind(from).bind(to);
+      auto rows,
+      database_->prepare("SELECT member, batch, records FROM record_batches "
+                         "INDEXED BY batches_by_step WHERE generation = ? AND last_step >= ? AND "
+                         "last_step < ? AND first_step < ? AND first_step <= last_step "
+                         "ORDER BY member, batch"));
+  // No batch is longer, so that the index bounds the search on both sides.
+  constexpr Step kLongest = limits::kRecordBatchSteps;
+  const Step end = std::min(to, kNoStep - kLongest) + kLongest;
+  rows->bind(generation).bind(from).bind(end).bind(to);
   std::vector<RecordsEntry> found;
   while (true) {
     LOCKSTEP_ASSIGN_OR_RETURN(const bool row, rows->step());
@@ -150,13 +126,8 @@ Result<std::vector<RecordsEntry>> SqliteJournal::batches(Generation generation, 
 }
 
 Status create_or_check(Database& database, const std::string& path) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t version, database.integer("PRAGMA user_version"));
-  if (version == kJournalVersion) return Status::ok();
-  if (version != 0) {
-    return {Code::kUsage, "the journal " + path + " has version " + std::to_string(version) +
-                              ", this program knows " + std::to_string(kJournalVersion) +
-                              ": use the version of lockstep that began the run"};
-  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t version, read_version(database, path));
+  if (version != 0) return Status::ok();
   return database.execute("BEGIN IMMEDIATE;" + std::string(kJournalSchema) +
                           "PRAGMA user_version=" + std::to_string(kJournalVersion) + "; COMMIT;");
 }
@@ -174,6 +145,14 @@ Result<std::unique_ptr<Journal>> open_sqlite_journal(const std::string& path,
   LOCKSTEP_ASSIGN_OR_RETURN(auto writer, JournalWriter::create(*database));
   return std::unique_ptr<Journal>(
       std::make_unique<SqliteJournal>(std::move(database), std::move(writer)));
+}
+
+Result<std::unique_ptr<Journal>> read_sqlite_journal(const std::string& path) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto database, Database::open_for_reading(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t version, read_version(*database, path));
+  if (version == 0) return Status(Code::kUsage, "nothing was ever written to the journal " + path);
+  return std::unique_ptr<Journal>(
+      std::make_unique<SqliteJournal>(std::move(database), std::nullopt));
 }
 
 }  // namespace lockstep::coordinator

@@ -2,16 +2,19 @@
 
 #include <utility>
 
+#include "coordinator/journal_reader.h"
+
 namespace lockstep::coordinator {
 namespace {
 
 constexpr std::pair<const char*, const char*> kStatements[] = {
     {"identity", "INSERT OR REPLACE INTO identity VALUES(?,?)"},
-    {"term", "INSERT INTO terms VALUES(?,?,?,?)"},
+    {"term", "INSERT INTO terms VALUES(?,?,?,?,?)"},
     {"member", "INSERT INTO members VALUES(?,?,?,?,?,?)"},
     {"generation",
-     "INSERT INTO generations VALUES(?,?,?,?,?) ON CONFLICT(generation) DO UPDATE SET "
-     "term=excluded.term, state=excluded.state, changed_wall_ms=excluded.changed_wall_ms"},
+     "INSERT INTO generations VALUES(?,?,?,?,?,?) ON CONFLICT(generation) DO UPDATE SET "
+     "term=excluded.term, state=excluded.state, changed_wall_ms=excluded.changed_wall_ms, "
+     "start=CASE WHEN length(excluded.start)=0 THEN start ELSE excluded.start END"},
     {"slot", "INSERT INTO slot_maps VALUES(?,?,?,?,?)"},
     {"ledger", "INSERT OR REPLACE INTO ledger VALUES(?,?,?,?,?,?,?)"},
     {"batch", "INSERT INTO record_batches VALUES(?,?,?,?,?,?)"},
@@ -21,7 +24,9 @@ constexpr std::pair<const char*, const char*> kStatements[] = {
     {"rollback", "INSERT INTO rollbacks VALUES(NULL,?,?,?,?,?)"},
     {"rollback_checkpoints", "UPDATE checkpoints SET state=2 WHERE state=0 AND step>?"},
     {"rollback_evals", "UPDATE evals SET rolled_back=1 WHERE step>?"},
+    {"setting", "INSERT OR REPLACE INTO settings VALUES(?,?)"},
     {"event", "INSERT INTO events VALUES(NULL,?,?,?,?)"},
+    {"committed", "UPDATE terms SET last_wall_ms=? WHERE term=(SELECT max(term) FROM terms)"},
 };
 
 std::string with_commas(const std::vector<MemberId>& members) {
@@ -45,6 +50,7 @@ struct JournalWriter::Visitor {
     return statement("term")
         .bind(e.term)
         .bind(wall_ms)
+        .bind(wall_ms)
         .bind(uint64_t{e.pid})
         .bind(e.job_json)
         .run();
@@ -67,6 +73,7 @@ struct JournalWriter::Visitor {
         .bind(static_cast<uint64_t>(e.state))
         .bind(members)
         .bind(wall_ms)
+        .bind_blob(e.start)
         .run();
   }
   Status operator()(const SlotMapEntry& e) const {
@@ -96,12 +103,14 @@ struct JournalWriter::Visitor {
     records.set_batch(e.batch);
     for (const wire::StepRecord& record : e.records) *records.add_records() = record;
     const std::string bytes = records.SerializeAsString();
+    const Step first = e.records.empty() ? 1 : e.records.front().step();
+    const Step last = e.records.empty() ? 0 : e.records.back().step();
     return statement("batch")
         .bind(e.generation)
         .bind(e.member)
         .bind(e.batch)
-        .bind(e.records.front().step())
-        .bind(e.records.back().step())
+        .bind(first)
+        .bind(last)
         .bind_blob(bytes)
         .run();
   }
@@ -157,6 +166,9 @@ struct JournalWriter::Visitor {
         .bind(e.reason)
         .run();
   }
+  Status operator()(const SettingEntry& e) const {
+    return statement("setting").bind(e.key).bind(e.value).run();
+  }
   Status operator()(const EventEntry& e) const {
     return statement("event").bind(wall_ms).bind(e.generation).bind(e.kind).bind(e.text).run();
   }
@@ -174,25 +186,8 @@ Status JournalWriter::write(const JournalEntry& entry, int64_t wall_ms) {
   return std::visit(Visitor{*this, static_cast<uint64_t>(wall_ms)}, entry);
 }
 
-Result<std::vector<LedgerRow>> read_ledger(Database& database) {
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      auto rows, database.prepare("SELECT generation, first_step, first_phase, last_step, "
-                                  "last_phase, rolled_back, reason FROM ledger "
-                                  "ORDER BY generation"));
-  std::vector<LedgerRow> found;
-  while (true) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const bool has_row, rows->step());
-    if (!has_row) return found;
-    LedgerRow row;
-    row.generation = rows->integer(0);
-    row.first = {rows->integer(1), static_cast<Phase>(rows->integer(2))};
-    if (!rows->is_null(3)) {
-      row.last = ResumePoint{rows->integer(3), static_cast<Phase>(rows->integer(4))};
-    }
-    row.rolled_back = rows->integer(5) != 0;
-    row.reason = rows->text(6);
-    found.push_back(std::move(row));
-  }
+Status JournalWriter::end(int64_t wall_ms) {
+  return statements_.at("committed")->bind(static_cast<uint64_t>(wall_ms)).run();
 }
 
 }  // namespace lockstep::coordinator

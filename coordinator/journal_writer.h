@@ -19,6 +19,8 @@ class JournalWriter {
 
   // REQUIRES: inside a transaction.
   Status write(const JournalEntry& entry, int64_t wall_ms);
+  // The last of every transaction: how long the present term has lived.
+  Status end(int64_t wall_ms);
 
  private:
   struct Visitor;
@@ -27,7 +29,5 @@ class JournalWriter {
   Database* database_;
   std::map<std::string, std::unique_ptr<Statement>> statements_;  // by name, journal_writer.cc
 };
-
-Result<std::vector<LedgerRow>> read_ledger(Database& database);
 
 }  // namespace lockstep::coordinator

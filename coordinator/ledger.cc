@@ -1,23 +1,33 @@
 #include "coordinator/ledger.h"
 
+#include <algorithm>
+
 namespace lockstep::coordinator {
 
 bool LedgerRow::covers(Step step) const {
   return !rolled_back && step >= first.step && (!last || step < last->step);
 }
 
+const LedgerRow* row_of(const std::vector<LedgerRow>& rows, Step step) {
+  const auto it = std::find_if(rows.begin(), rows.end(),
+                               [step](const LedgerRow& row) { return row.covers(step); });
+  return it == rows.end() ? nullptr : &*it;
+}
+
 std::vector<LedgerRow> cut_ledger(const std::vector<LedgerRow>& rows, const ResumePoint& to) {
   std::vector<LedgerRow> changed;
   for (const LedgerRow& row : rows) {
+    const bool ends_in_time = row.last && row.last->step <= to.step;
+    if (ends_in_time || row.rolled_back) continue;
     LedgerRow cut = row;
     // A row that begins at the cut itself has contributed no step before it.
     if (row.first.step >= to.step) {
       cut.rolled_back = true;
       cut.last = cut.first;
-    } else if (!row.last || row.last->step > to.step) {
-      cut.last = ResumePoint{to.step, Phase::kTrain};
+    } else {
+      cut.last = to;
     }
-    if (!(cut == row)) changed.push_back(cut);
+    changed.push_back(cut);
   }
   return changed;
 }

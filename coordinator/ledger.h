@@ -29,6 +29,9 @@ struct LedgerRow {
   bool covers(Step step) const;
 };
 
+// The row of the surviving lineage that did step `step`; null: none did.
+const LedgerRow* row_of(const std::vector<LedgerRow>& rows, Step step);
+
 // The rows that change when the lineage is cut at `to`, with their new content.
 std::vector<LedgerRow> cut_ledger(const std::vector<LedgerRow>& rows, const ResumePoint& to);
 

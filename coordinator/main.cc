@@ -1,8 +1,9 @@
-// lockstep-coordinator --run-dir DIR [--resume] [--version]
+// lockstep-coordinator --run-dir DIR [--resume | --take-over] [--version]
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstring>
 #include <iostream>
+#include <optional>
 
 #include "comm/base/build_info.h"
 #include "comm/base/file.h"
@@ -15,41 +16,135 @@
 namespace lockstep::coordinator {
 namespace {
 
-Status serve(const std::string& run_dir, bool resume, Logger& logger, int* code) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take(run_dir));
-  const SystemClock clock;
-  LOCKSTEP_ASSIGN_OR_RETURN(Begun begun, begin_run(run_dir, resume, clock, logger));
-  LOCKSTEP_ASSIGN_OR_RETURN(const rpc::Address listen,
-                            rpc::parse_address(begun.options.job.metrics().listen()));
-  rpc::AsioLoop loop;
-  rpc::AsioTransport transport(loop);
-  CoordinatorMetrics metrics(begun.beginning.run_id, build_info(), clock);
-  const auto on_end = [&](int exit_code) {
-    *code = exit_code;
-    loop.stop();
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  lockstep-coordinator --run-dir runs/first              # a new run\n"
+    "  lockstep-coordinator --run-dir runs/first --resume     # from its newest checkpoint\n"
+    "  lockstep-coordinator --run-dir runs/first --take-over  # its workers are still training\n"
+    "\n"
+    "Exit codes: 0 done, 64 bad usage, 65 bad data, 66 data not found, 70 failed, 75 stopped with "
+    "a\ncheckpoint, 78 cannot work here.";
+
+// One process, one term after the other, at the same addresses.
+class Program {
+ public:
+  Program(std::string run_dir, Logger& logger) : run_dir_(std::move(run_dir)), logger_(logger) {
+    loop_.on_signals({SIGTERM, SIGINT, SIGUSR1}, [this](int signal) {
+      stop_reason_ = std::string("signal SIG") + sigabbrev_np(signal);
+      if (server_ != nullptr) server_->stop(*stop_reason_);
+    });
+  }
+
+  // Gives the exit code that the run ended with.
+  Result<int> run(BeginMode mode) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take(run_dir_));
+    while (true) {
+      LOCKSTEP_RETURN_IF_ERROR(serve_term(mode));
+      if (exit_code_) return *exit_code_;
+      mode = BeginMode::kNextTerm;
+    }
+  }
+
+ private:
+  // Sets exit_code_ unless only the term is over.
+  Status serve_term(BeginMode mode);
+  Status serve(Server& server, const Begun& begun);
+  State first_state(const BegunTerm& term);
+
+  std::string run_dir_;
+  Logger& logger_;
+  SystemClock clock_;
+  rpc::AsioLoop loop_;
+  rpc::AsioTransport transport_{loop_};
+  std::unique_ptr<CoordinatorMetrics> metrics_;  // of all terms
+  Server* server_ = nullptr;                     // while a term is served
+  rpc::Address control_{"127.0.0.1", 0};
+  std::optional<rpc::Address> http_;
+  std::optional<std::string> stop_reason_;
+  std::optional<int> exit_code_;
+};
+
+State Program::first_state(const BegunTerm& term) {
+  State state = begin_state(term.beginning, loop_.now_ms());
+  if (term.is_complete) {
+    state.run = RunState::kEnded;
+    state.message = "all " + std::to_string(term.beginning.completed) + " steps are done";
+  }
+  return state;
+}
+
+Status Program::serve_term(BeginMode mode) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Begun begun, begin_run(run_dir_, mode, clock_, logger_));
+  if (metrics_ == nullptr) {
+    metrics_ =
+        std::make_unique<CoordinatorMetrics>(begun.term.beginning.run_id, build_info(), clock_);
+  }
+  const auto on_end = [this](int code) {
+    exit_code_ = code;
+    loop_.stop();
   };
-  Server server({loop, *begun.journal, *begun.history, logger, clock, metrics, on_end},
-                begun.options, begin_state(begun.beginning, loop.now_ms()));
-  LOCKSTEP_RETURN_IF_ERROR(server.listen(transport, {"127.0.0.1", 0}, begun.token));
-  std::string own_address;
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const auto http,
-      http::HttpServer::start(loop, {.address = listen, .allowed_hosts = {}},
-                              http_routes(server, [&own_address] { return own_address; }), logger));
-  own_address = rpc::to_string(http->address());
-  loop.on_signals({SIGTERM, SIGINT, SIGUSR1}, [&server](int signal) {
-    server.stop(std::string("signal SIG") + sigabbrev_np(signal));
-  });
+  const auto on_term_end = [this](const std::string& why) {
+    logger_.warn("term_ended", why);
+    loop_.stop();
+  };
+  Server server(
+      {loop_, *begun.journal, *begun.history, logger_, clock_, *metrics_, on_end, on_term_end},
+      begun.options, first_state(begun.term),
+      {begun.term.stats, begun.term.earlier_wall_ms, begun.term.beginning.living.has_value()});
+  if (begun.term.is_complete) {
+    LOCKSTEP_RETURN_IF_ERROR(server.keep_summary());
+    logger_.info("complete", "nothing is left to do: " + server.state().message + ", and " +
+                                 begun.term.beginning.base_checkpoint + " is whole");
+    if (mode == BeginMode::kResume) {  // every process is new: nobody waits for a word
+      exit_code_ = 0;
+      return Status::ok();
+    }
+  }
+  server_ = &server;
+  const Status status = serve(server, begun);
+  server_ = nullptr;
+  return status;
+}
+
+// The address of the term before, so that whoever knows it finds us; else any free port.
+template <typename Listen>
+Status listen_again(rpc::Address address, const Listen& listen) {
+  const Status status = listen(address);
+  if (status.is_ok() || address.port == 0) return status;
+  address.port = 0;
+  return listen(address);
+}
+
+Status Program::serve(Server& server, const Begun& begun) {
+  LOCKSTEP_RETURN_IF_ERROR(listen_again(control_, [&](const rpc::Address& address) {
+    return server.listen(transport_, address, begun.token);
+  }));
+  control_ = server.control_address();
+  const bool is_first = !http_.has_value();
+  if (is_first) {
+    LOCKSTEP_ASSIGN_OR_RETURN(http_, rpc::parse_address(begun.options.job.metrics().listen()));
+  }
+  std::unique_ptr<http::HttpServer> http;
+  const auto start_http = [&](const rpc::Address& address) {
+    auto started = http::HttpServer::start(
+        loop_, {.address = address, .allowed_hosts = {}},
+        http_routes(server, [this] { return rpc::to_string(*http_); }), logger_);
+    if (started.is_ok()) http = std::move(*started);
+    return started.status();
+  };
+  LOCKSTEP_RETURN_IF_ERROR(is_first ? start_http(*http_) : listen_again(*http_, start_http));
+  http_ = http->address();
   LOCKSTEP_RETURN_IF_ERROR(write_endpoints(
-      run_dir, {begun.beginning.run_id, begun.beginning.term,
-                rpc::to_string(server.control_address()), own_address, clock.wall_ms()}));
-  logger.info("serving", "control at " + rpc::to_string(server.control_address()) + ", HTTP at " +
-                             own_address);
-  loop.run();
+      run_dir_, {begun.term.beginning.run_id, begun.term.beginning.term, rpc::to_string(control_),
+                 rpc::to_string(*http_), clock_.wall_ms()}));
+  logger_.info("serving",
+               "control at " + rpc::to_string(control_) + ", HTTP at " + rpc::to_string(*http_));
+  if (stop_reason_) server.stop(*stop_reason_);
+  loop_.run();
   return Status::ok();
 }
 
-int run(const std::string& given_dir, bool resume) {
+int run(const std::string& given_dir, BeginMode mode) {
   const auto run_dir = absolute_path(given_dir);
   if (!run_dir.is_ok()) {
     std::cerr << "coordinator: " << run_dir.status().message() << "\n";
@@ -60,22 +155,28 @@ int run(const std::string& given_dir, bool resume) {
     std::cerr << "coordinator: " << logger.status().message() << "\n";
     return exit_code(logger.status());
   }
-  int code = 0;
-  const Status status = serve(*run_dir, resume, **logger, &code);
-  if (status.is_ok()) return code;
-  (*logger)->error("not_started", status.message());
-  return exit_code(status);
+  Program program(*run_dir, **logger);
+  const auto code = program.run(mode);
+  if (code.is_ok()) return *code;
+  (*logger)->error("not_started", code.status().message());
+  return exit_code(code.status());
 }
 
 }  // namespace
 }  // namespace lockstep::coordinator
 
 int main(int argc, char** argv) {
+  using lockstep::coordinator::BeginMode;
   CLI::App app("The coordinator of one run; `lockstep run` starts it.", "lockstep-coordinator");
   std::string run_dir;
   bool resume = false;
+  bool take_over = false;
   app.add_option("--run-dir", run_dir, "Directory that `lockstep run` has prepared")->required();
-  app.add_flag("--resume", resume, "Go on from the newest checkpoint of the run");
+  auto* resumes = app.add_flag("--resume", resume, "Go on from the newest checkpoint of the run");
+  app.add_flag("--take-over", take_over,
+               "The coordinator before died and the workers train on: go on with them")
+      ->excludes(resumes);
+  app.footer(lockstep::coordinator::kExamples);
   app.set_version_flag("--version", "lockstep-coordinator " +
                                         std::string(lockstep::build_info().version) + " (" +
                                         std::string(lockstep::build_info().revision) + ")");
@@ -85,5 +186,7 @@ int main(int argc, char** argv) {
     const int code = app.exit(error);
     return code == 0 ? 0 : lockstep::exit_code({lockstep::Code::kUsage, ""});
   }
-  return lockstep::coordinator::run(run_dir, resume);
+  return lockstep::coordinator::run(run_dir, take_over ? BeginMode::kTakeOver
+                                             : resume  ? BeginMode::kResume
+                                                       : BeginMode::kFirst);
 }

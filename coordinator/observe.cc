@@ -42,9 +42,10 @@ void log_reason(Logger& logger, Reason reason, const Event& event) {
 void observe_reason(CoordinatorMetrics& metrics, Reason reason) {
   switch (reason) {
     case Reason::kEvictedUnpromised:
+    case Reason::kRegrouped:
+    case Reason::kStandbyDied:
+    case Reason::kEndedTerm:
     case Reason::kEndedDeath:
-    case Reason::kEndedLease:
-    case Reason::kEndedDisconnect:
       metrics.membership().evicted(reason_name(reason));
       break;
     case Reason::kCheckpointFailed:

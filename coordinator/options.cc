@@ -16,11 +16,13 @@ Options make_options(const wire::JobSpec& job, const wire::DataFacts& facts, std
   options.total_steps =
       data::total_steps(options.shape, job.train().epochs(), job.train().max_steps());
   options.workers = job.cluster().workers();
-  options.min_workers = options.workers;
+  options.min_workers = std::max(1u, job.cluster().min_workers());
   const auto ms = [](uint32_t seconds) { return int64_t{seconds} * 1000; };
   options.start_timeout_ms = ms(job.cluster().start_timeout_s());
+  options.min_wait_ms = ms(job.cluster().min_wait_s());
   options.lease_ms = ms(job.cluster().lease_s());
   options.prepare_timeout_ms = options.lease_ms;
+  options.bar_ms = kBarLeases * options.lease_ms;
   options.grace_ms = ms(job.cluster().grace_s());
   // A final checkpoint may take as long as one after a signal may.
   options.end_timeout_ms = std::max(options.end_timeout_ms, options.grace_ms);

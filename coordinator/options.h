@@ -12,6 +12,8 @@
 
 namespace lockstep::coordinator {
 
+inline constexpr int64_t kBarLeases = 10;
+
 struct Options {
   wire::JobSpec job;                    // train.slots is resolved, never 0
   wire::DataFacts facts;                // what every member's data must be
@@ -21,13 +23,15 @@ struct Options {
   uint64_t total_steps = 0;             // the run ends when so many are applied
 
   uint32_t workers = 1;      // members to wait for before the first generation
-  uint32_t min_workers = 1;  // a generation with fewer is not prepared; the run ends instead
+  uint32_t min_workers = 1;  // with fewer the run writes a checkpoint and waits for more
 
-  int64_t start_timeout_ms = 120'000;   // for all workers to register
+  int64_t start_timeout_ms = 120'000;   // for all workers to register at the first start
+  int64_t min_wait_ms = 120'000;        // for min_workers to register at a later one
   int64_t prepare_timeout_ms = 10'000;  // for all promises
   int64_t lease_ms = 10'000;            // silence that makes a death
   int64_t reconnect_ms = 250;           // closed control socket, and no agent that could tell more
   int64_t proof_ms = 2'000;             // the same with a connected agent: it will name the cause
+  int64_t bar_ms = 100'000;             // an eviction without proof keeps out so long, then doubles
   int64_t grace_ms = 30'000;            // from a stop to the last Leave
   int64_t end_timeout_ms = 120'000;     // from the final checkpoint, or the writer's Leave, on
 

@@ -30,14 +30,38 @@ const char* reason_name(Reason reason) {
       return "disconnected";
     case Reason::kSuspected:
       return "suspected";
+    case Reason::kNewIdentity:
+      return "new_identity";
+    case Reason::kRegrouped:
+      return "regrouped";
+    case Reason::kStandbyDied:
+      return "standby_died";
+    case Reason::kAwaitsReplacement:
+      return "awaits_replacement";
+    case Reason::kAwaitsProof:
+      return "awaits_proof";
+    case Reason::kSwitched:
+      return "switched";
+    case Reason::kDrainRequested:
+      return "drain_requested";
+    case Reason::kDrained:
+      return "drained";
+    case Reason::kCommandDone:
+      return "command_done";
+    case Reason::kCommandRefused:
+      return "command_refused";
     case Reason::kRecordsAccepted:
       return "records_accepted";
+    case Reason::kRecordsVoid:
+      return "records_void";
     case Reason::kEvalAccepted:
       return "eval_accepted";
     case Reason::kCheckpointAccepted:
       return "checkpoint_accepted";
     case Reason::kCheckpointFailed:
       return "checkpoint_failed";
+    case Reason::kCheckpointVoid:
+      return "checkpoint_void";
     case Reason::kStopRequested:
       return "stop_requested";
     case Reason::kLeft:
@@ -54,8 +78,8 @@ const char* reason_name(Reason reason) {
       return "refused_other_run";
     case Reason::kRefusedFull:
       return "refused_full";
-    case Reason::kRefusedDead:
-      return "refused_dead";
+    case Reason::kRefusedMisfit:
+      return "refused_misfit";
     case Reason::kRefusedNotWriter:
       return "refused_not_writer";
     case Reason::kRefusedGap:
@@ -64,6 +88,8 @@ const char* reason_name(Reason reason) {
       return "refused_malformed";
     case Reason::kRefusedEnded:
       return "refused_ended";
+    case Reason::kEndedTerm:
+      return "ended_term";
     case Reason::kEndedFinished:
       return "ended_finished";
     case Reason::kEndedStopped:
@@ -76,16 +102,12 @@ const char* reason_name(Reason reason) {
       return "ended_facts";
     case Reason::kEndedLayout:
       return "ended_layout";
-    case Reason::kEndedUnpromised:
-      return "ended_unpromised";
+    case Reason::kEndedTooFew:
+      return "ended_too_few";
     case Reason::kEndedDeath:
       return "ended_death";
-    case Reason::kEndedLease:
-      return "ended_lease";
-    case Reason::kEndedDisconnect:
-      return "ended_disconnect";
-    case Reason::kEndedSuspicion:
-      return "ended_suspicion";
+    case Reason::kEndedPoison:
+      return "ended_poison";
     case Reason::kEndedWorkerFailed:
       return "ended_worker_failed";
     case Reason::kEndedCorruption:
@@ -107,7 +129,7 @@ bool is_refusal(Reason reason) {
 }
 
 bool is_end(Reason reason) {
-  return reason >= Reason::kEndedFinished;
+  return reason >= Reason::kEndedTerm;
 }
 
 }  // namespace lockstep::coordinator

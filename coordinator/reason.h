@@ -22,12 +22,24 @@ enum class Reason : uint8_t {
   kEvictedUnpromised,  // the prepare deadline passed; the rest goes on in the next generation
   kDisconnected,       // control socket closed; may come back, or proof may come
   kSuspected,          // a peer says that another broke; proof is awaited
+  kNewIdentity,        // known under an id that counts no more; is a newcomer now
+  kRegrouped,          // the next generation is prepared without those who died
+  kStandbyDied,        // it was not in the generation
+  kAwaitsReplacement,  // died before training began; others are awaited
+  kAwaitsProof,        // nobody holds the state; whether a worker is started again is awaited
+  kSwitched,           // a planned change took effect
+  kDrainRequested,     // it is to be left out
+  kDrained,            // left out; waits to be sent away
+  kCommandDone,
+  kCommandRefused,
 
   // Work
   kRecordsAccepted,
+  kRecordsVoid,  // acknowledged, not kept: no row covers them
   kEvalAccepted,
   kCheckpointAccepted,
   kCheckpointFailed,  // a periodic one; the older one stays
+  kCheckpointVoid,    // acknowledged, not kept: it is no part of the lineage
   kStopRequested,
   kLeft,  // waits for the others
 
@@ -37,25 +49,24 @@ enum class Reason : uint8_t {
   kRefusedStaleGeneration,
   kRefusedFuture,  // term or generation that we never gave out
   kRefusedOtherRun,
-  kRefusedFull,  // the run has all its workers
-  kRefusedDead,  // a member that was declared dead
+  kRefusedFull,    // the run has all its workers
+  kRefusedMisfit,  // it would compute other bits, or reads other data
   kRefusedNotWriter,
   kRefusedGap,  // a batch is missing before this one; the last known was acked again
   kRefusedMalformed,
   kRefusedEnded,  // the run is over; told so
 
-  // Ends of the run
+  // Ends of the run; kEndedTerm is followed by the next term
+  kEndedTerm,
   kEndedFinished,
   kEndedStopped,
   kEndedMissingWorkers,
   kEndedFingerprint,
   kEndedFacts,
   kEndedLayout,
-  kEndedUnpromised,
+  kEndedTooFew,
   kEndedDeath,
-  kEndedLease,
-  kEndedDisconnect,
-  kEndedSuspicion,
+  kEndedPoison,
   kEndedWorkerFailed,
   kEndedCorruption,
   kEndedCheckpointFailed,

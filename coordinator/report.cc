@@ -107,6 +107,12 @@ std::string discovery_json(const State& state, const std::string& own_address) {
   return targets.dump() + "\n";
 }
 
+bool is_summary_of(const std::string& text, const State& state) {
+  const json summary = json::parse(text, nullptr, false);
+  return summary.is_object() && summary.value("steps", json()) == json(state.completed) &&
+         summary.value("exit_code", json()) == json(state.exit_code);
+}
+
 std::string summary_json(const State& state, const Options& options, const RunStats& stats,
                          const ReportTimes& times) {
   json out;

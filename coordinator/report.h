@@ -23,6 +23,9 @@ std::string status_json(const State& state, const Options& options, const RunSta
 // Prometheus' HTTP service discovery: the coordinator's own address and every worker's.
 std::string discovery_json(const State& state, const std::string& own_address);
 
+// Does this text tell the end that `state` tells?
+bool is_summary_of(const std::string& text, const State& state);
+
 std::string summary_json(const State& state, const Options& options, const RunStats& stats,
                          const ReportTimes& times);
 

@@ -26,6 +26,11 @@ CheckpointEntry entry_of(const ListedCheckpoint& listed, const CheckpointInfo& i
   return entry;
 }
 
+uint64_t wall_us(const wire::PhaseTimes& t) {
+  return uint64_t{t.data_wait_us()} + t.forward_us() + t.backward_us() + t.communication_us() +
+         t.optimizer_us() + t.other_us();
+}
+
 StepEntry entry_of(const wire::StepRecord& record, Generation generation) {
   StepEntry entry;
   entry.generation = generation;
@@ -37,6 +42,7 @@ StepEntry entry_of(const wire::StepRecord& record, Generation generation) {
   entry.lr = record.lr();
   entry.skipped = record.skipped();
   entry.common_hash = record.common_hash();
+  entry.wall_us = wall_us(record.times());
   return entry;
 }
 
@@ -49,31 +55,56 @@ bool is_lost(const Status& status) {
   return status.code() == Code::kBadData || status.code() == Code::kNoInput;
 }
 
-Result<ResumePlan> plan_from(const ListedCheckpoint& listed, Journal& journal,
-                             const JournalContents& contents) {
-  LOCKSTEP_RETURN_IF_ERROR(listed.status);
-  LOCKSTEP_RETURN_IF_ERROR(verify_checkpoint(listed.path).status());
-  ResumePlan plan;
-  plan.path = listed.path;
-  plan.point.step = listed.info.manifest.resume.step;
-  plan.generation = listed.info.manifest.generation;
-  plan.handed_in = listed.info.manifest.unacknowledged;
-  if (find(contents, listed.info.name) == nullptr) {
-    plan.entries.push_back(entry_of(listed, listed.info));
+// The batches that the writer of a checkpoint held and the journal does not, by the rows of the
+// lineage that cover their steps.
+std::vector<RecordsEntry> handed_in(const Manifest& manifest, const JournalContents& contents) {
+  const auto last = contents.batches.find(manifest.member);
+  const uint64_t known = last == contents.batches.end() ? 0 : last->second;
+  std::vector<RecordsEntry> batches;
+  for (const wire::StepRecords& batch : manifest.unacknowledged) {
+    if (batch.batch() <= known) continue;
+    for (const wire::StepRecord& record : batch.records()) {
+      const LedgerRow* row = row_of(contents.ledger, record.step());
+      if (row == nullptr || record.step() >= manifest.resume.step) continue;
+      const bool is_new = batches.empty() || batches.back().batch != batch.batch() ||
+                          batches.back().generation != row->generation;
+      if (is_new) batches.push_back({row->generation, manifest.member, batch.batch(), {}});
+      batches.back().records.push_back(record);
+    }
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(plan.recovered, recover_steps(journal, plan, contents));
-  return plan;
+  return batches;
+}
+
+// A checkpoint that can be resumed from; the default: the initial weights.
+struct Chosen {
+  Step step = 0;
+  std::string path;
+  std::vector<JournalEntry> entries;
+  RecoveredSteps recovered;
+};
+
+Result<Chosen> check(const ListedCheckpoint& listed, CheckpointShelf& shelf, Journal& journal,
+                     const JournalContents& contents) {
+  LOCKSTEP_RETURN_IF_ERROR(listed.status);
+  LOCKSTEP_RETURN_IF_ERROR(shelf.verify(listed));
+  Chosen chosen{listed.info.manifest.resume.step, listed.path, {}, {}};
+  if (find(contents, listed.info.name) == nullptr) {
+    chosen.entries.push_back(entry_of(listed, listed.info));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(chosen.recovered,
+                            recover_steps(journal, listed.info.manifest, contents));
+  return chosen;
 }
 
 // The newest that can be taken; nothing when there is none at all.
-Result<std::optional<ResumePlan>> choose(const std::vector<ListedCheckpoint>& found,
-                                         Journal& journal, const JournalContents& contents,
-                                         Logger& logger) {
+Result<std::optional<Chosen>> choose(const std::vector<ListedCheckpoint>& found,
+                                     CheckpointShelf& shelf, Journal& journal,
+                                     const JournalContents& contents, Logger& logger) {
   std::map<std::string, std::string> passed_over;  // name → why
   for (const ListedCheckpoint& listed : found) {
-    auto plan = plan_from(listed, journal, contents);
-    if (plan.is_ok()) return std::optional(std::move(plan).value());
-    const Status status = plan.status();
+    auto chosen = check(listed, shelf, journal, contents);
+    if (chosen.is_ok()) return std::optional(std::move(chosen).value());
+    const Status status = chosen.status();
     if (!is_lost(status)) {
       return status.with_context("checkpoint " + listed.path +
                                  " cannot be read now, and an older one would lose steps; nothing "
@@ -91,11 +122,23 @@ Result<std::optional<ResumePlan>> choose(const std::vector<ListedCheckpoint>& fo
             (why == passed_over.end() ? "it is not there, or not the one that was journalled"
                                       : why->second);
   }
-  if (lost.empty()) return std::optional<ResumePlan>();
+  if (lost.empty()) return std::optional<Chosen>();
   return Status(Code::kBadData,
                 "none of the checkpoints that the journal has as complete can be resumed from (" +
                     lost + "); nothing was changed: bring one of them back and resume again, or " +
                     "begin anew in another --run-dir");
+}
+
+// Whether the lineage ends at `to` already, in the journal.
+bool is_cut_at(const JournalContents& contents, const ResumePoint& to) {
+  const bool has_later =
+      std::any_of(contents.checkpoints.begin(), contents.checkpoints.end(),
+                  [&](const CheckpointEntry& entry) {
+                    return entry.state == CheckpointState::kComplete && entry.step > to.step;
+                  }) ||
+      std::any_of(contents.evals.begin(), contents.evals.end(),
+                  [&](const EvalEntry& entry) { return entry.step > to.step; });
+  return !has_later && cut_ledger(contents.ledger, to).empty();
 }
 
 }  // namespace
@@ -124,61 +167,72 @@ Phase phase_after(Step step, const std::vector<EvalEntry>& evals, const Options&
   return is_end ? Phase::kEnd : Phase::kTrain;
 }
 
-Result<ResumePlan> plan_resume(const std::string& directory, Journal& journal,
+Result<ResumePlan> plan_resume(CheckpointShelf& shelf, Journal& journal,
                                const JournalContents& contents, const Options& options,
                                Logger& logger) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto on_disk, list_checkpoints(directory));
-  LOCKSTEP_ASSIGN_OR_RETURN(auto chosen,
-                            choose(candidates(on_disk, contents), journal, contents, logger));
-  ResumePlan plan = chosen ? std::move(*chosen) : ResumePlan{};
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto on_disk, shelf.list());
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      auto chosen, choose(candidates(on_disk, contents), shelf, journal, contents, logger));
+  Chosen from = chosen ? std::move(*chosen) : Chosen{};
+  ResumePlan plan{{from.step, Phase::kTrain}, from.path, std::move(from.entries)};
   if (plan.point.step > options.total_steps) {
     return Status(Code::kUsage, "the run stands at step " + std::to_string(plan.point.step) +
                                     " and was asked to end after " + counted(options.total_steps) +
                                     ": give a larger train.max_steps or train.epochs");
   }
   plan.point.phase = phase_after(plan.point.step, contents.evals, options);
-  if (!contents.ledger.empty()) {
+  if (!is_cut_at(contents, plan.point)) {
     const std::string name = plan.path.substr(plan.path.find_last_of('/') + 1);
     plan.entries.push_back(RollbackEntry{plan.point, name, "resume"});
   }
+  for (StepEntry& step : from.recovered.steps) plan.entries.push_back(step);
+  for (RecordsEntry& batch : from.recovered.batches) plan.entries.push_back(std::move(batch));
   return plan;
 }
 
-Result<std::vector<StepEntry>> recover_steps(Journal& journal, const ResumePlan& plan,
-                                             const JournalContents& contents) {
+Result<ResumePlan> plan_resume(const std::string& directory, Journal& journal,
+                               const JournalContents& contents, const Options& options,
+                               Logger& logger) {
+  DirectoryShelf shelf(directory);
+  return plan_resume(shelf, journal, contents, options, logger);
+}
+
+Result<RecoveredSteps> recover_steps(Journal& journal, const Manifest& manifest,
+                                     const JournalContents& contents) {
+  const Step end = manifest.resume.step;
   Step complete = 0;
-  LOCKSTEP_RETURN_IF_ERROR(journal.visit_steps(
-      0, plan.point.step, [&](const StepEntry& entry) { complete = entry.step + 1; }));
+  LOCKSTEP_RETURN_IF_ERROR(
+      journal.visit_steps(0, end, [&](const StepEntry& entry) { complete = entry.step + 1; }));
   std::map<Step, StepEntry> found;
   const auto take = [&](const wire::StepRecord& record, Generation generation) {
-    if (record.step() >= complete && record.step() < plan.point.step) {
+    if (record.step() >= complete && record.step() < end) {
       found.try_emplace(record.step(), entry_of(record, generation));
     }
   };
   for (const LedgerRow& row : contents.ledger) {
-    if (row.rolled_back) continue;
-    LOCKSTEP_ASSIGN_OR_RETURN(const auto batches,
-                              journal.batches(row.generation, complete, plan.point.step));
+    if (row.rolled_back || complete >= end) continue;
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto batches, journal.batches(row.generation, complete, end));
     for (const RecordsEntry& batch : batches) {
       for (const wire::StepRecord& record : batch.records) {
         if (row.covers(record.step())) take(record, row.generation);
       }
     }
   }
-  for (const wire::StepRecords& batch : plan.handed_in) {
-    for (const wire::StepRecord& record : batch.records()) take(record, plan.generation);
+  RecoveredSteps recovered;
+  recovered.batches = handed_in(manifest, contents);
+  for (const RecordsEntry& batch : recovered.batches) {
+    for (const wire::StepRecord& record : batch.records) take(record, batch.generation);
   }
-  std::vector<StepEntry> steps;
   for (auto& [step, entry] : found) {
-    if (step != complete + steps.size()) break;
-    steps.push_back(entry);
+    if (step != complete + recovered.steps.size()) break;
+    recovered.steps.push_back(entry);
   }
-  if (complete + steps.size() != plan.point.step) {
+  if (complete + recovered.steps.size() != end) {
     return Status(Code::kBadData, "the records of step " +
-                                      std::to_string(complete + steps.size() + 1) +
+                                      std::to_string(complete + recovered.steps.size() + 1) +
                                       " are missing in the journal and in the checkpoint");
   }
-  return steps;
+  return recovered;
 }
 
 }  // namespace lockstep::coordinator

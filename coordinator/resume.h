@@ -8,7 +8,6 @@
 // Thread-safety: free functions.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,6 +20,27 @@
 
 namespace lockstep::coordinator {
 
+// Where the checkpoints lie, behind a seam: a directory in production, memory in the simulator.
+class CheckpointShelf {
+ public:
+  virtual ~CheckpointShelf() = default;
+  virtual Result<std::vector<ListedCheckpoint>> list() = 0;  // oldest first; store.h
+  // Reads everything. kBadData, kNoInput: it is lost; any other error may pass.
+  virtual Status verify(const ListedCheckpoint& checkpoint) = 0;
+};
+
+class DirectoryShelf final : public CheckpointShelf {
+ public:
+  explicit DirectoryShelf(std::string directory) : directory_(std::move(directory)) {}
+  Result<std::vector<ListedCheckpoint>> list() override { return list_checkpoints(directory_); }
+  Status verify(const ListedCheckpoint& checkpoint) override {
+    return verify_checkpoint(checkpoint.path).status();
+  }
+
+ private:
+  std::string directory_;
+};
+
 // What may be resumed from, newest first. One whose manifest could not be read is among them, with
 // its status: whether it may be passed over is decided where it would be taken. Pure.
 std::vector<ListedCheckpoint> candidates(const std::vector<ListedCheckpoint>& on_disk,
@@ -29,28 +49,35 @@ std::vector<ListedCheckpoint> candidates(const std::vector<ListedCheckpoint>& on
 // What comes after `step` applied steps. Pure.
 Phase phase_after(Step step, const std::vector<EvalEntry>& evals, const Options& options);
 
-struct ResumePlan {
-  ResumePoint point;
-  std::string path;                          // of the checkpoint; empty: from the initial weights
-  std::vector<JournalEntry> entries;         // to commit with the new term
-  std::vector<wire::StepRecords> handed_in;  // batches that the checkpoint carries
-  Generation generation = 0;                 // that wrote it
-  std::vector<StepEntry> recovered;          // to commit after `entries`
+// Steps that no commit completed, because the last batches of some rank never came.
+struct RecoveredSteps {
+  std::vector<StepEntry> steps;       // ascending
+  std::vector<RecordsEntry> batches;  // that only the checkpoint had
 };
 
-// Lists and verifies below `directory`; one that is damaged or whose records are incomplete is
-// logged and the one before is taken. Changes nothing.
+struct ResumePlan {
+  ResumePoint point;
+  std::string path;                   // of the checkpoint; empty: from the initial weights
+  std::vector<JournalEntry> entries;  // to commit with the new term; none: nothing changes
+};
+
+// Lists and verifies; a checkpoint that is damaged or whose records are incomplete is logged and
+// the one before is taken. Changes nothing.
 // kUsage when the run would end before where it stands; kBadData when the journal has complete
 // checkpoints and none can be taken; the error itself when a checkpoint cannot be read now, since
 // going on from an older one would throw away steps that are perhaps all there.
+Result<ResumePlan> plan_resume(CheckpointShelf& shelf, Journal& journal,
+                               const JournalContents& contents, const Options& options,
+                               Logger& logger);
+// The same for the checkpoints below `directory`.
 Result<ResumePlan> plan_resume(const std::string& directory, Journal& journal,
                                const JournalContents& contents, const Options& options,
                                Logger& logger);
 
-// The steps [from, plan.point.step) that no commit completed, because the last batches of some rank
-// never came: from the batches of any rank in the journal and in the checkpoint. kBadData when they
-// are incomplete.
-Result<std::vector<StepEntry>> recover_steps(Journal& journal, const ResumePlan& plan,
-                                             const JournalContents& contents);
+// The steps before `manifest.resume` that are not complete in the journal. Every record says all
+// that is equal on all ranks, so that one of any rank is enough if a surviving row covers its step;
+// they come from the journal and from what the checkpoint carries. kBadData when one is missing.
+Result<RecoveredSteps> recover_steps(Journal& journal, const Manifest& manifest,
+                                     const JournalContents& contents);
 
 }  // namespace lockstep::coordinator

@@ -52,6 +52,17 @@ Result<std::unique_ptr<RunLock>> RunLock::take(const std::string& run_dir) {
   return lock;
 }
 
+Result<std::unique_ptr<RunLock>> RunLock::take_to_read(const std::string& run_dir) {
+  const std::string path = run_dir + "/lock";
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return Status(Code::kNoInput, "there is no run in " + run_dir);
+  std::unique_ptr<RunLock> lock(new RunLock(fd));
+  if (::flock(fd, LOCK_SH | LOCK_NB) == 0) return lock;
+  return Status(Code::kUsage, "the run in " + run_dir +
+                                  " is still going on: wait for it or stop it, and then ask again; "
+                                  "`lockstep status` tells how it is doing");
+}
+
 RunLock::~RunLock() {
   ::close(fd_);
 }

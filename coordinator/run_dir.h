@@ -16,6 +16,9 @@ class RunLock {
  public:
   // kUsage naming the pid when another process holds it.
   static Result<std::unique_ptr<RunLock>> take(const std::string& run_dir);
+  // For tools that read what an ended coordinator left: several at a time, and none beside a living
+  // coordinator. Writes nothing.
+  static Result<std::unique_ptr<RunLock>> take_to_read(const std::string& run_dir);
   ~RunLock();
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;

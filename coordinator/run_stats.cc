@@ -8,6 +8,7 @@ void RunStats::add(const StepEntry& step) {
     sum.correct += step.correct;
     sum.wall_us += step.wall_us;
   };
+  if (step.generation != last_.generation) warm_in_ = kWarmUpSteps;
   last_ = step;
   include(all_);
   if (warm_in_ > 0) {

@@ -16,7 +16,6 @@ namespace lockstep::coordinator {
 
 class RunStats {
  public:
-  void generation_started() { warm_in_ = kWarmUpSteps; }
   void add(const StepEntry& step);
 
   // Over the last steps.

@@ -1,28 +1,42 @@
 #include "coordinator/server.h"
 
 #include <deque>
+#include <optional>
 #include <utility>
 
 #include "comm/base/file.h"
+#include "comm/base/limits.h"
+#include "comm/base/planted_bug.h"
 #include "coordinator/observe.h"
+#include "coordinator/server_away.h"
 #include "metrics/goodput.h"
 
 namespace lockstep::coordinator {
 namespace {
 
 constexpr int64_t kTickMs = 100;
-constexpr int64_t kLeaveMs = 3'000;  // from the last Goodbye until connections are cut
+constexpr int64_t kLeaveMs = 3'000;   // from the last Goodbye until connections are cut
+constexpr int64_t kReturnMs = 5'000;  // in which everybody has found a new coordinator
 constexpr char kSummaryName[] = "/summary.json";
 
 }  // namespace
 
 struct Server::Impl {
-  Impl(Parts p, Options o, State s)
+  Impl(Parts p, Options o, State s, EarlierTerms earlier)
       : parts(std::move(p)),
         options(std::move(o)),
         state(std::move(s)),
-        began_ns(parts.clock.monotonic_ns()),
-        goodput(began_ns) {}
+        began_ns(parts.clock.monotonic_ns() - earlier.wall_ms * 1'000'000),
+        away(earlier.is_take_over ? parts.loop.now_ms() + kReturnMs : 0),
+        goodput(began_ns),
+        stats(std::move(earlier.stats)) {
+    goodput.step_survives(stats.step_seconds());
+  }
+
+  ~Impl() {
+    parts.loop.cancel(tick_timer);
+    parts.loop.cancel(leave_timer);
+  }
 
   void tick();
   void enqueue(Event event);
@@ -30,22 +44,27 @@ struct Server::Impl {
   bool commit(const std::vector<Action>& actions);
   void perform(Action& action);
   void finish();
+  void end_term();
+  Status write_summary();
   void stop_broken(const Status& status);
+  void leave_after(int64_t delay_ms);
   void end_when_alone();
   ReportTimes times() const;
 
   Parts parts;
   Options options;
   State state;
-  int64_t began_ns;
+  int64_t began_ns;  // as if the terms had followed each other without a pause
+  Away away;
   Goodput goodput;
   RunStats stats;
   std::unique_ptr<rpc::RpcServer> rpc;
   std::deque<Event> queue;
   bool is_turn_posted = false;
   bool is_broken = false;
-  bool is_over = false;    // only peers that leave are awaited
-  bool has_ended = false;  // on_end was called
+  bool is_over = false;                 // only peers that leave are awaited
+  std::optional<std::string> term_end;  // why the term is over and the run is not
+  bool has_ended = false;               // on_end was called
   int final_code = 0;
   rpc::TimerId tick_timer = 0;
   rpc::TimerId leave_timer = 0;
@@ -71,22 +90,39 @@ void Server::Impl::enqueue(Event event) {
 
 void Server::Impl::turn() {
   is_turn_posted = false;
-  if (is_broken) return;
+  if (is_broken || term_end) return;
   std::vector<Action> actions;
   while (!queue.empty()) {
     const Event event = std::move(queue.front());
     queue.pop_front();
+    away.note(event, state, is_over);
     Decision decision = decide(parts.loop.now_ms(), std::move(state), event, options);
     state = std::move(decision.state);
     log_reason(parts.logger, decision.reason, event);
     observe_reason(parts.metrics, decision.reason);
     for (Action& action : decision.actions) actions.push_back(std::move(action));
   }
+  if (LOCKSTEP_BUG(kAckBeforeCommit)) {
+    for (Action& action : actions)
+      if (std::holds_alternative<Send>(action)) perform(action);
+  }
+  if (LOCKSTEP_BUG(kHistoryBeforeCommit)) {
+    for (const Action& action : actions)
+      if (const auto* line = std::get_if<AppendHistory>(&action)) parts.history.append(line->step);
+    (void)parts.history.flush();
+  }
   if (!commit(actions)) return;
   for (Action& action : actions) perform(action);
   if (Status status = parts.history.flush(); !status.is_ok()) return stop_broken(status);
   observe_members(parts.metrics, state);
+  if (term_end) return end_term();
   if (is_over) finish();
+}
+
+void Server::Impl::end_term() {
+  parts.loop.cancel(tick_timer);
+  rpc.reset();
+  parts.on_term_end(*term_end);
 }
 
 bool Server::Impl::commit(const std::vector<Action>& actions) {
@@ -114,13 +150,14 @@ void Server::Impl::perform(Action& action) {
     rpc->disconnect(close->connection);
     enqueue(ConnectionClosed{close->connection, "closed by the coordinator"});
   } else if (const auto* history = std::get_if<AppendHistory>(&action)) {
-    parts.history.append(history->step);
+    if (!LOCKSTEP_BUG(kHistoryBeforeCommit)) parts.history.append(history->step);
     stats.add(history->step);
     goodput.step_survives(static_cast<double>(history->step.wall_us) / 1e6);
     observe_step(parts.metrics, history->step);
   } else if (const auto* line = std::get_if<LogLine>(&action)) {
     write_line(parts.logger, *line);
-    if (line->event == "generation_started") stats.generation_started();
+  } else if (const auto* over = std::get_if<EndTerm>(&action)) {
+    term_end = over->message;
   } else if (const auto* end = std::get_if<EndRun>(&action)) {
     is_over = true;
     final_code = end->exit_code;
@@ -129,9 +166,7 @@ void Server::Impl::perform(Action& action) {
 
 void Server::Impl::finish() {
   if (leave_timer != 0) return end_when_alone();
-  const std::string path = options.run_dir + kSummaryName;
-  const Status written = replace_file(path, summary_json(state, options, stats, times()));
-  if (!written.is_ok()) {
+  if (const Status written = write_summary(); !written.is_ok()) {
     parts.logger.error("summary_not_written", written.message());
     if (final_code == 0) final_code = 70;
   }
@@ -140,15 +175,25 @@ void Server::Impl::finish() {
   } else {
     parts.logger.error("run_failed", state.message, {{"exit_code", final_code}});
   }
-  leave_timer = parts.loop.call_after(kLeaveMs, [this] {
-    rpc.reset();
-    end_when_alone();
-  });
+  leave_after(kLeaveMs);
   end_when_alone();
 }
 
+void Server::Impl::leave_after(int64_t delay_ms) {
+  leave_timer = parts.loop.call_after(delay_ms, [this] {
+    rpc.reset();
+    end_when_alone();
+  });
+}
+
+Status Server::Impl::write_summary() {
+  return replace_file(options.run_dir + kSummaryName, summary_json(state, options, stats, times()));
+}
+
 void Server::Impl::end_when_alone() {
-  if (has_ended || (rpc != nullptr && rpc->peers() > 0)) return;
+  if (has_ended) return;
+  const bool is_awaited = away.is_anybody(parts.loop.now_ms());
+  if (rpc != nullptr && (rpc->peers() > 0 || is_awaited)) return;  // until leave_after() is over
   has_ended = true;
   parts.loop.cancel(tick_timer);
   parts.on_end(final_code);
@@ -169,8 +214,8 @@ void Server::Impl::stop_broken(const Status& status) {
   goodbye.set_term(state.term);
   goodbye.mutable_goodbye()->set_exit_code(static_cast<uint32_t>(final_code));
   goodbye.mutable_goodbye()->set_message(state.message);
-  for (const auto& [connection, member] : state.by_connection) rpc->send(connection, goodbye);
-  for (const auto& [connection, agent] : state.agents) rpc->send(connection, goodbye);
+  for (const auto& [peer, member] : state.by_connection) rpc->send(peer, goodbye);
+  for (const auto& [peer, agent] : state.agents) rpc->send(peer, goodbye);
   finish();
 }
 
@@ -179,15 +224,13 @@ ReportTimes Server::Impl::times() const {
   return {static_cast<double>(now_ns - began_ns) / 1e9, goodput.ratio(now_ns)};
 }
 
-Server::Server(Parts parts, Options options, State state)
-    : impl_(std::make_unique<Impl>(std::move(parts), std::move(options), std::move(state))) {
+Server::Server(Parts parts, Options options, State state, EarlierTerms earlier)
+    : impl_(std::make_unique<Impl>(std::move(parts), std::move(options), std::move(state),
+                                   std::move(earlier))) {
   impl_->parts.metrics.membership().term_began(impl_->state.term);
 }
 
-Server::~Server() {
-  impl_->parts.loop.cancel(impl_->tick_timer);
-  impl_->parts.loop.cancel(impl_->leave_timer);
-}
+Server::~Server() = default;
 
 Status Server::listen(rpc::Transport& transport, const rpc::Address& address, std::string token) {
   Impl* impl = impl_.get();
@@ -200,11 +243,15 @@ Status Server::listen(rpc::Transport& transport, const rpc::Address& address, st
     impl->enqueue(ConnectionClosed{peer, why.message()});
     if (impl->is_over) impl->end_when_alone();
   };
-  auto rpc = rpc::RpcServer::start(transport, address, std::move(token), impl->parts.logger,
-                                   std::move(handlers));
-  if (!rpc.is_ok()) return rpc.status();
-  impl->rpc = std::move(rpc).value();
-  impl->tick();
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      impl->rpc, rpc::RpcServer::start(transport, address, std::move(token), impl->parts.logger,
+                                       std::move(handlers)));
+  if (impl->state.run != RunState::kEnded) {
+    impl->tick();
+    return Status::ok();
+  }
+  impl->final_code = impl->state.exit_code;
+  impl->leave_after(kReturnMs);
   return Status::ok();
 }
 
@@ -214,6 +261,12 @@ const rpc::Address& Server::control_address() const {
 
 void Server::stop(const std::string& why) {
   impl_->enqueue(StopSignal{why});
+}
+
+Status Server::keep_summary() {
+  const auto kept = read_file(impl_->options.run_dir + kSummaryName, limits::kJobFileBytes);
+  if (kept.is_ok() && is_summary_of(*kept, impl_->state)) return Status::ok();
+  return impl_->write_summary();
 }
 
 std::string Server::status() const {

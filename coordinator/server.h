@@ -4,11 +4,15 @@
 //   messages, closed connections, ticks, signals ─▶ queue ─▶ turn: decide each ─▶ one commit ─▶
 //       send, append history, update metrics ─▶ (run over) write summary, wait for peers, on_end
 //
+// A term that ends without the run (EndTerm) ends likewise, but nobody is told Goodbye, no summary
+// is written, and on_term_end comes at once.
+//
 // INVARIANTS
 //  V1 No action leaves before the commit of its turn has returned ok.
 //  V2 After a failed commit nothing is decided any more: everybody is told that the coordinator
 //     stops, and on_end comes with 70.
-//  V3 on_end comes exactly once, when all peers have gone or the linger time is over.
+//  V3 Either on_term_end or on_end comes, exactly once; on_end when all peers have gone, those too
+//     that were away when the run ended, or the linger time is over.
 //
 // Thread-safety: everything on the loop's thread, or before the loop runs.
 #pragma once
@@ -30,6 +34,13 @@
 
 namespace lockstep::coordinator {
 
+// What the terms before have done, and how long they took.
+struct EarlierTerms {
+  RunStats stats;
+  int64_t wall_ms = 0;
+  bool is_take_over = false;  // agents and workers are on their way back to us
+};
+
 class Server {
  public:
   // All outlive the server.
@@ -41,9 +52,10 @@ class Server {
     const Clock& clock;
     CoordinatorMetrics& metrics;
     std::function<void(int exit_code)> on_end;
+    std::function<void(const std::string& why)> on_term_end;
   };
-
-  Server(Parts parts, Options options, State state);
+  // A `state` that has ended already is only told to those who ask, for a while.
+  Server(Parts parts, Options options, State state, EarlierTerms earlier = {});
   ~Server();
 
   // Begins to accept workers and agents. kConfig when it cannot listen there.
@@ -51,6 +63,10 @@ class Server {
   const rpc::Address& control_address() const;
 
   void stop(const std::string& why);  // a signal
+
+  // For a run that was over before this server: its summary stays if it tells that end, else it is
+  // written anew from what the journal knows.
+  Status keep_summary();
 
   std::string status() const;
   std::string discovery(const std::string& own_address) const;

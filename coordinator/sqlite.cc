@@ -1,8 +1,12 @@
 #include "coordinator/sqlite.h"
 
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <bit>
+#include <cerrno>
+
+#include "comm/base/file.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -11,6 +15,27 @@ Status error_of(sqlite3* database, const std::string& doing) {
   const int code = sqlite3_extended_errcode(database);
   return {(code & 0xff) == SQLITE_BUSY ? Code::kUsage : Code::kInternal,
           doing + ": " + sqlite3_errmsg(database) + " (SQLite error " + std::to_string(code) + ")"};
+}
+
+// A path inside an SQLite URI.
+std::string escaped(const std::string& path) {
+  std::string text;
+  for (const char c : path) {
+    switch (c) {
+      case '%':
+        text += "%25";
+        break;
+      case '?':
+        text += "%3f";
+        break;
+      case '#':
+        text += "%23";
+        break;
+      default:
+        text += c;
+    }
+  }
+  return text;
 }
 
 }  // namespace
@@ -100,6 +125,28 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
   const std::string setup =
       "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
       "PRAGMA foreign_keys=OFF; BEGIN IMMEDIATE; COMMIT;";
+  if (Status status = database->execute(setup); !status.is_ok()) {
+    return status.with_context("the journal " + path);
+  }
+  return database;
+}
+
+Result<std::unique_ptr<Database>> Database::open_for_reading(const std::string& path) {
+  if (::access(path.c_str(), R_OK) != 0) {
+    return Status(Code::kNoInput, "the journal " + path + " cannot be read: " + errno_text(errno));
+  }
+  // A process that was killed leaves a write-ahead log; only a connection that may write reads
+  // that.
+  const bool has_log = ::access((path + "-wal").c_str(), F_OK) == 0;
+  const std::string uri = "file:" + escaped(path) + (has_log ? "" : "?immutable=1");
+  const int flags = (has_log ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_URI |
+                    SQLITE_OPEN_NOMUTEX;
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(uri.c_str(), &handle, flags, nullptr);
+  std::unique_ptr<Database> database(new Database(handle));
+  if (code != SQLITE_OK) return error_of(handle, "the journal " + path + " cannot be opened");
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  const std::string setup = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA query_only=ON;";
   if (Status status = database->execute(setup); !status.is_ok()) {
     return status.with_context("the journal " + path);
   }

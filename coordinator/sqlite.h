@@ -48,6 +48,9 @@ class Database {
  public:
   // Opens or creates `path`. kUsage when another process has it, kInternal for I/O.
   static Result<std::unique_ptr<Database>> open(const std::string& path);
+  // For reading what a process that has gone left behind; changes no byte of it. kNoInput when it
+  // is not there. REQUIRES: nobody has it open or opens it meanwhile.
+  static Result<std::unique_ptr<Database>> open_for_reading(const std::string& path);
   ~Database();
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;

@@ -1,5 +1,9 @@
 #include "coordinator/state.h"
 
+#include <cstdlib>
+
+#include "coordinator/take_over.h"
+
 namespace lockstep::coordinator {
 
 const char* run_state_name(RunState state) {
@@ -10,6 +14,8 @@ const char* run_state_name(RunState state) {
       return "prepared";
     case RunState::kStarted:
       return "training";
+    case RunState::kTermEnded:
+      return "restarting";
     case RunState::kEnded:
       return "ended";
   }
@@ -26,6 +32,8 @@ const char* member_state_name(MemberState state) {
       return "training";
     case MemberState::kLeft:
       return "left";
+    case MemberState::kGone:
+      return "gone";
     case MemberState::kDead:
       return "dead";
   }
@@ -38,16 +46,24 @@ State begin_state(const Beginning& beginning, int64_t now_ms) {
   state.term = beginning.term;
   state.next_member = beginning.next_member;
   state.generation = beginning.generation;
+  state.last_generation = beginning.generation;
   state.base = beginning.base;
   state.base_checkpoint = beginning.base_checkpoint;
   state.resume = beginning.base;
-  state.completed = beginning.base.step;
+  state.completed = beginning.living ? beginning.completed : beginning.base.step;
+  state.in_history = state.completed;
   state.evals = beginning.evals;
   state.checkpoints = beginning.checkpoints;
   state.stray = beginning.stray;
   state.is_identity_stored = beginning.is_identity_stored;
   state.started_ms = now_ms;
   state.last_tick_ms = now_ms;
+  const auto workers = beginning.settings.find("workers");
+  if (workers != beginning.settings.end()) {
+    state.wanted_workers =
+        static_cast<uint32_t>(std::strtoul(workers->second.c_str(), nullptr, 10));
+  }
+  if (beginning.living) take_over(beginning, now_ms, state);
   return state;
 }
 

@@ -1,36 +1,63 @@
 // The coordinator's whole knowledge of a run, as a value. decide() is the only one that changes it.
 //
-//   kGathering ──all registered──▶ kPrepared ──all promised──▶ kStarted ──all left──▶ kEnded
-//        ▲                           │  │                          │
-//        └────── (next generation) ──┘  └── deadline, too few ─────┴── death, failure ──▶ kEnded
+//   kGathering ─enough registered─▶ kPrepared(g) ─all promised─▶ kStarted(g) ─all left─▶ kEnded
+//        ▲                           │  ▲   ▲ │                    │  │  ▲ │
+//        └─ first start, one died ───┘  └───┼─┘ death: g+1         │  └──┘ planned change, switched
+//                                           └───── death ──────────┘
+//   kPrepared, kStarted ─nobody holds the state, or nothing can prove a step─▶ kTermEnded
 //
-// A run that ended never comes back; a resume is a new term with a new State.
+// A run that ended never comes back; after kTermEnded the next term begins from the newest
+// checkpoint, in the same process, with a new State.
+//
+// MEMBERS. Who registers gets an id and is a newcomer: kRegistered, in `waiting`. A prepared
+// generation lists members: kRegistered until they promise, kPromised, then kTraining; kLeft when
+// they are done (void if another generation is prepared). kDead and kGone are for good: a process
+// declared dead gets a new id when it comes back, a drained one its Goodbye.
+//
+// PLANNED CHANGE. While kStarted(g), at most one generation g' > g is planned: journalled, pushed
+// to the members of g and to who joins. Any message that speaks for g' says that its members have
+// switched (adopt): the row of g is closed at `since`, g' is the started generation. A death
+// prepares g'' > g' meanwhile; g' is abandoned when g'' starts and no answer says it was lived in.
 //
 // MESSAGES, and when they count (others are refused with a typed reason and answered):
 //   Register            any time; the only one that needs no fence
 //   Heartbeat           any time from a member; its step only in the present generation
 //   Promise             kPrepared, of exactly the prepared generation, once per member
-//   StepRecords, Eval,  kStarted, of exactly the started generation; checkpoints from the writer
-//   Checkpoint, Leave
-//   PeerSuspect         kStarted, likewise
-//   WorkerExit          any time: a proof about a process, and member ids are never used twice
+//   SwitchReport        of the planned generation or of the started one that was planned
+//   StepRecords         of any generation of the lineage, if its row covers the step; what no row
+//                       covers is acknowledged and not kept
+//   Eval, Checkpoint    the same; only the present writer is told what to delete
+//   Leave, PeerSuspect  kStarted, of exactly the started generation, or, from who has not come over
+//                       the boundary of a switch yet, of the one before; FAILED any time. A
+//                       leaver's DRAINED proves no switch and is void with the next prepare.
+//   DrainRequest        any time
+//   WorkerExit,         any time: proofs about a process, and member ids are never used twice; they
+//   AgentHello.living   may come again
+//   Command             any time, from a connection that is neither member nor agent
 //
 // INVARIANTS (PROTOCOL.md; invariants.h asserts them after every event)
 //  I3 term, generation, next_member, steps completed, a member's step and its acknowledged batch
-//     never go back within a State; only a journalled rollback makes a new State start lower.
-//  I4 A message of an older term or generation writes nothing but events to the journal.
-//  I7 At most one generation is started and not closed, and at most one is prepared.
+//     never go back within a State; steps only by a rollback that is journalled in the same turn.
+//  I4 A message of another term writes nothing but events; a step, a batch or an evaluation is
+//     journalled only if a row of the surviving lineage covers it.
+//  I7 At most one generation is started and not closed, at most one is prepared, at most one is
+//     planned; the planned one is newer than the started one.
 //  S1 A member has a rank and slots only in a generation that lists it; runs cover [0, V) once.
-//  S2 completed <= every member's next_record; pending holds exactly the steps in between.
+//  S2 completed is never beyond what a row covers; a step of the open row is complete only when
+//     every member of the started generation has reported it.
+//  S3 State sources are answers of members of the last started generation, and lie in the lineage.
+//  S4 History gets each step once, in order.
 //
 // Thread-safety: a plain value.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/base/ids.h"
@@ -41,11 +68,32 @@
 
 namespace lockstep::coordinator {
 
-enum class RunState : uint8_t { kGathering, kPrepared, kStarted, kEnded };
-enum class MemberState : uint8_t { kRegistered, kPromised, kTraining, kLeft, kDead };
+enum class RunState : uint8_t { kGathering, kPrepared, kStarted, kTermEnded, kEnded };
+enum class MemberState : uint8_t { kRegistered, kPromised, kTraining, kLeft, kGone, kDead };
 
 const char* run_state_name(RunState state);        // "gathering", ...
 const char* member_state_name(MemberState state);  // "registered", ...
+
+// Where a worker runs; the process there changes, the place does not.
+struct Place {
+  std::string node;
+  uint32_t local_rank = 0;
+  auto operator<=>(const Place&) const = default;
+};
+
+// What a member said to prepare.
+struct Answer {
+  Generation lived = 0;                // newest generation in which it could apply; 0: none
+  ResumePoint since;                   // where that began for it; valid if lived > 0
+  std::optional<ResumePoint> applied;  // none: it holds no state
+};
+
+// Steps [first, last) of a generation that a member applied itself, so that it can report them.
+struct WorkedSteps {
+  Generation generation = 0;
+  Step first = 0;
+  Step last = 0;
+};
 
 struct Member {
   MemberId id = 0;
@@ -56,46 +104,93 @@ struct Member {
   uint32_t pid = 0;
   wire::DataAddress data;
   std::string metrics_address;
-  std::vector<std::string> fingerprint;
-  uint64_t flat_elements = 0;
-  std::vector<uint64_t> tensor_bounds;
 
-  uint32_t rank = 0;  // valid in the present generation
+  Generation listed = 0;  // newest prepared or started generation with it
+  Generation placed = 0;  // started generation to which rank and slots belong
+  uint32_t rank = 0;
   SlotRun slots;
 
   int64_t heard_ms = 0;         // last message of any kind
   int64_t disconnected_ms = 0;  // valid while connection == 0
   std::string disconnected_why;
+  bool is_missing = false;   // its agent does not have it among its living workers
+  bool has_exited = false;   // the agent has reaped it
+  bool is_draining = false;  // to be left out
 
-  std::optional<ResumePoint> promised;  // its answer, if it has state that may be a source
-  Step step = 0;                        // applied, as its heartbeats and records say
+  std::optional<Answer> answer;  // to the present prepare
+  Generation lived = 0;          // newest generation that it is known to have begun
+  Step step = 0;                 // applied, as its heartbeats and records say
   Phase phase = Phase::kTrain;
+
   uint64_t acked_batch = 0;
-  Step next_record = 0;  // index of the next step it has to report
+  Generation record_generation = 0;  // of its last record; 0: not known
+  Step next_record = 0;              // valid if record_generation > 0
+  std::vector<WorkedSteps> worked;   // not complete yet when noted
 
   std::optional<wire::Leave> leave;
-  int64_t trouble_ms = 0;  // since when it says that its generation is broken; 0: it does not
-  std::string trouble;     // in its words
 };
 
 struct Agent {
   std::string node;
   uint32_t pid = 0;
-  uint32_t workers = 0;
+  uint32_t workers = 0;       // that it keeps
+  std::set<uint32_t> living;  // pids that it had when it came, without those told to have ended
 };
 
-// A step that some ranks of the generation have reported and others not yet.
+// What every member must have in common; from the first one of the term.
+struct Layout {
+  MemberId member = 0;
+  std::vector<std::string> fingerprint;
+  uint64_t flat_elements = 0;
+  std::vector<uint64_t> tensor_bounds;
+};
+
+// A step that is reported and not complete.
 struct PendingStep {
   uint32_t reports = 0;
   uint64_t common_hash = 0;
   MemberId first_reporter = 0;
-  bool has_values = false;  // the writer's record is here
-  StepEntry values;
+  StepEntry values;  // the writer's, once it is here; the first one's before
 };
 
 struct KnownGeneration {
   Generation generation = 0;
   GenerationState state = GenerationState::kPrepared;
+};
+
+// A row and who wrote checkpoints in it; 0: not known.
+struct Era {
+  LedgerRow row;
+  MemberId writer = 0;
+};
+
+struct PlannedGeneration {
+  Generation generation = 0;
+  wire::Start start;            // without resume
+  std::vector<MemberId> ranks;  // by rank
+};
+
+// Members say that their generation broke, and nothing proves who died.
+struct Suspicion {
+  int64_t since_ms = 0;
+  std::map<MemberId, MemberId> named;  // by → whom; 0: nobody in particular
+  std::string what;                    // the first one's words
+};
+
+// Who died while computing the step that came after the state the survivors hold.
+struct Casualty {
+  MemberId member = 0;
+  SlotRun slots;
+};
+struct DeadlyStep {
+  Step step = 0;
+  std::vector<Casualty> casualties;
+};
+
+// Kept out for a while after an eviction that nobody could prove right.
+struct Bar {
+  int64_t until_ms = 0;
+  uint32_t times = 0;
 };
 
 struct State {
@@ -105,41 +200,84 @@ struct State {
   MemberId next_member = 1;
   std::map<MemberId, Member> members;
   std::map<ConnectionId, MemberId> by_connection;
+  std::map<std::pair<std::string, uint32_t>, MemberId> by_process;  // (node, pid), the living
+  std::set<MemberId> waiting;    // alive, in neither the prepared nor the started generation
+  std::set<Place> replacements;  // a process died there and its agent starts another one
   std::map<ConnectionId, Agent> agents;
-  std::map<std::string, int64_t> lost_agents;  // node → since when its agent is not connected
+  std::map<Place, Bar> barred;
+  std::optional<Layout> layout;
+  uint32_t wanted_workers = 0;                      // as commanded; 0: as the job says
+  std::map<std::string, uint32_t> workers_of_node;  // as its agent was or is to be told
 
   // Where the lineage stands before the first generation of this term.
   ResumePoint base;
   std::string base_checkpoint;  // directory; empty: initial weights from the seed
 
-  Generation generation = 0;                 // newest number given out, in this term or before
-  std::vector<KnownGeneration> generations;  // of this term
-  std::vector<MemberId> ranks;       // members of the prepared or started generation, by rank
-  Generation source_generation = 0;  // last started one: its members can be state sources
+  Generation generation = 0;       // the present one: prepared or started; else the newest number
+  Generation last_generation = 0;  // newest number given out, in this term or before
+  std::vector<KnownGeneration> generations;  // of this term, prepared, planned or started
+  std::vector<MemberId> ranks;               // members of the present generation, by rank
+  Generation source_generation = 0;  // last started one, closed only by the next start; 0: none
   std::vector<MemberId> source_members;
-  wire::Start start;   // as pushed; valid in kStarted
-  ResumePoint resume;  // of the started generation
-  std::optional<LedgerRow> open_row;
+  std::map<Generation, Era> lineage;  // of this term, and what it needs of earlier ones
+  wire::Start start;                  // of the last started generation
+  ResumePoint resume;                 // likewise
+  bool is_switched = false;           // it began by a planned change
+  std::optional<PlannedGeneration> planned;
+  std::set<MemberId> leavers;  // left out by the last planned change, not sent away yet
+  bool change_due = false;     // whether another change is due has to be looked at
   bool is_identity_stored = false;
   MemberId writer = 0;
 
-  Step completed = 0;                        // steps that every rank has reported
+  Step completed = 0;                        // steps that are in the journal for good
+  Step in_history = 0;                       // lines given to the history
   std::map<Step, PendingStep> pending;       // from `completed` on
+  std::map<Step, uint64_t> early;            // hashes of steps complete before all had reported
   std::map<Step, EvalEntry> evals;           // of the surviving lineage, by steps applied
   std::vector<CheckpointEntry> checkpoints;  // of the surviving lineage and not dropped, by step
-  std::vector<CheckpointEntry> stray;        // rolled back, still on disk perhaps
+  std::vector<CheckpointEntry> stray;        // no part of it, still on disk perhaps
   uint64_t failed_checkpoints = 0;
   std::set<std::string> failed_names;  // counted in it; reports of them may come again
 
+  std::optional<Suspicion> suspicion;
+  std::optional<Step> unexplained;  // step in which a generation broke and nobody was at fault
+  std::vector<Casualty> casualties;
+  std::optional<DeadlyStep> deadly;
+  std::optional<int64_t> brake_ms;  // since when evictions by silence are held
+  std::optional<int64_t> lost_ms;   // since when all who held the state are dead
+
   int64_t started_ms = 0;   // this term
+  int64_t gathered_ms = 0;  // first registration; 0: none yet
   int64_t prepared_ms = 0;  // valid in kPrepared
   int64_t last_tick_ms = 0;
+  bool is_take_over = false;       // members of an earlier coordinator are awaited
+  bool is_interrupted = false;     // likewise, and it had prepared a generation that never started
   std::optional<int64_t> stop_ms;  // since when a stop is wanted
   std::string stop_reason;
+  bool is_shrinking = false;      // the stop is ours: too few workers; the next term waits for more
   std::optional<int64_t> end_ms;  // since when nobody has to wait for the writer any more
 
   int exit_code = 0;  // valid in kEnded
   std::string message;
+};
+
+// A generation that was started when the coordinator died. Its members train on; the new
+// coordinator takes over: it waits for them to register, and judges nobody before the grace time.
+struct LivingGeneration {
+  struct Planned {
+    Generation generation = 0;
+    wire::Start start;
+  };
+
+  Generation generation = 0;
+  wire::Start start;                     // as it was pushed
+  LedgerRow row;                         // open
+  std::vector<LedgerRow> closed;         // surviving rows before it that end after `completed`
+  std::vector<MemberEntry> members;      // of `start` and of `planned`
+  std::map<MemberId, uint64_t> batches;  // last one in the journal, of every member that has any
+  // Of these rows, with steps from `completed` on; ascending by generation, member, batch.
+  std::vector<RecordsEntry> unfinished;
+  std::optional<Planned> planned;  // state kPlanned in the journal
 };
 
 // What this term begins with, from the journal and the checkpoints on disk (resume.h).
@@ -154,6 +292,10 @@ struct Beginning {
   std::vector<CheckpointEntry> checkpoints;
   std::vector<CheckpointEntry> stray;
   bool is_identity_stored = false;
+  std::map<std::string, std::string> settings;
+  Step completed = 0;  // == base.step but on a take-over
+  std::optional<LivingGeneration>
+      living;  // a take-over; then base and base_checkpoint are not used
 };
 
 State begin_state(const Beginning& beginning, int64_t now_ms);

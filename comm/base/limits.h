@@ -23,6 +23,17 @@ inline constexpr size_t kTokenFileBytes = 1024;
 inline constexpr size_t kMembers = 65'536;
 inline constexpr size_t kSlots = 65'536;
 
+// Processes that are started again
+inline constexpr int64_t kRestartWindowMs = 3'600'000;  // in which restarts are counted
+inline constexpr uint32_t kSupervisedRestarts = 100;    // of coordinator and agent, in the window
+inline constexpr int64_t kQuickDeathMs = 2'000;         // so soon after its start a death is quick
+inline constexpr int64_t kRestartPauseFirstMs = 250;    // before the restart after two quick deaths,
+inline constexpr int64_t kRestartPauseMaxMs = 10'000;   // doubling up to here
+inline constexpr int64_t kRestartAfterExitMs = 500;     // after an exit that the worker chose
+inline constexpr size_t kExitsTold = 1'000;             // to a coordinator that comes back
+inline constexpr int64_t kCoordinatorAwayMs = 600'000;  // that an agent without workers waits
+inline constexpr int64_t kCommandMs = 10'000;           // for the answer to a command
+
 // HTTP
 inline constexpr size_t kHttpHeaderBytes = 8 * 1024;
 inline constexpr size_t kHttpBodyBytes = 4 * 1024;  // we only serve GET and HEAD
@@ -52,6 +63,10 @@ inline constexpr size_t kTensors = 65'536;      // in one safetensors file
 inline constexpr size_t kTensorDims = 16;
 inline constexpr size_t kManifestBytes = 64 * 1024 * 1024;
 inline constexpr size_t kManifestFiles = 64;
+inline constexpr size_t kCheckpointNameBytes = 128;
+
+// State that goes from one member to another
+inline constexpr size_t kTransferChunkBytes = 1024 * 1024;
 
 // Records of a worker that the coordinator has not acknowledged
 inline constexpr size_t kRecordBatchesInMemory = 64;    // beyond: spilled to a file

@@ -19,9 +19,7 @@ void MemoryEnd::set_handlers(Connection::Handlers handlers) {
   const bool is_first = handlers_ == nullptr;
   handlers_ = std::make_shared<Connection::Handlers>(std::move(handlers));
   if (unreported_) {
-    network_.loop.post([self = weak_from_this()] {
-      if (const auto end = self.lock()) end->report_end();
-    });
+    post_end();
     return;
   }
   if (!is_first) return;
@@ -38,6 +36,7 @@ void MemoryEnd::send(wire::Frame frame) {
                                        std::to_string(limits::kSendQueueBytes)));
     return;
   }
+  if (network_.tap) network_.tap(node_, other_node_, frame);
   if (!std::exchange(has_sent_, true) && !handlers_) put(std::string(wire::kPreamble));
   put(wire::encode_frame(frame));
 }
@@ -52,7 +51,7 @@ void MemoryEnd::put(std::string bytes) {
 }
 
 void MemoryEnd::schedule_pump(int64_t delay_ms) {
-  network_.loop.call_after(delay_ms, [self = weak_from_this()] {
+  network_.loop_of(other_node_).call_after(delay_ms, [self = weak_from_this()] {
     if (const auto end = self.lock()) end->pump();
   });
 }
@@ -96,7 +95,11 @@ void MemoryEnd::end(Status why) {
   is_open_ = false;
   put("");
   unreported_ = std::move(why);
-  network_.loop.post([self = weak_from_this()] {
+  post_end();
+}
+
+void MemoryEnd::post_end() {
+  network_.loop_of(node_).post([self = weak_from_this()] {
     if (const auto end = self.lock()) end->report_end();
   });
 }
@@ -108,7 +111,8 @@ void MemoryEnd::report_end() {
   handlers->on_close(*why);
 }
 
-void MemoryEnd::vanish() {
+void MemoryEnd::vanish(bool deliver) {
+  if (deliver) return close();
   handlers_.reset();
   unreported_.reset();
   outbox_.clear();

@@ -30,11 +30,11 @@ class MemoryEnd final : public std::enable_shared_from_this<MemoryEnd> {
 
   // The connection is over for this end: handlers hear of it.
   void end(Status why);
-  // The process of this end is gone: nobody hears of it.
-  void vanish();
+  // The process of this end is gone: it hears nothing; what it sent arrives if `deliver`.
+  void vanish(bool deliver);
   // Moves to the other end what is due.
   void pump();
-  // Pumps in an event of its own.
+  // Pumps in an event of the other end's loop.
   void schedule_pump(int64_t delay_ms);
 
   bool is_done() const { return !is_open_ && outbox_.empty(); }
@@ -50,6 +50,7 @@ class MemoryEnd final : public std::enable_shared_from_this<MemoryEnd> {
 
   void put(std::string bytes);
   void take(std::string_view bytes);
+  void post_end();
   void report_end();
 
   MemoryNetwork::State& network_;
@@ -79,19 +80,27 @@ struct MemoryNetwork::State {
     return a < b ? NodePair(a, b) : NodePair(b, a);
   }
   int64_t delay_ms(const std::string& a, const std::string& b) const {
+    if (delays) return delays(a, b);
     const auto found = delays_ms.find(pair_of(a, b));
     return found == delays_ms.end() ? 0 : found->second;
   }
-  bool is_partitioned(const std::string& a, const std::string& b) const {
-    return partitions.count(pair_of(a, b)) != 0;
+  bool is_partitioned(const std::string& from, const std::string& to) const {
+    return partitions.count(NodePair(from, to)) != 0;
+  }
+  Loop& loop_of(const std::string& node) const {
+    const auto found = loops.find(node);
+    return found == loops.end() ? loop : *found->second;
   }
   // Two joined ends; the first is the caller's.
   std::pair<std::shared_ptr<MemoryEnd>, std::shared_ptr<MemoryEnd>> make_pipe(
       const std::string& from, const std::string& to, const Address& address);
 
   SimLoop& loop;
+  std::map<std::string, Loop*> loops;  // of nodes with one of their own
   std::map<NodePair, int64_t> delays_ms;
-  std::set<NodePair> partitions;
+  MemoryNetwork::Delays delays;
+  MemoryNetwork::Tap tap;
+  std::set<NodePair> partitions;  // from, to
   std::map<std::string, Door> doors;  // by address as text
   std::vector<std::shared_ptr<MemoryEnd>> ends;
   uint16_t last_port = 40'000;

@@ -64,7 +64,7 @@ Result<std::shared_ptr<MemoryEnd>> knock(const StatePtr& network, const std::str
 MemoryNetwork::MemoryNetwork(SimLoop& loop) : state_(std::make_shared<State>(loop)) {}
 
 MemoryNetwork::~MemoryNetwork() {
-  for (const auto& end : state_->ends) end->vanish();
+  for (const auto& end : state_->ends) end->vanish(/*deliver=*/false);
   state_->ends.clear();
   state_->doors.clear();
 }
@@ -73,16 +73,35 @@ std::unique_ptr<MemoryTransport> MemoryNetwork::transport(std::string node) {
   return std::make_unique<MemoryTransport>(state_, std::move(node));
 }
 
+std::unique_ptr<MemoryTransport> MemoryNetwork::transport(std::string node, Loop& loop) {
+  state_->loops[node] = &loop;
+  return transport(std::move(node));
+}
+
+void MemoryNetwork::set_delays(Delays delays) {
+  state_->delays = std::move(delays);
+}
+
+void MemoryNetwork::set_tap(Tap tap) {
+  state_->tap = std::move(tap);
+}
+
 void MemoryNetwork::set_delay(const std::string& a, const std::string& b, int64_t delay_ms) {
   state_->delays_ms[State::pair_of(a, b)] = delay_ms;
 }
 
 void MemoryNetwork::partition(const std::string& a, const std::string& b) {
-  state_->partitions.insert(State::pair_of(a, b));
+  partition_one_way(a, b);
+  partition_one_way(b, a);
+}
+
+void MemoryNetwork::partition_one_way(const std::string& from, const std::string& to) {
+  state_->partitions.emplace(from, to);
 }
 
 void MemoryNetwork::heal(const std::string& a, const std::string& b) {
-  state_->partitions.erase(State::pair_of(a, b));
+  state_->partitions.erase({a, b});
+  state_->partitions.erase({b, a});
   for (const auto& end : state_->ends)
     if (State::pair_of(end->node(), end->other_node()) == State::pair_of(a, b))
       end->schedule_pump(0);
@@ -99,16 +118,25 @@ size_t MemoryNetwork::cut(const std::string& a, const std::string& b) {
 }
 
 size_t MemoryNetwork::crash(const std::string& node) {
+  return drop(node, /*deliver=*/false);
+}
+
+size_t MemoryNetwork::exit(const std::string& node) {
+  return drop(node, /*deliver=*/true);
+}
+
+size_t MemoryNetwork::drop(const std::string& node, bool deliver) {
   size_t connections = 0;
   for (const auto& end : state_->ends) {
     if (end->node() == node) {
       connections += end->is_open() ? 1 : 0;
-      end->vanish();
-    } else if (end->other_node() == node) {
+      end->vanish(deliver);
+    } else if (end->other_node() == node && !deliver) {
       end->end(Status(Code::kUnavailable, "the connection broke: Connection reset by peer"));
     }
   }
   std::erase_if(state_->doors, [&](const auto& door) { return door.second.node == node; });
+  state_->loops.erase(node);
   return connections;
 }
 
@@ -116,7 +144,7 @@ MemoryTransport::MemoryTransport(std::shared_ptr<MemoryNetwork::State> state, st
     : state_(std::move(state)), node_(std::move(node)) {}
 
 Loop& MemoryTransport::loop() {
-  return state_->loop;
+  return state_->loop_of(node_);
 }
 
 Result<std::unique_ptr<Listener>> MemoryTransport::listen(const Address& address,
@@ -140,25 +168,25 @@ void MemoryTransport::connect(const Address& address, int64_t timeout_ms,
   };
   const auto door = state_->doors.find(to_string(address));
   const std::string to = door == state_->doors.end() ? address.host : door->second.node;
-  const int64_t delay_ms = state_->delay_ms(node_, to);
-  Loop& loop = state_->loop;
-  const TimerId timer = loop.call_after(timeout_ms, [finish, address, timeout_ms] {
+  Loop& own = state_->loop_of(node_);
+  const TimerId timer = own.call_after(timeout_ms, [finish, address, timeout_ms] {
     finish(Status(Code::kTimeout, to_string(address) + " did not answer within " +
                                       std::to_string(timeout_ms) + " ms"));
   });
-  loop.call_after(delay_ms, [=, network = state_, from = node_] {
+  const auto knock_there = [=, network = state_, from = node_] {
     if (!*handler || network->is_partitioned(from, to)) return;
     auto end = knock(network, from, address);
-    network->loop.call_after(delay_ms, [=] {
-      if (!*handler || network->is_partitioned(from, to)) {
+    network->loop_of(from).call_after(network->delay_ms(to, from), [=] {
+      if (!*handler || network->is_partitioned(to, from)) {
         if (end.is_ok()) end.value()->close();
         return;
       }
-      network->loop.cancel(timer);
+      network->loop_of(from).cancel(timer);
       if (!end.is_ok()) return finish(end.status());
       finish(std::shared_ptr<Connection>(std::make_shared<MemoryHandle>(network, end.value())));
     });
-  });
+  };
+  state_->loop_of(to).call_after(state_->delay_ms(node_, to), knock_there);
 }
 
 }  // namespace lockstep::rpc

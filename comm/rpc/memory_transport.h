@@ -8,6 +8,8 @@
 //  2. A frame takes the delay that the link has at the time of send(); frames of one connection
 //     never overtake each other, whatever later delays are.
 //  3. Frames go through the real encoder and decoder, so limits and errors are those of TCP.
+//  4. What a node is told runs on the node's own loop: where that holds its events back, as a stopped
+//     process does, frames wait as they would in the socket.
 #pragma once
 
 #include <cstdint>
@@ -58,23 +60,39 @@ class MemoryNetwork {
 
   // A transport whose connections come from `node` (a name for faults and for peer()).
   std::unique_ptr<MemoryTransport> transport(std::string node);
+  // The same on a loop of its own, which lives until crash() or exit() of the node.
+  std::unique_ptr<MemoryTransport> transport(std::string node, Loop& loop);
+
+  // Asked for every frame and every half of a connect, instead of set_delay().
+  using Delays = std::function<int64_t(const std::string& from, const std::string& to)>;
+  void set_delays(Delays delays);
+  // Sees every frame when it is sent.
+  using Tap =
+      std::function<void(const std::string& from, const std::string& to, const wire::Frame&)>;
+  void set_tap(Tap tap);
 
   // From now on frames (and connects) between the two nodes take `delay_ms` each way.
   void set_delay(const std::string& a, const std::string& b, int64_t delay_ms);
   // Until heal() frames between the two wait, as TCP would hold them, and connects time out; nobody
   // is told.
   void partition(const std::string& a, const std::string& b);
+  // The same for frames of one direction only.
+  void partition_one_way(const std::string& from, const std::string& to);
   void heal(const std::string& a, const std::string& b);
   // Resets every connection between the two now: both sides get on_close, frames on the way are
   // lost. Gives how many there were.
   size_t cut(const std::string& a, const std::string& b);
-  // Resets every connection and drops every listener of a node, as a kill -9 would: its peers get
-  // on_close, the node itself gets no callback any more.
+  // Resets every connection and drops every listener of a node, as the loss of a machine would: its
+  // peers get on_close, what was on the way is lost, the node itself gets no callback any more.
   size_t crash(const std::string& node);
+  // The same as a kill -9 does it: what was sent still arrives, before on_close.
+  size_t exit(const std::string& node);
 
   struct State;
 
  private:
+  size_t drop(const std::string& node, bool deliver);
+
   std::shared_ptr<State> state_;
 };
 

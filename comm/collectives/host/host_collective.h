@@ -77,6 +77,10 @@ class HostContext {
                                                       const std::vector<PeerAddress>& peers,
                                                       int deadline_ms) = 0;
 
+  // The rank that the last connect() which failed found gone: nobody listens there any more. -1:
+  // it failed otherwise. From the thread that connects.
+  virtual int64_t unreachable_rank() const { return -1; }
+
   // Closes all generations up to and including `through`: a connect() in progress returns
   // kAborted, Collectives of them are aborted, and connections of them are refused from now on.
   virtual void close(Generation through) noexcept = 0;

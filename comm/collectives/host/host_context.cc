@@ -67,6 +67,7 @@ class Context final : public HostContext {
   Result<std::unique_ptr<Collective>> connect(Generation generation, uint32_t rank, MemberId member,
                                               const std::vector<PeerAddress>& peers,
                                               int deadline_ms) override;
+  int64_t unreachable_rank() const override { return unreachable_rank_; }
   void close(Generation through) noexcept override;
 
  private:
@@ -90,6 +91,7 @@ class Context final : public HostContext {
   std::shared_ptr<Segment> gradient_;
   GradientGeometry geometry_;
   const std::unique_ptr<Acceptor> acceptor_;
+  int64_t unreachable_rank_ = -1;  // of the thread that connects
 
   std::mutex mutex_;
   Generation connecting_ = 0;  // 0: none
@@ -113,6 +115,7 @@ Result<std::unique_ptr<Collective>> Context::connect(Generation generation, uint
     eventfd_read(cancel_.get(), &drained);
     connecting_ = generation;
   }
+  unreachable_rank_ = -1;
   acceptor_->refuse_below(generation);
   const Deadline deadline = Deadline::after(deadline_ms, cancel_.get());
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<TcpIo> io, TcpIo::create());
@@ -127,7 +130,10 @@ Result<std::unique_ptr<Collective>> Context::connect(Generation generation, uint
     hello.nonce = new_nonce();
     const std::string who = "connecting to rank " + std::to_string(r);
     auto met = call(hello, peers[r], deadline);
-    if (!met.is_ok()) return met.status().with_context(who);
+    if (!met.is_ok()) {
+      if (met.status().code() == Code::kUnavailable) unreachable_rank_ = r;
+      return met.status().with_context(who);
+    }
     auto link = make_link(std::move(*met), generation, deadline, io.get());
     if (!link.is_ok()) return link.status().with_context(who);
     links[r] = std::move(*link);
@@ -236,9 +242,10 @@ void Context::close(Generation through) noexcept {
     if (connecting_ != 0 && connecting_ <= through) eventfd_write(cancel_.get(), 1);
     current = current_.lock();
   }
+  // First of all the thread that sleeps in a collective: nothing may keep it waiting.
+  if (current != nullptr && current->generation() <= through) current->abort();
   constexpr Generation kLast = std::numeric_limits<Generation>::max();
   acceptor_->refuse_below(through < kLast ? through + 1 : kLast);
-  if (current != nullptr && current->generation() <= through) current->abort();
 }
 
 }  // namespace

@@ -99,12 +99,14 @@ Status Peers::check_alive(Flag flag, Mark mark, bool ask_kernel) {
   for (uint32_t r = 0; r < world_size(); ++r) {
     if (is_self(r) || has_reached(r, flag, mark)) continue;
     const FlagBlock& flags = links_[r]->flags();
-    const bool closed =
-        flags.closed.load() >= generation_ || generation_of((flags.*flag).load()) > generation_;
-    const bool gone = !closed && ask_kernel && links_[r]->hung_up();
-    // It may have raised the flag just before it left.
-    if ((!closed && !gone) || has_reached(r, flag, mark)) continue;
-    if (gone) return lost(r, "is gone: its connection broke");
+    const auto has_closed = [&] {
+      return flags.closed.load() >= generation_ ||
+             generation_of((flags.*flag).load()) > generation_;
+    };
+    const bool gone = !has_closed() && ask_kernel && links_[r]->hung_up();
+    // It may have raised the flag, or closed, just before it left.
+    if ((!has_closed() && !gone) || has_reached(r, flag, mark)) continue;
+    if (!has_closed()) return lost(r, "is gone: its connection broke");
     return Status(Code::kAborted, "rank " + std::to_string(r) + " has closed generation " +
                                       std::to_string(generation_));
   }
@@ -138,11 +140,11 @@ void Peers::abort() noexcept {
   }
   mine.doorbell.fetch_add(1);
   futex_wake(mine.doorbell);
-  for (const auto& link : links_) {
-    if (link == nullptr) continue;
-    link->shut_down();
-    futex_wake(link->flags().doorbell);  // our own thread may be asleep there
-  }
+  // Our own thread may be asleep on a peer's doorbell: before anything that takes longer.
+  for (const auto& link : links_)
+    if (link != nullptr) futex_wake(link->flags().doorbell);
+  for (const auto& link : links_)
+    if (link != nullptr) link->shut_down();
 }
 
 Status Peers::aborted_status() const {

@@ -25,8 +25,17 @@ TcpLink::TcpLink(Fd socket, Generation generation, const FlagBlock* waiter,
       waiter_(waiter),
       notify_(std::move(notify)) {}
 
+// The goodbye only fits between two messages; if one is stuck half-way, the peer sees a loss.
 void TcpLink::shut_down() noexcept {
-  broken_.store(true);
+  {
+    std::lock_guard lock(mutex_);
+    if (!broken_.exchange(true) && outgoing_.empty()) {
+      WireHeader goodbye;
+      goodbye.kind = MessageKind::kClosed;
+      goodbye.mark = make_mark(generation_, 0);
+      (void)!::send(socket_.get(), &goodbye, sizeof goodbye, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+  }
   shutdown(socket_.get(), SHUT_RDWR);
 }
 
@@ -223,6 +232,7 @@ bool TcpLink::start_message() {
       valid = valid && header_.mark == armed_ && header_.payload_bytes == expected_.result_bytes;
       break;
     case MessageKind::kRead:
+    case MessageKind::kClosed:
       valid = valid && header_.payload_bytes == 0;
       break;
     default:
@@ -249,6 +259,9 @@ void TcpLink::commit() {
       break;
     case MessageKind::kRead:
       raise(&FlagBlock::read, header_.mark);
+      break;
+    case MessageKind::kClosed:
+      raise(&FlagBlock::closed, generation_);
       break;
   }
   in_payload_ = false;

@@ -6,6 +6,8 @@
 //                  after the other, or its mailbox
 //     kResult      payload: the sender's slice of the sum
 //     kRead        no payload
+//     kClosed      no payload: this side has closed the generation and goes; an end of the stream
+//                  without it is a loss
 //
 // INVARIANTS
 //  T1 Nothing is received before the own operation has said where it goes: a peer that is one
@@ -28,7 +30,7 @@
 
 namespace lockstep::host {
 
-enum class MessageKind : uint32_t { kOperation = 1, kResult = 2, kRead = 3 };
+enum class MessageKind : uint32_t { kOperation = 1, kResult = 2, kRead = 3, kClosed = 4 };
 
 struct WireHeader {
   uint32_t magic = 0x3170746cU;

@@ -1,0 +1,109 @@
+// What the journal proves about every sample of a run.
+//
+// The order of the samples is a function of the seed; which generation did which step, and with
+// which slots, is in the ledger. What the loaders really delivered is in the step records, as one
+// digest a slot (data/order/digest.h). The audit computes each digest again and compares: it checks
+// what was done, not what was planned.
+//
+//   surviving rows of the ledger ──▶ their records ──▶ digests ──▶ compared with seed and plan
+//
+// A planned sample whose delivery is not proven counts as lost; one that was delivered beyond the
+// plan counts as repeated. What a stopped run has not reached is neither.
+//
+// Thread-safety: free functions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "coordinator/journal.h"
+#include "data/order/step_plan.h"
+
+namespace lockstep::coordinator {
+
+// What fixes the order of the samples, from the frozen identity of the run.
+struct RunOrder {
+  uint64_t seed = 0;
+  std::string fingerprint;  // of the training data
+  data::RunShape shape;
+};
+// kUsage when no generation was ever started; kConfig when another version made the order.
+Result<RunOrder> order_of(const std::vector<IdentityEntry>& identity);
+
+enum class Delivery : uint8_t {
+  kRight,    // the digest is that of the planned samples
+  kOther,    // other samples were delivered, or in another order
+  kMissing,  // nobody has recorded what was delivered
+  kTwice,    // two generations of the surviving lineage did this step
+};
+
+struct AuditedSlot {
+  uint32_t slot = 0;
+  MemberId member = 0;  // that computed it; 0: not known
+  uint32_t rank = 0;
+  data::PositionRange positions;  // in the epoch
+  uint64_t digest = 0;            // as recorded; 0 if kMissing
+  uint64_t delivered = 0;         // samples, as recorded
+  Delivery delivery = Delivery::kMissing;
+};
+
+struct AuditedStep {
+  Step step = 0;  // 0-based
+  Epoch epoch = 0;
+  Generation generation = 0;
+  bool skipped = false;  // by the loss scaler: consumed, and nothing applied
+  double loss = 0;
+  std::vector<AuditedSlot> slots;  // without the empty ones
+};
+
+struct AuditFault {
+  Step step = 0;
+  Epoch epoch = 0;
+  Generation generation = 0;
+  AuditedSlot slot;
+};
+
+struct AuditedEpoch {
+  Epoch epoch = 0;
+  uint64_t steps = 0;
+  uint64_t all_steps = 0;
+  uint64_t samples = 0;
+  uint64_t all_samples = 0;
+  bool is_whole() const { return steps == all_steps; }
+};
+
+// Steps [from, to) that a generation reported and that did not survive.
+struct UndoneSteps {
+  Generation generation = 0;
+  Step from = 0;
+  Step to = 0;
+};
+
+struct AuditReport {
+  RunOrder order;
+  std::vector<LedgerRow> rows;          // that survive
+  std::vector<SlotMapEntry> slot_maps;  // of `rows`
+  std::vector<AuditedEpoch> epochs;
+  std::vector<UndoneSteps> undone;
+  std::vector<Step> skipped;  // by the loss scaler
+  uint64_t skipped_samples = 0;
+  std::vector<AuditFault> faults;  // the first kMostFaults
+  uint64_t fault_count = 0;
+  Step steps = 0;        // of the surviving lineage
+  uint64_t samples = 0;  // that they consumed by plan
+  uint64_t lost = 0;
+  uint64_t repeated = 0;
+
+  bool is_clean() const { return fault_count == 0; }
+};
+
+inline constexpr size_t kMostFaults = 10'000;
+
+// Checks every step of the surviving lineage. `on_step` gets each in order; may be empty.
+Result<AuditReport> audit(Journal& journal,
+                          const std::function<void(const AuditedStep&)>& on_step = {});
+
+}  // namespace lockstep::coordinator
