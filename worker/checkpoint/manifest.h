@@ -41,7 +41,7 @@ struct ManifestFile {
 
 struct Lineage {
   std::string run_id;
-  std::string resumed_from;  // checkpoint that this process's state began with; empty: fresh
+  std::string resumed_from;  // checkpoint that the state of this lineage began with; empty: fresh
   Step generation_first_step = 0;
   bool operator==(const Lineage&) const = default;
 };

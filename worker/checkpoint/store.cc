@@ -154,11 +154,13 @@ Result<int> prune_checkpoints(FileOps& files, const std::string& dir,
   return deleted;
 }
 
-Status remove_leftovers(FileOps& files, const std::string& dir) {
+Status remove_leftovers(FileOps& files, const std::string& dir, Generation before) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<std::string> names, entries(dir));
   for (const std::string& name : names) {
     std::string_view rest = name;
-    if (take(rest, kTemporaryPrefix) && parse_checkpoint_name(rest))
+    if (!take(rest, kTemporaryPrefix)) continue;
+    const auto parsed = parse_checkpoint_name(rest);
+    if (parsed && parsed->generation < before)
       LOCKSTEP_RETURN_IF_ERROR(files.remove_directory(path_join(dir, name)));
   }
   return Status::ok();

@@ -93,7 +93,11 @@ Result<CheckpointInfo> load_checkpoint(const std::string& path, std::span<const 
 Result<int> prune_checkpoints(FileOps& files, const std::string& dir,
                               std::span<const std::string> names, uint32_t keep);
 
-// Deletes what crashed writers left (tmp-*). Only for the present generation's writer.
-Status remove_leftovers(FileOps& files, const std::string& dir);
+// Deletes what crashed writers of generations before `before` left (tmp-*). For the writer of
+// `before`, however late it comes to it: a newer one's work in progress stays. Without it: all, when
+// nobody writes.
+inline constexpr Generation kEveryGeneration = ~Generation{0};
+Status remove_leftovers(FileOps& files, const std::string& dir,
+                        Generation before = kEveryGeneration);
 
 }  // namespace lockstep

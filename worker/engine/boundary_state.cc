@@ -20,8 +20,7 @@ Result<std::unique_ptr<BoundaryState>> BoundaryState::create(const ModelLayout& 
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> optimizer,
                             Optimizer::create(spec, layout.buffer.gradients));
   std::unique_ptr<BoundaryState> state(new BoundaryState(model, layout, std::move(optimizer)));
-  for (uint32_t i = 0; i < model.parameters.size(); ++i)
-    init_parameter(model.parameters[i], seed, i, state->parameter(i));
+  state->initialize(seed);
   return state;
 }
 
@@ -36,11 +35,21 @@ BoundaryState::BoundaryState(const ModelLayout& model, const FlatLayout& layout,
       groups_{OptimizerGroup{}},
       params_(layout.buffer.gradients),
       statistics_(layout.buffer.statistics - layout.buffer.gradients),
-      counters_(model.step_counters.size(), 0) {
-  for (size_t i = 0; i < model.buffers.size(); ++i) {
-    float* out = statistics_.data() + (layout.statistics[i].begin - layout.buffer.gradients);
-    std::fill(out, out + layout.statistics[i].elements, model.buffers[i].initial);
+      counters_(model.step_counters.size(), 0) {}
+
+void BoundaryState::initialize(uint64_t seed) {
+  std::fill_n(params_.data(), params_.size(), 0.0f);  // B2
+  for (uint32_t i = 0; i < model_.parameters.size(); ++i)
+    init_parameter(model_.parameters[i], seed, i, parameter(i));
+  std::fill_n(statistics_.data(), statistics_.size(), 0.0f);
+  for (size_t i = 0; i < model_.buffers.size(); ++i) {
+    float* out = statistics_.data() + (layout_.statistics[i].begin - layout_.buffer.gradients);
+    std::fill_n(out, layout_.statistics[i].elements, model_.buffers[i].initial);
   }
+  std::fill(counters_.begin(), counters_.end(), 0);
+  for (const OptimizerState& flat : optimizer_->state())
+    std::fill_n(flat.data, layout_.buffer.gradients, 0.0f);
+  applied_steps_ = 0;
 }
 
 void BoundaryState::apply(const float* reduced, uint32_t non_empty_slots, double lr) {

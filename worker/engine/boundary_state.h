@@ -28,6 +28,9 @@ class BoundaryState {
                                                        const FlatLayout& layout, uint64_t seed,
                                                        const wire::OptimizerSpec& optimizer);
 
+  // Everything back to what create() made of this seed, in place.
+  void initialize(uint64_t seed);
+
   float* parameter(uint32_t index) { return params_.data() + layout_.parameters[index].begin; }
   const float* statistics(uint32_t index) const {
     return statistics_.data() + (layout_.statistics[index].begin - layout_.buffer.gradients);
@@ -53,6 +56,7 @@ class BoundaryState {
   class FlatFloats {
    public:
     explicit FlatFloats(uint64_t elements) : lines_(elements / 16) {}
+    uint64_t size() const { return lines_.size() * 16; }
     float* data() { return reinterpret_cast<float*>(lines_.data()); }
     const float* data() const { return reinterpret_cast<const float*>(lines_.data()); }
 

@@ -53,7 +53,7 @@ EngineImpl::EngineImpl(const wire::JobSpec& job, const data::Dataset& train,
       shape_{train.samples(), job.train().global_batch(), job.train().slots()},
       model_(std::move(model)),
       schedule_(std::move(schedule)),
-      layout_(make_flat_layout(model_->layout())),
+      layout_(make_flat_layout(model_->layout(), shape_.slots)),
       on_tensor_ready_([this](uint32_t parameter) { reducer_->tensor_ready(parameter); }) {}
 
 EngineImpl::~EngineImpl() = default;
@@ -112,6 +112,12 @@ void EngineImpl::set_threads() const {
 void EngineImpl::state_replaced(Step applied_steps) {
   state_->set_applied_steps(applied_steps);
   progress_step_.store(applied_steps, std::memory_order_relaxed);
+}
+
+Status EngineImpl::start_afresh() {
+  state_->initialize(job_.seed());
+  state_replaced(0);
+  return Status::ok();
 }
 
 void EngineImpl::end_generation() {

@@ -41,12 +41,15 @@ struct GenerationView {
   std::vector<uint64_t> bucket_bounds;  // elements, ascending, from wire::BucketPlan
   uint64_t total_steps = 0;             // length of the run, for the schedule
   PhaseClock* phases = nullptr;         // told what a step is doing; null: the engine's own
+  // Asked once a step, when the last bucket leaves: does this member know of a planned change?
+  std::function<bool()> wants_switch = [] { return false; };
 };
 
 struct StepOutcome {
   wire::StepRecord record;
   bool epoch_ended = false;
-  bool all_want_stop = false;  // every member asked for a stop in this step's last bucket
+  bool all_want_stop = false;    // every member asked for a stop in this step's last bucket
+  bool all_want_switch = false;  // every member knew of the planned change; likewise
 };
 
 // Where a worker is right now, for heartbeats and metrics.
@@ -89,6 +92,8 @@ class Engine {
   virtual std::vector<StateTensor> state() = 0;
   virtual void state_replaced(Step applied_steps) = 0;
   virtual Step applied_steps() const = 0;
+  // Back to the initial weights of the seed, at step 0.
+  virtual Status start_afresh() = 0;
 
   // Starts prefetching for the generation from the next step on. Call again for every generation.
   virtual Status begin_generation(const GenerationView& view, ApplyGate gate) = 0;

@@ -44,6 +44,7 @@ class EngineImpl final : public Engine {
   std::vector<StateTensor> state() override { return state_->tensors(); }
   void state_replaced(Step applied_steps) override;
   Step applied_steps() const override { return state_->applied_steps(); }
+  Status start_afresh() override;
   Status begin_generation(const GenerationView& view, ApplyGate gate) override;
   void end_generation() override;
   Result<StepOutcome> step() override;
@@ -68,8 +69,9 @@ class EngineImpl final : public Engine {
                      StepWork& work);
   Status apply(StepWork& work);
   StepOutcome report(StepWork& work);
-  // Loss, right predictions and the slot's statistics, beside its gradient.
-  void write_slot_results(const SlotLoss& loss, uint64_t step_samples, float* region) const;
+  // Loss, right predictions, digest and the slot's statistics, beside its gradient.
+  void write_slot_results(const SlotLoss& loss, const data::Batch& batch, uint64_t step_samples,
+                          float* region) const;
 
   // Evaluation; evaluate.cc.
   struct BatchScore {

@@ -9,7 +9,7 @@ uint64_t padded(uint64_t elements) {
 
 }  // namespace
 
-FlatLayout make_flat_layout(const ModelLayout& model) {
+FlatLayout make_flat_layout(const ModelLayout& model, uint32_t slots) {
   FlatLayout layout;
   uint64_t end = 0;
   layout.parameters.resize(model.parameters.size());
@@ -23,8 +23,22 @@ FlatLayout make_flat_layout(const ModelLayout& model) {
     end += padded(static_cast<uint64_t>(buffer.size));
   }
   layout.buffer.statistics = end;
-  layout.buffer.elements = end + kCutElements;
+  layout.buffer.elements = end + padded(kControlDigests + uint64_t{kDigestElements} * slots);
   return layout;
+}
+
+void put_digest(float* control, uint32_t slot, uint64_t digest) {
+  float* out = control + kControlDigests + uint64_t{kDigestElements} * slot;
+  for (uint32_t i = 0; i < kDigestElements; ++i)
+    out[i] = static_cast<float>(static_cast<uint16_t>(digest >> (16 * i)));
+}
+
+uint64_t get_digest(const float* control, uint32_t slot) {
+  const float* in = control + kControlDigests + uint64_t{kDigestElements} * slot;
+  uint64_t digest = 0;
+  for (uint32_t i = 0; i < kDigestElements; ++i)
+    digest |= static_cast<uint64_t>(static_cast<uint16_t>(in[i])) << (16 * i);
+  return digest;
 }
 
 std::vector<uint64_t> FlatLayout::tensor_bounds() const {

@@ -4,8 +4,12 @@
 // the first bucket is ready first. Each starts at a multiple of kCutElements floats and is padded
 // with zeros up to the next (DESIGN, section 3).
 //
-//   [fc3.bias][fc3.weight][fc2.bias] ... [fc1.weight] | [bn1.running_mean] ... | loss, correct,
-//   votes gradients                                         | statistics             | control
+//   [fc3.bias][fc3.weight] ... [fc1.weight] | [bn1.running_mean] ... | loss, votes, digests
+//   gradients                               | statistics             | control
+//
+// Digests: what the loader delivered to each slot, as four floats a slot that each hold 16 bits
+// exactly. A slot's region holds its own digest and zeros for all others, and so the sum over all
+// slots is every slot's digest on every rank.
 //
 // Thread-safety: values and pure functions.
 #pragma once
@@ -20,10 +24,13 @@ namespace lockstep {
 
 // Elements of the control section, summed over all partials.
 enum ControlElement : uint32_t {
-  kControlLoss = 0,       // sum of the slot's losses / true samples of the step
-  kControlCorrect = 1,    // right predictions
-  kControlStopVotes = 2,  // one per rank that wants to stop
+  kControlLoss = 0,         // sum of the slot's losses / true samples of the step
+  kControlCorrect = 1,      // right predictions
+  kControlStopVotes = 2,    // one per rank that wants to stop
+  kControlSwitchVotes = 3,  // one per rank that knows of the planned change
+  kControlDigests = 16,     // kDigestElements a slot
 };
+inline constexpr uint32_t kDigestElements = 4;
 
 struct FlatTensor {
   uint64_t begin = 0;
@@ -36,10 +43,17 @@ struct FlatLayout {
   std::vector<FlatTensor> statistics;  // by buffer index
   BufferLayout buffer;
 
+  uint64_t control_elements() const { return buffer.elements - buffer.statistics; }
+
   // Starts of the parameters' tensors and the end of the last, ascending: where buckets may be cut.
   std::vector<uint64_t> tensor_bounds() const;
 };
 
-FlatLayout make_flat_layout(const ModelLayout& model);
+// `slots` of the run.
+FlatLayout make_flat_layout(const ModelLayout& model, uint32_t slots);
+
+// A slot's digest in a control section.
+void put_digest(float* control, uint32_t slot, uint64_t digest);
+uint64_t get_digest(const float* control, uint32_t slot);
 
 }  // namespace lockstep

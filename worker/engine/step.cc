@@ -40,7 +40,9 @@ Result<StepOutcome> EngineImpl::run_step() {
   }
   phases_->switch_to(WorkPhase::kCommunication);
   LOCKSTEP_RETURN_IF_ERROR(reducer_->open());  // for a rank without samples; else long open
-  LOCKSTEP_RETURN_IF_ERROR(reducer_->finish(stop_requested_.load(std::memory_order_relaxed)));
+  LOCKSTEP_RETURN_IF_ERROR(reducer_->finish([this] {
+    return Votes{stop_requested_.load(std::memory_order_relaxed), view_.wants_switch()};
+  }));
   phases_->switch_to(WorkPhase::kOptimizer);
   LOCKSTEP_RETURN_IF_ERROR(apply(work));
   phases_->switch_to(WorkPhase::kOther);
@@ -79,26 +81,23 @@ void EngineImpl::backward_slot(const SlotWork& slot, const at::Tensor& logits,
                                               gradient.mutable_data_ptr<float>());
 
   float* region = reducer_->region(slot);
-  write_slot_results(loss, work.plan.samples, region);
+  write_slot_results(loss, batch, work.plan.samples, region);
   gradients_->backward(logits, gradient, region,
                        reducer_->is_last(slot) ? on_tensor_ready_ : nullptr);
-  wire::SlotDigest* digest = work.record.add_slots();
-  digest->set_slot(batch.slot);
-  digest->set_digest(batch.digest);
-  digest->set_samples(batch.samples);
 }
 
-void EngineImpl::write_slot_results(const SlotLoss& loss, uint64_t step_samples,
-                                    float* region) const {
+void EngineImpl::write_slot_results(const SlotLoss& loss, const data::Batch& batch,
+                                    uint64_t step_samples, float* region) const {
   for (uint32_t i = 0; i < buffers_.size(); ++i) {
     const FlatTensor& place = layout_.statistics[i];
     std::memcpy(region + place.begin, buffers_[i].const_data_ptr<float>(),
                 place.elements * sizeof(float));
   }
   float* control = region + layout_.buffer.statistics;
-  std::fill(control, control + kCutElements, 0.0f);
+  std::fill(control, control + layout_.control_elements(), 0.0f);
   control[kControlLoss] = static_cast<float>(loss.sum / static_cast<double>(step_samples));
   control[kControlCorrect] = static_cast<float>(loss.correct);
+  put_digest(control, batch.slot, batch.digest);
 }
 
 // From here on the step counts. The gate keeps a generation from closing half-way.
@@ -136,12 +135,21 @@ StepOutcome EngineImpl::report(StepWork& work) {
   wire::StepRecord& record = work.record;
   record.set_loss(control[kControlLoss]);
   record.set_correct(static_cast<uint64_t>(control[kControlCorrect]));
+  for (uint32_t slot = 0; slot < shape_.slots; ++slot) {
+    const uint64_t samples = data::slot_positions(work.plan, slot, shape_.slots).size();
+    if (samples == 0) continue;
+    wire::SlotDigest& digest = *record.add_slots();
+    digest.set_slot(slot);
+    digest.set_digest(get_digest(control, slot));
+    digest.set_samples(static_cast<uint32_t>(samples));
+  }
   record.set_common_hash(stream_key(
       {record.step(), record.epoch(), record.samples(), record.skipped(), record.correct(),
        std::bit_cast<uint64_t>(record.loss()), std::bit_cast<uint64_t>(record.lr())}));
   StepOutcome outcome;
   outcome.epoch_ended = work.plan.last_of_epoch;
   outcome.all_want_stop = control[kControlStopVotes] == static_cast<float>(voters_);
+  outcome.all_want_switch = control[kControlSwitchVotes] == static_cast<float>(voters_);
   *record.mutable_times() = phase_times(phases_->snapshot().since(work.before));
   outcome.record = std::move(record);
   return outcome;

@@ -72,12 +72,15 @@ void StepReducer::slot_done(const SlotWork& work) {
 void StepReducer::launch_ready() {
   if (!lane_) return;
   while (launched_ + 1 < buckets() && missing_[launched_] == 0) {
-    lane_->post([this, bucket = launched_] { return reduce(bucket); });
+    lane_->post([this, bucket = launched_] {
+      merge_bucket(bucket);
+      return reduce(bucket);
+    });
     ++launched_;
   }
 }
 
-Status StepReducer::finish(bool vote_to_stop) {
+Status StepReducer::finish(const std::function<Votes()>& votes) {
   LOCKSTEP_CHECK(last_slot_ < 0 || std::all_of(missing_.begin(), missing_.end(),
                                                [](uint32_t n) { return n == 0; }),
                  "gradients are missing");
@@ -86,18 +89,21 @@ Status StepReducer::finish(bool vote_to_stop) {
     launch_ready();
     LOCKSTEP_RETURN_IF_ERROR(lane_->drain());
   }
-  vote_to_stop_ = vote_to_stop;
   // The last one here: no thread to wake, and nothing left to overlap with.
   for (; launched_ < buckets(); ++launched_) {
+    merge_bucket(launched_);
+    if (launched_ + 1 == buckets()) complete_control(votes());
     LOCKSTEP_RETURN_IF_ERROR(reduce(launched_));
   }
   return Status::ok();
 }
 
+void StepReducer::merge_bucket(uint32_t bucket) {
+  merge(final_merges_, {bounds_[bucket], bounds_[bucket + 1]});
+}
+
 Status StepReducer::reduce(uint32_t bucket) {
   const ElementRange range{bounds_[bucket], bounds_[bucket + 1]};
-  merge(final_merges_, range);
-  if (bucket + 1 == buckets()) complete_control();
   progress_.store(bucket, std::memory_order_relaxed);
   const Tag tag{generation_, step_, Phase::kTrain, bucket, range.size() * sizeof(float)};
   return collective_.all_reduce(tag, range);
@@ -111,14 +117,15 @@ void StepReducer::merge(const std::vector<RegionMerge>& merges, const ElementRan
 
 // After all merges: the region of an empty partial may have served a slot before, and its control
 // section counts all the same.
-void StepReducer::complete_control() {
+void StepReducer::complete_control(const Votes& votes) {
   for (const FinalPartial& partial : schedule_->partials) {
     float* control = buffer_.partial(partial.region) + layout_.buffer.statistics;
-    if (partial.empty) std::fill(control, control + kCutElements, 0.0f);
+    if (partial.empty) std::fill(control, control + layout_.control_elements(), 0.0f);
   }
   if (schedule_->partials.empty()) return;  // more ranks than slots: no say
   float* control = buffer_.partial(schedule_->partials.front().region) + layout_.buffer.statistics;
-  control[kControlStopVotes] = vote_to_stop_ ? 1.0f : 0.0f;
+  control[kControlStopVotes] = votes.stop ? 1.0f : 0.0f;
+  control[kControlSwitchVotes] = votes.change ? 1.0f : 0.0f;
 }
 
 }  // namespace lockstep

@@ -15,6 +15,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -25,6 +26,12 @@
 #include "worker/engine/flat_layout.h"
 
 namespace lockstep {
+
+// What a rank says in the last bucket.
+struct Votes {
+  bool stop = false;
+  bool change = false;  // it knows of the planned change
+};
 
 class StepReducer {
  public:
@@ -49,8 +56,9 @@ class StepReducer {
   // once; call for every slot of the schedule.
   void slot_done(const SlotWork& work);
 
-  // Reduces what has not left yet, with this rank's vote; blocks until all sums are there.
-  Status finish(bool vote_to_stop);
+  // Reduces what has not left yet; blocks until all sums are there. `votes` is asked when the last
+  // bucket leaves, which is not if a bucket before it failed.
+  Status finish(const std::function<Votes()>& votes);
 
   // The sums. REQUIRES: finish() has returned ok.
   const float* sums() const { return collective_.reduced(); }
@@ -59,8 +67,9 @@ class StepReducer {
   uint32_t buckets() const { return static_cast<uint32_t>(bounds_.size() - 1); }
   void launch_ready();
   void merge(const std::vector<RegionMerge>& merges, const ElementRange& range);
+  void merge_bucket(uint32_t bucket);
   Status reduce(uint32_t bucket);
-  void complete_control();
+  void complete_control(const Votes& votes);
 
   const FlatLayout& layout_;
   GradientBuffer& buffer_;
@@ -81,7 +90,6 @@ class StepReducer {
   std::vector<RegionMerge> final_merges_;  // those that need the last slot
   std::vector<uint32_t> missing_;          // by bucket: gradients of the last slot not yet there
   uint32_t launched_ = 0;
-  bool vote_to_stop_ = false;
 };
 
 }  // namespace lockstep

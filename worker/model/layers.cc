@@ -14,22 +14,29 @@ namespace lockstep {
 namespace {
 constexpr double kBatchNormMomentum = 0.1;
 constexpr double kBatchNormEps = 1e-5;
+
+at::Tensor observed(const Forward& f, uint32_t parameter, at::Tensor output) {
+  if (f.mode.observer != nullptr) (*f.mode.observer)(parameter, output);
+  return output;
+}
 }  // namespace
 
 at::Tensor linear(const Forward& f, const at::Tensor& x, uint32_t weight) {
-  return at::linear(x, f.parameters[weight], f.parameters[weight + 1]);
+  return observed(f, weight, at::linear(x, f.parameters[weight], f.parameters[weight + 1]));
 }
 
 at::Tensor conv(const Forward& f, const at::Tensor& x, uint32_t weight) {
-  return at::conv2d(x, f.parameters[weight], f.parameters[weight + 1]);
+  return observed(f, weight, at::conv2d(x, f.parameters[weight], f.parameters[weight + 1]));
 }
 
 at::Tensor batch_norm(const Forward& f, const at::Tensor& x,
                       const LayoutBuilder::BatchNorm& layer) {
-  return at::batch_norm(x, f.parameters[layer.weight], f.parameters[layer.weight + 1],
-                        f.buffers[layer.running_mean], f.buffers[layer.running_mean + 1],
-                        f.mode.training, kBatchNormMomentum, kBatchNormEps,
-                        /*cudnn_enabled=*/false);
+  return observed(
+      f, layer.weight,
+      at::batch_norm(x, f.parameters[layer.weight], f.parameters[layer.weight + 1],
+                     f.buffers[layer.running_mean], f.buffers[layer.running_mean + 1],
+                     f.mode.training, kBatchNormMomentum, kBatchNormEps,
+                     /*cudnn_enabled=*/false));
 }
 
 at::Tensor dropout(const Forward& f, const at::Tensor& x, double p, uint32_t layer) {

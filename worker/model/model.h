@@ -13,6 +13,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,8 +26,12 @@
 namespace lockstep {
 
 struct ForwardMode {
+  // Gets the output of every layer that has parameters, by the index of the first of them.
+  using Observer = std::function<void(uint32_t parameter, const at::Tensor& output)>;
+
   bool training = false;
   uint64_t dropout_key = 0;  // of this slot of this step; see dropout.h
+  const Observer* observer = nullptr;  // for looking into a step; null while training
 };
 
 class Model {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "comm/base/check.h"
+#include "comm/base/planted_bug.h"
 
 namespace lockstep {
 
@@ -11,6 +12,7 @@ bool ApplyGate::open(Generation generation, ResumePoint at, const RunPlan& plan)
   LOCKSTEP_CHECK(!applying_, "a generation is opened between two applies");
   if (generation <= closed_through_) return false;
   open_ = generation;
+  since_ = at;
   plan_ = plan;
   applied_ = at;
   return true;
@@ -25,23 +27,24 @@ void ApplyGate::lost_state() {
 bool ApplyGate::try_enter() {
   std::lock_guard lock(mutex_);
   LOCKSTEP_CHECK(!applying_, "applies do not nest");
-  if (open_ <= closed_through_) return false;
+  if (open_ <= closed_through_ && !LOCKSTEP_BUG(kClosedGateLetsIn)) return false;
   applying_ = true;
   return true;
 }
 
 void ApplyGate::leave() {
   std::vector<Answer> answers;
-  ResumePoint point;
+  Standing standing;
   {
     std::lock_guard lock(mutex_);
-    LOCKSTEP_CHECK(applying_ && applied_, "leave() follows try_enter()");
+    LOCKSTEP_CHECK(applying_, "leave() follows try_enter()");
     applying_ = false;
-    point = {applied_->step + 1, plan_.after_step(applied_->step + 1)};
-    applied_ = point;
+    if (applied_)  // else all was forgotten during the apply
+      applied_ = {applied_->step + 1, plan_.after_step(applied_->step + 1)};
+    standing = {open_, since_, applied_};
     answers.swap(waiting_);
   }
-  for (const Answer& answer : answers) answer(point);
+  for (const Answer& answer : answers) answer(standing);
 }
 
 bool ApplyGate::reached(ResumePoint point) {
@@ -52,7 +55,7 @@ bool ApplyGate::reached(ResumePoint point) {
 }
 
 void ApplyGate::close(Generation through, Answer answer) {
-  std::optional<ResumePoint> point;
+  Standing standing;
   {
     std::lock_guard lock(mutex_);
     closed_through_ = std::max(closed_through_, through);
@@ -60,14 +63,22 @@ void ApplyGate::close(Generation through, Answer answer) {
       waiting_.push_back(std::move(answer));
       return;
     }
-    point = applied_;
+    standing = {open_, since_, applied_};
   }
-  answer(point);
+  answer(standing);
 }
 
-std::optional<ResumePoint> ApplyGate::applied() const {
+void ApplyGate::forget() {
   std::lock_guard lock(mutex_);
-  return applied_;
+  closed_through_ = std::max(closed_through_, open_);
+  open_ = 0;
+  since_ = {};
+  applied_.reset();
+}
+
+Standing ApplyGate::standing() const {
+  std::lock_guard lock(mutex_);
+  return {open_, since_, applied_};
 }
 
 bool ApplyGate::is_closed(Generation generation) const {

@@ -47,6 +47,11 @@ Result<CheckpointInfo> CheckpointWriter::wait() {
   return *outcome_;
 }
 
+void CheckpointWriter::settle() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !busy_; });
+}
+
 void CheckpointWriter::drop(std::vector<std::string> names) {
   if (names.empty()) return;
   {
@@ -56,10 +61,10 @@ void CheckpointWriter::drop(std::vector<std::string> names) {
   changed_.notify_all();
 }
 
-void CheckpointWriter::clean_up() {
+void CheckpointWriter::clean_up(Generation generation) {
   {
     std::lock_guard lock(mutex_);
-    clean_up_ = true;
+    clean_up_ = generation;
   }
   changed_.notify_all();
 }
@@ -68,9 +73,10 @@ void CheckpointWriter::run() {
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, [this] { return stop_ || clean_up_ || job_ || !drop_.empty(); });
-    if (std::exchange(clean_up_, false)) {
+    if (clean_up_) {
+      const Generation generation = *std::exchange(clean_up_, std::nullopt);
       lock.unlock();
-      const Status status = remove_leftovers(files_, options_.dir);
+      const Status status = remove_leftovers(files_, options_.dir, generation);
       if (!status.is_ok()) logger_.warn("checkpoint_leftovers", status.message());
       lock.lock();
     } else if (job_) {

@@ -45,11 +45,15 @@ class CheckpointWriter {
   // Waits for what was submitted last; its outcome. REQUIRES: something was submitted.
   Result<CheckpointInfo> wait();
 
+  // Waits until nothing is being written; what was, is reported.
+  void settle();
+
   // The coordinator does not need these any more; deleted by the side thread.
   void drop(std::vector<std::string> names);
 
-  // Deletes what a crashed writer left; by the side thread, before anything else.
-  void clean_up();
+  // Deletes what crashed writers of generations before this one left; by the side thread, before
+  // anything else.
+  void clean_up(Generation generation);
 
  private:
   struct Job {
@@ -70,7 +74,7 @@ class CheckpointWriter {
   std::condition_variable changed_;
   bool stop_ = false;
   bool busy_ = false;  // `job_` waits or is being written
-  bool clean_up_ = false;
+  std::optional<Generation> clean_up_;
   std::optional<Job> job_;
   std::vector<std::string> drop_;
   std::optional<Result<CheckpointInfo>> outcome_;

@@ -1,15 +1,15 @@
-// Orders from the loop's thread to the training thread. The newest start wins: an older generation
-// that was never begun is of no interest any more.
+// Orders from the loop's thread to the training thread: the newest start, and the pending planned
+// change. What is closed is void: an older start that was never begun is of no interest any more,
+// and a plan whose generation is closed will never happen.
 //
-// Thread-safety: put(), end() and acknowledge() from any thread; the waits from the training
-// thread.
+// Thread-safety: put(), plan(), close(), acknowledge() and end() from any thread; the waits from
+// the training thread; wants_switch() from any.
 #pragma once
 
 #include <condition_variable>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "comm/base/ids.h"
 #include "comm/wire/control.pb.h"
@@ -21,49 +21,47 @@ struct StartOrder {
   MemberId member = 0;  // this worker
   std::string run_id;
   wire::Start start;
+  bool planned = false;  // `start.resume` is where the members agree
 };
 
 class Mailbox {
  public:
-  void put(StartOrder order) {
-    std::lock_guard lock(mutex_);
-    order_ = std::move(order);
-    changed_.notify_all();
-  }
+  void put(StartOrder order);
+  void plan(StartOrder order);
 
-  void end() {
-    std::lock_guard lock(mutex_);
-    ended_ = true;
-    changed_.notify_all();
-  }
-
+  // Orders of generations up to `through` are void.
+  void close(Generation through);
+  void end();
   // A checkpoint is in the journal.
-  void acknowledge(std::string checkpoint) {
-    std::lock_guard lock(mutex_);
-    acknowledged_ = std::move(checkpoint);
-    changed_.notify_all();
-  }
+  void acknowledge(std::string checkpoint);
 
-  // Waits for the next start; nothing: it is over.
-  std::optional<StartOrder> next() {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return ended_ || order_; });
-    if (ended_) return std::nullopt;
-    return std::exchange(order_, std::nullopt);
-  }
+  // For a worker that is in no generation: waits for the next start, or a planned change that lets
+  // it join. Nothing: it is over.
+  std::optional<StartOrder> next();
 
-  // Waits until `checkpoint` is in the journal; false: it is over, or another start has come.
-  bool wait_acknowledged(const std::string& checkpoint) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ended_ || order_ || acknowledged_ == checkpoint; });
-    return acknowledged_ == checkpoint;
-  }
+  // For a member of `generation`: is there a planned change to vote for?
+  bool wants_switch(Generation generation) const;
+  // The planned change that the members of `generation` have agreed on; waits until it has come.
+  // Nothing: `generation` was closed, or it is over.
+  std::optional<StartOrder> wait_for_plan(Generation generation);
+
+  // Waits until `checkpoint` is in the journal; false: `generation` was closed, or it is over.
+  bool wait_acknowledged(const std::string& checkpoint, Generation generation);
+
+  // Waits `pause_ms`; false at once if `generation` was closed, or it is over.
+  bool pause(Generation generation, int pause_ms);
 
  private:
-  std::mutex mutex_;
+  bool is_over(Generation generation) const { return ended_ || generation <= closed_through_; }
+  bool has_plan_for(Generation generation) const;
+  bool can_join() const;
+
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool ended_ = false;
-  std::optional<StartOrder> order_;
+  Generation closed_through_ = 0;
+  std::optional<StartOrder> start_;
+  std::optional<StartOrder> plan_;
   std::string acknowledged_;  // the newest
 };
 

@@ -11,6 +11,7 @@
 
 #include "comm/base/build_info.h"
 #include "comm/rpc/asio_transport.h"
+#include "worker/replay/replay_main.h"
 #include "worker/session/worker.h"
 
 namespace {
@@ -32,6 +33,10 @@ void ignore_signals() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == "replay") {
+    return lockstep::replay_main(argc - 1, argv + 1);
+  }
+  lockstep::hold_stop_signals();
   lockstep::WorkerOptions options;
   options.node = host_name();
   CLI::App app("One worker of a Lockstep run; started by `lockstep agent`.", "lockstep-worker");

@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include "comm/base/limits.h"
+#include "comm/base/planted_bug.h"
 
 namespace lockstep {
 
 Result<bool> RecordQueue::add(Generation generation, wire::StepRecord record) {
   std::lock_guard lock(mutex_);
+  if (generation <= cleared_through_) return false;
   if (open_.generation != generation) LOCKSTEP_RETURN_IF_ERROR(close_batch());
   open_.generation = generation;
   *open_.records.add_records() = std::move(record);
@@ -67,6 +69,20 @@ Status RecordQueue::acknowledge(uint64_t batch) {
 void RecordQueue::rewind() {
   std::lock_guard lock(mutex_);
   next_sent_ = first_;
+}
+
+Status RecordQueue::clear(Generation through) {
+  std::lock_guard lock(mutex_);
+  cleared_through_ = std::max(cleared_through_, through);
+  open_ = {};
+  memory_.clear();
+  if (LOCKSTEP_BUG(kNumbersOfOldIdentity)) {
+    first_ = next_sent_ = last_closed_ + 1;
+    return spill_.clear();
+  }
+  first_ = next_sent_ = 1;
+  last_closed_ = 0;
+  return spill_.clear();
 }
 
 bool RecordQueue::empty() const {

@@ -4,7 +4,8 @@
 //                                                                    acknowledge() ─▶ forgotten
 //
 // INVARIANTS
-//  R1 Batches are numbered from 1 without a gap; a batch's number and content never change.
+//  R1 Batches are numbered from 1 without a gap; a batch's number and content never change (until
+//     clear(), which makes a new queue of it).
 //  R2 A batch is handed out in order and, after rewind(), again, until acknowledge() covers it: the
 //     coordinator ignores numbers it has, so the effect is exactly once.
 //  R3 Records of two generations never share a batch.
@@ -53,6 +54,9 @@ class RecordQueue {
   // The connection was lost: what is not acknowledged is handed out again.
   void rewind();
 
+  // Forgets everything, also what is still added of generations up to `through`; numbers from 1.
+  Status clear(Generation through);
+
   // Nothing is left that was not acknowledged.
   bool empty() const;
 
@@ -72,6 +76,7 @@ class RecordQueue {
   RecordBatch open_;
   std::deque<RecordBatch> memory_;  // numbers [first_, first_ + size)
   RecordSpill spill_;               // the numbers after those
+  Generation cleared_through_ = 0;  // what is added of these is dropped
   uint64_t first_ = 1;              // number of memory_.front()
   uint64_t next_sent_ = 1;          // number of the next batch to hand out
   uint64_t last_closed_ = 0;        // number of the newest batch

@@ -92,11 +92,13 @@ Result<uint64_t> RecordSpill::read_at(uint64_t offset, Generation* generation,
 Status RecordSpill::pop(Generation* generation, wire::StepRecords* records) {
   LOCKSTEP_CHECK(batches_ > 0, "pop() needs a batch");
   LOCKSTEP_ASSIGN_OR_RETURN(begin_, read_at(begin_, generation, records));
-  if (--batches_ == 0) {
-    // All is read: the space is used again from the front.
-    begin_ = end_ = 0;
-    if (::ftruncate(fd_, 0) != 0) return failed("cannot truncate", path_);
-  }
+  // Once all is read the space is used again from the front.
+  return --batches_ == 0 ? clear() : Status::ok();
+}
+
+Status RecordSpill::clear() {
+  begin_ = end_ = batches_ = 0;
+  if (fd_ >= 0 && ::ftruncate(fd_, 0) != 0) return failed("cannot truncate", path_);
   return Status::ok();
 }
 

@@ -30,6 +30,7 @@ class RecordSpill {
   Status push(Generation generation, const wire::StepRecords& records);
   // REQUIRES: size() > 0.
   Status pop(Generation* generation, wire::StepRecords* records);
+  Status clear();
   // Shows all, oldest first, until `visit` says false.
   Status for_each(const std::function<bool(const wire::StepRecords&)>& visit) const;
 

@@ -1,15 +1,19 @@
-// What follows what in a run: train, evaluate at the end of every epoch and of the run, final
-// checkpoint, end. Arithmetic on the applied step, the same on every member.
+// What follows what in a run, and what a start means to one member: pure arithmetic, the same on
+// every member, for whoever drives a training.
 //
 //   after a step:        eval if the epoch or the run ended and there is evaluation data,
 //                        else checkpoint if the run ended, else train
 //   after an evaluation: checkpoint if the run ended, else train
 //   after checkpoint:    end
 //
-// Thread-safety: values.
+// Thread-safety: values and pure functions.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "comm/base/ids.h"
+#include "comm/wire/control.pb.h"
 
 namespace lockstep {
 
@@ -30,5 +34,22 @@ struct RunPlan {
     return applied >= total_steps ? Phase::kCheckpoint : Phase::kTrain;
   }
 };
+
+// What follows what in a run of this job over these data.
+RunPlan make_run_plan(const wire::JobSpec& job, const wire::DataFacts& facts, uint64_t total_steps);
+
+// A checkpoint of the end of a run that is now longer, or the other way round.
+ResumePoint fit_to_plan(ResumePoint at, const RunPlan& plan);
+
+ResumePoint from_wire(const wire::ResumePoint& point);
+wire::ResumePoint to_wire(const ResumePoint& point);
+
+// Who takes which part in a start or in a planned change.
+std::optional<uint32_t> rank_of(const wire::Start& start, MemberId member);  // none: not listed
+bool holds_state(const wire::Start& start, MemberId member);  // named by source.members
+bool joins(const wire::Start& start, MemberId member);        // listed, and gets the state
+
+// The rank from which those who join get the state; none: nobody needs it from a peer.
+std::optional<uint32_t> transfer_root(const wire::Start& start);
 
 }  // namespace lockstep

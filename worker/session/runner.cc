@@ -1,37 +1,20 @@
 #include "worker/session/runner.h"
 
-#include <algorithm>
 #include <utility>
-
-#include "data/order/step_plan.h"
 
 namespace lockstep {
 namespace {
 
-ResumePoint from_wire(const wire::ResumePoint& point) {
-  return {point.step(), static_cast<Phase>(
-                            std::min<uint32_t>(point.phase(), static_cast<uint32_t>(Phase::kEnd)))};
-}
+// Between two attempts of a worker that joins.
+constexpr int kConnectPauseMs = 100;
 
-// A checkpoint of the end of a run that is now longer, or the other way round.
-ResumePoint fit_to_plan(ResumePoint at, const RunPlan& plan) {
-  if (at.step < plan.total_steps && at.phase > Phase::kEval) at.phase = Phase::kTrain;
-  if (at.step >= plan.total_steps && at.phase == Phase::kTrain) at.phase = Phase::kCheckpoint;
-  if (at.phase == Phase::kEval && !plan.has_eval) at.phase = plan.after_eval(at.step);
-  return at;
+// The peers cannot be reached: they are gone, or already in a newer generation, and which of it is
+// true is the coordinator's to find out.
+bool is_about_peers(Code code) {
+  return code == Code::kUnavailable || code == Code::kTimeout || code == Code::kRefused;
 }
 
 }  // namespace
-
-RunPlan make_run_plan(const wire::JobSpec& job, const wire::DataFacts& facts,
-                      uint64_t total_steps) {
-  RunPlan plan;
-  plan.steps_per_epoch = data::steps_per_epoch(
-      {facts.train_samples(), job.train().global_batch(), job.train().slots()});
-  plan.total_steps = total_steps;
-  plan.has_eval = !job.data().eval().path().empty();
-  return plan;
-}
 
 Runner::Runner(Options options, Parts parts)
     : options_(std::move(options)),
@@ -46,105 +29,115 @@ Runner::Runner(Options options, Parts parts)
 
 void Runner::run() {
   parts_.probe.doing(RunnerProbe::Activity::kIdle);
-  while (const auto order = parts_.mailbox.next()) {
-    ended_with(*order, run_generation(*order));
+  while (auto order = parts_.mailbox.next()) {
+    Next next = Entry{std::move(*order), std::nullopt};
+    while (next) next = run_generation(*next);
     parts_.probe.doing(RunnerProbe::Activity::kIdle);
   }
 }
 
-void Runner::ended_with(const StartOrder& order, const Status& status) {
-  if (status.is_ok()) return;
+Runner::Next Runner::run_generation(const Entry& entry) {
+  parts_.probe.doing(RunnerProbe::Activity::kRecovery);
+  auto life = make_life(entry);
+  if (!life.is_ok()) {
+    ended_with(entry.order, life.status(), 0);
+    return std::nullopt;
+  }
+  Result<Next> next = live(*life);
+  const MemberId broken = broken_member(*life);
+  // U4. Nothing may return or be freed between these.
+  if (!next.is_ok()) parts_.context.close(entry.order.generation);
+  parts_.engine.end_generation();
+  if (next.is_ok()) return std::move(*next);
+  ended_with(entry.order, next.status(), broken);
+  return std::nullopt;
+}
+
+void Runner::ended_with(const StartOrder& order, const Status& status, MemberId broken) {
   // Once the generation is closed, every error is a consequence of that.
   const bool closed = parts_.gate.is_closed(order.generation);
   if (closed || status.code() == Code::kAborted) {
     parts_.logger.info("generation_over", "generation over: " + status.message(),
-                       {{"generation", order.generation}});
-    if (!closed) parts_.port.suspect(order.generation, 0, status.message());
+                       {{"generation", order.generation}, {"broken", broken}});
+    if (!closed) parts_.port.suspect(order.generation, broken, status.message());
     return;
   }
   parts_.logger.error("training_failed", status.message(), {{"generation", order.generation}});
-  parts_.port.leave(order.generation, wire::Leave::FAILED, status, parts_.gate.applied());
+  parts_.port.leave(order.generation, wire::Leave::FAILED, status, parts_.gate.standing().applied);
   parts_.on_failure(status);
 }
 
-Status Runner::run_generation(const StartOrder& order) {
-  parts_.probe.doing(RunnerProbe::Activity::kRecovery);
-  LOCKSTEP_ASSIGN_OR_RETURN(Life life, make_life(order));
-  Status status = live(life);
-  // U4. Nothing may return or be freed between these.
-  if (!status.is_ok()) parts_.context.close(order.generation);
-  parts_.engine.end_generation();
-  return status;
+// The member whose loss was seen, 0 if none was.
+MemberId Runner::broken_member(const Life& life) const {
+  const int64_t rank =
+      life.collective ? life.collective->broken_rank() : parts_.context.unreachable_rank();
+  const auto& members = life.order.start.members();
+  return rank >= 0 && rank < members.size() ? members[static_cast<int>(rank)].member() : 0;
 }
 
-Status Runner::live(Life& life) {
-  const StartOrder& order = life.order;
-  if (life.is_writer) writer_.clean_up();
-  const ResumePoint at = fit_to_plan(from_wire(order.start.resume()), life.plan);
-  LOCKSTEP_RETURN_IF_ERROR(connect(life));
-  LOCKSTEP_RETURN_IF_ERROR(install_state(life, at));
-  if (!parts_.gate.open(order.generation, at, life.plan))
-    return Status(Code::kAborted, "a newer generation was prepared before this one began");
-  LOCKSTEP_RETURN_IF_ERROR(begin_engine(life));
-  parts_.probe.generation_started(order.generation, order.member, life.rank,
-                                  life.collective->world_size());
-  return follow_plan(life, at);
-}
-
-Result<Runner::Life> Runner::make_life(const StartOrder& order) const {
-  Life life(order);
-  const auto& members = order.start.members();
-  const auto self = std::find_if(members.begin(), members.end(), [&](const wire::MemberInfo& m) {
-    return m.member() == order.member;
-  });
-  if (self == members.end())
+Result<Runner::Life> Runner::make_life(const Entry& entry) const {
+  const StartOrder& order = entry.order;
+  Life life(entry);
+  const auto rank = rank_of(order.start, order.member);
+  if (!rank)
     return Status(Code::kInternal, "generation " + std::to_string(order.generation) +
                                        " was started without this worker, member " +
                                        std::to_string(order.member));
-  life.rank = static_cast<uint32_t>(self - members.begin());
+  life.rank = *rank;
   life.is_writer = order.start.writer() == order.member;
-  life.first_step = order.start.resume().step();
   life.plan = make_run_plan(options_.job, options_.facts, order.start.total_steps());
+  life.begin = entry.since;
+  if (!order.planned) life.begin = fit_to_plan(from_wire(order.start.resume()), life.plan);
   return life;
 }
 
-Status Runner::connect(Life& life) {
-  std::vector<PeerAddress> peers;
-  for (const wire::MemberInfo& m : life.order.start.members())
-    peers.push_back({m.member(), {m.data().host_id(), m.data().unix_name(), m.data().tcp()}});
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      life.collective, parts_.context.connect(life.order.generation, life.rank, life.order.member,
-                                              peers, options_.connect_deadline_ms));
-  return Status::ok();
+Result<Runner::Next> Runner::live(Life& life) {
+  const StartOrder& order = life.order;
+  // After a planned change the writer before may still be at work.
+  if (life.is_writer && !order.planned) writer_.clean_up(order.generation);
+  LOCKSTEP_RETURN_IF_ERROR(connect(life));
+  LOCKSTEP_RETURN_IF_ERROR(install_state(life));
+  if (!life.entered) LOCKSTEP_RETURN_IF_ERROR(enter(order, *life.begin));
+  LOCKSTEP_RETURN_IF_ERROR(begin_engine(life));
+  parts_.probe.generation_started(order.generation, order.member, life.rank,
+                                  life.collective->world_size());
+  return follow_plan(life);
 }
 
-Status Runner::install_state(const Life& life, const ResumePoint& at) {
-  const wire::StateSource& source = life.order.start.source();
-  if (!source.checkpoint_path().empty()) {
-    parts_.gate.lost_state();
-    LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointInfo info,
-                              load_checkpoint(source.checkpoint_path(), parts_.engine.state()));
-    if (info.manifest.resume.step != at.step)
-      return Status(Code::kInternal, "checkpoint " + info.name + " is not of step " +
-                                         std::to_string(at.step) + ", which was to be resumed");
-    parts_.engine.state_replaced(at.step);
-    resumed_from_ = info.name;
-    parts_.logger.info("checkpoint_loaded", "resumed from " + info.name, {{"step", at.step}});
-    return Status::ok();
+Status Runner::connect(Life& life) {
+  const StartOrder& order = life.order;
+  std::vector<PeerAddress> peers;
+  for (const wire::MemberInfo& m : order.start.members())
+    peers.push_back({m.member(), {m.data().host_id(), m.data().unix_name(), m.data().tcp()}});
+  // Who joins waits for members that may train on for long, until the plan is void.
+  const bool joins_later = order.planned && !life.entered;
+  for (;;) {
+    auto connected = parts_.context.connect(order.generation, life.rank, order.member, peers,
+                                            options_.connect_deadline_ms);
+    if (connected.is_ok()) {
+      life.collective = std::move(*connected);
+      return Status::ok();
+    }
+    if (!is_about_peers(connected.status().code())) return connected.status();
+    if (!joins_later || !parts_.mailbox.pause(order.generation, kConnectPauseMs))
+      return Status(Code::kAborted, connected.status().message());
   }
-  // Fresh weights are those the engine was made with; and a member of the generation before may
-  // simply go on with what it has.
-  if (parts_.engine.applied_steps() != at.step)
-    return Status(Code::kInternal, "this worker's state is of step " +
-                                       std::to_string(parts_.engine.applied_steps()) +
-                                       ", the generation resumes at step " +
-                                       std::to_string(at.step));
+}
+
+// From here on the generation counts: what this worker answers to a prepare, it answers as one of
+// it, and the coordinator is told of what it could not know.
+Status Runner::enter(const StartOrder& order, const ResumePoint& at) {
+  const RunPlan plan = make_run_plan(options_.job, options_.facts, order.start.total_steps());
+  if (!parts_.gate.open(order.generation, at, plan))
+    return Status(Code::kAborted, "a newer generation was prepared before this one began");
+  if (order.planned) parts_.port.switched(order.generation, at);
   return Status::ok();
 }
 
 Status Runner::begin_engine(Life& life) {
+  const Generation generation = life.order.generation;
   GenerationView view;
-  view.generation = life.order.generation;
+  view.generation = generation;
   view.collective = life.collective.get();
   for (const wire::MemberInfo& m : life.order.start.members())
     view.slot_runs.push_back({m.slots().begin(), m.slots().end()});
@@ -152,6 +145,7 @@ Status Runner::begin_engine(Life& life) {
   view.bucket_bounds.assign(bounds.begin(), bounds.end());
   view.total_steps = life.order.start.total_steps();
   view.phases = parts_.phases;
+  view.wants_switch = [this, generation] { return parts_.mailbox.wants_switch(generation); };
   Engine::ApplyGate gate;
   gate.try_enter = [this] { return parts_.gate.try_enter(); };
   gate.leave = [this] { parts_.gate.leave(); };

@@ -1,9 +1,12 @@
 // The training thread: waits for a start, drives the engine through the generation, and reports.
 //
 //   wait for Start ─▶ connect ─▶ install state ─▶ train ⇄ eval ─▶ final checkpoint ─▶ Leave ─┐
-//        ▲                │            │            │                                        │
-//        └── the generation was closed (kAborted) ◀─┘          wait for Goodbye ◀────────────┘
-//        any other error: Leave(FAILED), wait for Goodbye
+//     ▲  ▲               │  ▲          │            │   │                                    │
+//     │  └─ the generation was closed (kAborted) ◀──┘   │ all agree on a planned change:     │
+//     │                     └── switched, goes on ◀─────┤ barrier in the old generation      │
+//     └── any other error: Leave(FAILED)   Leave(DRAINED) if left out     wait for Goodbye ◀─┘
+//
+//   A worker that joins connects as soon as the change is planned, and waits there for the others.
 //
 // INVARIANTS
 //  U1 The gate is opened for a generation only when the state is at its resume point.
@@ -11,14 +14,18 @@
 //     checkpoint of it is taken.
 //  U3 The writer leaves only when its final checkpoint is in the journal.
 //  U4 A generation is over in this order: closed when it failed, let go by the engine, its
-//  Collective
-//     freed. A step that failed may have left the engine's lane inside the Collective.
+//     Collective freed. A step that failed may have left the engine's lane inside the Collective.
+//  U5 A planned change takes effect only after every member of the old generation has come to its
+//     barrier: until then one of them may still read what the next step overwrites.
+//  U6 A state of its own counts only for a member that the start names as a source; everyone else
+//     gets it, from a checkpoint, from the seed, or from the first source.
 //
 // Thread-safety: run() is the training thread; drop_checkpoints() from any thread.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -71,38 +78,57 @@ class Runner {
   void drop_checkpoints(std::vector<std::string> names) { writer_.drop(std::move(names)); }
 
  private:
+  // What to live through, and where it begins if this worker has switched to it already.
+  struct Entry {
+    StartOrder order;
+    std::optional<ResumePoint> since;
+  };
+  // What comes next without a word from the coordinator; nothing: wait for one.
+  using Next = std::optional<Entry>;
+
   // One generation while it lasts.
   struct Life {
-    explicit Life(const StartOrder& the_order) : order(the_order) {}
+    explicit Life(const Entry& e) : order(e.order), entered(e.since.has_value()) {}
     const StartOrder& order;
+    const bool entered;  // the gate is open, since the switch
     uint32_t rank = 0;
     bool is_writer = false;
     RunPlan plan;
     std::unique_ptr<Collective> collective;
-    Step first_step = 0;
+    std::optional<ResumePoint> begin;  // none: a worker that joins learns it with the state
   };
+  enum class Agreed { kNothing, kStop, kSwitch };
 
-  Status run_generation(const StartOrder& order);
-  Status live(Life& life);
-  Result<Life> make_life(const StartOrder& order) const;
+  // runner.cc: a generation from its order to its end.
+  Next run_generation(const Entry& entry);
+  Result<Life> make_life(const Entry& entry) const;
+  Result<Next> live(Life& life);
   Status connect(Life& life);
-  Status install_state(const Life& life, const ResumePoint& at);
+  Status enter(const StartOrder& order, const ResumePoint& at);
   Status begin_engine(Life& life);
-  Status follow_plan(Life& life, ResumePoint at);
-  Status train_step(Life& life, ResumePoint& at, bool& stop);
+  void ended_with(const StartOrder& order, const Status& status, MemberId broken);
+  MemberId broken_member(const Life& life) const;
+
+  // runner_state.cc: the state at the point where a generation begins.
+  Status install_state(Life& life);
+  Status load_state(const Life& life);
+  Status check_own_state(const Life& life) const;
+  Status transfer_state(Life& life, uint32_t root);
+  Status receive_state_from(Life& life, uint32_t root);
+
+  // runner_plan.cc: the phases.
+  Result<Next> follow_plan(Life& life);
+  Result<Agreed> train_step(Life& life, ResumePoint& at);
   Status evaluate(Life& life, ResumePoint& at);
   Status final_checkpoint(Life& life, const ResumePoint& at);
   Status submit_checkpoint(Life& life, const ResumePoint& at, bool final);
   Manifest make_manifest(const Life& life, const ResumePoint& at) const;
-  void ended_with(const StartOrder& order, const Status& status);
+  Result<Next> switch_over(Life& life, const ResumePoint& at);
 
   const Options options_;
   const Parts parts_;
-  std::string resumed_from_;  // name of the checkpoint the state began with
+  std::string resumed_from_;  // name of the checkpoint the lineage's state began with
   CheckpointWriter writer_;
 };
-
-// What follows what in a run of this job over these data.
-RunPlan make_run_plan(const wire::JobSpec& job, const wire::DataFacts& facts, uint64_t total_steps);
 
 }  // namespace lockstep

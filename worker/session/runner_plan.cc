@@ -1,9 +1,13 @@
-// The phases of a run, one after another: steps, evaluations, checkpoints, the end.
+// The phases of a run, one after another: steps, evaluations, checkpoints, the end; and the change
+// to the next generation between two steps.
 #include "comm/base/check.h"
 #include "worker/session/runner.h"
 
 namespace lockstep {
 namespace {
+
+// In the tag of the barrier before a planned change; no bucket has this number.
+constexpr uint32_t kSwitchBucket = ~uint32_t{0};
 
 Status closed_meanwhile() {
   return Status(Code::kAborted, "the generation was closed while it was not training");
@@ -11,13 +15,16 @@ Status closed_meanwhile() {
 
 }  // namespace
 
-Status Runner::follow_plan(Life& life, ResumePoint at) {
+Result<Runner::Next> Runner::follow_plan(Life& life) {
+  const Generation generation = life.order.generation;
+  ResumePoint at = *life.begin;
   for (;;) {
-    bool stop = false;
+    Agreed agreed = Agreed::kNothing;
     switch (at.phase) {
-      case Phase::kTrain:
-        LOCKSTEP_RETURN_IF_ERROR(train_step(life, at, stop));
+      case Phase::kTrain: {
+        LOCKSTEP_ASSIGN_OR_RETURN(agreed, train_step(life, at));
         break;
+      }
       case Phase::kEval:
         LOCKSTEP_RETURN_IF_ERROR(evaluate(life, at));
         break;
@@ -27,18 +34,19 @@ Status Runner::follow_plan(Life& life, ResumePoint at) {
         if (!parts_.gate.reached(at)) return closed_meanwhile();
         break;
       case Phase::kEnd:
-        parts_.port.leave(life.order.generation, wire::Leave::FINISHED, Status::ok(), at);
-        return Status::ok();
+        parts_.port.leave(generation, wire::Leave::FINISHED, Status::ok(), at);
+        return Next();
     }
-    if (stop) {
+    if (agreed == Agreed::kStop) {
       LOCKSTEP_RETURN_IF_ERROR(final_checkpoint(life, at));
-      parts_.port.leave(life.order.generation, wire::Leave::STOPPED, Status::ok(), at);
-      return Status::ok();
+      parts_.port.leave(generation, wire::Leave::STOPPED, Status::ok(), at);
+      return Next();
     }
+    if (agreed == Agreed::kSwitch) return switch_over(life, at);
   }
 }
 
-Status Runner::train_step(Life& life, ResumePoint& at, bool& stop) {
+Result<Runner::Agreed> Runner::train_step(Life& life, ResumePoint& at) {
   parts_.probe.doing(RunnerProbe::Activity::kStep);
   LOCKSTEP_ASSIGN_OR_RETURN(StepOutcome outcome, parts_.engine.step());
   LOCKSTEP_CHECK(outcome.record.step() == at.step, "the engine applies the step that is next");
@@ -49,12 +57,34 @@ Status Runner::train_step(Life& life, ResumePoint& at, bool& stop) {
       parts_.port.add_record(life.order.generation, std::move(outcome.record)));
 
   // At the last step the run ends by itself, and better than by a stop: with an evaluation.
-  stop = outcome.all_want_stop && at.step < life.plan.total_steps;
+  const bool stop = outcome.all_want_stop && at.step < life.plan.total_steps;
   const uint64_t every = options_.job.checkpoint().every_steps();
   const bool is_last = stop || at.phase == Phase::kCheckpoint;
   if (life.is_writer && every > 0 && at.step % every == 0 && !is_last)
     LOCKSTEP_RETURN_IF_ERROR(submit_checkpoint(life, at, /*final=*/false));
-  return Status::ok();
+  if (stop) return Agreed::kStop;
+  return outcome.all_want_switch ? Agreed::kSwitch : Agreed::kNothing;
+}
+
+// Everyone has agreed, also who owns no slots and could not vote: it may have to wait for the order
+// that the others have.
+Result<Runner::Next> Runner::switch_over(Life& life, const ResumePoint& at) {
+  const Generation generation = life.order.generation;
+  parts_.probe.doing(RunnerProbe::Activity::kRecovery);
+  auto plan = parts_.mailbox.wait_for_plan(generation);
+  if (!plan) return closed_meanwhile();
+  const Status met =
+      life.collective->barrier({generation, at.step, Phase::kTrain, kSwitchBucket, 0});
+  if (!rank_of(plan->start, plan->member)) {
+    // That it came is all that the others need; they may be gone before it has seen them come. Its
+    // last checkpoint is reported before it says that everything is.
+    writer_.settle();
+    parts_.port.leave(generation, wire::Leave::DRAINED, Status::ok(), at);
+    return Next();
+  }
+  LOCKSTEP_RETURN_IF_ERROR(met);
+  LOCKSTEP_RETURN_IF_ERROR(enter(*plan, at));
+  return Next(Entry{std::move(*plan), at});
 }
 
 Status Runner::evaluate(Life& life, ResumePoint& at) {
@@ -73,7 +103,8 @@ Status Runner::final_checkpoint(Life& life, const ResumePoint& at) {
   parts_.probe.doing(RunnerProbe::Activity::kCheckpoint);
   LOCKSTEP_RETURN_IF_ERROR(submit_checkpoint(life, at, /*final=*/true));
   LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointInfo info, writer_.wait());
-  if (!parts_.mailbox.wait_acknowledged(info.name)) return closed_meanwhile();
+  if (!parts_.mailbox.wait_acknowledged(info.name, life.order.generation))
+    return closed_meanwhile();
   return Status::ok();
 }
 
@@ -103,7 +134,7 @@ Manifest Runner::make_manifest(const Life& life, const ResumePoint& at) const {
   manifest.schedule = options_.job.schedule();
   manifest.dataset_fingerprint = options_.facts.train_fingerprint();
   manifest.numerics_fingerprint = options_.fingerprint;
-  manifest.lineage = {life.order.run_id, resumed_from_, life.first_step};
+  manifest.lineage = {life.order.run_id, resumed_from_, life.begin->step};
   return manifest;
 }
 

@@ -20,7 +20,10 @@ class RunnerPort {
   virtual void report_checkpoint(Generation generation, wire::CheckpointReport report) = 0;
   // `member` 0: somebody, it is not known who.
   virtual void suspect(Generation generation, MemberId member, std::string what) = 0;
-  // FINISHED and STOPPED carry an ok status.
+  // A planned change took effect: from here on this worker lives in `generation`, which began at
+  // `since`. Called before anything of it is reported.
+  virtual void switched(Generation generation, ResumePoint since) = 0;
+  // FINISHED, STOPPED and DRAINED carry an ok status.
   virtual void leave(Generation generation, wire::Leave::Reason reason, Status status,
                      std::optional<ResumePoint> applied) = 0;
   // What a checkpoint's manifest must carry.

@@ -19,13 +19,6 @@ void on_loop(const std::shared_ptr<Impl>& impl, Fn fn) {
 
 }  // namespace
 
-wire::ResumePoint to_wire(const ResumePoint& point) {
-  wire::ResumePoint out;
-  out.set_step(point.step);
-  out.set_phase(static_cast<uint32_t>(point.phase));
-  return out;
-}
-
 const char* state_name(Session::State state) {
   switch (state) {
     case Session::State::kJoining:
@@ -66,6 +59,10 @@ void Session::begin(wire::Register hello) {
   if (impl_->rpc->is_ready()) impl_->send_register();
 }
 
+void Session::drain(std::string reason) {
+  impl_->set_drain(std::move(reason));
+}
+
 void Session::end(const Status& why) {
   impl_->finish(why, exit_code(why));
 }
@@ -104,13 +101,15 @@ void Session::report_checkpoint(Generation generation, wire::CheckpointReport re
 }
 
 void Session::suspect(Generation generation, MemberId member, std::string what) {
-  on_loop(impl_, [generation, member, what = std::move(what)](Impl& impl) {
-    if (impl.state == State::kEnded || !impl.registered || generation < impl.promised) return;
-    wire::Envelope envelope;
-    envelope.mutable_peer_suspect()->set_member(member);
-    envelope.mutable_peer_suspect()->set_what(what);
-    impl.send(std::move(envelope), generation);
-  });
+  ReliableMessage message;
+  message.envelope.set_generation(generation);
+  message.envelope.mutable_peer_suspect()->set_member(member);
+  message.envelope.mutable_peer_suspect()->set_what(std::move(what));
+  on_loop(impl_, [message](Impl& impl) { impl.suspect(message); });
+}
+
+void Session::switched(Generation generation, ResumePoint since) {
+  on_loop(impl_, [generation, since](Impl& impl) { impl.switched(generation, since); });
 }
 
 void Session::leave(Generation generation, wire::Leave::Reason reason, Status status,

@@ -3,34 +3,47 @@
 //
 // STATES of the membership; the connection comes and goes beside them.
 //
-//   kJoining ──Registered──▶ kMember ──Prepare(g)──▶ kClosing ──gate closed──▶ kPromised
-//                                                       ▲                          │ Start(g)
-//                                                       └──Prepare(g' > g)─────────┼────▶ kStarted
-//   any ──Goodbye, Evict, refused──▶ kEnded                                        ▼  leave()
-//                                                                     kLeaving ──Goodbye──▶ kEnded
+//   kJoining ─Registered▶ kMember ─Prepare(g)▶ kClosing ─gate closed▶ kPromised ─Start(g)▶ kStarted
+//
+//   kPromised, kStarted, kLeaving ── Prepare(g' > g) ──▶ kClosing
+//   kMember, kPromised, kStarted ─── switched(g') ─────▶ kStarted
+//   kStarted ── leave() ──▶ kLeaving ── Goodbye ──▶ kEnded
+//   any ── Registered with another id ──▶ kMember
+//   any ── Goodbye, Evict, refused ──▶ kEnded
+//
+//   A planned change is no state: it is remembered beside them until the training thread says
+//   switched(), or a Prepare makes it void.
 //
 // MESSAGES                    sent when                                    again after a reconnect
 //   Register                  connected and hello() is known               always, first
 //   Promise(g)                the host has closed everything older than g  when Prepare(g) is
+//   SwitchReport(g)           switched(), behind the records before it     no: Register says it
+//   DrainRequest              drain()                                      until the end
+//   PeerSuspect(g)            suspect()                                    while g is the newest
 //   StepRecords               a batch is full, or kRecordBatchMs old       until RecordsAck
 //   EvalReport                report_eval()                                until Goodbye
 //   CheckpointReport          report_checkpoint()                          until CheckpointAck
 //   Leave                     leave(), and every record is acknowledged    until Goodbye
 //                             (a failure does not wait for that)
 //   Heartbeat                 every heartbeat_ms while connected
+//   Register and Promise carry the host's standing: the generation it lived in last, where that
+//   began, and what it has applied.
 //
 // INVARIANTS
 //  N1 Obeys no message of a lower term than it has seen.
 //  N2 Obeys Prepare(g) only for g > every generation promised or started, Start(g) only for the g
-//     promised last; the same again is answered again (Prepare) or ignored (Start). Older is
-//     logged and dropped.
+//     promised last, PlannedChange(g) only for g > every generation promised or started, if a
+//     generation is started or this worker is in none yet; the same again is answered again
+//     (Prepare) or ignored. Older is logged and dropped.
 //  N3 Promise(g) is sent only after the host has answered close(g - 1).
-//  N4 EvalReport, CheckpointReport and Leave of a generation are not sent once a newer one was
-//     promised; a failure always is.
+//  N4 Leave of a generation is not sent once a newer one was promised; a failure always is. Other
+//     reports are: the coordinator's ledger judges what an older generation did.
 //  N5 on_end() is the last call to the host.
+//  N6 With a new identity nothing of the old one is sent any more: what the training thread still
+//     says about generations up to then is dropped, and record batches are numbered from 1 again.
 //
-// THREAD-SAFETY: constructor, begin(), end() and the host's calls on the loop's thread; add_record,
-// report_*, suspect, leave and unacknowledged from any thread.
+// THREAD-SAFETY: constructor, begin(), drain(), end() and the host's calls on the loop's thread;
+// RunnerPort from any thread.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +58,7 @@
 #include "comm/base/status.h"
 #include "comm/rpc/client.h"
 #include "comm/wire/control.pb.h"
+#include "worker/session/apply_gate.h"
 #include "worker/session/record_queue.h"
 #include "worker/session/runner_port.h"
 
@@ -53,7 +67,7 @@ namespace lockstep {
 // What the session wants from the worker around it. Called on the loop's thread; must not block.
 class SessionHost {
  public:
-  using Closed = std::function<void(std::optional<ResumePoint>)>;
+  using Closed = std::function<void(Standing)>;
   struct Heartbeat {
     Step step = 0;
     Phase phase = Phase::kTrain;
@@ -64,15 +78,21 @@ class SessionHost {
   // An error ends the session: this worker does not fit the run.
   virtual Status on_registered(const wire::Registered& registered) = 0;
   // Nothing of a generation <= `through` may take effect once `closed` was called, exactly once,
-  // on the loop's thread, with the last applied resume point or none. May be called from inside.
+  // on the loop's thread, with where this worker stands. May be called from inside.
   virtual void on_close(Generation through, Closed closed) = 0;
   virtual void on_start(Generation generation, const wire::Start& start) = 0;
+  // A planned change that this worker votes for from now on, or, if it is not in a generation yet,
+  // waits for. Void once `generation` or a later one is closed. The same may come again.
+  virtual void on_planned(Generation generation, const wire::Start& next) = 0;
+  // The coordinator took this worker in as a new member: what it holds belongs to no lineage, and
+  // nothing of a generation <= `through` may take effect. Before on_registered() of that identity.
+  virtual void on_new_identity(Generation through) = 0;
   virtual void on_stop(const std::string& reason) = 0;
   virtual void on_checkpoint_ack(const wire::CheckpointAck& ack) = 0;
   // Ok with exit code 0; kCheckpointed with 75; any other code is that of `why`.
   virtual void on_end(const Status& why, int exit_code) = 0;
   virtual Heartbeat heartbeat() const = 0;
-  virtual std::optional<ResumePoint> applied() const = 0;
+  virtual Standing standing() const = 0;
 };
 
 class Session final : public RunnerPort {
@@ -93,6 +113,9 @@ class Session final : public RunnerPort {
   // Everything of Register but member, generation and state. Once.
   void begin(wire::Register hello);
 
+  // This worker was told to go: asks to be left out of the next generation.
+  void drain(std::string reason);
+
   // Ends the session from inside (a failure before anything could be registered). on_end follows.
   void end(const Status& why);
 
@@ -106,6 +129,7 @@ class Session final : public RunnerPort {
   void report_eval(Generation generation, wire::EvalReport report) override;
   void report_checkpoint(Generation generation, wire::CheckpointReport report) override;
   void suspect(Generation generation, MemberId member, std::string what) override;
+  void switched(Generation generation, ResumePoint since) override;
   void leave(Generation generation, wire::Leave::Reason reason, Status status,
              std::optional<ResumePoint> applied) override;
   Result<RecordQueue::Unacknowledged> unacknowledged() const override;

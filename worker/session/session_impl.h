@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "worker/session/run_plan.h"
 #include "worker/session/session.h"
 
 namespace lockstep {
@@ -35,11 +36,16 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   bool registered = false;  // on the present connection
   MemberId member = 0;
   Term term = 0;
-  Generation promised = 0;  // highest Prepare obeyed; started <= promised
+  Generation promised = 0;  // highest Prepare obeyed, or switched to; started <= promised
   Generation started = 0;
+  Generation planned = 0;              // the pending planned change; 0: none
+  Generation forgotten = 0;            // N6: of an identity that this worker has no more
   bool closing = false;                // the host has not answered close(promised - 1) yet
   std::deque<ReliableMessage> outbox;  // reports, in order
   std::optional<ReliableMessage> leave;
+  std::optional<ReliableMessage> drain;
+  std::optional<ReliableMessage> switch_report;  // until a Register says the same
+  std::optional<ReliableMessage> suspicion;      // until its generation is over
   rpc::TimerId heartbeat_timer = 0;
   rpc::TimerId flush_timer = 0;
   rpc::TimerId join_timer = 0;
@@ -53,7 +59,10 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   void pump();  // sends whatever may be sent now
   void report(ReliableMessage message);
   void set_leave(ReliableMessage message);
-  void drop_reports_before(Generation generation);
+  void set_drain(std::string reason);
+  void suspect(ReliableMessage message);
+  void send_once(ReliableMessage& message);
+  void switched(Generation generation, const ResumePoint& since);
   void schedule_heartbeat();
   void schedule_flush();
   void fail_if_error(const Status& status);
@@ -67,13 +76,13 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   bool fence_term(const wire::Envelope& message);
   void on_registered(const wire::Registered& message);
   void on_prepare(Generation generation);
-  void on_closed(Generation generation, std::optional<ResumePoint> applied);
+  void on_closed(Generation generation, const Standing& standing);
+  void on_planned(Generation generation, const wire::Start& next);
+  void become_new();
   void on_start(Generation generation, const wire::Start& message);
   void on_checkpoint_ack(const wire::CheckpointAck& message);
   void on_goodbye(const wire::Goodbye& message);
   void stale(const char* what, Generation generation);
 };
-
-wire::ResumePoint to_wire(const ResumePoint& point);
 
 }  // namespace lockstep

@@ -1,6 +1,8 @@
 // The connection of a session, and everything that leaves through it.
 #include <algorithm>
+#include <utility>
 
+#include "comm/base/planted_bug.h"
 #include "worker/session/session_impl.h"
 
 namespace lockstep {
@@ -32,22 +34,27 @@ void Session::Impl::on_lost(const Status& why) {
   logger.warn("connection_lost", "lost the coordinator (" + why.message() + "); trying again",
               {{"member", member}, {"generation", started}});
   registered = false;
-  records.rewind();
+  if (!LOCKSTEP_BUG(kBatchLostOnReconnect)) records.rewind();
   for (ReliableMessage& message : outbox) message.sent = false;
   if (leave) leave->sent = false;
+  if (drain) drain->sent = false;
+  if (suspicion) suspicion->sent = false;
 }
 
 void Session::Impl::send_register() {
   wire::Register message = *hello;
   message.set_member(member);
-  message.set_generation(started);
-  if (const auto applied = host.applied()) {
+  const Standing standing = host.standing();
+  message.set_generation(standing.lived);
+  if (standing.lived > 0) *message.mutable_since() = to_wire(standing.since);
+  if (standing.applied) {
     message.set_has_state(true);
-    *message.mutable_applied() = to_wire(*applied);
+    *message.mutable_applied() = to_wire(*standing.applied);
   }
+  switch_report.reset();  // it is said now
   wire::Envelope envelope;
   *envelope.mutable_register_() = std::move(message);
-  send(std::move(envelope), started);
+  send(std::move(envelope), standing.lived);
 }
 
 void Session::Impl::send(wire::Envelope envelope, Generation generation) {
@@ -59,6 +66,8 @@ void Session::Impl::send(wire::Envelope envelope, Generation generation) {
 
 void Session::Impl::pump() {
   if (!registered || state == State::kEnded) return;
+  if (drain) send_once(*drain);
+  if (suspicion) send_once(*suspicion);
   for (;;) {
     auto batch = records.next();
     if (!batch.is_ok()) return fail_if_error(batch.status());
@@ -67,25 +76,25 @@ void Session::Impl::pump() {
     *envelope.mutable_step_records() = std::move((*batch)->records);
     send(std::move(envelope), (*batch)->generation);
   }
-  for (ReliableMessage& message : outbox) {
-    if (!message.sent) send(message.envelope, message.envelope.generation());
-    message.sent = true;
-  }
-  if (!leave || leave->sent) return;
+  if (switch_report) send_once(*switch_report);
+  for (ReliableMessage& message : outbox) send_once(message);
+  if (!leave) return;
   const bool failed = leave->envelope.leave().reason() == wire::Leave::FAILED;
-  if (!failed && !records.empty()) return;
-  send(leave->envelope, leave->envelope.generation());
-  leave->sent = true;
+  if (failed || records.empty() || LOCKSTEP_BUG(kLeaveBeforeRecords)) send_once(*leave);
+}
+
+void Session::Impl::send_once(ReliableMessage& message) {
+  if (!std::exchange(message.sent, true)) send(message.envelope, message.envelope.generation());
 }
 
 void Session::Impl::report(ReliableMessage message) {
-  if (state == State::kEnded || message.envelope.generation() < promised) return;  // N4
+  if (state == State::kEnded || message.envelope.generation() <= forgotten) return;  // N6
   outbox.push_back(std::move(message));
   pump();
 }
 
 void Session::Impl::set_leave(ReliableMessage message) {
-  if (state == State::kEnded) return;
+  if (state == State::kEnded || message.envelope.generation() <= forgotten) return;  // N6
   const bool failed = message.envelope.leave().reason() == wire::Leave::FAILED;
   if (!failed && message.envelope.generation() < promised) return;  // N4
   if (state == State::kStarted) state = State::kLeaving;
@@ -94,13 +103,38 @@ void Session::Impl::set_leave(ReliableMessage message) {
   pump();
 }
 
-void Session::Impl::drop_reports_before(Generation generation) {
-  std::erase_if(outbox, [&](const ReliableMessage& message) {
-    return message.envelope.generation() < generation;
-  });
-  if (leave && leave->envelope.generation() < generation &&
-      leave->envelope.leave().reason() != wire::Leave::FAILED)
-    leave.reset();
+void Session::Impl::set_drain(std::string reason) {
+  if (state == State::kEnded || drain) return;
+  drain.emplace();
+  drain->envelope.set_generation(started);
+  drain->envelope.mutable_drain()->set_reason(std::move(reason));
+  pump();
+}
+
+// A broken generation that nobody hears of would never be replaced.
+void Session::Impl::suspect(ReliableMessage message) {
+  const Generation generation = message.envelope.generation();
+  if (state == State::kEnded || generation < promised || generation <= forgotten) return;
+  suspicion = std::move(message);
+  pump();
+}
+
+// What the older generation did comes first: it is still waited for.
+void Session::Impl::switched(Generation generation, const ResumePoint& since) {
+  if (state == State::kEnded || generation <= forgotten || generation <= started) return;
+  started = generation;
+  if (planned <= generation) planned = 0;
+  if (promised > generation) return;  // the promise of the newer one says that we were here
+  promised = generation;
+  state = State::kStarted;
+  suspicion.reset();
+  logger.info("generation_switched", "switched to generation " + std::to_string(generation),
+              {{"generation", generation}, {"step", since.step}});
+  switch_report.emplace();
+  switch_report->envelope.set_generation(generation);
+  *switch_report->envelope.mutable_switched()->mutable_since() = to_wire(since);
+  fail_if_error(records.flush());
+  pump();
 }
 
 void Session::Impl::schedule_heartbeat() {

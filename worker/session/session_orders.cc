@@ -1,4 +1,7 @@
 // What the coordinator says to a session, and the fences before it.
+#include <algorithm>
+
+#include "comm/base/planted_bug.h"
 #include "worker/session/session_impl.h"
 
 namespace lockstep {
@@ -60,17 +63,21 @@ void Session::Impl::on_message(wire::Envelope&& message) {
       return on_goodbye(message.goodbye());
     case wire::Envelope::kStop:
       return host.on_stop(message.stop().reason());
+    case wire::Envelope::kPlanned:
+      return on_planned(generation, message.planned().next());
     default:
-      // A planned change that a member has not heard of is never switched to: nothing is lost.
       logger.warn("unknown_message", "dropped a message that this worker does not know",
                   {{"kind", static_cast<int>(message.body_case())}});
   }
 }
 
 void Session::Impl::on_registered(const wire::Registered& message) {
-  if (member != 0 && member != message.member())
-    logger.warn("new_identity", "the coordinator took this worker in as a new member",
+  if (member != 0 && member != message.member()) {
+    logger.info("new_identity", "the coordinator took this worker in as a new member",
                 {{"was", member}, {"member", message.member()}});
+    become_new();
+    if (state == State::kEnded) return;
+  }
   member = message.member();
   registered = true;
   loop.cancel(std::exchange(join_timer, 0));
@@ -81,36 +88,72 @@ void Session::Impl::on_registered(const wire::Registered& message) {
   pump();
 }
 
+// N6. `promised` stays: no number of a generation is used twice.
+void Session::Impl::become_new() {
+  forgotten = std::max({promised, started, planned});
+  started = 0;
+  planned = 0;
+  closing = false;
+  state = State::kMember;
+  outbox.clear();
+  leave.reset();
+  switch_report.reset();
+  suspicion.reset();
+  const Status cleared = records.clear(forgotten);
+  if (!cleared.is_ok()) return fail_if_error(cleared);
+  host.on_new_identity(forgotten);
+}
+
 void Session::Impl::on_prepare(Generation generation) {
   if (generation < promised || generation <= started) return stale("prepare", generation);
   if (generation == promised) {
     // Said again after a reconnect: the answer is the same, once there is one.
-    if (!closing) on_closed(generation, host.applied());
+    if (!closing) on_closed(generation, host.standing());
     return;
   }
   promised = generation;
+  if (planned < generation) planned = 0;
+  suspicion.reset();
   closing = true;
   state = State::kClosing;
-  drop_reports_before(generation);
+  // N4. A failure is one whatever comes after.
+  if (leave && leave->envelope.leave().reason() != wire::Leave::FAILED) leave.reset();
   logger.info("closing", "closing everything before generation " + std::to_string(generation),
               {{"generation", generation}});
-  host.on_close(generation - 1,
-                [weak = weak_from_this(), generation](std::optional<ResumePoint> applied) {
-                  if (auto alive = weak.lock()) alive->on_closed(generation, applied);
-                });
+  if (LOCKSTEP_BUG(kPromiseBeforeClosed)) on_closed(generation, host.standing());
+  host.on_close(generation - 1, [weak = weak_from_this(), generation](const Standing& standing) {
+    auto alive = weak.lock();
+    // Else a newer one was prepared, or this worker is another member by now.
+    if (alive && alive->closing && generation == alive->promised)
+      alive->on_closed(generation, standing);
+  });
 }
 
-void Session::Impl::on_closed(Generation generation, std::optional<ResumePoint> applied) {
-  if (generation != promised || state == State::kEnded) return;  // a newer one was prepared
+void Session::Impl::on_closed(Generation generation, const Standing& standing) {
+  if (state == State::kEnded) return;
   closing = false;
   if (started < promised) state = State::kPromised;
   wire::Envelope envelope;
   wire::Promise& promise = *envelope.mutable_promise();
   promise.set_generation(generation);
-  promise.set_has_state(applied.has_value());
-  if (applied) *promise.mutable_applied() = to_wire(*applied);
+  promise.set_has_state(standing.applied.has_value());
+  if (standing.applied) *promise.mutable_applied() = to_wire(*standing.applied);
+  promise.set_lived(standing.lived);
+  if (standing.lived > 0) *promise.mutable_since() = to_wire(standing.since);
   // If the connection is gone, the coordinator prepares again after it came back.
   if (registered) send(std::move(envelope), generation);
+}
+
+void Session::Impl::on_planned(Generation generation, const wire::Start& next) {
+  // One of those who vote, or one that would join.
+  const bool may = state == State::kStarted || state == State::kMember || state == State::kPromised;
+  if (!may || generation <= promised || generation <= started || generation < planned)
+    return stale("planned change", generation);
+  if (generation == planned) return;  // said again after a reconnect
+  planned = generation;
+  logger.info("change_planned", "generation " + std::to_string(generation) + " is planned",
+              {{"generation", generation}, {"world", next.members_size()}});
+  host.on_planned(generation, next);
 }
 
 void Session::Impl::on_start(Generation generation, const wire::Start& message) {

@@ -31,7 +31,25 @@ constexpr int64_t kCoordinatorWaitMs = 600'000;
 // The coordinator starts at the same time as we do: look often at first, and never seldom.
 constexpr int64_t kMaxBackoffMs = 250;
 
+sigset_t stop_signals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGUSR1);
+  return signals;
+}
+
+void release_stop_signals() {
+  const sigset_t signals = stop_signals();
+  ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+}
+
 }  // namespace
+
+void hold_stop_signals() {
+  const sigset_t signals = stop_signals();
+  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
 
 struct Worker::Impl {
   Impl(WorkerOptions o, wire::JobSpec j, std::string the_token, std::unique_ptr<Logger> log,
@@ -200,10 +218,15 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
       std::move(found), std::move(job), std::move(token), std::move(logger), std::move(context))));
 }
 
+// One that is told to go stops with all others if they are told too, and is left out of the next
+// generation if not.
 int Worker::serve() {
   impl_->loop.on_signals({SIGTERM, SIGUSR1}, [this](int signal) {
-    impl_->host.request_stop(signal == SIGTERM ? "SIGTERM" : "SIGUSR1");
+    const std::string name = signal == SIGTERM ? "SIGTERM" : "SIGUSR1";
+    impl_->host.request_stop(name);
+    impl_->session->drain(name);
   });
+  release_stop_signals();
   impl_->loop.run();
   return impl_->exit_code;
 }

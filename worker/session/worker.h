@@ -22,6 +22,10 @@ struct WorkerOptions {
   std::string node;
 };
 
+// From here on a SIGTERM or SIGUSR1 waits until serve() can obey it, instead of killing a process
+// that is still starting. Before any thread is started.
+void hold_stop_signals();
+
 class Worker {
  public:
   // Reads the run directory; everything slow comes later.

@@ -26,17 +26,28 @@ Status WorkerHost::on_registered(const wire::Registered& registered) {
 // The gate first: after its answer no apply of these generations begins, so what the collective's
 // abort leaves behind in the buffers is never used.
 void WorkerHost::on_close(Generation through, Closed closed) {
-  parts_.gate.close(through, [this, through, closed = std::move(closed)](auto applied) {
+  parts_.mailbox.close(through);
+  parts_.gate.close(through, [this, through, closed = std::move(closed)](const Standing& standing) {
     // The answer may come from the training thread, right after its apply.
-    parts_.loop.post([this, through, closed, applied] {
+    parts_.loop.post([this, through, closed, standing] {
       parts_.context.close(through);
-      closed(applied);
+      closed(standing);
     });
   });
 }
 
 void WorkerHost::on_start(Generation generation, const wire::Start& start) {
-  parts_.mailbox.put({generation, member_, run_id_, start});
+  parts_.mailbox.put({generation, member_, run_id_, start, /*planned=*/false});
+}
+
+void WorkerHost::on_planned(Generation generation, const wire::Start& next) {
+  parts_.mailbox.plan({generation, member_, run_id_, next, /*planned=*/true});
+}
+
+// As on_close(), but nobody waits for an answer, and none would be true for the new identity.
+void WorkerHost::on_new_identity(Generation through) {
+  on_close(through, [](const Standing&) {});
+  parts_.gate.forget();
 }
 
 void WorkerHost::on_checkpoint_ack(const wire::CheckpointAck& ack) {
@@ -51,9 +62,9 @@ void WorkerHost::on_end(const Status& why, int exit_code) {
     parts_.logger.error("end", why.message(), {{"exit_code", exit_code}});
   // Whatever the training thread does, it comes back from it.
   constexpr Generation kAll = std::numeric_limits<Generation>::max();
-  parts_.gate.close(kAll, [](auto) {});
-  parts_.context.close(kAll);
   parts_.mailbox.end();
+  parts_.gate.close(kAll, [](const Standing&) {});
+  parts_.context.close(kAll);
   parts_.on_end(exit_code);
 }
 

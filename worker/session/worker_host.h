@@ -48,11 +48,13 @@ class WorkerHost final : public SessionHost {
   Status on_registered(const wire::Registered& registered) override;
   void on_close(Generation through, Closed closed) override;
   void on_start(Generation generation, const wire::Start& start) override;
+  void on_planned(Generation generation, const wire::Start& next) override;
+  void on_new_identity(Generation through) override;
   void on_stop(const std::string& reason) override { request_stop(reason); }
   void on_checkpoint_ack(const wire::CheckpointAck& ack) override;
   void on_end(const Status& why, int exit_code) override;
   Heartbeat heartbeat() const override;
-  std::optional<ResumePoint> applied() const override { return parts_.gate.applied(); }
+  Standing standing() const override { return parts_.gate.standing(); }
 
  private:
   const Parts parts_;

@@ -1,0 +1,20 @@
+// The batch of a replayed step as a safetensors file, for a debugger or a notebook:
+//
+//   images F32 (B, C, H, W) as the model saw them · labels, samples, positions, slots I64 (B)
+//   loss F32 (B) · logits F32 (B, classes)
+//
+// Thread-safety: a free function.
+#pragma once
+
+#include <string>
+
+#include "comm/base/status.h"
+#include "worker/replay/slot_look.h"
+
+namespace lockstep {
+
+// Replaces what is at `path`, in one piece.
+Status write_batch(const std::string& path, const LookedAt& seen, const data::SampleShape& shape,
+                   uint32_t classes);
+
+}  // namespace lockstep

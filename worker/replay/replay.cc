@@ -1,0 +1,223 @@
+#include "worker/replay/replay.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "comm/collectives/loopback/loopback.h"
+#include "worker/checkpoint/weights_hash.h"
+#include "worker/engine/flat_layout.h"
+#include "worker/replay/batch_file.h"
+#include "worker/replay/slot_look.h"
+#include "worker/replay/source.h"
+
+namespace lockstep {
+namespace {
+
+bool same_bits(double a, double b) {
+  return (std::isnan(a) && std::isnan(b)) ||
+         std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+}
+
+std::string exact_text(double value) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  return text;
+}
+
+class Replay {
+ public:
+  explicit Replay(const ReplayRequest& request) : request_(request) {}
+
+  Result<ReplayReport> run();
+
+ private:
+  Status open();
+  Status load_base();
+  void compare_machines(const Manifest& manifest);
+  Status begin_generation();
+  Status compute_step(const coordinator::StepEntry& recorded);
+  void compare(const wire::StepRecord& record, const coordinator::StepEntry& recorded);
+  Status look();
+  void take_gradients();
+
+  const ReplayRequest& request_;
+  ReplayReport report_;
+  std::unique_ptr<ReplaySource> source_;
+  std::unique_ptr<data::Dataset> dataset_;
+  std::unique_ptr<Model> model_;  // for looking; the engine has its own
+  std::unique_ptr<Engine> engine_;
+  std::vector<std::unique_ptr<Collective>> collectives_;  // one; outlived by no use of the engine
+};
+
+Status Replay::open() {
+  if (request_.step == 0) return {Code::kUsage, "steps are counted from 1"};
+  LOCKSTEP_ASSIGN_OR_RETURN(source_, ReplaySource::open(request_.run_dir, request_.step - 1));
+  const wire::JobSpec& job = source_->job();
+  const std::string cache =
+      job.data().cache_dir().empty() ? request_.run_dir + "/cache" : job.data().cache_dir();
+  LOCKSTEP_ASSIGN_OR_RETURN(dataset_,
+                            data::open_dataset(job.data().train(), data::Split::kTrain, cache));
+  if (dataset_->fingerprint() != source_->order().fingerprint) {
+    return {Code::kBadData, "the data in " + job.data().train().path() +
+                                " are not those that the run was trained with (fingerprint " +
+                                dataset_->fingerprint() + ", then " + source_->order().fingerprint +
+                                ")"};
+  }
+  if (request_.slot && *request_.slot >= job.train().slots()) {
+    return {Code::kUsage, "the run has " + std::to_string(job.train().slots()) +
+                              " slots, counted from 0; there is no slot " +
+                              std::to_string(*request_.slot)};
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(report_.place, place_of_samples(*dataset_));
+  LOCKSTEP_ASSIGN_OR_RETURN(model_,
+                            make_model(job.model(), dataset_->shape(), dataset_->classes()));
+  const auto make_buffer = [](const BufferLayout& layout, uint32_t regions) {
+    return Result<std::unique_ptr<GradientBuffer>>(make_plain_buffer(layout, regions));
+  };
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      engine_, Engine::create(job, *dataset_, nullptr, job.train().slots(), make_buffer));
+  return Status::ok();
+}
+
+// The newest checkpoint that is whole; a damaged one costs time, not the answer.
+Status Replay::load_base() {
+  for (const ListedCheckpoint& base : source_->bases()) {
+    Status status = base.status;
+    if (status.is_ok()) status = load_checkpoint(base.path, engine_->state()).status();
+    if (status.is_ok()) {
+      engine_->state_replaced(base.info.manifest.resume.step);
+      report_.base = base.info.name;
+      compare_machines(base.info.manifest);
+      return status;
+    }
+    if (status.code() != Code::kBadData && status.code() != Code::kNoInput) return status;
+    report_.notes.push_back("checkpoint " + base.path + " was passed over: " + status.message());
+  }
+  return engine_->start_afresh();
+}
+
+void Replay::compare_machines(const Manifest& manifest) {
+  for (const std::string& line : engine_->fingerprint()) {
+    const auto& then = manifest.numerics_fingerprint;
+    if (std::find(then.begin(), then.end(), line) != then.end()) continue;
+    report_.notes.push_back("this machine may compute other bits than the run did: here " + line);
+  }
+}
+
+Status Replay::begin_generation() {
+  GradientBuffer& buffer = engine_->gradient_buffer();
+  collectives_ = make_loopback(1, {&buffer});
+  GenerationView view;
+  view.generation = 1;
+  view.collective = collectives_.front().get();
+  view.slot_runs = {{0, source_->job().train().slots()}};
+  view.bucket_bounds = {0, buffer.layout().elements};
+  view.total_steps = source_->total_steps();
+  Engine::ApplyGate gate;
+  gate.try_enter = [this] {
+    if (engine_->applied_steps() == source_->step()) take_gradients();
+    return true;
+  };
+  return engine_->begin_generation(view, std::move(gate));
+}
+
+// All slots' gradients are summed and nothing is applied yet.
+void Replay::take_gradients() {
+  const FlatLayout layout = make_flat_layout(model_->layout(), source_->job().train().slots());
+  const float* sums = collectives_.front()->reduced();
+  for (size_t i = 0; i < layout.parameters.size(); ++i) {
+    TensorStats& stats = report_.gradients.emplace_back();
+    stats.name = model_->layout().parameters[i].name;
+    stats.add(sums + layout.parameters[i].begin, layout.parameters[i].elements);
+  }
+}
+
+void Replay::compare(const wire::StepRecord& record, const coordinator::StepEntry& recorded) {
+  const auto differs = [&](const std::string& what, const std::string& now,
+                           const std::string& then) {
+    report_.differences.push_back(what + " of step " + std::to_string(record.step() + 1) + " is " +
+                                  now + " here and was " + then + " in the run");
+  };
+  if (!same_bits(record.lr(), recorded.lr)) {
+    differs("the learning rate", exact_text(record.lr()), exact_text(recorded.lr));
+  }
+  if (!same_bits(record.loss(), recorded.loss)) {
+    differs("the loss", exact_text(record.loss()), exact_text(recorded.loss));
+  }
+  const CheckpointInfo* checkpoint = source_->checkpoint_of(record.step() + 1);
+  if (checkpoint == nullptr) return;
+  const std::string hash = weights_hash(engine_->state(), false);
+  if (hash == checkpoint->manifest.weights_sha256) {
+    report_.same_weights.push_back(checkpoint->name);
+  } else {
+    differs("the hash of the weights", hash, checkpoint->manifest.weights_sha256);
+  }
+}
+
+Status Replay::compute_step(const coordinator::StepEntry& recorded) {
+  if (recorded.step == source_->step()) LOCKSTEP_RETURN_IF_ERROR(look());
+  LOCKSTEP_ASSIGN_OR_RETURN(const StepOutcome outcome, engine_->step());
+  compare(outcome.record, recorded);
+  report_.loss = outcome.record.loss();
+  report_.recorded = recorded;
+  return Status::ok();
+}
+
+Status Replay::look() {
+  const wire::JobSpec& job = source_->job();
+  SlotLook slots(job, *dataset_, *model_, *engine_, source_->step());
+  LookedAt seen;
+  for (uint32_t slot = 0; slot < job.train().slots(); ++slot) {
+    if (request_.slot && *request_.slot != slot) continue;
+    LOCKSTEP_RETURN_IF_ERROR(slots.look(slot, &seen));
+  }
+  report_.batch_file =
+      request_.batch_file.empty()
+          ? request_.run_dir + "/replay-step-" + std::to_string(request_.step) + ".safetensors"
+          : request_.batch_file;
+  LOCKSTEP_RETURN_IF_ERROR(
+      write_batch(report_.batch_file, seen, dataset_->shape(), dataset_->classes()));
+  report_.activations = std::move(seen.activations);
+  report_.samples = std::move(seen.samples);
+  // One that is no number is the worst.
+  std::stable_sort(report_.samples.begin(), report_.samples.end(),
+                   [](const ReplayedSample& a, const ReplayedSample& b) {
+                     if (std::isnan(a.loss) || std::isnan(b.loss)) {
+                       return std::isnan(a.loss) && !std::isnan(b.loss);
+                     }
+                     return a.loss > b.loss;
+                   });
+  return Status::ok();
+}
+
+Result<ReplayReport> Replay::run() {
+  LOCKSTEP_RETURN_IF_ERROR(open());
+  LOCKSTEP_RETURN_IF_ERROR(load_base());
+  if (source_->job().comm().numerics() != "exact") {
+    report_.notes.push_back("comm.numerics is not exact: sums may differ in their last bits");
+  }
+  report_.step = request_.step;
+  report_.first = engine_->applied_steps() + 1;
+  report_.epoch = data::plan_step(source_->order().shape, source_->step()).epoch;
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto recorded, source_->recorded(engine_->applied_steps()));
+  LOCKSTEP_RETURN_IF_ERROR(begin_generation());
+  Status status;
+  for (const coordinator::StepEntry& step : recorded) {
+    status = compute_step(step);
+    if (!status.is_ok()) break;
+  }
+  if (!status.is_ok()) collectives_.front()->abort();
+  engine_->end_generation();
+  if (!status.is_ok()) return status;
+  LOCKSTEP_ASSIGN_OR_RETURN(report_.slot_map, source_->slot_map(report_.recorded.generation));
+  return std::move(report_);
+}
+
+}  // namespace
+
+Result<ReplayReport> replay(const ReplayRequest& request) {
+  return Replay(request).run();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,60 @@
+// Computes a past step again, alone on this machine: from the newest checkpoint before it, or the
+// initial weights, through the steps between, all slots in one process. In exact mode every bit of
+// every loss must be the one that was recorded, however many workers there were and whatever
+// happened to them; then the step is looked into.
+//
+//   checkpoint ─▶ step ─▶ ... ─▶ state before step N ─▶ look (forward, slot by slot) ─▶ step N
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/base/ids.h"
+#include "comm/base/status.h"
+#include "coordinator/journal_entry.h"
+#include "worker/replay/sample_place.h"
+#include "worker/replay/tensor_stats.h"
+
+namespace lockstep {
+
+struct ReplayRequest {
+  std::string run_dir;
+  Step step = 0;                 // counted from 1, as in history.jsonl
+  std::optional<uint32_t> slot;  // look at this one only
+  std::string batch_file;        // where the batch goes; empty: RUN_DIR/replay-step-N.safetensors
+};
+
+struct ReplayedSample {
+  uint32_t slot = 0;
+  uint64_t position = 0;  // in the epoch
+  uint64_t sample = 0;    // number in the data set
+  int64_t label = 0;
+  float loss = 0;
+  bool operator==(const ReplayedSample&) const = default;
+};
+
+struct ReplayReport {
+  Step step = 0;  // counted from 1
+  Epoch epoch = 0;
+  std::string base;  // checkpoint that it began from; empty: the initial weights
+  Step first = 0;    // first step that was computed again, counted from 1
+  double loss = 0;
+  coordinator::StepEntry recorded;
+  coordinator::SlotMapEntry slot_map;     // of the generation that did the step
+  std::vector<std::string> differences;   // from what was recorded; empty: the same bits
+  std::vector<std::string> same_weights;  // checkpoints whose weights came out again
+  std::vector<std::string> notes;
+  std::vector<TensorStats> gradients;    // of the parameters, for the whole step
+  std::vector<TensorStats> activations;  // of the layers, over the slots looked at; input first
+  SamplePlace place;
+  std::vector<ReplayedSample> samples;  // of the slots looked at, the largest loss first
+  std::string batch_file;
+};
+
+Result<ReplayReport> replay(const ReplayRequest& request);
+
+}  // namespace lockstep

@@ -1,0 +1,101 @@
+#include "worker/replay/replay_main.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "worker/replay/replay.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kNotTheSame = 1;
+constexpr size_t kSamplesShown = 256;
+
+void print_stats(const char* what, const std::vector<TensorStats>& all) {
+  std::printf("%-24s %14s %14s %14s %12s\n", what, "norm", "smallest", "largest", "not finite");
+  for (const TensorStats& stats : all) {
+    std::printf("  %-22s %14.6g %14.6g %14.6g %5llu of %llu\n", stats.name.c_str(), stats.norm(),
+                static_cast<double>(stats.smallest), static_cast<double>(stats.largest),
+                static_cast<unsigned long long>(stats.non_finite),
+                static_cast<unsigned long long>(stats.values));
+  }
+}
+
+void print_samples(const ReplayReport& report) {
+  std::printf("samples, the largest loss first\n");
+  const size_t shown = std::min(report.samples.size(), kSamplesShown);
+  for (size_t i = 0; i < shown; ++i) {
+    const ReplayedSample& sample = report.samples[i];
+    std::printf("  loss %-12.6g slot %u position %llu sample %llu label %lld  %s%s offset %llu\n",
+                static_cast<double>(sample.loss), sample.slot,
+                static_cast<unsigned long long>(sample.position),
+                static_cast<unsigned long long>(sample.sample),
+                static_cast<long long>(sample.label), report.place.file.c_str(),
+                report.place.is_compressed ? " (inflated)" : "",
+                static_cast<unsigned long long>(report.place.offset_of(sample.sample)));
+  }
+  if (shown < report.samples.size()) {
+    std::printf("  and %zu more, in the saved batch\n", report.samples.size() - shown);
+  }
+}
+
+void print_workers(const ReplayReport& report) {
+  std::printf("in the run: generation %llu;",
+              static_cast<unsigned long long>(report.recorded.generation));
+  for (size_t rank = 0; rank < report.slot_map.runs.size(); ++rank) {
+    const SlotRun& run = report.slot_map.runs[rank];
+    if (run.begin == run.end) continue;
+    std::printf(" member %llu slots [%u, %u)",
+                static_cast<unsigned long long>(report.slot_map.members[rank]), run.begin, run.end);
+  }
+  std::printf("\n");
+}
+
+int print(const ReplayReport& report) {
+  std::printf("step %llu (epoch %u), computed from %s\n",
+              static_cast<unsigned long long>(report.step), report.epoch + 1,
+              report.base.empty() ? "the initial weights" : report.base.c_str());
+  for (const std::string& note : report.notes) std::printf("note: %s\n", note.c_str());
+  print_workers(report);
+  std::printf("loss %.9g\n", report.loss);
+  for (const std::string& difference : report.differences) {
+    std::printf("DIFFERS: %s\n", difference.c_str());
+  }
+  if (report.differences.empty()) {
+    std::printf("steps %llu to %llu gave the recorded losses again, bit for bit\n",
+                static_cast<unsigned long long>(report.first),
+                static_cast<unsigned long long>(report.step));
+  }
+  for (const std::string& name : report.same_weights) {
+    std::printf("the weights are those of %s, bit for bit\n", name.c_str());
+  }
+  print_stats("gradients", report.gradients);
+  print_stats("activations", report.activations);
+  print_samples(report);
+  std::printf("the batch is in %s\n", report.batch_file.c_str());
+  return report.differences.empty() ? 0 : kNotTheSame;
+}
+
+}  // namespace
+
+int replay_main(int argc, char** argv) {
+  ReplayRequest request;
+  uint32_t slot = 0;
+  CLI::App app("Computes one step of a run again; started by `lockstep replay`.", "replay");
+  app.add_option("--run-dir", request.run_dir, "directory of the run")->required();
+  app.add_option("--step", request.step, "counted from 1")->required();
+  auto* one_slot = app.add_option("--slot", slot, "look at this slot only");
+  app.add_option("--batch-file", request.batch_file, "where the batch goes");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : exit_code(Status(Code::kUsage, ""));
+  }
+  if (one_slot->count() > 0) request.slot = slot;
+  const auto report = replay(request);
+  if (report.is_ok()) return print(*report);
+  std::fprintf(stderr, "lockstep: %s\n", report.status().message().c_str());
+  return exit_code(report.status());
+}
+
+}  // namespace lockstep

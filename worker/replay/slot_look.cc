@@ -1,0 +1,112 @@
+#include "worker/replay/slot_look.h"
+
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "comm/base/check.h"
+#include "comm/base/prng.h"
+#include "data/order/epoch_order.h"
+#include "worker/engine/loss.h"
+
+namespace lockstep {
+namespace {
+
+TensorStats& stats_of(std::vector<TensorStats>& all, const std::string& name) {
+  const auto it = std::find_if(all.begin(), all.end(),
+                               [&](const TensorStats& stats) { return stats.name == name; });
+  if (it != all.end()) return *it;
+  all.emplace_back().name = name;
+  return all.back();
+}
+
+// "conv1" of "conv1.weight".
+std::string layer_of(const std::string& parameter) {
+  return parameter.substr(0, parameter.rfind('.'));
+}
+
+}  // namespace
+
+SlotLook::SlotLook(const wire::JobSpec& job, const data::Dataset& dataset, const Model& model,
+                   Engine& engine, Step step)
+    : job_(job),
+      dataset_(dataset),
+      model_(model),
+      engine_(engine),
+      step_(step),
+      shape_{dataset.samples(), job.train().global_batch(), job.train().slots()} {}
+
+Result<std::unique_ptr<data::Loader>> SlotLook::load(uint32_t slot) const {
+  data::LoaderOptions options;
+  options.shape = shape_;
+  options.seed = job_.seed();
+  options.first_step = step_;
+  options.end_step = step_ + 1;
+  options.slots = {slot, slot + 1};
+  options.transforms = {job_.data().transforms().begin(), job_.data().transforms().end()};
+  return data::Loader::start(dataset_, options);
+}
+
+Status SlotLook::look(uint32_t slot, LookedAt* out) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto loader, load(slot));
+  LOCKSTEP_ASSIGN_OR_RETURN(const data::Batch* batch, loader->next());
+  if (batch == nullptr) return Status::ok();  // an empty slot of a short step
+  try {
+    forward(*batch, out);
+    return Status::ok();
+  } catch (const std::exception& error) {
+    return {Code::kInternal, std::string("looking into a slot: ") + error.what()};
+  }
+}
+
+// As the engine does it: on the slot's own random stream, and on copies of the buffers.
+void SlotLook::forward(const data::Batch& batch, LookedAt* out) {
+  std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> buffers;
+  for (const StateTensor& tensor : engine_.state()) {
+    if (tensor.dtype != DType::kF32) continue;
+    const at::Tensor view = at::from_blob(tensor.data, tensor.shape);
+    if (tensor.section == StateSection::kParameter) parameters.push_back(view);
+    if (tensor.section == StateSection::kBuffer) buffers.push_back(view.clone());
+  }
+  const ModelLayout& layout = model_.layout();
+  LOCKSTEP_CHECK(
+      parameters.size() == layout.parameters.size() && buffers.size() == layout.buffers.size(),
+      "the state is that of the model");
+  const uint64_t elements = batch.samples * batch.shape.elements();
+  stats_of(out->activations, "input").add(batch.images, elements);
+  const ForwardMode::Observer observer = [&](uint32_t parameter, const at::Tensor& output) {
+    const at::Tensor values = output.contiguous();
+    stats_of(out->activations, layer_of(layout.parameters[parameter].name))
+        .add(values.const_data_ptr<float>(), static_cast<uint64_t>(values.numel()));
+  };
+  ForwardMode mode;
+  mode.training = true;
+  mode.dropout_key =
+      stream_key({static_cast<uint64_t>(StreamKind::kDropout), job_.seed(), step_, batch.slot});
+  mode.observer = &observer;
+  const at::Tensor x = at::from_blob(const_cast<float*>(batch.images),
+                                     {static_cast<int64_t>(batch.samples), batch.shape.channels,
+                                      batch.shape.height, batch.shape.width});  // (B, C, H, W)
+  keep(batch, model_.forward(x, parameters, buffers, mode).contiguous(), out);
+}
+
+void SlotLook::keep(const data::Batch& batch, const at::Tensor& logits, LookedAt* out) {
+  const data::StepPlan plan = data::plan_step(shape_, step_);
+  const data::EpochOrder order(job_.seed(), plan.epoch, dataset_.fingerprint(), shape_.samples);
+  const uint64_t begin = data::slot_positions(plan, batch.slot, shape_.slots).begin;
+  const uint64_t classes = dataset_.classes();
+  const auto* rows = logits.const_data_ptr<float>();  // (B, classes)
+  for (uint32_t i = 0; i < batch.samples; ++i) {
+    const SlotLoss loss =
+        softmax_cross_entropy(rows + i * classes, &batch.labels[i], 1, classes, 1, nullptr);
+    out->samples.push_back({batch.slot, begin + i, order.at(begin + i), batch.labels[i],
+                            static_cast<float>(loss.sum)});
+  }
+  out->logits.insert(out->logits.end(), rows, rows + batch.samples * classes);
+  out->images.insert(out->images.end(), batch.images,
+                     batch.images + batch.samples * batch.shape.elements());
+}
+
+}  // namespace lockstep

@@ -1,0 +1,49 @@
+// One slot of a step, looked into: its batch, and what every layer makes of it. Nothing changes.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/index/dataset.h"
+#include "data/order/step_plan.h"
+#include "data/read/loader.h"
+#include "worker/engine/engine.h"
+#include "worker/model/model.h"
+#include "worker/replay/replay.h"
+
+namespace lockstep {
+
+// What is kept of the batches that were looked at, one after another.
+struct LookedAt {
+  std::vector<TensorStats> activations;
+  std::vector<ReplayedSample> samples;  // in the order of the batch
+  std::vector<float> images;
+  std::vector<float> logits;
+};
+
+class SlotLook {
+ public:
+  // All outlive it. `engine` stands before `step`.
+  SlotLook(const wire::JobSpec& job, const data::Dataset& dataset, const Model& model,
+           Engine& engine, Step step);
+
+  // LibTorch's exceptions are kInternal.
+  Status look(uint32_t slot, LookedAt* out);
+
+ private:
+  Result<std::unique_ptr<data::Loader>> load(uint32_t slot) const;
+  void forward(const data::Batch& batch, LookedAt* out);
+  void keep(const data::Batch& batch, const at::Tensor& logits, LookedAt* out);
+
+  const wire::JobSpec& job_;
+  const data::Dataset& dataset_;
+  const Model& model_;
+  Engine& engine_;
+  const Step step_;
+  const data::RunShape shape_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,64 @@
+#include "worker/replay/source.h"
+
+#include <algorithm>
+
+#include "coordinator/journal_sqlite.h"
+#include "coordinator/resume.h"
+#include "worker/session/run_files.h"
+
+namespace lockstep {
+
+Result<std::unique_ptr<ReplaySource>> ReplaySource::open(const std::string& run_dir, Step step) {
+  std::unique_ptr<ReplaySource> source(new ReplaySource);
+  source->run_dir_ = run_dir;
+  source->step_ = step;
+  LOCKSTEP_ASSIGN_OR_RETURN(source->lock_, coordinator::RunLock::take_to_read(run_dir));
+  LOCKSTEP_ASSIGN_OR_RETURN(source->journal_,
+                            coordinator::read_sqlite_journal(run_dir + "/journal.db"));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto contents, source->journal_->load());
+  LOCKSTEP_ASSIGN_OR_RETURN(source->order_, coordinator::order_of(contents.identity));
+  LOCKSTEP_ASSIGN_OR_RETURN(source->job_, read_job(run_dir));
+  Step steps = 0;
+  LOCKSTEP_RETURN_IF_ERROR(source->journal_->visit_steps(
+      step, coordinator::kNoStep, [&](const auto& entry) { steps = entry.step + 1; }));
+  if (steps <= step) {
+    LOCKSTEP_RETURN_IF_ERROR(
+        source->journal_->visit_steps(0, step, [&](const auto& entry) { steps = entry.step + 1; }));
+    return Status(Code::kUsage, "the run has " + std::to_string(steps) +
+                                    " steps, counted from 1; step " + std::to_string(step + 1) +
+                                    " is not among them");
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto on_disk, list_checkpoints(run_dir + "/checkpoints"));
+  source->checkpoints_ = coordinator::candidates(on_disk, contents);
+  for (const ListedCheckpoint& listed : source->checkpoints_) {
+    if (listed.name.step <= step) source->bases_.push_back(listed);
+  }
+  return source;
+}
+
+uint64_t ReplaySource::total_steps() const {
+  return data::total_steps(order_.shape, job_.train().epochs(), job_.train().max_steps());
+}
+
+const CheckpointInfo* ReplaySource::checkpoint_of(Step steps) const {
+  const auto it = std::find_if(checkpoints_.begin(), checkpoints_.end(),
+                               [steps](const ListedCheckpoint& listed) {
+                                 return listed.status.is_ok() && listed.name.step == steps;
+                               });
+  return it == checkpoints_.end() ? nullptr : &it->info;
+}
+
+Result<std::vector<coordinator::StepEntry>> ReplaySource::recorded(Step first) {
+  std::vector<coordinator::StepEntry> steps;
+  LOCKSTEP_RETURN_IF_ERROR(
+      journal_->visit_steps(first, step_ + 1, [&](const auto& entry) { steps.push_back(entry); }));
+  if (steps.size() == step_ + 1 - first) return steps;
+  return Status(Code::kBadData, "the journal does not have all steps from " +
+                                    std::to_string(first + 1) + " to " + std::to_string(step_ + 1));
+}
+
+Result<coordinator::SlotMapEntry> ReplaySource::slot_map(Generation generation) {
+  return journal_->slot_map(generation);
+}
+
+}  // namespace lockstep

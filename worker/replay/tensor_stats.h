@@ -1,0 +1,23 @@
+// What is worth knowing of many floats when something went wrong.
+// Thread-safety: values.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace lockstep {
+
+struct TensorStats {
+  std::string name;
+  uint64_t values = 0;
+  uint64_t non_finite = 0;
+  double sum_of_squares = 0;  // of the finite ones, as the extremes
+  float smallest = std::numeric_limits<float>::infinity();
+  float largest = -std::numeric_limits<float>::infinity();
+
+  void add(const float* data, uint64_t count);
+  double norm() const;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,61 @@
+#include "worker/session/run_plan.h"
+
+#include <algorithm>
+
+#include "data/order/step_plan.h"
+
+namespace lockstep {
+
+RunPlan make_run_plan(const wire::JobSpec& job, const wire::DataFacts& facts,
+                      uint64_t total_steps) {
+  RunPlan plan;
+  plan.steps_per_epoch = data::steps_per_epoch(
+      {facts.train_samples(), job.train().global_batch(), job.train().slots()});
+  plan.total_steps = total_steps;
+  plan.has_eval = !job.data().eval().path().empty();
+  return plan;
+}
+
+ResumePoint fit_to_plan(ResumePoint at, const RunPlan& plan) {
+  if (at.step < plan.total_steps && at.phase > Phase::kEval) at.phase = Phase::kTrain;
+  if (at.step >= plan.total_steps && at.phase == Phase::kTrain) at.phase = Phase::kCheckpoint;
+  if (at.phase == Phase::kEval && !plan.has_eval) at.phase = plan.after_eval(at.step);
+  return at;
+}
+
+ResumePoint from_wire(const wire::ResumePoint& point) {
+  return {point.step(), static_cast<Phase>(
+                            std::min<uint32_t>(point.phase(), static_cast<uint32_t>(Phase::kEnd)))};
+}
+
+wire::ResumePoint to_wire(const ResumePoint& point) {
+  wire::ResumePoint out;
+  out.set_step(point.step);
+  out.set_phase(static_cast<uint32_t>(point.phase));
+  return out;
+}
+
+std::optional<uint32_t> rank_of(const wire::Start& start, MemberId member) {
+  const auto& members = start.members();
+  const auto found = std::find_if(members.begin(), members.end(),
+                                  [&](const wire::MemberInfo& m) { return m.member() == member; });
+  if (found == members.end()) return std::nullopt;
+  return static_cast<uint32_t>(found - members.begin());
+}
+
+bool holds_state(const wire::Start& start, MemberId member) {
+  const auto& holders = start.source().members();
+  return std::find(holders.begin(), holders.end(), member) != holders.end();
+}
+
+bool joins(const wire::Start& start, MemberId member) {
+  return start.source().members_size() > 0 && rank_of(start, member) && !holds_state(start, member);
+}
+
+std::optional<uint32_t> transfer_root(const wire::Start& start) {
+  for (const wire::MemberInfo& m : start.members())
+    if (joins(start, m.member())) return rank_of(start, start.source().members(0));
+  return std::nullopt;
+}
+
+}  // namespace lockstep
