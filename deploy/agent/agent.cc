@@ -3,113 +3,147 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <deque>
+#include <set>
+
+#include "comm/base/limits.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/client.h"
 #include "comm/wire/control.pb.h"
-#include "deploy/agent/exit_decision.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/run_files.h"
+#include "deploy/agent/worker_slots.h"
 
 namespace lockstep {
 namespace {
-
-struct Worker {
-  pid_t pid = 0;  // 0: has ended
-  uint32_t restarts_left = 0;
-};
 
 int code_of(const ProcessEnd& end) {
   return end.signal != 0 ? 70 : end.exit_code;
 }
 
+wire::Envelope exit_message(const WorkerEnd& worker) {
+  wire::Envelope envelope;
+  auto& exit = *envelope.mutable_worker_exit();
+  exit.set_pid(static_cast<uint32_t>(worker.pid));
+  exit.set_exit_code(worker.end.exit_code);
+  exit.set_signal(worker.end.signal);
+  exit.set_last_words(worker.last_words);
+  exit.set_will_restart(worker.decision.action == ExitAction::kRestart);
+  exit.set_local_rank(worker.local_rank);
+  return envelope;
+}
+
 }  // namespace
 
 struct Agent::Impl {
-  Impl(AgentOptions o, Logger& l) : options(std::move(o)), logger(l), transport(loop) {}
+  Impl(AgentOptions o, Logger& l)
+      : options(std::move(o)),
+        logger(l),
+        transport(loop),
+        workers(
+            {options.worker_program, options.run_dir, options.max_crashes, options.max_preemptions},
+            logger) {}
 
-  std::string output_path(size_t index) const {
-    return options.run_dir + "/logs/worker-" + std::to_string(index) + ".stderr";
+  // ---- workers ----
+
+  void set_wanted(uint32_t wanted) {
+    for (const uint32_t rank : workers.set_wanted(wanted)) start(rank);
   }
 
-  Status start_worker(size_t index) {
-    const ProcessSpec spec{{options.worker_program, "--run-dir", options.run_dir, "--local-rank",
-                            std::to_string(index)},
-                           output_path(index),
-                           SIGKILL};
-    LOCKSTEP_ASSIGN_OR_RETURN(workers[index].pid, start_process(spec));
-    logger.info("worker_started", "started worker " + std::to_string(index),
-                {{"local_rank", index}, {"pid", workers[index].pid}});
-    return Status::ok();
-  }
-
-  void signal_workers(int signal) {
-    for (const Worker& worker : workers)
-      if (worker.pid > 0) ::kill(worker.pid, signal);
-  }
-
-  bool all_ended() const {
-    for (const Worker& worker : workers)
-      if (worker.pid > 0) return false;
-    return true;
-  }
-
-  void kill_after(int64_t delay_ms, const char* why) {
-    loop.call_after(delay_ms, [this, why] {
-      if (all_ended()) return;
-      logger.warn("workers_killed", std::string("killing the workers that are left: ") + why);
-      signal_workers(SIGKILL);
-    });
-  }
-
-  void on_signal(int signal) {
-    if (signal == SIGCHLD) return reap();
-    const bool second_interrupt = stopping && signal == SIGINT;
-    logger.info("stop_requested", "telling the workers to stop", {{"signal", signal}});
-    if (second_interrupt) return signal_workers(SIGKILL);
-    signal_workers(signal == SIGUSR1 ? SIGUSR1 : SIGTERM);
-    if (!stopping) kill_after(options.grace_ms, "the grace time is over");
-    stopping = true;
+  void start(uint32_t rank) {
+    const Status status = workers.start(rank, loop.now_ms());
+    if (!status.is_ok()) on_end(workers.not_started(rank, status, loop.now_ms()));
   }
 
   void reap() {
     for (Reaped reaped = reap_one(); reaped.pid > 0; reaped = reap_one()) {
-      for (size_t i = 0; i < workers.size(); ++i)
-        if (workers[i].pid == reaped.pid) on_exit(i, reaped);
+      const auto worker = workers.ended(reaped, goodbye, stopping, loop.now_ms());
+      if (worker) on_end(*worker);
     }
-    if (all_ended()) begin_end();
+    if (workers.all_ended()) begin_end();
   }
 
-  void on_exit(size_t index, const Reaped& reaped) {
-    Worker& worker = workers[index];
-    worker.pid = 0;
-    const ExitDecision decision =
-        decide_after_exit({reaped.end, goodbye, stopping, worker.restarts_left});
-    const std::string words = last_words(output_path(index));
-    const std::string message = "worker " + std::to_string(index) + " (pid " +
-                                std::to_string(reaped.pid) + ") " + reaped.end.text();
+  void on_end(const WorkerEnd& worker) {
+    const ExitDecision& decision = worker.decision;
+    const std::string name = "worker " + std::to_string(worker.local_rank);
+    const std::string message = name + " (pid " + std::to_string(worker.pid) + ") " +
+                                (worker.pid == 0 ? "could not be started" : worker.end.text());
     if (decision.action == ExitAction::kExpected) {
       logger.info("worker_ended", message, {{"reason", decision.reason}});
     } else {
-      logger.error("worker_died", words.empty() ? message : message + "; it said: " + words,
-                   {{"reason", decision.reason}});
-      if (first_failure == 0) first_failure = code_of(reaped.end);
+      logger.error(
+          "worker_died",
+          worker.last_words.empty() ? message : message + "; it said: " + worker.last_words,
+          {{"reason", decision.reason}});
     }
-    report(reaped.pid, reaped.end, words);
-    if (decision.action != ExitAction::kRestart) return;
-    --worker.restarts_left;
-    const Status status = start_worker(index);
-    if (!status.is_ok()) logger.error("worker_not_restarted", status.message());
+    if (decision.action == ExitAction::kReport && first_failure == 0)
+      first_failure = code_of(worker.end);
+    tell(exit_message(worker));
+    if (decision.action == ExitAction::kRestart) restart(worker.local_rank, decision.pause_ms);
   }
 
-  void report(pid_t pid, const ProcessEnd& end, const std::string& words) {
-    wire::Envelope envelope;
-    auto& exit = *envelope.mutable_worker_exit();
-    exit.set_pid(static_cast<uint32_t>(pid));
-    exit.set_exit_code(end.exit_code);
-    exit.set_signal(end.signal);
-    exit.set_last_words(words);
-    exits.push_back(envelope);
-    if (client != nullptr && client->is_ready()) (void)client->send(envelope);
+  void restart(uint32_t rank, int64_t pause_ms) {
+    if (pause_ms == 0) return start(rank);
+    loop.call_after(pause_ms, [this, rank] {
+      if (workers.waits_for_restart(rank)) start(rank);
+    });
+  }
+
+  void kill_after(int64_t delay_ms, const char* why) {
+    loop.call_after(delay_ms, [this, why] {
+      if (workers.all_ended()) return;
+      logger.warn("workers_killed", std::string("killing the workers that are left: ") + why);
+      workers.signal_all(SIGKILL);
+    });
+  }
+
+  // ---- the end ----
+
+  void on_signal(int signal) {
+    if (signal == SIGCHLD) return reap();
+    logger.info("stop_requested", "telling the workers to stop", {{"signal", signal}});
+    if (stopping && signal == SIGINT) return workers.signal_all(SIGKILL);
+    stop(signal == SIGUSR1 ? SIGUSR1 : SIGTERM);
+  }
+
+  void stop(int signal) {
+    workers.forget_restarts();
+    workers.signal_all(signal);
+    if (!stopping) kill_after(options.grace_ms, "the grace time is over");
+    stopping = true;
+    if (workers.all_ended()) begin_end();
+  }
+
+  // Nobody is left here (agent.h, 4).
+  void begin_end() {
+    const bool is_connected = client != nullptr && client->is_ready();
+    if (goodbye || (stopping && !is_connected)) return loop.stop();
+    if (is_connected && !stopping) return;
+    const bool is_away = was_ready && !stopping;
+    loop.cancel(end_timer);
+    end_timer = loop.call_after(is_away ? limits::kCoordinatorAwayMs : options.leave_ms, [this] {
+      if (workers.all_ended() && (stopping || !client->is_ready())) loop.stop();
+    });
+  }
+
+  void on_goodbye(const wire::Goodbye& message) {
+    if (goodbye) return;
+    goodbye = true;
+    goodbye_code = static_cast<int>(message.exit_code());
+    logger.info("goodbye", message.message(), {{"exit_code", goodbye_code}});
+    workers.forget_restarts();
+    // Started while the run ended: nobody is there who could tell them.
+    workers.signal_started_since(loop.now_ms() - limits::kQuickDeathMs, SIGKILL);
+    kill_after(options.leave_ms, "the run is over");
+    if (workers.all_ended()) loop.stop();
+  }
+
+  // ---- the coordinator ----
+
+  void tell(wire::Envelope exit) {
+    if (client != nullptr && client->is_ready()) (void)client->send(exit);
+    exits.push_back(std::move(exit));
+    if (exits.size() > limits::kExitsTold) exits.pop_front();
   }
 
   void connect() {
@@ -126,7 +160,7 @@ struct Agent::Impl {
             [this] { hello(); }, [this](wire::Envelope&& envelope) { on_message(envelope); },
             [this](const Status& why) {
               logger.info("coordinator_lost", why.message());
-              if (all_ended()) loop.stop();
+              if (workers.all_ended()) begin_end();
             },
             [this](const Status& why) { logger.error("coordinator_refused", why.message()); }});
   }
@@ -139,48 +173,33 @@ struct Agent::Impl {
     if (file.is_ok()) hello.set_run_id(file->run_id);
     hello.set_node(options.node);
     hello.set_pid(static_cast<uint32_t>(::getpid()));
-    hello.set_workers(options.workers);
+    hello.set_workers(workers.wanted());
+    std::set<uint32_t> living;  // the kernel may have given a dead one's pid to another
+    for (const pid_t pid : workers.living()) living.insert(static_cast<uint32_t>(pid));
+    for (const uint32_t pid : living) hello.add_living(pid);
     (void)client->send(envelope);
-    for (const wire::Envelope& exit : exits) (void)client->send(exit);
+    for (const wire::Envelope& exit : exits)
+      if (living.count(exit.worker_exit().pid()) == 0) (void)client->send(exit);
   }
 
   void on_message(const wire::Envelope& envelope) {
     if (envelope.has_stop()) {
       logger.info("stop_requested", envelope.stop().reason());
-      signal_workers(SIGTERM);
-      if (!stopping) kill_after(options.grace_ms, "the grace time is over");
-      stopping = true;
-    } else if (envelope.has_goodbye() && !goodbye) {
-      goodbye = true;
-      goodbye_code = static_cast<int>(envelope.goodbye().exit_code());
-      logger.info("goodbye", envelope.goodbye().message(), {{"exit_code", goodbye_code}});
-      kill_after(options.leave_ms, "the run is over");
-      if (all_ended()) loop.stop();
+      stop(SIGTERM);
+    } else if (envelope.has_goodbye()) {
+      on_goodbye(envelope.goodbye());
+    } else if (envelope.has_set_workers() && !stopping && !goodbye) {
+      const uint32_t wanted = envelope.set_workers().workers();
+      logger.info("workers_wanted", "workers wanted here: " + std::to_string(wanted));
+      set_wanted(wanted);
     }
-  }
-
-  // Nobody is left here. The coordinator may not have heard why yet, and may want to say how the
-  // run ended; one that was there and is gone says nothing any more.
-  void begin_end() {
-    if (goodbye || (was_ready && !client->is_ready())) return loop.stop();
-    loop.call_after(options.leave_ms, [this] { loop.stop(); });
   }
 
   int run() {
     loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1}, [this](int s) { on_signal(s); });
-    workers.resize(options.workers);
-    for (size_t i = 0; i < workers.size(); ++i) {
-      workers[i].restarts_left = options.restarts_per_worker;
-      const Status status = start_worker(i);
-      if (status.is_ok()) continue;
-      logger.error("worker_not_started", status.message());
-      first_failure = exit_code(status);
-      report(0, {first_failure, 0}, status.message());
-      signal_workers(SIGKILL);
-      break;
-    }
+    set_wanted(options.workers);
     connect();
-    if (all_ended()) begin_end();
+    if (workers.all_ended()) begin_end();
     loop.run();
     client->close();
     return goodbye ? goodbye_code : first_failure;
@@ -191,9 +210,10 @@ struct Agent::Impl {
   rpc::AsioLoop loop;
   rpc::AsioTransport transport;
   std::unique_ptr<rpc::RpcClient> client;
-  std::vector<Worker> workers;
-  std::vector<wire::Envelope> exits;  // told again to a coordinator that comes back
-  bool was_ready = false;             // the coordinator has been there
+  WorkerSlots workers;
+  std::deque<wire::Envelope> exits;  // told again to a coordinator that comes back
+  rpc::TimerId end_timer = 0;
+  bool was_ready = false;  // the coordinator has been there
   bool stopping = false;
   bool goodbye = false;
   int goodbye_code = 0;

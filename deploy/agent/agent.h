@@ -1,15 +1,21 @@
-// One node's agent: starts the workers, outlives them, reaps them, and tells the coordinator what
-// it saw. It is what a launcher starts, so it must not end before its workers have.
+// One node's agent: starts the workers, outlives them, starts them again, and tells the coordinator
+// what it saw. It is what a launcher starts, so it must not end before the run does.
 //
-//   start N workers ──▶ watch ──▶ all have ended ──▶ Goodbye heard, or waited long enough ──▶ end
-//                         │ stop signal: SIGTERM to every worker; after the grace time SIGKILL
-//                         │ Goodbye: the run is over; who has not gone after the grace time is
-//                         killed
+//   start N workers ──▶ watch ──▶ Goodbye: the run is over; who stays behind is killed
+//                       │ │ │
+//                       │ │ └ stop signal: SIGTERM to every worker; after the grace time SIGKILL
+//                       │ └ a worker ended: told, and started again within its budgets
+//                       └ SetWorkers: more are started; the coordinator leaves out who is surplus
 //
 // Invariants
 //   1. run() returns only when every worker is reaped, whatever happens.
-//   2. Every death is reported at most once per connection to the coordinator, and again after a
-//      reconnection until the coordinator has said Goodbye: a restarted one must not miss it.
+//   2. Every end of a worker is told at most once per connection to the coordinator, and again
+//      after a reconnection: a restarted coordinator must not miss it. Which workers live is told
+//      first.
+//   3. While the coordinator is away workers are watched and started again all the same.
+//   4. An agent whose workers have all ended waits for Goodbye while the coordinator is there, and
+//      limits::kCoordinatorAwayMs for one that was there; `leave_ms` for one that never was, or
+//      when it was told to stop; if both, it does not wait.
 //
 // Thread-safety: one thread creates it and calls run(); the kernel's parent-death signal makes that
 // the thread that must live.
@@ -28,10 +34,11 @@ struct AgentOptions {
   std::string run_dir;
   std::string node;
   uint32_t workers = 1;
-  int64_t grace_ms = 60'000;         // from a stop signal to SIGKILL
-  int64_t leave_ms = 10'000;         // from Goodbye to SIGKILL, and from the last worker to the end
-  uint32_t restarts_per_worker = 0;  // a dead worker ends the run for now
-  std::string worker_program;        // path of lockstep-worker
+  int64_t grace_ms = 60'000;     // from a stop signal to SIGKILL
+  int64_t leave_ms = 10'000;     // from Goodbye to SIGKILL
+  uint32_t max_crashes = 0;      // restarts of one worker within limits::kRestartWindowMs
+  uint32_t max_preemptions = 0;  // the same after it alone was told to go
+  std::string worker_program;    // path of lockstep-worker
   std::string token;
 };
 
@@ -40,8 +47,8 @@ class Agent {
   Agent(AgentOptions options, Logger& logger);
   ~Agent();
 
-  // Until all workers have ended. The exit code for the process: that of the coordinator's Goodbye,
-  // else of the first worker that failed, else 0.
+  // Until the run is over here. The exit code for the process: that of the coordinator's Goodbye,
+  // else of the first worker that failed and was not started again, else 0.
   int run();
 
  private:

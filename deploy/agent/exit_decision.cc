@@ -1,26 +1,62 @@
 #include "deploy/agent/exit_decision.h"
 
+#include <signal.h>
+
+#include <algorithm>
+
+#include "comm/base/limits.h"
+
 namespace lockstep {
 namespace {
 
+constexpr int kInternalExit = 70;
+constexpr int kCheckpointedExit = 75;
+constexpr int kConfigExit = 78;
+
 // Codes with which another attempt would end the same way: usage, data, configuration.
 bool is_hopeless(int exit_code) {
-  return exit_code >= 64 && exit_code <= 66;
+  return (exit_code >= 64 && exit_code <= 66) || exit_code == kConfigExit;
+}
+
+bool is_preemption(const ProcessEnd& end) {
+  return end.exit_code == kCheckpointedExit || end.signal == SIGTERM;
+}
+
+// A worker that chose to end may have heard of the end of the run before this agent has: the
+// coordinator's word, which is under way then, comes first.
+int64_t pause_after(const ExitFacts& facts) {
+  const bool chose_to_end =
+      facts.end.exit_code == kInternalExit || facts.end.exit_code == kCheckpointedExit;
+  return std::max<int64_t>(chose_to_end ? limits::kRestartAfterExitMs : 0,
+                           restart_pause_ms(facts.quick_deaths));
 }
 
 }  // namespace
 
+int64_t restart_pause_ms(uint32_t quick_deaths) {
+  if (quick_deaths < 2) return 0;
+  const uint32_t doublings = std::min(quick_deaths - 2, 20U);
+  return std::min<int64_t>(int64_t{limits::kRestartPauseFirstMs} << doublings,
+                           limits::kRestartPauseMaxMs);
+}
+
 ExitDecision decide_after_exit(const ExitFacts& facts) {
-  constexpr int kCheckpointedExit = 75;
-  constexpr int kConfigExit = 78;
-  if (facts.end.is_success()) return {ExitAction::kExpected, "finished"};
-  if (facts.run_is_over) return {ExitAction::kExpected, "the run is over"};
-  if (facts.end.exit_code == kCheckpointedExit) return {ExitAction::kExpected, "checkpointed"};
-  if (facts.stop_requested) return {ExitAction::kReport, "died while stopping"};
-  if (is_hopeless(facts.end.exit_code) || facts.end.exit_code == kConfigExit)
-    return {ExitAction::kReport, "would fail again"};
-  if (facts.restarts_left == 0) return {ExitAction::kReport, "no restarts left"};
-  return {ExitAction::kRestart, "restarts left"};
+  if (facts.end.is_success())
+    return {ExitAction::kExpected, ExitCause::kNone, 0, "finished, or left out"};
+  if (facts.run_is_over) return {ExitAction::kExpected, ExitCause::kNone, 0, "the run is over"};
+  const bool preempted = is_preemption(facts.end);
+  if (facts.stop_requested) {
+    if (preempted) return {ExitAction::kExpected, ExitCause::kNone, 0, "stopped as asked"};
+    return {ExitAction::kReport, ExitCause::kNone, 0, "died while stopping"};
+  }
+  if (is_hopeless(facts.end.exit_code))
+    return {ExitAction::kReport, ExitCause::kNone, 0, "would fail again"};
+  if (!facts.is_wanted)
+    return {ExitAction::kReport, ExitCause::kNone, 0, "fewer workers are wanted"};
+  const uint32_t left = preempted ? facts.preemptions_left : facts.crashes_left;
+  const ExitCause cause = preempted ? ExitCause::kPreemption : ExitCause::kCrash;
+  if (left == 0) return {ExitAction::kReport, cause, 0, "no restarts left"};
+  return {ExitAction::kRestart, cause, pause_after(facts), preempted ? "preempted" : "crashed"};
 }
 
 }  // namespace lockstep

@@ -35,6 +35,8 @@ Result<int> run_agent(const AgentArguments& arguments) {
   options.node = arguments.node.empty() ? host_name() : arguments.node;
   options.workers = arguments.workers > 0 ? arguments.workers : job->cluster().workers();
   options.grace_ms = int64_t{1000} * job->cluster().grace_s();
+  options.max_crashes = job->cluster().max_crashes();
+  options.max_preemptions = job->cluster().max_preemptions();
   options.worker_program = sibling_program("lockstep-worker");
   LOCKSTEP_ASSIGN_OR_RETURN(options.token, rpc::read_token_file(run_dir + "/token"));
   std::filesystem::create_directories(run_dir + "/logs");

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <functional>
 #include <map>
+#include <string>
 
 namespace lockstep {
 
@@ -17,11 +18,18 @@ using Commands = std::map<const CLI::App*, Command>;
 
 void add_run_command(CLI::App& app, Commands& commands);
 void add_status_command(CLI::App& app, Commands& commands);
+void add_scale_command(CLI::App& app, Commands& commands);
+void add_drain_command(CLI::App& app, Commands& commands);
 void add_checkpoint_command(CLI::App& app, Commands& commands);
+void add_audit_command(CLI::App& app, Commands& commands);
+void add_replay_command(CLI::App& app, Commands& commands);
 void add_data_command(CLI::App& app, Commands& commands);
 void add_agent_command(CLI::App& app, Commands& commands);
 void add_coordinator_command(CLI::App& app, Commands& commands);
 void add_version_command(CLI::App& app, Commands& commands);
 void add_completion_command(CLI::App& app, Commands& commands);
+
+// "lockstep 0.2.0 (83ba403)".
+std::string version_line();
 
 }  // namespace lockstep

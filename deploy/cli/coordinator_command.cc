@@ -17,6 +17,7 @@ namespace {
 struct CoordinatorArguments {
   std::string run_dir;
   bool resume = false;
+  bool take_over = false;
 };
 
 // Becomes the program beside this one; comes back only when it cannot.
@@ -24,6 +25,7 @@ Status become_coordinator(const CoordinatorArguments& arguments) {
   std::vector<std::string> words = {sibling_program("lockstep-coordinator"), "--run-dir",
                                     arguments.run_dir};
   if (arguments.resume) words.push_back("--resume");
+  if (arguments.take_over) words.push_back("--take-over");
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -38,6 +40,8 @@ void add_coordinator_command(CLI::App& app, Commands& commands) {
   const auto arguments = std::make_shared<CoordinatorArguments>();
   command->add_option("--run-dir,-d", arguments->run_dir, "Of a run that is prepared")->required();
   command->add_flag("--resume", arguments->resume, "Go on from the newest checkpoint of the run");
+  command->add_flag("--take-over", arguments->take_over,
+                    "Go on in place of a coordinator that died; its workers are still there");
   command->footer(
       "Started by 'lockstep run' and by launchers.\n"
       "Example:\n  lockstep coordinator --run-dir runs/first --resume");

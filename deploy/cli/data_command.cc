@@ -56,10 +56,10 @@ void add_data_command(CLI::App& app, Commands& commands) {
   command->add_option("--cache-dir", arguments->cache_dir,
                       "Keep inflated files here; default: a temporary directory");
   command->footer(
-      "Examples:\n  lockstep data inspect fashion-mnist\n"
-      "  lockstep data inspect fashion-mnist --json\n\n"
+      "Examples:\n  lockstep data inspect /usr/share/datasets/fashion-mnist\n"
+      "  lockstep data inspect /usr/share/datasets/fashion-mnist --json\n\n"
       "Exit codes: 0 usable, 65 damaged, 66 not there.");
-  group->footer("Example:\n  lockstep data inspect fashion-mnist");
+  group->footer("Example:\n  lockstep data inspect /usr/share/datasets/fashion-mnist");
   commands[command] = [arguments] { return inspect(*arguments); };
 }
 

@@ -83,6 +83,9 @@ void resolve_autos(const JobContext& context, wire::JobSpec& job) {
     cluster.set_workers(static_cast<uint32_t>(std::max<uint64_t>(1, most)));
   }
   if (train.slots() == 0) train.set_slots(cluster.workers());
+  // Only of a run that was begun before these keys were there.
+  if (cluster.min_workers() == 0) cluster.set_min_workers(1);
+  if (cluster.min_wait_s() == 0) cluster.set_min_wait_s(600);
   if (cluster.device() == "auto") cluster.set_device("cpu");
   if (job.comm().backend() == "auto") job.mutable_comm()->set_backend("host");
   for (auto* set : {job.mutable_data()->mutable_train(), job.mutable_data()->mutable_eval()})
@@ -122,6 +125,9 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
     return usage(say("cluster.workers") + " but " + say("train.slots") +
                  ": a worker without a slot has nothing to do; take at most " +
                  std::to_string(train.slots()) + " workers");
+  if (job.cluster().min_workers() > job.cluster().workers())
+    return usage(say("cluster.min_workers") + " but " + say("cluster.workers") +
+                 ": the run would wait for workers that nobody starts");
   if (!is_host_port(job.metrics().listen()))
     return usage(say("metrics.listen") + ": write host:port, as in 127.0.0.1:9400 (port 0: any)");
   if (job.schedule().name() == "onecycle" && job.schedule().total_steps() > 0 &&

@@ -48,7 +48,8 @@ std::string waiting_text(const RunStatus& status) {
   if (status.state == "gathering")
     return "waiting for workers: " + std::to_string(status.members) + " of " +
            std::to_string(status.workers);
-  if (status.state == "prepared") return "preparing";
+  if (status.state == "prepared") return status.step == 0 ? "preparing" : "recovering";
+  if (status.state == "restarting") return "going on from a checkpoint";
   return "";
 }
 

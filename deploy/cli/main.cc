@@ -18,7 +18,8 @@ constexpr char kExamples[] =
     "  lockstep status --run-dir runs/first      # how is it doing?\n"
     "  lockstep run --resume --run-dir runs/first\n"
     "  lockstep ckpt verify runs/first\n"
-    "  lockstep data inspect fashion-mnist\n"
+    "  lockstep scale runs/first 4               # while it goes on\n"
+    "  lockstep data inspect /usr/share/datasets/fashion-mnist\n"
     "\n"
     "'lockstep COMMAND --help' tells more; 'lockstep run --help-job' lists the keys of a job file.";
 
@@ -48,11 +49,16 @@ int run(int argc, char** argv) {
       "to them.",
       "lockstep");
   app.require_subcommand(1);
+  app.set_version_flag("--version", version_line(), "Print the version, and end");
   app.footer(kExamples);
   Commands commands;
   add_run_command(app, commands);
   add_status_command(app, commands);
+  add_scale_command(app, commands);
+  add_drain_command(app, commands);
   add_checkpoint_command(app, commands);
+  add_audit_command(app, commands);
+  add_replay_command(app, commands);
   add_data_command(app, commands);
   add_version_command(app, commands);
   add_completion_command(app, commands);
@@ -61,7 +67,7 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
     return report(explain(app, error, argc, argv));
   }
   return commands.at(chosen(app))();

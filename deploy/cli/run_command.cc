@@ -8,6 +8,7 @@
 #include "comm/base/file.h"
 #include "comm/rpc/auth.h"
 #include "deploy/agent/run_files.h"
+#include "deploy/cli/check_resume.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/job_print.h"
@@ -17,8 +18,10 @@
 #include "deploy/cli/run_dir.h"
 #include "deploy/cli/run_summary.h"
 #include "deploy/cli/same_run.h"
+#include "deploy/cli/stop_signals.h"
 #include "deploy/cli/supervisor.h"
 #include "deploy/cli/text.h"
+#include "worker/checkpoint/store.h"
 
 namespace lockstep {
 namespace {
@@ -67,11 +70,28 @@ Status write_run_files(const RunDir& dir, const wire::JobSpec& job, const wire::
   return write_message(dir.file("job.pb"), job);
 }
 
+// Comes out of the middle of reading data, where only an exception can.
+struct StoppedEarly {};
+
+Result<PreparedData> read_data(const RunDir& dir, const wire::JobSpec& job,
+                               const StopSignals& signals, Reporter& reporter) {
+  const auto progress = [&](const std::string& text) {
+    reporter.passing(text);
+    if (signals.is_pending()) throw StoppedEarly();
+  };
+  const Status stopped(Code::kCheckpointed, "stopped before the run began; nothing was changed");
+  try {
+    auto data = prepare_data(job, dir.path(), progress);
+    if (data.is_ok() && signals.is_pending()) return stopped;
+    return data;
+  } catch (const StoppedEarly&) {
+    return stopped;
+  }
+}
+
 Result<PreparedData> prepare(const RunDir& dir, const wire::JobSpec& job, bool resume,
-                             Reporter& reporter) {
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      PreparedData data,
-      prepare_data(job, dir.path(), [&](const std::string& text) { reporter.passing(text); }));
+                             const StopSignals& signals, Reporter& reporter) {
+  LOCKSTEP_ASSIGN_OR_RETURN(PreparedData data, read_data(dir, job, signals, reporter));
   if (!resume) return data;
   const auto stored = read_data_facts(dir.path());
   if (stored.status().code() == Code::kNoInput) return data;  // it never got as far
@@ -92,14 +112,48 @@ std::string opening(const RunDir& dir, const wire::JobSpec& job, const PreparedD
          "run directory " + dir.path();
 }
 
-int tell_end(const RunEnd& end, const RunDir& dir) {
+bool has_checkpoint(const RunDir& dir) {
+  const auto checkpoints = list_checkpoints(dir.file("checkpoints"));
+  return checkpoints.is_ok() && !checkpoints->empty();
+}
+
+bool has_steps(const RunDir& dir) {
+  std::error_code error;
+  const auto bytes = std::filesystem::file_size(dir.file("history.jsonl"), error);
+  return (!error && bytes > 0) || has_checkpoint(dir);
+}
+
+void tell_stopped(RunDir& dir, const std::string& resume) {
+  if (has_checkpoint(dir)) {
+    std::printf("stopped with a checkpoint; continue with: %s\n", resume.c_str());
+  } else if (has_steps(dir)) {
+    std::printf("stopped without a checkpoint; begin again with: %s\n", resume.c_str());
+  } else if (dir.discard()) {
+    std::printf("stopped before the first step; nothing was kept, begin again as before\n");
+  } else {
+    std::printf("stopped before the first step; begin again with: %s\n", resume.c_str());
+  }
+}
+
+// Where something went wrong before the first step there is nothing that one could go on from.
+void tell_failed(int code, RunDir& dir) {
+  constexpr int kFailed = 70;  // its logs are wanted
+  if (code != kFailed && !has_steps(dir) && dir.discard())
+    std::fprintf(stderr, "lockstep: ended with code %d; %s, which was new, is removed again\n",
+                 code, dir.path().c_str());
+  else
+    std::fprintf(stderr, "lockstep: ended with code %d; logs are in %s\n", code,
+                 dir.file("logs").c_str());
+}
+
+int tell_end(const RunEnd& end, RunDir& dir) {
   const std::string resume = "lockstep run --resume --run-dir " + dir.path();
   const auto summary = read_summary(dir.path());
   if (end.exit_code == 0 && summary.is_ok())
     std::printf("\ndone\n%s%s", summary_table(*summary, dir.path()).c_str(),
                 next_commands(dir.path()).c_str());
   else if (end.exit_code == 75)
-    std::printf("stopped with a checkpoint; continue with: %s\n", resume.c_str());
+    tell_stopped(dir, resume);
   std::fflush(stdout);
   if (!end.trouble.empty()) {  // else the coordinator has said what happened and what to do
     std::fprintf(stderr, "lockstep: %s\n", end.trouble.c_str());
@@ -107,13 +161,59 @@ int tell_end(const RunEnd& end, const RunDir& dir) {
       std::fprintf(stderr, "lockstep: continue from the last checkpoint with: %s\n",
                    resume.c_str());
   }
-  if (end.exit_code != 0 && end.exit_code != 75)
-    std::fprintf(stderr, "lockstep: ended with code %d; logs are in %s\n", end.exit_code,
-                 dir.file("logs").c_str());
+  if (end.exit_code != 0 && end.exit_code != 75) tell_failed(end.exit_code, dir);
   return end.exit_code;
 }
 
+// Of a run that has nothing left to do: what it came to, untouched.
+int tell_done_already(const RunDir& dir) {
+  const auto summary = read_summary(dir.path());
+  if (!summary.is_ok()) return report(summary.status());
+  std::printf("this run is done already\n%s%s", summary_table(*summary, dir.path()).c_str(),
+              next_commands(dir.path()).c_str());
+  return 0;
+}
+
+int supervise(const RunArguments& arguments, const wire::JobSpec& job, RunDir& dir,
+              StopSignals& signals, Reporter& reporter) {
+  SupervisorOptions options;
+  options.run_dir = dir.path();
+  options.workers = job.cluster().workers();
+  options.resume = arguments.resume;
+  options.grace_ms = int64_t{1000} * job.cluster().grace_s();
+  RunEnd end;
+  {
+    Supervisor supervisor(options, reporter);
+    end = supervisor.run(signals);
+  }
+  reporter.passing("");
+  dir.sweep();
+  return tell_end(end, dir);
+}
+
+int run_in(RunDir& dir, const RunArguments& arguments, const wire::JobSpec& job,
+           StopSignals& signals) {
+  Reporter reporter(Screen::of_stdout());
+  const auto refused = [&](const Status& why) {
+    reporter.passing("");
+    dir.discard();
+    return report(why);
+  };
+  const auto data = prepare(dir, job, arguments.resume, signals, reporter);
+  if (!data.is_ok()) return refused(data.status());
+  if (arguments.resume) {
+    const auto check = check_resume(dir.path(), job, data->facts);
+    if (!check.is_ok()) return refused(check.status());
+    if (check->is_done) return tell_done_already(dir);
+  }
+  const Status written = write_run_files(dir, job, data->facts);
+  if (!written.is_ok()) return refused(written);
+  reporter.note(opening(dir, job, *data));
+  return supervise(arguments, job, dir, signals, reporter);
+}
+
 int run_job(const RunArguments& arguments) {
+  StopSignals signals;
   const auto job = job_of(arguments);
   if (!job.is_ok()) return report(job.status());
   if (arguments.print_config) {
@@ -123,31 +223,9 @@ int run_job(const RunArguments& arguments) {
   const std::string path = arguments.run_dir.empty()
                                ? default_run_dir(job->job(), SystemClock().wall_ms())
                                : arguments.run_dir;
-  const auto dir = RunDir::open(path, arguments.resume);
+  auto dir = RunDir::open(path, arguments.resume);
   if (!dir.is_ok()) return report(dir.status());
-
-  Reporter reporter(Screen::of_stdout());
-  const auto data = prepare(*dir, *job, arguments.resume, reporter);
-  if (!data.is_ok()) {
-    reporter.passing("");
-    return report(data.status());
-  }
-  const Status written = write_run_files(*dir, *job, data->facts);
-  if (!written.is_ok()) return report(written);
-  reporter.note(opening(*dir, *job, *data));
-
-  SupervisorOptions options;
-  options.run_dir = dir->path();
-  options.workers = job->cluster().workers();
-  options.resume = arguments.resume;
-  options.grace_ms = int64_t{1000} * job->cluster().grace_s();
-  RunEnd end;
-  {
-    Supervisor supervisor(options, reporter);
-    end = supervisor.run();
-  }
-  reporter.passing("");
-  return tell_end(end, *dir);
+  return run_in(*dir, arguments, *job, signals);
 }
 
 constexpr char kExamples[] =
@@ -159,7 +237,7 @@ constexpr char kExamples[] =
     "  lockstep run --help-job\n"
     "\n"
     "Exit codes: 0 done, 64 bad usage or job file, 65 bad data, 66 data not found, 70 failed,\n"
-    "75 stopped with a checkpoint (run again with --resume), 78 cannot work on this machine.";
+    "75 stopped (run again with --resume), 78 cannot work on this machine.";
 
 }  // namespace
 

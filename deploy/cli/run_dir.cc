@@ -16,6 +16,7 @@
 #include "comm/base/limits.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/cli/text.h"
+#include "worker/checkpoint/store.h"
 
 namespace lockstep {
 namespace {
@@ -106,6 +107,15 @@ Status check_disk(const std::string& path) {
                                    " lies, a run needs at least " + bytes_text(kNeededDiskBytes));
 }
 
+// The highest directory on the way to `path` that is not there; "" if all are.
+std::string topmost_missing(const std::string& path) {
+  std::string missing;
+  std::error_code error;
+  for (fs::path at = path; !at.empty() && !fs::exists(at, error); at = at.parent_path())
+    missing = at.string();
+  return missing;
+}
+
 }  // namespace
 
 Result<RunDir> RunDir::open(const std::string& path, bool resume) {
@@ -119,25 +129,57 @@ Result<RunDir> RunDir::open(const std::string& path, bool resume) {
   if (fs::exists(absolute + "/lock", error) && is_locked(absolute + "/lock"))
     return in_use(absolute);
   if (fs::exists(absolute, error)) LOCKSTEP_RETURN_IF_ERROR(check_content(absolute, resume));
-  for (const char* name : {"", "/logs", "/checkpoints"})
-    LOCKSTEP_RETURN_IF_ERROR(make_directory(absolute + name));
+  RunDir run_dir(absolute, topmost_missing(absolute));
+  const Status prepared = run_dir.prepare();
+  if (prepared.is_ok()) return run_dir;
+  run_dir.discard();
+  return prepared;
+}
 
-  const std::string lock_path = absolute + "/" + kRunLock;
-  const int fd = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0)
-    return usage("cannot write in " + absolute + ": " + errno_text(errno) +
+Status RunDir::prepare() {
+  for (const char* name : {"", "/logs", "/checkpoints"})
+    LOCKSTEP_RETURN_IF_ERROR(make_directory(path_ + name));
+  const std::string lock_path = file(kRunLock);
+  lock_fd_ = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock_fd_ < 0)
+    return usage("cannot write in " + path_ + ": " + errno_text(errno) +
                  "; choose another --run-dir");
-  RunDir run_dir(absolute, fd);
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) return in_use(absolute);
+  if (::flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
+    created_.clear();  // it is somebody else's by now
+    return in_use(path_);
+  }
   const std::string pid = std::to_string(::getpid());
-  if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0)
+  if (::ftruncate(lock_fd_, 0) != 0 || ::pwrite(lock_fd_, pid.data(), pid.size(), 0) < 0)
     return Status(Code::kConfig, "cannot write " + lock_path + ": " + errno_text(errno));
-  LOCKSTEP_RETURN_IF_ERROR(check_disk(absolute));
-  return run_dir;
+  return check_disk(path_);
+}
+
+bool RunDir::discard() {
+  if (created_.empty()) return false;
+  std::error_code error;
+  fs::remove_all(path_, error);
+  fs::path parent = path_;
+  while (parent != created_ && !error) {
+    parent = parent.parent_path();
+    if (!fs::is_empty(parent, error)) break;
+    fs::remove(parent, error);
+  }
+  return !fs::exists(path_);
+}
+
+void RunDir::sweep() const {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path_, error))  // of replace_file()
+    if (entry.path().filename().string().find(".tmp.") != std::string::npos)
+      fs::remove(entry.path(), error);
+  // What cannot be removed now the next checkpoint's writer removes.
+  (void)remove_leftovers(*posix_file_ops(), file("checkpoints"));
 }
 
 RunDir::RunDir(RunDir&& other) noexcept
-    : path_(std::move(other.path_)), lock_fd_(std::exchange(other.lock_fd_, -1)) {}
+    : path_(std::move(other.path_)),
+      created_(std::move(other.created_)),
+      lock_fd_(std::exchange(other.lock_fd_, -1)) {}
 
 RunDir::~RunDir() {
   if (lock_fd_ >= 0) ::close(lock_fd_);

@@ -4,6 +4,7 @@
 //   1. While a RunDir lives, no other `lockstep run` works in the same directory (flock on
 //      run.lock); a coordinator holds a lock of its own (`lock`) for as long as it lives.
 //   2. Nothing of an earlier run is touched unless it is resumed.
+//   3. discard() removes only what open() created.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -21,6 +22,14 @@ class RunDir {
   // kNoInput when there is nothing to resume; kConfig when the disk is full.
   static Result<RunDir> open(const std::string& path, bool resume);
 
+  // An attempt that came to nothing leaves nothing: the directory is removed if open() made it, and
+  // so are the empty parents that it made. True if it is gone.
+  bool discard();
+
+  // Removes what processes that were killed left half written. REQUIRES: no process of the run
+  // lives.
+  void sweep() const;
+
   RunDir(RunDir&& other) noexcept;
   RunDir& operator=(RunDir&&) = delete;
   ~RunDir();
@@ -29,9 +38,12 @@ class RunDir {
   std::string file(const std::string& name) const { return path_ + "/" + name; }
 
  private:
-  RunDir(std::string path, int lock_fd) : path_(std::move(path)), lock_fd_(lock_fd) {}
+  RunDir(std::string path, std::string created)
+      : path_(std::move(path)), created_(std::move(created)) {}
+  Status prepare();
 
   std::string path_;
+  std::string created_;  // the topmost directory that open() made; empty: none
   int lock_fd_ = -1;
 };
 

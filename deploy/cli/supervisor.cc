@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -10,7 +9,9 @@
 
 #include "comm/rpc/asio_transport.h"
 #include "deploy/agent/process.h"
-#include "deploy/cli/file_follower.h"
+#include "deploy/agent/run_files.h"
+#include "deploy/cli/supervised_child.h"
+#include "deploy/cli/text.h"
 
 namespace lockstep {
 namespace {
@@ -18,18 +19,12 @@ namespace {
 constexpr int64_t kTerminalRefreshMs = 200;
 constexpr int64_t kPlainRefreshMs = 500;
 constexpr int64_t kStatusTimeoutMs = 1'000;
+constexpr int64_t kReadyPollMs = 20;   // until a coordinator that starts can be told to stop
+constexpr int64_t kAgentStopMs = 500;  // from a stop of the coordinator to one of the agent
+constexpr int64_t kOrphansMs = 1'000;  // from the coordinator's end to that of who missed it
 constexpr int kSoftwareError = 70;
 
-struct Child {
-  std::string name;
-  std::string output_path;
-  pid_t pid = 0;
-  bool ended = false;
-  ProcessEnd end;
-  std::unique_ptr<FileFollower> output;
-};
-
-// Children that this process got from a dead agent.
+// Children that this process got from a dead agent are among them.
 std::vector<pid_t> all_children() {
   const std::string pid = std::to_string(::getpid());
   std::ifstream file("/proc/" + pid + "/task/" + pid + "/children");
@@ -41,30 +36,64 @@ std::vector<pid_t> all_children() {
 }  // namespace
 
 struct Supervisor::Impl {
-  Impl(SupervisorOptions o, Reporter& r) : options(std::move(o)), reporter(r) {}
+  Impl(SupervisorOptions o, Reporter& r)
+      : options(std::move(o)),
+        reporter(r),
+        coordinator("coordinator", options.run_dir),
+        agent("agent", options.run_dir) {}
 
-  Status start(Child& child, const std::string& name, std::vector<std::string> argv) {
-    child.name = name;
-    child.output_path = options.run_dir + "/logs/" + name + ".stderr";
-    child.output = std::make_unique<FileFollower>(child.output_path);
-    LOCKSTEP_ASSIGN_OR_RETURN(child.pid,
-                              start_process({std::move(argv), child.output_path, SIGTERM}));
-    return Status::ok();
+  // ---- starting ----
+
+  std::vector<std::string> coordinator_argv() const {
+    std::vector<std::string> argv = {sibling_program("lockstep-coordinator"), "--run-dir",
+                                     options.run_dir};
+    if (was_ready()) {
+      argv.push_back("--take-over");
+    } else if (options.resume) {
+      argv.push_back("--resume");
+    }
+    return argv;
+  }
+
+  std::vector<std::string> agent_argv() const {
+    return {sibling_program("lockstep"),    "agent", "--run-dir", options.run_dir, "--workers",
+            std::to_string(options.workers)};
   }
 
   Status start_children() {
-    std::vector<std::string> argv = {sibling_program("lockstep-coordinator"), "--run-dir",
-                                     options.run_dir};
-    if (options.resume) argv.push_back("--resume");
-    LOCKSTEP_RETURN_IF_ERROR(start(coordinator, "coordinator", std::move(argv)));
-    return start(agent, "agent",
-                 {sibling_program("lockstep"), "agent", "--run-dir", options.run_dir, "--workers",
-                  std::to_string(options.workers)});
+    LOCKSTEP_RETURN_IF_ERROR(coordinator.start(coordinator_argv(), loop.now_ms()));
+    return agent.start(agent_argv(), loop.now_ms());
   }
 
-  static void send(const Child& child, int signal) {
-    if (child.pid > 0 && !child.ended) ::kill(child.pid, signal);
+  // A coordinator of this run has been ready; the file of an earlier run is gone.
+  bool was_ready() const { return std::filesystem::exists(options.run_dir + "/coordinator.json"); }
+
+  // True if `child` has died and another one is on its way.
+  bool start_again(SupervisedChild& child, const std::string& what_now) {
+    if (killing || !child.died()) return false;
+    const auto pause_ms = child.take_restart(loop.now_ms());
+    if (!pause_ms) return false;
+    const std::string when =
+        *pause_ms == 0 ? "" : " in " + fixed(static_cast<double>(*pause_ms) / 1e3, 2) + " s";
+    reporter.note(child.death_text() + "; started again" + when + ", " + what_now);
+    loop.call_after(*pause_ms, [this, &child] {
+      if (!child.waits_for_restart()) return;
+      const bool is_agent = &child == &agent;
+      const Status status =
+          child.start(is_agent ? agent_argv() : coordinator_argv(), loop.now_ms());
+      if (!status.is_ok()) return give_up(child, status.message());
+      if (!is_agent && end.stop_requested) tell_stop();
+    });
+    return true;
   }
+
+  void give_up(SupervisedChild& child, const std::string& why) {
+    trouble = "the " + child.name() + " could not be started again: " + why;
+    kill_all();
+    if (!has_children()) loop.stop();
+  }
+
+  // ---- ending ----
 
   // Whoever is still there then is killed, and the run is not as it should be.
   void kill_after(int64_t delay_ms, const std::string& why) {
@@ -77,14 +106,12 @@ struct Supervisor::Impl {
 
   void kill_all() {
     killing = true;
+    coordinator.forget_restart();
+    agent.forget_restart();
     for (const pid_t pid : all_children()) ::kill(pid, SIGKILL);
-    send(coordinator, SIGKILL);
-    send(agent, SIGKILL);
   }
 
-  bool is_over() const {
-    return (coordinator.pid == 0 || coordinator.ended) && (agent.pid == 0 || agent.ended);
-  }
+  bool is_over() const { return coordinator.is_over() && agent.is_over(); }
 
   void on_signal(int signal) {
     if (signal == SIGCHLD) return reap();
@@ -92,8 +119,7 @@ struct Supervisor::Impl {
       end.stop_requested = true;
       reporter.note("stopping: a checkpoint at the next step, then the end" +
                     std::string(signal == SIGINT ? " (Ctrl-C again: at once, without it)" : ""));
-      send(coordinator, SIGTERM);
-      send(agent, SIGTERM);
+      tell_stop();
       // The coordinator and the agent have deadlines of their own; this one is for when they hang.
       kill_after(options.grace_ms + options.leave_ms, "it did not end within the grace time");
     } else if (signal == SIGINT || signal == SIGTERM) {
@@ -102,63 +128,83 @@ struct Supervisor::Impl {
     }
   }
 
+  // The coordinator tells everybody. The agent is told only when that was not enough: workers that
+  // die of its signal before they can handle one would look like a failure to a coordinator that
+  // has not heard of the stop yet.
+  void tell_stop() {
+    loop.cancel(stop_timer);
+    if (killing) return;
+    if (coordinator.is_over()) return agent.send(SIGTERM);
+    const auto file = read_coordinator_file(options.run_dir);
+    if (!coordinator.is_running() || !file.is_ok() || file->pid != coordinator.pid()) {
+      stop_timer = loop.call_after(kReadyPollMs, [this] { tell_stop(); });
+      return;
+    }
+    coordinator.send(SIGTERM);
+    stop_timer = loop.call_after(kAgentStopMs, [this] { agent.send(SIGTERM); });
+  }
+
   void reap() {
     for (Reaped reaped = reap_one(); reaped.pid > 0; reaped = reap_one()) {
-      if (reaped.pid == coordinator.pid) on_coordinator_end(reaped.end);
-      if (reaped.pid == agent.pid) on_agent_end(reaped.end);
+      if (reaped.pid == coordinator.pid()) on_coordinator_end(reaped.end);
+      if (reaped.pid == agent.pid()) on_agent_end(reaped.end);
     }
     if (!is_over()) return;
     if (!has_children()) return loop.stop();
     kill_all();  // workers whose agent is dead; SIGCHLD brings us here again
   }
 
-  // True if the child ended in a way that it did not choose.
-  static bool died(const Child& child) {
-    for (int code : {0, 64, 65, 66, 70, 75, 78})
-      if (child.end.exit_code == code) return false;
-    return true;
-  }
-
-  bool coordinator_was_ready() const {
-    return std::filesystem::exists(options.run_dir + "/coordinator.json");
-  }
-
-  void note_end(Child& child, const ProcessEnd& how) {
-    child.ended = true;
-    child.end = how;
-    if (killing || !died(child)) return;
-    deaths += (deaths.empty() ? "the " : "; the ") + child.name + " (pid " +
-              std::to_string(child.pid) + ") " + how.text() + ", its last words are in " +
-              child.output_path;
+  // A death that nothing follows.
+  void note_loss(const SupervisedChild& child) {
+    if (killing || !child.died()) return;
+    deaths += (deaths.empty() ? "" : "; ") + child.death_text() + ", its last words are in " +
+              child.output_path();
   }
 
   void on_coordinator_end(const ProcessEnd& how) {
-    note_end(coordinator, how);
-    if (agent.ended) return;
+    coordinator.ended(how);
+    if (start_again(coordinator, was_ready() ? "it takes over" : "from the beginning")) return;
+    note_loss(coordinator);
+    agent.forget_restart();
+    if (!agent.is_running()) return;
     // It ended before anybody could find it: agent and workers only wait for it, and hold nothing.
-    if (!died(coordinator) && !coordinator_was_ready()) return kill_all();
-    if (died(coordinator)) send(agent, SIGTERM);  // nobody else will tell the workers
-    const int64_t delay = died(coordinator) ? options.grace_ms : options.leave_ms;
-    kill_after(delay, "workers were still there after the coordinator had ended");
+    if (!coordinator.died() && !was_ready()) return kill_all();
+    if (coordinator.died()) {
+      agent.send(SIGTERM);  // nobody else will tell the workers
+      return kill_after(options.grace_ms, "workers were still there after the coordinator's death");
+    }
+    // Who missed the end, agent or workers, waits for a coordinator that does not come back.
+    loop.call_after(kOrphansMs, [this] { agent.send(SIGTERM); });
+    loop.call_after(2 * kOrphansMs, [this] { agent.send(SIGINT); });  // workers are killed
+    kill_after(options.leave_ms, "workers were still there after the coordinator had ended");
   }
 
   void on_agent_end(const ProcessEnd& how) {
-    note_end(agent, how);
-    if (!coordinator.ended)
+    agent.ended(how);
+    const bool is_needed = !coordinator.is_over() && !end.stop_requested;
+    if (is_needed && start_again(agent, "with new workers: the old ones died with it")) {
+      for (const pid_t pid : all_children())
+        if (pid != coordinator.pid()) ::kill(pid, SIGKILL);
+      return;
+    }
+    if (!end.stop_requested || how.signal != SIGTERM) note_loss(agent);
+    if (!coordinator.is_over())
       kill_after(options.leave_ms, "the coordinator was still there after the agent had ended");
   }
 
+  // ---- showing ----
+
   void show_output(bool last) {
-    for (const std::string& line : coordinator.output->new_lines(50, last)) reporter.note(line);
+    for (const std::string& line : coordinator.output().new_lines(50, last)) reporter.note(line);
     // The agent's own words repeat what the coordinator made of them, unless it could not.
-    const bool heard = !died(coordinator) && agent.end.exit_code == coordinator.end.exit_code;
+    const bool heard = !coordinator.died() && agent.end().exit_code == coordinator.end().exit_code;
     if (!last || heard) return;
-    for (const std::string& line : agent.output->new_lines(50, last)) reporter.note(line);
+    for (const std::string& line : agent.output().new_lines(50, last)) reporter.note(line);
   }
 
   void refresh() {
     show_output(false);
-    if (!coordinator.ended) {
+    if (coordinator.is_running()) {
       const auto status = ask_status(options.run_dir, kStatusTimeoutMs);
       if (status.is_ok()) reporter.status(parse_status(*status), loop.now_ms());
     }
@@ -166,15 +212,16 @@ struct Supervisor::Impl {
                     [this] { refresh(); });
   }
 
-  RunEnd run() {
+  RunEnd run(StopSignals& held) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     ::signal(SIGPIPE, SIG_IGN);  // a reader of our output that leaves must not end the training
     loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP}, [this](int s) { on_signal(s); });
+    held.release();
     const Status started = start_children();
     if (!started.is_ok()) {
       trouble = started.message();
       kill_all();
-      if (coordinator.pid == 0) return {exit_code(started), trouble, false};
+      if (coordinator.pid() == 0) return {exit_code(started), trouble, false};
     }
     refresh();
     loop.run();
@@ -186,9 +233,9 @@ struct Supervisor::Impl {
 
   int final_code(const Status& started) const {
     if (!started.is_ok()) return exit_code(started);
-    if (died(coordinator) || !trouble.empty()) return kSoftwareError;
-    if (coordinator.end.exit_code == 0 && died(agent)) return kSoftwareError;
-    return coordinator.end.exit_code;
+    if (coordinator.died() || !trouble.empty()) return kSoftwareError;
+    if (coordinator.end().exit_code == 0 && agent.died()) return kSoftwareError;
+    return coordinator.end().exit_code;
   }
 
   std::string final_trouble() const {
@@ -199,11 +246,12 @@ struct Supervisor::Impl {
   SupervisorOptions options;
   Reporter& reporter;
   rpc::AsioLoop loop;
-  Child coordinator;
-  Child agent;
+  SupervisedChild coordinator;
+  SupervisedChild agent;
   RunEnd end;
-  bool killing = false;  // from here on a child's death is our doing
-  std::string deaths;    // of children that were not told to end
+  rpc::TimerId stop_timer = 0;  // of tell_stop()
+  bool killing = false;         // from here on a child's death is our doing
+  std::string deaths;           // of children that were not told to end and do not come back
   std::string trouble;
 };
 
@@ -212,8 +260,8 @@ Supervisor::Supervisor(SupervisorOptions options, Reporter& reporter)
 
 Supervisor::~Supervisor() = default;
 
-RunEnd Supervisor::run() {
-  return impl_->run();
+RunEnd Supervisor::run(StopSignals& held) {
+  return impl_->run(held);
 }
 
 }  // namespace lockstep

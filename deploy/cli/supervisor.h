@@ -1,17 +1,27 @@
-// `lockstep run` once everything is prepared: starts coordinator and agent, shows what goes on,
-// turns signals into an orderly end, and leaves no process behind.
+// `lockstep run` once everything is prepared: starts coordinator and agent, starts them again when
+// they die, shows what goes on, turns signals into an orderly end, and leaves no process behind.
 //
 //   coordinator ended ──▶ its code is the run's; the agent gets `leave_ms` to follow
+//   coordinator died  ──▶ another one takes over (--take-over); the workers train on meanwhile.
+//                         One that was never ready is started as it was
 //   agent ended first ──▶ the coordinator gets `leave_ms` to notice and end the run
-//   first signal      ──▶ SIGTERM to both: a checkpoint at the next agreed step, then code 75
+//   agent died        ──▶ another one is started; its workers died with it. Not during a stop
+//   first signal      ──▶ SIGTERM to the coordinator, to the agent only if that is not enough: a
+//                         checkpoint at the next agreed step, then code 75. A coordinator that dies
+//                         meanwhile is started again, and told again
 //   second signal     ──▶ SIGKILL to both and to all workers
+//
+// To die is to end with a signal or a code that is none of ours. limits::kSupervisedRestarts of
+// each are allowed in limits::kRestartWindowMs, with growing pauses when deaths come soon after
+// starts.
 //
 // Invariants
 //   1. run() returns only when this process has no child left, workers of a dead agent included
 //      (it is their subreaper).
 //   2. If this process is killed, coordinator and agent get SIGTERM from the kernel, and the
-//   workers
-//      die with the agent.
+//      workers die with the agent.
+//   3. A signal is never sent to a coordinator that could not handle it yet: it waits until
+//      coordinator.json is of that process.
 //
 // Thread-safety: one thread, which must be the main one (parent-death signals).
 #pragma once
@@ -21,6 +31,7 @@
 
 #include "comm/base/status.h"
 #include "deploy/cli/reporter.h"
+#include "deploy/cli/stop_signals.h"
 
 namespace lockstep {
 
@@ -43,7 +54,8 @@ class Supervisor {
   Supervisor(SupervisorOptions options, Reporter& reporter);
   ~Supervisor();
 
-  RunEnd run();
+  // Handles SIGINT, SIGTERM and SIGHUP from now on; also one that was held until here.
+  RunEnd run(StopSignals& held);
 
  private:
   struct Impl;

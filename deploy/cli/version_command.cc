@@ -24,6 +24,11 @@ void print_text(const BuildInfo& info) {
 
 }  // namespace
 
+std::string version_line() {
+  const BuildInfo info = build_info();
+  return "lockstep " + std::string(info.version) + " (" + std::string(info.revision) + ")";
+}
+
 void add_version_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("version", "Print what this program was built from");
   const auto json = std::make_shared<bool>(false);

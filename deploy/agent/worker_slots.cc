@@ -1,0 +1,109 @@
+#include "deploy/agent/worker_slots.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include "comm/base/limits.h"
+
+namespace lockstep {
+
+std::vector<uint32_t> WorkerSlots::set_wanted(uint32_t workers) {
+  // What was not wanted before is on its way out, and does not count for what is wanted now.
+  uint32_t missing = workers > wanted_ ? workers - wanted_ : 0;
+  wanted_ = workers;
+  std::vector<uint32_t> ranks;
+  for (uint32_t rank = 0; missing > 0; ++rank) {
+    if (rank == slots_.size()) {
+      const int64_t window_ms = limits::kRestartWindowMs;
+      slots_.push_back({.crashes = {options_.max_crashes, window_ms},
+                        .preemptions = {options_.max_preemptions, window_ms}});
+    }
+    if (slots_[rank].pid > 0 || slots_[rank].waits) continue;
+    slots_[rank].waits = true;
+    ranks.push_back(rank);
+    --missing;
+  }
+  return ranks;
+}
+
+Status WorkerSlots::start(uint32_t local_rank, int64_t now_ms) {
+  Slot& slot = slots_[local_rank];
+  slot.waits = false;
+  slot.started_ms = now_ms;
+  const ProcessSpec spec{{options_.worker_program, "--run-dir", options_.run_dir, "--local-rank",
+                          std::to_string(local_rank)},
+                         output_path(local_rank),
+                         SIGKILL};
+  LOCKSTEP_ASSIGN_OR_RETURN(slot.pid, start_process(spec));
+  logger_.info("worker_started", "started worker " + std::to_string(local_rank),
+               {{"local_rank", local_rank}, {"pid", slot.pid}});
+  return Status::ok();
+}
+
+std::optional<WorkerEnd> WorkerSlots::ended(const Reaped& reaped, bool run_is_over,
+                                            bool stop_requested, int64_t now_ms) {
+  for (uint32_t rank = 0; rank < slots_.size(); ++rank) {
+    Slot& slot = slots_[rank];
+    if (slot.pid != reaped.pid) continue;
+    slot.pid = 0;
+    const ExitDecision decision = decide(slot, reaped.end, run_is_over, stop_requested, now_ms);
+    return WorkerEnd{rank, reaped.pid, reaped.end, last_words(output_path(rank)), decision};
+  }
+  return std::nullopt;
+}
+
+WorkerEnd WorkerSlots::not_started(uint32_t local_rank, const Status& why, int64_t now_ms) {
+  const ProcessEnd end{exit_code(why), 0};
+  const ExitDecision decision = decide(slots_[local_rank], end, false, false, now_ms);
+  return {local_rank, 0, end, why.message(), decision};
+}
+
+ExitDecision WorkerSlots::decide(Slot& slot, const ProcessEnd& end, bool run_is_over,
+                                 bool stop_requested, int64_t now_ms) {
+  const bool quick = now_ms - slot.started_ms < limits::kQuickDeathMs;
+  slot.quick_deaths = quick ? slot.quick_deaths + 1 : 0;
+  const ExitDecision decision =
+      decide_after_exit({.end = end,
+                         .run_is_over = run_is_over,
+                         .stop_requested = stop_requested,
+                         .is_wanted = occupied() < wanted_,
+                         .crashes_left = slot.crashes.left(now_ms),
+                         .preemptions_left = slot.preemptions.left(now_ms),
+                         .quick_deaths = slot.quick_deaths});
+  if (decision.action != ExitAction::kRestart) return decision;
+  slot.waits = true;
+  (decision.cause == ExitCause::kPreemption ? slot.preemptions : slot.crashes).spend(now_ms);
+  return decision;
+}
+
+void WorkerSlots::forget_restarts() {
+  for (Slot& slot : slots_) slot.waits = false;
+}
+
+uint32_t WorkerSlots::occupied() const {
+  return static_cast<uint32_t>(std::count_if(
+      slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.pid > 0 || slot.waits; }));
+}
+
+std::vector<pid_t> WorkerSlots::living() const {
+  std::vector<pid_t> pids;
+  for (const Slot& slot : slots_)
+    if (slot.pid > 0) pids.push_back(slot.pid);
+  return pids;
+}
+
+void WorkerSlots::signal_all(int signal) const {
+  for (const pid_t pid : living()) ::kill(pid, signal);
+}
+
+void WorkerSlots::signal_started_since(int64_t ms, int signal) const {
+  for (const Slot& slot : slots_)
+    if (slot.pid > 0 && slot.started_ms >= ms) ::kill(slot.pid, signal);
+}
+
+std::string WorkerSlots::output_path(uint32_t local_rank) const {
+  return options_.run_dir + "/logs/worker-" + std::to_string(local_rank) + ".stderr";
+}
+
+}  // namespace lockstep

@@ -1,0 +1,89 @@
+// The workers of one node by local rank: which of them run, which wait for their restart, and what
+// is left of their budgets. Starts and signals processes; decides with decide_after_exit().
+//
+// Invariants
+//   1. A local rank has at most one living process; its output goes to the same file for ever.
+//   2. A restart is taken from the budget of its cause; a resize is taken from none.
+//
+// Thread-safety: one thread, on which the processes' parent-death signal hangs (process.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/base/log.h"
+#include "comm/base/status.h"
+#include "deploy/agent/exit_decision.h"
+#include "deploy/agent/process.h"
+#include "deploy/agent/restart_budget.h"
+
+namespace lockstep {
+
+struct WorkerSlotsOptions {
+  std::string worker_program;
+  std::string run_dir;
+  uint32_t max_crashes = 0;  // restarts of one worker within limits::kRestartWindowMs
+  uint32_t max_preemptions = 0;
+};
+
+// A worker has ended.
+struct WorkerEnd {
+  uint32_t local_rank = 0;
+  pid_t pid = 0;
+  ProcessEnd end;
+  std::string last_words;
+  ExitDecision decision;
+};
+
+class WorkerSlots {
+ public:
+  WorkerSlots(WorkerSlotsOptions options, Logger& logger)
+      : options_(std::move(options)), logger_(logger) {}
+
+  // So many are wanted from now on. Gives the local ranks to start() for it, none when it is fewer:
+  // those are left out by the coordinator and end by themselves.
+  std::vector<uint32_t> set_wanted(uint32_t workers);
+  uint32_t wanted() const { return wanted_; }
+
+  Status start(uint32_t local_rank, int64_t now_ms);
+
+  // What became of a process that was reaped; none if it was no worker. After a decision to restart
+  // the local rank waits for start() or forget_restarts().
+  std::optional<WorkerEnd> ended(const Reaped& reaped, bool run_is_over, bool stop_requested,
+                                 int64_t now_ms);
+  // A start that failed counts as a crash.
+  WorkerEnd not_started(uint32_t local_rank, const Status& why, int64_t now_ms);
+
+  bool waits_for_restart(uint32_t local_rank) const { return slots_[local_rank].waits; }
+  void forget_restarts();
+
+  // Neither a process nor a restart to come.
+  bool all_ended() const { return occupied() == 0; }
+  std::vector<pid_t> living() const;
+  void signal_all(int signal) const;
+  void signal_started_since(int64_t ms, int signal) const;
+
+ private:
+  struct Slot {
+    pid_t pid = 0;  // 0: none is running
+    bool waits = false;
+    int64_t started_ms = 0;
+    uint32_t quick_deaths = 0;
+    RestartBudget crashes;
+    RestartBudget preemptions;
+  };
+
+  uint32_t occupied() const;
+  std::string output_path(uint32_t local_rank) const;
+  ExitDecision decide(Slot& slot, const ProcessEnd& end, bool run_is_over, bool stop_requested,
+                      int64_t now_ms);
+
+  WorkerSlotsOptions options_;
+  Logger& logger_;
+  uint32_t wanted_ = 0;
+  std::vector<Slot> slots_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,27 @@
+// Holds SIGINT, SIGTERM and SIGHUP back from the first moment on, so that a Ctrl-C while things are
+// still being prepared is neither lost nor leaves them half done.
+//
+// Thread-safety: made, asked and released on the main thread before there are others.
+#pragma once
+
+#include <signal.h>
+
+namespace lockstep {
+
+class StopSignals {
+ public:
+  StopSignals();
+  ~StopSignals() { release(); }
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  // One has come and is held.
+  bool is_pending() const;
+  // From now on they are delivered, also those that were held.
+  void release();
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace lockstep
