@@ -3,7 +3,7 @@
 # how to replay it, and at the end one line "N passed, N failed".
 set -euo pipefail
 
-tiers=(build unit link headers golden multiproc sanitizers fuzz)
+tiers=(build unit link headers golden sim multiproc sanitizers fuzz)
 
 usage() {
   cat <<TEXT
@@ -15,6 +15,7 @@ Without --tier, every tier in this order:
   link        the coordinator and the command line load no LibTorch
   headers     every header compiles by itself
   golden      losses against PyTorch's, from numbers in tests/golden
+  sim         whole clusters in one thread, from seeds; every planted bug is found
   multiproc   real processes on this machine
   sanitizers  unit tests of everything without LibTorch, under ASan + UBSan and under TSan
   fuzz        every parser for \$LOCKSTEP_FUZZ_SECONDS (20) seconds
@@ -91,6 +92,7 @@ build_tier() {
 unit_tier() { ctest_tier "$1" release unit "$(nproc)"; }
 link_tier() { ctest_tier "$1" release link "$(nproc)"; }
 golden_tier() { ctest_tier "$1" release golden 1; }
+sim_tier() { ctest_tier "$1" release sim "$(nproc)"; }
 multiproc_tier() { ctest_tier "$1" release multiproc 1; }
 
 headers_tier() {
@@ -155,7 +157,7 @@ for tier in "${chosen[@]}"; do
   log=build/logs/$tier.log
   : >"$log"
   # What runs the programs of this preset must not run those of an older source.
-  if [[ $tier =~ ^(unit|link|golden|multiproc)$ ]] && ((!built)); then
+  if [[ $tier =~ ^(unit|link|golden|sim|multiproc)$ ]] && ((!built)); then
     build_tier build/logs/build.log
   fi
   "${tier}_tier" "$log"

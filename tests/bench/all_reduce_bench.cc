@@ -200,10 +200,19 @@ void run_size(const Options& options, uint64_t bytes) {
 }  // namespace lockstep
 
 int main(int argc, char** argv) {
+  constexpr char kUsage[] =
+      "usage: bench_all_reduce [--ranks N] [--rounds N] [--transport shm|tcp] BYTES...\n"
+      "Times the sum of buffers of BYTES bytes each over N processes of this host; prints one JSON\n"
+      "object a size. Example:\n"
+      "  bench_all_reduce --ranks 2 --rounds 20 1048576 16777216\n";
   lockstep::Options options;
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
     const char* value = i + 1 < argc ? argv[i + 1] : "";
+    if (word == "--help" || word == "-h") {
+      std::fputs(kUsage, stdout);
+      return 0;
+    }
     if (word == "--ranks")
       options.ranks = static_cast<uint32_t>(std::atoi(value)), ++i;
     else if (word == "--rounds")
@@ -214,9 +223,7 @@ int main(int argc, char** argv) {
       options.sizes_bytes.push_back(std::strtoull(word.c_str(), nullptr, 10));
   }
   if (options.sizes_bytes.empty() || options.ranks == 0 || options.rounds == 0) {
-    std::fprintf(stderr,
-                 "usage: bench_all_reduce [--ranks N] [--rounds N] [--transport shm|tcp] "
-                 "BYTES...\n");
+    std::fputs(kUsage, stderr);
     return 64;
   }
   for (const uint64_t bytes : options.sizes_bytes) lockstep::run_size(options, bytes);

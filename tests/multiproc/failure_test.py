@@ -25,30 +25,29 @@ class Failure(LockstepTest):
         self.assertEqual(out.returncode, 0, out.stdout + out.stderr)
         return out.stdout
 
-    def test_a_killed_worker_ends_the_run_with_a_report_that_names_it(self):
-        run = self.long_run()
-        victim = run.wait_for(lambda: run.status()["members"][1]["pid"], "a member with a pid")
+    def test_a_worker_that_may_not_be_started_again_ends_a_run_that_has_no_other(self):
+        job = self.job(self.small_data(), train=LONG, checkpoint={"every_steps": 20, "keep": 2},
+                       cluster={"grace_s": 5, "max_crashes": 0})
+        run = self.start(job, "--workers", 1)
+        run.wait_for_step(45)
+        victim = run.wait_for(lambda: run.workers()[0], "a member with a pid")
         os.kill(victim, signal.SIGKILL)
         self.assertEqual(run.wait(), 70)
         self.assert_clear_line(run, str(victim), "signal 9", "--resume")
         self.checkpoints(run)
         self.assert_nothing_left(run)
 
-    def test_a_killed_coordinator_ends_the_run_and_leaves_nothing(self):
-        run = self.long_run()
-        os.kill(run.coordinator()["pid"], signal.SIGKILL)
-        self.assertEqual(run.wait(), 70)
-        self.assert_clear_line(run, "coordinator")
-        self.checkpoints(run)
-        self.assert_nothing_left(run)
-
-    def test_a_killed_agent_ends_the_run_and_leaves_nothing(self):
-        run = self.long_run()
-        agents = subprocess.run(["pgrep", "-f", f"lockstep agent.*{run.run_dir}"], text=True,
-                                capture_output=True).stdout.split()
-        self.assertEqual(len(agents), 1)
-        os.kill(int(agents[0]), signal.SIGKILL)
-        self.assertEqual(run.wait(), 70)
+    def test_a_worker_that_keeps_crashing_ends_the_run_when_its_budget_is_spent(self):
+        job = self.job(self.small_data(), train=LONG, cluster={"max_crashes": 3})
+        run = self.start(job, "--workers", 1)
+        pids = set()
+        run.wait_for_step(1)
+        for _ in range(4):
+            pid = run.wait_for(lambda: (set(run.workers()) - pids).pop(), "another worker")
+            pids.add(pid)
+            os.kill(pid, signal.SIGABRT)
+        self.assertEqual(run.wait(), 70, run.text()[-2000:])
+        self.assert_clear_line(run, "signal 6")
         self.assert_nothing_left(run)
 
     def test_a_killed_lockstep_run_leaves_no_process(self):

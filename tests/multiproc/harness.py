@@ -5,6 +5,7 @@ directory of a failed test; its path is printed with the command that replays th
 """
 import contextlib
 import gzip
+import hashlib
 import json
 import os
 import pathlib
@@ -97,27 +98,69 @@ class Run:
             time.sleep(0.02)
         raise AssertionError(f"waited {DEADLINE_S} s for {what}:\n" + self.text()[-2000:])
 
+    def workers(self):
+        """Pids of the living workers by rank, as the coordinator sees them."""
+        members = self.status().get("members", [])
+        return [m["pid"] for m in sorted(members, key=lambda m: m["rank"])]
+
+    def agent(self):
+        """Pid of the living agent."""
+        agents = processes_of(self.run_dir, lambda words: words[1:2] == [b"agent"])
+        return agents[0]
+
+    def wait_for_workers(self, count):
+        """Until so many train together."""
+        return self.wait_for(lambda: self.status()["state"] == "training"
+                             and len(self.workers()) == count, f"{count} workers trained")
+
+    def wait_for_more_steps(self, count):
+        """Until so many steps more than now are in the history."""
+        return self.wait_for_step(len(self.history()) + count)
+
     def wait_for_step(self, step):
         return self.wait_for(lambda: len(self.history()) >= step, f"step {step} was applied")
 
 
-def processes_of(run_dir):
-    """Pids of living processes whose command line names the run directory."""
+def processes_of(run_dir, of_interest=lambda words: True):
+    """Pids of living processes of ours whose command line names the run directory."""
     pids = []
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
             with contextlib.suppress(OSError):
-                command = (entry / "cmdline").read_bytes().split(b"\0")
-                if os.fsencode(str(run_dir)) in command and b"lockstep" in command[0]:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                ours = os.fsencode(str(run_dir)) in words and b"lockstep" in words[0]
+                if ours and of_interest(words):
                     state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
                     if state != "Z":
                         pids.append(int(entry.name))
     return pids
 
 
+def our_sockets():
+    """Abstract Unix sockets of Lockstep, whoever's."""
+    lines = pathlib.Path("/proc/net/unix").read_text().splitlines()
+    return {line.split()[-1] for line in lines if "@lockstep-" in line}
+
+
+def our_shared_memory():
+    return {path.name for path in pathlib.Path("/dev/shm").glob("*lockstep*")}
+
+
+def temporary_files(run_dir):
+    return [str(path) for pattern in ("*.tmp*", "tmp-*")
+            for path in pathlib.Path(run_dir).rglob(pattern)]
+
+
+def trace(run):
+    """What a run computed: steps, losses and samples, as one value to compare."""
+    rows = [(r["step"], r["loss"], r["samples"]) for r in run.history()]
+    return len(rows), hashlib.sha256(repr(rows).encode()).hexdigest()
+
+
 class LockstepTest(unittest.TestCase):
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-test-"))
+        self.sockets, self.shared_memory = our_sockets(), our_shared_memory()
         self.runs = []
         self.addCleanup(self._clean)
 
@@ -167,11 +210,27 @@ class LockstepTest(unittest.TestCase):
         return run
 
     def assert_nothing_left(self, run):
-        """Every process of the run is gone, or goes within the deadline (the kernel reaps late)."""
+        """Every process of the run is gone, or goes within the deadline (the kernel reaps late), and
+        so are its sockets, its shared memory and its temporary files."""
+        def left():
+            return {"processes": processes_of(run.run_dir),
+                    "sockets": our_sockets() - self.sockets,
+                    "shared memory": our_shared_memory() - self.shared_memory}
+
         deadline = time.monotonic() + 30
-        while processes_of(run.run_dir) and time.monotonic() < deadline:
+        while any(left().values()) and time.monotonic() < deadline:
             time.sleep(0.02)
-        self.assertEqual(processes_of(run.run_dir), [], "processes left behind")
+        self.assertEqual({what: found for what, found in left().items() if found}, {})
+        if run.process.returncode != -signal.SIGKILL:  # else nobody was there to remove them
+            self.assertEqual(temporary_files(run.run_dir), [], "temporary files left behind")
+
+    def assert_same_result(self, run, undisturbed):
+        """The first two promises: the same bits, and every sample once."""
+        self.assertEqual(run.summary()["weights_sha256"], undisturbed.summary()["weights_sha256"])
+        self.assertEqual(trace(run), trace(undisturbed))
+        audit = subprocess.run([BIN / "lockstep", "audit", run.run_dir], capture_output=True,
+                               text=True, timeout=120)
+        self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
 
     def assert_clear_line(self, run, *needles):
         text = run.text()

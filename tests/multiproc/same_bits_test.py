@@ -1,14 +1,15 @@
 """The first promise: the same weights and losses for any number of workers, and after a stop."""
-import hashlib
 import signal
 import unittest
 
-from harness import FASHION, LockstepTest
+from harness import FASHION, LockstepTest, synthetic_dataset, trace
 
 
-def trace(run):
-    rows = [(r["step"], r["loss"], r["samples"]) for r in run.history()]
-    return len(rows), hashlib.sha256(repr(rows).encode()).hexdigest()
+def contents(run_dir):
+    """What a refused resume must not touch."""
+    return {name: (run_dir / name).read_bytes()
+            for name in ("job.yaml", "job.pb", "facts.pb", "summary.json", "history.jsonl", "token",
+                         "coordinator.json")}
 
 
 # 60,000 = 21 * 2857 + 3: the last step has three samples for four slots, so one slot is empty.
@@ -68,15 +69,32 @@ class StoppedAndResumed(LockstepTest):
                                    ("train.slots=2", "4", "2"), ("model.dropout=0.5", "0.25", "0.5"),
                                    ("optimizer.name=sgd", "adamw", "sgd")):
             with self.subTest(override):
+                before = contents(self.scratch / "run")
                 run = self.finish(self.file, "--resume", override, "train.max_steps=30", expect=64)
                 self.assert_clear_line(run, override.split("=")[0], old, new)
+                self.assertEqual(contents(run.run_dir), before)
 
     def test_another_data_set_is_refused_on_resume(self):
-        from harness import synthetic_dataset
         self.finish(self.file, "train.max_steps=13", "--workers", 2, name="run")
         other = synthetic_dataset(self.scratch / "other", seed=6)
+        before = contents(self.scratch / "run")
         run = self.finish(self.file, "--resume", f"data.train.path={other}", expect=64)
         self.assert_clear_line(run, "fingerprint")
+        self.assertEqual(contents(run.run_dir), before)
+
+    def test_fewer_steps_than_are_done_are_refused_and_nothing_is_changed(self):
+        run = self.finish(self.file, "train.max_steps=13", "--workers", 2)
+        before = contents(run.run_dir)
+        again = self.finish(self.file, "train.max_steps=12", "--resume", expect=64)
+        self.assert_clear_line(again, "13", "12", "train.max_steps")
+        self.assertEqual(contents(run.run_dir), before)
+
+    def test_a_finished_run_is_left_as_it_is(self):
+        run = self.finish(self.file, "train.max_steps=13", "--workers", 2)
+        before = contents(run.run_dir)
+        again = self.finish(self.file, "train.max_steps=13", "--resume")
+        self.assert_clear_line(again, "done already", run.summary()["weights_sha256"])
+        self.assertEqual(contents(run.run_dir), before)
 
 
 if __name__ == "__main__":

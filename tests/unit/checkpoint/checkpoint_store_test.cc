@@ -186,5 +186,15 @@ TEST_F(CheckpointStore, LeftoversOfACrashGoAndNothingElse) {
   EXPECT_THAT(names_in(dir_), ElementsAre("step-0000000100-g1-m1", "tmp-mine"));
 }
 
+// A writer that slept through a generation wakes up and cleans up while its successor writes.
+TEST_F(CheckpointStore, ALateCleanUpLeavesTheWorkOfItsOwnAndOfNewerGenerations) {
+  for (const char* name :
+       {"tmp-step-0000000200-g2-m1", "tmp-step-0000000200-g3-m1", "tmp-step-0000000200-g4-m2"})
+    std::filesystem::create_directories(dir_ + "/" + name);
+  ASSERT_TRUE(remove_leftovers(*files_, dir_, 3).is_ok());
+  EXPECT_THAT(names_in(dir_),
+              ElementsAre("tmp-step-0000000200-g3-m1", "tmp-step-0000000200-g4-m2"));
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -108,6 +108,21 @@ TEST(JobResolve, MoreWorkersThanSlotsAreRefused) {
   EXPECT_THAT(error_of({"train.slots=2", "cluster.workers=3"}), HasSubstr("at most 2 workers"));
 }
 
+TEST(JobResolve, ARestartingRunHasItsBudgetsAndWaits) {
+  const wire::ClusterSpec cluster = resolved().cluster();
+  EXPECT_EQ(cluster.min_workers(), 1u);
+  EXPECT_EQ(cluster.min_wait_s(), 600u);
+  EXPECT_EQ(cluster.max_crashes(), 10u);
+  EXPECT_EQ(cluster.max_preemptions(), 100u);
+  EXPECT_EQ(resolved({"cluster.max_crashes=0"}).cluster().max_crashes(), 0u);
+}
+
+TEST(JobResolve, FewerWorkersThanTheRunNeedsAreRefused) {
+  EXPECT_THAT(error_of({"cluster.workers=2", "cluster.min_workers=3"}),
+              AllOf(HasSubstr("cluster.min_workers is 3 (command line)"),
+                    HasSubstr("cluster.workers is 2")));
+}
+
 TEST(JobResolve, ARunWithoutAnEndIsRefused) {
   EXPECT_THAT(error_of({"train.epochs=0"}), HasSubstr("train.epochs or train.max_steps"));
 }
@@ -190,6 +205,18 @@ TEST(JobResume, AnotherIdentityIsToldBeforeAnythingElseThatIsWrong) {
   EXPECT_EQ(job.status().code(), Code::kUsage);
   EXPECT_THAT(job.status().message(),
               HasSubstr("train.slots is 4 in this run and was asked to be 2"));
+}
+
+TEST(JobResume, ARunFromBeforeTheseKeysGetsTheirDefaultsWhereZeroIsImpossible) {
+  wire::JobSpec stored = resolved();
+  stored.mutable_cluster()->set_min_workers(0);
+  stored.mutable_cluster()->set_min_wait_s(0);
+  JobContext resume = context();
+  resume.stored = &stored;
+  const auto job = resolve_job({}, resume);
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->cluster().min_workers(), 1u);
+  EXPECT_EQ(job->cluster().min_wait_s(), 600u);
 }
 
 TEST(JobResume, LengthRateWorkersAndPlacesMayChange) {

@@ -70,6 +70,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Wrong{"cluster.workers", "0", "at least 1"}, Wrong{"cluster.workers", "-1", "at least 1"},
         Wrong{"cluster.workers", "two", "not a word"},
+        Wrong{"cluster.min_workers", "0", "at least 1"},
+        Wrong{"cluster.min_wait_s", "0", "at least 1"},
+        Wrong{"cluster.max_crashes", "-1", "at least 0"},
+        Wrong{"cluster.max_preemptions", "many", "not a word"},
         Wrong{"train.global_batch", "-5", "at least 1"},
         Wrong{"train.global_batch", "1.5", "a whole number"},
         Wrong{"train.global_batch", "", "a whole number"},

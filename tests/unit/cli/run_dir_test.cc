@@ -94,6 +94,44 @@ TEST_F(RunDirectory, NothingToResumeIsSaid) {
   EXPECT_THAT(refusal(true, Code::kNoInput), HasSubstr("start one without --resume"));
 }
 
+TEST_F(RunDirectory, AnAttemptThatCameToNothingLeavesNothing) {
+  auto dir = RunDir::open(path_, false);
+  ASSERT_TRUE(dir.is_ok());
+  put("journal.db");
+  EXPECT_TRUE(dir->discard());
+  EXPECT_TRUE(std::filesystem::is_empty(root_)) << "its parent was made with it";
+}
+
+TEST_F(RunDirectory, OnlyWhatWasMadeIsRemoved) {
+  std::filesystem::create_directories(path_);
+  auto dir = RunDir::open(path_, false);
+  ASSERT_TRUE(dir.is_ok());
+  EXPECT_FALSE(dir->discard());
+  EXPECT_TRUE(std::filesystem::exists(path_ + "/logs"));
+}
+
+TEST_F(RunDirectory, AParentThatHasOtherThingsStays) {
+  auto dir = RunDir::open(path_, false);
+  auto other = RunDir::open(root_ + "/a/c", false);
+  ASSERT_TRUE(dir.is_ok() && other.is_ok());
+  EXPECT_TRUE(dir->discard());
+  EXPECT_TRUE(std::filesystem::exists(root_ + "/a/c/logs"));
+}
+
+TEST_F(RunDirectory, OnlyWhatIsHalfWrittenIsSweptAway) {
+  const auto dir = RunDir::open(path_, false);
+  ASSERT_TRUE(dir.is_ok());
+  const std::string step = "step-0000000007-g1-m1";
+  for (const char* name : {"job.pb", "summary.json.tmp.4711"}) put(name);
+  std::filesystem::create_directory(path_ + "/checkpoints/tmp-" + step);
+  std::filesystem::create_directory(path_ + "/checkpoints/" + step);
+  dir->sweep();
+  EXPECT_TRUE(std::filesystem::exists(path_ + "/job.pb"));
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/summary.json.tmp.4711"));
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/checkpoints/tmp-" + step));
+  EXPECT_TRUE(std::filesystem::exists(path_ + "/checkpoints/" + step));
+}
+
 TEST_F(RunDirectory, TheDefaultNameIsTheJobAndTheTime) {
   EXPECT_EQ(default_run_dir("fashion", 1'795'241'700'123), "runs/fashion-20261121-061500");
 }

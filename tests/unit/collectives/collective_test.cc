@@ -239,6 +239,7 @@ TEST_P(EveryBackend, AnAbortIsSeenByAPeerThatWaits) {
       return;
     }
     EXPECT_EQ(world.collectives[r]->barrier(tag_of(1, 0)).code(), Code::kAborted);
+    EXPECT_EQ(world.collectives[r]->broken_rank(), -1);  // who closes is not lost
   });
 }
 

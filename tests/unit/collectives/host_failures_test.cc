@@ -86,6 +86,15 @@ TEST(HostContext, AMissingPeerIsATimeoutThatNamesItsRank) {
   EXPECT_NE(status.message().find("ranks 1"), std::string::npos) << status.message();
 }
 
+TEST(HostContext, APeerThatIsGoneIsNamedByItsRankAndOneThatIsOnlyLateIsNot) {
+  Pair pair;
+  EXPECT_EQ(pair.connect(1, 1, 50).get().status().code(), Code::kTimeout);
+  EXPECT_EQ(pair.second->unreachable_rank(), -1);
+  pair.first.reset();
+  EXPECT_EQ(pair.connect(1, 2).get().status().code(), Code::kUnavailable);
+  EXPECT_EQ(pair.second->unreachable_rank(), 0);
+}
+
 TEST(HostContext, CloseEndsAConnectThatWaitsForCallers) {
   Pair pair;
   auto blocked = pair.connect(0, 3);

@@ -33,7 +33,7 @@ TEST(Decide, AFailedCheckpointThatIsReportedAgainAfterAReconnectCountsOnce) {
   EXPECT_EQ(w.state.failed_checkpoints, 2u);
   for (const Step step : {1u, 2u}) {
     EXPECT_EQ(w.checkpoint(1, step, false, "disk full"), Reason::kAlreadyCounted);
-    EXPECT_TRUE(w.actions.empty());
+    EXPECT_EQ(w.sent(1).back().checkpoint_ack().drop_size(), 0);  // only that it stops
   }
   EXPECT_EQ(w.state.failed_checkpoints, 2u);
 }
@@ -81,10 +81,25 @@ TEST(Decide, AWorkerThatStaysAfterTheWriterHasLeftEndsTheRun) {
   EXPECT_EQ(wait_with_heartbeats(w, 2, 1'000), Reason::kEndedLeaveTimeout);
 }
 
-TEST(Decide, AWriterThatFallsSilentInItsLastCheckpointIsDeadAfterItsLease) {
+TEST(Decide, WhenTheWriterOfTheLastCheckpointDiesTheOthersSeeItThrough) {
   World w;
   wait_for_the_writer(w);
-  EXPECT_EQ(w.wait(w.options.lease_ms + 1'000), Reason::kEndedLease);
+  EXPECT_EQ(w.wait(w.options.lease_ms + 1'000), Reason::kRegrouped);
+  EXPECT_EQ(w.sent(2).back().prepare().members_size(), 1);  // its leave is void
+  EXPECT_EQ(w.promise_at(2, 4), Reason::kStarted);
+  EXPECT_EQ(w.sent(2).back().start().writer(), 2u);
+  EXPECT_EQ(w.started().resume().step(), 4u);
+  EXPECT_EQ(w.checkpoint(2, 4, true), Reason::kCheckpointAccepted);
+  EXPECT_EQ(w.leave(2, wire::Leave::FINISHED, 4), Reason::kEndedFinished);
+}
+
+TEST(Decide, AOnlyWorkerThatDiesAfterTheLastCheckpointHasFinishedTheRun) {
+  World w(small_options(1));
+  w.train();
+  w.report(1, 1, 0, 4);
+  w.checkpoint(1, 4, true);
+  EXPECT_EQ(w.kill(1), Reason::kEndedFinished);
+  EXPECT_EQ(w.ends[0].exit_code, 0);
 }
 
 }  // namespace

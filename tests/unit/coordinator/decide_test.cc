@@ -94,22 +94,18 @@ TEST(Decide, AMessageOfAnOlderTermIsRefusedAndTheSenderIsToldThePresent) {
   EXPECT_EQ(w.say(1, e), Reason::kRefusedFuture);
 }
 
-TEST(Decide, AMessageOfAnOlderGenerationIsRefused) {
+TEST(Decide, RecordsThatNoRowCoversAreAcknowledgedAndNotKept) {
   Beginning b = first_term();
   b.generation = 6;
   World w(small_options(), b);
   w.train();
   EXPECT_EQ(w.state.generation, 7u);
-  for (const Generation old : {Generation{1}, Generation{6}}) {
-    wire::Envelope e = w.records(1, 1, 0, 1);
-    e.set_generation(old);
-    EXPECT_EQ(w.say(1, e), Reason::kRefusedStaleGeneration);
-    EXPECT_TRUE(w.sent(1).back().has_start());
-  }
-  wire::Envelope future = w.records(1, 1, 0, 1);
-  future.set_generation(8);
-  EXPECT_EQ(w.say(1, future), Reason::kRefusedFuture);
-  EXPECT_EQ(w.state.members.at(1).acked_batch, 0u);
+  EXPECT_EQ(w.report_of(1, 1, 1, 0, 1), Reason::kRecordsVoid);
+  EXPECT_EQ(w.report_of(6, 1, 2, 0, 1), Reason::kRecordsVoid);
+  EXPECT_EQ(w.sent(1).back().records_ack().batch(), 2u);
+  EXPECT_EQ(w.report_of(8, 1, 3, 0, 1), Reason::kRefusedFuture);
+  EXPECT_TRUE(w.state.pending.empty());
+  EXPECT_EQ(w.report(1, 3, 0, 1), Reason::kRecordsAccepted);
 }
 
 TEST(Decide, WorkBeforeTheStartIsRefused) {
@@ -120,40 +116,34 @@ TEST(Decide, WorkBeforeTheStartIsRefused) {
 }
 
 TEST(Decide, OnlyPromisesOfThePreparedGenerationCountAndEachOnce) {
-  World w(small_options(3));
-  w.options.min_workers = 2;
-  w.join(1);
-  w.join(2);
-  w.join(3);
-  w.promise(1);
-  EXPECT_EQ(w.promise(1), Reason::kAlreadyCounted);
-  w.promise(2);
-  for (int i = 0; i < 40; ++i) {
-    w.beat(1), w.beat(2), w.beat(3);
-    ASSERT_EQ(w.wait(100), Reason::kNothingDue);
-  }
-  w.beat(1), w.beat(2), w.beat(3);
-  EXPECT_EQ(w.wait(1'500), Reason::kEvictedUnpromised);
-  EXPECT_EQ(w.state.generation, 2u);
-  EXPECT_EQ(w.journal.generations().at(1), GenerationState::kAbandoned);
-  EXPECT_TRUE(w.sent(3).back().has_evict());
-  EXPECT_EQ(w.promise(1, 1), Reason::kRefusedStaleGeneration);  // late: for g1
+  World w(small_options(4));
+  w.train();
+  ASSERT_EQ(w.kill(4), Reason::kRegrouped);
+  EXPECT_EQ(w.promise_at(1, 0), Reason::kPromised);
+  EXPECT_EQ(w.promise_at(1, 0), Reason::kAlreadyCounted);
+  w.promise_at(2, 0);
+  EXPECT_EQ(w.wait_alive(4'500), Reason::kNothingDue);
+  EXPECT_EQ(w.wait_alive(1'500), Reason::kEvictedUnpromised);
+  EXPECT_EQ(w.state.generation, 3u);
+  EXPECT_EQ(w.journal.generations().at(2), GenerationState::kAbandoned);
+  EXPECT_EQ(w.promise(1, 2), Reason::kRefusedStaleGeneration);  // late: for g2
   EXPECT_TRUE(w.sent(1).back().has_prepare());
-  EXPECT_EQ(w.promise(3, 1), Reason::kRefusedDead);
-  EXPECT_EQ(w.promise(1), Reason::kPromised);
-  EXPECT_EQ(w.promise(2), Reason::kStarted);
-  EXPECT_EQ(w.promise(2), Reason::kAlreadyCounted);
+  EXPECT_EQ(w.promise(3, 2), Reason::kRefusedUnregistered);  // has to register anew
+  EXPECT_EQ(w.promise_at(1, 0), Reason::kPromised);
+  EXPECT_EQ(w.promise_at(2, 0), Reason::kStarted);
+  EXPECT_EQ(w.promise_at(2, 0), Reason::kAlreadyCounted);
   EXPECT_TRUE(w.sent(2).back().has_start());
 }
 
-TEST(Decide, TooFewPromisesEndTheRun) {
+TEST(Decide, AWorkerThatDoesNotAnswerAtTheFirstStartEndsTheRunWhenItsTimeIsOver) {
   World w;
-  w.options.lease_ms = 1'000'000;
   w.join(1);
   w.join(2);
   w.promise(1);
-  EXPECT_EQ(w.wait(6'000), Reason::kEndedUnpromised);
-  EXPECT_NE(w.ends[0].message.find("pid 1001"), std::string::npos);
+  EXPECT_EQ(w.wait_alive(6'000), Reason::kAwaitsReplacement);
+  EXPECT_EQ(w.state.run, RunState::kGathering);
+  EXPECT_EQ(w.wait_alive(60'000), Reason::kEndedMissingWorkers);
+  EXPECT_NE(w.ends[0].message.find("1 of 2"), std::string::npos) << w.ends[0].message;
 }
 
 TEST(Decide, AMemberThatRegistersAgainGetsTheSameStartAgain) {
@@ -192,14 +182,14 @@ TEST(Decide, RanksThatDisagreeAboutAStepEndTheRun) {
   EXPECT_TRUE(w.history.empty());
 }
 
-TEST(Decide, AKilledWorkerEndsTheRunWithAFullReport) {
+TEST(Decide, WhenAllAreKilledAndNobodyComesTheRunEndsWithAFullReport) {
   World w;
   w.train();
   w.hello(50);
   w.report(1, 1, 0, 3);
   w.report(2, 1, 0, 3);
   w.checkpoint(1, 3);
-  EXPECT_EQ(w.happen(ConnectionClosed{2, "reset"}), Reason::kDisconnected);
+  EXPECT_EQ(w.exit(50, 1000, -1, 9), Reason::kRegrouped);
   EXPECT_EQ(w.exit(50, 1001, -1, 9, "killed by a test"), Reason::kEndedDeath);
   const std::string& m = w.ends[0].message;
   EXPECT_EQ(w.ends[0].exit_code, 70);
@@ -207,7 +197,6 @@ TEST(Decide, AKilledWorkerEndsTheRunWithAFullReport) {
                            "step-0000000003-g1-m1", "--run-dir /run --resume"}) {
     EXPECT_NE(m.find(part), std::string::npos) << part << " in: " << m;
   }
-  EXPECT_EQ(w.sent(1).back().goodbye().exit_code(), 70u);
   EXPECT_EQ(w.sent(50).back().goodbye().exit_code(), 70u);
   EXPECT_EQ(w.exit(50, 1000, 0, 0), Reason::kRefusedEnded);
 }
@@ -243,8 +232,9 @@ TEST(Decide, ASilentMemberIsDeadAfterItsLease) {
     ASSERT_EQ(w.wait(100), Reason::kNothingDue);
   }
   w.beat(1);
-  EXPECT_EQ(w.wait(400), Reason::kEndedLease);
-  EXPECT_NE(w.ends[0].message.find("rank 1"), std::string::npos);
+  EXPECT_EQ(w.wait(400), Reason::kRegrouped);
+  EXPECT_EQ(w.state.members.at(2).state, MemberState::kDead);
+  EXPECT_NE(w.journal.events().back().text.find("rank 1"), std::string::npos);
 }
 
 TEST(Decide, ACoordinatorThatSleptJudgesNobody) {
@@ -260,26 +250,24 @@ TEST(Decide, AClosedConnectionIsADeathAfterTheReconnectWindow) {
   w.train();
   w.happen(ConnectionClosed{1, "reset by peer"});
   EXPECT_EQ(w.wait(200), Reason::kNothingDue);
-  EXPECT_EQ(w.wait(200), Reason::kEndedDisconnect);
+  EXPECT_EQ(w.wait(200), Reason::kRegrouped);
+  EXPECT_EQ(w.state.ranks, std::vector<MemberId>{2});
 }
 
-TEST(Decide, AnAbortedPeerWaitsForTheProofOfWhoDied) {
-  World w;
-  w.train();
-  w.hello(50);
-  EXPECT_EQ(w.leave(1, wire::Leave::FAILED, 0, Code::kAborted, "peer broke"), Reason::kSuspected);
-  EXPECT_EQ(w.wait(500), Reason::kNothingDue);
-  EXPECT_EQ(w.exit(50, 1001, -1, 11), Reason::kEndedDeath);
-}
-
-TEST(Decide, AFailureEndsTheRunWithItsCode) {
-  for (const auto& [code, expected] :
-       {std::pair{Code::kBadData, 65}, {Code::kConfig, 78}, {Code::kInternal, 70}}) {
+TEST(Decide, AVerdictBeforeTrainingEndsTheRunAnAccidentAwaitsAnotherWorker) {
+  for (const auto& [code, expected] : {std::pair{Code::kBadData, 65}, {Code::kConfig, 78}}) {
     World w;
     w.join(1);
     EXPECT_EQ(w.leave(1, wire::Leave::FAILED, 0, code, "because"), Reason::kEndedWorkerFailed);
     EXPECT_EQ(w.ends[0].exit_code, expected);
   }
+  World w;
+  w.hello(50);
+  w.join(1);
+  EXPECT_EQ(w.leave(1, wire::Leave::FAILED, 0, Code::kInternal, "because"),
+            Reason::kAwaitsReplacement);
+  EXPECT_EQ(w.exit(50, 1000, 70, 0, "", false), Reason::kEndedDeath);
+  EXPECT_EQ(w.ends[0].exit_code, 70);
 }
 
 TEST(Decide, WorkersThatNeverComeEndTheRunAndAreCounted) {
@@ -315,12 +303,13 @@ TEST(Decide, OtherDataOrAnotherLayoutIsRefused) {
   EXPECT_EQ(v.join(2, other), Reason::kEndedLayout);
 }
 
-TEST(Decide, StrangersAndSurplusWorkersAreTurnedAwayAndHarmNobody) {
+TEST(Decide, StrangersAreTurnedAwayAndSurplusWorkersWait) {
   World w;
   w.train();
   EXPECT_EQ(w.report(77, 1, 0, 1), Reason::kRefusedUnregistered);
-  EXPECT_EQ(w.join(3), Reason::kRefusedFull);
-  EXPECT_TRUE(w.sent(3).back().has_evict());
+  EXPECT_EQ(w.join(3), Reason::kRegistered);
+  EXPECT_EQ(w.sent(3).back().registered().member(), 3u);
+  EXPECT_FALSE(w.state.planned);  // the run has its workers
   wire::Register other = World::registration(5);
   other.set_run_id("another");
   EXPECT_EQ(w.join(4, other), Reason::kRefusedOtherRun);

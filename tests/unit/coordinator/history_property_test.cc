@@ -1,5 +1,7 @@
 // Random histories: whatever comes in whatever order, the invariants hold (decide() asserts them
 // itself after every event) and the run always comes to an end.
+#include <algorithm>
+
 #include "comm/base/prng.h"
 #include "tests/unit/coordinator/world.h"
 
@@ -15,20 +17,21 @@ struct Puppet {
 
 class Chaos {
  public:
-  explicit Chaos(uint64_t seed) : prng_(seed), world_(chaotic_options(prng_)) {
+  explicit Chaos(uint64_t seed)
+      : prng_(seed), world_(chaotic_options(prng_)), rarity_(seed % 2 == 0 ? 4 : 100) {
     puppets_.resize(world_.options.workers);
   }
 
   void step() {
     const size_t index = prng_.below(puppets_.size());
     Puppet& p = puppets_[index];
-    switch (prng_.below(16)) {
+    switch (prng_.below(17)) {
       case 0:
       case 1:
         return connect(index);
       case 2:
       case 3:
-        send(p, promise());
+        send(p, promise(p));
         return;
       case 4:
       case 5:
@@ -44,13 +47,17 @@ class Chaos {
         return leave(p);
       case 11:
         return maybe_rare(p, index);
+      case 12:
+        return switch_over(p);
       default:
         world_.now_ms += static_cast<int64_t>(prng_.below(300));
         world_.happen(Tick{});
     }
   }
 
-  bool has_ended() const { return world_.state.run == RunState::kEnded; }
+  bool has_ended() const {
+    return world_.state.run == RunState::kEnded || world_.state.run == RunState::kTermEnded;
+  }
   World& world() { return world_; }
 
  private:
@@ -69,13 +76,22 @@ class Chaos {
     world_.join(p.connection, m);
   }
 
-  wire::Envelope promise() {
+  const Member* member_of(const Puppet& p) const {
+    const auto it = world_.state.by_connection.find(p.connection);
+    return it == world_.state.by_connection.end() ? nullptr : &world_.state.members.at(it->second);
+  }
+
+  wire::Envelope promise(const Puppet& p) {
     wire::Envelope e;
-    e.mutable_promise()->set_generation(world_.state.generation - prng_.below(2));
-    if (prng_.below(3) == 0) {
-      e.mutable_promise()->set_has_state(true);
-      e.mutable_promise()->mutable_applied()->set_step(prng_.below(4));
-    }
+    e.mutable_promise()->set_generation(world_.state.generation - prng_.below(8) / 7);
+    const State& state = world_.state;
+    const auto era = state.lineage.find(state.source_generation);
+    if (era == state.lineage.end()) return e;
+    const Step since = era->second.row.first.step;
+    e.mutable_promise()->set_has_state(true);
+    e.mutable_promise()->set_lived(state.source_generation);
+    e.mutable_promise()->mutable_since()->set_step(since);
+    e.mutable_promise()->mutable_applied()->set_step(std::max(p.step, since));
     return e;
   }
 
@@ -86,7 +102,11 @@ class Chaos {
   }
 
   void records(Puppet& p) {
-    if (p.step >= world_.options.total_steps) return;
+    const Member* member = member_of(p);
+    if (member == nullptr || world_.state.run != RunState::kStarted) return;
+    if (member->record_generation != world_.state.generation) p.step = world_.state.resume.step;
+    p.next_batch = member->acked_batch + 1;
+    if (p.step >= world_.options.total_steps || p.step > world_.state.completed) return;
     const Step to = p.step + 1;
     wire::Envelope e = world_.records(1, p.next_batch, p.step, to);
     if (send(p, e) == Reason::kRecordsAccepted) {
@@ -114,18 +134,37 @@ class Chaos {
     send(p, e);
   }
 
+  // As if the planned change, if there is one, had been agreed where everything is reported.
+  void switch_over(Puppet& p) {
+    if (!world_.state.planned) return;
+    wire::Envelope e;
+    e.mutable_switched()->mutable_since()->set_step(world_.state.completed);
+    e.set_term(world_.state.term);
+    e.set_generation(world_.state.planned->generation);
+    world_.happen(MessageReceived{p.connection, std::move(e)});
+  }
+
   void maybe_rare(Puppet& p, size_t index) {
-    if (prng_.below(10) != 0) return;
-    switch (prng_.below(4)) {
+    if (prng_.below(rarity_) != 0) return;
+    switch (prng_.below(6)) {
+      case 4:
+        world_.drain(p.connection);
+        return;
+      case 5: {
+        wire::Command command;
+        command.set_scale_to(1 + static_cast<uint32_t>(prng_.below(6)));
+        world_.command(command);
+        return;
+      }
       case 0:
-        world_.happen(StopSignal{"chaos"});
+        if (prng_.below(4) == 0) world_.happen(StopSignal{"chaos"});
         return;
       case 1:
         world_.happen(ConnectionClosed{p.connection, "chaos"});
         return;
       case 2:
-        world_.hello(900);
-        world_.exit(900, 1000 + static_cast<uint32_t>(index), -1, 9);
+        world_.hello(900, {1000, 1001, 1002, 1003, 1004});
+        world_.exit(900, 1000 + static_cast<uint32_t>(index), -1, 9, "", prng_.below(2) == 0);
         return;
       default:
         world_.now_ms += 3'000;
@@ -140,6 +179,7 @@ class Chaos {
 
   Prng prng_;
   World world_;
+  uint64_t rarity_;  // of what is no routine
   std::vector<Puppet> puppets_;
   ConnectionId next_connection_ = 1;
 };
@@ -147,21 +187,27 @@ class Chaos {
 TEST(DecideProperty, EveryHistoryKeepsTheInvariantsAndComesToAnEnd) {
   int finished = 0;
   int started = 0;
+  int switched = 0;
+  int regrouped = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     Chaos chaos(seed);
-    for (int i = 0; i < 400 && !chaos.has_ended(); ++i) chaos.step();
+    for (int i = 0; i < 1'500 && !chaos.has_ended(); ++i) chaos.step();
     // Now everybody falls silent: deadlines alone must end it.
     World& w = chaos.world();
     for (int i = 0; i < 4000 && !chaos.has_ended(); ++i) w.wait(100);
     ASSERT_TRUE(chaos.has_ended());
-    ASSERT_EQ(w.ends.size(), 1u);
+    ASSERT_EQ(w.ends.size() + w.term_ends.size(), 1u);
     for (size_t i = 0; i < w.history.size(); ++i) ASSERT_EQ(w.history[i].step, i);
-    finished += w.ends[0].exit_code == 0;
+    finished += !w.ends.empty() && w.ends[0].exit_code == 0;
     started += w.state.source_generation != 0;
+    switched += w.is_switched;
+    regrouped += w.is_regrouped;
   }
   EXPECT_GT(finished, 1);  // the histories reach every stage
   EXPECT_GT(started, 60);
+  EXPECT_GT(switched, 10);
+  EXPECT_GT(regrouped, 20);
 }
 
 }  // namespace

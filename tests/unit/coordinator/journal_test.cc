@@ -51,6 +51,12 @@ CheckpointEntry checkpoint(Step step, Generation generation) {
   return entry;
 }
 
+std::string start_of(MemberId writer) {
+  wire::Start start;
+  start.set_writer(writer);
+  return start.SerializeAsString();
+}
+
 std::vector<JournalEntry> some_history() {
   RecordsEntry batch{1, 2, 1, {}};
   batch.records.emplace_back().set_step(0);
@@ -58,7 +64,12 @@ std::vector<JournalEntry> some_history() {
   return {IdentityEntry{"seed", "7"},
           TermEntry{1, 99, "{}"},
           MemberEntry{2, 1, "n", 0, 42},
-          GenerationEntry{1, 1, GenerationState::kStarted, {2}},
+          GenerationEntry{1, 1, GenerationState::kPrepared, {2}, {}},
+          GenerationEntry{1, 1, GenerationState::kStarted, {}, start_of(2)},
+          GenerationEntry{2, 1, GenerationState::kPlanned, {2, 3}, start_of(3)},
+          SettingEntry{"workers", "3"},
+          SettingEntry{"other", "1"},
+          SettingEntry{"other", ""},
           SlotMapEntry{1, {2}, {{0, 4}}},
           LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, "start"}},
           batch,
@@ -67,6 +78,7 @@ std::vector<JournalEntry> some_history() {
           EvalEntry{1, 2, 0, 10, 9, 0.5},
           checkpoint(1, 1),
           checkpoint(2, 1),
+          RecordsEntry{1, 2, 2, {}},
           EventEntry{1, "kind", "text"}};
 }
 
@@ -76,7 +88,18 @@ void expect_some_history(Journal& journal) {
   EXPECT_EQ(contents->identity, (std::vector<IdentityEntry>{{"seed", "7"}}));
   EXPECT_EQ(contents->last_term, 1u);
   EXPECT_EQ(contents->last_member, 2u);
-  EXPECT_EQ(contents->last_generation, 1u);
+  EXPECT_EQ(contents->last_generation, 2u);
+  ASSERT_EQ(contents->members.size(), 1u);
+  EXPECT_EQ(contents->members[0].pid, 42u);
+  ASSERT_EQ(contents->generations.size(), 2u);
+  EXPECT_EQ(contents->generations[0].state, GenerationState::kStarted);
+  EXPECT_EQ(contents->generations[0].start, start_of(2));
+  EXPECT_EQ(contents->generations[0].members, (std::vector<MemberId>{2}));
+  EXPECT_EQ(contents->generations[1].state, GenerationState::kPlanned);
+  EXPECT_EQ(contents->generations[1].start, start_of(3));
+  EXPECT_EQ(contents->generations[1].members, (std::vector<MemberId>{2, 3}));
+  EXPECT_EQ(contents->batches, (std::map<MemberId, uint64_t>{{2, 2}}));
+  EXPECT_EQ(contents->settings, (std::map<std::string, std::string>{{"workers", "3"}}));
   ASSERT_EQ(contents->ledger.size(), 1u);
   EXPECT_FALSE(contents->ledger[0].last.has_value());
   EXPECT_EQ(contents->checkpoints.size(), 2u);
@@ -88,6 +111,7 @@ void expect_some_history(Journal& journal) {
   EXPECT_EQ(steps[1].common_hash, ~0ULL - 1);
   EXPECT_EQ(journal.batches(1, 1, 2)->size(), 1u);
   EXPECT_EQ(journal.batches(1, 2, 9)->size(), 0u);
+  EXPECT_EQ(journal.batches(1, 0, kNoStep)->size(), 1u);
 }
 
 TEST_F(JournalTest, WhatWasCommittedIsThereAfterReopening) {
@@ -99,6 +123,43 @@ TEST_F(JournalTest, TheMemoryJournalRemembersTheSame) {
   MemoryJournal journal;
   ASSERT_TRUE(journal.commit(some_history(), 5).is_ok());
   expect_some_history(journal);
+}
+
+TEST_F(JournalTest, WhatAGenerationBeganWithStaysUntilItIsOver) {
+  const auto check = [](Journal& journal) {
+    ASSERT_TRUE(journal.commit(some_history(), 5).is_ok());
+    const auto change = [&](Generation generation, GenerationState state) {
+      const std::vector<JournalEntry> entries{GenerationEntry{generation, 1, state, {}, {}}};
+      ASSERT_TRUE(journal.commit(entries, 6).is_ok());
+    };
+    change(2, GenerationState::kStarted);
+    EXPECT_EQ(journal.load()->generations.at(1).start, start_of(3));
+    change(1, GenerationState::kClosed);
+    EXPECT_EQ(journal.load()->generations.at(0).start, "");
+  };
+  check(*open());
+  MemoryJournal memory;
+  check(memory);
+}
+
+TEST_F(JournalTest, TheTimeOfATermLastsUntilItsLastCommit) {
+  const auto check = [](Journal& journal) {
+    const auto commit = [&](JournalEntry entry, int64_t wall_ms) {
+      const std::vector<JournalEntry> entries{std::move(entry)};
+      ASSERT_TRUE(journal.commit(entries, wall_ms).is_ok());
+    };
+    commit(TermEntry{1, 1, "{}"}, 1000);
+    commit(EventEntry{}, 1700);
+    commit(TermEntry{2, 1, "{}"}, 5000);
+    commit(EventEntry{}, 5030);
+    EXPECT_EQ(journal.load()->wall_ms, 730);
+    commit(TermEntry{3, 1, "{}"}, 9000);
+    commit(EventEntry{}, 8000);  // the clock was set back
+    EXPECT_EQ(journal.load()->wall_ms, 730);
+  };
+  check(*open());
+  MemoryJournal memory;
+  check(memory);
 }
 
 TEST_F(JournalTest, ARollbackCutsLedgerCheckpointsEvalsAndSteps) {

@@ -18,6 +18,13 @@ StepEntry step_entry(Step step) {
   return entry;
 }
 
+wire::StepRecords batch_of(uint64_t number, const std::vector<Step>& steps) {
+  wire::StepRecords batch;
+  batch.set_batch(number);
+  for (Step step : steps) batch.add_records()->set_step(step);
+  return batch;
+}
+
 ListedCheckpoint on_disk(Step step, Generation generation, const std::string& sha) {
   ListedCheckpoint listed;
   listed.name = {step, generation, 1};
@@ -67,17 +74,38 @@ TEST(Resume, StepsThatNotAllRanksReportedAreRecoveredFromBatches) {
   const std::vector<JournalEntry> entries{
       LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, ""}}, batch, step_entry(0)};
   ASSERT_TRUE(journal.commit(entries, 0).is_ok());
-  ResumePlan plan;
-  plan.generation = 1;
-  plan.point.step = 4;
-  auto steps = recover_steps(journal, plan, *journal.load());
-  EXPECT_EQ(steps.status().code(), Code::kBadData);  // step 4 is nowhere
-  plan.handed_in.emplace_back().add_records()->set_step(3);
-  steps = recover_steps(journal, plan, *journal.load());
-  ASSERT_TRUE(steps.is_ok()) << steps.status().message();
-  ASSERT_EQ(steps->size(), 3u);
-  EXPECT_EQ(steps->front().step, 1u);
-  EXPECT_EQ(steps->back().step, 3u);
+  Manifest manifest;
+  manifest.member = 1;
+  manifest.resume.step = 4;
+  auto found = recover_steps(journal, manifest, *journal.load());
+  EXPECT_EQ(found.status().code(), Code::kBadData);  // step 4 is nowhere
+  manifest.unacknowledged.resize(2);
+  manifest.unacknowledged[0] = batch_of(1, {0, 1, 2});  // its acknowledgement was lost
+  manifest.unacknowledged[1] = batch_of(2, {3, 4});     // and step 5 came after the checkpoint
+  found = recover_steps(journal, manifest, *journal.load());
+  ASSERT_TRUE(found.is_ok()) << found.status().message();
+  ASSERT_EQ(found->steps.size(), 3u);
+  EXPECT_EQ(found->steps.front().step, 1u);
+  EXPECT_EQ(found->steps.back().step, 3u);
+  ASSERT_EQ(found->batches.size(), 1u);  // what the audit needs and the journal does not have
+  EXPECT_EQ(found->batches[0].batch, 2u);
+  ASSERT_EQ(found->batches[0].records.size(), 1u);
+  EXPECT_EQ(found->batches[0].records[0].step(), 3u);
+}
+
+TEST(Resume, ARecordOfAStepThatItsGenerationLostIsNoProof) {
+  MemoryJournal journal;
+  RecordsEntry batch{1, 1, 1, {}};
+  for (Step step = 0; step < 3; ++step) batch.records.emplace_back().set_step(step);
+  const std::vector<JournalEntry> entries{
+      LedgerEntry{{1, {0, Phase::kTrain}, ResumePoint{2, Phase::kTrain}, false, ""}},
+      LedgerEntry{{2, {2, Phase::kTrain}, std::nullopt, false, ""}}, batch};
+  ASSERT_TRUE(journal.commit(entries, 0).is_ok());
+  Manifest manifest;
+  manifest.resume.step = 2;
+  EXPECT_TRUE(recover_steps(journal, manifest, *journal.load()).is_ok());
+  manifest.resume.step = 3;
+  EXPECT_EQ(recover_steps(journal, manifest, *journal.load()).status().code(), Code::kBadData);
 }
 
 // A run with real checkpoints of steps 1 and 2 and all records of both.
@@ -190,8 +218,27 @@ TEST_F(ResumeTest, ACheckpointWithoutTheRecordsOfItsStepsGivesWayToAnOlderOne) {
   const auto newest = plan();
   ASSERT_TRUE(newest.is_ok()) << newest.status().message();
   EXPECT_EQ(newest->path, path(2));
-  ASSERT_EQ(newest->recovered.size(), 1u);
-  EXPECT_EQ(newest->recovered[0].step, 1u);
+  const auto recovered =
+      std::count_if(newest->entries.begin(), newest->entries.end(), [](const JournalEntry& entry) {
+        const auto* step = std::get_if<StepEntry>(&entry);
+        return step != nullptr && step->step == 1;
+      });
+  EXPECT_EQ(recovered, 1);
+}
+
+TEST_F(ResumeTest, OnlyALineageThatGoesOnElsewhereIsCut) {
+  commit(step_entry(1));
+  const auto cuts = [this] {
+    const auto entries = plan()->entries;
+    return std::count_if(entries.begin(), entries.end(), [](const JournalEntry& entry) {
+      return std::holds_alternative<RollbackEntry>(entry);
+    });
+  };
+  EXPECT_EQ(cuts(), 1);  // the generation is open: nobody knows how far it came
+  commit(LedgerEntry{{1, {0, Phase::kTrain}, ResumePoint{2, Phase::kTrain}, false, "start"}});
+  EXPECT_EQ(cuts(), 0);
+  damage(path(2) + "/model.safetensors");
+  EXPECT_EQ(cuts(), 1);
 }
 
 }  // namespace

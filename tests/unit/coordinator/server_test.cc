@@ -41,6 +41,7 @@ class FakeMember {
   uint32_t starts = 0;
   uint32_t prepares = 0;
   bool leaves = true;
+  bool keeps_state = true;
   bool listens_on = false;  // also after the goodbye
 
  private:
@@ -60,9 +61,18 @@ class FakeMember {
       wire::Envelope answer;
       generation_ = e.generation();
       answer.mutable_promise()->set_generation(generation_);
+      if (keeps_state && lived_ != 0) {
+        answer.mutable_promise()->set_has_state(true);
+        answer.mutable_promise()->mutable_applied()->set_step(steps_);
+        answer.mutable_promise()->set_lived(lived_);
+        answer.mutable_promise()->mutable_since();
+      }
       send(answer);
     }
-    if (e.has_start() && ++starts == 1) train(e.start());
+    if (e.has_start()) {
+      lived_ = e.generation();
+      if (++starts == 1) train(e.start());
+    }
     if (e.has_checkpoint_ack() || (e.has_records_ack() && !is_writer_)) leave();
     if (e.has_goodbye()) {
       goodbye_code = e.goodbye().exit_code();
@@ -117,8 +127,44 @@ class FakeMember {
   MemberId member_ = 0;
   Term term_ = 0;
   Generation generation_ = 0;
+  Generation lived_ = 0;
   bool is_writer_ = false;
   bool has_left_ = false;
+};
+
+// An agent: says hello whenever it has a connection, and waits for the end.
+class FakeAgent {
+ public:
+  FakeAgent(rpc::MemoryNetwork& network, rpc::Address server)
+      : transport_(network.transport("agent")) {
+    rpc::RpcClient::Options client_options;
+    client_options.address = [this, server]() -> Result<rpc::Address> {
+      if (knows_address) return server;
+      return Status(Code::kUnavailable, "coordinator.json cannot be read now");
+    };
+    client_options.token = kToken;
+    client_options.max_backoff_ms = 200;
+    client_ = std::make_unique<rpc::RpcClient>(
+        *transport_, std::move(client_options),
+        rpc::RpcClient::Handlers{[this] { hello(); },
+                                 [this](wire::Envelope&& e) {
+                                   if (!e.has_goodbye()) return;
+                                   goodbye_code = e.goodbye().exit_code();
+                                   client_->close();
+                                 },
+                                 [](const Status&) {}, [](const Status&) {}});
+  }
+  std::optional<uint32_t> goodbye_code;
+  bool knows_address = true;
+
+ private:
+  void hello() {
+    wire::Envelope e;
+    e.mutable_agent_hello()->set_node("n");
+    (void)client_->send(e);
+  }
+  std::unique_ptr<rpc::MemoryTransport> transport_;
+  std::unique_ptr<rpc::RpcClient> client_;
 };
 
 class ServerTest : public ::testing::Test {
@@ -129,10 +175,18 @@ class ServerTest : public ::testing::Test {
     options_ = small_options();
     options_.run_dir = dir_;
     history_ = std::move(History::open(dir_ + "/history.jsonl", 0)).value();
-    server_ = std::make_unique<Server>(Server::Parts{loop_, journal_, *history_, *logger_, clock_,
-                                                     metrics_, [this](int code) { ended_ = code; }},
-                                       options_, begin_state(first_term(), loop_.now_ms()));
-    EXPECT_TRUE(server_->listen(*transport_, {"127.0.0.1", 0}, kToken).is_ok());
+    serve(begin_state(first_term(), loop_.now_ms()));
+  }
+
+  void serve(State state, EarlierTerms earlier = {}, rpc::Address address = {"127.0.0.1", 0}) {
+    server_.reset();
+    const auto on_end = [this](int code) { ended_ = code; };
+    const auto on_term_end = [this](const std::string& why) { term_end_ = why; };
+    server_ = std::make_unique<Server>(
+        Server::Parts{loop_, journal_, *history_, *logger_, clock_, metrics_, on_end, on_term_end},
+        options_, std::move(state), std::move(earlier));
+    EXPECT_TRUE(server_->listen(*transport_, address, kToken).is_ok());
+    address_ = server_->control_address();
   }
   ~ServerTest() override { std::filesystem::remove_all(dir_); }
 
@@ -163,6 +217,8 @@ class ServerTest : public ::testing::Test {
   MemoryJournal journal_;
   std::unique_ptr<History> history_;
   std::optional<int> ended_;
+  std::optional<std::string> term_end_;
+  rpc::Address address_;
   std::unique_ptr<Server> server_;
 };
 
@@ -210,17 +266,68 @@ TEST_F(ServerTest, ABrokenConnectionIsNoDeathWhenTheMemberComesBack) {
   EXPECT_FALSE(ended_.has_value());
 }
 
-TEST_F(ServerTest, ACrashedMemberEndsTheRunAndTheOtherIsTold) {
+TEST_F(ServerTest, ACrashedMemberLeavesTheOtherInANewGeneration) {
   auto a = member(0);
   auto b = member(1);
   a->leaves = b->leaves = false;
   loop_.run_for(1'000);
   network_.partition("w1", "coordinator");
   network_.crash("w1");
+  ASSERT_TRUE(loop_.run_until([&] { return a->starts == 2; }, 60'000));
+  EXPECT_EQ(status()["generation"], 2);
+  EXPECT_EQ(history_lines(), options_.total_steps);
+  EXPECT_FALSE(ended_.has_value());
+  EXPECT_FALSE(term_end_.has_value());
+}
+
+TEST_F(ServerTest, AnAgentThatIsAwayWhenTheRunEndsIsToldWhenItComesBack) {
+  FakeAgent agent(network_, server_->control_address());
+  loop_.run_for(500);
+  agent.knows_address = false;
+  EXPECT_EQ(network_.cut("agent", "coordinator"), 1u);
+  server_->stop("signal SIGTERM");
+  loop_.run_for(100);
+  EXPECT_FALSE(ended_.has_value());
+  agent.knows_address = true;
   ASSERT_TRUE(run_to_the_end());
-  EXPECT_EQ(ended_, 70);
-  EXPECT_EQ(a->goodbye_code, 70u);
-  EXPECT_EQ(summary()["exit_code"], 70);
+  EXPECT_EQ(agent.goodbye_code, 75u);
+}
+
+TEST_F(ServerTest, ATakeOverThatFindsTheRunAtItsEndWaitsForThoseOnTheirWay) {
+  EarlierTerms earlier;
+  earlier.is_take_over = true;
+  serve(begin_state(first_term(), loop_.now_ms()), earlier);
+  server_->stop("signal SIGTERM");
+  loop_.run_for(1'000);
+  EXPECT_FALSE(ended_.has_value());
+  auto late = member(0);
+  ASSERT_TRUE(run_to_the_end());
+  EXPECT_EQ(late->goodbye_code, 75u);
+}
+
+TEST_F(ServerTest, ALineageThatNobodyHoldsEndsTheTermAndNotTheRun) {
+  auto a = member(0);
+  auto b = member(1);
+  a->leaves = b->leaves = false;
+  a->keeps_state = false;
+  loop_.run_for(1'000);
+  network_.partition("w1", "coordinator");
+  network_.crash("w1");
+  ASSERT_TRUE(loop_.run_until([this] { return term_end_.has_value(); }, 60'000));
+  loop_.run_for(10'000);
+  EXPECT_FALSE(ended_.has_value());
+  EXPECT_FALSE(a->goodbye_code.has_value());
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/summary.json"));
+
+  // The next term of the same process, at the same address: the member is told what is now.
+  Beginning next = first_term();
+  next.term = 2;
+  next.generation = 9;
+  next.next_member = 3;
+  serve(begin_state(next, loop_.now_ms()), {}, address_);
+  EXPECT_TRUE(loop_.run_until([this] { return status()["members"].size() == 1; }, 60'000));
+  EXPECT_EQ(status()["term"], 2);
+  EXPECT_EQ(status()["members"][0]["id"], 3);
 }
 
 TEST_F(ServerTest, NothingIsSentWhenTheCommitFailsAndTheCoordinatorStops) {
@@ -234,6 +341,47 @@ TEST_F(ServerTest, NothingIsSentWhenTheCommitFailsAndTheCoordinatorStops) {
   EXPECT_EQ(a->prepares, 0u);  // it was decided in the turn whose commit failed
   EXPECT_EQ(a->goodbye_code, 70u);
   EXPECT_NE(summary()["message"].get<std::string>().find("the disk is full"), std::string::npos);
+}
+
+EarlierTerms trained(Step steps, uint64_t wall_us, int64_t wall_ms) {
+  EarlierTerms earlier;
+  earlier.wall_ms = wall_ms;
+  for (Step step = 0; step < steps; ++step) {
+    StepEntry entry;
+    entry.generation = 1;
+    entry.step = step;
+    entry.samples = 4;
+    entry.wall_us = wall_us;
+    earlier.stats.add(entry);
+  }
+  return earlier;
+}
+
+TEST_F(ServerTest, SpeedAndTimeOfEarlierTermsAreInTheSummary) {
+  serve(begin_state(first_term(), loop_.now_ms()), trained(100, 4000, 900'000));
+  server_->stop("signal SIGTERM");
+  ASSERT_TRUE(run_to_the_end());
+  EXPECT_DOUBLE_EQ(summary()["samples_per_second"], 1000.0);
+  EXPECT_GE(summary()["wall_seconds"], 900.0);
+  EXPECT_NEAR(summary()["goodput"], 0.4 / 900, 1e-4);
+}
+
+TEST_F(ServerTest, ARunThatIsOverTellsWhoStillWaitsAndKeepsItsSummary) {
+  State state = begin_state(first_term(), loop_.now_ms());
+  state.run = RunState::kEnded;
+  state.completed = 4;
+  serve(state, trained(4, 4000, 1000));
+  std::ofstream(dir_ + "/summary.json") << R"({"steps": 4, "exit_code": 0, "mark": 1})";
+  ASSERT_TRUE(server_->keep_summary().is_ok());
+  EXPECT_EQ(summary()["mark"], 1);
+  std::ofstream(dir_ + "/summary.json") << R"({"steps": 3, "exit_code": 75, "mark": 1})";
+  ASSERT_TRUE(server_->keep_summary().is_ok());
+  EXPECT_EQ(summary()["steps"], 4);
+  EXPECT_DOUBLE_EQ(summary()["samples_per_second"], 1000.0);
+  auto late = member(0);
+  ASSERT_TRUE(run_to_the_end());
+  EXPECT_EQ(late->goodbye_code, 0u);
+  EXPECT_EQ(ended_, 0);
 }
 
 TEST_F(ServerTest, ASignalBeforeTheStartEndsWith75) {

@@ -25,6 +25,7 @@ inline Options small_options(uint32_t workers = 2, uint64_t max_steps = 4) {
   job.mutable_cluster()->set_start_timeout_s(60);
   job.mutable_cluster()->set_lease_s(5);
   job.mutable_cluster()->set_grace_s(10);
+  job.mutable_cluster()->set_min_wait_s(30);
   job.mutable_data()->mutable_eval()->set_path("data");
   wire::DataFacts facts;
   facts.set_train_fingerprint("aa");
@@ -53,8 +54,11 @@ class World {
       if (const auto* p = std::get_if<Persist>(&action)) entries.push_back(p->entry);
       if (const auto* h = std::get_if<AppendHistory>(&action)) history.push_back(h->step);
       if (const auto* e = std::get_if<EndRun>(&action)) ends.push_back(*e);
+      if (const auto* e = std::get_if<EndTerm>(&action)) term_ends.push_back(*e);
     }
     EXPECT_TRUE(journal.commit(entries, 0).is_ok());
+    is_switched = is_switched || decision.reason == Reason::kSwitched;
+    is_regrouped = is_regrouped || decision.reason == Reason::kRegrouped;
     return decision.reason;
   }
 
@@ -86,9 +90,22 @@ class World {
   }
   Reason join(ConnectionId c) { return join(c, registration(static_cast<uint32_t>(c) - 1)); }
 
+  // An answer without state.
   Reason promise(ConnectionId c, Generation g = 0) {
     wire::Envelope e;
     e.mutable_promise()->set_generation(g == 0 ? state.generation : g);
+    return say(c, e);
+  }
+  // It has applied so many steps, the newest of them in `lived` (0: the last started one).
+  Reason promise_at(ConnectionId c, Step applied, Generation lived = 0, Step since = 0) {
+    wire::Envelope e;
+    wire::Promise* m = e.mutable_promise();
+    m->set_generation(state.generation);
+    m->set_has_state(true);
+    m->mutable_applied()->set_step(applied);
+    m->set_lived(lived == 0 ? state.source_generation : lived);
+    m->mutable_since()->set_step(
+        lived == 0 ? state.lineage.at(state.source_generation).row.first.step : since);
     return say(c, e);
   }
 
@@ -112,11 +129,21 @@ class World {
     return say(c, records(c, batch, from, to, hash));
   }
 
-  Reason checkpoint(ConnectionId c, Step step, bool final = false, const std::string& error = "") {
+  Reason report_of(Generation g, ConnectionId c, uint64_t batch, Step from, Step to,
+                   uint64_t hash = 7) {
+    wire::Envelope e = records(c, batch, from, to, hash);
+    e.set_generation(g);
+    return say(c, e);
+  }
+
+  Reason checkpoint(ConnectionId c, Step step, bool final = false, const std::string& error = "",
+                    Generation g = 0) {
     wire::Envelope e;
+    if (g == 0) g = state.generation;
+    e.set_generation(g);
     wire::CheckpointReport* m = e.mutable_checkpoint();
     m->set_step(step);
-    m->set_name(checkpoint_name({step, state.generation, state.by_connection.at(c)}));
+    m->set_name(checkpoint_name({step, g, state.by_connection.at(c)}));
     m->set_manifest_sha256("m");
     m->set_weights_sha256("w");
     m->set_final(final);
@@ -134,19 +161,71 @@ class World {
     return say(c, e);
   }
 
-  Reason hello(ConnectionId c) {
+  Reason hello(ConnectionId c, const std::vector<uint32_t>& living = {}) {
     wire::Envelope e;
     e.mutable_agent_hello()->set_node("n");
+    e.mutable_agent_hello()->set_workers(static_cast<uint32_t>(living.size()));
+    for (uint32_t pid : living) e.mutable_agent_hello()->add_living(pid);
     return say(c, e);
   }
-  Reason exit(ConnectionId agent, uint32_t pid, int code, int signal,
-              const std::string& words = "") {
+  // Killed, and the agent saw it. Members of World have pid 999 + connection.
+  Reason kill(ConnectionId c, bool will_restart = false) {
+    if (state.agents.empty()) {
+      std::vector<uint32_t> living;
+      for (const auto& [process, id] : state.by_process) living.push_back(process.second);
+      hello(kAgent, living);
+    }
+    return exit(kAgent, 999 + static_cast<uint32_t>(c), -1, 9, "", will_restart);
+  }
+  Reason suspect(ConnectionId c, MemberId whom) {
     wire::Envelope e;
+    e.mutable_peer_suspect()->set_member(whom);
+    e.mutable_peer_suspect()->set_what("reset by peer");
+    return say(c, e);
+  }
+  Reason switched(ConnectionId c, Generation g, Step since) {
+    wire::Envelope e;
+    e.set_generation(g);
+    e.mutable_switched()->mutable_since()->set_step(since);
+    return say(c, e);
+  }
+  Reason drain(ConnectionId c) {
+    wire::Envelope e;
+    e.mutable_drain()->set_reason("SIGTERM");
+    return say(c, e);
+  }
+  Reason command(wire::Command command) {
+    wire::Envelope e;
+    *e.mutable_command() = std::move(command);
+    return say(kCommand, e);
+  }
+  Reason exit(ConnectionId agent, uint32_t pid, int code, int signal, const std::string& words = "",
+              bool will_restart = false) {
+    wire::Envelope e;
+    e.mutable_worker_exit()->set_will_restart(will_restart);
+    e.mutable_worker_exit()->set_local_rank(pid - 1000);
     e.mutable_worker_exit()->set_pid(pid);
     e.mutable_worker_exit()->set_exit_code(code);
     e.mutable_worker_exit()->set_signal(signal);
     e.mutable_worker_exit()->set_last_words(words);
     return say(agent, e);
+  }
+
+  // The same while everybody is heard of.
+  Reason wait_alive(int64_t ms) {
+    for (int64_t waited = 0; waited < ms; waited += 500) {
+      beat_all();
+      const Reason reason = wait(500);
+      if (reason != Reason::kNothingDue) return reason;
+    }
+    return Reason::kNothingDue;
+  }
+  const wire::Start& started() const { return state.start; }
+  bool is_durable(const std::string& event_kind) const {
+    for (const EventEntry& e : journal.events()) {
+      if (e.kind == event_kind) return true;
+    }
+    return false;
   }
 
   // Time passes in ticks, as in production; gives the first reason that is not idle.
@@ -164,11 +243,15 @@ class World {
     EXPECT_EQ(say(c, e), Reason::kHeard);
   }
 
-  void train() {  // both workers, up to the start
-    join(1);
-    join(2);
-    promise(1);
-    EXPECT_EQ(promise(2), Reason::kStarted);
+  void train() {  // all workers, up to the start
+    for (uint32_t c = 1; c <= options.workers; ++c) join(c);
+    for (uint32_t c = 1; c < options.workers; ++c) promise(c);
+    EXPECT_EQ(promise(options.workers), Reason::kStarted);
+  }
+  void beat_all() {
+    for (const auto& [connection, member] : state.by_connection) connections_.push_back(connection);
+    for (ConnectionId c : connections_) beat(c);
+    connections_.clear();
   }
 
   // What was sent to a connection by the last event.
@@ -188,6 +271,15 @@ class World {
   MemoryJournal journal;
   std::vector<StepEntry> history;
   std::vector<EndRun> ends;
+  std::vector<EndTerm> term_ends;
+  bool is_switched = false;   // a planned change took effect at some time
+  bool is_regrouped = false;  // a death was survived
+
+  static constexpr ConnectionId kAgent = 50;
+  static constexpr ConnectionId kCommand = 90;
+
+ private:
+  std::vector<ConnectionId> connections_;
 };
 
 }  // namespace lockstep::coordinator

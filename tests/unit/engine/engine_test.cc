@@ -2,8 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <set>
 
+#include "data/order/digest.h"
+#include "data/order/epoch_order.h"
+#include "data/order/step_plan.h"
 #include "tests/unit/engine/loopback_world.h"
 
 namespace lockstep {
@@ -77,11 +81,78 @@ TEST(Engine, RecordsSayWhatWasDone) {
   EXPECT_TRUE(outcomes[0]->epoch_ended);
   EXPECT_EQ(outcomes[0]->record.step(), 3u);
   EXPECT_EQ(outcomes[0]->record.samples(), 3u);
-  EXPECT_EQ(outcomes[0]->record.slots_size(), 1);  // slot 0 is empty
-  EXPECT_EQ(outcomes[1]->record.slots_size(), 2);
-  EXPECT_EQ(outcomes[0]->record.slots(0).slot(), 1u);
+  for (const auto& outcome : outcomes) {
+    ASSERT_EQ(outcome->record.slots_size(), 3);  // slot 0 is empty
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(outcome->record.slots(i).slot(), static_cast<uint32_t>(i) + 1);
+      EXPECT_EQ(outcome->record.slots(i).samples(), 1u);
+    }
+  }
   EXPECT_LE(outcomes[0]->record.correct(), 3u);
-  EXPECT_NE(outcomes[1]->record.slots(0).digest(), outcomes[1]->record.slots(1).digest());
+}
+
+// What the audit expects, from every rank for every slot, whoever owned it.
+TEST(Engine, EveryRankReportsTheDigestsOfAllSlotsAsThePlanPromisesThem) {
+  const auto dataset = make_patterns(63);
+  const wire::JobSpec job = small_job("mlp");
+  const data::RunShape shape{63, job.train().global_batch(), job.train().slots()};
+  for (const uint32_t ranks : {1u, 3u}) {
+    LoopbackWorld world(job, *dataset, even_runs(4, ranks), 4096);
+    world.begin_generation(6);
+    for (Step step = 0; step < 6; ++step) {
+      const data::StepPlan plan = data::plan_step(shape, step);
+      const data::EpochOrder order(job.seed(), plan.epoch, dataset->fingerprint(), 63);
+      for (const auto& outcome : world.step_all()) {
+        ASSERT_TRUE(outcome.is_ok()) << outcome.status().message();
+        for (const wire::SlotDigest& slot : outcome->record.slots()) {
+          EXPECT_EQ(slot.digest(), data::planned_digest(order, plan, slot.slot(), 4))
+              << "step " << step << ", slot " << slot.slot() << ", " << ranks << " ranks";
+          EXPECT_EQ(slot.samples(), data::slot_positions(plan, slot.slot(), 4).size());
+        }
+        EXPECT_EQ(outcome->record.slots_size(), plan.samples == 3 ? 3 : 4);
+      }
+    }
+  }
+}
+
+TEST(Engine, SwitchesOnlyWhenEveryRankKnowsOfTheChange) {
+  const auto dataset = make_patterns(80);
+  LoopbackWorld world(small_job("mlp"), *dataset, even_runs(4, 3));
+  std::atomic<int> knowing{0};
+  std::atomic<int> asked{0};
+  world.wants_switch = [&](uint32_t rank) {
+    ++asked;
+    return static_cast<int>(rank) < knowing;
+  };
+  world.begin_generation(4);
+  for (const int count : {0, 2}) {
+    knowing = count;
+    for (const auto& outcome : world.step_all()) EXPECT_FALSE(outcome->all_want_switch);
+  }
+  knowing = 3;
+  for (const auto& outcome : world.step_all()) {
+    EXPECT_TRUE(outcome->all_want_switch);
+    EXPECT_FALSE(outcome->all_want_stop);
+  }
+  EXPECT_EQ(asked, 9);
+}
+
+TEST(Engine, StartsAfreshToTheBitsOfANewOne) {
+  const auto dataset = make_patterns(80);
+  wire::JobSpec job = small_job("cnn");
+  job.mutable_model()->set_batch_norm(true);
+  LoopbackWorld world(job, *dataset, even_runs(4, 2));
+  const std::string initial = testing::state_bytes(world.engine(0), true);
+  world.begin_generation(4);
+  const std::string trained = world.train_to(4).state;
+  ASSERT_FALSE(trained == initial);
+  for (uint32_t r = 0; r < 2; ++r) {
+    ASSERT_TRUE(world.engine(r).start_afresh().is_ok());
+    EXPECT_TRUE(testing::state_bytes(world.engine(r), true) == initial);
+    EXPECT_EQ(world.engine(r).applied_steps(), 0u);
+  }
+  world.begin_generation(4);
+  EXPECT_TRUE(world.train_to(4).state == trained);
 }
 
 TEST(Engine, RefusesBatchNormOverASingleValueAndNamesTheNumbers) {

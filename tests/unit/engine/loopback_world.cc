@@ -96,13 +96,15 @@ void LoopbackWorld::begin_generation(uint64_t total_steps, Engine::ApplyGate gat
                              bucket_bytes_ == 0 ? elements * sizeof(float) : bucket_bytes_);
   ASSERT_TRUE(bounds.is_ok()) << bounds.status().message();
   for (uint32_t r = 0; r < ranks(); ++r) {
+    GenerationView view;
+    view.generation = generation_;
+    view.collective = collectives_[r].get();
+    view.slot_runs = runs_;
+    view.bucket_bounds = bounds.value();
+    view.total_steps = total_steps;
+    if (wants_switch) view.wants_switch = [this, r] { return wants_switch(r); };
     const Status status =
-        engines_[r]->begin_generation({.generation = generation_,
-                                       .collective = collectives_[r].get(),
-                                       .slot_runs = runs_,
-                                       .bucket_bounds = bounds.value(),
-                                       .total_steps = total_steps},
-                                      r == 0 ? gate_of_rank_0 : Engine::ApplyGate{});
+        engines_[r]->begin_generation(view, r == 0 ? gate_of_rank_0 : Engine::ApplyGate{});
     ASSERT_TRUE(status.is_ok()) << status.message();
   }
 }

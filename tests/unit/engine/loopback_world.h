@@ -46,6 +46,9 @@ class LoopbackWorld {
   using Wrap = std::function<std::unique_ptr<Collective>(std::unique_ptr<Collective>,
                                                          const std::vector<GradientBuffer*>&)>;
 
+  // Asked by every rank's engine for its vote; may be empty.
+  std::function<bool(uint32_t rank)> wants_switch;
+
   // A new generation on all ranks; the one before, if any, is aborted.
   void begin_generation(uint64_t total_steps, Engine::ApplyGate gate_of_rank_0 = {},
                         const Wrap& wrap = {});

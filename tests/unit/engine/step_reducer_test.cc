@@ -28,9 +28,13 @@ float value_of(Step step, uint32_t slot, uint64_t place) {
   return static_cast<float>(stream_value(stream_key({step, slot}), place) % 1'000'003) * 1e-5f;
 }
 
+uint64_t digest_of(Step step, uint32_t slot) {
+  return stream_key({step, slot, 77});
+}
+
 struct World {
   World(std::vector<SlotRun> r, uint32_t total_slots, uint64_t bucket_bytes)
-      : layout(make_flat_layout(model)), runs(std::move(r)), slots(total_slots) {
+      : layout(make_flat_layout(model, total_slots)), runs(std::move(r)), slots(total_slots) {
     std::vector<GradientBuffer*> raw;
     for (size_t i = 0; i < runs.size(); ++i) {
       buffers.push_back(make_plain_buffer(layout.buffer, regions_needed(slots, slots)));
@@ -51,14 +55,18 @@ struct World {
       reducer.slot_done(work);
     }
     LOCKSTEP_RETURN_IF_ERROR(reducer.open());
-    return reducer.finish(vote);
+    return reducer.finish([vote] { return Votes{vote, vote}; });
   }
 
   void fill(StepReducer& reducer, const SlotWork& work, uint32_t rank, Step step) {
     float* region = reducer.region(work);
-    for (uint64_t i = layout.buffer.gradients; i < layout.buffer.elements; ++i)
-      region[i] =
-          i == layout.buffer.statistics + kControlStopVotes ? 0 : value_of(step, work.slot, i);
+    for (uint64_t i = layout.buffer.gradients; i < layout.buffer.statistics; ++i)
+      region[i] = value_of(step, work.slot, i);
+    float* control = region + layout.buffer.statistics;
+    std::fill_n(control, layout.control_elements(), 0.0f);
+    control[kControlLoss] = value_of(step, work.slot, 0);
+    control[kControlCorrect] = value_of(step, work.slot, 1);
+    put_digest(control, work.slot, digest_of(step, work.slot));
     const auto n = static_cast<uint32_t>(layout.parameters.size());
     for (uint32_t k = 0; k < n; ++k) {
       const uint32_t p = (k + rank + static_cast<uint32_t>(step)) % n;
@@ -81,8 +89,11 @@ struct World {
           const Status status = step(reducer, r, t, merge, true);
           ASSERT_TRUE(status.is_ok()) << status.message();
           const float* result = reducer.sums();
-          EXPECT_EQ(result[layout.buffer.statistics + kControlStopVotes],
-                    static_cast<float>(runs.size()));
+          const float* control = result + layout.buffer.statistics;
+          EXPECT_EQ(control[kControlStopVotes], static_cast<float>(runs.size()));
+          EXPECT_EQ(control[kControlSwitchVotes], static_cast<float>(runs.size()));
+          for (uint32_t slot = 0; slot < slots; ++slot)
+            EXPECT_EQ(get_digest(control, slot), non_empty[slot] ? digest_of(t, slot) : 0);
           if (r == 0) sums.insert(sums.end(), result, result + layout.buffer.statistics + 2);
         }
       });
@@ -116,6 +127,38 @@ TEST(StepReducer, SumsAreTheSameForAnyRunsAndBucketsAndEmptySlots) {
       }
     }
   }
+}
+
+TEST(StepReducer, ADigestOfAnyBitsComesBackFromItsFourFloats) {
+  const FlatLayout layout = make_flat_layout(small_model(), 3);
+  std::vector<float> control(layout.control_elements());
+  const uint64_t digests[] = {~uint64_t{0}, 0x0001000200030004, 0x8000ffff00017fff};
+  for (uint32_t slot = 0; slot < 3; ++slot) put_digest(control.data(), slot, digests[slot]);
+  for (uint32_t slot = 0; slot < 3; ++slot)
+    EXPECT_EQ(get_digest(control.data(), slot), digests[slot]);
+}
+
+// A vote that comes while buckets are on their way still counts in this step.
+TEST(StepReducer, VotesAreAskedOnceWhenTheLastBucketLeaves) {
+  World world({{0, 2}}, 2, 256);
+  const StepMerge merge = make_step_merge(world.runs, 2, {true, true});
+  std::atomic<uint32_t> progress{0};
+  StepReducer reducer(world.layout, *world.buffers[0], *world.collectives[0], 1, world.bounds,
+                      progress);
+  reducer.begin_step(0, merge);
+  for (const SlotWork& work : merge.ranks[0].work) {
+    ASSERT_TRUE(reducer.open().is_ok());
+    world.fill(reducer, work, 0, 0);
+    reducer.slot_done(work);
+  }
+  int asked = 0;
+  const Status status = reducer.finish([&] {
+    EXPECT_EQ(progress + 2, world.bounds.size() - 1);  // the bucket before the last has left
+    ++asked;
+    return Votes{};
+  });
+  ASSERT_TRUE(status.is_ok()) << status.message();
+  EXPECT_EQ(asked, 1);
 }
 
 TEST(StepReducer, AnAbortEndsAStepThatWaitsForItsPeer) {

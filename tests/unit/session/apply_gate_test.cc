@@ -9,17 +9,17 @@ namespace lockstep {
 namespace {
 
 constexpr RunPlan kPlan{.steps_per_epoch = 4, .total_steps = 10, .has_eval = true};
-using Answers = std::vector<std::optional<ResumePoint>>;
+using Answers = std::vector<Standing>;
 
 ApplyGate::Answer into(Answers& answers) {
-  return [&answers](auto point) { answers.push_back(point); };
+  return [&answers](const Standing& standing) { answers.push_back(standing); };
 }
 
 TEST(ApplyGate, AWorkerThatNeverStartedHasNoStateToPromise) {
   ApplyGate gate;
   Answers answers;
   gate.close(0, into(answers));
-  EXPECT_EQ(answers, Answers{std::nullopt});
+  EXPECT_EQ(answers, Answers{Standing{}});
 }
 
 TEST(ApplyGate, TheAnswerWaitsForTheApplyInProgressAndCountsIt) {
@@ -30,7 +30,8 @@ TEST(ApplyGate, TheAnswerWaitsForTheApplyInProgressAndCountsIt) {
   gate.close(1, into(answers));
   EXPECT_TRUE(answers.empty());
   gate.leave();
-  EXPECT_EQ(answers, (Answers{ResumePoint{3, Phase::kTrain}}));
+  const ResumePoint since{2, Phase::kTrain};
+  EXPECT_EQ(answers, (Answers{{1, since, ResumePoint{3, Phase::kTrain}}}));
 }
 
 TEST(ApplyGate, AfterTheAnswerNoApplyBegins) {
@@ -38,10 +39,11 @@ TEST(ApplyGate, AfterTheAnswerNoApplyBegins) {
   ASSERT_TRUE(gate.open(1, {2, Phase::kTrain}, kPlan));
   Answers answers;
   gate.close(1, into(answers));
-  EXPECT_EQ(answers, (Answers{ResumePoint{2, Phase::kTrain}}));
+  const ResumePoint at{2, Phase::kTrain};
+  EXPECT_EQ(answers, (Answers{{1, at, at}}));
   EXPECT_FALSE(gate.try_enter());
   EXPECT_FALSE(gate.reached({2, Phase::kEnd}));
-  EXPECT_EQ(gate.applied(), (ResumePoint{2, Phase::kTrain}));
+  EXPECT_EQ(gate.standing(), answers[0]);
   EXPECT_FALSE(gate.open(1, {9, Phase::kTrain}, kPlan));
   ASSERT_TRUE(gate.open(2, {2, Phase::kTrain}, kPlan));
   EXPECT_TRUE(gate.try_enter());
@@ -53,7 +55,7 @@ TEST(ApplyGate, ThePhaseAfterAnEpochsLastStepIsTheEvaluation) {
   ASSERT_TRUE(gate.open(1, {3, Phase::kTrain}, kPlan));
   ASSERT_TRUE(gate.try_enter());
   gate.leave();
-  EXPECT_EQ(gate.applied(), (ResumePoint{4, Phase::kEval}));
+  EXPECT_EQ(gate.standing().applied, (ResumePoint{4, Phase::kEval}));
   EXPECT_TRUE(gate.reached({4, Phase::kTrain}));
 }
 
@@ -64,7 +66,49 @@ TEST(ApplyGate, StateThatIsBeingReplacedIsNoState) {
   gate.close(1, into(answers));
   gate.lost_state();
   gate.close(2, into(answers));
-  EXPECT_EQ(answers.back(), std::nullopt);
+  EXPECT_EQ(answers.back().applied, std::nullopt);
+  EXPECT_EQ(answers.back().lived, 1u);  // it was there all the same
+}
+
+TEST(ApplyGate, AStandingNamesTheNewestGenerationThatWasOpenedAndWhereItBegan) {
+  ApplyGate gate;
+  ASSERT_TRUE(gate.open(1, {0, Phase::kTrain}, kPlan));
+  ASSERT_TRUE(gate.try_enter());
+  gate.leave();
+  // A planned change: the generation before was never closed.
+  ASSERT_TRUE(gate.open(3, {1, Phase::kTrain}, kPlan));
+  ASSERT_TRUE(gate.try_enter());
+  gate.leave();
+  const Standing expected{3, {1, Phase::kTrain}, ResumePoint{2, Phase::kTrain}};
+  EXPECT_EQ(gate.standing(), expected);
+  Answers answers;
+  gate.close(4, into(answers));
+  EXPECT_EQ(answers, Answers{expected});
+  EXPECT_FALSE(gate.open(4, {2, Phase::kTrain}, kPlan));
+  EXPECT_EQ(gate.standing(), expected);  // a generation that never was open was not lived in
+}
+
+TEST(ApplyGate, AfterForgettingItStandsNowhereAndWhatWasOpenIsClosed) {
+  ApplyGate gate;
+  ASSERT_TRUE(gate.open(2, {3, Phase::kTrain}, kPlan));
+  gate.forget();
+  EXPECT_EQ(gate.standing(), Standing{});
+  EXPECT_FALSE(gate.try_enter());
+  EXPECT_FALSE(gate.open(2, {3, Phase::kTrain}, kPlan));
+  EXPECT_TRUE(gate.open(5, {0, Phase::kTrain}, kPlan));
+}
+
+TEST(ApplyGate, AnApplyInProgressBringsNothingBackThatWasForgotten) {
+  ApplyGate gate;
+  ASSERT_TRUE(gate.open(2, {3, Phase::kTrain}, kPlan));
+  ASSERT_TRUE(gate.try_enter());
+  gate.forget();
+  Answers answers;
+  gate.close(3, into(answers));
+  EXPECT_TRUE(answers.empty());  // still not before the apply ended
+  gate.leave();
+  EXPECT_EQ(answers, Answers{Standing{}});
+  EXPECT_EQ(gate.standing(), Standing{});
 }
 
 TEST(ApplyGate, UnderLoadNoApplyIsEverSeenAfterTheAnswer) {
@@ -80,8 +124,8 @@ TEST(ApplyGate, UnderLoadNoApplyIsEverSeenAfterTheAnswer) {
     });
     std::atomic<bool> answered{false};
     std::atomic<uint64_t> promised{0};
-    gate.close(1, [&](auto point) {
-      promised = point->step;
+    gate.close(1, [&](const Standing& standing) {
+      promised = standing.applied->step;
       answered = true;
     });
     training.join();

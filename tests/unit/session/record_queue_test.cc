@@ -106,5 +106,23 @@ TEST_F(RecordQueueTest, AManifestGetsTheOpenBatchTooAndSaysWhenItCannotTakeAll) 
   EXPECT_FALSE(queue_.unacknowledged(3)->complete);
 }
 
+TEST_F(RecordQueueTest, AfterAClearItIsANewQueueAndTakesNothingOfTheGenerationsBefore) {
+  for (uint64_t i = 0; i < limits::kRecordBatchesInMemory + 5; ++i) add_batch(i);
+  ASSERT_TRUE(queue_.add(1, record(99)).is_ok());
+  EXPECT_EQ(next(), 1u);
+  ASSERT_TRUE(queue_.clear(3).is_ok());
+  EXPECT_TRUE(queue_.empty());
+  ASSERT_TRUE(queue_.add(3, record(100)).is_ok());  // the training thread did not know yet
+  EXPECT_TRUE(queue_.empty());
+  ASSERT_TRUE(queue_.add(4, record(7)).is_ok());
+  ASSERT_TRUE(queue_.flush().is_ok());
+  const auto batch = queue_.next();
+  ASSERT_TRUE(batch.is_ok() && batch->has_value());
+  EXPECT_EQ((*batch)->records.batch(), 1u);
+  EXPECT_EQ((*batch)->records.records(0).step(), 7u);
+  ASSERT_TRUE(queue_.acknowledge(1).is_ok());
+  EXPECT_TRUE(queue_.empty());
+}
+
 }  // namespace
 }  // namespace lockstep

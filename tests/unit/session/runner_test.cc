@@ -34,6 +34,11 @@ class CountingEngine final : public Engine {
   }
   void state_replaced(Step applied_steps) override { applied_ = applied_steps; }
   Step applied_steps() const override { return applied_; }
+  Status start_afresh() override {
+    count_ = 0;
+    applied_ = 0;
+    return Status::ok();
+  }
   Status begin_generation(const GenerationView& view, ApplyGate gate) override {
     collective_ = view.collective;
     gate_ = std::move(gate);
@@ -86,13 +91,17 @@ class LonelyContext final : public HostContext {
   }
   Result<std::unique_ptr<Collective>> connect(Generation generation, uint32_t, MemberId,
                                               const std::vector<PeerAddress>&, int) override {
+    if (!fails.is_ok()) return std::exchange(fails, Status::ok());
     auto collective = std::move(make_loopback(generation, {buffer_.get()})[0]);
     newest_ = collective.get();
     return collective;
   }
+  int64_t unreachable_rank() const override { return 0; }
   void close(Generation) noexcept override {
     if (newest_ != nullptr) newest_->abort();
   }
+
+  Status fails;  // the next connect()
 
  private:
   Collective* newest_ = nullptr;
@@ -118,10 +127,17 @@ class Port final : public RunnerPort {
     if (instead_of_ack) return instead_of_ack();
     if (report.error().empty()) mailbox_.acknowledge(report.name());
   }
-  void suspect(Generation, MemberId, std::string) override { note("suspect"); }
+  void suspect(Generation, MemberId member, std::string) override {
+    note("suspect " + std::to_string(member));
+    mailbox_.end();
+  }
+  void switched(Generation generation, ResumePoint since) override {
+    note("switched " + std::to_string(generation) + " at " + std::to_string(since.step));
+  }
   void leave(Generation, wire::Leave::Reason reason, Status status,
              std::optional<ResumePoint> applied) override {
-    note("leave " + wire::Leave::Reason_Name(reason) + " " + std::to_string(applied->step));
+    note("leave " + wire::Leave::Reason_Name(reason) + " " +
+         std::to_string(applied ? applied->step : 0));
     last = status;
     mailbox_.end();
   }
@@ -162,7 +178,10 @@ class RunnerTest : public ::testing::Test {
     order.start.set_total_steps(total);
     order.start.mutable_resume()->set_step(at.step);
     order.start.mutable_resume()->set_phase(static_cast<uint32_t>(at.phase));
-    order.start.mutable_source()->set_fresh(true);
+    if (at.step == 0)
+      order.start.mutable_source()->set_fresh(true);
+    else
+      order.start.mutable_source()->add_members(4);
     return order;
   }
 
@@ -252,7 +271,7 @@ TEST_F(RunnerTest, AfterACloseTheNextStartGoesOnWhereTheGateSays) {
   std::optional<ResumePoint> promised;
   engine_.on_step = [&](Step step) {
     if (step != 2 || promised) return;
-    gate_.close(1, [&](auto point) { promised = point; });
+    gate_.close(1, [&](const Standing& standing) { promised = standing.applied; });
     mailbox_.put(order(2, *promised, 4));
   };
   run(order(1, {0, Phase::kTrain}, 4));
@@ -305,12 +324,41 @@ TEST_F(RunnerTest, AFinishedRunThatIsStartedAgainHasNothingToDo) {
 
 TEST_F(RunnerTest, TheWriterDoesNotLeaveBeforeItsCheckpointIsInTheJournal) {
   port_.instead_of_ack = [this] {
-    gate_.close(1, [](auto) {});
+    mailbox_.close(1);
+    gate_.close(1, [](const Standing&) {});
     mailbox_.end();
   };
   run(order(1, {0, Phase::kTrain}, 1));
   ASSERT_EQ(port_.checkpoints.size(), 1u);
   EXPECT_THAT(port_.events, ElementsAre("step 0", "eval 1"));
+}
+
+TEST_F(RunnerTest, APeerThatCannotBeReachedIsSuspectedAndNoFailureOfThisWorker) {
+  context_.fails = Status(Code::kUnavailable, "nobody there");
+  run(order(1, {0, Phase::kTrain}, 4));
+  EXPECT_THAT(port_.events, ElementsAre("suspect 4"));
+  EXPECT_TRUE(failure_.is_ok());
+}
+
+TEST_F(RunnerTest, AMemberThatIsNotAtTheResumePointFailsAndSaysWhy) {
+  engine_.state_replaced(7);
+  run(order(2, {6, Phase::kTrain}, 9));
+  EXPECT_THAT(port_.events, ElementsAre("leave FAILED 0"));
+  EXPECT_EQ(port_.last.code(), Code::kInternal);
+  EXPECT_THAT(port_.last.message(), HasSubstr("state is of step 7"));
+  EXPECT_THAT(port_.last.message(), HasSubstr("resumes at step 6"));
+}
+
+TEST_F(RunnerTest, APlanThatWasClosedIsNotVotedFor) {
+  StartOrder next = order(2, {1, Phase::kTrain}, 4);
+  next.planned = true;
+  mailbox_.plan(next);
+  EXPECT_TRUE(mailbox_.wants_switch(1));
+  EXPECT_FALSE(mailbox_.wants_switch(2));
+  mailbox_.close(2);
+  EXPECT_FALSE(mailbox_.wants_switch(1));
+  mailbox_.plan(next);
+  EXPECT_FALSE(mailbox_.wants_switch(1));
 }
 
 }  // namespace

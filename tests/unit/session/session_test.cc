@@ -24,10 +24,17 @@ class Host final : public SessionHost {
     if (hold_close)
       held = std::move(closed);
     else
-      closed(point);
+      closed(where);
   }
   void on_start(Generation generation, const wire::Start&) override {
     starts.push_back(generation);
+  }
+  void on_planned(Generation generation, const wire::Start&) override {
+    plans.push_back(generation);
+  }
+  void on_new_identity(Generation through) override {
+    forgotten_through.push_back(through);
+    where = {};
   }
   void on_stop(const std::string&) override { ++stops; }
   void on_checkpoint_ack(const wire::CheckpointAck& ack) override { acks.push_back(ack.name()); }
@@ -36,13 +43,15 @@ class Host final : public SessionHost {
     exit_codes.push_back(code);
   }
   Heartbeat heartbeat() const override { return {7, Phase::kEval, 2}; }
-  std::optional<ResumePoint> applied() const override { return point; }
+  Standing standing() const override { return where; }
 
   Status fits;
   bool hold_close = false;
   Closed held;
-  std::optional<ResumePoint> point;
+  Standing where;
   std::vector<Generation> closed_through;
+  std::vector<Generation> plans;
+  std::vector<Generation> forgotten_through;
   std::vector<Generation> starts;
   std::vector<std::string> acks;
   std::vector<int> exit_codes;
@@ -113,10 +122,26 @@ class SessionTest : public ::testing::Test {
     prepare(1);
     start(1);
   }
-  void applied_step(Step step) {
+  void plan(Generation generation, Term term = 1) {
+    wire::Envelope envelope;
+    envelope.mutable_planned()->mutable_next()->set_total_steps(10);
+    say(envelope, generation, term);
+  }
+  // What the training thread does at an agreed switch: the gate first.
+  void switch_to(Generation generation, ResumePoint since) {
+    host_.where = {generation, since, since};
+    session_->switched(generation, since);
+    loop_.run_for(5);
+  }
+  void applied_step(Step step, Generation generation = 1) {
     wire::StepRecord record;
     record.set_step(step);
-    ASSERT_TRUE(session_->add_record(1, record).is_ok());
+    ASSERT_TRUE(session_->add_record(generation, record).is_ok());
+  }
+  void reconnect(MemberId member = 4) {
+    network_.cut("worker", "coordinator");
+    loop_.run_for(3'000);
+    take_in(member);
   }
 
   // What has come of one kind since the last call.
@@ -172,12 +197,14 @@ TEST_F(SessionTest, APromiseIsNeverSentBeforeTheRunningApplyEnded) {
   EXPECT_THAT(host_.closed_through, ElementsAre(0, 1));
   loop_.run_for(5'000);
   EXPECT_EQ(received(wire::Envelope::kPromise).size(), 1u);  // that of generation 1
-  host_.held(ResumePoint{8, Phase::kTrain});
+  host_.held({1, {5, Phase::kTrain}, ResumePoint{8, Phase::kTrain}});
   loop_.run_for(5);
   const auto promises = received(wire::Envelope::kPromise);
   ASSERT_EQ(promises.size(), 1u);
   EXPECT_EQ(promises[0].promise().generation(), 2u);
   EXPECT_EQ(promises[0].promise().applied().step(), 8u);
+  EXPECT_EQ(promises[0].promise().lived(), 1u);
+  EXPECT_EQ(promises[0].promise().since().step(), 5u);
 }
 
 TEST_F(SessionTest, WhenANewerOneIsPreparedMeanwhileOnlyThatIsPromised) {
@@ -187,8 +214,8 @@ TEST_F(SessionTest, WhenANewerOneIsPreparedMeanwhileOnlyThatIsPromised) {
   prepare(2);
   auto first = std::move(host_.held);
   prepare(3);
-  first(ResumePoint{8, Phase::kTrain});
-  host_.held(ResumePoint{8, Phase::kTrain});
+  first({});
+  host_.held({});
   loop_.run_for(5);
   const auto promises = received(wire::Envelope::kPromise);
   ASSERT_EQ(promises.size(), 1u);
@@ -235,13 +262,14 @@ TEST_F(SessionTest, APrepareAgainIsAnsweredAgain) {
 TEST_F(SessionTest, AfterALostConnectionItRegistersWithWhatItKnows) {
   started();
   (void)received(wire::Envelope::kRegister);
-  host_.point = ResumePoint{8, Phase::kEval};
+  host_.where = {1, {3, Phase::kTrain}, ResumePoint{8, Phase::kEval}};
   EXPECT_EQ(network_.cut("worker", "coordinator"), 1u);
   loop_.run_for(3'000);
   const auto registers = received(wire::Envelope::kRegister);
   ASSERT_EQ(registers.size(), 1u);
   EXPECT_EQ(registers[0].register_().member(), 4u);
   EXPECT_EQ(registers[0].register_().generation(), 1u);
+  EXPECT_EQ(registers[0].register_().since().step(), 3u);
   EXPECT_TRUE(registers[0].register_().has_state());
   EXPECT_EQ(registers[0].register_().applied().step(), 8u);
   EXPECT_EQ(registers[0].register_().applied().phase(), static_cast<uint32_t>(Phase::kEval));
@@ -314,13 +342,29 @@ TEST_F(SessionTest, ACheckpointIsReportedAgainUntilItIsInTheJournal) {
   EXPECT_THAT(received(wire::Envelope::kCheckpoint), IsEmpty());
 }
 
-TEST_F(SessionTest, ReportsOfAGenerationThatWasClosedAreNotSent) {
+TEST_F(SessionTest, WhatAnOlderGenerationDidIsReportedButNobodyLeavesWithIt) {
   started();
   prepare(2);
   session_->report_eval(1, {});
+  session_->report_checkpoint(1, {});
   session_->leave(1, wire::Leave::FINISHED, Status::ok(), ResumePoint{10, Phase::kEnd});
   loop_.run_for(500);
-  EXPECT_THAT(received(wire::Envelope::kEval), IsEmpty());
+  const auto evals = received(wire::Envelope::kEval);
+  ASSERT_EQ(evals.size(), 1u);
+  EXPECT_EQ(evals[0].generation(), 1u);
+  EXPECT_EQ(received(wire::Envelope::kCheckpoint).size(), 1u);
+  EXPECT_THAT(received(wire::Envelope::kLeave), IsEmpty());
+}
+
+TEST_F(SessionTest, APreparedGenerationMakesALeaveVoidThatWasNotAnsweredYet) {
+  started();
+  session_->leave(1, wire::Leave::FINISHED, Status::ok(), ResumePoint{10, Phase::kEnd});
+  loop_.run_for(50);
+  EXPECT_EQ(received(wire::Envelope::kLeave).size(), 1u);
+  prepare(2);
+  start(2);
+  EXPECT_EQ(session_->state(), Session::State::kStarted);
+  reconnect();
   EXPECT_THAT(received(wire::Envelope::kLeave), IsEmpty());
 }
 
@@ -365,6 +409,253 @@ TEST_F(SessionTest, AStopRequestReachesTheWorker) {
   envelope.mutable_stop()->set_reason("signal");
   say(envelope, 1);
   EXPECT_EQ(host_.stops, 1);
+}
+
+// ---- planned changes
+
+TEST_F(SessionTest, APlannedChangeReachesAMemberOnceHoweverOftenItIsSaid) {
+  started();
+  plan(2);
+  plan(2);
+  EXPECT_THAT(host_.plans, ElementsAre(2));
+  EXPECT_EQ(session_->state(), Session::State::kStarted);
+}
+
+TEST_F(SessionTest, APlannedChangeReachesAWorkerThatIsInNoGenerationYet) {
+  take_in();
+  plan(2);
+  EXPECT_THAT(host_.plans, ElementsAre(2));
+  switch_to(2, {7, Phase::kTrain});
+  EXPECT_EQ(session_->state(), Session::State::kStarted);
+  EXPECT_EQ(session_->generation(), 2u);
+}
+
+TEST_F(SessionTest, APlannedChangeThatIsNotNewerThanWhatIsPromisedIsDropped) {
+  take_in();
+  prepare(3);
+  start(3);
+  plan(3);
+  plan(2);
+  prepare(5);
+  plan(4);
+  plan(6);
+  host_.hold_close = true;
+  prepare(7);
+  plan(8);
+  EXPECT_THAT(host_.plans, ElementsAre(6));
+}
+
+TEST_F(SessionTest, AnOlderPlanDoesNotComeBackOnceANewerOneIsKnown) {
+  started();
+  plan(3);
+  plan(2);
+  EXPECT_THAT(host_.plans, ElementsAre(3));
+}
+
+TEST_F(SessionTest, AnAgreedSwitchIsToldAtOnceAndBehindTheRecordsOfTheGenerationBefore) {
+  started();
+  applied_step(0);
+  plan(2);
+  got_.clear();
+  switch_to(2, {1, Phase::kEval});
+  ASSERT_EQ(got_.size(), 2u);
+  EXPECT_EQ(got_[0].body_case(), wire::Envelope::kStepRecords);
+  EXPECT_EQ(got_[0].generation(), 1u);
+  ASSERT_EQ(got_[1].body_case(), wire::Envelope::kSwitched);
+  EXPECT_EQ(got_[1].generation(), 2u);
+  EXPECT_EQ(got_[1].switched().since().step(), 1u);
+  EXPECT_EQ(got_[1].switched().since().phase(), static_cast<uint32_t>(Phase::kEval));
+  EXPECT_EQ(session_->generation(), 2u);
+  plan(2);  // a coordinator that has not heard of it yet
+  start(2);
+  EXPECT_THAT(host_.plans, ElementsAre(2));
+  EXPECT_THAT(host_.starts, ElementsAre(1));
+}
+
+TEST_F(SessionTest, ASwitchWithoutAConnectionIsToldByTheNextRegister) {
+  started();
+  plan(2);
+  (void)received(wire::Envelope::kRegister);
+  network_.cut("worker", "coordinator");
+  host_.where = {2, {1, Phase::kTrain}, ResumePoint{1, Phase::kTrain}};
+  session_->switched(2, {1, Phase::kTrain});
+  applied_step(1, 2);
+  loop_.run_for(3'000);
+  const auto registers = received(wire::Envelope::kRegister);
+  ASSERT_EQ(registers.size(), 1u);
+  EXPECT_EQ(registers[0].register_().generation(), 2u);
+  EXPECT_EQ(registers[0].register_().since().step(), 1u);
+  take_in();
+  EXPECT_THAT(received(wire::Envelope::kSwitched), IsEmpty());
+  EXPECT_THAT(received_batches(), ElementsAre(1));
+}
+
+TEST_F(SessionTest, ASwitchBetweenRegisterAndItsAnswerIsToldAfterTheAnswer) {
+  started();
+  plan(2);
+  network_.cut("worker", "coordinator");
+  loop_.run_for(3'000);
+  const auto registers = received(wire::Envelope::kRegister);
+  EXPECT_EQ(registers.back().register_().generation(), 0u);
+  switch_to(2, {1, Phase::kTrain});
+  EXPECT_THAT(received(wire::Envelope::kSwitched), IsEmpty());
+  take_in();
+  EXPECT_EQ(received(wire::Envelope::kSwitched).size(), 1u);
+}
+
+TEST_F(SessionTest, ASwitchIsToldByThePromiseIfANewerGenerationWasPreparedMeanwhile) {
+  started();
+  plan(2);
+  (void)received(wire::Envelope::kPromise);
+  host_.hold_close = true;
+  prepare(3);
+  switch_to(2, {1, Phase::kTrain});
+  EXPECT_EQ(session_->state(), Session::State::kClosing);
+  EXPECT_THAT(received(wire::Envelope::kSwitched), IsEmpty());
+  host_.held(host_.where);
+  loop_.run_for(5);
+  const auto promises = received(wire::Envelope::kPromise);
+  ASSERT_EQ(promises.size(), 1u);
+  EXPECT_EQ(promises[0].promise().generation(), 3u);
+  EXPECT_EQ(promises[0].promise().lived(), 2u);
+  start(3);
+  EXPECT_THAT(host_.starts, ElementsAre(1, 3));
+}
+
+TEST_F(SessionTest, AfterAPrepareTheSameNumberMayNotBePlannedAgain) {
+  started();
+  plan(2);
+  prepare(3);
+  start(3);
+  plan(2);
+  plan(4);
+  EXPECT_THAT(host_.plans, ElementsAre(2, 4));
+  EXPECT_THAT(host_.closed_through, ElementsAre(0, 2));  // the planned one with the present one
+}
+
+TEST_F(SessionTest, WhoIsLeftOutLeavesOnceItsRecordsAreAcknowledged) {
+  started();
+  plan(2);
+  applied_step(0);
+  session_->leave(1, wire::Leave::DRAINED, Status::ok(), ResumePoint{1, Phase::kTrain});
+  loop_.run_for(500);
+  EXPECT_THAT(received(wire::Envelope::kLeave), IsEmpty());
+  acknowledge(1);
+  const auto leaves = received(wire::Envelope::kLeave);
+  ASSERT_EQ(leaves.size(), 1u);
+  EXPECT_EQ(leaves[0].leave().reason(), wire::Leave::DRAINED);
+  EXPECT_EQ(leaves[0].generation(), 1u);
+}
+
+TEST_F(SessionTest, ADrainRequestIsSentAgainAfterEveryReconnect) {
+  started();
+  session_->drain("SIGTERM");
+  session_->drain("SIGTERM");
+  loop_.run_for(5);
+  auto requests = received(wire::Envelope::kDrain);
+  ASSERT_EQ(requests.size(), 1u);
+  EXPECT_EQ(requests[0].drain().reason(), "SIGTERM");
+  reconnect();
+  EXPECT_EQ(received(wire::Envelope::kDrain).size(), 1u);
+}
+
+TEST_F(SessionTest, ADrainRequestThatCameBeforeAnythingElseWaitsForTheRegistration) {
+  session_->drain("SIGTERM");
+  loop_.run_for(1'000);
+  EXPECT_THAT(received(wire::Envelope::kDrain), IsEmpty());
+  take_in();
+  EXPECT_EQ(received(wire::Envelope::kDrain).size(), 1u);
+}
+
+// The coordinator that heard it may be gone before it did anything about it.
+TEST_F(SessionTest, ASuspicionIsToldAgainUntilItsGenerationIsOver) {
+  started();
+  network_.cut("worker", "coordinator");
+  loop_.run_for(3'000);
+  session_->suspect(1, 7, "gone");
+  loop_.run_for(50);
+  EXPECT_THAT(received(wire::Envelope::kPeerSuspect), IsEmpty());
+  take_in();
+  const auto suspicions = received(wire::Envelope::kPeerSuspect);
+  ASSERT_EQ(suspicions.size(), 1u);
+  EXPECT_EQ(suspicions[0].peer_suspect().member(), 7u);
+  EXPECT_EQ(suspicions[0].generation(), 1u);
+  reconnect();
+  EXPECT_EQ(received(wire::Envelope::kPeerSuspect).size(), 1u);
+  prepare(2);
+  session_->suspect(1, 7, "gone");
+  reconnect();
+  EXPECT_THAT(received(wire::Envelope::kPeerSuspect), IsEmpty());
+}
+
+// ---- a new identity
+
+TEST_F(SessionTest, ANewIdentityForgetsEverythingOfTheOldOne) {
+  started();
+  host_.where = {1, {0, Phase::kTrain}, ResumePoint{2, Phase::kTrain}};
+  applied_step(0);
+  session_->report_eval(1, {});
+  loop_.run_for(250);
+  plan(2);
+  network_.cut("worker", "coordinator");
+  loop_.run_for(3'000);
+  got_.clear();
+  take_in(9);
+  EXPECT_THAT(host_.forgotten_through, ElementsAre(2));  // with the change that was planned
+  EXPECT_EQ(session_->member(), 9u);
+  EXPECT_EQ(session_->generation(), 0u);
+  EXPECT_EQ(session_->state(), Session::State::kMember);
+
+  // What the training thread still says of the old life.
+  applied_step(1);
+  applied_step(1, 2);
+  session_->report_eval(1, {});
+  session_->switched(2, {1, Phase::kTrain});
+  session_->suspect(2, 3, "gone");
+  session_->leave(2, wire::Leave::FAILED, Status(Code::kInternal, "x"), std::nullopt);
+  loop_.run_for(500);
+  for (const auto kind :
+       {wire::Envelope::kStepRecords, wire::Envelope::kEval, wire::Envelope::kSwitched,
+        wire::Envelope::kPeerSuspect, wire::Envelope::kLeave})
+    EXPECT_THAT(received(kind), IsEmpty()) << kind;
+  EXPECT_EQ(session_->state(), Session::State::kMember);
+
+  reconnect(9);
+  const auto registers = received(wire::Envelope::kRegister);
+  ASSERT_EQ(registers.size(), 1u);
+  EXPECT_EQ(registers[0].register_().member(), 9u);
+  EXPECT_EQ(registers[0].register_().generation(), 0u);
+  EXPECT_FALSE(registers[0].register_().has_state());
+  EXPECT_EQ(host_.forgotten_through.size(), 1u);
+
+  prepare(3);
+  start(3);
+  applied_step(5, 3);
+  loop_.run_for(250);
+  EXPECT_THAT(received_batches(), ElementsAre(1));
+  EXPECT_THAT(host_.starts, ElementsAre(1, 3));
+}
+
+TEST_F(SessionTest, AnAnswerOfTheOldIdentityIsNotGivenByTheNewOne) {
+  started();
+  host_.hold_close = true;
+  prepare(2);
+  reconnect(9);
+  (void)received(wire::Envelope::kPromise);
+  host_.held({1, {0, Phase::kTrain}, ResumePoint{2, Phase::kTrain}});
+  loop_.run_for(50);
+  EXPECT_THAT(received(wire::Envelope::kPromise), IsEmpty());
+  EXPECT_EQ(session_->state(), Session::State::kMember);
+}
+
+TEST_F(SessionTest, TheSameIdentityAgainForgetsNothing) {
+  started();
+  applied_step(0);
+  loop_.run_for(250);
+  (void)received_batches();
+  reconnect(4);
+  EXPECT_THAT(host_.forgotten_through, IsEmpty());
+  EXPECT_THAT(received_batches(), ElementsAre(1));
 }
 
 }  // namespace

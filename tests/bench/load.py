@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""10,000 members on one coordinator: time to join, memory a connection, heartbeats a second, latency,
+and how long it takes until all are back after kill -9 of the coordinator under that load.
+
+    tests/bench/load.py [--members 10000] [--processes 2] [--bin build/release/bin]
+
+Needs 2 x members file descriptors in all (see `ulimit -Hn`). Everything stays on loopback.
+"""
+import argparse
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+TARGETS = {"joined": "<= 3 s", "memory": "<= 16 KB", "burst": ">= 20,000/s", "back": "<= 15 s"}
+
+
+def resident_kb(pid):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1])
+    return 0
+
+
+class Load:
+    def __init__(self, options):
+        self.options = options
+        self.bin = pathlib.Path(options.bin)
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-load-")) / "run"
+        self.dir.mkdir()
+        self.children = []
+
+    def start(self, args, **more):
+        child = subprocess.Popen([str(a) for a in args], **more)
+        self.children.append(child)
+        return child
+
+    def coordinator(self, *flags):
+        with open(self.dir / "coordinator.out", "ab") as out:
+            child = self.start([self.bin / "lockstep-coordinator", "--run-dir", self.dir, *flags],
+                               stdout=out, stderr=out)
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline and child.poll() is None:
+            try:
+                if json.loads((self.dir / "coordinator.json").read_text())["pid"] == child.pid:
+                    return child
+            except (OSError, ValueError):
+                pass
+            time.sleep(0.01)
+        raise SystemExit("the coordinator did not start:\n" + (self.dir / "coordinator.out").read_text())
+
+    def generators(self):
+        n, processes = self.options.members, self.options.processes
+        each = [n // processes + (i < n % processes) for i in range(processes)]
+        return [self.start([self.bin / "bench_members", "--run-dir", self.dir, "--members", count,
+                            "--first", sum(each[:i]), "--name", f"load{i}",
+                            "--beat-seconds", self.options.seconds],
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                for i, count in enumerate(each)]
+
+    def events(self, generators, name):
+        """The next event `name` of every generator."""
+        found = []
+        for generator in generators:
+            for line in generator.stdout:
+                event = json.loads(line)
+                if event["event"] == name:
+                    found.append(event)
+                    break
+            else:
+                raise SystemExit(f"a generator ended before '{name}'")
+        return found
+
+    def run(self):
+        n = self.options.members
+        subprocess.run([self.bin / "bench_members", "--run-dir", self.dir, "--prepare", str(n + 1)],
+                       check=True)
+        coordinator = self.coordinator()
+        before_kb = resident_kb(coordinator.pid)
+        generators = self.generators()
+        joined = self.events(generators, "joined")
+        memory = (resident_kb(coordinator.pid) - before_kb) / n
+        beats = self.events(generators, "beats")
+        sent = sum(e["heartbeats"] for e in beats)
+        burst = self.events(generators, "burst")
+        burst_s = max(e["ms"] for e in burst) / 1000
+        in_burst = sum(e["heartbeats"] for e in burst) - sent
+        os.kill(coordinator.pid, signal.SIGKILL)
+        coordinator.wait()
+        killed = time.monotonic()
+        again = self.coordinator("--take-over")
+        back = self.events(generators, "back")
+        back_s = time.monotonic() - killed
+        report = {
+            "members": n,
+            "joined_s": max(e["ms"] for e in joined) / 1000,
+            "join_round_trip_p99_ms": max(e["p99_us"] for e in joined) / 1000,
+            "memory_kb_each": round(memory, 1),
+            "beats_round_trip_p50_ms": max(e["p50_us"] for e in beats) / 1000,
+            "beats_round_trip_p99_ms": max(e["p99_us"] for e in beats) / 1000,
+            "heartbeats_per_s": round(in_burst / burst_s),
+            "back_s": round(back_s, 2),
+            "back_members": sum(e["members"] for e in back),
+            "targets": TARGETS,
+        }
+        print(json.dumps(report, indent=2))
+        for generator in generators:
+            generator.stdin.close()
+        again.send_signal(signal.SIGTERM)
+        for child in self.children:
+            child.wait(60)
+
+    def clean(self):
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+                child.wait()
+        shutil.rmtree(self.dir.parent, ignore_errors=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--members", type=int, default=10_000)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--seconds", type=int, default=10, help="at one heartbeat a second each")
+    parser.add_argument("--bin", default="build/release/bin")
+    options = parser.parse_args()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard < options.members + 200:
+        raise SystemExit(f"needs {options.members + 200} file descriptors a process, has {hard}")
+    load = Load(options)
+    try:
+        load.run()
+    finally:
+        load.clean()
+
+
+if __name__ == "__main__":
+    main()

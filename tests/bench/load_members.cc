@@ -1,0 +1,98 @@
+#include "tests/bench/load_members.h"
+
+#include <utility>
+
+#include "comm/base/clock.h"
+
+namespace lockstep::bench {
+namespace {
+
+int64_t now_us() {
+  return SystemClock().monotonic_ns() / 1'000;
+}
+
+}  // namespace
+
+LoadMembers::LoadMembers(rpc::AsioTransport& transport, Options options)
+    : options_(std::move(options)), members_(options_.members) {
+  for (uint32_t i = 0; i < options_.members; ++i) {
+    rpc::RpcClient::Options client;
+    client.address = options_.address;
+    client.token = options_.token;
+    client.jitter_seed = options_.hello.pid() + i;
+    members_[i].client = std::make_unique<rpc::RpcClient>(
+        transport, std::move(client),
+        rpc::RpcClient::Handlers{
+            .on_ready = [this, i] { register_member(i); },
+            .on_message = [this, i](wire::Envelope&& message) { on_message(i, message); },
+            .on_lost = [this, i](const Status&) { on_lost(i); },
+            .on_failed = [](const Status&) {}});
+  }
+}
+
+LoadMembers::~LoadMembers() = default;
+
+void LoadMembers::register_member(uint32_t index) {
+  Member& member = members_[index];
+  wire::Envelope envelope;
+  wire::Register& message = *envelope.mutable_register_();
+  message = options_.hello;
+  message.set_member(member.id);
+  message.set_pid(options_.hello.pid() + index);
+  message.set_local_rank(options_.hello.local_rank() + index);
+  envelope.set_term(member.term);
+  if (member.asked_us == 0) ++echoes_;
+  member.asked_us = now_us();
+  (void)member.client->send(envelope);
+}
+
+void LoadMembers::on_message(uint32_t index, const wire::Envelope& message) {
+  Member& member = members_[index];
+  member.term = message.term();
+  member.generation = message.generation();
+  if (!message.has_registered()) return;
+  member.id = message.registered().member();
+  if (!std::exchange(member.is_registered, true)) ++registered_;
+  if (member.asked_us == 0) return;
+  round_trips_us_.push_back(now_us() - std::exchange(member.asked_us, 0));
+  --echoes_;
+}
+
+void LoadMembers::on_lost(uint32_t index) {
+  Member& member = members_[index];
+  if (std::exchange(member.is_registered, false)) --registered_;
+  if (std::exchange(member.asked_us, 0) != 0) --echoes_;
+}
+
+void LoadMembers::send_heartbeat(Member& member) {
+  wire::Envelope envelope;
+  envelope.mutable_heartbeat();
+  envelope.set_term(member.term);
+  envelope.set_generation(member.generation);
+  (void)member.client->send(envelope);
+  ++heartbeats_;
+}
+
+void LoadMembers::beat() {
+  for (Member& member : members_)
+    if (member.is_registered) send_heartbeat(member);
+}
+
+void LoadMembers::burst(uint32_t count) {
+  for (uint32_t i = 0; i < members_.size(); ++i) {
+    if (!members_[i].is_registered) continue;
+    for (uint32_t k = 0; k < count; ++k) send_heartbeat(members_[i]);
+    register_member(i);
+  }
+}
+
+void LoadMembers::probe(uint32_t every) {
+  for (uint32_t i = 0; i < members_.size(); i += every)
+    if (members_[i].is_registered) register_member(i);
+}
+
+std::vector<int64_t> LoadMembers::take_round_trips_us() {
+  return std::exchange(round_trips_us_, {});
+}
+
+}  // namespace lockstep::bench

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""What faults cost: kill -9 of a worker, and a dead coordinator.
+
+    recovery.py [--workers 8] [--kills 20] [--model mlp] [--away-s 5]
+
+kill: from kill -9 of one worker to the first step that the survivors apply without it, as one of
+them shows in its own /metrics; a kill is drawn only when all workers train again. away: the step
+rate of a worker while the coordinator is dead (whoever would start it again is stopped), against
+the rate before. Prints median, least and most, and one JSON object.
+"""
+import argparse
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import statistics
+import sys
+import tempfile
+import time
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve()
+sys.path.insert(0, str(HERE.parents[1] / "multiproc"))
+from harness import Run, synthetic_dataset  # noqa: E402
+
+TARGET_S = 1.0  # DESIGN, section 13
+
+
+class Probe:
+    """A worker's own word about the step and the generation it is in."""
+
+    def __init__(self, address):
+        self.url = f"http://{address}/metrics"
+
+    def read(self):
+        with urllib.request.urlopen(self.url, timeout=5) as answer:
+            text = answer.read().decode()
+        def value(name):
+            return int(float(re.search(rf"^{name}(?:{{[^}}]*}})? (\S+)$", text, re.M).group(1)))
+        return value("lockstep_step"), value("lockstep_generation")
+
+
+def probes(run):
+    """Probes of the workers by local rank."""
+    url = f"http://{run.coordinator()['http']}/sd"
+    with urllib.request.urlopen(url, timeout=5) as answer:
+        targets = json.loads(answer.read())
+    return {int(t["labels"]["local_rank"]): Probe(t["targets"][0]) for t in targets
+            if "local_rank" in t["labels"]}
+
+
+def kill_one(run, rng, workers):
+    """Seconds from the kill to the next applied step."""
+    members = run.wait_for(lambda: run.status() if len(run.workers()) == workers else None,
+                           f"all {workers} workers trained")["members"]
+    run.wait_for_more_steps(50)
+    victim = rng.choice(members)
+    witness = rng.choice([m for m in members if m["pid"] != victim["pid"]])
+    probe = probes(run)[witness["local_rank"]]
+    _, generation = probe.read()
+    begin = time.monotonic()
+    os.kill(victim["pid"], signal.SIGKILL)
+    last = None
+    while True:
+        step, now_in = probe.read()
+        now = time.monotonic()
+        if now_in > generation and last is not None and step > last:
+            return now - begin
+        last = step if now_in == generation or last is None else last
+        time.sleep(0.001)
+
+
+def rate(probe, seconds):
+    begin, (first, _) = time.monotonic(), probe.read()
+    time.sleep(seconds)
+    last, _ = probe.read()
+    return (last - first) / (time.monotonic() - begin)
+
+
+def away(run, seconds):
+    """Step rates before and while the coordinator is dead."""
+    probe = probes(run)[run.status()["members"][0]["local_rank"]]
+    before = rate(probe, seconds)
+    run.process.send_signal(signal.SIGSTOP)
+    os.kill(run.coordinator()["pid"], signal.SIGKILL)
+    during = rate(probe, seconds)
+    run.process.send_signal(signal.SIGCONT)
+    return before, during
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", type=int, default=8)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--model", default="mlp")
+    parser.add_argument("--away-s", type=float, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-bench-"))
+    data = synthetic_dataset(scratch / "data", train=3000)
+    job = scratch / "job.yaml"
+    job.write_text(json.dumps({
+        "job": "recovery", "model": {"name": arguments.model},
+        "data": {"train": {"path": str(data)}, "eval": {"path": ""}},
+        "train": {"global_batch": 64, "slots": arguments.workers, "max_steps": 100_000_000},
+        "cluster": {"max_crashes": 100000, "start_timeout_s": 300}}))
+    run = Run([job, "--workers", arguments.workers], scratch / "run")
+    rng = random.Random(arguments.seed)
+    try:
+        run.wait_for_step(100)
+        seconds = sorted(kill_one(run, rng, arguments.workers) for _ in range(arguments.kills))
+        run.wait_for(lambda: len(run.workers()) == arguments.workers, "all workers trained")
+        run.wait_for_more_steps(100)
+        before, during = away(run, arguments.away_s)
+    finally:
+        run.process.send_signal(signal.SIGCONT)
+        run.process.send_signal(signal.SIGINT)
+        run.wait()
+        shutil.rmtree(scratch, ignore_errors=True)
+    median = statistics.median(seconds)
+    print(f"kill -9 of one of {arguments.workers} workers to the next applied step, "
+          f"{len(seconds)} kills: median {median * 1e3:.0f} ms, least {seconds[0] * 1e3:.0f}, "
+          f"most {seconds[-1] * 1e3:.0f}  target {TARGET_S * 1e3:.0f} ms: "
+          f"{'met' if seconds[-1] < TARGET_S else 'MISSED'}")
+    print(f"coordinator dead for {arguments.away_s:g} s: {during:.0f} steps/s against "
+          f"{before:.0f} before, ratio {during / before:.2f}")
+    print(json.dumps({"kill_s": seconds, "steps_per_second_before": before,
+                      "steps_per_second_away": during}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

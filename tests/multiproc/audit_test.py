@@ -1,0 +1,117 @@
+"""`lockstep audit` over real runs: whatever happened to them, every sample once, and said so."""
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import sqlite3
+import subprocess
+import unittest
+
+from harness import BIN, LockstepTest, processes_of
+
+LONG = {"global_batch": 64, "slots": 4, "epochs": 5000}
+
+
+def audit(run_dir, *args):
+    return subprocess.run([BIN / "lockstep", "audit", run_dir, *args], capture_output=True,
+                          text=True, timeout=120)
+
+
+def contents(directory):
+    """Every file below a directory, by name and bytes."""
+    directory = pathlib.Path(directory)
+    return {str(path.relative_to(directory)): path.read_bytes()
+            for path in sorted(directory.rglob("*")) if path.is_file()}
+
+
+class Audit(LockstepTest):
+    def assert_clean(self, run, epochs, samples):
+        answer = audit(run.run_dir)
+        self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
+        self.assertEqual(answer.stdout.splitlines()[-1],
+                         f"epochs {epochs}, samples {samples}: lost 0, repeated 0")
+        return answer.stdout
+
+    def test_a_run_with_deaths_of_workers_and_coordinator_is_proven_and_not_touched(self):
+        job = self.job(self.small_data(), train={"global_batch": 64, "slots": 4, "epochs": 60},
+                       checkpoint={"every_steps": 50})
+        run = self.start(job, "--workers", 3)
+        run.wait_for_step(40)
+        os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
+        run.wait_for_step(len(run.history()) + 60)
+        os.kill(run.coordinator()["pid"], signal.SIGKILL)
+        self.assertEqual(run.wait(), 0, run.text()[-3000:])
+        before = contents(run.run_dir)
+        text = self.assert_clean(run, 60, 60 * 600)
+        self.assertIn("generation 2", text)
+        self.assertEqual(contents(run.run_dir), before)
+        rows = json.loads(audit(run.run_dir, "--json", "--steps", "10:12").stdout)["rows"]
+        self.assertEqual([row["step"] for row in rows], [10, 11, 12])
+        self.assertEqual([slot["positions"] for slot in rows[0]["slots"]],
+                         [[576, 582], [582, 588], [588, 594], [594, 600]])
+
+    def test_a_run_that_lost_everything_is_told_what_was_rolled_back(self):
+        job = self.job(self.small_data(), train={"global_batch": 64, "slots": 4, "epochs": 40},
+                       checkpoint={"every_steps": 30})
+        run = self.start(job, "--workers", 2)
+        run.wait_for_step(75)
+        for pid in run.workers():
+            os.kill(pid, signal.SIGKILL)
+        self.assertEqual(run.wait(), 0, run.text()[-3000:])
+        self.assertIn("rolled back: step", self.assert_clean(run, 40, 40 * 600))
+
+    def test_a_stopped_run_has_lost_nothing_and_a_living_one_is_left_alone(self):
+        run = self.start(self.job(self.small_data(), train=LONG), "--workers", 2)
+        run.wait_for_step(15)
+        busy = audit(run.run_dir)
+        self.assertEqual(busy.returncode, 64)
+        self.assertIn("still going on", busy.stderr)
+        run.process.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 75)
+        steps = len(run.history())
+        whole, rest = divmod(steps, 10)
+        text = self.assert_clean(run, whole, whole * 600 + rest * 64)
+        if rest:
+            self.assertIn(f"{rest} of 10 steps", text)
+
+    def test_a_killed_run_is_read_although_its_log_was_never_folded_in(self):
+        run = self.start(self.job(self.small_data(), train=LONG), "--workers", 2)
+        run.wait_for_step(25)
+        coordinator = run.coordinator()["pid"]
+        os.kill(coordinator, signal.SIGSTOP)  # so that it does not see the others go, and tidies up
+        run.process.kill()
+        run.wait()
+        for pid in processes_of(run.run_dir):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.assert_nothing_left(run)
+        self.assertTrue((run.run_dir / "journal.db-wal").exists())
+        before = contents(run.run_dir)
+        answer = audit(run.run_dir)
+        self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
+        self.assertEqual(contents(run.run_dir), before)
+
+    def test_a_forged_digest_is_named(self):
+        run = self.finish(self.job(self.small_data()), "--workers", 2)
+        with contextlib.closing(sqlite3.connect(run.run_dir / "journal.db")) as journal:
+            journal.execute("UPDATE identity SET value = '12' WHERE key = 'seed'")
+            journal.commit()
+        answer = audit(run.run_dir)
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn("WRONG epoch 1, step 1, slot 0, positions [0, 16): other samples",
+                      answer.stdout)
+        self.assertEqual(answer.stdout.splitlines()[-1],
+                         "epochs 1, samples 600: lost 600, repeated 600")
+
+    def test_what_is_no_run_is_one_line(self):
+        for path, code in ((self.scratch, 66), (self.scratch / "nowhere", 66)):
+            answer = audit(path)
+            self.assertEqual(answer.returncode, code)
+            self.assertEqual(len(answer.stderr.splitlines()), 1, answer.stderr)
+        run = self.finish(self.job(self.small_data()), "--workers", 1)
+        self.assertEqual(audit(run.run_dir, "--steps", "3:1").returncode, 64)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,186 @@
+"""The third promise: nothing stops. Whatever happens to workers, agent and coordinator, the run goes
+on, ends with code 0, and has the weights, losses and samples of an undisturbed run with one worker.
+"""
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from harness import BIN, DEADLINE_S, LockstepTest, Run, processes_of, synthetic_dataset
+
+# Long enough to be hit in the middle, short enough for a test: a few seconds.
+TRAIN = {"global_batch": 64, "slots": 4, "max_steps": 3000}
+SECTIONS = {"model": {"name": "mlp", "dropout": 0.25},
+            "checkpoint": {"every_steps": 250, "keep": 2},
+            "optimizer": {"name": "adamw", "lr": 0.0001},
+            "cluster": {"lease_s": 2, "grace_s": 20, "max_crashes": 1000}}
+
+
+class Recovery(LockstepTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-test-"))
+        cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
+        cls.data = synthetic_dataset(cls.shared / "data", train=3000)
+        cls.undisturbed = None
+
+    def start_run(self, workers, **sections):
+        job = self.job(self.data, **{"train": TRAIN, **SECTIONS, **sections})
+        if Recovery.undisturbed is None:
+            Recovery.undisturbed = Run([job, "--workers", 1], self.shared / "undisturbed")
+            self.assertEqual(Recovery.undisturbed.wait(), 0, Recovery.undisturbed.text()[-3000:])
+        run = self.start(job, "--workers", workers)
+        run.wait_for_step(300)
+        return run
+
+    def assert_as_if_nothing_had_happened(self, run):
+        self.assertEqual(run.wait(), 0, run.text()[-3000:])
+        self.assert_clear_line(run)
+        self.assert_nothing_left(run)
+        self.assert_same_result(run, Recovery.undisturbed)
+
+    def test_a_killed_worker_of_two_is_replaced(self):
+        run = self.start_run(2)
+        victim = run.workers()[1]
+        os.kill(victim, signal.SIGKILL)
+        run.wait_for(lambda: len(run.workers()) == 2 and victim not in run.workers(),
+                     "another worker had its place")
+        self.assert_as_if_nothing_had_happened(run)
+        self.assert_clear_line(run, "signal 9", str(victim))
+
+    def test_the_writer_is_killed(self):
+        run = self.start_run(3)
+        os.kill(run.workers()[0], signal.SIGKILL)
+        self.assert_as_if_nothing_had_happened(run)
+
+    def test_a_worker_that_was_stopped_beyond_the_lease_comes_back_and_harms_nobody(self):
+        run = self.start_run(2)
+        victim = run.workers()[1]
+        os.kill(victim, signal.SIGSTOP)
+        run.wait_for(lambda: run.status()["generation"] > 1, "the run went on without it")
+        run.wait_for_more_steps(20)
+        os.kill(victim, signal.SIGCONT)
+        self.assert_as_if_nothing_had_happened(run)
+
+    def test_all_workers_are_killed_at_once(self):
+        run = self.start_run(3)
+        run.wait_for_step(600)  # there is a checkpoint
+        for pid in run.workers():
+            os.kill(pid, signal.SIGKILL)
+        self.assert_as_if_nothing_had_happened(run)
+
+    def test_the_coordinator_is_killed_twice(self):
+        run = self.start_run(2)
+        workers = run.workers()
+        for _ in range(2):
+            killed = run.coordinator()["pid"]
+            os.kill(killed, signal.SIGKILL)
+            run.wait_for(lambda: run.coordinator()["pid"] != killed, "another coordinator served")
+            run.wait_for_more_steps(100)
+        self.assertEqual(run.workers(), workers)
+        self.assertEqual(run.status()["generation"], 1, "a dead coordinator costs no step")
+        self.assert_as_if_nothing_had_happened(run)
+        self.assert_clear_line(run, "the coordinator (pid", "started again")
+
+    def test_a_worker_dies_while_the_coordinator_is_away(self):
+        run = self.start_run(2)
+        victim = run.workers()[1]
+        os.kill(run.coordinator()["pid"], signal.SIGKILL)
+        os.kill(victim, signal.SIGKILL)
+        self.assert_as_if_nothing_had_happened(run)
+
+    def test_a_killed_agent_is_started_again_and_its_workers_go_on_from_the_checkpoint(self):
+        run = self.start_run(2)
+        run.wait_for_step(600)
+        os.kill(run.agent(), signal.SIGKILL)
+        self.assert_as_if_nothing_had_happened(run)
+        self.assert_clear_line(run, "the agent (pid", "started again")
+
+    def scale(self, run, workers):
+        done = subprocess.run([BIN / "lockstep", "scale", run.run_dir, str(workers)],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        run.wait_for_workers(workers)
+        run.wait_for_more_steps(20)
+
+    def test_a_run_is_scaled_up_and_down_while_it_trains(self):
+        run = self.start_run(2)
+        self.scale(run, 4)
+        self.scale(run, 1)
+        run.wait_for(lambda: len(processes_of(run.run_dir, lambda w: w[0].endswith(b"-worker"))) == 1,
+                     "the others had ended")
+        self.assert_as_if_nothing_had_happened(run)
+
+    def test_a_drained_worker_leaves_and_nothing_is_lost(self):
+        run = self.start_run(3)
+        member = run.status()["members"][2]
+        done = subprocess.run([BIN / "lockstep", "drain", run.run_dir, "--member",
+                               str(member["id"])], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        run.wait_for(lambda: member["pid"] not in run.workers(), "it had left")
+        self.assert_as_if_nothing_had_happened(run)
+
+    def test_a_preempted_worker_leaves_in_order_and_another_one_joins(self):
+        run = self.start_run(2)
+        victim = run.workers()[1]
+        os.kill(victim, signal.SIGTERM)
+        run.wait_for(lambda: len(run.workers()) == 2 and victim not in run.workers(),
+                     "another worker had its place")
+        self.assert_as_if_nothing_had_happened(run)
+
+    def test_a_stop_while_the_coordinator_is_dead_still_ends_with_a_checkpoint(self):
+        run = self.start_run(2)
+        os.kill(run.coordinator()["pid"], signal.SIGKILL)
+        run.process.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 75, run.text()[-3000:])
+        self.assert_nothing_left(run)
+        rest = self.finish(self.scratch / "job.yaml", "--resume", "--workers", 2)
+        self.assert_same_result(rest, Recovery.undisturbed)
+
+
+class Commands(LockstepTest):
+    def command(self, *words):
+        return subprocess.run([BIN / "lockstep", *map(str, words)], capture_output=True, text=True,
+                              timeout=60)
+
+    def test_what_cannot_be_done_is_said_with_what_can(self):
+        run = self.start(self.job(self.small_data(), train={"global_batch": 64, "slots": 4,
+                                                            "epochs": 5000}), "--workers", 1)
+        run.wait_for_step(5)
+        for words, needle in ((("scale", run.run_dir, 5), "4"),
+                              (("drain", run.run_dir, "--member", 77), "77"),
+                              (("drain", run.run_dir, "--node", "nowhere"), "nowhere")):
+            with self.subTest(words):
+                done = self.command(*words)
+                self.assertEqual(done.returncode, 64, done.stdout + done.stderr)
+                self.assertIn(needle, done.stderr)
+        run.process.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 75)
+        done = self.command("scale", run.run_dir, 2)
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertEqual(self.command("scale", self.scratch, 2).returncode, 66)
+
+
+class EarlyStop(LockstepTest):
+    def test_an_interrupt_right_after_the_start_ends_in_order_and_leaves_nothing(self):
+        job = self.job(self.small_data(), train={"global_batch": 64, "slots": 4, "epochs": 5000})
+        for delay_s in (0.03, 0.1, 0.2, 0.3, 0.5):
+            with self.subTest(delay_s):
+                run = self.start(job, "--workers", 2, name=f"run{delay_s}")
+                run.wait_for(lambda: run.run_dir.exists(), "the run directory was there")
+                time.sleep(delay_s)  # what is tested is the moment itself, not what happens by then
+                run.process.send_signal(signal.SIGINT)
+                self.assertEqual(run.wait(), 75, run.text())
+                self.assert_clear_line(run, "stopped")
+                if "stopped with a checkpoint" not in run.text():
+                    self.assertFalse(run.run_dir.exists(), run.text())
+                while processes_of(run.run_dir):
+                    time.sleep(0.02)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,17 @@
+// Plants every bug in turn and looks for a seed that finds it, with faults aimed at it where
+// random ones would be too rare.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <string>
+
+namespace lockstep::sim {
+
+// The exit code: 0 if every bug was found within its bound of seeds.
+int hunt_all();
+
+// False: no bug has this name.
+bool plant_by_name(const std::string& name);
+
+}  // namespace lockstep::sim

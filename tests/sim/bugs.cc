@@ -1,0 +1,56 @@
+#include "tests/sim/bugs.h"
+
+#include <array>
+#include <cstddef>
+
+namespace lockstep::sim {
+namespace {
+
+Bug& planted() {
+  static Bug bug = Bug::kNone;
+  return bug;
+}
+
+}  // namespace
+
+const char* bug_name(Bug bug) {
+  static constexpr std::array<const char*, static_cast<size_t>(Bug::kCount)> kNames = {
+      "none",
+      "ack-before-commit",
+      "history-before-commit",
+      "generation-not-checked",
+      "resume-after-smallest",
+      "start-before-all-answered",
+      "batch-not-kept",
+      "pending-kept-over-redo",
+      "silence-before-grace",
+      "plan-forgotten-at-take-over",
+      "term-not-counted",
+      "row-not-closed",
+      "hole-not-seen",
+      "checkpoint-not-kept",
+      "batch-lost-on-reconnect",
+      "leave-before-records",
+      "closed-gate-lets-in",
+      "numbers-of-old-identity",
+      "promise-before-closed",
+      "answer-outside-gate",
+      "new-identity-keeps-state",
+      "partial-reused-in-redo",
+      "switch-before-all-have-heard",
+      "no-barrier-at-switch",
+      "torn-transfer-installed",
+      "rewrite-before-all-have-read",
+  };
+  return kNames[static_cast<size_t>(bug)];
+}
+
+void plant(Bug bug) {
+  planted() = bug;
+}
+
+bool is_planted(Bug bug) {
+  return planted() == bug;
+}
+
+}  // namespace lockstep::sim

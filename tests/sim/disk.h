@@ -1,0 +1,63 @@
+// The simulated disk of a run: commits of the journal and checkpoints, and what goes wrong with them.
+//
+// A commit is durable once it was written; a coordinator that is killed inside of one leaves it or
+// not (J1: a prefix of the commits that were begun). A full disk fails every write until there is
+// room again, but a journal that failed once stays broken until it is opened again (J2).
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/journal_memory.h"
+#include "coordinator/resume.h"
+#include "tests/sim/reference.h"
+
+namespace lockstep::sim {
+
+class Disk {
+ public:
+  using Entries = std::vector<coordinator::JournalEntry>;
+
+  // ---- faults
+  bool is_full = false;
+  // The commit after so many more kills its process; 0: none. `survives`: it is durable even so.
+  uint32_t kill_in_commits = 0;
+  bool killed_commit_survives = false;
+  std::function<void()> kill_writer;
+
+  // Sees every commit that is durable.
+  std::function<void(const Entries&)> on_commit;
+
+  const std::vector<Entries>& commits() const { return commits_; }
+  // As a new process finds it.
+  std::unique_ptr<coordinator::Journal> open_journal();
+
+  Result<CheckpointInfo> write_checkpoint(const Manifest& manifest, const ModelState& state);
+  Result<ModelState> load_checkpoint(const std::string& path) const;
+  void drop_checkpoints(const std::vector<std::string>& names, uint32_t keep);
+  bool has_checkpoint(const std::string& name) const { return checkpoints_.count(name) != 0; }
+  std::unique_ptr<coordinator::CheckpointShelf> open_shelf();
+
+ private:
+  class DiskJournal;
+  class DiskShelf;
+  struct Stored {
+    CheckpointInfo info;
+    ModelState state;
+  };
+
+  Status commit(const Entries& entries);
+
+  std::vector<Entries> commits_;
+  std::vector<int64_t> wall_ms_;
+  std::map<std::string, Stored> checkpoints_;
+};
+
+inline constexpr char kCheckpointDirectory[] = "/run/checkpoints/";
+
+}  // namespace lockstep::sim

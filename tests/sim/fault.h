@@ -1,0 +1,99 @@
+// Things that go wrong, each in a file of its own below faults/, separate from the training that
+// they disturb. A simulation composes some of them.
+//
+// A fault acts on its own while the faults last, and undo() repairs what it has broken and can be
+// repaired. Every choice comes from its own numbers, so that adding a fault leaves the others as
+// they were.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/sim/cluster.h"
+
+namespace lockstep::sim {
+
+class Fault {
+ public:
+  Fault(Cluster& cluster, uint64_t key) : cluster_(cluster), world_(cluster.world()), prng_(key) {}
+  virtual ~Fault() = default;
+  Fault(const Fault&) = delete;
+  Fault& operator=(const Fault&) = delete;
+
+  virtual void begin() = 0;
+  virtual void undo() {}
+
+ protected:
+  // Runs `fn` at a random time while the faults last.
+  void at_random_time(std::function<void()> fn);
+  int64_t between(int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(prng_.below(static_cast<uint64_t>(most - least) + 1));
+  }
+  bool one_in(uint64_t n) { return prng_.below(n) == 0; }
+  SimWorker* any_worker();  // null: none lives
+
+  Cluster& cluster_;
+  World& world_;
+  Prng prng_;
+};
+
+enum class FaultKind : uint8_t {
+  kCrashWorker,
+  kCrashCoordinator,
+  kCrashAll,
+  kStopProcess,
+  kNetwork,
+  kClock,
+  kDisk,
+  kChange,
+  kMoment,
+  kOneAhead,
+  kCount,
+};
+
+enum class Strike : uint8_t { kKill, kKillOther, kKillCoordinator, kStop, kStall, kCount };
+
+// A kind, and for kMoment where and how it strikes; kCount: anywhere, anyhow.
+struct FaultSpec {
+  FaultKind kind = FaultKind::kCount;
+  Moment moment = Moment::kCount;
+  Strike strike = Strike::kCount;
+
+  FaultSpec(FaultKind k, Moment m = Moment::kCount, Strike s = Strike::kCount)  // NOLINT
+      : kind(k), moment(m), strike(s) {}
+};
+// "crash-worker", "at-moment:transfer:kill"
+std::string fault_name(const FaultSpec& spec);
+std::optional<FaultSpec> parse_fault(const std::string& name);
+
+inline constexpr int64_t kFaultsLastMs = 3'000;
+
+std::unique_ptr<Fault> make_fault(const FaultSpec& spec, Cluster& cluster, uint64_t key);
+
+// kill -9 of workers, one at a time or several at once. faults/crash_worker.cc
+std::unique_ptr<Fault> make_crash_worker(Cluster& cluster, uint64_t key);
+// kill -9 of the coordinator, anywhere or inside a commit. faults/crash_coordinator.cc
+std::unique_ptr<Fault> make_crash_coordinator(Cluster& cluster, uint64_t key);
+// All workers, or a node, or everything. faults/crash_all.cc
+std::unique_ptr<Fault> make_crash_all(Cluster& cluster, uint64_t key);
+// SIGSTOP of a worker or the coordinator, SIGCONT later. faults/stop_process.cc
+std::unique_ptr<Fault> make_stop_process(Cluster& cluster, uint64_t key);
+// Resets, partitions in one or both directions, a data link that is cut. faults/network.cc
+std::unique_ptr<Fault> make_network(Cluster& cluster, uint64_t key);
+// The coordinator's clock jumps. faults/clock.cc
+std::unique_ptr<Fault> make_clock(Cluster& cluster, uint64_t key);
+// No space left for a while. faults/disk.cc
+std::unique_ptr<Fault> make_disk(Cluster& cluster, uint64_t key);
+// Not a fault: drain, scale, stop of the run. faults/change.cc
+std::unique_ptr<Fault> make_change(Cluster& cluster, uint64_t key);
+// Strikes exactly at a moment of a history: this worker, another one, the coordinator.
+// faults/at_moment.cc
+std::unique_ptr<Fault> make_at_moment(Cluster& cluster, uint64_t key, const FaultSpec& spec);
+// One worker gets a step ahead of all others, and it or another one dies. faults/one_ahead.cc
+std::unique_ptr<Fault> make_one_ahead(Cluster& cluster, uint64_t key);
+
+}  // namespace lockstep::sim

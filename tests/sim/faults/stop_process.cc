@@ -1,0 +1,46 @@
+#include "tests/sim/fault.h"
+
+namespace lockstep::sim {
+namespace {
+
+// Shorter and longer than a lease.
+class StopProcess final : public Fault {
+ public:
+  using Fault::Fault;
+  void begin() override {
+    const int64_t times = between(1, 3);
+    for (int64_t i = 0; i < times; ++i) at_random_time([this] { strike(); });
+  }
+  // Every process that may be stopped; others ignore it.
+  void undo() override {
+    cluster_.coordinator()->go_on();
+    for (SimWorker* worker : cluster_.workers()) worker->go_on();
+  }
+
+ private:
+  void strike() {
+    const int64_t ms = one_in(2) ? between(10, 2'000) : between(4'000, 20'000);
+    if (one_in(3)) {
+      const uint32_t pid = cluster_.coordinator()->pid();
+      cluster_.coordinator()->stop();
+      world_.loop.call_after(ms, [this, pid] {
+        if (cluster_.coordinator()->pid() == pid) cluster_.coordinator()->go_on();
+      });
+      return;
+    }
+    SimWorker* worker = any_worker();
+    if (worker == nullptr) return;
+    worker->stop();
+    world_.loop.call_after(ms, [this, name = worker->name()] {
+      if (SimWorker* stopped = cluster_.worker_named(name)) stopped->go_on();
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Fault> make_stop_process(Cluster& cluster, uint64_t key) {
+  return std::make_unique<StopProcess>(cluster, key);
+}
+
+}  // namespace lockstep::sim

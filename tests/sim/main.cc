@@ -1,0 +1,139 @@
+// sim --seeds A-B | --seed N [--trace] [--faults a,b] [--planted-bugs]
+//
+// Simulates whole runs of a cluster. Exit code 0: all was well; 1: a check failed, and the command
+// that replays it is printed.
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdio>
+#include <string>
+
+#include "tests/sim/simulation.h"
+
+#ifdef LOCKSTEP_PLANTED_BUGS
+#include "tests/sim/bug_hunt.h"
+#endif
+
+namespace lockstep::sim {
+namespace {
+
+constexpr size_t kShownEvents = 40;
+
+// "none" is no fault.
+bool parse_faults(const std::vector<std::string>& names, std::vector<FaultSpec>* specs) {
+  for (const std::string& name : names) {
+    if (name == "none") continue;
+    const auto spec = parse_fault(name);
+    if (!spec) {
+      std::fprintf(stderr, "sim: no fault is called '%s'\n", name.c_str());
+      return false;
+    }
+    specs->push_back(*spec);
+  }
+  return true;
+}
+
+void report(const Plan& plan, const Outcome& outcome, const std::string& extra) {
+  std::printf("FAILED %s\n", describe(plan).c_str());
+  const size_t skipped =
+      outcome.last.size() > kShownEvents ? outcome.last.size() - kShownEvents : 0;
+  for (size_t i = skipped; i < outcome.last.size(); ++i)
+    std::printf("  %s\n", outcome.last[i].c_str());
+  for (const Failure& failure : outcome.failures)
+    std::printf("%s: %s\n", failure.check.c_str(), failure.text.c_str());
+  std::printf("replay: sim --seed %llu%s --trace\n", static_cast<unsigned long long>(plan.seed),
+              extra.c_str());
+}
+
+struct Arguments {
+  uint64_t first = 1;
+  uint64_t last = 1;
+  bool traces = false;
+  bool keeps_going = false;
+  bool has_faults = false;
+  std::vector<std::string> fault_names;
+  std::vector<FaultSpec> faults;
+  std::string bug;
+};
+
+int run(const Arguments& arguments) {
+  const auto began = std::chrono::steady_clock::now();
+  uint64_t failed = 0;
+  uint64_t events = 0;
+  uint64_t poisoned = 0;
+  uint64_t starts = 0;
+  std::string extra;
+  for (const std::string& name : arguments.fault_names) extra += " --faults " + name;
+  for (uint64_t seed = arguments.first; seed <= arguments.last; ++seed) {
+    const Plan plan = arguments.has_faults ? plan_with(seed, arguments.faults)
+                                           : plan_of(seed);
+    const Outcome outcome = simulate(plan, arguments.traces);
+    events += outcome.events;
+    poisoned += outcome.was_stopped_by_poison ? 1 : 0;
+    starts += outcome.starts;
+    if (arguments.traces)
+      std::printf("%s\ntrace hash %016llx, %lld ms\n", describe(plan).c_str(),
+                  static_cast<unsigned long long>(outcome.trace_hash),
+                  static_cast<long long>(outcome.virtual_ms));
+    if (outcome.failures.empty()) continue;
+    ++failed;
+    report(plan, outcome, extra);
+    if (!arguments.keeps_going) break;
+  }
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  std::printf("seeds %llu-%llu: %llu failed; %llu events, %llu starts, %llu ended by a sample that "
+              "kills, %.1f s\n",
+              static_cast<unsigned long long>(arguments.first),
+              static_cast<unsigned long long>(arguments.last),
+              static_cast<unsigned long long>(failed), static_cast<unsigned long long>(events),
+              static_cast<unsigned long long>(starts), static_cast<unsigned long long>(poisoned),
+              seconds);
+  return failed == 0 ? 0 : 1;
+}
+
+bool parse_range(const std::string& text, Arguments* arguments) {
+  unsigned long long first = 0;
+  unsigned long long last = 0;
+  if (std::sscanf(text.c_str(), "%llu-%llu", &first, &last) != 2 || last < first) return false;
+  arguments->first = first;
+  arguments->last = last;
+  return true;
+}
+
+}  // namespace
+}  // namespace lockstep::sim
+
+int main(int argc, char** argv) {
+  using namespace lockstep::sim;
+  CLI::App app("Simulates runs of a whole cluster with faults, each from one seed.", "sim");
+  Arguments arguments;
+  std::string seeds;
+  uint64_t seed = 0;
+  auto* range = app.add_option("--seeds", seeds, "Range A-B");
+  app.add_option("--seed", seed, "One seed")->excludes(range);
+  app.add_flag("--trace", arguments.traces, "Print every event");
+  app.add_flag("--keep-going", arguments.keeps_going, "Do not stop at the first failure");
+  auto* faults = app.add_option("--faults", arguments.fault_names, "Only these, instead of the seed's")
+                     ->delimiter(',');
+#ifdef LOCKSTEP_PLANTED_BUGS
+  bool hunts = false;
+  app.add_flag("--planted-bugs", hunts, "Plant every bug in turn and find it");
+  app.add_option("--bug", arguments.bug, "Plant this one");
+#endif
+  CLI11_PARSE(app, argc, argv);
+  arguments.has_faults = faults->count() > 0;
+  if (!parse_faults(arguments.fault_names, &arguments.faults)) return 64;
+  if (seeds.empty()) arguments.first = arguments.last = seed;
+  if (!seeds.empty() && !parse_range(seeds, &arguments)) {
+    std::fprintf(stderr, "sim: --seeds wants a range like 1-1000, not '%s'\n", seeds.c_str());
+    return 64;
+  }
+#ifdef LOCKSTEP_PLANTED_BUGS
+  if (hunts) return hunt_all();
+  if (!arguments.bug.empty() && !plant_by_name(arguments.bug)) {
+    std::fprintf(stderr, "sim: no bug is called '%s'\n", arguments.bug.c_str());
+    return 64;
+  }
+#endif
+  return run(arguments);
+}

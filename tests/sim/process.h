@@ -1,0 +1,108 @@
+// A simulated process: a loop of its own on the simulator's clock, which a fault can hold (SIGSTOP),
+// go on with (SIGCONT) or end (kill -9, or an exit).
+//
+//   running ──stop()──▶ stopped ──go_on()──▶ running        any ──end()──▶ ended
+//
+// INVARIANTS
+//  Q1 After end() no event of the process runs, and none is destroyed later than the process.
+//  Q2 Events of a stopped process run after go_on(), in the order in which they were due.
+//  Q3 now_ms() never goes back; jump() moves it forward, as a machine that slept would see it.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "comm/rpc/memory_transport.h"
+
+namespace lockstep::sim {
+
+class ProcessLoop final : public rpc::Loop {
+ public:
+  explicit ProcessLoop(rpc::SimLoop& loop) : loop_(loop) {}
+  ~ProcessLoop() override { end(); }
+  ProcessLoop(const ProcessLoop&) = delete;
+  ProcessLoop& operator=(const ProcessLoop&) = delete;
+
+  void post(std::function<void()> fn) override { call_after(0, std::move(fn)); }
+  rpc::TimerId call_after(int64_t delay_ms, std::function<void()> fn) override;
+  void cancel(rpc::TimerId id) override;
+  int64_t now_ms() const override { return loop_.now_ms() + ahead_ms_; }
+
+  void stop() { is_stopped_ = true; }
+  void go_on();
+  void end();
+  void jump(int64_t ms) { ahead_ms_ += ms; }
+  bool is_stopped() const { return is_stopped_; }
+  bool has_ended() const { return has_ended_; }
+
+ private:
+  struct Waiting {
+    rpc::TimerId timer = 0;  // of loop_
+    std::function<void()> fn;
+  };
+  void due(rpc::TimerId id);
+  void run(rpc::TimerId id);
+
+  rpc::SimLoop& loop_;
+  std::map<rpc::TimerId, Waiting> waiting_;
+  std::deque<rpc::TimerId> held_;
+  rpc::TimerId last_id_ = 0;
+  int64_t ahead_ms_ = 0;
+  bool is_stopped_ = false;
+  bool has_ended_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+// How a process ended, as wait() tells its parent.
+struct Ending {
+  int exit_code = -1;  // -1: by a signal
+  int signal = 0;
+};
+
+class World;
+
+// REQUIRES: the world outlives it.
+class Process {
+ public:
+  Process(World& world, std::string name);
+  virtual ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  const std::string& name() const { return name_; }
+  uint32_t pid() const { return pid_; }
+  ProcessLoop& loop() { return loop_; }
+  bool is_alive() const { return !loop_.has_ended(); }
+  const Ending& ending() const { return ending_; }
+
+  // kill -9, or the loss of its machine: then what it sent last does not arrive.
+  void kill(bool with_machine = false);
+  // It ends by itself. What it sent still arrives.
+  void exit(int code);
+  void stop();
+  void go_on();
+
+  // Called once, at the end of the process, after its loop has ended; the object goes later.
+  std::function<void(Process&)> on_ended;
+
+ protected:
+  // The memory of the process goes: coroutines, sessions, timers. Runs inside kill() and exit().
+  virtual void vanish() = 0;
+
+  World& world_;
+
+ private:
+  void end(Ending ending, bool deliver);
+
+  const std::string name_;
+  const uint32_t pid_;
+  ProcessLoop loop_;
+  Ending ending_;
+};
+
+}  // namespace lockstep::sim

@@ -1,0 +1,128 @@
+#include "tests/sim/simulation.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "tests/sim/checks.h"
+
+namespace lockstep::sim {
+namespace {
+
+// From the end of the faults on; recovery takes leases, graces and at worst some starts of the run.
+constexpr int64_t kPatienceMs = 1'200'000;
+constexpr uint64_t kMostEvents = 3'000'000;
+
+// In memory where the machine has such a place: the simulator writes history.jsonl only.
+class ScratchDirectory {
+ public:
+  ScratchDirectory() {
+    const bool has_memory = ::access("/dev/shm", W_OK) == 0;
+    std::string pattern =
+        (has_memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path()) /
+        "lockstep-sim-XXXXXX";
+    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
+  }
+  ~ScratchDirectory() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+WorldOptions options_of(uint64_t seed) {
+  Prng prng(stream_key({seed, 11}));
+  WorldOptions options;
+  options.nodes = static_cast<uint32_t>(1 + prng.below(3));
+  options.workers_per_node = static_cast<uint32_t>(1 + prng.below(2));
+  if (options.nodes * options.workers_per_node == 1) options.nodes = 2;
+  options.slots = prng.below(3) == 0 ? 3 : 4;
+  options.steps = 12 + prng.below(20);
+  options.has_eval = prng.below(3) != 0;
+  options.checkpoint_every = 3 + prng.below(6);
+  options.compute_ms = static_cast<int64_t>(5 + prng.below(60));
+  options.delay_ms = static_cast<int64_t>(prng.below(8));
+  return options;
+}
+
+bool is_poison(const Cluster& cluster) {
+  return cluster.stuck() == "the run ended with 65";
+}
+
+void run(World& world, Cluster& cluster, std::vector<std::unique_ptr<Fault>>& faults) {
+  for (const auto& fault : faults) fault->begin();
+  const auto is_over = [&] {
+    return cluster.is_finished() || !cluster.stuck().empty() || !world.failures.empty() ||
+           world.trace.events() > kMostEvents;
+  };
+  world.loop.run_until(is_over, kFaultsLastMs);
+  if (is_over()) return;
+  world.trace.add("the faults are over", "world");
+  for (const auto& fault : faults) fault->undo();
+  if (world.loop.run_until(is_over, kPatienceMs)) return;
+  world.fail("liveness", "the training does not finish after the faults are over");
+}
+
+}  // namespace
+
+Plan plan_of(uint64_t seed) {
+  Prng prng(stream_key({seed, 13}));
+  Plan plan{seed, options_of(seed), {}};
+  const uint64_t faults = prng.below(4);
+  for (uint64_t i = 0; i < faults; ++i)
+    plan.faults.emplace_back(
+        static_cast<FaultKind>(prng.below(static_cast<uint64_t>(FaultKind::kCount))));
+  return plan;
+}
+
+Plan plan_with(uint64_t seed, const std::vector<FaultSpec>& faults) {
+  return {seed, options_of(seed), faults};
+}
+
+std::string describe(const Plan& plan) {
+  std::string text = "seed " + std::to_string(plan.seed) + ": " +
+                     std::to_string(plan.options.nodes) + " x " +
+                     std::to_string(plan.options.workers_per_node) + " workers, " +
+                     std::to_string(plan.options.slots) + " slots, " +
+                     std::to_string(plan.options.steps) + " steps; faults:";
+  for (const FaultSpec& spec : plan.faults) text += " " + fault_name(spec);
+  return text + (plan.faults.empty() ? " none" : "");
+}
+
+Outcome simulate(const Plan& plan, bool prints) {
+  const ScratchDirectory directory;
+  World world(plan.seed, plan.options, directory.path());
+  if (prints) world.trace.print_all();
+  Outcome outcome;
+  {
+    Cluster cluster(world);
+    add_all_checks(world, cluster);
+    std::vector<std::unique_ptr<Fault>> faults;
+    for (const FaultKind kind : plan.faults)
+      faults.push_back(make_fault(kind, cluster, stream_key({plan.seed, 17, faults.size()})));
+    run(world, cluster, faults);
+    outcome.was_stopped_by_poison = is_poison(cluster);
+    if (!cluster.stuck().empty() && !outcome.was_stopped_by_poison)
+      world.fail("end", cluster.stuck());
+    if (cluster.is_finished() && world.failures.empty())
+      for (const auto& check : world.checks) check->at_end();
+    if (world.trace.events() > kMostEvents) world.fail("liveness", "too many events");
+    outcome.starts = cluster.starts();
+    world.on_moment.clear();
+    outcome.trace_hash = world.trace.hash();
+    outcome.events = world.trace.events();
+    outcome.virtual_ms = world.loop.now_ms();
+    outcome.failures = world.failures;
+    if (!outcome.failures.empty())
+      outcome.last.assign(world.trace.last().begin(), world.trace.last().end());
+  }
+  return outcome;
+}
+
+}  // namespace lockstep::sim

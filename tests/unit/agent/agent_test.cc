@@ -1,0 +1,167 @@
+#include "deploy/agent/agent.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <deque>
+#include <filesystem>
+#include <thread>
+
+#include "comm/base/file.h"
+#include "comm/rpc/asio_transport.h"
+#include "comm/rpc/auth.h"
+#include "comm/rpc/server.h"
+#include "comm/wire/control.pb.h"
+
+namespace lockstep {
+namespace {
+
+using testing::Contains;
+using testing::Not;
+
+// A real agent on a thread of its own, workers that are a shell script, and this test in the place
+// of the coordinator.
+class AgentTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/lockstep-agent-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    directory_ = name;
+    std::filesystem::create_directory(directory_ + "/logs");
+    ASSERT_TRUE(
+        replace_file(directory_ + "/worker", "#!/bin/sh\necho \"$@\"\nexec sleep 1000\n", 0755)
+            .is_ok());
+    options_.run_dir = directory_;
+    options_.node = "here";
+    options_.workers = 2;
+    options_.leave_ms = 50;
+    options_.max_crashes = 5;
+    options_.worker_program = directory_ + "/worker";
+    options_.token = *rpc::create_token_file(directory_ + "/token");
+    serve();
+  }
+  void TearDown() override {
+    if (thread_.joinable()) end_with(0);
+    server_.reset();
+    std::filesystem::remove_all(directory_);
+  }
+
+  void serve() {
+    rpc::RpcServer::Handlers handlers;
+    handlers.on_peer = [this](rpc::PeerId peer, const std::string&) { peer_ = peer; };
+    handlers.on_lost = [](rpc::PeerId, const Status&) {};
+    handlers.on_message = [this](rpc::PeerId, wire::Envelope&& envelope) {
+      heard_.push_back(std::move(envelope));
+    };
+    auto server =
+        rpc::RpcServer::start(transport_, {"127.0.0.1", 0}, options_.token, *logger_, handlers);
+    ASSERT_TRUE(server.is_ok());
+    server_ = std::move(server).value();
+    ASSERT_TRUE(replace_file(directory_ + "/coordinator.json",
+                             R"({"pid": 1, "run_id": "r", "http": "127.0.0.1:1", "control": ")" +
+                                 rpc::to_string(server_->address()) + "\"}")
+                    .is_ok());
+  }
+
+  void start_agent() {
+    thread_ = std::thread([this] { code_ = Agent(options_, *logger_).run(); });
+  }
+
+  void pump_until(const std::function<bool()>& condition) {
+    while (!condition()) loop_.run_one(10);
+  }
+
+  wire::Envelope next() {
+    pump_until([this] { return !heard_.empty(); });
+    wire::Envelope envelope = std::move(heard_.front());
+    heard_.pop_front();
+    return envelope;
+  }
+
+  void say_workers(uint32_t workers) {
+    wire::Envelope envelope;
+    envelope.mutable_set_workers()->set_workers(workers);
+    server_->send(peer_, envelope);
+  }
+
+  // The run is over; gives the agent's exit code.
+  int end_with(uint32_t code) {
+    wire::Envelope envelope;
+    envelope.mutable_goodbye()->set_exit_code(code);
+    server_->send(peer_, envelope);
+    std::atomic<bool> joined = false;
+    std::thread joiner([&] {
+      thread_.join();
+      joined = true;
+    });
+    pump_until([&] { return joined.load(); });
+    joiner.join();
+    return code_;
+  }
+
+  std::string directory_;
+  AgentOptions options_;
+  std::unique_ptr<Logger> logger_ = null_logger();
+  rpc::AsioLoop loop_;
+  rpc::AsioTransport transport_{loop_};
+  std::unique_ptr<rpc::RpcServer> server_;
+  rpc::PeerId peer_ = 0;
+  std::deque<wire::Envelope> heard_;
+  std::thread thread_;
+  int code_ = -1;
+};
+
+TEST_F(AgentTest, AKilledWorkerIsToldAndReplacedAndBothAreToldAgainToACoordinatorThatComesBack) {
+  start_agent();
+  const wire::AgentHello hello = next().agent_hello();
+  EXPECT_EQ(hello.workers(), 2u);
+  ASSERT_EQ(hello.living_size(), 2);
+  const uint32_t victim = hello.living(0);
+  ::kill(static_cast<pid_t>(victim), SIGKILL);
+  const wire::WorkerExit exit = next().worker_exit();
+  EXPECT_EQ(exit.pid(), victim);
+  EXPECT_EQ(exit.signal(), SIGKILL);
+  EXPECT_TRUE(exit.will_restart());
+
+  server_->disconnect(peer_);
+  const wire::AgentHello again = next().agent_hello();
+  EXPECT_EQ(again.living_size(), 2) << "another one is there, under another pid";
+  EXPECT_THAT(again.living(), Not(Contains(victim)));
+  EXPECT_EQ(next().worker_exit().pid(), victim);
+}
+
+TEST_F(AgentTest, MoreWorkersAreStartedWhenMoreAreWanted) {
+  start_agent();
+  next();
+  say_workers(4);
+  pump_until([this] {
+    const auto words = read_file(directory_ + "/logs/worker-3.stderr", 4096);
+    return words.is_ok() && words->find("--local-rank 3") != std::string::npos;
+  });
+  server_->disconnect(peer_);
+  const wire::AgentHello hello = next().agent_hello();
+  EXPECT_EQ(hello.workers(), 4u);
+  EXPECT_EQ(hello.living_size(), 4);
+}
+
+TEST_F(AgentTest, AWorkerWithoutRestartsLeftIsReportedAndTheAgentStaysUntilGoodbye) {
+  options_.workers = 1;
+  options_.max_crashes = 0;
+  start_agent();
+  ::kill(static_cast<pid_t>(next().agent_hello().living(0)), SIGKILL);
+  EXPECT_FALSE(next().worker_exit().will_restart());
+  EXPECT_EQ(end_with(70), 70);
+}
+
+TEST_F(AgentTest, GoodbyeEndsItWithItsCodeAndNoWorkerStays) {
+  start_agent();
+  const wire::AgentHello hello = next().agent_hello();
+  EXPECT_EQ(end_with(75), 75);
+  for (const uint32_t pid : hello.living())
+    EXPECT_NE(::kill(static_cast<pid_t>(pid), 0), 0) << pid << " is still there";
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,156 @@
+#include "deploy/agent/worker_slots.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "comm/base/file.h"
+#include "comm/base/limits.h"
+
+namespace lockstep {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+// The workers are a shell script that says its arguments and waits until it is killed.
+class WorkerSlotsTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/lockstep-slots-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    directory_ = name;
+    std::filesystem::create_directory(directory_ + "/logs");
+    ASSERT_TRUE(replace_file(program(), "#!/bin/sh\necho \"$@\"\nexec sleep 1000\n", 0755).is_ok());
+  }
+  void TearDown() override {
+    slots_->signal_all(SIGKILL);
+    while (::wait(nullptr) > 0) {
+    }
+    std::filesystem::remove_all(directory_);
+  }
+
+  std::string program() const { return directory_ + "/worker"; }
+
+  void start(const std::vector<uint32_t>& ranks) {
+    for (const uint32_t rank : ranks) ASSERT_TRUE(slots_->start(rank, now_ms_).is_ok());
+  }
+
+  // Kills the worker that was started as the `index`th of those that live, and reports its end.
+  WorkerEnd kill(size_t index, int signal = SIGKILL) {
+    const pid_t pid = slots_->living().at(index);
+    ::kill(pid, signal);
+    int status = 0;
+    EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+    auto end = slots_->ended({pid, ProcessEnd::from_wait_status(status)}, false, false, now_ms_);
+    EXPECT_TRUE(end.has_value());
+    return *end;
+  }
+
+  void use(uint32_t crashes, uint32_t preemptions) {
+    slots_.emplace(WorkerSlotsOptions{program(), directory_, crashes, preemptions}, *logger_);
+  }
+
+  std::string directory_;
+  std::unique_ptr<Logger> logger_ = null_logger();
+  int64_t now_ms_ = 1'000'000;
+  std::optional<WorkerSlots> slots_;
+};
+
+TEST_F(WorkerSlotsTest, ACrashedWorkerWaitsForItsRestartUnderTheSameLocalRank) {
+  use(1, 0);
+  start(slots_->set_wanted(2));
+  now_ms_ += limits::kQuickDeathMs;
+  const WorkerEnd end = kill(1);
+  EXPECT_EQ(end.local_rank, 1u);
+  EXPECT_EQ(end.decision.action, ExitAction::kRestart);
+  EXPECT_EQ(end.decision.pause_ms, 0);
+  EXPECT_TRUE(slots_->waits_for_restart(1));
+  start({1});
+  EXPECT_EQ(slots_->living().size(), 2u);
+  EXPECT_EQ(kill(1).decision.action, ExitAction::kReport) << "its budget of one is spent";
+  EXPECT_EQ(slots_->living().size(), 1u);
+}
+
+TEST_F(WorkerSlotsTest, TheBudgetComesBackWithTime) {
+  use(1, 0);
+  start(slots_->set_wanted(1));
+  EXPECT_EQ(kill(0).decision.action, ExitAction::kRestart);
+  start({0});
+  now_ms_ += limits::kRestartWindowMs;
+  EXPECT_EQ(kill(0).decision.action, ExitAction::kRestart);
+}
+
+TEST_F(WorkerSlotsTest, CrashesAndPreemptionsHaveSeparateBudgets) {
+  use(1, 1);
+  start(slots_->set_wanted(1));
+  EXPECT_EQ(kill(0, SIGTERM).decision.cause, ExitCause::kPreemption);
+  start({0});
+  EXPECT_EQ(kill(0, SIGKILL).decision.action, ExitAction::kRestart);
+  start({0});
+  EXPECT_EQ(kill(0, SIGTERM).decision.action, ExitAction::kReport);
+}
+
+TEST_F(WorkerSlotsTest, QuickDeathsWaitLongerAndALongLifeForgivesThem) {
+  use(10, 0);
+  start(slots_->set_wanted(1));
+  EXPECT_EQ(kill(0).decision.pause_ms, 0);
+  start({0});
+  EXPECT_EQ(kill(0).decision.pause_ms, limits::kRestartPauseFirstMs);
+  start({0});
+  now_ms_ += limits::kQuickDeathMs;
+  EXPECT_EQ(kill(0).decision.pause_ms, 0);
+}
+
+TEST_F(WorkerSlotsTest, MoreWorkersGetTheLowestFreeLocalRanks) {
+  use(0, 0);
+  start(slots_->set_wanted(2));
+  EXPECT_THAT(slots_->set_wanted(4), ElementsAre(2u, 3u));
+  EXPECT_THAT(slots_->set_wanted(4), IsEmpty());
+}
+
+TEST_F(WorkerSlotsTest, WhoIsStillLeavingDoesNotCountForWhatIsWantedAnew) {
+  use(5, 5);
+  start(slots_->set_wanted(4));
+  EXPECT_THAT(slots_->set_wanted(2), IsEmpty());
+  EXPECT_THAT(slots_->set_wanted(3), ElementsAre(4u));
+}
+
+TEST_F(WorkerSlotsTest, ASurplusWorkerThatDiesIsNotStartedAgain) {
+  use(5, 5);
+  start(slots_->set_wanted(2));
+  slots_->set_wanted(1);
+  EXPECT_EQ(kill(1).decision.action, ExitAction::kReport);
+  EXPECT_EQ(kill(0).decision.action, ExitAction::kRestart);
+}
+
+TEST_F(WorkerSlotsTest, ForgottenRestartsDoNotHoldUpTheEnd) {
+  use(5, 5);
+  start(slots_->set_wanted(1));
+  kill(0);
+  EXPECT_FALSE(slots_->all_ended());
+  slots_->forget_restarts();
+  EXPECT_TRUE(slots_->all_ended());
+  EXPECT_FALSE(slots_->waits_for_restart(0));
+}
+
+TEST_F(WorkerSlotsTest, AProgramThatIsNotThereIsNotTriedAgain) {
+  use(5, 5);
+  std::filesystem::remove(program());
+  const auto ranks = slots_->set_wanted(1);
+  const Status status = slots_->start(0, now_ms_);
+  ASSERT_FALSE(status.is_ok());
+  const WorkerEnd end = slots_->not_started(0, status, now_ms_);
+  EXPECT_EQ(end.decision.action, ExitAction::kReport);
+  EXPECT_EQ(end.end.exit_code, 78);
+  EXPECT_THAT(end.last_words, testing::HasSubstr(program()));
+  EXPECT_TRUE(slots_->all_ended());
+}
+
+}  // namespace
+}  // namespace lockstep

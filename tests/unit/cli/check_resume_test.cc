@@ -1,0 +1,90 @@
+#include "deploy/cli/check_resume.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "comm/base/file.h"
+#include "coordinator/identity.h"
+#include "coordinator/journal_sqlite.h"
+#include "coordinator/run_dir.h"
+
+namespace lockstep {
+namespace {
+
+using testing::HasSubstr;
+
+class CheckResume : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/lockstep-check-resume-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    directory_ = name;
+    std::filesystem::create_directory(directory_ + "/checkpoints");
+    job_.mutable_train()->set_global_batch(8);
+    job_.mutable_train()->set_slots(2);
+    job_.mutable_train()->set_max_steps(5);
+    facts_.set_train_samples(100);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  // The journal of a run with the identity of job_ and facts_, and no checkpoint.
+  void begin_run() {
+    const auto journal = coordinator::open_sqlite_journal(directory_ + "/journal.db");
+    ASSERT_TRUE(journal.is_ok());
+    std::vector<coordinator::JournalEntry> entries;
+    for (const auto& entry : coordinator::identity_of(job_, facts_)) entries.push_back(entry);
+    ASSERT_TRUE((*journal)->commit(entries, 0).is_ok());
+  }
+
+  std::string directory_;
+  wire::JobSpec job_;
+  wire::DataFacts facts_;
+};
+
+TEST_F(CheckResume, ARunThatNeverGotAsFarAsAJournalMayBegin) {
+  EXPECT_TRUE(check_resume(directory_, job_, facts_).is_ok());
+  EXPECT_TRUE(std::filesystem::is_empty(directory_ + "/checkpoints"));
+  EXPECT_FALSE(std::filesystem::exists(directory_ + "/journal.db"));
+}
+
+TEST_F(CheckResume, TheSameRunMayGoOnAndIsNotDoneYet) {
+  begin_run();
+  const auto check = check_resume(directory_, job_, facts_);
+  ASSERT_TRUE(check.is_ok()) << check.status().message();
+  EXPECT_FALSE(check->is_done);
+}
+
+TEST_F(CheckResume, ARunThatEndedWellWithAllItsStepsIsDone) {
+  begin_run();
+  const auto summary = [this](const char* text) {
+    ASSERT_TRUE(replace_file(directory_ + "/summary.json", text).is_ok());
+  };
+  summary(R"({"exit_code": 0, "steps": 5})");
+  EXPECT_TRUE(check_resume(directory_, job_, facts_)->is_done);
+  summary(R"({"exit_code": 75, "steps": 5})");
+  EXPECT_FALSE(check_resume(directory_, job_, facts_)->is_done);
+  summary(R"({"exit_code": 0, "steps": 5})");
+  job_.mutable_train()->set_max_steps(6);
+  EXPECT_FALSE(check_resume(directory_, job_, facts_)->is_done);
+}
+
+TEST_F(CheckResume, AnotherIdentityIsRefusedWithBothValues) {
+  begin_run();
+  job_.set_seed(99);
+  const auto check = check_resume(directory_, job_, facts_);
+  EXPECT_EQ(check.status().code(), Code::kUsage);
+  EXPECT_THAT(check.status().message(), HasSubstr("seed is 0 in this run"));
+}
+
+TEST_F(CheckResume, ADirectoryWhereACoordinatorWorksIsLeftAlone) {
+  begin_run();
+  const auto lock = coordinator::RunLock::take(directory_);
+  ASSERT_TRUE(lock.is_ok());
+  EXPECT_THAT(check_resume(directory_, job_, facts_).status().message(), HasSubstr("in use"));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,78 @@
+#include "deploy/cli/supervised_child.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+namespace lockstep {
+namespace {
+
+class SupervisedChildTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/lockstep-child-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    directory_ = name;
+    std::filesystem::create_directory(directory_ + "/logs");
+    child_.emplace("agent", directory_);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  void run(const std::string& command, int64_t now_ms) {
+    ASSERT_TRUE(child_->start({"/bin/sh", "-c", command}, now_ms).is_ok());
+    int status = 0;
+    ASSERT_EQ(::waitpid(child_->pid(), &status, 0), child_->pid());
+    child_->ended(ProcessEnd::from_wait_status(status));
+  }
+
+  std::string directory_;
+  std::optional<SupervisedChild> child_;
+};
+
+TEST_F(SupervisedChildTest, OnlyAnEndThatItDidNotChooseIsADeath) {
+  for (const int code : {0, 64, 65, 66, 70, 75, 78}) {
+    run("exit " + std::to_string(code), 0);
+    EXPECT_FALSE(child_->died()) << code;
+  }
+  for (const char* command : {"exit 1", "exit 134", "kill -9 $$", "kill -15 $$"}) {
+    run(command, 0);
+    EXPECT_TRUE(child_->died()) << command;
+  }
+}
+
+TEST_F(SupervisedChildTest, ADeathIsToldWithItsPidAndSignal) {
+  run("kill -9 $$", 0);
+  EXPECT_EQ(child_->death_text(), "the agent (pid " + std::to_string(child_->pid()) +
+                                      ") was killed by signal 9 (Killed)");
+}
+
+TEST_F(SupervisedChildTest, TheFirstRestartIsAtOnceAndQuickDeathsWaitLonger) {
+  run("kill -9 $$", 0);
+  EXPECT_EQ(child_->take_restart(10), 0);
+  EXPECT_FALSE(child_->is_over());
+  run("kill -9 $$", 10);
+  EXPECT_EQ(child_->take_restart(20), limits::kRestartPauseFirstMs);
+  run("kill -9 $$", 20);
+  EXPECT_EQ(child_->take_restart(20 + limits::kQuickDeathMs), 0) << "it had lived for a while";
+}
+
+TEST_F(SupervisedChildTest, ItsRestartsEndWithItsBudget) {
+  run("kill -9 $$", 0);
+  for (uint32_t i = 0; i < limits::kSupervisedRestarts; ++i)
+    EXPECT_TRUE(child_->take_restart(i).has_value());
+  EXPECT_FALSE(child_->take_restart(limits::kSupervisedRestarts).has_value());
+  EXPECT_TRUE(child_->take_restart(limits::kRestartWindowMs).has_value());
+}
+
+TEST_F(SupervisedChildTest, AForgottenRestartIsTheEnd) {
+  run("kill -9 $$", 0);
+  EXPECT_TRUE(child_->take_restart(0).has_value());
+  child_->forget_restart();
+  EXPECT_TRUE(child_->is_over());
+  EXPECT_FALSE(child_->waits_for_restart());
+}
+
+}  // namespace
+}  // namespace lockstep

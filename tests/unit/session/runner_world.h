@@ -1,0 +1,249 @@
+// Several workers without sessions in one process: real runners, gates, mailboxes and the host
+// backend between them; the test is their coordinator.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/unit/checkpoint/test_state.h"
+#include "tests/unit/session/toy_engine.h"
+#include "worker/session/runner.h"
+
+namespace lockstep::testing {
+
+inline constexpr std::chrono::seconds kNever{30};
+
+// Something that happened once; others wait for it.
+class Event {
+ public:
+  void set() {
+    std::lock_guard lock(mutex_);
+    happened_ = true;
+    changed_.notify_all();
+  }
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return happened_; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool happened_ = false;
+};
+
+// Writes down what a runner says, and acknowledges its checkpoints.
+class WorldPort final : public RunnerPort {
+ public:
+  explicit WorldPort(Mailbox& mailbox) : mailbox_(mailbox) {}
+
+  Status add_record(Generation generation, wire::StepRecord record) override {
+    if (record.step() == fail_record_of) return Status(Code::kInternal, "no room for records");
+    note("g" + std::to_string(generation) + " step " + std::to_string(record.step()));
+    return Status::ok();
+  }
+  void report_eval(Generation, wire::EvalReport report) override {
+    note("eval " + std::to_string(report.step()));
+  }
+  void report_checkpoint(Generation, wire::CheckpointReport report) override {
+    mailbox_.acknowledge(report.name());
+  }
+  void suspect(Generation generation, MemberId member, std::string) override {
+    note("g" + std::to_string(generation) + " suspect " + std::to_string(member));
+  }
+  void switched(Generation generation, ResumePoint since) override {
+    note("switched to g" + std::to_string(generation) + " at " + std::to_string(since.step));
+  }
+  void leave(Generation generation, wire::Leave::Reason reason, Status status,
+             std::optional<ResumePoint> applied) override {
+    last = status;
+    note("g" + std::to_string(generation) + " leave " + wire::Leave::Reason_Name(reason) + " " +
+         std::to_string(applied ? applied->step : 0));
+  }
+  Result<RecordQueue::Unacknowledged> unacknowledged() const override {
+    return RecordQueue::Unacknowledged{};
+  }
+
+  // Waits until something of what was said begins with `words`; fails the test if nothing ever
+  // does.
+  void wait_for(const std::string& words) {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, kNever, [&] { return count_locked(words) > 0; })) return;
+    std::string said;
+    for (const std::string& line : said_) said += line + "; ";
+    FAIL() << "never said \"" << words << "\", but: " << said << last.message();
+  }
+  size_t count(const std::string& words) {
+    std::lock_guard lock(mutex_);
+    return count_locked(words);
+  }
+
+  Step fail_record_of = ~Step{0};
+  Status last;
+
+ private:
+  size_t count_locked(const std::string& words) const {
+    size_t found = 0;
+    for (const std::string& line : said_) found += line.compare(0, words.size(), words) == 0;
+    return found;
+  }
+  void note(std::string line) {
+    std::lock_guard lock(mutex_);
+    said_.push_back(std::move(line));
+    changed_.notify_all();
+  }
+
+  Mailbox& mailbox_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> said_;
+};
+
+class Member {
+ public:
+  Member(MemberId the_id, const wire::JobSpec& job, const wire::DataFacts& facts,
+         const std::string& run_dir)
+      : id(the_id), context(make_context()), engine(job.train().slots(), make_buffer(job)) {
+    runner_ =
+        std::make_unique<Runner>(Runner::Options{job, facts, run_dir, {}, 20'000},
+                                 Runner::Parts{engine, *context, gate, mailbox, port, *files_,
+                                               probe_, nullptr, *logger_, [](const Status&) {}});
+    thread_ = std::thread([this] { runner_->run(); });
+  }
+  ~Member() { end(); }
+
+  // What the session's host does on a prepare of `through` + 1.
+  Standing close(Generation through) {
+    std::promise<Standing> answer;
+    mailbox.close(through);
+    gate.close(through, [&](const Standing& standing) { answer.set_value(standing); });
+    const Standing standing = answer.get_future().get();
+    context->close(through);
+    return standing;
+  }
+
+  void end() {
+    if (!thread_.joinable()) return;
+    mailbox.end();
+    close(~Generation{0});
+    thread_.join();
+  }
+
+  const MemberId id;
+  const std::unique_ptr<HostContext> context;
+  ToyEngine engine;
+  ApplyGate gate;
+  Mailbox mailbox;
+  WorldPort port{mailbox};
+
+ private:
+  static std::unique_ptr<HostContext> make_context() {
+    auto made = HostContext::create({.token = "secret"});
+    EXPECT_TRUE(made.is_ok()) << made.status().message();
+    return std::move(made).value();
+  }
+  std::unique_ptr<GradientBuffer> make_buffer(const wire::JobSpec& job) const {
+    auto made = context->make_buffer(ToyEngine::kLayout, ToyEngine::regions(job.train().slots()));
+    EXPECT_TRUE(made.is_ok()) << made.status().message();
+    return std::move(made).value();
+  }
+
+  RunnerProbe probe_;
+  std::unique_ptr<FileOps> files_ = posix_file_ops();
+  std::unique_ptr<Logger> logger_ = null_logger();
+  std::unique_ptr<Runner> runner_;
+  std::thread thread_;
+};
+
+class RunnerWorld {
+ public:
+  // `slots` of the run; an evaluation after every 10 steps.
+  explicit RunnerWorld(size_t members, uint32_t slots = 4) : slots_(slots) {
+    job_.mutable_train()->set_global_batch(10);
+    job_.mutable_train()->set_slots(slots);
+    job_.mutable_checkpoint()->set_keep(2);
+    job_.mutable_data()->mutable_eval()->set_path("somewhere");
+    facts_.set_train_samples(100);
+    for (size_t i = 0; i < members; ++i) add();
+  }
+
+  Member& operator[](size_t index) { return *members_[index]; }
+  Member& add() {
+    members_.push_back(
+        std::make_unique<Member>(10 + members_.size(), job_, facts_, temporary_.path()));
+    return *members_.back();
+  }
+
+  // A start of these members, in this order, with slots as even as possible.
+  wire::Start make_start(const std::vector<size_t>& ranks, Step total) {
+    wire::Start start;
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      Member& member = *members_[ranks[r]];
+      const HostAddress address = member.context->address();
+      wire::MemberInfo& info = *start.add_members();
+      info.set_member(member.id);
+      info.set_rank(static_cast<uint32_t>(r));
+      info.mutable_slots()->set_begin(static_cast<uint32_t>(slots_ * r / ranks.size()));
+      info.mutable_slots()->set_end(static_cast<uint32_t>(slots_ * (r + 1) / ranks.size()));
+      info.mutable_data()->set_host_id(address.host_id);
+      info.mutable_data()->set_unix_name(address.unix_name);
+      info.mutable_data()->set_tcp(address.tcp);
+    }
+    start.set_writer(start.members(0).member());
+    start.set_total_steps(total);
+    return start;
+  }
+  wire::Start fresh(const std::vector<size_t>& ranks, Step total) {
+    wire::Start start = make_start(ranks, total);
+    start.mutable_source()->set_fresh(true);
+    return start;
+  }
+  // `holders` have the state at `at`.
+  wire::Start resume(const std::vector<size_t>& ranks, Step total, ResumePoint at,
+                     const std::vector<size_t>& holders) {
+    wire::Start start = make_start(ranks, total);
+    *start.mutable_resume() = to_wire(at);
+    for (const size_t h : holders) start.mutable_source()->add_members(members_[h]->id);
+    return start;
+  }
+  wire::Start plan(const std::vector<size_t>& ranks, Step total,
+                   const std::vector<size_t>& holders) {
+    wire::Start start = resume(ranks, total, {}, holders);
+    start.clear_resume();
+    return start;
+  }
+
+  void start(Generation generation, const wire::Start& start, const std::vector<size_t>& to) {
+    for (const size_t i : to)
+      members_[i]->mailbox.put({generation, members_[i]->id, "run", start, false});
+  }
+  void tell_plan(Generation generation, const wire::Start& next, size_t to) {
+    members_[to]->mailbox.plan({generation, members_[to]->id, "run", next, true});
+  }
+
+  // The state that a run nobody disturbed has after so many steps.
+  std::vector<float> undisturbed(Step steps) {
+    RunnerWorld world(1, slots_);
+    world.start(1, world.fresh({0}, steps), {0});
+    world[0].port.wait_for("g1 leave FINISHED");
+    world[0].end();
+    return world[0].engine.values();
+  }
+
+ private:
+  const uint32_t slots_;
+  TemporaryDirectory temporary_;
+  wire::JobSpec job_;
+  wire::DataFacts facts_;
+  std::vector<std::unique_ptr<Member>> members_;
+};
+
+}  // namespace lockstep::testing

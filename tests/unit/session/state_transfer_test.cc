@@ -1,0 +1,143 @@
+// The state on its way from one member to another, over loopback.
+#include "worker/session/state_transfer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "comm/base/limits.h"
+#include "comm/collectives/loopback/loopback.h"
+#include "tests/unit/checkpoint/test_state.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::TestState;
+
+constexpr Generation kGeneration = 3;
+constexpr uint32_t kRoot = 1;
+
+// More than one chunk, and no whole number of them.
+TestState make_state(unsigned number) {
+  TestState state = TestState::small(number);
+  state.add(StateSection::kParameter, "large.weight", DType::kU8,
+            {static_cast<int64_t>(2 * limits::kTransferChunkBytes + 17)});
+  state.add(StateSection::kParameter, "nothing.weight", DType::kF32, {0});
+  state.fill(number);
+  return state;
+}
+
+std::string bytes_of(TestState& state) {
+  std::string bytes;
+  for (const StateTensor& t : state.tensors())
+    bytes.append(reinterpret_cast<const char*>(t.data), t.bytes);
+  return bytes;
+}
+
+// Passes everything on, but one bit of the n-th broadcast arrives as another.
+class Damaging final : public Collective {
+ public:
+  Damaging(Collective& inner, int broadcast) : inner_(inner), left_(broadcast) {}
+  uint32_t rank() const override { return inner_.rank(); }
+  uint32_t world_size() const override { return inner_.world_size(); }
+  Status begin_step(const Tag& tag, const StepMerge& m) override {
+    return inner_.begin_step(tag, m);
+  }
+  Status all_reduce(const Tag& tag, const ElementRange& range) override {
+    return inner_.all_reduce(tag, range);
+  }
+  const float* reduced() const override { return inner_.reduced(); }
+  Status broadcast(const Tag& tag, std::span<std::byte> data, uint32_t root) override {
+    LOCKSTEP_RETURN_IF_ERROR(inner_.broadcast(tag, data, root));
+    if (left_-- == 0) data[data.size() / 3] ^= std::byte{1};
+    return Status::ok();
+  }
+  Status all_gather(const Tag& tag, std::span<const std::byte> mine,
+                    std::span<std::byte> all) override {
+    return inner_.all_gather(tag, mine, all);
+  }
+  Status barrier(const Tag& tag) override { return inner_.barrier(tag); }
+  void abort() noexcept override { inner_.abort(); }
+
+ private:
+  Collective& inner_;
+  int left_;
+};
+
+struct Outcome {
+  Status sent;
+  Status passed;
+  Result<ReceivedState> received = Status(Code::kInternal, "did not run");
+};
+
+// Rank 0 receives, 1 sends, 2 stands by. Who fails ends it for the others.
+Outcome transfer(TestState& source, TestState& target, int damaged_broadcast = -1) {
+  std::vector<std::unique_ptr<GradientBuffer>> buffers;
+  std::vector<GradientBuffer*> raw;
+  for (int r = 0; r < 3; ++r) {
+    buffers.push_back(make_plain_buffer({16, 16, 32}, 1));
+    raw.push_back(buffers.back().get());
+  }
+  auto ranks = make_loopback(kGeneration, raw);
+  Outcome outcome;
+  std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    Damaging damaging(*ranks[0], damaged_broadcast);
+    outcome.received = receive_state(damaging, kGeneration, kRoot, target.tensors());
+    if (!outcome.received.is_ok()) ranks[0]->abort();
+  });
+  threads.emplace_back([&] {
+    const StateOrigin origin{{42, Phase::kEval}, "step-0000000040-g1-m4"};
+    outcome.sent = send_state(*ranks[1], kGeneration, origin, source.tensors());
+  });
+  threads.emplace_back(
+      [&] { outcome.passed = pass_state(*ranks[2], kGeneration, kRoot, source.tensors()); });
+  for (std::thread& thread : threads) thread.join();
+  return outcome;
+}
+
+TEST(StateTransfer, TheReceiverGetsEveryByteAndWhereItStandsAndNobodyElseChanges) {
+  TestState source = make_state(1);
+  TestState target = make_state(2);
+  const std::string before = bytes_of(target);
+  const std::string sent = bytes_of(source);
+  ASSERT_NE(before, sent);
+  const Outcome outcome = transfer(source, target);
+  ASSERT_TRUE(outcome.received.is_ok()) << outcome.received.status().message();
+  EXPECT_TRUE(outcome.sent.is_ok());
+  EXPECT_TRUE(outcome.passed.is_ok());
+  EXPECT_EQ(bytes_of(target), before);  // T1
+  EXPECT_EQ(outcome.received->origin.at, (ResumePoint{42, Phase::kEval}));
+  EXPECT_EQ(outcome.received->origin.resumed_from, "step-0000000040-g1-m4");
+  EXPECT_EQ(outcome.received->bytes(), sent.size());
+  outcome.received->install(target.tensors());
+  EXPECT_EQ(bytes_of(target), sent);
+  EXPECT_EQ(bytes_of(source), sent);
+}
+
+TEST(StateTransfer, OneWrongBitAnywhereIsSeenAndInstallsNothing) {
+  TestState source = make_state(1);
+  TestState target = make_state(2);
+  const std::string before = bytes_of(target);
+  for (const int broadcast : {0, 1, 5, 6, 7, 8}) {  // the header; a tensor; chunks of the large one
+    const Outcome outcome = transfer(source, target, broadcast);
+    ASSERT_FALSE(outcome.received.is_ok()) << broadcast;
+    EXPECT_EQ(outcome.received.status().code(), Code::kInternal);
+    EXPECT_EQ(bytes_of(target), before);
+  }
+}
+
+TEST(StateTransfer, AStateOfAnotherShapeIsRefusedBeforeAnyOfItIsRead) {
+  TestState source = make_state(1);
+  TestState target = TestState::small(2);
+  const Outcome outcome = transfer(source, target);
+  ASSERT_FALSE(outcome.received.is_ok());
+  EXPECT_THAT(outcome.received.status().message(), HasSubstr("both must run the same job"));
+  EXPECT_EQ(outcome.sent.code(), Code::kAborted);
+  EXPECT_EQ(outcome.passed.code(), Code::kAborted);
+}
+
+}  // namespace
+}  // namespace lockstep

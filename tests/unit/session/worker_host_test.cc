@@ -1,0 +1,87 @@
+// What the loop's thread does to the gate, the data plane and the pending orders.
+#include "worker/session/worker_host.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "comm/rpc/memory_transport.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class Context final : public HostContext {
+ public:
+  HostAddress address() const override { return {}; }
+  Result<std::unique_ptr<GradientBuffer>> make_buffer(const BufferLayout&, uint32_t) override {
+    return Status(Code::kInternal, "not here");
+  }
+  Result<std::unique_ptr<Collective>> connect(Generation, uint32_t, MemberId,
+                                              const std::vector<PeerAddress>&, int) override {
+    return Status(Code::kInternal, "not here");
+  }
+  void close(Generation through) noexcept override { closed.push_back(through); }
+
+  std::vector<Generation> closed;
+};
+
+class WorkerHostTest : public ::testing::Test {
+ protected:
+  rpc::SimLoop loop_;
+  ApplyGate gate_;
+  Mailbox mailbox_;
+  Context context_;
+  std::unique_ptr<Logger> logger_ = null_logger();
+  WorkerHost host_{{loop_, gate_, mailbox_, context_, *logger_, [](int) {}}, wire::JobSpec()};
+};
+
+TEST_F(WorkerHostTest, ACloseIsAnsweredAfterTheApplyInProgressAndTheDataPlaneIsClosedBefore) {
+  ASSERT_TRUE(gate_.open(1, {4, Phase::kTrain}, {}));
+  ASSERT_TRUE(gate_.try_enter());
+  std::vector<Standing> answers;
+  host_.on_close(1, [&](const Standing& standing) {
+    EXPECT_THAT(context_.closed, ElementsAre(1));
+    answers.push_back(standing);
+  });
+  loop_.run_for(5);
+  EXPECT_THAT(answers, IsEmpty());
+  EXPECT_THAT(context_.closed, IsEmpty());  // the apply still has the sums
+  gate_.leave();
+  loop_.run_for(5);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[0].applied->step, 5u);
+}
+
+TEST_F(WorkerHostTest, APlanIsVotedForUntilItsGenerationIsClosed) {
+  host_.on_planned(2, {});
+  EXPECT_TRUE(mailbox_.wants_switch(1));
+  host_.on_close(2, [](const Standing&) {});
+  EXPECT_FALSE(mailbox_.wants_switch(1));
+}
+
+TEST_F(WorkerHostTest, ANewIdentityStandsNowhereAndOwesNothingToOldOrders) {
+  ASSERT_TRUE(gate_.open(1, {4, Phase::kTrain}, {}));
+  host_.on_planned(2, {});
+  host_.on_new_identity(2);
+  loop_.run_for(5);
+  EXPECT_EQ(host_.standing(), Standing{});
+  EXPECT_THAT(context_.closed, ElementsAre(2));
+  EXPECT_FALSE(mailbox_.wants_switch(1));
+  EXPECT_FALSE(gate_.try_enter());
+  host_.on_start(2, {});  // an order of the old life that was still on its way
+  EXPECT_FALSE(mailbox_.pause(2, 0));
+  host_.on_planned(3, {});
+  EXPECT_TRUE(mailbox_.wants_switch(1));
+}
+
+TEST_F(WorkerHostTest, TheEndClosesEverythingThereMayEverBe) {
+  host_.on_end(Status::ok(), 0);
+  EXPECT_EQ(context_.closed.back(), ~Generation{0});
+  EXPECT_FALSE(gate_.open(7, {}, {}));
+  EXPECT_FALSE(mailbox_.next().has_value());
+}
+
+}  // namespace
+}  // namespace lockstep
