@@ -10,10 +10,12 @@
 //   decide_register   who comes; decide_agent: what agents prove; decide_command: what people want
 //   gather            when the first generation of a term is prepared
 //   judge             who is taken for dead without a proof: leases, brake, suspicion
+//   hang              who is behind when nothing goes on
 //   regroup           what follows a death: the next generation, the next term, or the end
 //   generation        prepare and start; resume_point: from where, and can every step be proven
 //   poison            a step that kills whoever computes it
 //   planned           joins and leaves without a pause
+//   corruption        members that hold or compute something else than the others
 //   decide_records, decide_checkpoint, decide_leave, decide_promise, decide_tick
 //   finish            ends; take_over: begins with a generation that is alive
 //

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "comm/base/planted_bug.h"
+#include "coordinator/corruption.h"
 #include "coordinator/decide_internal.h"
 #include "worker/checkpoint/store.h"
 
@@ -16,6 +17,24 @@ void drop(Turn& turn, CheckpointEntry entry, wire::CheckpointAck* ack) {
   turn.persist(std::move(entry));
 }
 
+// All but the newest `keep`, and the one to which a run goes back whose members disagree.
+void drop_older(Turn& turn, size_t keep, wire::CheckpointAck* ack) {
+  std::vector<CheckpointEntry>& all = turn.state.checkpoints;
+  size_t checked = all.size();
+  for (size_t i = 0; is_checking(turn.options) && i < all.size(); ++i) {
+    if (all[i].step <= turn.state.checks.agreed) checked = i;
+  }
+  std::vector<CheckpointEntry> stay;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i + keep >= all.size() || i == checked) {
+      stay.push_back(std::move(all[i]));
+    } else {
+      drop(turn, std::move(all[i]), ack);
+    }
+  }
+  all = std::move(stay);
+}
+
 // Only the writer of the present generation deletes, and only what the journal names.
 void acknowledge(Turn& turn, const Member& member, const wire::CheckpointReport& message,
                  bool may_drop) {
@@ -25,10 +44,7 @@ void acknowledge(Turn& turn, const Member& member, const wire::CheckpointReport&
   ack->set_name(message.name());
   const size_t keep = std::max(kFewestKept, turn.options.job.checkpoint().keep());
   if (may_drop && state.run == RunState::kStarted && member.id == state.writer) {
-    while (state.checkpoints.size() > keep) {
-      drop(turn, std::move(state.checkpoints.front()), ack);
-      state.checkpoints.erase(state.checkpoints.begin());
-    }
+    drop_older(turn, keep, ack);
     for (CheckpointEntry& entry : state.stray) drop(turn, std::move(entry), ack);
     state.stray.clear();
   }

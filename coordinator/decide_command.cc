@@ -125,6 +125,15 @@ void send_set_workers(Turn& turn) {
   }
 }
 
+void send_away(Turn& turn, Member& member) {
+  // Before training begins all places are counted: its agent is to start another one.
+  const int code = turn.state.source_generation == 0 ? 75 : 0;
+  say_goodbye(turn, member.connection, code, "it was drained before it took part");
+  member.state = MemberState::kGone;
+  turn.state.waiting.erase(member.id);
+  turn.state.by_process.erase({member.node, member.pid});
+}
+
 Reason on_drain(Turn& turn, Member& member, const std::string& why) {
   State& state = turn.state;
   if (member.is_draining || !is_alive(member)) return Reason::kAlreadyCounted;
@@ -136,10 +145,7 @@ Reason on_drain(Turn& turn, Member& member, const std::string& why) {
     const bool was_planned = state.planned && std::count(state.planned->ranks.begin(),
                                                          state.planned->ranks.end(), member.id) > 0;
     if (!was_planned) {
-      say_goodbye(turn, member.connection, 0, "it was drained before it took part");
-      member.state = MemberState::kGone;
-      state.waiting.erase(member.id);
-      state.by_process.erase({member.node, member.pid});
+      send_away(turn, member);
       return Reason::kDrainRequested;
     }
   }

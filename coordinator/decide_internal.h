@@ -63,6 +63,8 @@ Reason on_closed(Turn& turn, const ConnectionClosed& event);
 Reason on_command(Turn& turn, ConnectionId connection, const wire::Command& message);
 Reason on_drain(Turn& turn, Member& member, const std::string& why);
 void send_set_workers(Turn& turn);
+// A member that was to leave and takes part in nothing.
+void send_away(Turn& turn, Member& member);
 
 // ---- from a member, term fence passed
 Reason on_heartbeat(Turn& turn, Member& member, Generation generation,
@@ -98,6 +100,14 @@ std::optional<Reason> judge_members(Turn& turn);
 std::optional<Reason> judge_suspicion(Turn& turn);
 // Who has not promised is out.
 Reason evict_unpromised(Turn& turn);
+// The generation broke and nobody can be blamed: once the same members try again.
+Reason try_again(Turn& turn, const std::string& what);
+
+// ---- hang.cc
+void begin_progress(State& state, int64_t now_ms);  // a generation begins, or is taken over
+void note_progress(Turn& turn, Member& member, const Progress& at);
+// Puts out who is behind when nobody has got further for too long.
+std::optional<Reason> judge_hang(Turn& turn);
 
 // ---- regroup.cc
 // The member is dead from here on. after_deaths() must follow in the same turn. `in_step`: its
@@ -140,6 +150,12 @@ bool roll_back_in_place(Turn& turn, const ResumePoint& to);
 // Ends the run if the step that comes next has killed two owners of one slot.
 std::optional<Reason> judge_poison(Turn& turn, Step next);
 
+// ---- corruption.cc
+Reason on_check(Turn& turn, Member& member, Generation generation,
+                const wire::CheckReport& message);
+// Judges the checks to which nobody has to add anything any more.
+std::optional<Reason> judge_checks(Turn& turn);
+
 // ---- planned.cc
 // Plans the change that is due, if one is and nothing speaks against it now.
 void plan_change(Turn& turn);
@@ -158,6 +174,8 @@ void end_run(Turn& turn, int code, const std::string& message);
 // The next term begins from the newest checkpoint.
 Reason end_term(Turn& turn, const std::string& message);
 Reason corrupt(Turn& turn, const std::string& what);
+// A checkpoint of that step is in the journal and part of the lineage.
+bool has_checkpoint_of(const State& state, Step step);
 // Everything is done but for the farewells.
 bool is_done(const Turn& turn);
 // Ends the run if every member has left and the final checkpoint is in the journal.

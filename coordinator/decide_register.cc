@@ -189,6 +189,14 @@ Reason reconnect(Turn& turn, Member& member, ConnectionId connection, const wire
   return is_duplicate ? Reason::kAlreadyCounted : Reason::kReconnected;
 }
 
+// What a newcomer can expect.
+std::string standing_of(const State& state, const Member& member) {
+  if (state.checks.expelled.contains({member.node, member.local_rank})) {
+    return "; it takes no part: a worker there has computed wrong in this run";
+  }
+  return is_open(state.run) ? "; it joins when a place is free" : "";
+}
+
 // Takes a process in that is no member yet.
 Member& enroll(Turn& turn, const wire::Register& m) {
   State& state = turn.state;
@@ -201,7 +209,7 @@ Member& enroll(Turn& turn, const wire::Register& m) {
   turn.log(LogLine::Level::kInfo, "member_registered",
            name_of(m) + " is member " + std::to_string(member.id) +
                (m.member() == 0 ? "" : ", it was member " + std::to_string(m.member())) +
-               (is_open(state.run) ? "; it joins when a place is free" : ""));
+               standing_of(state, member));
   if (!state.layout) state.layout = layout_of(member.id, m);
   state.by_process[{member.node, member.pid}] = member.id;
   state.waiting.insert(member.id);

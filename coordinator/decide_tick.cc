@@ -7,8 +7,8 @@
 namespace lockstep::coordinator {
 namespace {
 
-// Ticks come every 100 ms. A pause this long means that we were stopped, not that everyone else
-// was: what they sent meanwhile is still in our sockets.
+// Ticks come every 100 ms. A pause this long, or of half a lease, means that we were stopped, not
+// that everyone else was: what they sent meanwhile is still in our sockets.
 constexpr int64_t kAsleepMs = 2'000;
 
 void forgive(Turn& turn, int64_t asleep_ms) {
@@ -22,6 +22,8 @@ void forgive(Turn& turn, int64_t asleep_ms) {
   }
   if (state.suspicion) state.suspicion->since_ms += asleep_ms;
   state.prepared_ms += asleep_ms;
+  state.progress_ms += asleep_ms;
+  state.front_ms += asleep_ms;
   state.started_ms += asleep_ms;
 }
 
@@ -81,7 +83,7 @@ Reason on_tick(Turn& turn) {
   }
   const int64_t pause_ms = turn.now_ms - state.last_tick_ms;
   state.last_tick_ms = turn.now_ms;
-  if (pause_ms > kAsleepMs) {
+  if (pause_ms > std::min(kAsleepMs, turn.options.lease_ms / 2)) {
     forgive(turn, pause_ms);
     turn.log(LogLine::Level::kWarn, "clock_jumped",
              "the coordinator was not running for " + std::to_string(pause_ms) +
@@ -91,6 +93,8 @@ Reason on_tick(Turn& turn) {
   if (const auto reason = judge_interruption(turn)) return *reason;
   if (const auto reason = judge_members(turn)) return *reason;
   if (const auto reason = judge_suspicion(turn)) return *reason;
+  if (const auto reason = judge_checks(turn)) return *reason;
+  if (const auto reason = judge_hang(turn)) return *reason;
   if (const auto reason = judge_loss(turn)) return *reason;
   if (const auto reason = judge_endings(turn)) return *reason;
   if (const auto reason = judge_gathering(turn)) return *reason;
@@ -112,6 +116,7 @@ Reason on_heartbeat(Turn& turn, Member& member, Generation generation,
   if (message.step() >= member.step && message.phase() <= static_cast<uint32_t>(Phase::kEnd)) {
     member.step = message.step();
     member.phase = static_cast<Phase>(message.phase());
+    note_progress(turn, member, {message.step(), member.phase, message.bucket()});
   }
   return Reason::kHeard;
 }

@@ -6,11 +6,6 @@
 namespace lockstep::coordinator {
 namespace {
 
-bool has_checkpoint_of(const State& state, Step step) {
-  return std::any_of(state.checkpoints.begin(), state.checkpoints.end(),
-                     [step](const CheckpointEntry& c) { return c.step == step; });
-}
-
 void close_generations(Turn& turn) {
   for (KnownGeneration& known : turn.state.generations) {
     known.state = known.state == GenerationState::kStarted ? GenerationState::kClosed
@@ -27,6 +22,11 @@ Reason fail(Turn& turn, Reason reason, const std::string& message) {
 }
 
 }  // namespace
+
+bool has_checkpoint_of(const State& state, Step step) {
+  return std::any_of(state.checkpoints.begin(), state.checkpoints.end(),
+                     [step](const CheckpointEntry& c) { return c.step == step; });
+}
 
 std::string what_remains(const Turn& turn) {
   const std::string& dir = turn.options.run_dir;

@@ -22,6 +22,10 @@ void choose_resume_point(Turn& turn, const std::optional<ResumePoint>& best, wir
     state.resume.phase =
         state.resume.step >= turn.options.total_steps ? Phase::kEnd : Phase::kTrain;
   }
+  // Who does not write the last checkpoint is done before it is there; its writer may be dead.
+  if (state.resume.phase == Phase::kEnd && !has_checkpoint_of(state, state.resume.step)) {
+    state.resume.phase = Phase::kCheckpoint;
+  }
   fill(start->mutable_resume(), state.resume);
   wire::StateSource* source = start->mutable_source();
   if (best) {
@@ -214,12 +218,14 @@ void take_places(Turn& turn, Generation generation) {
     member.slots = {info.slots().begin(), info.slots().end()};
     member.placed = generation;
     member.step = std::max(member.step, state.resume.step);
+    member.progress = {state.resume.step, state.resume.phase, 0};
     map.members.push_back(member.id);
     map.runs.push_back(member.slots);
   }
   turn.persist(std::move(map));
   state.writer = state.start.writer();
   state.casualties.clear();
+  begin_progress(state, turn.now_ms);
 }
 
 void turn_page(Turn& turn, Generation next, const ResumePoint& at, const std::string& reason) {

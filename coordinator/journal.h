@@ -41,6 +41,7 @@ struct JournalContents {
   std::vector<LedgerRow> ledger;             // ascending
   std::vector<CheckpointEntry> checkpoints;  // ascending by step, all states
   std::vector<EvalEntry> evals;              // of the surviving lineage, ascending by step
+  std::vector<CheckEntry> checks;            // ascending by step
 };
 
 class Journal {

@@ -124,6 +124,18 @@ struct RollbackEntry {
   std::string reason;
 };
 
+// Members compared what they hold and compute (train.check_every), after `step` applied steps.
+struct CheckEntry {
+  Generation generation = 0;
+  Step step = 0;
+  bool agreed = false;
+  // They differed, and who was there computed wrong: no worker of this place takes part any more.
+  // Empty: it could not be said who.
+  std::string node;
+  uint32_t local_rank = 0;
+  bool rolled_back = false;  // read only: the lineage was cut before it
+};
+
 // What was asked for while the run goes on, and outlives a coordinator.
 struct SettingEntry {
   std::string key;    // "workers": how many are wanted
@@ -137,8 +149,9 @@ struct EventEntry {
   std::string text;
 };
 
-using JournalEntry = std::variant<IdentityEntry, TermEntry, MemberEntry, GenerationEntry,
-                                  SlotMapEntry, LedgerEntry, RecordsEntry, StepEntry, EvalEntry,
-                                  CheckpointEntry, RollbackEntry, SettingEntry, EventEntry>;
+using JournalEntry =
+    std::variant<IdentityEntry, TermEntry, MemberEntry, GenerationEntry, SlotMapEntry, LedgerEntry,
+                 RecordsEntry, StepEntry, EvalEntry, CheckpointEntry, RollbackEntry, CheckEntry,
+                 SettingEntry, EventEntry>;
 
 }  // namespace lockstep::coordinator

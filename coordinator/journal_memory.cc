@@ -41,6 +41,9 @@ void MemoryJournal::apply(const JournalEntry& entry, int64_t wall_ms) {
   if (const auto* e = std::get_if<EvalEntry>(&entry)) evals_[e->step] = *e;
   if (const auto* e = std::get_if<CheckpointEntry>(&entry)) checkpoints_[e->name] = *e;
   if (const auto* e = std::get_if<RollbackEntry>(&entry)) roll_back(*e);
+  if (const auto* e = std::get_if<CheckEntry>(&entry)) {
+    checks_[{e->step, e->generation, e->node, e->local_rank}] = *e;
+  }
   if (const auto* e = std::get_if<SettingEntry>(&entry)) set(*e);
   if (const auto* e = std::get_if<EventEntry>(&entry)) events_.push_back(*e);
 }
@@ -53,6 +56,9 @@ void MemoryJournal::roll_back(const RollbackEntry& entry) {
     }
   }
   std::erase_if(evals_, [&](const auto& item) { return item.first > entry.to.step; });
+  for (auto& [key, check] : checks_) {
+    check.rolled_back = check.rolled_back || check.step > entry.to.step;
+  }
 }
 
 std::vector<LedgerRow> MemoryJournal::ledger() const {
@@ -93,6 +99,7 @@ Result<JournalContents> MemoryJournal::load() {
   std::stable_sort(contents.checkpoints.begin(), contents.checkpoints.end(),
                    [](const auto& a, const auto& b) { return a.step < b.step; });
   for (const auto& [step, entry] : evals_) contents.evals.push_back(entry);
+  for (const auto& [key, entry] : checks_) contents.checks.push_back(entry);
   return contents;
 }
 

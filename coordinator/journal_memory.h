@@ -4,6 +4,8 @@
 #pragma once
 
 #include <map>
+#include <string>
+#include <tuple>
 #include <utility>
 
 #include "coordinator/journal.h"
@@ -48,6 +50,7 @@ class MemoryJournal final : public Journal {
   std::vector<RecordsEntry> batches_;
   std::map<std::string, CheckpointEntry> checkpoints_;
   std::map<Step, EvalEntry> evals_;
+  std::map<std::tuple<Step, Generation, std::string, uint32_t>, CheckEntry> checks_;
   std::vector<EventEntry> events_;
 };
 

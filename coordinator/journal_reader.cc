@@ -63,6 +63,14 @@ Status read_results(Database& database, JournalContents& contents) {
             {row.text(0), row.integer(1), row.integer(2), row.integer(3), row.text(4), row.text(5),
              row.integer(6), row.integer(7) != 0, static_cast<CheckpointState>(row.integer(8))});
       }));
+  LOCKSTEP_RETURN_IF_ERROR(for_each_row(
+      database,
+      "SELECT generation, step, agreed, node, local_rank, rolled_back FROM checks "
+      "ORDER BY step, generation",
+      [&](const Statement& row) {
+        contents.checks.push_back({row.integer(0), row.integer(1), row.integer(2) != 0, row.text(3),
+                                   static_cast<uint32_t>(row.integer(4)), row.integer(5) != 0});
+      }));
   return for_each_row(
       database,
       "SELECT generation, step, epoch, samples, correct, loss FROM evals WHERE rolled_back = 0 "

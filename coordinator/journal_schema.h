@@ -65,6 +65,12 @@ CREATE TABLE checkpoints(name TEXT PRIMARY KEY, step INTEGER NOT NULL, generatio
                          weights_sha256 TEXT NOT NULL, bytes INTEGER NOT NULL,
                          final INTEGER NOT NULL, state INTEGER NOT NULL) WITHOUT ROWID;
 
+-- Comparisons of what the workers hold and compute. node, local_rank: whose results were wrong; an
+-- empty node where they agreed, or where nobody could tell.
+CREATE TABLE checks(step INTEGER, generation INTEGER, node TEXT, local_rank INTEGER,
+                    agreed INTEGER NOT NULL, rolled_back INTEGER NOT NULL DEFAULT 0,
+                    PRIMARY KEY(step, generation, node, local_rank)) WITHOUT ROWID;
+
 CREATE TABLE rollbacks(id INTEGER PRIMARY KEY, wall_ms INTEGER NOT NULL, to_step INTEGER NOT NULL,
                        to_phase INTEGER NOT NULL, checkpoint TEXT NOT NULL, reason TEXT NOT NULL);
 

@@ -23,6 +23,8 @@ constexpr std::pair<const char*, const char*> kStatements[] = {
     {"checkpoint", "INSERT OR REPLACE INTO checkpoints VALUES(?,?,?,?,?,?,?,?,?)"},
     {"rollback", "INSERT INTO rollbacks VALUES(NULL,?,?,?,?,?)"},
     {"rollback_checkpoints", "UPDATE checkpoints SET state=2 WHERE state=0 AND step>?"},
+    {"check", "INSERT OR REPLACE INTO checks VALUES(?,?,?,?,?,0)"},
+    {"rollback_checks", "UPDATE checks SET rolled_back=1 WHERE step>?"},
     {"rollback_evals", "UPDATE evals SET rolled_back=1 WHERE step>?"},
     {"setting", "INSERT OR REPLACE INTO settings VALUES(?,?)"},
     {"event", "INSERT INTO events VALUES(NULL,?,?,?,?)"},
@@ -158,12 +160,22 @@ struct JournalWriter::Visitor {
     }
     LOCKSTEP_RETURN_IF_ERROR(statement("rollback_checkpoints").bind(e.to.step).run());
     LOCKSTEP_RETURN_IF_ERROR(statement("rollback_evals").bind(e.to.step).run());
+    LOCKSTEP_RETURN_IF_ERROR(statement("rollback_checks").bind(e.to.step).run());
     return statement("rollback")
         .bind(wall_ms)
         .bind(e.to.step)
         .bind(static_cast<uint64_t>(e.to.phase))
         .bind(e.checkpoint)
         .bind(e.reason)
+        .run();
+  }
+  Status operator()(const CheckEntry& e) const {
+    return statement("check")
+        .bind(e.step)
+        .bind(e.generation)
+        .bind(e.node)
+        .bind(uint64_t{e.local_rank})
+        .bind(uint64_t{e.agreed})
         .run();
   }
   Status operator()(const SettingEntry& e) const {

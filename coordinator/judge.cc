@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <set>
 
-#include "comm/base/planted_bug.h"
 #include "coordinator/decide_internal.h"
 
 namespace lockstep::coordinator {
@@ -108,28 +107,11 @@ Step step_in_flight(const State& state) {
   return step;
 }
 
-// A generation broke and nobody can be blamed: once the same members try again.
-Reason try_again(Turn& turn, const std::string& what) {
-  State& state = turn.state;
-  const Step step = step_in_flight(state);
-  if (state.unexplained && *state.unexplained == step) {
-    return end_term(turn, "the generation broke twice after step " + std::to_string(step) +
-                              " and nobody died (" + what +
-                              "); the run goes on from the newest checkpoint");
-  }
-  state.unexplained = step;
-  const std::string why = "the generation broke after step " + std::to_string(step) +
-                          " and nobody died (" + what + "); the same workers try once more";
-  turn.note(LogLine::Level::kWarn, "generation_broke", why);
-  return regroup(turn, why, 70);
-}
-
 }  // namespace
 
 std::optional<Reason> judge_members(Turn& turn) {
   State& state = turn.state;
-  if (state.is_take_over && turn.now_ms - state.started_ms <= turn.options.lease_ms &&
-      !LOCKSTEP_BUG(kSilenceBeforeGrace)) {
+  if (state.is_take_over && turn.now_ms - state.started_ms <= turn.options.lease_ms) {
     return std::nullopt;  // its members have to find the new coordinator first
   }
   std::set<std::string> agents;
@@ -145,6 +127,21 @@ std::optional<Reason> judge_members(Turn& turn) {
   if (verdicts.dead.empty()) return std::nullopt;
   for (MemberId id : verdicts.dead) declare_dead(turn, turn.at(id), false);
   return after_deaths(turn, verdicts.dead, verdicts.what, 70);
+}
+
+Reason try_again(Turn& turn, const std::string& what) {
+  State& state = turn.state;
+  const Step step = step_in_flight(state);
+  if (state.unexplained && *state.unexplained == step) {
+    return end_term(turn, "the generation broke twice after step " + std::to_string(step) +
+                              " and nobody died (" + what +
+                              "); the run goes on from the newest checkpoint");
+  }
+  state.unexplained = step;
+  const std::string why = "the generation broke after step " + std::to_string(step) +
+                          " and nobody died (" + what + "); the same workers try once more";
+  turn.note(LogLine::Level::kWarn, "generation_broke", why);
+  return regroup(turn, why, 70);
 }
 
 std::optional<Reason> judge_suspicion(Turn& turn) {

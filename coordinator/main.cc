@@ -1,4 +1,6 @@
 // lockstep-coordinator --run-dir DIR [--resume | --take-over] [--version]
+#include <sys/resource.h>
+
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstring>
@@ -24,6 +26,14 @@ constexpr char kExamples[] =
     "\n"
     "Exit codes: 0 done, 64 bad usage, 65 bad data, 66 data not found, 70 failed, 75 stopped with "
     "a\ncheckpoint, 78 cannot work here.";
+
+// A descriptor for each worker; what the shell gives by default is enough for a thousand.
+void allow_many_descriptors() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 // One process, one term after the other, at the same addresses.
 class Program {
@@ -145,6 +155,7 @@ Status Program::serve(Server& server, const Begun& begun) {
 }
 
 int run(const std::string& given_dir, BeginMode mode) {
+  allow_many_descriptors();
   const auto run_dir = absolute_path(given_dir);
   if (!run_dir.is_ok()) {
     std::cerr << "coordinator: " << run_dir.status().message() << "\n";

@@ -60,6 +60,7 @@ bool is_alive(const Member& member) {
 
 bool may_join(const Turn& turn, const Member& member) {
   if (!is_alive(member) || member.connection == 0 || member.is_draining) return false;
+  if (turn.state.checks.expelled.contains({member.node, member.local_rank})) return false;
   const auto bar = turn.state.barred.find({member.node, member.local_rank});
   return bar == turn.state.barred.end() || turn.now_ms >= bar->second.until_ms;
 }

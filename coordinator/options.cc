@@ -21,6 +21,7 @@ Options make_options(const wire::JobSpec& job, const wire::DataFacts& facts, std
   options.start_timeout_ms = ms(job.cluster().start_timeout_s());
   options.min_wait_ms = ms(job.cluster().min_wait_s());
   options.lease_ms = ms(job.cluster().lease_s());
+  options.hang_ms = ms(job.cluster().hang_s());
   options.prepare_timeout_ms = options.lease_ms;
   options.bar_ms = kBarLeases * options.lease_ms;
   options.grace_ms = ms(job.cluster().grace_s());

@@ -29,6 +29,7 @@ struct Options {
   int64_t min_wait_ms = 120'000;        // for min_workers to register at a later one
   int64_t prepare_timeout_ms = 10'000;  // for all promises
   int64_t lease_ms = 10'000;            // silence that makes a death
+  int64_t hang_ms = 0;                  // without any progress, who is behind is out; 0: never
   int64_t reconnect_ms = 250;           // closed control socket, and no agent that could tell more
   int64_t proof_ms = 2'000;             // the same with a connected agent: it will name the cause
   int64_t bar_ms = 100'000;             // an eviction without proof keeps out so long, then doubles

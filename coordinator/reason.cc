@@ -62,6 +62,10 @@ const char* reason_name(Reason reason) {
       return "checkpoint_failed";
     case Reason::kCheckpointVoid:
       return "checkpoint_void";
+    case Reason::kCheckCounted:
+      return "check_counted";
+    case Reason::kChecked:
+      return "checked";
     case Reason::kStopRequested:
       return "stop_requested";
     case Reason::kLeft:

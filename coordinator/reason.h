@@ -40,6 +40,8 @@ enum class Reason : uint8_t {
   kCheckpointAccepted,
   kCheckpointFailed,  // a periodic one; the older one stays
   kCheckpointVoid,    // acknowledged, not kept: it is no part of the lineage
+  kCheckCounted,      // what members compute is compared when all have said it
+  kChecked,           // they agree
   kStopRequested,
   kLeft,  // waits for the others
 

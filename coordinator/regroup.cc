@@ -52,14 +52,23 @@ Reason regather(Turn& turn, const std::string& why, int code) {
       Member& member = turn.at(id);
       if (!is_alive(member)) continue;
       member.state = MemberState::kRegistered;
-      state.waiting.insert(id);
+      if (member.is_draining)
+        send_away(turn, member);
+      else
+        state.waiting.insert(id);
     }
     state.ranks.clear();
     state.run = RunState::kGathering;
   }
+  std::set<Place> places;
+  for (const auto& [process, id] : state.by_process) {
+    places.insert({turn.at(id).node, turn.at(id).local_rank});
+  }
   const bool is_proven =
-      std::any_of(state.members.begin(), state.members.end(), [](const auto& entry) {
-        return entry.second.state == MemberState::kDead && entry.second.has_exited;
+      std::any_of(state.members.begin(), state.members.end(), [&](const auto& entry) {
+        const Member& member = entry.second;
+        return member.state == MemberState::kDead && member.has_exited &&
+               !places.contains({member.node, member.local_rank});
       });
   if (is_first_start(turn) && is_proven && state.replacements.empty()) {
     end_run(turn, code, why + " before training began; " + what_remains(turn));

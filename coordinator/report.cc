@@ -80,7 +80,7 @@ std::string status_json(const State& state, const Options& options, const RunSta
     out["eta_s"] = static_cast<double>(options.total_steps - step) * stats.seconds_per_step();
   }
   if (!state.evals.empty()) out["eval"] = eval_json(state.evals.rbegin()->second);
-  out["workers"] = options.workers;
+  out["workers"] = state.wanted_workers != 0 ? state.wanted_workers : options.workers;
   out["members"] = members_json(state);
   if (!state.checkpoints.empty()) {
     const CheckpointEntry& last = state.checkpoints.back();

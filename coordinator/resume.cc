@@ -4,6 +4,8 @@
 #include <map>
 #include <optional>
 
+#include "coordinator/corruption.h"
+
 namespace lockstep::coordinator {
 namespace {
 
@@ -115,8 +117,9 @@ Result<std::optional<Chosen>> choose(const std::vector<ListedCheckpoint>& found,
     passed_over[checkpoint_name(listed.name)] = status.message();
   }
   std::string lost;
+  const auto limit = newest_trusted(contents);
   for (const CheckpointEntry& entry : contents.checkpoints) {
-    if (entry.state != CheckpointState::kComplete) continue;
+    if (entry.state != CheckpointState::kComplete || (limit && entry.step > *limit)) continue;
     const auto why = passed_over.find(entry.name);
     lost += (lost.empty() ? "" : "; ") + entry.name + ": " +
             (why == passed_over.end() ? "it is not there, or not the one that was journalled"
@@ -138,7 +141,7 @@ bool is_cut_at(const JournalContents& contents, const ResumePoint& to) {
                   }) ||
       std::any_of(contents.evals.begin(), contents.evals.end(),
                   [&](const EvalEntry& entry) { return entry.step > to.step; });
-  return !has_later && cut_ledger(contents.ledger, to).empty();
+  return !has_later && !newest_trusted(contents) && cut_ledger(contents.ledger, to).empty();
 }
 
 }  // namespace
@@ -146,7 +149,9 @@ bool is_cut_at(const JournalContents& contents, const ResumePoint& to) {
 std::vector<ListedCheckpoint> candidates(const std::vector<ListedCheckpoint>& on_disk,
                                          const JournalContents& contents) {
   std::vector<ListedCheckpoint> found;
+  const auto limit = newest_trusted(contents);
   for (auto it = on_disk.rbegin(); it != on_disk.rend(); ++it) {
+    if (limit && it->name.step > *limit) continue;
     const CheckpointEntry* known = find(contents, checkpoint_name(it->name));
     const bool is_same = known == nullptr || !it->status.is_ok() ||
                          known->manifest_sha256 == it->info.manifest_sha256;

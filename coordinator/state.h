@@ -27,6 +27,7 @@
 //   StepRecords         of any generation of the lineage, if its row covers the step; what no row
 //                       covers is acknowledged and not kept
 //   Eval, Checkpoint    the same; only the present writer is told what to delete
+//   CheckReport         of the started generation, or of an older one while its check is pending
 //   Leave, PeerSuspect  kStarted, of exactly the started generation, or, from who has not come over
 //                       the boundary of a switch yet, of the one before; FAILED any time. A
 //                       leaver's DRAINED proves no switch and is void with the next prepare.
@@ -51,7 +52,6 @@
 // Thread-safety: a plain value.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -63,6 +63,7 @@
 #include "comm/base/ids.h"
 #include "comm/collectives/reduction_tree.h"
 #include "comm/wire/control.pb.h"
+#include "coordinator/check_state.h"
 #include "coordinator/event.h"
 #include "coordinator/journal_entry.h"
 
@@ -73,13 +74,6 @@ enum class MemberState : uint8_t { kRegistered, kPromised, kTraining, kLeft, kGo
 
 const char* run_state_name(RunState state);        // "gathering", ...
 const char* member_state_name(MemberState state);  // "registered", ...
-
-// Where a worker runs; the process there changes, the place does not.
-struct Place {
-  std::string node;
-  uint32_t local_rank = 0;
-  auto operator<=>(const Place&) const = default;
-};
 
 // What a member said to prepare.
 struct Answer {
@@ -93,6 +87,14 @@ struct WorkedSteps {
   Generation generation = 0;
   Step first = 0;
   Step last = 0;
+};
+
+// How far a worker is, as its heartbeats say. Totally ordered.
+struct Progress {
+  Step step = 0;  // applied
+  Phase phase = Phase::kTrain;
+  uint32_t bucket = 0;  // sent in the step in flight
+  auto operator<=>(const Progress&) const = default;
 };
 
 struct Member {
@@ -121,6 +123,7 @@ struct Member {
   Generation lived = 0;          // newest generation that it is known to have begun
   Step step = 0;                 // applied, as its heartbeats and records say
   Phase phase = Phase::kTrain;
+  Progress progress;  // in the present generation
 
   uint64_t acked_batch = 0;
   Generation record_generation = 0;  // of its last record; 0: not known
@@ -236,6 +239,8 @@ struct State {
   std::map<Step, EvalEntry> evals;           // of the surviving lineage, by steps applied
   std::vector<CheckpointEntry> checkpoints;  // of the surviving lineage and not dropped, by step
   std::vector<CheckpointEntry> stray;        // no part of it, still on disk perhaps
+  CheckHistory checks;
+  std::map<std::pair<Generation, Step>, PendingCheck> pending_checks;
   uint64_t failed_checkpoints = 0;
   std::set<std::string> failed_names;  // counted in it; reports of them may come again
 
@@ -248,6 +253,10 @@ struct State {
 
   int64_t started_ms = 0;   // this term
   int64_t gathered_ms = 0;  // first registration; 0: none yet
+  int64_t progress_ms = 0;   // when a member of the started generation last got further
+  Step front_step = 0;       // the most steps that one of them has applied
+  int64_t front_ms = 0;      // since when
+  int64_t slowest_ms = 0;    // the longest that one step took in it; 0: none is done
   int64_t prepared_ms = 0;  // valid in kPrepared
   int64_t last_tick_ms = 0;
   bool is_take_over = false;       // members of an earlier coordinator are awaited
@@ -293,6 +302,7 @@ struct Beginning {
   std::vector<CheckpointEntry> stray;
   bool is_identity_stored = false;
   std::map<std::string, std::string> settings;
+  CheckHistory checks;
   Step completed = 0;  // == base.step but on a take-over
   std::optional<LivingGeneration>
       living;  // a take-over; then base and base_checkpoint are not used

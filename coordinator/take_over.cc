@@ -78,6 +78,7 @@ void take_over(const Beginning& beginning, int64_t now_ms, State& state) {
   const LivingGeneration& living = *beginning.living;
   state.run = RunState::kStarted;
   state.is_take_over = true;
+  begin_progress(state, now_ms);
   take_lineage(living, state);
   for (const MemberEntry& entry : living.members) list_member(living, entry, now_ms, state);
   place_living(living, state);

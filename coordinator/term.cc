@@ -4,6 +4,7 @@
 #include <set>
 
 #include "comm/base/planted_bug.h"
+#include "coordinator/corruption.h"
 #include "coordinator/identity.h"
 
 namespace lockstep::coordinator {
@@ -38,9 +39,15 @@ Result<Step> count_steps(Journal& journal, Step end, RunStats* stats) {
   return complete;
 }
 
+// Of a generation that lives. A term that began from a checkpoint has closed those before, and where
+// nothing was cut away, the last row is still open.
 const LedgerRow* open_row(const JournalContents& contents) {
   for (const LedgerRow& row : contents.ledger) {
-    if (!row.last && !row.rolled_back) return &row;
+    const bool is_started = std::any_of(
+        contents.generations.begin(), contents.generations.end(), [&](const GenerationEntry& e) {
+          return e.generation == row.generation && e.state == GenerationState::kStarted;
+        });
+    if (!row.last && !row.rolled_back && is_started) return &row;
   }
   return nullptr;
 }
@@ -134,6 +141,7 @@ Beginning fill(const JournalContents& contents, const Options& options, Term ter
   beginning.next_member = contents.last_member + 1;
   beginning.generation = contents.last_generation;
   beginning.is_identity_stored = !contents.identity.empty();
+  beginning.checks = check_history(contents);
   for (const EvalEntry& eval : contents.evals) {
     if (eval.step <= end) beginning.evals[eval.step] = eval;
   }
@@ -205,7 +213,8 @@ Result<BegunTerm> begin_term(Journal& journal, const JournalContents& contents,
                              const TermRequest& request, Logger& logger) {
   LOCKSTEP_RETURN_IF_ERROR(check_run(contents, options, request.mode));
   const LedgerRow* row = open_row(contents);
-  if (request.mode == BeginMode::kTakeOver && row != nullptr) {
+  // What the members hold cannot be trusted while a difference between them is open.
+  if (request.mode == BeginMode::kTakeOver && row != nullptr && !newest_trusted(contents)) {
     return take_over(journal, contents, *row, options, request);
   }
   return from_checkpoint(journal, contents, shelf, options, request, logger);

@@ -28,6 +28,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "comm/base/ids.h"
@@ -102,6 +103,14 @@ class Collective {
                             std::span<std::byte> all) = 0;
 
   virtual Status barrier(const Tag& tag) = 0;
+
+  // The next all_reduce() also checks one slice of its sum: `owner`, who sums it, and the ranks
+  // that check it (cross_check.h) hash what each of them has added up by itself. Every rank may
+  // call it or not; nobody waits for it.
+  virtual void check_next_sum(uint32_t owner) = 0;
+  // Hash of the slice checked last; nothing where this rank has no part in it, or no way to read
+  // the partials again.
+  virtual std::optional<uint64_t> checked_sum() const = 0;
 
   virtual void abort() noexcept = 0;
 

@@ -49,7 +49,7 @@ struct RpcServer::Impl {
 };
 
 void RpcServer::Impl::accept(std::shared_ptr<Connection> connection) {
-  if (unproven >= limits::kUnauthenticatedConnections) {
+  if (unproven >= limits::kUnprovenPeers) {
     refusals.refused(connection->peer(), std::to_string(unproven) +
                                              " others have not proven the token yet, and that is "
                                              "the limit");

@@ -5,7 +5,7 @@
 //
 // Invariants:
 //  1. No byte of an unproven peer reaches the handlers.
-//  2. At most limits::kUnauthenticatedConnections are unproven at once; the newest beyond is
+//  2. At most limits::kUnprovenPeers are unproven at once; the newest beyond is
 //  closed.
 //     None stays unproven longer than limits::kAuthDeadlineMs.
 //  3. on_peer(id) comes first, then its messages in order, then on_lost(id) exactly once unless

@@ -18,6 +18,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
+#include "comm/base/thread_name.h"
 #include "data/order/digest.h"
 #include "data/order/epoch_order.h"
 
@@ -221,7 +222,10 @@ Result<std::unique_ptr<Loader>> Loader::start(const Dataset& dataset,
   LOCKSTEP_RETURN_IF_ERROR(impl->allocate());
   try {
     const SignalsBlocked blocked;
-    impl->thread = std::thread([raw = impl.get()] { raw->run(); });
+    impl->thread = std::thread([raw = impl.get()] {
+      name_this_thread("loader");
+      raw->run();
+    });
   } catch (const std::system_error& error) {
     return Status(Code::kInternal, std::string("cannot start the loader's thread: ") +
                                        error.what() + "; is a process limit (ulimit -u) reached?");

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,17 +95,23 @@ std::string sibling_program(const std::string& name) {
   return self.substr(0, self.rfind('/') + 1) + name;
 }
 
-std::string last_words(const std::string& path, size_t limit_bytes) {
+int64_t end_of_file(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 ? info.st_size : 0;
+}
+
+std::string last_words(const std::string& path, int64_t begin, size_t limit_bytes) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return "";
   const off_t size = ::lseek(fd, 0, SEEK_END);
   const auto limit = static_cast<off_t>(limit_bytes);
-  const off_t start = size > limit ? size - limit : 0;
+  const bool is_cut = size - begin > limit;
+  const off_t start = is_cut ? size - limit : begin;
   std::string text(limit_bytes, '\0');
   const ssize_t n = ::pread(fd, text.data(), text.size(), start);
   ::close(fd);
   text.resize(n > 0 ? static_cast<size_t>(n) : 0);
-  if (start > 0) text.erase(0, text.find('\n') + 1);  // the first line is cut
+  if (is_cut) text.erase(0, text.find('\n') + 1);  // the first line is not whole
   for (char& c : text)
     if (static_cast<unsigned char>(c) < 0x20 && c != '\n') c = ' ';
   while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();

@@ -15,6 +15,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -56,8 +57,10 @@ bool has_children();
 // The program `name` beside the running one, e.g. "/opt/lockstep/bin/lockstep-worker".
 std::string sibling_program(const std::string& name);
 
-// The last lines of a text file, at most `limit_bytes`, without control characters; "" if there are
-// none. What a process said before it died.
-std::string last_words(const std::string& path, size_t limit_bytes = 2000);
+// The last lines of a text file from `begin` on, at most `limit_bytes`, without control characters;
+// "" if there are none. What a process said before it died.
+std::string last_words(const std::string& path, int64_t begin = 0, size_t limit_bytes = 2000);
+// Where the next process's words will begin; 0 if there is no such file yet.
+int64_t end_of_file(const std::string& path);
 
 }  // namespace lockstep

@@ -31,6 +31,7 @@ Status WorkerSlots::start(uint32_t local_rank, int64_t now_ms) {
   Slot& slot = slots_[local_rank];
   slot.waits = false;
   slot.started_ms = now_ms;
+  slot.output_begin = end_of_file(output_path(local_rank));
   const ProcessSpec spec{{options_.worker_program, "--run-dir", options_.run_dir, "--local-rank",
                           std::to_string(local_rank)},
                          output_path(local_rank),
@@ -48,7 +49,8 @@ std::optional<WorkerEnd> WorkerSlots::ended(const Reaped& reaped, bool run_is_ov
     if (slot.pid != reaped.pid) continue;
     slot.pid = 0;
     const ExitDecision decision = decide(slot, reaped.end, run_is_over, stop_requested, now_ms);
-    return WorkerEnd{rank, reaped.pid, reaped.end, last_words(output_path(rank)), decision};
+    return WorkerEnd{rank, reaped.pid, reaped.end, last_words(output_path(rank), slot.output_begin),
+                     decision};
   }
   return std::nullopt;
 }

@@ -70,6 +70,7 @@ class WorkerSlots {
     pid_t pid = 0;  // 0: none is running
     bool waits = false;
     int64_t started_ms = 0;
+    int64_t output_begin = 0;  // of this process, in its local rank's file
     uint32_t quick_deaths = 0;
     RestartBudget crashes;
     RestartBudget preemptions;

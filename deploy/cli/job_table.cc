@@ -72,8 +72,9 @@ constexpr JobKey kRows[] = {
    "threads that compute in each worker"},
   {"train.eval_batch", "250", count(1, kMaxSmallCount), {}, kIdentity, kPlain,
    "samples of one evaluation batch"},
-  {"train.check_every", "0", count(0), {}, kChangeable, kPlain,
-   "steps between two checks that all workers hold the same weights; 0: none"},
+  {"train.check_every", "100", count(0), {}, kChangeable, kPlain,
+   "steps between two checks that all workers hold and compute the same bits, against memory and "
+   "processors that err in silence; only with comm.numerics exact; 0: none"},
   {"optimizer.name", "adamw", kNoRange, kOptimizers, kIdentity, kShorthand,
    "sgd (with momentum) or adamw"},
   {"optimizer.lr", "0.001", kPositive, {}, kChangeable, kPlain,

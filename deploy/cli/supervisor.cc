@@ -234,7 +234,8 @@ struct Supervisor::Impl {
   int final_code(const Status& started) const {
     if (!started.is_ok()) return exit_code(started);
     if (coordinator.died() || !trouble.empty()) return kSoftwareError;
-    if (coordinator.end().exit_code == 0 && agent.died()) return kSoftwareError;
+    const bool lost_agent = agent.died() && !killing;
+    if (coordinator.end().exit_code == 0 && lost_agent) return kSoftwareError;
     return coordinator.end().exit_code;
   }
 

@@ -1,9 +1,11 @@
 """Bad input: one clear line, the right exit code, no process behind."""
 import gzip
-import shutil
+import json
+import re
+import subprocess
 import unittest
 
-from harness import LockstepTest, synthetic_dataset
+from harness import BIN, FASHION, LockstepTest, synthetic_dataset
 
 
 class BadData(LockstepTest):
@@ -16,6 +18,7 @@ class BadData(LockstepTest):
         run = self.finish(job, *args, expect=code)
         self.assert_clear_line(run, *needles)
         self.assert_nothing_left(run)
+        self.assertFalse(run.run_dir.exists(), "a failed start leaves no run directory behind")
 
     def test_a_missing_directory(self):
         self.expect(self.job(self.scratch / "nowhere"), 66, "nowhere")
@@ -58,7 +61,7 @@ class BadJob(LockstepTest):
             job = self.job(self.small_data())
         run = self.finish(job, *args, expect=code)
         self.assert_clear_line(run, *needles)
-        self.assertFalse((run.run_dir / "journal.db").exists())
+        self.assertFalse(run.run_dir.exists(), "a failed start leaves no run directory behind")
 
     def test_an_unknown_key_names_the_nearest(self):
         job = self.job(self.small_data(), train={"globl_batch": 64, "epochs": 1})
@@ -95,9 +98,35 @@ class BadJob(LockstepTest):
                        train={"global_batch": 4, "slots": 4, "epochs": 1})
         run = self.finish(job, "--workers", 1, expect=78)
         self.assert_clear_line(run, "cannot normalise over one value", "batch_norm")
+        self.assertFalse(run.run_dir.exists(), "nothing was done in it")
+
+    def test_a_directory_that_was_there_stays(self):
+        (self.scratch / "run").mkdir()
+        run = self.finish(self.job(self.scratch / "nowhere"), expect=66)
+        self.assertTrue(run.run_dir.exists())
 
     def test_a_gpu_that_is_not_there(self):
         self.refuse("cuda", args=["cluster.device=cuda"], code=78)
+
+
+class CommandLine(LockstepTest):
+    def lockstep(self, *words, expect=0):
+        done = subprocess.run([BIN / "lockstep", *words], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return done.stdout + done.stderr
+
+    def test_the_version_is_told_in_both_ways(self):
+        number = json.loads(self.lockstep("version", "--json"))["version"]
+        self.assertRegex(self.lockstep("--version"), rf"^lockstep {re.escape(number)} \(")
+
+    def test_every_path_in_the_help_of_data_inspect_is_where_the_package_puts_it(self):
+        self.assertIn(f"inspect {FASHION}", self.lockstep("data", "inspect", "--help"))
+
+    def test_a_command_to_no_run_names_the_directory(self):
+        self.assertIn("/nowhere", self.lockstep("scale", "/nowhere", "2", expect=66))
+
+    def test_drain_needs_a_node_or_a_member(self):
+        self.lockstep("drain", "/nowhere", expect=64)
 
 
 if __name__ == "__main__":

@@ -143,7 +143,9 @@ def our_sockets():
 
 
 def our_shared_memory():
-    return {path.name for path in pathlib.Path("/dev/shm").glob("*lockstep*")}
+    """Named shared memory of a run; the simulator, which may run meanwhile, has scratch there."""
+    return {path.name for path in pathlib.Path("/dev/shm").glob("*lockstep*")
+            if not path.name.startswith("lockstep-sim-")}
 
 
 def temporary_files(run_dir):

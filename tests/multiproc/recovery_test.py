@@ -10,10 +10,10 @@ import tempfile
 import time
 import unittest
 
-from harness import BIN, DEADLINE_S, LockstepTest, Run, processes_of, synthetic_dataset
+from harness import BIN, LockstepTest, Run, processes_of, synthetic_dataset
 
 # Long enough to be hit in the middle, short enough for a test: a few seconds.
-TRAIN = {"global_batch": 64, "slots": 4, "max_steps": 3000}
+TRAIN = {"global_batch": 64, "slots": 4, "max_steps": 4500}
 SECTIONS = {"model": {"name": "mlp", "dropout": 0.25},
             "checkpoint": {"every_steps": 250, "keep": 2},
             "optimizer": {"name": "adamw", "lr": 0.0001},

@@ -18,7 +18,6 @@ enum class Bug : uint8_t {
   kStartBeforeAllAnswered,   // the start does not wait for the last answer
   kBatchNotKept,             // a batch is acknowledged and not journalled
   kPendingKeptOverRedo,      // reports of a step that is redone count for the redo
-  kSilenceBeforeGrace,       // a take-over counts silence from before it
   kPlanForgottenAtTakeOver,  // a take-over does not know of the planned change
   kTermNotCounted,           // a take-over keeps its predecessor's term
   kRowNotClosed,             // a start leaves the ledger row before it open
@@ -26,7 +25,6 @@ enum class Bug : uint8_t {
   kCheckpointNotKept,        // a checkpoint is acknowledged and not journalled
   // worker/session/
   kBatchLostOnReconnect,     // what was sent and not acknowledged is not sent again
-  kLeaveBeforeRecords,       // Leave does not wait for the records
   kClosedGateLetsIn,         // an apply begins in a closed generation
   kNumbersOfOldIdentity,     // a new identity numbers its batches on
   kPromiseBeforeClosed,      // the promise is sent before the host has closed
@@ -37,7 +35,7 @@ enum class Bug : uint8_t {
   kSwitchBeforeAllHaveHeard, // who has heard of a change switches without the others' votes
   kNoBarrierAtSwitch,        // the next generation rewrites what a slower one still reads
   kTornTransferInstalled,    // a state received in part counts
-  kRewriteBeforeAllHaveRead, // a range is rewritten while a peer reads it
+  kRewriteBeforeAllHaveRead, // a range is rewritten when only its owner has read it
   kCount,
 };
 

@@ -14,14 +14,15 @@ class EvictionCheck final : public Check {
  public:
   EvictionCheck(World& world, SharedLedger ledger) : world_(world), ledger_(std::move(ledger)) {}
 
-  void on_message(const std::string&, const std::string& to,
+  void on_message(const std::string& from, const std::string& to,
                   const wire::Envelope& message) override {
+    if (!message.has_register_()) trains_[from] = lives_[from] == started_ && !message.has_leave();
     if (!message.has_registered()) return;
     const MemberId member = message.registered().member();
     const auto [known, is_new] = members_.try_emplace(to, member);
     if (is_new || known->second == member) return;
     known->second = member;
-    if (lives_[to] == started_ && world_.disturbed.count(to) == 0)
+    if (trains_[to] && world_.disturbed.count(to) == 0)
       world_.fail("eviction", to + " lives and was never cut off, but is member " +
                                   std::to_string(member) + " now");
   }
@@ -55,6 +56,7 @@ class EvictionCheck final : public Check {
   const SharedLedger ledger_;
   std::map<std::string, MemberId> members_;  // by process
   std::map<std::string, Generation> lives_;  // in which it trained last
+  std::map<std::string, bool> trains_;       // in the newest one, when it was heard last
   Generation started_ = 0;                   // newest
 };
 

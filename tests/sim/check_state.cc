@@ -3,9 +3,10 @@
 //
 // A member that was evicted may go on with what it had already read of its peers, until it hears of
 // it; what it reads of those that are in a newer generation is torn, and it takes no part any more.
-// So members are judged while no generation that leaves them out is started.
+// So members are judged while no generation is started after a death that is newer than theirs.
 
 #include <algorithm>
+#include <set>
 
 #include "tests/sim/checks.h"
 
@@ -22,7 +23,10 @@ class StateCheck final : public Check {
       if (event != nullptr && event->kind == "corruption") world_.fail("I6", event->text);
       const auto* generation = std::get_if<coordinator::GenerationEntry>(&entry);
       if (generation == nullptr) continue;
-      if (generation->state == coordinator::GenerationState::kStarted)
+      if (generation->state == coordinator::GenerationState::kPlanned)
+        planned_.insert(generation->generation);
+      if (generation->state == coordinator::GenerationState::kStarted &&
+          planned_.count(generation->generation) == 0)
         newest_started_ = std::max(newest_started_, generation->generation);
     }
   }
@@ -38,7 +42,6 @@ class StateCheck final : public Check {
   }
 
  private:
-  // A newer generation is started than the one it lives in.
   bool is_out(Generation generation) const { return generation < newest_started_; }
 
   void compare(const std::string& process, Generation generation, const ModelState& state) {
@@ -49,7 +52,8 @@ class StateCheck final : public Check {
   }
 
   World& world_;
-  Generation newest_started_ = 0;
+  std::set<Generation> planned_;
+  Generation newest_started_ = 0;  // after a death
 };
 
 }  // namespace

@@ -74,12 +74,15 @@ void Cluster::start_again() {
 void Cluster::start_coordinator(BeginMode mode) {
   if (coordinator_) dead_coordinators_.push_back(std::move(coordinator_));
   coordinator_ = std::make_unique<SimCoordinator>(world_, mode);
+  coordinator_->on_last_words = [this](const std::string& words) { last_words_ = words; };
   coordinator_->on_ended = [this](Process&) { on_coordinator_ended(); };
 }
 
 void Cluster::on_coordinator_ended() {
   if (coordinator_->ending().signal == 0) {
     chosen_code_ = coordinator_->ending().exit_code;
+    if (chosen_code_ == 70 && !world_.disk.was_full)
+      world_.fail("end", "the run failed although its disk never did: " + last_words_);
     // Nobody could find it: agents and workers only wait for it, and hold nothing.
     const int64_t patience_ms = coordinator_->is_known() ? kLeaveMs : 0;
     world_.loop.call_after(patience_ms / 2, [this, start = starts_] {

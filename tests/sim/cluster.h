@@ -60,6 +60,7 @@ class Cluster {
   std::unique_ptr<rpc::MemoryTransport> command_transport_;
   std::vector<std::unique_ptr<rpc::RpcClient>> commands_;
   std::optional<int> chosen_code_;  // with which the coordinator ended by itself
+  std::string last_words_;          // of the coordinator that ended last
   uint32_t starts_ = 0;
   bool is_starting_ = false;  // it ended, and its user is about to start it again
   bool is_finished_ = false;

@@ -72,7 +72,7 @@ Task<Status> Collective::publish(uint32_t bucket, Segment::Partial partial) {
   const Condition has_read = [this, bucket, last](const Segment& peer) {
     return peer.read[bucket] >= last || &peer == parts_.own.get();
   };
-  if (last.generation != 0 && !LOCKSTEP_BUG(kRewriteBeforeAllHaveRead))
+  if (last.generation != 0)
     LOCKSTEP_CO_RETURN_IF_ERROR(all_peers(has_read, "waiting for readers"));
   partial.tag = {generation_, ++number_};
   published_[bucket] = partial.tag;
@@ -114,6 +114,7 @@ Task<Status> Collective::reduce(uint32_t bucket, Reduced* into) {
   Segment::Slice slice;
   LOCKSTEP_CO_RETURN_IF_ERROR(read_partials(bucket, &slice, into));
   parts_.own->read[bucket] = tag;
+  if (LOCKSTEP_BUG(kRewriteBeforeAllHaveRead)) parts_.own->partials[bucket].slots.clear();
 
   const Tag last = sliced_[bucket];
   const Condition has_read = [bucket, last](const Segment& peer) {

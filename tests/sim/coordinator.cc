@@ -45,6 +45,7 @@ void SimCoordinator::serve_term(BeginMode mode) {
   const Status status = begin(mode);
   if (status.is_ok() || !is_alive() || loop().is_stopped()) return;
   world_.trace.add("not-started", name(), 0, 0, status.message());
+  on_last_words(status.message());
   exit(exit_code(status));
 }
 
@@ -69,7 +70,10 @@ Status SimCoordinator::begin(BeginMode mode) {
       return Status::ok();
     }
   }
-  const auto on_end = [this](int code) { loop().post([this, code] { exit(code); }); };
+  const auto on_end = [this](int code) {
+    on_last_words(server_->state().message);
+    loop().post([this, code] { exit(code); });
+  };
   const auto on_term_end = [this](const std::string& why) {
     world_.trace.add("term-end", name(), 0, 0, why);
     loop().post([this] {
@@ -82,7 +86,8 @@ Status SimCoordinator::begin(BeginMode mode) {
       coordinator::Server::Parts{loop(), *journal_, *history_, *logger_, clock_, *metrics_, on_end,
                                  on_term_end},
       options, std::move(state),
-      coordinator::EarlierTerms{term.stats, term.earlier_wall_ms});
+      coordinator::EarlierTerms{term.stats, term.earlier_wall_ms,
+                                term.beginning.living.has_value()});
   LOCKSTEP_RETURN_IF_ERROR(server_->listen(*transport_, address_, kToken));
   world_.endpoint = World::Endpoint{address_, term.beginning.term, pid()};
   return Status::ok();

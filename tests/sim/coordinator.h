@@ -24,6 +24,8 @@ class SimCoordinator final : public Process {
   bool is_known() const { return world_.endpoint && world_.endpoint->pid == pid(); }
   const coordinator::Server* server() const { return server_.get(); }
   void request_stop();  // SIGTERM
+  // Why it ends by itself.
+  std::function<void(const std::string&)> on_last_words;
 
  private:
   void vanish() override;

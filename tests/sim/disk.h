@@ -25,6 +25,7 @@ class Disk {
 
   // ---- faults
   bool is_full = false;
+  bool was_full = false;
   // The commit after so many more kills its process; 0: none. `survives`: it is durable even so.
   uint32_t kill_in_commits = 0;
   bool killed_commit_survives = false;

@@ -1,9 +1,13 @@
-// sim --seeds A-B | --seed N [--trace] [--faults a,b] [--planted-bugs]
+// sim --seeds A-B | --seed N [--trace] [--faults a,b] [--keep-going]
+// sim-planted-bugs likewise, and [--bug NAME] or --planted-bugs
 //
 // Simulates whole runs of a cluster. Exit code 0: all was well; 1: a check failed, and the command
 // that replays it is printed.
 #include <CLI/CLI.hpp>
+#include <unistd.h>
+
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <string>
 
@@ -44,6 +48,17 @@ void report(const Plan& plan, const Outcome& outcome, const std::string& extra) 
               extra.c_str());
 }
 
+// What is being simulated, for the last words of an assertion.
+std::string& replay_command() {
+  static std::string command;
+  return command;
+}
+
+extern "C" void on_abort(int) {
+  const std::string& command = replay_command();
+  (void)!::write(STDOUT_FILENO, command.data(), command.size());
+}
+
 struct Arguments {
   uint64_t first = 1;
   uint64_t last = 1;
@@ -66,6 +81,8 @@ int run(const Arguments& arguments) {
   for (uint64_t seed = arguments.first; seed <= arguments.last; ++seed) {
     const Plan plan = arguments.has_faults ? plan_with(seed, arguments.faults)
                                            : plan_of(seed);
+    replay_command() = "FAILED by an assertion\nreplay: sim --seed " + std::to_string(seed) + extra +
+                       " --trace\n";
     const Outcome outcome = simulate(plan, arguments.traces);
     events += outcome.events;
     poisoned += outcome.was_stopped_by_poison ? 1 : 0;
@@ -105,6 +122,7 @@ bool parse_range(const std::string& text, Arguments* arguments) {
 
 int main(int argc, char** argv) {
   using namespace lockstep::sim;
+  std::signal(SIGABRT, on_abort);
   CLI::App app("Simulates runs of a whole cluster with faults, each from one seed.", "sim");
   Arguments arguments;
   std::string seeds;

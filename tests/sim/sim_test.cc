@@ -14,16 +14,27 @@ TEST(Simulation, AnUndisturbedClusterTrainsToTheEnd) {
 }
 
 TEST(Simulation, OneSeedGivesOneHistory) {
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
     const Outcome first = simulate(plan_of(seed));
     const Outcome again = simulate(plan_of(seed));
-    EXPECT_EQ(first.trace_hash, again.trace_hash);
+    EXPECT_EQ(first.trace_hash, again.trace_hash) << describe(plan_of(seed));
     EXPECT_EQ(first.events, again.events);
   }
 }
 
 TEST(Simulation, AnotherSeedGivesAnotherHistory) {
   EXPECT_NE(simulate(plan_of(1)).trace_hash, simulate(plan_of(2)).trace_hash);
+}
+
+TEST(Simulation, EveryFaultHasANameThatReplaysIt) {
+  for (uint8_t kind = 0; kind < static_cast<uint8_t>(FaultKind::kCount); ++kind) {
+    const FaultSpec spec(static_cast<FaultKind>(kind));
+    const auto parsed = parse_fault(fault_name(spec));
+    ASSERT_TRUE(parsed.has_value()) << fault_name(spec);
+    EXPECT_EQ(parsed->kind, spec.kind);
+  }
+  EXPECT_TRUE(parse_fault("at-moment:transfer:kill").has_value());
+  EXPECT_FALSE(parse_fault("nothing").has_value());
 }
 
 }  // namespace

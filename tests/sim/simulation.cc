@@ -104,8 +104,8 @@ Outcome simulate(const Plan& plan, bool prints) {
     Cluster cluster(world);
     add_all_checks(world, cluster);
     std::vector<std::unique_ptr<Fault>> faults;
-    for (const FaultKind kind : plan.faults)
-      faults.push_back(make_fault(kind, cluster, stream_key({plan.seed, 17, faults.size()})));
+    for (const FaultSpec& spec : plan.faults)
+      faults.push_back(make_fault(spec, cluster, stream_key({plan.seed, 17, faults.size()})));
     run(world, cluster, faults);
     outcome.was_stopped_by_poison = is_poison(cluster);
     if (!cluster.stuck().empty() && !outcome.was_stopped_by_poison)

@@ -16,6 +16,8 @@ class Trace {
  public:
   explicit Trace(std::function<int64_t()> now_ms) : now_ms_(std::move(now_ms)) {}
 
+  // Texts are cut where they name this directory.
+  void cut_at(std::string directory) { directory_ = std::move(directory); }
   // Everything goes to stdout too.
   void print_all() { prints_ = true; }
 
@@ -31,6 +33,7 @@ class Trace {
   static constexpr size_t kKept = 80;
 
   std::function<int64_t()> now_ms_;
+  std::string directory_;
   bool prints_ = false;
   uint64_t hash_ = 0;
   uint64_t events_ = 0;

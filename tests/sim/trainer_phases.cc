@@ -130,7 +130,7 @@ Task<Status> Trainer::train_step(Life& life, Outcome* outcome) {
   if (LOCKSTEP_BUG(kSwitchBeforeAllHaveHeard))
     outcome->change = !outcome->stop && has_plan_for(life.order.generation);
   const uint64_t every = world_.job.checkpoint().every_steps();
-  const bool is_last = outcome->stop || life.at.phase == Phase::kCheckpoint;
+  const bool is_last = outcome->stop || is_end;
   if (life.is_writer && every > 0 && state_.step % every == 0 && !is_last)
     co_return co_await checkpoint(life, /*is_final=*/false);
   co_return Status::ok();

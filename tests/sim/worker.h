@@ -43,6 +43,7 @@ class SimWorker final : public Process, public SessionHost {
   void on_planned(Generation generation, const wire::Start& next) override;
   void on_new_identity(Generation through) override;
   void on_stop(const std::string& reason) override;
+  void on_hang() override {}
   void on_checkpoint_ack(const wire::CheckpointAck& ack) override;
   void on_end(const Status& why, int exit_code) override;
   Heartbeat heartbeat() const override;

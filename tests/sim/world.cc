@@ -63,6 +63,7 @@ World::World(uint64_t the_seed, const WorldOptions& the_options, std::string the
       prng(stream_key({seed, 7})),
       trace([this] { return loop.now_ms(); }),
       reference(seed, options.slots) {
+  trace.cut_at(directory);
   network.set_delays([this](const std::string&, const std::string&) {
     return static_cast<int64_t>(prng.below(static_cast<uint64_t>(options.delay_ms) + 1));
   });

@@ -144,21 +144,25 @@ Status EngineImpl::begin_generation(const GenerationView& view, ApplyGate gate) 
     return Status(Code::kInternal, "the bucket plan is not for this model");
   reducer_ = std::make_unique<StepReducer>(layout_, *buffer_, *view.collective, view.generation,
                                            view.bucket_bounds, progress_bucket_);
-  return start_loader();
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      loader_, make_loader(view_.slot_runs[view_.collective->rank()], state_->applied_steps(),
+                           view_.total_steps, std::max(1u, job_.data().prefetch_batches())));
+  return Status::ok();
 }
 
-Status EngineImpl::start_loader() {
+Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const SlotRun& slots, Step first,
+                                                              Step end,
+                                                              uint32_t prefetch_batches) const {
   const data::LoaderOptions options{
       .shape = shape_,
       .seed = job_.seed(),
-      .first_step = state_->applied_steps(),
-      .end_step = view_.total_steps,
-      .slots = view_.slot_runs[view_.collective->rank()],
-      .prefetch_batches = std::max(1u, job_.data().prefetch_batches()),
+      .first_step = first,
+      .end_step = end,
+      .slots = slots,
+      .prefetch_batches = prefetch_batches,
       .transforms = {job_.data().transforms().begin(), job_.data().transforms().end()},
       .statistics = {}};
-  LOCKSTEP_ASSIGN_OR_RETURN(loader_, data::Loader::start(train_, options));
-  return Status::ok();
+  return data::Loader::start(train_, options);
 }
 
 Result<StepOutcome> EngineImpl::step() {

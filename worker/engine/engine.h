@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,13 +51,14 @@ struct StepOutcome {
   bool epoch_ended = false;
   bool all_want_stop = false;    // every member asked for a stop in this step's last bucket
   bool all_want_switch = false;  // every member knew of the planned change; likewise
+  std::optional<wire::CheckReport> check;  // after a step in which members check each other
 };
 
 // Where a worker is right now, for heartbeats and metrics.
 struct Progress {
   Step step = 0;
   Phase phase = Phase::kTrain;
-  uint32_t bucket = 0;
+  uint32_t bucket = 0;  // how many buckets of the step in flight it has sent
 };
 
 class Engine {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "worker/engine/engine.h"
 #include "worker/engine/flat_layout.h"
 #include "worker/engine/loss.h"
+#include "worker/engine/self_check.h"
 #include "worker/engine/slot_gradients.h"
 #include "worker/engine/step_reducer.h"
 #include "worker/model/model.h"
@@ -61,13 +63,22 @@ class EngineImpl final : public Engine {
     const MergeSchedule* schedule = nullptr;  // of this rank
     wire::StepRecord record;
     PhaseTotals before;
+    std::optional<CheckPlan> check;
+    wire::CheckReport found;  // valid if check
   };
   Result<StepOutcome> run_step();
   StepWork plan_work();
   Status compute_slot(const SlotWork& slot, StepWork& work);
-  void backward_slot(const SlotWork& slot, const at::Tensor& logits, const data::Batch& batch,
-                     StepWork& work);
+  at::Tensor forward_slot(const data::Batch& batch);
+  void backward_slot(const at::Tensor& logits, const data::Batch& batch, const StepWork& work,
+                     float* region, const std::function<void(uint32_t)>& on_ready);
   Status apply(StepWork& work);
+
+  // Checks between ranks; check_step.cc.
+  std::optional<CheckPlan> plan_check(const StepWork& work) const;
+  Status check_others(StepWork& work);
+  Status compute_again(uint32_t slot, StepWork& work);
+  void note_gradient(uint32_t slot, const float* region, StepWork& work);
   StepOutcome report(StepWork& work);
   // Loss, right predictions, digest and the slot's statistics, beside its gradient.
   void write_slot_results(const SlotLoss& loss, const data::Batch& batch, uint64_t step_samples,
@@ -86,7 +97,8 @@ class EngineImpl final : public Engine {
   uint64_t dropout_key(Step step, uint32_t slot) const;
   Status check_batch_norm() const;
   void set_threads() const;
-  Status start_loader();
+  Result<std::unique_ptr<data::Loader>> make_loader(const SlotRun& slots, Step first, Step end,
+                                                    uint32_t prefetch_batches) const;
 
   const wire::JobSpec job_;
   const data::Dataset& train_;

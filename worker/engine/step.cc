@@ -34,6 +34,7 @@ wire::PhaseTimes phase_times(const PhaseTotals& spent) {
 Result<StepOutcome> EngineImpl::run_step() {
   StepWork work = plan_work();
   reducer_->begin_step(work.step, *work.merge);
+  if (work.check) reducer_->check_sum(work.check->bucket, work.check->sum_owner);
   for (const SlotWork& slot : work.schedule->work) {
     if (!slot.empty) LOCKSTEP_RETURN_IF_ERROR(compute_slot(slot, work));
     reducer_->slot_done(slot);
@@ -43,6 +44,7 @@ Result<StepOutcome> EngineImpl::run_step() {
   LOCKSTEP_RETURN_IF_ERROR(reducer_->finish([this] {
     return Votes{stop_requested_.load(std::memory_order_relaxed), view_.wants_switch()};
   }));
+  if (work.check) LOCKSTEP_RETURN_IF_ERROR(check_others(work));
   phases_->switch_to(WorkPhase::kOptimizer);
   LOCKSTEP_RETURN_IF_ERROR(apply(work));
   phases_->switch_to(WorkPhase::kOther);
@@ -58,32 +60,37 @@ Status EngineImpl::compute_slot(const SlotWork& slot, StepWork& work) {
                  "the loader is at another step than the engine");
 
   phases_->switch_to(WorkPhase::kForward);
-  reset_buffers();
-  const ForwardMode mode{.training = true, .dropout_key = dropout_key(work.step, slot.slot)};
-  const at::Tensor logits = model_->forward(input(batch->images, batch->samples), parameters_,
-                                            buffers_, mode);  // (B, classes)
+  const at::Tensor logits = forward_slot(*batch);
 
   phases_->switch_to(WorkPhase::kCommunication);
   LOCKSTEP_RETURN_IF_ERROR(reducer_->open());  // after forward, when peers have long read
 
   phases_->switch_to(WorkPhase::kBackward);
-  backward_slot(slot, logits, *batch, work);
+  float* region = reducer_->region(slot);
+  backward_slot(logits, *batch, work, region, reducer_->is_last(slot) ? on_tensor_ready_ : nullptr);
   phases_->switch_to(WorkPhase::kOther);
+  if (work.check && work.check->slot == slot.slot) note_gradient(slot.slot, region, work);
   return Status::ok();
 }
 
-void EngineImpl::backward_slot(const SlotWork& slot, const at::Tensor& logits,
-                               const data::Batch& batch, StepWork& work) {
+at::Tensor EngineImpl::forward_slot(const data::Batch& batch) {
+  reset_buffers();
+  const ForwardMode mode{.training = true, .dropout_key = dropout_key(batch.step, batch.slot)};
+  return model_->forward(input(batch.images, batch.samples), parameters_, buffers_,
+                         mode);  // (B, classes)
+}
+
+void EngineImpl::backward_slot(const at::Tensor& logits, const data::Batch& batch,
+                               const StepWork& work, float* region,
+                               const std::function<void(uint32_t)>& on_ready) {
   const at::Tensor out = logits.contiguous();
   const at::Tensor gradient = at::empty(out.sizes(), out.options().requires_grad(false));
   const SlotLoss loss = softmax_cross_entropy(out.const_data_ptr<float>(), batch.labels,
                                               batch.samples, train_.classes(), work.plan.samples,
                                               gradient.mutable_data_ptr<float>());
 
-  float* region = reducer_->region(slot);
   write_slot_results(loss, batch, work.plan.samples, region);
-  gradients_->backward(logits, gradient, region,
-                       reducer_->is_last(slot) ? on_tensor_ready_ : nullptr);
+  gradients_->backward(logits, gradient, region, on_ready);
 }
 
 void EngineImpl::write_slot_results(const SlotLoss& loss, const data::Batch& batch,
@@ -127,6 +134,7 @@ EngineImpl::StepWork EngineImpl::plan_work() {
   work.record.set_epoch(work.plan.epoch);
   work.record.set_samples(work.plan.samples);
   work.record.set_lr(schedule_.lr(work.step, view_.total_steps));
+  work.check = plan_check(work);
   return work;
 }
 
@@ -152,6 +160,11 @@ StepOutcome EngineImpl::report(StepWork& work) {
   outcome.all_want_switch = control[kControlSwitchVotes] == static_cast<float>(voters_);
   *record.mutable_times() = phase_times(phases_->snapshot().since(work.before));
   outcome.record = std::move(record);
+  if (work.check) {
+    work.found.set_applied(state_->applied_steps());
+    work.found.set_weights_hash(hash_of(state_->tensors()));
+    outcome.check = std::move(work.found);
+  }
   return outcome;
 }
 

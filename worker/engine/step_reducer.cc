@@ -50,6 +50,8 @@ void StepReducer::begin_step(Step step, const StepMerge& merge) {
   }
   missing_ = tensors_in_bucket_;
   launched_ = 0;
+  progress_.store(0, std::memory_order_relaxed);
+  check_.reset();
 }
 
 Status StepReducer::open() {
@@ -104,8 +106,9 @@ void StepReducer::merge_bucket(uint32_t bucket) {
 
 Status StepReducer::reduce(uint32_t bucket) {
   const ElementRange range{bounds_[bucket], bounds_[bucket + 1]};
-  progress_.store(bucket, std::memory_order_relaxed);
+  progress_.store(bucket + 1, std::memory_order_relaxed);
   const Tag tag{generation_, step_, Phase::kTrain, bucket, range.size() * sizeof(float)};
+  if (check_ && check_->bucket == bucket) collective_.check_next_sum(check_->owner);
   return collective_.all_reduce(tag, range);
 }
 

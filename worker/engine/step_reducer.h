@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "comm/base/ids.h"
@@ -42,6 +43,10 @@ class StepReducer {
 
   void begin_step(Step step, const StepMerge& merge);
 
+  // The sum of `bucket` is checked, the slice of rank `owner`. After begin_step().
+  void check_sum(uint32_t bucket, uint32_t owner) { check_ = {bucket, owner}; }
+  uint32_t buckets() const { return static_cast<uint32_t>(bounds_.size() - 1); }
+
   // Waits until peers have read the step before (C3). At most once a step; later calls do nothing.
   Status open();
 
@@ -63,8 +68,14 @@ class StepReducer {
   // The sums. REQUIRES: finish() has returned ok.
   const float* sums() const { return collective_.reduced(); }
 
+  // What this rank found of check_sum(); nothing if it had no part. REQUIRES: as sums().
+  std::optional<uint64_t> checked_sum() const { return collective_.checked_sum(); }
+
  private:
-  uint32_t buckets() const { return static_cast<uint32_t>(bounds_.size() - 1); }
+  struct SumCheck {
+    uint32_t bucket = 0;
+    uint32_t owner = 0;
+  };
   void launch_ready();
   void merge(const std::vector<RegionMerge>& merges, const ElementRange& range);
   void merge_bucket(uint32_t bucket);
@@ -90,6 +101,7 @@ class StepReducer {
   std::vector<RegionMerge> final_merges_;  // those that need the last slot
   std::vector<uint32_t> missing_;          // by bucket: gradients of the last slot not yet there
   uint32_t launched_ = 0;
+  std::optional<SumCheck> check_;
 };
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "comm/base/build_info.h"
+#include "comm/base/thread_name.h"
 #include "comm/rpc/asio_transport.h"
 #include "worker/replay/replay_main.h"
 #include "worker/session/worker.h"
@@ -62,6 +63,7 @@ int main(int argc, char** argv) {
   std::promise<void> trained;
   std::future<void> training_over = trained.get_future();
   std::thread training([&running, &trained] {
+    lockstep::name_this_thread("training");
     running.train();
     trained.set_value();
   });

@@ -55,11 +55,15 @@ Result<Runner::Agreed> Runner::train_step(Life& life, ResumePoint& at) {
   parts_.probe.step_applied(outcome.record, {bounds.data(), static_cast<size_t>(bounds.size())});
   LOCKSTEP_RETURN_IF_ERROR(
       parts_.port.add_record(life.order.generation, std::move(outcome.record)));
+  if (outcome.check) {
+    parts_.port.report_check(life.order.generation, std::move(*outcome.check));
+  }
 
   // At the last step the run ends by itself, and better than by a stop: with an evaluation.
   const bool stop = outcome.all_want_stop && at.step < life.plan.total_steps;
   const uint64_t every = options_.job.checkpoint().every_steps();
-  const bool is_last = stop || at.phase == Phase::kCheckpoint;
+  // The final one has the same name: one report of it must not be taken for the other.
+  const bool is_last = stop || at.step >= life.plan.total_steps;
   if (life.is_writer && every > 0 && at.step % every == 0 && !is_last)
     LOCKSTEP_RETURN_IF_ERROR(submit_checkpoint(life, at, /*final=*/false));
   if (stop) return Agreed::kStop;

@@ -18,6 +18,7 @@ class RunnerPort {
   virtual Status add_record(Generation generation, wire::StepRecord record) = 0;
   virtual void report_eval(Generation generation, wire::EvalReport report) = 0;
   virtual void report_checkpoint(Generation generation, wire::CheckpointReport report) = 0;
+  virtual void report_check(Generation generation, wire::CheckReport report) = 0;
   // `member` 0: somebody, it is not known who.
   virtual void suspect(Generation generation, MemberId member, std::string what) = 0;
   // A planned change took effect: from here on this worker lives in `generation`, which began at

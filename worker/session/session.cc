@@ -100,6 +100,13 @@ void Session::report_checkpoint(Generation generation, wire::CheckpointReport re
   on_loop(impl_, [message](Impl& impl) { impl.report(message); });
 }
 
+void Session::report_check(Generation generation, wire::CheckReport report) {
+  ReliableMessage message;
+  message.envelope.set_generation(generation);
+  *message.envelope.mutable_check() = std::move(report);
+  on_loop(impl_, [message](Impl& impl) { impl.report(message); });
+}
+
 void Session::suspect(Generation generation, MemberId member, std::string what) {
   ReliableMessage message;
   message.envelope.set_generation(generation);

@@ -23,6 +23,7 @@
 //   StepRecords               a batch is full, or kRecordBatchMs old       until RecordsAck
 //   EvalReport                report_eval()                                until Goodbye
 //   CheckpointReport          report_checkpoint()                          until CheckpointAck
+//   CheckReport               report_check()                               until the next one
 //   Leave                     leave(), and every record is acknowledged    until Goodbye
 //                             (a failure does not wait for that)
 //   Heartbeat                 every heartbeat_ms while connected
@@ -89,6 +90,8 @@ class SessionHost {
   virtual void on_new_identity(Generation through) = 0;
   virtual void on_stop(const std::string& reason) = 0;
   virtual void on_checkpoint_ack(const wire::CheckpointAck& ack) = 0;
+  // This worker hangs and is put out next: a person will want to know where its threads are.
+  virtual void on_hang() = 0;
   // Ok with exit code 0; kCheckpointed with 75; any other code is that of `why`.
   virtual void on_end(const Status& why, int exit_code) = 0;
   virtual Heartbeat heartbeat() const = 0;
@@ -128,6 +131,7 @@ class Session final : public RunnerPort {
   Status add_record(Generation generation, wire::StepRecord record) override;
   void report_eval(Generation generation, wire::EvalReport report) override;
   void report_checkpoint(Generation generation, wire::CheckpointReport report) override;
+  void report_check(Generation generation, wire::CheckReport report) override;
   void suspect(Generation generation, MemberId member, std::string what) override;
   void switched(Generation generation, ResumePoint since) override;
   void leave(Generation generation, wire::Leave::Reason reason, Status status,

@@ -80,7 +80,7 @@ void Session::Impl::pump() {
   for (ReliableMessage& message : outbox) send_once(message);
   if (!leave) return;
   const bool failed = leave->envelope.leave().reason() == wire::Leave::FAILED;
-  if (failed || records.empty() || LOCKSTEP_BUG(kLeaveBeforeRecords)) send_once(*leave);
+  if (failed || records.empty()) send_once(*leave);
 }
 
 void Session::Impl::send_once(ReliableMessage& message) {
@@ -89,6 +89,10 @@ void Session::Impl::send_once(ReliableMessage& message) {
 
 void Session::Impl::report(ReliableMessage message) {
   if (state == State::kEnded || message.envelope.generation() <= forgotten) return;  // N6
+  // Nothing answers a check, and they come as long as the run lasts: one that was sent goes.
+  if (message.envelope.has_check()) {
+    std::erase_if(outbox, [](const auto& m) { return m.envelope.has_check() && m.sent; });
+  }
   outbox.push_back(std::move(message));
   pump();
 }

@@ -57,6 +57,7 @@ void Session::Impl::on_message(wire::Envelope&& message) {
     case wire::Envelope::kCheckpointAck:
       return on_checkpoint_ack(message.checkpoint_ack());
     case wire::Envelope::kEvict:
+      if (message.evict().save_stack()) host.on_hang();
       return finish(Status(Code::kInternal, "evicted: " + message.evict().reason()),
                     exit_code(Status(Code::kInternal, "")), Cause::kCoordinators);
     case wire::Envelope::kGoodbye:

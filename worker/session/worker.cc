@@ -61,7 +61,11 @@ struct Worker::Impl {
         context(std::move(c)),
         metrics({job.job(), options.node, options.local_rank}, build_info(), phases, clock),
         probe(metrics, phases),
-        host({loop, gate, mailbox, *context, *logger, [this](int code) { on_end(code); }}, job) {}
+        host({loop, gate, mailbox, *context, *logger,
+              options.run_dir + "/logs/worker-" + std::to_string(options.local_rank) + "." +
+                  std::to_string(::getpid()) + ".stacks.txt",
+              [this](int code) { on_end(code); }},
+             job) {}
 
   const WorkerOptions options;
   const wire::JobSpec job;

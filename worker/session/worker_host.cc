@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "worker/session/run_files.h"
+#include "worker/session/save_stacks.h"
 
 namespace lockstep {
 
@@ -53,6 +54,15 @@ void WorkerHost::on_new_identity(Generation through) {
 void WorkerHost::on_checkpoint_ack(const wire::CheckpointAck& ack) {
   if (runner_ != nullptr) runner_->drop_checkpoints({ack.drop().begin(), ack.drop().end()});
   parts_.mailbox.acknowledge(ack.name());
+}
+
+void WorkerHost::on_hang() {
+  const Status saved = save_stacks(parts_.stacks_path);
+  if (saved.is_ok())
+    parts_.logger.warn("stacks_saved", "this worker hangs; where its threads are stands in " +
+                                           parts_.stacks_path);
+  else
+    parts_.logger.warn("stacks_not_saved", saved.message());
 }
 
 void WorkerHost::on_end(const Status& why, int exit_code) {

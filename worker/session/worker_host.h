@@ -32,6 +32,7 @@ class WorkerHost final : public SessionHost {
     Mailbox& mailbox;
     HostContext& context;
     Logger& logger;
+    std::string stacks_path;  // where the stacks of a worker that hangs are saved
     std::function<void(int exit_code)> on_end;
   };
 
@@ -52,6 +53,7 @@ class WorkerHost final : public SessionHost {
   void on_new_identity(Generation through) override;
   void on_stop(const std::string& reason) override { request_stop(reason); }
   void on_checkpoint_ack(const wire::CheckpointAck& ack) override;
+  void on_hang() override;
   void on_end(const Status& why, int exit_code) override;
   Heartbeat heartbeat() const override;
   Standing standing() const override { return parts_.gate.standing(); }

@@ -83,10 +83,11 @@ Status GenerationCollective::reduce(const Tag& tag, const ElementRange& range) {
   peers_->announce(op);
   LOCKSTEP_RETURN_IF_ERROR(peers_->meet(op));
 
-  const uint64_t control = std::clamp(geometry_.layout.statistics, slice.begin, slice.end);
-  sum(merge_.gradients, {slice.begin, control}, slice);
-  sum(merge_.control, {control, slice.end}, slice);
+  sum_slice(slice, own_result() + slice.begin);
   if (!direct) LOCKSTEP_RETURN_IF_ERROR(gather_results(op, range));
+  if (check_owner_) {
+    checked_sum_ = check_sum(range, direct, *std::exchange(check_owner_, std::nullopt));
+  }
 
   last_reduce_ = op.mark;
   peers_->raise(&FlagBlock::read, op.mark);
@@ -118,16 +119,21 @@ void GenerationCollective::send_partials(const OpDescriptor& op, const ElementRa
   }
 }
 
-// Sums `part` of `slice` into the own result.
+void GenerationCollective::sum_slice(const ElementRange& slice, float* out) {
+  const uint64_t control = std::clamp(geometry_.layout.statistics, slice.begin, slice.end);
+  sum(merge_.gradients, {slice.begin, control}, slice, out);
+  sum(merge_.control, {control, slice.end}, slice, out);
+}
+
 void GenerationCollective::sum(const SumProgram& program, const ElementRange& part,
-                               const ElementRange& slice) {
+                               const ElementRange& slice, float* out) {
   if (part.size() == 0) return;
   std::vector<const float*> leaves;
   leaves.reserve(program.leaves.size());
   for (const Leaf& each : program.leaves) {
     leaves.push_back(leaf(each, slice) + (part.begin - slice.begin));
   }
-  evaluate_sum(program, leaves, own_result() + part.begin, part.size());
+  evaluate_sum(program, leaves, out + (part.begin - slice.begin), part.size());
 }
 
 // Where a leaf's values of `slice` begin.

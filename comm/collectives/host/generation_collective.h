@@ -7,6 +7,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "comm/collectives/collective.h"
@@ -33,6 +34,8 @@ class GenerationCollective final : public Collective {
   Status all_gather(const Tag& tag, std::span<const std::byte> mine,
                     std::span<std::byte> all) override;
   Status barrier(const Tag& tag) override;
+  void check_next_sum(uint32_t owner) override { check_owner_ = owner; }
+  std::optional<uint64_t> checked_sum() const override { return checked_sum_; }
   void abort() noexcept override { peers_->abort(); }
   int64_t broken_rank() const override { return peers_->broken_rank(); }
 
@@ -43,9 +46,15 @@ class GenerationCollective final : public Collective {
 
   Status reduce(const Tag& tag, const ElementRange& range);
   void send_partials(const OpDescriptor& op, const ElementRange& range, Algorithm algorithm);
-  void sum(const SumProgram& program, const ElementRange& part, const ElementRange& slice);
+  // Sums `slice`; `out` is for its first element.
+  void sum_slice(const ElementRange& slice, float* out);
+  void sum(const SumProgram& program, const ElementRange& part, const ElementRange& slice,
+           float* out);
   Status gather_results(const OpDescriptor& op, const ElementRange& range);
   const float* leaf(const Leaf& leaf, const ElementRange& slice) const;
+  // sum_check.cc: before anybody may overwrite what was summed.
+  std::optional<uint64_t> check_sum(const ElementRange& range, bool direct, uint32_t owner);
+  bool can_read_partials() const;
   std::span<const std::byte> own_bytes(const float* data, const ElementRange& range) const;
 
   // One step of a small operation: `mine` goes into the mailbox; root_only: only `root` sends.
@@ -69,6 +78,8 @@ class GenerationCollective final : public Collective {
   uint64_t merge_hash_ = 0;
   bool alone_ = false;  // one rank, one partial: nothing to add
   const float* reduced_ = nullptr;
+  std::optional<uint32_t> check_owner_;  // of the slice to check in the next sum
+  std::optional<uint64_t> checked_sum_;
 };
 
 }  // namespace lockstep::host

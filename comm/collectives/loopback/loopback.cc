@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "comm/base/check.h"
+#include "comm/collectives/cross_check.h"
 
 namespace lockstep {
 namespace {
@@ -106,8 +107,12 @@ class LoopbackCollective final : public Collective {
       const uint64_t control = std::max(range.begin, std::min(range.end, layout.statistics));
       sum(merge_.gradients, range.begin, control);
       sum(merge_.control, control, range.end);
+      check_sum(range);
     });
   }
+
+  void check_next_sum(uint32_t owner) override { check_owner_ = owner; }
+  std::optional<uint64_t> checked_sum() const override { return checked_sum_; }
 
   const float* reduced() const override { return reduced_; }
 
@@ -150,6 +155,16 @@ class LoopbackCollective final : public Collective {
       leaves.push_back(meeting_->buffers[leaf.rank]->partial(leaf.region) + begin);
     }
     evaluate_sum(program, leaves, buffer().result() + begin, end - begin);
+  }
+
+  // Everyone has added up everything by itself: the range is one slice.
+  void check_sum(const ElementRange& range) {
+    if (!check_owner_) return;
+    const uint32_t owner = *std::exchange(check_owner_, std::nullopt);
+    checked_sum_.reset();
+    if (takes_part(rank_, owner, world_size())) {
+      checked_sum_ = hash_of(buffer().result() + range.begin, range.size());
+    }
   }
 
   // Brings `offer`, waits for everyone's, does `work` and waits until everyone has done theirs.
@@ -198,6 +213,8 @@ class LoopbackCollective final : public Collective {
   StepMerge merge_;
   bool alone_ = false;
   const float* reduced_ = nullptr;
+  std::optional<uint32_t> check_owner_;  // of the slice to check in the next sum
+  std::optional<uint64_t> checked_sum_;
 };
 
 }  // namespace

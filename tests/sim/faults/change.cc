@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "tests/sim/fault.h"
 
 namespace lockstep::sim {
@@ -13,7 +15,16 @@ class Change final : public Fault {
   }
 
  private:
+  // Before the first step the run waits for all workers: who leaves then is missed.
+  bool is_training() const {
+    const auto workers = cluster_.workers();
+    return std::any_of(workers.begin(), workers.end(), [](const SimWorker* worker) {
+      return worker->trainer() != nullptr && worker->trainer()->generation() != 0;
+    });
+  }
+
   void ask() {
+    if (!is_training()) return;
     wire::Command command;
     switch (prng_.below(5)) {
       case 0:

@@ -11,6 +11,7 @@ class DiskFull final : public Fault {
     at_random_time([this] {
       world_.trace.add("disk full", "disk");
       world_.disk.is_full = true;
+      world_.disk.was_full = true;
       world_.loop.call_after(between(1, 1'500), [this] { world_.disk.is_full = false; });
     });
   }

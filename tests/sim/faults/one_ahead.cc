@@ -12,6 +12,9 @@ class OneAhead final : public Fault {
 
   void begin() override {
     readings_left_ = between(1, 80);
+    becomes_source_ = one_in(2);
+    // Records leave every 200 ms: before and after.
+    hold_ms_ = becomes_source_ ? between(5, 80) : between(5, 380);
     world_.on_moment.push_back([this](Moment moment, const std::string& process) {
       if (moment == Moment::kReading) on_reading(process);
       if (moment == Moment::kTransfer && waits_for_transfer_) on_transfer();
@@ -28,17 +31,16 @@ class OneAhead final : public Fault {
     if (ahead_.empty()) {
       ahead_ = process;
       world_.trace.add("one ahead", process);
-      const int64_t ms = between(1, 380);
-      world_.loop.call_after(ms, [this] { strike(); });
+      world_.loop.call_after(hold_ms_, [this] { strike(); });
     }
     if (process == ahead_) return;
     SimWorker* worker = cluster_.worker_named(process);
-    if (worker != nullptr) worker->stall(400);
+    if (worker != nullptr) worker->stall(hold_ms_ + 15);
   }
 
   void strike() {
     is_over_ = true;
-    if (one_in(2)) return kill(ahead_);
+    if (!becomes_source_) return kill(ahead_);
     waits_for_transfer_ = true;
     for (SimWorker* worker : cluster_.workers())
       if (worker->name() != ahead_) return worker->kill();
@@ -54,6 +56,8 @@ class OneAhead final : public Fault {
   }
 
   int64_t readings_left_ = 0;
+  int64_t hold_ms_ = 0;
+  bool becomes_source_ = false;
   std::string ahead_;
   bool is_over_ = false;
   bool waits_for_transfer_ = false;

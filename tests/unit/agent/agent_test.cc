@@ -5,8 +5,10 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <deque>
 #include <filesystem>
+#include <stdexcept>
 #include <thread>
 
 #include "comm/base/file.h"
@@ -70,7 +72,12 @@ class AgentTest : public testing::Test {
   }
 
   void pump_until(const std::function<bool()>& condition) {
-    while (!condition()) loop_.run_one(10);
+    constexpr int64_t kDeadlineMs = 60'000;  // of a test that has failed
+    const int64_t begin_ms = loop_.now_ms();
+    while (!condition()) {
+      loop_.run_one(10);
+      if (loop_.now_ms() - begin_ms > kDeadlineMs) throw std::runtime_error("waited in vain");
+    }
   }
 
   wire::Envelope next() {

@@ -48,7 +48,9 @@ TEST_F(Process, ItsOutputGoesToTheFileAndItsLastWordsAreTheEnd) {
   EXPECT_EQ(end.exit_code, 3);
   EXPECT_EQ(end.text(), "exited with code 3");
   EXPECT_EQ(last_words(output()), "first\nlast");
-  EXPECT_EQ(last_words(output(), 7), "last");
+  EXPECT_EQ(last_words(output(), 0, 7), "last");
+  EXPECT_EQ(last_words(output(), 6), "last") << "what was there before is another's";
+  EXPECT_EQ(last_words(output(), end_of_file(output())), "");
 }
 
 TEST_F(Process, ADeathBySignalIsNamed) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
@@ -75,6 +76,16 @@ TEST_F(WorkerSlotsTest, ACrashedWorkerWaitsForItsRestartUnderTheSameLocalRank) {
   EXPECT_EQ(slots_->living().size(), 2u);
   EXPECT_EQ(kill(1).decision.action, ExitAction::kReport) << "its budget of one is spent";
   EXPECT_EQ(slots_->living().size(), 1u);
+}
+
+TEST_F(WorkerSlotsTest, ItsLastWordsAreItsOwn) {
+  use(5, 0);
+  start(slots_->set_wanted(1));
+  ASSERT_TRUE(replace_file(program(), "#!/bin/sh\nexec sleep 1000\n", 0755).is_ok());
+  while (read_file(directory_ + "/logs/worker-0.stderr", 4096)->empty()) std::this_thread::yield();
+  EXPECT_THAT(kill(0).last_words, testing::HasSubstr("--local-rank 0"));
+  start({0});
+  EXPECT_EQ(kill(0).last_words, "") << "the one before it had said something";
 }
 
 TEST_F(WorkerSlotsTest, TheBudgetComesBackWithTime) {

@@ -6,7 +6,6 @@
 
 #include <filesystem>
 
-#include "comm/base/file.h"
 #include "coordinator/identity.h"
 #include "coordinator/journal_sqlite.h"
 #include "coordinator/run_dir.h"
@@ -55,20 +54,6 @@ TEST_F(CheckResume, TheSameRunMayGoOnAndIsNotDoneYet) {
   const auto check = check_resume(directory_, job_, facts_);
   ASSERT_TRUE(check.is_ok()) << check.status().message();
   EXPECT_FALSE(check->is_done);
-}
-
-TEST_F(CheckResume, ARunThatEndedWellWithAllItsStepsIsDone) {
-  begin_run();
-  const auto summary = [this](const char* text) {
-    ASSERT_TRUE(replace_file(directory_ + "/summary.json", text).is_ok());
-  };
-  summary(R"({"exit_code": 0, "steps": 5})");
-  EXPECT_TRUE(check_resume(directory_, job_, facts_)->is_done);
-  summary(R"({"exit_code": 75, "steps": 5})");
-  EXPECT_FALSE(check_resume(directory_, job_, facts_)->is_done);
-  summary(R"({"exit_code": 0, "steps": 5})");
-  job_.mutable_train()->set_max_steps(6);
-  EXPECT_FALSE(check_resume(directory_, job_, facts_)->is_done);
 }
 
 TEST_F(CheckResume, AnotherIdentityIsRefusedWithBothValues) {

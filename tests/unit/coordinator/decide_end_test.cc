@@ -93,6 +93,41 @@ TEST(Decide, WhenTheWriterOfTheLastCheckpointDiesTheOthersSeeItThrough) {
   EXPECT_EQ(w.leave(2, wire::Leave::FINISHED, 4), Reason::kEndedFinished);
 }
 
+// The other one has nothing to do in that phase, so it is past it before the file is there.
+TEST(Decide, AWriterThatDiesBeforeTheLastCheckpointIsReplacedByOneWhoWritesIt) {
+  World w;
+  w.train();
+  w.hello(World::kAgent, {1000, 1001});
+  w.report(1, 1, 0, 4);
+  w.report(2, 1, 0, 4);
+  EXPECT_EQ(w.leave(2, wire::Leave::FINISHED, 4), Reason::kLeft);
+  EXPECT_EQ(w.kill(1), Reason::kRegrouped);
+  wire::Envelope e;
+  wire::Promise* m = e.mutable_promise();
+  m->set_generation(w.state.generation);
+  m->set_has_state(true);
+  m->mutable_applied()->set_step(4);
+  m->mutable_applied()->set_phase(static_cast<uint32_t>(Phase::kEnd));
+  m->set_lived(1);
+  EXPECT_EQ(w.say(2, e), Reason::kStarted);
+  EXPECT_EQ(w.started().resume().phase(), static_cast<uint32_t>(Phase::kCheckpoint));
+  EXPECT_EQ(w.started().writer(), 2u);
+}
+
+TEST(Decide, AWorkerThatIsToLeaveBeforeTrainingBeginsIsSentAwayToBeReplaced) {
+  World w;
+  w.hello(World::kAgent, {1000, 1001});
+  w.join(1);
+  w.join(2);
+  wire::Envelope e;
+  e.mutable_drain()->set_reason("SIGTERM");
+  EXPECT_EQ(w.say(1, e), Reason::kDrainRequested);
+  w.kill(2, true);
+  ASSERT_TRUE(w.sent(1).back().has_goodbye());
+  EXPECT_EQ(w.sent(1).back().goodbye().exit_code(), 75u);
+  EXPECT_TRUE(w.ends.empty());
+}
+
 TEST(Decide, AOnlyWorkerThatDiesAfterTheLastCheckpointHasFinishedTheRun) {
   World w(small_options(1));
   w.train();

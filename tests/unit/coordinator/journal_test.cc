@@ -7,6 +7,7 @@
 #include <csignal>
 #include <filesystem>
 
+#include "comm/base/limits.h"
 #include "coordinator/journal_memory.h"
 #include "coordinator/journal_sqlite.h"
 #include "coordinator/sqlite.h"
@@ -78,6 +79,8 @@ std::vector<JournalEntry> some_history() {
           EvalEntry{1, 2, 0, 10, 9, 0.5},
           checkpoint(1, 1),
           checkpoint(2, 1),
+          CheckEntry{1, 1, true, {}, 0, false},
+          CheckEntry{1, 2, false, "n", 3, false},
           RecordsEntry{1, 2, 2, {}},
           EventEntry{1, "kind", "text"}};
 }
@@ -104,6 +107,12 @@ void expect_some_history(Journal& journal) {
   EXPECT_FALSE(contents->ledger[0].last.has_value());
   EXPECT_EQ(contents->checkpoints.size(), 2u);
   EXPECT_EQ(contents->evals.at(0).correct, 9u);
+  ASSERT_EQ(contents->checks.size(), 2u);
+  EXPECT_TRUE(contents->checks[0].agreed && !contents->checks[0].rolled_back);
+  EXPECT_EQ(contents->checks[1].step, 2u);
+  EXPECT_FALSE(contents->checks[1].agreed || contents->checks[1].rolled_back);
+  EXPECT_EQ(contents->checks[1].node, "n");
+  EXPECT_EQ(contents->checks[1].local_rank, 3u);
   std::vector<StepEntry> steps;
   ASSERT_TRUE(journal.visit_steps(0, 10, [&](const StepEntry& s) { steps.push_back(s); }).is_ok());
   ASSERT_EQ(steps.size(), 2u);
@@ -123,6 +132,25 @@ TEST_F(JournalTest, TheMemoryJournalRemembersTheSame) {
   MemoryJournal journal;
   ASSERT_TRUE(journal.commit(some_history(), 5).is_ok());
   expect_some_history(journal);
+}
+
+TEST_F(JournalTest, ABatchIsFoundByEveryStepInIt) {
+  const auto check = [](Journal& journal) {
+    RecordsEntry batch{1, 2, 1, {}};
+    for (int i = 0; i < limits::kRecordBatchSteps; ++i) {
+      batch.records.emplace_back().set_step(static_cast<Step>(50 + i));
+    }
+    ASSERT_TRUE(journal.commit(std::vector<JournalEntry>{batch}, 0).is_ok());
+    for (Step step : {50u, 100u, 149u}) {
+      EXPECT_EQ(journal.batches(1, step, step + 1)->size(), 1u) << step;
+    }
+    EXPECT_EQ(journal.batches(1, 49, 50)->size(), 0u);
+    EXPECT_EQ(journal.batches(1, 150, kNoStep)->size(), 0u);
+    EXPECT_EQ(journal.batches(2, 0, kNoStep)->size(), 0u);
+  };
+  check(*open());
+  MemoryJournal memory;
+  check(memory);
 }
 
 TEST_F(JournalTest, WhatAGenerationBeganWithStaysUntilItIsOver) {
@@ -173,6 +201,9 @@ TEST_F(JournalTest, ARollbackCutsLedgerCheckpointsEvalsAndSteps) {
     EXPECT_EQ(contents->checkpoints.at(0).state, CheckpointState::kComplete);
     EXPECT_EQ(contents->checkpoints.at(1).state, CheckpointState::kRolledBack);
     EXPECT_TRUE(contents->evals.empty());
+    ASSERT_EQ(contents->checks.size(), 2u);
+    EXPECT_FALSE(contents->checks[0].rolled_back);
+    EXPECT_TRUE(contents->checks[1].rolled_back);
     // Generation 2 redoes step 1 with its own record.
     const std::vector<JournalEntry> redo{
         LedgerEntry{{2, {1, Phase::kTrain}, std::nullopt, false, "resume"}}, step_entry(2, 1, 9.0)};

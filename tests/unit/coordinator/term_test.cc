@@ -145,13 +145,15 @@ TEST_F(TermTest, ATakeOverKnowsTheClosedRowsWhoseStepsAreNotComplete) {
   close_row(3, Phase::kTrain);
   commit({GenerationEntry{2, 1, GenerationState::kStarted, {1}, start_blob({1}, true)},
           LedgerEntry{{2, {3, Phase::kTrain}, std::nullopt, false, "death"}},
+          RecordsEntry{1, 2, 2, {record(2), record(3)}},  // step 3 was lost with this generation
           RecordsEntry{2, 1, 2, {record(3)}}});
   const auto living = good(BeginMode::kTakeOver).beginning.living;
   ASSERT_EQ(living->closed.size(), 1u);
   EXPECT_EQ(living->closed[0].generation, 1u);
-  ASSERT_EQ(living->unfinished.size(), 2u);
+  ASSERT_EQ(living->unfinished.size(), 3u);
   EXPECT_EQ(living->unfinished[0].records[0].step(), 2u);
-  EXPECT_EQ(living->unfinished[1].records[0].step(), 3u);
+  EXPECT_EQ(living->unfinished[1].records.size(), 1u);
+  EXPECT_EQ(living->unfinished[2].records[0].step(), 3u);
 }
 
 TEST_F(TermTest, ATakeOverTwiceBeginsTheSameWithAHigherTerm) {

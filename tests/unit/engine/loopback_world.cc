@@ -83,6 +83,17 @@ LoopbackWorld::LoopbackWorld(const wire::JobSpec& job, const data::Dataset& trai
   }
 }
 
+LoopbackWorld::LoopbackWorld(const wire::JobSpec& job,
+                             const std::vector<const data::Dataset*>& train,
+                             std::vector<SlotRun> runs, uint64_t bucket_bytes)
+    : runs_(std::move(runs)), bucket_bytes_(bucket_bytes) {
+  for (const data::Dataset* own : train) {
+    auto engine = make_engine(job, *own);
+    EXPECT_TRUE(engine.is_ok()) << engine.status().message();
+    engines_.push_back(std::move(engine).value());
+  }
+}
+
 void LoopbackWorld::begin_generation(uint64_t total_steps, Engine::ApplyGate gate_of_rank_0,
                                      const Wrap& wrap) {
   std::vector<GradientBuffer*> buffers;

@@ -37,6 +37,9 @@ class LoopbackWorld {
   // `bucket_bytes` 0: one bucket. Fails the test when an engine cannot be made.
   LoopbackWorld(const wire::JobSpec& job, const data::Dataset& train, std::vector<SlotRun> runs,
                 uint64_t bucket_bytes = 0, const data::Dataset* eval = nullptr);
+  // Every rank reads data of its own: train[rank].
+  LoopbackWorld(const wire::JobSpec& job, const std::vector<const data::Dataset*>& train,
+                std::vector<SlotRun> runs, uint64_t bucket_bytes = 0);
 
   Engine& engine(uint32_t rank) { return *engines_[rank]; }
   Collective& collective(uint32_t rank) { return *collectives_[rank]; }

@@ -153,7 +153,7 @@ TEST(StepReducer, VotesAreAskedOnceWhenTheLastBucketLeaves) {
   }
   int asked = 0;
   const Status status = reducer.finish([&] {
-    EXPECT_EQ(progress + 2, world.bounds.size() - 1);  // the bucket before the last has left
+    EXPECT_EQ(progress + 1, world.bounds.size() - 1);  // all but the last bucket have left
     ++asked;
     return Votes{};
   });

@@ -164,7 +164,7 @@ TEST_F(ClientServer, TooManyUnprovenCloseTheNewestAndOthersGoOn) {
   TestClient& early = add_client();
   loop_.run_for(10);
   std::vector<std::shared_ptr<Connection>> strangers;
-  for (size_t i = 0; i < limits::kUnauthenticatedConnections; ++i)
+  for (size_t i = 0; i < limits::kUnprovenPeers; ++i)
     strangers.push_back(add_stranger());
   EXPECT_EQ(strangers_closed_, 0);
   strangers.push_back(add_stranger());

@@ -127,6 +127,9 @@ class Port final : public RunnerPort {
     if (instead_of_ack) return instead_of_ack();
     if (report.error().empty()) mailbox_.acknowledge(report.name());
   }
+  void report_check(Generation, wire::CheckReport report) override {
+    note("check after " + std::to_string(report.applied()));
+  }
   void suspect(Generation, MemberId member, std::string) override {
     note("suspect " + std::to_string(member));
     mailbox_.end();
@@ -359,6 +362,18 @@ TEST_F(RunnerTest, APlanThatWasClosedIsNotVotedFor) {
   EXPECT_FALSE(mailbox_.wants_switch(1));
   mailbox_.plan(next);
   EXPECT_FALSE(mailbox_.wants_switch(1));
+}
+
+// It is in no generation any more, whatever its training thread still does in an old one.
+TEST_F(RunnerTest, APlanThatLetsThisWorkerJoinIsTakenWhenIdleAndNeverVotedFor) {
+  StartOrder next = order(2, {1, Phase::kTrain}, 4);
+  next.planned = true;
+  next.start.mutable_source()->set_members(0, 9);
+  mailbox_.plan(next);
+  EXPECT_FALSE(mailbox_.wants_switch(1));
+  const auto taken = mailbox_.next();
+  ASSERT_TRUE(taken.has_value());
+  EXPECT_EQ(taken->generation, 2u);
 }
 
 }  // namespace

@@ -56,6 +56,9 @@ class WorldPort final : public RunnerPort {
   void report_checkpoint(Generation, wire::CheckpointReport report) override {
     mailbox_.acknowledge(report.name());
   }
+  void report_check(Generation, wire::CheckReport report) override {
+    note("check after " + std::to_string(report.applied()));
+  }
   void suspect(Generation generation, MemberId member, std::string) override {
     note("g" + std::to_string(generation) + " suspect " + std::to_string(member));
   }

@@ -37,6 +37,7 @@ class Host final : public SessionHost {
     where = {};
   }
   void on_stop(const std::string&) override { ++stops; }
+  void on_hang() override { ++hangs; }
   void on_checkpoint_ack(const wire::CheckpointAck& ack) override { acks.push_back(ack.name()); }
   void on_end(const Status& why, int code) override {
     end = why;
@@ -57,6 +58,7 @@ class Host final : public SessionHost {
   std::vector<int> exit_codes;
   Status end;
   int stops = 0;
+  int hangs = 0;
 };
 
 class SessionTest : public ::testing::Test {
@@ -293,6 +295,30 @@ TEST_F(SessionTest, RecordsAreSentAgainAfterALossUntilTheyAreAcknowledged) {
   acknowledge(3);
   loop_.run_for(3'000);
   EXPECT_THAT(received_batches(), IsEmpty());
+}
+
+TEST_F(SessionTest, ACheckIsReportedAgainAfterALossUntilTheNextOneIsThere) {
+  started();
+  const auto check = [this](Step applied) {
+    wire::CheckReport report;
+    report.set_applied(applied);
+    session_->report_check(1, report);
+    loop_.run_for(5);
+  };
+  const auto reported = [this] {
+    std::vector<Step> steps;
+    for (const auto& m : received(wire::Envelope::kCheck)) steps.push_back(m.check().applied());
+    return steps;
+  };
+  check(100);
+  check(200);
+  EXPECT_THAT(reported(), ElementsAre(100, 200));
+  network_.cut("worker", "coordinator");
+  loop_.run_for(1'000);
+  got_.clear();
+  check(300);
+  take_in();
+  EXPECT_THAT(reported(), ElementsAre(200, 300));
 }
 
 TEST_F(SessionTest, NobodyLeavesBeforeItsRecordsAreAcknowledged) {
@@ -646,6 +672,15 @@ TEST_F(SessionTest, AnAnswerOfTheOldIdentityIsNotGivenByTheNewOne) {
   loop_.run_for(50);
   EXPECT_THAT(received(wire::Envelope::kPromise), IsEmpty());
   EXPECT_EQ(session_->state(), Session::State::kMember);
+}
+
+TEST_F(SessionTest, WhoIsPutOutBecauseItHangsSavesItsStacksFirst) {
+  started();
+  wire::Envelope envelope;
+  envelope.mutable_evict()->set_save_stack(true);
+  say(envelope, 1);
+  EXPECT_EQ(host_.hangs, 1);
+  EXPECT_THAT(host_.exit_codes, ElementsAre(70));
 }
 
 TEST_F(SessionTest, TheSameIdentityAgainForgetsNothing) {

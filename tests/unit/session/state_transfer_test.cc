@@ -59,6 +59,8 @@ class Damaging final : public Collective {
     return inner_.all_gather(tag, mine, all);
   }
   Status barrier(const Tag& tag) override { return inner_.barrier(tag); }
+  void check_next_sum(uint32_t owner) override { inner_.check_next_sum(owner); }
+  std::optional<uint64_t> checked_sum() const override { return inner_.checked_sum(); }
   void abort() noexcept override { inner_.abort(); }
 
  private:

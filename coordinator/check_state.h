@@ -1,0 +1,40 @@
+// What the coordinator knows of checks for silent corruption (corruption.h); part of State.
+//
+// Thread-safety: plain values.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "comm/base/ids.h"
+#include "comm/wire/control.pb.h"
+
+namespace lockstep::coordinator {
+
+// Where a worker runs; the process there changes, the place does not.
+struct Place {
+  std::string node;
+  uint32_t local_rank = 0;
+  auto operator<=>(const Place&) const = default;
+};
+
+// What comparing the members has shown so far, also in earlier terms.
+struct CheckHistory {
+  Step agreed = 0;             // applied steps of the lineage's newest check at which all agreed
+  bool is_open = false;        // a later one has found a difference; the lineage has to be cut
+  std::set<Step> unexplained;  // where they differed, ever, and nobody could be named
+  std::set<Place> expelled;    // no worker there takes part in the run any more
+};
+
+// Reports of one check that is not judged yet.
+struct PendingCheck {
+  int64_t since_ms = 0;
+  std::vector<MemberId> members;  // of its generation, by rank
+  std::map<MemberId, wire::CheckReport> reports;
+};
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,93 @@
+"""A worker that is stuck while all others wait for it: it alone is put out, its stacks are saved."""
+import ctypes
+import os
+import pathlib
+import subprocess
+import threading
+import unittest
+
+from harness import LockstepTest
+
+PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
+
+
+class StoppedThread:
+    """Stops one thread of another process, as a read that never returns would, and no other one."""
+
+    def __init__(self, pid, name):
+        tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
+        self.tid = next(int(t.name) for t in tasks if (t / "comm").read_text().strip() == name)
+        self.libc = ctypes.CDLL(None, use_errno=True)
+        self.over = threading.Event()
+        self.ready = threading.Event()
+        self.error = None
+        self.thread = threading.Thread(target=self._hold)  # ptrace belongs to the thread that began it
+        self.thread.start()
+        self.ready.wait()
+        if self.error:
+            raise OSError(self.error, os.strerror(self.error))
+
+    def _ptrace(self, request):
+        self.libc.ptrace.argtypes = [ctypes.c_long] * 4
+        if self.libc.ptrace(request, self.tid, 0, 0) != 0:
+            self.error = self.error or ctypes.get_errno()
+
+    def _hold(self):
+        self._ptrace(PTRACE_SEIZE)
+        self._ptrace(PTRACE_INTERRUPT)
+        self.ready.set()
+        self.over.wait()
+        # If the process has been killed meanwhile there is nothing left to let go.
+        self.libc.ptrace(PTRACE_DETACH, self.tid, 0, 0)
+
+    def let_go(self):
+        self.over.set()
+        self.thread.join()
+
+
+class Hang(LockstepTest):
+    def test_the_one_that_is_stuck_goes_its_stacks_are_saved_and_the_result_is_the_same(self):
+        train = {"global_batch": 64, "slots": 4, "epochs": 40}
+        sections = {"model": {"name": "mlp"}, "train": train,
+                    "checkpoint": {"every_steps": 100, "keep": 2}}
+        data = self.small_data()
+        alone = self.finish(self.job(data, "alone.json", **sections), "--workers", 1, name="alone")
+        job = self.job(data, cluster={"hang_s": 1, "lease_s": 10}, **sections)
+        run = self.start(job, "--workers", 4)
+        run.wait_for_step(30)
+        victim = run.wait_for(lambda: next(m for m in run.status()["members"] if m["rank"] == 2),
+                              "a member of rank 2")
+        # Its loader never delivers again; its heartbeats go on.
+        stopped = StoppedThread(victim["pid"], "loader")
+        self.addCleanup(stopped.let_go)
+        run.wait_for(lambda: "hangs" in run.text(), "a word about the hang")
+        stacks = run.wait_for(lambda: next((run.run_dir / "logs").glob(
+            f"worker-*.{victim['pid']}.stacks.txt")), "the saved stacks")
+        stopped.let_go()
+        self.assertEqual(run.wait(), 0, run.text()[-3000:])
+        text = stacks.read_text()
+        self.assertIn(" training", text)
+        self.assertIn(" loader", text)
+        self.assertIn("data::Loader::next", self.names(text), text)
+        lines = [line for line in run.text().splitlines() if "hangs" in line]
+        self.assertEqual(len(lines), 1, run.text())
+        self.assertIn(str(victim["pid"]), lines[0])
+        self.assertEqual(run.summary()["weights_sha256"], alone.summary()["weights_sha256"])
+        self.assertEqual(run.history(), alone.history())
+        self.assert_nothing_left(run)
+
+    def names(self, stacks):
+        """What addr2line, as the file itself says, makes of the training thread's frames."""
+        training = stacks.split(" training\n")[1].split("\nthread ")[0]
+        frames = [line.split("(+") for line in training.splitlines() if "(+" in line]
+        found = ""
+        for program, rest in frames:
+            offset = rest.split(")")[0]
+            if os.path.basename(program).startswith("lockstep-worker"):
+                found += subprocess.run(["addr2line", "-Cfipe", program, offset], text=True,
+                                        capture_output=True, check=True).stdout
+        return found
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,19 @@
+// Where all threads of this process are right now, as text in a file: what a person needs of a
+// worker that hangs, before it is put out.
+//
+// Frames are addresses in a program or library; the file says how to turn them into names. A thread
+// that does not answer (stopped, or inside the kernel for good) is listed with its kernel state.
+//
+// Errors: kInternal when the file cannot be written.
+// Thread-safety: one call at a time. It takes a signal, SIGRTMIN + 5, for good.
+#pragma once
+
+#include <string>
+
+#include "comm/base/status.h"
+
+namespace lockstep {
+
+Status save_stacks(const std::string& path);
+
+}  // namespace lockstep
