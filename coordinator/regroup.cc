@@ -60,16 +60,13 @@ Reason regather(Turn& turn, const std::string& why, int code) {
     state.ranks.clear();
     state.run = RunState::kGathering;
   }
-  std::set<Place> places;
-  for (const auto& [process, id] : state.by_process) {
-    places.insert({turn.at(id).node, turn.at(id).local_rank});
+  std::map<Place, bool> is_gone;  // whether the last process there is proven to be dead
+  for (const auto& [id, member] : state.members) {
+    is_gone[{member.node, member.local_rank}] =
+        member.state == MemberState::kDead && member.has_exited;
   }
-  const bool is_proven =
-      std::any_of(state.members.begin(), state.members.end(), [&](const auto& entry) {
-        const Member& member = entry.second;
-        return member.state == MemberState::kDead && member.has_exited &&
-               !places.contains({member.node, member.local_rank});
-      });
+  const bool is_proven = std::any_of(is_gone.begin(), is_gone.end(),
+                                     [](const auto& entry) { return entry.second; });
   if (is_first_start(turn) && is_proven && state.replacements.empty()) {
     end_run(turn, code, why + " before training began; " + what_remains(turn));
     return Reason::kEndedDeath;

@@ -128,6 +128,20 @@ TEST(Decide, AWorkerThatIsToLeaveBeforeTrainingBeginsIsSentAwayToBeReplaced) {
   EXPECT_TRUE(w.ends.empty());
 }
 
+// What died there before it was replaced says nothing about the one that is silent now.
+TEST(Decide, ASilentWorkerBeforeTrainingBeginsIsWaitedForAlthoughAnotherDiedInItsPlace) {
+  World w;
+  w.hello(World::kAgent, {1000, 1001});
+  w.join(1);
+  w.kill(1, true);
+  wire::Register m = World::registration(0);
+  m.set_pid(2000);
+  w.join(3, m);
+  for (int i = 0; i < 40 && w.state.members.at(2).state != MemberState::kDead; ++i) w.wait(500);
+  EXPECT_EQ(w.state.members.at(2).state, MemberState::kDead);
+  EXPECT_TRUE(w.ends.empty());
+}
+
 TEST(Decide, AOnlyWorkerThatDiesAfterTheLastCheckpointHasFinishedTheRun) {
   World w(small_options(1));
   w.train();
