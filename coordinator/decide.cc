@@ -78,6 +78,7 @@ Reason judge_body(Turn& turn, Member& member, const Envelope& envelope) {
     case Envelope::kSwitched:
       return on_switched(turn, member, generation, envelope.switched());
     case Envelope::kDrain:
+      member.is_preempted = true;
       return on_drain(turn, member, envelope.drain().reason());
     case Envelope::kStop:
       return on_stop(turn, envelope.stop().reason());

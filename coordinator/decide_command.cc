@@ -127,7 +127,8 @@ void send_set_workers(Turn& turn) {
 
 void send_away(Turn& turn, Member& member) {
   // Before training begins all places are counted: its agent is to start another one.
-  const int code = turn.state.source_generation == 0 ? 75 : 0;
+  const bool is_needed = member.is_preempted || turn.state.source_generation == 0;
+  const int code = is_needed ? kRunMeAgain : 0;
   say_goodbye(turn, member.connection, code, "it was drained before it took part");
   member.state = MemberState::kGone;
   turn.state.waiting.erase(member.id);

@@ -10,6 +10,9 @@
 
 namespace lockstep::coordinator {
 
+// To a worker: its agent is to start another one in its place.
+inline constexpr int kRunMeAgain = 75;
+
 struct Turn {
   int64_t now_ms;
   State& state;

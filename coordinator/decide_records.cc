@@ -8,11 +8,6 @@
 namespace lockstep::coordinator {
 namespace {
 
-uint64_t wall_us(const wire::PhaseTimes& t) {
-  return uint64_t{t.data_wait_us()} + t.forward_us() + t.backward_us() + t.communication_us() +
-         t.optimizer_us() + t.other_us();
-}
-
 void ack(Turn& turn, const Member& member) {
   wire::Envelope envelope;
   envelope.mutable_records_ack()->set_batch(member.acked_batch);
@@ -29,21 +24,6 @@ std::string against_plan(const Turn& turn, const wire::StepRecord& record) {
            std::to_string(plan.samples);
   }
   return {};
-}
-
-StepEntry entry_of(Generation generation, const wire::StepRecord& record) {
-  StepEntry entry;
-  entry.generation = generation;
-  entry.step = record.step();
-  entry.epoch = record.epoch();
-  entry.samples = record.samples();
-  entry.correct = record.correct();
-  entry.loss = record.loss();
-  entry.lr = record.lr();
-  entry.skipped = record.skipped();
-  entry.common_hash = record.common_hash();
-  entry.wall_us = wall_us(record.times());
-  return entry;
 }
 
 const LedgerRow* row_of(const State& state, Generation generation) {
@@ -115,7 +95,7 @@ void count_report(State& state, MemberId member, Generation generation,
   }
   const auto era = state.lineage.find(generation);
   const bool is_writer = era != state.lineage.end() && era->second.writer == member;
-  if (is_first || is_writer) pending.values = entry_of(generation, record);
+  if (is_first || is_writer) pending.values = step_entry(record, generation);
 }
 
 void complete_steps(Turn& turn) {

@@ -95,6 +95,9 @@ struct StepEntry {
   uint64_t wall_us = 0;  // the writer's phase times together
 };
 
+// What a rank's record says of a step that it applied in `generation`.
+StepEntry step_entry(const wire::StepRecord& record, Generation generation);
+
 struct EvalEntry {
   Generation generation = 0;
   Step step = 0;  // steps applied when it was made

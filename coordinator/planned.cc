@@ -253,7 +253,8 @@ void release_leavers(Turn& turn, bool all) {
       ++it;
       continue;
     }
-    say_goodbye(turn, member.connection, 0, "it was left out by a planned change");
+    say_goodbye(turn, member.connection, member.is_preempted ? kRunMeAgain : 0,
+                "it was left out by a planned change");
     turn.log(LogLine::Level::kInfo, "member_drained", describe(state, member) + " has left");
     member.state = MemberState::kGone;
     state.by_process.erase({member.node, member.pid});

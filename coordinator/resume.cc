@@ -28,26 +28,6 @@ CheckpointEntry entry_of(const ListedCheckpoint& listed, const CheckpointInfo& i
   return entry;
 }
 
-uint64_t wall_us(const wire::PhaseTimes& t) {
-  return uint64_t{t.data_wait_us()} + t.forward_us() + t.backward_us() + t.communication_us() +
-         t.optimizer_us() + t.other_us();
-}
-
-StepEntry entry_of(const wire::StepRecord& record, Generation generation) {
-  StepEntry entry;
-  entry.generation = generation;
-  entry.step = record.step();
-  entry.epoch = record.epoch();
-  entry.samples = record.samples();
-  entry.correct = record.correct();
-  entry.loss = record.loss();
-  entry.lr = record.lr();
-  entry.skipped = record.skipped();
-  entry.common_hash = record.common_hash();
-  entry.wall_us = wall_us(record.times());
-  return entry;
-}
-
 std::string counted(uint64_t steps) {
   return std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
@@ -211,7 +191,7 @@ Result<RecoveredSteps> recover_steps(Journal& journal, const Manifest& manifest,
   std::map<Step, StepEntry> found;
   const auto take = [&](const wire::StepRecord& record, Generation generation) {
     if (record.step() >= complete && record.step() < end) {
-      found.try_emplace(record.step(), entry_of(record, generation));
+      found.try_emplace(record.step(), step_entry(record, generation));
     }
   };
   for (const LedgerRow& row : contents.ledger) {

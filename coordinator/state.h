@@ -63,6 +63,7 @@
 #include "comm/base/ids.h"
 #include "comm/collectives/reduction_tree.h"
 #include "comm/wire/control.pb.h"
+#include "coordinator/beginning.h"
 #include "coordinator/check_state.h"
 #include "coordinator/event.h"
 #include "coordinator/journal_entry.h"
@@ -118,6 +119,7 @@ struct Member {
   bool is_missing = false;   // its agent does not have it among its living workers
   bool has_exited = false;   // the agent has reaped it
   bool is_draining = false;  // to be left out
+  bool is_preempted = false;  // because its process was told to go: another one may replace it
 
   std::optional<Answer> answer;  // to the present prepare
   Generation lived = 0;          // newest generation that it is known to have begun
@@ -268,44 +270,6 @@ struct State {
 
   int exit_code = 0;  // valid in kEnded
   std::string message;
-};
-
-// A generation that was started when the coordinator died. Its members train on; the new
-// coordinator takes over: it waits for them to register, and judges nobody before the grace time.
-struct LivingGeneration {
-  struct Planned {
-    Generation generation = 0;
-    wire::Start start;
-  };
-
-  Generation generation = 0;
-  wire::Start start;                     // as it was pushed
-  LedgerRow row;                         // open
-  std::vector<LedgerRow> closed;         // surviving rows before it that end after `completed`
-  std::vector<MemberEntry> members;      // of `start` and of `planned`
-  std::map<MemberId, uint64_t> batches;  // last one in the journal, of every member that has any
-  // Of these rows, with steps from `completed` on; ascending by generation, member, batch.
-  std::vector<RecordsEntry> unfinished;
-  std::optional<Planned> planned;  // state kPlanned in the journal
-};
-
-// What this term begins with, from the journal and the checkpoints on disk (resume.h).
-struct Beginning {
-  std::string run_id;
-  Term term = 1;
-  MemberId next_member = 1;
-  Generation generation = 0;
-  ResumePoint base;
-  std::string base_checkpoint;
-  std::map<Step, EvalEntry> evals;
-  std::vector<CheckpointEntry> checkpoints;
-  std::vector<CheckpointEntry> stray;
-  bool is_identity_stored = false;
-  std::map<std::string, std::string> settings;
-  CheckHistory checks;
-  Step completed = 0;  // == base.step but on a take-over
-  std::optional<LivingGeneration>
-      living;  // a take-over; then base and base_checkpoint are not used
 };
 
 State begin_state(const Beginning& beginning, int64_t now_ms);

@@ -8,7 +8,7 @@ if(LOCKSTEP_FUZZ)
   add_custom_target(fuzz_targets)
 endif()
 
-# All programs of lockstep_test: what a sanitizer build needs.
+# The programs of lockstep_test with label unit: what a sanitizer build needs.
 if(LOCKSTEP_TESTS)
   add_custom_target(test_programs)
 endif()
@@ -50,7 +50,9 @@ function(lockstep_test name)
                         lockstep::rapidcheck)
   set_target_properties(test_${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  add_dependencies(test_programs test_${name})
+  if(unit IN_LIST ARG_LABELS)
+    add_dependencies(test_programs test_${name})
+  endif()
   gtest_discover_tests(test_${name} DISCOVERY_TIMEOUT 60
     PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120)
 endfunction()

@@ -125,11 +125,18 @@ class Recovery(LockstepTest):
         self.assert_as_if_nothing_had_happened(run)
 
     def test_a_preempted_worker_leaves_in_order_and_another_one_joins(self):
-        run = self.start_run(2)
-        victim = run.workers()[1]
+        # A long lease: the one that stays is stopped until the other one's successor is there, or
+        # the run might be over before.
+        run = self.start_run(2, cluster={**SECTIONS["cluster"], "lease_s": 60})
+        stays, victim = run.workers()
         os.kill(victim, signal.SIGTERM)
-        run.wait_for(lambda: len(run.workers()) == 2 and victim not in run.workers(),
-                     "another worker had its place")
+        run.wait_for(lambda: victim not in run.workers(), "it had left")
+        os.kill(stays, signal.SIGSTOP)
+        log = run.run_dir / "logs" / "worker-1.log.jsonl"
+        run.wait_for(lambda: log.read_text().count('"event":"registered"') == 2,
+                     "its successor registered")
+        os.kill(stays, signal.SIGCONT)
+        run.wait_for(lambda: len(run.workers()) == 2, "another worker had its place")
         self.assert_as_if_nothing_had_happened(run)
 
     def test_a_stop_while_the_coordinator_is_dead_still_ends_with_a_checkpoint(self):

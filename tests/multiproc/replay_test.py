@@ -37,7 +37,7 @@ class Replay(LockstepTest):
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         self.assertGreater(run.summary()["generations"], 1)
         for step, base in ((150, "step-0000000120"), (121, "step-0000000120"),
-                           (70, "the initial weights")):
+                           (30, "the initial weights")):
             answer = replay(run.run_dir, "--step", step)
             self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
             self.assertIn(f"step {step} (epoch {(step - 1) // 10 + 1}), computed from {base}",
@@ -46,7 +46,7 @@ class Replay(LockstepTest):
         self.assertIn("the weights are those of step-0000000150",
                       replay(run.run_dir, "--step", 150).stdout)
 
-        header, _ = safetensors(run.run_dir / "replay-step-70.safetensors")
+        header, _ = safetensors(run.run_dir / "replay-step-30.safetensors")
         self.assertEqual(header["images"]["shape"], [24, 1, SIDE, SIDE])  # the epoch's last step
         file = self.scratch / "one.safetensors"
         replay(run.run_dir, "--step", 71, "--slot", 2, "--batch-file", file)

@@ -15,7 +15,6 @@ namespace {
 constexpr uint64_t kSamples = 50;
 constexpr uint64_t kSeed = 11;
 constexpr uint32_t kSlots = 3;
-constexpr Step kStepsPerEpoch = 7;  // of 8 samples; the last has 2, so that a slot is empty
 
 std::unique_ptr<data::Dataset> dataset() {
   auto made = data::make_memory_dataset({1, 1, 1}, std::vector<uint8_t>(kSamples),

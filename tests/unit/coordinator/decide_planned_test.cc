@@ -287,6 +287,24 @@ TEST(Planned, NoChangeWhileAStopIsPendingOrAMemberIsAway) {
   EXPECT_FALSE(v.state.planned);
 }
 
+TEST(Planned, APreemptedWorkerIsSentAwayWithTheWishForAnotherOne) {
+  World w(small_options(3, 100));
+  w.hello(World::kAgent, {1000, 1001, 1002});
+  w.train();
+  wire::Envelope preempted;
+  preempted.mutable_drain()->set_reason("SIGTERM");
+  EXPECT_EQ(w.say(3, preempted), Reason::kDrainRequested);
+  ASSERT_TRUE(w.state.planned);
+  w.switched(1, 2, 4);
+  wire::Envelope e;
+  e.set_generation(1);
+  e.mutable_leave()->set_reason(wire::Leave::DRAINED);
+  e.mutable_leave()->mutable_applied()->set_step(4);
+  EXPECT_EQ(w.say(3, e), Reason::kDrained);
+  w.switched(2, 2, 4);
+  EXPECT_EQ(w.sent(3).back().goodbye().exit_code(), 75u);
+}
+
 TEST(Planned, AStopThatWinsOverAChangeEndsTheRun) {
   World w(small_options(2, 100));
   plan_a_join(w);

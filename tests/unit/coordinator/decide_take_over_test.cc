@@ -50,7 +50,7 @@ wire::Register back(ConnectionId c, Generation generation, Step since) {
 }
 
 void add_planned(Beginning& b) {
-  b.living->planned.emplace();
+  b.living->planned = LivingGeneration::Planned{};
   b.living->planned->generation = 5;
   b.generation = 5;
   wire::Start& start = b.living->planned->start;
