@@ -165,6 +165,8 @@ class Port final : public RunnerPort {
 class RunnerTest : public ::testing::Test {
  protected:
   RunnerTest() {
+    (void)wire::Leave::descriptor()->full_name();  // before there are threads, as in RunnerWorld
+    (void)wire::JobSpec::descriptor()->full_name();
     job_.mutable_train()->set_global_batch(10);
     job_.mutable_train()->set_slots(1);
     job_.mutable_data()->mutable_eval()->set_path("somewhere");
