@@ -17,10 +17,6 @@ struct Finding {
   std::string what;          // "worker A <what> than the others"
 };
 
-bool contains(const std::vector<MemberId>& members, MemberId id) {
-  return std::find(members.begin(), members.end(), id) != members.end();
-}
-
 Finding compare(const Values& values, std::string what) {
   std::map<uint64_t, size_t> votes;
   for (const auto& [member, value] : values) ++votes[value];
@@ -84,11 +80,6 @@ bool is_whole(const State& state, const PendingCheck& check) {
          std::all_of(check.members.begin(), check.members.end(), [&](MemberId id) {
            return check.reports.contains(id) || !is_alive(state.members.at(id));
          });
-}
-
-bool is_in_lineage(const State& state, Generation generation, Step step) {
-  const auto era = state.lineage.find(generation);
-  return era != state.lineage.end() && lineage_contains({era->second.row}, generation, step);
 }
 
 void keep_agreement(Turn& turn, Generation generation, Step step) {

@@ -8,11 +8,6 @@
 namespace lockstep::coordinator {
 namespace {
 
-// Exit codes that a process chose to say what is wrong; anything else is an accident.
-bool is_verdict(int exit_code) {
-  return exit_code == 64 || exit_code == 65 || exit_code == 66 || exit_code == 78;
-}
-
 std::string cause_of(const wire::WorkerExit& message) {
   if (message.signal() == 0) return "exited with code " + std::to_string(message.exit_code());
   const char* name = sigabbrev_np(message.signal());
@@ -138,15 +133,14 @@ Reason on_worker_exit(Turn& turn, Agent& agent, const wire::WorkerExit& message)
       describe(state, *member) + " " + cause_of(message) + " after step " +
           std::to_string(member->step) + (message.will_restart() ? " and is started again" : ""),
       message);
-  if (message.will_restart() && !member->has_exited) {
-    expect_replacement(turn, {member->node, member->local_rank});
+  if (!member->has_exited) {
+    forget_process(state, *member);
+    if (message.will_restart()) expect_replacement(turn, {member->node, member->local_rank});
   }
   if (member->state == MemberState::kGone) return Reason::kIgnored;
   if (member->state == MemberState::kDead) return exit_of_dead(turn, *member, what);
   if (member->has_exited) return Reason::kIgnored;
   member->has_exited = true;
-  state.by_process.erase({member->node, member->pid});
-  if (message.will_restart()) expect_replacement(turn, {member->node, member->local_rank});
   // Who has left may go.
   if (member->state == MemberState::kLeft) return Reason::kIgnored;
   declare_dead(turn, *member, true);

@@ -92,11 +92,6 @@ Reason take_void(Turn& turn, const Member& member, const wire::CheckpointReport&
   return Reason::kCheckpointVoid;
 }
 
-bool is_in_lineage(const State& state, Generation generation, Step step) {
-  const auto era = state.lineage.find(generation);
-  return era != state.lineage.end() && lineage_contains({era->second.row}, generation, step);
-}
-
 }  // namespace
 
 Reason on_checkpoint(Turn& turn, Member& member, Generation generation,

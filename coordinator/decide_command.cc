@@ -132,7 +132,7 @@ void send_away(Turn& turn, Member& member) {
   say_goodbye(turn, member.connection, code, "it was drained before it took part");
   member.state = MemberState::kGone;
   turn.state.waiting.erase(member.id);
-  turn.state.by_process.erase({member.node, member.pid});
+  forget_process(turn.state, member);
 }
 
 Reason on_drain(Turn& turn, Member& member, const std::string& why) {
@@ -143,9 +143,7 @@ Reason on_drain(Turn& turn, Member& member, const std::string& why) {
             describe(state, member) + " is to leave: " + why);
   if (!is_listed(state, member) && !state.leavers.contains(member.id)) {
     // It takes part in nothing; whom a planned change has, the one after it leaves out.
-    const bool was_planned = state.planned && std::count(state.planned->ranks.begin(),
-                                                         state.planned->ranks.end(), member.id) > 0;
-    if (!was_planned) {
+    if (!state.planned || !contains(state.planned->ranks, member.id)) {
       send_away(turn, member);
       return Reason::kDrainRequested;
     }

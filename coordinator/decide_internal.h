@@ -43,6 +43,13 @@ bool is_listed(const State& state, const Member& member);         // in the pres
 bool is_source(const State& state, const Member& member);         // in the last started one
 bool is_alive(const Member& member);                              // not dead, not sent away
 bool may_join(const Turn& turn, const Member& member);            // now
+bool contains(const std::vector<MemberId>& members, MemberId id);
+// An exit code that a process chose to say what is wrong; anything else is an accident.
+bool is_verdict(int exit_code);
+// The state after `step` applied steps of `generation` is one that the surviving lineage has.
+bool is_in_lineage(const State& state, Generation generation, Step step);
+// Its process is nobody's any more; a later one may have got the same pid.
+void forget_process(State& state, const Member& member);
 bool can_be_suspected(const State& state, const Member& member);  // meets the others in a step
 bool has_agent(const State& state, const std::string& node);
 // By node, with numbers in names compared as numbers, local rank, id: ranks of one node lie

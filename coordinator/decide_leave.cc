@@ -7,10 +7,6 @@
 namespace lockstep::coordinator {
 namespace {
 
-bool is_verdict(int exit_code) {
-  return exit_code == 64 || exit_code == 65 || exit_code == 66 || exit_code == 78;
-}
-
 Reason failed(Turn& turn, Member& member, const wire::Leave& message) {
   const auto code = message.code() <= static_cast<uint32_t>(Code::kTimeout)
                         ? static_cast<Code>(message.code())

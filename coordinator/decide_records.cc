@@ -157,8 +157,7 @@ Reason on_eval(Turn& turn, Member& member, Generation generation, const wire::Ev
       entry.correct > entry.samples) {
     return Reason::kRefusedMalformed;
   }
-  const LedgerRow* row = row_of(state, generation);
-  if (row == nullptr || !lineage_contains({*row}, generation, entry.step)) {
+  if (!is_in_lineage(state, generation, entry.step)) {
     push_present(turn, member);
     return Reason::kRefusedStaleGeneration;
   }

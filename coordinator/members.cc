@@ -58,6 +58,26 @@ bool is_alive(const Member& member) {
   return member.state != MemberState::kDead && member.state != MemberState::kGone;
 }
 
+bool contains(const std::vector<MemberId>& members, MemberId id) {
+  return std::find(members.begin(), members.end(), id) != members.end();
+}
+
+bool is_verdict(int exit_code) {
+  return exit_code == 64 || exit_code == 65 || exit_code == 66 || exit_code == 78;
+}
+
+bool is_in_lineage(const State& state, Generation generation, Step step) {
+  const auto era = state.lineage.find(generation);
+  return era != state.lineage.end() && lineage_contains({era->second.row}, generation, step);
+}
+
+void forget_process(State& state, const Member& member) {
+  const auto process = state.by_process.find({member.node, member.pid});
+  if (process != state.by_process.end() && process->second == member.id) {
+    state.by_process.erase(process);
+  }
+}
+
 bool may_join(const Turn& turn, const Member& member) {
   if (!is_alive(member) || member.connection == 0 || member.is_draining) return false;
   if (turn.state.checks.expelled.contains({member.node, member.local_rank})) return false;

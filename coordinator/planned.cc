@@ -7,10 +7,6 @@
 namespace lockstep::coordinator {
 namespace {
 
-bool contains(const std::vector<MemberId>& members, MemberId id) {
-  return std::find(members.begin(), members.end(), id) != members.end();
-}
-
 // Nothing is changed while something else is under way.
 bool can_change(const Turn& turn) {
   const State& state = turn.state;
@@ -257,7 +253,7 @@ void release_leavers(Turn& turn, bool all) {
                 "it was left out by a planned change");
     turn.log(LogLine::Level::kInfo, "member_drained", describe(state, member) + " has left");
     member.state = MemberState::kGone;
-    state.by_process.erase({member.node, member.pid});
+    forget_process(state, member);
     it = state.leavers.erase(it);
   }
   state.change_due = true;

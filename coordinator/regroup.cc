@@ -38,8 +38,7 @@ std::vector<MemberId> next_members(const Turn& turn) {
 
 bool may_hold_state(const State& state, MemberId id) {
   if (is_source(state, state.members.at(id))) return true;
-  return state.planned && std::find(state.planned->ranks.begin(), state.planned->ranks.end(), id) !=
-                              state.planned->ranks.end();
+  return state.planned && contains(state.planned->ranks, id);
 }
 
 // Before anything was trained in this term: the others wait.
@@ -145,10 +144,7 @@ void declare_dead(Turn& turn, Member& member, bool in_step) {
   }
   member.state = MemberState::kDead;
   state.waiting.erase(member.id);
-  const auto process = state.by_process.find({member.node, member.pid});
-  if (process != state.by_process.end() && process->second == member.id) {
-    state.by_process.erase(process);
-  }
+  forget_process(state, member);
   detach(turn, member);
 }
 
