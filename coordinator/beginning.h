@@ -14,6 +14,7 @@
 #include "comm/wire/control.pb.h"
 #include "coordinator/check_state.h"
 #include "coordinator/journal_entry.h"
+#include "coordinator/loss_watch.h"
 
 namespace lockstep::coordinator {
 
@@ -50,6 +51,8 @@ struct Beginning {
   bool is_identity_stored = false;
   std::map<std::string, std::string> settings;
   CheckHistory checks;
+  std::vector<SkipEntry> skips;
+  LossWatch losses;
   Step completed = 0;  // == base.step but on a take-over
   // A take-over; then base and base_checkpoint are not used.
   std::optional<LivingGeneration> living;

@@ -6,12 +6,14 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "comm/base/ids.h"
 #include "comm/wire/control.pb.h"
+#include "coordinator/journal_entry.h"
 
 namespace lockstep::coordinator {
 
@@ -24,10 +26,12 @@ struct Place {
 
 // What comparing the members has shown so far, also in earlier terms.
 struct CheckHistory {
-  Step agreed = 0;             // applied steps of the lineage's newest check at which all agreed
-  bool is_open = false;        // a later one has found a difference; the lineage has to be cut
-  std::set<Step> unexplained;  // where they differed, ever, and nobody could be named
-  std::set<Place> expelled;    // no worker there takes part in the run any more
+  Step agreed = 0;              // applied steps of the lineage's newest check at which all agreed
+  bool is_open = false;         // a later one has found a difference; the lineage has to be cut
+  std::set<Step> unexplained;   // where they differed, ever, and nobody could be named
+  std::set<Place> expelled;     // no worker there takes part in the run any more
+  std::optional<Step> tainted;  // by policy the lineage went on after a difference: since when
+  std::vector<WitnessEntry> witnesses;  // of `unexplained`, ascending by step
 };
 
 // Reports of one check that is not judged yet.

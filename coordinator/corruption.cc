@@ -3,107 +3,51 @@
 #include <algorithm>
 
 #include "coordinator/decide_internal.h"
+#include "coordinator/expel.h"
+#include "coordinator/finding.h"
 
 namespace lockstep::coordinator {
 namespace {
 
-using Values = std::map<MemberId, uint64_t>;
-
-// What members differ in, and who is at fault; empty `odd`: they agree.
-struct Finding {
-  std::vector<MemberId> odd;
-  bool is_outvoted = false;  // else nobody can tell who of `odd` is right
-  size_t right = 0;          // how many outvoted them
-  std::string what;          // "worker A <what> than the others"
-};
-
-Finding compare(const Values& values, std::string what) {
-  std::map<uint64_t, size_t> votes;
-  for (const auto& [member, value] : values) ++votes[value];
-  Finding finding;
-  if (votes.size() <= 1) return finding;
-  const auto most = std::max_element(
-      votes.begin(), votes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-  finding.is_outvoted = most->second * 2 > values.size();
-  finding.right = finding.is_outvoted ? most->second : 0;
-  for (const auto& [member, value] : values) {
-    if (!finding.is_outvoted || value != most->first) finding.odd.push_back(member);
-  }
-  finding.what = std::move(what);
-  return finding;
+bool has_expelled(const State& state, MemberId id) {
+  const Member& member = state.members.at(id);
+  return state.checks.expelled.contains({member.node, member.local_rank});
 }
 
-// Wrong weights make everything else wrong, and a wrong gradient comes before its sum.
-Finding examine(const PendingCheck& check, Step step) {
-  Values weights;
-  Values gradients;
-  Values sums;
-  uint32_t slot = 0;
-  uint32_t slice = 0;
-  for (const auto& [member, report] : check.reports) {
-    weights[member] = report.weights_hash();
-    if (report.has_gradient()) {
-      gradients[member] = report.gradient_hash();
-      slot = report.slot();
-    }
-    if (report.has_sum()) {
-      sums[member] = report.sum_hash();
-      slice = report.sum_rank();
-    }
-  }
-  const std::string at = std::to_string(step);
-  Finding finding = compare(weights, "holds other weights after step " + at);
-  if (finding.odd.empty()) {
-    finding = compare(
-        gradients, "computed another gradient of slot " + std::to_string(slot) + " in step " + at);
-  }
-  if (finding.odd.empty()) {
-    finding = compare(sums, "added up another sum, of the slice of rank " + std::to_string(slice) +
-                                " in step " + at + ",");
-  }
-  return finding;
-}
-
-// Everybody who still can has reported; of a generation that is over nothing more is waited for
-// beyond a lease.
-bool is_ripe(const Turn& turn, Generation generation, const PendingCheck& check) {
-  const State& state = turn.state;
-  const bool is_over = generation != state.source_generation;
-  if (is_over && turn.now_ms - check.since_ms > turn.options.lease_ms) return true;
+bool all_have_reported(const State& state, const PendingCheck& check) {
   return std::all_of(check.members.begin(), check.members.end(), [&](MemberId id) {
     return check.reports.contains(id) || !is_alive(state.members.at(id));
   });
 }
 
-bool is_whole(const State& state, const PendingCheck& check) {
-  return check.reports.size() > 1 &&
-         std::all_of(check.members.begin(), check.members.end(), [&](MemberId id) {
-           return check.reports.contains(id) || !is_alive(state.members.at(id));
-         });
+// Everybody who still can has reported; of a generation that is over nothing more is waited for
+// beyond a lease.
+bool is_ripe(const Turn& turn, Generation generation, const PendingCheck& check) {
+  const bool is_over = generation != turn.state.source_generation;
+  if (is_over && turn.now_ms - check.since_ms > turn.options.lease_ms) return true;
+  return all_have_reported(turn.state, check);
 }
 
 void keep_agreement(Turn& turn, Generation generation, Step step) {
   State& state = turn.state;
-  if (step <= state.checks.agreed) return;
   state.checks.agreed = step;
   turn.persist(CheckEntry{generation, step, true, {}, 0, false});
   std::erase_if(state.pending_checks, [step](const auto& e) { return e.first.second <= step; });
 }
 
-// Who was outvoted is put out; that they differed is kept in any case.
-void keep_difference(Turn& turn, Generation generation, Step step, const Finding& finding) {
+// Nobody can tell who is right; when the step is computed again, what they said now may.
+void keep_witnesses(Turn& turn, Generation generation, Step step, const Finding& finding) {
   CheckHistory& checks = turn.state.checks;
-  checks.is_open = true;
-  if (!finding.is_outvoted) {
-    checks.unexplained.insert(step);
-    turn.persist(CheckEntry{generation, step, false, {}, 0, false});
-    return;
-  }
-  for (MemberId id : finding.odd) {
+  checks.unexplained.insert(step);
+  turn.persist(CheckEntry{generation, step, false, {}, 0, false});
+  for (const auto& [id, value] : finding.values) {
     const Member& member = turn.at(id);
-    checks.expelled.insert({member.node, member.local_rank});
-    turn.persist(CheckEntry{generation, step, false, member.node, member.local_rank, false});
+    WitnessEntry witness{generation, step, finding.subject, member.node, member.local_rank, value};
+    turn.persist(witness);
+    checks.witnesses.push_back(std::move(witness));
   }
+  std::stable_sort(checks.witnesses.begin(), checks.witnesses.end(),
+                   [](const auto& a, const auto& b) { return a.step < b.step; });
 }
 
 std::string way_back(const State& state) {
@@ -114,21 +58,69 @@ std::string way_back(const State& state) {
                            std::to_string(agreed) + ", after which all still agreed";
 }
 
-Reason judge_outvoted(Turn& turn, const Finding& finding) {
-  const std::string what = describe(turn.state, finding.odd) + " " + finding.what + " than " +
-                           counted(finding.right, "worker") +
-                           " that agree: a memory or a processor there is at fault, and nothing "
-                           "reported an error";
+// The next term takes none of these, and nobody is to be told that they remain.
+void distrust(State& state) {
+  state.checks.is_open = true;
+  std::erase_if(state.checkpoints,
+                [&](const CheckpointEntry& c) { return c.step > state.checks.agreed; });
+}
+
+std::string accusation(const Turn& turn, const Finding& finding) {
+  const std::string jury = finding.by_witness
+                               ? counted(finding.votes, "result") + " of both attempts at this step"
+                               : counted(finding.votes, "worker");
+  std::string text = describe(turn.state, finding.odd()) + " " + finding.what + " than " + jury +
+                     " that agree: a memory or a processor there is at fault, and nothing reported "
+                     "an error";
+  if (!finding.wrong_then.empty()) {
+    text += "; in the attempt before, " + names_of(finding.wrong_then) + " had " +
+            other_result(finding.subject);
+  }
+  return text;
+}
+
+constexpr char kPutOut[] =
+    ". No worker of that place takes part in the run any more; have the machine tested. ";
+
+Reason go_back(Turn& turn, Generation generation, Step step, const Finding& finding) {
+  const std::string what = accusation(turn, finding);
+  for (MemberId id : finding.odd()) expel(turn, place_of(turn.at(id)), {generation, step, false});
+  for (const WitnessEntry& w : finding.wrong_then) {
+    expel(turn, {w.node, w.local_rank}, {w.generation, step, false});
+  }
+  distrust(turn.state);
   turn.note(LogLine::Level::kError, "corruption",
-            what +
-                ". No worker of that place takes part in the run any more; have the machine "
-                "tested. Meanwhile " +
-                way_back(turn.state));
+            what + kPutOut + "Meanwhile " + way_back(turn.state));
   return end_term(turn, "a worker computed wrong; " + way_back(turn.state));
 }
 
-Reason judge_unexplained(Turn& turn, const Finding& finding, bool is_again) {
-  const std::string what = describe(turn.state, finding.odd) + " differ: each " + finding.what +
+// The wrong worker goes like one that died. Since the last agreement its part may be in everything.
+Reason go_on(Turn& turn, const Finding& finding, Generation generation) {
+  CheckHistory& checks = turn.state.checks;
+  const Step since = checks.agreed + 1;
+  const std::string what = accusation(turn, finding);
+  for (MemberId id : finding.odd()) {
+    const Place place = place_of(turn.at(id));
+    expel(turn, place, {generation, since, true});
+    disown_checkpoints(turn, place, since);
+  }
+  for (const WitnessEntry& w : finding.wrong_then) {
+    expel(turn, {w.node, w.local_rank}, {w.generation, since, true});
+  }
+  checks.tainted = std::min(checks.tainted.value_or(since), since);
+  turn.note(
+      LogLine::Level::kError, "corruption",
+      what + kPutOut +
+          "The others go on with what they hold (train.on_corruption is continue): from step " +
+          std::to_string(since) + " on it may be wrong, and the audit says so");
+  return evict_expelled(turn).value_or(Reason::kExpelled);
+}
+
+Reason judge_unexplained(Turn& turn, Generation generation, Step step, const Finding& finding) {
+  const bool is_again = turn.state.checks.unexplained.contains(step);
+  keep_witnesses(turn, generation, step, finding);
+  distrust(turn.state);
+  const std::string what = describe(turn.state, finding.odd()) + " differ: each " + finding.what +
                            " than another, and no majority says who is right";
   turn.note(LogLine::Level::kError, "corruption", what);
   if (is_again) {
@@ -140,46 +132,56 @@ Reason judge_unexplained(Turn& turn, const Finding& finding, bool is_again) {
     return Reason::kEndedCorruption;
   }
   return end_term(turn, "the workers differ and nobody is put out; " + way_back(turn.state) +
-                            ", and ends if they differ there again");
+                            ", and when step " + std::to_string(step) +
+                            " is computed again, its results tell who was wrong");
 }
 
-Reason judge(Turn& turn, Generation generation, Step step, const Finding& finding) {
-  State& state = turn.state;
-  const bool is_again = !finding.is_outvoted && state.checks.unexplained.contains(step);
-  keep_difference(turn, generation, step, finding);
-  // The next term takes none of these, and nobody is to be told that they remain.
-  std::erase_if(state.checkpoints,
-                [&](const CheckpointEntry& c) { return c.step > state.checks.agreed; });
-  return finding.is_outvoted ? judge_outvoted(turn, finding)
-                             : judge_unexplained(turn, finding, is_again);
+Reason judge(Turn& turn, Generation generation, Step step, Finding finding) {
+  std::map<MemberId, Place> places;
+  for (const auto& [id, value] : finding.values) places[id] = place_of(turn.at(id));
+  ask_witnesses(turn.state.checks.witnesses, step, places, &finding);
+  if (!finding.right) return judge_unexplained(turn, generation, step, finding);
+  if (turn.options.job.train().on_corruption() == "continue") {
+    return go_on(turn, finding, generation);
+  }
+  return go_back(turn, generation, step, finding);
+}
+
+// All agree; whoever differed in an attempt before was wrong then. What its wrong result got into
+// has left the lineage since.
+std::optional<Reason> judge_witnesses(Turn& turn, Step step, const PendingCheck& check) {
+  const auto& witnesses = turn.state.checks.witnesses;
+  auto wrong = refuted(witnesses, step, check);
+  const bool was_open = std::any_of(witnesses.begin(), witnesses.end(),
+                                    [step](const auto& w) { return w.step == step; });
+  if (was_open && wrong.empty()) {
+    turn.note(LogLine::Level::kWarn, "corruption",
+              "now that step " + std::to_string(step) +
+                  " was computed again all workers agree, in what none of them had before: what "
+                  "was wrong then had spread to all. It is undone, and nobody can be named: have "
+                  "the machines tested");
+    return std::nullopt;
+  }
+  std::erase_if(wrong, [&](const WitnessEntry& w) {
+    return turn.state.checks.expelled.contains({w.node, w.local_rank});
+  });
+  if (wrong.empty()) return std::nullopt;
+  for (const WitnessEntry& w : wrong) {
+    expel(turn, {w.node, w.local_rank}, {w.generation, step, false});
+  }
+  turn.note(
+      LogLine::Level::kError, "corruption",
+      "now that step " + std::to_string(step) + " was computed again all workers agree; " +
+          names_of(wrong) + " had " + other_result(wrong.front().subject) +
+          " before: a memory or a processor there was at fault, and nothing reported an error" +
+          kPutOut + "The others go on, nothing has to be computed again");
+  return evict_expelled(turn).value_or(Reason::kExpelled);
 }
 
 }  // namespace
 
 bool is_checking(const Options& options) {
   return options.job.train().check_every() > 0 && options.exact();
-}
-
-CheckHistory check_history(const JournalContents& contents) {
-  CheckHistory history;
-  for (const CheckEntry& check : contents.checks) {
-    if (check.agreed) {
-      if (!check.rolled_back) history.agreed = std::max(history.agreed, check.step);
-      continue;
-    }
-    history.is_open = history.is_open || !check.rolled_back;
-    if (check.node.empty()) {
-      history.unexplained.insert(check.step);
-    } else {
-      history.expelled.insert({check.node, check.local_rank});
-    }
-  }
-  return history;
-}
-
-std::optional<Step> newest_trusted(const JournalContents& contents) {
-  const CheckHistory history = check_history(contents);
-  return history.is_open ? std::optional<Step>(history.agreed) : std::nullopt;
 }
 
 Reason on_check(Turn& turn, Member& member, Generation generation,
@@ -213,14 +215,17 @@ std::optional<Reason> judge_checks(Turn& turn) {
                      [&](const auto& e) { return is_ripe(turn, e.first.first, e.second); });
     if (ripe == state.pending_checks.end()) return reason;
     const auto [generation, step] = ripe->first;
-    const PendingCheck check = std::move(ripe->second);
+    PendingCheck check = std::move(ripe->second);
     state.pending_checks.erase(ripe);
     if (!is_in_lineage(state, generation, step)) continue;
-    const Finding finding = examine(check, step);
-    if (!finding.odd.empty()) return judge(turn, generation, step, finding);
-    if (!is_whole(state, check)) continue;
+    // What one says that was put out counts no more.
+    std::erase_if(check.reports, [&](const auto& e) { return has_expelled(state, e.first); });
+    Finding finding = examine(check, step);
+    if (finding.is_difference()) return judge(turn, generation, step, std::move(finding));
+    if (check.reports.size() < 2 || !all_have_reported(state, check)) continue;
     keep_agreement(turn, generation, step);
     reason = Reason::kChecked;
+    if (const auto follows = judge_witnesses(turn, step, check)) return follows;
   }
 }
 

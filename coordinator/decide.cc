@@ -78,8 +78,7 @@ Reason judge_body(Turn& turn, Member& member, const Envelope& envelope) {
     case Envelope::kSwitched:
       return on_switched(turn, member, generation, envelope.switched());
     case Envelope::kDrain:
-      member.is_preempted = true;
-      return on_drain(turn, member, envelope.drain().reason());
+      return on_drain(turn, member, envelope.drain().reason(), kRunMeAgain);
     case Envelope::kStop:
       return on_stop(turn, envelope.stop().reason());
     default:
@@ -176,6 +175,7 @@ Decision decide(int64_t now_ms, State state, const Event& event, const Options& 
   decision.state = std::move(state);
   Turn turn{now_ms, decision.state, options, decision.actions};
   decision.reason = std::visit(Visitor{turn}, event);
+  if (const auto reason = judge_bad_loss(turn)) decision.reason = *reason;
   if (decision.state.run == RunState::kStarted && decision.state.change_due) plan_change(turn);
   check_invariants(before, event, decision, options);
   return decision;

@@ -1,5 +1,6 @@
 // What agents prove about processes, and closed connections.
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <set>
 
@@ -103,7 +104,8 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
     return Reason::kRefusedOtherRun;
   }
   const std::set<uint32_t> living(m.living().begin(), m.living().end());
-  state.agents[connection] = Agent{m.node(), m.pid(), m.workers(), living};
+  state.agents[connection] = Agent{m.node(), m.pid(), m.workers(), living, turn.now_ms, {}};
+  note_living(turn, state.agents[connection]);
   send_set_workers(turn);
   std::vector<MemberId> dead;
   for (MemberId id : living_on(state, m.node())) {
@@ -143,7 +145,8 @@ Reason on_worker_exit(Turn& turn, Agent& agent, const wire::WorkerExit& message)
   member->has_exited = true;
   // Who has left may go.
   if (member->state == MemberState::kLeft) return Reason::kIgnored;
-  declare_dead(turn, *member, true);
+  const bool is_from_outside = message.signal() == SIGKILL || message.signal() == SIGTERM;
+  declare_dead(turn, *member, true, !is_from_outside);
   if (ends_the_run(turn, *member, message.exit_code())) {
     end_run(turn, message.exit_code(), what + "; " + what_remains(turn));
     return Reason::kEndedDeath;

@@ -17,16 +17,23 @@ void drop(Turn& turn, CheckpointEntry entry, wire::CheckpointAck* ack) {
   turn.persist(std::move(entry));
 }
 
-// All but the newest `keep`, and the one to which a run goes back whose members disagree.
+// The newest of at most so many steps; `all` is ascending. all.size(): there is none.
+size_t newest_until(const std::vector<CheckpointEntry>& all, Step step) {
+  const auto after = std::upper_bound(all.begin(), all.end(), step,
+                                      [](Step s, const CheckpointEntry& c) { return s < c.step; });
+  return after == all.begin() ? all.size() : static_cast<size_t>(after - all.begin()) - 1;
+}
+
+// All but the newest `keep`, and those to which a run goes back whose members disagree, or whose
+// next step to be complete shows a bad loss.
 void drop_older(Turn& turn, size_t keep, wire::CheckpointAck* ack) {
   std::vector<CheckpointEntry>& all = turn.state.checkpoints;
-  size_t checked = all.size();
-  for (size_t i = 0; is_checking(turn.options) && i < all.size(); ++i) {
-    if (all[i].step <= turn.state.checks.agreed) checked = i;
-  }
+  const size_t checked =
+      is_checking(turn.options) ? newest_until(all, turn.state.checks.agreed) : all.size();
+  const size_t judged = newest_until(all, turn.state.completed);
   std::vector<CheckpointEntry> stay;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (i + keep >= all.size() || i == checked) {
+    if (i + keep >= all.size() || i == checked || i == judged) {
       stay.push_back(std::move(all[i]));
     } else {
       drop(turn, std::move(all[i]), ack);

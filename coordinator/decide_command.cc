@@ -91,7 +91,7 @@ Reason drain_node(Turn& turn, ConnectionId connection, const std::string& node) 
   state.workers_of_node[node] = 0;
   send_set_workers(turn);
   for (MemberId id : members) {
-    if (is_end(on_drain(turn, turn.at(id), "node " + node + " is drained"))) break;
+    if (is_end(on_drain(turn, turn.at(id), "node " + node + " is drained", 0))) break;
   }
   return answer(
       turn, connection, true,
@@ -105,7 +105,7 @@ Reason drain_member(Turn& turn, ConnectionId connection, MemberId id) {
     return answer(turn, connection, false, "no living worker is member " + std::to_string(id));
   }
   const std::string who = describe(turn.state, *member);
-  on_drain(turn, *member, "it was asked for");
+  on_drain(turn, *member, "it was asked for", 0);
   return answer(turn, connection, true,
                 who + " leaves" +
                     (turn.state.stop_ms ? "; too few would stay, so the run stops at a checkpoint"
@@ -125,26 +125,19 @@ void send_set_workers(Turn& turn) {
   }
 }
 
-void send_away(Turn& turn, Member& member) {
-  // Before training begins all places are counted: its agent is to start another one.
-  const bool is_needed = member.is_preempted || turn.state.source_generation == 0;
-  const int code = is_needed ? kRunMeAgain : 0;
-  say_goodbye(turn, member.connection, code, "it was drained before it took part");
-  member.state = MemberState::kGone;
-  turn.state.waiting.erase(member.id);
-  forget_process(turn.state, member);
-}
-
-Reason on_drain(Turn& turn, Member& member, const std::string& why) {
+Reason on_drain(Turn& turn, Member& member, const std::string& why, int farewell) {
   State& state = turn.state;
-  if (member.is_draining || !is_alive(member)) return Reason::kAlreadyCounted;
+  if (!is_alive(member)) return Reason::kAlreadyCounted;
+  // Whoever is left out anyway and is told to go besides has a place that stays.
+  member.farewell = std::max(member.farewell, farewell);
+  if (member.is_draining) return Reason::kAlreadyCounted;
   member.is_draining = true;
   turn.note(LogLine::Level::kInfo, "drain_requested",
             describe(state, member) + " is to leave: " + why);
   if (!is_listed(state, member) && !state.leavers.contains(member.id)) {
     // It takes part in nothing; whom a planned change has, the one after it leaves out.
     if (!state.planned || !contains(state.planned->ranks, member.id)) {
-      send_away(turn, member);
+      bid_farewell(turn, member, "it was drained before it took part");
       return Reason::kDrainRequested;
     }
   }

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "comm/base/counted.h"
+#include "comm/wire/resume_point.h"
 #include "coordinator/decide.h"
 
 namespace lockstep::coordinator {
@@ -38,11 +40,11 @@ struct Turn {
 };
 
 // ---- members.cc: questions about members
-bool is_open(RunState run);                                       // prepared or started
-bool is_listed(const State& state, const Member& member);         // in the present generation
-bool is_source(const State& state, const Member& member);         // in the last started one
-bool is_alive(const Member& member);                              // not dead, not sent away
-bool may_join(const Turn& turn, const Member& member);            // now
+bool is_open(RunState run);                                // prepared or started
+bool is_listed(const State& state, const Member& member);  // in the present generation
+bool is_source(const State& state, const Member& member);  // in the last started one
+bool is_alive(const Member& member);                       // not dead, not sent away
+bool may_join(const Turn& turn, const Member& member);     // now
 bool contains(const std::vector<MemberId>& members, MemberId id);
 // An exit code that a process chose to say what is wrong; anything else is an accident.
 bool is_verdict(int exit_code);
@@ -58,10 +60,7 @@ void sort_naturally(const State& state, std::vector<MemberId>& members);
 // "worker of rank 1 (member 2, node n, pid 42)"
 std::string describe(const State& state, const Member& member);
 std::string describe(const State& state, const std::vector<MemberId>& members);
-std::string counted(uint64_t number, const std::string& what);  // "1 worker", "2 workers"
-ResumePoint point_of(const wire::ResumePoint& point);
 bool is_valid(const wire::ResumePoint& point, const Options& options);
-void fill(wire::ResumePoint* out, const ResumePoint& point);
 // The member's connection is no longer its; it is closed after what was sent has left.
 void detach(Turn& turn, Member& member);
 
@@ -71,10 +70,12 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
 Reason on_worker_exit(Turn& turn, Agent& agent, const wire::WorkerExit& message);
 Reason on_closed(Turn& turn, const ConnectionClosed& event);
 Reason on_command(Turn& turn, ConnectionId connection, const wire::Command& message);
-Reason on_drain(Turn& turn, Member& member, const std::string& why);
+// `farewell`: kRunMeAgain if its process was told to go, 0 if its place is not wanted any more.
+Reason on_drain(Turn& turn, Member& member, const std::string& why, int farewell);
 void send_set_workers(Turn& turn);
-// A member that was to leave and takes part in nothing.
-void send_away(Turn& turn, Member& member);
+// The member is gone from here on; its connection, if it has one, hears so with Member.farewell,
+// and so does a later one.
+void bid_farewell(Turn& turn, Member& member, const std::string& why);
 
 // ---- from a member, term fence passed
 Reason on_heartbeat(Turn& turn, Member& member, Generation generation,
@@ -113,6 +114,26 @@ Reason evict_unpromised(Turn& turn);
 // The generation broke and nobody can be blamed: once the same members try again.
 Reason try_again(Turn& turn, const std::string& what);
 
+// ---- left_over.cc
+// The agent has come: which of its node's dead are still processes is known from it.
+void note_living(Turn& turn, Agent& agent);
+// Has those killed who are there for nothing. At a tick.
+void kill_left_over(Turn& turn);
+
+// ---- pace.cc
+// One step of a member, as its record says.
+void note_pace(Turn& turn, const Member& member, Generation generation,
+               const wire::StepRecord& record);
+// Judges the window if it is whole. At a tick; a change that follows is planned like any other.
+void judge_pace(Turn& turn);
+// What a slot costs each of `ranks`, for assign_slots(); who is not known is like the others.
+std::vector<uint32_t> slot_costs(const Turn& turn, const std::vector<MemberId>& ranks);
+bool is_rebalance_due(const State& state);
+// Who works in its place is slow for long.
+bool is_slow(const State& state, const Member& member);
+// A coordinator that takes over knows from the slots how fast the members were.
+void recall_costs(State& state);
+
 // ---- hang.cc
 void begin_progress(State& state, int64_t now_ms);  // a generation begins, or is taken over
 void note_progress(Turn& turn, Member& member, const Progress& at);
@@ -121,8 +142,8 @@ std::optional<Reason> judge_hang(Turn& turn);
 
 // ---- regroup.cc
 // The member is dead from here on. after_deaths() must follow in the same turn. `in_step`: its
-// process may have died of what it was computing.
-void declare_dead(Turn& turn, Member& member, bool in_step);
+// process may have died of what it was computing; `is_of_its_own`: nobody else has ended it.
+void declare_dead(Turn& turn, Member& member, bool in_step, bool is_of_its_own = false);
 // What follows, told with `what` ("worker … was killed …"). `code`: of the process, if it is a
 // verdict on the run, else 70.
 Reason after_deaths(Turn& turn, const std::vector<MemberId>& dead, const std::string& what,
@@ -156,9 +177,28 @@ std::string unprovable_step(const Turn& turn, Step resume);
 // step whose numbers are in the history.
 bool roll_back_in_place(Turn& turn, const ResumePoint& to);
 
+// The lineage goes on from `to`; what came after it is of no generation any more.
+void cut_lineage(Turn& turn, const ResumePoint& to, const std::string& checkpoint,
+                 const std::string& why);
+
+// ---- skips.cc
+void fill_skips(const State& state, wire::Start* start);
+// Whether the run leaves bad samples out instead of ending; at most limits::kSkips times.
+bool may_skip(const Turn& turn);
+void skip_slots(Turn& turn, SkipEntry entry);
+std::string what_to_do_about_samples(const Turn& turn);  // of a run that has ended for them
+// "positions [36, 40) of epoch 1"; epochs are counted from 1, as the audit does.
+std::string positions_of(const Turn& turn, Step step, const SlotRun& slots);
+
 // ---- poison.cc
-// Ends the run if the step that comes next has killed two owners of one slot.
+// If the step that comes next has killed two owners of one slot: leaves that slot out of it, or
+// ends the run.
 std::optional<Reason> judge_poison(Turn& turn, Step next);
+
+// ---- bad_loss.cc
+// If a step was found to have a loss that is no number, or a spike: the term ends, to go on without
+// that step, or the run.
+std::optional<Reason> judge_bad_loss(Turn& turn);
 
 // ---- corruption.cc
 Reason on_check(Turn& turn, Member& member, Generation generation,

@@ -22,7 +22,7 @@ Reason failed(Turn& turn, Member& member, const wire::Leave& message) {
                 (state.checkpoints.empty() ? "" : "; " + what_remains(turn)));
     return Reason::kEndedWorkerFailed;
   }
-  declare_dead(turn, member, true);
+  declare_dead(turn, member, true, true);
   return after_deaths(turn, {member.id}, what, is_verdict(exit) ? exit : 70);
 }
 
@@ -62,6 +62,15 @@ Reason on_suspect(Turn& turn, Member& member, const wire::PeerSuspect& message) 
   turn.persist(EventEntry{state.generation, "peer_suspected", what});
   turn.log(LogLine::Level::kInfo, "peer_suspected", what + "; a proof is awaited");
   return Reason::kSuspected;
+}
+
+void bid_farewell(Turn& turn, Member& member, const std::string& why) {
+  // Before training begins all places are counted: its agent is to start another one.
+  if (turn.state.source_generation == 0) member.farewell = kRunMeAgain;
+  say_goodbye(turn, member.connection, member.farewell, why);
+  member.state = MemberState::kGone;
+  turn.state.waiting.erase(member.id);
+  forget_process(turn.state, member);
 }
 
 void push_stop(Turn& turn, const Member& member) {

@@ -36,8 +36,8 @@ Reason on_promise(Turn& turn, Member& member, const wire::Promise& message) {
   member.state = MemberState::kPromised;
   Answer answer;
   answer.lived = message.lived();
-  answer.since = point_of(message.since());
-  if (message.has_state()) answer.applied = point_of(message.applied());
+  answer.since = from_wire(message.since());
+  if (message.has_state()) answer.applied = from_wire(message.applied());
   member.answer = answer;
   member.lived = std::max(member.lived, answer.lived);
   if (LOCKSTEP_BUG(kStartBeforeAllAnswered)) {

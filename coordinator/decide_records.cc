@@ -4,6 +4,7 @@
 #include "comm/base/limits.h"
 #include "comm/base/planted_bug.h"
 #include "coordinator/decide_internal.h"
+#include "coordinator/skips.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -14,14 +15,16 @@ void ack(Turn& turn, const Member& member) {
   turn.send(member.connection, std::move(envelope));
 }
 
-// Empty when the record is what the plan says about its step.
-std::string against_plan(const Turn& turn, const wire::StepRecord& record) {
+// Empty when the record is what the plan says about its step in this generation.
+std::string against_plan(const Turn& turn, Generation generation, const wire::StepRecord& record) {
   const data::StepPlan plan = data::plan_step(turn.options.shape, record.step());
   if (record.step() >= turn.options.total_steps) return "lies after the end of the run";
   if (record.epoch() != plan.epoch) return "names epoch " + std::to_string(record.epoch());
-  if (record.samples() != plan.samples) {
+  const uint64_t samples =
+      samples_in(turn.state.skips, generation, record.step(), turn.options.shape);
+  if (record.samples() != samples) {
     return "counts " + std::to_string(record.samples()) + " samples instead of " +
-           std::to_string(plan.samples);
+           std::to_string(samples);
   }
   return {};
 }
@@ -59,7 +62,7 @@ Reason take(Turn& turn, Member& member, Generation generation, const wire::StepR
   if (next && *next != record.step()) {
     return corrupt(turn, name + " comes when step " + std::to_string(*next) + " is due");
   }
-  if (const std::string what = against_plan(turn, record); !what.empty()) {
+  if (const std::string what = against_plan(turn, generation, record); !what.empty()) {
     return corrupt(turn, name + " " + what);
   }
   const auto hash = known_hash(state, record.step());
@@ -70,6 +73,7 @@ Reason take(Turn& turn, Member& member, Generation generation, const wire::StepR
   member.record_generation = generation;
   member.next_record = record.step() + 1;
   if (record.step() >= state.completed) count_report(state, member.id, generation, record);
+  note_pace(turn, member, generation, record);
   kept->records.push_back(record);
   // The digests of a step are the same from everyone: the first ones are kept.
   if (hash || record.step() < state.completed) kept->records.back().clear_slots();
@@ -103,10 +107,16 @@ void complete_steps(Turn& turn) {
   while (!state.pending.empty()) {
     const auto first = state.pending.begin();
     if (first->first != state.completed || !has_enough(state, first->first, first->second)) return;
+    const StepEntry& values = first->second.values;
+    if (auto what = wrong_with_loss(state.losses, turn.options.job.train(), values)) {
+      state.losses.bad = BadLoss{values, std::move(*what)};  // no later step is of any worth
+      return;
+    }
+    remember_loss(state.losses, values);
     const bool is_whole = first->first >= state.lineage.at(state.source_generation).row.first.step;
-    turn.persist(first->second.values);
+    turn.persist(values);
     if (state.in_history == state.completed) {
-      turn.actions.push_back(AppendHistory{first->second.values});
+      turn.actions.push_back(AppendHistory{values});
       ++state.in_history;
     }
     if (is_whole) {

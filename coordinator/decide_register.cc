@@ -152,7 +152,7 @@ std::optional<Reason> learn(Turn& turn, Member& member, const wire::Register& m)
   State& state = turn.state;
   if (m.generation() == 0) return std::nullopt;
   if (state.planned && m.generation() == state.planned->generation) {
-    if (const Reason reason = adopt_switch(turn, point_of(m.since())); is_end(reason)) {
+    if (const Reason reason = adopt_switch(turn, from_wire(m.since())); is_end(reason)) {
       return reason;
     }
   }
@@ -162,7 +162,7 @@ std::optional<Reason> learn(Turn& turn, Member& member, const wire::Register& m)
 
 Reason reconnect(Turn& turn, Member& member, ConnectionId connection, const wire::Register& m) {
   if (member.state == MemberState::kGone) {
-    say_goodbye(turn, connection, 0, "it was left out by a planned change");
+    say_goodbye(turn, connection, member.farewell, "it was left out, and was told so before");
     return Reason::kAlreadyCounted;
   }
   if (member.pid != m.pid() || member.node != m.node() || member.local_rank != m.local_rank()) {

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "coordinator/decide_internal.h"
+#include "coordinator/expel.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -16,8 +17,10 @@ void forgive(Turn& turn, int64_t asleep_ms) {
   for (auto& [id, member] : state.members) {
     member.heard_ms += asleep_ms;
     member.disconnected_ms += asleep_ms;
+    member.dead_ms += asleep_ms;
   }
-  for (auto* since_ms : {&state.brake_ms, &state.lost_ms}) {
+  for (auto& [connection, agent] : state.agents) agent.since_ms += asleep_ms;
+  for (auto* since_ms : {&state.brake_ms, &state.lost_ms, &state.stop_ms, &state.end_ms}) {
     if (*since_ms) **since_ms += asleep_ms;
   }
   if (state.suspicion) state.suspicion->since_ms += asleep_ms;
@@ -90,6 +93,8 @@ Reason on_tick(Turn& turn) {
                  " ms; nobody is judged for that time");
     return Reason::kClockJumped;
   }
+  kill_left_over(turn);
+  if (const auto reason = evict_expelled(turn)) return *reason;
   if (const auto reason = judge_interruption(turn)) return *reason;
   if (const auto reason = judge_members(turn)) return *reason;
   if (const auto reason = judge_suspicion(turn)) return *reason;
@@ -102,6 +107,7 @@ Reason on_tick(Turn& turn) {
       turn.now_ms - state.prepared_ms > turn.options.prepare_timeout_ms) {
     return evict_unpromised(turn);
   }
+  judge_pace(turn);
   state.change_due = true;  // what stood against a change may have passed
   return Reason::kNothingDue;
 }

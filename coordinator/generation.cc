@@ -26,7 +26,7 @@ void choose_resume_point(Turn& turn, const std::optional<ResumePoint>& best, wir
   if (state.resume.phase == Phase::kEnd && !has_checkpoint_of(state, state.resume.step)) {
     state.resume.phase = Phase::kCheckpoint;
   }
-  fill(start->mutable_resume(), state.resume);
+  *start->mutable_resume() = to_wire(state.resume);
   wire::StateSource* source = start->mutable_source();
   if (best) {
     for (MemberId id : state.ranks) {
@@ -196,7 +196,7 @@ void prepare_generation(Turn& turn, std::vector<MemberId> members, const std::st
 }
 
 void place_members(const Turn& turn, const std::vector<MemberId>& ranks, wire::Start* start) {
-  const auto runs = assign_slots(static_cast<uint32_t>(ranks.size()), turn.options.shape.slots);
+  const auto runs = assign_slots(slot_costs(turn, ranks), turn.options.shape.slots);
   for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
     const Member& member = turn.state.members.at(ranks[rank]);
     wire::MemberInfo* info = start->add_members();
@@ -255,6 +255,7 @@ Reason start_generation(Turn& turn) {
   place_members(turn, state.ranks, &start);
   start.set_total_steps(turn.options.total_steps);
   start.set_writer(state.ranks.front());
+  fill_skips(state, &start);
   open_generation(turn, std::move(start));
   take_places(turn, state.generation);
   for (MemberId id : state.ranks) turn.at(id).state = MemberState::kTraining;

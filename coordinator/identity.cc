@@ -45,6 +45,7 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
   add("model.name", job.model().name());
   add("model.dropout", job.model().dropout());
   add("model.batch_norm", job.model().batch_norm());
+  add("model.stem", job.model().stem());
   add(kFingerprintKey, facts.train_fingerprint());
   add(kSamplesKey, facts.train_samples());
   add("data.eval fingerprint", facts.eval_fingerprint());
@@ -66,6 +67,14 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
   add("optimizer.beta1", optimizer.beta1());
   add("optimizer.beta2", optimizer.beta2());
   add("optimizer.eps", optimizer.eps());
+  add("optimizer.nesterov", optimizer.nesterov());
+  add("optimizer.alpha", optimizer.alpha());
+  add("optimizer.centered", optimizer.centered());
+  add("optimizer.lr_decay", optimizer.lr_decay());
+  add("optimizer.rho", optimizer.rho());
+  add("optimizer.momentum_decay", optimizer.momentum_decay());
+  add("optimizer.spare_vectors", optimizer.spare_vectors());
+  add("optimizer.clip_norm", optimizer.clip_norm());
   return entries;
 }
 

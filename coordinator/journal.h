@@ -42,6 +42,9 @@ struct JournalContents {
   std::vector<CheckpointEntry> checkpoints;  // ascending by step, all states
   std::vector<EvalEntry> evals;              // of the surviving lineage, ascending by step
   std::vector<CheckEntry> checks;            // ascending by step
+  std::vector<WitnessEntry> witnesses;       // ascending by step
+  std::vector<SkipEntry> skips;              // ascending by step and slot
+  std::vector<FoldEntry> folds;              // ascending by generation and step
 };
 
 class Journal {
@@ -53,12 +56,17 @@ class Journal {
 
   virtual Result<JournalContents> load() = 0;
 
+  // Two parts of it, for who needs no more while the run goes on.
+  virtual Result<std::vector<LedgerRow>> ledger() = 0;
+  virtual Result<std::vector<FoldEntry>> folds() = 0;
+
   // The steps [from, to) of the surviving lineage, ascending. Steps that are not complete are
   // absent.
   virtual Status visit_steps(Step from, Step to,
                              const std::function<void(const StepEntry&)>& visit) = 0;
 
   // All batches of `generation` that hold a record of a step in [from, to), by member and number.
+  // Records that were folded are in none.
   virtual Result<std::vector<RecordsEntry>> batches(Generation generation, Step from, Step to) = 0;
 
   // Who had which slots; empty when that generation was never started.

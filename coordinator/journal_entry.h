@@ -76,8 +76,8 @@ struct RecordsEntry {
   Generation generation = 0;
   MemberId member = 0;
   uint64_t batch = 0;
-  // Ascending, contiguous. Empty: the batch was acknowledged, and no step in it survives; only its
-  // number is kept.
+  // Ascending, contiguous but for what was folded since. Empty: the batch was acknowledged, and no
+  // step in it survives; only its number is kept.
   std::vector<wire::StepRecord> records;
 };
 
@@ -137,6 +137,39 @@ struct CheckEntry {
   std::string node;
   uint32_t local_rank = 0;
   bool rolled_back = false;  // read only: the lineage was cut before it
+  bool goes_on = false;      // by policy the lineage was not cut: it is tainted from here on
+};
+
+// What one place held or computed at a check at which the workers differed and no majority could
+// say who was right: the same step computed again may tell.
+enum class CheckSubject : uint8_t { kWeights = 0, kGradient = 1, kSum = 2 };
+struct WitnessEntry {
+  Generation generation = 0;
+  Step step = 0;  // steps applied
+  CheckSubject subject = CheckSubject::kWeights;
+  std::string node;
+  uint32_t local_rank = 0;
+  uint64_t hash = 0;
+};
+
+// Slots [begin, end) of one step are left out of it in every generation newer than `generation`.
+struct SkipEntry {
+  Generation generation = 0;  // in which they did harm
+  Step step = 0;              // 0-based
+  SlotRun slots;
+  std::string reason;
+};
+
+// The records of steps [first, last) of one generation agreed with the plan; from here on one hash
+// stands for them. They are deleted from their batches, and a batch without any, but for its
+// number. A rollback leaves a fold alone: like the batches it says what the generation did, and the
+// ledger says how much of that survives.
+struct FoldEntry {
+  Generation generation = 0;
+  Step first = 0;
+  Step last = 0;
+  uint64_t samples = 0;
+  uint64_t digest = 0;  // chained over the digests of all slots of all steps, in order
 };
 
 // What was asked for while the run goes on, and outlives a coordinator.
@@ -155,6 +188,6 @@ struct EventEntry {
 using JournalEntry =
     std::variant<IdentityEntry, TermEntry, MemberEntry, GenerationEntry, SlotMapEntry, LedgerEntry,
                  RecordsEntry, StepEntry, EvalEntry, CheckpointEntry, RollbackEntry, CheckEntry,
-                 SettingEntry, EventEntry>;
+                 WitnessEntry, SkipEntry, FoldEntry, SettingEntry, EventEntry>;
 
 }  // namespace lockstep::coordinator

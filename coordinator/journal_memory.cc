@@ -44,12 +44,19 @@ void MemoryJournal::apply(const JournalEntry& entry, int64_t wall_ms) {
   if (const auto* e = std::get_if<CheckEntry>(&entry)) {
     checks_[{e->step, e->generation, e->node, e->local_rank}] = *e;
   }
+  if (const auto* e = std::get_if<WitnessEntry>(&entry)) {
+    witnesses_[{e->step, e->generation, e->subject, e->node, e->local_rank}] = *e;
+  }
+  if (const auto* e = std::get_if<SkipEntry>(&entry)) {
+    skips_[{e->step, e->slots.begin, e->slots.end, e->generation}] = *e;
+  }
+  if (const auto* e = std::get_if<FoldEntry>(&entry)) fold(*e);
   if (const auto* e = std::get_if<SettingEntry>(&entry)) set(*e);
   if (const auto* e = std::get_if<EventEntry>(&entry)) events_.push_back(*e);
 }
 
 void MemoryJournal::roll_back(const RollbackEntry& entry) {
-  for (const LedgerRow& row : cut_ledger(ledger(), entry.to)) ledger_[row.generation] = row;
+  for (const LedgerRow& row : cut_ledger(rows(), entry.to)) ledger_[row.generation] = row;
   for (auto& [name, checkpoint] : checkpoints_) {
     if (checkpoint.step > entry.to.step && checkpoint.state == CheckpointState::kComplete) {
       checkpoint.state = CheckpointState::kRolledBack;
@@ -61,7 +68,27 @@ void MemoryJournal::roll_back(const RollbackEntry& entry) {
   }
 }
 
-std::vector<LedgerRow> MemoryJournal::ledger() const {
+void MemoryJournal::fold(const FoldEntry& entry) {
+  folds_[{entry.generation, entry.first}] = entry;
+  std::erase_if(batches_, [&](RecordsEntry& batch) {
+    if (batch.generation != entry.generation) return false;
+    const size_t folded = std::erase_if(batch.records, [&](const wire::StepRecord& record) {
+      return record.step() >= entry.first && record.step() < entry.last;
+    });
+    if (folded == 0 || !batch.records.empty()) return false;
+    uint64_t& last = folded_batches_[batch.member];
+    last = std::max(last, batch.batch);
+    return true;
+  });
+}
+
+Result<std::vector<FoldEntry>> MemoryJournal::folds() {
+  std::vector<FoldEntry> found;
+  for (const auto& [key, entry] : folds_) found.push_back(entry);
+  return found;
+}
+
+std::vector<LedgerRow> MemoryJournal::rows() const {
   std::vector<LedgerRow> rows;
   for (const auto& [generation, row] : ledger_) rows.push_back(row);
   return rows;
@@ -90,16 +117,20 @@ Result<JournalContents> MemoryJournal::load() {
     if (!is_live) contents.generations.back().start.clear();
   }
   if (!generations_.empty()) contents.last_generation = generations_.rbegin()->first;
+  contents.batches = folded_batches_;
   for (const RecordsEntry& batch : batches_) {
     uint64_t& last = contents.batches[batch.member];
     last = std::max(last, batch.batch);
   }
-  contents.ledger = ledger();
+  contents.ledger = rows();
   for (const auto& [name, entry] : checkpoints_) contents.checkpoints.push_back(entry);
   std::stable_sort(contents.checkpoints.begin(), contents.checkpoints.end(),
                    [](const auto& a, const auto& b) { return a.step < b.step; });
   for (const auto& [step, entry] : evals_) contents.evals.push_back(entry);
   for (const auto& [key, entry] : checks_) contents.checks.push_back(entry);
+  for (const auto& [key, entry] : witnesses_) contents.witnesses.push_back(entry);
+  for (const auto& [key, entry] : skips_) contents.skips.push_back(entry);
+  for (const auto& [key, entry] : folds_) contents.folds.push_back(entry);
   return contents;
 }
 

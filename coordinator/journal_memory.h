@@ -16,6 +16,8 @@ class MemoryJournal final : public Journal {
  public:
   Status commit(std::span<const JournalEntry> entries, int64_t wall_ms) override;
   Result<JournalContents> load() override;
+  Result<std::vector<LedgerRow>> ledger() override { return rows(); }
+  Result<std::vector<FoldEntry>> folds() override;
   Status visit_steps(Step from, Step to,
                      const std::function<void(const StepEntry&)>& visit) override;
   Result<std::vector<RecordsEntry>> batches(Generation generation, Step from, Step to) override;
@@ -31,7 +33,8 @@ class MemoryJournal final : public Journal {
   void change_generation(const GenerationEntry& entry);
   void set(const SettingEntry& entry);
   void roll_back(const RollbackEntry& entry);
-  std::vector<LedgerRow> ledger() const;
+  void fold(const FoldEntry& entry);
+  std::vector<LedgerRow> rows() const;
 
   Status error_;
   uint64_t commits_ = 0;
@@ -51,6 +54,11 @@ class MemoryJournal final : public Journal {
   std::map<std::string, CheckpointEntry> checkpoints_;
   std::map<Step, EvalEntry> evals_;
   std::map<std::tuple<Step, Generation, std::string, uint32_t>, CheckEntry> checks_;
+  std::map<std::tuple<Step, Generation, CheckSubject, std::string, uint32_t>, WitnessEntry>
+      witnesses_;
+  std::map<std::tuple<Step, uint32_t, uint32_t, Generation>, SkipEntry> skips_;
+  std::map<std::pair<Generation, Step>, FoldEntry> folds_;
+  std::map<MemberId, uint64_t> folded_batches_;
   std::vector<EventEntry> events_;
 };
 

@@ -1,8 +1,10 @@
 #include "coordinator/journal_reader.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 
+#include "comm/base/limits.h"
 #include "coordinator/journal_schema.h"
 
 namespace lockstep::coordinator {
@@ -49,7 +51,9 @@ Status read_membership(Database& database, JournalContents& contents) {
                                         split(row.text(3)), row.text(4)});
       }));
   return for_each_row(
-      database, "SELECT member, max(batch) FROM record_batches GROUP BY member",
+      database,
+      "SELECT member, max(batch) FROM (SELECT member, batch FROM folded_batches UNION ALL "
+      "SELECT member, max(batch) FROM record_batches GROUP BY member) GROUP BY member",
       [&](const Statement& row) { contents.batches[row.integer(0)] = row.integer(1); });
 }
 
@@ -65,12 +69,31 @@ Status read_results(Database& database, JournalContents& contents) {
       }));
   LOCKSTEP_RETURN_IF_ERROR(for_each_row(
       database,
-      "SELECT generation, step, agreed, node, local_rank, rolled_back FROM checks "
+      "SELECT generation, step, agreed, node, local_rank, rolled_back, goes_on FROM checks "
       "ORDER BY step, generation",
       [&](const Statement& row) {
         contents.checks.push_back({row.integer(0), row.integer(1), row.integer(2) != 0, row.text(3),
-                                   static_cast<uint32_t>(row.integer(4)), row.integer(5) != 0});
+                                   static_cast<uint32_t>(row.integer(4)), row.integer(5) != 0,
+                                   row.integer(6) != 0});
       }));
+  LOCKSTEP_RETURN_IF_ERROR(for_each_row(
+      database,
+      "SELECT generation, step, subject, node, local_rank, hash FROM witnesses "
+      "ORDER BY step, generation, subject, node, local_rank",
+      [&](const Statement& row) {
+        contents.witnesses.push_back({row.integer(0), row.integer(1),
+                                      static_cast<CheckSubject>(row.integer(2)), row.text(3),
+                                      static_cast<uint32_t>(row.integer(4)), row.integer(5)});
+      }));
+  LOCKSTEP_RETURN_IF_ERROR(
+      for_each_row(database,
+                   "SELECT generation, step, slot_begin, slot_end, reason FROM skips "
+                   "ORDER BY step, slot_begin, slot_end, generation",
+                   [&](const Statement& row) {
+                     const SlotRun slots{static_cast<uint32_t>(row.integer(2)),
+                                         static_cast<uint32_t>(row.integer(3))};
+                     contents.skips.push_back({row.integer(0), row.integer(1), slots, row.text(4)});
+                   }));
   return for_each_row(
       database,
       "SELECT generation, step, epoch, samples, correct, loss FROM evals WHERE rolled_back = 0 "
@@ -117,6 +140,7 @@ Result<JournalContents> read_contents(Database& database) {
     contents.last_generation = contents.generations.back().generation;
   }
   LOCKSTEP_ASSIGN_OR_RETURN(contents.ledger, read_ledger(database));
+  LOCKSTEP_ASSIGN_OR_RETURN(contents.folds, read_folds(database));
   LOCKSTEP_RETURN_IF_ERROR(read_results(database, contents));
   return contents;
 }
@@ -138,6 +162,46 @@ Result<std::vector<LedgerRow>> read_ledger(Database& database) {
         entry.reason = row.text(6);
       }));
   return found;
+}
+
+Result<std::vector<FoldEntry>> read_folds(Database& database) {
+  std::vector<FoldEntry> found;
+  LOCKSTEP_RETURN_IF_ERROR(
+      for_each_row(database,
+                   "SELECT generation, first_step, last_step, samples, digest FROM folds "
+                   "ORDER BY generation, first_step",
+                   [&](const Statement& row) {
+                     found.push_back({row.integer(0), row.integer(1), row.integer(2),
+                                      row.integer(3), row.integer(4)});
+                   }));
+  return found;
+}
+
+Result<std::vector<RecordsEntry>> read_batches(Database& database, Generation generation, Step from,
+                                               Step to) {
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      auto rows,
+      database.prepare("SELECT member, batch, records FROM record_batches "
+                       "INDEXED BY batches_by_step WHERE generation = ? AND last_step >= ? AND "
+                       "last_step < ? AND first_step < ? AND first_step <= last_step "
+                       "ORDER BY member, batch"));
+  // No batch is longer, so that the index bounds the search on both sides.
+  constexpr Step kLongest = limits::kRecordBatchSteps;
+  const Step end = std::min(to, kNoStep - kLongest) + kLongest;
+  rows->bind(generation).bind(from).bind(end).bind(to);
+  std::vector<RecordsEntry> found;
+  while (true) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const bool row, rows->step());
+    if (!row) return found;
+    wire::StepRecords records;
+    if (!records.ParseFromString(rows->text(2))) {
+      return Status(Code::kInternal, "the journal holds a record batch that cannot be read");
+    }
+    found.push_back({generation,
+                     rows->integer(0),
+                     rows->integer(1),
+                     {records.records().begin(), records.records().end()}});
+  }
 }
 
 }  // namespace lockstep::coordinator

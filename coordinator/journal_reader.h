@@ -13,6 +13,10 @@ namespace lockstep::coordinator {
 
 Result<JournalContents> read_contents(Database& database);
 Result<std::vector<LedgerRow>> read_ledger(Database& database);
+Result<std::vector<FoldEntry>> read_folds(Database& database);
+// Journal::batches().
+Result<std::vector<RecordsEntry>> read_batches(Database& database, Generation generation, Step from,
+                                               Step to);
 
 // A journal of another version is refused, never converted silently. 0: it has no tables yet.
 Result<uint64_t> read_version(Database& database, const std::string& path);

@@ -8,7 +8,10 @@
 namespace lockstep::coordinator {
 
 // In PRAGMA user_version. A journal with another number is refused, never converted silently.
-inline constexpr uint64_t kJournalVersion = 2;
+inline constexpr uint64_t kJournalVersion = 3;
+
+// So many of the newest events are kept.
+inline constexpr uint64_t kJournalEvents = 10'000;
 
 inline constexpr char kJournalSchema[] = R"sql(
 -- What is frozen when the first generation starts.
@@ -47,6 +50,16 @@ CREATE TABLE record_batches(generation INTEGER, member INTEGER, batch INTEGER,
 CREATE INDEX batches_by_member ON record_batches(member, batch);
 CREATE INDEX batches_by_step ON record_batches(generation, last_step);
 
+-- Records that agreed with the plan and were deleted: digest is chained over the digests of all
+-- slots of the steps [first_step, last_step), in order. What of a fold survives says the ledger, as
+-- for the batches.
+CREATE TABLE folds(generation INTEGER, first_step INTEGER, last_step INTEGER NOT NULL,
+                   samples INTEGER NOT NULL, digest INTEGER NOT NULL,
+                   PRIMARY KEY(generation, first_step)) WITHOUT ROWID;
+
+-- The number of the last batch of each member that was deleted so.
+CREATE TABLE folded_batches(member INTEGER PRIMARY KEY, batch INTEGER NOT NULL);
+
 -- Steps that every rank of their generation has reported, or one rank if a later generation resumed
 -- after them. step is 0-based.
 CREATE TABLE steps(step INTEGER, generation INTEGER, epoch INTEGER NOT NULL,
@@ -66,10 +79,23 @@ CREATE TABLE checkpoints(name TEXT PRIMARY KEY, step INTEGER NOT NULL, generatio
                          final INTEGER NOT NULL, state INTEGER NOT NULL) WITHOUT ROWID;
 
 -- Comparisons of what the workers hold and compute. node, local_rank: whose results were wrong; an
--- empty node where they agreed, or where nobody could tell.
+-- empty node where they agreed, or where nobody could tell. goes_on: they differed, and by policy the
+-- lineage was not cut.
 CREATE TABLE checks(step INTEGER, generation INTEGER, node TEXT, local_rank INTEGER,
                     agreed INTEGER NOT NULL, rolled_back INTEGER NOT NULL DEFAULT 0,
+                    goes_on INTEGER NOT NULL,
                     PRIMARY KEY(step, generation, node, local_rank)) WITHOUT ROWID;
+
+-- What each place said where nobody could tell who was right. subject: 0 weights, 1 gradient of a
+-- slot, 2 slice of a sum.
+CREATE TABLE witnesses(step INTEGER, generation INTEGER, subject INTEGER, node TEXT,
+                       local_rank INTEGER, hash INTEGER NOT NULL,
+                       PRIMARY KEY(step, generation, subject, node, local_rank)) WITHOUT ROWID;
+
+-- Slots that every generation newer than this one leaves out. step is 0-based.
+CREATE TABLE skips(step INTEGER, slot_begin INTEGER, slot_end INTEGER, generation INTEGER,
+                   reason TEXT NOT NULL,
+                   PRIMARY KEY(step, slot_begin, slot_end, generation)) WITHOUT ROWID;
 
 CREATE TABLE rollbacks(id INTEGER PRIMARY KEY, wall_ms INTEGER NOT NULL, to_step INTEGER NOT NULL,
                        to_phase INTEGER NOT NULL, checkpoint TEXT NOT NULL, reason TEXT NOT NULL);

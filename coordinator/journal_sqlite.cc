@@ -1,9 +1,7 @@
 #include "coordinator/journal_sqlite.h"
 
-#include <algorithm>
 #include <optional>
 
-#include "comm/base/limits.h"
 #include "coordinator/journal_reader.h"
 #include "coordinator/journal_schema.h"
 #include "coordinator/journal_writer.h"
@@ -26,9 +24,13 @@ class SqliteJournal final : public Journal {
   }
 
   Result<JournalContents> load() override;
+  Result<std::vector<LedgerRow>> ledger() override { return read_ledger(*database_); }
+  Result<std::vector<FoldEntry>> folds() override { return read_folds(*database_); }
   Status visit_steps(Step from, Step to,
                      const std::function<void(const StepEntry&)>& visit) override;
-  Result<std::vector<RecordsEntry>> batches(Generation generation, Step from, Step to) override;
+  Result<std::vector<RecordsEntry>> batches(Generation generation, Step from, Step to) override {
+    return read_batches(*database_, generation, from, to);
+  }
   Result<SlotMapEntry> slot_map(Generation generation) override;
 
  private:
@@ -95,33 +97,6 @@ Status SqliteJournal::visit_steps(Step from, Step to,
     entry.common_hash = rows->integer(8);
     entry.wall_us = rows->integer(9);
     visit(entry);
-  }
-}
-
-Result<std::vector<RecordsEntry>> SqliteJournal::batches(Generation generation, Step from,
-                                                         Step to) {
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      auto rows,
-      database_->prepare("SELECT member, batch, records FROM record_batches "
-                         "INDEXED BY batches_by_step WHERE generation = ? AND last_step >= ? AND "
-                         "last_step < ? AND first_step < ? AND first_step <= last_step "
-                         "ORDER BY member, batch"));
-  // No batch is longer, so that the index bounds the search on both sides.
-  constexpr Step kLongest = limits::kRecordBatchSteps;
-  const Step end = std::min(to, kNoStep - kLongest) + kLongest;
-  rows->bind(generation).bind(from).bind(end).bind(to);
-  std::vector<RecordsEntry> found;
-  while (true) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const bool row, rows->step());
-    if (!row) return found;
-    wire::StepRecords records;
-    if (!records.ParseFromString(rows->text(2))) {
-      return Status(Code::kInternal, "the journal holds a record batch that cannot be read");
-    }
-    found.push_back({generation,
-                     rows->integer(0),
-                     rows->integer(1),
-                     {records.records().begin(), records.records().end()}});
   }
 }
 

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "coordinator/journal_fold.h"
 #include "coordinator/journal_reader.h"
+#include "coordinator/journal_schema.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -23,11 +25,15 @@ constexpr std::pair<const char*, const char*> kStatements[] = {
     {"checkpoint", "INSERT OR REPLACE INTO checkpoints VALUES(?,?,?,?,?,?,?,?,?)"},
     {"rollback", "INSERT INTO rollbacks VALUES(NULL,?,?,?,?,?)"},
     {"rollback_checkpoints", "UPDATE checkpoints SET state=2 WHERE state=0 AND step>?"},
-    {"check", "INSERT OR REPLACE INTO checks VALUES(?,?,?,?,?,0)"},
+    {"check", "INSERT OR REPLACE INTO checks VALUES(?,?,?,?,?,0,?)"},
     {"rollback_checks", "UPDATE checks SET rolled_back=1 WHERE step>?"},
     {"rollback_evals", "UPDATE evals SET rolled_back=1 WHERE step>?"},
+    {"witness", "INSERT OR REPLACE INTO witnesses VALUES(?,?,?,?,?,?)"},
+    {"skip", "INSERT OR REPLACE INTO skips VALUES(?,?,?,?,?)"},
+    {"fold", "INSERT INTO folds VALUES(?,?,?,?,?)"},
     {"setting", "INSERT OR REPLACE INTO settings VALUES(?,?)"},
     {"event", "INSERT INTO events VALUES(NULL,?,?,?,?)"},
+    {"event_limit", "DELETE FROM events WHERE id <= (SELECT max(id) FROM events) - ?"},
     {"committed", "UPDATE terms SET last_wall_ms=? WHERE term=(SELECT max(term) FROM terms)"},
 };
 
@@ -176,13 +182,45 @@ struct JournalWriter::Visitor {
         .bind(e.node)
         .bind(uint64_t{e.local_rank})
         .bind(uint64_t{e.agreed})
+        .bind(uint64_t{e.goes_on})
+        .run();
+  }
+  Status operator()(const WitnessEntry& e) const {
+    return statement("witness")
+        .bind(e.step)
+        .bind(e.generation)
+        .bind(static_cast<uint64_t>(e.subject))
+        .bind(e.node)
+        .bind(uint64_t{e.local_rank})
+        .bind(e.hash)
+        .run();
+  }
+  Status operator()(const SkipEntry& e) const {
+    return statement("skip")
+        .bind(e.step)
+        .bind(uint64_t{e.slots.begin})
+        .bind(uint64_t{e.slots.end})
+        .bind(e.generation)
+        .bind(e.reason)
+        .run();
+  }
+  Status operator()(const FoldEntry& e) const {
+    LOCKSTEP_RETURN_IF_ERROR(fold_batches(*writer.database_, e));
+    return statement("fold")
+        .bind(e.generation)
+        .bind(e.first)
+        .bind(e.last)
+        .bind(e.samples)
+        .bind(e.digest)
         .run();
   }
   Status operator()(const SettingEntry& e) const {
     return statement("setting").bind(e.key).bind(e.value).run();
   }
   Status operator()(const EventEntry& e) const {
-    return statement("event").bind(wall_ms).bind(e.generation).bind(e.kind).bind(e.text).run();
+    LOCKSTEP_RETURN_IF_ERROR(
+        statement("event").bind(wall_ms).bind(e.generation).bind(e.kind).bind(e.text).run());
+    return statement("event_limit").bind(kJournalEvents).run();
   }
 };
 

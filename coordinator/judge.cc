@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "comm/base/planted_bug.h"
 #include "coordinator/decide_internal.h"
 
 namespace lockstep::coordinator {
@@ -35,13 +36,31 @@ bool is_named(const State& state, MemberId id) {
   return std::any_of(named.begin(), named.end(), [id](const auto& e) { return e.second == id; });
 }
 
+// Nobody speaks for them any more, and the data plane has lost a worker there: it is named by a
+// peer and has closed its connection, or it has just died.
+std::set<std::string> lost_nodes(const Turn& turn, const std::set<std::string>& agents) {
+  std::set<std::string> lost;
+  for (const auto& [id, member] : turn.state.members) {
+    const bool has_just_died = member.state == MemberState::kDead && !member.has_exited &&
+                               turn.now_ms - member.dead_ms <= turn.options.lease_ms;
+    const bool is_named_away =
+        can_die(member) && member.connection == 0 && is_named(turn.state, id);
+    if ((has_just_died || is_named_away) && !agents.contains(member.node)) lost.insert(member.node);
+  }
+  return lost;
+}
+
 void judge(const Turn& turn, const Member& member, const std::set<std::string>& agents,
-           Verdicts& out) {
+           const std::set<std::string>& lost, Verdicts& out) {
   const Options& options = turn.options;
   const int64_t silent_ms = turn.now_ms - member.heard_ms;
   const bool is_away = member.connection == 0;
   const int64_t away_ms = turn.now_ms - member.disconnected_ms;
   ++out.judged;
+  if (is_away && away_ms > options.reconnect_ms && lost.contains(member.node)) {
+    return add(out.dead, out.what, turn.state, member,
+               "closed its connection (" + member.disconnected_why + ") and its node is lost");
+  }
   if (is_away || silent_ms > options.lease_ms / 2) ++out.quiet;
   if (is_away && is_named(turn.state, member.id)) {
     return add(out.dead, out.what, turn.state, member,
@@ -90,7 +109,9 @@ std::optional<MemberId> most_named(const State& state) {
   std::optional<MemberId> most;
   for (const auto& [id, count] : votes) {
     const auto key = std::pair(count, state.members.at(id).rank);
-    if (!most || key > std::pair(votes.at(*most), state.members.at(*most).rank)) most = id;
+    const auto than =
+        std::pair(most ? votes.at(*most) : 0, most ? state.members.at(*most).rank : 0);
+    if (!most || (LOCKSTEP_BUG(kLeastNamedGoes) ? key < than : key > than)) most = id;
   }
   return most;
 }
@@ -117,8 +138,9 @@ std::optional<Reason> judge_members(Turn& turn) {
   std::set<std::string> agents;
   for (const auto& [connection, agent] : state.agents) agents.insert(agent.node);
   Verdicts verdicts;
+  const std::set<std::string> lost = lost_nodes(turn, agents);
   for (const auto& [process, id] : state.by_process) {
-    if (can_die(turn.at(id))) judge(turn, turn.at(id), agents, verdicts);
+    if (can_die(turn.at(id))) judge(turn, turn.at(id), agents, lost, verdicts);
   }
   if (!verdicts.silent.empty() && !is_braked(turn, verdicts)) {
     verdicts.dead.insert(verdicts.dead.end(), verdicts.silent.begin(), verdicts.silent.end());

@@ -1,5 +1,4 @@
 // lockstep-coordinator --run-dir DIR [--resume | --take-over] [--version]
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -8,6 +7,7 @@
 #include <optional>
 
 #include "comm/base/build_info.h"
+#include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/http_server.h"
@@ -26,14 +26,6 @@ constexpr char kExamples[] =
     "\n"
     "Exit codes: 0 done, 64 bad usage, 65 bad data, 66 data not found, 70 failed, 75 stopped with "
     "a\ncheckpoint, 78 cannot work here.";
-
-// A descriptor for each worker; what the shell gives by default is enough for a thousand.
-void allow_many_descriptors() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 // One process, one term after the other, at the same addresses.
 class Program {
@@ -93,10 +85,7 @@ Status Program::serve_term(BeginMode mode) {
     exit_code_ = code;
     loop_.stop();
   };
-  const auto on_term_end = [this](const std::string& why) {
-    logger_.warn("term_ended", why);
-    loop_.stop();
-  };
+  const auto on_term_end = [this](const std::string&) { loop_.stop(); };
   Server server(
       {loop_, *begun.journal, *begun.history, logger_, clock_, *metrics_, on_end, on_term_end},
       begun.options, first_state(begun.term),

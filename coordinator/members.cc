@@ -4,6 +4,7 @@
 #include <string_view>
 #include <tuple>
 
+#include "comm/base/planted_bug.h"
 #include "coordinator/decide_internal.h"
 
 namespace lockstep::coordinator {
@@ -80,7 +81,8 @@ void forget_process(State& state, const Member& member) {
 
 bool may_join(const Turn& turn, const Member& member) {
   if (!is_alive(member) || member.connection == 0 || member.is_draining) return false;
-  if (turn.state.checks.expelled.contains({member.node, member.local_rank})) return false;
+  const bool is_expelled = turn.state.checks.expelled.contains({member.node, member.local_rank});
+  if (is_expelled && !LOCKSTEP_BUG(kExpelledGoesOn)) return false;
   const auto bar = turn.state.barred.find({member.node, member.local_rank});
   return bar == turn.state.barred.end() || turn.now_ms >= bar->second.until_ms;
 }
@@ -123,21 +125,8 @@ std::string describe(const State& state, const std::vector<MemberId>& members) {
   return names;
 }
 
-std::string counted(uint64_t number, const std::string& what) {
-  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
-}
-
-ResumePoint point_of(const wire::ResumePoint& point) {
-  return {point.step(), static_cast<Phase>(point.phase())};
-}
-
 bool is_valid(const wire::ResumePoint& point, const Options& options) {
   return point.phase() <= static_cast<uint32_t>(Phase::kEnd) && point.step() <= options.total_steps;
-}
-
-void fill(wire::ResumePoint* out, const ResumePoint& point) {
-  out->set_step(point.step);
-  out->set_phase(static_cast<uint32_t>(point.phase));
 }
 
 void detach(Turn& turn, Member& member) {

@@ -21,6 +21,23 @@ bool can_change(const Turn& turn) {
   });
 }
 
+// Whoever is slow for long gives its place to one of `spare`, as long as somebody stays who can
+// hand the state over.
+void replace_slow(const State& state, const std::vector<MemberId>& spare,
+                  std::vector<MemberId>& members) {
+  const auto is_slow_here = [&](MemberId id) { return is_slow(state, state.members.at(id)); };
+  const bool stays_somebody = std::any_of(members.begin(), members.end(), [&](MemberId id) {
+    return contains(state.ranks, id) && !is_slow_here(id);
+  });
+  auto next = spare.begin();
+  for (auto it = members.begin(); it != members.end() && stays_somebody; ++it) {
+    if (!is_slow_here(*it)) continue;
+    next = std::find_if_not(next, spare.end(), is_slow_here);
+    if (next == spare.end()) return;
+    *it = *next++;
+  }
+}
+
 // Who should be in the next generation: of those who are here without the draining ones and, when
 // there are more than wanted, without the last ranks; and those who wait, up to the wanted number.
 std::vector<MemberId> desired_members(const Turn& turn) {
@@ -33,10 +50,12 @@ std::vector<MemberId> desired_members(const Turn& turn) {
   const size_t stay = members.size();
   std::vector<MemberId> waiting(state.waiting.begin(), state.waiting.end());
   sort_naturally(state, waiting);
+  std::vector<MemberId> spare;
   for (MemberId id : waiting) {
-    if (members.size() >= turn.wanted()) break;
-    if (may_join(turn, state.members.at(id))) members.push_back(id);
+    if (!may_join(turn, state.members.at(id))) continue;
+    (members.size() < turn.wanted() ? members : spare).push_back(id);
   }
+  replace_slow(state, spare, members);
   // Somebody has to hand the state over: first the others join, then the last ones leave.
   if (stay == 0 && !members.empty()) {
     members.insert(members.end(), state.ranks.begin(), state.ranks.end());
@@ -60,7 +79,8 @@ void announce(Turn& turn, const std::vector<MemberId>& members) {
                std::to_string(state.planned->generation) + " of " +
                counted(members.size(), "worker") + " takes over" +
                (join.empty() ? "" : ": " + describe(state, join) + " joins") +
-               (leave.empty() ? "" : ": " + describe(state, leave) + " leaves"));
+               (leave.empty() ? "" : ": " + describe(state, leave) + " leaves") +
+               (is_rebalance_due(state) ? "; the slots follow the speed of the workers" : ""));
 }
 
 void push_planned_to_all(Turn& turn) {
@@ -100,7 +120,8 @@ void plan_change(Turn& turn) {
   state.change_due = false;
   if (!can_change(turn)) return;
   const std::vector<MemberId> members = desired_members(turn);
-  if (members == state.ranks || members.empty()) return;
+  const bool is_same = members == state.ranks && !is_rebalance_due(state);
+  if (is_same || members.empty()) return;
   PlannedGeneration planned;
   planned.generation = ++state.last_generation;
   planned.ranks = members;
@@ -108,6 +129,7 @@ void plan_change(Turn& turn) {
   place_members(turn, members, &start);
   *start.mutable_buckets() = state.start.buckets();
   start.set_total_steps(turn.options.total_steps);
+  fill_skips(state, &start);
   for (MemberId id : members) {
     if (contains(state.ranks, id)) start.mutable_source()->add_members(id);
   }
@@ -153,7 +175,7 @@ Reason adopt_switch(Turn& turn, const ResumePoint& since) {
   const std::vector<MemberId> old_members = state.source_members;
   for (MemberId id : old_members) turn.at(id).worked.push_back({old, old_first, since.step});
   state.start = planned.start;
-  fill(state.start.mutable_resume(), since);
+  *state.start.mutable_resume() = to_wire(since);
   state.resume = since;
   set_generation_state(turn, old, GenerationState::kClosed);
   set_generation_state(turn, planned.generation, GenerationState::kStarted, &state.start);
@@ -194,7 +216,7 @@ Reason on_switched(Turn& turn, Member& member, Generation generation,
                    const wire::SwitchReport& message) {
   State& state = turn.state;
   if (!is_valid(message.since(), turn.options)) return Reason::kRefusedMalformed;
-  const ResumePoint since = point_of(message.since());
+  const ResumePoint since = from_wire(message.since());
   if (state.planned && generation == state.planned->generation) {
     if (!contains(state.planned->ranks, member.id)) return Reason::kRefusedMalformed;
     const Reason reason = adopt_switch(turn, since);
@@ -249,11 +271,8 @@ void release_leavers(Turn& turn, bool all) {
       ++it;
       continue;
     }
-    say_goodbye(turn, member.connection, member.is_preempted ? kRunMeAgain : 0,
-                "it was left out by a planned change");
+    bid_farewell(turn, member, "it was left out by a planned change");
     turn.log(LogLine::Level::kInfo, "member_drained", describe(state, member) + " has left");
-    member.state = MemberState::kGone;
-    forget_process(state, member);
     it = state.leavers.erase(it);
   }
   state.change_due = true;

@@ -66,6 +66,8 @@ const char* reason_name(Reason reason) {
       return "check_counted";
     case Reason::kChecked:
       return "checked";
+    case Reason::kExpelled:
+      return "expelled";
     case Reason::kStopRequested:
       return "stop_requested";
     case Reason::kLeft:
@@ -112,6 +114,8 @@ const char* reason_name(Reason reason) {
       return "ended_death";
     case Reason::kEndedPoison:
       return "ended_poison";
+    case Reason::kEndedBadLoss:
+      return "ended_bad_loss";
     case Reason::kEndedWorkerFailed:
       return "ended_worker_failed";
     case Reason::kEndedCorruption:

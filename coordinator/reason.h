@@ -42,6 +42,7 @@ enum class Reason : uint8_t {
   kCheckpointVoid,    // acknowledged, not kept: it is no part of the lineage
   kCheckCounted,      // what members compute is compared when all have said it
   kChecked,           // they agree
+  kExpelled,          // a place computed wrong, and nobody of it is here any more
   kStopRequested,
   kLeft,  // waits for the others
 
@@ -69,6 +70,7 @@ enum class Reason : uint8_t {
   kEndedTooFew,
   kEndedDeath,
   kEndedPoison,
+  kEndedBadLoss,
   kEndedWorkerFailed,
   kEndedCorruption,
   kEndedCheckpointFailed,

@@ -19,7 +19,8 @@ std::vector<MemberId> next_members(const Turn& turn) {
   };
   const auto goes_on = [&](MemberId id) {
     const Member& member = state.members.at(id);
-    return is_alive(member) && !member.has_exited;
+    return is_alive(member) && !member.has_exited &&
+           !state.checks.expelled.contains({member.node, member.local_rank});
   };
   for (MemberId id : state.source_members) add(id, goes_on(id));
   if (state.planned) {
@@ -52,7 +53,7 @@ Reason regather(Turn& turn, const std::string& why, int code) {
       if (!is_alive(member)) continue;
       member.state = MemberState::kRegistered;
       if (member.is_draining)
-        send_away(turn, member);
+        bid_farewell(turn, member, "it was drained before it took part");
       else
         state.waiting.insert(id);
     }
@@ -64,8 +65,8 @@ Reason regather(Turn& turn, const std::string& why, int code) {
     is_gone[{member.node, member.local_rank}] =
         member.state == MemberState::kDead && member.has_exited;
   }
-  const bool is_proven = std::any_of(is_gone.begin(), is_gone.end(),
-                                     [](const auto& entry) { return entry.second; });
+  const bool is_proven =
+      std::any_of(is_gone.begin(), is_gone.end(), [](const auto& entry) { return entry.second; });
   if (is_first_start(turn) && is_proven && state.replacements.empty()) {
     end_run(turn, code, why + " before training began; " + what_remains(turn));
     return Reason::kEndedDeath;
@@ -124,7 +125,8 @@ std::string consequence_of(const Turn& turn, Reason reason) {
     case Reason::kAwaitsReplacement:
       return "training begins when enough workers are here";
     case Reason::kAwaitsProof:
-      return "nobody holds the state any more; it is awaited whether a worker is started again";
+      return "nobody holds the state any more; waiting to hear whether their agents start workers "
+             "again";
     case Reason::kEndedTerm:
       return "the run goes on from the newest checkpoint";
     case Reason::kPrepared:
@@ -136,13 +138,15 @@ std::string consequence_of(const Turn& turn, Reason reason) {
 
 }  // namespace
 
-void declare_dead(Turn& turn, Member& member, bool in_step) {
+void declare_dead(Turn& turn, Member& member, bool in_step, bool is_of_its_own) {
   State& state = turn.state;
   if (in_step && state.run == RunState::kStarted && is_listed(state, member) &&
       member.state == MemberState::kTraining) {
-    state.casualties.push_back({member.id, member.slots});
+    state.casualties.push_back({member.id, member.slots, is_of_its_own, 0});
   }
   member.state = MemberState::kDead;
+  member.dead_ms = turn.now_ms;
+  member.is_left_over = !member.has_exited && !member.is_missing;
   state.waiting.erase(member.id);
   forget_process(state, member);
   detach(turn, member);

@@ -87,6 +87,8 @@ std::string status_json(const State& state, const Options& options, const RunSta
     out["last_checkpoint"] = {{"name", last.name}, {"step", last.step}};
   }
   out["failed_checkpoints"] = state.failed_checkpoints;
+  out["skipped_by_policy"] = state.skips.size();  // entries; the audit names their samples
+  if (state.checks.tainted) out["tainted_from_step"] = *state.checks.tainted;
   out["goodput"] = times.goodput;
   out["wall_seconds"] = times.wall_seconds;
   out["message"] = state.message;

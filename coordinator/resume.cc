@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 
+#include "comm/base/counted.h"
+#include "comm/base/limits.h"
 #include "coordinator/corruption.h"
+#include "coordinator/skips.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -26,10 +30,6 @@ CheckpointEntry entry_of(const ListedCheckpoint& listed, const CheckpointInfo& i
   entry.weights_sha256 = info.manifest.weights_sha256;
   entry.bytes = info.bytes;
   return entry;
-}
-
-std::string counted(uint64_t steps) {
-  return std::to_string(steps) + (steps == 1 ? " step" : " steps");
 }
 
 // It will be no better next time. Every other error may pass, or a newer program may know better.
@@ -63,29 +63,59 @@ struct Chosen {
   std::string path;
   std::vector<JournalEntry> entries;
   RecoveredSteps recovered;
+  std::string spoilt;  // by what: its state is none to go on from
 };
 
+// Nobody has judged the losses of steps that were never complete. The first bad one; empty: none
+// is.
+Result<std::string> find_bad_loss(Journal& journal, const std::vector<StepEntry>& steps,
+                                  const Options& options) {
+  if (steps.empty()) return std::string();
+  const Step first = steps.front().step;
+  const Step window = kLossWindow + limits::kSkips;  // of which some may be left out
+  LossWatch watch;
+  LOCKSTEP_RETURN_IF_ERROR(
+      journal.visit_steps(first - std::min(first, window), first,
+                          [&](const StepEntry& entry) { remember_loss(watch, entry); }));
+  for (const StepEntry& step : steps) {
+    if (const auto what = wrong_with_loss(watch, options.job.train(), step)) {
+      return "it has seen step " + std::to_string(step.step + 1) + ": " + *what;
+    }
+    remember_loss(watch, step);
+  }
+  return std::string();
+}
+
 Result<Chosen> check(const ListedCheckpoint& listed, CheckpointShelf& shelf, Journal& journal,
-                     const JournalContents& contents) {
+                     const JournalContents& contents, const Options& options) {
   LOCKSTEP_RETURN_IF_ERROR(listed.status);
   LOCKSTEP_RETURN_IF_ERROR(shelf.verify(listed));
-  Chosen chosen{listed.info.manifest.resume.step, listed.path, {}, {}};
+  Chosen chosen{listed.info.manifest.resume.step, listed.path, {}, {}, {}};
   if (find(contents, listed.info.name) == nullptr) {
     chosen.entries.push_back(entry_of(listed, listed.info));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(chosen.recovered,
                             recover_steps(journal, listed.info.manifest, contents));
+  LOCKSTEP_ASSIGN_OR_RETURN(chosen.spoilt, find_bad_loss(journal, chosen.recovered.steps, options));
   return chosen;
 }
 
 // The newest that can be taken; nothing when there is none at all.
 Result<std::optional<Chosen>> choose(const std::vector<ListedCheckpoint>& found,
                                      CheckpointShelf& shelf, Journal& journal,
-                                     const JournalContents& contents, Logger& logger) {
+                                     const JournalContents& contents, const Options& options,
+                                     Logger& logger) {
   std::map<std::string, std::string> passed_over;  // name → why
+  std::set<std::string> spoilt;
   for (const ListedCheckpoint& listed : found) {
-    auto chosen = check(listed, shelf, journal, contents);
-    if (chosen.is_ok()) return std::optional(std::move(chosen).value());
+    auto chosen = check(listed, shelf, journal, contents, options);
+    if (chosen.is_ok() && chosen->spoilt.empty()) return std::optional(std::move(chosen).value());
+    if (chosen.is_ok()) {
+      logger.warn("checkpoint_spoilt",
+                  "checkpoint " + listed.path + ": " + chosen->spoilt + "; an older one is taken");
+      spoilt.insert(checkpoint_name(listed.name));
+      continue;
+    }
     const Status status = chosen.status();
     if (!is_lost(status)) {
       return status.with_context("checkpoint " + listed.path +
@@ -97,9 +127,10 @@ Result<std::optional<Chosen>> choose(const std::vector<ListedCheckpoint>& found,
     passed_over[checkpoint_name(listed.name)] = status.message();
   }
   std::string lost;
-  const auto limit = newest_trusted(contents);
+  const auto limit = newest_sound(contents);
   for (const CheckpointEntry& entry : contents.checkpoints) {
     if (entry.state != CheckpointState::kComplete || (limit && entry.step > *limit)) continue;
+    if (spoilt.contains(entry.name)) continue;
     const auto why = passed_over.find(entry.name);
     lost += (lost.empty() ? "" : "; ") + entry.name + ": " +
             (why == passed_over.end() ? "it is not there, or not the one that was journalled"
@@ -121,7 +152,7 @@ bool is_cut_at(const JournalContents& contents, const ResumePoint& to) {
                   }) ||
       std::any_of(contents.evals.begin(), contents.evals.end(),
                   [&](const EvalEntry& entry) { return entry.step > to.step; });
-  return !has_later && !newest_trusted(contents) && cut_ledger(contents.ledger, to).empty();
+  return !has_later && !newest_sound(contents) && cut_ledger(contents.ledger, to).empty();
 }
 
 }  // namespace
@@ -129,9 +160,10 @@ bool is_cut_at(const JournalContents& contents, const ResumePoint& to) {
 std::vector<ListedCheckpoint> candidates(const std::vector<ListedCheckpoint>& on_disk,
                                          const JournalContents& contents) {
   std::vector<ListedCheckpoint> found;
-  const auto limit = newest_trusted(contents);
+  const auto limit = newest_sound(contents);
   for (auto it = on_disk.rbegin(); it != on_disk.rend(); ++it) {
     if (limit && it->name.step > *limit) continue;
+    if (wrote_wrong(contents, it->name.member, it->name.step)) continue;
     const CheckpointEntry* known = find(contents, checkpoint_name(it->name));
     const bool is_same = known == nullptr || !it->status.is_ok() ||
                          known->manifest_sha256 == it->info.manifest_sha256;
@@ -156,13 +188,14 @@ Result<ResumePlan> plan_resume(CheckpointShelf& shelf, Journal& journal,
                                const JournalContents& contents, const Options& options,
                                Logger& logger) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto on_disk, shelf.list());
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      auto chosen, choose(candidates(on_disk, contents), shelf, journal, contents, logger));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto chosen, choose(candidates(on_disk, contents), shelf, journal,
+                                                contents, options, logger));
   Chosen from = chosen ? std::move(*chosen) : Chosen{};
   ResumePlan plan{{from.step, Phase::kTrain}, from.path, std::move(from.entries)};
   if (plan.point.step > options.total_steps) {
     return Status(Code::kUsage, "the run stands at step " + std::to_string(plan.point.step) +
-                                    " and was asked to end after " + counted(options.total_steps) +
+                                    " and was asked to end after " +
+                                    counted(options.total_steps, "step") +
                                     ": give a larger train.max_steps or train.epochs");
   }
   plan.point.phase = phase_after(plan.point.step, contents.evals, options);

@@ -3,8 +3,9 @@
 //
 // A checkpoint counts if the journal has the hash of its manifest, or, found only on disk, if the
 // ledger row of its generation covers its step and was not rolled back (PROTOCOL.md, Checkpoints
-// and lineage). What comes after it leaves the lineage, in one journal entry. After the members have
-// disagreed (corruption.h), none counts that is newer than the last check at which all agreed.
+// and lineage). What comes after it leaves the lineage, in one journal entry. After the members
+// have disagreed (corruption.h), none counts that is newer than the last check at which all agreed;
+// none ever counts that has seen a step which is left out now (skips.h), or one with a bad loss.
 //
 // Thread-safety: free functions.
 #pragma once

@@ -70,7 +70,18 @@ bool roll_back_in_place(Turn& turn, const ResumePoint& to) {
                           " are dead; it is computed again";
   turn.note(LogLine::Level::kWarn, "rolled_back",
             "the run goes back to step " + std::to_string(to.step) + ": " + why);
-  turn.persist(RollbackEntry{to, "", why});
+  cut_lineage(turn, to, "", why);
+  for (MemberId id : state.ranks) {
+    Member& member = turn.at(id);
+    member.step = std::min(member.step, to.step);
+  }
+  return true;
+}
+
+void cut_lineage(Turn& turn, const ResumePoint& to, const std::string& checkpoint,
+                 const std::string& why) {
+  State& state = turn.state;
+  turn.persist(RollbackEntry{to, checkpoint, why});
   std::vector<LedgerRow> rows;
   for (const auto& [generation, era] : state.lineage) rows.push_back(era.row);
   for (const LedgerRow& row : cut_ledger(rows, to)) state.lineage.at(row.generation).row = row;
@@ -84,11 +95,6 @@ bool roll_back_in_place(Turn& turn, const ResumePoint& to) {
   state.pending.erase(state.pending.lower_bound(to.step), state.pending.end());
   state.early.erase(state.early.lower_bound(to.step), state.early.end());
   state.completed = std::min(state.completed, to.step);
-  for (MemberId id : state.ranks) {
-    Member& member = turn.at(id);
-    member.step = std::min(member.step, to.step);
-  }
-  return true;
 }
 
 }  // namespace lockstep::coordinator

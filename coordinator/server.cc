@@ -1,80 +1,23 @@
 #include "coordinator/server.h"
 
-#include <deque>
 #include <optional>
 #include <utility>
 
-#include "comm/base/file.h"
-#include "comm/base/limits.h"
 #include "comm/base/planted_bug.h"
 #include "coordinator/observe.h"
-#include "coordinator/server_away.h"
-#include "metrics/goodput.h"
+#include "coordinator/server_impl.h"
 
 namespace lockstep::coordinator {
 namespace {
 
 constexpr int64_t kTickMs = 100;
-constexpr int64_t kLeaveMs = 3'000;   // from the last Goodbye until connections are cut
-constexpr int64_t kReturnMs = 5'000;  // in which everybody has found a new coordinator
-constexpr char kSummaryName[] = "/summary.json";
 
 }  // namespace
-
-struct Server::Impl {
-  Impl(Parts p, Options o, State s, EarlierTerms earlier)
-      : parts(std::move(p)),
-        options(std::move(o)),
-        state(std::move(s)),
-        began_ns(parts.clock.monotonic_ns() - earlier.wall_ms * 1'000'000),
-        away(earlier.is_take_over ? parts.loop.now_ms() + kReturnMs : 0),
-        goodput(began_ns),
-        stats(std::move(earlier.stats)) {
-    goodput.step_survives(stats.step_seconds());
-  }
-
-  ~Impl() {
-    parts.loop.cancel(tick_timer);
-    parts.loop.cancel(leave_timer);
-  }
-
-  void tick();
-  void enqueue(Event event);
-  void turn();
-  bool commit(const std::vector<Action>& actions);
-  void perform(Action& action);
-  void finish();
-  void end_term();
-  Status write_summary();
-  void stop_broken(const Status& status);
-  void leave_after(int64_t delay_ms);
-  void end_when_alone();
-  ReportTimes times() const;
-
-  Parts parts;
-  Options options;
-  State state;
-  int64_t began_ns;  // as if the terms had followed each other without a pause
-  Away away;
-  Goodput goodput;
-  RunStats stats;
-  std::unique_ptr<rpc::RpcServer> rpc;
-  std::deque<Event> queue;
-  bool is_turn_posted = false;
-  bool is_broken = false;
-  bool is_over = false;                 // only peers that leave are awaited
-  std::optional<std::string> term_end;  // why the term is over and the run is not
-  bool has_ended = false;               // on_end was called
-  int final_code = 0;
-  rpc::TimerId tick_timer = 0;
-  rpc::TimerId leave_timer = 0;
-  // What is posted to the loop may run after the server is gone.
-  std::shared_ptr<bool> alive = std::make_shared<bool>(true);
-};
 
 void Server::Impl::tick() {
   enqueue(Tick{});
   tick_timer = parts.loop.call_after(kTickMs, [this] { tick(); });
+  fold();
 }
 
 void Server::Impl::enqueue(Event event) {
@@ -119,18 +62,15 @@ void Server::Impl::turn() {
   if (is_over) finish();
 }
 
-void Server::Impl::end_term() {
-  parts.loop.cancel(tick_timer);
-  rpc.reset();
-  parts.on_term_end(*term_end);
-}
-
 bool Server::Impl::commit(const std::vector<Action>& actions) {
   std::vector<JournalEntry> entries;
   for (const Action& action : actions) {
     if (const auto* persist = std::get_if<Persist>(&action)) entries.push_back(persist->entry);
   }
-  if (entries.empty()) return true;
+  return entries.empty() || commit(entries);
+}
+
+bool Server::Impl::commit(const std::vector<JournalEntry>& entries) {
   const int64_t begin_ns = parts.clock.monotonic_ns();
   const Status status = parts.journal.commit(entries, parts.clock.wall_ms());
   if (!status.is_ok()) {
@@ -141,6 +81,16 @@ bool Server::Impl::commit(const std::vector<Action>& actions) {
       static_cast<double>(parts.clock.monotonic_ns() - begin_ns) / 1e9, entries.size());
   for (const JournalEntry& entry : entries) observe_entry(parts.metrics, state, entry);
   return true;
+}
+
+// While nothing more urgent is going on.
+void Server::Impl::fold() {
+  const bool is_due = state.run == RunState::kStarted && !is_broken && !is_over && !term_end;
+  if (!is_due || !folder) return;
+  const auto outcome = folder->work(state);
+  if (!outcome.is_ok()) return stop_broken(outcome.status());
+  if (outcome->kept) parts.logger.warn("records_kept", *outcome->kept);
+  if (outcome->fold) (void)commit(std::vector<JournalEntry>{*outcome->fold});
 }
 
 void Server::Impl::perform(Action& action) {
@@ -162,66 +112,6 @@ void Server::Impl::perform(Action& action) {
     is_over = true;
     final_code = end->exit_code;
   }
-}
-
-void Server::Impl::finish() {
-  if (leave_timer != 0) return end_when_alone();
-  if (const Status written = write_summary(); !written.is_ok()) {
-    parts.logger.error("summary_not_written", written.message());
-    if (final_code == 0) final_code = 70;
-  }
-  if (final_code == 0 || final_code == 75) {
-    parts.logger.info("run_ended", state.message, {{"exit_code", final_code}});
-  } else {
-    parts.logger.error("run_failed", state.message, {{"exit_code", final_code}});
-  }
-  leave_after(kLeaveMs);
-  end_when_alone();
-}
-
-void Server::Impl::leave_after(int64_t delay_ms) {
-  leave_timer = parts.loop.call_after(delay_ms, [this] {
-    rpc.reset();
-    end_when_alone();
-  });
-}
-
-Status Server::Impl::write_summary() {
-  return replace_file(options.run_dir + kSummaryName, summary_json(state, options, stats, times()));
-}
-
-void Server::Impl::end_when_alone() {
-  if (has_ended) return;
-  const bool is_awaited = away.is_anybody(parts.loop.now_ms());
-  if (rpc != nullptr && (rpc->peers() > 0 || is_awaited)) return;  // until leave_after() is over
-  has_ended = true;
-  parts.loop.cancel(tick_timer);
-  parts.on_end(final_code);
-}
-
-// The journal or the history cannot be written. Nothing more may be promised, so nothing more is
-// decided; that the coordinator stops is true whatever reached the disk.
-void Server::Impl::stop_broken(const Status& status) {
-  is_broken = true;
-  is_over = true;
-  final_code = exit_code(Status(Code::kInternal, ""));
-  state.run = RunState::kEnded;
-  state.exit_code = final_code;
-  state.message =
-      "the coordinator stops, because it cannot write what it decides: " + status.message() +
-      ". Make room on the disk of " + options.run_dir + " and start again with --resume";
-  wire::Envelope goodbye;
-  goodbye.set_term(state.term);
-  goodbye.mutable_goodbye()->set_exit_code(static_cast<uint32_t>(final_code));
-  goodbye.mutable_goodbye()->set_message(state.message);
-  for (const auto& [peer, member] : state.by_connection) rpc->send(peer, goodbye);
-  for (const auto& [peer, agent] : state.agents) rpc->send(peer, goodbye);
-  finish();
-}
-
-ReportTimes Server::Impl::times() const {
-  const int64_t now_ns = parts.clock.monotonic_ns();
-  return {static_cast<double>(now_ns - began_ns) / 1e9, goodput.ratio(now_ns)};
 }
 
 Server::Server(Parts parts, Options options, State state, EarlierTerms earlier)
@@ -261,12 +151,6 @@ const rpc::Address& Server::control_address() const {
 
 void Server::stop(const std::string& why) {
   impl_->enqueue(StopSignal{why});
-}
-
-Status Server::keep_summary() {
-  const auto kept = read_file(impl_->options.run_dir + kSummaryName, limits::kJobFileBytes);
-  if (kept.is_ok() && is_summary_of(*kept, impl_->state)) return Status::ok();
-  return impl_->write_summary();
 }
 
 std::string Server::status() const {

@@ -7,6 +7,8 @@
 // A term that ends without the run (EndTerm) ends likewise, but nobody is told Goodbye, no summary
 // is written, and on_term_end comes at once.
 //
+// Between two turns old records in the journal are folded (fold.h), a little at every tick.
+//
 // INVARIANTS
 //  V1 No action leaves before the commit of its turn has returned ok.
 //  V2 After a failed commit nothing is decided any more: everybody is told that the coordinator

@@ -56,6 +56,8 @@ State begin_state(const Beginning& beginning, int64_t now_ms) {
   state.checkpoints = beginning.checkpoints;
   state.stray = beginning.stray;
   state.checks = beginning.checks;
+  state.skips = beginning.skips;
+  state.losses = beginning.losses;
   state.is_identity_stored = beginning.is_identity_stored;
   state.started_ms = now_ms;
   state.last_tick_ms = now_ms;

@@ -67,6 +67,8 @@
 #include "coordinator/check_state.h"
 #include "coordinator/event.h"
 #include "coordinator/journal_entry.h"
+#include "coordinator/loss_watch.h"
+#include "coordinator/speed_watch.h"
 
 namespace lockstep::coordinator {
 
@@ -116,10 +118,12 @@ struct Member {
   int64_t heard_ms = 0;         // last message of any kind
   int64_t disconnected_ms = 0;  // valid while connection == 0
   std::string disconnected_why;
-  bool is_missing = false;   // its agent does not have it among its living workers
-  bool has_exited = false;   // the agent has reaped it
-  bool is_draining = false;  // to be left out
-  bool is_preempted = false;  // because its process was told to go: another one may replace it
+  bool is_missing = false;    // its agent does not have it among its living workers
+  bool has_exited = false;    // the agent has reaped it
+  bool is_draining = false;   // to be left out
+  int farewell = 0;           // the exit code it is given when it may go
+  int64_t dead_ms = 0;        // since when it is kDead
+  bool is_left_over = false;  // dead, and its process is still there as far as is known
 
   std::optional<Answer> answer;  // to the present prepare
   Generation lived = 0;          // newest generation that it is known to have begun
@@ -138,8 +142,10 @@ struct Member {
 struct Agent {
   std::string node;
   uint32_t pid = 0;
-  uint32_t workers = 0;       // that it keeps
-  std::set<uint32_t> living;  // pids that it had when it came, without those told to have ended
+  uint32_t workers = 0;        // that it keeps
+  std::set<uint32_t> living;   // pids that it had when it came, without those told to have ended
+  int64_t since_ms = 0;        // connected
+  std::set<uint32_t> awaited;  // of `living`: has not registered yet
 };
 
 // What every member must have in common; from the first one of the term.
@@ -186,10 +192,8 @@ struct Suspicion {
 struct Casualty {
   MemberId member = 0;
   SlotRun slots;
-};
-struct DeadlyStep {
-  Step step = 0;
-  std::vector<Casualty> casualties;
+  bool is_of_its_own = false;  // an exit code, or a signal that nobody sends from outside
+  Step step = 0;               // known when the next generation starts
 };
 
 // Kept out for a while after an eviction that nobody could prove right.
@@ -246,19 +250,22 @@ struct State {
   uint64_t failed_checkpoints = 0;
   std::set<std::string> failed_names;  // counted in it; reports of them may come again
 
+  std::vector<SkipEntry> skips;  // ascending by step and slot
+  LossWatch losses;
+  SpeedWatch speeds;
   std::optional<Suspicion> suspicion;
-  std::optional<Step> unexplained;  // step in which a generation broke and nobody was at fault
-  std::vector<Casualty> casualties;
-  std::optional<DeadlyStep> deadly;
-  std::optional<int64_t> brake_ms;  // since when evictions by silence are held
-  std::optional<int64_t> lost_ms;   // since when all who held the state are dead
+  std::optional<Step> unexplained;   // step in which a generation broke and nobody was at fault
+  std::vector<Casualty> casualties;  // of the present generation
+  std::vector<Casualty> earlier_casualties;  // that may have died of the same samples
+  std::optional<int64_t> brake_ms;           // since when evictions by silence are held
+  std::optional<int64_t> lost_ms;            // since when all who held the state are dead
 
   int64_t started_ms = 0;   // this term
   int64_t gathered_ms = 0;  // first registration; 0: none yet
-  int64_t progress_ms = 0;   // when a member of the started generation last got further
-  Step front_step = 0;       // the most steps that one of them has applied
-  int64_t front_ms = 0;      // since when
-  int64_t slowest_ms = 0;    // the longest that one step took in it; 0: none is done
+  int64_t progress_ms = 0;  // when a member of the started generation last got further
+  Step front_step = 0;      // the most steps that one of them has applied
+  int64_t front_ms = 0;     // since when
+  int64_t slowest_ms = 0;   // the longest that one step took in it; 0: none is done
   int64_t prepared_ms = 0;  // valid in kPrepared
   int64_t last_tick_ms = 0;
   bool is_take_over = false;       // members of an earlier coordinator are awaited

@@ -102,6 +102,7 @@ void take_over(const Beginning& beginning, int64_t now_ms, State& state) {
   }
   // A newer generation was prepared: members that have promised it do nothing any more.
   state.is_interrupted = beginning.generation > newest;
+  recall_costs(state);
 }
 
 }  // namespace lockstep::coordinator

@@ -4,8 +4,10 @@
 #include <set>
 
 #include "comm/base/planted_bug.h"
+#include "comm/wire/resume_point.h"
 #include "coordinator/corruption.h"
 #include "coordinator/identity.h"
+#include "coordinator/skips.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -29,18 +31,19 @@ Status check_run(const JournalContents& contents, const Options& options, BeginM
 }
 
 // The steps of the surviving lineage that are complete.
-Result<Step> count_steps(Journal& journal, Step end, RunStats* stats) {
+Result<Step> count_steps(Journal& journal, Step end, BegunTerm* begun) {
   Step complete = 0;
   LOCKSTEP_RETURN_IF_ERROR(journal.visit_steps(0, end, [&](const StepEntry& entry) {
     if (entry.step != complete) return;
     ++complete;
-    stats->add(entry);
+    begun->stats.add(entry);
+    remember_loss(begun->beginning.losses, entry);
   }));
   return complete;
 }
 
-// Of a generation that lives. A term that began from a checkpoint has closed those before, and where
-// nothing was cut away, the last row is still open.
+// Of a generation that lives. A term that began from a checkpoint has closed those before, and
+// where nothing was cut away, the last row is still open.
 const LedgerRow* open_row(const JournalContents& contents) {
   for (const LedgerRow& row : contents.ledger) {
     const bool is_started = std::any_of(
@@ -106,8 +109,7 @@ Result<LivingGeneration> living_generation(Journal& journal, const JournalConten
     }
   }
   if (!living.start.has_resume()) {  // it was planned, and its members found the boundary
-    living.start.mutable_resume()->set_step(row.first.step);
-    living.start.mutable_resume()->set_phase(static_cast<uint32_t>(row.first.phase));
+    *living.start.mutable_resume() = to_wire(row.first);
   }
   add_members(contents, living, &living.members);
   living.batches = contents.batches;
@@ -142,6 +144,7 @@ Beginning fill(const JournalContents& contents, const Options& options, Term ter
   beginning.generation = contents.last_generation;
   beginning.is_identity_stored = !contents.identity.empty();
   beginning.checks = check_history(contents);
+  beginning.skips = contents.skips;
   for (const EvalEntry& eval : contents.evals) {
     if (eval.step <= end) beginning.evals[eval.step] = eval;
   }
@@ -161,7 +164,7 @@ Result<BegunTerm> take_over(Journal& journal, const JournalContents& contents, c
   const Term term = contents.last_term + (LOCKSTEP_BUG(kTermNotCounted) ? 0 : 1);
   begun.earlier_wall_ms = contents.wall_ms;
   begun.beginning = fill(contents, options, term, kNoStep);
-  LOCKSTEP_ASSIGN_OR_RETURN(const Step completed, count_steps(journal, kNoStep, &begun.stats));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Step completed, count_steps(journal, kNoStep, &begun));
   begun.beginning.completed = completed;
   begun.beginning.settings = contents.settings;
   LOCKSTEP_ASSIGN_OR_RETURN(begun.beginning.living,
@@ -202,7 +205,7 @@ Result<BegunTerm> from_checkpoint(Journal& journal, const JournalContents& conte
   begun.beginning.base = plan.point;
   begun.beginning.base_checkpoint = plan.path;
   LOCKSTEP_ASSIGN_OR_RETURN(begun.beginning.completed,
-                            count_steps(journal, plan.point.step, &begun.stats));
+                            count_steps(journal, plan.point.step, &begun));
   return begun;
 }
 
@@ -213,8 +216,9 @@ Result<BegunTerm> begin_term(Journal& journal, const JournalContents& contents,
                              const TermRequest& request, Logger& logger) {
   LOCKSTEP_RETURN_IF_ERROR(check_run(contents, options, request.mode));
   const LedgerRow* row = open_row(contents);
-  // What the members hold cannot be trusted while a difference between them is open.
-  if (request.mode == BeginMode::kTakeOver && row != nullptr && !newest_trusted(contents)) {
+  // What the members hold cannot be trusted while a difference between them is open, nor when they
+  // have seen what is to be left out.
+  if (request.mode == BeginMode::kTakeOver && row != nullptr && !newest_sound(contents)) {
     return take_over(journal, contents, *row, options, request);
   }
   return from_checkpoint(journal, contents, shelf, options, request, logger);

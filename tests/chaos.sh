@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Seeds of faults against real runs: kill -9, SIGSTOP, SIGTERM, dead coordinators and agents, other
-# numbers of workers; each compared with an undisturbed run with one worker.
+# Seeds of faults against real runs: kill -9, SIGSTOP, SIGTERM, dead coordinators and agents, cut
+# connections, other numbers of workers; each compared with an undisturbed run with one worker.
 set -euo pipefail
 
 usage() {

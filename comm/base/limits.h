@@ -23,6 +23,7 @@ inline constexpr int kRefusalLogWindowMs = 10'000;
 inline constexpr size_t kTokenFileBytes = 1024;
 inline constexpr size_t kMembers = 65'536;
 inline constexpr size_t kSlots = 65'536;
+inline constexpr size_t kSkips = 64;  // entries of slots left out by policy, in a run
 
 // Processes that are started again
 inline constexpr int64_t kRestartWindowMs = 3'600'000;  // in which restarts are counted

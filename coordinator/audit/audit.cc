@@ -4,58 +4,66 @@
 #include <map>
 #include <optional>
 
-#include "coordinator/identity.h"
-#include "data/order/digest.h"
+#include "coordinator/audit/checked_fold.h"
+#include "coordinator/corruption.h"
+#include "coordinator/skips.h"
 
 namespace lockstep::coordinator {
 namespace {
 
 constexpr Step kStepsAtOnce = 4096;  // records of so many are in memory
 
-bool by_slot(const wire::SlotDigest& a, const wire::SlotDigest& b) {
-  return a.slot() < b.slot();
-}
-
 class Auditor {
  public:
-  Auditor(Journal& journal, const std::function<void(const AuditedStep&)>& on_step)
-      : journal_(journal), on_step_(on_step) {}
+  Auditor(Journal& journal, JournalContents contents, RunOrder order,
+          const std::function<void(const AuditedStep&)>& on_step)
+      : journal_(journal), contents_(std::move(contents)), on_step_(on_step), plan_(order) {
+    report_.order = std::move(order);
+  }
 
   Result<AuditReport> run();
 
  private:
-  // What the ranks of one generation have recorded of one step.
-  struct Recorded {
-    bool skipped = false;
-    double loss = 0;
-    std::vector<wire::SlotDigest> slots;  // of all reports that have any, by slot
+  // What is known of one step of the present row.
+  struct Known {
+    const RecordedStep* recorded = nullptr;
+    const StepEntry* complete = nullptr;
+    const CheckedFold* fold = nullptr;
   };
 
   Status check_row(const LedgerRow& row, Step end);
-  Result<std::map<Step, Recorded>> records(const LedgerRow& row, Step from, Step to);
+  Status begin_row(const LedgerRow& row);
+  Status check_steps(const LedgerRow& row, Step from, Step to);
   Status find_undone(const LedgerRow& row);
-  void check_step(Step step, Generation generation, const Recorded* recorded, bool is_second);
-  AuditedSlot check_slot(const data::StepPlan& plan, uint32_t slot, const Recorded* recorded);
+  const CheckedFold* fold_of(Generation generation, Step step);
+  void check_step(Step step, Generation generation, const Known& known, bool is_second);
+  AuditedSlot check_slot(Step step, const data::StepPlan& plan, uint32_t slot, const Known& known);
+  SlotDelivery judge(Step step, const data::StepPlan& plan, uint32_t slot, const Known& known);
   void count(const AuditedStep& audited, const data::StepPlan& plan, bool is_second);
+  void count_left_out(const AuditedStep& audited);
+  std::string reason_of(const AuditedStep& audited, uint32_t slot) const;
   void fault(const AuditedStep& audited, const AuditedSlot& slot);
-  const data::EpochOrder& order(Epoch epoch);
 
   Journal& journal_;
+  const JournalContents contents_;
   const std::function<void(const AuditedStep&)>& on_step_;
+  OrderedPlan plan_;
   AuditReport report_;
-  std::vector<MemberId> member_of_slot_;  // in the present row
+  // Of the present row.
+  std::vector<MemberId> member_of_slot_;
   std::vector<uint32_t> rank_of_slot_;
-  std::optional<data::EpochOrder> order_;
-  Epoch order_epoch_ = 0;
+  data::SkipSet skips_;
+  std::optional<CheckedFold> fold_;  // the last one that was met
 };
 
 Result<AuditReport> Auditor::run() {
-  LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, journal_.load());
-  LOCKSTEP_ASSIGN_OR_RETURN(report_.order, order_of(contents.identity));
+  const CheckHistory checks = check_history(contents_);
+  report_.tainted = checks.tainted;
+  report_.expelled.assign(checks.expelled.begin(), checks.expelled.end());
   Step complete = 0;  // an open row ends where not every rank has reported
   LOCKSTEP_RETURN_IF_ERROR(journal_.visit_steps(
       0, kNoStep, [&](const StepEntry& entry) { complete = std::max(complete, entry.step + 1); }));
-  for (const LedgerRow& row : contents.ledger) {
+  for (const LedgerRow& row : contents_.ledger) {
     LOCKSTEP_RETURN_IF_ERROR(find_undone(row));
     if (row.rolled_back) continue;
     report_.rows.push_back(row);
@@ -65,7 +73,7 @@ Result<AuditReport> Auditor::run() {
   return std::move(report_);
 }
 
-Status Auditor::check_row(const LedgerRow& row, Step end) {
+Status Auditor::begin_row(const LedgerRow& row) {
   const uint32_t slots = report_.order.shape.slots;
   LOCKSTEP_ASSIGN_OR_RETURN(SlotMapEntry map, journal_.slot_map(row.generation));
   member_of_slot_.assign(slots, 0);
@@ -77,38 +85,39 @@ Status Auditor::check_row(const LedgerRow& row, Step end) {
     }
   }
   report_.slot_maps.push_back(std::move(map));
+  fold_.reset();
+  return Status::ok();
+}
+
+Status Auditor::check_row(const LedgerRow& row, Step end) {
+  LOCKSTEP_RETURN_IF_ERROR(begin_row(row));
   // The rows of a lineage follow each other; what lies between two was done by nobody.
-  for (Step step = report_.steps; step < row.first.step; ++step)
-    check_step(step, 0, nullptr, false);
+  skips_ = {};
+  for (Step step = report_.steps; step < row.first.step; ++step) check_step(step, 0, {}, false);
+  skips_ = skips_in(contents_.skips, row.generation);
   for (Step from = row.first.step; from < end; from += kStepsAtOnce) {
-    const Step to = std::min(end, from + kStepsAtOnce);
-    LOCKSTEP_ASSIGN_OR_RETURN(const auto recorded, records(row, from, to));
-    for (Step step = from; step < to; ++step) {
-      const auto it = recorded.find(step);
-      check_step(step, row.generation, it == recorded.end() ? nullptr : &it->second,
-                 step < report_.steps);
-    }
+    LOCKSTEP_RETURN_IF_ERROR(check_steps(row, from, std::min(end, from + kStepsAtOnce)));
   }
   return Status::ok();
 }
 
-Result<std::map<Step, Auditor::Recorded>> Auditor::records(const LedgerRow& row, Step from,
-                                                           Step to) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto batches, journal_.batches(row.generation, from, to));
-  std::map<Step, Recorded> found;
-  for (const RecordsEntry& batch : batches) {
-    for (const wire::StepRecord& record : batch.records) {
-      if (record.step() < from || record.step() >= to) continue;
-      Recorded& recorded = found[record.step()];
-      recorded.skipped = record.skipped();
-      recorded.loss = record.loss();
-      recorded.slots.insert(recorded.slots.end(), record.slots().begin(), record.slots().end());
+Status Auditor::check_steps(const LedgerRow& row, Step from, Step to) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const RecordedSteps recorded,
+                            recorded_steps(journal_, row.generation, from, to));
+  std::map<Step, StepEntry> complete;
+  LOCKSTEP_RETURN_IF_ERROR(journal_.visit_steps(from, to, [&](const StepEntry& entry) {
+    if (entry.generation == row.generation) complete[entry.step] = entry;
+  }));
+  for (Step step = from; step < to; ++step) {
+    Known known;
+    if (const auto it = recorded.steps.find(step); it != recorded.steps.end()) {
+      known.recorded = &it->second;
     }
+    if (const auto it = complete.find(step); it != complete.end()) known.complete = &it->second;
+    known.fold = fold_of(row.generation, step);
+    check_step(step, row.generation, known, step < report_.steps);
   }
-  for (auto& [step, recorded] : found) {
-    std::stable_sort(recorded.slots.begin(), recorded.slots.end(), by_slot);
-  }
-  return found;
+  return Status::ok();
 }
 
 // What a generation reported beyond where its row ends was done again by a later one.
@@ -122,58 +131,71 @@ Status Auditor::find_undone(const LedgerRow& row) {
     from = std::min(from, std::max(end, batch.records.front().step()));
     to = std::max(to, batch.records.back().step() + 1);
   }
+  for (const FoldEntry& fold : contents_.folds) {
+    if (fold.generation != row.generation || fold.last <= end) continue;
+    from = std::min(from, std::max(end, fold.first));
+    to = std::max(to, fold.last);
+  }
   if (to > end) report_.undone.push_back({row.generation, from, to});
   return Status::ok();
 }
 
-const data::EpochOrder& Auditor::order(Epoch epoch) {
-  if (!order_ || order_epoch_ != epoch) {
-    order_.emplace(report_.order.seed, epoch, report_.order.fingerprint,
-                   report_.order.shape.samples);
-    order_epoch_ = epoch;
-  }
-  return *order_;
+const CheckedFold* Auditor::fold_of(Generation generation, Step step) {
+  if (fold_ && fold_->holds(generation, step)) return &*fold_;
+  const auto it =
+      std::find_if(contents_.folds.begin(), contents_.folds.end(), [&](const FoldEntry& fold) {
+        return fold.generation == generation && fold.first <= step && step < fold.last;
+      });
+  if (it == contents_.folds.end()) return nullptr;
+  return &fold_.emplace(*it, skips_, plan_);
 }
 
-AuditedSlot Auditor::check_slot(const data::StepPlan& plan, uint32_t slot,
-                                const Recorded* recorded) {
-  const uint32_t slots = report_.order.shape.slots;
+SlotDelivery Auditor::judge(Step step, const data::StepPlan& plan, uint32_t slot,
+                            const Known& known) {
+  if (skips_.contains(step, slot)) return judge_left_out(known.recorded, slot);
+  const uint64_t samples = plan_.positions(plan, slot).size();
+  if (known.fold == nullptr) {
+    if (known.recorded == nullptr) return {};
+    return judge_slot(known.recorded, slot, plan_.digest(plan, slot), samples);
+  }
+  const uint64_t planned = known.fold->digest(step, slot);
+  // A report that came after the fold may still prove something else.
+  const SlotDelivery late = judge_slot(known.recorded, slot, planned, samples);
+  if (late.delivery == Delivery::kOther) return late;
+  if (known.fold->is_right()) return {Delivery::kRight, planned, samples};
+  return {Delivery::kBrokenFold, 0, 0};
+}
+
+AuditedSlot Auditor::check_slot(Step step, const data::StepPlan& plan, uint32_t slot,
+                                const Known& known) {
+  const SlotDelivery judged = judge(step, plan, slot, known);
   AuditedSlot audited;
   audited.slot = slot;
   audited.member = member_of_slot_[slot];
   audited.rank = rank_of_slot_[slot];
-  audited.positions = data::slot_positions(plan, slot, slots);
-  if (recorded == nullptr) return audited;
-  const uint64_t planned = data::planned_digest(order(plan.epoch), plan, slot, slots);
-  wire::SlotDigest wanted;
-  wanted.set_slot(slot);
-  const auto [begin, end] =
-      std::equal_range(recorded->slots.begin(), recorded->slots.end(), wanted, by_slot);
-  // One report that differs is enough.
-  for (auto it = begin; it != end && audited.delivery != Delivery::kOther; ++it) {
-    const bool is_right = it->digest() == planned && it->samples() == audited.positions.size();
-    audited.delivery = is_right ? Delivery::kRight : Delivery::kOther;
-    audited.digest = it->digest();
-    audited.delivered = it->samples();
-  }
+  audited.positions = plan_.positions(plan, slot);
+  audited.digest = judged.digest;
+  audited.delivered = judged.samples;
+  audited.delivery = judged.delivery;
   return audited;
 }
 
-void Auditor::check_step(Step step, Generation generation, const Recorded* recorded,
-                         bool is_second) {
-  const data::StepPlan plan = data::plan_step(report_.order.shape, step);
+void Auditor::check_step(Step step, Generation generation, const Known& known, bool is_second) {
+  const data::StepPlan plan = plan_.step(step);
   AuditedStep audited;
   audited.step = step;
   audited.epoch = plan.epoch;
   audited.generation = generation;
-  if (recorded != nullptr) {
-    audited.skipped = recorded->skipped;
-    audited.loss = recorded->loss;
+  if (known.recorded != nullptr) {
+    audited.skipped = known.recorded->skipped;
+    audited.loss = known.recorded->loss;
+  } else if (known.complete != nullptr) {
+    audited.skipped = known.complete->skipped;
+    audited.loss = known.complete->loss;
   }
-  const uint32_t slots = report_.order.shape.slots;
-  for (uint32_t slot = 0; slot < slots; ++slot) {
-    if (data::slot_positions(plan, slot, slots).size() == 0) continue;
-    audited.slots.push_back(check_slot(plan, slot, recorded));
+  for (uint32_t slot = 0; slot < report_.order.shape.slots; ++slot) {
+    if (plan_.positions(plan, slot).size() == 0) continue;
+    audited.slots.push_back(check_slot(step, plan, slot, known));
     if (is_second) audited.slots.back().delivery = Delivery::kTwice;
     fault(audited, audited.slots.back());
   }
@@ -191,16 +213,52 @@ void Auditor::count(const AuditedStep& audited, const data::StepPlan& plan, bool
   report_.epochs.back().samples += plan.samples;
   report_.steps = audited.step + 1;
   report_.samples += plan.samples;
+  count_left_out(audited);
   if (!audited.skipped) return;
   report_.skipped.push_back(audited.step);
   report_.skipped_samples += plan.samples;
 }
 
+std::string Auditor::reason_of(const AuditedStep& audited, uint32_t slot) const {
+  for (const SkipEntry& skip : contents_.skips) {
+    const bool holds = skip.step == audited.step && skip.generation < audited.generation &&
+                       skip.slots.begin <= slot && slot < skip.slots.end;
+    if (holds) return skip.reason;
+  }
+  return {};
+}
+
+// Slots that follow each other and have one reason are one entry.
+void Auditor::count_left_out(const AuditedStep& audited) {
+  const AuditedSlot* before = nullptr;
+  for (const AuditedSlot& slot : audited.slots) {
+    if (slot.delivery != Delivery::kLeftOut) {
+      before = nullptr;
+      continue;
+    }
+    report_.left_out_samples += slot.positions.size();
+    const std::string reason = reason_of(audited, slot.slot);
+    if (before == nullptr || report_.left_out.back().reason != reason) {
+      report_.left_out.push_back({audited.step,
+                                  audited.epoch,
+                                  audited.generation,
+                                  {slot.slot, slot.slot},
+                                  slot.positions,
+                                  reason});
+    }
+    report_.left_out.back().slots.end = slot.slot + 1;
+    report_.left_out.back().positions.end = slot.positions.end;
+    before = &slot;
+  }
+}
+
 void Auditor::fault(const AuditedStep& audited, const AuditedSlot& slot) {
   switch (slot.delivery) {
     case Delivery::kRight:
+    case Delivery::kLeftOut:
       return;
     case Delivery::kMissing:
+    case Delivery::kBrokenFold:
       report_.lost += slot.positions.size();
       break;
     case Delivery::kOther:  // what came belongs to another place
@@ -210,6 +268,9 @@ void Auditor::fault(const AuditedStep& audited, const AuditedSlot& slot) {
     case Delivery::kTwice:
       report_.repeated += slot.positions.size();
       break;
+    case Delivery::kUnwanted:
+      report_.repeated += slot.delivered;
+      break;
   }
   if (++report_.fault_count > kMostFaults) return;
   report_.faults.push_back({audited.step, audited.epoch, audited.generation, slot});
@@ -217,37 +278,11 @@ void Auditor::fault(const AuditedStep& audited, const AuditedSlot& slot) {
 
 }  // namespace
 
-Result<RunOrder> order_of(const std::vector<IdentityEntry>& identity) {
-  if (identity.empty()) {
-    return Status(Code::kUsage, "no step was ever begun: there is nothing to tell of this run");
-  }
-  RunOrder order;
-  uint64_t version = 0;
-  uint64_t slots = 0;
-  LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kSeedKey, &order.seed));
-  LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kOrderVersionKey, &version));
-  LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kSamplesKey, &order.shape.samples));
-  LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kGlobalBatchKey, &order.shape.global_batch));
-  LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kSlotsKey, &slots));
-  order.shape.slots = static_cast<uint32_t>(slots);
-  for (const IdentityEntry& entry : identity) {
-    if (entry.key == kFingerprintKey) order.fingerprint = entry.value;
-  }
-  if (version != data::kOrderVersion) {
-    return Status(Code::kConfig, "the samples were put in order by version " +
-                                     std::to_string(version) + ", this program knows version " +
-                                     std::to_string(data::kOrderVersion) +
-                                     ": use the lockstep that began the run");
-  }
-  if (order.shape.samples == 0 || order.shape.global_batch == 0 || slots == 0) {
-    return Status(Code::kBadData, "the journal says that the run has no samples or no slots");
-  }
-  return order;
-}
-
 Result<AuditReport> audit(Journal& journal,
                           const std::function<void(const AuditedStep&)>& on_step) {
-  return Auditor(journal, on_step).run();
+  LOCKSTEP_ASSIGN_OR_RETURN(JournalContents contents, journal.load());
+  LOCKSTEP_ASSIGN_OR_RETURN(RunOrder order, order_of(contents.identity));
+  return Auditor(journal, std::move(contents), std::move(order), on_step).run();
 }
 
 }  // namespace lockstep::coordinator

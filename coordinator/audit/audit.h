@@ -8,37 +8,27 @@
 //   surviving rows of the ledger ──▶ their records ──▶ digests ──▶ compared with seed and plan
 //
 // A planned sample whose delivery is not proven counts as lost; one that was delivered beyond the
-// plan counts as repeated. What a stopped run has not reached is neither.
+// plan counts as repeated. What a stopped run has not reached is neither. Samples that were left
+// out by policy (train.on_bad_samples) are a class of their own, and so are steps that the loss
+// scaler skipped. Where records were folded (fold.h), the hash that stands for them is computed
+// again from the seed.
 //
 // Thread-safety: free functions.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "comm/base/status.h"
+#include "coordinator/audit/delivery.h"
+#include "coordinator/audit/run_order.h"
+#include "coordinator/check_state.h"
 #include "coordinator/journal.h"
-#include "data/order/step_plan.h"
 
 namespace lockstep::coordinator {
-
-// What fixes the order of the samples, from the frozen identity of the run.
-struct RunOrder {
-  uint64_t seed = 0;
-  std::string fingerprint;  // of the training data
-  data::RunShape shape;
-};
-// kUsage when no generation was ever started; kConfig when another version made the order.
-Result<RunOrder> order_of(const std::vector<IdentityEntry>& identity);
-
-enum class Delivery : uint8_t {
-  kRight,    // the digest is that of the planned samples
-  kOther,    // other samples were delivered, or in another order
-  kMissing,  // nobody has recorded what was delivered
-  kTwice,    // two generations of the surviving lineage did this step
-};
 
 struct AuditedSlot {
   uint32_t slot = 0;
@@ -75,6 +65,16 @@ struct AuditedEpoch {
   bool is_whole() const { return steps == all_steps; }
 };
 
+// Slots [begin, end) of a step of the surviving lineage that were left out by policy.
+struct LeftOut {
+  Step step = 0;
+  Epoch epoch = 0;
+  Generation generation = 0;  // that did the step without them
+  SlotRun slots;
+  data::PositionRange positions;  // in the epoch
+  std::string reason;
+};
+
 // Steps [from, to) that a generation reported and that did not survive.
 struct UndoneSteps {
   Generation generation = 0;
@@ -90,14 +90,21 @@ struct AuditReport {
   std::vector<UndoneSteps> undone;
   std::vector<Step> skipped;  // by the loss scaler
   uint64_t skipped_samples = 0;
+  std::vector<LeftOut> left_out;
+  uint64_t left_out_samples = 0;
+  // The first step, from 1, that a worker which was put out later may have made wrong
+  // (train.on_corruption: continue).
+  std::optional<Step> tainted;
+  std::vector<Place> expelled;     // what computed there was wrong
   std::vector<AuditFault> faults;  // the first kMostFaults
   uint64_t fault_count = 0;
   Step steps = 0;        // of the surviving lineage
-  uint64_t samples = 0;  // that they consumed by plan
+  uint64_t samples = 0;  // that they have by plan; left_out_samples are some of them
   uint64_t lost = 0;
   uint64_t repeated = 0;
 
   bool is_clean() const { return fault_count == 0; }
+  uint64_t applied() const { return samples - left_out_samples - lost; }
 };
 
 inline constexpr size_t kMostFaults = 10'000;

@@ -1,42 +1,32 @@
 #include "coordinator/audit/audit_text.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <nlohmann/json.hpp>
+
+#include "coordinator/audit/audit_names.h"
 
 namespace lockstep::coordinator {
 namespace {
-
-using nlohmann::json;
 
 constexpr size_t kMembersShown = 8;
 constexpr size_t kFaultsShown = 50;
 constexpr size_t kStepsShown = 20;
 
-const char* delivery_name(Delivery delivery) {
-  switch (delivery) {
-    case Delivery::kRight:
-      return "right";
-    case Delivery::kOther:
-      return "other_samples";
-    case Delivery::kMissing:
-      return "no_record";
-    case Delivery::kTwice:
-      return "twice";
-  }
-  return "unknown";
-}
-
 const char* delivery_words(Delivery delivery) {
   switch (delivery) {
     case Delivery::kRight:
       return "as planned";
+    case Delivery::kLeftOut:
+      return "left out by policy";
     case Delivery::kOther:
       return "other samples were delivered than the order says";
     case Delivery::kMissing:
       return "nobody recorded what was delivered";
     case Delivery::kTwice:
       return "done by two generations of the surviving lineage";
+    case Delivery::kUnwanted:
+      return "samples were delivered that were to be left out by policy";
+    case Delivery::kBrokenFold:
+      return "the hash that stands for its records is not that of the order";
   }
   return "unknown";
 }
@@ -47,12 +37,6 @@ std::string number(uint64_t value) {
 
 std::string positions_text(const data::PositionRange& range) {
   return "[" + number(range.begin) + ", " + number(range.end) + ")";
-}
-
-std::string hex(uint64_t value) {
-  char text[20];
-  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value));
-  return text;
 }
 
 // Steps [from, to), 0-based, as people count them.
@@ -114,6 +98,30 @@ std::string skipped_text(const AuditReport& report) {
   return text + "\n";
 }
 
+std::string left_out_text(const AuditReport& report) {
+  std::string text;
+  for (const LeftOut& left : report.left_out) {
+    text += "skipped by policy: epoch " + number(uint64_t{left.epoch} + 1) + ", step " +
+            number(left.step + 1) + ", slots " + number(left.slots.begin) + "-" +
+            number(left.slots.end - 1) + ", positions " + positions_text(left.positions) + ": " +
+            left.reason + "\n";
+  }
+  if (report.left_out.empty()) return text;
+  return text + "of " + number(report.samples) + " samples " + number(report.applied()) +
+         " were used and " + number(report.left_out_samples) + " skipped by policy\n";
+}
+
+std::string corruption_text(const AuditReport& report) {
+  std::string text;
+  for (const Place& place : report.expelled) {
+    text += "put out, because it computed wrong: worker " + number(place.local_rank) + " of node " +
+            place.node + "\n";
+  }
+  if (!report.tainted) return text;
+  return text + "tainted from step " + number(*report.tainted) +
+         " on: workers computed different bits, and the run went on (train.on_corruption)\n";
+}
+
 std::string fault_text(const AuditFault& fault) {
   std::string text = "WRONG epoch " + number(uint64_t{fault.epoch} + 1) + ", step " +
                      number(fault.step + 1) + ", slot " + number(fault.slot.slot) + ", positions " +
@@ -124,43 +132,6 @@ std::string fault_text(const AuditFault& fault) {
         " (member " + number(fault.slot.member) + ", generation " + number(fault.generation) + ")";
   }
   return text + "\n";
-}
-
-uint64_t whole_epochs(const AuditReport& report) {
-  uint64_t whole = 0;
-  for (const AuditedEpoch& epoch : report.epochs) whole += epoch.is_whole() ? 1 : 0;
-  return whole;
-}
-
-json slot_json(const AuditedSlot& slot) {
-  return {{"slot", slot.slot},
-          {"member", slot.member},
-          {"rank", slot.rank},
-          {"positions", {slot.positions.begin, slot.positions.end}},
-          {"digest", hex(slot.digest)},
-          {"delivered", slot.delivered},
-          {"result", delivery_name(slot.delivery)}};
-}
-
-json generations_json(const AuditReport& report) {
-  json rows = json::array();
-  for (size_t i = 0; i < report.rows.size(); ++i) {
-    const LedgerRow& row = report.rows[i];
-    json members = json::array();
-    const SlotMapEntry& map = report.slot_maps[i];
-    for (size_t rank = 0; rank < map.runs.size(); ++rank) {
-      members.push_back({{"member", map.members[rank]},
-                         {"rank", rank},
-                         {"slots", {map.runs[rank].begin, map.runs[rank].end}}});
-    }
-    rows.push_back({{"generation", row.generation},
-                    {"first_step", row.first.step + 1},
-                    {"last_step", row.last ? row.last->step : report.steps},
-                    {"is_open", !row.last.has_value()},
-                    {"reason", row.reason},
-                    {"members", std::move(members)}});
-  }
-  return rows;
 }
 
 }  // namespace
@@ -182,6 +153,8 @@ std::string audit_text(const AuditReport& report) {
             number(undone.generation) + "\n";
   }
   text += skipped_text(report);
+  text += left_out_text(report);
+  text += corruption_text(report);
   text += epochs_text(report.epochs);
   for (size_t i = 0; i < report.faults.size() && i < kFaultsShown; ++i) {
     text += fault_text(report.faults[i]);
@@ -191,7 +164,8 @@ std::string audit_text(const AuditReport& report) {
             number(report.faults.size()) + " of them\n";
   }
   return text + "epochs " + number(whole_epochs(report)) + ", samples " + number(report.samples) +
-         ": lost " + number(report.lost) + ", repeated " + number(report.repeated) + "\n";
+         ": lost " + number(report.lost) + ", repeated " + number(report.repeated) +
+         (report.left_out.empty() ? "" : ", skipped " + number(report.left_out_samples)) + "\n";
 }
 
 std::string step_text(const AuditedStep& step) {
@@ -205,61 +179,6 @@ std::string step_text(const AuditedStep& step) {
             "\n";
   }
   return text;
-}
-
-std::string step_json(const AuditedStep& step) {
-  json slots = json::array();
-  for (const AuditedSlot& slot : step.slots) slots.push_back(slot_json(slot));
-  return json{{"step", step.step + 1},
-              {"epoch", uint64_t{step.epoch} + 1},
-              {"generation", step.generation},
-              {"skipped", step.skipped},
-              {"loss", step.loss},
-              {"slots", std::move(slots)}}
-      .dump();
-}
-
-std::string audit_json(const AuditReport& report, const std::vector<std::string>& steps) {
-  json out;
-  out["samples_per_epoch"] = report.order.shape.samples;
-  out["global_batch"] = report.order.shape.global_batch;
-  out["slots"] = report.order.shape.slots;
-  out["seed"] = report.order.seed;
-  out["generations"] = generations_json(report);
-  out["rolled_back"] = json::array();
-  for (const UndoneSteps& undone : report.undone) {
-    out["rolled_back"].push_back({{"generation", undone.generation},
-                                  {"first_step", undone.from + 1},
-                                  {"last_step", undone.to}});
-  }
-  out["epochs"] = json::array();
-  for (const AuditedEpoch& epoch : report.epochs) {
-    out["epochs"].push_back({{"epoch", uint64_t{epoch.epoch} + 1},
-                             {"steps", epoch.steps},
-                             {"samples", epoch.samples},
-                             {"whole", epoch.is_whole()}});
-  }
-  out["skipped_steps"] = json::array();
-  for (const Step step : report.skipped) out["skipped_steps"].push_back(step + 1);
-  out["faults"] = json::array();
-  for (const AuditFault& fault : report.faults) {
-    json entry = slot_json(fault.slot);
-    entry["step"] = fault.step + 1;
-    entry["epoch"] = uint64_t{fault.epoch} + 1;
-    entry["generation"] = fault.generation;
-    out["faults"].push_back(std::move(entry));
-  }
-  out["fault_count"] = report.fault_count;
-  out["whole_epochs"] = whole_epochs(report);
-  out["steps"] = report.steps;
-  out["samples"] = report.samples;
-  out["lost"] = report.lost;
-  out["repeated"] = report.repeated;
-  if (!steps.empty()) {
-    out["rows"] = json::array();
-    for (const std::string& step : steps) out["rows"].push_back(json::parse(step));
-  }
-  return out.dump(2) + "\n";
 }
 
 }  // namespace lockstep::coordinator

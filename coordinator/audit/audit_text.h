@@ -10,7 +10,8 @@
 
 namespace lockstep::coordinator {
 
-// Ends with the line `epochs E, samples N: lost L, repeated R`; E counts whole epochs.
+// Ends with the line `epochs E, samples N: lost L, repeated R`; E counts whole epochs. Where
+// samples were left out by policy, the line goes on with `, skipped S`; they are some of the N.
 std::string audit_text(const AuditReport& report);
 
 // One line for each slot of a step.

@@ -5,6 +5,10 @@
 
 namespace lockstep::data {
 
+std::string cache_directory(const wire::DataSpec& data, const std::string& run_dir) {
+  return data.cache_dir().empty() ? run_dir + "/cache" : data.cache_dir();
+}
+
 Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& spec, Split split,
                                               const std::string& cache_dir,
                                               const ProgressFn& progress) {

@@ -67,6 +67,9 @@ class Dataset {
 
 enum class Split { kTrain, kEval };
 
+// Where a run keeps inflated files and statistics: data.cache_dir, or its own directory.
+std::string cache_directory(const wire::DataSpec& data, const std::string& run_dir);
+
 // Called from the opening thread while something takes long (inflating, hashing); may be empty.
 using ProgressFn =
     std::function<void(const std::string& what, uint64_t done_bytes, uint64_t total_bytes)>;

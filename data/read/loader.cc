@@ -85,7 +85,7 @@ struct Loader::Impl {
   Status allocate();
   void run();
   bool produce(const StepPlan& plan, Step step, uint32_t slot);
-  bool wait_for_space();
+  bool wait_for_space(Step step);
   void fill(Batch& batch, std::byte* memory, const StepPlan& plan, const PositionRange& range);
 
   const Dataset& dataset;
@@ -108,6 +108,7 @@ struct Loader::Impl {
   std::condition_variable ready;  // a batch was produced, or all are
   uint64_t produced = 0;
   uint64_t taken = 0;
+  bool is_asked = false;  // next() waits
   bool all_produced = false;
   bool stop = false;
 
@@ -153,8 +154,8 @@ void Loader::Impl::run() {
 // False when the loader is stopping.
 bool Loader::Impl::produce(const StepPlan& plan, Step step, uint32_t slot) {
   const PositionRange range = slot_positions(plan, slot, options.shape.slots);
-  if (range.size() == 0) return true;
-  if (!wait_for_space()) return false;
+  if (range.size() == 0 || options.skips.contains(step, slot)) return true;
+  if (!wait_for_space(step)) return false;
   const uint64_t index = produced % ring.size();  // only this thread changes `produced`
   Batch& batch = ring[index];
   batch.step = step;
@@ -162,12 +163,15 @@ bool Loader::Impl::produce(const StepPlan& plan, Step step, uint32_t slot) {
   fill(batch, memory.get() + index * buffer_bytes, plan, range);
   std::lock_guard lock(mutex);
   ++produced;
+  is_asked = false;
   ready.notify_one();
   return !stop;
 }
 
-bool Loader::Impl::wait_for_space() {
+bool Loader::Impl::wait_for_space(Step step) {
   std::unique_lock lock(mutex);
+  if (step - options.first_step < options.read_on_demand_steps)
+    space.wait(lock, [&] { return stop || is_asked; });
   const uint64_t capacity = options.prefetch_batches;
   // Once full, it sleeps until half is gone: one wake-up fills several batches, and the worker on
   // the same core is interrupted less often.
@@ -239,6 +243,8 @@ Result<const Batch*> Loader::next() {
   const auto available = [&] { return loader.produced > loader.taken || loader.all_produced; };
   if (!available()) {
     const auto begin = std::chrono::steady_clock::now();
+    loader.is_asked = true;
+    loader.space.notify_one();
     loader.ready.wait(lock, available);
     loader.waited_ns += static_cast<uint64_t>(
         std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());

@@ -40,9 +40,9 @@ struct Agent::Impl {
       : options(std::move(o)),
         logger(l),
         transport(loop),
-        workers(
-            {options.worker_program, options.run_dir, options.max_crashes, options.max_preemptions},
-            logger) {}
+        workers({options.worker_program, options.run_dir, options.node, options.max_crashes,
+                 options.max_preemptions},
+                logger) {}
 
   // ---- workers ----
 
@@ -192,6 +192,18 @@ struct Agent::Impl {
       const uint32_t wanted = envelope.set_workers().workers();
       logger.info("workers_wanted", "workers wanted here: " + std::to_string(wanted));
       set_wanted(wanted);
+    } else if (envelope.has_kill_worker()) {
+      kill_worker(envelope.kill_worker());
+    }
+  }
+
+  // It ends like any other that was killed: it is reaped, told, and started again.
+  void kill_worker(const wire::KillWorker& message) {
+    const std::string pid = std::to_string(message.pid());
+    if (workers.kill(static_cast<pid_t>(message.pid()))) {
+      logger.warn("worker_killed", "killed the worker with pid " + pid + ": " + message.reason());
+    } else {
+      logger.info("worker_not_killed", "no running worker here has pid " + pid);
     }
   }
 

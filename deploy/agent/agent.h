@@ -2,9 +2,10 @@
 // what it saw. It is what a launcher starts, so it must not end before the run does.
 //
 //   start N workers ──▶ watch ──▶ Goodbye: the run is over; who stays behind is killed
-//                       │ │ │
-//                       │ │ └ stop signal: SIGTERM to every worker; after the grace time SIGKILL
-//                       │ └ a worker ended: told, and started again within its budgets
+//                       │ │ │ │
+//                       │ │ │ └ stop signal: SIGTERM to every worker; after the grace time SIGKILL
+//                       │ │ └ a worker ended: told, and started again within its budgets
+//                       │ └ KillWorker: one that does not answer; killed, if it is a child of ours
 //                       └ SetWorkers: more are started; the coordinator leaves out who is surplus
 //
 // Invariants

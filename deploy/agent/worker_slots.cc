@@ -33,7 +33,7 @@ Status WorkerSlots::start(uint32_t local_rank, int64_t now_ms) {
   slot.started_ms = now_ms;
   slot.output_begin = end_of_file(output_path(local_rank));
   const ProcessSpec spec{{options_.worker_program, "--run-dir", options_.run_dir, "--local-rank",
-                          std::to_string(local_rank)},
+                          std::to_string(local_rank), "--node", options_.node},
                          output_path(local_rank),
                          SIGKILL};
   LOCKSTEP_ASSIGN_OR_RETURN(slot.pid, start_process(spec));
@@ -97,6 +97,13 @@ std::vector<pid_t> WorkerSlots::living() const {
 
 void WorkerSlots::signal_all(int signal) const {
   for (const pid_t pid : living()) ::kill(pid, signal);
+}
+
+bool WorkerSlots::kill(pid_t pid) const {
+  for (const Slot& slot : slots_) {
+    if (slot.pid > 0 && slot.pid == pid) return ::kill(pid, SIGKILL) == 0;
+  }
+  return false;
 }
 
 void WorkerSlots::signal_started_since(int64_t ms, int signal) const {

@@ -24,6 +24,7 @@ namespace lockstep {
 struct WorkerSlotsOptions {
   std::string worker_program;
   std::string run_dir;
+  std::string node;          // that the workers name as theirs
   uint32_t max_crashes = 0;  // restarts of one worker within limits::kRestartWindowMs
   uint32_t max_preemptions = 0;
 };
@@ -63,6 +64,8 @@ class WorkerSlots {
   bool all_ended() const { return occupied() == 0; }
   std::vector<pid_t> living() const;
   void signal_all(int signal) const;
+  // SIGKILL to that process; false: it is none of the workers that are running.
+  bool kill(pid_t pid) const;
   void signal_started_since(int64_t ms, int signal) const;
 
  private:

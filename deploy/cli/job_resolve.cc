@@ -23,10 +23,32 @@ std::string told(const JobValues& values, std::string_view key, const wire::JobS
          origin_of(values, key) + ")";
 }
 
+// Where the default depends on a name: PyTorch's, where it has one.
+struct NamedDefault {
+  std::string_view key;
+  std::string_view name;
+  std::string_view text;
+};
+constexpr NamedDefault kOptimizerDefaults[] = {
+    {"optimizer.lr", "sgd", "0.1"},         {"optimizer.lr", "nadam", "0.002"},
+    {"optimizer.lr", "rmsprop", "0.01"},    {"optimizer.lr", "adagrad", "0.01"},
+    {"optimizer.lr", "adadelta", "1"},      {"optimizer.eps", "adagrad", "1e-10"},
+    {"optimizer.eps", "adadelta", "1e-06"}, {"optimizer.momentum", "rmsprop", "0"},
+};
+constexpr NamedDefault kScheduleDefaults[] = {
+    {"schedule.gamma", "exponential", "0.999"},
+    {"schedule.gamma", "cyclic", "1"},
+};
+
 std::string default_text(const JobKey& row, const wire::JobSpec& job) {
-  const bool sgd = job.optimizer().name() == "sgd";
-  if (row.key == "optimizer.lr" && sgd) return "0.1";
-  if (row.key == "optimizer.weight_decay" && sgd) return "0";
+  const std::string& optimizer = job.optimizer().name();
+  if (row.key == "optimizer.weight_decay" && optimizer != "adamw") return "0";
+  for (const NamedDefault& d : kOptimizerDefaults) {
+    if (row.key == d.key && optimizer == d.name) return std::string(d.text);
+  }
+  for (const NamedDefault& d : kScheduleDefaults) {
+    if (row.key == d.key && job.schedule().name() == d.name) return std::string(d.text);
+  }
   return std::string(row.default_text);
 }
 
@@ -121,6 +143,10 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
   if (train.slots() > train.global_batch())
     return usage(say("train.slots") + " but " + say("train.global_batch") +
                  ": every slot needs a sample, so slots can be at most the global batch");
+  if (train.loss_spike() > 0 && train.loss_spike() <= 1)
+    return usage(say("train.loss_spike") +
+                 ": every second step has a loss above the median; take a number above 1, such as "
+                 "10, or 0");
   if (job.cluster().workers() > train.slots())
     return usage(say("cluster.workers") + " but " + say("train.slots") +
                  ": a worker without a slot has nothing to do; take at most " +

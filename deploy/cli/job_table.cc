@@ -10,13 +10,18 @@ constexpr double kMaxCount = 1e15;      // exact in a double, and more than anyb
 constexpr double kMaxSmallCount = 1e9;  // fits 32 bits
 constexpr double kMaxSeed = 9223372036854774784.0;  // largest double below 2^63
 
-constexpr std::string_view kModels[] = {"mlp", "cnn"};
+constexpr std::string_view kModels[] = {"mlp", "cnn", "resnet18", "resnet50"};
+constexpr std::string_view kStems[] = {"auto", "cifar", "imagenet"};
 constexpr std::string_view kFormats[] = {"auto", "idx"};
 constexpr std::string_view kTransforms[] = {"normalize"};
-constexpr std::string_view kOptimizers[] = {"sgd", "adamw"};
-constexpr std::string_view kSchedules[] = {"constant", "cosine", "step", "onecycle"};
+constexpr std::string_view kOptimizers[] = {"sgd",     "adam",    "adamw",   "nadam",
+                                            "rmsprop", "adagrad", "adadelta"};
+constexpr std::string_view kSchedules[] = {"constant",    "linear", "cosine",  "step",
+                                           "exponential", "cyclic", "onecycle"};
 constexpr std::string_view kBackends[] = {"auto", "host"};
 constexpr std::string_view kNumerics[] = {"exact", "fast"};
+constexpr std::string_view kOnCorruption[] = {"rollback", "continue"};
+constexpr std::string_view kOnBadSamples[] = {"stop", "skip"};
 constexpr std::string_view kDevices[] = {"auto", "cpu", "cuda"};
 
 constexpr NumberRange kNoRange = {-kInfinity, kInfinity, false, false};
@@ -41,11 +46,14 @@ constexpr JobKey kRows[] = {
   {"seed", "1", count(0, kMaxSeed), {}, kIdentity, kPlain,
    "of initial weights, sample order and dropout"},
   {"model.name", "required", kNoRange, kModels, kIdentity, kShorthand,
-   "mlp (784-256-128-10) or cnn (two convolutions, two linear layers)"},
+   "mlp (784-256-128-10), cnn (two convolutions, two linear layers), resnet18 or resnet50"},
   {"model.dropout", "0", kProbability, {}, kIdentity, kPlain,
-   "probability, after the hidden layers"},
+   "probability, after the hidden layers; resnet: in front of the last one"},
   {"model.batch_norm", "false", kNoRange, {}, kIdentity, kPlain,
-   "batch normalisation after every hidden layer"},
+   "batch normalisation after every hidden layer; resnet has its own"},
+  {"model.stem", "auto", kNoRange, kStems, kIdentity, kPlain,
+   "resnet's first layers. cifar: keep the size; imagenet: a quarter of it; auto: cifar up to 64 "
+   "pixels"},
   {"data.train.path", "required", kNoRange, {}, kChangeable, kShorthand,
    "directory with train-images-* and train-labels-*, gzipped or not"},
   {"data.train.format", "auto", kNoRange, kFormats, kChangeable, kPlain,
@@ -75,32 +83,61 @@ constexpr JobKey kRows[] = {
   {"train.check_every", "100", count(0), {}, kChangeable, kPlain,
    "steps between two checks that all workers hold and compute the same bits, against memory and "
    "processors that err in silence; only with comm.numerics exact; 0: none"},
+  {"train.on_corruption", "rollback", kNoRange, kOnCorruption, kChangeable, kPlain,
+   "when such a check finds a difference. rollback: go back to before it; continue: only put out who "
+   "computed wrong, and say so in the audit"},
+  {"train.on_bad_samples", "stop", kNoRange, kOnBadSamples, kChangeable, kPlain,
+   "when a step kills two workers in turn, or its loss is no number or a spike. stop: end with code "
+   "65 and name the samples; skip: go back to before it and leave them out"},
+  {"train.loss_spike", "0", kNotNegative, {}, kChangeable, kPlain,
+   "a loss so many times the median of the 100 before is a spike; 0: none is"},
   {"optimizer.name", "adamw", kNoRange, kOptimizers, kIdentity, kShorthand,
-   "sgd (with momentum) or adamw"},
+   "sgd, adam, adamw, nadam, rmsprop, adagrad or adadelta"},
   {"optimizer.lr", "0.001", kPositive, {}, kChangeable, kPlain,
-   "learning rate; default 0.001 with adamw, 0.1 with sgd"},
+   "learning rate; default 0.001, sgd 0.1, nadam 0.002, rmsprop and adagrad 0.01, adadelta 1"},
   {"optimizer.momentum", "0.9", kProbability, {}, kIdentity, kPlain,
-   "of sgd"},
+   "of sgd; of rmsprop, default 0"},
   {"optimizer.weight_decay", "0.01", kNotNegative, {}, kIdentity, kPlain,
-   "adamw: decoupled, default 0.01; sgd: L2, default 0"},
+   "adamw: decoupled, default 0.01; the others: L2, default 0"},
   {"optimizer.beta1", "0.9", kProbability, {}, kIdentity, kPlain,
-   "of adamw"},
+   "of adam, adamw, nadam"},
   {"optimizer.beta2", "0.999", kProbability, {}, kIdentity, kPlain,
-   "of adamw"},
+   "of adam, adamw, nadam"},
   {"optimizer.eps", "1e-08", kPositive, {}, kIdentity, kPlain,
-   "of adamw"},
+   "of all but sgd; default 1e-08, adagrad 1e-10, adadelta 1e-06"},
+  {"optimizer.nesterov", "false", kNoRange, {}, kIdentity, kPlain,
+   "sgd: look ahead along the momentum"},
+  {"optimizer.alpha", "0.99", kProbability, {}, kIdentity, kPlain,
+   "rmsprop: how much of the mean of squares stays"},
+  {"optimizer.centered", "false", kNoRange, {}, kIdentity, kPlain,
+   "rmsprop: divide by the standard deviation"},
+  {"optimizer.lr_decay", "0", kNotNegative, {}, kIdentity, kPlain,
+   "adagrad: the rate is divided by 1 + steps done x this"},
+  {"optimizer.rho", "0.9", kProbability, {}, kIdentity, kPlain,
+   "adadelta: how much of its means stays"},
+  {"optimizer.momentum_decay", "0.004", kNotNegative, {}, kIdentity, kPlain,
+   "of nadam"},
+  {"optimizer.spare_vectors", "false", kNoRange, {}, kIdentity, kPlain,
+   "no weight decay of biases and normalisation layers, only of matrices and filters"},
+  {"optimizer.clip_norm", "0", kNotNegative, {}, kIdentity, kPlain,
+   "a gradient that is longer is scaled down to this length; 0: never"},
   {"schedule.name", "constant", kNoRange, kSchedules, kChangeable, kShorthand,
-   "learning rate over the steps: constant, cosine, step or onecycle"},
+   "learning rate over the steps: constant, linear, cosine, step, exponential, cyclic or onecycle"},
   {"schedule.warmup_steps", "0", count(0), {}, kChangeable, kPlain,
-   "cosine: steps of linear rise from 0"},
+   "steps of linear rise from 0 before the schedule begins; not with onecycle"},
   {"schedule.min_lr", "0", kNotNegative, {}, kChangeable, kPlain,
-   "cosine: learning rate at the end"},
+   "linear, cosine: learning rate at the end; cyclic: the lowest"},
   {"schedule.step_every", "1000", count(1), {}, kChangeable, kPlain,
    "step: steps between two decays"},
   {"schedule.gamma", "0.1", kPositive, {}, kChangeable, kPlain,
-   "step: factor of each decay"},
+   "step: factor of each decay, default 0.1; exponential: of each step, default 0.999; cyclic: of "
+   "the height of each cycle, default 1"},
   {"schedule.max_lr", "0", kNotNegative, {}, kChangeable, kPlain,
-   "onecycle: the peak; 0: optimizer.lr"},
+   "onecycle, cyclic: the peak; 0: optimizer.lr"},
+  {"schedule.cycle_up", "1000", count(1), {}, kChangeable, kPlain,
+   "cyclic: steps from the lowest rate to the peak"},
+  {"schedule.cycle_down", "0", count(0), {}, kChangeable, kPlain,
+   "cyclic: steps from the peak to the lowest rate; 0: as many as up"},
   {"schedule.pct_start", "0.3", kShare, {}, kChangeable, kPlain,
    "onecycle: share of the steps in which the rate rises"},
   {"schedule.div_factor", "25", kPositive, {}, kChangeable, kPlain,
@@ -108,7 +145,7 @@ constexpr JobKey kRows[] = {
   {"schedule.final_div_factor", "10000", kPositive, {}, kChangeable, kPlain,
    "onecycle: first / last learning rate"},
   {"schedule.total_steps", "0", count(0), {}, kChangeable, kPlain,
-   "cosine, onecycle: length; 0: until the end of the run"},
+   "linear, cosine, onecycle: length; 0: until the end of the run"},
   {"comm.backend", "auto", kNoRange, kBackends, kChangeable, kPlain,
    "how gradients are summed; host: shared memory and TCP"},
   {"comm.bucket_mb", "4", {0, 1024, true, false}, {}, kChangeable, kPlain,
@@ -139,6 +176,8 @@ constexpr JobKey kRows[] = {
    "the same after a preemption: SIGTERM to that worker alone"},
   {"cluster.hang_s", "300", count(0, 86'400), {}, kChangeable, kPlain,
    "without progress for so long, the worker that is behind is put out; 0: never"},
+  {"cluster.rebalance", "true", kNoRange, {}, kChangeable, kPlain,
+   "give slower workers fewer of the slots, where there are more slots than workers"},
   {"metrics.listen", "127.0.0.1:0", kNoRange, {}, kChangeable, kPlain,
    "host:port of the coordinator's HTTP; port 0: any free one"},
 };

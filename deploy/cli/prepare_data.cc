@@ -22,8 +22,7 @@ std::string describe(const data::Dataset& train, const data::Dataset* eval) {
 
 Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& run_dir,
                                   const std::function<void(const std::string&)>& progress) {
-  const std::string& given = job.data().cache_dir();
-  const std::string cache_dir = given.empty() ? run_dir + "/cache" : given;
+  const std::string cache_dir = data::cache_directory(job.data(), run_dir);
   const data::ProgressFn show = [&](const std::string& what, uint64_t done, uint64_t total) {
     const std::string share =
         total == 0 ? bytes_text(done)

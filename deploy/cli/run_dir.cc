@@ -99,12 +99,9 @@ Status check_content(const std::string& path, bool resume) {
 }
 
 Status check_disk(const std::string& path) {
-  struct statvfs disk {};
-  if (::statvfs(path.c_str(), &disk) != 0) return Status::ok();
-  const uint64_t free_bytes = uint64_t{disk.f_bavail} * disk.f_frsize;
-  if (free_bytes >= kNeededDiskBytes) return Status::ok();
-  return Status(Code::kConfig, "only " + bytes_text(free_bytes) + " are free where " + path +
-                                   " lies, a run needs at least " + bytes_text(kNeededDiskBytes));
+  const std::string lack = lack_of_room(path, kNeededDiskBytes);
+  if (lack.empty()) return Status::ok();
+  return Status(Code::kConfig, lack + ", a run needs at least " + bytes_text(kNeededDiskBytes));
 }
 
 // The highest directory on the way to `path` that is not there; "" if all are.
@@ -117,6 +114,14 @@ std::string topmost_missing(const std::string& path) {
 }
 
 }  // namespace
+
+std::string lack_of_room(const std::string& path, uint64_t needed_bytes) {
+  struct statvfs disk {};
+  if (::statvfs(path.c_str(), &disk) != 0) return "";
+  const uint64_t free_bytes = uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (free_bytes >= needed_bytes) return "";
+  return "only " + bytes_text(free_bytes) + " are free where " + path + " lies";
+}
 
 Result<RunDir> RunDir::open(const std::string& path, bool resume) {
   std::string absolute = fs::absolute(path).lexically_normal().string();

@@ -9,11 +9,15 @@
 // Thread-safety: one thread.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "comm/base/status.h"
 
 namespace lockstep {
+
+// Half a sentence that says so if fewer bytes are free on the disk of `path`; else empty.
+std::string lack_of_room(const std::string& path, uint64_t needed_bytes);
 
 class RunDir {
  public:

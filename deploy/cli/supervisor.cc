@@ -10,6 +10,7 @@
 #include "comm/rpc/asio_transport.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/run_files.h"
+#include "deploy/cli/run_dir.h"
 #include "deploy/cli/supervised_child.h"
 #include "deploy/cli/text.h"
 
@@ -23,6 +24,7 @@ constexpr int64_t kReadyPollMs = 20;   // until a coordinator that starts can be
 constexpr int64_t kAgentStopMs = 500;  // from a stop of the coordinator to one of the agent
 constexpr int64_t kOrphansMs = 1'000;  // from the coordinator's end to that of who missed it
 constexpr int kSoftwareError = 70;
+constexpr uint64_t kLeastRoomBytes = 1024 * 1024;  // with less free the disk is full
 
 // Children that this process got from a dead agent are among them.
 std::vector<pid_t> all_children() {
@@ -239,9 +241,14 @@ struct Supervisor::Impl {
     return coordinator.end().exit_code;
   }
 
+  // On a full disk the coordinator's last words may have found no place.
   std::string final_trouble() const {
-    if (deaths.empty() || trouble.empty()) return deaths + trouble;
-    return deaths + "; " + trouble;
+    const bool failed = end.exit_code == kSoftwareError;
+    std::string text = failed ? lack_of_room(options.run_dir, kLeastRoomBytes) : "";
+    if (!text.empty()) text += "; make room there";
+    for (const std::string& part : {deaths, trouble})
+      if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
+    return text;
   }
 
   SupervisorOptions options;

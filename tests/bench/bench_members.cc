@@ -6,7 +6,6 @@
 // Prints one JSON line an event: joined, beats (seconds at one heartbeat a second each), burst
 // (heartbeats as fast as they are taken), lost, back. Ends when its standard input ends.
 #include <poll.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +14,7 @@
 #include <filesystem>
 
 #include "comm/base/clock.h"
+#include "comm/base/descriptors.h"
 #include "comm/rpc/auth.h"
 #include "deploy/agent/run_files.h"
 #include "tests/bench/load_members.h"
@@ -40,13 +40,6 @@ int64_t percentile(std::vector<int64_t> values, double share) {
   const auto at = static_cast<size_t>(share * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), values.begin() + static_cast<long>(at), values.end());
   return values[at];
-}
-
-void allow_many_descriptors() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 bool stdin_has_ended() {
@@ -131,12 +124,12 @@ class Bench {
   }
 
   void say(const char* event, int64_t ms, const std::vector<int64_t>& us) const {
-    std::printf("{\"event\":\"%s\",\"members\":%u,\"ms\":%lld,\"p50_us\":%lld,\"p99_us\":%lld,"
-                "\"heartbeats\":%llu}\n",
-                event, members_.registered(), static_cast<long long>(ms),
-                static_cast<long long>(percentile(us, 0.5)),
-                static_cast<long long>(percentile(us, 0.99)),
-                static_cast<unsigned long long>(members_.heartbeats()));
+    std::printf(
+        "{\"event\":\"%s\",\"members\":%u,\"ms\":%lld,\"p50_us\":%lld,\"p99_us\":%lld,"
+        "\"heartbeats\":%llu}\n",
+        event, members_.registered(), static_cast<long long>(ms),
+        static_cast<long long>(percentile(us, 0.5)), static_cast<long long>(percentile(us, 0.99)),
+        static_cast<unsigned long long>(members_.heartbeats()));
     std::fflush(stdout);
   }
 
@@ -193,7 +186,7 @@ int main(int argc, char** argv) {
   app.add_option("--beat-seconds", arguments.beat_seconds, "how long at one heartbeat a second");
   app.add_option("--burst", arguments.burst, "heartbeats of each, as fast as they are taken");
   CLI11_PARSE(app, argc, argv);
-  bench::allow_many_descriptors();
+  allow_many_descriptors();
   if (arguments.prepare > 0) {
     const Status prepared = bench::prepare(arguments);
     if (!prepared.is_ok()) std::fprintf(stderr, "bench_members: %s\n", prepared.message().c_str());

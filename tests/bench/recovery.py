@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What faults cost: kill -9 of a worker, and a dead coordinator.
 
-    recovery.py [--workers 8] [--kills 20] [--model mlp] [--away-s 5]
+    recovery.py [--workers 8] [--kills 20] [--model mlp] [--rounds 5] [--away-s 5]
 
 kill: from kill -9 of one worker to the first step that the survivors apply without it, as one of
 them shows in its own /metrics; a kill is drawn only when all workers train again. away: the step
 rate of a worker while the coordinator is dead (whoever would start it again is stopped), against
-the rate before. Prints median, least and most, and one JSON object.
+the mean of the rates before and after, in each of several rounds. Prints median, least and most,
+and one JSON object.
 """
 import argparse
 import json
@@ -81,14 +82,37 @@ def rate(probe, seconds):
 
 
 def away(run, seconds):
-    """Step rates before and while the coordinator is dead."""
+    """Step rates before, while and after the coordinator is dead."""
     probe = probes(run)[run.status()["members"][0]["local_rank"]]
+    killed = run.coordinator()["pid"]
     before = rate(probe, seconds)
     run.process.send_signal(signal.SIGSTOP)
-    os.kill(run.coordinator()["pid"], signal.SIGKILL)
+    os.kill(killed, signal.SIGKILL)
     during = rate(probe, seconds)
     run.process.send_signal(signal.SIGCONT)
-    return before, during
+    run.wait_for(lambda: run.coordinator()["pid"] != killed and
+                 run.status()["state"] == "training", "another coordinator served")
+    run.wait_for_more_steps(50)  # it has what was recorded meanwhile
+    return before, during, rate(probe, seconds)
+
+
+def report_kills(seconds, workers):
+    print(f"kill -9 of one of {workers} workers to the next applied step, {len(seconds)} kills: "
+          f"median {statistics.median(seconds) * 1e3:.0f} ms, least {min(seconds) * 1e3:.0f}, "
+          f"most {max(seconds) * 1e3:.0f}  target {TARGET_S * 1e3:.0f} ms: "
+          f"{'met' if max(seconds) < TARGET_S else 'MISSED'}")
+
+
+def report_away(rounds, seconds):
+    """Gives the ratios."""
+    print(f"the coordinator dead for {seconds:g} s, {len(rounds)} rounds, steps/s of a worker:")
+    for name, rates in zip(("before", "away", "after"), zip(*rounds)):
+        print(f"  {name:6} median {statistics.median(rates):.0f}, least {min(rates):.0f}, "
+              f"most {max(rates):.0f}")
+    ratios = [2 * during / (before + after) for before, during, after in rounds]
+    print(f"  away / mean of before and after: median {statistics.median(ratios):.2f}, "
+          f"least {min(ratios):.2f}, most {max(ratios):.2f}")
+    return ratios
 
 
 def main():
@@ -97,6 +121,7 @@ def main():
     parser.add_argument("--workers", type=int, default=8)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--model", default="mlp")
+    parser.add_argument("--rounds", type=int, default=5, help="with a dead coordinator")
     parser.add_argument("--away-s", type=float, default=5)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -112,24 +137,19 @@ def main():
     rng = random.Random(arguments.seed)
     try:
         run.wait_for_step(100)
-        seconds = sorted(kill_one(run, rng, arguments.workers) for _ in range(arguments.kills))
+        seconds = [kill_one(run, rng, arguments.workers) for _ in range(arguments.kills)]
         run.wait_for(lambda: len(run.workers()) == arguments.workers, "all workers trained")
         run.wait_for_more_steps(100)
-        before, during = away(run, arguments.away_s)
+        rounds = [away(run, arguments.away_s) for _ in range(arguments.rounds)]
     finally:
         run.process.send_signal(signal.SIGCONT)
         run.process.send_signal(signal.SIGINT)
         run.wait()
         shutil.rmtree(scratch, ignore_errors=True)
-    median = statistics.median(seconds)
-    print(f"kill -9 of one of {arguments.workers} workers to the next applied step, "
-          f"{len(seconds)} kills: median {median * 1e3:.0f} ms, least {seconds[0] * 1e3:.0f}, "
-          f"most {seconds[-1] * 1e3:.0f}  target {TARGET_S * 1e3:.0f} ms: "
-          f"{'met' if seconds[-1] < TARGET_S else 'MISSED'}")
-    print(f"coordinator dead for {arguments.away_s:g} s: {during:.0f} steps/s against "
-          f"{before:.0f} before, ratio {during / before:.2f}")
-    print(json.dumps({"kill_s": seconds, "steps_per_second_before": before,
-                      "steps_per_second_away": during}))
+    if seconds:
+        report_kills(seconds, arguments.workers)
+    ratios = report_away(rounds, arguments.away_s)
+    print(json.dumps({"kill_s": seconds, "steps_per_second": rounds, "away_ratio": ratios}))
     return 0
 
 

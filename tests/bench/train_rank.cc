@@ -52,7 +52,8 @@ Result<TrainReport> train_rank(const TrainOptions& options, const RankBackend& b
                       .collective = collective,
                       .slot_runs = {},
                       .bucket_bounds = {},
-                      .total_steps = options.warmup_steps + options.steps};
+                      .total_steps = options.warmup_steps + options.steps,
+                      .skips = {}};
   for (uint32_t r = 0; r < options.ranks; ++r)
     view.slot_runs.push_back({slots * r / options.ranks, slots * (r + 1) / options.ranks});
   LOCKSTEP_ASSIGN_OR_RETURN(

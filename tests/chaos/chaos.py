@@ -4,11 +4,12 @@
     chaos.py --seed 7 [--workers 8] [--faults 50] [--model mlp] [--steps N]
 
 Faults: kill -9 of a worker, of several at once, of the coordinator, of the agent; SIGSTOP of a
-worker and SIGCONT later; SIGTERM of a worker; another number of workers. Which comes after how many
-steps follows from the seed alone; who is hit is drawn by rank. A run whose last worker is told to go
-ends with code 75, and is run again with --resume. A run that does not end with code 0 at last,
-or with other weights, losses or samples than an undisturbed run with one worker, fails, and the
-seed and the command that replays it are printed.
+worker and SIGCONT later; SIGTERM of a worker; another number of workers; a reset of a worker's
+connection to the coordinator; a cut one between two workers. Which comes after how many steps
+follows from the seed alone; who is hit is drawn by rank. A run whose last worker is told to go ends
+with code 75, and is run again with --resume. A run that does not end with code 0 at last, or with
+other weights, losses or samples than an undisturbed run with one worker, fails, and the seed and
+the command that replays it are printed. Connections can be cut only with the rights of a debugger.
 """
 import argparse
 import contextlib
@@ -25,10 +26,11 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
 from harness import BIN, Run, synthetic_dataset, trace  # noqa: E402
 import harness  # noqa: E402
+import sockets  # noqa: E402
 
 # Weights of the faults: workers die often, the others now and then.
 FAULTS = {"kill": 8, "kill_several": 2, "stop": 3, "preempt": 3, "coordinator": 4, "scale": 4,
-          "agent": 1}
+          "agent": 1, "reset": 2, "cut": 1}
 STOPPED_S = (0.2, 4.0)  # a stop is shorter or longer than the lease of 2 s
 
 
@@ -78,10 +80,22 @@ class Chaos:
             return self.send(victim, signal.SIGSTOP)
         if fault == "preempt":
             return self.send(victim, signal.SIGTERM)
+        if fault in ("reset", "cut"):
+            with contextlib.suppress(OSError, ValueError, KeyError, AssertionError):  # it is gone
+                self.disconnect(fault, victim, pids[0] if victim != pids[0] else pids[-1])
+            return None
         several = pids[:max(1, len(pids) // 2)] if fault == "kill_several" else [victim]
         for pid in several:
             self.send(pid, signal.SIGKILL)
         return None
+
+    def disconnect(self, fault, victim, peer):
+        if fault == "reset":
+            host, port = self.run.coordinator()["control"].rsplit(":", 1)
+            sockets.cut(victim, (host, int(port)), sockets.reset)
+        else:
+            sockets.cut(victim, sockets.unix_name(peer))
+            sockets.cut(peer, sockets.unix_name(victim))
 
     def continue_stopped(self, everyone=False):
         now = time.monotonic()

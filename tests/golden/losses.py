@@ -14,7 +14,7 @@ import torch
 import xxhash
 from torch import nn
 
-from order import MASK, EpochOrder, initial_weights, read_idx
+from order import MASK, EpochOrder, initial_weights, normal_weights, read_idx
 
 SEED, BATCH, STEPS = 1, 64, 20
 FINGERPRINT = "898b6971d720c74ef95b7bb7b2efe08a"  # of Fashion-MNIST's training data
@@ -41,10 +41,63 @@ def cnn(norm):
     )
 
 
+class Block(nn.Module):
+    """Of a residual network, with the names and the order of torchvision's."""
+
+    def __init__(self, channels, width, out, stride):
+        super().__init__()
+        shapes = [(channels, width, 3, stride), (width, out, 3, 1)]
+        if out != width:
+            shapes = [(channels, width, 1, 1), (width, width, 3, stride), (width, out, 1, 1)]
+        for i, (a, b, kernel, s) in enumerate(shapes, 1):
+            self.add_module(f"conv{i}", nn.Conv2d(a, b, kernel, s, kernel // 2, bias=False))
+            self.add_module(f"bn{i}", nn.BatchNorm2d(b))
+        self.convs = len(shapes)
+        self.downsample = None
+        if stride != 1 or channels != out:
+            self.downsample = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False),
+                                            nn.BatchNorm2d(out))
+
+    def forward(self, x):
+        h = x
+        for i in range(1, self.convs + 1):
+            h = self.get_submodule(f"bn{i}")(self.get_submodule(f"conv{i}")(h))
+            h = torch.relu(h) if i < self.convs else h
+        return torch.relu(h + (self.downsample(x) if self.downsample else x))
+
+
+def resnet(blocks, expansion, imagenet_stem):
+    layers = [nn.Conv2d(1, 64, 7, 2, 3, bias=False) if imagenet_stem
+              else nn.Conv2d(1, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+    layers += [nn.MaxPool2d(3, 2, 1)] if imagenet_stem else []
+    channels = 64
+    for layer, count in enumerate(blocks):
+        width = 64 * 2**layer
+        for i in range(count):
+            stride = 2 if i == 0 and layer > 0 else 1
+            layers.append(Block(channels, width, width * expansion, stride))
+            channels = width * expansion
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))
+
+
+# Name: model, samples a step, steps. With SGD: see losses_test.cc. Few steps: rounding grows fast in
+# a deep network that begins from nothing.
+RESIDUAL = {
+    "resnet18": (lambda: resnet([2, 2, 2, 2], 1, False), 16, 3),
+    "resnet18_imagenet": (lambda: resnet([2, 2, 2, 2], 1, True), 16, 3),
+    "resnet50": (lambda: resnet([3, 4, 6, 3], 4, True), 16, 2),
+}
+
+
 def initialise(model):
     index = 0
     for module in model.modules():
-        if isinstance(module, (nn.Linear, nn.Conv2d)):
+        if isinstance(module, nn.Conv2d) and module.bias is None:
+            fan_out = module.weight[:, 0].numel()
+            module.weight.data = torch.from_numpy(
+                normal_weights(module.weight.shape, (2 / fan_out) ** 0.5, SEED, index))
+            index += 1
+        elif isinstance(module, (nn.Linear, nn.Conv2d)):
             fan_in = module.weight[0].numel()
             for p in (module.weight, module.bias):
                 p.data = torch.from_numpy(initial_weights(p.shape, fan_in, SEED, index))
@@ -53,14 +106,14 @@ def initialise(model):
             index += 2  # ones and zeros, as PyTorch makes them
 
 
-def batches(directory):
+def batches(directory, batch=BATCH, steps=STEPS):
     pixels = read_idx(directory, "train-images-idx3-ubyte")
     labels = read_idx(directory, "train-labels-idx1-ubyte")
     mean, std = np.float32(pixels.mean() / 255), np.float32(pixels.std() / 255)
     digest = xxhash.xxh3_128_intdigest(FINGERPRINT.encode())
     order = EpochOrder(SEED, 0, (digest & MASK, digest >> 64), len(labels))
-    for step in range(STEPS):
-        chosen = [order.at(step * BATCH + i) for i in range(BATCH)]
+    for step in range(steps):
+        chosen = [order.at(step * batch + i) for i in range(batch)]
         x = (pixels[chosen].astype(np.float32) / np.float32(255) - mean) / std
         yield torch.from_numpy(x[:, None]), torch.from_numpy(labels[chosen].astype(np.int64))
 
@@ -88,8 +141,12 @@ def main():
             for optimizer in OPTIMIZERS:
                 name = f"{make.__name__}{'_batch_norm' if norm else ''}_{optimizer}"
                 runs[name] = train(make(norm), optimizer, data)
+    residual = {}
+    for name, (make, batch, steps) in RESIDUAL.items():
+        losses = train(make(), "sgd", batches(directory, batch, steps))
+        residual[name] = {"batch": batch, "losses": losses}
     header = {"torch": torch.__version__, "seed": SEED, "batch": BATCH, "fingerprint": FINGERPRINT}
-    json.dump({**header, "losses": runs}, sys.stdout, indent=1)
+    json.dump({**header, "losses": runs, "residual": residual}, sys.stdout, indent=1)
     print()
 
 

@@ -95,5 +95,22 @@ TEST_F(GoldenLosses, BatchNormTrainsAsInPyTorch) {
   expect_golden("cnn", true, "sgd", 1);
 }
 
+// One slot, and SGD, for the same reasons.
+TEST_F(GoldenLosses, ResidualNetworksTrainAsInPyTorch) {
+  for (const auto& [name, run] : golden_["residual"].items()) {
+    SCOPED_TRACE(name);
+    wire::JobSpec job = job_of(golden_, name.substr(0, 8), false, "sgd", 1);
+    job.mutable_model()->set_stem(name == "resnet18" ? "cifar" : "imagenet");
+    job.mutable_train()->set_global_batch(run["batch"]);
+    const std::vector<double> expected = run["losses"];
+    testing::LoopbackWorld world(job, *dataset_, testing::even_runs(1, 1));
+    world.begin_generation(expected.size());
+    const std::vector<double> losses = world.train_to(expected.size()).losses;
+    ASSERT_EQ(losses.size(), expected.size());
+    for (size_t i = 0; i < losses.size(); ++i)
+      EXPECT_NEAR(losses[i], expected[i], 1e-4 * expected[i]) << "step " << i;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

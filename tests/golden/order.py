@@ -81,6 +81,15 @@ def initial_weights(shape, fan_in, seed, index):
     return ((2 * (share * 2.0**-53) - 1) * bound).astype(np.float32).reshape(shape)
 
 
+def normal_weights(shape, std, seed, index):
+    """From the same stream, by Box and Muller's transform of two numbers each."""
+    n = int(np.prod(shape))
+    bits = stream_values(stream_key(INIT, seed, index), 2 * n) >> np.uint64(11)
+    share = bits.astype(np.float64) * 2.0**-53
+    radius = np.sqrt(-2 * np.log(1 - share[0::2]))
+    return (radius * np.cos(2 * np.pi * share[1::2]) * std).astype(np.float32).reshape(shape)
+
+
 def read_idx(directory, name):
     path = os.path.join(directory, name)
     opened = gzip.open(path + ".gz", "rb") if os.path.exists(path + ".gz") else open(path, "rb")

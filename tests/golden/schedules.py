@@ -23,10 +23,9 @@ def rates(make, steps):
     return out
 
 
-def cosine_with_warmup(optimizer, warmup, total, min_lr):
+def after_warmup(optimizer, warmup, make):
     rise = s.LinearLR(optimizer, 1 / warmup, 1, total_iters=warmup - 1)
-    fall = s.CosineAnnealingLR(optimizer, total - warmup, eta_min=min_lr)
-    return s.SequentialLR(optimizer, [rise, fall], milestones=[warmup])
+    return s.SequentialLR(optimizer, [rise, make(optimizer)], milestones=[warmup])
 
 
 def main():
@@ -34,8 +33,19 @@ def main():
         ({"name": "constant"}, 10, lambda o: s.ConstantLR(o, 1)),
         ({"name": "cosine", "min_lr": 1e-4}, 60, lambda o: s.CosineAnnealingLR(o, 60, eta_min=1e-4)),
         ({"name": "cosine", "warmup_steps": 8, "min_lr": 1e-3}, 50,
-         lambda o: cosine_with_warmup(o, 8, 50, 1e-3)),
+         lambda o: after_warmup(o, 8, lambda p: s.CosineAnnealingLR(p, 42, eta_min=1e-3))),
         ({"name": "step", "step_every": 7, "gamma": 0.3}, 40, lambda o: s.StepLR(o, 7, 0.3)),
+        ({"name": "step", "step_every": 7, "gamma": 0.3, "warmup_steps": 5}, 40,
+         lambda o: after_warmup(o, 5, lambda p: s.StepLR(p, 7, 0.3))),
+        ({"name": "linear", "min_lr": 0.002}, 30, lambda o: s.LinearLR(o, 1, 0.1, total_iters=30)),
+        ({"name": "linear", "min_lr": 0.002, "warmup_steps": 6}, 46,
+         lambda o: after_warmup(o, 6, lambda p: s.LinearLR(p, 1, 0.1, total_iters=40))),
+        ({"name": "exponential", "gamma": 0.97}, 40, lambda o: s.ExponentialLR(o, 0.97)),
+        ({"name": "cyclic", "min_lr": 0.001, "max_lr": 0.05, "cycle_up": 6, "cycle_down": 4,
+          "gamma": 1}, 35,
+         lambda o: s.CyclicLR(o, 0.001, 0.05, 6, 4, cycle_momentum=False)),
+        ({"name": "cyclic", "min_lr": 0.001, "max_lr": 0.05, "cycle_up": 5, "gamma": 0.5}, 40,
+         lambda o: s.CyclicLR(o, 0.001, 0.05, 5, mode="triangular2", cycle_momentum=False)),
         ({"name": "onecycle", "max_lr": 0.1, "pct_start": 0.3, "div_factor": 25,
           "final_div_factor": 1e4}, 100,
          lambda o: s.OneCycleLR(o, 0.1, 100, pct_start=0.3, cycle_momentum=False)),

@@ -1,19 +1,26 @@
-"""A worker whose memory is wrong: one bit flips in its weights while it trains. The others outvote
-it, it is put out, and the run ends as if nothing had happened.
+"""A worker whose memory or processor is wrong: one bit flips in its weights, in a gradient that it
+computes, in a slice of a sum that it adds up for all. It is named and put out, and the run ends as
+if nothing had happened.
 """
 import json
+import platform
+import re
 import struct
+import subprocess
 import unittest
 
-from harness import LockstepTest
+from bit_flipper import BitFlipper
+from harness import BIN, DEADLINE_S, LockstepTest
+
+# All its gradients are one bucket, and large enough to be added up in slices.
+TRAINING = {"model": {"name": "mlp", "dropout": 0.25},
+            "train": {"global_batch": 64, "slots": 4, "max_steps": 3000, "check_every": 50},
+            "checkpoint": {"every_steps": 50, "keep": 2},
+            "cluster": {"lease_s": 5, "grace_s": 20}}
 
 # With such a learning rate the weights stay what they are in any checkpoint; that is how the test
 # finds them in a worker's memory. Losses still differ from step to step, and with the weights.
-SECTIONS = {"model": {"name": "mlp", "dropout": 0.25},
-            "train": {"global_batch": 64, "slots": 4, "max_steps": 3000, "check_every": 50},
-            "checkpoint": {"every_steps": 50, "keep": 2},
-            "optimizer": {"name": "adamw", "lr": 1e-30},
-            "cluster": {"lease_s": 2, "grace_s": 20}}
+FROZEN = {**TRAINING, "optimizer": {"name": "adamw", "lr": 1e-30}}
 
 
 def some_weights(run):
@@ -28,11 +35,10 @@ def some_weights(run):
         return f.read(min(4096, end - begin))
 
 
-def flip_one_bit(pid, pattern):
-    """Wherever the process holds these bytes in memory it may write, as a faulty module would.
-    Returns how often that was."""
-    found = 0
-    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "r+b", 0) as memory:
+def places_of(pid, pattern):
+    """Wherever the process holds these bytes in memory that it may write."""
+    found = []
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
         for line in maps:
             fields = line.split()
             if not fields[1].startswith("rw") or fields[-1].startswith("[v"):
@@ -45,33 +51,137 @@ def flip_one_bit(pid, pattern):
                 continue
             at = data.find(pattern)
             while at >= 0:
-                word = at + 40
-                memory.seek(begin + word + 2)
-                memory.write(bytes([data[word + 2] ^ 0x40]))
-                found += 1
+                found.append(begin + at)
                 at = data.find(pattern, at + 1)
     return found
 
 
+def flip_one_bit(pid, places):
+    """In each of them the same, as a faulty module would."""
+    with open(f"/proc/{pid}/mem", "r+b", 0) as memory:
+        for place in places:
+            memory.seek(place + 42)
+            value = memory.read(1)[0]
+            memory.seek(place + 42)
+            memory.write(bytes([value ^ 0x40]))
+
+
 class Corruption(LockstepTest):
+    def corruptions(self, run):
+        """What the log says of corruption, in all terms."""
+        log = (run.run_dir / "logs/coordinator.log.jsonl").read_text()
+        return [line for line in log.splitlines() if '"corruption"' in line]
+
+    def assert_as_if_nothing_had_happened(self, run, undisturbed):
+        self.assertEqual(run.wait(), 0, run.text()[-3000:])
+        self.assert_clear_line(run)
+        self.assert_nothing_left(run)
+        self.assert_same_result(run, undisturbed)
+
+    def wait_until_without(self, run, victim, others):
+        run.wait_for(lambda: len(run.workers()) == others and victim not in run.workers()
+                     and run.status()["state"] == "training", "the others went on without it")
+
     def test_one_flipped_bit_in_a_workers_weights_costs_that_worker_and_nothing_else(self):
-        job = self.job(self.small_data(), **SECTIONS)
+        job = self.job(self.small_data(), **FROZEN)
         undisturbed = self.finish(job, "--workers", 1, name="undisturbed")
         run = self.start(job, "--workers", 3)
         run.wait_for_step(150)
         victim = run.workers()[1]
-        self.assertGreater(flip_one_bit(victim, some_weights(run)), 0)
-        run.wait_for(lambda: len(run.workers()) == 2 and victim not in run.workers()
-                     and run.status()["state"] == "training", "the others went on without it")
-        self.assertEqual(run.wait(), 0, run.text()[-3000:])
-        self.assert_clear_line(run)
-        log = (run.run_dir / "logs/coordinator.log.jsonl").read_text()
-        said = [line for line in log.splitlines() if '"corruption"' in line]
+        places = places_of(victim, some_weights(run))
+        self.assertGreater(len(places), 0)
+        flip_one_bit(victim, places)
+        self.wait_until_without(run, victim, 2)
+        self.assert_as_if_nothing_had_happened(run, undisturbed)
+        said = self.corruptions(run)
         self.assertEqual(len(said), 1, said)
         self.assertIn(f"pid {victim}", said[0])
         self.assertIn("holds other weights", said[0])
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "breakpoints are written for x86-64")
+    def test_of_two_workers_the_one_that_was_wrong_is_named_when_the_step_is_computed_again(self):
+        flipper = BitFlipper(BIN / "lockstep-worker")
+        job = self.job(self.small_data(), **FROZEN)
+        undisturbed = self.finish(job, "--workers", 1, name="undisturbed")
+        run = self.start(job, "--workers", 2)
+        run.wait_for_step(150)
+        victim = run.workers()[1]
+        places = places_of(victim, some_weights(run))
+        self.assertGreater(len(places), 0)
+        flipper.at_check(victim, lambda: flip_one_bit(victim, places), DEADLINE_S)
+        self.wait_until_without(run, victim, 1)
+        self.assert_as_if_nothing_had_happened(run, undisturbed)
+        said = self.corruptions(run)
+        self.assertEqual(len(said), 2, said)
+        self.assertIn(f"pid {victim}", said[0])
+        self.assertIn("no majority says who is right", said[0])
+        self.assertIn("local rank 1 on node", said[1])
+        self.assertIn("had other weights before", said[1])
+        self.assertNotIn("local rank 0 on node", said[1])
+
+    def test_of_two_workers_whose_difference_had_spread_nobody_is_blamed_and_it_is_undone(self):
+        job = self.job(self.small_data(), **FROZEN)
+        undisturbed = self.finish(job, "--workers", 1, name="undisturbed")
+        run = self.start(job, "--workers", 2)
+        run.wait_for_step(150)
+        victim = run.workers()[1]
+        places = places_of(victim, some_weights(run))
+        self.assertGreater(len(places), 0)
+        flip_one_bit(victim, places)
+        run.wait_for(lambda: self.corruptions(run), "a word about it")
+        self.assert_as_if_nothing_had_happened(run, undisturbed)
+        said = self.corruptions(run)
+        self.assertEqual(len(said), 2, said)
+        self.assertIn("no majority says who is right", said[0])
+        self.assertIn("had spread to all", said[1])
+        self.assertEqual(run.summary()["terms"], 2)
+
+    @unittest.skipUnless(platform.machine() == "x86_64", "breakpoints are written for x86-64")
+    def run_in_which(self, flip, **train):
+        """One of three workers computes wrong once, and is put out: the run, the undisturbed one,
+        and the line that names the victim. `flip(flipper, victim)`."""
+        flipper = BitFlipper(BIN / "lockstep-worker")
+        job = self.job(self.small_data(), **{**TRAINING, "train": {**TRAINING["train"], **train}})
+        undisturbed = self.finish(job, "--workers", 1, name="undisturbed")
+        run = self.start(job, "--workers", 3)
+        run.wait_for_step(150)
+        victim = run.workers()[1]
+        flip(flipper, victim)
+        self.wait_until_without(run, victim, 2)
+        self.assertEqual(run.wait(), 0, run.text()[-3000:])
+        said = self.corruptions(run)
+        self.assertEqual(len(said), 1, said)
+        self.assertIn(f"pid {victim}", said[0])
+        self.assertIn("2 workers that agree", said[0])
+        return run, undisturbed, said[0]
+
+    def test_one_flipped_bit_in_a_workers_gradient_is_named_and_undone(self):
+        run, undisturbed, said = self.run_in_which(
+            lambda flipper, victim: flipper.flip_gradient(victim, DEADLINE_S))
+        self.assertIn("computed another gradient of slot", said)
+        self.assertIn("the run goes back", said)
+        self.assert_as_if_nothing_had_happened(run, undisturbed)
+
+    def test_one_flipped_bit_in_one_slice_of_a_sum_is_named_and_undone(self):
+        run, undisturbed, said = self.run_in_which(
+            lambda flipper, victim: flipper.flip_sum(victim, 1, DEADLINE_S))
+        self.assertIn("added up another sum, of the slice of rank 1", said)
+        self.assertIn("the run goes back", said)
+        self.assert_as_if_nothing_had_happened(run, undisturbed)
+
+    def test_by_policy_the_run_goes_on_without_the_worker_and_the_audit_says_since_when(self):
+        run, undisturbed, said = self.run_in_which(
+            lambda flipper, victim: flipper.flip_gradient(victim, DEADLINE_S),
+            on_corruption="continue")
+        since = re.search(r"from step (\d+) on it may be wrong", said).group(1)
+        audit = subprocess.run([BIN / "lockstep", "audit", run.run_dir], capture_output=True,
+                               text=True, timeout=120)
+        self.assertIn(f"tainted from step {since} on", audit.stdout + audit.stderr)
+        self.assertEqual(run.summary()["terms"], 1)  # nothing was computed again
+        self.assertNotEqual(run.summary()["weights_sha256"],
+                            undisturbed.summary()["weights_sha256"])
+        self.assertEqual(len(run.history()), len(undisturbed.history()))
         self.assert_nothing_left(run)
-        self.assert_same_result(run, undisturbed)
 
 
 if __name__ == "__main__":

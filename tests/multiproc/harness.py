@@ -136,10 +136,36 @@ def processes_of(run_dir, of_interest=lambda words: True):
     return pids
 
 
-def our_sockets():
-    """Abstract Unix sockets of Lockstep, whoever's."""
-    lines = pathlib.Path("/proc/net/unix").read_text().splitlines()
-    return {line.split()[-1] for line in lines if "@lockstep-" in line}
+def kill_at_once(pids):
+    """Nobody sees another one die."""
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):  # it dies with its parent
+            os.kill(pid, signal.SIGKILL)
+
+
+def sockets_of_others(directory):
+    """Inodes of the sockets of all processes whose command line does not name the directory."""
+    inodes = set()
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        with contextlib.suppress(OSError):
+            if os.fsencode(str(directory)) in (entry / "cmdline").read_bytes():
+                continue
+            for fd in (entry / "fd").iterdir():
+                with contextlib.suppress(OSError):
+                    inodes.add(os.readlink(fd).removeprefix("socket:[").removesuffix("]"))
+    return inodes
+
+
+def our_sockets(directory):
+    """Abstract Unix sockets of Lockstep that nobody else holds."""
+    lines = [line.split() for line in pathlib.Path("/proc/net/unix").read_text().splitlines()]
+    others = sockets_of_others(directory)
+    return {words[-1] for words in lines
+            if words[-1].startswith("@lockstep-") and words[-2] not in others}
 
 
 def our_shared_memory():
@@ -153,6 +179,10 @@ def temporary_files(run_dir):
             for path in pathlib.Path(run_dir).rglob(pattern)]
 
 
+def socket_files(run_dir):
+    return [str(path) for path in pathlib.Path(run_dir).rglob("*") if path.is_socket()]
+
+
 def trace(run):
     """What a run computed: steps, losses and samples, as one value to compare."""
     rows = [(r["step"], r["loss"], r["samples"]) for r in run.history()]
@@ -162,7 +192,9 @@ def trace(run):
 class LockstepTest(unittest.TestCase):
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-test-"))
-        self.sockets, self.shared_memory = our_sockets(), our_shared_memory()
+        self.temporary = self.scratch / "tmp"  # what the programs take for /tmp
+        self.temporary.mkdir()
+        self.shared_memory = our_shared_memory()
         self.runs = []
         self.addCleanup(self._clean)
 
@@ -174,6 +206,14 @@ class LockstepTest(unittest.TestCase):
             if run.process.poll() is None:
                 run.process.kill()
                 run.process.wait()
+        try:
+            for run in self.runs:  # however they ended
+                self.assert_no_process_holds_anything(run)
+            self.assertEqual(list(self.temporary.iterdir()), [], "temporary files left behind")
+        finally:
+            self._remove_scratch()
+
+    def _remove_scratch(self):
         result = self._outcome.result
         failed = any(test.id().startswith(self.id()) for test, _ in
                      result.failures + result.errors)
@@ -189,7 +229,7 @@ class LockstepTest(unittest.TestCase):
         path = self.scratch / "data"
         return path if path.exists() else synthetic_dataset(path)
 
-    def job(self, data, name="job.yaml", **sections):
+    def job(self, data, /, name="job.yaml", **sections):
         """Writes a job file; keyword arguments replace whole sections."""
         job = {"job": "test", "seed": 11, "model": {"name": "cnn"},
                "data": {"train": {"path": str(data)}, "eval": {"path": str(data)}},
@@ -201,6 +241,7 @@ class LockstepTest(unittest.TestCase):
         return path
 
     def start(self, job, *args, name="run", env=None):
+        env = {**(env or os.environ), "TMPDIR": str(self.temporary)}
         run = Run([job, *args], self.scratch / name, env)
         self.runs.append(run)
         return run
@@ -211,18 +252,24 @@ class LockstepTest(unittest.TestCase):
         self.assertEqual(code, expect, run.text()[-3000:])
         return run
 
-    def assert_nothing_left(self, run):
-        """Every process of the run is gone, or goes within the deadline (the kernel reaps late), and
-        so are its sockets, its shared memory and its temporary files."""
+    def assert_no_process_holds_anything(self, run):
+        """Every process of the run is gone, or goes within the deadline (the kernel reaps late),
+        and so are its sockets, and with them its ports, and its shared memory."""
         def left():
-            return {"processes": processes_of(run.run_dir),
-                    "sockets": our_sockets() - self.sockets,
-                    "shared memory": our_shared_memory() - self.shared_memory}
+            found = {"processes": processes_of(run.run_dir),
+                     "sockets": our_sockets(run.run_dir),
+                     "shared memory": our_shared_memory() - self.shared_memory}
+            return {what: which for what, which in found.items() if which}
 
         deadline = time.monotonic() + 30
-        while any(left().values()) and time.monotonic() < deadline:
+        while (found := left()) and time.monotonic() < deadline:
             time.sleep(0.02)
-        self.assertEqual({what: found for what, found in left().items() if found}, {})
+        self.assertEqual(found, {})
+
+    def assert_nothing_left(self, run):
+        """Of a run that has ended by itself."""
+        self.assert_no_process_holds_anything(run)
+        self.assertEqual(socket_files(run.run_dir), [], "socket files left behind")
         if run.process.returncode != -signal.SIGKILL:  # else nobody was there to remove them
             self.assertEqual(temporary_files(run.run_dir), [], "temporary files left behind")
 

@@ -2,47 +2,16 @@
 on, ends with code 0, and has the weights, losses and samples of an undisturbed run with one worker.
 """
 import os
-import pathlib
-import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
-from harness import BIN, LockstepTest, Run, processes_of, synthetic_dataset
-
-# Long enough to be hit in the middle, short enough for a test: a few seconds.
-TRAIN = {"global_batch": 64, "slots": 4, "max_steps": 4500}
-SECTIONS = {"model": {"name": "mlp", "dropout": 0.25},
-            "checkpoint": {"every_steps": 250, "keep": 2},
-            "optimizer": {"name": "adamw", "lr": 0.0001},
-            "cluster": {"lease_s": 2, "grace_s": 20, "max_crashes": 1000}}
+from disturbed import SECTIONS, DisturbedTest
+from harness import BIN, LockstepTest, processes_of
 
 
-class Recovery(LockstepTest):
-    @classmethod
-    def setUpClass(cls):
-        cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-test-"))
-        cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
-        cls.data = synthetic_dataset(cls.shared / "data", train=3000)
-        cls.undisturbed = None
-
-    def start_run(self, workers, **sections):
-        job = self.job(self.data, **{"train": TRAIN, **SECTIONS, **sections})
-        if Recovery.undisturbed is None:
-            Recovery.undisturbed = Run([job, "--workers", 1], self.shared / "undisturbed")
-            self.assertEqual(Recovery.undisturbed.wait(), 0, Recovery.undisturbed.text()[-3000:])
-        run = self.start(job, "--workers", workers)
-        run.wait_for_step(300)
-        return run
-
-    def assert_as_if_nothing_had_happened(self, run):
-        self.assertEqual(run.wait(), 0, run.text()[-3000:])
-        self.assert_clear_line(run)
-        self.assert_nothing_left(run)
-        self.assert_same_result(run, Recovery.undisturbed)
-
+class Recovery(DisturbedTest):
     def test_a_killed_worker_of_two_is_replaced(self):
         run = self.start_run(2)
         victim = run.workers()[1]
@@ -146,7 +115,7 @@ class Recovery(LockstepTest):
         self.assertEqual(run.wait(), 75, run.text()[-3000:])
         self.assert_nothing_left(run)
         rest = self.finish(self.scratch / "job.yaml", "--resume", "--workers", 2)
-        self.assert_same_result(rest, Recovery.undisturbed)
+        self.assert_same_result(rest, self.undisturbed)
 
 
 class Commands(LockstepTest):

@@ -55,7 +55,8 @@ std::vector<SimWorker*> SimAgent::living() const {
 }
 
 void SimAgent::start_worker(uint32_t local_rank) {
-  if (has_goodbye_ || is_stopping_ || local_rank >= wanted_ || workers_.count(local_rank) != 0) return;
+  if (has_goodbye_ || is_stopping_ || local_rank >= wanted_ || workers_.count(local_rank) != 0)
+    return;
   all_.push_back(std::make_unique<SimWorker>(world_, node_, local_rank));
   SimWorker* worker = all_.back().get();
   workers_[local_rank] = worker;
@@ -104,9 +105,16 @@ void SimAgent::hello() {
 
 void SimAgent::on_message(const wire::Envelope& envelope) {
   if (envelope.has_goodbye()) return on_goodbye();
+  if (envelope.has_kill_worker()) return kill_worker(envelope.kill_worker().pid());
   if (!envelope.has_set_workers() || has_goodbye_) return;
   wanted_ = envelope.set_workers().workers();
   for (uint32_t rank = 0; rank < wanted_; ++rank) start_worker(rank);
+}
+
+// Only a child of its own that lives: the number may be another process by now.
+void SimAgent::kill_worker(uint32_t pid) {
+  for (SimWorker* worker : living())
+    if (worker->pid() == pid) return worker->kill();
 }
 
 void SimAgent::on_goodbye() {

@@ -32,6 +32,7 @@ class SimAgent final : public Process {
   void on_worker_ended(uint32_t local_rank, const Ending& ending, uint32_t pid);
   void hello();
   void on_message(const wire::Envelope& envelope);
+  void kill_worker(uint32_t pid);
   void on_goodbye();
   void end_if_alone();
 

@@ -28,6 +28,13 @@ const char* bug_name(Bug bug) {
       "row-not-closed",
       "hole-not-seen",
       "checkpoint-not-kept",
+      "slot-forgotten",
+      "least-named-goes",
+      "expelled-goes-on",
+      "damage-not-cut",
+      "killed-at-once",
+      "skip-not-told",
+      "skipped-count-expected",
       "batch-lost-on-reconnect",
       "closed-gate-lets-in",
       "numbers-of-old-identity",
@@ -39,6 +46,7 @@ const char* bug_name(Bug bug) {
       "no-barrier-at-switch",
       "torn-transfer-installed",
       "rewrite-before-all-have-read",
+      "skipped-slot-counted",
   };
   return kNames[static_cast<size_t>(bug)];
 }

@@ -23,19 +23,27 @@ enum class Bug : uint8_t {
   kRowNotClosed,             // a start leaves the ledger row before it open
   kHoleNotSeen,              // a step whose records died with their owners is taken for proven
   kCheckpointNotKept,        // a checkpoint is acknowledged and not journalled
+  kSlotForgotten,            // a weighted assignment gives a slot to nobody
+  kLeastNamedGoes,           // of those who are suspected the one whom the fewest named is evicted
+  kExpelledGoesOn,           // whose machine computes wrong takes part again
+  kDamageNotCut,             // a damaged lineage goes on from its newest checkpoint
+  kKilledAtOnce,             // a process has no time to wake up before it is killed
+  kSkipNotTold,              // a start does not name the slots that are left out
+  kSkippedCountExpected,     // a step's record must count the samples that were left out
   // worker/session/
-  kBatchLostOnReconnect,     // what was sent and not acknowledged is not sent again
-  kClosedGateLetsIn,         // an apply begins in a closed generation
-  kNumbersOfOldIdentity,     // a new identity numbers its batches on
-  kPromiseBeforeClosed,      // the promise is sent before the host has closed
+  kBatchLostOnReconnect,  // what was sent and not acknowledged is not sent again
+  kClosedGateLetsIn,      // an apply begins in a closed generation
+  kNumbersOfOldIdentity,  // a new identity numbers its batches on
+  kPromiseBeforeClosed,   // the promise is sent before the host has closed
   // The model of the training, by the rules of worker/
-  kAnswerOutsideGate,        // the answer to prepare does not wait for an apply
-  kNewIdentityKeepsState,    // what it holds is still said to be of the lineage
-  kPartialReusedInRedo,      // a redo takes partials of the aborted attempt
-  kSwitchBeforeAllHaveHeard, // who has heard of a change switches without the others' votes
-  kNoBarrierAtSwitch,        // the next generation rewrites what a slower one still reads
-  kTornTransferInstalled,    // a state received in part counts
-  kRewriteBeforeAllHaveRead, // a range is rewritten when only its owner has read it
+  kAnswerOutsideGate,         // the answer to prepare does not wait for an apply
+  kNewIdentityKeepsState,     // what it holds is still said to be of the lineage
+  kPartialReusedInRedo,       // a redo takes partials of the aborted attempt
+  kSwitchBeforeAllHaveHeard,  // who has heard of a change switches without the others' votes
+  kNoBarrierAtSwitch,         // the next generation rewrites what a slower one still reads
+  kTornTransferInstalled,     // a state received in part counts
+  kRewriteBeforeAllHaveRead,  // a range is rewritten when only its owner has read it
+  kSkippedSlotCounted,        // a record counts the samples of a slot that was left out
   kCount,
 };
 

@@ -1,5 +1,6 @@
 // At the end of a run: every step of the lineage is proven, the final state is that of the
 // undisturbed run, history.jsonl says the same as the journal, and nobody is left.
+#include <cmath>
 #include <fstream>
 #include <string>
 
@@ -28,18 +29,28 @@ class EndCheck final : public Check {
   void audit(Step step) {
     const coordinator::LedgerRow* row = ledger_->row_of(step);
     if (row == nullptr) return;  // check_lineage.cc says so
-    const std::string which = "step " + std::to_string(step) + " of generation " +
-                              std::to_string(row->generation);
+    const std::string which =
+        "step " + std::to_string(step) + " of generation " + std::to_string(row->generation);
     const coordinator::StepEntry* entry = ledger_->step(row->generation, step);
     if (entry == nullptr) return world_.fail("audit", which + " is not complete");
-    if (entry->common_hash != world_.reference.after(step + 1).hash)
+    if (entry->common_hash != world_.reference.record_of(step, row->generation))
       world_.fail("audit", which + " is recorded with another hash");
+    if (!std::isfinite(entry->loss)) world_.fail("audit", which + " has no loss");
+    const data::SkipSet& skips = world_.reference.skips();
+    const auto plan = data::plan_step(world_.shape, step);
+    if (entry->samples != skips.counted_samples(plan, step, world_.shape.slots))
+      world_.fail("I1", which + " counts " + std::to_string(entry->samples) + " samples");
+    size_t wanted = 0;
+    for (uint32_t slot = 0; slot < world_.shape.slots; ++slot)
+      wanted += skips.contains(step, slot) ? 0 : 1;
+    if (wanted == 0) return;
     const wire::StepRecord* record = ledger_->digests(row->generation, step);
     if (record == nullptr) return world_.fail("audit", which + " has no digests");
-    if (record->slots_size() != static_cast<int>(world_.shape.slots))
+    if (record->slots_size() != static_cast<int>(wanted))
       world_.fail("audit", which + " has " + std::to_string(record->slots_size()) + " digests");
     for (const wire::SlotDigest& digest : record->slots())
-      if (digest.digest() != world_.digest_of(step, digest.slot()))
+      if (skips.contains(step, digest.slot()) ||
+          digest.digest() != world_.digest_of(step, digest.slot()))
         world_.fail("audit", which + " read other samples than the plan says");
   }
 
@@ -89,6 +100,7 @@ void add_all_checks(World& world, Cluster& cluster) {
   world.checks.push_back(make_start_check(world, cluster));
   world.checks.push_back(make_eviction_check(world, ledger));
   world.checks.push_back(make_records_check(world, cluster, ledger));
+  world.checks.push_back(make_skip_check(world, ledger));
   world.checks.push_back(make_end_check(world, cluster, ledger));
 }
 

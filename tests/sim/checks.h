@@ -64,6 +64,9 @@ std::unique_ptr<Check> make_eviction_check(World& world, SharedLedger ledger);
 std::unique_ptr<Check> make_lineage_check(World& world, SharedLedger ledger);
 // What was acknowledged stays: records, checkpoints, history. check_records.cc
 std::unique_ptr<Check> make_records_check(World& world, Cluster& cluster, SharedLedger ledger);
+// Slots that are left out by policy: everybody is told of them in time, nobody computes or counts
+// them, and what samples have spoiled does not survive. check_skips.cc
+std::unique_ptr<Check> make_skip_check(World& world, SharedLedger ledger);
 // At the end: all steps proven by records that agree with the plan, and nobody left. check_end.cc
 std::unique_ptr<Check> make_end_check(World& world, Cluster& cluster, SharedLedger ledger);
 

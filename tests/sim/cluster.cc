@@ -8,7 +8,7 @@ namespace {
 using coordinator::BeginMode;
 
 constexpr uint32_t kMaxStarts = 20;
-constexpr int64_t kLeaveMs = 30'000;  // from the coordinator's end on
+constexpr int64_t kLeaveMs = 30'000;   // from the coordinator's end on
 constexpr int64_t kRestartMs = 1'000;  // until a user has seen that the run ended
 
 }  // namespace
@@ -44,8 +44,18 @@ void Cluster::bring_back_node(size_t node) {
   agents_[node]->on_ended = [this](Process&) { on_agent_ended(); };
 }
 
-void Cluster::lose_node(size_t node) {
-  if (agents_[node]->is_alive()) agents_[node]->kill(/*with_machine=*/true);
+void Cluster::lose_node(size_t node, bool with_machine) {
+  if (agents_[node]->is_alive()) kill_agent(*agents_[node], with_machine);
+}
+
+// With the machine goes what its workers had sent last, too.
+void Cluster::kill_agent(SimAgent& agent, bool with_machine) {
+  for (SimWorker* worker : agent.living()) {
+    if (!with_machine) break;
+    worker->on_ended = nullptr;
+    worker->kill(true);
+  }
+  agent.kill(with_machine);
 }
 
 bool Cluster::is_ending() const {
@@ -61,7 +71,7 @@ void Cluster::lose_everything() {
   coordinator_->kill(/*with_machine=*/true);
   for (SimAgent* agent : agents()) {
     agent->on_ended = nullptr;
-    agent->kill(/*with_machine=*/true);
+    kill_agent(*agent, /*with_machine=*/true);
   }
   start_again();
 }
@@ -81,7 +91,8 @@ void Cluster::start_coordinator(BeginMode mode) {
 void Cluster::on_coordinator_ended() {
   if (coordinator_->ending().signal == 0) {
     chosen_code_ = coordinator_->ending().exit_code;
-    if (chosen_code_ == 70 && !world_.disk.was_full)
+    const bool may_fail = world_.disk.has_failed || !world_.was_damaged.empty();
+    if (chosen_code_ == 70 && !may_fail)
       world_.fail("end", "the run failed although its disk never did: " + last_words_);
     // Nobody could find it: agents and workers only wait for it, and hold nothing.
     const int64_t patience_ms = coordinator_->is_known() ? kLeaveMs : 0;
@@ -117,15 +128,15 @@ void Cluster::on_agent_ended() {
 }
 
 void Cluster::go_on_if_all_ended() {
-  if (!chosen_code_ || !agents().empty() || is_starting_ || is_finished_ ||
-      !stuck_.empty())
-    return;
+  if (!chosen_code_ || !agents().empty() || is_starting_ || is_finished_ || !stuck_.empty()) return;
   world_.trace.add("run-ended", "supervisor", static_cast<uint64_t>(*chosen_code_));
   if (*chosen_code_ == 0) {
     is_finished_ = true;
     return;
   }
-  if (*chosen_code_ != 70 && *chosen_code_ != 75) {
+  // Nobody can tell which machine computes wrong: its user has to.
+  const bool is_hopeless = *chosen_code_ == 70 && !world_.was_damaged.empty();
+  if (is_hopeless || (*chosen_code_ != 70 && *chosen_code_ != 75)) {
     stuck_ = "the run ended with " + std::to_string(*chosen_code_);
     return;
   }

@@ -31,8 +31,8 @@ class Cluster {
   std::vector<SimAgent*> agents() const;                              // living
   SimWorker* worker_named(const std::string& name) const;
   uint32_t starts() const { return starts_; }
-  // A machine goes: its agent and workers at once.
-  void lose_node(size_t node);
+  // A machine goes, or its agent is killed: agent and workers end at once.
+  void lose_node(size_t node, bool with_machine = true);
   void bring_back_node(size_t node);
   // Everything goes at once, the supervisor too; its user starts it again.
   void lose_everything();
@@ -48,6 +48,7 @@ class Cluster {
   void start_coordinator(coordinator::BeginMode mode);
   void on_coordinator_ended();
   void kill_left(bool is_trouble);
+  static void kill_agent(SimAgent& agent, bool with_machine);
   void on_agent_ended();
   void go_on_if_all_ended();
   void start_again();

@@ -1,8 +1,7 @@
 #include "tests/sim/collective.h"
 
-#include <algorithm>
-
 #include "comm/base/planted_bug.h"
+#include "comm/base/prng.h"
 #include "tests/sim/world.h"
 
 namespace lockstep::sim {
@@ -18,10 +17,24 @@ Collective::Collective(Parts parts, Generation generation, std::vector<MemberId>
   parts_.world.fabric.join(generation_, members_[rank_], parts_.own);
 }
 
+const Segment& Collective::seen(uint32_t rank) const {
+  return parts_.world.fabric.seen_by(parts_.own->process, *peers_[rank]);
+}
+
+// Ranks call lower ones and wait for higher ones (comm/collectives/host/host_context.cc).
+std::optional<uint32_t> Collective::unreachable_rank() const {
+  const Fabric& fabric = parts_.world.fabric;
+  for (uint32_t rank = 0; rank < members_.size(); ++rank) {
+    const auto peer = fabric.find(generation_, members_[rank]);
+    if (peer == nullptr || !fabric.can_connect(peer->process, parts_.own->process)) return rank;
+  }
+  return std::nullopt;
+}
+
 bool Collective::is_broken() {
   if (parts_.own->closed_through >= generation_) return true;
   for (uint32_t rank = 0; rank < peers_.size(); ++rank) {
-    const Segment& peer = *peers_[rank];
+    const Segment& peer = seen(rank);
     const bool is_closed = peer.closed_through >= generation_;
     const bool is_gone =
         !peer.is_alive || parts_.world.fabric.is_cut(peer.process, parts_.own->process);
@@ -35,7 +48,9 @@ bool Collective::is_broken() {
 Task<Status> Collective::all_peers(Condition is_met, const char* what) {
   culprit_ = 0;
   const auto all_met = [this, &is_met] {
-    return std::all_of(peers_.begin(), peers_.end(), [&](const auto& p) { return is_met(*p); });
+    for (uint32_t rank = 0; rank < peers_.size(); ++rank)
+      if (!is_met(seen(rank))) return false;
+    return true;
   };
   const std::function<bool()> is_over = [this, all_met] { return all_met() || is_broken(); };
   co_await parts_.waiter.until(is_over);
@@ -45,11 +60,7 @@ Task<Status> Collective::all_peers(Condition is_met, const char* what) {
 
 Task<Status> Collective::connect(int64_t deadline_ms) {
   const int64_t until_ms = parts_.world.loop.now_ms() + deadline_ms;
-  const auto are_here = [this] {
-    return std::all_of(members_.begin(), members_.end(), [this](MemberId member) {
-      return parts_.world.fabric.find(generation_, member) != nullptr;
-    });
-  };
+  const auto are_here = [this] { return !unreachable_rank(); };
   const auto is_late = [this, deadline_ms, until_ms] {
     return deadline_ms > 0 && parts_.world.loop.now_ms() >= until_ms;
   };
@@ -60,7 +71,10 @@ Task<Status> Collective::connect(int64_t deadline_ms) {
   co_await parts_.waiter.until(is_over);
   if (parts_.own->closed_through >= generation_)
     co_return Status(Code::kAborted, "connect was aborted");
-  if (!are_here()) co_return Status(Code::kAborted, "connect ran into its deadline");
+  if (const auto rank = unreachable_rank()) {
+    culprit_ = members_[*rank];
+    co_return Status(Code::kAborted, "connect ran into its deadline");
+  }
   for (const MemberId member : members_)
     peers_.push_back(parts_.world.fabric.find(generation_, member));
   co_await parts_.waiter.sleep(0, 3);
@@ -70,10 +84,9 @@ Task<Status> Collective::connect(int64_t deadline_ms) {
 Task<Status> Collective::publish(uint32_t bucket, Segment::Partial partial) {
   const Tag last = published_[bucket];
   const Condition has_read = [this, bucket, last](const Segment& peer) {
-    return peer.read[bucket] >= last || &peer == parts_.own.get();
+    return peer.read[bucket] >= last || peer.process == parts_.own->process;
   };
-  if (last.generation != 0)
-    LOCKSTEP_CO_RETURN_IF_ERROR(all_peers(has_read, "waiting for readers"));
+  if (last.generation != 0) LOCKSTEP_CO_RETURN_IF_ERROR(all_peers(has_read, "waiting for readers"));
   partial.tag = {generation_, ++number_};
   published_[bucket] = partial.tag;
   parts_.own->partials[bucket] = std::move(partial);
@@ -81,38 +94,50 @@ Task<Status> Collective::publish(uint32_t bucket, Segment::Partial partial) {
   co_return Status::ok();
 }
 
-Task<Status> Collective::read_partials(uint32_t bucket, Segment::Slice* slice,
-                                       Reduced* into) {
-  std::vector<std::map<uint32_t, std::array<uint64_t, kElements>>> taken(peers_.size());
+std::map<uint32_t, uint64_t> Collective::add_up(const std::vector<Slots>& taken, uint32_t owner) {
+  std::map<uint32_t, uint64_t> sums;
+  for (uint32_t element = 0; element < kElements; ++element) {
+    if (owner_of(element) != owner) continue;
+    uint64_t sum = 0;
+    for (const Slots& slots : taken)
+      for (const auto& [slot, values] : slots) sum = add_slot(sum, slot, values[element]);
+    if (parts_.bad_sums != nullptr && *parts_.bad_sums != 0) sum ^= (*parts_.bad_sums)++;
+    sums[element] = sum;
+  }
+  return sums;
+}
+
+Task<Status> Collective::read_partials(uint32_t bucket, Segment::Slice* slice, Reduced* into,
+                                       std::optional<uint32_t> checked) {
+  std::vector<Slots> taken(peers_.size());
   for (size_t i = 0; i < peers_.size(); ++i) {
     // Each rank begins with itself, as the tiles do, so that not all read the same peer at once.
-    const size_t peer = (rank_ + i) % peers_.size();
-    const Segment::Partial& partial = peers_[peer]->partials[bucket];
+    const auto peer = static_cast<uint32_t>((rank_ + i) % peers_.size());
+    const Segment::Partial partial = seen(peer).partials[bucket];
     taken[peer] = partial.slots;
     into->votes.stop &= partial.votes.stop;
     into->votes.change &= partial.votes.change;
     into->digests.insert(partial.digests.begin(), partial.digests.end());
     co_await parts_.waiter.sleep(0, 1);
   }
-  slice->sums.clear();
-  for (uint32_t element = 0; element < kElements; ++element) {
-    if (owner_of(element) != rank_) continue;
-    uint64_t sum = 0;
-    for (const auto& slots : taken)
-      for (const auto& [slot, values] : slots) sum = add_slot(sum, slot, values[element]);
-    slice->sums[element] = sum;
+  slice->sums = add_up(taken, rank_);
+  if (checked) {
+    uint64_t hash = 1;
+    const auto sums = *checked == rank_ ? slice->sums : add_up(taken, *checked);
+    for (const auto& [element, sum] : sums) hash = mix64(hash ^ sum);
+    into->checked_sum = hash;
   }
   co_return Status::ok();
 }
 
-Task<Status> Collective::reduce(uint32_t bucket, Reduced* into) {
+Task<Status> Collective::reduce(uint32_t bucket, Reduced* into, std::optional<uint32_t> checked) {
   const Tag tag = published_[bucket];
   const Condition is_published = [bucket, tag](const Segment& peer) {
     return peer.partials[bucket].tag == tag;
   };
   LOCKSTEP_CO_RETURN_IF_ERROR(all_peers(is_published, "the reduction of a bucket"));
   Segment::Slice slice;
-  LOCKSTEP_CO_RETURN_IF_ERROR(read_partials(bucket, &slice, into));
+  LOCKSTEP_CO_RETURN_IF_ERROR(read_partials(bucket, &slice, into, checked));
   parts_.own->read[bucket] = tag;
   if (LOCKSTEP_BUG(kRewriteBeforeAllHaveRead)) parts_.own->partials[bucket].slots.clear();
 
@@ -133,8 +158,8 @@ Task<Status> Collective::reduce(uint32_t bucket, Reduced* into) {
   parts_.world.moment(Moment::kReading, parts_.own->process);
   std::map<uint32_t, uint64_t> all;
   for (size_t i = 0; i < peers_.size(); ++i) {
-    const size_t peer = (rank_ + i) % peers_.size();
-    for (const auto& [element, sum] : peers_[peer]->slices[bucket].sums) all[element] = sum;
+    const auto peer = static_cast<uint32_t>((rank_ + i) % peers_.size());
+    for (const auto& [element, sum] : seen(peer).slices[bucket].sums) all[element] = sum;
     co_await parts_.waiter.sleep(0, 1);
   }
   for (const auto& [element, sum] : all) into->sums.push_back(sum);
@@ -152,10 +177,10 @@ Task<Status> Collective::broadcast(uint32_t root, Segment::StateCopy* copy) {
     co_return Status::ok();
   }
   const Condition is_published = [this, root, tag](const Segment& peer) {
-    return &peer != peers_[root].get() || peer.copy.tag == tag;
+    return peer.process != peers_[root]->process || peer.copy.tag == tag;
   };
   LOCKSTEP_CO_RETURN_IF_ERROR(all_peers(is_published, "the transfer of the state"));
-  *copy = peers_[root]->copy;
+  *copy = seen(root).copy;
   co_return Status::ok();
 }
 

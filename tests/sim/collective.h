@@ -13,8 +13,11 @@
 // Thread-safety: one thread.
 #pragma once
 
+#include <array>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "comm/base/status.h"
@@ -32,13 +35,14 @@ class Collective {
     World& world;
     Waiter& waiter;
     std::shared_ptr<Segment> own;
+    uint64_t* bad_sums = nullptr;  // not 0: what it adds up is wrong, and each time otherwise
   };
   Collective(Parts parts, Generation generation, std::vector<MemberId> members, uint32_t rank);
 
   Generation generation() const { return generation_; }
   uint32_t world_size() const { return static_cast<uint32_t>(members_.size()); }
 
-  // 0: no deadline.
+  // 0: no deadline. Past it the culprit is a rank that could not be reached.
   Task<Status> connect(int64_t deadline_ms);
 
   Task<Status> publish(uint32_t bucket, Segment::Partial partial);
@@ -47,8 +51,10 @@ class Collective {
     std::vector<uint64_t> sums;
     std::map<uint32_t, uint64_t> digests;  // by slot
     Votes votes{true, true};
+    std::optional<uint64_t> checked_sum;  // hash of the slice of the rank that is checked
   };
-  Task<Status> reduce(uint32_t bucket, Reduced* into);
+  // `checked`: the rank whose slice this one adds up too (comm/collectives/cross_check.h).
+  Task<Status> reduce(uint32_t bucket, Reduced* into, std::optional<uint32_t> checked = {});
 
   // From `root`: its copy, published or read.
   Task<Status> broadcast(uint32_t root, Segment::StateCopy* copy);
@@ -64,8 +70,13 @@ class Collective {
   // Until `is_met` holds for every peer.
   Task<Status> all_peers(Condition is_met, const char* what);
   bool is_broken();
+  const Segment& seen(uint32_t rank) const;
+  std::optional<uint32_t> unreachable_rank() const;
   uint32_t owner_of(uint32_t element) const { return element % world_size(); }
-  Task<Status> read_partials(uint32_t bucket, Segment::Slice* slice, Reduced* into);
+  using Slots = std::map<uint32_t, std::array<uint64_t, kElements>>;
+  std::map<uint32_t, uint64_t> add_up(const std::vector<Slots>& taken, uint32_t owner);
+  Task<Status> read_partials(uint32_t bucket, Segment::Slice* slice, Reduced* into,
+                             std::optional<uint32_t> checked);
 
   Parts parts_;
   const Generation generation_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "worker/checkpoint/store.h"
 
@@ -37,6 +38,8 @@ class Disk::DiskJournal final : public coordinator::Journal {
     return Status::ok();
   }
   Result<JournalContents> load() override { return memory_.load(); }
+  Result<std::vector<coordinator::LedgerRow>> ledger() override { return memory_.ledger(); }
+  Result<std::vector<coordinator::FoldEntry>> folds() override { return memory_.folds(); }
   Status visit_steps(Step from, Step to,
                      const std::function<void(const StepEntry&)>& visit) override {
     return memory_.visit_steps(from, to, visit);
@@ -60,7 +63,8 @@ class Disk::DiskShelf final : public coordinator::CheckpointShelf {
   Result<std::vector<ListedCheckpoint>> list() override {
     std::vector<ListedCheckpoint> found;
     for (const auto& [name, stored] : disk_.checkpoints_)
-      found.push_back({*parse_checkpoint_name(name), stored.info.path, Status::ok(), stored.info});
+      found.push_back({*parse_checkpoint_name(name), stored.info.path,
+                       disk_.load_checkpoint(name).status(), stored.info});
     return found;
   }
   Status verify(const ListedCheckpoint& checkpoint) override {
@@ -73,17 +77,30 @@ class Disk::DiskShelf final : public coordinator::CheckpointShelf {
 
 Status Disk::commit(const Entries& entries) {
   if (is_full) return no_space();
+  if (failing_commits > 0) {
+    --failing_commits;
+    if (failed_commit_survives) keep(entries);
+    return {Code::kInternal, "Input/output error (errno 5)"};
+  }
   if (kill_in_commits > 0 && --kill_in_commits == 0) {
-    if (killed_commit_survives) {
-      commits_.push_back(entries);
-      wall_ms_.push_back(wall_ms_.empty() ? 0 : wall_ms_.back());
-      if (on_commit) on_commit(entries);
-    }
+    if (killed_commit_survives) keep(entries);
     kill_writer();
     return {Code::kInternal, "killed inside a commit"};
   }
+  if (kills_after && kills_after(entries)) {
+    kills_after = nullptr;
+    keep(entries);
+    kill_writer();
+    return {Code::kInternal, "killed after a commit"};
+  }
   commits_.push_back(entries);
   return Status::ok();
+}
+
+void Disk::keep(const Entries& entries) {
+  commits_.push_back(entries);
+  wall_ms_.push_back(wall_ms_.empty() ? 0 : wall_ms_.back());
+  if (on_commit) on_commit(entries);
 }
 
 std::unique_ptr<coordinator::Journal> Disk::open_journal() {
@@ -103,14 +120,28 @@ Result<CheckpointInfo> Disk::write_checkpoint(const Manifest& manifest, const Mo
   info.manifest.weights_sha256 = "w" + std::to_string(state.hash);
   info.manifest_sha256 = "m" + info.name + std::to_string(state.hash);
   info.bytes = sizeof(state);
-  checkpoints_[info.name] = {info, state};
+  checkpoints_[info.name] = {info, state, std::exchange(tears_checkpoint, false)};
   return info;
 }
 
 Result<ModelState> Disk::load_checkpoint(const std::string& path) const {
   const auto found = checkpoints_.find(path.substr(path.find_last_of('/') + 1));
   if (found == checkpoints_.end()) return Status(Code::kNoInput, path + " is not there");
+  if (found->second.is_torn) return Status(Code::kBadData, path + " is damaged");
   return found->second.state;
+}
+
+bool Disk::is_torn(const std::string& name) const {
+  const auto found = checkpoints_.find(name);
+  return found != checkpoints_.end() && found->second.is_torn;
+}
+
+void Disk::rot(Step last) {
+  if (checkpoints_.size() < 2) return;
+  Stored& newest = checkpoints_.rbegin()->second;
+  if (newest.info.manifest.resume.step == last) return;
+  newest.is_torn = true;
+  has_failed = true;
 }
 
 void Disk::drop_checkpoints(const std::vector<std::string>& names, uint32_t keep) {

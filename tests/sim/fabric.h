@@ -3,10 +3,11 @@
 // As in the real one nobody writes another's memory, every flag has one writer, and memory refuses
 // no late reader: what is rewritten too early is read torn.
 //
-//   Segment (one per process)   partials and slices of each bucket, each with the tag under which it
+//   Segment (one per process)   partials and slices of each bucket, each with the tag under which
+//   it
 //                               was published; counts of what its owner has read; closed flag
 //   Fabric                      finds segments by (generation, member), tells everybody of changes,
-//                               breaks links, and says what has broken
+//                               breaks links in one or both directions, and says what has broken
 //
 // Thread-safety: one thread.
 #pragma once
@@ -62,9 +63,9 @@ struct Segment {
 
   std::array<Partial, kBuckets> partials;
   std::array<Slice, kBuckets> slices;
-  std::array<Tag, kBuckets> read;        // everything of every peer, by bucket
-  std::array<Tag, kBuckets> sums_read;   // every peer's slices
-  StateCopy copy;                        // a state source's
+  std::array<Tag, kBuckets> read;       // everything of every peer, by bucket
+  std::array<Tag, kBuckets> sums_read;  // every peer's slices
+  StateCopy copy;                       // a state source's
   Tag barrier;
 };
 
@@ -81,9 +82,15 @@ class Fabric {
   // Null until that member has joined.
   std::shared_ptr<Segment> find(Generation generation, MemberId member) const;
 
-  // The link between two processes fails, for good.
+  // The link between two processes fails, for good, and both see it.
   void cut(const std::string& a, const std::string& b);
   bool is_cut(const std::string& a, const std::string& b) const;
+  // From now on nothing that `from` writes reaches `to`, and nobody is told: `to` goes on to see
+  // what was there, and no new connection comes about between the two (a handshake needs both
+  // directions).
+  void cut_one_way(const std::string& from, const std::string& to);
+  bool can_connect(const std::string& a, const std::string& b) const;
+  const Segment& seen_by(const std::string& reader, const Segment& segment) const;
 
   // Something that somebody may wait for has changed.
   void changed() const;
@@ -91,7 +98,9 @@ class Fabric {
  private:
   std::map<std::pair<Generation, MemberId>, std::shared_ptr<Segment>> joined_;
   std::map<std::string, Poke> pokes_;
+  std::map<std::string, std::shared_ptr<Segment>> segments_;  // by process
   std::set<std::pair<std::string, std::string>> cuts_;
+  std::map<std::pair<std::string, std::string>, Segment> frozen_;  // by writer and reader
 };
 
 }  // namespace lockstep::sim

@@ -31,6 +31,13 @@ constexpr std::array<Kind, static_cast<size_t>(FaultKind::kCount)> kKinds = {{
     {"change", make_change},
     {"at-moment", nullptr},
     {"one-ahead", make_one_ahead},
+    {"lose-node", make_lose_node},
+    {"stop-for-ever", make_stop_for_ever},
+    {"one-way", make_one_way},
+    {"corrupt", make_corrupt},
+    {"deadly-slot", make_deadly_slot},
+    {"absurd-slot", make_absurd_slot},
+    {"slow", make_slow},
 }};
 
 constexpr std::array<const char*, static_cast<size_t>(Strike::kCount)> kStrikes = {

@@ -52,6 +52,13 @@ enum class FaultKind : uint8_t {
   kChange,
   kMoment,
   kOneAhead,
+  kLoseNode,
+  kStopForEver,
+  kOneWay,
+  kCorrupt,
+  kDeadlySlot,
+  kAbsurdSlot,
+  kSlow,
   kCount,
 };
 
@@ -84,9 +91,9 @@ std::unique_ptr<Fault> make_crash_all(Cluster& cluster, uint64_t key);
 std::unique_ptr<Fault> make_stop_process(Cluster& cluster, uint64_t key);
 // Resets, partitions in one or both directions, a data link that is cut. faults/network.cc
 std::unique_ptr<Fault> make_network(Cluster& cluster, uint64_t key);
-// The coordinator's clock jumps. faults/clock.cc
+// The clock of the coordinator, of a worker or an agent jumps. faults/clock.cc
 std::unique_ptr<Fault> make_clock(Cluster& cluster, uint64_t key);
-// No space left for a while. faults/disk.cc
+// No space left for a while, a write that fails, a checkpoint that is torn. faults/disk.cc
 std::unique_ptr<Fault> make_disk(Cluster& cluster, uint64_t key);
 // Not a fault: drain, scale, stop of the run. faults/change.cc
 std::unique_ptr<Fault> make_change(Cluster& cluster, uint64_t key);
@@ -95,5 +102,20 @@ std::unique_ptr<Fault> make_change(Cluster& cluster, uint64_t key);
 std::unique_ptr<Fault> make_at_moment(Cluster& cluster, uint64_t key, const FaultSpec& spec);
 // One worker gets a step ahead of all others, and it or another one dies. faults/one_ahead.cc
 std::unique_ptr<Fault> make_one_ahead(Cluster& cluster, uint64_t key);
+// A node that is not the coordinator's goes: its agent and all its workers at once, with what they
+// sent last or not. It comes back later. faults/lose_node.cc
+std::unique_ptr<Fault> make_lose_node(Cluster& cluster, uint64_t key);
+// SIGSTOP without SIGCONT. faults/stop_process.cc
+std::unique_ptr<Fault> make_stop_for_ever(Cluster& cluster, uint64_t key);
+// The data plane loses one direction: between two workers, or of one with all others.
+// faults/one_way.cc
+std::unique_ptr<Fault> make_one_way(Cluster& cluster, uint64_t key);
+// A worker computes wrong, or holds something wrong, and nothing says so. faults/corrupt.cc
+std::unique_ptr<Fault> make_corrupt(Cluster& cluster, uint64_t key);
+// Samples that kill their readers, or make the loss no number. faults/bad_slot.cc
+std::unique_ptr<Fault> make_deadly_slot(Cluster& cluster, uint64_t key);
+std::unique_ptr<Fault> make_absurd_slot(Cluster& cluster, uint64_t key);
+// A place computes several times as long as the others. faults/slow.cc
+std::unique_ptr<Fault> make_slow(Cluster& cluster, uint64_t key);
 
 }  // namespace lockstep::sim

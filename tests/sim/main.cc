@@ -1,17 +1,17 @@
-// sim --seeds A-B | --seed N [--trace] [--faults a,b] [--keep-going]
+// sim --seeds A-B | --seed N [--trace] [--faults a,b | --scenario NAME|all] [--keep-going]
 // sim-planted-bugs likewise, and [--bug NAME] or --planted-bugs
 //
 // Simulates whole runs of a cluster. Exit code 0: all was well; 1: a check failed, and the command
 // that replays it is printed.
-#include <CLI/CLI.hpp>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <string>
 
-#include "tests/sim/simulation.h"
+#include "tests/sim/scenario.h"
 
 #ifdef LOCKSTEP_PLANTED_BUGS
 #include "tests/sim/bug_hunt.h"
@@ -68,29 +68,62 @@ struct Arguments {
   std::vector<std::string> fault_names;
   std::vector<FaultSpec> faults;
   std::string bug;
+  std::string scenario;
 };
+
+void print_trace(const Plan& plan, const Outcome& outcome) {
+  std::printf("%s\ntrace hash %016llx, %lld ms\n", describe(plan).c_str(),
+              static_cast<unsigned long long>(outcome.trace_hash),
+              static_cast<long long>(outcome.virtual_ms));
+}
+
+// Every seed is another history of the same scenario.
+int play_scenarios(const Arguments& arguments) {
+  uint64_t played = 0;
+  uint64_t failed = 0;
+  for (const Scenario& scenario : scenarios()) {
+    if (arguments.scenario != "all" && arguments.scenario != scenario.name) continue;
+    ++played;
+    for (uint64_t seed = arguments.first; seed <= arguments.last; ++seed) {
+      const std::string extra = std::string(" --scenario ") + scenario.name;
+      replay_command() = "FAILED by an assertion\nreplay: sim --seed " + std::to_string(seed) +
+                         extra + " --trace\n";
+      const Outcome outcome = play(scenario, seed, arguments.traces);
+      const Plan plan{seed, scenario.options, {}};
+      if (arguments.traces) print_trace(plan, outcome);
+      if (outcome.failures.empty()) continue;
+      ++failed;
+      report(plan, outcome, extra);
+      if (!arguments.keeps_going) return 1;
+      break;
+    }
+  }
+  if (played == 0) {
+    std::fprintf(stderr, "sim: no scenario is called '%s'\n", arguments.scenario.c_str());
+    return 64;
+  }
+  std::printf("%llu scenarios: %llu failed\n", static_cast<unsigned long long>(played),
+              static_cast<unsigned long long>(failed));
+  return failed == 0 ? 0 : 1;
+}
 
 int run(const Arguments& arguments) {
   const auto began = std::chrono::steady_clock::now();
   uint64_t failed = 0;
   uint64_t events = 0;
-  uint64_t poisoned = 0;
+  uint64_t stopped = 0;
   uint64_t starts = 0;
   std::string extra;
   for (const std::string& name : arguments.fault_names) extra += " --faults " + name;
   for (uint64_t seed = arguments.first; seed <= arguments.last; ++seed) {
-    const Plan plan = arguments.has_faults ? plan_with(seed, arguments.faults)
-                                           : plan_of(seed);
-    replay_command() = "FAILED by an assertion\nreplay: sim --seed " + std::to_string(seed) + extra +
-                       " --trace\n";
+    const Plan plan = arguments.has_faults ? plan_with(seed, arguments.faults) : plan_of(seed);
+    replay_command() =
+        "FAILED by an assertion\nreplay: sim --seed " + std::to_string(seed) + extra + " --trace\n";
     const Outcome outcome = simulate(plan, arguments.traces);
     events += outcome.events;
-    poisoned += outcome.was_stopped_by_poison ? 1 : 0;
+    stopped += outcome.was_stopped_by_samples ? 1 : 0;
     starts += outcome.starts;
-    if (arguments.traces)
-      std::printf("%s\ntrace hash %016llx, %lld ms\n", describe(plan).c_str(),
-                  static_cast<unsigned long long>(outcome.trace_hash),
-                  static_cast<long long>(outcome.virtual_ms));
+    if (arguments.traces) print_trace(plan, outcome);
     if (outcome.failures.empty()) continue;
     ++failed;
     report(plan, outcome, extra);
@@ -98,13 +131,13 @@ int run(const Arguments& arguments) {
   }
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-  std::printf("seeds %llu-%llu: %llu failed; %llu events, %llu starts, %llu ended by a sample that "
-              "kills, %.1f s\n",
-              static_cast<unsigned long long>(arguments.first),
-              static_cast<unsigned long long>(arguments.last),
-              static_cast<unsigned long long>(failed), static_cast<unsigned long long>(events),
-              static_cast<unsigned long long>(starts), static_cast<unsigned long long>(poisoned),
-              seconds);
+  std::printf(
+      "seeds %llu-%llu: %llu failed; %llu events, %llu starts, %llu ended by bad "
+      "samples, %.1f s\n",
+      static_cast<unsigned long long>(arguments.first),
+      static_cast<unsigned long long>(arguments.last), static_cast<unsigned long long>(failed),
+      static_cast<unsigned long long>(events), static_cast<unsigned long long>(starts),
+      static_cast<unsigned long long>(stopped), seconds);
   return failed == 0 ? 0 : 1;
 }
 
@@ -131,8 +164,10 @@ int main(int argc, char** argv) {
   app.add_option("--seed", seed, "One seed")->excludes(range);
   app.add_flag("--trace", arguments.traces, "Print every event");
   app.add_flag("--keep-going", arguments.keeps_going, "Do not stop at the first failure");
-  auto* faults = app.add_option("--faults", arguments.fault_names, "Only these, instead of the seed's")
-                     ->delimiter(',');
+  app.add_option("--scenario", arguments.scenario, "Play this one, or all");
+  auto* faults =
+      app.add_option("--faults", arguments.fault_names, "Only these, instead of the seed's")
+          ->delimiter(',');
 #ifdef LOCKSTEP_PLANTED_BUGS
   bool hunts = false;
   app.add_flag("--planted-bugs", hunts, "Plant every bug in turn and find it");
@@ -153,5 +188,5 @@ int main(int argc, char** argv) {
     return 64;
   }
 #endif
-  return run(arguments);
+  return arguments.scenario.empty() ? run(arguments) : play_scenarios(arguments);
 }

@@ -10,7 +10,7 @@ namespace lockstep::sim {
 rpc::TimerId ProcessLoop::call_after(int64_t delay_ms, std::function<void()> fn) {
   if (has_ended_) return 0;
   const rpc::TimerId id = ++last_id_;
-  const rpc::TimerId timer = loop_.call_after(delay_ms, [this, id] { due(id); });
+  const rpc::TimerId timer = loop_.call_after(scaled(delay_ms, 1 / rate_), [this, id] { due(id); });
   waiting_.emplace(id, Waiting{timer, std::move(fn)});
   return id;
 }
@@ -55,7 +55,10 @@ void ProcessLoop::end() {
 }
 
 Process::Process(World& world, std::string name)
-    : world_(world), name_(std::move(name)), pid_(world.next_pid()), loop_(world.loop) {}
+    : world_(world),
+      name_(std::move(name)),
+      pid_(world.next_pid()),
+      loop_(world.loop, world.clock_rate(pid_)) {}
 
 // What others still send to it finds no loop of its own any more.
 Process::~Process() {

@@ -1,16 +1,18 @@
-// A simulated process: a loop of its own on the simulator's clock, which a fault can hold (SIGSTOP),
-// go on with (SIGCONT) or end (kill -9, or an exit).
+// A simulated process: a loop of its own on the simulator's clock, which a fault can hold
+// (SIGSTOP), go on with (SIGCONT) or end (kill -9, or an exit).
 //
 //   running ──stop()──▶ stopped ──go_on()──▶ running        any ──end()──▶ ended
 //
 // INVARIANTS
 //  Q1 After end() no event of the process runs, and none is destroyed later than the process.
 //  Q2 Events of a stopped process run after go_on(), in the order in which they were due.
-//  Q3 now_ms() never goes back; jump() moves it forward, as a machine that slept would see it.
+//  Q3 now_ms() never goes back; jump() moves it forward, as a machine that slept would see it. It
+//     goes a little faster or slower than the world's time, and timers with it.
 //
 // Thread-safety: one thread.
 #pragma once
 
+#include <cmath>
 #include <deque>
 #include <functional>
 #include <map>
@@ -23,7 +25,8 @@ namespace lockstep::sim {
 
 class ProcessLoop final : public rpc::Loop {
  public:
-  explicit ProcessLoop(rpc::SimLoop& loop) : loop_(loop) {}
+  // `rate`: seconds that its clock counts in one.
+  ProcessLoop(rpc::SimLoop& loop, double rate) : loop_(loop), rate_(rate) {}
   ~ProcessLoop() override { end(); }
   ProcessLoop(const ProcessLoop&) = delete;
   ProcessLoop& operator=(const ProcessLoop&) = delete;
@@ -31,7 +34,7 @@ class ProcessLoop final : public rpc::Loop {
   void post(std::function<void()> fn) override { call_after(0, std::move(fn)); }
   rpc::TimerId call_after(int64_t delay_ms, std::function<void()> fn) override;
   void cancel(rpc::TimerId id) override;
-  int64_t now_ms() const override { return loop_.now_ms() + ahead_ms_; }
+  int64_t now_ms() const override { return scaled(loop_.now_ms(), rate_) + ahead_ms_; }
 
   void stop() { is_stopped_ = true; }
   void go_on();
@@ -48,7 +51,13 @@ class ProcessLoop final : public rpc::Loop {
   void due(rpc::TimerId id);
   void run(rpc::TimerId id);
 
+  // Rounded up: what is due later must not be due at once.
+  static int64_t scaled(int64_t ms, double by) {
+    return static_cast<int64_t>(std::ceil(static_cast<double>(ms) * by));
+  }
+
   rpc::SimLoop& loop_;
+  const double rate_;
   std::map<rpc::TimerId, Waiting> waiting_;
   std::deque<rpc::TimerId> held_;
   rpc::TimerId last_id_ = 0;

@@ -3,8 +3,8 @@
 // A state is a hash chain. Every slot's contribution to every element of every bucket is a hash of
 // the state it was computed from; an element's sum is a chain over the slots in order, which is the
 // same whoever holds which slots, as the reduction tree promises; the next state is a hash of the
-// state and of all sums. So one stale, torn, doubled, missing or foreign contribution shows in every
-// later state.
+// state and of all sums, and stays what it is where nothing of a step is left. So one stale, torn,
+// doubled, missing or foreign contribution shows in every later state.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "comm/base/ids.h"
+#include "data/order/skip_set.h"
 
 namespace lockstep::sim {
 
@@ -34,17 +35,40 @@ uint64_t contribution(const ModelState& from, uint32_t slot, uint32_t bucket, ui
 // The sum of one element over its slots, in order: begin with 0.
 uint64_t add_slot(uint64_t sum, uint32_t slot, uint64_t contribution);
 
+// What all ranks have received in a step, as its record says it: nobody's own weights are in it.
+uint64_t hash_of(const std::vector<uint64_t>& sums);
+
 // `sums` by bucket, then element.
 ModelState next_state(const ModelState& from, const std::vector<uint64_t>& sums);
 
+// Slots that are left out by policy belong to the run: they hold in every generation newer than the
+// one in which they did harm.
 class Reference {
  public:
-  Reference(uint64_t seed, uint32_t slots) : slots_(slots) { states_.push_back(initial_state(seed)); }
-  const ModelState& after(Step steps);
+  Reference(uint64_t seed, const data::RunShape& shape) : seed_(seed), shape_(shape) { begin(); }
+  void skip(Generation since, Step step, uint32_t begin, uint32_t end);
+
+  // As `generation` computes it; by default the newest.
+  const ModelState& after(Step steps, Generation generation = kNewest);
+  // What its record says of a step.
+  uint64_t record_of(Step step, Generation generation);
+  const data::SkipSet& skips() const { return chains_.back().skips; }  // of the newest
 
  private:
-  uint32_t slots_;
-  std::vector<ModelState> states_;
+  static constexpr Generation kNewest = ~Generation{0};
+  struct Chain {
+    Generation since = 0;  // of newer generations
+    data::SkipSet skips;
+    std::vector<ModelState> states;
+    std::vector<uint64_t> records;  // by step
+  };
+  void begin() { chains_.push_back({0, {}, {initial_state(seed_)}, {}}); }
+  Chain& chain_of(Generation generation);
+  void append(Chain& chain) const;
+
+  const uint64_t seed_;
+  const data::RunShape shape_;
+  std::vector<Chain> chains_;  // each with one skip more than the one before
 };
 
 }  // namespace lockstep::sim

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "tests/sim/simulation.h"
+#include "tests/sim/scenario.h"
 
 namespace lockstep::sim {
 namespace {
@@ -35,6 +35,16 @@ TEST(Simulation, EveryFaultHasANameThatReplaysIt) {
   }
   EXPECT_TRUE(parse_fault("at-moment:transfer:kill").has_value());
   EXPECT_FALSE(parse_fault("nothing").has_value());
+}
+
+TEST(Simulation, EveryScenarioEndsAsItShould) {
+  for (const Scenario& scenario : scenarios()) {
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      const Outcome outcome = play(scenario, seed);
+      EXPECT_TRUE(outcome.failures.empty()) << "sim --scenario " << scenario.name << " --seed "
+                                            << seed << ": " << outcome.failures.front().text;
+    }
+  }
 }
 
 }  // namespace

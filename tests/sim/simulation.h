@@ -1,14 +1,16 @@
-// One simulation: a world, a cluster and faults from one seed; everything in one thread, so that the
-// same seed gives the same history.
+// One simulation: a world, a cluster and faults from one seed; everything in one thread, so that
+// the same seed gives the same history.
 //
 // Thread-safety: none of it is shared; several may run in several processes.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "tests/sim/fault.h"
+#include "tests/sim/watch.h"
 
 namespace lockstep::sim {
 
@@ -32,10 +34,13 @@ struct Outcome {
   uint64_t events = 0;
   int64_t virtual_ms = 0;
   uint32_t starts = 0;  // of the whole run
-  bool was_stopped_by_poison = false;
+  bool was_stopped_by_samples = false;
+  std::string stuck;  // why it was not finished; empty: it was
+  Seen seen;
 };
 
-// `prints`: every event to stdout.
-Outcome simulate(const Plan& plan, bool prints = false);
+// `prints`: every event to stdout. `script` acts before the first event.
+using ClusterScript = std::function<void(Cluster&)>;
+Outcome simulate(const Plan& plan, bool prints = false, const ClusterScript& script = nullptr);
 
 }  // namespace lockstep::sim

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "comm/base/planted_bug.h"
-#include "tests/sim/world.h"
 
 namespace lockstep::sim {
 
@@ -115,13 +114,16 @@ Trainer::Life Trainer::make_life(StartOrder order) const {
   life.is_writer = order.start.writer() == order.member;
   life.plan = make_run_plan(world_.job, world_.facts, order.start.total_steps());
   life.at = fit_to_plan(from_wire(order.start.resume()), life.plan);
+  for (const wire::SkippedSlots& skip : order.start.skipped())
+    life.skips.add(skip.step(), skip.slots().begin(), skip.slots().end());
   life.order = std::move(order);
   return life;
 }
 
 Task<Status> Trainer::begin(Life& life) {
   const bool is_planned = life.order.planned;
-  Status status = co_await connect(life);
+  // Who joins waits for the others to agree, however long that takes.
+  Status status = co_await connect(life, is_planned ? 0 : world_.options.connect_deadline_ms);
   if (!status.is_ok()) co_return status;
   status = co_await install(life);
   if (!status.is_ok()) co_return status;
@@ -129,20 +131,20 @@ Task<Status> Trainer::begin(Life& life) {
     co_return Status(Code::kAborted, "a newer generation was prepared before this one began");
   if (is_planned) parts_.port.switched(life.order.generation, life.at);
   life.first_step = life.at.step;
-  world_.note_installed({parts_.process.name(), life.order.member, life.order.generation,
-                         life.at, state_});
+  world_.note_installed(
+      {parts_.process.name(), life.order.member, life.order.generation, life.at, state_});
   co_return Status::ok();
 }
 
-Task<Status> Trainer::connect(Life& life) {
+Task<Status> Trainer::connect(Life& life, int64_t deadline_ms) {
   generation_ = life.order.generation;
+  is_writer_ = life.is_writer;
   std::vector<MemberId> members;
   for (const wire::MemberInfo& m : life.order.start.members()) members.push_back(m.member());
   co_await waiter_.sleep(0, 5);
-  life.collective = std::make_unique<Collective>(Collective::Parts{world_, waiter_, segment_},
-                                                 life.order.generation, members, life.rank);
-  // Who joins waits for the others to agree, however long that takes.
-  const int64_t deadline_ms = life.order.planned ? 0 : world_.options.connect_deadline_ms;
+  life.collective =
+      std::make_unique<Collective>(Collective::Parts{world_, waiter_, segment_, &bad_sums_},
+                                   life.order.generation, members, life.rank);
   co_return co_await life.collective->connect(deadline_ms);
 }
 
@@ -159,10 +161,9 @@ Task<Status> Trainer::install(Life& life) {
     if (!status.is_ok()) co_return status;
   }
   if (state_.step != life.at.step)
-    co_return Status(Code::kInternal, "this worker's state is of step " +
-                                          std::to_string(state_.step) +
-                                          ", the generation resumes at step " +
-                                          std::to_string(life.at.step));
+    co_return Status(Code::kInternal,
+                     "this worker's state is of step " + std::to_string(state_.step) +
+                         ", the generation resumes at step " + std::to_string(life.at.step));
   co_return Status::ok();
 }
 

@@ -19,10 +19,12 @@
 #include <string>
 #include <vector>
 
+#include "data/order/skip_set.h"
 #include "tests/sim/collective.h"
 #include "tests/sim/process.h"
 #include "tests/sim/task.h"
 #include "tests/sim/waiter.h"
+#include "tests/sim/world.h"
 #include "worker/checkpoint/manifest.h"
 #include "worker/session/apply_gate.h"
 #include "worker/session/mailbox.h"
@@ -38,6 +40,8 @@ class Trainer {
     ApplyGate& gate;
     RunnerPort& port;
     std::function<void(const Status&)> on_failure;
+    std::string place;          // node and local rank, which outlive the process
+    std::function<void()> die;  // kill -9 of its own process, a little later
   };
   explicit Trainer(Parts parts);
   ~Trainer();
@@ -51,9 +55,13 @@ class Trainer {
   void acknowledge(const std::string& checkpoint);
   void stall(int64_t ms) { waiter_.stall(ms); }
   void request_stop() { wants_stop_ = true; }
+  // Memory or a processor here is at fault from its next step on, and nothing says so.
+  void damage(Damage what) { damage_ = what; }
 
   const ModelState& state() const { return state_; }
   Phase phase() const { return phase_; }
+  bool is_writer() const { return is_writer_; }
+  uint32_t buckets_sent() const { return buckets_sent_; }
   Generation generation() const { return generation_; }  // that it trains in, 0: none
 
  private:
@@ -62,9 +70,17 @@ class Trainer {
     uint32_t rank = 0;
     bool is_writer = false;
     RunPlan plan;
+    data::SkipSet skips;
     std::unique_ptr<Collective> collective;
     Step first_step = 0;
     ResumePoint at;
+  };
+  // What is compared after a step (worker/engine/self_check.h).
+  struct Check {
+    uint32_t slot = 0;
+    uint32_t slot_owner = 0;  // rank
+    uint32_t bucket = 0;
+    uint32_t sum_owner = 0;  // rank
   };
   // What a step agreed on.
   struct Outcome {
@@ -75,7 +91,7 @@ class Trainer {
   Task<Status> run();
   Task<Status> run_generation(StartOrder order);
   Task<Status> begin(Life& life);
-  Task<Status> connect(Life& life);
+  Task<Status> connect(Life& life, int64_t deadline_ms);
   Task<Status> install(Life& life);
   Task<Status> install_checkpoint(Life& life);
   Task<Status> transfer(Life& life, uint32_t root);
@@ -88,8 +104,19 @@ class Trainer {
   Task<Status> checkpoint(Life& life, bool is_final);
   void ended_with(const Life& life, const Status& status);
 
-  Segment::Partial partial_of(const Life& life, uint32_t bucket) const;
-  wire::StepRecord record_of(const Collective::Reduced& reduced) const;
+  SlotRun slots_of(const Life& life, uint32_t rank) const;
+  bool is_active(const Life& life, uint32_t slot) const;  // in the step in flight
+  uint64_t contribution_of(uint32_t slot, uint32_t bucket, uint32_t element);
+  Segment::Partial partial_of(const Life& life, uint32_t bucket);
+  void take_damage(bool is_after_step);
+  Task<Status> compute_slots(const Life& life);
+  std::optional<Check> plan_check(const Life& life) const;
+  uint64_t gradient_hash(uint32_t slot);
+  wire::CheckReport check_report(const Life& life, const Check& check,
+                                 const Collective::Reduced& reduced);
+  Task<Status> skip_step(Life& life);
+  Task<Status> checkpoint_if_due(Life& life, bool is_last);
+  wire::StepRecord record_of(const Life& life, const Collective::Reduced& reduced) const;
   void write_now(const Manifest& manifest, const ModelState& state, bool is_final);
   bool can_join() const;
   bool has_plan_for(Generation generation) const;
@@ -111,6 +138,12 @@ class Trainer {
   ModelState state_;
   Phase phase_ = Phase::kTrain;
   Generation generation_ = 0;
+  bool is_writer_ = false;     // in generation_
+  uint32_t buckets_sent_ = 0;  // of the step in flight
+  int64_t busy_ms_ = 0;        // with computing, in the step in flight
+  std::optional<Damage> damage_;
+  uint64_t bad_gradients_ = 0;  // not 0: what it computes is wrong, and each time otherwise
+  uint64_t bad_sums_ = 0;       // the same of what it adds up
   std::map<uint32_t, Segment::Partial> last_try_;  // of the step in flight, by bucket
   std::string resumed_from_;
   bool is_writing_ = false;

@@ -2,7 +2,6 @@
 // disk; and the state that begins with one.
 #include "tests/sim/disk.h"
 #include "tests/sim/trainer.h"
-#include "tests/sim/world.h"
 
 namespace lockstep::sim {
 
@@ -49,6 +48,10 @@ void Trainer::write_now(const Manifest& manifest, const ModelState& state, bool 
   report.set_final(is_final);
   const auto written = world_.disk.write_checkpoint(manifest, state);
   written_ = checkpoint_name({manifest.resume.step, manifest.generation, manifest.member});
+  if (world_.disk.is_torn(written_)) {
+    world_.trace.add("killed while it writes", parts_.process.name(), manifest.resume.step);
+    return parts_.die();
+  }
   write_status_ = written.status();
   report.set_name(written_);
   if (written.is_ok()) {
@@ -71,8 +74,8 @@ Task<Status> Trainer::install_checkpoint(Life& life) {
   const auto loaded = world_.disk.load_checkpoint(path);
   if (!loaded.is_ok()) co_return loaded.status();
   if (loaded->step != life.at.step)
-    co_return Status(Code::kInternal, "checkpoint " + path + " is not of step " +
-                                          std::to_string(life.at.step));
+    co_return Status(Code::kInternal,
+                     "checkpoint " + path + " is not of step " + std::to_string(life.at.step));
   state_ = *loaded;
   resumed_from_ = path.substr(path.find_last_of('/') + 1);
   co_return Status::ok();

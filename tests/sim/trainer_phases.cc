@@ -1,7 +1,7 @@
 // The phases of a run, one after another: steps, a planned change, evaluations, the end.
 #include "comm/base/planted_bug.h"
+#include "comm/collectives/cross_check.h"
 #include "tests/sim/trainer.h"
-#include "tests/sim/world.h"
 
 namespace lockstep::sim {
 namespace {
@@ -44,25 +44,13 @@ Task<Status> Trainer::follow_plan(Life& life) {
   }
 }
 
-Segment::Partial Trainer::partial_of(const Life& life, uint32_t bucket) const {
-  Segment::Partial partial;
-  const auto& slots = life.order.start.members(static_cast<int>(life.rank)).slots();
-  const bool is_last = bucket + 1 == kBuckets;
-  for (uint32_t slot = slots.begin(); slot < slots.end(); ++slot) {
-    for (uint32_t element = 0; element < kElements; ++element)
-      partial.slots[slot][element] = contribution(state_, slot, bucket, element);
-    if (is_last) partial.digests[slot] = world_.digest_of(state_.step, slot);
-  }
-  // A rank without slots has no say (worker/engine/step_reducer.cc).
-  const bool has_say = slots.begin() < slots.end();
-  partial.votes.stop = !has_say || wants_stop_;
-  partial.votes.change = !has_say || has_plan_for(life.order.generation);
-  return partial;
-}
-
 Task<Status> Trainer::compute(Life& life, Collective::Reduced* into) {
+  const auto check = plan_check(life);
+  take_damage(/*is_after_step=*/false);
+  buckets_sent_ = 0;
+  busy_ms_ = 0;
   for (uint32_t bucket = 0; bucket < kBuckets; ++bucket) {
-    co_await waiter_.sleep(1, world_.options.compute_ms);
+    LOCKSTEP_CO_RETURN_IF_ERROR(compute_slots(life));
     world_.moment(Moment::kBeforePublish, parts_.process.name());
     Segment::Partial partial = partial_of(life, bucket);
     if (LOCKSTEP_BUG(kPartialReusedInRedo) && last_try_.count(bucket) != 0)
@@ -70,9 +58,14 @@ Task<Status> Trainer::compute(Life& life, Collective::Reduced* into) {
     last_try_[bucket] = partial;
     Status status = co_await life.collective->publish(bucket, std::move(partial));
     if (!status.is_ok()) co_return status;
+    ++buckets_sent_;
   }
   for (uint32_t bucket = 0; bucket < kBuckets; ++bucket) {
-    Status status = co_await life.collective->reduce(bucket, into);
+    std::optional<uint32_t> checked;
+    if (check && check->bucket == bucket &&
+        takes_part(life.rank, check->sum_owner, life.collective->world_size()))
+      checked = check->sum_owner;
+    Status status = co_await life.collective->reduce(bucket, into, checked);
     if (!status.is_ok()) co_return status;
   }
   last_try_.clear();
@@ -92,36 +85,49 @@ Task<Status> Trainer::apply(Life& life, const std::vector<uint64_t>& sums) {
   co_return Status::ok();
 }
 
-wire::StepRecord Trainer::record_of(const Collective::Reduced& reduced) const {
+wire::StepRecord Trainer::record_of(const Life& life, const Collective::Reduced& reduced) const {
   wire::StepRecord record;
   const Step step = state_.step - 1;
   const data::StepPlan plan = data::plan_step(world_.shape, step);
   record.set_step(step);
   record.set_epoch(plan.epoch);
-  record.set_samples(plan.samples);
-  record.set_loss(1.0 / static_cast<double>(step + 2));
+  record.set_samples(life.skips.counted_samples(plan, step, world_.shape.slots));
+  if (LOCKSTEP_BUG(kSkippedSlotCounted)) record.set_samples(plan.samples);
+  if (record.samples() > 0) record.set_loss(world_.loss_of(step, life.skips));
   record.set_lr(0.1);
-  record.set_common_hash(state_.hash);
+  record.set_common_hash(hash_of(reduced.sums));
   for (const auto& [slot, digest] : reduced.digests) {
     wire::SlotDigest* out = record.add_slots();
     out->set_slot(slot);
     out->set_digest(digest);
-    out->set_samples(static_cast<uint32_t>(
-        data::slot_positions(plan, slot, world_.shape.slots).size()));
+    out->set_samples(
+        static_cast<uint32_t>(data::slot_positions(plan, slot, world_.shape.slots).size()));
   }
-  record.mutable_times()->set_forward_us(1'000);
+  record.mutable_times()->set_forward_us(static_cast<uint32_t>(busy_ms_) * 1'000);
   return record;
 }
 
 Task<Status> Trainer::train_step(Life& life, Outcome* outcome) {
+  const data::StepPlan plan = data::plan_step(world_.shape, state_.step);
+  if (life.skips.counted_samples(plan, state_.step, world_.shape.slots) == 0)
+    co_return co_await skip_step(life);
+  const auto check = plan_check(life);
   Collective::Reduced reduced;
   Status status = co_await compute(life, &reduced);
   if (!status.is_ok()) co_return status;
+  std::optional<wire::CheckReport> report;
+  if (check) report = check_report(life, *check, reduced);
   world_.moment(Moment::kBeforeApply, parts_.process.name());
   status = co_await apply(life, reduced.sums);
   if (!status.is_ok()) co_return status;
-  status = parts_.port.add_record(life.order.generation, record_of(reduced));
+  status = parts_.port.add_record(life.order.generation, record_of(life, reduced));
   if (!status.is_ok()) co_return status;
+  take_damage(/*is_after_step=*/true);
+  if (report) {
+    report->set_applied(state_.step);
+    report->set_weights_hash(state_.hash);
+    parts_.port.report_check(life.order.generation, std::move(*report));
+  }
   world_.moment(Moment::kApplied, parts_.process.name());
 
   const bool is_end = state_.step >= life.plan.total_steps;
@@ -129,11 +135,28 @@ Task<Status> Trainer::train_step(Life& life, Outcome* outcome) {
   outcome->change = reduced.votes.change && !outcome->stop;
   if (LOCKSTEP_BUG(kSwitchBeforeAllHaveHeard))
     outcome->change = !outcome->stop && has_plan_for(life.order.generation);
+  co_return co_await checkpoint_if_due(life, outcome->stop || is_end);
+}
+
+Task<Status> Trainer::checkpoint_if_due(Life& life, bool is_last) {
   const uint64_t every = world_.job.checkpoint().every_steps();
-  const bool is_last = outcome->stop || is_end;
   if (life.is_writer && every > 0 && state_.step % every == 0 && !is_last)
     co_return co_await checkpoint(life, /*is_final=*/false);
   co_return Status::ok();
+}
+
+// Nothing of it is left: no collective, nothing is voted on, and the state stays as it is.
+Task<Status> Trainer::skip_step(Life& life) {
+  if (!parts_.gate.try_enter()) co_return Status(Code::kAborted, "the gate is closed");
+  const Step step = state_.step++;
+  world_.note_applied(
+      {parts_.process.name(), life.order.member, life.order.generation, step, state_});
+  parts_.gate.leave();
+  life.at = {state_.step, life.plan.after_step(state_.step)};
+  Status status = parts_.port.add_record(life.order.generation, record_of(life, {}));
+  if (!status.is_ok()) co_return status;
+  world_.moment(Moment::kApplied, parts_.process.name());
+  co_return co_await checkpoint_if_due(life, state_.step >= life.plan.total_steps);
 }
 
 // After the step that all voted in. The order of calls is that of worker/session/runner.h.
@@ -162,7 +185,7 @@ Task<Status> Trainer::switch_generation(Life& life, bool* has_left) {
   life = std::move(after);
   if (!parts_.gate.open(life.order.generation, since, life.plan)) co_return closed_meanwhile();
   parts_.port.switched(life.order.generation, since);
-  Status status = co_await connect(life);
+  Status status = co_await connect(life, world_.options.connect_deadline_ms);
   if (!status.is_ok()) co_return status;
   const auto root = transfer_root(life.order.start);
   if (root) status = co_await transfer(life, *root);

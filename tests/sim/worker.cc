@@ -35,8 +35,8 @@ std::unique_ptr<Logger> trace_logger(World& world, std::string who) {
 }
 
 SimWorker::SimWorker(World& world, std::string node, uint32_t local_rank)
-    : Process(world, node + "/w" + std::to_string(local_rank) + "." +
-                         std::to_string(world.next_pid())),
+    : Process(world,
+              node + "/w" + std::to_string(local_rank) + "." + std::to_string(world.next_pid())),
       node_(std::move(node)),
       local_rank_(local_rank),
       logger_(trace_logger(world, name())),
@@ -63,10 +63,15 @@ SimWorker::~SimWorker() {
 }
 
 void SimWorker::begin() {
-  Trainer::Parts parts{world_, *this, gate_, *session_, [this](const Status& why) {
-                         loop().call_after(kGoodbyeDeadlineMs,
-                                           [this, why] { session_->end(why); });
-                       }};
+  Trainer::Parts parts{world_,
+                       *this,
+                       gate_,
+                       *session_,
+                       [this](const Status& why) {
+                         loop().call_after(kGoodbyeDeadlineMs, [this, why] { session_->end(why); });
+                       },
+                       place(),
+                       [this] { loop().post([this] { kill(); }); }};
   trainer_ = std::make_unique<Trainer>(std::move(parts));
   session_->begin(hello());
 }
@@ -114,9 +119,8 @@ void SimWorker::on_close(Generation through, Closed closed) {
   world_.moment(Moment::kClosing, name());
   if (LOCKSTEP_BUG(kAnswerOutsideGate)) {
     gate_.close(through, [](const Standing&) {});
-    loop().post([this, through, closed = std::move(closed)] {
-      answer(through, closed, gate_.standing());
-    });
+    loop().post(
+        [this, through, closed = std::move(closed)] { answer(through, closed, gate_.standing()); });
     return;
   }
   gate_.close(through, [this, through, closed = std::move(closed)](const Standing& standing) {
@@ -163,7 +167,7 @@ void SimWorker::on_end(const Status& why, int exit_code) {
 
 SessionHost::Heartbeat SimWorker::heartbeat() const {
   if (!trainer_) return {};
-  return {trainer_->state().step, trainer_->phase(), 0};
+  return {trainer_->state().step, trainer_->phase(), trainer_->buckets_sent()};
 }
 
 }  // namespace lockstep::sim

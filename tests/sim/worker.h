@@ -1,7 +1,7 @@
 // A simulated worker process: the real Session and gate around the model of the training thread.
 //
-// What WorkerHost (worker/session/worker_host.h) does between the session and the Runner is done here
-// between the session and the Trainer, by the same rules.
+// What WorkerHost (worker/session/worker_host.h) does between the session and the Runner is done
+// here between the session and the Trainer, by the same rules.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -16,8 +16,7 @@
 
 namespace lockstep::sim {
 
-inline constexpr char kToken[] =
-    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+inline constexpr char kToken[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 class SimWorker final : public Process, public SessionHost {
  public:
@@ -26,12 +25,16 @@ class SimWorker final : public Process, public SessionHost {
 
   const std::string& node() const { return node_; }
   uint32_t local_rank() const { return local_rank_; }
+  std::string place() const { return node_ + "/w" + std::to_string(local_rank_); }
   MemberId member() const { return session_ ? session_->member() : 0; }
   const Trainer* trainer() const { return trainer_.get(); }
 
   // Its training thread hangs for so long; the session answers on.
   void stall(int64_t ms) {
     if (trainer_) trainer_->stall(ms);
+  }
+  void damage(Damage what) {
+    if (trainer_) trainer_->damage(what);
   }
   // SIGTERM: to be left out of the next generation.
   void terminate();

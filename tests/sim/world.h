@@ -75,6 +75,8 @@ class Check {
     (void)to;
   }
   virtual void at_end() {}
+  // The run was stopped for good before its end, by what the samples did.
+  virtual void at_stop() {}
 };
 
 struct Failure {
@@ -92,9 +94,29 @@ struct WorldOptions {
   uint64_t checkpoint_every = 8;
   bool has_eval = true;
   int64_t compute_ms = 20;  // longest computation of a bucket
-  int64_t connect_deadline_ms = 60'000;
-  int64_t delay_ms = 3;     // longest delay of a message
+  int64_t connect_deadline_ms = 10'000;
+  int64_t delay_ms = 3;  // longest delay of a message
   uint32_t lease_s = 1;
+  uint32_t hang_s = 5;
+  uint64_t check_every = 0;  // steps between two checks for silent corruption
+  bool skips_bad_samples = false;
+  bool rebalances = false;
+  double drift = 0;  // clocks of processes go wrong by at most this share
+};
+
+// What a machine does wrong without saying so.
+enum class Damage : uint8_t {
+  kWeights,    // one bit of what a worker holds before a step, once: wrong in all that follows
+  kResult,     // one bit of what it holds after a step, once: nobody else has seen it yet
+  kGradients,  // whatever it computes
+  kSums,       // whatever it adds up
+  kCount,
+};
+
+// A slot of a step whose samples do harm to whoever reads them.
+struct BadSlot {
+  Step step = 0;
+  uint32_t slot = 0;
 };
 
 class World {
@@ -129,8 +151,20 @@ class World {
   // Processes that were stopped, or cut off from somebody: they may be taken for dead.
   std::set<std::string> disturbed;
 
+  // What is wrong with data and machines. Places are node/wRANK.
+  std::optional<BadSlot> deadly;            // kills its readers
+  std::optional<BadSlot> absurd;            // makes the loss something that is no number
+  std::map<std::string, int64_t> slowness;  // by place; times as slow as the others
+  std::map<std::string, Damage> damaged;    // by place; not yet found and cut out of the lineage
+  std::set<std::string> was_damaged;        // places, ever
+
   uint32_t next_pid() { return ++last_pid_; }
+  double clock_rate(uint32_t pid) const;
   uint64_t digest_of(Step step, uint32_t slot);
+  bool kills(Step step, uint32_t slot) const;
+  double loss_of(Step step, const data::SkipSet& skips) const;
+  // How long a worker of this place computes a slot's share of a bucket.
+  int64_t slot_ms(const std::string& place);
   // Pokes everybody who waits for the data plane.
   void poke_after(int64_t ms);
 

@@ -1,6 +1,7 @@
 #include "worker/engine/boundary_state.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace lockstep {
@@ -11,6 +12,41 @@ StateTensor view(StateSection section, std::string name, DType dtype, std::vecto
   return {section, std::move(name), dtype, std::move(shape), static_cast<std::byte*>(data), bytes};
 }
 
+constexpr uint32_t kDecayed = 0;  // groups of parameters
+constexpr uint32_t kNotDecayed = 1;
+
+// From a parameter's start to the next one's, in order; neighbours of one group are one segment.
+// Padding may be part of it, since zeros stay zeros.
+std::vector<OptimizerSegment> make_segments(const ModelLayout& model, const FlatLayout& layout,
+                                            bool spare_vectors) {
+  std::vector<uint32_t> by_start(model.parameters.size());
+  std::iota(by_start.begin(), by_start.end(), 0);
+  std::sort(by_start.begin(), by_start.end(), [&](uint32_t a, uint32_t b) {
+    return layout.parameters[a].begin < layout.parameters[b].begin;
+  });
+  std::vector<OptimizerSegment> segments;
+  for (size_t i = 0; i < by_start.size(); ++i) {
+    const bool is_vector = model.parameters[by_start[i]].shape.size() <= 1;
+    const uint32_t group = is_vector && spare_vectors ? kNotDecayed : kDecayed;
+    const uint64_t begin = i == 0 ? 0 : layout.parameters[by_start[i]].begin;
+    const uint64_t end = i + 1 == by_start.size() ? layout.buffer.gradients
+                                                  : layout.parameters[by_start[i + 1]].begin;
+    if (!segments.empty() && segments.back().group == group) {
+      segments.back().length += end - begin;
+    } else {
+      segments.push_back({begin, end - begin, group});
+    }
+  }
+  return segments;
+}
+
+std::vector<NormRange> make_norm_ranges(const ModelLayout& model, const FlatLayout& layout) {
+  std::vector<NormRange> ranges;
+  for (size_t i = 0; i < model.parameters.size(); ++i)
+    ranges.push_back({layout.parameters[i].begin, model.parameters[i].elements()});
+  return ranges;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<BoundaryState>> BoundaryState::create(const ModelLayout& model,
@@ -19,20 +55,21 @@ Result<std::unique_ptr<BoundaryState>> BoundaryState::create(const ModelLayout& 
                                                              const wire::OptimizerSpec& spec) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> optimizer,
                             Optimizer::create(spec, layout.buffer.gradients));
-  std::unique_ptr<BoundaryState> state(new BoundaryState(model, layout, std::move(optimizer)));
+  std::unique_ptr<BoundaryState> state(
+      new BoundaryState(model, layout, std::move(optimizer), spec));
   state->initialize(seed);
   return state;
 }
 
 BoundaryState::BoundaryState(const ModelLayout& model, const FlatLayout& layout,
-                             std::unique_ptr<Optimizer> optimizer)
+                             std::unique_ptr<Optimizer> optimizer, const wire::OptimizerSpec& spec)
     : model_(model),
       layout_(layout),
       optimizer_(std::move(optimizer)),
-      // One group: PyTorch's default decays every parameter alike. Padding may be part of the
-      // range, since zeros stay zeros.
-      segments_{{0, layout.buffer.gradients, 0}},
-      groups_{OptimizerGroup{}},
+      segments_(make_segments(model, layout, spec.spare_vectors())),
+      groups_{{}, {.lr_scale = 1, .weight_decay_scale = 0}},
+      norm_ranges_(make_norm_ranges(model, layout)),
+      clip_norm_(spec.clip_norm()),
       params_(layout.buffer.gradients),
       statistics_(layout.buffer.statistics - layout.buffer.gradients),
       counters_(model.step_counters.size(), 0) {}
@@ -52,8 +89,13 @@ void BoundaryState::initialize(uint64_t seed) {
   applied_steps_ = 0;
 }
 
+float BoundaryState::grad_scale(const float* reduced) const {
+  return clip_norm_ > 0 ? clip_scale(sum_of_squares(reduced, norm_ranges_), clip_norm_) : 1.0f;
+}
+
 void BoundaryState::apply(const float* reduced, uint32_t non_empty_slots, double lr) {
-  optimizer_->update(applied_steps_, lr, segments_, groups_, params_.data(), reduced);
+  const OptimizerStep step{applied_steps_, lr, grad_scale(reduced)};
+  optimizer_->update(step, segments_, groups_, params_.data(), reduced);
   const auto slots = static_cast<float>(non_empty_slots);
   const float* sums = reduced + layout_.buffer.gradients;
   const uint64_t n = layout_.buffer.statistics - layout_.buffer.gradients;

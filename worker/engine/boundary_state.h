@@ -17,6 +17,7 @@
 #include "worker/checkpoint/state_tensor.h"
 #include "worker/engine/flat_layout.h"
 #include "worker/model/spec.h"
+#include "worker/optim/grad_norm.h"
 #include "worker/optim/optimizer.h"
 
 namespace lockstep {
@@ -47,7 +48,10 @@ class BoundaryState {
 
  private:
   BoundaryState(const ModelLayout& model, const FlatLayout& layout,
-                std::unique_ptr<Optimizer> optimizer);
+                std::unique_ptr<Optimizer> optimizer, const wire::OptimizerSpec& spec);
+
+  // What the step's gradients are multiplied by: less than 1 when they are too long.
+  float grad_scale(const float* reduced) const;
 
   struct alignas(64) CacheLine {
     float values[16];
@@ -69,6 +73,8 @@ class BoundaryState {
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<OptimizerSegment> segments_;
   std::vector<OptimizerGroup> groups_;
+  std::vector<NormRange> norm_ranges_;
+  double clip_norm_;
   FlatFloats params_;
   FlatFloats statistics_;
   std::vector<int64_t> counters_;

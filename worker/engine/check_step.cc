@@ -19,7 +19,8 @@ Status EngineImpl::check_others(StepWork& work) {
   }
   const Collective& collective = *view_.collective;
   const bool is_mine = collective.rank() == check.slot_owner;
-  const bool is_empty = data::slot_positions(work.plan, check.slot, shape_.slots).size() == 0;
+  const bool is_empty = data::slot_positions(work.plan, check.slot, shape_.slots).size() == 0 ||
+                        view_.skips.contains(work.step, check.slot);
   if (is_mine || is_empty ||
       !takes_part(collective.rank(), check.slot_owner, collective.world_size())) {
     return Status::ok();

@@ -124,6 +124,7 @@ void EngineImpl::end_generation() {
   reducer_.reset();  // waits for its lane, which may still be in the Collective
   loader_.reset();
   merges_.clear();
+  merges_with_skips_.clear();
   gate_ = {};
   view_ = {};
   phases_ = &own_phases_;
@@ -159,7 +160,10 @@ Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const SlotRun& slo
       .first_step = first,
       .end_step = end,
       .slots = slots,
+      .skips = view_.skips,
       .prefetch_batches = prefetch_batches,
+      // A reader before was at most so many steps ahead.
+      .read_on_demand_steps = prefetch_batches + 1,
       .transforms = {job_.data().transforms().begin(), job_.data().transforms().end()},
       .statistics = {}};
   return data::Loader::start(train_, options);

@@ -24,6 +24,7 @@
 #include "comm/base/status.h"
 #include "comm/collectives/collective.h"
 #include "comm/wire/control.pb.h"
+#include "data/order/skip_set.h"
 #include "worker/checkpoint/state_tensor.h"
 
 namespace lockstep {
@@ -41,6 +42,7 @@ struct GenerationView {
   std::vector<SlotRun> slot_runs;       // by rank
   std::vector<uint64_t> bucket_bounds;  // elements, ascending, from wire::BucketPlan
   uint64_t total_steps = 0;             // length of the run, for the schedule
+  data::SkipSet skips;                  // slots that this generation leaves out
   PhaseClock* phases = nullptr;         // told what a step is doing; null: the engine's own
   // Asked once a step, when the last bucket leaves: does this member know of a planned change?
   std::function<bool()> wants_switch = [] { return false; };
@@ -107,7 +109,8 @@ class Engine {
   // leaves operations in progress, which wait for peers.
   virtual void end_generation() = 0;
 
-  // Computes, reduces and applies the next step.
+  // Computes, reduces and applies the next step. Of a step whose slots are all skipped nothing is
+  // computed or reduced and nobody votes: it counts as applied, and changes nothing but that.
   virtual Result<StepOutcome> step() = 0;
 
   // The whole evaluation set, spread over the ranks of the generation; the same on every rank and

@@ -59,6 +59,7 @@ class EngineImpl final : public Engine {
   struct StepWork {
     Step step = 0;
     data::StepPlan plan;
+    uint64_t samples = 0;  // of the slots that are computed
     const StepMerge* merge = nullptr;
     const MergeSchedule* schedule = nullptr;  // of this rank
     wire::StepRecord record;
@@ -68,6 +69,8 @@ class EngineImpl final : public Engine {
   };
   Result<StepOutcome> run_step();
   StepWork plan_work();
+  const StepMerge& merge_of(const StepWork& work);
+  Result<StepOutcome> pass_over(StepWork work);
   Status compute_slot(const SlotWork& slot, StepWork& work);
   at::Tensor forward_slot(const data::Batch& batch);
   void backward_slot(const at::Tensor& logits, const data::Batch& batch, const StepWork& work,
@@ -125,8 +128,9 @@ class EngineImpl final : public Engine {
   ApplyGate gate_;
   std::unique_ptr<data::Loader> loader_;
   std::unique_ptr<StepReducer> reducer_;
-  std::map<uint64_t, StepMerge> merges_;  // by samples of the step: at most two in a run
-  uint32_t voters_ = 0;                   // ranks that own slots
+  std::map<uint64_t, StepMerge> merges_;         // by samples of the step: at most two in a run
+  std::map<Step, StepMerge> merges_with_skips_;  // of steps with skipped slots
+  uint32_t voters_ = 0;                          // ranks that own slots
   const std::function<void(uint32_t)> on_tensor_ready_;
 
   std::atomic<bool> stop_requested_{false};

@@ -29,10 +29,23 @@ wire::PhaseTimes phase_times(const PhaseTotals& spent) {
   return times;
 }
 
+// What all ranks must agree on.
+void sign(wire::StepRecord& record) {
+  record.set_common_hash(stream_key(
+      {record.step(), record.epoch(), record.samples(), record.skipped(), record.correct(),
+       std::bit_cast<uint64_t>(record.loss()), std::bit_cast<uint64_t>(record.lr())}));
+}
+
+Status closed_before(Step step) {
+  return {Code::kAborted,
+          "the generation was closed before step " + std::to_string(step) + " was applied"};
+}
+
 }  // namespace
 
 Result<StepOutcome> EngineImpl::run_step() {
   StepWork work = plan_work();
+  if (work.samples == 0) return pass_over(std::move(work));
   reducer_->begin_step(work.step, *work.merge);
   if (work.check) reducer_->check_sum(work.check->bucket, work.check->sum_owner);
   for (const SlotWork& slot : work.schedule->work) {
@@ -85,11 +98,11 @@ void EngineImpl::backward_slot(const at::Tensor& logits, const data::Batch& batc
                                const std::function<void(uint32_t)>& on_ready) {
   const at::Tensor out = logits.contiguous();
   const at::Tensor gradient = at::empty(out.sizes(), out.options().requires_grad(false));
-  const SlotLoss loss = softmax_cross_entropy(out.const_data_ptr<float>(), batch.labels,
-                                              batch.samples, train_.classes(), work.plan.samples,
-                                              gradient.mutable_data_ptr<float>());
+  const SlotLoss loss =
+      softmax_cross_entropy(out.const_data_ptr<float>(), batch.labels, batch.samples,
+                            train_.classes(), work.samples, gradient.mutable_data_ptr<float>());
 
-  write_slot_results(loss, batch, work.plan.samples, region);
+  write_slot_results(loss, batch, work.samples, region);
   gradients_->backward(logits, gradient, region, on_ready);
 }
 
@@ -109,9 +122,7 @@ void EngineImpl::write_slot_results(const SlotLoss& loss, const data::Batch& bat
 
 // From here on the step counts. The gate keeps a generation from closing half-way.
 Status EngineImpl::apply(StepWork& work) {
-  if (!gate_.try_enter())
-    return Status(Code::kAborted, "the generation was closed before step " +
-                                      std::to_string(work.step) + " was applied");
+  if (!gate_.try_enter()) return closed_before(work.step);
   state_->apply(reducer_->sums(), work.merge->non_empty_slots, work.record.lr());
   progress_step_.store(state_->applied_steps(), std::memory_order_relaxed);
   gate_.leave();
@@ -123,19 +134,41 @@ EngineImpl::StepWork EngineImpl::plan_work() {
   work.before = phases_->snapshot();
   work.step = state_->applied_steps();
   work.plan = data::plan_step(shape_, work.step);
-  auto [it, is_new] = merges_.try_emplace(work.plan.samples);
-  if (is_new) {
-    it->second = make_step_merge(view_.slot_runs, shape_.slots,
-                                 data::non_empty_slots(work.plan, shape_.slots));
-  }
-  work.merge = &it->second;
-  work.schedule = &it->second.ranks[view_.collective->rank()];
+  work.samples = view_.skips.counted_samples(work.plan, work.step, shape_.slots);
   work.record.set_step(work.step);
   work.record.set_epoch(work.plan.epoch);
-  work.record.set_samples(work.plan.samples);
+  work.record.set_samples(work.samples);
   work.record.set_lr(schedule_.lr(work.step, view_.total_steps));
+  if (work.samples == 0) return work;
+  work.merge = &merge_of(work);
+  work.schedule = &work.merge->ranks[view_.collective->rank()];
   work.check = plan_check(work);
   return work;
+}
+
+const StepMerge& EngineImpl::merge_of(const StepWork& work) {
+  const bool has_skips = view_.skips.touches(work.step);
+  const auto [it, is_new] = has_skips ? merges_with_skips_.try_emplace(work.step)
+                                      : merges_.try_emplace(work.plan.samples);
+  if (is_new) {
+    it->second = make_step_merge(view_.slot_runs, shape_.slots,
+                                 view_.skips.active_slots(work.plan, work.step, shape_.slots));
+  }
+  return it->second;
+}
+
+// Every rank knows it from the start, so nobody has to be asked. Only the step number moves: a mean
+// over nothing would not be a number, and moments would decay for no gradient.
+Result<StepOutcome> EngineImpl::pass_over(StepWork work) {
+  if (!gate_.try_enter()) return closed_before(work.step);
+  state_replaced(work.step + 1);
+  gate_.leave();
+  StepOutcome outcome;
+  outcome.epoch_ended = work.plan.last_of_epoch;
+  sign(work.record);
+  *work.record.mutable_times() = phase_times(phases_->snapshot().since(work.before));
+  outcome.record = std::move(work.record);
+  return outcome;
 }
 
 StepOutcome EngineImpl::report(StepWork& work) {
@@ -145,15 +178,13 @@ StepOutcome EngineImpl::report(StepWork& work) {
   record.set_correct(static_cast<uint64_t>(control[kControlCorrect]));
   for (uint32_t slot = 0; slot < shape_.slots; ++slot) {
     const uint64_t samples = data::slot_positions(work.plan, slot, shape_.slots).size();
-    if (samples == 0) continue;
+    if (samples == 0 || view_.skips.contains(work.step, slot)) continue;
     wire::SlotDigest& digest = *record.add_slots();
     digest.set_slot(slot);
     digest.set_digest(get_digest(control, slot));
     digest.set_samples(static_cast<uint32_t>(samples));
   }
-  record.set_common_hash(stream_key(
-      {record.step(), record.epoch(), record.samples(), record.skipped(), record.correct(),
-       std::bit_cast<uint64_t>(record.loss()), std::bit_cast<uint64_t>(record.lr())}));
+  sign(record);
   StepOutcome outcome;
   outcome.epoch_ended = work.plan.last_of_epoch;
   outcome.all_want_stop = control[kControlStopVotes] == static_cast<float>(voters_);

@@ -14,4 +14,9 @@ Result<std::unique_ptr<Model>> make_mlp(const wire::ModelSpec& spec, const data:
 Result<std::unique_ptr<Model>> make_cnn(const wire::ModelSpec& spec, const data::SampleShape& shape,
                                         uint32_t classes);
 
+// `depth`: 18 or 50.
+Result<std::unique_ptr<Model>> make_resnet(const wire::ModelSpec& spec,
+                                           const data::SampleShape& shape, uint32_t classes,
+                                           uint32_t depth);
+
 }  // namespace lockstep

@@ -29,14 +29,19 @@ at::Tensor conv(const Forward& f, const at::Tensor& x, uint32_t weight) {
   return observed(f, weight, at::conv2d(x, f.parameters[weight], f.parameters[weight + 1]));
 }
 
+at::Tensor conv_without_bias(const Forward& f, const at::Tensor& x, uint32_t weight,
+                             const ConvPlace& place) {
+  return observed(f, weight,
+                  at::conv2d(x, f.parameters[weight], /*bias=*/{}, place.stride, place.padding));
+}
+
 at::Tensor batch_norm(const Forward& f, const at::Tensor& x,
                       const LayoutBuilder::BatchNorm& layer) {
-  return observed(
-      f, layer.weight,
-      at::batch_norm(x, f.parameters[layer.weight], f.parameters[layer.weight + 1],
-                     f.buffers[layer.running_mean], f.buffers[layer.running_mean + 1],
-                     f.mode.training, kBatchNormMomentum, kBatchNormEps,
-                     /*cudnn_enabled=*/false));
+  return observed(f, layer.weight,
+                  at::batch_norm(x, f.parameters[layer.weight], f.parameters[layer.weight + 1],
+                                 f.buffers[layer.running_mean], f.buffers[layer.running_mean + 1],
+                                 f.mode.training, kBatchNormMomentum, kBatchNormEps,
+                                 /*cudnn_enabled=*/false));
 }
 
 at::Tensor dropout(const Forward& f, const at::Tensor& x, double p, uint32_t layer) {

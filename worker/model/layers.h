@@ -25,6 +25,14 @@ at::Tensor linear(const Forward& f, const at::Tensor& x, uint32_t weight);
 // x: (B, in, H, W) -> (B, out, H - k + 1, W - k + 1)
 at::Tensor conv(const Forward& f, const at::Tensor& x, uint32_t weight);
 
+// x: (B, in, H, W) -> (B, out, (H + 2 padding - k) / stride + 1, ...), without a bias.
+struct ConvPlace {
+  int64_t stride = 1;
+  int64_t padding = 0;
+};
+at::Tensor conv_without_bias(const Forward& f, const at::Tensor& x, uint32_t weight,
+                             const ConvPlace& place);
+
 // x: (B, C) or (B, C, H, W)
 at::Tensor batch_norm(const Forward& f, const at::Tensor& x, const LayoutBuilder::BatchNorm& layer);
 

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kNames[] = {"mlp", "cnn"};
+constexpr std::string_view kNames[] = {"mlp", "cnn", "resnet18", "resnet50"};
 
 }  // namespace
 
@@ -19,6 +19,8 @@ Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
   }
   if (spec.name() == "mlp") return make_mlp(spec, shape, classes);
   if (spec.name() == "cnn") return make_cnn(spec, shape, classes);
+  if (spec.name() == "resnet18") return make_resnet(spec, shape, classes, 18);
+  if (spec.name() == "resnet50") return make_resnet(spec, shape, classes, 50);
   return Status(Code::kUsage, "model.name is '" + spec.name() +
                                   "', which is not known; it can be " + join_names(kNames) +
                                   did_you_mean(spec.name(), kNames));

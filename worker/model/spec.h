@@ -12,8 +12,9 @@ namespace lockstep {
 struct ParameterSpec {
   std::string name;  // "fc1.weight"
   std::vector<int64_t> shape;
-  double uniform_bound = 0;  // drawn from [-bound, bound); 0: all `constant`
-  float constant = 0;
+  double uniform_bound = 0;  // drawn from [-bound, bound); 0: not this way
+  float constant = 0;        // all of it, where nothing is drawn
+  double normal_std = 0;     // drawn from a normal distribution around 0; 0: not this way
 
   uint64_t elements() const;
 };
@@ -44,6 +45,9 @@ class LayoutBuilder {
   uint32_t add_linear(const std::string& name, int64_t in, int64_t out);
   // weight (out, in, kernel, kernel), bias (out)
   uint32_t add_conv(const std::string& name, int64_t in, int64_t out, int64_t kernel);
+  // The weight alone, as in front of a BatchNorm; normal with deviation sqrt(2 / fan out), for ReLU
+  // (He et al. 2015, arXiv:1502.01852).
+  uint32_t add_conv_without_bias(const std::string& name, int64_t in, int64_t out, int64_t kernel);
 
   // weight and bias (channels); buffers running_mean and running_var.
   struct BatchNorm {

@@ -37,18 +37,25 @@ struct OptimizerState {
   float* data = nullptr;
 };
 
+// What one update is made with.
+struct OptimizerStep {
+  Step step = 0;  // 0-based; bias corrections depend on it
+  double lr = 0;
+  float grad_scale = 1;  // multiplies every gradient first; 1 changes no bit
+};
+
 class Optimizer {
  public:
   // `elements` is the length of the flat buffers; state starts as zeros. kUsage for an unknown name
-  // (the nearest is named) and for values that make no sense.
+  // (the nearest is named), for values that make no sense, and for LBFGS, which would move the
+  // parameters while it evaluates them.
   static Result<std::unique_ptr<Optimizer>> create(const wire::OptimizerSpec& spec,
                                                    uint64_t elements);
   virtual ~Optimizer() = default;
 
   virtual std::vector<OptimizerState> state() = 0;
 
-  // Step `step` (0-based; bias corrections depend on it) with learning rate `lr`.
-  virtual void update(Step step, double lr, std::span<const OptimizerSegment> segments,
+  virtual void update(const OptimizerStep& step, std::span<const OptimizerSegment> segments,
                       std::span<const OptimizerGroup> groups, float* params,
                       const float* grads) = 0;
 };

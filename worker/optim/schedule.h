@@ -1,14 +1,20 @@
 // Learning rate as a pure function of the step, so that a resume needs no scheduler state.
 //
-//   constant  optimizer.lr
-//   cosine    linear to optimizer.lr over warmup_steps (the first step gets lr / warmup_steps),
-//             then half a cosine down to min_lr                      (CosineAnnealingLR)
-//   step      optimizer.lr * gamma^(t / step_every)                  (StepLR)
-//   onecycle  max_lr / div_factor up to max_lr over pct_start of the steps, then down to
-//             max_lr / (div_factor * final_div_factor), both by cosine (OneCycleLR)
+//   constant     optimizer.lr
+//   linear       straight down to min_lr                                (LinearLR)
+//   cosine       half a cosine down to min_lr                           (CosineAnnealingLR)
+//   step         optimizer.lr * gamma^(t / step_every), rounded down    (StepLR)
+//   exponential  optimizer.lr * gamma^t                                 (ExponentialLR)
+//   cyclic       min_lr up to max_lr in cycle_up steps and down in cycle_down, over and over; each
+//                cycle is gamma times as high as the one before         (CyclicLR)
+//   onecycle     max_lr / div_factor up to max_lr over pct_start of the steps, then down to
+//                max_lr / (div_factor * final_div_factor), both by cosine (OneCycleLR)
 //
-// After the schedule's length the rate stays at its last value. tests/golden holds PyTorch's own
-// trajectories against these.
+// All but onecycle, which has its own, begin after warmup_steps in which the rate rises in equal
+// steps to their first value; the first of them gets 1 / warmup_steps of it.
+//
+// After the length of linear, cosine and onecycle the rate stays at its last value. tests/golden
+// holds PyTorch's own trajectories against these.
 //
 // Thread-safety: immutable; all calls from any thread.
 #pragma once
@@ -31,11 +37,13 @@ class Schedule {
   double lr(Step step, uint64_t total_steps) const;
 
  private:
-  enum class Kind { kConstant, kCosine, kStep, kOneCycle };
+  enum class Kind { kConstant, kLinear, kCosine, kStep, kExponential, kCyclic, kOneCycle };
   Schedule(Kind kind, const wire::ScheduleSpec& spec, double optimizer_lr)
       : kind_(kind), spec_(spec), base_lr_(optimizer_lr) {}
 
-  double cosine(double t, double total) const;
+  // t steps after the warm-up; `falling`: how many there are.
+  double after_warmup(uint64_t t, double falling) const;
+  double cyclic(uint64_t t) const;
   double one_cycle(double t, double total) const;
 
   Kind kind_;

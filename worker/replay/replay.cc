@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "comm/collectives/loopback/loopback.h"
 #include "worker/checkpoint/weights_hash.h"
@@ -35,7 +36,8 @@ class Replay {
   Status open();
   Status load_base();
   void compare_machines(const Manifest& manifest);
-  Status begin_generation();
+  Status begin_generation(data::SkipSet skips);
+  void tell_what_is_no_part_of_the_run();
   Status compute_step(const coordinator::StepEntry& recorded);
   void compare(const wire::StepRecord& record, const coordinator::StepEntry& recorded);
   Status look();
@@ -54,8 +56,7 @@ Status Replay::open() {
   if (request_.step == 0) return {Code::kUsage, "steps are counted from 1"};
   LOCKSTEP_ASSIGN_OR_RETURN(source_, ReplaySource::open(request_.run_dir, request_.step - 1));
   const wire::JobSpec& job = source_->job();
-  const std::string cache =
-      job.data().cache_dir().empty() ? request_.run_dir + "/cache" : job.data().cache_dir();
+  const std::string cache = data::cache_directory(job.data(), request_.run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(dataset_,
                             data::open_dataset(job.data().train(), data::Split::kTrain, cache));
   if (dataset_->fingerprint() != source_->order().fingerprint) {
@@ -105,7 +106,23 @@ void Replay::compare_machines(const Manifest& manifest) {
   }
 }
 
-Status Replay::begin_generation() {
+// Its samples are looked at all the same.
+void Replay::tell_what_is_no_part_of_the_run() {
+  if (const Step first = source_->undone_from(); first <= source_->step()) {
+    report_.notes.push_back("steps " + std::to_string(first + 1) + " to " +
+                            std::to_string(request_.step) +
+                            " were done and are no part of the run; they are compared with what "
+                            "was reported of them");
+  }
+  for (const coordinator::SkipEntry& skip : source_->skips_of_step()) {
+    report_.notes.push_back("slots [" + std::to_string(skip.slots.begin) + ", " +
+                            std::to_string(skip.slots.end) +
+                            ") of this step are left out in every generation after " +
+                            std::to_string(skip.generation) + ": " + skip.reason);
+  }
+}
+
+Status Replay::begin_generation(data::SkipSet skips) {
   GradientBuffer& buffer = engine_->gradient_buffer();
   collectives_ = make_loopback(1, {&buffer});
   GenerationView view;
@@ -114,9 +131,13 @@ Status Replay::begin_generation() {
   view.slot_runs = {{0, source_->job().train().slots()}};
   view.bucket_bounds = {0, buffer.layout().elements};
   view.total_steps = source_->total_steps();
+  view.skips = std::move(skips);
+  const data::RunShape& shape = source_->order().shape;
+  const bool has_gradients = view.skips.counted_samples(data::plan_step(shape, source_->step()),
+                                                        source_->step(), shape.slots) > 0;
   Engine::ApplyGate gate;
-  gate.try_enter = [this] {
-    if (engine_->applied_steps() == source_->step()) take_gradients();
+  gate.try_enter = [this, has_gradients] {
+    if (engine_->applied_steps() == source_->step() && has_gradients) take_gradients();
     return true;
   };
   return engine_->begin_generation(view, std::move(gate));
@@ -201,7 +222,8 @@ Result<ReplayReport> Replay::run() {
   report_.first = engine_->applied_steps() + 1;
   report_.epoch = data::plan_step(source_->order().shape, source_->step()).epoch;
   LOCKSTEP_ASSIGN_OR_RETURN(const auto recorded, source_->recorded(engine_->applied_steps()));
-  LOCKSTEP_RETURN_IF_ERROR(begin_generation());
+  tell_what_is_no_part_of_the_run();
+  LOCKSTEP_RETURN_IF_ERROR(begin_generation(source_->skips_in(recorded)));
   Status status;
   for (const coordinator::StepEntry& step : recorded) {
     status = compute_step(step);

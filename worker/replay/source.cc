@@ -1,6 +1,7 @@
 #include "worker/replay/source.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "coordinator/journal_sqlite.h"
 #include "coordinator/resume.h"
@@ -18,13 +19,13 @@ Result<std::unique_ptr<ReplaySource>> ReplaySource::open(const std::string& run_
   LOCKSTEP_ASSIGN_OR_RETURN(const auto contents, source->journal_->load());
   LOCKSTEP_ASSIGN_OR_RETURN(source->order_, coordinator::order_of(contents.identity));
   LOCKSTEP_ASSIGN_OR_RETURN(source->job_, read_job(run_dir));
-  Step steps = 0;
-  LOCKSTEP_RETURN_IF_ERROR(source->journal_->visit_steps(
-      step, coordinator::kNoStep, [&](const auto& entry) { steps = entry.step + 1; }));
-  if (steps <= step) {
-    LOCKSTEP_RETURN_IF_ERROR(
-        source->journal_->visit_steps(0, step, [&](const auto& entry) { steps = entry.step + 1; }));
-    return Status(Code::kUsage, "the run has " + std::to_string(steps) +
+  const auto count = [&](const auto& entry) { source->kept_ = entry.step + 1; };
+  LOCKSTEP_RETURN_IF_ERROR(source->journal_->visit_steps(step, coordinator::kNoStep, count));
+  if (source->kept_ == 0) LOCKSTEP_RETURN_IF_ERROR(source->journal_->visit_steps(0, step, count));
+  source->skips_ = contents.skips;
+  LOCKSTEP_RETURN_IF_ERROR(source->find_undone(contents));
+  if (source->kept_ <= step && !source->undone_.contains(step)) {
+    return Status(Code::kUsage, "the run has " + std::to_string(source->kept_) +
                                     " steps, counted from 1; step " + std::to_string(step + 1) +
                                     " is not among them");
   }
@@ -34,6 +35,22 @@ Result<std::unique_ptr<ReplaySource>> ReplaySource::open(const std::string& run_
     if (listed.name.step <= step) source->bases_.push_back(listed);
   }
   return source;
+}
+
+// Of each step what its newest generation said.
+Status ReplaySource::find_undone(const coordinator::JournalContents& contents) {
+  if (kept_ > step_) return Status::ok();
+  for (const coordinator::GenerationEntry& entry : contents.generations) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto batches,
+                              journal_->batches(entry.generation, kept_, step_ + 1));
+    for (const coordinator::RecordsEntry& batch : batches) {
+      for (const wire::StepRecord& record : batch.records) {
+        if (record.step() < kept_ || record.step() > step_) continue;
+        undone_[record.step()] = coordinator::step_entry(record, entry.generation);
+      }
+    }
+  }
+  return Status::ok();
 }
 
 uint64_t ReplaySource::total_steps() const {
@@ -52,9 +69,30 @@ Result<std::vector<coordinator::StepEntry>> ReplaySource::recorded(Step first) {
   std::vector<coordinator::StepEntry> steps;
   LOCKSTEP_RETURN_IF_ERROR(
       journal_->visit_steps(first, step_ + 1, [&](const auto& entry) { steps.push_back(entry); }));
+  for (const auto& [step, entry] : undone_) {
+    if (step >= first) steps.push_back(entry);
+  }
   if (steps.size() == step_ + 1 - first) return steps;
   return Status(Code::kBadData, "the journal does not have all steps from " +
                                     std::to_string(first + 1) + " to " + std::to_string(step_ + 1));
+}
+
+data::SkipSet ReplaySource::skips_in(const std::vector<coordinator::StepEntry>& steps) const {
+  data::SkipSet set;
+  for (const coordinator::StepEntry& entry : steps) {
+    for (const coordinator::SkipEntry& skip : skips_) {
+      const bool holds = skip.step == entry.step && skip.generation < entry.generation;
+      if (holds) set.add(skip.step, skip.slots.begin, skip.slots.end);
+    }
+  }
+  return set;
+}
+
+std::vector<coordinator::SkipEntry> ReplaySource::skips_of_step() const {
+  std::vector<coordinator::SkipEntry> found;
+  std::copy_if(skips_.begin(), skips_.end(), std::back_inserter(found),
+               [this](const coordinator::SkipEntry& skip) { return skip.step == step_; });
+  return found;
 }
 
 Result<coordinator::SlotMapEntry> ReplaySource::slot_map(Generation generation) {

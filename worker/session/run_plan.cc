@@ -23,18 +23,6 @@ ResumePoint fit_to_plan(ResumePoint at, const RunPlan& plan) {
   return at;
 }
 
-ResumePoint from_wire(const wire::ResumePoint& point) {
-  return {point.step(), static_cast<Phase>(
-                            std::min<uint32_t>(point.phase(), static_cast<uint32_t>(Phase::kEnd)))};
-}
-
-wire::ResumePoint to_wire(const ResumePoint& point) {
-  wire::ResumePoint out;
-  out.set_step(point.step);
-  out.set_phase(static_cast<uint32_t>(point.phase));
-  return out;
-}
-
 std::optional<uint32_t> rank_of(const wire::Start& start, MemberId member) {
   const auto& members = start.members();
   const auto found = std::find_if(members.begin(), members.end(),
@@ -50,6 +38,14 @@ bool holds_state(const wire::Start& start, MemberId member) {
 
 bool joins(const wire::Start& start, MemberId member) {
   return start.source().members_size() > 0 && rank_of(start, member) && !holds_state(start, member);
+}
+
+data::SkipSet skips_of(const wire::Start& start) {
+  data::SkipSet skips;
+  for (const wire::SkippedSlots& entry : start.skipped()) {
+    skips.add(entry.step(), entry.slots().begin(), entry.slots().end());
+  }
+  return skips;
 }
 
 std::optional<uint32_t> transfer_root(const wire::Start& start) {

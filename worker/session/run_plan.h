@@ -14,6 +14,8 @@
 
 #include "comm/base/ids.h"
 #include "comm/wire/control.pb.h"
+#include "comm/wire/resume_point.h"
+#include "data/order/skip_set.h"
 
 namespace lockstep {
 
@@ -41,13 +43,13 @@ RunPlan make_run_plan(const wire::JobSpec& job, const wire::DataFacts& facts, ui
 // A checkpoint of the end of a run that is now longer, or the other way round.
 ResumePoint fit_to_plan(ResumePoint at, const RunPlan& plan);
 
-ResumePoint from_wire(const wire::ResumePoint& point);
-wire::ResumePoint to_wire(const ResumePoint& point);
-
 // Who takes which part in a start or in a planned change.
 std::optional<uint32_t> rank_of(const wire::Start& start, MemberId member);  // none: not listed
 bool holds_state(const wire::Start& start, MemberId member);  // named by source.members
 bool joins(const wire::Start& start, MemberId member);        // listed, and gets the state
+
+// The slots that a generation so started leaves out.
+data::SkipSet skips_of(const wire::Start& start);
 
 // The rank from which those who join get the state; none: nobody needs it from a peer.
 std::optional<uint32_t> transfer_root(const wire::Start& start);

@@ -144,6 +144,7 @@ Status Runner::begin_engine(Life& life) {
   const auto& bounds = life.order.start.buckets().bounds();
   view.bucket_bounds.assign(bounds.begin(), bounds.end());
   view.total_steps = life.order.start.total_steps();
+  view.skips = skips_of(life.order.start);
   view.phases = parts_.phases;
   view.wants_switch = [this, generation] { return parts_.mailbox.wants_switch(generation); };
   Engine::ApplyGate gate;

@@ -139,8 +139,7 @@ void Worker::Impl::on_end(int code) {
 }
 
 Status Worker::Impl::open_data() {
-  const std::string cache =
-      job.data().cache_dir().empty() ? options.run_dir + "/cache" : job.data().cache_dir();
+  const std::string cache = data::cache_directory(job.data(), options.run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(train_data,
                             data::open_dataset(job.data().train(), data::Split::kTrain, cache));
   if (job.data().eval().path().empty()) return Status::ok();

@@ -77,8 +77,9 @@ class HostContext {
                                                       const std::vector<PeerAddress>& peers,
                                                       int deadline_ms) = 0;
 
-  // The rank that the last connect() which failed found gone: nobody listens there any more. -1:
-  // it failed otherwise. From the thread that connects.
+  // The rank that the last connect() which failed could not reach: nobody listens there any more,
+  // or nothing came of it until the deadline (of several the first one). -1: it failed otherwise.
+  // From the thread that connects.
   virtual int64_t unreachable_rank() const { return -1; }
 
   // Closes all generations up to and including `through`: a connect() in progress returns

@@ -99,6 +99,12 @@ class Context final : public HostContext {
   std::weak_ptr<Peers> current_;  // of the newest Collective
 };
 
+// Past the deadline who is late counts as gone: of a link that swallows everything one hears
+// nothing else, and if nobody were named, the same members would try it again and again.
+bool is_out_of_reach(Code code) {
+  return code == Code::kUnavailable || code == Code::kTimeout;
+}
+
 Result<std::unique_ptr<Collective>> Context::connect(Generation generation, uint32_t rank,
                                                      MemberId member,
                                                      const std::vector<PeerAddress>& peers,
@@ -131,7 +137,7 @@ Result<std::unique_ptr<Collective>> Context::connect(Generation generation, uint
     const std::string who = "connecting to rank " + std::to_string(r);
     auto met = call(hello, peers[r], deadline);
     if (!met.is_ok()) {
-      if (met.status().code() == Code::kUnavailable) unreachable_rank_ = r;
+      if (is_out_of_reach(met.status().code())) unreachable_rank_ = r;
       return met.status().with_context(who);
     }
     auto link = make_link(std::move(*met), generation, deadline, io.get());
@@ -176,12 +182,18 @@ Status Context::answer_callers(Generation generation, uint32_t rank, MemberId me
                                TcpIo* io, std::vector<std::shared_ptr<Link>>* links) {
   for (;;) {
     std::string missing;
+    int64_t first_missing = -1;
     for (uint32_t r = rank + 1; r < peers.size(); ++r) {
-      if ((*links)[r] == nullptr) missing += (missing.empty() ? "" : ", ") + std::to_string(r);
+      if ((*links)[r] != nullptr) continue;
+      missing += (missing.empty() ? "" : ", ") + std::to_string(r);
+      if (first_missing < 0) first_missing = r;
     }
     if (missing.empty()) return Status::ok();
     auto arrival = acceptor_->wait_for(generation, deadline);
-    if (!arrival.is_ok()) return arrival.status().with_context("waiting for ranks " + missing);
+    if (!arrival.is_ok()) {
+      if (is_out_of_reach(arrival.status().code())) unreachable_rank_ = first_missing;
+      return arrival.status().with_context("waiting for ranks " + missing);
+    }
     const Hello& hello = arrival->hello;
     const uint32_t from = hello.from_rank;
     if (hello.to_member != member || from <= rank || from >= peers.size() ||

@@ -3,7 +3,8 @@
 namespace lockstep::sim {
 namespace {
 
-// As after a suspended machine: monotonic time goes on by a jump.
+// As after a suspended machine: monotonic time goes on by a jump. A worker that sees it may take
+// its coordinator for lost, and the coordinator its workers.
 class ClockJumps final : public Fault {
  public:
   using Fault::Fault;
@@ -12,10 +13,19 @@ class ClockJumps final : public Fault {
     for (int64_t i = 0; i < times; ++i)
       at_random_time([this] {
         const int64_t ms = between(1'000, 60'000);
-        world_.trace.add("clock jumps", cluster_.coordinator()->name(),
-                         static_cast<uint64_t>(ms));
-        cluster_.coordinator()->loop().jump(ms);
+        Process* process = any_process();
+        world_.trace.add("clock jumps", process->name(), static_cast<uint64_t>(ms));
+        process->loop().jump(ms);
       });
+  }
+
+ private:
+  Process* any_process() {
+    if (one_in(2)) return cluster_.coordinator();
+    const auto agents = cluster_.agents();
+    if (one_in(3) && !agents.empty()) return agents[prng_.below(agents.size())];
+    if (SimWorker* worker = any_worker()) return worker;
+    return cluster_.coordinator();
   }
 };
 

@@ -37,7 +37,25 @@ class StopProcess final : public Fault {
   }
 };
 
+// Whoever waits for it has to do without it: the coordinator has its agent end it.
+class StopForEver final : public Fault {
+ public:
+  using Fault::Fault;
+  void begin() override {
+    at_random_time([this] {
+      SimWorker* worker = any_worker();
+      // The first start waits for all, and ends the run where one does not come.
+      if (worker == nullptr || worker->trainer() == nullptr) return;
+      if (worker->trainer()->generation() != 0) worker->stop();
+    });
+  }
+};
+
 }  // namespace
+
+std::unique_ptr<Fault> make_stop_for_ever(Cluster& cluster, uint64_t key) {
+  return std::make_unique<StopForEver>(cluster, key);
+}
 
 std::unique_ptr<Fault> make_stop_process(Cluster& cluster, uint64_t key) {
   return std::make_unique<StopProcess>(cluster, key);

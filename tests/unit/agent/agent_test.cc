@@ -93,6 +93,13 @@ class AgentTest : public testing::Test {
     server_->send(peer_, envelope);
   }
 
+  void order_to_kill(uint32_t pid) {
+    wire::Envelope envelope;
+    envelope.mutable_kill_worker()->set_pid(pid);
+    envelope.mutable_kill_worker()->set_reason("it does not answer");
+    server_->send(peer_, envelope);
+  }
+
   // The run is over; gives the agent's exit code.
   int end_with(uint32_t code) {
     wire::Envelope envelope;
@@ -151,6 +158,23 @@ TEST_F(AgentTest, MoreWorkersAreStartedWhenMoreAreWanted) {
   const wire::AgentHello hello = next().agent_hello();
   EXPECT_EQ(hello.workers(), 4u);
   EXPECT_EQ(hello.living_size(), 4);
+}
+
+TEST_F(AgentTest, AStoppedWorkerThatItIsToldToKillIsReplacedAndNobodyElseIsKilled) {
+  start_agent();
+  const wire::AgentHello hello = next().agent_hello();
+  const auto stopped = static_cast<pid_t>(hello.living(0));
+  ::kill(stopped, SIGSTOP);
+  order_to_kill(static_cast<uint32_t>(::getpid()));  // no worker of its own; heard first
+  order_to_kill(hello.living(0));
+  const wire::WorkerExit exit = next().worker_exit();
+  EXPECT_EQ(exit.pid(), hello.living(0));
+  EXPECT_EQ(exit.signal(), SIGKILL);
+  EXPECT_TRUE(exit.will_restart());
+  server_->disconnect(peer_);
+  const wire::AgentHello again = next().agent_hello();
+  EXPECT_EQ(again.living_size(), 2);
+  EXPECT_THAT(again.living(), Contains(hello.living(1)));
 }
 
 TEST_F(AgentTest, AWorkerWithoutRestartsLeftIsReportedAndTheAgentStaysUntilGoodbye) {

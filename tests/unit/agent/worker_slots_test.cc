@@ -54,7 +54,8 @@ class WorkerSlotsTest : public testing::Test {
   }
 
   void use(uint32_t crashes, uint32_t preemptions) {
-    slots_.emplace(WorkerSlotsOptions{program(), directory_, crashes, preemptions}, *logger_);
+    slots_.emplace(WorkerSlotsOptions{program(), directory_, "node1", crashes, preemptions},
+                   *logger_);
   }
 
   std::string directory_;
@@ -84,9 +85,23 @@ TEST_F(WorkerSlotsTest, ItsLastWordsAreItsOwn) {
   // The shell opens its script by name: only who has spoken has read the first one.
   while (read_file(directory_ + "/logs/worker-0.stderr", 4096)->empty()) std::this_thread::yield();
   ASSERT_TRUE(replace_file(program(), "#!/bin/sh\nexec sleep 1000\n", 0755).is_ok());
-  EXPECT_THAT(kill(0).last_words, testing::HasSubstr("--local-rank 0"));
+  EXPECT_THAT(kill(0).last_words, testing::HasSubstr("--local-rank 0 --node node1"));
   start({0});
   EXPECT_EQ(kill(0).last_words, "") << "the one before it had said something";
+}
+
+TEST_F(WorkerSlotsTest, OnlyARunningWorkerOfItsOwnIsKilled) {
+  use(5, 0);
+  start(slots_->set_wanted(1));
+  const pid_t pid = slots_->living().at(0);
+  EXPECT_FALSE(slots_->kill(::getpid()));
+  EXPECT_TRUE(slots_->kill(pid));
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  const auto end =
+      slots_->ended({pid, ProcessEnd::from_wait_status(status)}, false, false, now_ms_);
+  EXPECT_EQ(end->decision.cause, ExitCause::kCrash);
+  EXPECT_FALSE(slots_->kill(pid)) << "the kernel may give its pid to another process";
 }
 
 TEST_F(WorkerSlotsTest, TheBudgetComesBackWithTime) {

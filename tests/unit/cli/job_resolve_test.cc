@@ -127,6 +127,10 @@ TEST(JobResolve, ARunWithoutAnEndIsRefused) {
   EXPECT_THAT(error_of({"train.epochs=0"}), HasSubstr("train.epochs or train.max_steps"));
 }
 
+TEST(JobResolve, ASpikeThatAnyLossCouldBeIsRefused) {
+  EXPECT_THAT(error_of({"train.loss_spike=1"}), HasSubstr("a number above 1"));
+}
+
 TEST(JobResolve, AWrongValueNamesWhereItWasGiven) {
   EXPECT_THAT(error_of({"optimizer.lr=nan"}), HasSubstr("command line: optimizer.lr"));
 }

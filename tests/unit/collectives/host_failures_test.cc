@@ -86,12 +86,14 @@ TEST(HostContext, AMissingPeerIsATimeoutThatNamesItsRank) {
   EXPECT_NE(status.message().find("ranks 1"), std::string::npos) << status.message();
 }
 
-TEST(HostContext, APeerThatIsGoneIsNamedByItsRankAndOneThatIsOnlyLateIsNot) {
+TEST(HostContext, APeerThatIsGoneOrTooLateIsNamedByItsRank) {
   Pair pair;
   EXPECT_EQ(pair.connect(1, 1, 50).get().status().code(), Code::kTimeout);
-  EXPECT_EQ(pair.second->unreachable_rank(), -1);
+  EXPECT_EQ(pair.second->unreachable_rank(), 0);
+  EXPECT_EQ(pair.connect(0, 2, 50).get().status().code(), Code::kTimeout);
+  EXPECT_EQ(pair.first->unreachable_rank(), 1);
   pair.first.reset();
-  EXPECT_EQ(pair.connect(1, 2).get().status().code(), Code::kUnavailable);
+  EXPECT_EQ(pair.connect(1, 3).get().status().code(), Code::kUnavailable);
   EXPECT_EQ(pair.second->unreachable_rank(), 0);
 }
 

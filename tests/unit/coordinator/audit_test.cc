@@ -1,103 +1,11 @@
-// The audit over journals whose digests come from real loaders.
 #include "coordinator/audit/audit.h"
 
-#include <gtest/gtest.h>
-
-#include "coordinator/audit/audit_text.h"
-#include "coordinator/identity.h"
-#include "data/index/dataset.h"
-#include "data/read/loader.h"
-#include "tests/unit/coordinator/world.h"
+#include "tests/unit/coordinator/audit_world.h"
 
 namespace lockstep::coordinator {
 namespace {
 
-constexpr uint64_t kSamples = 50;
-constexpr uint64_t kSeed = 11;
-constexpr uint32_t kSlots = 3;
-
-std::unique_ptr<data::Dataset> dataset() {
-  auto made = data::make_memory_dataset({1, 1, 1}, std::vector<uint8_t>(kSamples),
-                                        std::vector<uint32_t>(kSamples));
-  return std::move(made).value();
-}
-
-data::RunShape run_shape() {
-  return {kSamples, 8, kSlots};
-}
-
-// A worker that trains: its loader, and the record of each step.
-std::vector<wire::StepRecord> train(const data::Dataset& data, Step from, Step to,
-                                    uint64_t seed = kSeed) {
-  data::LoaderOptions options;
-  options.shape = run_shape();
-  options.seed = seed;
-  options.first_step = from;
-  options.end_step = to;
-  options.slots = {0, kSlots};
-  options.transforms = {};
-  auto loader = data::Loader::start(data, options);
-  EXPECT_TRUE(loader.is_ok()) << loader.status().message();
-  std::vector<wire::StepRecord> records;
-  for (Step step = from; step < to; ++step) records.emplace_back().set_step(step);
-  while (true) {
-    const auto batch = (*loader)->next();
-    EXPECT_TRUE(batch.is_ok());
-    if (*batch == nullptr) return records;
-    wire::SlotDigest* digest = records[(*batch)->step - from].add_slots();
-    digest->set_slot((*batch)->slot);
-    digest->set_digest((*batch)->digest);
-    digest->set_samples((*batch)->samples);
-  }
-}
-
-class AuditTest : public ::testing::Test {
- protected:
-  AuditTest() {
-    wire::JobSpec job;
-    job.set_seed(kSeed);
-    job.mutable_train()->set_global_batch(run_shape().global_batch);
-    job.mutable_train()->set_slots(kSlots);
-    wire::DataFacts facts;
-    facts.set_train_samples(kSamples);
-    facts.set_train_fingerprint(data_->fingerprint());
-    for (const IdentityEntry& entry : identity_of(job, facts)) commit({entry});
-  }
-
-  void commit(std::vector<JournalEntry> entries) {
-    ASSERT_TRUE(journal_.commit(entries, 0).is_ok());
-  }
-  // Generation `g` did [from, to) of the lineage; its row is open without `to`.
-  void row(Generation g, Step from, std::optional<Step> to) {
-    std::optional<ResumePoint> last;
-    if (to) last = ResumePoint{*to, Phase::kTrain};
-    commit({LedgerEntry{{g, {from, Phase::kTrain}, last, false, "start"}},
-            SlotMapEntry{g, {10 * g, 10 * g + 1}, {{0, 2}, {2, kSlots}}}});
-  }
-  void report(Generation g, std::vector<wire::StepRecord> records) {
-    for (const wire::StepRecord& record : records) {
-      StepEntry entry;
-      entry.generation = g;
-      entry.step = record.step();
-      commit({entry});
-    }
-    commit({RecordsEntry{g, 10 * g, ++batch_, std::move(records)}});
-  }
-  AuditReport checked() {
-    auto report = audit(journal_, [this](const AuditedStep& step) { steps_.push_back(step); });
-    EXPECT_TRUE(report.is_ok()) << report.status().message();
-    return std::move(*report);
-  }
-  static std::string last_line(const AuditReport& report) {
-    const std::string text = audit_text(report);
-    return text.substr(text.rfind('\n', text.size() - 2) + 1);
-  }
-
-  std::unique_ptr<data::Dataset> data_ = dataset();
-  MemoryJournal journal_;
-  uint64_t batch_ = 0;
-  std::vector<AuditedStep> steps_;
-};
+class AuditTest : public AuditWorld {};
 
 TEST_F(AuditTest, EverySampleOfTwoEpochsIsProvenOnceAcrossGenerations) {
   row(1, 0, 5);
@@ -228,9 +136,91 @@ TEST_F(AuditTest, StepsSkippedByTheLossScalerAreAClassOfTheirOwn) {
 
 TEST_F(AuditTest, AJournalOfAnotherOrderIsNotJudged) {
   commit({IdentityEntry{kOrderVersionKey, "999"}});
-  EXPECT_EQ(audit(journal_).status().code(), Code::kConfig);
+  EXPECT_EQ(audit(*journal_).status().code(), Code::kConfig);
   MemoryJournal empty;
   EXPECT_EQ(audit(empty).status().code(), Code::kUsage);
+}
+
+// A step whose slot 1 killed its readers, and one of which nothing was left.
+TEST_F(AuditTest, SamplesSkippedByPolicyAreAClassOfTheirOwnAndNamed) {
+  row(1, 0, std::nullopt);
+  report(1, train(*data_, 0, 5));
+  commit({SkipEntry{1, 3, {1, 2}, "it killed two workers"},
+          SkipEntry{1, 4, {0, kSlots}, "its loss is no number"},
+          RollbackEntry{{2, Phase::kTrain}, "", "resume"}});
+  row(2, 2, 7);
+  auto records = train(*data_, 2, 7);
+  records[1].mutable_slots()->DeleteSubrange(1, 1);
+  records[2].clear_slots();
+  report(2, records);
+  const AuditReport found = checked();
+  EXPECT_TRUE(found.is_clean()) << audit_text(found);
+  EXPECT_EQ(last_line(found), "epochs 1, samples 50: lost 0, repeated 0, skipped 11\n");
+  EXPECT_EQ(found.applied(), 39u);
+  ASSERT_EQ(found.left_out.size(), 2u);
+  EXPECT_EQ(found.left_out[0].positions.begin, 26u);
+  EXPECT_EQ(found.left_out[0].positions.end, 29u);
+  EXPECT_EQ(found.left_out[1].slots, (SlotRun{0, kSlots}));
+  const std::string text = audit_text(found);
+  EXPECT_NE(
+      text.find("skipped by policy: epoch 1, step 4, slots 1-1, positions [26, 29): it killed "
+                "two workers\n"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(text.find("of 50 samples 39 were used and 11 skipped by policy"), std::string::npos);
+  const std::string json = audit_json(found, {});
+  EXPECT_NE(json.find("\"skipped\": 11"), std::string::npos) << json;
+  EXPECT_NE(json.find("\"reason\": \"its loss is no number\""), std::string::npos) << json;
+}
+
+TEST_F(AuditTest, ASampleThatWasDeliveredThoughItWasToBeSkippedIsAFault) {
+  commit({SkipEntry{1, 3, {1, 2}, "it killed two workers"}});
+  row(2, 0, 7);
+  report(2, train(*data_, 0, 7));
+  const AuditReport found = checked();
+  ASSERT_EQ(found.fault_count, 1u);
+  EXPECT_EQ(found.faults[0].slot.delivery, Delivery::kUnwanted);
+  EXPECT_EQ(found.repeated, 3u);
+  EXPECT_NE(audit_text(found).find("WRONG epoch 1, step 4, slot 1"), std::string::npos);
+}
+
+// The step was done before it was known to be harmful.
+TEST_F(AuditTest, ASkipDoesNotHoldInTheGenerationThatItNamesNorInOlderOnes) {
+  row(1, 0, 3);
+  row(2, 3, 7);
+  report(1, train(*data_, 0, 3));
+  report(2, train(*data_, 3, 7));
+  commit({SkipEntry{2, 3, {1, 2}, "spike"}, SkipEntry{2, 1, {0, 1}, "spike"}});
+  const AuditReport found = checked();
+  EXPECT_TRUE(found.is_clean()) << audit_text(found);
+  EXPECT_EQ(last_line(found), "epochs 1, samples 50: lost 0, repeated 0\n");
+}
+
+// What is left out excuses no other slot.
+TEST_F(AuditTest, AMissingSlotBesideASkippedOneIsLost) {
+  commit({SkipEntry{1, 3, {1, 2}, "it killed two workers"}});
+  row(2, 0, 7);
+  auto records = train(*data_, 0, 7);
+  records[3].mutable_slots()->DeleteSubrange(1, 2);
+  report(2, records);
+  const AuditReport found = checked();
+  EXPECT_EQ(found.fault_count, 1u);
+  EXPECT_EQ(found.lost, 3u);
+  EXPECT_EQ(last_line(found), "epochs 1, samples 50: lost 3, repeated 0, skipped 3\n");
+}
+
+TEST_F(AuditTest, ATaintedLineageAndWhoWasPutOutAreTold) {
+  row(1, 0, 7);
+  report(1, train(*data_, 0, 7));
+  EXPECT_EQ(audit_text(checked()).find("tainted"), std::string::npos);
+  commit({CheckEntry{1, 4, false, "node7", 2, false, true}});
+  const AuditReport found = checked();
+  const std::string text = audit_text(found);
+  EXPECT_NE(text.find("tainted from step 4 on"), std::string::npos) << text;
+  EXPECT_NE(text.find("computed wrong: worker 2 of node node7"), std::string::npos) << text;
+  const std::string json = audit_json(found, {});
+  EXPECT_NE(json.find("\"tainted_from_step\": 4"), std::string::npos) << json;
+  EXPECT_NE(json.find("\"node\": \"node7\""), std::string::npos) << json;
 }
 
 }  // namespace

@@ -36,6 +36,35 @@ TEST(Judge, TwoThatFallSilentGoAtOnce) {
   EXPECT_EQ(fall_silent(w, 7, w.options.lease_ms + 1'000), Reason::kRegrouped);
 }
 
+// Eight workers on two nodes; all connections of the second node are closed, its agent's too.
+World with_a_silent_node() {
+  World w(small_options(8, 100));
+  for (ConnectionId c = 1; c <= 8; ++c) {
+    wire::Register m = World::registration(static_cast<uint32_t>(c) - 1);
+    m.set_node(c <= 4 ? "a" : "b");
+    w.join(c, m);
+  }
+  for (ConnectionId c = 1; c <= 8; ++c) w.promise(c);
+  for (ConnectionId c = 5; c <= 8; ++c) w.happen(ConnectionClosed{c, "reset"});
+  return w;
+}
+
+TEST(Judge, ANodeThatTheDataPlaneHasLostTooIsNotHeldByTheBrake) {
+  World w = with_a_silent_node();
+  w.suspect(1, 5);
+  EXPECT_EQ(fall_silent(w, 5, 100), Reason::kRegrouped);
+  EXPECT_EQ(w.state.ranks.size(), 7u) << "the others may only have lost their connections";
+  EXPECT_EQ(fall_silent(w, 5, 300), Reason::kRegrouped);
+  EXPECT_EQ(w.state.ranks, (std::vector<MemberId>{1, 2, 3, 4}));
+  EXPECT_FALSE(w.is_durable("evictions_held"));
+}
+
+TEST(Judge, ANodeWhoseControlConnectionsAloneAreGoneGetsOneMoreLease) {
+  World w = with_a_silent_node();
+  EXPECT_EQ(fall_silent(w, 5, w.options.lease_ms), Reason::kNothingDue);
+  EXPECT_TRUE(w.is_durable("evictions_held"));
+}
+
 TEST(Judge, AControlConnectionThatIsBackInTimeCostsNothing) {
   World w(small_options(2, 100));
   w.train();
@@ -133,8 +162,8 @@ TEST(Judge, TheStepThatKillsTwoOwnersOfOneSlotIsNotTriedAThirdTime) {
   w.promise_at(1, 9);
   EXPECT_EQ(w.promise_at(2, 9), Reason::kEndedPoison);
   EXPECT_EQ(w.ends[0].exit_code, 65);
-  // Step 9 of 4 samples begins at position 36.
-  EXPECT_NE(w.ends[0].message.find("positions [39, 40) of epoch 0"), std::string::npos)
+  // The tenth step of 4 samples begins at position 36.
+  EXPECT_NE(w.ends[0].message.find("positions [39, 40) of epoch 1"), std::string::npos)
       << w.ends[0].message;
 }
 

@@ -1,67 +1,11 @@
 #include "coordinator/journal.h"
 
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <filesystem>
-
 #include "comm/base/limits.h"
-#include "coordinator/journal_memory.h"
-#include "coordinator/journal_sqlite.h"
-#include "coordinator/sqlite.h"
+#include "tests/unit/coordinator/journal_world.h"
 
 namespace lockstep::coordinator {
-namespace {
-
-class JournalTest : public ::testing::Test {
- protected:
-  JournalTest() {
-    char name[] = "/tmp/lockstep-journal-XXXXXX";
-    dir_ = ::mkdtemp(name);
-    path_ = dir_ + "/journal.db";
-  }
-  ~JournalTest() override { std::filesystem::remove_all(dir_); }
-
-  std::unique_ptr<Journal> open(SqliteJournalOptions options = {}) {
-    auto journal = open_sqlite_journal(path_, options);
-    EXPECT_TRUE(journal.is_ok()) << journal.status().message();
-    return std::move(journal).value();
-  }
-
-  std::string dir_;
-  std::string path_;
-};
-
-StepEntry step_entry(Generation generation, Step step, double loss) {
-  StepEntry entry;
-  entry.generation = generation;
-  entry.step = step;
-  entry.loss = loss;
-  entry.samples = 4;
-  entry.common_hash = ~0ULL - step;  // uses all bits
-  return entry;
-}
-
-CheckpointEntry checkpoint(Step step, Generation generation) {
-  CheckpointEntry entry;
-  entry.name = "c" + std::to_string(step) + "-" + std::to_string(generation);
-  entry.step = step;
-  entry.generation = generation;
-  return entry;
-}
-
-std::string start_of(MemberId writer) {
-  wire::Start start;
-  start.set_writer(writer);
-  return start.SerializeAsString();
-}
 
 std::vector<JournalEntry> some_history() {
-  RecordsEntry batch{1, 2, 1, {}};
-  batch.records.emplace_back().set_step(0);
-  batch.records.emplace_back().set_step(1);
   return {IdentityEntry{"seed", "7"},
           TermEntry{1, 99, "{}"},
           MemberEntry{2, 1, "n", 0, 42},
@@ -73,7 +17,7 @@ std::vector<JournalEntry> some_history() {
           SettingEntry{"other", ""},
           SlotMapEntry{1, {2}, {{0, 4}}},
           LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, "start"}},
-          batch,
+          records_entry(1, 2, 1, 0, 2),
           step_entry(1, 0, 2.5),
           step_entry(1, 1, 2.25),
           EvalEntry{1, 2, 0, 10, 9, 0.5},
@@ -123,6 +67,8 @@ void expect_some_history(Journal& journal) {
   EXPECT_EQ(journal.batches(1, 0, kNoStep)->size(), 1u);
 }
 
+namespace {
+
 TEST_F(JournalTest, WhatWasCommittedIsThereAfterReopening) {
   ASSERT_TRUE(open()->commit(some_history(), 5).is_ok());
   expect_some_history(*open());
@@ -135,66 +81,51 @@ TEST_F(JournalTest, TheMemoryJournalRemembersTheSame) {
 }
 
 TEST_F(JournalTest, ABatchIsFoundByEveryStepInIt) {
-  const auto check = [](Journal& journal) {
-    RecordsEntry batch{1, 2, 1, {}};
-    for (int i = 0; i < limits::kRecordBatchSteps; ++i) {
-      batch.records.emplace_back().set_step(static_cast<Step>(50 + i));
-    }
-    ASSERT_TRUE(journal.commit(std::vector<JournalEntry>{batch}, 0).is_ok());
+  check_all([](Journal& journal) {
+    commit(journal, {records_entry(1, 2, 1, 50, 50 + limits::kRecordBatchSteps)});
     for (Step step : {50u, 100u, 149u}) {
       EXPECT_EQ(journal.batches(1, step, step + 1)->size(), 1u) << step;
     }
     EXPECT_EQ(journal.batches(1, 49, 50)->size(), 0u);
     EXPECT_EQ(journal.batches(1, 150, kNoStep)->size(), 0u);
     EXPECT_EQ(journal.batches(2, 0, kNoStep)->size(), 0u);
-  };
-  check(*open());
-  MemoryJournal memory;
-  check(memory);
+  });
 }
 
 TEST_F(JournalTest, WhatAGenerationBeganWithStaysUntilItIsOver) {
-  const auto check = [](Journal& journal) {
+  check_all([](Journal& journal) {
     ASSERT_TRUE(journal.commit(some_history(), 5).is_ok());
     const auto change = [&](Generation generation, GenerationState state) {
-      const std::vector<JournalEntry> entries{GenerationEntry{generation, 1, state, {}, {}}};
-      ASSERT_TRUE(journal.commit(entries, 6).is_ok());
+      commit(journal, {GenerationEntry{generation, 1, state, {}, {}}});
     };
     change(2, GenerationState::kStarted);
     EXPECT_EQ(journal.load()->generations.at(1).start, start_of(3));
     change(1, GenerationState::kClosed);
     EXPECT_EQ(journal.load()->generations.at(0).start, "");
-  };
-  check(*open());
-  MemoryJournal memory;
-  check(memory);
+  });
 }
 
 TEST_F(JournalTest, TheTimeOfATermLastsUntilItsLastCommit) {
-  const auto check = [](Journal& journal) {
-    const auto commit = [&](JournalEntry entry, int64_t wall_ms) {
+  check_all([](Journal& journal) {
+    const auto commit_at = [&](JournalEntry entry, int64_t wall_ms) {
       const std::vector<JournalEntry> entries{std::move(entry)};
       ASSERT_TRUE(journal.commit(entries, wall_ms).is_ok());
     };
-    commit(TermEntry{1, 1, "{}"}, 1000);
-    commit(EventEntry{}, 1700);
-    commit(TermEntry{2, 1, "{}"}, 5000);
-    commit(EventEntry{}, 5030);
+    commit_at(TermEntry{1, 1, "{}"}, 1000);
+    commit_at(EventEntry{}, 1700);
+    commit_at(TermEntry{2, 1, "{}"}, 5000);
+    commit_at(EventEntry{}, 5030);
     EXPECT_EQ(journal.load()->wall_ms, 730);
-    commit(TermEntry{3, 1, "{}"}, 9000);
-    commit(EventEntry{}, 8000);  // the clock was set back
+    commit_at(TermEntry{3, 1, "{}"}, 9000);
+    commit_at(EventEntry{}, 8000);  // the clock was set back
     EXPECT_EQ(journal.load()->wall_ms, 730);
-  };
-  check(*open());
-  MemoryJournal memory;
-  check(memory);
+  });
 }
 
 TEST_F(JournalTest, ARollbackCutsLedgerCheckpointsEvalsAndSteps) {
-  const auto check = [](Journal& journal) {
+  check_all([](Journal& journal) {
     ASSERT_TRUE(journal.commit(some_history(), 5).is_ok());
-    const std::vector<JournalEntry> rollback{RollbackEntry{{1, Phase::kTrain}, "c1-1", "resume"}};
-    ASSERT_TRUE(journal.commit(rollback, 6).is_ok());
+    commit(journal, {RollbackEntry{{1, Phase::kTrain}, "c1-1", "resume"}});
     const auto contents = journal.load();
     ASSERT_TRUE(contents.is_ok());
     EXPECT_EQ(contents->ledger.at(0).last->step, 1u);
@@ -205,108 +136,92 @@ TEST_F(JournalTest, ARollbackCutsLedgerCheckpointsEvalsAndSteps) {
     EXPECT_FALSE(contents->checks[0].rolled_back);
     EXPECT_TRUE(contents->checks[1].rolled_back);
     // Generation 2 redoes step 1 with its own record.
-    const std::vector<JournalEntry> redo{
-        LedgerEntry{{2, {1, Phase::kTrain}, std::nullopt, false, "resume"}}, step_entry(2, 1, 9.0)};
-    ASSERT_TRUE(journal.commit(redo, 7).is_ok());
+    commit(journal, {LedgerEntry{{2, {1, Phase::kTrain}, std::nullopt, false, "resume"}},
+                     step_entry(2, 1, 9.0)});
     std::vector<double> losses;
     (void)journal.visit_steps(0, 9, [&](const StepEntry& s) { losses.push_back(s.loss); });
     EXPECT_EQ(losses, (std::vector<double>{2.5, 9.0}));
-  };
-  check(*open());
-  MemoryJournal memory;
-  check(memory);
+  });
 }
 
-TEST_F(JournalTest, AKillBetweenCommitsLosesNothingCommitted) {
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    auto journal = open_sqlite_journal(path_);
-    if (!journal.is_ok()) ::_exit(2);
-    if (!(*journal)->commit(some_history(), 1).is_ok()) ::_exit(3);
-    ::kill(::getpid(), SIGKILL);  // no destructor, no checkpoint of the write-ahead log
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFSIGNALED(status));
-  expect_some_history(*open());
+TEST_F(JournalTest, WitnessesSkipsAndTheWordThatTheRunGoesOnAreRemembered) {
+  check_all([](Journal& journal) {
+    commit(journal,
+           {CheckEntry{1, 200, false, "n", 1, false, true}, CheckEntry{1, 100, true, {}, 0, false},
+            WitnessEntry{2, 150, CheckSubject::kSum, "m", 1, ~0ULL},
+            WitnessEntry{1, 150, CheckSubject::kWeights, "n", 0, 5},
+            SkipEntry{3, 70, {2, 4}, "killed two workers"},
+            SkipEntry{1, 60, {0, 8}, "the loss is no number"}});
+    const auto contents = journal.load();
+    ASSERT_TRUE(contents.is_ok()) << contents.status().message();
+    ASSERT_EQ(contents->checks.size(), 2u);
+    EXPECT_FALSE(contents->checks[0].goes_on);
+    EXPECT_TRUE(contents->checks[1].goes_on);
+    ASSERT_EQ(contents->witnesses.size(), 2u);
+    EXPECT_EQ(contents->witnesses[0].generation, 1u);
+    EXPECT_EQ(contents->witnesses[0].hash, 5u);
+    EXPECT_EQ(contents->witnesses[1].subject, CheckSubject::kSum);
+    EXPECT_EQ(contents->witnesses[1].node, "m");
+    EXPECT_EQ(contents->witnesses[1].local_rank, 1u);
+    EXPECT_EQ(contents->witnesses[1].hash, ~0ULL);
+    ASSERT_EQ(contents->skips.size(), 2u);
+    EXPECT_EQ(contents->skips[0].step, 60u);
+    EXPECT_EQ(contents->skips[1].slots, (SlotRun{2, 4}));
+    EXPECT_EQ(contents->skips[1].generation, 3u);
+    EXPECT_EQ(contents->skips[1].reason, "killed two workers");
+  });
 }
 
-TEST_F(JournalTest, AKillInTheMiddleOfManyCommitsLeavesAPrefix) {
-  int pipe_fds[2];
-  ASSERT_EQ(::pipe(pipe_fds), 0);
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    auto journal = open_sqlite_journal(path_);
-    if (!journal.is_ok()) ::_exit(2);
-    std::vector<JournalEntry> first{
-        LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, "start"}}};
-    if (!(*journal)->commit(first, 1).is_ok()) ::_exit(3);
-    for (Step step = 0;; step += 2) {  // two steps a commit: never one of them alone
-      const std::vector<JournalEntry> pair{step_entry(1, step, 1), step_entry(1, step + 1, 1)};
-      if (!(*journal)->commit(pair, 1).is_ok()) ::_exit(4);
-      if (::write(pipe_fds[1], &step, sizeof(step)) != sizeof(step)) ::_exit(5);
-    }
-  }
-  Step acknowledged = 0;
-  while (acknowledged < 60) {
-    ASSERT_EQ(::read(pipe_fds[0], &acknowledged, sizeof(acknowledged)),
-              static_cast<ssize_t>(sizeof(acknowledged)));
-  }
-  ::kill(child, SIGKILL);
-  ::waitpid(child, nullptr, 0);
-  Step count = 0;
-  auto journal = open();
-  ASSERT_TRUE(
-      journal->visit_steps(0, 1 << 20, [&](const StepEntry& s) { EXPECT_EQ(s.step, count++); })
-          .is_ok());
-  EXPECT_EQ(count % 2, 0u);
-  EXPECT_GE(count, acknowledged + 2);
-  ::close(pipe_fds[0]);
-  ::close(pipe_fds[1]);
+// A step that harmed must not come back with the rollback that it caused, nor must what was said of
+// it be forgotten.
+TEST_F(JournalTest, ARollbackLeavesWitnessesSkipsAndFolds) {
+  check_all([](Journal& journal) {
+    commit(journal, {LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, "start"}},
+                     WitnessEntry{1, 150, CheckSubject::kWeights, "n", 0, 5},
+                     SkipEntry{1, 120, {0, 8}, "spike"}, FoldEntry{1, 0, 100, 400, 9},
+                     FoldEntry{1, 100, 200, 400, 10}});
+    commit(journal, {RollbackEntry{{50, Phase::kTrain}, "c", "resume"}});
+    const auto contents = journal.load();
+    EXPECT_EQ(contents->witnesses.size(), 1u);
+    EXPECT_EQ(contents->skips.size(), 1u);
+    EXPECT_EQ(contents->folds.size(), 2u);
+    EXPECT_EQ(journal.ledger()->at(0).last->step, 50u);
+  });
 }
 
-TEST_F(JournalTest, AFullDiskIsAnErrorThatStaysAndLosesNothing) {
-  uint64_t good = 0;
-  {
-    auto journal = open({.max_pages = 60});
-    Status status;
-    while (status.is_ok() && good < 10'000) {
-      const std::vector<JournalEntry> entries{EventEntry{1, "kind", std::string(2000, 'x')},
-                                              TermEntry{good + 1, 1, "{}"}};
-      status = journal->commit(entries, 1);
-      if (status.is_ok()) ++good;
-    }
-    EXPECT_EQ(status.code(), Code::kInternal);
-    EXPECT_NE(status.message().find("full"), std::string::npos) << status.message();
-    const std::vector<JournalEntry> small{IdentityEntry{"a", "b"}};
-    EXPECT_EQ(journal->commit(small, 1), status);  // never tried again
-  }
-  EXPECT_GT(good, 0u);
-  EXPECT_EQ(open()->load()->last_term, good);
+TEST_F(JournalTest, AFoldTakesItsRecordsAndLeavesTheirNumbers) {
+  check_all([](Journal& journal) {
+    commit(journal, {records_entry(1, 2, 1, 0, 100), records_entry(1, 2, 2, 100, 200),
+                     records_entry(1, 3, 7, 0, 100), records_entry(1, 3, 8, 100, 120),
+                     records_entry(2, 4, 5, 100, 120)});
+    commit(journal, {FoldEntry{1, 0, 120, 480, ~0ULL}});
+    const auto contents = journal.load();
+    EXPECT_EQ(contents->batches, (std::map<MemberId, uint64_t>{{2, 2}, {3, 8}, {4, 5}}));
+    ASSERT_EQ(contents->folds.size(), 1u);
+    EXPECT_EQ(contents->folds[0].digest, ~0ULL);
+    EXPECT_EQ(contents->folds[0].samples, 480u);
+    EXPECT_EQ(journal.folds()->at(0).last, 120u);
+    EXPECT_TRUE(journal.batches(1, 0, 120)->empty());
+    EXPECT_EQ(journal.batches(2, 0, 120)->size(), 1u);  // another generation's
+    const auto rest = journal.batches(1, 0, kNoStep);   // what lay beyond the fold
+    ASSERT_EQ(rest->size(), 1u);
+    EXPECT_EQ(rest->at(0).records.size(), 80u);
+    EXPECT_EQ(rest->at(0).records.front().step(), 120u);
+    commit(journal, {records_entry(1, 3, 9, 120, 130)});
+    EXPECT_EQ(journal.load()->batches.at(3), 9u);
+  });
 }
 
-TEST_F(JournalTest, ASecondConnectionIsRefused) {
-  const auto first = open();
-  const auto second = open_sqlite_journal(path_);
-  EXPECT_EQ(second.status().code(), Code::kUsage) << second.status().message();
-}
-
-TEST_F(JournalTest, NoSharedMemoryFileIsNeeded) {
-  const auto journal = open();
-  ASSERT_TRUE(journal->commit(some_history(), 1).is_ok());
-  EXPECT_TRUE(std::filesystem::exists(path_ + "-wal"));
-  EXPECT_FALSE(std::filesystem::exists(path_ + "-shm"));
-}
-
-TEST_F(JournalTest, AnotherVersionIsRefused) {
-  open();
-  {
-    auto database = Database::open(path_);
-    ASSERT_TRUE((*database)->execute("PRAGMA user_version=9").is_ok());
-  }
-  EXPECT_EQ(open_sqlite_journal(path_).status().code(), Code::kUsage);
+TEST_F(JournalTest, RecordsOnBothSidesOfAFoldStay) {
+  check_all([](Journal& journal) {
+    commit(journal, {records_entry(1, 2, 1, 20, 100)});
+    commit(journal, {FoldEntry{1, 40, 60, 80, 1}});
+    EXPECT_EQ(journal.batches(1, 0, 40)->at(0).records.size(), 60u);
+    EXPECT_EQ(journal.batches(1, 60, 100)->at(0).records.back().step(), 99u);
+    commit(journal, {FoldEntry{1, 20, 40, 80, 1}, FoldEntry{1, 60, 100, 160, 1}});
+    EXPECT_TRUE(journal.batches(1, 0, kNoStep)->empty());
+    EXPECT_EQ(journal.load()->batches.at(2), 1u);
+  });
 }
 
 }  // namespace

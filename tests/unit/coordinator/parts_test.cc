@@ -1,4 +1,4 @@
-// Slots, ledger, identity, history and statistics.
+// Ledger, identity, history and statistics.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -10,41 +10,10 @@
 #include "coordinator/identity.h"
 #include "coordinator/run_dir.h"
 #include "coordinator/run_stats.h"
-#include "coordinator/slots.h"
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {
 namespace {
-
-TEST(Slots, EveryAssignmentCoversAllSlotsAndNobodyHasMoreThanItsFairShare) {
-  for (uint32_t slots : {1u, 2u, 3u, 4u, 7u, 8u, 12u, 31u, 64u, 2000u}) {
-    for (uint32_t ranks : {1u, 2u, 3u, 4u, 5u, 8u, 13u, 70u}) {
-      const auto runs = assign_slots(ranks, slots);
-      ASSERT_EQ(runs.size(), ranks);
-      uint32_t next = 0;
-      for (const SlotRun& run : runs) {
-        ASSERT_EQ(run.begin, next);
-        ASSERT_LE(run.end - run.begin, (slots + ranks - 1) / ranks);
-        next = run.end;
-      }
-      ASSERT_EQ(next, slots);
-    }
-  }
-}
-
-TEST(Slots, PowerOfTwoRunsAreAlignedSoThatEachIsOnePartial) {
-  for (const SlotRun& run : assign_slots(4, 8)) EXPECT_EQ(partials_of_run(run, 8), 1u);
-  uint32_t partials = 0;
-  for (const SlotRun& run : assign_slots(3, 7)) partials += partials_of_run(run, 7);
-  EXPECT_EQ(partials, 3u);  // 2+2+3: the last three are a complete subtree of seven
-}
-
-TEST(Slots, SurplusRanksAreLastAndOwnNothing) {
-  const auto runs = assign_slots(6, 4);
-  EXPECT_EQ(runs[3], (SlotRun{3, 4}));
-  EXPECT_EQ(runs[4], (SlotRun{4, 4}));
-  EXPECT_EQ(runs[5], (SlotRun{4, 4}));
-}
 
 TEST(Ledger, ACutShortensTheRowThatHoldsItAndRollsLaterOnesBack) {
   const std::vector<LedgerRow> rows{

@@ -51,6 +51,38 @@ class TrustedCheckpoints : public ::testing::Test, protected CheckpointShelf {
     EXPECT_TRUE(begun.is_ok()) << begun.status().message();
     return begun.is_ok() ? begun->beginning : Beginning{};
   }
+  // Two members differed in generation 1 after step 4, nobody could tell; a later generation is
+  // living that came to it again.
+  void differ_and_begin_again() {
+    commit(MemberEntry{1, 1, "n", 0, 1000});
+    commit(MemberEntry{2, 1, "n", 1, 1001});
+    commit(CheckEntry{1, 4, false, {}, 0, false});
+    commit(WitnessEntry{1, 4, CheckSubject::kWeights, "n", 0, 10});
+    commit(WitnessEntry{1, 4, CheckSubject::kWeights, "n", 1, 11});
+    EXPECT_EQ(begin(BeginMode::kNextTerm).base.step, 0u);
+    start_generation(2, {1, 2}, 0);
+  }
+  void start_generation(Generation generation, const std::vector<MemberId>& members, Step from) {
+    wire::Start start;
+    uint32_t rank = 0;
+    SlotMapEntry map{generation, members, {}};
+    for (MemberId id : members) {
+      wire::MemberInfo* info = start.add_members();
+      info->set_member(id);
+      info->set_rank(rank);
+      info->set_node("n");
+      const SlotRun run{rank * 2, rank * 2 + 2};
+      info->mutable_slots()->set_begin(run.begin);
+      info->mutable_slots()->set_end(run.end);
+      map.runs.push_back(run);
+      ++rank;
+    }
+    start.mutable_resume()->set_step(from);
+    commit(GenerationEntry{generation, 2, GenerationState::kStarted, members,
+                           start.SerializeAsString()});
+    commit(map);
+    commit(LedgerEntry{{generation, {from, Phase::kTrain}, std::nullopt, false, "resume"}});
+  }
 
   Options options_ = small_options(1, 20);
   MemoryJournal journal_;
@@ -98,6 +130,59 @@ TEST_F(TrustedCheckpoints, ATakeOverAfterAgreementGoesOnWithIt) {
   const Beginning b = begin(BeginMode::kTakeOver);
   EXPECT_TRUE(b.living.has_value());
   EXPECT_EQ(b.checks.agreed, 4u);
+}
+
+TEST_F(TrustedCheckpoints, WhatWasSaidInTheFirstAttemptIsKnownToWhoeverBeginsTheSecond) {
+  differ_and_begin_again();
+  for (const BeginMode mode : {BeginMode::kTakeOver, BeginMode::kNextTerm}) {
+    const Beginning b = begin(mode);
+    EXPECT_EQ(b.checks.unexplained, (std::set<Step>{4}));
+    ASSERT_EQ(b.checks.witnesses.size(), 2u);
+    EXPECT_EQ(b.checks.witnesses[1].hash, 11u);
+    EXPECT_FALSE(b.checks.is_open);
+  }
+}
+
+TEST_F(TrustedCheckpoints, ACoordinatorThatDiedWhenItKnewWhoWasWrongThenGoesOnWithoutThem) {
+  differ_and_begin_again();
+  commit(CheckEntry{2, 4, true, {}, 0, false});
+  commit(CheckEntry{1, 4, false, "n", 1, false});  // of the first attempt, which is undone
+  const Beginning b = begin(BeginMode::kTakeOver);
+  ASSERT_TRUE(b.living.has_value());
+  EXPECT_EQ(b.checks.expelled, (std::set<Place>{{"n", 1}}));
+  World w(options_, b);
+  EXPECT_EQ(w.wait(100), Reason::kRegrouped);
+  EXPECT_EQ(w.state.ranks, (std::vector<MemberId>{1}));
+}
+
+TEST_F(TrustedCheckpoints, ACoordinatorThatDiedAfterASecondDifferenceGoesBackOnce) {
+  differ_and_begin_again();
+  commit(CheckEntry{2, 2, true, {}, 0, false});
+  commit(CheckEntry{2, 4, false, "n", 1, false});
+  EXPECT_EQ(newest_trusted(*journal_.load()), 2u);
+  const Beginning b = begin(BeginMode::kTakeOver);
+  EXPECT_FALSE(b.living.has_value());
+  EXPECT_FALSE(newest_trusted(*journal_.load()).has_value());
+}
+
+TEST_F(TrustedCheckpoints, ARunThatWentOnByPolicyNeverGoesBackToWhatTheWrongOneWrote) {
+  commit(MemberEntry{1, 1, "n", 0, 1000});
+  commit(CheckEntry{1, 4, true, {}, 0, false});
+  commit(CheckEntry{1, 5, false, "n", 0, false, true});
+  const JournalContents contents = *journal_.load();
+  EXPECT_FALSE(newest_trusted(contents).has_value());
+  EXPECT_EQ(check_history(contents).tainted, 5u);
+  std::vector<Step> steps;
+  for (const ListedCheckpoint& c : candidates(*list(), contents)) steps.push_back(c.name.step);
+  EXPECT_EQ(steps, (std::vector<Step>{3}));
+}
+
+TEST_F(TrustedCheckpoints, ALineageIsCleanAgainOnceItIsCutBeforeTheTaint) {
+  commit(CheckEntry{1, 5, false, "n", 0, false, true});
+  commit(RollbackEntry{{5, Phase::kTrain}, "c", "resume"});
+  EXPECT_EQ(check_history(*journal_.load()).tainted, 5u);  // the wrong step is in there
+  commit(RollbackEntry{{4, Phase::kTrain}, "c", "resume"});
+  EXPECT_FALSE(check_history(*journal_.load()).tainted.has_value());
 }
 
 }  // namespace

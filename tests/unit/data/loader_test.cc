@@ -6,8 +6,10 @@
 #include <sched.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <map>
 #include <set>
+#include <thread>
 #include <tuple>
 
 #include "data/order/digest.h"
@@ -106,6 +108,60 @@ RC_GTEST_PROP(Loader, DeliversThePlanForAnyRunOfSlots, ()) {
       if (slot_positions(plan_step(shape, step), slot, shape.slots).size() > 0)
         expected.push_back(planned(shape, step, slot));
   RC_ASSERT(all_batches(options_for(shape, first, last, {begin, end}, prefetch)) == expected);
+}
+
+// Counts what is read of the example.
+class CountingDataset final : public Dataset {
+ public:
+  uint64_t samples() const override { return example().samples(); }
+  SampleShape shape() const override { return example().shape(); }
+  uint32_t classes() const override { return example().classes(); }
+  const std::string& format() const override { return example().format(); }
+  const std::string& fingerprint() const override { return example().fingerprint(); }
+  const std::vector<ChannelStatistics>& statistics() const override {
+    return example().statistics();
+  }
+  const std::vector<std::string>& files() const override { return example().files(); }
+  const uint8_t* sample(uint64_t i) const override {
+    ++reads;
+    return example().sample(i);
+  }
+  uint32_t label(uint64_t i) const override { return example().label(i); }
+
+  mutable std::atomic<uint64_t> reads{0};
+};
+
+TEST(Loader, OnDemandNothingIsReadBeforeItIsAskedForThenAheadAsEver) {
+  const CountingDataset dataset;
+  LoaderOptions options = options_for({kSamples, 20, 4}, 0, 5, {0, 2}, 3);
+  options.read_on_demand_steps = 3;
+  const auto loader = Loader::start(dataset, options);
+  ASSERT_TRUE(loader.is_ok());
+  EXPECT_EQ(dataset.reads, 0U);
+  uint64_t reads = 0;
+  for (int batch = 0; batch < 10; ++batch) {
+    const auto next = loader.value()->next();
+    ASSERT_TRUE(next.is_ok());
+    EXPECT_EQ(next.value()->step, static_cast<Step>(batch) / 2);
+    if (batch == 0) reads = dataset.reads;  // of one batch
+    if (batch < 5) {  // behind the last one on demand it may read ahead at once
+      EXPECT_EQ(dataset.reads, reads * static_cast<uint64_t>(batch + 1));
+    }
+    if (batch == 6) {  // the rest comes by itself
+      while (loader.value()->ready_batches() < 3) std::this_thread::yield();
+    }
+  }
+  EXPECT_EQ(loader.value()->next().value(), nullptr);
+}
+
+TEST(Loader, ReadsNothingOfSkippedSlotsAndAllOfTheOthers) {
+  const RunShape shape{kSamples, 20, 4};
+  LoaderOptions options = options_for(shape, 2, 5, {1, 4});
+  options.skips.add(3, 0, 2);
+  options.skips.add(4, 0, 4);
+  const std::vector<Seen> expected{planned(shape, 2, 1), planned(shape, 2, 2), planned(shape, 2, 3),
+                                   planned(shape, 3, 2), planned(shape, 3, 3)};
+  EXPECT_EQ(all_batches(options), expected);
 }
 
 TEST(Loader, OfAllRanksDeliversEverySampleOfAnEpochOnce) {

@@ -49,6 +49,8 @@ class LoopbackWorld {
   using Wrap = std::function<std::unique_ptr<Collective>(std::unique_ptr<Collective>,
                                                          const std::vector<GradientBuffer*>&)>;
 
+  data::SkipSet skips;  // of the generations that begin from here on
+
   // Asked by every rank's engine for its vote; may be empty.
   std::function<bool(uint32_t rank)> wants_switch;
 

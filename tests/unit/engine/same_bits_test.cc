@@ -63,7 +63,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"MlpWithDropoutAndATail", "mlp", 0.3, false, 24, 83},
                       Case{"MlpWithBatchNorm", "mlp", 0.1, true, 24, 80},
                       Case{"Cnn", "cnn", 0, false, 20, 80},
-                      Case{"CnnWithAllAndAnEmptySlot", "cnn", 0.25, true, 20, 63}),
+                      Case{"CnnWithAllAndAnEmptySlot", "cnn", 0.25, true, 20, 63},
+                      Case{"Resnet18", "resnet18", 0.25, false, 20, 23}),
     [](const auto& c) { return c.param.name; });
 
 // Adds the ranks' partials from left to right instead of along the tree.

@@ -35,6 +35,24 @@ wire::OptimizerSpec sgd(double momentum) {
   return spec;
 }
 
+// Whatever state and terms an optimizer has.
+std::vector<wire::OptimizerSpec> every_kind() {
+  std::vector<wire::OptimizerSpec> specs = {adamw(), sgd(0.9), sgd(0)};
+  specs.push_back(sgd(0.9));
+  specs.back().set_nesterov(true);
+  for (const char* name : {"adam", "nadam", "rmsprop", "adagrad", "adadelta"}) {
+    specs.push_back(adamw());
+    specs.back().set_name(name);
+    specs.back().set_momentum_decay(0.004);
+    specs.back().set_alpha(0.9);
+    specs.back().set_rho(0.9);
+  }
+  specs.push_back(specs[6]);  // rmsprop
+  specs.back().set_centered(true);
+  specs.back().set_momentum(0.8);
+  return specs;
+}
+
 std::vector<float> noise(uint64_t key) {
   std::vector<float> out;
   for (uint64_t i = 0; i < kElements; ++i)
@@ -49,7 +67,8 @@ std::vector<float> run(const wire::OptimizerSpec& spec,
   auto optimizer = std::move(Optimizer::create(spec, kElements)).value();
   std::vector<float> params = noise(1);
   for (Step step = 0; step < 5; ++step)
-    optimizer->update(step, spec.lr(), segments, groups, params.data(), noise(step + 2).data());
+    optimizer->update({step, spec.lr(), 1}, segments, groups, params.data(),
+                      noise(step + 2).data());
   return params;
 }
 
@@ -84,7 +103,8 @@ TEST(Optimizer, FollowsTheTextbook) {
 }
 
 TEST(Optimizer, GivesTheSameBitsWhereverTheBufferIsCut) {
-  for (const auto& spec : {adamw(), sgd(0.9), sgd(0)}) {
+  for (const auto& spec : every_kind()) {
+    SCOPED_TRACE(spec.ShortDebugString());
     const auto whole = run(spec, {{0, kElements, 0}}, {{}});
     for (const uint64_t cut : {1u, 7u, 16u, 33u, 79u}) {
       const auto parts = run(spec, {{0, cut, 0}, {cut, kElements - cut, 0}}, {{}});
@@ -101,28 +121,72 @@ TEST(Optimizer, GroupsScaleRateAndDecayOfTheirSegmentsOnly) {
 }
 
 TEST(Optimizer, PaddingStaysZero) {
-  for (const auto& spec : {adamw(), sgd(0.9)}) {
+  for (const auto& spec : every_kind()) {
+    SCOPED_TRACE(spec.ShortDebugString());
     auto optimizer = std::move(Optimizer::create(spec, 16)).value();
     std::vector<float> zeros(16), params(16);
     const OptimizerSegment all{0, 16, 0};
     const OptimizerGroup group;
     for (Step step = 0; step < 3; ++step)
-      optimizer->update(step, 0.1, {&all, 1}, {&group, 1}, params.data(), zeros.data());
+      optimizer->update({step, 0.1, 1}, {&all, 1}, {&group, 1}, params.data(), zeros.data());
     EXPECT_EQ(params, zeros);
+  }
+}
+
+// A run that resumes makes the same steps as one that was never interrupted.
+TEST(Optimizer, DependsOnTheStepsNumberNotOnThoseItHasSeen) {
+  for (const auto& spec : every_kind()) {
+    SCOPED_TRACE(spec.ShortDebugString());
+    const OptimizerSegment all{0, kElements, 0};
+    const OptimizerGroup group;
+    auto first = std::move(Optimizer::create(spec, kElements)).value();
+    std::vector<float> params = noise(1);
+    for (Step step = 0; step < 3; ++step)
+      first->update({step, 0.01, 1}, {&all, 1}, {&group, 1}, params.data(), noise(step + 2).data());
+    auto second = std::move(Optimizer::create(spec, kElements)).value();
+    for (size_t i = 0; i < first->state().size(); ++i)
+      std::memcpy(second->state()[i].data, first->state()[i].data, kElements * sizeof(float));
+    std::vector<float> resumed = params;
+    first->update({3, 0.01, 1}, {&all, 1}, {&group, 1}, params.data(), noise(5).data());
+    second->update({3, 0.01, 1}, {&all, 1}, {&group, 1}, resumed.data(), noise(5).data());
+    EXPECT_EQ(std::memcmp(params.data(), resumed.data(), kElements * sizeof(float)), 0);
+  }
+}
+
+TEST(Optimizer, ScalesGradientsBeforeAnythingElse) {
+  for (const auto& spec : every_kind()) {
+    SCOPED_TRACE(spec.ShortDebugString());
+    const OptimizerSegment all{0, kElements, 0};
+    const OptimizerGroup group;
+    std::vector<float> halved = noise(2);
+    for (float& g : halved) g *= 0.5f;
+    std::vector<float> a = noise(1), b = noise(1);
+    std::move(Optimizer::create(spec, kElements))
+        .value()
+        ->update({0, 0.01, 0.5f}, {&all, 1}, {&group, 1}, a.data(), noise(2).data());
+    std::move(Optimizer::create(spec, kElements))
+        .value()
+        ->update({0, 0.01, 1}, {&all, 1}, {&group, 1}, b.data(), halved.data());
+    EXPECT_EQ(a, b);
   }
 }
 
 TEST(Optimizer, RefusesUnknownNamesAndImpossibleValues) {
   wire::OptimizerSpec spec = adamw();
-  spec.set_name("adamv");
+  spec.set_name("rmsprob");
   Status status = Optimizer::create(spec, 16).status();
   EXPECT_EQ(status.code(), Code::kUsage);
-  EXPECT_THAT(status.message(), HasSubstr("did you mean adamw?"));
+  EXPECT_THAT(status.message(), HasSubstr("did you mean rmsprop?"));
+  spec.set_name("lbfgs");
+  EXPECT_THAT(Optimizer::create(spec, 16).status().message(), HasSubstr("moves the parameters"));
   spec = adamw();
   spec.set_beta2(1);
   EXPECT_THAT(Optimizer::create(spec, 16).status().message(), HasSubstr("optimizer.beta2"));
   spec = sgd(1.5);
   EXPECT_THAT(Optimizer::create(spec, 16).status().message(), HasSubstr("optimizer.momentum"));
+  spec = sgd(0);
+  spec.set_nesterov(true);
+  EXPECT_THAT(Optimizer::create(spec, 16).status().message(), HasSubstr("optimizer.nesterov"));
   spec = sgd(0.9);
   spec.set_lr(std::nan(""));
   EXPECT_THAT(Optimizer::create(spec, 16).status().message(), HasSubstr("optimizer.lr"));

@@ -19,11 +19,12 @@ wire::ScheduleSpec spec_of(const std::string& name) {
   spec.set_pct_start(0.3);
   spec.set_div_factor(25);
   spec.set_final_div_factor(1e4);
+  spec.set_cycle_up(3);
   return spec;
 }
 
 TEST(Schedule, StaysAtItsLastValueAfterItsLength) {
-  for (const char* name : {"cosine", "onecycle"}) {
+  for (const char* name : {"linear", "cosine", "onecycle"}) {
     wire::ScheduleSpec spec = spec_of(name);
     spec.set_total_steps(20);
     const auto schedule = Schedule::create(spec, 0.1);
@@ -35,7 +36,8 @@ TEST(Schedule, StaysAtItsLastValueAfterItsLength) {
 }
 
 TEST(Schedule, IsFiniteAndNotNegativeInTheShortestRuns) {
-  for (const char* name : {"constant", "cosine", "step", "onecycle"}) {
+  for (const char* name :
+       {"constant", "linear", "cosine", "step", "exponential", "cyclic", "onecycle"}) {
     for (const uint64_t warmup : {0u, 1u, 5u}) {
       wire::ScheduleSpec spec = spec_of(name);
       spec.set_warmup_steps(warmup);
@@ -57,6 +59,9 @@ TEST(Schedule, RefusesUnknownNamesAndImpossibleValues) {
   wire::ScheduleSpec spec = spec_of("step");
   spec.set_step_every(0);
   EXPECT_EQ(Schedule::create(spec, 0.1).status().code(), Code::kUsage);
+  spec = spec_of("cyclic");
+  spec.set_min_lr(0.2);
+  EXPECT_THAT(Schedule::create(spec, 0.1).status().message(), HasSubstr("schedule.min_lr"));
   spec = spec_of("onecycle");
   spec.set_pct_start(1);
   EXPECT_THAT(Schedule::create(spec, 0.1).status().message(), HasSubstr("schedule.pct_start"));

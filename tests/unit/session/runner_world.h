@@ -189,6 +189,14 @@ class RunnerWorld {
     return *members_.back();
   }
 
+  // Every start from here on leaves these slots out.
+  void skip(Step step, uint32_t begin, uint32_t end) {
+    wire::SkippedSlots& entry = skipped_.emplace_back();
+    entry.set_step(step);
+    entry.mutable_slots()->set_begin(begin);
+    entry.mutable_slots()->set_end(end);
+  }
+
   // A start of these members, in this order, with slots as even as possible.
   wire::Start make_start(const std::vector<size_t>& ranks, Step total) {
     wire::Start start;
@@ -206,6 +214,7 @@ class RunnerWorld {
     }
     start.set_writer(start.members(0).member());
     start.set_total_steps(total);
+    for (const wire::SkippedSlots& entry : skipped_) *start.add_skipped() = entry;
     return start;
   }
   wire::Start fresh(const std::vector<size_t>& ranks, Step total) {
@@ -239,6 +248,7 @@ class RunnerWorld {
   // The state that a run nobody disturbed has after so many steps.
   std::vector<float> undisturbed(Step steps) {
     RunnerWorld world(1, slots_);
+    world.skipped_ = skipped_;
     world.start(1, world.fresh({0}, steps), {0});
     world[0].port.wait_for("g1 leave FINISHED");
     world[0].end();
@@ -250,6 +260,7 @@ class RunnerWorld {
   TemporaryDirectory temporary_;
   wire::JobSpec job_;
   wire::DataFacts facts_;
+  std::vector<wire::SkippedSlots> skipped_;
   std::vector<std::unique_ptr<Member>> members_;
 };
 

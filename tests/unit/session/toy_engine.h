@@ -61,13 +61,15 @@ class ToyEngine final : public Engine {
     gate_ = std::move(gate);
     voters_ = std::count_if(view.slot_runs.begin(), view.slot_runs.end(),
                             [](const SlotRun& run) { return run.begin < run.end; });
-    merge_ = make_step_merge(view.slot_runs, slots_, std::vector<bool>(slots_, true));
     return Status::ok();
   }
   void end_generation() override { view_ = {}; }
 
   Result<StepOutcome> step() override {
     LOCKSTEP_RETURN_IF_ERROR(on_step(applied_));
+    const std::vector<bool> active = active_slots();
+    if (std::none_of(active.begin(), active.end(), [](bool is) { return is; })) return pass_over();
+    merge_ = make_step_merge(view_.slot_runs, slots_, active);
     Collective& collective = *view_.collective;
     const Tag tag{view_.generation, applied_, Phase::kTrain, 0, 0};
     LOCKSTEP_RETURN_IF_ERROR(collective.begin_step(tag, merge_));
@@ -98,17 +100,37 @@ class ToyEngine final : public Engine {
   Progress progress() const override { return {}; }
 
  private:
+  std::vector<bool> active_slots() const {
+    std::vector<bool> active(slots_);
+    for (uint32_t slot = 0; slot < slots_; ++slot)
+      active[slot] = !view_.skips.contains(applied_, slot);
+    return active;
+  }
+  Result<StepOutcome> pass_over() {
+    if (!gate_.try_enter()) return Status(Code::kAborted, "closed before the apply");
+    StepOutcome outcome;
+    outcome.record.set_step(applied_++);
+    gate_.leave();
+    return outcome;
+  }
+  void fill(const SlotWork& work) {
+    float* region = buffer_->partial(work.region);
+    for (uint64_t i = 0; i < kLayout.gradients; ++i)
+      region[i] =
+          values_[i] *
+          static_cast<float>(stream_value(stream_key({applied_, work.slot}), i) % 1'000'003) *
+          1e-6F;
+    std::fill(region + kLayout.gradients, region + kLayout.elements, 0.0F);
+  }
   void compute(const MergeSchedule& schedule) {
     for (const SlotWork& work : schedule.work) {
-      float* region = buffer_->partial(work.region);
-      for (uint64_t i = 0; i < kLayout.gradients; ++i)
-        region[i] =
-            values_[i] *
-            static_cast<float>(stream_value(stream_key({applied_, work.slot}), i) % 1'000'003) *
-            1e-6F;
-      std::fill(region + kLayout.gradients, region + kLayout.elements, 0.0F);
+      if (!work.empty) fill(work);
       for (const RegionMerge& m : work.merges)
         add_into(buffer_->partial(m.dst), buffer_->partial(m.src), kLayout.elements);
+    }
+    for (const FinalPartial& partial : schedule.partials) {
+      float* control = buffer_->partial(partial.region) + kLayout.statistics;
+      if (partial.empty) std::fill_n(control, kLayout.elements - kLayout.statistics, 0.0F);
     }
     if (schedule.partials.empty()) return;
     float* control = buffer_->partial(schedule.partials.front().region) + kLayout.statistics;

@@ -1,0 +1,45 @@
+// In which order a run takes its samples, as its frozen identity says, and the digest that follows
+// from it for every slot of every step.
+//
+// Thread-safety: one thread for an OrderedPlan; the rest are values and pure functions.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "coordinator/journal_entry.h"
+#include "data/order/epoch_order.h"
+#include "data/order/step_plan.h"
+
+namespace lockstep::coordinator {
+
+// What fixes the order of the samples, from the frozen identity of the run.
+struct RunOrder {
+  uint64_t seed = 0;
+  std::string fingerprint;  // of the training data
+  data::RunShape shape;
+};
+// kUsage when no generation was ever started; kConfig when another version made the order.
+Result<RunOrder> order_of(const std::vector<IdentityEntry>& identity);
+
+// Keeps the order of the epoch that it was asked for last.
+class OrderedPlan {
+ public:
+  explicit OrderedPlan(RunOrder order) : order_(std::move(order)) {}
+
+  const data::RunShape& shape() const { return order_.shape; }
+  data::StepPlan step(Step step) const { return data::plan_step(order_.shape, step); }
+  data::PositionRange positions(const data::StepPlan& plan, uint32_t slot) const {
+    return data::slot_positions(plan, slot, order_.shape.slots);
+  }
+  uint64_t digest(const data::StepPlan& plan, uint32_t slot);
+
+ private:
+  RunOrder order_;
+  std::optional<data::EpochOrder> epoch_order_;
+  Epoch epoch_ = 0;
+};
+
+}  // namespace lockstep::coordinator

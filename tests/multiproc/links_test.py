@@ -1,0 +1,117 @@
+"""Connections break although nobody died: between a worker and the coordinator, between workers."""
+import contextlib
+import os
+import signal
+import threading
+import unittest
+
+import sockets
+from disturbed import SECTIONS, DisturbedTest
+from hang_test import StoppedThread
+
+
+class ControlConnection(DisturbedTest):
+    def disturb(self, how):
+        """Breaks a worker's connection to the coordinator three times while it trains."""
+        run = self.start_run(3)
+        before = run.status()["members"]
+        victim = before[1]
+        for _ in range(3):
+            again = self.connections_made(run)
+            self.assertEqual(sockets.cut(victim["pid"], self.control_address(run), how), 1)
+            run.wait_for(lambda: self.connections_made(run) > again, "it had connected again")
+            run.wait_for_more_steps(50)
+        now = run.status()
+        self.assertEqual([(m["id"], m["pid"], m["rank"]) for m in now["members"]],
+                         [(m["id"], m["pid"], m["rank"]) for m in before])
+        self.assertEqual(now["generation"], 1, "nobody was put out")
+        self.assert_as_if_nothing_had_happened(run)
+        self.assertEqual(run.summary()["generations"], 1)
+
+    def test_a_preempted_worker_that_loses_its_connection_while_it_leaves_is_replaced(self):
+        # A long lease: one of the two is always stopped, and the run might be over before.
+        run = self.start_run(2, cluster={**SECTIONS["cluster"], "lease_s": 60})
+        stays, victim = run.workers()
+        os.kill(stays, signal.SIGSTOP)
+        os.kill(victim, signal.SIGTERM)
+        log = run.run_dir / "logs" / "coordinator.log.jsonl"
+        run.wait_for(lambda: "change_planned" in log.read_text(), "it was to leave")
+        run.wait_for(lambda: not sockets.unread(victim, self.control_address(run)), "it knew")
+        # From here on it trains, and neither hears nor says anything.
+        deaf = StoppedThread(victim, "lockstep-worker")
+        self.addCleanup(deaf.let_go)
+        self.assertEqual(sockets.cut(victim, self.control_address(run)), 1)
+        os.kill(stays, signal.SIGCONT)
+        run.wait_for(lambda: victim not in run.workers(), "it had left")
+        os.kill(stays, signal.SIGSTOP)
+        deaf.let_go()
+        run.wait_for(lambda: self.connections_made(run) == 2 and not self.is_alive(victim),
+                     "its successor registered")
+        os.kill(stays, signal.SIGCONT)
+        run.wait_for(lambda: len(run.workers()) == 2, "another worker had its place")
+        self.assert_as_if_nothing_had_happened(run)
+
+    def is_alive(self, pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, 0)
+            return True
+        return False
+
+    def control_address(self, run):
+        host, port = run.coordinator()["control"].rsplit(":", 1)
+        return host, int(port)
+
+    def connections_made(self, run):
+        log = (run.run_dir / "logs" / "worker-1.log.jsonl").read_text()
+        return log.count('"event":"registered"')
+
+    def test_one_that_is_reset_is_made_again_and_nobody_is_put_out(self):
+        self.disturb(sockets.reset)
+
+    def test_one_that_is_closed_is_made_again_and_nobody_is_put_out(self):
+        self.disturb(sockets.close_both_ways)
+
+
+class CutForGood:
+    """Processes whose connections to some addresses do not live. `ways`: [(pid, address)]"""
+
+    def __init__(self, *ways):
+        self.ways = ways
+        self.number = self._cut_once()
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self._cut)
+        self.thread.start()
+
+    def _cut_once(self):
+        return sum(sockets.cut(*way) for way in self.ways)
+
+    def _cut(self):
+        while not self.over.wait(0.002):
+            with contextlib.suppress(OSError):  # one of them has ended
+                self._cut_once()
+
+    def mend(self):
+        self.over.set()
+        self.thread.join()
+
+
+class DataLink(DisturbedTest):
+    def test_one_link_cut_for_good_costs_one_worker_and_does_not_loop(self):
+        run = self.start_run(3)
+        before = run.status()["members"]
+        one, other = before[0]["pid"], before[1]["pid"]
+        link = CutForGood((one, sockets.unix_name(other)), (other, sockets.unix_name(one)))
+        self.addCleanup(link.mend)
+        self.assertGreaterEqual(link.number, 1)
+        run.wait_for(lambda: run.status()["generation"] > 1 and
+                     run.status()["state"] == "training", "the run went on")
+        # Nobody knows that it was the link: who complains first stays.
+        evicted = {one, other} - set(run.workers())
+        self.assertEqual(len(evicted), 1)
+        self.assert_as_if_nothing_had_happened(run)
+        self.assert_clear_line(run, f"pid {evicted.pop()}) is evicted")
+        self.assertEqual(run.summary()["generations"], 2, "one eviction, and nobody else's")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,44 @@
+#include "tests/sim/fault.h"
+
+namespace lockstep::sim {
+namespace {
+
+// Once, at a step that a check still follows. What is computed is compared slot by slot in turn, by
+// three ranks: with three workers every check compares what the damaged one computes; with more of
+// them only its weights are sure to be compared at the next one, and with two nobody can tell.
+class Corrupt final : public Fault {
+ public:
+  using Fault::Fault;
+  void begin() override {
+    const uint32_t workers = world_.options.nodes * world_.options.workers_per_node;
+    if (workers == kCompared)
+      what_ = static_cast<Damage>(prng_.below(static_cast<uint64_t>(Damage::kCount)));
+    step_ = prng_.below(world_.options.steps - world_.options.check_every);
+    world_.on_moment.push_back([this](Moment moment, const std::string& process) {
+      if (moment == Moment::kApplied && !is_over_) on_applied(process);
+    });
+  }
+  void undo() override { is_over_ = true; }
+
+ private:
+  static constexpr uint32_t kCompared = 3;
+
+  void on_applied(const std::string& process) {
+    SimWorker* worker = cluster_.worker_named(process);
+    if (worker == nullptr || worker->trainer()->state().step < step_) return;
+    is_over_ = true;
+    worker->damage(what_);
+  }
+
+  Damage what_ = Damage::kWeights;
+  Step step_ = 0;
+  bool is_over_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Fault> make_corrupt(Cluster& cluster, uint64_t key) {
+  return std::make_unique<Corrupt>(cluster, key);
+}
+
+}  // namespace lockstep::sim

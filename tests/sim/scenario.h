@@ -1,0 +1,71 @@
+// Scripted histories: those of PROTOCOL.md that a random fault would hit too rarely, and one for
+// each thing that the coordinator does by itself. A script strikes at exact moments; everything
+// else comes from the seed, so that one scenario is many histories. README.md says which history is
+// where.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tests/sim/simulation.h"
+
+namespace lockstep::sim {
+
+// What a script acts with. All actions run through the loop, never from inside another's step.
+class Script {
+ public:
+  Script(Cluster& cluster, uint64_t key) : cluster_(cluster), prng_(key) {}
+  Script(const Script&) = delete;
+  Script& operator=(const Script&) = delete;
+
+  using Strike = std::function<void(const std::string& process)>;
+  // The `nth` time (from 1) that somebody is at `moment`, once. What a strike does at once happens
+  // before its process goes on.
+  void at(Moment moment, uint64_t nth, Strike strike);
+  // The first time that `when` holds at that moment.
+  void at(Moment moment, std::function<bool(const SimWorker&)> when, Strike strike);
+  void later(int64_t ms, std::function<void()> fn);
+  int64_t between(int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(prng_.below(static_cast<uint64_t>(most - least) + 1));
+  }
+
+  // From the `nth` reading of sums on all hang before they read, but the first one: it applies the
+  // step, for so long alone.
+  void one_ahead(uint64_t nth, int64_t hold_ms, Strike then);
+
+  void kill(const std::string& process);
+  void kill_all_workers();
+  SimWorker* worker(const std::string& process) const { return cluster_.worker_named(process); }
+  std::vector<SimWorker*> others(const std::string& process) const;
+  Cluster& cluster() { return cluster_; }
+  World& world() { return cluster_.world(); }
+
+ private:
+  Cluster& cluster_;
+  Prng prng_;
+};
+
+struct Scenario {
+  const char* name;
+  WorldOptions options;
+  std::function<void(Script&)> begin;
+  // What must be true at the end, in words where it is not; empty: all is well.
+  std::function<std::string(const Outcome&)> judge;
+};
+
+const std::vector<Scenario>& scenarios();
+const Scenario* scenario_named(const std::string& name);  // null: there is none
+
+Outcome play(const Scenario& scenario, uint64_t seed, bool prints = false);
+
+// Each in a file of its own below scenarios/.
+std::vector<Scenario> scenarios_of_deaths();
+std::vector<Scenario> scenarios_of_coordinators();
+std::vector<Scenario> scenarios_of_networks();
+std::vector<Scenario> scenarios_of_samples();
+std::vector<Scenario> scenarios_of_machines();
+
+}  // namespace lockstep::sim

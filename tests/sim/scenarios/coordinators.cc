@@ -1,0 +1,110 @@
+// Deaths of the coordinator at the moments that matter, and what it refuses when it begins again.
+#include <algorithm>
+
+#include "tests/sim/scenario.h"
+
+namespace lockstep::sim {
+namespace {
+
+using coordinator::GenerationEntry;
+using coordinator::GenerationState;
+
+WorldOptions four() {
+  WorldOptions options;
+  options.checkpoint_every = 4;
+  return options;
+}
+
+// A take-over is a term of its own, but nothing is rolled back.
+std::string taken_over(const Outcome& outcome) {
+  if (!outcome.stuck.empty()) return outcome.stuck;
+  if (outcome.starts != 1 || outcome.seen.rollbacks != 0) return "the run did not go on in place";
+  return outcome.seen.terms < 2 ? "the coordinator did not die" : "";
+}
+
+// A worker dies, and the coordinator with the commit that answers it: nothing of it is pushed.
+void dies_after(Script& s, GenerationState state) {
+  s.at(Moment::kBeforePublish, static_cast<uint64_t>(s.between(1, 60)),
+       [&s, state](const std::string& name) {
+         s.world().disk.kills_after = [state](const Disk::Entries& entries) {
+           return std::any_of(entries.begin(), entries.end(), [state](const auto& entry) {
+             const auto* generation = std::get_if<GenerationEntry>(&entry);
+             return generation != nullptr && generation->state == state;
+           });
+         };
+         s.kill(name);
+       });
+}
+
+// One member cannot hear of a change; then the coordinator dies, and the others switch or do not.
+void one_misses_change(Script& s) {
+  s.at(Moment::kApplied, static_cast<uint64_t>(s.between(8, 30)), [&s](const std::string& name) {
+    s.world().disturbed.insert(name);
+    s.world().network.partition(name, s.cluster().coordinator()->name());
+    wire::Command command;
+    command.set_scale_to(static_cast<uint32_t>(s.between(2, 3)));
+    s.later(0, [&s, command] { s.cluster().command(command); });
+  });
+  s.at(Moment::kPlanned, 1, [&s](const std::string&) {
+    s.later(s.between(0, 20), [&s] { s.cluster().coordinator()->kill(); });
+  });
+}
+
+void restarted_twice_in_transfer(Script& s) {
+  s.at(Moment::kBeforePublish, static_cast<uint64_t>(s.between(1, 40)),
+       [&s](const std::string& name) { s.kill(name); });
+  s.at(Moment::kTransfer, 1, [&s](const std::string&) {
+    for (SimWorker* worker : s.cluster().workers()) worker->stall(2'000);
+    s.later(0, [&s] { s.cluster().coordinator()->kill(); });
+    s.later(1'000, [&s] { s.cluster().coordinator()->kill(); });
+  });
+}
+
+// In the middle of an epoch everything is lost, and its user changes the job.
+void resumed_with(Script& s, const std::function<void(wire::JobSpec&, wire::DataFacts&)>& change) {
+  s.at(
+      Moment::kApplied, [](const SimWorker& w) { return w.trainer()->state().step == 11; },
+      [&s, change](const std::string&) {
+        s.later(0, [&s, change] {
+          s.cluster().lose_everything();
+          change(s.world().job, s.world().facts);
+        });
+      });
+}
+
+std::string refused(const Outcome& outcome) {
+  return outcome.stuck == "the run ended with 64" ? "" : "it was not refused: " + outcome.stuck;
+}
+
+}  // namespace
+
+std::vector<Scenario> scenarios_of_coordinators() {
+  return {
+      {"dies-between-prepare-and-push", four(),
+       [](Script& s) { dies_after(s, GenerationState::kPrepared); }, taken_over},
+      {"dies-between-start-and-push", four(),
+       [](Script& s) { dies_after(s, GenerationState::kStarted); }, taken_over},
+      {"one-misses-a-change", four(), one_misses_change, taken_over},
+      {"restarted-twice-in-a-transfer", four(), restarted_twice_in_transfer, taken_over},
+      {"resumed-with-another-batch", four(),
+       [](Script& s) {
+         resumed_with(s, [](auto& job, auto&) { job.mutable_train()->set_global_batch(16); });
+       },
+       refused},
+      {"resumed-with-other-slots", four(),
+       [](Script& s) {
+         resumed_with(s, [](auto& job, auto&) { job.mutable_train()->set_slots(8); });
+       },
+       refused},
+      {"resumed-with-another-seed", four(),
+       [](Script& s) { resumed_with(s, [](auto& job, auto&) { job.set_seed(job.seed() + 1); }); },
+       refused},
+      {"resumed-with-other-data", four(),
+       [](Script& s) {
+         resumed_with(s, [](auto&, auto& facts) { facts.set_train_fingerprint("0000"); });
+       },
+       refused},
+  };
+}
+
+}  // namespace lockstep::sim

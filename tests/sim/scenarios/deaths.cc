@@ -1,0 +1,190 @@
+// Deaths of workers at the moments that matter.
+#include "tests/sim/scenario.h"
+
+namespace lockstep::sim {
+namespace {
+
+WorldOptions workers(uint32_t nodes, uint32_t each) {
+  WorldOptions options;
+  options.nodes = nodes;
+  options.workers_per_node = each;
+  options.checkpoint_every = 4;
+  return options;
+}
+
+// The run went on in place: no term was begun anew, nothing was rolled back.
+std::string in_place(const Outcome& outcome) {
+  if (!outcome.stuck.empty()) return outcome.stuck;
+  if (outcome.seen.terms != 1 || outcome.seen.rollbacks != 0)
+    return "the run did not go on in place: " + std::to_string(outcome.seen.terms) + " terms";
+  return outcome.seen.generations < 2 ? "nobody died" : "";
+}
+
+std::string finished(const Outcome& outcome) {
+  return outcome.stuck;
+}
+
+// Two owners of one slot died in one step: that may be taken for a sample that kills.
+std::string finished_or_suspected(const Outcome& outcome) {
+  return outcome.was_stopped_by_samples ? "" : outcome.stuck;
+}
+
+bool has_rolled_back(const World& world) {
+  for (const Disk::Entries& commit : world.disk.commits())
+    for (const coordinator::JournalEntry& entry : commit)
+      if (std::holds_alternative<coordinator::RollbackEntry>(entry)) return true;
+  return false;
+}
+
+void dies_half_read(Script& s) {
+  s.at(Moment::kReading, static_cast<uint64_t>(s.between(1, 40)), [&s](const std::string& reader) {
+    const auto others = s.others(reader);
+    if (others.size() < 2) return;
+    others[0]->stall(60);
+    s.later(s.between(2, 10), [&s, victim = others[1]->name()] { s.kill(victim); });
+  });
+}
+
+void dies_while_applying(Script& s) {
+  s.at(Moment::kApplying, static_cast<uint64_t>(s.between(1, 40)), [&s](const std::string& name) {
+    s.worker(name)->stall(s.between(10, 60));
+    s.kill(s.others(name).front()->name());
+  });
+}
+
+void dies_during_answers(Script& s) {
+  s.at(Moment::kBeforePublish, static_cast<uint64_t>(s.between(1, 60)),
+       [&s](const std::string& dead) {
+         s.kill(dead);
+         s.at(Moment::kClosed, 1, [&s, dead](const std::string& name) {
+           for (SimWorker* other : s.others(name))
+             if (other->name() != dead) return s.kill(other->name());
+         });
+       });
+}
+
+// Records leave every 200 ms.
+void only_one_applied(Script& s, int64_t hold_ms) {
+  s.one_ahead(static_cast<uint64_t>(s.between(1, 40)), hold_ms,
+              [&s](const std::string& ahead) { s.kill(ahead); });
+}
+
+void source_dies(Script& s) {
+  s.one_ahead(static_cast<uint64_t>(s.between(1, 40)), 30, [&s](const std::string& ahead) {
+    s.kill(s.others(ahead).front()->name());
+    s.at(Moment::kTransfer, 1, [&s, ahead](const std::string&) {
+      s.later(s.between(0, 30), [&s, ahead] { s.kill(ahead); });
+    });
+  });
+}
+
+void all_die_between_batches(Script& s) {
+  s.at(Moment::kApplied, static_cast<uint64_t>(s.between(20, 70)),
+       [&s](const std::string&) { s.later(s.between(0, 200), [&s] { s.kill_all_workers(); }); });
+}
+
+// A check finds a damage and the run goes back; before it is where it was, everything is lost.
+void all_die_after_rollback(Script& s) {
+  s.at(
+      Moment::kApplied, [](const SimWorker& w) { return w.trainer()->state().step == 9; },
+      [&s](const std::string& name) { s.worker(name)->damage(Damage::kWeights); });
+  s.at(
+      Moment::kApplied,
+      [&s](const SimWorker& w) {
+        return w.trainer()->state().step == 10 && has_rolled_back(s.world());
+      },
+      [&s](const std::string&) { s.later(0, [&s] { s.cluster().lose_everything(); }); });
+}
+
+void dies_in_evaluation(Script& s) {
+  s.at(Moment::kEvaluating, static_cast<uint64_t>(s.between(1, 8)),
+       [&s](const std::string& name) { s.later(s.between(0, 6), [&s, name] { s.kill(name); }); });
+}
+
+void writer_dies_at_last_step(Script& s) {
+  const Step last = s.world().options.steps;
+  s.at(
+      Moment::kApplied,
+      [last](const SimWorker& w) {
+        return w.trainer()->is_writer() && w.trainer()->state().step == last;
+      },
+      [&s](const std::string& name) { s.later(s.between(0, 40), [&s, name] { s.kill(name); }); });
+}
+
+void writer_dies_before_ack(Script& s) {
+  s.at(Moment::kFinalWritten, 1, [&s](const std::string& name) { s.kill(name); });
+}
+
+void one_of_two_dies(Script& s) {
+  s.at(Moment::kBeforePublish, static_cast<uint64_t>(s.between(1, 60)),
+       [&s](const std::string& name) { s.kill(name); });
+}
+
+void node_dies(Script& s) {
+  s.at(Moment::kApplied, static_cast<uint64_t>(s.between(4, 60)), [&s](const std::string&) {
+    s.later(0, [&s] { s.cluster().lose_node(1, s.between(0, 1) == 0); });
+    s.later(s.between(1'000, 8'000), [&s] {
+      if (!s.cluster().is_ending()) s.cluster().bring_back_node(1);
+    });
+  });
+}
+
+// Two generations pass meanwhile.
+void stopped_before_publishing(Script& s) {
+  s.at(Moment::kBeforePublish, static_cast<uint64_t>(s.between(1, 40)),
+       [&s](const std::string& name) {
+         s.worker(name)->stop();
+         s.later(1'600, [&s, name] {
+           const auto others = s.others(name);
+           if (!others.empty()) s.kill(others.front()->name());
+         });
+         s.later(1'900, [&s, name] {
+           if (SimWorker* stopped = s.worker(name)) stopped->go_on();
+         });
+       });
+}
+
+// Its checkpoint is written only when it goes on, while the new writer writes a newer one.
+void old_writer_wakes_up(Script& s) {
+  s.at(
+      Moment::kApplied,
+      [](const SimWorker& w) { return w.trainer()->is_writer() && w.trainer()->state().step == 8; },
+      [&s](const std::string& name) {
+        s.worker(name)->stop();
+        s.at(
+            Moment::kCheckpointWritten, [name](const SimWorker& w) { return w.name() != name; },
+            [&s, name](const std::string&) {
+              if (SimWorker* stopped = s.worker(name)) stopped->go_on();
+            });
+      });
+}
+
+}  // namespace
+
+std::vector<Scenario> scenarios_of_deaths() {
+  WorldOptions checked = workers(1, 3);
+  checked.check_every = 4;
+  checked.checkpoint_every = 2;
+  WorldOptions longer = workers(2, 2);
+  longer.steps = 60;
+  return {
+      {"half-read", workers(1, 3), dies_half_read, in_place},
+      {"answer-while-applying", workers(1, 3), dies_while_applying, in_place},
+      {"second-death-during-answers", workers(2, 2), dies_during_answers, in_place},
+      {"only-one-applied", workers(1, 3), [](Script& s) { only_one_applied(s, 15); }, in_place},
+      {"only-one-applied-and-said-so", workers(1, 3), [](Script& s) { only_one_applied(s, 350); },
+       finished},
+      {"source-dies-half-way", workers(2, 2), source_dies, finished_or_suspected},
+      {"all-die-between-batches", workers(2, 2), all_die_between_batches, finished},
+      {"all-die-after-a-rollback", checked, all_die_after_rollback, finished},
+      {"death-in-evaluation", workers(2, 2), dies_in_evaluation, in_place},
+      {"writer-dies-at-the-last-step", workers(2, 2), writer_dies_at_last_step, finished},
+      {"writer-dies-before-its-answer", workers(2, 2), writer_dies_before_ack, finished},
+      {"one-of-two-workers", workers(1, 2), one_of_two_dies, in_place},
+      {"one-of-two-nodes", workers(2, 2), node_dies, in_place},
+      {"stopped-before-publishing", longer, stopped_before_publishing, in_place},
+      {"old-writer-wakes-up", longer, old_writer_wakes_up, in_place},
+  };
+}
+
+}  // namespace lockstep::sim

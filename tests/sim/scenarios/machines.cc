@@ -1,0 +1,121 @@
+// Machines that are ill: one that hangs for good, one that is slow, one that computes wrong.
+#include "tests/sim/scenario.h"
+
+namespace lockstep::sim {
+namespace {
+
+WorldOptions workers(uint32_t nodes, uint32_t each) {
+  WorldOptions options;
+  options.nodes = nodes;
+  options.workers_per_node = each;
+  options.checkpoint_every = 4;
+  return options;
+}
+
+WorldOptions compared(uint32_t count) {
+  WorldOptions options = workers(1, count);
+  options.check_every = 4;
+  return options;
+}
+
+WorldOptions lasting(uint64_t steps) {
+  WorldOptions options = workers(2, 2);
+  options.steps = steps;
+  options.checkpoint_every = steps / 4;
+  return options;
+}
+
+void stopped(Script& s, int64_t away_ms) {
+  s.at(Moment::kBeforePublish, static_cast<uint64_t>(s.between(1, 40)),
+       [&s, away_ms](const std::string& name) {
+         s.worker(name)->stop();
+         if (away_ms == 0) return;
+         s.later(away_ms, [&s, name] {
+           if (SimWorker* worker = s.worker(name)) worker->go_on();
+         });
+       });
+}
+
+std::string replaced(const Outcome& outcome) {
+  if (!outcome.stuck.empty()) return outcome.stuck;
+  if (outcome.seen.kills != 1) return std::to_string(outcome.seen.kills) + " processes were killed";
+  return outcome.seen.members.size() == 5 ? "" : "nobody took its place";
+}
+
+std::string spared(const Outcome& outcome) {
+  if (!outcome.stuck.empty()) return outcome.stuck;
+  return outcome.seen.kills == 0 ? "" : "a process that came back was killed";
+}
+
+void damaged(Script& s, Damage what) {
+  const auto step = static_cast<Step>(s.between(1, 15));
+  s.at(
+      Moment::kApplied, [step](const SimWorker& w) { return w.trainer()->state().step == step; },
+      [&s, what](const std::string& name) { s.worker(name)->damage(what); });
+}
+
+// Nobody else has worked with it when it is compared: the same step, done again, tells who was
+// wrong.
+void damaged_before_check(Script& s) {
+  s.at(
+      Moment::kApplied, [](const SimWorker& w) { return w.trainer()->state().step % 4 == 3; },
+      [&s](const std::string& name) { s.worker(name)->damage(Damage::kResult); });
+}
+
+// StateCheck sees that it is the right one.
+std::string named_at_once(const Outcome& outcome) {
+  if (!outcome.stuck.empty()) return outcome.stuck;
+  if (outcome.starts != 1) return "the run had to be started again";
+  if (outcome.seen.rollbacks != 1)
+    return "the run was rolled back " + std::to_string(outcome.seen.rollbacks) + " times";
+  return outcome.seen.named.size() == 1 ? "" : "nobody was named";
+}
+
+// It has spread to the other one, or nobody knows whether it has.
+std::string undone(const Outcome& outcome) {
+  if (!outcome.stuck.empty()) return outcome.stuck;
+  return outcome.seen.rollbacks == 1 && outcome.starts == 1 ? "" : "it was not undone at once";
+}
+
+// What went wrong differs each time, and what was right with it.
+std::string nobody_can_tell(const Outcome& outcome) {
+  if (outcome.stuck != "the run ended with 70") return "it was not ended: " + outcome.stuck;
+  return outcome.seen.named.empty() ? "" : "somebody was named by a guess";
+}
+
+// One of four is four times as slow, and slots are enough to spread.
+std::string rebalanced(const Outcome& outcome) {
+  if (!outcome.stuck.empty()) return outcome.stuck;
+  if (outcome.seen.terms != 1 || outcome.seen.evictions != 0) return "somebody was taken for dead";
+  if (outcome.seen.rebalances == 0) return "the slots did not follow the speed";
+  return outcome.seen.rebalances <= 2 ? "" : "the slots do not come to rest";
+}
+
+}  // namespace
+
+std::vector<Scenario> scenarios_of_machines() {
+  WorldOptions slow = lasting(300);
+  slow.slots = 16;
+  slow.global_batch = 16;
+  slow.samples = 128;
+  slow.compute_ms = 60;
+  slow.rebalances = true;
+  return {
+      {"stopped-for-ever", lasting(120), [](Script& s) { stopped(s, 0); }, replaced},
+      {"wakes-up-in-time", lasting(120), [](Script& s) { stopped(s, 1'400); }, spared},
+      {"one-of-three-holds-other-weights", compared(3),
+       [](Script& s) { damaged(s, Damage::kWeights); }, named_at_once},
+      {"one-of-three-computes-wrong", compared(3),
+       [](Script& s) { damaged(s, Damage::kGradients); }, named_at_once},
+      {"one-of-three-adds-up-wrong", compared(3), [](Script& s) { damaged(s, Damage::kSums); },
+       named_at_once},
+      {"one-of-two-holds-other-weights", compared(2), damaged_before_check, named_at_once},
+      {"one-of-two-holds-them-for-long", compared(2),
+       [](Script& s) { damaged(s, Damage::kWeights); }, undone},
+      {"one-of-two-computes-wrong", compared(2), [](Script& s) { damaged(s, Damage::kGradients); },
+       nobody_can_tell},
+      {"one-is-slow", slow, [](Script& s) { s.world().slowness["n0/w1"] = 4; }, rebalanced},
+  };
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,104 @@
+// What decide() takes for a death, and what follows before anybody trains.
+#include "tests/unit/coordinator/world.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+TEST(Decide, WhenAllAreKilledAndNobodyComesTheRunEndsWithAFullReport) {
+  World w;
+  w.train();
+  w.hello(50);
+  w.report(1, 1, 0, 3);
+  w.report(2, 1, 0, 3);
+  w.checkpoint(1, 3);
+  EXPECT_EQ(w.exit(50, 1000, -1, 9), Reason::kRegrouped);
+  EXPECT_EQ(w.exit(50, 1001, -1, 9, "killed by a test"), Reason::kEndedDeath);
+  const std::string& m = w.ends[0].message;
+  EXPECT_EQ(w.ends[0].exit_code, 70);
+  for (const char* part : {"rank 1", "node n", "pid 1001", "signal 9", "step 3", "killed by a test",
+                           "step-0000000003-g1-m1", "--run-dir /run --resume"}) {
+    EXPECT_NE(m.find(part), std::string::npos) << part << " in: " << m;
+  }
+  EXPECT_EQ(w.sent(50).back().goodbye().exit_code(), 70u);
+  EXPECT_EQ(w.exit(50, 1000, 0, 0), Reason::kRefusedEnded);
+}
+
+TEST(Decide, AWorkerThatDiesBeforeItRegistersEndsTheRunWithItsCode) {
+  for (const auto& [code, expected] : {std::pair{65, 65}, {78, 78}, {1, 70}, {0, 70}}) {
+    World w;
+    w.hello(50);
+    w.join(1);
+    EXPECT_EQ(w.exit(50, 4242, code, 0, "why"), Reason::kEndedDeath);
+    EXPECT_EQ(w.ends[0].exit_code, expected);
+  }
+}
+
+TEST(Decide, AWorkerThatHasLeftMayDieWithoutHarm) {
+  World w;
+  w.train();
+  w.hello(50);
+  w.report(1, 1, 0, 4);
+  w.report(2, 1, 0, 4);
+  w.leave(2, wire::Leave::FINISHED, 4);
+  EXPECT_EQ(w.exit(50, 1001, 0, 0), Reason::kIgnored);
+  EXPECT_EQ(w.happen(ConnectionClosed{2, "closed"}), Reason::kDisconnected);
+  w.checkpoint(1, 4, true);
+  EXPECT_EQ(w.leave(1, wire::Leave::FINISHED, 4), Reason::kEndedFinished);
+}
+
+TEST(Decide, ASilentMemberIsDeadAfterItsLease) {
+  World w;
+  w.train();
+  for (int i = 0; i < 49; ++i) {
+    w.beat(1);
+    ASSERT_EQ(w.wait(100), Reason::kNothingDue);
+  }
+  w.beat(1);
+  EXPECT_EQ(w.wait(400), Reason::kRegrouped);
+  EXPECT_EQ(w.state.members.at(2).state, MemberState::kDead);
+  EXPECT_NE(w.journal.events().back().text.find("rank 1"), std::string::npos);
+}
+
+TEST(Decide, ACoordinatorThatSleptJudgesNobody) {
+  World w;
+  w.train();
+  w.now_ms += 60'000;
+  EXPECT_EQ(w.happen(Tick{}), Reason::kClockJumped);
+  EXPECT_EQ(w.wait(1'000), Reason::kNothingDue);
+}
+
+TEST(Decide, AClosedConnectionIsADeathAfterTheReconnectWindow) {
+  World w;
+  w.train();
+  w.happen(ConnectionClosed{1, "reset by peer"});
+  EXPECT_EQ(w.wait(200), Reason::kNothingDue);
+  EXPECT_EQ(w.wait(200), Reason::kRegrouped);
+  EXPECT_EQ(w.state.ranks, std::vector<MemberId>{2});
+}
+
+TEST(Decide, AVerdictBeforeTrainingEndsTheRunAnAccidentAwaitsAnotherWorker) {
+  for (const auto& [code, expected] : {std::pair{Code::kBadData, 65}, {Code::kConfig, 78}}) {
+    World w;
+    w.join(1);
+    EXPECT_EQ(w.leave(1, wire::Leave::FAILED, 0, code, "because"), Reason::kEndedWorkerFailed);
+    EXPECT_EQ(w.ends[0].exit_code, expected);
+  }
+  World w;
+  w.hello(50);
+  w.join(1);
+  EXPECT_EQ(w.leave(1, wire::Leave::FAILED, 0, Code::kInternal, "because"),
+            Reason::kAwaitsReplacement);
+  EXPECT_EQ(w.exit(50, 1000, 70, 0, "", false), Reason::kEndedDeath);
+  EXPECT_EQ(w.ends[0].exit_code, 70);
+}
+
+TEST(Decide, WorkersThatNeverComeEndTheRunAndAreCounted) {
+  World w;
+  w.options.lease_ms = 1'000'000;
+  w.join(1);
+  EXPECT_EQ(w.wait(61'000), Reason::kEndedMissingWorkers);
+  EXPECT_NE(w.ends[0].message.find("1 of 2"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::coordinator

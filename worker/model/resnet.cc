@@ -1,0 +1,69 @@
+// Residual networks of depth 18 and 50 (resnet_parts.h).
+#include <ATen/ops/add.h>
+#include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/relu.h>
+
+#include <algorithm>
+
+#include "worker/model/builtin.h"
+#include "worker/model/layers.h"
+#include "worker/model/resnet_parts.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint32_t kLargestCifarSide = 64;
+constexpr uint32_t kSmallestSide = 8;  // the last layer has an eighth of the stem's side
+
+at::Tensor conv_norm(const Forward& f, const at::Tensor& x, const ResnetConv& layer) {
+  return batch_norm(f, conv_without_bias(f, x, layer.weight, layer.place), layer.norm);
+}
+
+class Resnet final : public Model {
+ public:
+  Resnet(const wire::ModelSpec& spec, ResnetParts parts)
+      : Model(std::move(parts.layout)), dropout_(spec.dropout()), parts_(std::move(parts)) {}
+
+  at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
+                     std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
+    const Forward f{parameters, buffers, mode};
+    at::Tensor h = at::relu(conv_norm(f, x, parts_.stem));  // (B, 64, H, W)
+    if (parts_.has_pool) h = at::max_pool2d(h, 3, /*stride=*/2, /*padding=*/1);
+    for (const ResnetBlock& block : parts_.blocks) h = block_output(f, h, block);
+    h = h.mean({2, 3});                                           // (B, 512 or 2048)
+    return linear(f, dropout(f, h, dropout_, 0), parts_.output);  // (B, classes)
+  }
+
+ private:
+  static at::Tensor block_output(const Forward& f, const at::Tensor& x, const ResnetBlock& block) {
+    at::Tensor h = x;
+    for (size_t i = 0; i < block.convs.size(); ++i) {
+      if (i > 0) h = at::relu(h);
+      h = conv_norm(f, h, block.convs[i]);
+    }
+    return at::relu(at::add(h, block.downsample ? conv_norm(f, x, *block.downsample) : x));
+  }
+
+  double dropout_;  // in front of the last layer
+  ResnetParts parts_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> make_resnet(const wire::ModelSpec& spec,
+                                           const data::SampleShape& shape, uint32_t classes,
+                                           uint32_t depth) {
+  const uint32_t side = std::min(shape.height, shape.width);
+  if (side < kSmallestSide) {
+    return Status(Code::kConfig, spec.name() + " needs images of at least 8x8 pixels, these are " +
+                                     std::to_string(shape.height) + "x" +
+                                     std::to_string(shape.width) + "; use model.name: mlp");
+  }
+  const bool is_large = std::max(shape.height, shape.width) > kLargestCifarSide;
+  const bool is_imagenet_stem = spec.stem() == "imagenet" || (spec.stem() != "cifar" && is_large);
+  return std::unique_ptr<Model>(
+      new Resnet(spec, make_resnet_parts(depth, is_imagenet_stem, shape, classes)));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,48 @@
+#include "worker/optim/grad_norm.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "comm/base/clones.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint64_t kLanes = 16;
+
+LOCKSTEP_CLONES
+float block_squares(const float* values, uint64_t n) {
+  float lanes[kLanes] = {};
+  uint64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (uint64_t lane = 0; lane < kLanes; ++lane)
+      lanes[lane] += values[i + lane] * values[i + lane];
+  }
+  for (uint64_t lane = 0; i + lane < n; ++lane) lanes[lane] += values[i + lane] * values[i + lane];
+  for (uint64_t half = kLanes / 2; half > 0; half /= 2) {
+    for (uint64_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  return lanes[0];
+}
+
+}  // namespace
+
+double sum_of_squares(const float* values, std::span<const NormRange> ranges) {
+  double sum = 0;
+  for (const NormRange& range : ranges) {
+    for (uint64_t at = 0; at < range.length; at += kNormBlock) {
+      sum += static_cast<double>(
+          block_squares(values + range.start + at, std::min(kNormBlock, range.length - at)));
+    }
+  }
+  return sum;
+}
+
+float clip_scale(double squares, double clip_norm) {
+  if (!std::isfinite(squares)) return 1;
+  constexpr double kTiny = 1e-6;  // PyTorch's, against a division by zero
+  const double scale = clip_norm / (std::sqrt(squares) + kTiny);
+  return scale < 1 ? static_cast<float>(scale) : 1.0f;
+}
+
+}  // namespace lockstep
