@@ -48,12 +48,9 @@ Step first_left_out_before(const Turn& turn, Step step) {
 
 void cut_before(Turn& turn, Step limit, const std::string& why) {
   State& state = turn.state;
-  const auto after =
-      std::upper_bound(state.checkpoints.begin(), state.checkpoints.end(), limit,
-                       [](Step step, const CheckpointEntry& c) { return step < c.step; });
-  const bool has_none = after == state.checkpoints.begin();
-  const Step step = has_none ? 0 : std::prev(after)->step;
-  const std::string name = has_none ? "" : std::prev(after)->name;
+  const CheckpointEntry* newest = newest_until(state, limit);
+  const Step step = newest == nullptr ? 0 : newest->step;
+  const std::string name = newest == nullptr ? "" : newest->name;
   std::vector<EvalEntry> evals;
   for (const auto& [applied, eval] : state.evals) evals.push_back(eval);
   cut_lineage(turn, {step, phase_after(step, evals, turn.options)}, name, why);
@@ -76,8 +73,7 @@ Reason skip(Turn& turn, const BadLoss& bad) {
   const Step step = bad.step.step;
   const std::string what = describe(turn, bad);
   skip_slots(turn, {bad.step.generation, step, {0, turn.options.shape.slots}, bad.what});
-  // The next term takes none of these, and nobody is to be told that they remain.
-  std::erase_if(state.checkpoints, [step](const auto& c) { return c.step > step; });
+  forget_checkpoints_after(state, step);
   turn.note(LogLine::Level::kWarn, "samples_skipped",
             what + "; it is left out (train.on_bad_samples: skip), which is time " +
                 std::to_string(state.skips.size()) + " of at most " +

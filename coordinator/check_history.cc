@@ -34,7 +34,7 @@ CheckHistory check_history(const JournalContents& contents) {
     if (check.node.empty()) {
       history.unexplained.insert(check.step);
     } else {
-      history.expelled.insert({check.node, check.local_rank});
+      history.expelled.insert(place_of(check));
     }
   }
   return history;
@@ -51,8 +51,7 @@ bool wrote_wrong(const JournalContents& contents, MemberId member, Step step) {
                                    [member](const MemberEntry& m) { return m.member == member; });
   if (writer == contents.members.end()) return false;
   return std::any_of(contents.checks.begin(), contents.checks.end(), [&](const CheckEntry& check) {
-    return check.goes_on && check.node == writer->node && check.local_rank == writer->local_rank &&
-           step >= check.step;
+    return check.goes_on && place_of(check) == place_of(*writer) && step >= check.step;
   });
 }
 

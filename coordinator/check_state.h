@@ -24,6 +24,12 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
+// Of a member, or of an entry that names one by where it ran.
+template <typename Located>
+Place place_of(const Located& located) {
+  return {located.node, located.local_rank};
+}
+
 // What comparing the members has shown so far, also in earlier terms.
 struct CheckHistory {
   Step agreed = 0;              // applied steps of the lineage's newest check at which all agreed

@@ -9,11 +9,6 @@
 namespace lockstep::coordinator {
 namespace {
 
-bool has_expelled(const State& state, MemberId id) {
-  const Member& member = state.members.at(id);
-  return state.checks.expelled.contains({member.node, member.local_rank});
-}
-
 bool all_have_reported(const State& state, const PendingCheck& check) {
   return std::all_of(check.members.begin(), check.members.end(), [&](MemberId id) {
     return check.reports.contains(id) || !is_alive(state.members.at(id));
@@ -58,11 +53,9 @@ std::string way_back(const State& state) {
                            std::to_string(agreed) + ", after which all still agreed";
 }
 
-// The next term takes none of these, and nobody is to be told that they remain.
 void distrust(State& state) {
   state.checks.is_open = true;
-  std::erase_if(state.checkpoints,
-                [&](const CheckpointEntry& c) { return c.step > state.checks.agreed; });
+  forget_checkpoints_after(state, state.checks.agreed);
 }
 
 std::string accusation(const Turn& turn, const Finding& finding) {
@@ -86,7 +79,7 @@ Reason go_back(Turn& turn, Generation generation, Step step, const Finding& find
   const std::string what = accusation(turn, finding);
   for (MemberId id : finding.odd()) expel(turn, place_of(turn.at(id)), {generation, step, false});
   for (const WitnessEntry& w : finding.wrong_then) {
-    expel(turn, {w.node, w.local_rank}, {w.generation, step, false});
+    expel(turn, place_of(w), {w.generation, step, false});
   }
   distrust(turn.state);
   turn.note(LogLine::Level::kError, "corruption",
@@ -105,7 +98,7 @@ Reason go_on(Turn& turn, const Finding& finding, Generation generation) {
     disown_checkpoints(turn, place, since);
   }
   for (const WitnessEntry& w : finding.wrong_then) {
-    expel(turn, {w.node, w.local_rank}, {w.generation, since, true});
+    expel(turn, place_of(w), {w.generation, since, true});
   }
   checks.tainted = std::min(checks.tainted.value_or(since), since);
   turn.note(
@@ -163,11 +156,11 @@ std::optional<Reason> judge_witnesses(Turn& turn, Step step, const PendingCheck&
     return std::nullopt;
   }
   std::erase_if(wrong, [&](const WitnessEntry& w) {
-    return turn.state.checks.expelled.contains({w.node, w.local_rank});
+    return turn.state.checks.expelled.contains(place_of(w));
   });
   if (wrong.empty()) return std::nullopt;
   for (const WitnessEntry& w : wrong) {
-    expel(turn, {w.node, w.local_rank}, {w.generation, step, false});
+    expel(turn, place_of(w), {w.generation, step, false});
   }
   turn.note(
       LogLine::Level::kError, "corruption",
@@ -219,7 +212,8 @@ std::optional<Reason> judge_checks(Turn& turn) {
     state.pending_checks.erase(ripe);
     if (!is_in_lineage(state, generation, step)) continue;
     // What one says that was put out counts no more.
-    std::erase_if(check.reports, [&](const auto& e) { return has_expelled(state, e.first); });
+    std::erase_if(check.reports,
+                  [&](const auto& e) { return is_expelled(state, state.members.at(e.first)); });
     Finding finding = examine(check, step);
     if (finding.is_difference()) return judge(turn, generation, step, std::move(finding));
     if (check.reports.size() < 2 || !all_have_reported(state, check)) continue;

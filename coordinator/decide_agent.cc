@@ -16,6 +16,13 @@ std::string cause_of(const wire::WorkerExit& message) {
          (name == nullptr ? "" : " (SIG" + std::string(name) + ")");
 }
 
+// It ended because it was told to, or says what is wrong. What it still had begun to read is at no
+// fault.
+bool is_orderly(const wire::WorkerExit& message) {
+  return message.signal() == 0 && (message.exit_code() == 0 || message.exit_code() == kRunMeAgain ||
+                                   is_verdict(message.exit_code()));
+}
+
 std::string with_last_words(std::string text, const wire::WorkerExit& message) {
   if (!message.last_words().empty()) text += "\nits last words:\n" + message.last_words();
   return text;
@@ -50,11 +57,22 @@ Member* member_of_exit(Turn& turn, const Agent& agent, const wire::WorkerExit& m
   return nullptr;
 }
 
+// A term that waits for its first workers has none, and no agent has one that may still come.
+bool comes_nobody(const State& state) {
+  return state.run == RunState::kGathering && state.by_process.empty() &&
+         state.replacements.empty() &&
+         std::all_of(state.agents.begin(), state.agents.end(),
+                     [](const auto& e) { return e.second.living.empty(); });
+}
+
+std::string name_of(const Agent& agent, const wire::WorkerExit& message) {
+  return "a worker of node " + agent.node + " (pid " + std::to_string(message.pid()) + ")";
+}
+
 Reason exit_of_stranger(Turn& turn, const Agent& agent, const wire::WorkerExit& message) {
   State& state = turn.state;
-  const std::string what = "a worker of node " + agent.node + " (pid " +
-                           std::to_string(message.pid()) + ") " + cause_of(message) +
-                           " before it registered";
+  const std::string what =
+      name_of(agent, message) + " " + cause_of(message) + " before it registered";
   const Place place{agent.node, message.local_rank()};
   if (message.will_restart()) {
     expect_replacement(turn, place);
@@ -69,6 +87,11 @@ Reason exit_of_stranger(Turn& turn, const Agent& agent, const wire::WorkerExit& 
   turn.log(LogLine::Level::kInfo, "worker_exited",
            what + (message.will_restart() ? "; it is started again" : "; the run goes on"));
   if (state.lost_ms) return total_loss(turn, "all workers died", 70);
+  if (is_verdict(message.exit_code()) && comes_nobody(state)) {
+    end_run(turn, message.exit_code(),
+            with_last_words(what + ", and nobody else is left; " + what_remains(turn), message));
+    return Reason::kEndedDeath;
+  }
   return Reason::kIgnored;
 }
 
@@ -80,6 +103,10 @@ Reason exit_of_dead(Turn& turn, Member& member, const std::string& what) {
   turn.log(LogLine::Level::kInfo, "worker_exited", what);
   if (state.lost_ms) return total_loss(turn, what, 70);
   if (state.source_generation == 0) return regroup(turn, what, 70);
+  // The next generation began before it was known of what this one died.
+  if (state.run == RunState::kStarted && is_poisoned(turn, state.completed)) {
+    return regroup(turn, what, 70);
+  }
   return Reason::kIgnored;
 }
 
@@ -122,7 +149,7 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
   if (dead.empty()) return Reason::kHeard;
   const std::string what =
       describe(state, dead) + " died: its agent does not have it among its workers";
-  for (MemberId id : dead) declare_dead(turn, turn.at(id), false);
+  for (MemberId id : dead) declare_dead(turn, turn.at(id));
   return after_deaths(turn, dead, what, 70);
 }
 
@@ -130,6 +157,10 @@ Reason on_worker_exit(Turn& turn, Agent& agent, const wire::WorkerExit& message)
   State& state = turn.state;
   agent.living.erase(message.pid());
   Member* member = member_of_exit(turn, agent, message);
+  if (!is_orderly(message)) {
+    const std::string who = member == nullptr ? name_of(agent, message) : describe(state, *member);
+    note_casualty(turn, {who, from_wire(message.in_hand())});
+  }
   if (member == nullptr) return exit_of_stranger(turn, agent, message);
   const std::string what = with_last_words(
       describe(state, *member) + " " + cause_of(message) + " after step " +
@@ -137,7 +168,7 @@ Reason on_worker_exit(Turn& turn, Agent& agent, const wire::WorkerExit& message)
       message);
   if (!member->has_exited) {
     forget_process(state, *member);
-    if (message.will_restart()) expect_replacement(turn, {member->node, member->local_rank});
+    if (message.will_restart()) expect_replacement(turn, place_of(*member));
   }
   if (member->state == MemberState::kGone) return Reason::kIgnored;
   if (member->state == MemberState::kDead) return exit_of_dead(turn, *member, what);
@@ -145,8 +176,7 @@ Reason on_worker_exit(Turn& turn, Agent& agent, const wire::WorkerExit& message)
   member->has_exited = true;
   // Who has left may go.
   if (member->state == MemberState::kLeft) return Reason::kIgnored;
-  const bool is_from_outside = message.signal() == SIGKILL || message.signal() == SIGTERM;
-  declare_dead(turn, *member, true, !is_from_outside);
+  declare_dead(turn, *member);
   if (ends_the_run(turn, *member, message.exit_code())) {
     end_run(turn, message.exit_code(), what + "; " + what_remains(turn));
     return Reason::kEndedDeath;
@@ -179,7 +209,7 @@ Reason on_closed(Turn& turn, const ConnectionClosed& event) {
   const std::string what = describe(state, *member) +
                            " died: it closed its connection, and its agent does not have it "
                            "among its workers";
-  declare_dead(turn, *member, false);
+  declare_dead(turn, *member);
   return after_deaths(turn, {member->id}, what, 70);
 }
 

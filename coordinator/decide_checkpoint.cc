@@ -17,23 +17,22 @@ void drop(Turn& turn, CheckpointEntry entry, wire::CheckpointAck* ack) {
   turn.persist(std::move(entry));
 }
 
-// The newest of at most so many steps; `all` is ascending. all.size(): there is none.
-size_t newest_until(const std::vector<CheckpointEntry>& all, Step step) {
-  const auto after = std::upper_bound(all.begin(), all.end(), step,
-                                      [](Step s, const CheckpointEntry& c) { return s < c.step; });
-  return after == all.begin() ? all.size() : static_cast<size_t>(after - all.begin()) - 1;
+// The first of more steps.
+auto first_after(const std::vector<CheckpointEntry>& all, Step step) {
+  return std::upper_bound(all.begin(), all.end(), step,
+                          [](Step s, const CheckpointEntry& c) { return s < c.step; });
 }
 
 // All but the newest `keep`, and those to which a run goes back whose members disagree, or whose
 // next step to be complete shows a bad loss.
 void drop_older(Turn& turn, size_t keep, wire::CheckpointAck* ack) {
   std::vector<CheckpointEntry>& all = turn.state.checkpoints;
-  const size_t checked =
-      is_checking(turn.options) ? newest_until(all, turn.state.checks.agreed) : all.size();
-  const size_t judged = newest_until(all, turn.state.completed);
+  const CheckpointEntry* checked =
+      is_checking(turn.options) ? newest_until(turn.state, turn.state.checks.agreed) : nullptr;
+  const CheckpointEntry* judged = newest_until(turn.state, turn.state.completed);
   std::vector<CheckpointEntry> stay;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (i + keep >= all.size() || i == checked || i == judged) {
+    if (i + keep >= all.size() || &all[i] == checked || &all[i] == judged) {
       stay.push_back(std::move(all[i]));
     } else {
       drop(turn, std::move(all[i]), ack);
@@ -101,6 +100,15 @@ Reason take_void(Turn& turn, const Member& member, const wire::CheckpointReport&
 
 }  // namespace
 
+const CheckpointEntry* newest_until(const State& state, Step step) {
+  const auto after = first_after(state.checkpoints, step);
+  return after == state.checkpoints.begin() ? nullptr : &*std::prev(after);
+}
+
+void forget_checkpoints_after(State& state, Step step) {
+  std::erase_if(state.checkpoints, [step](const CheckpointEntry& c) { return c.step > step; });
+}
+
 Reason on_checkpoint(Turn& turn, Member& member, Generation generation,
                      const wire::CheckpointReport& message) {
   State& state = turn.state;
@@ -139,10 +147,7 @@ Reason on_checkpoint(Turn& turn, Member& member, Generation generation,
   }
   if (!LOCKSTEP_BUG(kCheckpointNotKept)) turn.persist(entry);
   turn.log(LogLine::Level::kInfo, "checkpoint_written", "checkpoint " + entry.name);
-  const auto after =
-      std::upper_bound(state.checkpoints.begin(), state.checkpoints.end(), entry.step,
-                       [](Step step, const CheckpointEntry& c) { return step < c.step; });
-  state.checkpoints.insert(after, entry);
+  state.checkpoints.insert(first_after(state.checkpoints, entry.step), entry);
   if (is_present && message.final() && !state.end_ms) state.end_ms = turn.now_ms;
   acknowledge(turn, member, message, is_present);
   return Reason::kCheckpointAccepted;

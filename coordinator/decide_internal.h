@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/base/counted.h"
+#include "comm/wire/in_hand.h"
 #include "comm/wire/resume_point.h"
 #include "coordinator/decide.h"
 
@@ -44,7 +45,9 @@ bool is_open(RunState run);                                // prepared or starte
 bool is_listed(const State& state, const Member& member);  // in the present generation
 bool is_source(const State& state, const Member& member);  // in the last started one
 bool is_alive(const Member& member);                       // not dead, not sent away
-bool may_join(const Turn& turn, const Member& member);     // now
+// Its place was found to compute wrong (corruption.h).
+bool is_expelled(const State& state, const Member& member);
+bool may_join(const Turn& turn, const Member& member);  // now
 bool contains(const std::vector<MemberId>& members, MemberId id);
 // An exit code that a process chose to say what is wrong; anything else is an accident.
 bool is_verdict(int exit_code);
@@ -141,9 +144,8 @@ void note_progress(Turn& turn, Member& member, const Progress& at);
 std::optional<Reason> judge_hang(Turn& turn);
 
 // ---- regroup.cc
-// The member is dead from here on. after_deaths() must follow in the same turn. `in_step`: its
-// process may have died of what it was computing; `is_of_its_own`: nobody else has ended it.
-void declare_dead(Turn& turn, Member& member, bool in_step, bool is_of_its_own = false);
+// The member is dead from here on. after_deaths() must follow in the same turn.
+void declare_dead(Turn& turn, Member& member);
 // What follows, told with `what` ("worker … was killed …"). `code`: of the process, if it is a
 // verdict on the run, else 70.
 Reason after_deaths(Turn& turn, const std::vector<MemberId>& dead, const std::string& what,
@@ -191,8 +193,11 @@ std::string what_to_do_about_samples(const Turn& turn);  // of a run that has en
 std::string positions_of(const Turn& turn, Step step, const SlotRun& slots);
 
 // ---- poison.cc
-// If the step that comes next has killed two owners of one slot: leaves that slot out of it, or
-// ends the run.
+// A process has ended while it had these in hand. It may be told again, also to a later term.
+void note_casualty(Turn& turn, Casualty casualty);
+// Whether the samples of a slot have killed two who had it in hand, in a step from `next` on.
+bool is_poisoned(const Turn& turn, Step next);
+// Leaves such samples out, or ends the run.
 std::optional<Reason> judge_poison(Turn& turn, Step next);
 
 // ---- bad_loss.cc
@@ -217,6 +222,12 @@ void note_lived(Turn& turn, Member& member, Generation generation);
 Reason on_drained(Turn& turn, Member& member, const wire::Leave& message);
 // Sends away who was left out. `all`: whether they have said that they are ready or not.
 void release_leavers(Turn& turn, bool all);
+
+// ---- decide_checkpoint.cc
+// The newest of the lineage of at most so many steps; null: there is none.
+const CheckpointEntry* newest_until(const State& state, Step step);
+// The next term takes none of more steps, and nobody is to be told that they remain.
+void forget_checkpoints_after(State& state, Step step);
 
 // ---- finish.cc
 // Closes what is open in the journal, sends everybody a Goodbye and ends the run.

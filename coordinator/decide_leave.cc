@@ -22,7 +22,8 @@ Reason failed(Turn& turn, Member& member, const wire::Leave& message) {
                 (state.checkpoints.empty() ? "" : "; " + what_remains(turn)));
     return Reason::kEndedWorkerFailed;
   }
-  declare_dead(turn, member, true, true);
+  note_casualty(turn, {describe(state, member), from_wire(message.in_hand())});
+  declare_dead(turn, member);
   return after_deaths(turn, {member.id}, what, is_verdict(exit) ? exit : 70);
 }
 

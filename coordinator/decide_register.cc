@@ -191,7 +191,7 @@ Reason reconnect(Turn& turn, Member& member, ConnectionId connection, const wire
 
 // What a newcomer can expect.
 std::string standing_of(const State& state, const Member& member) {
-  if (state.checks.expelled.contains({member.node, member.local_rank})) {
+  if (is_expelled(state, member)) {
     return "; it takes no part: a worker there has computed wrong in this run";
   }
   return is_open(state.run) ? "; it joins when a place is free" : "";
@@ -213,7 +213,7 @@ Member& enroll(Turn& turn, const wire::Register& m) {
   if (!state.layout) state.layout = layout_of(member.id, m);
   state.by_process[{member.node, member.pid}] = member.id;
   state.waiting.insert(member.id);
-  state.replacements.erase({member.node, member.local_rank});
+  state.replacements.erase(place_of(member));
   if (state.gathered_ms == 0) state.gathered_ms = turn.now_ms;
   return state.members[member.id] = std::move(member);
 }

@@ -13,18 +13,14 @@ void evict(Turn& turn, Member& member) {
   wire::Envelope envelope;
   envelope.mutable_evict()->set_reason(kWhy);
   turn.send(member.connection, std::move(envelope));
-  declare_dead(turn, member, false);
+  declare_dead(turn, member);
 }
 
 }  // namespace
 
-Place place_of(const Member& member) {
-  return {member.node, member.local_rank};
-}
-
 std::string names_of(const std::vector<WitnessEntry>& witnesses) {
   std::set<Place> places;
-  for (const WitnessEntry& w : witnesses) places.insert({w.node, w.local_rank});
+  for (const WitnessEntry& w : witnesses) places.insert(place_of(w));
   std::string names;
   for (const Place& place : places) {
     names += (names.empty() ? "" : ", ") + std::string("the worker of local rank ") +
@@ -63,7 +59,7 @@ std::optional<Reason> evict_expelled(Turn& turn) {
   std::vector<MemberId> out;
   for (MemberId id : listed) {
     const Member& member = turn.at(id);
-    if (is_alive(member) && state.checks.expelled.contains(place_of(member))) out.push_back(id);
+    if (is_alive(member) && is_expelled(state, member)) out.push_back(id);
   }
   if (out.empty()) return std::nullopt;
   const std::string what = describe(state, out) + " is put out: " + kWhy;

@@ -11,8 +11,6 @@
 
 namespace lockstep::coordinator {
 
-Place place_of(const Member& member);
-
 // "local rank 1 of node a, local rank 0 of node b"; each place once.
 std::string names_of(const std::vector<WitnessEntry>& witnesses);
 

@@ -120,7 +120,7 @@ void ask_witnesses(const std::vector<WitnessEntry>& witnesses, Step step,
     std::set<std::tuple<Generation, Place>> heard;
     Votes votes;
     for (const WitnessEntry& w : then) {
-      if (heard.insert({w.generation, {w.node, w.local_rank}}).second) ++votes[w.hash];
+      if (heard.insert({w.generation, place_of(w)}).second) ++votes[w.hash];
     }
     for (const auto& [member, value] : finding->values) {
       if (heard.insert({Generation{0}, places.at(member)}).second) ++votes[value];

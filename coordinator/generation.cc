@@ -100,13 +100,14 @@ std::optional<Reason> settle_planned(Turn& turn) {
 // Nothing: it can start, from `best`.
 std::optional<Reason> judge_start(Turn& turn, const std::optional<ResumePoint>& best) {
   State& state = turn.state;
-  if (state.source_generation == 0) return std::nullopt;
-  if (!best) {
+  const bool is_first = state.source_generation == 0;
+  if (!best && !is_first) {
     return end_term(turn, "none of " + describe(state, state.ranks) +
                               " holds the state any more; the run goes on from the newest "
                               "checkpoint");
   }
-  if (const auto reason = judge_poison(turn, best->step)) return reason;
+  if (const auto reason = judge_poison(turn, best ? best->step : state.base.step)) return reason;
+  if (is_first) return std::nullopt;
   if (const std::string what = unprovable_step(turn, best->step); !what.empty()) {
     return end_term(turn, what + "; the run goes on from the newest checkpoint");
   }
@@ -224,7 +225,6 @@ void take_places(Turn& turn, Generation generation) {
   }
   turn.persist(std::move(map));
   state.writer = state.start.writer();
-  state.casualties.clear();
   begin_progress(state, turn.now_ms);
 }
 

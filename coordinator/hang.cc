@@ -46,7 +46,7 @@ void evict(Turn& turn, Member& member, const std::string& why) {
   envelope.mutable_evict()->set_reason(why);
   envelope.mutable_evict()->set_save_stack(true);
   turn.send(member.connection, std::move(envelope));
-  declare_dead(turn, member, false);
+  declare_dead(turn, member);
 }
 
 }  // namespace
@@ -77,12 +77,11 @@ std::optional<Reason> judge_hang(Turn& turn) {
   const Front front = front_of(state);
   const bool is_quiet = front.last.phase != Phase::kTrain || front.first.phase != Phase::kTrain ||
                         state.slowest_ms == 0;
-  const int64_t limit_ms = std::max((is_quiet ? kPatience : 1) * turn.options.hang_ms,
-                                    kSlowSteps * state.slowest_ms);
+  const int64_t limit_ms =
+      std::max((is_quiet ? kPatience : 1) * turn.options.hang_ms, kSlowSteps * state.slowest_ms);
   if (front.members == 0 || still_ms <= limit_ms) return std::nullopt;
   state.progress_ms = turn.now_ms;
-  const std::string since = "for " + std::to_string(still_ms / 1000) +
-                            " s (cluster.hang_s is " +
+  const std::string since = "for " + std::to_string(still_ms / 1000) + " s (cluster.hang_s is " +
                             std::to_string(turn.options.hang_ms / 1000) + ")";
   // More than half of them behind: what they wait for is not one of them.
   if (front.last == front.first || front.behind.size() * 2 > front.members) {

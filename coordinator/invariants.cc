@@ -126,7 +126,7 @@ void check_ranks(const State& state, const Options& options) {
     const Member& member = state.members.at(id);
     LOCKSTEP_CHECK(member.placed == state.generation && member.listed == state.generation,
                    "S1: every rank is placed in the present generation");
-    LOCKSTEP_CHECK(!state.checks.expelled.contains({member.node, member.local_rank}),
+    LOCKSTEP_CHECK(!state.checks.expelled.contains(place_of(member)),
                    "C1: who computed wrong takes no part, least of all as a source");
     LOCKSTEP_CHECK(member.rank == rank++, "S1: ranks are positions");
     LOCKSTEP_CHECK(member.slots.begin == slot && member.slots.end >= slot, "S1: runs follow on");

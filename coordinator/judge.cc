@@ -117,7 +117,7 @@ std::optional<MemberId> most_named(const State& state) {
 }
 
 void bar(Turn& turn, const Member& member) {
-  Bar& bar = turn.state.barred[{member.node, member.local_rank}];
+  Bar& bar = turn.state.experience.barred[place_of(member)];
   bar.until_ms = turn.now_ms + (turn.options.bar_ms << std::min(bar.times, kMostDoublings));
   ++bar.times;
 }
@@ -147,7 +147,7 @@ std::optional<Reason> judge_members(Turn& turn) {
     verdicts.what += (verdicts.what.empty() ? "" : "; ") + verdicts.what_silent;
   }
   if (verdicts.dead.empty()) return std::nullopt;
-  for (MemberId id : verdicts.dead) declare_dead(turn, turn.at(id), false);
+  for (MemberId id : verdicts.dead) declare_dead(turn, turn.at(id));
   return after_deaths(turn, verdicts.dead, verdicts.what, 70);
 }
 
@@ -176,7 +176,7 @@ std::optional<Reason> judge_suspicion(Turn& turn) {
   Member& member = turn.at(*suspect);
   const std::string who = describe(state, member);
   bar(turn, member);
-  declare_dead(turn, member, false);
+  declare_dead(turn, member);
   return after_deaths(
       turn, {*suspect},
       who + " is evicted: its peers cannot reach it and nothing proves a death (" + what + ")", 70);
@@ -191,7 +191,7 @@ Reason evict_unpromised(Turn& turn) {
   const std::string what = describe(state, dead) + " did not answer to prepare of generation " +
                            std::to_string(state.generation) + " within " +
                            std::to_string(turn.options.prepare_timeout_ms) + " ms";
-  for (MemberId id : dead) declare_dead(turn, turn.at(id), false);
+  for (MemberId id : dead) declare_dead(turn, turn.at(id));
   const Reason reason = after_deaths(turn, dead, what, 70);
   return reason == Reason::kRegrouped ? Reason::kEvictedUnpromised : reason;
 }

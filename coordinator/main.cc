@@ -5,6 +5,7 @@
 #include <cstring>
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "comm/base/build_info.h"
 #include "comm/base/descriptors.h"
@@ -51,7 +52,7 @@ class Program {
   // Sets exit_code_ unless only the term is over.
   Status serve_term(BeginMode mode);
   Status serve(Server& server, const Begun& begun);
-  State first_state(const BegunTerm& term);
+  State first_state(const BegunTerm& term);  // takes experience_
 
   std::string run_dir_;
   Logger& logger_;
@@ -62,12 +63,13 @@ class Program {
   Server* server_ = nullptr;                     // while a term is served
   rpc::Address control_{"127.0.0.1", 0};
   std::optional<rpc::Address> http_;
+  Experience experience_;  // of the term before
   std::optional<std::string> stop_reason_;
   std::optional<int> exit_code_;
 };
 
 State Program::first_state(const BegunTerm& term) {
-  State state = begin_state(term.beginning, loop_.now_ms());
+  State state = begin_state(term.beginning, loop_.now_ms(), std::exchange(experience_, {}));
   if (term.is_complete) {
     state.run = RunState::kEnded;
     state.message = "all " + std::to_string(term.beginning.completed) + " steps are done";
@@ -102,6 +104,7 @@ Status Program::serve_term(BeginMode mode) {
   server_ = &server;
   const Status status = serve(server, begun);
   server_ = nullptr;
+  experience_ = server.state().experience;
   return status;
 }
 

@@ -59,6 +59,10 @@ bool is_alive(const Member& member) {
   return member.state != MemberState::kDead && member.state != MemberState::kGone;
 }
 
+bool is_expelled(const State& state, const Member& member) {
+  return state.checks.expelled.contains(place_of(member));
+}
+
 bool contains(const std::vector<MemberId>& members, MemberId id) {
   return std::find(members.begin(), members.end(), id) != members.end();
 }
@@ -81,10 +85,10 @@ void forget_process(State& state, const Member& member) {
 
 bool may_join(const Turn& turn, const Member& member) {
   if (!is_alive(member) || member.connection == 0 || member.is_draining) return false;
-  const bool is_expelled = turn.state.checks.expelled.contains({member.node, member.local_rank});
-  if (is_expelled && !LOCKSTEP_BUG(kExpelledGoesOn)) return false;
-  const auto bar = turn.state.barred.find({member.node, member.local_rank});
-  return bar == turn.state.barred.end() || turn.now_ms >= bar->second.until_ms;
+  if (is_expelled(turn.state, member) && !LOCKSTEP_BUG(kExpelledGoesOn)) return false;
+  const auto& barred = turn.state.experience.barred;
+  const auto bar = barred.find(place_of(member));
+  return bar == barred.end() || turn.now_ms >= bar->second.until_ms;
 }
 
 bool can_be_suspected(const State& state, const Member& member) {

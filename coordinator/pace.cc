@@ -23,10 +23,6 @@ bool is_on(const Turn& turn) {
   return turn.options.job.cluster().rebalance();
 }
 
-Place place_of(const Member& member) {
-  return {member.node, member.local_rank};
-}
-
 // The lower one of two: of two workers the faster one says what is usual.
 double median(std::vector<double> costs) {
   const auto middle = costs.begin() + static_cast<long>((costs.size() - 1) / 2);

@@ -19,8 +19,7 @@ std::vector<MemberId> next_members(const Turn& turn) {
   };
   const auto goes_on = [&](MemberId id) {
     const Member& member = state.members.at(id);
-    return is_alive(member) && !member.has_exited &&
-           !state.checks.expelled.contains({member.node, member.local_rank});
+    return is_alive(member) && !member.has_exited && !is_expelled(state, member);
   };
   for (MemberId id : state.source_members) add(id, goes_on(id));
   if (state.planned) {
@@ -62,8 +61,7 @@ Reason regather(Turn& turn, const std::string& why, int code) {
   }
   std::map<Place, bool> is_gone;  // whether the last process there is proven to be dead
   for (const auto& [id, member] : state.members) {
-    is_gone[{member.node, member.local_rank}] =
-        member.state == MemberState::kDead && member.has_exited;
+    is_gone[place_of(member)] = member.state == MemberState::kDead && member.has_exited;
   }
   const bool is_proven =
       std::any_of(is_gone.begin(), is_gone.end(), [](const auto& entry) { return entry.second; });
@@ -138,12 +136,8 @@ std::string consequence_of(const Turn& turn, Reason reason) {
 
 }  // namespace
 
-void declare_dead(Turn& turn, Member& member, bool in_step, bool is_of_its_own) {
+void declare_dead(Turn& turn, Member& member) {
   State& state = turn.state;
-  if (in_step && state.run == RunState::kStarted && is_listed(state, member) &&
-      member.state == MemberState::kTraining) {
-    state.casualties.push_back({member.id, member.slots, is_of_its_own, 0});
-  }
   member.state = MemberState::kDead;
   member.dead_ms = turn.now_ms;
   member.is_left_over = !member.has_exited && !member.is_missing;
@@ -189,6 +183,7 @@ Reason total_loss(Turn& turn, const std::string& why, int code) {
     end_run(turn, 0, "all " + std::to_string(state.completed) + " steps are done");
     return Reason::kEndedFinished;
   }
+  if (const auto reason = judge_poison(turn, state.completed)) return *reason;
   const size_t line_end = why.find('\n');
   const std::string what = why.substr(0, line_end);
   const std::string words = line_end == std::string::npos ? "" : why.substr(line_end);

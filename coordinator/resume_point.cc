@@ -90,7 +90,7 @@ void cut_lineage(Turn& turn, const ResumePoint& to, const std::string& checkpoin
     entry.state = CheckpointState::kRolledBack;
     state.stray.push_back(entry);
   }
-  std::erase_if(state.checkpoints, [&](const auto& c) { return c.step > to.step; });
+  forget_checkpoints_after(state, to.step);
   state.evals.erase(state.evals.upper_bound(to.step), state.evals.end());
   state.pending.erase(state.pending.lower_bound(to.step), state.pending.end());
   state.early.erase(state.early.lower_bound(to.step), state.early.end());

@@ -21,7 +21,7 @@ bool is_cut_due(const JournalContents& contents, const SkipEntry& skip) {
 data::SkipSet skips_in(std::span<const SkipEntry> skips, Generation generation) {
   data::SkipSet set;
   for (const SkipEntry& skip : skips) {
-    if (skip.generation < generation) set.add(skip.step, skip.slots.begin, skip.slots.end);
+    if (holds_in(skip, generation)) set.add(skip.step, skip.slots.begin, skip.slots.end);
   }
   return set;
 }
@@ -30,9 +30,8 @@ uint64_t samples_in(std::span<const SkipEntry> skips, Generation generation, Ste
                     const data::RunShape& shape) {
   data::SkipSet set;
   for (const SkipEntry& skip : skips) {
-    const bool is_newer = skip.generation < generation && !LOCKSTEP_BUG(kSkippedCountExpected);
-    const bool holds = skip.step == step && is_newer;
-    if (holds) set.add(step, skip.slots.begin, skip.slots.end);
+    const bool holds = holds_in(skip, generation) && !LOCKSTEP_BUG(kSkippedCountExpected);
+    if (skip.step == step && holds) set.add(step, skip.slots.begin, skip.slots.end);
   }
   return set.counted_samples(data::plan_step(shape, step), step, shape.slots);
 }

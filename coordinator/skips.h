@@ -17,6 +17,11 @@
 
 namespace lockstep::coordinator {
 
+// Its slots are left out of that generation: it is newer than the one in which they did harm.
+inline bool holds_in(const SkipEntry& skip, Generation generation) {
+  return skip.generation < generation;
+}
+
 // What a generation leaves out.
 data::SkipSet skips_in(std::span<const SkipEntry> skips, Generation generation);
 

@@ -5,9 +5,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
-#include <set>
-#include <vector>
 
 #include "comm/base/ids.h"
 #include "coordinator/check_state.h"

@@ -1,6 +1,7 @@
 #include "coordinator/state.h"
 
 #include <cstdlib>
+#include <utility>
 
 #include "coordinator/take_over.h"
 
@@ -40,8 +41,9 @@ const char* member_state_name(MemberState state) {
   return "unknown";
 }
 
-State begin_state(const Beginning& beginning, int64_t now_ms) {
+State begin_state(const Beginning& beginning, int64_t now_ms, Experience experience) {
   State state;
+  state.experience = std::move(experience);
   state.run_id = beginning.run_id;
   state.term = beginning.term;
   state.next_member = beginning.next_member;

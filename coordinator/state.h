@@ -61,6 +61,7 @@
 #include <vector>
 
 #include "comm/base/ids.h"
+#include "comm/base/work_in_hand.h"
 #include "comm/collectives/reduction_tree.h"
 #include "comm/wire/control.pb.h"
 #include "coordinator/beginning.h"
@@ -188,18 +189,23 @@ struct Suspicion {
   std::string what;                    // the first one's words
 };
 
-// Who died while computing the step that came after the state the survivors hold.
+// A process that ended, and the samples that it was at.
 struct Casualty {
-  MemberId member = 0;
-  SlotRun slots;
-  bool is_of_its_own = false;  // an exit code, or a signal that nobody sends from outside
-  Step step = 0;               // known when the next generation starts
+  std::string who;  // for people
+  InHand in_hand;
 };
 
 // Kept out for a while after an eviction that nobody could prove right.
 struct Bar {
   int64_t until_ms = 0;
   uint32_t times = 0;
+};
+
+// What a term leaves to the next one of the same process. It is in no journal: a new process learns
+// of the casualties when agents tell the exits again, and of the bars by another eviction.
+struct Experience {
+  std::vector<Casualty> casualties;
+  std::map<Place, Bar> barred;
 };
 
 struct State {
@@ -213,7 +219,6 @@ struct State {
   std::set<MemberId> waiting;    // alive, in neither the prepared nor the started generation
   std::set<Place> replacements;  // a process died there and its agent starts another one
   std::map<ConnectionId, Agent> agents;
-  std::map<Place, Bar> barred;
   std::optional<Layout> layout;
   uint32_t wanted_workers = 0;                      // as commanded; 0: as the job says
   std::map<std::string, uint32_t> workers_of_node;  // as its agent was or is to be told
@@ -254,11 +259,10 @@ struct State {
   LossWatch losses;
   SpeedWatch speeds;
   std::optional<Suspicion> suspicion;
-  std::optional<Step> unexplained;   // step in which a generation broke and nobody was at fault
-  std::vector<Casualty> casualties;  // of the present generation
-  std::vector<Casualty> earlier_casualties;  // that may have died of the same samples
-  std::optional<int64_t> brake_ms;           // since when evictions by silence are held
-  std::optional<int64_t> lost_ms;            // since when all who held the state are dead
+  std::optional<Step> unexplained;  // step in which a generation broke and nobody was at fault
+  Experience experience;
+  std::optional<int64_t> brake_ms;  // since when evictions by silence are held
+  std::optional<int64_t> lost_ms;   // since when all who held the state are dead
 
   int64_t started_ms = 0;   // this term
   int64_t gathered_ms = 0;  // first registration; 0: none yet
@@ -279,6 +283,6 @@ struct State {
   std::string message;
 };
 
-State begin_state(const Beginning& beginning, int64_t now_ms);
+State begin_state(const Beginning& beginning, int64_t now_ms, Experience experience = {});
 
 }  // namespace lockstep::coordinator

@@ -7,32 +7,34 @@
 namespace lockstep::limits {
 
 // Control plane
-inline constexpr size_t kFrameBytesBeforeAuth = 4 * 1024;      // a stranger gets no more memory
-inline constexpr size_t kFrameBytes = 16 * 1024 * 1024;        // one control message
-inline constexpr size_t kSendQueueBytes = 64 * 1024 * 1024;    // per connection; beyond: closed
-inline constexpr int kAuthDeadlineMs = 5'000;                  // from accept to proven
-inline constexpr size_t kUnauthenticatedConnections = 64;      // at once, data plane
-inline constexpr size_t kUnprovenPeers = 1'024;  // at once, coordinator: 10,000 workers may come together
-inline constexpr int kLingerMs = 1'000;            // close() may still deliver for so long
+inline constexpr size_t kFrameBytesBeforeAuth = 4 * 1024;    // a stranger gets no more memory
+inline constexpr size_t kFrameBytes = 16 * 1024 * 1024;      // one control message
+inline constexpr size_t kSendQueueBytes = 64 * 1024 * 1024;  // per connection; beyond: closed
+inline constexpr int kAuthDeadlineMs = 5'000;                // from accept to proven
+inline constexpr size_t kUnauthenticatedConnections = 64;    // at once, data plane
+inline constexpr size_t kUnprovenPeers =
+    1'024;                               // at once, coordinator: 10,000 workers may come together
+inline constexpr int kLingerMs = 1'000;  // close() may still deliver for so long
 inline constexpr int kConnectTimeoutMs = 5'000;
-inline constexpr int kBackoffFirstMs = 20;         // between two attempts of a client,
-inline constexpr int kBackoffMaxMs = 2'000;        // doubling up to here
-inline constexpr int kAcceptRetryMs = 100;         // after accept() failed, e.g. no descriptors
-inline constexpr int kRefusalLogLines = 20;        // about strangers, per window
+inline constexpr int kBackoffFirstMs = 20;   // between two attempts of a client,
+inline constexpr int kBackoffMaxMs = 2'000;  // doubling up to here
+inline constexpr int kAcceptRetryMs = 100;   // after accept() failed, e.g. no descriptors
+inline constexpr int kRefusalLogLines = 20;  // about strangers, per window
 inline constexpr int kRefusalLogWindowMs = 10'000;
 inline constexpr size_t kTokenFileBytes = 1024;
 inline constexpr size_t kMembers = 65'536;
 inline constexpr size_t kSlots = 65'536;
-inline constexpr size_t kSkips = 64;  // entries of slots left out by policy, in a run
+inline constexpr size_t kCasualties = 1'024;  // deaths whose samples are still suspects
+inline constexpr size_t kSkips = 64;          // entries of slots left out by policy, in a run
 
 // Processes that are started again
 inline constexpr int64_t kRestartWindowMs = 3'600'000;  // in which restarts are counted
 inline constexpr uint32_t kSupervisedRestarts = 100;    // of coordinator and agent, in the window
 inline constexpr int64_t kQuickDeathMs = 2'000;         // so soon after its start a death is quick
-inline constexpr int64_t kRestartPauseFirstMs = 250;    // before the restart after two quick deaths,
-inline constexpr int64_t kRestartPauseMaxMs = 10'000;   // doubling up to here
-inline constexpr int64_t kRestartAfterExitMs = 500;     // after an exit that the worker chose
-inline constexpr size_t kExitsTold = 1'000;             // to a coordinator that comes back
+inline constexpr int64_t kRestartPauseFirstMs = 250;   // before the restart after two quick deaths,
+inline constexpr int64_t kRestartPauseMaxMs = 10'000;  // doubling up to here
+inline constexpr int64_t kRestartAfterExitMs = 500;    // after an exit that the worker chose
+inline constexpr size_t kExitsTold = 1'000;            // to a coordinator that comes back
 inline constexpr int64_t kCoordinatorAwayMs = 600'000;  // that an agent without workers waits
 inline constexpr int64_t kCommandMs = 10'000;           // for the answer to a command
 
@@ -51,7 +53,7 @@ inline constexpr int kRecordBatchMs = 200;
 inline constexpr size_t kJobFileBytes = 1024 * 1024;
 
 // Data
-inline constexpr size_t kIdxHeaderBytes = 4 + 4 * 8;  // magic and at most 8 dimensions
+inline constexpr size_t kIdxHeaderBytes = 4 + 4 * 8;          // magic and at most 8 dimensions
 inline constexpr uint64_t kDatasetBytes = uint64_t{1} << 44;  // of one file's content, inflated
 inline constexpr uint64_t kSampleBytes = 256 * 1024 * 1024;   // one sample as stored
 inline constexpr uint32_t kLabel = 65'535;                    // largest class label
@@ -61,7 +63,7 @@ inline constexpr size_t kStatisticsFileBytes = 16 * 1024 * 1024;
 
 // Checkpoints
 inline constexpr size_t kSafetensorsHeaderBytes = 16 * 1024 * 1024;
-inline constexpr size_t kTensors = 65'536;      // in one safetensors file
+inline constexpr size_t kTensors = 65'536;  // in one safetensors file
 inline constexpr size_t kTensorDims = 16;
 inline constexpr size_t kManifestBytes = 64 * 1024 * 1024;
 inline constexpr size_t kManifestFiles = 64;
@@ -71,8 +73,8 @@ inline constexpr size_t kCheckpointNameBytes = 128;
 inline constexpr size_t kTransferChunkBytes = 1024 * 1024;
 
 // Records of a worker that the coordinator has not acknowledged
-inline constexpr size_t kRecordBatchesInMemory = 64;    // beyond: spilled to a file
-inline constexpr size_t kRecordBatchesInFlight = 8;     // sent and not yet acknowledged
+inline constexpr size_t kRecordBatchesInMemory = 64;  // beyond: spilled to a file
+inline constexpr size_t kRecordBatchesInFlight = 8;   // sent and not yet acknowledged
 inline constexpr uint64_t kRecordSpillBytes = 1024ull * 1024 * 1024;  // of that file
 inline constexpr size_t kManifestRecordsBytes = 4 * 1024 * 1024;      // in one checkpoint manifest
 

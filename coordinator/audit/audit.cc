@@ -221,7 +221,7 @@ void Auditor::count(const AuditedStep& audited, const data::StepPlan& plan, bool
 
 std::string Auditor::reason_of(const AuditedStep& audited, uint32_t slot) const {
   for (const SkipEntry& skip : contents_.skips) {
-    const bool holds = skip.step == audited.step && skip.generation < audited.generation &&
+    const bool holds = skip.step == audited.step && holds_in(skip, audited.generation) &&
                        skip.slots.begin <= slot && slot < skip.slots.end;
     if (holds) return skip.reason;
   }

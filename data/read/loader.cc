@@ -85,7 +85,7 @@ struct Loader::Impl {
   Status allocate();
   void run();
   bool produce(const StepPlan& plan, Step step, uint32_t slot);
-  bool wait_for_space(Step step);
+  bool wait_for_space();
   void fill(Batch& batch, std::byte* memory, const StepPlan& plan, const PositionRange& range);
 
   const Dataset& dataset;
@@ -108,7 +108,6 @@ struct Loader::Impl {
   std::condition_variable ready;  // a batch was produced, or all are
   uint64_t produced = 0;
   uint64_t taken = 0;
-  bool is_asked = false;  // next() waits
   bool all_produced = false;
   bool stop = false;
 
@@ -155,23 +154,22 @@ void Loader::Impl::run() {
 bool Loader::Impl::produce(const StepPlan& plan, Step step, uint32_t slot) {
   const PositionRange range = slot_positions(plan, slot, options.shape.slots);
   if (range.size() == 0 || options.skips.contains(step, slot)) return true;
-  if (!wait_for_space(step)) return false;
+  if (!wait_for_space()) return false;
   const uint64_t index = produced % ring.size();  // only this thread changes `produced`
   Batch& batch = ring[index];
   batch.step = step;
   batch.slot = slot;
+  if (options.in_hand != nullptr) options.in_hand->reads(step, slot);
   fill(batch, memory.get() + index * buffer_bytes, plan, range);
+  if (options.in_hand != nullptr) options.in_hand->has_read();
   std::lock_guard lock(mutex);
   ++produced;
-  is_asked = false;
   ready.notify_one();
   return !stop;
 }
 
-bool Loader::Impl::wait_for_space(Step step) {
+bool Loader::Impl::wait_for_space() {
   std::unique_lock lock(mutex);
-  if (step - options.first_step < options.read_on_demand_steps)
-    space.wait(lock, [&] { return stop || is_asked; });
   const uint64_t capacity = options.prefetch_batches;
   // Once full, it sleeps until half is gone: one wake-up fills several batches, and the worker on
   // the same core is interrupted less often.
@@ -243,8 +241,6 @@ Result<const Batch*> Loader::next() {
   const auto available = [&] { return loader.produced > loader.taken || loader.all_produced; };
   if (!available()) {
     const auto begin = std::chrono::steady_clock::now();
-    loader.is_asked = true;
-    loader.space.notify_one();
     loader.ready.wait(lock, available);
     loader.waited_ns += static_cast<uint64_t>(
         std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());

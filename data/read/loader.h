@@ -12,7 +12,6 @@
 //  L2 A batch depends on (dataset, transform, shape, seed, step, slot) only.
 //  L3 `digest` is computed from the very indices whose bytes were copied.
 //  L4 At most prefetch_batches are ready ahead of the consumer; memory is allocated once, at start.
-//     Of the first read_on_demand_steps nothing is read before next() asks for it.
 //  L5 The thread sleeps when the ring is full and never spins; the destructor ends it at once.
 //
 // Thread-safety: next() from one thread; wait_ns() and ready_batches() from any.
@@ -25,6 +24,7 @@
 
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
+#include "comm/base/work_in_hand.h"
 #include "comm/collectives/reduction_tree.h"
 #include "data/index/dataset.h"
 #include "data/order/skip_set.h"
@@ -51,10 +51,7 @@ struct LoaderOptions {
   SlotRun slots;      // of this rank, within [0, shape.slots); may be empty
   SkipSet skips;      // nothing of these is read
   uint32_t prefetch_batches = 4;
-  // A sample that kills its reader is to do so while its step is in flight, not one before, so that
-  // the death names the step. A generation, which may begin because of one, reads nothing ahead at
-  // first.
-  uint32_t read_on_demand_steps = 0;
+  WorkInHand* in_hand = nullptr;  // told what is being read; outlives the loader
   std::vector<std::string> transforms = {"normalize"};
   // By channel; empty: the dataset's own.
   std::vector<ChannelStatistics> statistics;

@@ -10,6 +10,7 @@
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/client.h"
 #include "comm/wire/control.pb.h"
+#include "comm/wire/in_hand.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/agent/worker_slots.h"
@@ -30,6 +31,7 @@ wire::Envelope exit_message(const WorkerEnd& worker) {
   exit.set_last_words(worker.last_words);
   exit.set_will_restart(worker.decision.action == ExitAction::kRestart);
   exit.set_local_rank(worker.local_rank);
+  *exit.mutable_in_hand() = to_wire(worker.in_hand);
   return envelope;
 }
 

@@ -34,6 +34,8 @@ int become(const ProcessSpec& spec, char* const* argv, pid_t parent) {
     if (out < 0 || ::dup2(out, STDOUT_FILENO) < 0 || ::dup2(out, STDERR_FILENO) < 0) return errno;
   }
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+  const int kept = spec.kept_descriptor;
+  if (kept >= 0 && ::fcntl(kept, F_SETFD, 0) != 0) return errno;
   ::execv(argv[0], argv);
   return errno;
 }

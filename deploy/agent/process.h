@@ -4,10 +4,10 @@
 // Invariants
 //   1. A child runs in a process group of its own, so that a terminal's Ctrl-C reaches its parent
 //      only, and gets `parent_death_signal` when its parent dies, however it dies.
-//   2. A child inherits no descriptor but stdin (/dev/null), stdout and stderr, and no signal mask.
+//   2. A child inherits no descriptor but stdin (/dev/null), stdout, stderr and `kept_descriptor`,
+//      and no signal mask.
 //   3. When start_process() says ok, the program runs; a program that cannot be executed is an
-//   error
-//      of start_process(), not of a child.
+//      error of start_process(), not of a child.
 //
 // Thread-safety: free functions. start_process() must be called on a thread that lives as long as
 // the children should: the kernel sends the parent's death signal when that thread ends.
@@ -27,6 +27,7 @@ struct ProcessSpec {
   std::vector<std::string> argv;  // argv[0]: path of the program
   std::string output_path;        // stdout and stderr are appended here; empty: the parent's
   int parent_death_signal = 0;    // 0: none
+  int kept_descriptor = -1;       // the same number there; -1: none
 };
 
 // kConfig when the program is not there or cannot be executed.

@@ -16,7 +16,8 @@ std::vector<uint32_t> WorkerSlots::set_wanted(uint32_t workers) {
   for (uint32_t rank = 0; missing > 0; ++rank) {
     if (rank == slots_.size()) {
       const int64_t window_ms = limits::kRestartWindowMs;
-      slots_.push_back({.crashes = {options_.max_crashes, window_ms},
+      slots_.push_back({.in_hand = std::nullopt,
+                        .crashes = {options_.max_crashes, window_ms},
                         .preemptions = {options_.max_preemptions, window_ms}});
     }
     if (slots_[rank].pid > 0 || slots_[rank].waits) continue;
@@ -32,10 +33,13 @@ Status WorkerSlots::start(uint32_t local_rank, int64_t now_ms) {
   slot.waits = false;
   slot.started_ms = now_ms;
   slot.output_begin = end_of_file(output_path(local_rank));
+  LOCKSTEP_ASSIGN_OR_RETURN(slot.in_hand, WorkInHand::make());
   const ProcessSpec spec{{options_.worker_program, "--run-dir", options_.run_dir, "--local-rank",
-                          std::to_string(local_rank), "--node", options_.node},
+                          std::to_string(local_rank), "--node", options_.node, "--in-hand-fd",
+                          std::to_string(slot.in_hand->descriptor())},
                          output_path(local_rank),
-                         SIGKILL};
+                         SIGKILL,
+                         slot.in_hand->descriptor()};
   LOCKSTEP_ASSIGN_OR_RETURN(slot.pid, start_process(spec));
   logger_.info("worker_started", "started worker " + std::to_string(local_rank),
                {{"local_rank", local_rank}, {"pid", slot.pid}});
@@ -49,7 +53,11 @@ std::optional<WorkerEnd> WorkerSlots::ended(const Reaped& reaped, bool run_is_ov
     if (slot.pid != reaped.pid) continue;
     slot.pid = 0;
     const ExitDecision decision = decide(slot, reaped.end, run_is_over, stop_requested, now_ms);
-    return WorkerEnd{rank, reaped.pid, reaped.end, last_words(output_path(rank), slot.output_begin),
+    return WorkerEnd{rank,
+                     reaped.pid,
+                     reaped.end,
+                     last_words(output_path(rank), slot.output_begin),
+                     slot.in_hand->get(),
                      decision};
   }
   return std::nullopt;
@@ -58,7 +66,7 @@ std::optional<WorkerEnd> WorkerSlots::ended(const Reaped& reaped, bool run_is_ov
 WorkerEnd WorkerSlots::not_started(uint32_t local_rank, const Status& why, int64_t now_ms) {
   const ProcessEnd end{exit_code(why), 0};
   const ExitDecision decision = decide(slots_[local_rank], end, false, false, now_ms);
-  return {local_rank, 0, end, why.message(), decision};
+  return {local_rank, 0, end, why.message(), {}, decision};
 }
 
 ExitDecision WorkerSlots::decide(Slot& slot, const ProcessEnd& end, bool run_is_over,

@@ -15,6 +15,7 @@
 
 #include "comm/base/log.h"
 #include "comm/base/status.h"
+#include "comm/base/work_in_hand.h"
 #include "deploy/agent/exit_decision.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/restart_budget.h"
@@ -35,6 +36,7 @@ struct WorkerEnd {
   pid_t pid = 0;
   ProcessEnd end;
   std::string last_words;
+  InHand in_hand;
   ExitDecision decision;
 };
 
@@ -74,6 +76,7 @@ class WorkerSlots {
     bool waits = false;
     int64_t started_ms = 0;
     int64_t output_begin = 0;  // of this process, in its local rank's file
+    std::optional<WorkInHand> in_hand;
     uint32_t quick_deaths = 0;
     RestartBudget crashes;
     RestartBudget preemptions;

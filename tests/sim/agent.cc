@@ -1,5 +1,7 @@
 #include "tests/sim/agent.h"
 
+#include "comm/wire/in_hand.h"
+
 namespace lockstep::sim {
 namespace {
 
@@ -64,23 +66,23 @@ void SimAgent::start_worker(uint32_t local_rank) {
   worker->on_ended = [this, local_rank](Process& ended) {
     // SIGCHLD reaches a stopped agent only when it goes on.
     const int64_t delay_ms = static_cast<int64_t>(world_.prng.below(10));
-    loop().call_after(delay_ms, [this, local_rank, ending = ended.ending(), pid = ended.pid()] {
-      on_worker_ended(local_rank, ending, pid);
-    });
+    loop().call_after(delay_ms, [this, local_rank, &ended] { on_worker_ended(local_rank, ended); });
   };
 }
 
-void SimAgent::on_worker_ended(uint32_t local_rank, const Ending& ending, uint32_t pid) {
+void SimAgent::on_worker_ended(uint32_t local_rank, const Process& ended) {
+  const Ending& ending = ended.ending();
   workers_.erase(local_rank);
   const bool is_expected = ending.exit_code == 0 || has_goodbye_ || is_stopping_;
   const bool restarts = !is_expected && !is_hopeless(ending.exit_code) && local_rank < wanted_;
   wire::Envelope envelope;
   wire::WorkerExit& exit = *envelope.mutable_worker_exit();
-  exit.set_pid(pid);
+  exit.set_pid(ended.pid());
   exit.set_exit_code(ending.exit_code);
   exit.set_signal(ending.signal);
   exit.set_will_restart(restarts);
   exit.set_local_rank(local_rank);
+  *exit.mutable_in_hand() = to_wire(static_cast<const SimWorker&>(ended).in_hand());
   if (client_->is_ready()) (void)client_->send(envelope);
   exits_.push_back(std::move(envelope));
   if (exits_.size() > kExitsTold) exits_.pop_front();

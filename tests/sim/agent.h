@@ -29,7 +29,7 @@ class SimAgent final : public Process {
  private:
   void vanish() override;
   void start_worker(uint32_t local_rank);
-  void on_worker_ended(uint32_t local_rank, const Ending& ending, uint32_t pid);
+  void on_worker_ended(uint32_t local_rank, const Process& ended);
   void hello();
   void on_message(const wire::Envelope& envelope);
   void kill_worker(uint32_t pid);

@@ -64,6 +64,8 @@ const Scenario* scene(Bug bug) {
       return scenario_named("one-of-three-holds-other-weights");
     case Bug::kKilledAtOnce:
       return scenario_named("wakes-up-in-time");
+    case Bug::kExperienceLost:
+      return scenario_named("deadly-sample-stops-one");
     case Bug::kSkipNotTold:
     case Bug::kSkippedCountExpected:
     case Bug::kSkippedSlotCounted:

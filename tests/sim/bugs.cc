@@ -35,6 +35,7 @@ const char* bug_name(Bug bug) {
       "killed-at-once",
       "skip-not-told",
       "skipped-count-expected",
+      "experience-lost",
       "batch-lost-on-reconnect",
       "closed-gate-lets-in",
       "numbers-of-old-identity",

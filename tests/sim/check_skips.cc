@@ -28,6 +28,8 @@ class SkipCheck final : public Check {
       if (!world_.options.skips_bad_samples)
         world_.fail("skips", "slots of step " + std::to_string(skip->step) +
                                  " are skipped, and the job does not allow it");
+      if (world_.deadly && !world_.absurd && !is_of_deadly(*skip))
+        world_.fail("skips", "others are left out than the samples that kill");
       if (skip->slots.begin >= skip->slots.end || skip->slots.end > world_.shape.slots)
         world_.fail("skips", "a run of slots is skipped that is none");
     }
@@ -42,8 +44,11 @@ class SkipCheck final : public Check {
         on_record(from, message.generation(), record);
   }
 
+  void at_end() override { check_victims(); }
+
   // Nobody may go on from what the run was stopped for.
   void at_stop() override {
+    check_victims();
     if (!world_.absurd) return;
     for (const auto& [name, checkpoint] : ledger_->checkpoints()) {
       if (checkpoint.state == CheckpointState::kComplete && checkpoint.step > world_.absurd->step)
@@ -53,6 +58,17 @@ class SkipCheck final : public Check {
   }
 
  private:
+  bool is_of_deadly(const SkipEntry& skip) const {
+    const uint32_t slot = world_.deadly->slot;
+    return skip.step == world_.deadly->step && skip.slots.begin == slot &&
+           skip.slots.end == slot + 1;
+  }
+
+  void check_victims() {
+    if (world_.victims > 2)
+      world_.fail("skips", std::to_string(world_.victims) + " workers died of the same samples");
+  }
+
   data::SkipSet set_of(Generation generation) const {
     data::SkipSet set;
     for (const SkipEntry& skip : skips_)

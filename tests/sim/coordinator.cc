@@ -1,5 +1,8 @@
 #include "tests/sim/coordinator.h"
 
+#include <utility>
+
+#include "comm/base/planted_bug.h"
 #include "tests/sim/worker.h"
 
 namespace lockstep::sim {
@@ -15,8 +18,7 @@ SimCoordinator::SimCoordinator(World& world, BeginMode mode)
       address_{"coordinator", static_cast<uint16_t>(1'000 + pid() % 50'000)} {
   world_.trace.add("begin", name(), static_cast<uint64_t>(mode));
   world_.disk.kill_writer = [this] { die_in_commit(); };
-  loop().call_after(5 + static_cast<int64_t>(world_.prng.below(50)),
-                    [this] { serve_term(mode_); });
+  loop().call_after(5 + static_cast<int64_t>(world_.prng.below(50)), [this] { serve_term(mode_); });
 }
 
 SimCoordinator::~SimCoordinator() {
@@ -62,7 +64,8 @@ Status SimCoordinator::begin(BeginMode mode) {
   LOCKSTEP_RETURN_IF_ERROR(open_history(term.beginning.completed));
   if (metrics_ == nullptr)
     metrics_ = std::make_unique<CoordinatorMetrics>("sim", BuildInfo{}, clock_);
-  coordinator::State state = coordinator::begin_state(term.beginning, loop().now_ms());
+  coordinator::State state =
+      coordinator::begin_state(term.beginning, loop().now_ms(), std::exchange(experience_, {}));
   if (term.is_complete) {
     state.run = coordinator::RunState::kEnded;
     if (mode == BeginMode::kResume) {
@@ -77,6 +80,7 @@ Status SimCoordinator::begin(BeginMode mode) {
   const auto on_term_end = [this](const std::string& why) {
     world_.trace.add("term-end", name(), 0, 0, why);
     loop().post([this] {
+      if (!LOCKSTEP_BUG(kExperienceLost)) experience_ = server_->state().experience;
       server_.reset();
       history_.reset();
       serve_term(BeginMode::kNextTerm);
@@ -94,10 +98,10 @@ Status SimCoordinator::begin(BeginMode mode) {
 }
 
 Status SimCoordinator::open_history(Step keep) {
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      history_, coordinator::History::open(world_.directory + "/history.jsonl", keep));
-  LOCKSTEP_RETURN_IF_ERROR(journal_->visit_steps(
-      history_->lines(), keep, [this](const coordinator::StepEntry& step) {
+  LOCKSTEP_ASSIGN_OR_RETURN(history_,
+                            coordinator::History::open(world_.directory + "/history.jsonl", keep));
+  LOCKSTEP_RETURN_IF_ERROR(
+      journal_->visit_steps(history_->lines(), keep, [this](const coordinator::StepEntry& step) {
         if (step.step == history_->lines()) history_->append(step);
       }));
   return history_->flush();

@@ -43,6 +43,7 @@ class SimCoordinator final : public Process {
   std::unique_ptr<coordinator::Journal> journal_;
   std::unique_ptr<coordinator::History> history_;
   std::unique_ptr<coordinator::Server> server_;
+  coordinator::Experience experience_;  // of the term before
   rpc::Address address_;
 };
 

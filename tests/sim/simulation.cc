@@ -52,6 +52,7 @@ WorldOptions options_of(uint64_t seed) {
   options.skips_bad_samples = prng.below(2) == 0;
   if (prng.below(3) == 0) options.check_every = 2 + prng.below(4);
   if (prng.below(4) == 0) options.drift = 0.02;
+  options.read_ahead = static_cast<uint32_t>(prng.below(4));
   return options;
 }
 

@@ -97,6 +97,7 @@ void Trainer::ended_with(const Life& life, const Status& status) {
   // Once the generation is closed, every error is a consequence of that.
   const bool is_closed = parts_.gate.is_closed(generation) || has_ended_;
   if (is_closed || status.code() == Code::kAborted) {
+    parts_.in_hand.slots.clear();
     const MemberId culprit = life.collective ? life.collective->culprit() : 0;
     if (!is_closed) parts_.port.suspect(generation, culprit, status.message());
     // U4: what it holds of the generation is let go.

@@ -42,6 +42,7 @@ class Trainer {
     std::function<void(const Status&)> on_failure;
     std::string place;          // node and local rank, which outlive the process
     std::function<void()> die;  // kill -9 of its own process, a little later
+    InHand& in_hand;
   };
   explicit Trainer(Parts parts);
   ~Trainer();
@@ -110,6 +111,7 @@ class Trainer {
   Segment::Partial partial_of(const Life& life, uint32_t bucket);
   void take_damage(bool is_after_step);
   Task<Status> compute_slots(const Life& life);
+  std::optional<SlotInHand> deadly_slot(const Life& life) const;
   std::optional<Check> plan_check(const Life& life) const;
   uint64_t gradient_hash(uint32_t slot);
   wire::CheckReport check_report(const Life& life, const Check& check,

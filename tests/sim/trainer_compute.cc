@@ -1,5 +1,6 @@
 // What one worker computes in a step: its slots' contributions, and what it computes again for
 // others to compare.
+#include <algorithm>
 #include <utility>
 
 #include "comm/base/prng.h"
@@ -34,6 +35,20 @@ uint64_t Trainer::contribution_of(uint32_t slot, uint32_t bucket, uint32_t eleme
   return bad_gradients_ == 0 ? right : right ^ bad_gradients_++;
 }
 
+// That its loader reads at this step, or it computes: a loader is some steps ahead.
+std::optional<SlotInHand> Trainer::deadly_slot(const Life& life) const {
+  const SlotRun slots = slots_of(life, life.rank);
+  const Step end =
+      std::min<Step>(state_.step + world_.options.read_ahead + 1, life.order.start.total_steps());
+  for (Step step = state_.step; step < end; ++step) {
+    for (uint32_t slot = slots.begin; slot < slots.end; ++slot) {
+      if (world_.kills(step, slot) && !life.skips.contains(step, slot))
+        return SlotInHand{step, slot, step > state_.step};
+    }
+  }
+  return std::nullopt;
+}
+
 // Of one bucket: as long as it has slots, and as it is slow. A sample may kill its reader.
 Task<Status> Trainer::compute_slots(const Life& life) {
   const SlotRun slots = slots_of(life, life.rank);
@@ -41,8 +56,12 @@ Task<Status> Trainer::compute_slots(const Life& life) {
   for (uint32_t slot = slots.begin; slot < slots.end; ++slot) {
     if (!is_active(life, slot)) continue;
     ms += world_.slot_ms(parts_.place);
-    if (!world_.kills(state_.step, slot)) continue;
-    world_.trace.add("killed by a sample", parts_.process.name(), state_.step, slot);
+    parts_.in_hand.slots = {{state_.step, slot}};
+  }
+  if (const auto deadly = deadly_slot(life)) {
+    world_.trace.add("killed by a sample", parts_.process.name(), deadly->step, deadly->slot);
+    ++world_.victims;
+    parts_.in_hand.slots.insert(parts_.in_hand.slots.begin(), *deadly);
     parts_.die();
     const std::function<bool()> never = [] { return false; };
     co_await waiter_.until(never);

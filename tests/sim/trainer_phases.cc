@@ -81,6 +81,7 @@ Task<Status> Trainer::apply(Life& life, const std::vector<uint64_t>& sums) {
   world_.note_applied(
       {parts_.process.name(), life.order.member, life.order.generation, step, state_});
   parts_.gate.leave();
+  parts_.in_hand.slots.clear();
   life.at = {state_.step, life.plan.after_step(state_.step)};
   co_return Status::ok();
 }

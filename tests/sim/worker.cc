@@ -71,7 +71,8 @@ void SimWorker::begin() {
                          loop().call_after(kGoodbyeDeadlineMs, [this, why] { session_->end(why); });
                        },
                        place(),
-                       [this] { loop().post([this] { kill(); }); }};
+                       [this] { loop().post([this] { kill(); }); },
+                       in_hand_};
   trainer_ = std::make_unique<Trainer>(std::move(parts));
   session_->begin(hello());
 }

@@ -51,6 +51,8 @@ class SimWorker final : public Process, public SessionHost {
   void on_end(const Status& why, int exit_code) override;
   Heartbeat heartbeat() const override;
   Standing standing() const override { return gate_.standing(); }
+  // Also of a process that has ended.
+  InHand in_hand() const override { return in_hand_; }
 
  private:
   void vanish() override;
@@ -66,6 +68,7 @@ class SimWorker final : public Process, public SessionHost {
   std::unique_ptr<Session> session_;
   std::unique_ptr<Trainer> trainer_;
   MemberId member_ = 0;
+  InHand in_hand_{pid(), {}};
 };
 
 // Puts log lines into the trace.

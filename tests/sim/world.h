@@ -100,6 +100,7 @@ struct WorldOptions {
   uint32_t hang_s = 5;
   uint64_t check_every = 0;  // steps between two checks for silent corruption
   bool skips_bad_samples = false;
+  uint32_t read_ahead = 0;  // steps that a loader is ahead
   bool rebalances = false;
   double drift = 0;  // clocks of processes go wrong by at most this share
 };
@@ -153,6 +154,7 @@ class World {
 
   // What is wrong with data and machines. Places are node/wRANK.
   std::optional<BadSlot> deadly;            // kills its readers
+  uint32_t victims = 0;                     // so many of them
   std::optional<BadSlot> absurd;            // makes the loss something that is no number
   std::map<std::string, int64_t> slowness;  // by place; times as slow as the others
   std::map<std::string, Damage> damaged;    // by place; not yet found and cut out of the lineage

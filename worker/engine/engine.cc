@@ -143,17 +143,19 @@ Status EngineImpl::begin_generation(const GenerationView& view, ApplyGate gate) 
   if (view.bucket_bounds.size() < 2 || view.bucket_bounds.front() != 0 ||
       view.bucket_bounds.back() != layout_.buffer.elements)
     return Status(Code::kInternal, "the bucket plan is not for this model");
+  if (view.in_hand != nullptr) view.in_hand->has_applied();  // what an earlier one broke off in
   reducer_ = std::make_unique<StepReducer>(layout_, *buffer_, *view.collective, view.generation,
                                            view.bucket_bounds, progress_bucket_);
   LOCKSTEP_ASSIGN_OR_RETURN(
-      loader_, make_loader(view_.slot_runs[view_.collective->rank()], state_->applied_steps(),
-                           view_.total_steps, std::max(1u, job_.data().prefetch_batches())));
+      loader_,
+      make_loader(view_.slot_runs[view_.collective->rank()], state_->applied_steps(),
+                  view_.total_steps, std::max(1u, job_.data().prefetch_batches()), view_.in_hand));
   return Status::ok();
 }
 
 Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const SlotRun& slots, Step first,
-                                                              Step end,
-                                                              uint32_t prefetch_batches) const {
+                                                              Step end, uint32_t prefetch_batches,
+                                                              WorkInHand* in_hand) const {
   const data::LoaderOptions options{
       .shape = shape_,
       .seed = job_.seed(),
@@ -162,8 +164,7 @@ Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const SlotRun& slo
       .slots = slots,
       .skips = view_.skips,
       .prefetch_batches = prefetch_batches,
-      // A reader before was at most so many steps ahead.
-      .read_on_demand_steps = prefetch_batches + 1,
+      .in_hand = in_hand,
       .transforms = {job_.data().transforms().begin(), job_.data().transforms().end()},
       .statistics = {}};
   return data::Loader::start(train_, options);
@@ -180,6 +181,10 @@ Result<StepOutcome> EngineImpl::step() {
   });
   // A slot that was cut short left the loader ahead of the state: nothing more in this generation.
   if (!outcome.is_ok()) loader_.reset();
+  // Samples are at fault only in what went wrong here.
+  const bool is_others_fault = outcome.status().code() == Code::kAborted;
+  if (view_.in_hand != nullptr && (outcome.is_ok() || is_others_fault))
+    view_.in_hand->has_applied();
   return outcome;
 }
 

@@ -22,6 +22,7 @@
 
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
+#include "comm/base/work_in_hand.h"
 #include "comm/collectives/collective.h"
 #include "comm/wire/control.pb.h"
 #include "data/order/skip_set.h"
@@ -44,6 +45,7 @@ struct GenerationView {
   uint64_t total_steps = 0;             // length of the run, for the schedule
   data::SkipSet skips;                  // slots that this generation leaves out
   PhaseClock* phases = nullptr;         // told what a step is doing; null: the engine's own
+  WorkInHand* in_hand = nullptr;        // told which samples it is at; may be null
   // Asked once a step, when the last bucket leaves: does this member know of a planned change?
   std::function<bool()> wants_switch = [] { return false; };
 };

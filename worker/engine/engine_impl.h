@@ -101,7 +101,8 @@ class EngineImpl final : public Engine {
   Status check_batch_norm() const;
   void set_threads() const;
   Result<std::unique_ptr<data::Loader>> make_loader(const SlotRun& slots, Step first, Step end,
-                                                    uint32_t prefetch_batches) const;
+                                                    uint32_t prefetch_batches,
+                                                    WorkInHand* in_hand) const;
 
   const wire::JobSpec job_;
   const data::Dataset& train_;

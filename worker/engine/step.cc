@@ -71,6 +71,7 @@ Status EngineImpl::compute_slot(const SlotWork& slot, StepWork& work) {
   LOCKSTEP_ASSIGN_OR_RETURN(const data::Batch* batch, loader_->next());
   LOCKSTEP_CHECK(batch != nullptr && batch->step == work.step && batch->slot == slot.slot,
                  "the loader is at another step than the engine");
+  if (view_.in_hand != nullptr) view_.in_hand->computes(work.step, slot.slot);
 
   phases_->switch_to(WorkPhase::kForward);
   const at::Tensor logits = forward_slot(*batch);

@@ -5,6 +5,7 @@
 
 #include "coordinator/journal_sqlite.h"
 #include "coordinator/resume.h"
+#include "coordinator/skips.h"
 #include "worker/session/run_files.h"
 
 namespace lockstep {
@@ -81,7 +82,7 @@ data::SkipSet ReplaySource::skips_in(const std::vector<coordinator::StepEntry>& 
   data::SkipSet set;
   for (const coordinator::StepEntry& entry : steps) {
     for (const coordinator::SkipEntry& skip : skips_) {
-      const bool holds = skip.step == entry.step && skip.generation < entry.generation;
+      const bool holds = skip.step == entry.step && coordinator::holds_in(skip, entry.generation);
       if (holds) set.add(skip.step, skip.slots.begin, skip.slots.end);
     }
   }

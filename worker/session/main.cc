@@ -45,6 +45,8 @@ int main(int argc, char** argv) {
   app.add_option("--local-rank", options.local_rank, "number of this worker on its node")
       ->required();
   app.add_option("--node", options.node, "name of this node (default: the host's name)");
+  app.add_option("--in-hand-fd", options.in_hand_fd,
+                 "descriptor from the agent, where this worker says which samples it is at");
   app.set_version_flag("--version", std::string(lockstep::build_info().version));
   try {
     app.parse(argc, argv);

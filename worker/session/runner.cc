@@ -146,6 +146,7 @@ Status Runner::begin_engine(Life& life) {
   view.total_steps = life.order.start.total_steps();
   view.skips = skips_of(life.order.start);
   view.phases = parts_.phases;
+  view.in_hand = parts_.in_hand;
   view.wants_switch = [this, generation] { return parts_.mailbox.wants_switch(generation); };
   Engine::ApplyGate gate;
   gate.try_enter = [this] { return parts_.gate.try_enter(); };

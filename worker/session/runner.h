@@ -68,6 +68,7 @@ class Runner {
     PhaseClock* phases;  // for the engine; may be null
     Logger& logger;
     std::function<void(const Status&)> on_failure;
+    WorkInHand* in_hand = nullptr;  // for the engine; may be null
   };
 
   Runner(Options options, Parts parts);

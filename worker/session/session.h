@@ -57,6 +57,7 @@
 #include "comm/base/limits.h"
 #include "comm/base/log.h"
 #include "comm/base/status.h"
+#include "comm/base/work_in_hand.h"
 #include "comm/rpc/client.h"
 #include "comm/wire/control.pb.h"
 #include "worker/session/apply_gate.h"
@@ -96,6 +97,8 @@ class SessionHost {
   virtual void on_end(const Status& why, int exit_code) = 0;
   virtual Heartbeat heartbeat() const = 0;
   virtual Standing standing() const = 0;
+  // The samples that it is at: those at which it fails, when it does.
+  virtual InHand in_hand() const { return {}; }
 };
 
 class Session final : public RunnerPort {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "comm/base/planted_bug.h"
+#include "comm/wire/in_hand.h"
 #include "worker/session/session_impl.h"
 
 namespace lockstep {
@@ -102,6 +103,7 @@ void Session::Impl::set_leave(ReliableMessage message) {
   const bool failed = message.envelope.leave().reason() == wire::Leave::FAILED;
   if (!failed && message.envelope.generation() < promised) return;  // N4
   if (state == State::kStarted) state = State::kLeaving;
+  if (failed) *message.envelope.mutable_leave()->mutable_in_hand() = to_wire(host.in_hand());
   leave = std::move(message);
   fail_if_error(records.flush());
   pump();

@@ -53,15 +53,16 @@ void hold_stop_signals() {
 
 struct Worker::Impl {
   Impl(WorkerOptions o, wire::JobSpec j, std::string the_token, std::unique_ptr<Logger> log,
-       std::unique_ptr<HostContext> c)
+       std::unique_ptr<HostContext> c, WorkInHand work)
       : options(std::move(o)),
         job(std::move(j)),
         token(std::move(the_token)),
         logger(std::move(log)),
         context(std::move(c)),
+        in_hand(std::move(work)),
         metrics({job.job(), options.node, options.local_rank}, build_info(), phases, clock),
         probe(metrics, phases),
-        host({loop, gate, mailbox, *context, *logger,
+        host({loop, gate, mailbox, *context, *logger, in_hand,
               options.run_dir + "/logs/worker-" + std::to_string(options.local_rank) + "." +
                   std::to_string(::getpid()) + ".stacks.txt",
               [this](int code) { on_end(code); }},
@@ -72,6 +73,7 @@ struct Worker::Impl {
   const std::string token;
   const std::unique_ptr<Logger> logger;
   const std::unique_ptr<HostContext> context;
+  WorkInHand in_hand;
 
   SystemClock clock;
   PhaseClock phases{clock};
@@ -166,7 +168,7 @@ Status Worker::Impl::build() {
   runner = std::make_unique<Runner>(
       std::move(runner_options),
       Runner::Parts{*engine, *context, gate, mailbox, *session, *files, probe, &phases, *logger,
-                    [this](const Status& status) { fail(status); }});
+                    [this](const Status& status) { fail(status); }, &in_hand});
   return Status::ok();
 }
 
@@ -217,8 +219,12 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
   HostOptions host_options;
   host_options.token = token;
   LOCKSTEP_ASSIGN_OR_RETURN(auto context, HostContext::create(std::move(host_options)));
-  return std::unique_ptr<Worker>(new Worker(std::make_unique<Impl>(
-      std::move(found), std::move(job), std::move(token), std::move(logger), std::move(context))));
+  LOCKSTEP_ASSIGN_OR_RETURN(WorkInHand in_hand, options.in_hand_fd < 0
+                                                    ? WorkInHand::make()
+                                                    : WorkInHand::attach(options.in_hand_fd));
+  return std::unique_ptr<Worker>(new Worker(
+      std::make_unique<Impl>(std::move(found), std::move(job), std::move(token), std::move(logger),
+                             std::move(context), std::move(in_hand))));
 }
 
 // One that is told to go stops with all others if they are told too, and is left out of the next

@@ -20,6 +20,7 @@ struct WorkerOptions {
   std::string run_dir;
   uint32_t local_rank = 0;
   std::string node;
+  int in_hand_fd = -1;  // memory from the agent (comm/base/work_in_hand.h); -1: there is none
 };
 
 // From here on a SIGTERM or SIGUSR1 waits until serve() can obey it, instead of killing a process

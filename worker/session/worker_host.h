@@ -32,6 +32,7 @@ class WorkerHost final : public SessionHost {
     Mailbox& mailbox;
     HostContext& context;
     Logger& logger;
+    WorkInHand& in_hand;
     std::string stacks_path;  // where the stacks of a worker that hangs are saved
     std::function<void(int exit_code)> on_end;
   };
@@ -57,6 +58,7 @@ class WorkerHost final : public SessionHost {
   void on_end(const Status& why, int exit_code) override;
   Heartbeat heartbeat() const override;
   Standing standing() const override { return parts_.gate.standing(); }
+  InHand in_hand() const override { return parts_.in_hand.get(); }
 
  private:
   const Parts parts_;

@@ -3,16 +3,12 @@
 namespace lockstep::sim {
 namespace {
 
-// There from the beginning, and for good: samples do not heal. A deadly one needs three workers:
-// where the second victim is the last that holds the state, its term ends before the two deaths are
-// put together.
+// There from the beginning, and for good: samples do not heal.
 class BadSlotFault final : public Fault {
  public:
   BadSlotFault(Cluster& cluster, uint64_t key, std::optional<BadSlot> World::*which)
       : Fault(cluster, key), which_(which) {}
   void begin() override {
-    const uint32_t workers = world_.options.nodes * world_.options.workers_per_node;
-    if (which_ == &World::deadly && workers < 3) return;
     world_.*which_ = BadSlot{prng_.below(world_.options.steps),
                              static_cast<uint32_t>(prng_.below(world_.options.slots))};
   }

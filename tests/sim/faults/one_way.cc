@@ -5,8 +5,9 @@ namespace {
 
 // Frames from one worker stop to reach another one, or all others, for good; nobody is told.
 // Control connections are as they were, so that no lease shows it: the generation stands still
-// until it is formed anew, and then two cannot connect. With three workers or more, whoever is cut
-// off from all others is the one to go, and nobody else: so only it may be taken for dead.
+// until it is formed anew, and then two cannot connect. Whoever is cut off from all others is the
+// one to go, and nobody else: so only it may be taken for dead. Of two that cannot hear each other
+// either may be.
 class OneWay final : public Fault {
  public:
   using Fault::Fault;
@@ -17,7 +18,7 @@ class OneWay final : public Fault {
  private:
   void strike() {
     const auto workers = cluster_.workers();
-    if (workers.size() < 3) return;
+    if (workers.size() < 2) return;
     const size_t from = prng_.below(workers.size());
     const bool is_inward = one_in(2);
     const bool is_from_all = workers.size() > 2 && one_in(2);

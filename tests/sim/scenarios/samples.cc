@@ -11,6 +11,14 @@ WorldOptions four(bool skips) {
   return options;
 }
 
+WorldOptions some_workers(uint32_t workers, bool skips) {
+  WorldOptions options = four(skips);
+  options.nodes = 1;
+  options.workers_per_node = workers;
+  options.read_ahead = 2;
+  return options;
+}
+
 BadSlot some(Script& s) {
   return {static_cast<Step>(s.between(0, 23)), static_cast<uint32_t>(s.between(0, 3))};
 }
@@ -44,6 +52,10 @@ std::vector<Scenario> scenarios_of_samples() {
   return {
       {"deadly-sample-stops", four(false), deadly, stopped},
       {"deadly-sample-is-skipped", four(true), deadly, skipped_in_place},
+      {"deadly-sample-stops-two", some_workers(2, false), deadly, stopped},
+      {"deadly-sample-of-two-is-skipped", some_workers(2, true), deadly, skipped},
+      {"deadly-sample-stops-one", some_workers(1, false), deadly, stopped},
+      {"deadly-sample-of-one-is-skipped", some_workers(1, true), deadly, skipped},
       {"absurd-loss-stops", four(false), absurd, stopped},
       {"absurd-loss-is-skipped", four(true), absurd, skipped},
   };

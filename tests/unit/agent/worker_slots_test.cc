@@ -90,6 +90,25 @@ TEST_F(WorkerSlotsTest, ItsLastWordsAreItsOwn) {
   EXPECT_EQ(kill(0).last_words, "") << "the one before it had said something";
 }
 
+TEST_F(WorkerSlotsTest, WhatAWorkerHadInHandIsKnownAfterAnyDeathAndTheNextOneBeginsWithNothing) {
+  use(5, 0);
+  // Its last argument is the descriptor; what is computed is slot 3 of step 2.
+  ASSERT_TRUE(replace_file(program(),
+                           "#!/bin/sh\nfor fd; do :; done\n"
+                           "printf "
+                           "'\\001\\000\\000\\000\\000\\000\\000\\000\\000\\000\\000\\000\\000\\000"
+                           "\\000\\000\\004\\000\\002' 1<> /proc/self/fd/$fd\n"
+                           "echo marked\nexec sleep 1000\n",
+                           0755)
+                  .is_ok());
+  start(slots_->set_wanted(1));
+  while (read_file(directory_ + "/logs/worker-0.stderr", 4096)->empty()) std::this_thread::yield();
+  EXPECT_THAT(kill(0).in_hand.slots, ElementsAre(SlotInHand{2, 3, /*is_read=*/false}));
+  ASSERT_TRUE(replace_file(program(), "#!/bin/sh\nexec sleep 1000\n", 0755).is_ok());
+  start({0});
+  EXPECT_THAT(kill(0).in_hand.slots, ElementsAre());
+}
+
 TEST_F(WorkerSlotsTest, OnlyARunningWorkerOfItsOwnIsKilled) {
   use(5, 0);
   start(slots_->set_wanted(1));

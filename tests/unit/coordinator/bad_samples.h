@@ -61,7 +61,7 @@ class BadSamples : public ::testing::Test, protected CheckpointShelf {
         begin_term(w.journal, *w.journal.load(), *this, w.options, {mode, 7, "{}", 1}, *logger_);
     EXPECT_TRUE(begun.is_ok()) << begun.status().message();
     if (!begun.is_ok()) return {};
-    w.state = begin_state(begun->beginning, w.now_ms);
+    w.state = begin_state(begun->beginning, w.now_ms, w.state.experience);
     return begun->beginning;
   }
   Beginning next_term() {

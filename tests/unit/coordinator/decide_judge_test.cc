@@ -150,37 +150,6 @@ TEST(Judge, IfNobodyIsNamedTheSameMembersTryOnceMoreThenTheTermEnds) {
   EXPECT_EQ(w.wait_alive(3'000), Reason::kEndedTerm);
 }
 
-TEST(Judge, TheStepThatKillsTwoOwnersOfOneSlotIsNotTriedAThirdTime) {
-  World w(small_options(4, 100));
-  w.train();  // slot i belongs to rank i
-  for (ConnectionId c = 1; c <= 4; ++c) w.report(c, 1, 0, 9);
-  w.kill(4);
-  for (ConnectionId c = 1; c < 3; ++c) w.promise_at(c, 9);
-  EXPECT_EQ(w.promise_at(3, 9), Reason::kStarted);
-  EXPECT_EQ(w.state.members.at(3).slots.end, 4u);
-  w.kill(3);
-  w.promise_at(1, 9);
-  EXPECT_EQ(w.promise_at(2, 9), Reason::kEndedPoison);
-  EXPECT_EQ(w.ends[0].exit_code, 65);
-  // The tenth step of 4 samples begins at position 36.
-  EXPECT_NE(w.ends[0].message.find("positions [39, 40) of epoch 1"), std::string::npos)
-      << w.ends[0].message;
-}
-
-TEST(Judge, DeathsInOtherStepsOrOfOtherSlotsAreNotTheSamplesFault) {
-  World w(small_options(4, 100));
-  w.train();
-  w.kill(4);
-  for (ConnectionId c = 1; c <= 3; ++c) w.promise_at(c, 0);
-  w.kill(1);  // had slot 0
-  w.promise_at(2, 0);
-  EXPECT_EQ(w.promise_at(3, 0), Reason::kStarted);
-  w.report(2, 1, 0, 1);
-  w.report(3, 1, 0, 1);
-  w.kill(3);  // a step later
-  EXPECT_EQ(w.promise_at(2, 1), Reason::kStarted);
-}
-
 TEST(Judge, BadDataOfAMemberEndsTheRunAMisfitOfANewcomerDoesNot) {
   World w(small_options(2, 100));
   w.train();

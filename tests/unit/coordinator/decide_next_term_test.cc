@@ -71,6 +71,16 @@ TEST(Recovery, ALaterTermBeginsWithFewerWorkersAfterALeaseOfWaiting) {
   EXPECT_EQ(w.state.ranks.size(), 2u);
 }
 
+TEST(Recovery, ALaterTermWhoseLastWorkerSaysThatItCannotBeginEndsAtOnce) {
+  Beginning b = first_term();
+  b.term = 2;
+  World w(small_options(2, 100), b);
+  w.hello(World::kAgent, {1000, 1001});
+  EXPECT_EQ(w.exit(World::kAgent, 1000, 65, 0), Reason::kIgnored) << "the other one may come";
+  EXPECT_EQ(w.exit(World::kAgent, 1001, 65, 0, "truncated"), Reason::kEndedDeath);
+  EXPECT_EQ(w.ends[0].exit_code, 65);
+}
+
 TEST(Recovery, ALaterTermWithTooFewWorkersEndsWith75IfItCanGoOnLater) {
   for (const bool has_checkpoint : {true, false}) {
     Beginning b = first_term();

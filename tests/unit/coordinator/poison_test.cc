@@ -10,14 +10,15 @@ using ::testing::HasSubstr;
 
 class PoisonSkip : public BadSamples {
  protected:
-  // Slot i belongs to rank i; steps 0 to 8 are done; the owners of slot 3 die in step 9.
-  Reason kill_two_owners() {
+  // Slot i belongs to rank i; steps 0 to 8 are done; the owners of slot 3 die in step 9, or while
+  // they read ahead of it.
+  Reason kill_two_owners(SlotInHand first = {9, 3}, SlotInHand second = {9, 3}) {
     w.train();
     for (ConnectionId c = 1; c <= 4; ++c) w.report(c, 1, 0, 9);
-    w.kill(4);
+    w.kill(4, false, {first});
     for (ConnectionId c = 1; c < 3; ++c) w.promise_at(c, 9);
     EXPECT_EQ(w.promise_at(3, 9), Reason::kStarted);
-    w.kill(3);
+    w.kill(3, false, {second});
     w.promise_at(1, 9);
     return w.promise_at(2, 9);
   }
@@ -48,48 +49,122 @@ TEST_F(PoisonSkip, ASlotThatKilledTwoOwnersIsLeftOutAndNothingIsUndone) {
 TEST_F(PoisonSkip, OtherSlotsOfTheStepMayBeLeftOutAfterItToo) {
   policy("skip");
   kill_two_owners();  // ranks 0 and 1 have two slots each
-  w.kill(2);
+  w.kill(2, false, {{9, 2}});
   EXPECT_EQ(w.promise_at(1, 9), Reason::kStarted);  // one death more is no second owner
   EXPECT_EQ(kept().size(), 1u);
 }
 
-// Slot 3's owner dies of reading ahead while step 9 is in flight, the next one in the sample's
-// step, the twelfth.
-class ReadAhead : public PoisonSkip {
- protected:
-  Reason crash(ConnectionId c, int signal) {
-    if (w.state.agents.empty()) w.hello(World::kAgent, {1000, 1001, 1002, 1003});
-    return w.exit(World::kAgent, 999 + static_cast<uint32_t>(c), -1, signal);
-  }
-  Reason kill_early_and_late(int first_signal, int second_signal, Step late = 12) {
-    policy("skip");
-    w.options.job.mutable_data()->set_prefetch_batches(4);
-    w.train();
-    for (ConnectionId c = 1; c <= 4; ++c) w.report(c, 1, 0, 9);
-    crash(4, first_signal);
-    for (ConnectionId c = 1; c <= 3; ++c) w.promise_at(c, 9);
-    for (ConnectionId c = 1; c <= 3; ++c) w.report(c, 2, 9, late);
-    crash(3, second_signal);
-    w.promise_at(1, late);
-    return w.promise_at(2, late);
-  }
-};
-
-TEST_F(ReadAhead, ADeathSomeStepsEarlyAndOneInTheStepAreOfOneCause) {
-  EXPECT_EQ(kill_early_and_late(SIGBUS, SIGSEGV), Reason::kStarted);
+TEST_F(PoisonSkip, WhatBothWereReadingAheadIsNamedExactly) {
+  policy("skip");
+  EXPECT_EQ(kill_two_owners({12, 3, true}, {12, 3, true}), Reason::kStarted);
   ASSERT_EQ(kept().size(), 1u);
   EXPECT_EQ(kept()[0].step, 12u);
   EXPECT_EQ(kept()[0].slots, (SlotRun{3, 4}));
+  EXPECT_THAT(kept()[0].reason, HasSubstr("while it read slot 3"));
+  ASSERT_EQ(w.started().skipped_size(), 1);
+  EXPECT_EQ(w.started().skipped(0).step(), 12u);
+  EXPECT_FALSE(newest_sound(*w.journal.load()).has_value());  // nothing to cut
 }
 
-TEST_F(ReadAhead, KillsFromOutsideAreNot) {
-  EXPECT_EQ(kill_early_and_late(SIGKILL, SIGBUS), Reason::kStarted);
+TEST_F(PoisonSkip, WhatOneReadAheadAndTheOtherComputedIsTheSame) {
+  policy("skip");
+  EXPECT_EQ(kill_two_owners({9, 3, true}, {9, 3, false}), Reason::kStarted);
+  EXPECT_EQ(kept().size(), 1u);
+}
+
+TEST_F(PoisonSkip, OfTwoDeathsAtTheSameTwoSlotsTheOneThatWasReadIsBlamedAlone) {
+  policy("skip");
+  w.train();
+  for (ConnectionId c = 1; c <= 4; ++c) w.report(c, 1, 0, 9);
+  w.kill(4, false, {{12, 3, true}, {9, 3}});
+  for (ConnectionId c = 1; c <= 3; ++c) w.promise_at(c, 9);
+  w.kill(3, false, {{12, 3, true}, {9, 3}});
+  w.promise_at(1, 9);
+  EXPECT_EQ(w.promise_at(2, 9), Reason::kStarted);
+  ASSERT_EQ(kept().size(), 1u);
+  EXPECT_EQ(kept()[0].step, 12u);
+}
+
+TEST_F(PoisonSkip, DeathsAtOtherSamplesAreNotTheirFault) {
+  policy("skip");
+  EXPECT_EQ(kill_two_owners({9, 3}, {9, 2}), Reason::kStarted);
   EXPECT_TRUE(kept().empty());
 }
 
-TEST_F(ReadAhead, NorIsADeathFurtherBackThanAnyoneReadsAhead) {
-  EXPECT_EQ(kill_early_and_late(SIGBUS, SIGBUS, 14), Reason::kStarted);
+TEST_F(PoisonSkip, WhatASurvivorHasAppliedIsNotAtFault) {
+  policy("skip");
+  EXPECT_EQ(kill_two_owners({8, 3}, {8, 3}), Reason::kStarted);
   EXPECT_TRUE(kept().empty());
+}
+
+TEST_F(PoisonSkip, StepsAndSlotsThatTheRunDoesNotHaveAreIgnored) {
+  policy("skip");
+  EXPECT_EQ(kill_two_owners({9, 77}, {9, 77}), Reason::kStarted);
+  EXPECT_TRUE(kept().empty());
+}
+
+TEST_F(PoisonSkip, AnExitThatIsToldWhenTheNextGenerationTrainsStillCounts) {
+  policy("skip");
+  w.train();
+  w.hello(World::kAgent, {1000, 1001, 1002, 1003});
+  for (ConnectionId c = 1; c <= 4; ++c) w.report(c, 1, 0, 9);
+  w.kill(4, false, {{9, 3}});
+  for (ConnectionId c = 1; c <= 3; ++c) w.promise_at(c, 9);
+  w.suspect(1, 3);
+  w.happen(ConnectionClosed{
+      3, "reset"});  // named by a peer and away: dead, before its agent has said so
+  w.wait_alive(500);
+  w.promise_at(1, 9);
+  ASSERT_EQ(w.promise_at(2, 9), Reason::kStarted);
+  EXPECT_EQ(w.exit(World::kAgent, 1002, -1, SIGBUS, "", false, {{9, 3}}), Reason::kRegrouped);
+  w.promise_at(1, 9);
+  EXPECT_EQ(w.promise_at(2, 9), Reason::kStarted);
+  EXPECT_EQ(kept().size(), 1u);
+}
+
+TEST_F(PoisonSkip, WhoSaysItselfThatItFailedIsACasualtyAtOnceAndOnlyOnce) {
+  policy("skip");
+  w.train();
+  for (ConnectionId c = 1; c <= 4; ++c) w.report(c, 1, 0, 9);
+  w.fail(4, {{9, 3}});
+  w.exit(World::kAgent, 1003, 70, 0, "", false, {{9, 3}});
+  for (ConnectionId c = 1; c <= 3; ++c) w.promise_at(c, 9);
+  EXPECT_EQ(w.state.experience.casualties.size(), 1u);
+  EXPECT_TRUE(kept().empty());
+  w.fail(3, {{9, 3}});
+  w.promise_at(1, 9);
+  EXPECT_EQ(w.promise_at(2, 9), Reason::kStarted);
+  EXPECT_EQ(kept().size(), 1u);
+}
+
+TEST_F(PoisonSkip, WhoWasToldToGoHadNothingInHandThatMatters) {
+  policy("skip");
+  w.train();
+  w.hello(World::kAgent, {1000, 1001, 1002, 1003});
+  for (const int code : {0, 75, 65}) {
+    w.exit(World::kAgent, 1003, code, 0, "", true, {{9, 3, true}});
+    EXPECT_TRUE(w.state.experience.casualties.empty()) << code;
+  }
+}
+
+// The last one that holds the state dies of the same samples in two terms.
+TEST_F(PoisonSkip, ARunOfOneWorkerRemembersOverItsTermsOfWhatItDied) {
+  w = World(small_options(1, 100));
+  policy("skip");
+  w.train();
+  w.report(1, 1, 0, 3);
+  w.hello(World::kAgent, {1000});
+  EXPECT_EQ(w.kill(1, true, {{5, 2, true}, {3, 0}}), Reason::kEndedTerm);
+  EXPECT_TRUE(kept().empty());
+  next_term();
+  EXPECT_EQ(w.state.experience.casualties.size(), 1u);
+  w.hello(World::kAgent, {1000});
+  EXPECT_EQ(w.kill(1, true, {{5, 2, true}, {2, 3}}), Reason::kEndedTerm);
+  ASSERT_EQ(kept().size(), 1u);
+  EXPECT_EQ(kept()[0].step, 5u);
+  EXPECT_EQ(kept()[0].slots, (SlotRun{2, 3}));
+  next_term();
+  ASSERT_EQ(w.started().skipped_size(), 1);
 }
 
 TEST_F(PoisonSkip, StopNamesTheSamplesAndHowToLeaveThemOut) {

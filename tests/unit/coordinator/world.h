@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/wire/in_hand.h"
 #include "coordinator/decide.h"
 #include "coordinator/journal_memory.h"
 #include "worker/checkpoint/store.h"
@@ -161,6 +162,16 @@ class World {
     return say(c, e);
   }
 
+  // It says itself that it cannot go on.
+  Reason fail(ConnectionId c, const std::vector<SlotInHand>& in_hand) {
+    wire::Envelope e;
+    wire::Leave& leave = *e.mutable_leave();
+    leave.set_reason(wire::Leave::FAILED);
+    leave.set_code(static_cast<uint32_t>(Code::kInternal));
+    *leave.mutable_in_hand() = to_wire({process_of(999 + static_cast<uint32_t>(c)), in_hand});
+    return say(c, e);
+  }
+
   Reason hello(ConnectionId c, const std::vector<uint32_t>& living = {}) {
     wire::Envelope e;
     e.mutable_agent_hello()->set_node("n");
@@ -169,13 +180,14 @@ class World {
     return say(c, e);
   }
   // Killed, and the agent saw it. Members of World have pid 999 + connection.
-  Reason kill(ConnectionId c, bool will_restart = false) {
+  Reason kill(ConnectionId c, bool will_restart = false,
+              const std::vector<SlotInHand>& in_hand = {}) {
     if (state.agents.empty()) {
       std::vector<uint32_t> living;
       for (const auto& [process, id] : state.by_process) living.push_back(process.second);
       hello(kAgent, living);
     }
-    return exit(kAgent, 999 + static_cast<uint32_t>(c), -1, 9, "", will_restart);
+    return exit(kAgent, 999 + static_cast<uint32_t>(c), -1, 9, "", will_restart, in_hand);
   }
   Reason suspect(ConnectionId c, MemberId whom) {
     wire::Envelope e;
@@ -200,8 +212,9 @@ class World {
     return say(kCommand, e);
   }
   Reason exit(ConnectionId agent, uint32_t pid, int code, int signal, const std::string& words = "",
-              bool will_restart = false) {
+              bool will_restart = false, const std::vector<SlotInHand>& in_hand = {}) {
     wire::Envelope e;
+    *e.mutable_worker_exit()->mutable_in_hand() = to_wire({process_of(pid), in_hand});
     e.mutable_worker_exit()->set_will_restart(will_restart);
     e.mutable_worker_exit()->set_local_rank(pid - 1000);
     e.mutable_worker_exit()->set_pid(pid);
@@ -279,6 +292,14 @@ class World {
   static constexpr ConnectionId kCommand = 90;
 
  private:
+  // Its number: that of the newest member with this pid.
+  uint64_t process_of(uint32_t pid) const {
+    for (auto it = state.members.rbegin(); it != state.members.rend(); ++it) {
+      if (it->second.pid == pid) return it->first;
+    }
+    return 0;
+  }
+
   std::vector<ConnectionId> connections_;
 };
 

@@ -34,7 +34,8 @@ class WorkerHostTest : public ::testing::Test {
   Mailbox mailbox_;
   Context context_;
   std::unique_ptr<Logger> logger_ = null_logger();
-  WorkerHost host_{{loop_, gate_, mailbox_, context_, *logger_, "", [](int) {}},
+  WorkInHand in_hand_ = std::move(WorkInHand::make()).value();
+  WorkerHost host_{{loop_, gate_, mailbox_, context_, *logger_, in_hand_, "", [](int) {}},
                    wire::JobSpec()};
 };
 
