@@ -83,7 +83,7 @@ std::optional<std::string> Folder::check_step(int64_t* budget) {
   const auto it = block.recorded.steps.find(block.step);
   const RecordedStep* recorded = it == block.recorded.steps.end() ? nullptr : &it->second;
   const uint32_t slots = plan_.shape().slots;
-  for (; block.slot<slots&& * budget> 0; ++block.slot) {
+  for (; *budget > 0 && block.slot < slots; ++block.slot) {
     const uint64_t samples = plan_.positions(plan, block.slot).size();
     if (samples == 0) continue;
     SlotDelivery judged;

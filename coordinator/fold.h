@@ -3,8 +3,7 @@
 // block by block, and a block that agrees is replaced by one hash (FoldEntry). The audit computes
 // the same hash from the seed.
 //
-//   ledger ─▶ next block ─▶ its records, slot by slot against the plan ─▶ FoldEntry, to be
-//   committed
+//   ledger ─▶ next block ─▶ its records, slot by slot against the plan ─▶ FoldEntry to commit
 //
 // INVARIANTS
 //  F1 Only steps are folded that are complete, and before the older of two complete checkpoints of
