@@ -12,17 +12,6 @@ using testing::RunnerWorld;
 
 constexpr Step kSteps = 24;
 
-// After FINISHED on all of these: their states are the undisturbed one.
-void expect_undisturbed(RunnerWorld& world, const std::vector<size_t>& who,
-                        const std::string& last) {
-  for (const size_t i : who) {
-    world[i].port.wait_for(last + " leave FINISHED " + std::to_string(kSteps));
-    world[i].end();
-  }
-  const std::vector<float> expected = world.undisturbed(kSteps);
-  for (const size_t i : who) EXPECT_TRUE(world[i].engine.values() == expected) << "member " << i;
-}
-
 TEST(RunnerRecovery, AfterADeathTheSurvivorsRedoTheStepToTheSameBits) {
   RunnerWorld world(3);
   world[2].engine.on_step = [](Step step) {
@@ -37,7 +26,7 @@ TEST(RunnerRecovery, AfterADeathTheSurvivorsRedoTheStepToTheSameBits) {
   }
   world[2].port.wait_for("g1 leave FAILED 5");
   world.start(2, world.resume({0, 1}, kSteps, {5, Phase::kTrain}, {0, 1}), {0, 1});
-  expect_undisturbed(world, {0, 1}, "g2");
+  world.expect_undisturbed({0, 1}, "g2", kSteps);
   EXPECT_EQ(world[0].port.count("g2 step"), kSteps - 5);
   EXPECT_EQ(world[0].port.count("switched"), 0u);
 }
@@ -51,28 +40,14 @@ TEST(RunnerRecovery, TheLastSurvivorOwnsAllSlotsAndGoesOnToTheSameBits) {
   world[1].port.wait_for("g1 suspect");
   EXPECT_EQ(world[1].close(1).applied, (ResumePoint{7, Phase::kTrain}));
   world.start(2, world.resume({1}, kSteps, {7, Phase::kTrain}, {1}), {1});
-  expect_undisturbed(world, {1}, "g2");
+  world.expect_undisturbed({1}, "g2", kSteps);
 }
 
 // One has applied the step of which the other has the whole sum and no more.
 TEST(RunnerRecovery, AMemberBehindGetsTheStateOfOneAhead) {
   RunnerWorld world(2);
-  Event ahead;
-  Event release;
-  world[0].engine.before_apply = [&](Step step) {
-    if (step == 5) release.wait();
-  };
-  world[1].engine.on_step = [&](Step step) {
-    if (step == 6) ahead.set();
-    return Status::ok();
-  };
-  world.start(1, world.fresh({0, 1}, kSteps), {0, 1});
-  ahead.wait();
-  EXPECT_EQ(world[0].close(1).applied, (ResumePoint{5, Phase::kTrain}));
-  EXPECT_EQ(world[1].close(1).applied, (ResumePoint{6, Phase::kTrain}));
-  release.set();
-  world.start(2, world.resume({0, 1}, kSteps, {6, Phase::kTrain}, {1}), {0, 1});
-  expect_undisturbed(world, {0, 1}, "g2");
+  world.start_with_one_ahead(kSteps, 5, 6);
+  world.expect_undisturbed({0, 1}, "g2", kSteps);
   EXPECT_EQ(world[0].port.count("g1 step 5"), 0u);
   EXPECT_EQ(world[0].port.count("g2 step 5"), 0u);
 }
@@ -86,7 +61,7 @@ TEST(RunnerRecovery, AnEvaluationThatADeathInterruptedIsDoneAgainAndReportedByTh
     EXPECT_EQ(world[i].close(1).applied, (ResumePoint{10, Phase::kEval}));
   }
   world.start(2, world.resume({1, 2}, kSteps, {10, Phase::kEval}, {1, 2}), {1, 2});
-  expect_undisturbed(world, {1, 2}, "g2");
+  world.expect_undisturbed({1, 2}, "g2", kSteps);
   EXPECT_EQ(world[1].port.count("eval 10"), 1u);
   EXPECT_EQ(world[2].port.count("eval"), 0u);
 }
@@ -104,7 +79,7 @@ TEST(RunnerRecovery, AMemberThatTrainedAndIsToldAFreshStartBeginsAnew) {
   for (const size_t i : {0, 1}) (void)world[i].close(1);
   world[0].engine.on_step = [](Step) { return Status::ok(); };
   world.start(2, world.fresh({0, 1}, kSteps), {0, 1});
-  expect_undisturbed(world, {0, 1}, "g2");
+  world.expect_undisturbed({0, 1}, "g2", kSteps);
   EXPECT_EQ(world[1].port.count("g2 step"), kSteps);
 }
 
@@ -128,7 +103,7 @@ TEST(RunnerRecovery, AWorkerJoinsBetweenTwoStepsWithTheStateOfTheOthers) {
   world.tell_plan(2, next, 2);        // waits for the others from here on
   tell_at_step(world, 9, next, {1});  // an evaluation follows: it is the first of g2
   world.start(1, world.fresh({0, 1}, kSteps), {0, 1});
-  expect_undisturbed(world, {0, 1, 2}, "g2");
+  world.expect_undisturbed({0, 1, 2}, "g2", kSteps);
   for (const size_t i : {0, 1, 2}) EXPECT_EQ(world[i].port.count("switched to g2 at 10"), 1u) << i;
   EXPECT_EQ(world[0].port.count("g1 step"), 10u);
   EXPECT_EQ(world[2].port.count("g2 step"), kSteps - 10);
@@ -141,7 +116,7 @@ TEST(RunnerRecovery, WhoIsLeftOutLeavesAtTheBoundaryAndTheOthersGoOn) {
   tell_at_step(world, 4, next, {0, 1, 2});
   world.start(1, world.fresh({0, 1, 2}, kSteps), {0, 1, 2});
   world[0].port.wait_for("g1 leave DRAINED 5");
-  expect_undisturbed(world, {1, 2}, "g2");
+  world.expect_undisturbed({1, 2}, "g2", kSteps);
   EXPECT_EQ(world[0].port.count("g1 step"), 5u);
   EXPECT_EQ(world[0].port.count("switched"), 0u);
   EXPECT_EQ(world[1].port.count("switched to g2 at 5"), 1u);
@@ -154,7 +129,7 @@ TEST(RunnerRecovery, OneLeavesAndAnotherJoinsInOneChange) {
   tell_at_step(world, 11, next, {0, 1});
   world.start(1, world.fresh({0, 1}, kSteps), {0, 1});
   world[0].port.wait_for("g1 leave DRAINED 12");
-  expect_undisturbed(world, {1, 2}, "g2");
+  world.expect_undisturbed({1, 2}, "g2", kSteps);
 }
 
 TEST(RunnerRecovery, WhereAStopAndAChangeAreAgreedInTheSameStepTheStopWins) {
@@ -189,7 +164,7 @@ TEST(RunnerRecovery, AWorkerThatWaitsToJoinIsFreedByAPrepareAndJoinsTheNextGener
   EXPECT_EQ(world[0].close(2).applied, (ResumePoint{3, Phase::kTrain}));
   world.start(3, world.resume({0, 1}, kSteps, {3, Phase::kTrain}, {0}), {0, 1});
   goes.set();
-  expect_undisturbed(world, {0, 1}, "g3");
+  world.expect_undisturbed({0, 1}, "g3", kSteps);
   EXPECT_EQ(world[1].port.count("switched"), 0u);
 }
 
@@ -208,7 +183,7 @@ TEST(RunnerRecovery, ADeathBeforeTheBarrierLeavesEveryoneInTheOldGeneration) {
     EXPECT_EQ(world[i].port.count("switched"), 0u);
   }
   world.start(3, world.resume({0, 1}, kSteps, {9, Phase::kTrain}, {0, 1}), {0, 1});
-  expect_undisturbed(world, {0, 1}, "g3");
+  world.expect_undisturbed({0, 1}, "g3", kSteps);
 }
 
 // More ranks than slots: the last one owns none, cannot vote, and hears of the change last.
@@ -226,7 +201,7 @@ TEST(RunnerRecovery, ARankWithoutAVoteWaitsForTheChangeThatTheOthersAgreedOn) {
   EXPECT_EQ(world[0].port.count("switched"), 0u);  // the barrier waits for it
   world.tell_plan(2, next, 2);
   world[2].port.wait_for("g1 leave DRAINED 5");
-  expect_undisturbed(world, {0, 1}, "g2");
+  world.expect_undisturbed({0, 1}, "g2", kSteps);
 }
 
 }  // namespace

@@ -245,6 +245,39 @@ class RunnerWorld {
     members_[to]->mailbox.plan({generation, members_[to]->id, "run", next, true});
   }
 
+  // Generation 1 of two members, in which member 1 has come to `step` while member 0 stands before
+  // it applies step `behind`; both are closed there. Generation 2 goes on from the state of the one
+  // ahead.
+  void start_with_one_ahead(Step total, Step behind, Step step) {
+    const auto ahead = std::make_shared<Event>();  // the engines keep what they wait for
+    const auto release = std::make_shared<Event>();
+    members_[0]->engine.before_apply = [release, behind](Step at) {
+      if (at == behind) release->wait();
+    };
+    members_[1]->engine.on_step = [ahead, step](Step at) {
+      if (at == step) ahead->set();
+      return Status::ok();
+    };
+    start(1, fresh({0, 1}, total), {0, 1});
+    ahead->wait();
+    EXPECT_EQ(members_[0]->close(1).applied, (ResumePoint{behind, Phase::kTrain}));
+    EXPECT_EQ(members_[1]->close(1).applied, (ResumePoint{step, Phase::kTrain}));
+    release->set();
+    start(2, resume({0, 1}, total, {step, Phase::kTrain}, {1}), {0, 1});
+  }
+
+  // After FINISHED of these in the generation `last`, at step `total`: their states are those of a
+  // run nobody disturbed.
+  void expect_undisturbed(const std::vector<size_t>& who, const std::string& last, Step total) {
+    for (const size_t i : who) {
+      members_[i]->port.wait_for(last + " leave FINISHED " + std::to_string(total));
+      members_[i]->end();
+    }
+    const std::vector<float> expected = undisturbed(total);
+    for (const size_t i : who)
+      EXPECT_TRUE(members_[i]->engine.values() == expected) << "member " << i;
+  }
+
   // The state that a run nobody disturbed has after so many steps.
   std::vector<float> undisturbed(Step steps) {
     RunnerWorld world(1, slots_);

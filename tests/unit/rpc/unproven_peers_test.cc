@@ -1,0 +1,128 @@
+// Peers that do not prove the token, never speak, or break the protocol, on either side.
+#include <gtest/gtest.h>
+
+#include "comm/rpc/auth.h"
+#include "tests/unit/rpc/client_server_world.h"
+
+namespace lockstep::rpc {
+namespace {
+
+TEST_F(ClientServer, AWrongTokenIsFinalAndOneLogLine) {
+  start_server();
+  TestClient& test = add_client("another");
+  loop_.run_for(60'000);
+  EXPECT_EQ(test.events, Events{"failed"});
+  EXPECT_EQ(test.failed.code(), Code::kRefused);
+  EXPECT_EQ(attempts_ms_.size(), 1u);
+  ASSERT_EQ(logger_.lines.now().size(), 1u);
+  EXPECT_EQ(logger_.lines.now()[0].find("refused a connection from client:"), 0u);
+  EXPECT_NE(logger_.lines.now()[0].find("the token is wrong"), std::string::npos);
+  EXPECT_TRUE(peers_.empty());
+}
+
+TEST_F(ClientServer, APeerThatNeverSpeaksIsClosedAtTheDeadline) {
+  start_server();
+  const auto stranger = add_stranger();
+  loop_.run_for(limits::kAuthDeadlineMs - 1);
+  EXPECT_EQ(strangers_closed_, 0);
+  loop_.run_for(1);
+  EXPECT_EQ(strangers_closed_, 1);
+  ASSERT_EQ(logger_.lines.now().size(), 1u);
+  EXPECT_NE(logger_.lines.now()[0].find("did not prove the token within 5000 ms"),
+            std::string::npos);
+}
+
+TEST_F(ClientServer, AnUnprovenPeersEnvelopeNeverReachesTheHandler) {
+  start_server();
+  const auto stranger = add_stranger();
+  stranger->send(make_frame(wire::FrameKind::kEnvelope, heartbeat(1)));
+  loop_.run_for(10);
+  EXPECT_TRUE(steps_.empty());
+  EXPECT_EQ(strangers_closed_, 1);
+  EXPECT_EQ(logger_.lines.now().size(), 1u);
+}
+
+TEST_F(ClientServer, TooManyUnprovenCloseTheNewestAndOthersGoOn) {
+  start_server();
+  TestClient& early = add_client();
+  loop_.run_for(10);
+  std::vector<std::shared_ptr<Connection>> strangers;
+  for (size_t i = 0; i < limits::kUnprovenPeers; ++i) strangers.push_back(add_stranger());
+  EXPECT_EQ(strangers_closed_, 0);
+  strangers.push_back(add_stranger());
+  loop_.run_for(1);
+  EXPECT_EQ(strangers_closed_, 1);
+  EXPECT_TRUE(strangers.front()->is_open());
+  EXPECT_TRUE(early.client->send(heartbeat(5)).is_ok());
+  TestClient& late = add_client();
+  loop_.run_for(100);
+  EXPECT_EQ(steps_.size(), 1u);
+  EXPECT_TRUE(late.events.empty());
+  loop_.run_for(limits::kAuthDeadlineMs + limits::kBackoffMaxMs);
+  EXPECT_EQ(late.events, Events{"ready"}) << "it comes back when the strangers are gone";
+}
+
+TEST_F(ClientServer, AFloodOfStrangersIsNotAFloodOfLogLines) {
+  start_server();
+  for (int i = 0; i < 500; ++i) {
+    const auto stranger = add_stranger();
+    stranger->send({wire::FrameKind::kAuthResponse, "\xff"});
+    loop_.run_for(1);
+  }
+  EXPECT_EQ(strangers_closed_, 500);
+  EXPECT_EQ(logger_.lines.now().size(), static_cast<size_t>(limits::kRefusalLogLines));
+  loop_.run_for(limits::kRefusalLogWindowMs);
+  EXPECT_EQ(logger_.lines.now().back(), "refused 480 more connections in the last 10 s");
+}
+
+TEST_F(ClientServer, APeerThatBreaksTheProtocolAfterItsProofIsLost) {
+  start_server();
+  auto stranger = add_stranger();
+  ClientHandshake handshake("token");
+  stranger->set_handlers({.on_frame =
+                              [&](wire::Frame&& frame) {
+                                auto progress = handshake.on_frame(frame);
+                                ASSERT_TRUE(progress.is_ok());
+                                if (progress->has_reply) stranger->send(progress->reply);
+                                if (progress->done)
+                                  stranger->send({wire::FrameKind::kEnvelope, "\xff"});
+                              },
+                          .on_close = [this](const Status&) { ++strangers_closed_; }});
+  loop_.run_for(10);
+  EXPECT_EQ(peers_.size(), 1u);
+  EXPECT_EQ(lost_, peers_);
+  EXPECT_EQ(strangers_closed_, 1);
+  EXPECT_EQ(server_->peers(), 0u);
+}
+
+TEST_F(ClientServer, AServerWithoutTheTokenIsFinalForTheClient) {
+  std::shared_ptr<Connection> connection;
+  const auto listener = server_side_->listen(kAddress, [&](std::shared_ptr<Connection> c) {
+    connection = std::move(c);
+    connection->set_handlers({.on_frame =
+                                  [&](wire::Frame&&) {
+                                    wire::AuthAccept lie;
+                                    lie.set_proof(std::string(32, 'x'));
+                                    connection->send(make_frame(wire::FrameKind::kAuthAccept, lie));
+                                  },
+                              .on_close = [](const Status&) {}});
+    connection->send(ServerHandshake("guess").challenge());
+  });
+  TestClient& test = add_client();
+  loop_.run_for(60'000);
+  EXPECT_EQ(test.events, Events{"failed"});
+  EXPECT_NE(test.failed.message().find("does not know the token"), std::string::npos);
+  EXPECT_EQ(attempts_ms_.size(), 1u);
+}
+
+TEST_F(ClientServer, AServerThatNeverSpeaksIsTriedAgain) {
+  std::vector<std::shared_ptr<Connection>> connections;
+  const auto listener = server_side_->listen(
+      kAddress, [&](std::shared_ptr<Connection> c) { connections.push_back(std::move(c)); });
+  add_client();
+  loop_.run_for(limits::kAuthDeadlineMs + limits::kBackoffFirstMs + 1);
+  EXPECT_EQ(connections.size(), 2u);
+}
+
+}  // namespace
+}  // namespace lockstep::rpc

@@ -1,0 +1,55 @@
+// What the training thread says, and to whom, when it cannot go on.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/unit/session/counting_runner.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::RunnerTest;
+
+TEST_F(RunnerTest, AFailureIsReportedWithItsCode) {
+  engine_.fail_at = 1;
+  run(order(1, {0, Phase::kTrain}, 4));
+  EXPECT_THAT(port_.events, ElementsAre("step 0", "leave FAILED 1"));
+  EXPECT_EQ(port_.last.code(), Code::kBadData);
+  EXPECT_EQ(failure_.code(), Code::kBadData);
+}
+
+TEST_F(RunnerTest, AFailedGenerationIsAbortedBeforeTheEngineLetsGoOfIt) {
+  engine_.fail_at = 1;
+  run(order(1, {0, Phase::kTrain}, 4));
+  EXPECT_THAT(engine_.ended_with, ElementsAre(Code::kAborted));
+}
+
+TEST_F(RunnerTest, AFinalCheckpointThatCannotBeWrittenIsAFailureOfTheRun) {
+  std::ofstream(temporary_.path() + "/checkpoints") << "a file in the way";
+  run(order(1, {0, Phase::kTrain}, 1));
+  EXPECT_EQ(port_.events.back(), "leave FAILED 1");
+  ASSERT_EQ(port_.checkpoints.size(), 1u);
+  EXPECT_THAT(port_.checkpoints[0].error(), HasSubstr("checkpoints"));
+}
+
+TEST_F(RunnerTest, APeerThatCannotBeReachedIsSuspectedAndNoFailureOfThisWorker) {
+  context_.fails = Status(Code::kUnavailable, "nobody there");
+  run(order(1, {0, Phase::kTrain}, 4));
+  EXPECT_THAT(port_.events, ElementsAre("suspect 4"));
+  EXPECT_TRUE(failure_.is_ok());
+}
+
+TEST_F(RunnerTest, AMemberThatIsNotAtTheResumePointFailsAndSaysWhy) {
+  engine_.state_replaced(7);
+  run(order(2, {6, Phase::kTrain}, 9));
+  EXPECT_THAT(port_.events, ElementsAre("leave FAILED 0"));
+  EXPECT_EQ(port_.last.code(), Code::kInternal);
+  EXPECT_THAT(port_.last.message(), HasSubstr("state is of step 7"));
+  EXPECT_THAT(port_.last.message(), HasSubstr("resumes at step 6"));
+}
+
+}  // namespace
+}  // namespace lockstep
