@@ -78,18 +78,24 @@ class Corruption(LockstepTest):
         self.assert_nothing_left(run)
         self.assert_same_result(run, undisturbed)
 
+    def run_with_known_weights(self, workers):
+        """A run that has come some way, the undisturbed one, the pid of a worker and where in its
+        memory the weights lie."""
+        job = self.job(self.small_data(), **FROZEN)
+        undisturbed = self.finish(job, "--workers", 1, name="undisturbed")
+        run = self.start(job, "--workers", workers)
+        run.wait_for_step(150)
+        victim = run.workers()[1]
+        places = places_of(victim, some_weights(run))
+        self.assertGreater(len(places), 0)
+        return run, undisturbed, victim, places
+
     def wait_until_without(self, run, victim, others):
         run.wait_for(lambda: len(run.workers()) == others and victim not in run.workers()
                      and run.status()["state"] == "training", "the others went on without it")
 
     def test_one_flipped_bit_in_a_workers_weights_costs_that_worker_and_nothing_else(self):
-        job = self.job(self.small_data(), **FROZEN)
-        undisturbed = self.finish(job, "--workers", 1, name="undisturbed")
-        run = self.start(job, "--workers", 3)
-        run.wait_for_step(150)
-        victim = run.workers()[1]
-        places = places_of(victim, some_weights(run))
-        self.assertGreater(len(places), 0)
+        run, undisturbed, victim, places = self.run_with_known_weights(workers=3)
         flip_one_bit(victim, places)
         self.wait_until_without(run, victim, 2)
         self.assert_as_if_nothing_had_happened(run, undisturbed)
@@ -101,13 +107,7 @@ class Corruption(LockstepTest):
     @unittest.skipUnless(platform.machine() == "x86_64", "breakpoints are written for x86-64")
     def test_of_two_workers_the_one_that_was_wrong_is_named_when_the_step_is_computed_again(self):
         flipper = BitFlipper(BIN / "lockstep-worker")
-        job = self.job(self.small_data(), **FROZEN)
-        undisturbed = self.finish(job, "--workers", 1, name="undisturbed")
-        run = self.start(job, "--workers", 2)
-        run.wait_for_step(150)
-        victim = run.workers()[1]
-        places = places_of(victim, some_weights(run))
-        self.assertGreater(len(places), 0)
+        run, undisturbed, victim, places = self.run_with_known_weights(workers=2)
         flipper.at_check(victim, lambda: flip_one_bit(victim, places), DEADLINE_S)
         self.wait_until_without(run, victim, 1)
         self.assert_as_if_nothing_had_happened(run, undisturbed)
@@ -120,13 +120,7 @@ class Corruption(LockstepTest):
         self.assertNotIn("local rank 0 on node", said[1])
 
     def test_of_two_workers_whose_difference_had_spread_nobody_is_blamed_and_it_is_undone(self):
-        job = self.job(self.small_data(), **FROZEN)
-        undisturbed = self.finish(job, "--workers", 1, name="undisturbed")
-        run = self.start(job, "--workers", 2)
-        run.wait_for_step(150)
-        victim = run.workers()[1]
-        places = places_of(victim, some_weights(run))
-        self.assertGreater(len(places), 0)
+        run, undisturbed, victim, places = self.run_with_known_weights(workers=2)
         flip_one_bit(victim, places)
         run.wait_for(lambda: self.corruptions(run), "a word about it")
         self.assert_as_if_nothing_had_happened(run, undisturbed)
