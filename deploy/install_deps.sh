@@ -8,7 +8,7 @@ usage() {
 usage: deploy/install_deps.sh [--for build|tests|bench] [--no-apt] [--print-torch-root]
 
   --for build   what building and running needs (default)
-  --for tests   that, and clang with its fuzzer, Google Benchmark, curl
+  --for tests   that, and clang with its fuzzer, Google Benchmark, Open MPI, curl
   --for bench   that, and what `import torch` needs, for the PyTorch side of the comparisons
                 (about 1.5 GB more where there is no CUDA toolkit)
   --no-apt      leave Debian packages alone, e.g. on another distribution
@@ -32,7 +32,8 @@ build_packages=(g++ cmake ninja-build ccache mold pkg-config python3-venv libboo
   libssl-dev libprotobuf-dev protobuf-compiler libsqlite3-dev prometheus-cpp-dev libyaml-cpp-dev
   nlohmann-json3-dev libcli11-dev libspdlog-dev libxxhash-dev zlib1g-dev libgtest-dev
   libgmock-dev librapidcheck-dev dataset-fashion-mnist)
-test_packages=(clang libclang-rt-14-dev libbenchmark-dev curl procps binutils)
+test_packages=(clang libclang-rt-14-dev libbenchmark-dev libopenmpi-dev openmpi-bin curl procps
+  binutils)
 
 purpose=build
 use_apt=1

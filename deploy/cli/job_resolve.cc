@@ -163,6 +163,11 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
   if (job.cluster().device() == "cuda")
     return Status(Code::kConfig,
                   say("cluster.device") + ": this build trains on CPUs only; take cpu or auto");
+  if (job.comm().backend() == "mpi")
+    return Status(Code::kConfig,
+                  say("comm.backend") +
+                      ": the backend is there, but nothing starts workers into one MPI world yet; "
+                      "take host or auto");
   return Status::ok();
 }
 

@@ -38,6 +38,14 @@ if(NOT XXHASH_FOUND)
   lockstep_missing("xxHash (libxxhash-dev)")
 endif()
 
+# Sanitizers would report what Open MPI keeps until a process ends.
+if(LOCKSTEP_MPI AND NOT LOCKSTEP_SANITIZE)
+  find_package(MPI 3.1 QUIET COMPONENTS C)
+  if(LOCKSTEP_MPI STREQUAL "ON" AND NOT MPI_C_FOUND)
+    lockstep_missing("MPI (libopenmpi-dev, openmpi-bin)")
+  endif()
+endif()
+
 if(LOCKSTEP_TESTS)
   find_package(GTest QUIET)
   if(NOT GTest_FOUND)

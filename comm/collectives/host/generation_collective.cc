@@ -6,21 +6,12 @@
 #include <utility>
 
 #include "comm/base/check.h"
-#include "comm/base/prng.h"
+#include "comm/collectives/sum_slice.h"
 
 namespace lockstep::host {
 namespace {
 
 constexpr int kDrainMs = 1'000;
-
-uint64_t hash_of(const StepMerge& merge) {
-  uint64_t hash = 0;
-  for (const SumProgram* program : {&merge.gradients, &merge.control}) {
-    for (const Leaf& leaf : program->leaves) hash = stream_key({hash, leaf.rank, leaf.region});
-    for (const int32_t op : program->ops) hash = stream_key({hash, static_cast<uint64_t>(op)});
-  }
-  return hash;
-}
 
 bool shares_memory_with_the_only_peer(Peers& peers) {
   return peers.world_size() == 2 && peers.link(1 - peers.rank()).shares_memory();
@@ -83,7 +74,7 @@ Status GenerationCollective::reduce(const Tag& tag, const ElementRange& range) {
   peers_->announce(op);
   LOCKSTEP_RETURN_IF_ERROR(peers_->meet(op));
 
-  sum_slice(slice, own_result() + slice.begin);
+  sum_own(slice, own_result() + slice.begin);
   if (!direct) LOCKSTEP_RETURN_IF_ERROR(gather_results(op, range));
   if (check_owner_) {
     checked_sum_ = check_sum(range, direct, *std::exchange(check_owner_, std::nullopt));
@@ -119,21 +110,9 @@ void GenerationCollective::send_partials(const OpDescriptor& op, const ElementRa
   }
 }
 
-void GenerationCollective::sum_slice(const ElementRange& slice, float* out) {
-  const uint64_t control = std::clamp(geometry_.layout.statistics, slice.begin, slice.end);
-  sum(merge_.gradients, {slice.begin, control}, slice, out);
-  sum(merge_.control, {control, slice.end}, slice, out);
-}
-
-void GenerationCollective::sum(const SumProgram& program, const ElementRange& part,
-                               const ElementRange& slice, float* out) {
-  if (part.size() == 0) return;
-  std::vector<const float*> leaves;
-  leaves.reserve(program.leaves.size());
-  for (const Leaf& each : program.leaves) {
-    leaves.push_back(leaf(each, slice) + (part.begin - slice.begin));
-  }
-  evaluate_sum(program, leaves, out + (part.begin - slice.begin), part.size());
+void GenerationCollective::sum_own(const ElementRange& slice, float* out) {
+  const auto leaf_at = [&](const Leaf& each) { return leaf(each, slice); };
+  sum_slice(merge_, geometry_.layout.statistics, slice, leaf_at, out);
 }
 
 // Where a leaf's values of `slice` begin.

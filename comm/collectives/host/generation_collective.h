@@ -47,9 +47,7 @@ class GenerationCollective final : public Collective {
   Status reduce(const Tag& tag, const ElementRange& range);
   void send_partials(const OpDescriptor& op, const ElementRange& range, Algorithm algorithm);
   // Sums `slice`; `out` is for its first element.
-  void sum_slice(const ElementRange& slice, float* out);
-  void sum(const SumProgram& program, const ElementRange& part, const ElementRange& slice,
-           float* out);
+  void sum_own(const ElementRange& slice, float* out);
   Status gather_results(const OpDescriptor& op, const ElementRange& range);
   const float* leaf(const Leaf& leaf, const ElementRange& slice) const;
   // sum_check.cc: before anybody may overwrite what was summed.

@@ -145,6 +145,10 @@ TEST(JobResolve, CudaCannotWorkInThisBuild) {
   EXPECT_THAT(error_of({"cluster.device=cuda"}, Code::kConfig), HasSubstr("CPUs only"));
 }
 
+TEST(JobResolve, NothingStartsWorkersIntoAnMpiWorldYet) {
+  EXPECT_THAT(error_of({"comm.backend=mpi"}, Code::kConfig), HasSubstr("take host or auto"));
+}
+
 TEST(JobResolve, DefaultWorkersNeverExceedSlotsOrBatch) {
   EXPECT_EQ(resolved({"train.slots=1"}).cluster().workers(), 1u);
   EXPECT_EQ(resolved({"train.global_batch=1"}).cluster().workers(), 1u);

@@ -140,4 +140,28 @@ inline void fill_partials(const MergeSchedule& schedule, uint64_t seed, Gradient
   }
 }
 
+inline constexpr uint64_t kControlElements = 16;
+
+inline BufferLayout layout_of(uint64_t gradients, uint64_t statistics) {
+  return {gradients, gradients + statistics, gradients + statistics + kControlElements};
+}
+
+inline Tag tag_of(Generation generation, Step step, uint32_t bucket = 0, uint64_t bytes = 0) {
+  return {generation, step, Phase::kTrain, bucket, bytes};
+}
+
+// The sum that every backend must give: one rank, naive tree order, through loopback.
+inline std::vector<float> expected_sum(uint32_t slots, const std::vector<bool>& non_empty,
+                                       uint64_t seed, const BufferLayout& layout) {
+  const std::vector<SlotRun> runs = {{0, slots}};
+  const StepMerge merge = make_step_merge(runs, slots, non_empty);
+  World world(Transport::kLoopback, 1, layout, merge.ranks[0].regions);
+  world.start(1);
+  fill_partials(merge.ranks[0], seed, world.buffers[0].get());
+  EXPECT_TRUE(world.collectives[0]->begin_step(tag_of(1, 0), merge).is_ok());
+  EXPECT_TRUE(world.collectives[0]->all_reduce(tag_of(1, 0), {0, layout.elements}).is_ok());
+  const float* sum = world.collectives[0]->reduced();
+  return {sum, sum + layout.elements};
+}
+
 }  // namespace lockstep::testing

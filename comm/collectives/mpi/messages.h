@@ -1,0 +1,112 @@
+// What the ranks of one generation send each other over MPI: for every operation a description to
+// all (C4), then the data. Nothing here blocks in MPI: waits poll, and look at the abort flag.
+//
+// INVARIANTS
+//  M1 Operations go in the same order on all ranks, and one ends before the next begins; so there
+//     is one description on the way between any two ranks, and messages need no number.
+//  M2 A generation has MPI tags of its own: what a receive of an older one was left for never
+//     takes a message of a newer one.
+//  M3 Memory that MPI may still read or write is never freed. MPI cannot take back what is under
+//     way, so an aborted generation is kept for good, and its world makes no further one.
+//
+// Errors: kAborted once abort() was called, here or (seen while waiting) on a peer, or when MPI
+// itself fails; kInternal for operations that do not match.
+//
+// Thread-safety: one thread at a time, and it must be allowed to call MPI; abort() and is_aborted()
+// from any thread.
+#pragma once
+
+// Only MPI's C interface is used; its C++ one is deprecated and warns.
+#define OMPI_SKIP_MPICXX 1
+#include <mpi.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/base/ids.h"
+#include "comm/base/status.h"
+#include "comm/collectives/collective.h"
+#include "comm/collectives/host/flags.h"
+
+namespace lockstep::mpi {
+
+// What all generations of a process have in common.
+struct World {
+  MPI_Comm comm = MPI_COMM_NULL;  // used by nothing else
+  int rank = 0;
+  int size = 0;
+  std::shared_ptr<GradientBuffer> buffer;
+  std::atomic<bool> over{false};            // a generation was aborted (M3)
+  std::vector<std::shared_ptr<void>> kept;  // of aborted generations
+};
+
+class Messages : public std::enable_shared_from_this<Messages> {
+ public:
+  // mpi_ranks[r]: where rank r of the generation is in world->comm.
+  Messages(std::shared_ptr<World> world, std::vector<int> mpi_ranks, uint32_t rank,
+           Generation generation);
+  Messages(const Messages&) = delete;
+  Messages& operator=(const Messages&) = delete;
+
+  uint32_t rank() const { return rank_; }
+  uint32_t world_size() const { return static_cast<uint32_t>(mpi_ranks_.size()); }
+  Generation generation() const { return generation_; }
+  bool is_whole_world() const { return static_cast<int>(mpi_ranks_.size()) == world_->size; }
+
+  // Takes what descriptions have come, and says goodbye to all after an abort, of which a goodbye
+  // that has come is one.
+  Status check();
+
+  // Returns once all ranks are in this same operation.
+  Status meet(const host::OpDescriptor& mine);
+
+  // Data of the operation, in the same order on both sides; done after the next wait().
+  void send(uint32_t to, std::span<const std::byte> data);
+  void receive(uint32_t from, std::span<std::byte> data);
+  // Sums over all ranks of world->comm, in place, in whatever order MPI likes.
+  // REQUIRES: is_whole_world().
+  void all_reduce(std::span<float> data);
+  Status wait();
+
+  // Memory for what is received; valid until the next call.
+  float* staging(uint64_t elements);
+
+  void abort() noexcept;
+  bool is_aborted() const { return aborted_.load(std::memory_order_acquire); }
+  Status aborted_status() const;
+
+  // No further operation. The last call.
+  void close();
+
+ private:
+  void listen();
+  void start(int error);  // keeps what an MPI call said that started something
+  void say_goodbye();
+  bool all_arrived() const;
+  void pause();
+
+  const std::shared_ptr<World> world_;
+  const std::vector<int> mpi_ranks_;
+  const uint32_t rank_;
+  const Generation generation_;
+
+  std::vector<MPI_Request> listening_;  // by rank; null: its description has come
+  std::vector<host::OpDescriptor> inbox_;
+  std::vector<int> arrived_;
+  std::vector<MPI_Request> pending_;
+  host::OpDescriptor outgoing_;
+  const host::OpDescriptor goodbye_;  // kNone: the sender has aborted
+  std::vector<MPI_Request> goodbyes_;
+  std::vector<float> staging_;
+  uint32_t polls_ = 0;
+
+  std::atomic<bool> aborted_{false};
+  std::string failure_;  // of MPI itself
+};
+
+}  // namespace lockstep::mpi
