@@ -17,7 +17,8 @@ Without --tier, every tier in this order:
   golden      losses against PyTorch's, from numbers in tests/golden
   sim         whole clusters in one thread, from seeds; every planted bug is found
   multiproc   real processes on this machine
-  sanitizers  unit tests of everything without LibTorch, under ASan + UBSan and under TSan
+  sanitizers  unit tests of everything without LibTorch: all under ASan + UBSan, those with threads
+              under TSan
   fuzz        every parser for \$LOCKSTEP_FUZZ_SECONDS (20) seconds
 Logs: build/logs/TIER.log
 TEXT

@@ -1,7 +1,9 @@
 # lockstep_library(NAME SOURCES ... HEADERS ... DEPS ...): one role, one static library
 #   lockstep_NAME. HEADERS must compile on their own; all_verify_interface_header_sets checks it.
 # lockstep_program(NAME SOURCES ... DEPS ...): an executable build/<preset>/bin/NAME.
-# lockstep_test(NAME SOURCES ... DEPS ... [LABELS ...]): a GoogleTest program; each TEST is a ctest.
+# lockstep_test(NAME SOURCES ... DEPS ... [LABELS ...] [SINGLE_THREADED]): a GoogleTest program;
+#   each TEST is a ctest. SINGLE_THREADED: it never starts a thread, so ThreadSanitizer has nothing
+#   to find and its build leaves it out; the release build ends it if it starts one after all.
 # lockstep_fuzz(NAME SOURCES ... DEPS ...): a libFuzzer program build/fuzz/fuzz/fuzz_NAME, part of
 #   the target fuzz_targets. tests/run.sh starts it with the inputs of tests/fuzz/corpus/NAME.
 if(LOCKSTEP_FUZZ)
@@ -18,6 +20,15 @@ function(lockstep_our_code target)
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
 endfunction()
 
+# Nearly all of a sanitizer build is compiling, and half of that is reading the same headers: there
+# they are read once (comm/wire/CMakeLists.txt has the list). Other builds go without, so that a
+# missing include is an error. lockstep_base is what the list itself is made with.
+function(lockstep_read_headers_once target list)
+  if(TARGET ${list} AND NOT target STREQUAL "lockstep_base")
+    target_precompile_headers(${target} REUSE_FROM ${list})
+  endif()
+endfunction()
+
 function(lockstep_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;DEPS" ${ARGN})
   add_library(lockstep_${name} STATIC ${ARG_SOURCES})
@@ -25,6 +36,7 @@ function(lockstep_library name)
   target_sources(lockstep_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR}
                  FILES ${ARG_HEADERS})
   target_link_libraries(lockstep_${name} PUBLIC ${ARG_DEPS})
+  lockstep_read_headers_once(lockstep_${name} lockstep_headers)
 endfunction()
 
 function(lockstep_program name)
@@ -38,7 +50,10 @@ function(lockstep_test name)
   if(NOT LOCKSTEP_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "SINGLE_THREADED" "" "SOURCES;DEPS;LABELS" ${ARGN})
+  if(ARG_SINGLE_THREADED AND LOCKSTEP_SANITIZE MATCHES "thread")
+    return()
+  endif()
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
@@ -48,6 +63,10 @@ function(lockstep_test name)
   target_compile_options(test_${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main
                         lockstep::rapidcheck)
+  lockstep_read_headers_once(test_${name} lockstep_test_headers)
+  if(ARG_SINGLE_THREADED AND NOT LOCKSTEP_SANITIZE)
+    target_sources(test_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/unit/no_threads.cc)
+  endif()
   set_target_properties(test_${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   if(unit IN_LIST ARG_LABELS)

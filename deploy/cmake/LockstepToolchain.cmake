@@ -15,6 +15,11 @@ find_program(LOCKSTEP_CCACHE ccache)
 if(LOCKSTEP_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${LOCKSTEP_CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${LOCKSTEP_CCACHE})
+  if(LOCKSTEP_SANITIZE)
+    # Without these it keeps nothing that was compiled with precompiled headers.
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+        CCACHE_SLOPPINESS=pch_defines,time_macros ${LOCKSTEP_CCACHE})
+  endif()
 endif()
 
 find_program(LOCKSTEP_MOLD mold)
@@ -28,6 +33,10 @@ add_compile_options(-ffp-contract=off -fno-omit-frame-pointer)
 if(LOCKSTEP_SANITIZE)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    # Of precompiled headers, which would differ at every build.
+    add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>")
+  endif()
 endif()
 if(LOCKSTEP_FUZZ)
   add_compile_options(-fsanitize=fuzzer-no-link)
