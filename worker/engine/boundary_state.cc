@@ -1,7 +1,6 @@
 #include "worker/engine/boundary_state.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace lockstep {
@@ -19,22 +18,17 @@ constexpr uint32_t kNotDecayed = 1;
 // Padding may be part of it, since zeros stay zeros.
 std::vector<OptimizerSegment> make_segments(const ModelLayout& model, const FlatLayout& layout,
                                             bool spare_vectors) {
-  std::vector<uint32_t> by_start(model.parameters.size());
-  std::iota(by_start.begin(), by_start.end(), 0);
-  std::sort(by_start.begin(), by_start.end(), [&](uint32_t a, uint32_t b) {
-    return layout.parameters[a].begin < layout.parameters[b].begin;
-  });
+  const std::vector<uint64_t> bounds = layout.tensor_bounds();
   std::vector<OptimizerSegment> segments;
-  for (size_t i = 0; i < by_start.size(); ++i) {
-    const bool is_vector = model.parameters[by_start[i]].shape.size() <= 1;
+  for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+    const ParameterSpec& parameter = model.parameters[model.parameters.size() - 1 - i];
+    const bool is_vector = parameter.shape.size() <= 1;
     const uint32_t group = is_vector && spare_vectors ? kNotDecayed : kDecayed;
-    const uint64_t begin = i == 0 ? 0 : layout.parameters[by_start[i]].begin;
-    const uint64_t end = i + 1 == by_start.size() ? layout.buffer.gradients
-                                                  : layout.parameters[by_start[i + 1]].begin;
+    const uint64_t length = bounds[i + 1] - bounds[i];
     if (!segments.empty() && segments.back().group == group) {
-      segments.back().length += end - begin;
+      segments.back().length += length;
     } else {
-      segments.push_back({begin, end - begin, group});
+      segments.push_back({bounds[i], length, group});
     }
   }
   return segments;

@@ -12,16 +12,26 @@
 
 #include <cmath>
 
-#if defined(__CUDACC__)
-#define LOCKSTEP_HOST_DEVICE __host__ __device__ __forceinline__
-#else
-#define LOCKSTEP_HOST_DEVICE [[gnu::always_inline]] inline
-#endif
+#include "comm/base/host_device.h"
 
 namespace lockstep {
 
 // `grad_scale` multiplies the gradient first (clipping, loss scaling); 1 changes no bit.
 // `weight_decay` is L2, added to the gradient, but for adamw.
+
+// The gradient that an optimizer sees.
+template <typename Factors>
+LOCKSTEP_HOST_DEVICE float decayed_gradient(float p, float g, const Factors& f) {
+  return g * f.grad_scale + f.weight_decay * p;
+}
+
+// One step of the running averages of gradients and of their squares (Adam's and NAdam's).
+template <typename Factors>
+LOCKSTEP_HOST_DEVICE void update_moments(float& exp_avg, float& exp_avg_sq, float d,
+                                         const Factors& f) {
+  exp_avg += f.one_minus_beta1 * (d - exp_avg);
+  exp_avg_sq = exp_avg_sq * f.beta2 + f.one_minus_beta2 * d * d;
+}
 
 struct SgdFactors {
   float grad_scale = 1;
@@ -31,19 +41,19 @@ struct SgdFactors {
 };
 
 LOCKSTEP_HOST_DEVICE void sgd_element(float& p, float g, const SgdFactors& f) {
-  p -= f.lr * (g * f.grad_scale + f.weight_decay * p);
+  p -= f.lr * decayed_gradient(p, g, f);
 }
 
 // `buffer` is zero before the first step.
 LOCKSTEP_HOST_DEVICE void sgd_momentum_element(float& p, float& buffer, float g,
                                                const SgdFactors& f) {
-  buffer = buffer * f.momentum + (g * f.grad_scale + f.weight_decay * p);
+  buffer = buffer * f.momentum + decayed_gradient(p, g, f);
   p -= f.lr * buffer;
 }
 
 LOCKSTEP_HOST_DEVICE void sgd_nesterov_element(float& p, float& buffer, float g,
                                                const SgdFactors& f) {
-  const float d = g * f.grad_scale + f.weight_decay * p;
+  const float d = decayed_gradient(p, g, f);
   buffer = buffer * f.momentum + d;
   p -= f.lr * (d + f.momentum * buffer);
 }
@@ -62,13 +72,10 @@ struct AdamFactors {
 
 LOCKSTEP_HOST_DEVICE void adam_element(float& p, float& exp_avg, float& exp_avg_sq, float g,
                                        const AdamFactors& f) {
-  const float d = g * f.grad_scale + f.weight_decay * p;
-  const float m = exp_avg + f.one_minus_beta1 * (d - exp_avg);
-  const float v = exp_avg_sq * f.beta2 + f.one_minus_beta2 * d * d;
-  exp_avg = m;
-  exp_avg_sq = v;
-  const float denominator = std::sqrt(v) / f.sqrt_bias_correction2 + f.eps;
-  p = p * f.decay - f.step_size * m / denominator;
+  const float d = decayed_gradient(p, g, f);
+  update_moments(exp_avg, exp_avg_sq, d, f);
+  const float denominator = std::sqrt(exp_avg_sq) / f.sqrt_bias_correction2 + f.eps;
+  p = p * f.decay - f.step_size * exp_avg / denominator;
 }
 
 struct NadamFactors {
@@ -85,14 +92,11 @@ struct NadamFactors {
 
 LOCKSTEP_HOST_DEVICE void nadam_element(float& p, float& exp_avg, float& exp_avg_sq, float g,
                                         const NadamFactors& f) {
-  const float d = g * f.grad_scale + f.weight_decay * p;
-  const float m = exp_avg + f.one_minus_beta1 * (d - exp_avg);
-  const float v = exp_avg_sq * f.beta2 + f.one_minus_beta2 * d * d;
-  exp_avg = m;
-  exp_avg_sq = v;
-  const float denominator = std::sqrt(v / f.bias_correction2) + f.eps;
+  const float d = decayed_gradient(p, g, f);
+  update_moments(exp_avg, exp_avg_sq, d, f);
+  const float denominator = std::sqrt(exp_avg_sq / f.bias_correction2) + f.eps;
   p -= f.gradient_step * d / denominator;
-  p -= f.average_step * m / denominator;
+  p -= f.average_step * exp_avg / denominator;
 }
 
 struct RmspropFactors {
@@ -114,7 +118,7 @@ LOCKSTEP_HOST_DEVICE float rmsprop_deviation(float square_avg, float grad_avg, f
 // `grad_avg` is null unless centered, `buffer` unless there is momentum.
 LOCKSTEP_HOST_DEVICE void rmsprop_element(float& p, float& square_avg, float* grad_avg,
                                           float* buffer, float g, const RmspropFactors& f) {
-  const float d = g * f.grad_scale + f.weight_decay * p;
+  const float d = decayed_gradient(p, g, f);
   square_avg = square_avg * f.alpha + f.one_minus_alpha * d * d;
   if (grad_avg != nullptr) *grad_avg += f.one_minus_alpha * (d - *grad_avg);
   const float deviation =
@@ -135,7 +139,7 @@ struct AdagradFactors {
 };
 
 LOCKSTEP_HOST_DEVICE void adagrad_element(float& p, float& sum, float g, const AdagradFactors& f) {
-  const float d = g * f.grad_scale + f.weight_decay * p;
+  const float d = decayed_gradient(p, g, f);
   sum += d * d;
   p -= f.rate * d / (std::sqrt(sum) + f.eps);
 }
@@ -151,7 +155,7 @@ struct AdadeltaFactors {
 
 LOCKSTEP_HOST_DEVICE void adadelta_element(float& p, float& square_avg, float& acc_delta, float g,
                                            const AdadeltaFactors& f) {
-  const float d = g * f.grad_scale + f.weight_decay * p;
+  const float d = decayed_gradient(p, g, f);
   square_avg = square_avg * f.rho + f.one_minus_rho * d * d;
   const float delta = std::sqrt(acc_delta + f.eps) / std::sqrt(square_avg + f.eps) * d;
   acc_delta = acc_delta * f.rho + f.one_minus_rho * delta * delta;
