@@ -3,7 +3,7 @@
 # how to replay it, and at the end one line "N passed, N failed".
 set -euo pipefail
 
-tiers=(build unit link headers golden sim multiproc sanitizers fuzz)
+tiers=(build unit link headers golden sim multiproc cuda sanitizers fuzz)
 
 usage() {
   cat <<TEXT
@@ -17,6 +17,7 @@ Without --tier, every tier in this order:
   golden      losses against PyTorch's, from numbers in tests/golden
   sim         whole clusters in one thread, from seeds; every planted bug is found
   multiproc   real processes on this machine
+  cuda        kernels and the NCCL backend compile and link; skipped without a CUDA toolkit 13
   sanitizers  unit tests of everything without LibTorch: all under ASan + UBSan, those with threads
               under TSan
   fuzz        every parser for \$LOCKSTEP_FUZZ_SECONDS (20) seconds
@@ -101,6 +102,20 @@ headers_tier() {
     passed=$((passed + 1))
   else
     failed_check 1 "cmake --build build/release --target all_verify_interface_header_sets"
+  fi
+}
+
+# Nothing runs on a device here, and nothing of it needs LibTorch: the code is compiled for every
+# architecture, linked, and looked into.
+cuda_tier() {
+  if ! cmake --preset cuda >>"$1" 2>&1 && grep -q 'No CUDA toolkit 13 was found' "$1"; then
+    say "  SKIPPED: no CUDA toolkit 13 here, so the GPU module was neither compiled nor linked."
+    return
+  fi
+  if configure_and_build . cuda "$1" cuda_programs; then
+    ctest_tier "$1" cuda cuda "$(nproc)"
+  else
+    failed_check 1 "cmake --preset cuda && cmake --build build/cuda --target cuda_programs"
   fi
 }
 

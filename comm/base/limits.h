@@ -78,4 +78,7 @@ inline constexpr size_t kRecordBatchesInFlight = 8;   // sent and not yet acknow
 inline constexpr uint64_t kRecordSpillBytes = 1024ull * 1024 * 1024;  // of that file
 inline constexpr size_t kManifestRecordsBytes = 4 * 1024 * 1024;      // in one checkpoint manifest
 
+// Optimizer settings that differ by group, as a kernel takes them
+inline constexpr uint32_t kUpdateGroups = 8;
+
 }  // namespace lockstep::limits

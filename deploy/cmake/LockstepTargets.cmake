@@ -16,7 +16,9 @@ if(LOCKSTEP_TESTS)
 endif()
 
 function(lockstep_our_code target)
-  target_compile_options(${target} PRIVATE ${LOCKSTEP_WARNINGS})
+  target_compile_options(${target} PRIVATE
+    "$<$<COMPILE_LANGUAGE:C,CXX>:${LOCKSTEP_WARNINGS}>"
+    "$<$<COMPILE_LANGUAGE:CUDA>:${LOCKSTEP_CUDA_WARNINGS}>")
   target_include_directories(${target} PUBLIC ${CMAKE_SOURCE_DIR})
 endfunction()
 

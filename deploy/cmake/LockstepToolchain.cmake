@@ -28,7 +28,8 @@ if(LOCKSTEP_MOLD)
 endif()
 
 # Bits must not depend on what the compiler contracts: a*b+c is two roundings everywhere.
-add_compile_options(-ffp-contract=off -fno-omit-frame-pointer)
+add_compile_options(
+  "$<$<COMPILE_LANGUAGE:C,CXX>:-ffp-contract=off;-fno-omit-frame-pointer>")
 
 if(LOCKSTEP_SANITIZE)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE} -fno-sanitize-recover=all)

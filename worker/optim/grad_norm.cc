@@ -1,14 +1,13 @@
 #include "worker/optim/grad_norm.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "comm/base/clones.h"
 
 namespace lockstep {
 namespace {
 
-constexpr uint64_t kLanes = 16;
+constexpr uint64_t kLanes = kNormLanes;
 
 LOCKSTEP_CLONES
 float block_squares(const float* values, uint64_t n) {
@@ -36,13 +35,6 @@ double sum_of_squares(const float* values, std::span<const NormRange> ranges) {
     }
   }
   return sum;
-}
-
-float clip_scale(double squares, double clip_norm) {
-  if (!std::isfinite(squares)) return 1;
-  constexpr double kTiny = 1e-6;  // PyTorch's, against a division by zero
-  const double scale = clip_norm / (std::sqrt(squares) + kTiny);
-  return scale < 1 ? static_cast<float>(scale) : 1.0f;
 }
 
 }  // namespace lockstep

@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <span>
 
-namespace lockstep {
+#include "worker/optim/norm_elements.h"
 
-inline constexpr uint64_t kNormBlock = 4096;
+namespace lockstep {
 
 // Elements [start, start + length) of one parameter in the flat buffer.
 struct NormRange {
@@ -23,10 +23,5 @@ struct NormRange {
 
 // The sum of squares of the ranges.
 double sum_of_squares(const float* values, std::span<const NormRange> ranges);
-
-// By what gradients of this sum of squares are multiplied to be at most `clip_norm` long, as
-// torch.nn.utils.clip_grad_norm_ does; 1 when they are short enough. A norm that is not finite
-// gives 1: such a step is for others to judge. REQUIRES: clip_norm > 0.
-float clip_scale(double squares, double clip_norm);
 
 }  // namespace lockstep

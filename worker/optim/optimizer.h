@@ -15,15 +15,9 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
+#include "worker/optim/segment.h"
 
 namespace lockstep {
-
-// Elements [start, start + length) of the flat buffers.
-struct OptimizerSegment {
-  uint64_t start = 0;
-  uint64_t length = 0;
-  uint32_t group = 0;
-};
 
 // What a group changes in the settings of the job.
 struct OptimizerGroup {

@@ -1,0 +1,28 @@
+# The CUDA language: nvcc 13 for every architecture that is served, with the toolkit that was found.
+#
+# 80: A100 · 90: H100, H200 · 100: B200, and as PTX whatever comes after it.
+set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 100)
+set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)  # one runtime with LibTorch's
+if(NOT CMAKE_CUDA_COMPILER)
+  set(CMAKE_CUDA_COMPILER ${CUDAToolkit_NVCC_EXECUTABLE})
+endif()
+if(NOT CMAKE_CUDA_HOST_COMPILER)
+  set(CMAKE_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
+endif()
+if(LOCKSTEP_CCACHE)
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${LOCKSTEP_CCACHE})
+endif()
+enable_language(CUDA)
+set(CMAKE_CUDA_FLAGS_RELWITHDEBINFO "-O2")
+
+# CMake 3.25 does not know that nvcc has C++20.
+set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+set(CMAKE_CUDA_STANDARD 20)
+
+# The CPU's bits: no contraction, divisions and roots rounded as IEEE says, denormals kept. Fat
+# binaries stay uncompressed, so that a test can read which kernels they hold.
+set(lockstep_cuda_options -fmad=false -prec-div=true -prec-sqrt=true -ftz=false --no-compress
+    -Xcompiler=-ffp-contract=off)
+add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${lockstep_cuda_options}>")
+set(LOCKSTEP_CUDA_WARNINGS -Werror=all-warnings -Xcompiler=-Wall,-Wextra,-Werror)

@@ -1,0 +1,80 @@
+// Every launcher links, and tells a machine without a usable device what is missing.
+#include <cuda_runtime_api.h>
+#include <gtest/gtest.h>
+
+#include "worker/cuda/apply_launch.h"
+#include "worker/cuda/cuda_status.h"
+#include "worker/cuda/layer_launch.h"
+
+namespace lockstep::cuda {
+namespace {
+
+class Launch : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    int devices = 0;
+    if (cudaGetDeviceCount(&devices) == cudaSuccess && devices > 0)
+      GTEST_SKIP() << "this machine has a GPU; what runs there is tested in tests/gpu";
+  }
+
+  template <typename Rule>
+  static Status update() {
+    return launch_update<Rule>(nullptr, nullptr, 1, {}, {}, nullptr);
+  }
+
+  template <typename T>
+  static void expect_refused_layers() {
+    T* none = nullptr;
+    expect_refused(launch_layer_norm<T>({}, 1, 1, nullptr));
+    expect_refused(launch_layer_norm_backward<T>({}, 1, 1, nullptr, nullptr, nullptr, nullptr));
+    expect_refused(launch_bias_gelu<T>(none, nullptr, none, 1, 1, nullptr));
+    expect_refused(
+        launch_bias_gelu_backward<T>(none, none, nullptr, none, 1, 1, nullptr, nullptr, nullptr));
+    expect_refused(launch_cross_entropy<T>(none, nullptr, 1, {1, 1}, 1, nullptr, nullptr));
+    expect_refused(launch_column_sums<T>(none, 1, 1, nullptr, nullptr, nullptr));
+  }
+
+  static void expect_refused(const Status& status) {
+    EXPECT_EQ(status.code(), Code::kConfig) << status.message();
+    EXPECT_NE(status.message().find("needs a GPU"), std::string::npos) << status.message();
+  }
+};
+
+TEST_F(Launch, OfTheUpdateWithoutADeviceIsAConfigurationError) {
+  for (const Status& status :
+       {update<Sgd>(), update<SgdMomentum>(), update<SgdNesterov>(), update<Adam>(),
+        update<Nadam>(), update<Rmsprop<false, false>>(), update<Rmsprop<false, true>>(),
+        update<Rmsprop<true, false>>(), update<Rmsprop<true, true>>(), update<Adagrad>(),
+        update<Adadelta>()})
+    expect_refused(status);
+}
+
+TEST_F(Launch, OfTheGateWithoutADeviceIsAConfigurationError) {
+  expect_refused(launch_block_totals({.count = 1}, nullptr));
+  expect_refused(launch_decide(nullptr, {}, nullptr, 1, nullptr, nullptr));
+  expect_refused(launch_statistics(nullptr, nullptr, 1, 1, nullptr, nullptr));
+  expect_refused(launch_close(nullptr, nullptr, nullptr));
+}
+
+TEST_F(Launch, OfTheLayersWithoutADeviceIsAConfigurationError) {
+  expect_refused(launch_images({.samples = 1, .channels = 1, .plane = 1}, nullptr));
+  expect_refused_layers<float>();
+  expect_refused_layers<Bf16>();
+}
+
+TEST_F(Launch, OfNothingAsksForNoDevice) {
+  EXPECT_TRUE(launch_block_totals({}, nullptr).is_ok());
+  EXPECT_TRUE(launch_images({}, nullptr).is_ok());
+  EXPECT_TRUE(launch_layer_norm<float>({}, 0, 8, nullptr).is_ok());
+}
+
+TEST(CudaStatus, KeepsWhatWasTriedAndWhatCudaSays) {
+  EXPECT_TRUE(cuda_status(cudaSuccess, "copy").is_ok());
+  const Status status = cuda_status(cudaErrorIllegalAddress, "copy a batch");
+  EXPECT_EQ(status.code(), Code::kInternal);
+  EXPECT_NE(status.message().find("copy a batch: "), std::string::npos);
+  EXPECT_NE(status.message().find("cudaErrorIllegalAddress"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep::cuda

@@ -1,0 +1,206 @@
+// The gate, the verdict and everything behind it, run on the CPU in the order of the stream.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "comm/base/prng.h"
+#include "worker/cuda/apply_state.h"
+#include "worker/cuda/tables.h"
+#include "worker/cuda/update_rules.h"
+#include "worker/optim/grad_norm.h"
+
+namespace lockstep::cuda {
+namespace {
+
+struct HostAtomics {
+  static uint64_t compare_and_swap(uint64_t* word, uint64_t expected, uint64_t next) {
+    std::atomic_ref<uint64_t>(*word).compare_exchange_strong(expected, next);
+    return expected;
+  }
+  static uint64_t fetch_or(uint64_t* word, uint64_t bits) {
+    return std::atomic_ref<uint64_t>(*word).fetch_or(bits);
+  }
+};
+
+BlockTotals totals_of(const float* sums, const TotalsBlock& block) {
+  float lanes[kNormLanes];
+  BlockTotals totals;
+  for (uint32_t lane = 0; lane < kNormLanes; ++lane) {
+    lanes[lane] = lane_squares(sums + block.start, block.length, lane);
+    totals.is_finite &= is_lane_finite(sums + block.start, block.length, lane) ? 1 : 0;
+  }
+  for (uint32_t half = kNormLanes / 2; half > 0; half /= 2) {
+    for (uint32_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  }
+  totals.squares = block.in_norm != 0 ? lanes[0] : 0;
+  return totals;
+}
+
+constexpr uint64_t kGradients = 2 * kNormBlock + 48;
+constexpr uint64_t kElements = kGradients + 16;  // and 16 statistics
+
+// A worker's device memory, and the kernels in their order.
+struct Device {
+  struct alignas(64) Line {
+    float of[16] = {};
+  };
+  static std::vector<Line> buffer(uint64_t key) {
+    std::vector<Line> lines(kElements / 16);
+    for (uint64_t i = 0; i < kElements; ++i)
+      lines[i / 16].of[i % 16] = static_cast<float>(stream_value(key, i) % 2001) / 1000 - 1;
+    return lines;
+  }
+
+  std::vector<Line> params = buffer(1);
+  std::vector<Line> exp_avg = buffer(2);
+  std::vector<Line> exp_avg_sq{kElements / 16};
+  std::vector<Line> sums = buffer(4);
+  std::vector<float> statistics = std::vector<float>(16, 0.25f);
+  ApplyState state;
+
+  float* grads() { return sums[0].of; }
+
+  void apply(const StepRule& rule) {
+    const NormRange ranges[] = {{0, kNormBlock + 21}, {kNormBlock + 32, kNormBlock + 16}};
+    Totals totals;
+    for (const TotalsBlock& block : make_totals_blocks(ranges, {kGradients, 16}))
+      add_block(totals, totals_of(grads(), block));
+    decide<HostAtomics>(state, rule, totals, 0.5f);
+    if (state.verdict.applies == 0) return;
+    AdamFactors factors{.beta2 = 0.99f, .one_minus_beta2 = 0.01f, .step_size = 0.1f, .eps = 1e-6f};
+    factors.one_minus_beta1 = 0.1f;
+    factors.grad_scale = state.verdict.grad_scale;
+    const UpdateBuffers buffers{params[0].of, {exp_avg[0].of, exp_avg_sq[0].of}, grads()};
+    for (uint64_t i = 0; i < kGradients; i += 4) update_quad<Adam>(buffers, i, factors);
+    for (uint64_t i = 0; i < 16; ++i) statistics[i] = grads()[kGradients + i] / 2;
+  }
+
+  // Everything that a step may change, but for the gate itself.
+  std::vector<std::byte> memory() const {
+    std::vector<std::byte> all;
+    const auto add = [&](const void* data, size_t bytes) {
+      const auto* begin = static_cast<const std::byte*>(data);
+      all.insert(all.end(), begin, begin + bytes);
+    };
+    for (const auto* lines : {&params, &exp_avg, &exp_avg_sq})
+      add(lines->data(), lines->size() * sizeof(Line));
+    add(statistics.data(), statistics.size() * sizeof(float));
+    const LossScale& scale = state.loss_scale;
+    add(&scale.scale, sizeof scale.scale);
+    add(&scale.good_steps, sizeof scale.good_steps);
+    add(&scale.skipped_steps, sizeof scale.skipped_steps);
+    return all;
+  }
+};
+
+StepRule rule_of(uint64_t step) {
+  return {.step = step, .clip_norm = 1, .loss_scale = {.is_on = true, .growth_every = 2}};
+}
+
+TEST(ApplyGate, LetsEachStepThroughOnceAndInOrder) {
+  uint64_t word = 0;
+  EXPECT_FALSE(pass_gate<HostAtomics>(&word, 1));
+  EXPECT_TRUE(pass_gate<HostAtomics>(&word, 0));
+  EXPECT_FALSE(pass_gate<HostAtomics>(&word, 0));
+  EXPECT_TRUE(pass_gate<HostAtomics>(&word, 1));
+  EXPECT_EQ(steps_let_through(close_gate<HostAtomics>(&word)), 2u);
+  EXPECT_FALSE(pass_gate<HostAtomics>(&word, 2));
+  EXPECT_TRUE(is_gate_closed(close_gate<HostAtomics>(&word)));
+  EXPECT_EQ(steps_let_through(word), 2u);
+}
+
+// The answer to "prepare" must be true whoever comes first.
+TEST(ApplyGate, ClosedWhileStepsPassSaysHowManyHavePassed) {
+  for (int round = 0; round < 50; ++round) {
+    uint64_t word = 0;
+    uint64_t passed = 0;
+    std::thread steps([&] {
+      while (passed < 100'000 && pass_gate<HostAtomics>(&word, passed)) ++passed;
+    });
+    const uint64_t answer = close_gate<HostAtomics>(&word);
+    steps.join();
+    EXPECT_EQ(steps_let_through(answer), passed);
+  }
+}
+
+// A collective that was aborted in any bucket leaves garbage from there on.
+TEST(ApplyGate, ClosedLeavesEveryBitAsItWasWhateverTheBucketsHold) {
+  for (uint64_t bucket = 0; bucket < kElements; bucket += kElements / 4) {
+    Device device;
+    device.apply(rule_of(0));
+    const std::vector<std::byte> before = device.memory();
+    close_gate<HostAtomics>(&device.state.gate);
+    for (uint64_t i = bucket; i < kElements; ++i)
+      device.grads()[i] = i % 3 == 0 ? std::numeric_limits<float>::infinity() : 7.0f;
+    device.apply(rule_of(1));
+    EXPECT_EQ(device.state.verdict.passed, 0u);
+    EXPECT_EQ(device.memory(), before) << bucket;
+  }
+}
+
+TEST(ApplyGate, OpenLetsTheStepChangeEverything) {
+  Device device;
+  const std::vector<std::byte> before = device.memory();
+  device.apply(rule_of(0));
+  EXPECT_EQ(device.state.verdict.applies, 1u);
+  EXPECT_NE(device.memory(), before);
+}
+
+TEST(Verdict, SkipsAStepThatOverflowedAndHalvesTheScale) {
+  for (const uint64_t where : {uint64_t{0}, kNormBlock + 20, kGradients - 1, kGradients + 3}) {
+    Device device;
+    device.state.loss_scale.scale = 1024;
+    const Device fresh = device;
+    device.grads()[where] = where % 2 == 0 ? std::numeric_limits<float>::infinity() : std::nanf("");
+    device.apply(rule_of(0));
+    EXPECT_EQ(device.state.verdict.passed, 1u);
+    EXPECT_EQ(device.state.verdict.applies, 0u) << where;
+    EXPECT_EQ(device.state.loss_scale.scale, 512.0f);
+    EXPECT_EQ(device.state.loss_scale.skipped_steps, 1);
+    EXPECT_EQ(std::memcmp(device.params.data(), fresh.params.data(), kElements * sizeof(float)), 0);
+    EXPECT_EQ(device.statistics, fresh.statistics);
+  }
+}
+
+TEST(Verdict, GrowsTheScaleAfterStepsThatFitAndNeverBeyondAFloat) {
+  Device device;
+  device.state.loss_scale.scale = 8;
+  for (uint64_t step = 0; step < 3; ++step) device.apply(rule_of(step));
+  EXPECT_EQ(device.state.loss_scale.scale, 16.0f);
+  EXPECT_EQ(device.state.loss_scale.good_steps, 1);
+  LossScale largest{.scale = 0x1p127f, .good_steps = 1};
+  EXPECT_TRUE(update_loss_scale(largest, rule_of(0).loss_scale, true));
+  EXPECT_EQ(largest.scale, 0x1p127f);
+  LossScale smallest{.scale = 1};
+  EXPECT_TRUE(update_loss_scale(smallest, rule_of(0).loss_scale, false));
+}
+
+TEST(Verdict, UnscalesAndClipsAsTheCpuDoes) {
+  Device device;
+  device.state.loss_scale.scale = 4;
+  const NormRange ranges[] = {{0, kNormBlock + 21}, {kNormBlock + 32, kNormBlock + 16}};
+  const double squares = sum_of_squares(device.grads(), ranges);
+  device.apply(rule_of(0));
+  EXPECT_EQ(device.state.verdict.grad_scale, clip_scale(squares / 16, 1) / 4);
+  Device unclipped;
+  unclipped.apply({.step = 0, .clip_norm = 0, .loss_scale = {}});
+  EXPECT_EQ(unclipped.state.verdict.grad_scale, 1.0f);
+}
+
+TEST(Totals, AreTheCpusNormBitForBit) {
+  Device device;
+  const NormRange ranges[] = {{0, 2 * kNormBlock + 5}, {2 * kNormBlock + 16, 3}};
+  Totals totals;
+  for (const TotalsBlock& block : make_totals_blocks(ranges, {kGradients, 16}))
+    add_block(totals, totals_of(device.grads(), block));
+  EXPECT_EQ(totals.squares, sum_of_squares(device.grads(), ranges));
+  EXPECT_TRUE(totals.is_finite);
+}
+
+}  // namespace
+}  // namespace lockstep::cuda

@@ -1,0 +1,137 @@
+// Kernels of apply_launch.h: thin loops over apply_state.h and update_rules.h.
+#include <algorithm>
+
+#include "worker/cuda/apply_launch.h"
+#include "worker/cuda/cuda_status.h"
+
+namespace lockstep::cuda {
+namespace {
+
+constexpr uint32_t kThreads = 256;
+constexpr uint32_t kMostBlocks =
+    4096;  // of a loop with a stride: more than any device runs at once
+
+struct DeviceAtomics {
+  static __device__ uint64_t compare_and_swap(uint64_t* word, uint64_t expected, uint64_t next) {
+    return atomicCAS(reinterpret_cast<unsigned long long*>(word), expected, next);
+  }
+  static __device__ uint64_t fetch_or(uint64_t* word, uint64_t bits) {
+    return atomicOr(reinterpret_cast<unsigned long long*>(word), bits);
+  }
+};
+
+// 16 lanes a block of elements, so two blocks a warp.
+__global__ void block_totals_kernel(TotalsWork work) {
+  const uint32_t team = (blockIdx.x * kThreads + threadIdx.x) / kNormLanes;
+  const uint32_t lane = threadIdx.x % kNormLanes;
+  const bool is_mine = team < work.count;
+  const TotalsBlock block = is_mine ? work.blocks[work.first + team] : TotalsBlock{};
+  const float* values = work.sums + block.start;
+  float squares = lane_squares(values, block.length, lane);
+  uint32_t is_finite = is_lane_finite(values, block.length, lane) ? 1 : 0;
+  for (uint32_t half = kNormLanes / 2; half > 0; half /= 2) {
+    squares += __shfl_xor_sync(0xffffffff, squares, half);
+    is_finite &= __shfl_xor_sync(0xffffffff, is_finite, half);
+  }
+  if (!is_mine || lane != 0) return;
+  work.totals[work.first + team] = {block.in_norm != 0 ? squares : 0.0f, is_finite};
+}
+
+// One block of threads: all of them fetch, one adds, in order.
+__global__ void decide_kernel(ApplyState* state, StepRule rule, const BlockTotals* totals,
+                              uint32_t blocks, const float* loss) {
+  __shared__ BlockTotals fetched[kThreads];
+  Totals sum;
+  for (uint32_t begin = 0; begin < blocks; begin += kThreads) {
+    const uint32_t count = min(kThreads, blocks - begin);
+    if (threadIdx.x < count) fetched[threadIdx.x] = totals[begin + threadIdx.x];
+    __syncthreads();
+    if (threadIdx.x == 0) {
+      for (uint32_t i = 0; i < count; ++i) add_block(sum, fetched[i]);
+    }
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) decide<DeviceAtomics>(*state, rule, sum, *loss);
+}
+
+template <typename Rule>
+__global__ void update_kernel(const Verdict* verdict, const UpdateChunk* chunks,
+                              UpdateBuffers buffers, GroupFactors<Rule> groups) {
+  if (verdict->applies == 0) return;
+  const UpdateChunk chunk = chunks[blockIdx.x];
+  typename Rule::Factors factors = groups.of[chunk.group];
+  factors.grad_scale = verdict->grad_scale;
+  for (uint32_t i = threadIdx.x * 4; i < chunk.length; i += kThreads * 4)
+    update_quad<Rule>(buffers, chunk.start + i, factors);
+}
+
+__global__ void statistics_kernel(const Verdict* verdict, const float* sums, uint64_t n,
+                                  float slots, float* statistics) {
+  if (verdict->applies == 0) return;
+  const uint64_t stride = uint64_t{gridDim.x} * kThreads;
+  for (uint64_t i = uint64_t{blockIdx.x} * kThreads + threadIdx.x; i < n; i += stride)
+    statistics[i] = sums[i] / slots;
+}
+
+__global__ void close_kernel(ApplyState* state, uint64_t* answer) {
+  *answer = close_gate<DeviceAtomics>(&state->gate);
+}
+
+}  // namespace
+
+Status launch_block_totals(const TotalsWork& work, cudaStream_t stream) {
+  if (work.count == 0) return Status::ok();
+  const uint64_t threads = uint64_t{work.count} * kNormLanes;
+  const auto blocks = static_cast<uint32_t>((threads + kThreads - 1) / kThreads);
+  block_totals_kernel<<<blocks, kThreads, 0, stream>>>(work);
+  return cuda_status(cudaGetLastError(), "launch the totals of gradients");
+}
+
+Status launch_decide(ApplyState* state, const StepRule& rule, const BlockTotals* totals,
+                     uint32_t blocks, const float* loss, cudaStream_t stream) {
+  decide_kernel<<<1, kThreads, 0, stream>>>(state, rule, totals, blocks, loss);
+  return cuda_status(cudaGetLastError(), "launch the gate");
+}
+
+template <typename Rule>
+Status launch_update(const Verdict* verdict, const UpdateChunk* chunks, uint32_t count,
+                     const UpdateBuffers& buffers, const GroupFactors<Rule>& factors,
+                     cudaStream_t stream) {
+  if (count == 0) return Status::ok();
+  update_kernel<Rule><<<count, kThreads, 0, stream>>>(verdict, chunks, buffers, factors);
+  return cuda_status(cudaGetLastError(), "launch the optimizer");
+}
+
+#define LOCKSTEP_LAUNCH_UPDATE(...)                                                        \
+  template Status launch_update<__VA_ARGS__>(const Verdict*, const UpdateChunk*, uint32_t, \
+                                             const UpdateBuffers&,                         \
+                                             const GroupFactors<__VA_ARGS__>&, cudaStream_t)
+LOCKSTEP_LAUNCH_UPDATE(Sgd);
+LOCKSTEP_LAUNCH_UPDATE(SgdMomentum);
+LOCKSTEP_LAUNCH_UPDATE(SgdNesterov);
+LOCKSTEP_LAUNCH_UPDATE(Adam);
+LOCKSTEP_LAUNCH_UPDATE(Nadam);
+LOCKSTEP_LAUNCH_UPDATE(Rmsprop<false, false>);
+LOCKSTEP_LAUNCH_UPDATE(Rmsprop<false, true>);
+LOCKSTEP_LAUNCH_UPDATE(Rmsprop<true, false>);
+LOCKSTEP_LAUNCH_UPDATE(Rmsprop<true, true>);
+LOCKSTEP_LAUNCH_UPDATE(Adagrad);
+LOCKSTEP_LAUNCH_UPDATE(Adadelta);
+#undef LOCKSTEP_LAUNCH_UPDATE
+
+Status launch_statistics(const Verdict* verdict, const float* sums, uint64_t n, uint32_t slots,
+                         float* statistics, cudaStream_t stream) {
+  if (n == 0) return Status::ok();
+  const auto blocks =
+      static_cast<uint32_t>(std::min<uint64_t>((n + kThreads - 1) / kThreads, kMostBlocks));
+  statistics_kernel<<<blocks, kThreads, 0, stream>>>(verdict, sums, n, static_cast<float>(slots),
+                                                     statistics);
+  return cuda_status(cudaGetLastError(), "launch the statistics");
+}
+
+Status launch_close(ApplyState* state, uint64_t* answer, cudaStream_t stream) {
+  close_kernel<<<1, 1, 0, stream>>>(state, answer);
+  return cuda_status(cudaGetLastError(), "close the gate");
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,121 @@
+// What decides, on the device and in stream order, whether and how a step is applied.
+//
+//   buckets reduced -> block_totals (norm and overflow of each block) -> decide (one block: gate,
+//   loss scale, clipping) -> update, statistics: they do nothing unless the verdict says so
+//
+// Overflow needs no collective: a value of any slot that is not finite stays so in the sum, and all
+// ranks hold the same sums. Nor does it need the host: the verdict stays on the device, and the
+// host reads a copy of it with the losses.
+//
+// INVARIANTS
+//  A1 Parameters, optimizer state, statistics and loss scale change only behind a verdict with
+//     applies, loss scale and counters only in decide().
+//  A2 A step that did not pass the gate changes nothing at all, not even the loss scale.
+//
+// Thread-safety: decide() in one thread; the gate's word is atomic.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "comm/base/host_device.h"
+#include "comm/collectives/gate_word.h"
+#include "worker/optim/norm_elements.h"
+
+namespace lockstep::cuda {
+
+// Elements [start, start + length) that one team looks at; at most kNormBlock.
+struct TotalsBlock {
+  uint64_t start = 0;
+  uint32_t length = 0;
+  uint32_t in_norm = 0;  // 1: a gradient; 0: statistics, looked at for overflow only
+};
+
+struct BlockTotals {
+  float squares = 0;
+  uint32_t is_finite = 1;
+};
+
+// Dynamic loss scaling; the rules are torch.amp.GradScaler's. Part of the boundary state.
+struct LossScale {
+  float scale = 1;
+  int64_t good_steps = 0;     // in a row, since the scale last changed
+  int64_t skipped_steps = 0;  // of the run
+};
+
+struct LossScaleRule {
+  bool is_on = false;
+  float growth = 2;
+  float backoff = 0.5f;
+  int64_t growth_every = 2000;
+};
+
+// False: the step is to be skipped. The scale never falls below 1: where even that overflows, the
+// step is applied as without scaling.
+LOCKSTEP_HOST_DEVICE bool update_loss_scale(LossScale& s, const LossScaleRule& rule,
+                                            bool is_finite) {
+  if (!rule.is_on) return true;
+  if (!is_finite) {
+    s.good_steps = 0;
+    if (s.scale <= 1) return true;
+    s.scale = s.scale * rule.backoff > 1 ? s.scale * rule.backoff : 1.0f;
+    ++s.skipped_steps;
+    return false;
+  }
+  if (++s.good_steps < rule.growth_every) return true;
+  s.good_steps = 0;
+  const float grown = s.scale * rule.growth;
+  if (std::isfinite(grown)) s.scale = grown;
+  return true;
+}
+
+struct Verdict {
+  uint32_t passed = 0;   // the gate: the step counts
+  uint32_t applies = 0;  // and it did not overflow
+  float grad_scale = 1;  // unscaling and clipping in one factor
+  float loss = 0;
+};
+
+// One per worker, in device memory.
+struct ApplyState {
+  uint64_t gate = 0;  // gate_word.h
+  LossScale loss_scale;
+  Verdict verdict;
+};
+
+struct StepRule {
+  uint64_t step = 0;
+  double clip_norm = 0;  // 0: none
+  LossScaleRule loss_scale;
+};
+
+// What the blocks add up to, in their order.
+struct Totals {
+  double squares = 0;
+  bool is_finite = true;
+};
+
+LOCKSTEP_HOST_DEVICE void add_block(Totals& totals, const BlockTotals& block) {
+  totals.squares += static_cast<double>(block.squares);
+  totals.is_finite = totals.is_finite && block.is_finite != 0;
+}
+
+template <typename Atomics>
+LOCKSTEP_HOST_DEVICE void decide(ApplyState& state, const StepRule& rule, const Totals& totals,
+                                 float loss) {
+  Verdict verdict;
+  verdict.loss = loss;
+  verdict.passed = pass_gate<Atomics>(&state.gate, rule.step) ? 1 : 0;
+  if (verdict.passed != 0) {
+    const float unscale = 1 / state.loss_scale.scale;
+    const auto factor = static_cast<double>(unscale);
+    verdict.grad_scale = unscale;
+    if (rule.clip_norm > 0)
+      verdict.grad_scale = clip_scale(totals.squares * factor * factor, rule.clip_norm) * unscale;
+    verdict.applies =
+        update_loss_scale(state.loss_scale, rule.loss_scale, totals.is_finite) ? 1 : 0;
+  }
+  state.verdict = verdict;
+}
+
+}  // namespace lockstep::cuda

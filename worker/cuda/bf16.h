@@ -1,0 +1,54 @@
+// bfloat16 as its 16 bits: the upper half of a float. Own code, so that host and device round
+// alike.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "comm/base/host_device.h"
+
+namespace lockstep::cuda {
+
+struct Bf16 {
+  uint16_t bits = 0;
+};
+
+LOCKSTEP_HOST_DEVICE uint32_t float_bits(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+LOCKSTEP_HOST_DEVICE float float_of_bits(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
+LOCKSTEP_HOST_DEVICE float to_float(float x) {
+  return x;
+}
+
+LOCKSTEP_HOST_DEVICE float to_float(Bf16 x) {
+  return float_of_bits(static_cast<uint32_t>(x.bits) << 16);
+}
+
+// To the nearest, ties to even; NaN stays NaN, what is too large becomes infinite.
+template <typename T>
+LOCKSTEP_HOST_DEVICE T from_float(float x);
+
+template <>
+LOCKSTEP_HOST_DEVICE float from_float<float>(float x) {
+  return x;
+}
+
+template <>
+LOCKSTEP_HOST_DEVICE Bf16 from_float<Bf16>(float x) {
+  const uint32_t bits = float_bits(x);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((bits >> 16) | 0x40u)};
+  return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,64 @@
+// Launches the kernels of layers: images, layer normalisation, GELU, cross-entropy, column sums.
+//
+// All pointers are device memory, all work is enqueued on `stream` and nothing is waited for; a
+// Status is about the launch. T is float or Bf16. Sizes of zero launch nothing.
+//
+// Thread-safety: any thread.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "comm/base/status.h"
+#include "worker/cuda/bf16.h"
+#include "worker/cuda/cross_entropy.h"
+#include "worker/cuda/layer_norm.h"
+
+namespace lockstep::cuda {
+
+// (N, C, H, W) bytes to floats through one table of 256 floats a channel, `tables` (C, 256): the
+// very values of data::Transform.
+struct ImageWork {
+  const uint8_t* bytes = nullptr;
+  const float* tables = nullptr;
+  float* out = nullptr;
+  uint32_t samples = 0;
+  uint32_t channels = 0;
+  uint32_t plane = 0;  // H * W
+};
+Status launch_images(const ImageWork& work, cudaStream_t stream);
+
+template <typename T>
+Status launch_layer_norm(const LayerNormForward<T>& op, uint32_t rows, uint32_t n,
+                         cudaStream_t stream);
+
+// Also the gradients of gain and bias (n each), through `partials`: 2 * column_chunks(rows) * n
+// floats.
+template <typename T>
+Status launch_layer_norm_backward(const LayerNormBackward<T>& op, uint32_t rows, uint32_t n,
+                                  float* partials, float* d_gain, float* d_bias,
+                                  cudaStream_t stream);
+
+// y = gelu(x + bias), (rows, n). y may be x only if backward gets x from elsewhere.
+template <typename T>
+Status launch_bias_gelu(const T* x, const float* bias, T* y, uint32_t rows, uint32_t n,
+                        cudaStream_t stream);
+
+// dx = dy * gelu'(x + bias), and d_bias (n) as its column sums through `partials`:
+// column_chunks(rows) * n floats. dx may be dy.
+template <typename T>
+Status launch_bias_gelu_backward(const T* dy, const T* x, const float* bias, T* dx, uint32_t rows,
+                                 uint32_t n, float* partials, float* d_bias, cudaStream_t stream);
+
+// In place; `losses` by row.
+template <typename T>
+Status launch_cross_entropy(T* logits, const int64_t* labels, uint32_t rows, RowWidth width,
+                            float scale, float* losses, cudaStream_t stream);
+
+// sums (n) of x (rows, n), through `partials`: column_chunks(rows) * n floats.
+template <typename T>
+Status launch_column_sums(const T* x, uint32_t rows, uint32_t n, float* partials, float* sums,
+                          cudaStream_t stream);
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,145 @@
+// Kernels of layer_launch.h that work on rows or elements: thin loops over the functions of
+// layer_norm.h, gelu.h and cross_entropy.h.
+#include <algorithm>
+
+#include "worker/cuda/column_launch.h"
+#include "worker/cuda/cuda_status.h"
+#include "worker/cuda/device_team.cuh"
+#include "worker/cuda/gelu.h"
+#include "worker/cuda/layer_launch.h"
+
+namespace lockstep::cuda {
+namespace {
+
+constexpr uint32_t kThreads = 256;
+constexpr uint32_t kTable = 256;  // values of a byte
+constexpr uint32_t kMostBlocks =
+    8192;  // of a loop with a stride: more than any device runs at once
+
+uint32_t blocks_for(uint64_t threads) {
+  return static_cast<uint32_t>(
+      std::min<uint64_t>((threads + kThreads - 1) / kThreads, kMostBlocks));
+}
+
+// One plane (sample, channel) a block.
+__global__ void images_kernel(ImageWork work) {
+  __shared__ float table[kTable];
+  const uint32_t channel = blockIdx.x % work.channels;
+  for (uint32_t i = threadIdx.x; i < kTable; i += kThreads)
+    table[i] = work.tables[channel * kTable + i];
+  __syncthreads();
+  const uint64_t begin = uint64_t{blockIdx.x} * work.plane;
+  for (uint32_t i = threadIdx.x; i < work.plane; i += kThreads)
+    work.out[begin + i] = table[work.bytes[begin + i]];
+}
+
+// A warp a row.
+template <typename T>
+__global__ void layer_norm_kernel(LayerNormForward<T> op, uint32_t rows, uint32_t n) {
+  const uint32_t row = (blockIdx.x * kThreads + threadIdx.x) / kWarp;
+  if (row < rows) layer_norm_row(WarpTeam{}, op, row, n);
+}
+
+template <typename T>
+__global__ void layer_norm_backward_kernel(LayerNormBackward<T> op, uint32_t rows, uint32_t n) {
+  const uint32_t row = (blockIdx.x * kThreads + threadIdx.x) / kWarp;
+  if (row < rows) layer_norm_backward_row(WarpTeam{}, op, row, n);
+}
+
+template <typename T>
+__global__ void bias_gelu_kernel(const T* x, const float* bias, T* y, uint64_t elements,
+                                 uint32_t n) {
+  const uint64_t stride = uint64_t{gridDim.x} * kThreads;
+  for (uint64_t i = uint64_t{blockIdx.x} * kThreads + threadIdx.x; i < elements; i += stride)
+    y[i] = from_float<T>(gelu(to_float(x[i]) + bias[i % n]));
+}
+
+template <typename T>
+__global__ void bias_gelu_backward_kernel(const T* dy, const T* x, const float* bias, T* dx,
+                                          uint64_t elements, uint32_t n) {
+  const uint64_t stride = uint64_t{gridDim.x} * kThreads;
+  for (uint64_t i = uint64_t{blockIdx.x} * kThreads + threadIdx.x; i < elements; i += stride)
+    dx[i] = from_float<T>(to_float(dy[i]) * gelu_derivative(to_float(x[i]) + bias[i % n]));
+}
+
+// A block a row: a vocabulary is wide.
+template <typename T>
+__global__ void cross_entropy_kernel(T* logits, const int64_t* labels, RowWidth width, float scale,
+                                     float* losses) {
+  __shared__ float lanes[kThreads];
+  const uint64_t row = blockIdx.x;
+  cross_entropy_row(BlockTeam<kThreads>(lanes), logits + row * width.stride, width, labels[row],
+                    scale, losses + row);
+}
+
+}  // namespace
+
+Status launch_images(const ImageWork& work, cudaStream_t stream) {
+  if (work.samples == 0) return Status::ok();
+  images_kernel<<<work.samples * work.channels, kThreads, 0, stream>>>(work);
+  return cuda_status(cudaGetLastError(), "launch the images");
+}
+
+template <typename T>
+Status launch_layer_norm(const LayerNormForward<T>& op, uint32_t rows, uint32_t n,
+                         cudaStream_t stream) {
+  if (rows == 0) return Status::ok();
+  const uint32_t blocks = (rows + kThreads / kWarp - 1) / (kThreads / kWarp);
+  layer_norm_kernel<<<blocks, kThreads, 0, stream>>>(op, rows, n);
+  return cuda_status(cudaGetLastError(), "launch layer normalisation");
+}
+
+template <typename T>
+Status launch_layer_norm_backward(const LayerNormBackward<T>& op, uint32_t rows, uint32_t n,
+                                  float* partials, float* d_gain, float* d_bias,
+                                  cudaStream_t stream) {
+  if (rows == 0) return Status::ok();
+  // First what reads dy, which dx may overwrite.
+  LOCKSTEP_RETURN_IF_ERROR(launch_gain_gradient(op, rows, n, partials, d_gain, d_bias, stream));
+  const uint32_t blocks = (rows + kThreads / kWarp - 1) / (kThreads / kWarp);
+  layer_norm_backward_kernel<<<blocks, kThreads, 0, stream>>>(op, rows, n);
+  return cuda_status(cudaGetLastError(), "launch layer normalisation's backward");
+}
+
+template <typename T>
+Status launch_bias_gelu(const T* x, const float* bias, T* y, uint32_t rows, uint32_t n,
+                        cudaStream_t stream) {
+  const uint64_t elements = uint64_t{rows} * n;
+  if (elements == 0) return Status::ok();
+  bias_gelu_kernel<<<blocks_for(elements), kThreads, 0, stream>>>(x, bias, y, elements, n);
+  return cuda_status(cudaGetLastError(), "launch bias and GELU");
+}
+
+template <typename T>
+Status launch_bias_gelu_backward(const T* dy, const T* x, const float* bias, T* dx, uint32_t rows,
+                                 uint32_t n, float* partials, float* d_bias, cudaStream_t stream) {
+  const uint64_t elements = uint64_t{rows} * n;
+  if (elements == 0) return Status::ok();
+  bias_gelu_backward_kernel<<<blocks_for(elements), kThreads, 0, stream>>>(dy, x, bias, dx,
+                                                                           elements, n);
+  LOCKSTEP_RETURN_IF_ERROR(cuda_status(cudaGetLastError(), "launch GELU's backward"));
+  return launch_column_sums(dx, rows, n, partials, d_bias, stream);
+}
+
+template <typename T>
+Status launch_cross_entropy(T* logits, const int64_t* labels, uint32_t rows, RowWidth width,
+                            float scale, float* losses, cudaStream_t stream) {
+  if (rows == 0) return Status::ok();
+  cross_entropy_kernel<<<rows, kThreads, 0, stream>>>(logits, labels, width, scale, losses);
+  return cuda_status(cudaGetLastError(), "launch cross-entropy");
+}
+
+#define LOCKSTEP_LAUNCH_LAYERS(T)                                                                  \
+  template Status launch_layer_norm(const LayerNormForward<T>&, uint32_t, uint32_t, cudaStream_t); \
+  template Status launch_layer_norm_backward(const LayerNormBackward<T>&, uint32_t, uint32_t,      \
+                                             float*, float*, float*, cudaStream_t);                \
+  template Status launch_bias_gelu(const T*, const float*, T*, uint32_t, uint32_t, cudaStream_t);  \
+  template Status launch_bias_gelu_backward(const T*, const T*, const float*, T*, uint32_t,        \
+                                            uint32_t, float*, float*, cudaStream_t);               \
+  template Status launch_cross_entropy(T*, const int64_t*, uint32_t, RowWidth, float, float*,      \
+                                       cudaStream_t)
+LOCKSTEP_LAUNCH_LAYERS(float);
+LOCKSTEP_LAUNCH_LAYERS(Bf16);
+#undef LOCKSTEP_LAUNCH_LAYERS
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,32 @@
+// The tables that kernels walk, made once a run on the host.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "worker/cuda/apply_state.h"
+#include "worker/optim/grad_norm.h"
+#include "worker/optim/segment.h"
+
+namespace lockstep::cuda {
+
+// What one block of threads updates: `length` elements from `start`, multiples of four.
+struct UpdateChunk {
+  uint64_t start = 0;
+  uint32_t length = 0;
+  uint32_t group = 0;
+};
+
+inline constexpr uint32_t kUpdateChunk = 16 * 1024;  // elements
+
+// REQUIRES: segments start and end at multiples of four; groups below limits::kUpdateGroups.
+std::vector<UpdateChunk> make_update_chunks(std::span<const OptimizerSegment> segments);
+
+// The blocks of grad_norm.h, in its order, and then those of the statistics.
+std::vector<TotalsBlock> make_totals_blocks(std::span<const NormRange> gradients,
+                                            const NormRange& statistics);
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,15 @@
+// A range of the flat buffers whose elements are updated with the same settings.
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+// Elements [start, start + length) of the flat buffers.
+struct OptimizerSegment {
+  uint64_t start = 0;
+  uint64_t length = 0;
+  uint32_t group = 0;
+};
+
+}  // namespace lockstep
