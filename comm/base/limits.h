@@ -78,6 +78,9 @@ inline constexpr size_t kRecordBatchesInFlight = 8;   // sent and not yet acknow
 inline constexpr uint64_t kRecordSpillBytes = 1024ull * 1024 * 1024;  // of that file
 inline constexpr size_t kManifestRecordsBytes = 4 * 1024 * 1024;      // in one checkpoint manifest
 
+// Partial sums that a kernel adds at once
+inline constexpr uint32_t kDeviceLeaves = 128;
+
 // Optimizer settings that differ by group, as a kernel takes them
 inline constexpr uint32_t kUpdateGroups = 8;
 
