@@ -81,6 +81,9 @@ inline constexpr size_t kManifestRecordsBytes = 4 * 1024 * 1024;      // in one 
 // Partial sums that a kernel adds at once
 inline constexpr uint32_t kDeviceLeaves = 128;
 
+// The GPUs' connection: pause between two looks at what NCCL is doing
+inline constexpr int kNcclPollUs = 50;
+
 // Optimizer settings that differ by group, as a kernel takes them
 inline constexpr uint32_t kUpdateGroups = 8;
 

@@ -20,6 +20,13 @@ set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
 set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
 set(CMAKE_CUDA_STANDARD 20)
 
+# Only NCCL's header: the library is opened where there is a GPU.
+find_path(LOCKSTEP_NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+if(NOT LOCKSTEP_NCCL_INCLUDE_DIR)
+  message(FATAL_ERROR "No nccl.h was found, and this build asks for the GPU module. Install NCCL "
+    "2.27 or newer, or set LOCKSTEP_NCCL_INCLUDE_DIR.")
+endif()
+
 # The CPU's bits: no contraction, divisions and roots rounded as IEEE says, denormals kept. Fat
 # binaries stay uncompressed, so that a test can read which kernels they hold.
 set(lockstep_cuda_options -fmad=false -prec-div=true -prec-sqrt=true -ftz=false --no-compress

@@ -2,8 +2,11 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
+#include "comm/base/cuda_status.h"
+#include "comm/collectives/nccl/cuda_buffer.h"
+#include "comm/collectives/nccl/cuda_queue.h"
+#include "comm/collectives/nccl/queue_kernels.h"
 #include "worker/cuda/apply_launch.h"
-#include "worker/cuda/cuda_status.h"
 #include "worker/cuda/layer_launch.h"
 
 namespace lockstep::cuda {
@@ -60,6 +63,16 @@ TEST_F(Launch, OfTheLayersWithoutADeviceIsAConfigurationError) {
   expect_refused(launch_images({.samples = 1, .channels = 1, .plane = 1}, nullptr));
   expect_refused_layers<float>();
   expect_refused_layers<Bf16>();
+}
+
+TEST_F(Launch, OfTheCommunicationStreamWithoutADeviceIsAConfigurationError) {
+  nccl::DeviceSum sum;
+  sum.elements = 1;
+  expect_refused(nccl::launch_sum(sum, nullptr));
+  expect_refused(nccl::launch_put_tag(nullptr, 1, nullptr));
+  expect_refused(nccl::launch_check_tag(nullptr, {1, 1}, nullptr, nullptr, nullptr));
+  expect_refused(nccl::CudaQueue::create(nullptr, nullptr).status());
+  expect_refused(nccl::make_cuda_buffer({16, 16, 32}, 1).status());
 }
 
 TEST_F(Launch, OfNothingAsksForNoDevice) {

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "worker/cuda/apply_launch.h"
-#include "worker/cuda/cuda_status.h"
+#include "comm/base/cuda_status.h"
 
 namespace lockstep::cuda {
 namespace {

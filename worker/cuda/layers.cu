@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "worker/cuda/column_launch.h"
-#include "worker/cuda/cuda_status.h"
+#include "comm/base/cuda_status.h"
 #include "worker/cuda/device_team.cuh"
 #include "worker/cuda/gelu.h"
 #include "worker/cuda/layer_launch.h"

@@ -1,4 +1,4 @@
-#include "worker/cuda/cuda_status.h"
+#include "comm/base/cuda_status.h"
 
 #include <string>
 

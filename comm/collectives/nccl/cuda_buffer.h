@@ -1,0 +1,17 @@
+// The gradient buffer in device memory: one allocation, regions 256-byte aligned.
+//
+// Thread-safety: immutable after make_cuda_buffer(); what lies in it is ordered by streams.
+#pragma once
+
+#include <memory>
+
+#include "comm/base/status.h"
+#include "comm/collectives/collective.h"
+
+namespace lockstep::nccl {
+
+// Zeroed, on the current device. Errors: kConfig without a device, kInternal when memory runs out.
+Result<std::unique_ptr<GradientBuffer>> make_cuda_buffer(const BufferLayout& layout,
+                                                         uint32_t regions);
+
+}  // namespace lockstep::nccl

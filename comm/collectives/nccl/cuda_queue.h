@@ -1,0 +1,52 @@
+// The DeviceQueue of a GPU: a stream of its own at the highest priority, events that order it with
+// the compute stream, and a little memory for tags.
+//
+// Thread-safety: as DeviceQueue.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <vector>
+
+#include "comm/collectives/nccl/device_queue.h"
+
+namespace lockstep::nccl {
+
+class CudaQueue final : public DeviceQueue {
+ public:
+  // On the current device. `gate`: the word of gate_word.h in device memory; it and `compute`
+  // outlive the queue.
+  static Result<std::unique_ptr<CudaQueue>> create(cudaStream_t compute, uint64_t* gate);
+  ~CudaQueue() override;
+
+  void* stream() override { return stream_; }
+  Status follow_compute() override { return order(compute_, compute_reached_, stream_); }
+  Status hold_compute() override { return order(stream_, queue_reached_, compute_); }
+  Status sum(const DeviceSum& sum) override;
+  Result<float*> stage(uint64_t elements) override;
+  Status put_tag(uint64_t tag) override;
+  const uint64_t* tag_sent() const override { return tags_; }
+  uint64_t* tag_received() override { return tags_ + kTagWords; }
+  Status check_tag(uint64_t tag, Generation generation) override;
+  bool tags_differ(Generation generation) const override;
+
+ private:
+  CudaQueue(cudaStream_t compute, uint64_t* gate) : compute_(compute), gate_(gate) {}
+  Status init();
+  // `later` goes on only when `earlier` is where it is now.
+  static Status order(cudaStream_t earlier, cudaEvent_t reached, cudaStream_t later);
+
+  const cudaStream_t compute_;
+  uint64_t* const gate_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t compute_reached_ = nullptr;
+  cudaEvent_t queue_reached_ = nullptr;
+  uint64_t* tags_ = nullptr;     // sent, received
+  uint64_t* differs_ = nullptr;  // pinned: the generation in which tags differed, or 0
+  // Outgrown ones stay until the end: freeing memory would wait for the device.
+  std::vector<float*> stages_;
+  uint64_t stage_elements_ = 0;
+};
+
+}  // namespace lockstep::nccl

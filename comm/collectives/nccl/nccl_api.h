@@ -1,0 +1,41 @@
+// The functions of NCCL that we call, as a table: the library is opened when a GPU is used, so that
+// the same program starts where there is none, and a test can put its own functions there.
+//
+// Thread-safety: a value; NCCL's functions as NCCL says.
+#pragma once
+
+#include <nccl.h>
+
+#include <string>
+
+#include "comm/base/status.h"
+
+namespace lockstep::nccl {
+
+struct NcclApi {
+  decltype(&ncclGetVersion) get_version = nullptr;
+  decltype(&ncclGetUniqueId) get_unique_id = nullptr;
+  decltype(&ncclCommInitRankConfig) init = nullptr;
+  decltype(&ncclCommShrink) shrink = nullptr;
+  decltype(&ncclCommFinalize) finalize = nullptr;
+  decltype(&ncclCommDestroy) destroy = nullptr;
+  decltype(&ncclCommAbort) abort = nullptr;
+  decltype(&ncclCommGetAsyncError) async_error = nullptr;
+  decltype(&ncclCommRegister) register_buffer = nullptr;
+  decltype(&ncclCommDeregister) deregister_buffer = nullptr;
+  decltype(&ncclAllReduce) all_reduce = nullptr;
+  decltype(&ncclSend) send = nullptr;
+  decltype(&ncclRecv) receive = nullptr;
+  decltype(&ncclGroupStart) group_start = nullptr;
+  decltype(&ncclGroupEnd) group_end = nullptr;
+  decltype(&ncclGetErrorString) error_string = nullptr;
+  decltype(&ncclGetLastError) last_error = nullptr;
+};
+
+inline constexpr int kOldestNccl = 22700;  // 2.27: the first with ncclCommShrink
+
+// `library`: a path, or a name that the loader finds, such as libnccl.so.2. It stays open. kConfig
+// when it is not there, lacks a function, or is too old.
+Result<NcclApi> open_nccl(const std::string& library);
+
+}  // namespace lockstep::nccl

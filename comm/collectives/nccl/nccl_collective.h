@@ -1,0 +1,86 @@
+// The Collective of GPU workers: gradients over NCCL, small things over the host's Collective.
+//
+// all_reduce() only enqueues, on the DeviceQueue's stream: reduced()[range] is valid for what is
+// enqueued there later. begin_step() makes the compute stream wait until the partials may be
+// overwritten (C3). Tags travel with the data (device_queue.h).
+//
+//   exact  as exact_plan.h says: the tree's bits
+//   fast   own partials are added, then ncclAllReduce with ncclSum: any order, never ncclAvg, which
+//          turns NVLS off
+//
+// abort() only ends the host's waits. Nothing on the device is aborted before every survivor has
+// closed its gate: NcclContext does it at the next connect().
+//
+// Thread-safety: as Collective says.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "comm/collectives/collective.h"
+#include "comm/collectives/nccl/communicator.h"
+#include "comm/collectives/nccl/device_queue.h"
+#include "comm/collectives/nccl/exact_plan.h"
+
+namespace lockstep::nccl {
+
+enum class Numerics { kExact, kFast };
+
+// Shared with whoever waits in the communicator.
+using ClosedFlag = std::shared_ptr<std::atomic<bool>>;
+
+struct NcclParts {
+  Generation generation = 0;
+  Numerics numerics = Numerics::kExact;
+  std::vector<uint32_t> node_of_rank;
+  std::unique_ptr<Collective> control;  // the host's, of the same generation and ranks
+  std::shared_ptr<Communicator> communicator;
+  ClosedFlag closed;
+  NcclApi api;
+  DeviceQueue* queue = nullptr;      // outlives the Collective
+  GradientBuffer* buffer = nullptr;  // device memory; likewise
+};
+
+class NcclCollective final : public Collective {
+ public:
+  explicit NcclCollective(NcclParts parts);
+
+  uint32_t rank() const override { return parts_.control->rank(); }
+  uint32_t world_size() const override { return parts_.control->world_size(); }
+  Status begin_step(const Tag& tag, const StepMerge& merge) override;
+  Status all_reduce(const Tag& tag, const ElementRange& range) override;
+  const float* reduced() const override { return reduced_; }
+  Status broadcast(const Tag& tag, std::span<std::byte> data, uint32_t root) override;
+  Status all_gather(const Tag& tag, std::span<const std::byte> mine,
+                    std::span<std::byte> all) override;
+  Status barrier(const Tag& tag) override;
+  // A slice cannot be added again by others: their copies of the partials are gone by then.
+  void check_next_sum(uint32_t) override {}
+  std::optional<uint64_t> checked_sum() const override { return std::nullopt; }
+  void abort() noexcept override;
+  int64_t broken_rank() const override { return parts_.control->broken_rank(); }
+
+ private:
+  Status check(const Tag& tag) const;
+  Status finish(Status status);
+  Status reduce_exact(const ElementRange& range);
+  Status reduce_fast(const ElementRange& range);
+  Status sum_own(const ElementRange& range);
+  // One group: the transfers, and the tag if it is the first.
+  Status exchange(const ExchangePhase& phase, float* stage, bool with_tag);
+  Status add(const PlannedSum& planned, float* stage);
+  Status enqueue_sum(std::span<const int32_t> ops, std::span<const float* const> leaves, float* out,
+                     uint64_t elements);
+  ncclResult_t enqueue_tag(ncclComm_t comm) const;
+  float* at(const Place& place, float* stage) const;
+
+  const NcclParts parts_;
+  StepMerge merge_;
+  uint64_t merge_hash_ = 0;
+  Step step_ = 0;
+  bool alone_ = false;  // one rank, one partial: nothing to add
+  const float* reduced_ = nullptr;
+};
+
+}  // namespace lockstep::nccl

@@ -1,0 +1,38 @@
+// NCCL in one process and in plain memory: ranks are threads, a group runs whole in group_end().
+// Every call answers "in progress" first, as a non-blocking communicator may.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/collectives/nccl/nccl_api.h"
+
+namespace lockstep::testing {
+
+// What happened, and what shall happen; one for the process, since NCCL's functions are plain ones.
+class FakeNccl {
+ public:
+  static FakeNccl& get();
+  static nccl::NcclApi api();
+
+  // Forgets everything. Between tests only.
+  void reset();
+
+  // "rank 1: abort" and the like, in order for each rank.
+  std::vector<std::string> log();
+  void note(int rank, const std::string& what);
+
+  // Looks at a communicator until it stops being in progress; negative: never.
+  int looks_until_ready = 2;
+  ncclResult_t outcome = ncclSuccess;  // of what was in progress
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::string> log_;
+};
+
+}  // namespace lockstep::testing

@@ -1,0 +1,171 @@
+// The NCCL backend with every rank in this process, against the tree's own sum.
+#include "comm/collectives/nccl/nccl_collective.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "comm/base/prng.h"
+#include "tests/cuda/nccl_world.h"
+
+namespace lockstep::nccl {
+namespace {
+
+using testing::FakeNccl;
+using ::testing::HasSubstr;
+using testing::NcclWorker;
+using testing::NcclWorkers;
+using testing::run_ranks;
+
+constexpr BufferLayout kLayout{.gradients = 1024, .statistics = 1088, .elements = 1136};
+constexpr uint64_t kBounds[] = {0, 512, 1040, kLayout.elements};
+constexpr Generation kGeneration = 3;
+
+Tag tag_of(Step step, uint32_t bucket) {
+  return {.generation = kGeneration, .step = step, .bucket = bucket};
+}
+
+class NcclCollectiveTest : public ::testing::Test {
+ protected:
+  void SetUp() override { FakeNccl::get().reset(); }
+
+  void make(uint32_t ranks, uint32_t slots, Numerics numerics, uint32_t local) {
+    std::vector<SlotRun> runs;
+    std::vector<uint32_t> nodes;
+    std::vector<NcclWorker*> raw;
+    for (uint32_t r = 0; r < ranks; ++r) {
+      runs.push_back({r * slots / ranks, (r + 1) * slots / ranks});
+      nodes.push_back(r / local);
+      workers.push_back(std::make_unique<NcclWorker>(100 + r, kLayout, 4, numerics));
+      raw.push_back(workers.back().get());
+    }
+    std::vector<bool> non_empty(slots, true);
+    if (slots > 2) non_empty[1] = false;
+    merge = make_step_merge(runs, slots, non_empty);
+    testing::start(raw, kGeneration, nodes);
+  }
+
+  void fill(Step step) {
+    for (uint32_t r = 0; r < workers.size(); ++r) {
+      for (uint32_t region = 0; region < 4; ++region) {
+        for (uint64_t i = 0; i < kLayout.elements; ++i)
+          workers[r]->buffer->partial(region)[i] =
+              static_cast<float>(stream_value(step * 100 + r * 8 + region, i) % 2001) / 1000 - 1;
+      }
+    }
+  }
+
+  std::vector<float> tree_sum() {
+    std::vector<float> out(kLayout.elements);
+    for (const bool control : {false, true}) {
+      const SumProgram& program = control ? merge.control : merge.gradients;
+      const uint64_t begin = control ? kLayout.statistics : 0;
+      const uint64_t end = control ? kLayout.elements : kLayout.statistics;
+      std::vector<const float*> leaves;
+      for (const Leaf& leaf : program.leaves)
+        leaves.push_back(workers[leaf.rank]->buffer->partial(leaf.region) + begin);
+      evaluate_sum(program, leaves, out.data() + begin, end - begin);
+    }
+    return out;
+  }
+
+  Status step(uint32_t rank, Step number) {
+    Collective& collective = *workers[rank]->collective;
+    LOCKSTEP_RETURN_IF_ERROR(collective.begin_step(tag_of(number, 0), merge));
+    for (uint32_t b = 0; b < 3; ++b) {
+      LOCKSTEP_RETURN_IF_ERROR(
+          collective.all_reduce(tag_of(number, b), {kBounds[b], kBounds[b + 1]}));
+    }
+    return Status::ok();
+  }
+
+  NcclWorkers workers;
+  StepMerge merge;
+};
+
+struct Shape {
+  uint32_t ranks, slots, local;
+};
+
+TEST_F(NcclCollectiveTest, ExactHasTheBitsOfTheTreeOverSeveralSteps) {
+  for (const Shape& shape : {Shape{1, 1, 1}, Shape{1, 3, 1}, Shape{2, 2, 2}, Shape{3, 7, 3},
+                             Shape{4, 8, 2}, Shape{4, 4, 2}}) {
+    FakeNccl::get().reset();
+    workers.clear();
+    make(shape.ranks, shape.slots, Numerics::kExact, shape.local);
+    for (Step number = 0; number < 2; ++number) {
+      fill(number);
+      const std::vector<float> expected = tree_sum();
+      run_ranks(workers.size(), [&](uint32_t r) {
+        const Status status = step(r, number);
+        ASSERT_TRUE(status.is_ok()) << status.message();
+        EXPECT_EQ(std::memcmp(workers[r]->collective->reduced(), expected.data(),
+                              expected.size() * sizeof(float)),
+                  0)
+            << "rank " << r << " of " << shape.ranks;
+      });
+    }
+  }
+}
+
+TEST_F(NcclCollectiveTest, FastSumsTheSameValuesInAnyOrder) {
+  make(3, 7, Numerics::kFast, 3);
+  fill(0);
+  const std::vector<float> expected = tree_sum();
+  run_ranks(3, [&](uint32_t r) {
+    ASSERT_TRUE(step(r, 0).is_ok());
+    for (uint64_t i = 0; i < kLayout.elements; ++i)
+      EXPECT_NEAR(workers[r]->collective->reduced()[i], expected[i], 1e-5) << i;
+  });
+}
+
+// C4: a mismatch is an error on every rank, and no wait.
+TEST_F(NcclCollectiveTest, RanksInDifferentOperationsAreToldSo) {
+  for (const Numerics numerics : {Numerics::kExact, Numerics::kFast}) {
+    FakeNccl::get().reset();
+    workers.clear();
+    make(2, 2, numerics, 2);
+    fill(0);
+    run_ranks(2, [&](uint32_t r) {
+      Collective& collective = *workers[r]->collective;
+      ASSERT_TRUE(collective.begin_step(tag_of(0, 0), merge).is_ok());
+      // The same range, but not the same bucket.
+      ASSERT_TRUE(collective.all_reduce(tag_of(0, r), {0, 512}).is_ok());
+      const Status next = collective.all_reduce(tag_of(0, 2), {512, 1040});
+      EXPECT_EQ(next.code(), Code::kInternal);
+      EXPECT_THAT(next.message(), HasSubstr("different operations"));
+    });
+  }
+}
+
+TEST_F(NcclCollectiveTest, AbortEndsEveryLaterCallAndLeavesTheDeviceAlone) {
+  make(2, 2, Numerics::kExact, 2);
+  workers[0]->collective->abort();
+  EXPECT_EQ(step(0, 0).code(), Code::kAborted);
+  EXPECT_EQ(workers[0]->collective->barrier(tag_of(0, 0)).code(), Code::kAborted);
+  EXPECT_EQ(workers[1]->collective->barrier(tag_of(0, 0)).code(), Code::kAborted);
+  for (const std::string& line : FakeNccl::get().log())
+    EXPECT_EQ(line.find("abort"), std::string::npos) << line;
+}
+
+TEST_F(NcclCollectiveTest, RefusesOperationsOfAnotherGeneration) {
+  make(1, 1, Numerics::kExact, 1);
+  Tag other = tag_of(0, 0);
+  other.generation = kGeneration + 1;
+  EXPECT_EQ(workers[0]->collective->begin_step(other, merge).code(), Code::kInternal);
+}
+
+TEST_F(NcclCollectiveTest, SmallOperationsGoOverTheHost) {
+  make(2, 2, Numerics::kExact, 2);
+  run_ranks(2, [&](uint32_t r) {
+    const auto mine = static_cast<std::byte>(r + 1);
+    std::byte all[2];
+    ASSERT_TRUE(workers[r]->collective->all_gather(tag_of(0, 0), {&mine, 1}, all).is_ok());
+    EXPECT_EQ(all[1], std::byte{2});
+  });
+}
+
+}  // namespace
+}  // namespace lockstep::nccl
