@@ -17,7 +17,7 @@ Without --tier, every tier in this order:
   golden      losses against PyTorch's, from numbers in tests/golden
   sim         whole clusters in one thread, from seeds; every planted bug is found
   multiproc   real processes on this machine
-  cuda        kernels and the NCCL backend compile and link; skipped without a CUDA toolkit 13
+  cuda        kernels and the NCCL backend compile and link; skipped without CUDA 13 and nccl.h
   sanitizers  unit tests of everything without LibTorch: all under ASan + UBSan, those with threads
               under TSan
   fuzz        every parser for \$LOCKSTEP_FUZZ_SECONDS (20) seconds
@@ -108,8 +108,9 @@ headers_tier() {
 # Nothing runs on a device here, and nothing of it needs LibTorch: the code is compiled for every
 # architecture, linked, and looked into.
 cuda_tier() {
-  if ! cmake --preset cuda >>"$1" 2>&1 && grep -q 'No CUDA toolkit 13 was found' "$1"; then
-    say "  SKIPPED: no CUDA toolkit 13 here, so the GPU module was neither compiled nor linked."
+  if ! cmake --preset cuda >>"$1" 2>&1 &&
+    grep -Eq 'No (CUDA toolkit 13|nccl\.h) was found' "$1"; then
+    say "  SKIPPED: no CUDA toolkit 13 with NCCL here: the GPU module was not compiled, nor linked."
     return
   fi
   if configure_and_build . cuda "$1" cuda_programs; then

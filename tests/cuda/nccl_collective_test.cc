@@ -110,8 +110,9 @@ TEST_F(NcclCollectiveTest, ExactHasTheBitsOfTheTreeOverSeveralSteps) {
   }
 }
 
+// Rank 1 has no sample, and still has its say in the control section.
 TEST_F(NcclCollectiveTest, FastSumsTheSameValuesInAnyOrder) {
-  make(3, 7, Numerics::kFast, 3);
+  make(3, 3, Numerics::kFast, 3);
   fill(0);
   const std::vector<float> expected = tree_sum();
   run_ranks(3, [&](uint32_t r) {
