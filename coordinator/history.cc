@@ -60,7 +60,8 @@ Result<Kept> count_lines(int fd, const std::string& path, Step limit) {
 std::string history_line(const StepEntry& step) {
   return "{\"step\":" + std::to_string(step.step + 1) + ",\"epoch\":" + std::to_string(step.epoch) +
          ",\"loss\":" + number(step.loss) + ",\"lr\":" + number(step.lr) +
-         ",\"samples\":" + std::to_string(step.samples) + "}\n";
+         ",\"samples\":" + std::to_string(step.samples) +
+         (step.skipped ? ",\"skipped\":true" : "") + "}\n";
 }
 
 Result<std::unique_ptr<History>> History::open(const std::string& path, Step keep_steps) {

@@ -59,7 +59,11 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
   add("train.threads_per_worker", job.train().threads_per_worker());
   add("train.eval_batch", job.train().eval_batch());
   add("comm.numerics", job.comm().numerics());
-  add("precision", std::string("fp32"));
+  add("train.precision", job.train().precision());
+  add("train.loss_scale", job.train().loss_scale());
+  add("train.loss_scale_growth", job.train().loss_scale_growth());
+  add("train.loss_scale_growth_every", job.train().loss_scale_growth_every());
+  add("train.loss_scale_backoff", job.train().loss_scale_backoff());
   const wire::OptimizerSpec& optimizer = job.optimizer();
   add("optimizer.name", optimizer.name());
   add("optimizer.weight_decay", optimizer.weight_decay());

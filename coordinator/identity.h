@@ -1,10 +1,10 @@
 // What identifies a run: values that are frozen when its first generation starts, because with
 // another one the steps before and after a resume would not belong together.
 //
-// Frozen: seed, dataset fingerprints and sizes, order version, transforms, G, V, model, numerics
-// and precision, threads, evaluation batch, optimizer (without its learning rate). Free to change,
-// and recorded with every term: length, learning rate and schedule, workers, checkpoints, metrics,
-// bucket size. Where the data lies does not matter, only what it is.
+// Frozen: seed, dataset fingerprints and sizes, order version, transforms, G, V, model, numerics,
+// precision and loss scaling, threads, evaluation batch, optimizer (without its learning rate).
+// Free to change, and recorded with every term: length, learning rate and schedule, workers,
+// checkpoints, metrics, bucket size. Where the data lies does not matter, only what it is.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -20,6 +20,7 @@ constexpr std::string_view kSchedules[] = {"constant",    "linear", "cosine",  "
                                            "exponential", "cyclic", "onecycle"};
 constexpr std::string_view kBackends[] = {"auto", "host", "mpi"};
 constexpr std::string_view kNumerics[] = {"exact", "fast"};
+constexpr std::string_view kPrecisions[] = {"fp32", "bf16", "fp16"};
 constexpr std::string_view kOnCorruption[] = {"rollback", "continue"};
 constexpr std::string_view kOnBadSamples[] = {"stop", "skip"};
 constexpr std::string_view kDevices[] = {"auto", "cpu", "cuda"};
@@ -91,6 +92,16 @@ constexpr JobKey kRows[] = {
    "65 and name the samples; skip: go back to before it and leave them out"},
   {"train.loss_spike", "0", kNotNegative, {}, kChangeable, kPlain,
    "a loss so many times the median of the 100 before is a spike; 0: none is"},
+  {"train.precision", "fp32", kNoRange, kPrecisions, kIdentity, kPlain,
+   "of forward and backward: fp32, bf16 or fp16; weights, sums and optimizer stay fp32"},
+  {"train.loss_scale", "65536", {1, 0x1p100, false, false}, {}, kIdentity, kPlain,
+   "fp16: by what the loss is multiplied at first, so that small gradients are not lost"},
+  {"train.loss_scale_growth", "2", {1, 0x1p10, false, false}, {}, kIdentity, kPlain,
+   "fp16: the scale is multiplied by it after train.loss_scale_growth_every steps that fit"},
+  {"train.loss_scale_growth_every", "2000", count(1), {}, kIdentity, kPlain,
+   "fp16: steps without an overflow in a row after which the scale grows"},
+  {"train.loss_scale_backoff", "0.5", kShare, {}, kIdentity, kPlain,
+   "fp16: after an overflow, of which nothing is applied, the scale is multiplied by it"},
   {"optimizer.name", "adamw", kNoRange, kOptimizers, kIdentity, kShorthand,
    "sgd, adam, adamw, nadam, rmsprop, adagrad or adadelta"},
   {"optimizer.lr", "0.001", kPositive, {}, kChangeable, kPlain,

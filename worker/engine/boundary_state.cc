@@ -45,25 +45,24 @@ std::vector<NormRange> make_norm_ranges(const ModelLayout& model, const FlatLayo
 
 Result<std::unique_ptr<BoundaryState>> BoundaryState::create(const ModelLayout& model,
                                                              const FlatLayout& layout,
-                                                             uint64_t seed,
-                                                             const wire::OptimizerSpec& spec) {
+                                                             const wire::JobSpec& job) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> optimizer,
-                            Optimizer::create(spec, layout.buffer.gradients));
-  std::unique_ptr<BoundaryState> state(
-      new BoundaryState(model, layout, std::move(optimizer), spec));
-  state->initialize(seed);
+                            Optimizer::create(job.optimizer(), layout.buffer.gradients));
+  std::unique_ptr<BoundaryState> state(new BoundaryState(model, layout, std::move(optimizer), job));
+  state->initialize(job.seed());
   return state;
 }
 
 BoundaryState::BoundaryState(const ModelLayout& model, const FlatLayout& layout,
-                             std::unique_ptr<Optimizer> optimizer, const wire::OptimizerSpec& spec)
+                             std::unique_ptr<Optimizer> optimizer, const wire::JobSpec& job)
     : model_(model),
       layout_(layout),
       optimizer_(std::move(optimizer)),
-      segments_(make_segments(model, layout, spec.spare_vectors())),
+      segments_(make_segments(model, layout, job.optimizer().spare_vectors())),
       groups_{{}, {.lr_scale = 1, .weight_decay_scale = 0}},
       norm_ranges_(make_norm_ranges(model, layout)),
-      clip_norm_(spec.clip_norm()),
+      clip_norm_(job.optimizer().clip_norm()),
+      scaler_(job.train()),
       params_(layout.buffer.gradients),
       statistics_(layout.buffer.statistics - layout.buffer.gradients),
       counters_(model.step_counters.size(), 0) {}
@@ -80,15 +79,28 @@ void BoundaryState::initialize(uint64_t seed) {
   std::fill(counters_.begin(), counters_.end(), 0);
   for (const OptimizerState& flat : optimizer_->state())
     std::fill_n(flat.data, layout_.buffer.gradients, 0.0f);
+  scaler_.reset();
   applied_steps_ = 0;
 }
 
-float BoundaryState::grad_scale(const float* reduced) const {
-  return clip_norm_ > 0 ? clip_scale(sum_of_squares(reduced, norm_ranges_), clip_norm_) : 1.0f;
+float BoundaryState::grad_scale(const float* reduced, float loss_scale) const {
+  const float unscale = 1 / loss_scale;
+  if (clip_norm_ <= 0) return unscale;
+  const auto factor = static_cast<double>(unscale);
+  return clip_scale(sum_of_squares(reduced, norm_ranges_) * factor * factor, clip_norm_) * unscale;
 }
 
-void BoundaryState::apply(const float* reduced, uint32_t non_empty_slots, double lr) {
-  const OptimizerStep step{applied_steps_, lr, grad_scale(reduced)};
+bool BoundaryState::apply(const float* reduced, uint32_t non_empty_slots, double lr) {
+  const float scale = scaler_.scale();
+  // Skipped are the statistics too: what overflowed in a forward would stay in them for good.
+  if (scaler_.is_on() && !scaler_.update(is_finite(reduced))) {
+    ++applied_steps_;
+    return false;
+  }
+  // The optimizer counts its updates, not the steps: a moment that took part in none of those that
+  // were skipped is to be corrected for none of them.
+  const auto skipped = static_cast<Step>(scaler_.state().skipped_steps);
+  const OptimizerStep step{applied_steps_ - skipped, lr, grad_scale(reduced, scale)};
   optimizer_->update(step, segments_, groups_, params_.data(), reduced);
   const auto slots = static_cast<float>(non_empty_slots);
   const float* sums = reduced + layout_.buffer.gradients;
@@ -97,6 +109,7 @@ void BoundaryState::apply(const float* reduced, uint32_t non_empty_slots, double
   // Every non-empty slot counts one batch from the same boundary value; their maximum is one more.
   for (int64_t& counter : counters_) ++counter;
   ++applied_steps_;
+  return true;
 }
 
 std::vector<StateTensor> BoundaryState::tensors() {
@@ -123,6 +136,15 @@ std::vector<StateTensor> BoundaryState::tensors() {
                          spec.shape, flat.data + layout_.parameters[i].begin,
                          spec.elements() * sizeof(float)));
     }
+  }
+  if (scaler_.is_on()) {
+    LossScaleState& s = scaler_.state();
+    const auto add = [&out](const char* name, DType dtype, void* data, size_t bytes) {
+      out.push_back(view(StateSection::kOptimizer, name, dtype, {}, data, bytes));
+    };
+    add(kLossScaleName, DType::kF32, &s.scale, sizeof s.scale);
+    add("loss_scale.good_steps", DType::kI64, &s.good_steps, sizeof s.good_steps);
+    add("loss_scale.skipped_steps", DType::kI64, &s.skipped_steps, sizeof s.skipped_steps);
   }
   return out;
 }

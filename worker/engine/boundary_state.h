@@ -1,4 +1,5 @@
-// All that a step changes: parameters, running statistics, counters, optimizer state, step number.
+// All that a step changes: parameters, running statistics, counters, optimizer state, loss scale,
+// step number.
 //
 // INVARIANTS
 //  B1 It changes only in apply(), in whole, and through the views of tensors() between two steps.
@@ -18,16 +19,17 @@
 #include "worker/engine/flat_layout.h"
 #include "worker/model/spec.h"
 #include "worker/optim/grad_norm.h"
+#include "worker/optim/loss_scale.h"
 #include "worker/optim/optimizer.h"
 
 namespace lockstep {
 
 class BoundaryState {
  public:
-  // Initial weights from `seed`. `model` and `layout` outlive the state.
+  // Initial weights from the job's seed. `model` and `layout` outlive the state.
   static Result<std::unique_ptr<BoundaryState>> create(const ModelLayout& model,
-                                                       const FlatLayout& layout, uint64_t seed,
-                                                       const wire::OptimizerSpec& optimizer);
+                                                       const FlatLayout& layout,
+                                                       const wire::JobSpec& job);
 
   // Everything back to what create() made of this seed, in place.
   void initialize(uint64_t seed);
@@ -37,9 +39,17 @@ class BoundaryState {
     return statistics_.data() + (layout_.statistics[index].begin - layout_.buffer.gradients);
   }
 
-  // The step's sums, laid out as the gradient buffer; statistics are divided by the number of
-  // slots that contributed. Afterwards applied_steps() is one more.
-  void apply(const float* reduced, uint32_t non_empty_slots, double lr);
+  // The step's sums, laid out as the gradient buffer and multiplied by loss_scale(); statistics,
+  // which are not, are divided by the number of slots that contributed. Afterwards applied_steps()
+  // is one more. False: something overflowed, and nothing but that and the loss scale has changed.
+  bool apply(const float* reduced, uint32_t non_empty_slots, double lr);
+
+  // What the gradients of the next step are to be multiplied by.
+  float loss_scale() const { return scaler_.scale(); }
+  // Nothing in the sums has overflowed or is no number.
+  bool is_finite(const float* reduced) const {
+    return all_finite(reduced, layout_.buffer.statistics);
+  }
 
   Step applied_steps() const { return applied_steps_; }
   void set_applied_steps(Step steps) { applied_steps_ = steps; }
@@ -48,10 +58,10 @@ class BoundaryState {
 
  private:
   BoundaryState(const ModelLayout& model, const FlatLayout& layout,
-                std::unique_ptr<Optimizer> optimizer, const wire::OptimizerSpec& spec);
+                std::unique_ptr<Optimizer> optimizer, const wire::JobSpec& job);
 
-  // What the step's gradients are multiplied by: less than 1 when they are too long.
-  float grad_scale(const float* reduced) const;
+  // What the step's gradients are multiplied by: 1 / `loss_scale`, less when they are too long.
+  float grad_scale(const float* reduced, float loss_scale) const;
 
   struct alignas(64) CacheLine {
     float values[16];
@@ -75,6 +85,7 @@ class BoundaryState {
   std::vector<OptimizerGroup> groups_;
   std::vector<NormRange> norm_ranges_;
   double clip_norm_;
+  LossScaler scaler_;
   FlatFloats params_;
   FlatFloats statistics_;
   std::vector<int64_t> counters_;

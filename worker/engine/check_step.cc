@@ -12,6 +12,11 @@ std::optional<CheckPlan> EngineImpl::plan_check(const StepWork& work) const {
 Status EngineImpl::check_others(StepWork& work) {
   phases_->switch_to(WorkPhase::kOther);
   const CheckPlan& check = *work.check;
+  // The bits of a NaN are whichever operand's came first: members that are right may differ.
+  if (!state_->is_finite(reducer_->sums())) {
+    work.found = {};
+    return Status::ok();
+  }
   if (const auto sum = reducer_->checked_sum()) {
     work.found.set_has_sum(true);
     work.found.set_sum_rank(check.sum_owner);

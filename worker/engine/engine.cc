@@ -54,6 +54,7 @@ EngineImpl::EngineImpl(const wire::JobSpec& job, const data::Dataset& train,
       model_(std::move(model)),
       schedule_(std::move(schedule)),
       layout_(make_flat_layout(model_->layout(), shape_.slots)),
+      compute_type_(compute_type(job.train())),
       on_tensor_ready_([this](uint32_t parameter) { reducer_->tensor_ready(parameter); }) {}
 
 EngineImpl::~EngineImpl() = default;
@@ -62,8 +63,7 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
   LOCKSTEP_RETURN_IF_ERROR(check_batch_norm());
   set_threads();  // also for fingerprint()
   keep_freed_memory();
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      state_, BoundaryState::create(model_->layout(), layout_, job_.seed(), job_.optimizer()));
+  LOCKSTEP_ASSIGN_OR_RETURN(state_, BoundaryState::create(model_->layout(), layout_, job_));
   LOCKSTEP_ASSIGN_OR_RETURN(
       buffer_, make_buffer(layout_.buffer, regions_needed(max_slots_per_rank, shape_.slots)));
   for (uint32_t i = 0; i < layout_.parameters.size(); ++i) {

@@ -23,6 +23,7 @@
 #include "worker/engine/engine.h"
 #include "worker/engine/flat_layout.h"
 #include "worker/engine/loss.h"
+#include "worker/engine/precision.h"
 #include "worker/engine/self_check.h"
 #include "worker/engine/slot_gradients.h"
 #include "worker/engine/step_reducer.h"
@@ -111,6 +112,7 @@ class EngineImpl final : public Engine {
   const std::unique_ptr<Model> model_;
   const Schedule schedule_;
   const FlatLayout layout_;
+  const at::ScalarType compute_type_;
 
   std::unique_ptr<BoundaryState> state_;
   std::unique_ptr<GradientBuffer> buffer_;

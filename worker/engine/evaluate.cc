@@ -57,8 +57,11 @@ EngineImpl::BatchScore EngineImpl::score_batch(const data::Transform& transform,
   eval_images_.resize(n * eval_->shape().elements());
   eval_labels_.resize(n);
   data::read_range(*eval_, transform, begin, end, eval_images_.data(), eval_labels_.data());
+  const AutocastScope autocast(at::kCPU, compute_type_);
   const at::Tensor logits =  // (B, classes)
-      model_->forward(input(eval_images_.data(), n), parameters_, buffers_, {}).contiguous();
+      model_->forward(input(eval_images_.data(), n), parameters_, buffers_, {})
+          .to(at::kFloat)
+          .contiguous();
   const SlotLoss loss =
       softmax_cross_entropy(logits.const_data_ptr<float>(), eval_labels_.data(), n,
                             train_.classes(), /*step_samples=*/1, /*gradient=*/nullptr);

@@ -1,6 +1,7 @@
 // What decides the bits of this worker, as text (DESIGN, Fingerprint).
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
+#include <ATen/cpu/Utils.h>
 #include <torch/headeronly/version.h>
 
 #include <algorithm>
@@ -24,9 +25,23 @@ std::string one_line(std::string text) {
   return text;
 }
 
+// Which of them oneDNN finds decides how it multiplies bf16 and fp16.
+std::string short_type_instructions() {
+  const auto found = at::cpu::get_cpu_capabilities();
+  std::string names;
+  for (const char* name :
+       {"avx_ne_convert", "avx512_bf16", "avx512_fp16", "amx_tile", "amx_bf16", "amx_fp16"}) {
+    const auto it = found.find(name);
+    if (it == found.end() || !it->second.isBool() || !it->second.toBool()) continue;
+    names += (names.empty() ? "" : ",") + std::string(name);
+  }
+  return names.empty() ? "none" : names;
+}
+
 }  // namespace
 
 std::vector<std::string> EngineImpl::fingerprint() const {
+  const std::string& precision = job_.train().precision();
   std::vector<std::string> lines = {"device=cpu",
                                     "aten_isa=" + at::get_cpu_capability(),
                                     "mkl=" + one_line(at::get_mkl_version()),
@@ -37,7 +52,8 @@ std::vector<std::string> EngineImpl::fingerprint() const {
                                     "torch=" TORCH_VERSION,
                                     "threads=" + std::to_string(at::get_num_threads()),
                                     "memory_format=contiguous",
-                                    "precision=fp32"};
+                                    "precision=" + (precision.empty() ? "fp32" : precision)};
+  if (compute_type_ != at::kFloat) lines.push_back("short_types=" + short_type_instructions());
   std::sort(lines.begin(), lines.end());
   return lines;
 }

@@ -90,8 +90,9 @@ Status EngineImpl::compute_slot(const SlotWork& slot, StepWork& work) {
 at::Tensor EngineImpl::forward_slot(const data::Batch& batch) {
   reset_buffers();
   const ForwardMode mode{.training = true, .dropout_key = dropout_key(batch.step, batch.slot)};
-  return model_->forward(input(batch.images, batch.samples), parameters_, buffers_,
-                         mode);  // (B, classes)
+  const AutocastScope autocast(at::kCPU, compute_type_);
+  return model_->forward(input(batch.images, batch.samples), parameters_, buffers_, mode)
+      .to(at::kFloat);  // (B, classes)
 }
 
 void EngineImpl::backward_slot(const at::Tensor& logits, const data::Batch& batch,
@@ -102,6 +103,8 @@ void EngineImpl::backward_slot(const at::Tensor& logits, const data::Batch& batc
   const SlotLoss loss =
       softmax_cross_entropy(out.const_data_ptr<float>(), batch.labels, batch.samples,
                             train_.classes(), work.samples, gradient.mutable_data_ptr<float>());
+
+  if (const float scale = state_->loss_scale(); scale != 1) gradient.mul_(scale);
 
   write_slot_results(loss, batch, work.samples, region);
   gradients_->backward(logits, gradient, region, on_ready);
@@ -124,7 +127,8 @@ void EngineImpl::write_slot_results(const SlotLoss& loss, const data::Batch& bat
 // From here on the step counts. The gate keeps a generation from closing half-way.
 Status EngineImpl::apply(StepWork& work) {
   if (!gate_.try_enter()) return closed_before(work.step);
-  state_->apply(reducer_->sums(), work.merge->non_empty_slots, work.record.lr());
+  const uint32_t slots = work.merge->non_empty_slots;
+  work.record.set_skipped(!state_->apply(reducer_->sums(), slots, work.record.lr()));
   progress_step_.store(state_->applied_steps(), std::memory_order_relaxed);
   gate_.leave();
   return Status::ok();

@@ -32,6 +32,8 @@ struct ReluPoolBackward final : torch::autograd::Node {
 }  // namespace
 
 at::Tensor relu_max_pool2(const at::Tensor& x) {
+  // Under autocast. Nothing here rounds, and a float holds every value of the short types.
+  if (x.scalar_type() != at::kFloat) return relu_max_pool2(x.to(at::kFloat)).to(x.scalar_type());
   const at::Tensor in = x.contiguous();
   const PoolShape shape{in.size(0) * in.size(1), in.size(2), in.size(3)};
   const std::vector<int64_t> sizes{in.size(0), in.size(1), in.size(2) / 2, in.size(3) / 2};

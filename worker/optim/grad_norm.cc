@@ -1,6 +1,7 @@
 #include "worker/optim/grad_norm.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "comm/base/clones.h"
 
@@ -24,6 +25,15 @@ float block_squares(const float* values, uint64_t n) {
   return lanes[0];
 }
 
+LOCKSTEP_CLONES
+bool block_is_finite(const float* values, uint64_t n) {
+  constexpr uint32_t kExponent = 0x7f800000;  // all ones: infinity or NaN
+  uint32_t found = 0;
+  for (uint64_t i = 0; i < n; ++i)
+    found |= (std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent ? 1u : 0u;
+  return found == 0;
+}
+
 }  // namespace
 
 double sum_of_squares(const float* values, std::span<const NormRange> ranges) {
@@ -35,6 +45,12 @@ double sum_of_squares(const float* values, std::span<const NormRange> ranges) {
     }
   }
   return sum;
+}
+
+bool all_finite(const float* values, uint64_t n) {
+  for (uint64_t at = 0; at < n; at += kNormBlock)
+    if (!block_is_finite(values + at, std::min(kNormBlock, n - at))) return false;
+  return true;
 }
 
 }  // namespace lockstep

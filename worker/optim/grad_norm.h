@@ -5,6 +5,8 @@
 // a block are added in 16 lanes and the lanes in a fixed tree, in single precision; blocks and
 // parameters are added in order, in double. Nothing depends on slices, buckets, ranks or threads.
 //
+// Also whether anything in it has overflowed, for loss scaling.
+//
 // Thread-safety: pure functions.
 #pragma once
 
@@ -23,5 +25,8 @@ struct NormRange {
 
 // The sum of squares of the ranges.
 double sum_of_squares(const float* values, std::span<const NormRange> ranges);
+
+// No infinity and no NaN among them.
+bool all_finite(const float* values, uint64_t n);
 
 }  // namespace lockstep

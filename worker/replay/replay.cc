@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <utility>
 
 #include "comm/collectives/loopback/loopback.h"
 #include "worker/checkpoint/weights_hash.h"
 #include "worker/engine/flat_layout.h"
+#include "worker/optim/loss_scale.h"
 #include "worker/replay/batch_file.h"
 #include "worker/replay/slot_look.h"
 #include "worker/replay/source.h"
@@ -38,6 +40,7 @@ class Replay {
   void compare_machines(const Manifest& manifest);
   Status begin_generation(data::SkipSet skips);
   void tell_what_is_no_part_of_the_run();
+  void tell_the_loss_scale();
   Status compute_step(const coordinator::StepEntry& recorded);
   void compare(const wire::StepRecord& record, const coordinator::StepEntry& recorded);
   Status look();
@@ -122,6 +125,17 @@ void Replay::tell_what_is_no_part_of_the_run() {
   }
 }
 
+// Gradients are shown as they were summed, and that is what can have overflowed.
+void Replay::tell_the_loss_scale() {
+  for (const StateTensor& tensor : engine_->state()) {
+    if (tensor.name != kLossScaleName) continue;
+    float scale = 0;
+    std::memcpy(&scale, tensor.data, sizeof scale);
+    report_.notes.push_back("gradients are shown multiplied by the loss scale of this step, " +
+                            exact_text(static_cast<double>(scale)));
+  }
+}
+
 Status Replay::begin_generation(data::SkipSet skips) {
   GradientBuffer& buffer = engine_->gradient_buffer();
   collectives_ = make_loopback(1, {&buffer});
@@ -166,6 +180,10 @@ void Replay::compare(const wire::StepRecord& record, const coordinator::StepEntr
   if (!same_bits(record.loss(), recorded.loss)) {
     differs("the loss", exact_text(record.loss()), exact_text(recorded.loss));
   }
+  if (record.skipped() != recorded.skipped) {
+    differs("whether the loss scaler skipped it", record.skipped() ? "yes" : "no",
+            recorded.skipped ? "yes" : "no");
+  }
   const CheckpointInfo* checkpoint = source_->checkpoint_of(record.step() + 1);
   if (checkpoint == nullptr) return;
   const std::string hash = weights_hash(engine_->state(), false);
@@ -177,9 +195,15 @@ void Replay::compare(const wire::StepRecord& record, const coordinator::StepEntr
 }
 
 Status Replay::compute_step(const coordinator::StepEntry& recorded) {
-  if (recorded.step == source_->step()) LOCKSTEP_RETURN_IF_ERROR(look());
+  if (recorded.step == source_->step()) {
+    tell_the_loss_scale();
+    LOCKSTEP_RETURN_IF_ERROR(look());
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(const StepOutcome outcome, engine_->step());
   compare(outcome.record, recorded);
+  if (recorded.step == source_->step() && outcome.record.skipped()) {
+    report_.notes.push_back("the loss scaler skipped this step: its gradients overflowed");
+  }
   report_.loss = outcome.record.loss();
   report_.recorded = recorded;
   return Status::ok();

@@ -9,6 +9,7 @@
 #include "comm/base/prng.h"
 #include "data/order/epoch_order.h"
 #include "worker/engine/loss.h"
+#include "worker/engine/precision.h"
 
 namespace lockstep {
 namespace {
@@ -77,7 +78,7 @@ void SlotLook::forward(const data::Batch& batch, LookedAt* out) {
   const uint64_t elements = batch.samples * batch.shape.elements();
   stats_of(out->activations, "input").add(batch.images, elements);
   const ForwardMode::Observer observer = [&](uint32_t parameter, const at::Tensor& output) {
-    const at::Tensor values = output.contiguous();
+    const at::Tensor values = output.to(at::kFloat).contiguous();
     stats_of(out->activations, layer_of(layout.parameters[parameter].name))
         .add(values.const_data_ptr<float>(), static_cast<uint64_t>(values.numel()));
   };
@@ -89,7 +90,8 @@ void SlotLook::forward(const data::Batch& batch, LookedAt* out) {
   const at::Tensor x = at::from_blob(const_cast<float*>(batch.images),
                                      {static_cast<int64_t>(batch.samples), batch.shape.channels,
                                       batch.shape.height, batch.shape.width});  // (B, C, H, W)
-  keep(batch, model_.forward(x, parameters, buffers, mode).contiguous(), out);
+  const AutocastScope autocast(at::kCPU, compute_type(job_.train()));
+  keep(batch, model_.forward(x, parameters, buffers, mode).to(at::kFloat).contiguous(), out);
 }
 
 void SlotLook::keep(const data::Batch& batch, const at::Tensor& logits, LookedAt* out) {

@@ -81,6 +81,11 @@ std::string content_of(const std::string& path) {
 TEST(History, LinesCarryNineDigitsAndCountFromOne) {
   EXPECT_EQ(history_line(at(0)),
             "{\"step\":1,\"epoch\":0,\"loss\":0.333333333,\"lr\":0.001,\"samples\":128}\n");
+  StepEntry skipped = at(1);
+  skipped.skipped = true;
+  EXPECT_EQ(history_line(skipped),
+            "{\"step\":2,\"epoch\":0,\"loss\":0.333333333,\"lr\":0.001,\"samples\":128,"
+            "\"skipped\":true}\n");
 }
 
 TEST(History, AResumeCutsWhatWasRolledBackAndHalfALine) {

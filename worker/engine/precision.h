@@ -1,0 +1,34 @@
+// The precision of forward and backward (train.precision): LibTorch's autocast, around the forward
+// of one slot. Convolutions and matrix products compute in the short type, what needs the range of
+// fp32 stays there, as LibTorch's own lists say. Weights are fp32 and are cast once a slot; so
+// gradients arrive in fp32.
+//
+// Thread-safety: as LibTorch's: what is set holds for the calling thread.
+#pragma once
+
+#include <c10/core/DeviceType.h>
+#include <c10/core/ScalarType.h>
+
+#include "comm/wire/job.pb.h"
+
+namespace lockstep {
+
+// kFloat: no autocast.
+at::ScalarType compute_type(const wire::TrainSpec& train);
+
+// From here to the end of the scope; the casts that were kept are forgotten then, since the next
+// slot needs a graph of its own, and the next step has other weights.
+class AutocastScope {
+ public:
+  AutocastScope(at::DeviceType device, at::ScalarType type);
+  ~AutocastScope();
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
+
+ private:
+  const at::DeviceType device_;
+  const bool was_enabled_;
+  const at::ScalarType type_before_;
+};
+
+}  // namespace lockstep
