@@ -59,6 +59,7 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
   add("train.threads_per_worker", job.train().threads_per_worker());
   add("train.eval_batch", job.train().eval_batch());
   add("comm.numerics", job.comm().numerics());
+  add("train.accumulate", job.train().accumulate());
   add("train.precision", job.train().precision());
   add("train.loss_scale", job.train().loss_scale());
   add("train.loss_scale_growth", job.train().loss_scale_growth());

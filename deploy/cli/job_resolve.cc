@@ -5,6 +5,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "comm/base/limits.h"
 #include "deploy/cli/job_schema.h"
 
 namespace lockstep {
@@ -94,6 +95,11 @@ void set_paths(const JobValues& values, const JobContext& context, wire::JobSpec
     data.mutable_eval()->set_path(data.train().path());
 }
 
+// Of each worker of the first start. 0: of a run that was begun before the key was there.
+uint32_t micro_batches(const wire::TrainSpec& train) {
+  return std::max(1u, train.accumulate());
+}
+
 void resolve_autos(const JobContext& context, wire::JobSpec& job) {
   auto& cluster = *job.mutable_cluster();
   auto& train = *job.mutable_train();
@@ -101,10 +107,15 @@ void resolve_autos(const JobContext& context, wire::JobSpec& job) {
     const uint32_t cores = std::max(1u, context.cores / std::max(1u, train.threads_per_worker()));
     cluster.set_workers(std::min(cores, kMostWorkersByDefault));
     if (train.slots() > 0) cluster.set_workers(std::min(cluster.workers(), train.slots()));
-    const uint64_t most = std::min<uint64_t>(cluster.workers(), train.global_batch());
+    const uint64_t most =
+        std::min<uint64_t>(cluster.workers(), train.global_batch() / micro_batches(train));
     cluster.set_workers(static_cast<uint32_t>(std::max<uint64_t>(1, most)));
   }
-  if (train.slots() == 0) train.set_slots(cluster.workers());
+  if (train.slots() == 0) {
+    const uint64_t slots = uint64_t{cluster.workers()} * micro_batches(train);
+    // One above what there can be is refused with what it came from.
+    train.set_slots(static_cast<uint32_t>(std::min<uint64_t>(slots, limits::kSlots + 1)));
+  }
   // Only of a run that was begun before these keys were there.
   if (cluster.min_workers() == 0) cluster.set_min_workers(1);
   if (cluster.min_wait_s() == 0) cluster.set_min_wait_s(600);
@@ -127,6 +138,24 @@ bool is_job_name(const std::string& name) {
   return name.size() <= 64 && name[0] != '.' && std::all_of(name.begin(), name.end(), [](char c) {
            return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
          });
+}
+
+// On a resume both stand as they were resolved, and the workers may be others.
+Status check_accumulate(const JobValues& values, const JobContext& context,
+                        const wire::JobSpec& job) {
+  const uint64_t slots = uint64_t{job.cluster().workers()} * micro_batches(job.train());
+  if (context.stored != nullptr || job.train().accumulate() <= 1) return Status::ok();
+  const auto say = [&](std::string_view key) { return told(values, key, job); };
+  if (slots > limits::kSlots)
+    return Status(Code::kUsage, say("train.accumulate") + " and " + say("cluster.workers") +
+                                    ": that makes " + std::to_string(slots) + " slots, more than " +
+                                    std::to_string(limits::kSlots));
+  if (job.train().slots() != slots)
+    return Status(Code::kUsage, say("train.accumulate") + " but " + say("train.slots") + ": with " +
+                                    std::to_string(job.cluster().workers()) +
+                                    " workers the first one asks for " + std::to_string(slots) +
+                                    " slots; leave one of the two out");
+  return Status::ok();
 }
 
 // What no single value shows to be wrong.
@@ -185,6 +214,7 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
   resolve_autos(context, job);
   if (context.stored != nullptr)
     LOCKSTEP_RETURN_IF_ERROR(context.check_same_run(*context.stored, job));
+  LOCKSTEP_RETURN_IF_ERROR(check_accumulate(values, context, job));
   LOCKSTEP_RETURN_IF_ERROR(check_together(values, job));
   return job;
 }

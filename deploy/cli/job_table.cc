@@ -102,6 +102,8 @@ constexpr JobKey kRows[] = {
    "fp16: steps without an overflow in a row after which the scale grows"},
   {"train.loss_scale_backoff", "0.5", kShare, {}, kIdentity, kPlain,
    "fp16: after an overflow, of which nothing is applied, the scale is multiplied by it"},
+  {"train.accumulate", "1", count(1, limits::kSlots), {}, kIdentity, kPlain,
+   "micro-batches of each worker a step: train.slots is this times the workers of the first start"},
   {"optimizer.name", "adamw", kNoRange, kOptimizers, kIdentity, kShorthand,
    "sgd, adam, adamw, nadam, rmsprop, adagrad or adadelta"},
   {"optimizer.lr", "0.001", kPositive, {}, kChangeable, kPlain,

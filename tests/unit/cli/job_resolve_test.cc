@@ -108,6 +108,40 @@ TEST(JobResolve, MoreWorkersThanSlotsAreRefused) {
   EXPECT_THAT(error_of({"train.slots=2", "cluster.workers=3"}), HasSubstr("at most 2 workers"));
 }
 
+TEST(JobResolve, AccumulateIsSlotsForEachWorkerOfTheFirstStart) {
+  EXPECT_EQ(resolved({"train.accumulate=3", "cluster.workers=2"}).train().slots(), 6u);
+  EXPECT_EQ(resolved({"train.accumulate=3"}).train().slots(), 6u);
+  // Every micro-batch needs a sample.
+  const wire::JobSpec small = resolved({"train.accumulate=3", "train.global_batch=5"});
+  EXPECT_EQ(small.cluster().workers(), 1u);
+  EXPECT_EQ(small.train().slots(), 3u);
+}
+
+TEST(JobResolve, AccumulateAndSlotsThatContradictEachOtherAreRefused) {
+  EXPECT_THAT(error_of({"train.accumulate=3", "cluster.workers=2", "train.slots=4"}),
+              AllOf(HasSubstr("train.accumulate is 3 (command line)"),
+                    HasSubstr("train.slots is 4 (command line)"), HasSubstr("leave one")));
+  EXPECT_THAT(error_of({"train.accumulate=65536", "cluster.workers=2"}),
+              HasSubstr("131072 slots, more than 65536"));
+  // As it stands in the resolved file.
+  EXPECT_EQ(resolved({"train.accumulate=3", "cluster.workers=2", "train.slots=6"}).train().slots(),
+            6u);
+}
+
+TEST(JobResume, AccumulateMeansTheWorkersOfTheFirstStart) {
+  const wire::JobSpec stored = resolved({"train.accumulate=2", "cluster.workers=2"});
+  JobContext resume = context();
+  resume.stored = &stored;
+  resume.check_same_run = check_same_run;
+  const auto same =
+      resolve_job(values_of("train: {accumulate: 2, slots: 4}\ncluster: {workers: 3}\n"), resume);
+  ASSERT_TRUE(same.is_ok()) << same.status().message();
+  EXPECT_EQ(same->train().slots(), 4u);
+  const auto other = resolve_job(values_of("train: {accumulate: 3}\n"), resume);
+  EXPECT_THAT(other.status().message(),
+              HasSubstr("train.accumulate is 2 in this run and was asked to be 3"));
+}
+
 TEST(JobResolve, ARestartingRunHasItsBudgetsAndWaits) {
   const wire::ClusterSpec cluster = resolved().cluster();
   EXPECT_EQ(cluster.min_workers(), 1u);
