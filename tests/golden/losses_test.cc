@@ -1,18 +1,23 @@
-// The first 20 losses against PyTorch's, from the same weights and batches (losses.py).
+// The first 20 losses against PyTorch's, from the same weights and batches (losses.py), also in
+// mixed precision (precision.py).
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "tests/unit/engine/loopback_world.h"
+#include "worker/optim/loss_scale.h"
 
 namespace lockstep {
 namespace {
 
 constexpr char kFashionMnist[] = "/usr/share/datasets/fashion-mnist";
 constexpr double kRelative = 1e-5;
+// A short type keeps 8 bits (bf16) or 11 (fp16), and AdamW carries its rounding on.
+constexpr double kRelativeShort = 5e-3;
 
 nlohmann::json read_json(const std::string& name) {
   std::ifstream in(std::string(LOCKSTEP_GOLDEN_DIR) + "/" + name);
@@ -31,6 +36,13 @@ wire::JobSpec job_of(const nlohmann::json& golden, const std::string& model, boo
   job.mutable_optimizer()->set_momentum(0.9);
   job.mutable_optimizer()->set_weight_decay(optimizer == "sgd" ? 1e-4 : 0.01);
   return job;
+}
+
+float scale_of(Engine& engine) {
+  float scale = 1;
+  for (const StateTensor& t : engine.state())
+    if (t.name == kLossScaleName) std::memcpy(&scale, t.data, sizeof scale);
+  return scale;
 }
 
 class GoldenLosses : public ::testing::Test {
@@ -67,6 +79,29 @@ class GoldenLosses : public ::testing::Test {
     ASSERT_EQ(losses.size(), expected.size());
     for (size_t i = 0; i < losses.size(); ++i)
       EXPECT_NEAR(losses[i], expected[i], kRelative * expected[i]) << "step " << i;
+  }
+
+  // Also the loss scale after every step, where there is one.
+  void expect_golden_in(const nlohmann::json& run) {
+    const std::string model = run["model"], optimizer = run["optimizer"];
+    const std::string precision = run["precision"];
+    SCOPED_TRACE(model + " " + optimizer + " " + precision + " " + run["scale"].dump());
+    wire::JobSpec job = job_of(golden_, model, false, optimizer, 1);
+    wire::TrainSpec* train = job.mutable_train();
+    train->set_precision(precision);
+    train->set_loss_scale(run["scale"]);
+    train->set_loss_scale_growth(2);
+    train->set_loss_scale_growth_every(2000);
+    train->set_loss_scale_backoff(0.5);
+    const std::vector<double> losses = run["losses"];
+    const std::vector<float> scales = run["scales"];
+    testing::LoopbackWorld world(job, *dataset_, testing::even_runs(1, 1));
+    world.begin_generation(losses.size());
+    for (size_t i = 0; i < losses.size(); ++i) {
+      const double loss = world.train_to(i + 1).losses.back();
+      EXPECT_NEAR(loss, losses[i], kRelativeShort * losses[i]) << "step " << i;
+      EXPECT_EQ(scale_of(world.engine(0)), scales[i]) << "step " << i;
+    }
   }
 
   nlohmann::json golden_;
@@ -110,6 +145,11 @@ TEST_F(GoldenLosses, ResidualNetworksTrainAsInPyTorch) {
     for (size_t i = 0; i < losses.size(); ++i)
       EXPECT_NEAR(losses[i], expected[i], 1e-4 * expected[i]) << "step " << i;
   }
+}
+
+TEST_F(GoldenLosses, MixedPrecisionTrainsAsInPyTorch) {
+  const nlohmann::json golden = read_json("precision.json");
+  for (const nlohmann::json& run : golden["runs"]) expect_golden_in(run);
 }
 
 }  // namespace
