@@ -46,6 +46,12 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
   add("model.dropout", job.model().dropout());
   add("model.batch_norm", job.model().batch_norm());
   add("model.stem", job.model().stem());
+  add("model.size", job.model().size());
+  add("model.n_layer", job.model().n_layer());
+  add("model.n_head", job.model().n_head());
+  add("model.n_embd", job.model().n_embd());
+  add("model.block", job.model().block());
+  add("model.vocab", job.model().vocab());
   add(kFingerprintKey, facts.train_fingerprint());
   add(kSamplesKey, facts.train_samples());
   add("data.eval fingerprint", facts.eval_fingerprint());

@@ -80,14 +80,15 @@ void observe_entry(CoordinatorMetrics& metrics, const State&, const JournalEntry
   }
 }
 
-void observe_step(CoordinatorMetrics& metrics, const StepEntry& step) {
+void observe_step(CoordinatorMetrics& metrics, const StepEntry& step,
+                  uint64_t predictions_per_sample) {
   JobStep seen;
   seen.steps_applied = step.step + 1;
   seen.epoch = step.epoch;
   seen.samples = step.samples;
   seen.seconds = static_cast<double>(step.wall_us) / 1e6;
   seen.loss = step.loss;
-  seen.accuracy = share(step.correct, step.samples);
+  seen.accuracy = share(step.correct, step.samples * predictions_per_sample);
   seen.learning_rate = step.lr;
   seen.skipped = step.skipped;
   metrics.job().step_recorded(seen);

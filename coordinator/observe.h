@@ -16,7 +16,8 @@ void log_reason(Logger& logger, Reason reason, const Event& event);
 
 void observe_reason(CoordinatorMetrics& metrics, Reason reason);
 void observe_entry(CoordinatorMetrics& metrics, const State& state, const JournalEntry& entry);
-void observe_step(CoordinatorMetrics& metrics, const StepEntry& step);
+void observe_step(CoordinatorMetrics& metrics, const StepEntry& step,
+                  uint64_t predictions_per_sample);
 void observe_members(CoordinatorMetrics& metrics, const State& state);
 
 }  // namespace lockstep::coordinator

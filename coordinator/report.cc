@@ -4,6 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "comm/wire/predictions.h"
+
 namespace lockstep::coordinator {
 namespace {
 
@@ -75,7 +77,8 @@ std::string status_json(const State& state, const Options& options, const RunSta
   out["global_batch"] = options.shape.global_batch;
   if (!stats.is_empty()) {
     out["loss"] = number(stats.loss());
-    out["accuracy"] = stats.accuracy();
+    out["accuracy"] = stats.correct_per_sample() /
+                      static_cast<double>(predictions_per_sample(options.job.model()));
     out["samples_per_second"] = stats.samples_per_second();
     out["eta_s"] = static_cast<double>(options.total_steps - step) * stats.seconds_per_step();
   }

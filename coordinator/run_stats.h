@@ -21,7 +21,7 @@ class RunStats {
   // Over the last steps.
   double samples_per_second() const;
   double seconds_per_step() const;
-  double accuracy() const;  // of training; 0 before the first step
+  double correct_per_sample() const;  // right predictions of training; 0 before the first step
   double loss() const { return last_.loss; }
   const StepEntry& last() const { return last_; }
   bool is_empty() const { return window_.empty(); }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "comm/base/planted_bug.h"
+#include "comm/wire/predictions.h"
 #include "coordinator/observe.h"
 #include "coordinator/server_impl.h"
 
@@ -103,7 +104,7 @@ void Server::Impl::perform(Action& action) {
     if (!LOCKSTEP_BUG(kHistoryBeforeCommit)) parts.history.append(history->step);
     stats.add(history->step);
     goodput.step_survives(static_cast<double>(history->step.wall_us) / 1e6);
-    observe_step(parts.metrics, history->step);
+    observe_step(parts.metrics, history->step, predictions_per_sample(options.job.model()));
   } else if (const auto* line = std::get_if<LogLine>(&action)) {
     write_line(parts.logger, *line);
   } else if (const auto* over = std::get_if<EndTerm>(&action)) {

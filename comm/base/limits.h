@@ -59,6 +59,10 @@ inline constexpr uint64_t kSampleBytes = 256 * 1024 * 1024;   // one sample as s
 inline constexpr uint32_t kLabel = 65'535;                    // largest class label
 inline constexpr size_t kDataDirectoryEntries = 4'096;        // looked at for IDX files
 inline constexpr uint32_t kPrefetchBatches = 1'024;
+inline constexpr uint32_t kSequenceTokens = 1'048'576;  // of one sample
+inline constexpr uint32_t kVocabulary = 16'777'216;     // different tokens
+inline constexpr uint32_t kModelLayers = 1'024;
+inline constexpr uint32_t kModelWidth = 65'536;
 inline constexpr size_t kStatisticsFileBytes = 16 * 1024 * 1024;
 
 // Checkpoints

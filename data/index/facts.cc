@@ -4,8 +4,9 @@ namespace lockstep::data {
 namespace {
 
 std::string shape_text(const SampleShape& shape) {
-  return std::to_string(shape.channels) + "x" + std::to_string(shape.height) + "x" +
-         std::to_string(shape.width);
+  if (shape.is_sequence()) return "sequences of " + std::to_string(shape.tokens) + " tokens";
+  return "images of " + std::to_string(shape.channels) + "x" + std::to_string(shape.height) + "x" +
+         std::to_string(shape.width) + " (C x H x W)";
 }
 
 }  // namespace
@@ -22,15 +23,19 @@ wire::DataFacts make_data_facts(const Dataset& train, const Dataset* eval) {
 }
 
 Status check_eval_fits_train(const Dataset& train, const Dataset& eval) {
-  if (!(train.shape() == eval.shape()))
-    return Status(Code::kBadData, "evaluation samples are " + shape_text(eval.shape()) +
-                                      " (C x H x W), training samples " +
-                                      shape_text(train.shape()) + "; they must be alike");
+  SampleShape shape = eval.shape();
+  shape.token_bytes = train.shape().token_bytes;  // a matter of the files
+  if (!(train.shape() == shape))
+    return Status(Code::kBadData, "evaluation samples are " + shape_text(shape) +
+                                      ", training samples " + shape_text(train.shape()) +
+                                      "; they must be alike");
   if (eval.classes() > train.classes())
     return Status(Code::kBadData,
                   "evaluation data have label " + std::to_string(eval.classes() - 1) +
                       ", the largest in the training data is " +
-                      std::to_string(train.classes() - 1) + "; they do not belong together");
+                      std::to_string(train.classes() - 1) +
+                      (shape.is_sequence() ? "; set model.vocab to the number of all tokens"
+                                           : "; they do not belong together"));
   return Status::ok();
 }
 

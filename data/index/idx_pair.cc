@@ -2,44 +2,18 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
-#include <system_error>
 #include <vector>
 
 #include "comm/base/limits.h"
 #include "data/index/gzip.h"
 #include "data/index/idx_header.h"
+#include "data/index/list_files.h"
 #include "data/index/mapped_file.h"
 
 namespace lockstep::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Names of the regular files, sorted, so that messages and choices do not depend on the disk.
-Result<std::vector<std::string>> list_files(const std::string& directory) {
-  std::error_code error;
-  if (!fs::exists(directory, error))
-    return Status(Code::kNoInput, "data directory " + directory + " does not exist");
-  if (!fs::is_directory(directory, error))
-    return Status(Code::kNoInput,
-                  directory + " is not a directory; name the one that holds the " + "IDX files");
-  std::vector<std::string> names;
-  fs::directory_iterator it(directory, error);
-  for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
-    std::error_code unreadable;
-    if (it->is_regular_file(unreadable)) names.push_back(it->path().filename().string());
-    if (names.size() > limits::kDataDirectoryEntries)
-      return Status(Code::kNoInput, "data directory " + directory + " holds more than " +
-                                        std::to_string(limits::kDataDirectoryEntries) +
-                                        " files; name the one with the IDX files only");
-  }
-  if (error)
-    return Status(Code::kNoInput,
-                  "cannot read data directory " + directory + ": " + error.message());
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 std::string without_gz(const std::string& name) {
   return name.ends_with(".gz") ? name.substr(0, name.size() - 3) : name;
@@ -122,7 +96,7 @@ Result<IdxPair> find_by_content(const std::string& directory,
 }  // namespace
 
 Result<IdxPair> find_idx_pair(const std::string& directory, Split split) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto names, list_files(directory));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto names, list_data_files(directory));
   const auto any_standard = [&](const std::string& prefix) {
     return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
       return is_standard(name, prefix + "-images") || is_standard(name, prefix + "-labels");

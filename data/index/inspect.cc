@@ -1,9 +1,12 @@
 #include "data/index/inspect.h"
 
 #include <cstdio>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "data/index/idx_pair.h"
+#include "data/index/token_files.h"
 
 namespace lockstep::data {
 namespace {
@@ -15,8 +18,11 @@ SplitInspection look_at(const Dataset& dataset, std::string split) {
   seen.files = dataset.files();
   seen.samples = dataset.samples();
   seen.shape = dataset.shape();
-  seen.class_counts.resize(dataset.classes());
-  for (uint64_t i = 0; i < dataset.samples(); ++i) ++seen.class_counts[dataset.label(i)];
+  seen.classes = dataset.classes();
+  if (!seen.shape.is_sequence()) {
+    seen.class_counts.resize(dataset.classes());
+    for (uint64_t i = 0; i < dataset.samples(); ++i) ++seen.class_counts[dataset.label(i)];
+  }
   seen.fingerprint = dataset.fingerprint();
   seen.statistics = dataset.statistics();
   return seen;
@@ -28,18 +34,37 @@ std::string fixed6(double value) {
   return text;
 }
 
+// Whether the files of `path` say nothing of training and evaluation.
+Result<bool> serves_both(const std::string& path, const std::string& format) {
+  if (is_token_format(format)) {
+    std::error_code error;
+    return !std::filesystem::is_directory(path, error);
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const IdxPair pair, find_idx_pair(path, Split::kTrain));
+  return pair.serves_both;
+}
+
+std::string shape_text(const SampleShape& shape) {
+  if (shape.is_sequence()) {
+    return std::to_string(shape.tokens) + " tokens and the next one, uint" +
+           std::to_string(8 * shape.token_bytes);
+  }
+  return std::to_string(shape.channels) + " x " + std::to_string(shape.height) + " x " +
+         std::to_string(shape.width) + " (channels x height x width), uint8";
+}
+
 }  // namespace
 
 Result<Inspection> inspect_data(const wire::DatasetSpec& spec, const std::string& cache_dir,
-                                const ProgressFn& progress) {
+                                const ProgressFn& progress, const SequenceCut& cut) {
   Inspection inspection;
   inspection.path = spec.path();
   LOCKSTEP_ASSIGN_OR_RETURN(const auto train,
-                            open_dataset(spec, Split::kTrain, cache_dir, progress));
-  LOCKSTEP_ASSIGN_OR_RETURN(const IdxPair pair, find_idx_pair(spec.path(), Split::kTrain));
-  inspection.splits.push_back(look_at(*train, pair.serves_both ? "data" : "train"));
-  if (pair.serves_both) return inspection;
-  const auto eval = open_dataset(spec, Split::kEval, cache_dir, progress);
+                            open_dataset(spec, Split::kTrain, cache_dir, progress, cut));
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), train->format()));
+  inspection.splits.push_back(look_at(*train, is_both ? "data" : "train"));
+  if (is_both) return inspection;
+  const auto eval = open_dataset(spec, Split::kEval, cache_dir, progress, cut);
   if (eval.is_ok())
     inspection.splits.push_back(look_at(*eval.value(), "eval"));
   else if (eval.status().code() != Code::kNoInput)  // a directory of training data only is fine
@@ -50,15 +75,13 @@ Result<Inspection> inspect_data(const wire::DatasetSpec& spec, const std::string
 std::string to_text(const Inspection& inspection) {
   std::string text = inspection.path + "\n";
   for (const SplitInspection& split : inspection.splits) {
-    const SampleShape& shape = split.shape;
     text += split.split + "\n";
     text += "  format       " + split.format + "\n";
     for (const std::string& file : split.files) text += "  file         " + file + "\n";
     text += "  samples      " + std::to_string(split.samples) + "\n";
-    text += "  shape        " + std::to_string(shape.channels) + " x " +
-            std::to_string(shape.height) + " x " + std::to_string(shape.width) +
-            " (channels x height x width), uint8\n";
-    text += "  classes      " + std::to_string(split.class_counts.size()) + "\n";
+    text += "  shape        " + shape_text(split.shape) + "\n";
+    text += (split.shape.is_sequence() ? "  vocabulary   " : "  classes      ") +
+            std::to_string(split.classes) + "\n";
     for (size_t label = 0; label < split.class_counts.size(); ++label)
       text +=
           "    " + std::to_string(label) + ": " + std::to_string(split.class_counts[label]) + "\n";
@@ -81,7 +104,8 @@ nlohmann::json to_json(const Inspection& inspection) {
                       {"files", split.files},
                       {"samples", split.samples},
                       {"shape", {split.shape.channels, split.shape.height, split.shape.width}},
-                      {"classes", split.class_counts.size()},
+                      {"tokens", split.shape.tokens},
+                      {"classes", split.classes},
                       {"class_counts", split.class_counts},
                       {"fingerprint", split.fingerprint},
                       {"statistics", statistics}});

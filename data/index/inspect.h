@@ -18,7 +18,8 @@ struct SplitInspection {
   std::vector<std::string> files;
   uint64_t samples = 0;
   SampleShape shape;
-  std::vector<uint64_t> class_counts;  // by label
+  uint32_t classes = 0;
+  std::vector<uint64_t> class_counts;  // by label; of images only
   std::string fingerprint;
   std::vector<ChannelStatistics> statistics;  // by channel
 };
@@ -28,9 +29,9 @@ struct Inspection {
   std::vector<SplitInspection> splits;
 };
 
-// Everything below `spec.path`; errors as open_dataset().
+// Everything below `spec.path`; errors as open_dataset(). `cut`: of tokens only.
 Result<Inspection> inspect_data(const wire::DatasetSpec& spec, const std::string& cache_dir,
-                                const ProgressFn& progress = {});
+                                const ProgressFn& progress = {}, const SequenceCut& cut = {});
 
 std::string to_text(const Inspection& inspection);  // a few lines, newline at the end
 nlohmann::json to_json(const Inspection& inspection);

@@ -70,8 +70,8 @@ class SignalsBlocked {
 }  // namespace
 
 struct Loader::Impl {
-  Impl(const Dataset& data, LoaderOptions wanted, Transform with)
-      : dataset(data), options(std::move(wanted)), transform(std::move(with)) {}
+  Impl(const Dataset& data, LoaderOptions wanted, SampleReader with)
+      : dataset(data), options(std::move(wanted)), reader(std::move(with)) {}
 
   ~Impl() {
     {
@@ -90,12 +90,12 @@ struct Loader::Impl {
 
   const Dataset& dataset;
   const LoaderOptions options;
-  const Transform transform;
+  const SampleReader reader;
 
   // One more buffer than may be ready: the consumer holds one.
   AlignedBytes memory;
   uint64_t buffer_bytes = 0;
-  uint64_t images_bytes = 0;
+  uint64_t inputs_bytes = 0;
   std::vector<Batch> ring;
 
   // Producer's own.
@@ -117,10 +117,10 @@ struct Loader::Impl {
 
 Status Loader::Impl::allocate() {
   const uint64_t samples = max_slot_samples(options.shape);
-  const uint64_t elements = dataset.shape().elements();
+  const uint64_t labels_bytes = dataset.shape().labels() * sizeof(int64_t);
   const uint64_t most = memory_bytes();
   const uint64_t buffers = uint64_t{options.prefetch_batches} + 1;
-  const uint64_t sample_bytes = elements * sizeof(float) + sizeof(int64_t);
+  const uint64_t sample_bytes = reader.input_bytes() + labels_bytes;
   if (samples > std::numeric_limits<uint32_t>::max() ||
       samples > most / buffers / (sample_bytes + 2 * kAlignment))
     return Status(Code::kConfig,
@@ -128,8 +128,8 @@ Status Loader::Impl::allocate() {
                       std::to_string(samples) + " samples needs more than the memory of this " +
                       "machine; use a smaller train.global_batch, more slots, or a smaller " +
                       "data.prefetch_batches");
-  images_bytes = aligned(samples * elements * sizeof(float));
-  buffer_bytes = images_bytes + aligned(samples * sizeof(int64_t));
+  inputs_bytes = aligned(samples * reader.input_bytes());
+  buffer_bytes = inputs_bytes + aligned(samples * labels_bytes);
   memory.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, buffer_bytes * buffers)));
   if (memory == nullptr)
     return Status(Code::kConfig, "no memory for " + std::to_string(buffer_bytes * buffers) +
@@ -186,20 +186,20 @@ void Loader::Impl::fill(Batch& batch, std::byte* buffer, const StepPlan& plan,
   }
   batch.samples = static_cast<uint32_t>(range.size());
   batch.shape = dataset.shape();
-  auto* images = reinterpret_cast<float*>(buffer);
-  auto* labels = reinterpret_cast<int64_t*>(buffer + images_bytes);
-  batch.images = images;
+  auto* labels = reinterpret_cast<int64_t*>(buffer + inputs_bytes);
+  if (batch.shape.is_sequence())
+    batch.tokens = reinterpret_cast<const int64_t*>(buffer);
+  else
+    batch.images = reinterpret_cast<const float*>(buffer);
   batch.labels = labels;
   // All indices first: their computations overlap, and the digest is of what is copied below.
   for (uint64_t i = 0; i < batch.samples; ++i) indices[i] = order->at(range.begin + i);
   SampleDigest digest(0, plan.epoch);
-  const uint64_t elements = batch.shape.elements();
   for (uint64_t i = 0; i < batch.samples; ++i) {
     const uint64_t sample = indices[i];
     if (i + kSamplesAhead < batch.samples)
-      prefetch(dataset.sample(indices[i + kSamplesAhead]), elements);
-    transform.apply(dataset.sample(sample), batch.shape, images + i * elements);
-    labels[i] = dataset.label(sample);
+      prefetch(dataset.sample(indices[i + kSamplesAhead]), batch.shape.stored_bytes());
+    reader.read(sample, buffer + i * reader.input_bytes(), labels + i * batch.shape.labels());
     digest.add(range.begin + i, sample);
   }
   batch.digest = digest.value();
@@ -219,8 +219,9 @@ Result<std::unique_ptr<Loader>> Loader::start(const Dataset& dataset,
                                     std::to_string(options.prefetch_batches) + "; use 1 to " +
                                     std::to_string(limits::kPrefetchBatches));
   const auto& statistics = options.statistics.empty() ? dataset.statistics() : options.statistics;
-  LOCKSTEP_ASSIGN_OR_RETURN(Transform transform, Transform::create(options.transforms, statistics));
-  auto impl = std::make_unique<Impl>(dataset, options, std::move(transform));
+  LOCKSTEP_ASSIGN_OR_RETURN(SampleReader reader,
+                            SampleReader::create(dataset, options.transforms, statistics));
+  auto impl = std::make_unique<Impl>(dataset, options, std::move(reader));
   LOCKSTEP_RETURN_IF_ERROR(impl->allocate());
   try {
     const SignalsBlocked blocked;

@@ -1,6 +1,6 @@
 // Batches of training data, prepared ahead on a thread of their own.
 //
-//   dataset ──▶ prefetch thread: order, gather, transform ──▶ ring of buffers ──▶ next()
+//   dataset ──▶ prefetch thread: order, gather, read ──▶ ring of buffers ──▶ next()
 //
 // One batch is one slot's micro-batch of one step. The loader's whole state is the step it starts
 // at: a new generation or a resume destroys it and starts another.
@@ -29,7 +29,7 @@
 #include "data/index/dataset.h"
 #include "data/order/skip_set.h"
 #include "data/order/step_plan.h"
-#include "data/transform/normalize.h"
+#include "data/read/sample_reader.h"
 
 namespace lockstep::data {
 
@@ -37,10 +37,15 @@ struct Batch {
   Step step = 0;
   uint32_t slot = 0;
   uint32_t samples = 0;             // B, never 0
-  const float* images = nullptr;    // (B, C, H, W), transformed; 64-byte aligned
-  const int64_t* labels = nullptr;  // (B); 64-byte aligned
+  const float* images = nullptr;    // (B, C, H, W), transformed; null where samples are sequences
+  const int64_t* tokens = nullptr;  // (B, T); null where samples are images
+  const int64_t* labels = nullptr;  // (B) of images, (B, T) of sequences
   uint64_t digest = 0;              // data/order/digest.h
-  SampleShape shape;
+  SampleShape shape;                // the pointers are 64-byte aligned
+
+  const void* inputs() const {
+    return shape.is_sequence() ? static_cast<const void*>(tokens) : images;
+  }
 };
 
 struct LoaderOptions {
@@ -59,8 +64,9 @@ struct LoaderOptions {
 
 class Loader {
  public:
-  // `dataset` outlives the loader. kUsage for an unknown transform, kConfig when the buffers do not
-  // fit in memory, or a slot's share of the batch is beyond what a batch can hold.
+  // `dataset` outlives the loader. kUsage for a transform that is not known or does not fit,
+  // kConfig when the buffers do not fit in memory, or a slot's share of the batch is beyond what a
+  // batch can hold.
   static Result<std::unique_ptr<Loader>> start(const Dataset& dataset,
                                                const LoaderOptions& options);
   ~Loader();  // stops the thread

@@ -16,14 +16,16 @@ namespace {
 struct InspectArguments {
   std::string path;
   std::string cache_dir;
+  std::string format = "auto";
+  data::SequenceCut cut{.block = 1024, .vocab = 0};
   bool json = false;
 };
 
 int inspect_with_cache(const InspectArguments& arguments, const std::string& cache_dir) {
   wire::DatasetSpec spec;
   spec.set_path(std::filesystem::absolute(arguments.path).string());
-  spec.set_format("auto");
-  const auto found = data::inspect_data(spec, cache_dir);
+  spec.set_format(arguments.format);
+  const auto found = data::inspect_data(spec, cache_dir, {}, arguments.cut);
   if (!found.is_ok()) return report(found.status());
   const std::string text =
       arguments.json ? data::to_json(*found).dump(2) + "\n" : data::to_text(*found);
@@ -51,10 +53,14 @@ void add_data_command(CLI::App& app, Commands& commands) {
   group->require_subcommand(1);
   auto* command = group->add_subcommand("inspect", "Samples, classes, statistics, fingerprint");
   const auto arguments = std::make_shared<InspectArguments>();
-  command->add_option("path", arguments->path, "Directory of the dataset")->required();
+  command
+      ->add_option("path", arguments->path, "Directory of the dataset, or a file of tokens or text")
+      ->required();
   command->add_flag("--json", arguments->json, "As JSON");
   command->add_option("--cache-dir", arguments->cache_dir,
                       "Keep inflated files here; default: a temporary directory");
+  command->add_option("--format", arguments->format, "As data.train.format of a job file");
+  command->add_option("--block", arguments->cut.block, "Tokens: cut into sequences of so many");
   command->footer(
       "Examples:\n  lockstep data inspect /usr/share/datasets/fashion-mnist\n"
       "  lockstep data inspect /usr/share/datasets/fashion-mnist --json\n\n"

@@ -7,6 +7,7 @@
 
 #include "comm/base/limits.h"
 #include "deploy/cli/job_schema.h"
+#include "worker/model/gpt2_parts.h"
 
 namespace lockstep {
 namespace {
@@ -43,6 +44,7 @@ constexpr NamedDefault kScheduleDefaults[] = {
 
 std::string default_text(const JobKey& row, const wire::JobSpec& job) {
   const std::string& optimizer = job.optimizer().name();
+  if (row.key == "train.eval_batch" && job.model().name() == "gpt2") return "4";
   if (row.key == "optimizer.weight_decay" && optimizer != "adamw") return "0";
   for (const NamedDefault& d : kOptimizerDefaults) {
     if (row.key == d.key && optimizer == d.name) return std::string(d.text);
@@ -60,6 +62,7 @@ Status set_defaults(const JobValues& values, wire::JobSpec& job) {
       return Status(Code::kUsage,
                     std::string(row.key) + " is missing: " + std::string(row.meaning));
     if (row.key == "cluster.workers") continue;
+    if (row.key == "data.transforms" && job.model().name() == "gpt2") continue;  // tokens have none
     LOCKSTEP_RETURN_IF_ERROR(set_job_value(row, {default_text(row, job)}, job));
   }
   return Status::ok();
@@ -100,7 +103,22 @@ uint32_t micro_batches(const wire::TrainSpec& train) {
   return std::max(1u, train.accumulate());
 }
 
+Status resolve_formats(const JobContext& context, wire::JobSpec& job) {
+  for (auto* set : {job.mutable_data()->mutable_train(), job.mutable_data()->mutable_eval()}) {
+    if (set->format() != "auto") continue;
+    set->set_format("idx");
+    if (job.model().name() != "gpt2" || set->path().empty()) continue;
+    LOCKSTEP_ASSIGN_OR_RETURN(*set->mutable_format(), context.detect_format(set->path()));
+  }
+  return Status::ok();
+}
+
 void resolve_autos(const JobContext& context, wire::JobSpec& job) {
+  if (job.model().name() == "gpt2") {
+    if (job.model().size().empty())  // of a resumed run that is another model's, and older
+      job.mutable_model()->set_size(std::string(find_job_key("model.size")->default_text));
+    resolve_gpt2(job.mutable_model());
+  }
   auto& cluster = *job.mutable_cluster();
   auto& train = *job.mutable_train();
   if (cluster.workers() == 0) {
@@ -121,8 +139,6 @@ void resolve_autos(const JobContext& context, wire::JobSpec& job) {
   if (cluster.min_wait_s() == 0) cluster.set_min_wait_s(600);
   if (cluster.device() == "auto") cluster.set_device("cpu");
   if (job.comm().backend() == "auto") job.mutable_comm()->set_backend("host");
-  for (auto* set : {job.mutable_data()->mutable_train(), job.mutable_data()->mutable_eval()})
-    if (set->format() == "auto") set->set_format("idx");
 }
 
 bool is_host_port(const std::string& text) {
@@ -158,6 +174,25 @@ Status check_accumulate(const JobValues& values, const JobContext& context,
   return Status::ok();
 }
 
+// A model of tokens needs tokens, the others images.
+Status check_model_fits_data(const JobValues& values, const wire::JobSpec& job) {
+  const auto say = [&](std::string_view key) { return told(values, key, job); };
+  const bool wants_tokens = job.model().name() == "gpt2";
+  if (wants_tokens) LOCKSTEP_RETURN_IF_ERROR(check_gpt2(job.model()));
+  const auto check = [&](const char* key, const wire::DatasetSpec& set) {
+    if (set.path().empty() || (set.format() != "idx") == wants_tokens) return Status::ok();
+    return Status(Code::kUsage, say("model.name") + " but " + say(key) +
+                                    (wants_tokens ? ": gpt2 learns from tokens or text"
+                                                  : ": only gpt2 learns from tokens or text"));
+  };
+  LOCKSTEP_RETURN_IF_ERROR(check("data.train.format", job.data().train()));
+  LOCKSTEP_RETURN_IF_ERROR(check("data.eval.format", job.data().eval()));
+  if (wants_tokens && job.data().transforms_size() > 0)
+    return Status(Code::kUsage,
+                  say("data.transforms") + ": that is for images; gpt2 takes tokens as they are");
+  return Status::ok();
+}
+
 // What no single value shows to be wrong.
 Status check_together(const JobValues& values, const wire::JobSpec& job) {
   const auto say = [&](std::string_view key) { return told(values, key, job); };
@@ -167,6 +202,7 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
     return usage(say("job") +
                  ": a name has at most 64 letters, digits, '.', '-' and '_', and does "
                  "not begin with '.'");
+  LOCKSTEP_RETURN_IF_ERROR(check_model_fits_data(values, job));
   if (train.epochs() == 0 && train.max_steps() == 0)
     return usage("how long to train is not said: set train.epochs or train.max_steps");
   if (train.slots() > train.global_batch())
@@ -212,6 +248,7 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
     job.mutable_train()->set_slots(context.stored->train().slots());
   set_paths(values, context, job);
   resolve_autos(context, job);
+  LOCKSTEP_RETURN_IF_ERROR(resolve_formats(context, job));
   if (context.stored != nullptr)
     LOCKSTEP_RETURN_IF_ERROR(context.check_same_run(*context.stored, job));
   LOCKSTEP_RETURN_IF_ERROR(check_accumulate(values, context, job));

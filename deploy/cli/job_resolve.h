@@ -18,8 +18,12 @@ struct JobContext {
   std::string file_directory = ".";     // absolute: of the job file
   std::string working_directory = ".";  // absolute: of the shell
   uint32_t cores = 1;
-  // Whether a directory holds the t10k-* files of an evaluation set.
+  // Whether a directory holds the files of an evaluation set.
   std::function<bool(const std::string& directory)> has_eval_files = [](auto&) { return false; };
+  // What the files of a path are, for `auto` (data::detect_format).
+  std::function<Result<std::string>(const std::string& path)> detect_format = [](auto&) {
+    return Result<std::string>("idx");
+  };
   // The run that is resumed: its values stand where nothing else was said.
   const wire::JobSpec* stored = nullptr;
   // An error where the job asked for is not the one that is resumed (same_run.h).

@@ -1,6 +1,7 @@
 #include "deploy/cli/job_table.h"
 
 #include "comm/base/limits.h"
+#include "worker/model/gpt2_parts.h"
 
 namespace lockstep {
 namespace {
@@ -10,9 +11,9 @@ constexpr double kMaxCount = 1e15;      // exact in a double, and more than anyb
 constexpr double kMaxSmallCount = 1e9;  // fits 32 bits
 constexpr double kMaxSeed = 9223372036854774784.0;  // largest double below 2^63
 
-constexpr std::string_view kModels[] = {"mlp", "cnn", "resnet18", "resnet50"};
+constexpr std::string_view kModels[] = {"mlp", "cnn", "resnet18", "resnet50", "gpt2"};
 constexpr std::string_view kStems[] = {"auto", "cifar", "imagenet"};
-constexpr std::string_view kFormats[] = {"auto", "idx"};
+constexpr std::string_view kFormats[] = {"auto", "idx", "tokens", "tokens_u32", "text"};
 constexpr std::string_view kTransforms[] = {"normalize"};
 constexpr std::string_view kOptimizers[] = {"sgd",     "adam",    "adamw",   "nadam",
                                             "rmsprop", "adagrad", "adadelta"};
@@ -47,24 +48,42 @@ constexpr JobKey kRows[] = {
   {"seed", "1", count(0, kMaxSeed), {}, kIdentity, kPlain,
    "of initial weights, sample order and dropout"},
   {"model.name", "required", kNoRange, kModels, kIdentity, kShorthand,
-   "mlp (784-256-128-10), cnn (two convolutions, two linear layers), resnet18 or resnet50"},
+   "mlp (784-256-128-10), cnn (two convolutions, two linear layers), resnet18, resnet50 or gpt2"},
   {"model.dropout", "0", kProbability, {}, kIdentity, kPlain,
-   "probability, after the hidden layers; resnet: in front of the last one"},
+   "probability, after the hidden layers; resnet: in front of the last one; gpt2: of the embedding "
+   "and of what each half of a block adds"},
   {"model.batch_norm", "false", kNoRange, {}, kIdentity, kPlain,
    "batch normalisation after every hidden layer; resnet has its own"},
   {"model.stem", "auto", kNoRange, kStems, kIdentity, kPlain,
    "resnet's first layers. cifar: keep the size; imagenet: a quarter of it; auto: cifar up to 64 "
    "pixels"},
+  {"model.size", "d12", kNoRange, kGpt2Sizes, kIdentity, kPlain,
+   "gpt2's, by its layers: d4 (256 wide), d6 (384), d8 (512), d12 (768, GPT-2's smallest), d24 "
+   "(1024), d36 (1280) or d48 (1600); the next three change it"},
+  {"model.n_layer", "0", count(0, limits::kModelLayers), {}, kIdentity, kPlain,
+   "gpt2: blocks; 0: of the size"},
+  {"model.n_head", "0", count(0, limits::kModelWidth), {}, kIdentity, kPlain,
+   "gpt2: attention heads; 0: of the size"},
+  {"model.n_embd", "0", count(0, limits::kModelWidth), {}, kIdentity, kPlain,
+   "gpt2: width, a multiple of the heads; 0: of the size"},
+  {"model.block", "0", count(0, limits::kSequenceTokens), {}, kIdentity, kPlain,
+   "gpt2: tokens of a sequence, which is a sample; 0: 1024"},
+  {"model.vocab", "0", count(0, limits::kVocabulary), {}, kIdentity, kPlain,
+   "gpt2: different tokens; 0: of text 256, else up to the largest in the training data"},
   {"data.train.path", "required", kNoRange, {}, kChangeable, kShorthand,
-   "directory with train-images-* and train-labels-*, gzipped or not"},
+   "directory with train-images-* and train-labels-*, gzipped or not; for gpt2 a file of tokens "
+   "(*.bin) or text (*.txt), or a directory of such"},
   {"data.train.format", "auto", kNoRange, kFormats, kChangeable, kPlain,
-   "format of the files; auto: as found"},
+   "format of the files; auto: as found; tokens: llm.c's, or uint16 without a header; tokens_u32: "
+   "uint32 without one; text: a token is a byte"},
   {"data.eval.path", "", kNoRange, {}, kChangeable, kShorthand,
-   "directory with t10k-*; default: data.train.path where it has them; empty: no evaluation"},
+   "directory with t10k-*, or files with val, test or eval in their names; default: data.train.path "
+   "where it has them; empty: no evaluation"},
   {"data.eval.format", "auto", kNoRange, kFormats, kChangeable, kPlain,
-   "format of the files; auto: as found"},
+   "format of the files; auto: as found; tokens: llm.c's, or uint16 without a header; tokens_u32: "
+   "uint32 without one; text: a token is a byte"},
   {"data.transforms", "normalize", kNoRange, kTransforms, kIdentity, kPlain,
-   "applied to every sample in this order; normalize: zero mean, unit variance"},
+   "applied to every image in this order; normalize: zero mean, unit variance; gpt2: none"},
   {"data.cache_dir", "", kNoRange, {}, kChangeable, kPlain,
    "inflated files and statistics; empty: RUN_DIR/cache"},
   {"data.prefetch_batches", "4", count(1, 1024), {}, kChangeable, kPlain,
@@ -80,7 +99,7 @@ constexpr JobKey kRows[] = {
   {"train.threads_per_worker", "1", count(1, 1024), {}, kIdentity, kPlain,
    "threads that compute in each worker"},
   {"train.eval_batch", "250", count(1, kMaxSmallCount), {}, kIdentity, kPlain,
-   "samples of one evaluation batch"},
+   "samples of one evaluation batch; default 250, gpt2 4"},
   {"train.check_every", "100", count(0), {}, kChangeable, kPlain,
    "steps between two checks that all workers hold and compute the same bits, against memory and "
    "processors that err in silence; only with comm.numerics exact; 0: none"},

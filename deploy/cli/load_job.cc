@@ -8,6 +8,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "data/index/token_files.h"
 #include "deploy/cli/job_resolve.h"
 #include "deploy/cli/job_values.h"
 #include "deploy/cli/same_run.h"
@@ -33,6 +34,10 @@ uint32_t usable_cores() {
 
 bool has_eval_files(const std::string& directory) {
   std::error_code error;
+  if (!fs::is_directory(directory, error)) return false;
+  if (const auto format = data::detect_format(directory);
+      format.is_ok() && data::is_token_format(format.value()))
+    return data::find_token_files(directory, format.value(), data::Split::kEval).is_ok();
   bool images = false;
   bool labels = false;
   for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
@@ -90,6 +95,7 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   context.file_directory = fs::absolute(request.file).parent_path().string();
   context.cores = usable_cores();
   context.has_eval_files = has_eval_files;
+  context.detect_format = data::detect_format;
   context.stored = request.stored;
   context.check_same_run = check_same_run;
   return resolve_job(values, context);

@@ -11,9 +11,15 @@ namespace {
 
 std::string describe(const data::Dataset& train, const data::Dataset* eval) {
   const data::SampleShape shape = train.shape();
-  std::string text = grouped(train.samples()) + " samples of " + std::to_string(shape.height) +
-                     "x" + std::to_string(shape.width) + "x" + std::to_string(shape.channels) +
-                     " in " + std::to_string(train.classes()) + " classes";
+  std::string text = grouped(train.samples());
+  if (shape.is_sequence()) {
+    text += " sequences of " + grouped(shape.tokens) + " tokens, " + grouped(train.classes()) +
+            " different ones";
+  } else {
+    text += " samples of " + std::to_string(shape.height) + "x" + std::to_string(shape.width) +
+            "x" + std::to_string(shape.channels) + " in " + std::to_string(train.classes()) +
+            " classes";
+  }
   if (eval != nullptr) text += ", " + grouped(eval->samples()) + " for evaluation";
   return text;
 }
@@ -29,13 +35,14 @@ Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& r
                    : percent(static_cast<double>(done) / static_cast<double>(total), 0);
     progress("preparing data: " + what + " " + share);
   };
+  const data::SequenceCut cut = data::sequence_cut(job.model());
   LOCKSTEP_ASSIGN_OR_RETURN(
       const std::unique_ptr<data::Dataset> train,
-      data::open_dataset(job.data().train(), data::Split::kTrain, cache_dir, show));
+      data::open_dataset(job.data().train(), data::Split::kTrain, cache_dir, show, cut));
   std::unique_ptr<data::Dataset> eval;
   if (!job.data().eval().path().empty()) {
     LOCKSTEP_ASSIGN_OR_RETURN(
-        eval, data::open_dataset(job.data().eval(), data::Split::kEval, cache_dir, show));
+        eval, data::open_dataset(job.data().eval(), data::Split::kEval, cache_dir, show, cut));
     LOCKSTEP_RETURN_IF_ERROR(data::check_eval_fits_train(*train, *eval));
   }
   return PreparedData{data::make_data_facts(*train, eval.get()), describe(*train, eval.get())};

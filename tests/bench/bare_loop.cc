@@ -13,7 +13,7 @@
 #include <chrono>
 
 #include "data/index/dataset.h"
-#include "data/read/read_range.h"
+#include "data/read/sample_reader.h"
 #include "worker/engine/step_memory.h"
 #include "worker/model/model.h"
 
@@ -49,15 +49,15 @@ void BareLoop::make_parameters() {
 
 void BareLoop::make_batches(const data::Dataset& dataset, uint64_t batch, uint64_t batches) {
   const data::SampleShape s = dataset.shape();
-  const auto transform = data::Transform::create({"normalize"}, dataset.statistics());
+  const auto reader = data::SampleReader::create(dataset, {"normalize"}, dataset.statistics());
   for (uint64_t i = 0; i < batches; ++i) {
     const auto n = static_cast<int64_t>(batch);
     images.push_back(at::empty({n, s.channels, s.height, s.width}));
     labels.push_back(at::empty({n}, at::kLong));
     const uint64_t begin = i * batch % (dataset.samples() - batch);
-    data::read_range(dataset, transform.value(), begin, begin + batch,
-                     images.back().mutable_data_ptr<float>(),
-                     labels.back().mutable_data_ptr<int64_t>());
+    reader.value().read_range(begin, begin + batch,
+                              static_cast<std::byte*>(images.back().mutable_data_ptr()),
+                              labels.back().mutable_data_ptr<int64_t>());
   }
 }
 

@@ -202,13 +202,6 @@ Progress EngineImpl::progress() const {
           progress_bucket_.load(std::memory_order_relaxed)};
 }
 
-at::Tensor EngineImpl::input(const float* images, uint64_t batch) const {
-  const data::SampleShape shape = train_.shape();
-  // Only read: nothing requires a gradient with respect to it.
-  return at::from_blob(const_cast<float*>(images),
-                       {static_cast<int64_t>(batch), shape.channels, shape.height, shape.width});
-}
-
 void EngineImpl::reset_buffers() {
   for (uint32_t i = 0; i < buffers_.size(); ++i)
     std::memcpy(buffers_[i].mutable_data_ptr<float>(), state_->statistics(i),

@@ -17,7 +17,7 @@
 #include "data/index/dataset.h"
 #include "data/order/step_plan.h"
 #include "data/read/loader.h"
-#include "data/transform/normalize.h"
+#include "data/read/sample_reader.h"
 #include "metrics/phase_clock.h"
 #include "worker/engine/boundary_state.h"
 #include "worker/engine/engine.h"
@@ -85,7 +85,7 @@ class EngineImpl final : public Engine {
   void note_gradient(uint32_t slot, const float* region, StepWork& work);
   StepOutcome report(StepWork& work);
   // Loss, right predictions, digest and the slot's statistics, beside its gradient.
-  void write_slot_results(const SlotLoss& loss, const data::Batch& batch, uint64_t step_samples,
+  void write_slot_results(const SlotLoss& loss, const data::Batch& batch, uint64_t step_labels,
                           float* region) const;
 
   // Evaluation; evaluate.cc.
@@ -94,9 +94,8 @@ class EngineImpl final : public Engine {
     uint64_t correct = 0;
   };
   Result<wire::EvalReport> run_evaluation();
-  BatchScore score_batch(const data::Transform& transform, uint64_t begin, uint64_t end);
+  BatchScore score_batch(const data::SampleReader& reader, uint64_t begin, uint64_t end);
 
-  at::Tensor input(const float* images, uint64_t batch) const;
   void reset_buffers();  // to the boundary's: every slot starts from them
   uint64_t dropout_key(Step step, uint32_t slot) const;
   Status check_batch_norm() const;
@@ -119,7 +118,7 @@ class EngineImpl final : public Engine {
   std::vector<at::Tensor> parameters_;  // views of the boundary state
   std::vector<at::Tensor> buffers_;     // the slot's own copies
   std::unique_ptr<SlotGradients> gradients_;
-  std::vector<float> eval_images_;
+  std::vector<std::byte> eval_inputs_;
   std::vector<int64_t> eval_labels_;
 
   SystemClock system_clock_;

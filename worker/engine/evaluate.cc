@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "data/read/read_range.h"
+#include "data/read/sample_reader.h"
 #include "worker/engine/engine_impl.h"
 
 namespace lockstep {
@@ -14,9 +14,10 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
   if (view_.collective == nullptr)
     return Status(Code::kInternal, "evaluate() before begin_generation()");
   LOCKSTEP_ASSIGN_OR_RETURN(
-      data::Transform transform,
-      data::Transform::create({job_.data().transforms().begin(), job_.data().transforms().end()},
-                              train_.statistics()));
+      const data::SampleReader reader,
+      data::SampleReader::create(*eval_,
+                                 {job_.data().transforms().begin(), job_.data().transforms().end()},
+                                 train_.statistics()));
   const PhaseClock::Scope scope(*phases_, WorkPhase::kEval);
   const at::NoGradGuard no_grad;
   const uint64_t samples = eval_->samples();
@@ -30,7 +31,7 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
   const uint64_t first = view_.collective->rank() * share;
   for (uint64_t i = 0; i < share && first + i < batches; ++i) {
     const uint64_t begin = (first + i) * batch;
-    mine[i] = score_batch(transform, begin, std::min(begin + batch, samples));
+    mine[i] = score_batch(reader, begin, std::min(begin + batch, samples));
   }
   std::vector<BatchScore> all(share * world);
   const Tag tag{view_.generation, state_->applied_steps(), Phase::kEval, 0,
@@ -45,26 +46,25 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
   wire::EvalReport report;
   report.set_step(state_->applied_steps());
   if (report.step() > 0) report.set_epoch(data::plan_step(shape_, report.step() - 1).epoch);
-  report.set_samples(samples);
+  report.set_samples(samples * eval_->shape().labels());
   report.set_correct(total.correct);
-  report.set_loss(total.loss / static_cast<double>(samples));
+  report.set_loss(total.loss / static_cast<double>(report.samples()));
   return report;
 }
 
-EngineImpl::BatchScore EngineImpl::score_batch(const data::Transform& transform, uint64_t begin,
+EngineImpl::BatchScore EngineImpl::score_batch(const data::SampleReader& reader, uint64_t begin,
                                                uint64_t end) {
   const uint64_t n = end - begin;
-  eval_images_.resize(n * eval_->shape().elements());
-  eval_labels_.resize(n);
-  data::read_range(*eval_, transform, begin, end, eval_images_.data(), eval_labels_.data());
+  eval_inputs_.resize(n * reader.input_bytes());
+  eval_labels_.resize(n * reader.shape().labels());
+  reader.read_range(begin, end, eval_inputs_.data(), eval_labels_.data());
+  const at::Tensor x = model_input(reader.shape(), eval_inputs_.data(), n);
   const AutocastScope autocast(at::kCPU, compute_type_);
-  const at::Tensor logits =  // (B, classes)
-      model_->forward(input(eval_images_.data(), n), parameters_, buffers_, {})
-          .to(at::kFloat)
-          .contiguous();
-  const SlotLoss loss =
-      softmax_cross_entropy(logits.const_data_ptr<float>(), eval_labels_.data(), n,
-                            train_.classes(), /*step_samples=*/1, /*gradient=*/nullptr);
+  const at::Tensor logits =  // (B, classes) or (B, T, classes)
+      model_->forward(x, parameters_, buffers_, {}).to(at::kFloat).contiguous();
+  const SlotLoss loss = softmax_cross_entropy(logits.const_data_ptr<float>(), eval_labels_.data(),
+                                              eval_labels_.size(), train_.classes(),
+                                              /*step_samples=*/1, /*gradient=*/nullptr);
   return {loss.sum, loss.correct};
 }
 

@@ -13,9 +13,9 @@ struct SlotLoss {
   uint64_t correct = 0;  // samples whose largest logit is their label's (the first, on a tie)
 };
 
-// logits: (B, classes) row-major. When `gradient` (B, classes) is not null it gets the gradient of
-// sum / step_samples: softmax minus one at the label, divided by the samples of the whole step.
-// REQUIRES: 0 <= labels[i] < classes.
+// logits: (B, classes) row-major, B over positions too where samples are sequences. When `gradient`
+// (B, classes) is not null it gets the gradient of sum / step_samples: softmax minus one at the
+// label, divided by the labels of the whole step. REQUIRES: 0 <= labels[i] < classes.
 SlotLoss softmax_cross_entropy(const float* logits, const int64_t* labels, uint64_t batch,
                                uint64_t classes, uint64_t step_samples, float* gradient);
 

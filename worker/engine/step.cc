@@ -91,8 +91,9 @@ at::Tensor EngineImpl::forward_slot(const data::Batch& batch) {
   reset_buffers();
   const ForwardMode mode{.training = true, .dropout_key = dropout_key(batch.step, batch.slot)};
   const AutocastScope autocast(at::kCPU, compute_type_);
-  return model_->forward(input(batch.images, batch.samples), parameters_, buffers_, mode)
-      .to(at::kFloat);  // (B, classes)
+  const at::Tensor x = model_input(batch.shape, batch.inputs(), batch.samples);
+  return model_->forward(x, parameters_, buffers_, mode)
+      .to(at::kFloat);  // (B, classes) or (B, T, classes)
 }
 
 void EngineImpl::backward_slot(const at::Tensor& logits, const data::Batch& batch,
@@ -100,18 +101,19 @@ void EngineImpl::backward_slot(const at::Tensor& logits, const data::Batch& batc
                                const std::function<void(uint32_t)>& on_ready) {
   const at::Tensor out = logits.contiguous();
   const at::Tensor gradient = at::empty(out.sizes(), out.options().requires_grad(false));
-  const SlotLoss loss =
-      softmax_cross_entropy(out.const_data_ptr<float>(), batch.labels, batch.samples,
-                            train_.classes(), work.samples, gradient.mutable_data_ptr<float>());
+  const uint64_t labels = batch.shape.labels();  // of a sample
+  const SlotLoss loss = softmax_cross_entropy(
+      out.const_data_ptr<float>(), batch.labels, batch.samples * labels, train_.classes(),
+      work.samples * labels, gradient.mutable_data_ptr<float>());
 
   if (const float scale = state_->loss_scale(); scale != 1) gradient.mul_(scale);
 
-  write_slot_results(loss, batch, work.samples, region);
+  write_slot_results(loss, batch, work.samples * labels, region);
   gradients_->backward(logits, gradient, region, on_ready);
 }
 
 void EngineImpl::write_slot_results(const SlotLoss& loss, const data::Batch& batch,
-                                    uint64_t step_samples, float* region) const {
+                                    uint64_t step_labels, float* region) const {
   for (uint32_t i = 0; i < buffers_.size(); ++i) {
     const FlatTensor& place = layout_.statistics[i];
     std::memcpy(region + place.begin, buffers_[i].const_data_ptr<float>(),
@@ -119,7 +121,7 @@ void EngineImpl::write_slot_results(const SlotLoss& loss, const data::Batch& bat
   }
   float* control = region + layout_.buffer.statistics;
   std::fill(control, control + layout_.control_elements(), 0.0f);
-  control[kControlLoss] = static_cast<float>(loss.sum / static_cast<double>(step_samples));
+  control[kControlLoss] = static_cast<float>(loss.sum / static_cast<double>(step_labels));
   control[kControlCorrect] = static_cast<float>(loss.correct);
   put_digest(control, batch.slot, batch.digest);
 }

@@ -19,4 +19,8 @@ Result<std::unique_ptr<Model>> make_resnet(const wire::ModelSpec& spec,
                                            const data::SampleShape& shape, uint32_t classes,
                                            uint32_t depth);
 
+// `vocab`: the tokens' number, from the data or model.vocab.
+Result<std::unique_ptr<Model>> make_gpt2(const wire::ModelSpec& spec,
+                                         const data::SampleShape& shape, uint32_t vocab);
+
 }  // namespace lockstep

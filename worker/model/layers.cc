@@ -3,6 +3,7 @@
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/mul.h>
 
@@ -14,6 +15,7 @@ namespace lockstep {
 namespace {
 constexpr double kBatchNormMomentum = 0.1;
 constexpr double kBatchNormEps = 1e-5;
+constexpr double kLayerNormEps = 1e-5;
 
 at::Tensor observed(const Forward& f, uint32_t parameter, at::Tensor output) {
   if (f.mode.observer != nullptr) (*f.mode.observer)(parameter, output);
@@ -42,6 +44,12 @@ at::Tensor batch_norm(const Forward& f, const at::Tensor& x,
                                  f.buffers[layer.running_mean], f.buffers[layer.running_mean + 1],
                                  f.mode.training, kBatchNormMomentum, kBatchNormEps,
                                  /*cudnn_enabled=*/false));
+}
+
+at::Tensor layer_norm(const Forward& f, const at::Tensor& x, uint32_t weight) {
+  return observed(f, weight,
+                  at::layer_norm(x, {x.size(-1)}, f.parameters[weight], f.parameters[weight + 1],
+                                 kLayerNormEps, /*cudnn_enable=*/false));
 }
 
 at::Tensor dropout(const Forward& f, const at::Tensor& x, double p, uint32_t layer) {

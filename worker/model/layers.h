@@ -36,6 +36,9 @@ at::Tensor conv_without_bias(const Forward& f, const at::Tensor& x, uint32_t wei
 // x: (B, C) or (B, C, H, W)
 at::Tensor batch_norm(const Forward& f, const at::Tensor& x, const LayoutBuilder::BatchNorm& layer);
 
+// Over the last dimension. x: (..., width)
+at::Tensor layer_norm(const Forward& f, const at::Tensor& x, uint32_t weight);
+
 // x times its mask; `layer` tells several dropouts of one forward apart. Nothing in evaluation.
 at::Tensor dropout(const Forward& f, const at::Tensor& x, double p, uint32_t layer);
 

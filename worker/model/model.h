@@ -30,7 +30,7 @@ struct ForwardMode {
   using Observer = std::function<void(uint32_t parameter, const at::Tensor& output)>;
 
   bool training = false;
-  uint64_t dropout_key = 0;  // of this slot of this step; see dropout.h
+  uint64_t dropout_key = 0;            // of this slot of this step; see dropout.h
   const Observer* observer = nullptr;  // for looking into a step; null while training
 };
 
@@ -40,7 +40,8 @@ class Model {
 
   const ModelLayout& layout() const { return layout_; }
 
-  // x: (B, C, H, W) floats. Returns (B, classes). `parameters` and `buffers` by index of layout().
+  // x: (B, C, H, W) floats, or (B, T) int64 token ids. Returns logits: (B, classes), or
+  // (B, T, classes). `parameters` and `buffers` by index of layout().
   virtual at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
                              std::span<const at::Tensor> buffers,
                              const ForwardMode& mode) const = 0;
@@ -52,9 +53,13 @@ class Model {
   ModelLayout layout_;
 };
 
-// kUsage for an unknown name (the nearest is named) or a bad setting, kConfig when the images are
-// too small for the model.
+// kUsage for an unknown name (the nearest is named), a bad setting or samples of the other kind,
+// kConfig when the images are too small for the model.
 Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
                                           const data::SampleShape& shape, uint32_t classes);
+
+// A view of a batch's inputs (SampleReader) as forward() takes them. Only read: nothing requires a
+// gradient with respect to it.
+at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint64_t batch);
 
 }  // namespace lockstep

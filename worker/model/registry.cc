@@ -1,3 +1,7 @@
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <iterator>
 #include <string_view>
 
 #include "comm/base/nearest.h"
@@ -7,7 +11,11 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kNames[] = {"mlp", "cnn", "resnet18", "resnet50"};
+constexpr std::string_view kNames[] = {"mlp", "cnn", "resnet18", "resnet50", "gpt2"};
+
+bool is_known(std::string_view name) {
+  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
 
 }  // namespace
 
@@ -17,6 +25,12 @@ Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
     return Status(Code::kUsage, "model.dropout must be at least 0 and below 1, not " +
                                     std::to_string(spec.dropout()));
   }
+  if (is_known(spec.name()) && shape.is_sequence() != (spec.name() == "gpt2")) {
+    return Status(Code::kUsage, "model.name is " + spec.name() + ", which does not fit the data: " +
+                                    (shape.is_sequence() ? "these are tokens, for gpt2"
+                                                         : "these are images, not for gpt2"));
+  }
+  if (spec.name() == "gpt2") return make_gpt2(spec, shape, classes);
   if (spec.name() == "mlp") return make_mlp(spec, shape, classes);
   if (spec.name() == "cnn") return make_cnn(spec, shape, classes);
   if (spec.name() == "resnet18") return make_resnet(spec, shape, classes, 18);
@@ -24,6 +38,13 @@ Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
   return Status(Code::kUsage, "model.name is '" + spec.name() +
                                   "', which is not known; it can be " + join_names(kNames) +
                                   did_you_mean(spec.name(), kNames));
+}
+
+at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint64_t batch) {
+  const auto n = static_cast<int64_t>(batch);
+  void* memory = const_cast<void*>(inputs);
+  if (shape.is_sequence()) return at::from_blob(memory, {n, shape.tokens}, at::kLong);
+  return at::from_blob(memory, {n, shape.channels, shape.height, shape.width});
 }
 
 }  // namespace lockstep

@@ -22,28 +22,30 @@ StateTensor tensor_of(const char* name, DType dtype, std::vector<int64_t> shape,
 
 Status write_batch(const std::string& path, const LookedAt& seen, const data::SampleShape& shape,
                    uint32_t classes) {
-  std::vector<int64_t> labels;
   std::vector<int64_t> samples;
   std::vector<int64_t> positions;
   std::vector<int64_t> slots;
   std::vector<float> losses;
   for (const ReplayedSample& sample : seen.samples) {
-    labels.push_back(sample.label);
     samples.push_back(static_cast<int64_t>(sample.sample));
     positions.push_back(static_cast<int64_t>(sample.position));
     slots.push_back(sample.slot);
     losses.push_back(sample.loss);
   }
   const auto batch = static_cast<int64_t>(seen.samples.size());
-  const std::vector<StateTensor> tensors{
-      tensor_of("images", DType::kF32, {batch, shape.channels, shape.height, shape.width},
-                seen.images),
-      tensor_of("logits", DType::kF32, {batch, classes}, seen.logits),
-      tensor_of("labels", DType::kI64, {batch}, labels),
-      tensor_of("samples", DType::kI64, {batch}, samples),
-      tensor_of("positions", DType::kI64, {batch}, positions),
-      tensor_of("slots", DType::kI64, {batch}, slots),
-      tensor_of("loss", DType::kF32, {batch}, losses)};
+  std::vector<StateTensor> tensors{tensor_of("samples", DType::kI64, {batch}, samples),
+                                   tensor_of("positions", DType::kI64, {batch}, positions),
+                                   tensor_of("slots", DType::kI64, {batch}, slots),
+                                   tensor_of("loss", DType::kF32, {batch}, losses)};
+  if (shape.is_sequence()) {
+    tensors.push_back(tensor_of("tokens", DType::kI64, {batch, shape.tokens}, seen.tokens));
+    tensors.push_back(tensor_of("labels", DType::kI64, {batch, shape.tokens}, seen.labels));
+  } else {
+    tensors.push_back(tensor_of("images", DType::kF32,
+                                {batch, shape.channels, shape.height, shape.width}, seen.images));
+    tensors.push_back(tensor_of("logits", DType::kF32, {batch, classes}, seen.logits));
+    tensors.push_back(tensor_of("labels", DType::kI64, {batch}, seen.labels));
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(const SafetensorsPlan plan, plan_safetensors(tensors, {}));
   std::string bytes = plan.prefix;
   for (const StateTensor* tensor : plan.order) {

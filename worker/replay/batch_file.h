@@ -3,6 +3,8 @@
 //   images F32 (B, C, H, W) as the model saw them · labels, samples, positions, slots I64 (B)
 //   loss F32 (B) · logits F32 (B, classes)
 //
+// Of sequences: tokens I64 (B, T) instead of images, labels (B, T), and no logits.
+//
 // Thread-safety: a free function.
 #pragma once
 

@@ -61,7 +61,8 @@ Status Replay::open() {
   const wire::JobSpec& job = source_->job();
   const std::string cache = data::cache_directory(job.data(), request_.run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(dataset_,
-                            data::open_dataset(job.data().train(), data::Split::kTrain, cache));
+                            data::open_dataset(job.data().train(), data::Split::kTrain, cache, {},
+                                               data::sequence_cut(job.model())));
   if (dataset_->fingerprint() != source_->order().fingerprint) {
     return {Code::kBadData, "the data in " + job.data().train().path() +
                                 " are not those that the run was trained with (fingerprint " +
@@ -73,7 +74,8 @@ Status Replay::open() {
                               " slots, counted from 0; there is no slot " +
                               std::to_string(*request_.slot)};
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(report_.place, place_of_samples(*dataset_));
+  LOCKSTEP_ASSIGN_OR_RETURN(report_.place,
+                            place_of_samples(*dataset_, job.data().train().format()));
   LOCKSTEP_ASSIGN_OR_RETURN(model_,
                             make_model(job.model(), dataset_->shape(), dataset_->classes()));
   const auto make_buffer = [](const BufferLayout& layout, uint32_t regions) {

@@ -32,8 +32,8 @@ struct ReplayedSample {
   uint32_t slot = 0;
   uint64_t position = 0;  // in the epoch
   uint64_t sample = 0;    // number in the data set
-  int64_t label = 0;
-  float loss = 0;
+  int64_t label = 0;      // of an image; of a sequence the first one
+  float loss = 0;         // of a sequence the mean over its tokens
   bool operator==(const ReplayedSample&) const = default;
 };
 

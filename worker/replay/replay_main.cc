@@ -30,7 +30,8 @@ void print_samples(const ReplayReport& report) {
                 static_cast<double>(sample.loss), sample.slot,
                 static_cast<unsigned long long>(sample.position),
                 static_cast<unsigned long long>(sample.sample),
-                static_cast<long long>(sample.label), report.place.file.c_str(),
+                static_cast<long long>(sample.label),
+                report.place.file_of(sample.sample).path.c_str(),
                 report.place.is_compressed ? " (inflated)" : "",
                 static_cast<unsigned long long>(report.place.offset_of(sample.sample)));
   }

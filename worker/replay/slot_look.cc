@@ -75,8 +75,9 @@ void SlotLook::forward(const data::Batch& batch, LookedAt* out) {
   LOCKSTEP_CHECK(
       parameters.size() == layout.parameters.size() && buffers.size() == layout.buffers.size(),
       "the state is that of the model");
-  const uint64_t elements = batch.samples * batch.shape.elements();
-  stats_of(out->activations, "input").add(batch.images, elements);
+  if (batch.images != nullptr) {
+    stats_of(out->activations, "input").add(batch.images, batch.samples * batch.shape.elements());
+  }
   const ForwardMode::Observer observer = [&](uint32_t parameter, const at::Tensor& output) {
     const at::Tensor values = output.to(at::kFloat).contiguous();
     stats_of(out->activations, layer_of(layout.parameters[parameter].name))
@@ -87,9 +88,7 @@ void SlotLook::forward(const data::Batch& batch, LookedAt* out) {
   mode.dropout_key =
       stream_key({static_cast<uint64_t>(StreamKind::kDropout), job_.seed(), step_, batch.slot});
   mode.observer = &observer;
-  const at::Tensor x = at::from_blob(const_cast<float*>(batch.images),
-                                     {static_cast<int64_t>(batch.samples), batch.shape.channels,
-                                      batch.shape.height, batch.shape.width});  // (B, C, H, W)
+  const at::Tensor x = model_input(batch.shape, batch.inputs(), batch.samples);
   const AutocastScope autocast(at::kCPU, compute_type(job_.train()));
   keep(batch, model_.forward(x, parameters, buffers, mode).to(at::kFloat).contiguous(), out);
 }
@@ -99,16 +98,23 @@ void SlotLook::keep(const data::Batch& batch, const at::Tensor& logits, LookedAt
   const data::EpochOrder order(job_.seed(), plan.epoch, dataset_.fingerprint(), shape_.samples);
   const uint64_t begin = data::slot_positions(plan, batch.slot, shape_.slots).begin;
   const uint64_t classes = dataset_.classes();
-  const auto* rows = logits.const_data_ptr<float>();  // (B, classes)
+  const uint64_t each = batch.shape.labels();
+  const auto* rows = logits.const_data_ptr<float>();  // (B, classes) or (B, T, classes)
   for (uint32_t i = 0; i < batch.samples; ++i) {
+    const int64_t* labels = batch.labels + i * each;
     const SlotLoss loss =
-        softmax_cross_entropy(rows + i * classes, &batch.labels[i], 1, classes, 1, nullptr);
-    out->samples.push_back({batch.slot, begin + i, order.at(begin + i), batch.labels[i],
-                            static_cast<float>(loss.sum)});
+        softmax_cross_entropy(rows + i * each * classes, labels, each, classes, 1, nullptr);
+    out->samples.push_back({batch.slot, begin + i, order.at(begin + i), labels[0],
+                            static_cast<float>(loss.sum / static_cast<double>(each))});
+  }
+  const uint64_t elements = batch.samples * batch.shape.elements();
+  out->labels.insert(out->labels.end(), batch.labels, batch.labels + batch.samples * each);
+  if (batch.shape.is_sequence()) {
+    out->tokens.insert(out->tokens.end(), batch.tokens, batch.tokens + elements);
+    return;
   }
   out->logits.insert(out->logits.end(), rows, rows + batch.samples * classes);
-  out->images.insert(out->images.end(), batch.images,
-                     batch.images + batch.samples * batch.shape.elements());
+  out->images.insert(out->images.end(), batch.images, batch.images + elements);
 }
 
 }  // namespace lockstep

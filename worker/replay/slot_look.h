@@ -20,8 +20,10 @@ namespace lockstep {
 struct LookedAt {
   std::vector<TensorStats> activations;
   std::vector<ReplayedSample> samples;  // in the order of the batch
-  std::vector<float> images;
+  std::vector<float> images;  // of images only, as are the logits: of sequences these are many
   std::vector<float> logits;
+  std::vector<int64_t> tokens;  // of sequences only
+  std::vector<int64_t> labels;  // one of an image, one a token of a sequence
 };
 
 class SlotLook {

@@ -50,7 +50,7 @@ void MetricsProbe::step_applied(const wire::StepRecord& record,
   for (const wire::SlotDigest& slot : record.slots()) step.own_samples += slot.samples();
   step.seconds = seconds_of(record.times());
   step.loss = record.loss();
-  step.accuracy = share(record.correct(), record.samples());
+  step.accuracy = share(record.correct(), record.samples() * predictions_per_sample_);
   step.learning_rate = record.lr();
   step.skipped = record.skipped();
   metrics_.step_applied(step);

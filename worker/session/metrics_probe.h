@@ -10,8 +10,9 @@ namespace lockstep {
 
 class MetricsProbe final : public RunnerProbe {
  public:
-  // Both outlive the probe.
-  MetricsProbe(WorkerMetrics& metrics, PhaseClock& phases) : metrics_(metrics), phases_(phases) {}
+  // `metrics` and `phases` outlive the probe.
+  MetricsProbe(WorkerMetrics& metrics, PhaseClock& phases, uint64_t predictions_per_sample)
+      : metrics_(metrics), phases_(phases), predictions_per_sample_(predictions_per_sample) {}
 
   void doing(Activity activity) override;
   void generation_started(Generation generation, MemberId member, uint32_t rank,
@@ -24,6 +25,7 @@ class MetricsProbe final : public RunnerProbe {
  private:
   WorkerMetrics& metrics_;
   PhaseClock& phases_;
+  const uint64_t predictions_per_sample_;
 };
 
 }  // namespace lockstep

@@ -12,6 +12,7 @@
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/auth.h"
 #include "comm/rpc/http_server.h"
+#include "comm/wire/predictions.h"
 #include "data/index/dataset.h"
 #include "data/index/facts.h"
 #include "metrics/families.h"
@@ -61,7 +62,7 @@ struct Worker::Impl {
         context(std::move(c)),
         in_hand(std::move(work)),
         metrics({job.job(), options.node, options.local_rank}, build_info(), phases, clock),
-        probe(metrics, phases),
+        probe(metrics, phases, predictions_per_sample(job.model())),
         host({loop, gate, mailbox, *context, *logger, in_hand,
               options.run_dir + "/logs/worker-" + std::to_string(options.local_rank) + "." +
                   std::to_string(::getpid()) + ".stacks.txt",
@@ -143,10 +144,12 @@ void Worker::Impl::on_end(int code) {
 Status Worker::Impl::open_data() {
   const std::string cache = data::cache_directory(job.data(), options.run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(train_data,
-                            data::open_dataset(job.data().train(), data::Split::kTrain, cache));
+                            data::open_dataset(job.data().train(), data::Split::kTrain, cache, {},
+                                               data::sequence_cut(job.model())));
   if (job.data().eval().path().empty()) return Status::ok();
   LOCKSTEP_ASSIGN_OR_RETURN(eval_data,
-                            data::open_dataset(job.data().eval(), data::Split::kEval, cache));
+                            data::open_dataset(job.data().eval(), data::Split::kEval, cache, {},
+                                               data::sequence_cut(job.model())));
   return data::check_eval_fits_train(*train_data, *eval_data);
 }
 

@@ -69,6 +69,48 @@ TEST(JobResolve, AMinimalJobGetsSensibleDefaults) {
   EXPECT_EQ(job.checkpoint().keep(), 2u);
 }
 
+constexpr char kGpt2[] =
+    "job: text\nmodel: {name: gpt2}\ndata: {train: {path: a.txt}}\n"
+    "train: {global_batch: 8, epochs: 2}\n";
+
+Result<wire::JobSpec> resolve_gpt2_job(const std::vector<std::string>& overrides = {}) {
+  JobContext tokens = context();
+  tokens.detect_format = [](const std::string& path) {
+    return Result<std::string>(path.ends_with(".txt") ? "text" : "idx");
+  };
+  return resolve_job(values_of(kGpt2, overrides), tokens);
+}
+
+TEST(JobResolve, Gpt2HasTheShapeOfItsSizeAndNoTransforms) {
+  const auto job = resolve_gpt2_job();
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->model().n_layer(), 12u);
+  EXPECT_EQ(job->model().n_head(), 12u);
+  EXPECT_EQ(job->model().n_embd(), 768u);
+  EXPECT_EQ(job->model().block(), 1024u);
+  EXPECT_EQ(job->data().train().format(), "text");
+  EXPECT_EQ(job->data().transforms_size(), 0);
+  EXPECT_EQ(job->train().eval_batch(), 4u);
+  const auto other = resolve_gpt2_job({"model.size=d48", "model.n_layer=2", "model.block=64"});
+  EXPECT_EQ(other->model().n_layer(), 2u);
+  EXPECT_EQ(other->model().n_embd(), 1600u);
+  EXPECT_EQ(other->model().block(), 64u);
+  EXPECT_EQ(resolved().model().n_layer(), 0u);  // of another model
+}
+
+TEST(JobResolve, Gpt2RefusesWhatDoesNotFitIt) {
+  const auto message = [](const std::vector<std::string>& overrides) {
+    const auto job = resolve_gpt2_job(overrides);
+    EXPECT_EQ(job.status().code(), Code::kUsage);
+    return job.status().message();
+  };
+  EXPECT_THAT(message({"model.n_head=5"}), HasSubstr("multiple of the number of heads"));
+  EXPECT_THAT(message({"data.train.path=images"}), HasSubstr("learns from tokens or text"));
+  EXPECT_THAT(message({"data.transforms=normalize"}), HasSubstr("for images"));
+  EXPECT_THAT(message({"model.size=d13"}), HasSubstr("did you mean"));
+  EXPECT_THAT(error_of({"data.train.format=text"}), HasSubstr("only gpt2 learns from"));
+}
+
 TEST(JobResolve, SgdHasItsOwnDefaults) {
   const wire::JobSpec job = resolved({"optimizer.name=sgd"});
   EXPECT_EQ(job.optimizer().lr(), 0.1);

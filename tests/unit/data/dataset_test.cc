@@ -135,7 +135,7 @@ TEST_F(OpenDataset, RefusesToTrainOnNothing) {
 TEST_F(OpenDataset, NamesTheKnownFormats) {
   const auto dataset = open("parquet");
   EXPECT_EQ(dataset.status().code(), Code::kUsage);
-  EXPECT_THAT(dataset.status().message(), HasSubstr("\"parquet\"; known are auto and idx"));
+  EXPECT_THAT(dataset.status().message(), HasSubstr("\"parquet\"; known are auto, idx, tokens"));
 }
 
 TEST_F(OpenDataset, LeavesNoCacheFileOfPlainDataButTheStatistics) {

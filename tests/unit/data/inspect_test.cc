@@ -51,5 +51,21 @@ TEST(InspectData, ReportsDamageOfEitherSplit) {
   EXPECT_EQ(inspect_data(spec_of(dir.path()), dir.path("cache")).status().code(), Code::kBadData);
 }
 
+TEST(InspectData, ShowsTokensWithTheirVocabularyAndBothSplits) {
+  const TemporaryDirectory dir;
+  write_file(dir.path("train.txt"), "to be or not to be");
+  write_file(dir.path("val.txt"), "that is");
+  const auto seen = inspect_data(spec_of(dir.path()), "", {}, {4, 0});
+  ASSERT_TRUE(seen.is_ok()) << seen.status().message();
+  const nlohmann::json json = to_json(seen.value());
+  EXPECT_EQ(json["splits"].size(), 2U);
+  EXPECT_EQ(json["splits"][0]["format"], "text");
+  EXPECT_EQ(json["splits"][0]["samples"], 4);
+  EXPECT_EQ(json["splits"][0]["tokens"], 4);
+  EXPECT_EQ(json["splits"][0]["classes"], 256);
+  EXPECT_EQ(json["splits"][1]["samples"], 1);
+  EXPECT_THAT(to_text(seen.value()), HasSubstr("4 tokens and the next one, uint8"));
+}
+
 }  // namespace
 }  // namespace lockstep::data

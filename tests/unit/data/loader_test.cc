@@ -14,6 +14,7 @@
 
 #include "data/order/digest.h"
 #include "data/order/epoch_order.h"
+#include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {
 namespace {
@@ -260,6 +261,41 @@ TEST(Loader, SaysSoWhenItsBuffersCannotFitInMemory) {
   if (loader.is_ok()) GTEST_SKIP() << "this machine has more than 128 GiB of memory";
   EXPECT_EQ(loader.status().code(), Code::kConfig);
   EXPECT_THAT(loader.status().message(), testing::HasSubstr("data.prefetch_batches"));
+}
+
+// Sequence i is the tokens 4 i to 4 i + 3, and the next one.
+TEST(Loader, DeliversSequencesByTheSamePlan) {
+  const TemporaryDirectory dir;
+  std::string bytes;
+  for (uint32_t i = 0; i < 4 * 21 + 1; ++i) bytes += static_cast<char>(i);
+  write_file(dir.path("x.txt"), bytes);
+  const auto dataset = open_dataset(spec_of(dir.path("x.txt")), Split::kTrain, "", {}, {4, 0});
+  ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
+  const RunShape shape{21, 8, 3};
+  LoaderOptions options = options_for(shape, 0, 3, {0, 3});
+  options.transforms = {};
+  const auto loader = Loader::start(**dataset, options);
+  ASSERT_TRUE(loader.is_ok()) << loader.status().message();
+  std::set<int64_t> delivered;
+  while (const Batch* batch = loader.value()->next().value()) {
+    const StepPlan plan = plan_step(shape, batch->step);
+    const EpochOrder order(kSeed, plan.epoch, (*dataset)->fingerprint(), 21);
+    const PositionRange range = slot_positions(plan, batch->slot, shape.slots);
+    ASSERT_EQ(batch->samples, range.size());
+    EXPECT_EQ(batch->images, nullptr);
+    EXPECT_EQ(batch->digest, planned_digest(order, plan, batch->slot, shape.slots));
+    for (uint64_t i = 0; i < range.size(); ++i) {
+      const auto first = static_cast<int64_t>(4 * order.at(range.begin + i));
+      delivered.insert(first);
+      for (int64_t t = 0; t < 4; ++t) {
+        EXPECT_EQ(batch->tokens[i * 4 + static_cast<uint64_t>(t)], first + t);
+        EXPECT_EQ(batch->labels[i * 4 + static_cast<uint64_t>(t)], first + t + 1);
+      }
+    }
+  }
+  EXPECT_EQ(delivered.size(), 21U);
+  EXPECT_EQ(Loader::start(**dataset, options_for(shape, 0, 3, {0, 3})).status().code(),
+            Code::kUsage);  // "normalize"
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/read/read_range.h"
+#include "data/read/sample_reader.h"
 #include "data/transform/normalize.h"
 
 namespace lockstep::data {
@@ -56,10 +56,10 @@ TEST(Transform, NamesTheNearestWhenOneIsNotKnown) {
 
 TEST(ReadRange, GivesSamplesInNaturalOrder) {
   const auto data = example();
-  const auto transform = Transform::create({}, data->statistics());
+  const auto reader = SampleReader::create(*data, {}, data->statistics());
   std::vector<float> images(24);
   std::vector<int64_t> labels(2);
-  read_range(*data, transform.value(), 2, 4, images.data(), labels.data());
+  reader.value().read_range(2, 4, reinterpret_cast<std::byte*>(images.data()), labels.data());
   EXPECT_EQ(labels, (std::vector<int64_t>{2, 1}));
   EXPECT_EQ(images[0], static_cast<float>(data->sample(2)[0]) / 255.0F);
   EXPECT_EQ(images[12], static_cast<float>(data->sample(3)[0]) / 255.0F);

@@ -1,8 +1,11 @@
 #include "tests/unit/engine/loopback_world.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -26,6 +29,25 @@ std::unique_ptr<data::Dataset> make_patterns(uint32_t samples, uint32_t side, ui
     }
   }
   return std::move(data::make_memory_dataset(shape, std::move(pixels), std::move(labels))).value();
+}
+
+std::unique_ptr<data::Dataset> make_text(uint32_t samples, uint32_t block) {
+  constexpr const char* kWords[] = {"the ", "rank ", "sums ", "slots "};
+  Prng chance(7);
+  std::string text;
+  while (text.size() < size_t{samples} * block + 1) text += kWords[chance.below(4)];
+  text.resize(size_t{samples} * block + 1);
+  std::string path = (std::filesystem::temp_directory_path() / "lockstep-text-XXXXXX").string();
+  const int fd = ::mkstemp(path.data());
+  EXPECT_EQ(::write(fd, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  ::close(fd);
+  wire::DatasetSpec spec;
+  spec.set_path(path);
+  spec.set_format("text");
+  auto dataset = data::open_dataset(spec, data::Split::kTrain, "", {}, {block, 0});
+  std::filesystem::remove(path);  // it stays mapped
+  EXPECT_TRUE(dataset.is_ok()) << dataset.status().message();
+  return std::move(dataset).value();
 }
 
 wire::JobSpec small_job(const std::string& model) {

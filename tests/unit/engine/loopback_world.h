@@ -19,6 +19,9 @@ namespace lockstep::testing {
 std::unique_ptr<data::Dataset> make_patterns(uint32_t samples, uint32_t side = 12,
                                              uint32_t classes = 3);
 
+// Sequences of `block` bytes of text: a few words again and again, in an order of chance.
+std::unique_ptr<data::Dataset> make_text(uint32_t samples, uint32_t block);
+
 // mlp, adamw, exact; 4 slots of a global batch of 20.
 wire::JobSpec small_job(const std::string& model);
 

@@ -1,0 +1,37 @@
+#include "data/index/list_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "comm/base/limits.h"
+
+namespace lockstep::data {
+
+namespace fs = std::filesystem;
+
+Result<std::vector<std::string>> list_data_files(const std::string& directory) {
+  std::error_code error;
+  if (!fs::exists(directory, error))
+    return Status(Code::kNoInput, "data directory " + directory + " does not exist");
+  if (!fs::is_directory(directory, error))
+    return Status(Code::kNoInput,
+                  directory + " is not a directory; name the one that holds the files");
+  std::vector<std::string> names;
+  fs::directory_iterator it(directory, error);
+  for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
+    std::error_code unreadable;
+    if (it->is_regular_file(unreadable)) names.push_back(it->path().filename().string());
+    if (names.size() > limits::kDataDirectoryEntries)
+      return Status(Code::kNoInput, "data directory " + directory + " holds more than " +
+                                        std::to_string(limits::kDataDirectoryEntries) +
+                                        " files; name the one with the data files only");
+  }
+  if (error)
+    return Status(Code::kNoInput,
+                  "cannot read data directory " + directory + ": " + error.message());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace lockstep::data

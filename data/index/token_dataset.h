@@ -1,0 +1,26 @@
+// Files of token ids as a Dataset of sequences. The index is arithmetic: no memory per sample.
+//
+// Sample i of a file is its tokens [i * block, (i + 1) * block], one more than a block: what
+// follows the last one is its label, and begins the next sample. So every token is predicted once,
+// but the first of a file, and a rest shorter than a block at its end. No sequence crosses files.
+//
+// Thread-safety: a free function; any thread and process.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/index/dataset.h"
+
+namespace lockstep::data {
+
+// Reads every token, so that none is beyond the vocabulary. kBadData names file and offset.
+// REQUIRES: paths is not empty.
+Result<std::unique_ptr<Dataset>> open_token_dataset(const std::vector<std::string>& paths,
+                                                    const std::string& format,
+                                                    const SequenceCut& cut,
+                                                    const ProgressFn& progress);
+
+}  // namespace lockstep::data

@@ -1,0 +1,49 @@
+// From a stored sample to what a model gets: floats of an image, transformed; int64 token ids of a
+// sequence; and the labels of either.
+//
+// Thread-safety: immutable after create(); all calls from any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/index/dataset.h"
+#include "data/transform/normalize.h"
+
+namespace lockstep::data {
+
+class SampleReader {
+ public:
+  // `dataset` outlives the reader. `statistics` by channel, those of the training data for every
+  // split. kUsage for an unknown transform, and for any of sequences: they are for images.
+  static Result<SampleReader> create(const Dataset& dataset,
+                                     const std::vector<std::string>& transforms,
+                                     const std::vector<ChannelStatistics>& statistics);
+
+  // In a batch, of one sample.
+  uint64_t input_bytes() const {
+    return shape_.elements() * (shape_.is_sequence() ? sizeof(int64_t) : sizeof(float));
+  }
+  const SampleShape& shape() const { return shape_; }
+
+  // `input`: input_bytes(), aligned for what it holds; `labels`: shape().labels() of them.
+  // REQUIRES: i < samples of the dataset.
+  void read(uint64_t i, std::byte* input, int64_t* labels) const;
+
+  // Samples [begin, end) in their natural order, one after another, for evaluation.
+  // REQUIRES: begin <= end <= samples of the dataset.
+  void read_range(uint64_t begin, uint64_t end, std::byte* inputs, int64_t* labels) const;
+
+ private:
+  SampleReader(const Dataset& dataset, Transform transform)
+      : dataset_(&dataset), shape_(dataset.shape()), transform_(std::move(transform)) {}
+
+  const Dataset* dataset_;
+  SampleShape shape_;
+  Transform transform_;
+};
+
+}  // namespace lockstep::data

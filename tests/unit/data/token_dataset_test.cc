@@ -1,0 +1,198 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/index/dataset.h"
+#include "data/index/facts.h"
+#include "data/index/token_files.h"
+#include "data/read/sample_reader.h"
+#include "tests/unit/data/idx_writer.h"
+
+namespace lockstep::data {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+template <typename T>
+std::string bytes_of_tokens(const std::vector<T>& tokens) {
+  return {reinterpret_cast<const char*>(tokens.data()), tokens.size() * sizeof(T)};
+}
+
+// 256 numbers of four bytes.
+std::string llmc_header(uint32_t magic, uint32_t version, uint32_t tokens) {
+  std::vector<uint32_t> header(256);
+  header[0] = magic;
+  header[1] = version;
+  header[2] = tokens;
+  return bytes_of_tokens(header);
+}
+
+std::string counting(uint32_t tokens) {
+  std::vector<uint16_t> out(tokens);
+  for (uint32_t i = 0; i < tokens; ++i) out[i] = static_cast<uint16_t>(100 + i);
+  return bytes_of_tokens(out);
+}
+
+class TokenDataset : public ::testing::Test {
+ protected:
+  Result<std::unique_ptr<Dataset>> open(const std::string& name, SequenceCut cut = {4, 0},
+                                        const std::string& format = "auto",
+                                        Split split = Split::kTrain) {
+    return open_dataset(spec_of(dir_.path(name), format), split, dir_.path("cache"), {}, cut);
+  }
+  Result<std::unique_ptr<Dataset>> open_bytes(const std::string& bytes, SequenceCut cut = {4, 0},
+                                              const std::string& format = "auto") {
+    write_file(dir_.path("x.bin"), bytes);
+    return open("x.bin", cut, format);
+  }
+  std::string error_of(const std::string& bytes, SequenceCut cut = {4, 0},
+                       const std::string& format = "auto") {
+    const auto dataset = open_bytes(bytes, cut, format);
+    EXPECT_EQ(dataset.status().code(), Code::kBadData) << dataset.status().message();
+    EXPECT_THAT(dataset.status().message(), HasSubstr(dir_.path("x.bin")));
+    return dataset.status().message();
+  }
+
+  TemporaryDirectory dir_;
+};
+
+struct Read {
+  std::vector<int64_t> inputs;
+  std::vector<int64_t> labels;
+};
+
+Read read_all(const Dataset& dataset) {
+  const auto reader = SampleReader::create(dataset, {}, {});
+  Read read;
+  read.inputs.resize(dataset.samples() * dataset.shape().elements());
+  read.labels.resize(dataset.samples() * dataset.shape().labels());
+  reader.value().read_range(0, dataset.samples(), reinterpret_cast<std::byte*>(read.inputs.data()),
+                            read.labels.data());
+  return read;
+}
+
+TEST_F(TokenDataset, EveryTokenButTheFirstAndTheRestIsALabelOnce) {
+  const auto dataset = open_bytes(counting(11));
+  ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
+  EXPECT_EQ((*dataset)->samples(), 2U);
+  EXPECT_EQ((*dataset)->classes(), 111U);
+  EXPECT_EQ((*dataset)->format(), "tokens");
+  EXPECT_TRUE((*dataset)->statistics().empty());
+  const Read read = read_all(**dataset);
+  EXPECT_THAT(read.inputs, ElementsAre(100, 101, 102, 103, 104, 105, 106, 107));
+  EXPECT_THAT(read.labels, ElementsAre(101, 102, 103, 104, 105, 106, 107, 108));
+}
+
+TEST_F(TokenDataset, HeadersSayHowLongATokenIs) {
+  const auto two = open_bytes(llmc_header(20240520, 1, 5) + counting(5));
+  ASSERT_TRUE(two.is_ok()) << two.status().message();
+  EXPECT_EQ(read_all(**two).labels, (std::vector<int64_t>{101, 102, 103, 104}));
+  const std::vector<uint32_t> large = {1, 70'000, 3, 4, 128'255};
+  const auto four = open_bytes(llmc_header(20240801, 7, 5) + bytes_of_tokens(large));
+  ASSERT_TRUE(four.is_ok()) << four.status().message();
+  EXPECT_EQ(read_all(**four).labels, (std::vector<int64_t>{70'000, 3, 4, 128'255}));
+  EXPECT_EQ((*four)->classes(), 128'256U);
+  const auto bare = open_bytes(bytes_of_tokens(large), {4, 0}, "tokens_u32");
+  ASSERT_TRUE(bare.is_ok()) << bare.status().message();
+  EXPECT_EQ((*bare)->fingerprint(), (*four)->fingerprint());  // of the tokens, not of the header
+}
+
+TEST_F(TokenDataset, TextIsBytes) {
+  write_file(dir_.path("a.txt"), "\xffgo on");
+  const auto dataset = open("a.txt");
+  ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
+  EXPECT_EQ((*dataset)->format(), "text");
+  EXPECT_EQ((*dataset)->classes(), 256U);
+  EXPECT_EQ(read_all(**dataset).inputs, (std::vector<int64_t>{255, 'g', 'o', ' '}));
+}
+
+TEST_F(TokenDataset, FilesOfADirectoryFollowEachOtherByNameAndSplit) {
+  std::filesystem::create_directory(dir_.path("d"));
+  write_file(dir_.path("d/b_train_2.bin"), counting(6));
+  write_file(dir_.path("d/b_train_1.bin"), counting(11));
+  write_file(dir_.path("d/b_val_1.bin"), counting(5));
+  write_file(dir_.path("d/notes.md"), "not a token");
+  const auto train = open("d");
+  ASSERT_TRUE(train.is_ok()) << train.status().message();
+  EXPECT_THAT((*train)->files(),
+              ElementsAre(dir_.path("d/b_train_1.bin"), dir_.path("d/b_train_2.bin")));
+  EXPECT_EQ((*train)->samples(), 3U);
+  EXPECT_EQ(read_all(**train).inputs[8], 100);  // no sequence crosses files
+  const auto eval = open("d", {4, 0}, "auto", Split::kEval);
+  ASSERT_TRUE(eval.is_ok()) << eval.status().message();
+  EXPECT_EQ((*eval)->samples(), 1U);
+  EXPECT_TRUE(check_eval_fits_train(**train, **eval).is_ok());
+  std::filesystem::remove(dir_.path("d/b_val_1.bin"));
+  EXPECT_EQ(open("d", {4, 0}, "auto", Split::kEval).status().code(), Code::kNoInput);
+}
+
+TEST_F(TokenDataset, FingerprintChangesWithTokensAndCutAndNotWithNames) {
+  const std::string first = (*open_bytes(counting(11)))->fingerprint();
+  write_file(dir_.path("y.bin"), counting(11));
+  EXPECT_EQ((*open("y.bin"))->fingerprint(), first);
+  EXPECT_EQ((*open("y.bin", {4, 1000}))->fingerprint(), first);
+  EXPECT_NE((*open("y.bin", {5, 0}))->fingerprint(), first);
+  std::string other = counting(11);
+  other[20] = 7;  // in the rest
+  EXPECT_NE((*open_bytes(other))->fingerprint(), first);
+}
+
+TEST_F(TokenDataset, DamageIsToldWithFileAndPlace) {
+  EXPECT_THAT(error_of(""), HasSubstr("is empty"));
+  EXPECT_THAT(error_of(counting(6) + "x"), AllOf(HasSubstr("13 bytes"), HasSubstr("offset 12")));
+  EXPECT_THAT(error_of(counting(4)), AllOf(HasSubstr("4 tokens"), HasSubstr("need 5")));
+  EXPECT_THAT(error_of(llmc_header(20240520, 1, 6) + counting(5)), HasSubstr("is truncated"));
+  EXPECT_THAT(error_of(llmc_header(20240520, 1, 4) + counting(5)), HasSubstr("promises 1032"));
+  EXPECT_THAT(error_of(llmc_header(20240520, 1, 0xffffffff)), HasSubstr("is truncated"));
+  EXPECT_THAT(error_of(llmc_header(20240520, 1, 6).substr(0, 1000)), HasSubstr("offset 1000"));
+  EXPECT_THAT(error_of(llmc_header(20240520, 2, 5) + counting(5)), HasSubstr("version 2"));
+  EXPECT_THAT(error_of(counting(6), {4, 0}, "tokens_u32"), HasSubstr("need 5"));
+}
+
+TEST_F(TokenDataset, ATokenBeyondTheVocabularyIsToldWithItsOffset) {
+  EXPECT_TRUE(open_bytes(counting(6), {4, 106}).is_ok());
+  EXPECT_THAT(error_of(counting(6), {4, 105}),
+              AllOf(HasSubstr("token 105 at offset 10"), HasSubstr("vocabulary of 105")));
+  EXPECT_THAT(error_of(llmc_header(20240520, 1, 6) + counting(6), {4, 103}),
+              HasSubstr("token 103 at offset 1030"));
+  const std::vector<uint32_t> wild = {1, 2, 0xffffffff, 4, 5};
+  EXPECT_THAT(error_of(bytes_of_tokens(wild), {4, 0}, "tokens_u32"),
+              HasSubstr("token 4294967295 at offset 8"));
+}
+
+TEST_F(TokenDataset, WhatCannotBeToldFromTheFilesIsAsked) {
+  write_file(dir_.path("thing"), "what is this");
+  EXPECT_EQ(open("thing").status().code(), Code::kUsage);
+  EXPECT_TRUE(open("thing", {4, 0}, "text").is_ok());
+  EXPECT_EQ(open("none").status().code(), Code::kNoInput);
+  EXPECT_EQ(open("thing", {0, 0}, "text").status().code(), Code::kUsage);
+  write_file(dir_.path("header"), llmc_header(20240520, 1, 5) + counting(5));
+  EXPECT_TRUE(open("header").is_ok());
+}
+
+TEST_F(TokenDataset, ANoteBesideImagesDoesNotMakeThemText) {
+  std::filesystem::create_directory(dir_.path("d"));
+  write_file(dir_.path("d/train-images-idx3-ubyte"), some_images(20, 3, 4));
+  write_file(dir_.path("d/train-labels-idx1-ubyte"), some_labels(20, 3));
+  write_file(dir_.path("d/README.txt"), "handwritten digits");
+  EXPECT_EQ((*open("d"))->format(), "idx");
+}
+
+TEST_F(TokenDataset, TransformsAreForImages) {
+  const auto dataset = open_bytes(counting(11));
+  EXPECT_EQ(SampleReader::create(**dataset, {"normalize"}, {}).status().code(), Code::kUsage);
+}
+
+TEST_F(TokenDataset, EvaluationWithATokenThatTrainingNeverShowsAsksForTheVocabulary) {
+  write_file(dir_.path("y.bin"), counting(12));
+  const auto train = open_bytes(counting(11));
+  const auto eval = open("y.bin");
+  const Status status = check_eval_fits_train(**train, **eval);
+  EXPECT_EQ(status.code(), Code::kBadData);
+  EXPECT_THAT(status.message(), HasSubstr("model.vocab"));
+  EXPECT_EQ(check_eval_fits_train(**train, **open("y.bin", {3, 0})).code(), Code::kBadData);
+}
+
+}  // namespace
+}  // namespace lockstep::data

@@ -1,0 +1,80 @@
+// GPT-2 (gpt2_parts.h): token ids to the logits of the token behind each.
+//
+// Attention is LibTorch's scaled_dot_product_attention: its kernel for the CPU gives the same bits
+// for the same slot, since a head is computed by one thread in one order, forward and backward.
+// Dropout, on request, is behind the embedding and at the end of each half of a block; attention
+// weights are not dropped: that kernel would draw from a generator of its own.
+#include <ATen/ops/add.h>
+#include <ATen/ops/embedding.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/narrow.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+
+#include "worker/model/builtin.h"
+#include "worker/model/gpt2_parts.h"
+#include "worker/model/layers.h"
+
+namespace lockstep {
+namespace {
+
+class Gpt2 final : public Model {
+ public:
+  Gpt2(const wire::ModelSpec& spec, Gpt2Parts parts)
+      : Model(std::move(parts.layout)),
+        dropout_(spec.dropout()),
+        heads_(spec.n_head()),
+        parts_(std::move(parts)) {}
+
+  at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
+                     std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
+    const Forward f{parameters, buffers, mode};
+    const at::Tensor& tokens = parameters[parts_.tokens];
+    const at::Tensor positions = at::narrow(parameters[parts_.positions], 0, 0, x.size(1));
+    uint32_t layer = 0;  // tells the dropouts apart
+    at::Tensor h = dropout(f, at::add(at::embedding(tokens, x), positions), dropout_, layer++);
+    for (const Gpt2Block& block : parts_.blocks) {  // h: (B, T, E)
+      const at::Tensor attended = attention(f, layer_norm(f, h, block.norm1), block);
+      h = at::add(h, dropout(f, attended, dropout_, layer++));
+      const at::Tensor wide =
+          at::gelu(linear(f, layer_norm(f, h, block.norm2), block.wide), "tanh");
+      h = at::add(h, dropout(f, linear(f, wide, block.narrow), dropout_, layer++));
+    }
+    return at::linear(layer_norm(f, h, parts_.norm), tokens);  // (B, T, vocab)
+  }
+
+ private:
+  // x: (B, T, E) -> (B, T, E). Every position sees itself and those before.
+  at::Tensor attention(const Forward& f, const at::Tensor& x, const Gpt2Block& block) const {
+    const int64_t batch = x.size(0);
+    const int64_t length = x.size(1);
+    const int64_t width = x.size(2);
+    const std::vector<at::Tensor> qkv = linear(f, x, block.qkv).split(width, 2);
+    const auto by_head = [&](const at::Tensor& t) {  // (B, heads, T, E / heads)
+      return t.view({batch, length, heads_, width / heads_}).transpose(1, 2);
+    };
+    const at::Tensor seen = at::scaled_dot_product_attention(
+        by_head(qkv[0]), by_head(qkv[1]), by_head(qkv[2]), /*attn_mask=*/{}, /*dropout_p=*/0,
+        /*is_causal=*/true);
+    return linear(f, seen.transpose(1, 2).reshape({batch, length, width}), block.attended);
+  }
+
+  double dropout_;
+  int64_t heads_;
+  Gpt2Parts parts_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> make_gpt2(const wire::ModelSpec& spec,
+                                         const data::SampleShape& shape, uint32_t vocab) {
+  LOCKSTEP_RETURN_IF_ERROR(check_gpt2(spec));
+  if (shape.tokens > spec.block()) {
+    return Status(Code::kUsage, "sequences have " + std::to_string(shape.tokens) +
+                                    " tokens, more than model.block, which is " +
+                                    std::to_string(spec.block()));
+  }
+  return std::unique_ptr<Model>(new Gpt2(spec, make_gpt2_parts(spec, vocab)));
+}
+
+}  // namespace lockstep

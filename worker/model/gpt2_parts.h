@@ -1,0 +1,54 @@
+// What a GPT-2 consists of (Radford et al. 2019, "Language Models are Unsupervised Multitask
+// Learners"): learned positions, blocks with a LayerNorm in front of each half, and an output layer
+// that is the token embedding again. Names and order are those of the PyTorch model in
+// tests/golden/gpt2.py; linear weights are (out, in).
+//
+// Initial values as there: normal with deviation 0.02, of the last layer of each half of a block
+// 0.02 / sqrt(2 n_layer), biases 0, norms 1.
+//
+// Sizes, all with 64 values a head: d4 256 wide, d6 384, d8 512, d12 768 (124 million parameters
+// with GPT-2's vocabulary), d24 1024, d36 1280, d48 1600; the last four are GPT-2's own.
+//
+// Thread-safety: values and pure functions. Without Torch.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+#include "worker/model/spec.h"
+
+namespace lockstep {
+
+inline constexpr std::string_view kGpt2Sizes[] = {"d4", "d6", "d8", "d12", "d24", "d36", "d48"};
+
+// Sets n_layer, n_head, n_embd and block where they are 0, from the size.
+// REQUIRES: the size is one of kGpt2Sizes.
+void resolve_gpt2(wire::ModelSpec* spec);
+
+// kUsage when the width cannot be cut into so many heads, or something is 0 or beyond limits.h.
+Status check_gpt2(const wire::ModelSpec& spec);
+
+struct Gpt2Block {  // indices of weights; the bias is the next parameter
+  uint32_t norm1 = 0;
+  uint32_t qkv = 0;       // (3 n_embd, n_embd)
+  uint32_t attended = 0;  // (n_embd, n_embd)
+  uint32_t norm2 = 0;
+  uint32_t wide = 0;    // (4 n_embd, n_embd)
+  uint32_t narrow = 0;  // (n_embd, 4 n_embd)
+};
+
+struct Gpt2Parts {
+  ModelLayout layout;
+  uint32_t tokens = 0;     // (vocab, n_embd), of the output too
+  uint32_t positions = 0;  // (block, n_embd)
+  std::vector<Gpt2Block> blocks;
+  uint32_t norm = 0;
+};
+
+// REQUIRES: check_gpt2(spec) is OK.
+Gpt2Parts make_gpt2_parts(const wire::ModelSpec& spec, uint32_t vocab);
+
+}  // namespace lockstep
