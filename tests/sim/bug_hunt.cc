@@ -37,6 +37,8 @@ std::vector<FaultSpec> aim(Bug bug) {
               {FaultKind::kMoment, Moment::kReading, Strike::kStall}};
     case Bug::kNewIdentityKeepsState:
       return {FaultKind::kStopProcess, FaultKind::kStopProcess};
+    case Bug::kExperienceLost:
+      return {FaultKind::kOneWay};
     case Bug::kClosedGateLetsIn:
     case Bug::kPromiseBeforeClosed:
     case Bug::kAnswerOutsideGate:
@@ -64,8 +66,6 @@ const Scenario* scene(Bug bug) {
       return scenario_named("one-of-three-holds-other-weights");
     case Bug::kKilledAtOnce:
       return scenario_named("wakes-up-in-time");
-    case Bug::kExperienceLost:
-      return scenario_named("deadly-sample-stops-one");
     case Bug::kSkipNotTold:
     case Bug::kSkippedCountExpected:
     case Bug::kSkippedSlotCounted:

@@ -30,7 +30,7 @@ enum class Bug : uint8_t {
   kKilledAtOnce,             // a process has no time to wake up before it is killed
   kSkipNotTold,              // a start does not name the slots that are left out
   kSkippedCountExpected,     // a step's record must count the samples that were left out
-  kExperienceLost,           // a term forgets whom samples have killed in the one before
+  kExperienceLost,           // a term forgets whom the one before it kept out for a while
   // worker/session/
   kBatchLostOnReconnect,  // what was sent and not acknowledged is not sent again
   kClosedGateLetsIn,      // an apply begins in a closed generation
