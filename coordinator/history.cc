@@ -68,11 +68,18 @@ Result<std::unique_ptr<History>> History::open(const std::string& path, Step kee
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return io_error("cannot open", path);
   std::unique_ptr<History> history(new History(fd, path, 0));
-  LOCKSTEP_ASSIGN_OR_RETURN(const Kept kept, count_lines(fd, path, keep_steps));
-  if (::ftruncate(fd, kept.bytes) != 0) return io_error("cannot cut", path);
-  if (::lseek(fd, kept.bytes, SEEK_SET) < 0) return io_error("cannot seek in", path);
-  history->lines_ = kept.lines;
+  LOCKSTEP_RETURN_IF_ERROR(history->cut(keep_steps));
   return history;
+}
+
+Status History::cut(Step keep_steps) {
+  LOCKSTEP_CHECK(pending_.empty(), "what is pending is flushed first");
+  if (::lseek(fd_, 0, SEEK_SET) < 0) return io_error("cannot seek in", path_);
+  LOCKSTEP_ASSIGN_OR_RETURN(const Kept kept, count_lines(fd_, path_, keep_steps));
+  if (::ftruncate(fd_, kept.bytes) != 0) return io_error("cannot cut", path_);
+  if (::lseek(fd_, kept.bytes, SEEK_SET) < 0) return io_error("cannot seek in", path_);
+  lines_ = kept.lines;
+  return Status::ok();
 }
 
 History::~History() {

@@ -34,6 +34,8 @@ class History {
   // REQUIRES: step.step == lines(). Visible to readers after flush().
   void append(const StepEntry& step);
   Status flush();
+  // As open() does; nothing is pending.
+  Status cut(Step keep_steps);
 
  private:
   History(int fd, std::string path, Step lines) : fd_(fd), path_(std::move(path)), lines_(lines) {}

@@ -57,10 +57,17 @@ void Server::Impl::turn() {
   }
   if (!commit(actions)) return;
   for (Action& action : actions) perform(action);
-  if (Status status = parts.history.flush(); !status.is_ok()) return stop_broken(status);
+  if (Status status = write_history(); !status.is_ok()) return stop_broken(status);
   observe_members(parts.metrics, state);
   if (term_end) return end_term();
   if (is_over) finish();
+}
+
+// A run that ends may have cut its lineage; a term that begins cuts the file by itself.
+Status Server::Impl::write_history() {
+  LOCKSTEP_RETURN_IF_ERROR(parts.history.flush());
+  const bool is_cut = is_over && parts.history.lines() > state.completed;
+  return is_cut ? parts.history.cut(state.completed) : Status::ok();
 }
 
 bool Server::Impl::commit(const std::vector<Action>& actions) {

@@ -44,6 +44,7 @@ struct Server::Impl {
   void enqueue(Event event);
   void turn();
   bool commit(const std::vector<Action>& actions);
+  Status write_history();
   bool commit(const std::vector<JournalEntry>& entries);
   void fold();
   void perform(Action& action);

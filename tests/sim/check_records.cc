@@ -40,6 +40,14 @@ class RecordsCheck final : public Check {
     completed_ = std::max(completed_, ledger_->completed());
   }
 
+  // What was cut away does not stand there when the run has ended.
+  void at_stop() override {
+    if (lines() > ledger_->completed())
+      world_.fail("history", "history.jsonl has " + std::to_string(lines()) +
+                                 " lines, the run was cut to " +
+                                 std::to_string(ledger_->completed()) + " steps");
+  }
+
  private:
   struct Batch {
     Generation generation = 0;

@@ -107,6 +107,10 @@ TEST(History, AResumeCutsWhatWasRolledBackAndHalfALine) {
   ASSERT_TRUE((*history)->flush().is_ok());
   EXPECT_EQ(content_of(path),
             history_line(at(0)) + history_line(at(1)) + history_line(at(2)) + history_line(at(3)));
+  ASSERT_TRUE((*history)->cut(1).is_ok());
+  (*history)->append(at(1));
+  ASSERT_TRUE((*history)->flush().is_ok());
+  EXPECT_EQ(content_of(path), history_line(at(0)) + history_line(at(1)));
 }
 
 TEST(RunDirectory, ASecondCoordinatorIsRefusedWithThePidOfTheFirst) {
