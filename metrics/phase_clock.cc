@@ -30,11 +30,18 @@ PhaseClock::PhaseClock(const Clock& clock, WorkPhase first)
     : clock_(clock), current_(first), since_ns_(clock.monotonic_ns()) {}
 
 WorkPhase PhaseClock::switch_to(WorkPhase next) {
-  std::lock_guard lock(mutex_);
-  const int64_t now_ns = clock_.monotonic_ns();
-  totals_.ns[static_cast<size_t>(current_)] += now_ns - since_ns_;
-  since_ns_ = now_ns;
-  return std::exchange(current_, next);
+  WorkPhase ended = next;
+  int64_t begin_ns = 0;
+  int64_t now_ns = 0;
+  {
+    std::lock_guard lock(mutex_);
+    now_ns = clock_.monotonic_ns();
+    totals_.ns[static_cast<size_t>(current_)] += now_ns - since_ns_;
+    begin_ns = std::exchange(since_ns_, now_ns);
+    ended = std::exchange(current_, next);
+  }
+  if (observer_) observer_(ended, begin_ns, now_ns);
+  return ended;
 }
 
 WorkPhase PhaseClock::current() const {

@@ -16,8 +16,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "comm/base/clock.h"
 
@@ -60,6 +62,10 @@ class PhaseClock {
   PhaseClock(const PhaseClock&) = delete;
   PhaseClock& operator=(const PhaseClock&) = delete;
 
+  // Told of every phase that ends, on the thread that calls switch_to(), as is this; empty: nobody.
+  using Observer = std::function<void(WorkPhase phase, int64_t begin_ns, int64_t end_ns)>;
+  void observe(Observer observer) { observer_ = std::move(observer); }
+
   // Ends the present phase and begins `next`; returns the one that ended.
   WorkPhase switch_to(WorkPhase next);
 
@@ -85,6 +91,7 @@ class PhaseClock {
   PhaseTotals totals_;        // of phases that ended
   WorkPhase current_;
   int64_t since_ns_;  // when the present phase began
+  Observer observer_;
 };
 
 }  // namespace lockstep

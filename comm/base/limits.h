@@ -38,6 +38,10 @@ inline constexpr size_t kExitsTold = 1'000;            // to a coordinator that 
 inline constexpr int64_t kCoordinatorAwayMs = 600'000;  // that an agent without workers waits
 inline constexpr int64_t kCommandMs = 10'000;           // for the answer to a command
 
+// Traces
+inline constexpr size_t kTraceEvents = 1'000'000;               // of one worker
+inline constexpr size_t kTraceFileBytes = 512 * 1024 * 1024;    // of one rank, when they are merged
+
 // HTTP
 inline constexpr size_t kHttpHeaderBytes = 8 * 1024;
 inline constexpr size_t kHttpBodyBytes = 4 * 1024;  // we only serve GET and HEAD

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "comm/base/limits.h"
+#include "comm/base/step_window.h"
 #include "deploy/cli/job_schema.h"
 #include "worker/model/gpt2_parts.h"
 
@@ -212,6 +213,8 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
     return usage(say("train.loss_spike") +
                  ": every second step has a loss above the median; take a number above 1, such as "
                  "10, or 0");
+  if (const auto window = parse_step_window(train.trace()); !window.is_ok())
+    return usage(say("train.trace") + ": " + window.status().message());
   if (job.cluster().workers() > train.slots())
     return usage(say("cluster.workers") + " but " + say("train.slots") +
                  ": a worker without a slot has nothing to do; take at most " +

@@ -123,6 +123,8 @@ constexpr JobKey kRows[] = {
    "fp16: after an overflow, of which nothing is applied, the scale is multiplied by it"},
   {"train.accumulate", "1", count(1, limits::kSlots), {}, kIdentity, kPlain,
    "micro-batches of each worker a step: train.slots is this times the workers of the first start"},
+  {"train.trace", "", kNoRange, {}, kChangeable, kPlain,
+   "10:20: steps 11 to 20 are written to RUN_DIR/trace (--trace steps=10:20); empty: none are"},
   {"optimizer.name", "adamw", kNoRange, kOptimizers, kIdentity, kShorthand,
    "sgd, adam, adamw, nadam, rmsprop, adagrad or adadelta"},
   {"optimizer.lr", "0.001", kPositive, {}, kChangeable, kPlain,

@@ -13,6 +13,7 @@
 #include "deploy/cli/console.h"
 #include "deploy/cli/job_print.h"
 #include "deploy/cli/load_job.h"
+#include "deploy/cli/merge_traces.h"
 #include "deploy/cli/prepare_data.h"
 #include "deploy/cli/reporter.h"
 #include "deploy/cli/run_dir.h"
@@ -30,16 +31,29 @@ struct RunArguments {
   std::vector<std::string> positional;
   std::string workers;
   std::string run_dir;
+  std::string trace;
   bool resume = false;
   bool print_config = false;
   bool help_job = false;
 };
+
+// "steps=10:20" is train.trace with its unit in front, as --trace names what is traced.
+Status add_trace(const std::string& trace, JobRequest& request) {
+  constexpr std::string_view kSteps = "steps=";
+  if (trace.empty()) return Status::ok();
+  if (!trace.starts_with(kSteps))
+    return Status(Code::kUsage,
+                  "--trace is \"" + trace + "\" but must name steps, as in steps=10:20");
+  request.overrides.push_back("train.trace=" + trace.substr(kSteps.size()));
+  return Status::ok();
+}
 
 // The job, from the command line and, on a resume, from what the run directory holds.
 Result<wire::JobSpec> job_of(const RunArguments& arguments) {
   JobRequest request;
   LOCKSTEP_RETURN_IF_ERROR(split_arguments(arguments.positional, request));
   request.workers = arguments.workers;
+  LOCKSTEP_RETURN_IF_ERROR(add_trace(arguments.trace, request));
   if (!arguments.resume) return load_job(request);
   if (arguments.run_dir.empty())
     return Status(Code::kUsage, "--resume needs --run-dir, the directory of the run to continue");
@@ -174,6 +188,16 @@ int tell_done_already(const RunDir& dir) {
   return 0;
 }
 
+void tell_trace(const wire::JobSpec& job, const RunDir& dir) {
+  if (job.train().trace().empty()) return;
+  const auto merged = merge_traces(dir.path());
+  if (!merged.is_ok())
+    std::fprintf(stderr, "lockstep: traces not merged: %s\n", merged.status().message().c_str());
+  else if (!merged->empty())
+    std::printf("trace of steps %s: %s (open it in ui.perfetto.dev)\n", job.train().trace().c_str(),
+                merged->c_str());
+}
+
 int supervise(const RunArguments& arguments, const wire::JobSpec& job, RunDir& dir,
               StopSignals& signals, Reporter& reporter) {
   SupervisorOptions options;
@@ -187,6 +211,7 @@ int supervise(const RunArguments& arguments, const wire::JobSpec& job, RunDir& d
     end = supervisor.run(signals);
   }
   reporter.passing("");
+  tell_trace(job, dir);
   dir.sweep();
   return tell_end(end, dir);
 }
@@ -249,6 +274,8 @@ void add_run_command(CLI::App& app, Commands& commands) {
   command->add_option("--workers,-n", arguments->workers, "Worker processes (cluster.workers)");
   command->add_option("--run-dir,-d", arguments->run_dir,
                       "Where everything of the run goes; default runs/<job>-<time>");
+  command->add_option("--trace", arguments->trace,
+                      "Timeline of some steps, into RUN_DIR/trace: steps=10:20");
   command->add_flag("--resume", arguments->resume,
                     "Continue the run in --run-dir; what is not said stays as it was");
   command->add_flag("--print-config", arguments->print_config,

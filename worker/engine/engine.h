@@ -31,6 +31,7 @@
 namespace lockstep {
 
 class PhaseClock;
+class TraceLog;
 
 namespace data {
 class Dataset;
@@ -46,6 +47,7 @@ struct GenerationView {
   data::SkipSet skips;                  // slots that this generation leaves out
   PhaseClock* phases = nullptr;         // told what a step is doing; null: the engine's own
   WorkInHand* in_hand = nullptr;        // told which samples it is at; may be null
+  TraceLog* trace = nullptr;  // where the steps of its window are recorded; null: none are
   // Asked once a step, when the last bucket leaves: does this member know of a planned change?
   std::function<bool()> wants_switch = [] { return false; };
 };

@@ -9,6 +9,7 @@
 #include "comm/base/prng.h"
 #include "worker/engine/engine_impl.h"
 #include "worker/engine/loss.h"
+#include "worker/engine/step_trace.h"
 
 namespace lockstep {
 namespace {
@@ -44,9 +45,11 @@ Status closed_before(Step step) {
 }  // namespace
 
 Result<StepOutcome> EngineImpl::run_step() {
+  const StepTrace trace(view_.trace, state_->applied_steps(), *phases_);
   StepWork work = plan_work();
   if (work.samples == 0) return pass_over(std::move(work));
   reducer_->begin_step(work.step, *work.merge);
+  reducer_->trace(trace.log());
   if (work.check) reducer_->check_sum(work.check->bucket, work.check->sum_owner);
   for (const SlotWork& slot : work.schedule->work) {
     if (!slot.empty) LOCKSTEP_RETURN_IF_ERROR(compute_slot(slot, work));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/base/check.h"
+#include "metrics/trace_log.h"
 
 namespace lockstep {
 
@@ -52,6 +53,7 @@ void StepReducer::begin_step(Step step, const StepMerge& merge) {
   launched_ = 0;
   progress_.store(0, std::memory_order_relaxed);
   check_.reset();
+  trace_ = nullptr;
 }
 
 Status StepReducer::open() {
@@ -74,10 +76,7 @@ void StepReducer::slot_done(const SlotWork& work) {
 void StepReducer::launch_ready() {
   if (!lane_) return;
   while (launched_ + 1 < buckets() && missing_[launched_] == 0) {
-    lane_->post([this, bucket = launched_] {
-      merge_bucket(bucket);
-      return reduce(bucket);
-    });
+    lane_->post([this, bucket = launched_] { return merge_and_reduce(bucket, {}); });
     ++launched_;
   }
 }
@@ -93,15 +92,28 @@ Status StepReducer::finish(const std::function<Votes()>& votes) {
   }
   // The last one here: no thread to wake, and nothing left to overlap with.
   for (; launched_ < buckets(); ++launched_) {
-    merge_bucket(launched_);
-    if (launched_ + 1 == buckets()) complete_control(votes());
-    LOCKSTEP_RETURN_IF_ERROR(reduce(launched_));
+    const bool is_last = launched_ + 1 == buckets();
+    LOCKSTEP_RETURN_IF_ERROR(merge_and_reduce(launched_, [&] {
+      if (is_last) complete_control(votes());
+    }));
   }
   return Status::ok();
 }
 
 void StepReducer::merge_bucket(uint32_t bucket) {
   merge(final_merges_, {bounds_[bucket], bounds_[bucket + 1]});
+}
+
+// `merged` is called between the two; may be empty.
+Status StepReducer::merge_and_reduce(uint32_t bucket, const std::function<void()>& merged) {
+  const int64_t begin_ns = trace_ == nullptr ? 0 : trace_->now_ns();
+  merge_bucket(bucket);
+  if (merged) merged();
+  Status status = reduce(bucket);
+  if (trace_ != nullptr)
+    trace_->add({TraceLane::kCommunication, "bucket", "bucket " + std::to_string(bucket), begin_ns,
+                 trace_->now_ns()});
+  return status;
 }
 
 Status StepReducer::reduce(uint32_t bucket) {

@@ -28,6 +28,8 @@
 
 namespace lockstep {
 
+class TraceLog;
+
 // What a rank says in the last bucket.
 struct Votes {
   bool stop = false;
@@ -42,6 +44,9 @@ class StepReducer {
   ~StepReducer();
 
   void begin_step(Step step, const StepMerge& merge);
+
+  // Buckets of this step are recorded in `log`; null: they are not. After begin_step().
+  void trace(TraceLog* log) { trace_ = log; }
 
   // The sum of `bucket` is checked, the slice of rank `owner`. After begin_step().
   void check_sum(uint32_t bucket, uint32_t owner) { check_ = {bucket, owner}; }
@@ -79,6 +84,7 @@ class StepReducer {
   void launch_ready();
   void merge(const std::vector<RegionMerge>& merges, const ElementRange& range);
   void merge_bucket(uint32_t bucket);
+  Status merge_and_reduce(uint32_t bucket, const std::function<void()>& merged);
   Status reduce(uint32_t bucket);
   void complete_control(const Votes& votes);
 
@@ -102,6 +108,7 @@ class StepReducer {
   std::vector<uint32_t> missing_;          // by bucket: gradients of the last slot not yet there
   uint32_t launched_ = 0;
   std::optional<SumCheck> check_;
+  TraceLog* trace_ = nullptr;
 };
 
 }  // namespace lockstep

@@ -25,7 +25,8 @@ Runner::Runner(Options options, Parts parts)
             parts_.probe.checkpoint_written(report);
             parts_.port.report_checkpoint(generation, std::move(report));
           },
-          parts_.logger) {}
+          parts_.logger),
+      trace_(options_.job, options_.run_dir, parts_.logger) {}
 
 void Runner::run() {
   parts_.probe.doing(RunnerProbe::Activity::kIdle);
@@ -48,6 +49,7 @@ Runner::Next Runner::run_generation(const Entry& entry) {
   // U4. Nothing may return or be freed between these.
   if (!next.is_ok()) parts_.context.close(entry.order.generation);
   parts_.engine.end_generation();
+  trace_.generation_ended(life->rank);
   if (next.is_ok()) return std::move(*next);
   ended_with(entry.order, next.status(), broken);
   return std::nullopt;
@@ -147,6 +149,7 @@ Status Runner::begin_engine(Life& life) {
   view.skips = skips_of(life.order.start);
   view.phases = parts_.phases;
   view.in_hand = parts_.in_hand;
+  view.trace = trace_.log();
   view.wants_switch = [this, generation] { return parts_.mailbox.wants_switch(generation); };
   Engine::ApplyGate gate;
   gate.try_enter = [this] { return parts_.gate.try_enter(); };

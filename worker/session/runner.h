@@ -42,6 +42,7 @@
 #include "worker/session/run_plan.h"
 #include "worker/session/runner_port.h"
 #include "worker/session/runner_probe.h"
+#include "worker/session/trace_file.h"
 
 namespace lockstep {
 
@@ -130,6 +131,7 @@ class Runner {
   const Parts parts_;
   std::string resumed_from_;  // name of the checkpoint the lineage's state began with
   CheckpointWriter writer_;
+  TraceFile trace_;
 };
 
 }  // namespace lockstep

@@ -51,6 +51,7 @@ Result<Runner::Agreed> Runner::train_step(Life& life, ResumePoint& at) {
   LOCKSTEP_ASSIGN_OR_RETURN(StepOutcome outcome, parts_.engine.step());
   LOCKSTEP_CHECK(outcome.record.step() == at.step, "the engine applies the step that is next");
   at = {at.step + 1, life.plan.after_step(at.step + 1)};
+  trace_.step_applied(at.step, life.rank);
   const auto& bounds = life.order.start.buckets().bounds();
   parts_.probe.step_applied(outcome.record, {bounds.data(), static_cast<size_t>(bounds.size())});
   LOCKSTEP_RETURN_IF_ERROR(

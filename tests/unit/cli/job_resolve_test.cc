@@ -184,6 +184,12 @@ TEST(JobResume, AccumulateMeansTheWorkersOfTheFirstStart) {
               HasSubstr("train.accumulate is 2 in this run and was asked to be 3"));
 }
 
+TEST(JobResolve, WhatIsNoRunOfStepsCannotBeTraced) {
+  EXPECT_EQ(resolved({"train.trace=10:20"}).train().trace(), "10:20");
+  for (const char* text : {"10", "20:10", "10:10", "a:b", "10:20:30", ":"})
+    EXPECT_THAT(error_of({std::string("train.trace=") + text}), HasSubstr("as in 10:20")) << text;
+}
+
 TEST(JobResolve, ARestartingRunHasItsBudgetsAndWaits) {
   const wire::ClusterSpec cluster = resolved().cluster();
   EXPECT_EQ(cluster.min_workers(), 1u);

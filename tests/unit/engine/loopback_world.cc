@@ -136,6 +136,7 @@ void LoopbackWorld::begin_generation(uint64_t total_steps, Engine::ApplyGate gat
     view.bucket_bounds = bounds.value();
     view.total_steps = total_steps;
     view.skips = skips;
+    if (!traces.empty()) view.trace = traces[r];
     if (wants_switch) view.wants_switch = [this, r] { return wants_switch(r); };
     const Status status =
         engines_[r]->begin_generation(view, r == 0 ? gate_of_rank_0 : Engine::ApplyGate{});

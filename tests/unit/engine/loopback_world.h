@@ -11,6 +11,7 @@
 #include "comm/wire/control.pb.h"
 #include "comm/wire/job.pb.h"
 #include "data/index/dataset.h"
+#include "metrics/trace_log.h"
 #include "worker/engine/engine.h"
 
 namespace lockstep::testing {
@@ -53,6 +54,8 @@ class LoopbackWorld {
                                                          const std::vector<GradientBuffer*>&)>;
 
   data::SkipSet skips;  // of the generations that begin from here on
+
+  std::vector<TraceLog*> traces;  // by rank, likewise; empty: none
 
   // Asked by every rank's engine for its vote; may be empty.
   std::function<bool(uint32_t rank)> wants_switch;

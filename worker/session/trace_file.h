@@ -1,0 +1,43 @@
+// The file of a traced worker: RUN_DIR/trace/rank-N.json, of the rank that it had when the last
+// traced step was done or its generation ended. Who has the rank later writes over it.
+//
+// Thread-safety: the training thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "comm/base/clock.h"
+#include "comm/base/log.h"
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+#include "metrics/trace_log.h"
+
+namespace lockstep {
+
+class TraceFile {
+ public:
+  // Off unless train.trace names steps. `logger` outlives the object.
+  TraceFile(const wire::JobSpec& job, const std::string& run_dir, Logger& logger);
+
+  // Where events go; null: off.
+  TraceLog* log() const { return log_.get(); }
+
+  // Writes the file when `applied` steps are the whole window. A trace is no reason to end a run:
+  // what goes wrong is logged.
+  void step_applied(Step applied, uint32_t rank);
+  // What there is, if it has not been written.
+  void generation_ended(uint32_t rank);
+
+ private:
+  Status write(uint32_t rank) const;
+
+  const std::string directory_;
+  Logger& logger_;
+  SystemClock clock_;
+  std::unique_ptr<TraceLog> log_;
+  bool is_written_ = false;
+};
+
+}  // namespace lockstep
