@@ -1,0 +1,72 @@
+"""Mixed precision in real processes: the same bits for any number of workers and after a stop, and
+steps that the loss scaler skips, from the worker to the audit."""
+import signal
+import subprocess
+import unittest
+
+from harness import BIN, LockstepTest, trace
+
+MODELS = {"bf16": {"name": "cnn", "dropout": 0.25, "batch_norm": True},
+          "fp16": {"name": "mlp", "dropout": 0.25, "batch_norm": True}}
+
+
+def lockstep(*args):
+    return subprocess.run([BIN / "lockstep", *map(str, args)], capture_output=True, text=True,
+                          timeout=120)
+
+
+def skipped_steps(run):
+    return [row["step"] for row in run.history() if row.get("skipped")]
+
+
+class Precision(LockstepTest):
+# 600 = 9 * 64 + 24; 40 epochs are 400 steps, so that a signal finds it in the middle.
+    def job_in(self, precision, **train):
+        return self.job(self.small_data(), model=MODELS[precision],
+                        train={"global_batch": 64, "slots": 4, "epochs": 40,
+                               "precision": precision, **train},
+                        checkpoint={"every_steps": 7, "keep": 2})
+
+    def test_bf16_gives_the_same_weights_for_any_number_of_workers(self):
+        job = self.job_in("bf16", max_steps=25)
+        runs = [self.finish(job, "--workers", n, name=f"w{n}") for n in (1, 2, 4)]
+        for run in runs[1:]:
+            self.assertEqual(run.summary()["weights_sha256"], runs[0].summary()["weights_sha256"])
+            self.assertEqual(trace(run), trace(runs[0]))
+
+    def test_an_overflow_is_skipped_marked_replayed_and_no_bad_sample(self):
+#At first everything overflows, and later the scale grows until it does again.
+        job = self.job_in("fp16", loss_scale=2**34, loss_scale_growth_every=20, loss_spike=10)
+        whole = self.finish(job, "--workers", 1, name="whole")
+        skipped = skipped_steps(whole)
+        self.assertEqual(skipped[:4], [1, 2, 3, 4])
+        self.assertGreater(skipped[-1], 40)
+        self.assertLess(whole.history()[-1]["loss"], whole.history()[0]["loss"] / 2)
+
+        cut = self.start(job, "--workers", 3, name="cut")
+        cut.wait_for_step(33)
+        cut.process.send_signal(signal.SIGINT)
+        self.assertEqual(cut.wait(), 75, cut.text()[-2000:])
+        rest = self.finish(job, "--resume", "--workers", 2, name="cut")
+        self.assertEqual(rest.summary()["weights_sha256"], whole.summary()["weights_sha256"])
+        self.assertEqual(trace(rest), trace(whole))
+        self.assertEqual(skipped_steps(rest), skipped)
+
+        audit = lockstep("audit", rest.run_dir)
+        self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
+        self.assertIn("skipped by the loss scaler", audit.stdout)
+        self.assertIn("lost 0, repeated 0", audit.stdout)
+        for step, is_skipped in ((skipped[-1], True), (skipped[-1] - 1, False)):
+            answer = lockstep("replay", rest.run_dir, "--step", step)
+            self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
+            self.assertEqual("the loss scaler skipped this step" in answer.stdout, is_skipped)
+
+    def test_the_precision_cannot_change_on_a_resume(self):
+        self.finish(self.job_in("bf16", max_steps=10), "--workers", 1)
+        again = self.finish(self.job_in("bf16", max_steps=20), "--resume", "train.precision=fp16",
+                            expect=64)
+        self.assert_clear_line(again, "train.precision", "bf16", "fp16")
+
+
+if __name__ == "__main__":
+    unittest.main()
