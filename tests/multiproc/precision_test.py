@@ -20,7 +20,7 @@ def skipped_steps(run):
 
 
 class Precision(LockstepTest):
-# 600 = 9 * 64 + 24; 40 epochs are 400 steps, so that a signal finds it in the middle.
+    # 600 = 9 * 64 + 24; 40 epochs are 400 steps, so that a signal finds it in the middle.
     def job_in(self, precision, **train):
         return self.job(self.small_data(), model=MODELS[precision],
                         train={"global_batch": 64, "slots": 4, "epochs": 40,
@@ -35,8 +35,9 @@ class Precision(LockstepTest):
             self.assertEqual(trace(run), trace(runs[0]))
 
     def test_an_overflow_is_skipped_marked_replayed_and_no_bad_sample(self):
-#At first everything overflows, and later the scale grows until it does again.
-        job = self.job_in("fp16", loss_scale=2**34, loss_scale_growth_every=20, loss_spike=10)
+        # At first everything overflows, and later the scale grows until it does again. The loss
+        # falls to a thousandth of what it was, and a batch that it has not fitted yet stands out.
+        job = self.job_in("fp16", loss_scale=2**34, loss_scale_growth_every=20, loss_spike=1000)
         whole = self.finish(job, "--workers", 1, name="whole")
         skipped = skipped_steps(whole)
         self.assertEqual(skipped[:4], [1, 2, 3, 4])
