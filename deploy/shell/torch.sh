@@ -10,10 +10,13 @@ torch_version=2.11.0
 # libtorch_cpu.so is linked against the CUDA runtime and its profiler, even where no GPU is used.
 # Versions: what cuda-toolkit 13.0.2, the requirement of this wheel, asks for.
 torch_packages=("torch==$torch_version" nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85)
-# What `import torch` wants beyond that, and numpy for the tests' data.
+# What `import torch` wants beyond that; and of the comparisons, numpy, xxhash for the golden models'
+# order of samples, matplotlib for plots.
 python_packages=(typing-extensions==4.16.0 sympy==1.14.0 mpmath==1.4.1 networkx==3.6.1
   jinja2==3.1.6 markupsafe==3.0.4 filelock==4.2.11 fsspec==2026.9.0 setuptools==81.0.0
-  numpy==2.4.6)
+  numpy==2.4.6 xxhash==4.1.0
+  matplotlib==3.11.2 contourpy==1.3.3 cycler==0.12.1 fonttools==4.68.0 kiwisolver==1.5.1
+  packaging==26.3 pillow==13.0.0 pyparsing==3.3.3 python-dateutil==4.0.0 tzdata==2026.6)
 # libtorch_python.so is linked against all of these: library name, package that brings it. A
 # package is left out where the loader finds the library anyway, from a CUDA toolkit.
 cuda_libraries=(

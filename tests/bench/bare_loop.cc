@@ -12,7 +12,6 @@
 
 #include <chrono>
 
-#include "data/index/dataset.h"
 #include "data/read/sample_reader.h"
 #include "worker/engine/step_memory.h"
 #include "worker/model/model.h"
@@ -23,10 +22,11 @@ namespace {
 struct BareLoop {
   std::unique_ptr<Model> model;
   std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> buffers;
   std::vector<at::Tensor> exp_avg;
   std::vector<at::Tensor> exp_avg_sq;
   std::vector<at::Tensor> steps;
-  std::vector<at::Tensor> images;  // by batch
+  std::vector<at::Tensor> inputs;  // by batch
   std::vector<at::Tensor> labels;
   wire::OptimizerSpec optimizer;
 
@@ -45,25 +45,30 @@ void BareLoop::make_parameters() {
     exp_avg_sq.push_back(at::zeros(spec.shape));
     steps.push_back(at::zeros({}));
   }
+  for (const BufferSpec& spec : model->layout().buffers)
+    buffers.push_back(at::full({spec.size}, spec.initial));
 }
 
 void BareLoop::make_batches(const data::Dataset& dataset, uint64_t batch, uint64_t batches) {
   const data::SampleShape s = dataset.shape();
-  const auto reader = data::SampleReader::create(dataset, {"normalize"}, dataset.statistics());
+  std::vector<std::string> transforms;
+  if (!s.is_sequence()) transforms.push_back("normalize");
+  const auto reader = data::SampleReader::create(dataset, transforms, dataset.statistics());
   for (uint64_t i = 0; i < batches; ++i) {
     const auto n = static_cast<int64_t>(batch);
-    images.push_back(at::empty({n, s.channels, s.height, s.width}));
-    labels.push_back(at::empty({n}, at::kLong));
+    inputs.push_back(s.is_sequence() ? at::empty({n, s.tokens}, at::kLong)
+                                     : at::empty({n, s.channels, s.height, s.width}));
+    labels.push_back(at::empty({n * static_cast<int64_t>(s.labels())}, at::kLong));
     const uint64_t begin = i * batch % (dataset.samples() - batch);
     reader.value().read_range(begin, begin + batch,
-                              static_cast<std::byte*>(images.back().mutable_data_ptr()),
+                              static_cast<std::byte*>(inputs.back().mutable_data_ptr()),
                               labels.back().mutable_data_ptr<int64_t>());
   }
 }
 
 double BareLoop::step(uint64_t i) {
-  const at::Tensor logits = model->forward(images[i % images.size()], parameters, {}, {true, 0});
-  const at::Tensor loss = at::cross_entropy_loss(logits, labels[i % labels.size()]);
+  const at::Tensor logits = model->forward(inputs[i % inputs.size()], parameters, buffers, {true, 0});
+  const at::Tensor loss = at::cross_entropy_loss(logits.flatten(0, -2), labels[i % labels.size()]);
   torch::autograd::backward({loss}, {});
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
@@ -79,11 +84,8 @@ double BareLoop::step(uint64_t i) {
 
 Result<TrainReport> run_bare_loop(const TrainOptions& options) {
   const wire::JobSpec job = make_job(options);
-  wire::DatasetSpec spec;
-  spec.set_path(options.data);
-  spec.set_format("auto");
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<data::Dataset> dataset,
-                            data::open_dataset(spec, data::Split::kTrain, options.cache));
+                            open_training_data(options, job));
   at::set_num_threads(1);
   keep_freed_memory();
   BareLoop loop;

@@ -1,6 +1,7 @@
-// Images per second of the training engine alone: no coordinator, no records, no checkpoints.
+// Samples per second of the training engine alone: no coordinator, no records, no checkpoints.
 //
 //   bench_train --data DIR --model mlp --global-batch 128 --ranks 2 --steps 2000
+//   bench_train --data TEXT --model gpt2 --size d12 --block 128 --global-batch 4 --ranks 2
 //   bench_train ... --bare     the same model in a plain LibTorch loop on one rank: the yardstick
 //
 // Ranks are processes that meet over the host backend. Prints one JSON object.
@@ -12,6 +13,7 @@
 #include "tests/bench/rank_processes.h"
 #include "tests/bench/train_options.h"
 #include "tests/bench/train_rank.h"
+#include "worker/model/gpt2_parts.h"
 
 namespace lockstep::bench {
 
@@ -19,7 +21,13 @@ wire::JobSpec make_job(const TrainOptions& options) {
   wire::JobSpec job;
   job.set_seed(1);
   job.mutable_model()->set_name(options.model);
-  job.mutable_data()->add_transforms("normalize");
+  if (options.model == "gpt2") {
+    job.mutable_model()->set_size(options.size);
+    job.mutable_model()->set_block(options.block);
+    resolve_gpt2(job.mutable_model());
+  } else {
+    job.mutable_data()->add_transforms("normalize");
+  }
   job.mutable_data()->set_prefetch_batches(4);
   job.mutable_train()->set_global_batch(options.global_batch);
   job.mutable_train()->set_slots(options.slots > 0 ? options.slots : options.ranks);
@@ -37,12 +45,21 @@ wire::JobSpec make_job(const TrainOptions& options) {
   return job;
 }
 
+Result<std::unique_ptr<data::Dataset>> open_training_data(const TrainOptions& options,
+                                                          const wire::JobSpec& job) {
+  wire::DatasetSpec spec;
+  spec.set_path(options.data);
+  spec.set_format("auto");
+  return data::open_dataset(spec, data::Split::kTrain, options.cache, {},
+                            data::sequence_cut(job.model()));
+}
+
 namespace {
 
 void print(const TrainOptions& options, const TrainReport& r) {
   const auto steps = static_cast<double>(r.steps);
   std::printf(
-      "{\"images_per_second\": %.1f, \"step_us\": %.1f, \"loss\": %.9g, \"ranks\": %u, "
+      "{\"samples_per_second\": %.1f, \"step_us\": %.1f, \"loss\": %.9g, \"ranks\": %u, "
       "\"data_us\": %.1f, \"forward_us\": %.1f, \"backward_us\": %.1f, \"communication_us\": %.1f, "
       "\"optimizer_us\": %.1f, \"other_us\": %.1f}\n",
       steps * static_cast<double>(options.global_batch) / r.seconds, r.seconds / steps * 1e6,
@@ -66,11 +83,13 @@ int run(const TrainOptions& options) {
 
 int main(int argc, char** argv) {
   lockstep::bench::TrainOptions options;
-  CLI::App app("Images per second of the training engine");
-  app.add_option("--data", options.data, "directory of IDX files")->required();
+  CLI::App app("Samples per second of the training engine");
+  app.add_option("--data", options.data, "directory of IDX files; for gpt2 text")->required();
   app.add_option("--cache", options.cache, "for inflated files")
       ->default_val((std::filesystem::temp_directory_path() / "lockstep-bench-cache").string());
-  app.add_option("--model", options.model, "mlp or cnn");
+  app.add_option("--model", options.model, "mlp, cnn, resnet18, resnet50 or gpt2");
+  app.add_option("--size", options.size, "of gpt2: d4 to d48");
+  app.add_option("--block", options.block, "of gpt2: tokens of a sequence");
   app.add_option("--optimizer", options.optimizer, "adamw or sgd");
   app.add_option("--global-batch", options.global_batch, "samples a step over all ranks");
   app.add_option("--ranks", options.ranks, "processes");

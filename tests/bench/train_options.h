@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "comm/wire/job.pb.h"
+#include "data/index/dataset.h"
 
 namespace lockstep::bench {
 
@@ -12,6 +14,8 @@ struct TrainOptions {
   std::string data;
   std::string cache;
   std::string model = "mlp";
+  std::string size = "d12";  // gpt2
+  uint32_t block = 128;      // gpt2: tokens of a sequence
   std::string optimizer = "adamw";
   uint64_t global_batch = 128;
   uint32_t ranks = 1;
@@ -23,5 +27,8 @@ struct TrainOptions {
 };
 
 wire::JobSpec make_job(const TrainOptions& options);
+
+Result<std::unique_ptr<data::Dataset>> open_training_data(const TrainOptions& options,
+                                                          const wire::JobSpec& job);
 
 }  // namespace lockstep::bench

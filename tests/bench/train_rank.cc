@@ -3,7 +3,6 @@
 #include <chrono>
 
 #include "comm/collectives/bucket_plan.h"
-#include "data/index/dataset.h"
 #include "worker/engine/engine.h"
 
 namespace lockstep::bench {
@@ -39,11 +38,8 @@ Result<TrainReport> time_steps(Engine& engine, const TrainOptions& options) {
 
 Result<TrainReport> train_rank(const TrainOptions& options, const RankBackend& backend) {
   const wire::JobSpec job = make_job(options);
-  wire::DatasetSpec spec;
-  spec.set_path(options.data);
-  spec.set_format("auto");
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<data::Dataset> dataset,
-                            data::open_dataset(spec, data::Split::kTrain, options.cache));
+                            open_training_data(options, job));
   const uint32_t slots = job.train().slots();
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
                             Engine::create(job, *dataset, nullptr, slots, backend.make_buffer));

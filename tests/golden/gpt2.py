@@ -27,6 +27,8 @@ SEED, BATCH, STEPS, LR, DECAY = 1, 16, 20, 3e-3, 0.1
 
 
 class Attention(nn.Module):
+    """Written out, so that the golden numbers rest on no kernel."""
+
     def __init__(self, width, heads):
         super().__init__()
         self.heads = heads
@@ -37,10 +39,13 @@ class Attention(nn.Module):
         b, t, width = x.shape
         q, k, v = (part.view(b, t, self.heads, -1).transpose(1, 2)
                    for part in self.c_attn(x).chunk(3, dim=2))
-        scores = q @ k.transpose(2, 3) / (width // self.heads) ** 0.5
+        return self.c_proj(self.seen(q, k, v).transpose(1, 2).reshape(b, t, width))
+
+    def seen(self, q, k, v):
+        t, head_width = q.shape[2:]
+        scores = q @ k.transpose(2, 3) / head_width ** 0.5
         hidden = torch.ones(t, t, dtype=torch.bool).triu(1)
-        seen = scores.masked_fill(hidden, float("-inf")).softmax(dim=3) @ v
-        return self.c_proj(seen.transpose(1, 2).reshape(b, t, width))
+        return scores.masked_fill(hidden, float("-inf")).softmax(dim=3) @ v
 
 
 class Mlp(nn.Module):
@@ -54,10 +59,10 @@ class Mlp(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, attention):
         super().__init__()
         self.ln_1 = nn.LayerNorm(width)
-        self.attn = Attention(width, heads)
+        self.attn = attention(width, heads)
         self.ln_2 = nn.LayerNorm(width)
         self.mlp = Mlp(width)
 
@@ -67,11 +72,11 @@ class Block(nn.Module):
 
 
 class Gpt2(nn.Module):
-    def __init__(self, n_layer, n_head, n_embd, block, vocab):
+    def __init__(self, n_layer, n_head, n_embd, block, vocab, attention=Attention):
         super().__init__()
         self.wte = nn.Embedding(vocab, n_embd)
         self.wpe = nn.Embedding(block, n_embd)
-        self.h = nn.ModuleList(Block(n_embd, n_head) for _ in range(n_layer))
+        self.h = nn.ModuleList(Block(n_embd, n_head, attention) for _ in range(n_layer))
         self.ln_f = nn.LayerNorm(n_embd)
 
     def forward(self, x):
@@ -105,14 +110,14 @@ def numbers(tensor):
     return [float(f"{x:.9g}") for x in tensor.detach().flatten().tolist()]
 
 
-def initialise(model):
+def initialise(model, n_layer, seed):
     """As GPT-2: norms and biases stay what PyTorch's are after zeroing the biases."""
     for i, (name, p) in enumerate(model.named_parameters()):
         if p.dim() < 2:
             p.data.fill_(1.0 if ".ln_" in f".{name}" and name.endswith("weight") else 0.0)
             continue
-        std = 0.02 / np.sqrt(2.0 * TRAINED["n_layer"]) if "c_proj" in name else 0.02
-        p.data = torch.from_numpy(normal_weights(p.shape, std, SEED, i))
+        std = 0.02 / np.sqrt(2.0 * n_layer) if "c_proj" in name else 0.02
+        p.data = torch.from_numpy(normal_weights(p.shape, std, seed, i))
 
 
 def trained():
@@ -128,7 +133,7 @@ def trained():
     windows = np.stack([np.frombuffer(text[i * block:(i + 1) * block + 1], np.uint8)
                         for i in range(samples)]).astype(np.int64)
     model = Gpt2(**TRAINED)
-    initialise(model)
+    initialise(model, TRAINED["n_layer"], SEED)
     groups = [{"params": [p for p in model.parameters() if p.dim() >= 2], "weight_decay": DECAY},
               {"params": [p for p in model.parameters() if p.dim() < 2], "weight_decay": 0}]
     optimizer = torch.optim.AdamW(groups, lr=LR)

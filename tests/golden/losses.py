@@ -89,18 +89,18 @@ RESIDUAL = {
 }
 
 
-def initialise(model):
+def initialise(model, seed=SEED):
     index = 0
     for module in model.modules():
         if isinstance(module, nn.Conv2d) and module.bias is None:
             fan_out = module.weight[:, 0].numel()
             module.weight.data = torch.from_numpy(
-                normal_weights(module.weight.shape, (2 / fan_out) ** 0.5, SEED, index))
+                normal_weights(module.weight.shape, (2 / fan_out) ** 0.5, seed, index))
             index += 1
         elif isinstance(module, (nn.Linear, nn.Conv2d)):
             fan_in = module.weight[0].numel()
             for p in (module.weight, module.bias):
-                p.data = torch.from_numpy(initial_weights(p.shape, fan_in, SEED, index))
+                p.data = torch.from_numpy(initial_weights(p.shape, fan_in, seed, index))
                 index += 1
         elif isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d)):
             index += 2  # ones and zeros, as PyTorch makes them
