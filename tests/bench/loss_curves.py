@@ -52,7 +52,7 @@ def lockstep_losses(args, seed):
         job = os.path.join(scratch, "job.yaml")
         with open(job, "w") as f:
             f.write(f"job: curve\nseed: {seed}\nmodel: {model}\n"
-                    f"data: {{train: {{path: {args.data}}}}}\n"
+                    f"data: {{train: {{path: {args.data}}}, eval: {{path: ''}}}}\n"
                     f"train: {{global_batch: {batch}, max_steps: {args.steps}, slots: {SLOTS}}}\n"
                     f"optimizer: {{name: adamw, lr: {lr}, weight_decay: {DECAY}}}\n"
                     f"cluster: {{workers: {SLOTS}, device: cpu}}\n")
