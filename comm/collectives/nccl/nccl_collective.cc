@@ -6,18 +6,10 @@
 
 #include "comm/base/check.h"
 #include "comm/base/prng.h"
+#include "comm/collectives/sum_slice.h"
 
 namespace lockstep::nccl {
 namespace {
-
-uint64_t hash_of(const StepMerge& merge) {
-  uint64_t hash = 0;
-  for (const SumProgram* program : {&merge.gradients, &merge.control}) {
-    for (const Leaf& leaf : program->leaves) hash = stream_key({hash, leaf.rank, leaf.region});
-    for (const int32_t op : program->ops) hash = stream_key({hash, static_cast<uint64_t>(op)});
-  }
-  return hash;
-}
 
 cudaStream_t stream_of(DeviceQueue& queue) {
   return static_cast<cudaStream_t>(queue.stream());
