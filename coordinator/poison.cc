@@ -14,13 +14,16 @@ namespace lockstep::coordinator {
 namespace {
 
 struct Culprit {
-  Step step = 0;
-  uint32_t slot = 0;
+  SlotInHand slot;
   std::string killed;  // "it killed ... and then ..."
 };
 
-bool are_same_samples(const SlotInHand& a, const SlotInHand& b) {
-  return a.step == b.step && a.slot == b.slot;
+const SlotInHand* find_same(const Casualty& casualty, const SlotInHand& slot) {
+  const auto& slots = casualty.in_hand.slots;
+  const auto found = std::find_if(slots.begin(), slots.end(), [&](const SlotInHand& s) {
+    return s.step == slot.step && s.slot == slot.slot;
+  });
+  return found == slots.end() ? nullptr : &*found;
 }
 
 std::string at_what(const Casualty& casualty, const SlotInHand& slot) {
@@ -28,27 +31,21 @@ std::string at_what(const Casualty& casualty, const SlotInHand& slot) {
          std::to_string(slot.slot);
 }
 
-// The slot that both had in hand, as `b` had it: what was read counts before what was computed.
-const SlotInHand* common(const Casualty& a, const Casualty& b, Step next) {
+// The slot that both had in hand: what `b` read counts before what it computed.
+std::optional<Culprit> find_common(const Casualty& a, const Casualty& b, Step next) {
   for (const SlotInHand& y : b.in_hand.slots) {
-    const bool is_common = std::any_of(a.in_hand.slots.begin(), a.in_hand.slots.end(),
-                                       [&](const auto& x) { return are_same_samples(x, y); });
-    if (is_common && y.step >= next) return &y;
+    const SlotInHand* x = y.step < next ? nullptr : find_same(a, y);
+    if (x == nullptr) continue;
+    return Culprit{y, "it killed " + at_what(a, *x) + " and then " + at_what(b, y)};
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 std::optional<Culprit> find_culprit(const std::vector<Casualty>& casualties, Step next) {
   for (size_t later = 1; later < casualties.size(); ++later) {
-    const Casualty& b = casualties[later];
     for (size_t earlier = 0; earlier < later; ++earlier) {
-      const Casualty& a = casualties[earlier];
-      const SlotInHand* y = common(a, b, next);
-      if (y == nullptr) continue;
-      const auto x = std::find_if(a.in_hand.slots.begin(), a.in_hand.slots.end(),
-                                  [&](const auto& s) { return are_same_samples(s, *y); });
-      return Culprit{y->step, y->slot,
-                     "it killed " + at_what(a, *x) + " and then " + at_what(b, *y)};
+      auto culprit = find_common(casualties[earlier], casualties[later], next);
+      if (culprit) return culprit;
     }
   }
   return std::nullopt;
@@ -63,11 +60,8 @@ void forget_before(std::vector<Casualty>& casualties, Step next) {
 
 // Their deaths are explained; what else they had in hand is not suspected any more.
 void forget_victims(std::vector<Casualty>& casualties, const Culprit& culprit) {
-  std::erase_if(casualties, [&](const Casualty& c) {
-    return std::any_of(c.in_hand.slots.begin(), c.in_hand.slots.end(), [&](const SlotInHand& s) {
-      return s.step == culprit.step && s.slot == culprit.slot;
-    });
-  });
+  std::erase_if(casualties,
+                [&](const Casualty& c) { return find_same(c, culprit.slot) != nullptr; });
 }
 
 // It had in hand what is left out by now.
@@ -85,7 +79,8 @@ void leave_out(Turn& turn, const Culprit& culprit, const std::string& what) {
   // Nobody computes it in the generation that is being prepared, nor in any later one.
   const Generation last =
       state.run == RunState::kPrepared ? state.generation - 1 : state.last_generation;
-  skip_slots(turn, {last, culprit.step, {culprit.slot, culprit.slot + 1}, culprit.killed});
+  const SlotInHand& bad = culprit.slot;
+  skip_slots(turn, {last, bad.step, {bad.slot, bad.slot + 1}, culprit.killed});
   forget_victims(state.experience.casualties, culprit);
   turn.note(LogLine::Level::kWarn, "samples_skipped",
             what + "; they are left out (train.on_bad_samples: skip), which is time " +
@@ -117,9 +112,10 @@ std::optional<Reason> judge_poison(Turn& turn, Step next) {
   std::vector<Casualty>& casualties = turn.state.experience.casualties;
   forget_before(casualties, next);
   while (const auto culprit = find_culprit(casualties, next)) {
-    const SlotRun slots{culprit->slot, culprit->slot + 1};
-    const std::string what = "step " + std::to_string(culprit->step + 1) + ": " + culprit->killed +
-                             ", the samples at " + positions_of(turn, culprit->step, slots);
+    const SlotInHand& bad = culprit->slot;
+    const std::string what = "step " + std::to_string(bad.step + 1) + ": " + culprit->killed +
+                             ", the samples at " +
+                             positions_of(turn, bad.step, {bad.slot, bad.slot + 1});
     if (may_skip(turn)) {
       leave_out(turn, *culprit, what);
       continue;
