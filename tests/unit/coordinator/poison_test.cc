@@ -10,15 +10,20 @@ using ::testing::HasSubstr;
 
 class PoisonSkip : public BadSamples {
  protected:
-  // Slot i belongs to rank i; steps 0 to 8 are done; the owners of slot 3 die in step 9, or while
-  // they read ahead of it.
-  Reason kill_two_owners(SlotInHand first = {9, 3}, SlotInHand second = {9, 3}) {
+  using Slots = std::vector<SlotInHand>;
+
+  // Slot i belongs to rank i; steps 0 to 8 are done.
+  void train_nine_steps() {
     w.train();
     for (ConnectionId c = 1; c <= 4; ++c) w.report(c, 1, 0, 9);
-    w.kill(4, false, {first});
+  }
+  // The owners of slot 3 die in step 9, or while they read ahead of it.
+  Reason kill_two_owners(const Slots& first = {{9, 3}}, const Slots& second = {{9, 3}}) {
+    train_nine_steps();
+    w.kill(4, false, first);
     for (ConnectionId c = 1; c < 3; ++c) w.promise_at(c, 9);
     EXPECT_EQ(w.promise_at(3, 9), Reason::kStarted);
-    w.kill(3, false, {second});
+    w.kill(3, false, second);
     w.promise_at(1, 9);
     return w.promise_at(2, 9);
   }
@@ -56,7 +61,7 @@ TEST_F(PoisonSkip, OtherSlotsOfTheStepMayBeLeftOutAfterItToo) {
 
 TEST_F(PoisonSkip, WhatBothWereReadingAheadIsNamedExactly) {
   policy("skip");
-  EXPECT_EQ(kill_two_owners({12, 3, true}, {12, 3, true}), Reason::kStarted);
+  EXPECT_EQ(kill_two_owners({{12, 3, true}}, {{12, 3, true}}), Reason::kStarted);
   ASSERT_EQ(kept().size(), 1u);
   EXPECT_EQ(kept()[0].step, 12u);
   EXPECT_EQ(kept()[0].slots, (SlotRun{3, 4}));
@@ -68,46 +73,40 @@ TEST_F(PoisonSkip, WhatBothWereReadingAheadIsNamedExactly) {
 
 TEST_F(PoisonSkip, WhatOneReadAheadAndTheOtherComputedIsTheSame) {
   policy("skip");
-  EXPECT_EQ(kill_two_owners({9, 3, true}, {9, 3, false}), Reason::kStarted);
+  EXPECT_EQ(kill_two_owners({{9, 3, true}}, {{9, 3, false}}), Reason::kStarted);
   EXPECT_EQ(kept().size(), 1u);
 }
 
 TEST_F(PoisonSkip, OfTwoDeathsAtTheSameTwoSlotsTheOneThatWasReadIsBlamedAlone) {
   policy("skip");
-  w.train();
-  for (ConnectionId c = 1; c <= 4; ++c) w.report(c, 1, 0, 9);
-  w.kill(4, false, {{12, 3, true}, {9, 3}});
-  for (ConnectionId c = 1; c <= 3; ++c) w.promise_at(c, 9);
-  w.kill(3, false, {{12, 3, true}, {9, 3}});
-  w.promise_at(1, 9);
-  EXPECT_EQ(w.promise_at(2, 9), Reason::kStarted);
+  const Slots both = {{12, 3, true}, {9, 3}};
+  EXPECT_EQ(kill_two_owners(both, both), Reason::kStarted);
   ASSERT_EQ(kept().size(), 1u);
   EXPECT_EQ(kept()[0].step, 12u);
 }
 
 TEST_F(PoisonSkip, DeathsAtOtherSamplesAreNotTheirFault) {
   policy("skip");
-  EXPECT_EQ(kill_two_owners({9, 3}, {9, 2}), Reason::kStarted);
+  EXPECT_EQ(kill_two_owners({{9, 3}}, {{9, 2}}), Reason::kStarted);
   EXPECT_TRUE(kept().empty());
 }
 
 TEST_F(PoisonSkip, WhatASurvivorHasAppliedIsNotAtFault) {
   policy("skip");
-  EXPECT_EQ(kill_two_owners({8, 3}, {8, 3}), Reason::kStarted);
+  EXPECT_EQ(kill_two_owners({{8, 3}}, {{8, 3}}), Reason::kStarted);
   EXPECT_TRUE(kept().empty());
 }
 
 TEST_F(PoisonSkip, StepsAndSlotsThatTheRunDoesNotHaveAreIgnored) {
   policy("skip");
-  EXPECT_EQ(kill_two_owners({9, 77}, {9, 77}), Reason::kStarted);
+  EXPECT_EQ(kill_two_owners({{9, 77}}, {{9, 77}}), Reason::kStarted);
   EXPECT_TRUE(kept().empty());
 }
 
 TEST_F(PoisonSkip, AnExitThatIsToldWhenTheNextGenerationTrainsStillCounts) {
   policy("skip");
-  w.train();
+  train_nine_steps();
   w.hello(World::kAgent, {1000, 1001, 1002, 1003});
-  for (ConnectionId c = 1; c <= 4; ++c) w.report(c, 1, 0, 9);
   w.kill(4, false, {{9, 3}});
   for (ConnectionId c = 1; c <= 3; ++c) w.promise_at(c, 9);
   w.suspect(1, 3);
@@ -124,8 +123,7 @@ TEST_F(PoisonSkip, AnExitThatIsToldWhenTheNextGenerationTrainsStillCounts) {
 
 TEST_F(PoisonSkip, WhoSaysItselfThatItFailedIsACasualtyAtOnceAndOnlyOnce) {
   policy("skip");
-  w.train();
-  for (ConnectionId c = 1; c <= 4; ++c) w.report(c, 1, 0, 9);
+  train_nine_steps();
   w.fail(4, {{9, 3}});
   w.exit(World::kAgent, 1003, 70, 0, "", false, {{9, 3}});
   for (ConnectionId c = 1; c <= 3; ++c) w.promise_at(c, 9);
