@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <string>
 #include <utility>
 
 #include "comm/base/check.h"
+#include "comm/collectives/check_generation.h"
 #include "comm/collectives/sum_slice.h"
 
 namespace lockstep::host {
@@ -150,10 +150,7 @@ std::span<const std::byte> GenerationCollective::own_bytes(const float* data,
 
 Status GenerationCollective::check_tag(const Tag& tag) const {
   if (peers_->is_aborted()) return peers_->aborted_status();
-  if (tag.generation == peers_->generation()) return Status::ok();
-  return Status(Code::kInternal, "an operation of generation " + std::to_string(tag.generation) +
-                                     " on a Collective of generation " +
-                                     std::to_string(peers_->generation()));
+  return check_generation(tag, peers_->generation());
 }
 
 OpDescriptor GenerationCollective::next_operation(OpKind kind, const Tag& tag,

@@ -1,10 +1,10 @@
 #include "comm/collectives/mpi/mpi_collective.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "comm/base/check.h"
+#include "comm/collectives/check_generation.h"
 #include "comm/collectives/cross_check.h"
 #include "comm/collectives/host/slices.h"
 #include "comm/collectives/sum_slice.h"
@@ -214,10 +214,7 @@ Status MpiCollective::barrier(const Tag& tag) {
 
 Status MpiCollective::check_tag(const Tag& tag) const {
   if (messages_->is_aborted()) return messages_->check();  // peers hear of it
-  if (tag.generation == messages_->generation()) return Status::ok();
-  return Status(Code::kInternal, "an operation of generation " + std::to_string(tag.generation) +
-                                     " on a Collective of generation " +
-                                     std::to_string(messages_->generation()));
+  return check_generation(tag, messages_->generation());
 }
 
 OpDescriptor MpiCollective::describe(OpKind kind, const Tag& tag, const ElementRange& range) {

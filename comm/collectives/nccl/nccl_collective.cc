@@ -6,6 +6,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/prng.h"
+#include "comm/collectives/check_generation.h"
 #include "comm/collectives/sum_slice.h"
 
 namespace lockstep::nccl {
@@ -162,10 +163,7 @@ Status NcclCollective::barrier(const Tag& tag) {
 Status NcclCollective::check(const Tag& tag) const {
   if (parts_.closed->load())
     return {Code::kAborted, "nccl: the generation was closed; wait for the next one"};
-  if (tag.generation != parts_.generation)
-    return {Code::kInternal, "an operation of generation " + std::to_string(tag.generation) +
-                                 " on a Collective of generation " +
-                                 std::to_string(parts_.generation)};
+  LOCKSTEP_RETURN_IF_ERROR(check_generation(tag, parts_.generation));
   if (parts_.queue->tags_differ(parts_.generation))
     return {Code::kInternal, "nccl: ranks are in different operations before step " +
                                  std::to_string(tag.step) + "; nothing of it was applied"};
