@@ -47,6 +47,20 @@ struct OpDescriptor {
   bool operator==(const OpDescriptor&) const = default;
 };
 
+// `op.merge_hash` and `op.root` are for the caller to set, where the kind has them.
+inline OpDescriptor describe(Mark mark, OpKind kind, const Tag& tag, const ElementRange& range) {
+  OpDescriptor op;
+  op.mark = mark;
+  op.step = tag.step;
+  op.bytes = tag.bytes;
+  op.begin = range.begin;
+  op.end = range.end;
+  op.bucket = tag.bucket;
+  op.phase = static_cast<uint32_t>(tag.phase);
+  op.kind = kind;
+  return op;
+}
+
 inline constexpr size_t kOpRing = 4;
 
 struct FlagBlock {

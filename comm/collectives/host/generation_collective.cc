@@ -155,16 +155,7 @@ Status GenerationCollective::check_tag(const Tag& tag) const {
 
 OpDescriptor GenerationCollective::next_operation(OpKind kind, const Tag& tag,
                                                   const ElementRange& range) {
-  OpDescriptor op;
-  op.mark = make_mark(peers_->generation(), ++operations_);
-  op.step = tag.step;
-  op.bytes = tag.bytes;
-  op.begin = range.begin;
-  op.end = range.end;
-  op.bucket = tag.bucket;
-  op.phase = static_cast<uint32_t>(tag.phase);
-  op.kind = kind;
-  return op;
+  return describe(make_mark(peers_->generation(), ++operations_), kind, tag, range);
 }
 
 // A failed operation ends the generation for everyone: nobody may wait for what will not come.

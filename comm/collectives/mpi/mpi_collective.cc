@@ -58,7 +58,7 @@ Status MpiCollective::all_reduce(const Tag& tag, const ElementRange& range) {
   LOCKSTEP_CHECK(tag.step == step_ && !merge_.ranks.empty(), "all_reduce of a step not begun");
   LOCKSTEP_RETURN_IF_ERROR(check_tag(tag));
   if (alone_) return Status::ok();
-  OpDescriptor op = describe(OpKind::kAllReduce, tag, range);
+  OpDescriptor op = next_operation(OpKind::kAllReduce, tag, range);
   op.merge_hash = merge_hash_;
   LOCKSTEP_RETURN_IF_ERROR(messages_->meet(op));
   return fast_ ? reduce_fast(range) : reduce_exact(range);
@@ -171,7 +171,7 @@ std::span<std::byte> MpiCollective::staged_bytes(size_t bytes) {
 Status MpiCollective::broadcast(const Tag& tag, std::span<std::byte> data, uint32_t root) {
   LOCKSTEP_CHECK(root < world_size(), "no such root");
   LOCKSTEP_RETURN_IF_ERROR(check_tag(tag));
-  OpDescriptor op = describe(OpKind::kBroadcast, tag, {0, data.size()});
+  OpDescriptor op = next_operation(OpKind::kBroadcast, tag, {0, data.size()});
   op.root = root;
   LOCKSTEP_RETURN_IF_ERROR(messages_->meet(op));
   const std::span<std::byte> staged = staged_bytes(data.size());
@@ -192,7 +192,8 @@ Status MpiCollective::all_gather(const Tag& tag, std::span<const std::byte> mine
                                  std::span<std::byte> all) {
   LOCKSTEP_CHECK(all.size() == mine.size() * world_size(), "room for everyone's part");
   LOCKSTEP_RETURN_IF_ERROR(check_tag(tag));
-  LOCKSTEP_RETURN_IF_ERROR(messages_->meet(describe(OpKind::kAllGather, tag, {0, mine.size()})));
+  LOCKSTEP_RETURN_IF_ERROR(
+      messages_->meet(next_operation(OpKind::kAllGather, tag, {0, mine.size()})));
   const std::span<std::byte> staged = staged_bytes(all.size());
   const auto part = [&](uint32_t r) { return staged.subspan(r * mine.size(), mine.size()); };
   std::copy(mine.begin(), mine.end(), part(rank()).begin());
@@ -208,7 +209,7 @@ Status MpiCollective::all_gather(const Tag& tag, std::span<const std::byte> mine
 
 Status MpiCollective::barrier(const Tag& tag) {
   LOCKSTEP_RETURN_IF_ERROR(check_tag(tag));
-  LOCKSTEP_RETURN_IF_ERROR(messages_->meet(describe(OpKind::kBarrier, tag, {})));
+  LOCKSTEP_RETURN_IF_ERROR(messages_->meet(next_operation(OpKind::kBarrier, tag, {})));
   return messages_->wait();
 }
 
@@ -217,17 +218,8 @@ Status MpiCollective::check_tag(const Tag& tag) const {
   return check_generation(tag, messages_->generation());
 }
 
-OpDescriptor MpiCollective::describe(OpKind kind, const Tag& tag, const ElementRange& range) {
-  OpDescriptor op;
-  op.mark = host::make_mark(messages_->generation(), ++operations_);
-  op.step = tag.step;
-  op.bytes = tag.bytes;
-  op.begin = range.begin;
-  op.end = range.end;
-  op.bucket = tag.bucket;
-  op.phase = static_cast<uint32_t>(tag.phase);
-  op.kind = kind;
-  return op;
+OpDescriptor MpiCollective::next_operation(OpKind kind, const Tag& tag, const ElementRange& range) {
+  return host::describe(host::make_mark(messages_->generation(), ++operations_), kind, tag, range);
 }
 
 }  // namespace lockstep::mpi

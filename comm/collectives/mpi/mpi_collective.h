@@ -41,7 +41,7 @@ class MpiCollective final : public Collective {
 
  private:
   Status check_tag(const Tag& tag) const;
-  host::OpDescriptor describe(host::OpKind kind, const Tag& tag, const ElementRange& range);
+  host::OpDescriptor next_operation(host::OpKind kind, const Tag& tag, const ElementRange& range);
   Status reduce_fast(const ElementRange& range);
   Status reduce_exact(const ElementRange& range);
   Status exchange_partials(const ElementRange& range, bool direct);
