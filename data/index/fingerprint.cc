@@ -8,7 +8,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr uint64_t kBlockBytes = 4096;
+constexpr uint64_t kBlockBytes = 4096;  // of content that is not hashed whole
 constexpr uint64_t kBlocks = 16;
 constexpr size_t kLabelsAtOnce = 4096;
 
@@ -24,22 +24,22 @@ void hash_labels(const Records& records, Xxh3& hash) {
   }
 }
 
-void hash_pixels(const Records& records, uint64_t whole_bytes, Xxh3& hash) {
-  const uint8_t* pixels = records.pixels.data();
-  const uint64_t bytes = records.pixels.size();
+}  // namespace
+
+void hash_sampled(std::span<const uint8_t> content, uint64_t whole_bytes, Xxh3& hash) {
+  const uint8_t* begin = content.data();
+  const uint64_t bytes = content.size();
   if (bytes <= whole_bytes || bytes <= kBlockBytes) {
-    hash.update(pixels, bytes);
+    hash.update(begin, bytes);
     return;
   }
   const uint64_t places = bytes - kBlockBytes + 1;
-  hash.update(pixels, kBlockBytes);
-  hash.update(pixels + places - 1, kBlockBytes);
+  hash.update(begin, kBlockBytes);
+  hash.update(begin + places - 1, kBlockBytes);
   const uint64_t key = stream_key({bytes, kBlocks});
   for (uint64_t i = 0; i < kBlocks; ++i)
-    hash.update(pixels + stream_value(key, i) % places, kBlockBytes);
+    hash.update(begin + stream_value(key, i) % places, kBlockBytes);
 }
-
-}  // namespace
 
 std::string fingerprint_of(const Records& records, uint64_t whole_bytes) {
   Xxh3 hash;
@@ -48,7 +48,7 @@ std::string fingerprint_of(const Records& records, uint64_t whole_bytes) {
               std::to_string(records.shape.channels) + " " + std::to_string(records.shape.height) +
               " " + std::to_string(records.shape.width) + "\n");
   hash_labels(records, hash);
-  hash_pixels(records, whole_bytes, hash);
+  hash_sampled(records.pixels, whole_bytes, hash);
   return hash.hex();
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/base/hash.h"
 #include "data/index/dataset.h"
 
 namespace lockstep::data {
@@ -24,10 +25,12 @@ struct Records {
   std::function<uint32_t(uint64_t)> label;  // of sample i
 };
 
-// XXH3-128 over format, counts, shape, labels and pixels: all pixels up to
-// kWholeContentBytes, beyond that the first and last block and 16 between, at places drawn from
-// the size.
+// Hashes all of `content` up to `whole_bytes`, beyond that the first and last block and 16 between,
+// at places drawn from the size.
 inline constexpr uint64_t kWholeContentBytes = uint64_t{1} << 30;
+void hash_sampled(std::span<const uint8_t> content, uint64_t whole_bytes, Xxh3& hash);
+
+// XXH3-128 over format, counts, shape, labels and pixels, these by hash_sampled().
 std::string fingerprint_of(const Records& records, uint64_t whole_bytes = kWholeContentBytes);
 
 // Exact sums over all values of one channel.

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "comm/base/check.h"
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
-#include "comm/base/prng.h"
 #include "data/index/mapped_file.h"
 #include "data/index/records.h"
 #include "data/index/token_files.h"
@@ -15,8 +15,6 @@
 namespace lockstep::data {
 namespace {
 
-constexpr uint64_t kBlockBytes = 4096;  // of a file that is not hashed whole
-constexpr uint64_t kBlocks = 16;
 constexpr uint64_t kTextVocabulary = 256;
 
 struct TokenFile {
@@ -25,23 +23,25 @@ struct TokenFile {
   TokenRange range;
   uint64_t first_sample = 0;
 
-  const uint8_t* content() const { return file.bytes().data() + range.offset; }
-  uint64_t content_bytes() const { return range.tokens * range.token_bytes; }
+  std::span<const uint8_t> content() const {
+    return file.bytes().subspan(range.offset, range.tokens * range.token_bytes);
+  }
 };
 
 template <typename T>
-uint32_t token_at(const uint8_t* content, uint64_t i) {
+uint32_t token_at(std::span<const uint8_t> content, uint64_t i) {
   T value;
-  std::memcpy(&value, content + i * sizeof(T), sizeof(T));
+  std::memcpy(&value, content.data() + i * sizeof(T), sizeof(T));
   return value;
 }
 
 // The largest; a loop over plain integers, which the compiler makes wide.
 template <typename T>
 uint32_t largest_of(const TokenFile& file) {
+  const std::span<const uint8_t> content = file.content();
   T largest = 0;
   for (uint64_t i = 0; i < file.range.tokens; ++i)
-    largest = std::max(largest, static_cast<T>(token_at<T>(file.content(), i)));
+    largest = std::max(largest, static_cast<T>(token_at<T>(content, i)));
   return largest;
 }
 
@@ -54,21 +54,6 @@ Status beyond(const TokenFile& file, uint64_t vocab) {
                               std::to_string(file.range.offset + i * sizeof(T)) +
                               ", beyond the vocabulary of " + std::to_string(vocab) +
                               "; is model.vocab right, and the format of the file?"};
-}
-
-void hash_content(const TokenFile& file, Xxh3& hash) {
-  const uint8_t* content = file.content();
-  const uint64_t bytes = file.content_bytes();
-  if (bytes <= kWholeContentBytes) {
-    hash.update(content, bytes);
-    return;
-  }
-  const uint64_t places = bytes - kBlockBytes + 1;
-  hash.update(content, kBlockBytes);
-  hash.update(content + places - 1, kBlockBytes);
-  const uint64_t key = stream_key({bytes, kBlocks});
-  for (uint64_t i = 0; i < kBlocks; ++i)
-    hash.update(content + stream_value(key, i) % places, kBlockBytes);
 }
 
 class TokenDataset final : public Dataset {
@@ -88,7 +73,7 @@ class TokenDataset final : public Dataset {
                 std::to_string(shape_.token_bytes) + "\n");
     for (const TokenFile& file : token_files_) {
       hash.update("tokens " + std::to_string(file.range.tokens) + "\n");
-      hash_content(file, hash);
+      hash_sampled(file.content(), kWholeContentBytes, hash);
     }
     fingerprint_ = hash.hex();
   }
@@ -105,7 +90,7 @@ class TokenDataset final : public Dataset {
     auto file = std::upper_bound(token_files_.begin(), token_files_.end(), i,
                                  [](uint64_t n, const TokenFile& f) { return n < f.first_sample; });
     --file;
-    return file->content() + (i - file->first_sample) * shape_.tokens * shape_.token_bytes;
+    return file->content().data() + (i - file->first_sample) * shape_.tokens * shape_.token_bytes;
   }
   uint32_t label(uint64_t) const override {
     LOCKSTEP_CHECK(false, "the labels of a sequence are in its sample");
@@ -142,7 +127,7 @@ Result<uint32_t> vocabulary(const std::vector<TokenFile>& files, const std::stri
   const uint64_t limit = asked == 0 ? limits::kVocabulary : asked;
   uint32_t largest = 0;
   for (const TokenFile& file : files) {
-    if (progress) progress("checking " + file.path, 0, file.content_bytes());
+    if (progress) progress("checking " + file.path, 0, file.content().size());
     uint32_t found = 0;
     Status (*refuse)(const TokenFile&, uint64_t) = nullptr;
     switch (file.range.token_bytes) {
