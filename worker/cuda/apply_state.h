@@ -15,11 +15,11 @@
 // Thread-safety: decide() in one thread; the gate's word is atomic.
 #pragma once
 
-#include <cmath>
 #include <cstdint>
 
 #include "comm/base/host_device.h"
 #include "comm/collectives/gate_word.h"
+#include "worker/optim/loss_scale_rule.h"
 #include "worker/optim/norm_elements.h"
 
 namespace lockstep::cuda {
@@ -36,39 +36,6 @@ struct BlockTotals {
   uint32_t is_finite = 1;
 };
 
-// Dynamic loss scaling; the rules are torch.amp.GradScaler's. Part of the boundary state.
-struct LossScale {
-  float scale = 1;
-  int64_t good_steps = 0;     // in a row, since the scale last changed
-  int64_t skipped_steps = 0;  // of the run
-};
-
-struct LossScaleRule {
-  bool is_on = false;
-  float growth = 2;
-  float backoff = 0.5f;
-  int64_t growth_every = 2000;
-};
-
-// False: the step is to be skipped. The scale never falls below 1: where even that overflows, the
-// step is applied as without scaling.
-LOCKSTEP_HOST_DEVICE bool update_loss_scale(LossScale& s, const LossScaleRule& rule,
-                                            bool is_finite) {
-  if (!rule.is_on) return true;
-  if (!is_finite) {
-    s.good_steps = 0;
-    if (s.scale <= 1) return true;
-    s.scale = s.scale * rule.backoff > 1 ? s.scale * rule.backoff : 1.0f;
-    ++s.skipped_steps;
-    return false;
-  }
-  if (++s.good_steps < rule.growth_every) return true;
-  s.good_steps = 0;
-  const float grown = s.scale * rule.growth;
-  if (std::isfinite(grown)) s.scale = grown;
-  return true;
-}
-
 struct Verdict {
   uint32_t passed = 0;   // the gate: the step counts
   uint32_t applies = 0;  // and it did not overflow
@@ -79,7 +46,7 @@ struct Verdict {
 // One per worker, in device memory.
 struct ApplyState {
   uint64_t gate = 0;  // gate_word.h
-  LossScale loss_scale;
+  LossScaleState loss_scale;
   Verdict verdict;
 };
 

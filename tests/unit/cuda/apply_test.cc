@@ -90,7 +90,7 @@ struct Device {
     for (const auto* lines : {&params, &exp_avg, &exp_avg_sq})
       add(lines->data(), lines->size() * sizeof(Line));
     add(statistics.data(), statistics.size() * sizeof(float));
-    const LossScale& scale = state.loss_scale;
+    const LossScaleState& scale = state.loss_scale;
     add(&scale.scale, sizeof scale.scale);
     add(&scale.good_steps, sizeof scale.good_steps);
     add(&scale.skipped_steps, sizeof scale.skipped_steps);
@@ -173,10 +173,10 @@ TEST(Verdict, GrowsTheScaleAfterStepsThatFitAndNeverBeyondAFloat) {
   for (uint64_t step = 0; step < 3; ++step) device.apply(rule_of(step));
   EXPECT_EQ(device.state.loss_scale.scale, 16.0f);
   EXPECT_EQ(device.state.loss_scale.good_steps, 1);
-  LossScale largest{.scale = 0x1p127f, .good_steps = 1};
+  LossScaleState largest{.scale = 0x1p127f, .good_steps = 1};
   EXPECT_TRUE(update_loss_scale(largest, rule_of(0).loss_scale, true));
   EXPECT_EQ(largest.scale, 0x1p127f);
-  LossScale smallest{.scale = 1};
+  LossScaleState smallest{.scale = 1};
   EXPECT_TRUE(update_loss_scale(smallest, rule_of(0).loss_scale, false));
 }
 
