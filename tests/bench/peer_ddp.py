@@ -24,6 +24,7 @@ def main():
     parser.add_argument("--global-batch", type=int, default=128)
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--warmup-steps", type=int, default=50)
+    parser.add_argument("--tell-first-step", action="store_true", help="rank 0 prints a line")
     args = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
@@ -50,6 +51,8 @@ def main():
 
     for i in range(args.warmup_steps):
         step(i)
+        if args.tell_first_step and i == 0 and rank == 0:
+            print("first step", flush=True)
     dist.barrier()
     start = time.perf_counter()
     for i in range(args.steps):
