@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "comm/base/prng.h"
+#include "comm/collectives/sum_slice.h"
 #include "tests/cuda/nccl_world.h"
 
 namespace lockstep::nccl {
@@ -59,15 +60,10 @@ class NcclCollectiveTest : public ::testing::Test {
 
   std::vector<float> tree_sum() {
     std::vector<float> out(kLayout.elements);
-    for (const bool control : {false, true}) {
-      const SumProgram& program = control ? merge.control : merge.gradients;
-      const uint64_t begin = control ? kLayout.statistics : 0;
-      const uint64_t end = control ? kLayout.elements : kLayout.statistics;
-      std::vector<const float*> leaves;
-      for (const Leaf& leaf : program.leaves)
-        leaves.push_back(workers[leaf.rank]->buffer->partial(leaf.region) + begin);
-      evaluate_sum(program, leaves, out.data() + begin, end - begin);
-    }
+    const auto leaf_at = [&](const Leaf& leaf) {
+      return workers[leaf.rank]->buffer->partial(leaf.region);
+    };
+    sum_slice(merge, kLayout.statistics, {0, kLayout.elements}, leaf_at, out.data());
     return out;
   }
 

@@ -1,4 +1,4 @@
-// Plans of all ranks, carried out in plain memory, against evaluate_sum() over all partials.
+// Plans of all ranks, carried out in plain memory, against sum_slice() over all partials.
 #include "comm/collectives/nccl/exact_plan.h"
 
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 
 #include "comm/base/prng.h"
 #include "comm/collectives/nccl/sum_program.h"
+#include "comm/collectives/sum_slice.h"
 
 namespace lockstep::nccl {
 namespace {
@@ -44,15 +45,10 @@ std::vector<Rank> make_ranks(const StepMerge& merge) {
 
 std::vector<float> expected_sum(const StepMerge& merge, std::vector<Rank>& ranks) {
   std::vector<float> out(kLayout.elements);
-  for (const bool control : {false, true}) {
-    const SumProgram& program = control ? merge.control : merge.gradients;
-    const uint64_t begin = control ? kLayout.statistics : 0;
-    const uint64_t end = control ? kLayout.elements : kLayout.statistics;
-    std::vector<const float*> leaves;
-    for (const Leaf& leaf : program.leaves)
-      leaves.push_back(ranks[leaf.rank].partials[leaf.region].data() + begin);
-    evaluate_sum(program, leaves, out.data() + begin, end - begin);
-  }
+  const auto leaf_at = [&](const Leaf& leaf) {
+    return ranks[leaf.rank].partials[leaf.region].data();
+  };
+  sum_slice(merge, kLayout.statistics, {0, kLayout.elements}, leaf_at, out.data());
   return out;
 }
 
