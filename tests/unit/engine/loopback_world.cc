@@ -50,14 +50,20 @@ std::unique_ptr<data::Dataset> make_text(uint32_t samples, uint32_t block) {
   return std::move(dataset).value();
 }
 
-wire::JobSpec small_job(const std::string& model) {
+wire::JobSpec small_job(const std::string& model, const std::string& precision) {
   wire::JobSpec job;
   job.set_seed(11);
   job.mutable_model()->set_name(model);
-  job.mutable_train()->set_global_batch(20);
-  job.mutable_train()->set_slots(4);
-  job.mutable_train()->set_threads_per_worker(1);
-  job.mutable_train()->set_eval_batch(16);
+  wire::TrainSpec* train = job.mutable_train();
+  train->set_global_batch(20);
+  train->set_slots(4);
+  train->set_threads_per_worker(1);
+  train->set_eval_batch(16);
+  train->set_precision(precision);
+  train->set_loss_scale(65536);
+  train->set_loss_scale_growth(2);
+  train->set_loss_scale_growth_every(2000);
+  train->set_loss_scale_backoff(0.5);
   job.mutable_data()->add_transforms("normalize");
   job.mutable_data()->set_prefetch_batches(2);
   wire::OptimizerSpec* optimizer = job.mutable_optimizer();
@@ -84,6 +90,40 @@ std::string state_bytes(Engine& engine, bool with_optimizer) {
     bytes.append(reinterpret_cast<const char*>(t.data), t.bytes);
   }
   return bytes;
+}
+
+TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset,
+                  const std::vector<SlotRun>& runs, Step steps, uint64_t bucket_bytes,
+                  const data::SkipSet& skips) {
+  LoopbackWorld world(job, dataset, runs, bucket_bytes);
+  world.skips = skips;
+  world.begin_generation(steps);
+  return world.train_to(steps);
+}
+
+std::vector<SparedParameter> find_spared(wire::JobSpec job, const data::Dataset& dataset) {
+  wire::OptimizerSpec* optimizer = job.mutable_optimizer();
+  optimizer->set_name("sgd");
+  optimizer->set_lr(0.1);
+  optimizer->set_weight_decay(0.5);
+  std::vector<SparedParameter> found;
+  std::vector<std::string> decayed;
+  for (const bool spare : {false, true}) {
+    optimizer->set_spare_vectors(spare);
+    LoopbackWorld world(job, dataset, even_runs(4, 2));
+    world.begin_generation(1);
+    world.train_to(1);
+    for (const StateTensor& t : world.engine(0).state()) {
+      if (t.section != StateSection::kParameter) continue;
+      std::string bytes(reinterpret_cast<const char*>(t.data), t.bytes);
+      if (spare) {
+        found.push_back({t.name, t.shape.size(), bytes != decayed[found.size()]});
+      } else {
+        decayed.push_back(std::move(bytes));
+      }
+    }
+  }
+  return found;
 }
 
 Result<std::unique_ptr<Engine>> make_engine(const wire::JobSpec& job, const data::Dataset& train,
@@ -116,7 +156,7 @@ LoopbackWorld::LoopbackWorld(const wire::JobSpec& job,
   }
 }
 
-void LoopbackWorld::begin_generation(uint64_t total_steps, Engine::ApplyGate gate_of_rank_0,
+void LoopbackWorld::begin_generation(uint64_t total_steps, const GateOf& gate_of,
                                      const Wrap& wrap) {
   std::vector<GradientBuffer*> buffers;
   for (auto& engine : engines_) buffers.push_back(&engine->gradient_buffer());
@@ -139,7 +179,7 @@ void LoopbackWorld::begin_generation(uint64_t total_steps, Engine::ApplyGate gat
     if (!traces.empty()) view.trace = traces[r];
     if (wants_switch) view.wants_switch = [this, r] { return wants_switch(r); };
     const Status status =
-        engines_[r]->begin_generation(view, r == 0 ? gate_of_rank_0 : Engine::ApplyGate{});
+        engines_[r]->begin_generation(view, gate_of ? gate_of(r) : Engine::ApplyGate{});
     ASSERT_TRUE(status.is_ok()) << status.message();
   }
 }

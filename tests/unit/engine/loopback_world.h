@@ -23,8 +23,8 @@ std::unique_ptr<data::Dataset> make_patterns(uint32_t samples, uint32_t side = 1
 // Sequences of `block` bytes of text: a few words again and again, in an order of chance.
 std::unique_ptr<data::Dataset> make_text(uint32_t samples, uint32_t block);
 
-// mlp, adamw, exact; 4 slots of a global batch of 20.
-wire::JobSpec small_job(const std::string& model);
+// adamw, exact; 4 slots of a global batch of 20.
+wire::JobSpec small_job(const std::string& model, const std::string& precision = "");
 
 // Contiguous runs, as even as possible.
 std::vector<SlotRun> even_runs(uint32_t slots, uint32_t ranks);
@@ -60,9 +60,11 @@ class LoopbackWorld {
   // Asked by every rank's engine for its vote; may be empty.
   std::function<bool(uint32_t rank)> wants_switch;
 
+  // The gate around a rank's applies.
+  using GateOf = std::function<Engine::ApplyGate(uint32_t rank)>;
+
   // A new generation on all ranks; the one before, if any, is aborted.
-  void begin_generation(uint64_t total_steps, Engine::ApplyGate gate_of_rank_0 = {},
-                        const Wrap& wrap = {});
+  void begin_generation(uint64_t total_steps, const GateOf& gate_of = {}, const Wrap& wrap = {});
 
   // All ranks train up to `steps` applied steps; fails the test on errors or disagreement.
   TrainResult train_to(Step steps);
@@ -85,6 +87,20 @@ class LoopbackWorld {
   Generation generation_ = 0;
   TrainResult result_;
 };
+
+// A whole run of `steps` steps, in one generation.
+TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset,
+                  const std::vector<SlotRun>& runs, Step steps, uint64_t bucket_bytes = 0,
+                  const data::SkipSet& skips = {});
+
+// By parameter: whether its bytes after one step of SGD, of gradients that are the same in both
+// runs, are others with optimizer.spare_vectors than without, because it does not decay.
+struct SparedParameter {
+  std::string name;
+  size_t dimensions = 0;
+  bool is_spared = false;
+};
+std::vector<SparedParameter> find_spared(wire::JobSpec job, const data::Dataset& dataset);
 
 // Bytes of the state's tensors, padding left out.
 std::string state_bytes(Engine& engine, bool with_optimizer);

@@ -11,17 +11,12 @@ namespace lockstep {
 namespace {
 
 using testing::even_runs;
+using testing::find_spared;
 using testing::LoopbackWorld;
 using testing::make_patterns;
 using testing::small_job;
+using testing::train;
 using testing::TrainResult;
-
-TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset, uint32_t ranks,
-                  Step steps) {
-  LoopbackWorld world(job, dataset, even_runs(4, ranks));
-  world.begin_generation(steps);
-  return world.train_to(steps);
-}
 
 class SameBitsWith : public ::testing::TestWithParam<const char*> {};
 
@@ -36,14 +31,14 @@ TEST_P(SameBitsWith, ClippingAndSparedVectorsForAnyNumberOfRanks) {
   optimizer->set_momentum_decay(0.004);
   optimizer->set_spare_vectors(true);
   optimizer->set_clip_norm(0.5);
-  const TrainResult one = train(job, *dataset, 1, 5);
+  const TrainResult one = train(job, *dataset, even_runs(4, 1), 5);
   for (const uint32_t ranks : {2u, 3u, 4u}) {
-    const TrainResult other = train(job, *dataset, ranks, 5);
+    const TrainResult other = train(job, *dataset, even_runs(4, ranks), 5);
     EXPECT_EQ(other.losses, one.losses) << ranks;
     EXPECT_TRUE(other.state == one.state) << ranks;
   }
   optimizer->set_clip_norm(0);
-  EXPECT_FALSE(train(job, *dataset, 1, 5).state == one.state);
+  EXPECT_FALSE(train(job, *dataset, even_runs(4, 1), 5).state == one.state);
 }
 
 INSTANTIATE_TEST_SUITE_P(Optimizers, SameBitsWith,
@@ -88,31 +83,10 @@ TEST(ClipNorm, ShortensTheWholeStepToItsLengthAndKeepsItsDirection) {
   EXPECT_EQ(change(job, *dataset), whole);
 }
 
-// One step of gradients that are the same in both runs: only the decay tells them apart.
 TEST(SparedVectors, AreTheBiasesAndNothingElse) {
   const auto dataset = make_patterns(80);
-  wire::JobSpec job = small_job("mlp");
-  job.mutable_optimizer()->set_name("sgd");
-  job.mutable_optimizer()->set_lr(0.1);
-  job.mutable_optimizer()->set_weight_decay(0.5);
-  const auto weights_of = [&](bool spare) {
-    job.mutable_optimizer()->set_spare_vectors(spare);
-    LoopbackWorld world(job, *dataset, even_runs(4, 2));
-    world.begin_generation(1);
-    world.train_to(1);
-    std::vector<std::pair<bool, std::string>> out;  // by parameter: is it a vector; its bytes
-    for (const StateTensor& t : world.engine(0).state()) {
-      if (t.section != StateSection::kParameter) continue;
-      out.emplace_back(t.shape.size() == 1,
-                       std::string(reinterpret_cast<const char*>(t.data), t.bytes));
-    }
-    return out;
-  };
-  const auto decayed = weights_of(false);
-  const auto spared = weights_of(true);
-  ASSERT_EQ(decayed.size(), spared.size());
-  for (size_t i = 0; i < decayed.size(); ++i)
-    EXPECT_EQ(decayed[i].second == spared[i].second, !decayed[i].first) << i;
+  for (const auto& [name, dimensions, is_spared] : find_spared(small_job("mlp"), *dataset))
+    EXPECT_EQ(is_spared, dimensions == 1) << name;
 }
 
 }  // namespace

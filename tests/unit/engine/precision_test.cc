@@ -17,34 +17,17 @@ using testing::LoopbackWorld;
 using testing::make_patterns;
 using testing::small_job;
 using testing::state_bytes;
+using testing::train;
 using testing::TrainResult;
-
-wire::JobSpec job_in(const std::string& precision, const std::string& model = "mlp") {
-  wire::JobSpec job = small_job(model);
-  wire::TrainSpec* train = job.mutable_train();
-  train->set_precision(precision);
-  train->set_loss_scale(65536);
-  train->set_loss_scale_growth(2);
-  train->set_loss_scale_growth_every(2000);
-  train->set_loss_scale_backoff(0.5);
-  return job;
-}
 
 // A scale that every gradient overflows under, for some steps.
 wire::JobSpec overflowing_job(double scale = 0x1p34) {
-  wire::JobSpec job = job_in("fp16");
+  wire::JobSpec job = small_job("mlp", "fp16");
   job.mutable_model()->set_dropout(0.25);
   job.mutable_model()->set_batch_norm(true);
   job.mutable_train()->set_loss_scale(scale);
   job.mutable_optimizer()->set_clip_norm(1);
   return job;
-}
-
-TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset,
-                  const std::vector<SlotRun>& runs, Step steps, uint64_t bucket_bytes = 0) {
-  LoopbackWorld world(job, dataset, runs, bucket_bytes);
-  world.begin_generation(steps);
-  return world.train_to(steps);
 }
 
 template <typename T>
@@ -72,7 +55,7 @@ class SameBitsIn : public ::testing::TestWithParam<Case> {};
 TEST_P(SameBitsIn, AnyNumberOfRanksAndAnyBuckets) {
   const Case& c = GetParam();
   const auto dataset = make_patterns(63);
-  wire::JobSpec job = job_in(c.precision, c.model);
+  wire::JobSpec job = small_job(c.model, c.precision);
   job.mutable_model()->set_dropout(c.dropout);
   job.mutable_model()->set_batch_norm(c.batch_norm);
   constexpr Step kSteps = 8;  // two epochs, with a tail of three samples and an empty slot
@@ -104,7 +87,9 @@ INSTANTIATE_TEST_SUITE_P(All, SameBitsIn,
 TEST(Precision, IsPartOfTheFingerprint) {
   const auto dataset = make_patterns(40);
   const auto lines = [&](const std::string& precision) {
-    return std::move(testing::make_engine(job_in(precision), *dataset)).value()->fingerprint();
+    return std::move(testing::make_engine(small_job("mlp", precision), *dataset))
+        .value()
+        ->fingerprint();
   };
   const std::vector<std::string> bf16 = lines("bf16");
   EXPECT_NE(std::find(bf16.begin(), bf16.end(), "precision=bf16"), bf16.end());
@@ -180,8 +165,11 @@ TEST(LossScaling, AClosedGateLeavesTheScaleAsItWas) {
   const auto dataset = make_patterns(80);
   LoopbackWorld world(overflowing_job(), *dataset, even_runs(4, 1));
   bool open = false;
-  Engine::ApplyGate gate;
-  gate.try_enter = [&] { return open; };
+  const auto gate = [&](uint32_t) {
+    Engine::ApplyGate own;
+    own.try_enter = [&] { return open; };
+    return own;
+  };
   world.begin_generation(20, gate);
   const std::string before = state_bytes(world.engine(0), true);
   EXPECT_EQ(world.step_all()[0].status().code(), Code::kAborted);
@@ -220,7 +208,7 @@ TEST(LossScaling, AStateTakenOverGoesOnWithTheSameScaleToTheSameBits) {
 
 TEST(LossScaling, ClippingMeasuresTheGradientWithoutTheScale) {
   const auto dataset = make_patterns(80);
-  wire::JobSpec job = job_in("fp16");
+  wire::JobSpec job = small_job("mlp", "fp16");
   job.mutable_train()->set_loss_scale(4096);
   job.mutable_optimizer()->set_name("sgd");
   job.mutable_optimizer()->set_lr(1);

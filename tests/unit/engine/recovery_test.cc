@@ -37,8 +37,11 @@ TEST(Recovery, AStepWhoseGateWasClosedChangesNothingAndIsRedoneToTheSameBits) {
   // One rank, so that its own gate decides alone; all sums are there when it closes.
   LoopbackWorld world(job_with_everything(), *dataset, even_runs(4, 1));
   bool open = true;
-  Engine::ApplyGate gate;
-  gate.try_enter = [&] { return open; };
+  const auto gate = [&](uint32_t) {
+    Engine::ApplyGate own;
+    own.try_enter = [&] { return open; };
+    return own;
+  };
   world.begin_generation(kSteps, gate);
   world.train_to(6);
   const std::string before = state_bytes(world.engine(0), true);

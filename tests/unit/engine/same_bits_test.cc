@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "tests/unit/collectives/forwarding_collective.h"
 #include "tests/unit/engine/loopback_world.h"
 
 namespace lockstep {
@@ -14,14 +15,8 @@ using testing::even_runs;
 using testing::LoopbackWorld;
 using testing::make_patterns;
 using testing::small_job;
+using testing::train;
 using testing::TrainResult;
-
-TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset,
-                  const std::vector<SlotRun>& runs, Step steps, uint64_t bucket_bytes = 0) {
-  LoopbackWorld world(job, dataset, runs, bucket_bytes);
-  world.begin_generation(steps);
-  return world.train_to(steps);
-}
 
 struct Case {
   std::string name;
@@ -68,40 +63,22 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& c) { return c.param.name; });
 
 // Adds the ranks' partials from left to right instead of along the tree.
-class LeftToRight final : public Collective {
+class LeftToRight final : public testing::ForwardingCollective {
  public:
   LeftToRight(std::unique_ptr<Collective> inner, std::vector<GradientBuffer*> buffers)
-      : inner_(std::move(inner)), buffers_(std::move(buffers)) {}
+      : ForwardingCollective(std::move(inner)), buffers_(std::move(buffers)) {}
 
-  uint32_t rank() const override { return inner_->rank(); }
-  uint32_t world_size() const override { return inner_->world_size(); }
-  Status begin_step(const Tag& tag, const StepMerge& merge) override {
-    return inner_->begin_step(tag, merge);
-  }
   Status all_reduce(const Tag& tag, const ElementRange& range) override {
-    LOCKSTEP_RETURN_IF_ERROR(inner_->all_reduce(tag, range));
+    LOCKSTEP_RETURN_IF_ERROR(ForwardingCollective::all_reduce(tag, range));
     float* out = buffers_[rank()]->result();
     for (uint64_t i = range.begin; i < range.end; ++i) {
       out[i] = buffers_[0]->partial(0)[i];
       for (uint32_t r = 1; r < world_size(); ++r) out[i] += buffers_[r]->partial(0)[i];
     }
-    return inner_->barrier(tag);  // nobody writes its partial before all have read it
+    return barrier(tag);  // nobody writes its partial before all have read it
   }
-  const float* reduced() const override { return inner_->reduced(); }
-  Status broadcast(const Tag& tag, std::span<std::byte> data, uint32_t root) override {
-    return inner_->broadcast(tag, data, root);
-  }
-  Status all_gather(const Tag& tag, std::span<const std::byte> mine,
-                    std::span<std::byte> all) override {
-    return inner_->all_gather(tag, mine, all);
-  }
-  Status barrier(const Tag& tag) override { return inner_->barrier(tag); }
-  void check_next_sum(uint32_t owner) override { inner_->check_next_sum(owner); }
-  std::optional<uint64_t> checked_sum() const override { return inner_->checked_sum(); }
-  void abort() noexcept override { inner_->abort(); }
 
  private:
-  std::unique_ptr<Collective> inner_;
   std::vector<GradientBuffer*> buffers_;
 };
 

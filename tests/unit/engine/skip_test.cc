@@ -38,10 +38,7 @@ data::SkipSet some_skips() {
 TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset,
                   const std::vector<SlotRun>& runs, const data::SkipSet& skips,
                   uint64_t bucket_bytes = 0) {
-  LoopbackWorld world(job, dataset, runs, bucket_bytes);
-  world.skips = skips;
-  world.begin_generation(kSteps);
-  return world.train_to(kSteps);
+  return testing::train(job, dataset, runs, kSteps, bucket_bytes, skips);
 }
 
 TEST(SkippedSlots, GiveTheSameBitsForAnyNumberOfRanksAndAnyBuckets) {
@@ -157,9 +154,11 @@ TEST(SkippedSlots, AClosedGateKeepsAWholeStepFromCounting) {
   const auto dataset = make_patterns(60);
   LoopbackWorld world(small_job("mlp"), *dataset, even_runs(4, 1));
   world.skips.add(0, 0, 4);
-  Engine::ApplyGate closed;
-  closed.try_enter = [] { return false; };
-  world.begin_generation(kSteps, closed);
+  world.begin_generation(kSteps, [](uint32_t) {
+    Engine::ApplyGate closed;
+    closed.try_enter = [] { return false; };
+    return closed;
+  });
   const auto outcomes = world.step_all();
   EXPECT_EQ(outcomes[0].status().code(), Code::kAborted);
   EXPECT_EQ(world.engine(0).applied_steps(), 0u);

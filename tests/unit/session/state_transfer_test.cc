@@ -9,6 +9,7 @@
 #include "comm/base/limits.h"
 #include "comm/collectives/loopback/loopback.h"
 #include "tests/unit/checkpoint/test_state.h"
+#include "tests/unit/collectives/forwarding_collective.h"
 
 namespace lockstep {
 namespace {
@@ -37,34 +38,17 @@ std::string bytes_of(TestState& state) {
 }
 
 // Passes everything on, but one bit of the n-th broadcast arrives as another.
-class Damaging final : public Collective {
+class Damaging final : public testing::ForwardingCollective {
  public:
-  Damaging(Collective& inner, int broadcast) : inner_(inner), left_(broadcast) {}
-  uint32_t rank() const override { return inner_.rank(); }
-  uint32_t world_size() const override { return inner_.world_size(); }
-  Status begin_step(const Tag& tag, const StepMerge& m) override {
-    return inner_.begin_step(tag, m);
-  }
-  Status all_reduce(const Tag& tag, const ElementRange& range) override {
-    return inner_.all_reduce(tag, range);
-  }
-  const float* reduced() const override { return inner_.reduced(); }
+  Damaging(std::unique_ptr<Collective> inner, int broadcast)
+      : ForwardingCollective(std::move(inner)), left_(broadcast) {}
   Status broadcast(const Tag& tag, std::span<std::byte> data, uint32_t root) override {
-    LOCKSTEP_RETURN_IF_ERROR(inner_.broadcast(tag, data, root));
+    LOCKSTEP_RETURN_IF_ERROR(ForwardingCollective::broadcast(tag, data, root));
     if (left_-- == 0) data[data.size() / 3] ^= std::byte{1};
     return Status::ok();
   }
-  Status all_gather(const Tag& tag, std::span<const std::byte> mine,
-                    std::span<std::byte> all) override {
-    return inner_.all_gather(tag, mine, all);
-  }
-  Status barrier(const Tag& tag) override { return inner_.barrier(tag); }
-  void check_next_sum(uint32_t owner) override { inner_.check_next_sum(owner); }
-  std::optional<uint64_t> checked_sum() const override { return inner_.checked_sum(); }
-  void abort() noexcept override { inner_.abort(); }
 
  private:
-  Collective& inner_;
   int left_;
 };
 
@@ -83,11 +67,11 @@ Outcome transfer(TestState& source, TestState& target, int damaged_broadcast = -
     raw.push_back(buffers.back().get());
   }
   auto ranks = make_loopback(kGeneration, raw);
+  ranks[0] = std::make_unique<Damaging>(std::move(ranks[0]), damaged_broadcast);
   Outcome outcome;
   std::vector<std::thread> threads;
   threads.emplace_back([&] {
-    Damaging damaging(*ranks[0], damaged_broadcast);
-    outcome.received = receive_state(damaging, kGeneration, kRoot, target.tensors());
+    outcome.received = receive_state(*ranks[0], kGeneration, kRoot, target.tensors());
     if (!outcome.received.is_ok()) ranks[0]->abort();
   });
   threads.emplace_back([&] {

@@ -1,0 +1,43 @@
+// A Collective that passes everything on to another one: what planted faults derive from.
+//
+// Thread-safety: as the inner Collective's.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "comm/collectives/collective.h"
+
+namespace lockstep::testing {
+
+class ForwardingCollective : public Collective {
+ public:
+  explicit ForwardingCollective(std::unique_ptr<Collective> inner) : inner_(std::move(inner)) {}
+
+  uint32_t rank() const override { return inner_->rank(); }
+  uint32_t world_size() const override { return inner_->world_size(); }
+  Status begin_step(const Tag& tag, const StepMerge& merge) override {
+    return inner_->begin_step(tag, merge);
+  }
+  Status all_reduce(const Tag& tag, const ElementRange& range) override {
+    return inner_->all_reduce(tag, range);
+  }
+  const float* reduced() const override { return inner_->reduced(); }
+  Status broadcast(const Tag& tag, std::span<std::byte> data, uint32_t root) override {
+    return inner_->broadcast(tag, data, root);
+  }
+  Status all_gather(const Tag& tag, std::span<const std::byte> mine,
+                    std::span<std::byte> all) override {
+    return inner_->all_gather(tag, mine, all);
+  }
+  Status barrier(const Tag& tag) override { return inner_->barrier(tag); }
+  void check_next_sum(uint32_t owner) override { inner_->check_next_sum(owner); }
+  std::optional<uint64_t> checked_sum() const override { return inner_->checked_sum(); }
+  void abort() noexcept override { inner_->abort(); }
+  int64_t broken_rank() const override { return inner_->broken_rank(); }
+
+ private:
+  const std::unique_ptr<Collective> inner_;
+};
+
+}  // namespace lockstep::testing
