@@ -1,7 +1,6 @@
 // The gate, the verdict and everything behind it, run on the CPU in the order of the stream.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "comm/base/prng.h"
+#include "tests/unit/cuda/host_atomics.h"
 #include "worker/cuda/apply_state.h"
 #include "worker/cuda/tables.h"
 #include "worker/cuda/update_rules.h"
@@ -17,15 +17,7 @@
 namespace lockstep::cuda {
 namespace {
 
-struct HostAtomics {
-  static uint64_t compare_and_swap(uint64_t* word, uint64_t expected, uint64_t next) {
-    std::atomic_ref<uint64_t>(*word).compare_exchange_strong(expected, next);
-    return expected;
-  }
-  static uint64_t fetch_or(uint64_t* word, uint64_t bits) {
-    return std::atomic_ref<uint64_t>(*word).fetch_or(bits);
-  }
-};
+using testing::HostAtomics;
 
 BlockTotals totals_of(const float* sums, const TotalsBlock& block) {
   float lanes[kNormLanes];
