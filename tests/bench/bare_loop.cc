@@ -11,13 +11,21 @@
 #include <torch/csrc/autograd/grad_mode.h>
 
 #include <chrono>
+#include <optional>
 
 #include "data/read/sample_reader.h"
+#include "worker/engine/precision.h"
 #include "worker/engine/step_memory.h"
 #include "worker/model/model.h"
 
 namespace lockstep::bench {
 namespace {
+
+constexpr double kFixedScale = 1024;  // overflows nowhere, so that nothing has to look for it
+
+std::optional<at::Tensor> optional(const at::Tensor& tensor) {
+  return tensor.defined() ? std::optional(tensor) : std::nullopt;
+}
 
 struct BareLoop {
   std::unique_ptr<Model> model;
@@ -28,10 +36,14 @@ struct BareLoop {
   std::vector<at::Tensor> steps;
   std::vector<at::Tensor> inputs;  // by batch
   std::vector<at::Tensor> labels;
+  at::Tensor grad_scale;  // fp16: by what _fused_adamw_ divides
+  at::Tensor found_inf;
   wire::OptimizerSpec optimizer;
+  at::ScalarType compute = at::kFloat;
 
   void make_parameters();
   void make_batches(const data::Dataset& dataset, uint64_t batch, uint64_t batches);
+  at::Tensor forward(const at::Tensor& x, const at::Tensor& y) const;
   double step(uint64_t i);
 };
 
@@ -66,17 +78,23 @@ void BareLoop::make_batches(const data::Dataset& dataset, uint64_t batch, uint64
   }
 }
 
+at::Tensor BareLoop::forward(const at::Tensor& x, const at::Tensor& y) const {
+  const AutocastScope autocast(at::kCPU, compute);
+  const at::Tensor logits = model->forward(x, parameters, buffers, {true, 0}).to(at::kFloat);
+  return at::cross_entropy_loss(logits.flatten(0, -2), y);
+}
+
 double BareLoop::step(uint64_t i) {
-  const at::Tensor logits = model->forward(inputs[i % inputs.size()], parameters, buffers, {true, 0});
-  const at::Tensor loss = at::cross_entropy_loss(logits.flatten(0, -2), labels[i % labels.size()]);
-  torch::autograd::backward({loss}, {});
+  const at::Tensor loss = forward(inputs[i % inputs.size()], labels[i % labels.size()]);
+  torch::autograd::backward({grad_scale.defined() ? loss.mul(grad_scale) : loss}, {});
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
   for (at::Tensor& p : parameters) gradients.push_back(std::move(p.mutable_grad()));
   for (at::Tensor& s : steps) *s.mutable_data_ptr<float>() += 1;
   at::_fused_adamw_(parameters, gradients, exp_avg, exp_avg_sq, {}, steps, optimizer.lr(),
                     optimizer.beta1(), optimizer.beta2(), optimizer.weight_decay(), optimizer.eps(),
-                    /*amsgrad=*/false, /*maximize=*/false);
+                    /*amsgrad=*/false, /*maximize=*/false, optional(grad_scale),
+                    optional(found_inf));
   return loss.item<double>();
 }
 
@@ -90,6 +108,11 @@ Result<TrainReport> run_bare_loop(const TrainOptions& options) {
   keep_freed_memory();
   BareLoop loop;
   loop.optimizer = job.optimizer();
+  loop.compute = compute_type(job.train());
+  if (loop.compute == at::kHalf) {
+    loop.grad_scale = at::full({}, kFixedScale);
+    loop.found_inf = at::zeros({});
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(loop.model,
                             make_model(job.model(), dataset->shape(), dataset->classes()));
   loop.make_parameters();

@@ -33,6 +33,11 @@ wire::JobSpec make_job(const TrainOptions& options) {
   job.mutable_train()->set_slots(options.slots > 0 ? options.slots : options.ranks);
   job.mutable_train()->set_threads_per_worker(1);
   job.mutable_train()->set_eval_batch(250);
+  job.mutable_train()->set_precision(options.precision);
+  job.mutable_train()->set_loss_scale(65536);  // PyTorch's defaults, also below
+  job.mutable_train()->set_loss_scale_growth(2);
+  job.mutable_train()->set_loss_scale_growth_every(2000);
+  job.mutable_train()->set_loss_scale_backoff(0.5);
   wire::OptimizerSpec* optimizer = job.mutable_optimizer();
   optimizer->set_name(options.optimizer);
   optimizer->set_lr(options.optimizer == "sgd" ? 0.05 : 1e-3);
@@ -90,6 +95,7 @@ int main(int argc, char** argv) {
   app.add_option("--model", options.model, "mlp, cnn, resnet18, resnet50 or gpt2");
   app.add_option("--size", options.size, "of gpt2: d4 to d48");
   app.add_option("--block", options.block, "of gpt2: tokens of a sequence");
+  app.add_option("--precision", options.precision, "fp32, bf16 or fp16");
   app.add_option("--optimizer", options.optimizer, "adamw or sgd");
   app.add_option("--global-batch", options.global_batch, "samples a step over all ranks");
   app.add_option("--ranks", options.ranks, "processes");

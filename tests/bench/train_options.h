@@ -16,6 +16,7 @@ struct TrainOptions {
   std::string model = "mlp";
   std::string size = "d12";  // gpt2
   uint32_t block = 128;      // gpt2: tokens of a sequence
+  std::string precision = "fp32";
   std::string optimizer = "adamw";
   uint64_t global_batch = 128;
   uint32_t ranks = 1;
