@@ -11,9 +11,12 @@ namespace lockstep {
 // Name of the scale in the boundary state.
 inline constexpr char kLossScaleName[] = "loss_scale.scale";
 
+// On if train.precision is fp16.
+LossScaleRule loss_scale_rule(const wire::TrainSpec& train);
+
 class LossScaler {
  public:
-  // Off, with a scale of 1, unless train.precision is fp16.
+  // With a scale of 1 where the rule is off.
   explicit LossScaler(const wire::TrainSpec& train);
 
   bool is_on() const { return rule_.is_on; }
