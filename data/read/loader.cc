@@ -189,6 +189,8 @@ void Loader::Impl::fill(Batch& batch, std::byte* buffer, const StepPlan& plan,
   auto* labels = reinterpret_cast<int64_t*>(buffer + inputs_bytes);
   if (batch.shape.is_sequence())
     batch.tokens = reinterpret_cast<const int64_t*>(buffer);
+  else if (options.form == ImageForm::kStored)
+    batch.stored = reinterpret_cast<const uint8_t*>(buffer);
   else
     batch.images = reinterpret_cast<const float*>(buffer);
   batch.labels = labels;
@@ -219,8 +221,8 @@ Result<std::unique_ptr<Loader>> Loader::start(const Dataset& dataset,
                                     std::to_string(options.prefetch_batches) + "; use 1 to " +
                                     std::to_string(limits::kPrefetchBatches));
   const auto& statistics = options.statistics.empty() ? dataset.statistics() : options.statistics;
-  LOCKSTEP_ASSIGN_OR_RETURN(SampleReader reader,
-                            SampleReader::create(dataset, options.transforms, statistics));
+  LOCKSTEP_ASSIGN_OR_RETURN(SampleReader reader, SampleReader::create(dataset, options.transforms,
+                                                                      statistics, options.form));
   auto impl = std::make_unique<Impl>(dataset, options, std::move(reader));
   LOCKSTEP_RETURN_IF_ERROR(impl->allocate());
   try {

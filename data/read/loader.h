@@ -36,14 +36,17 @@ namespace lockstep::data {
 struct Batch {
   Step step = 0;
   uint32_t slot = 0;
-  uint32_t samples = 0;             // B, never 0
-  const float* images = nullptr;    // (B, C, H, W), transformed; null where samples are sequences
-  const int64_t* tokens = nullptr;  // (B, T); null where samples are images
+  uint32_t samples = 0;  // B, never 0
+  // One of them is not null.
+  const float* images = nullptr;    // (B, C, H, W), transformed
+  const uint8_t* stored = nullptr;  // (B, C, H, W), as LoaderOptions::form may ask
+  const int64_t* tokens = nullptr;  // (B, T)
   const int64_t* labels = nullptr;  // (B) of images, (B, T) of sequences
   uint64_t digest = 0;              // data/order/digest.h
   SampleShape shape;                // the pointers are 64-byte aligned
 
   const void* inputs() const {
+    if (stored != nullptr) return stored;
     return shape.is_sequence() ? static_cast<const void*>(tokens) : images;
   }
 };
@@ -60,6 +63,7 @@ struct LoaderOptions {
   std::vector<std::string> transforms = {"normalize"};
   // By channel; empty: the dataset's own.
   std::vector<ChannelStatistics> statistics;
+  ImageForm form = ImageForm::kFloats;
 };
 
 class Loader {

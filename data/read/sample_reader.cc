@@ -24,18 +24,22 @@ void read_tokens(const uint8_t* stored, uint64_t tokens, int64_t* input, int64_t
 
 Result<SampleReader> SampleReader::create(const Dataset& dataset,
                                           const std::vector<std::string>& transforms,
-                                          const std::vector<ChannelStatistics>& statistics) {
+                                          const std::vector<ChannelStatistics>& statistics,
+                                          ImageForm form) {
   if (dataset.shape().is_sequence() && !transforms.empty())
     return Status(Code::kUsage, "data.transforms names \"" + transforms.front() +
                                     "\", which is for images; leave the list empty for tokens");
   LOCKSTEP_ASSIGN_OR_RETURN(Transform transform, Transform::create(transforms, statistics));
-  return SampleReader(dataset, std::move(transform));
+  return SampleReader(dataset, std::move(transform), form);
 }
 
 void SampleReader::read(uint64_t i, std::byte* input, int64_t* labels) const {
   const uint8_t* stored = dataset_->sample(i);
   if (!shape_.is_sequence()) {
-    transform_.apply(stored, shape_, reinterpret_cast<float*>(input));
+    if (form_ == ImageForm::kStored)
+      std::memcpy(input, stored, shape_.stored_bytes());
+    else
+      transform_.apply(stored, shape_, reinterpret_cast<float*>(input));
     *labels = dataset_->label(i);
     return;
   }

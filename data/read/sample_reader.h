@@ -1,6 +1,8 @@
 // From a stored sample to what a model gets: floats of an image, transformed; int64 token ids of a
 // sequence; and the labels of either.
 //
+// Images can be had as stored, too, for a device that transforms them by itself.
+//
 // Thread-safety: immutable after create(); all calls from any thread.
 #pragma once
 
@@ -15,17 +17,24 @@
 
 namespace lockstep::data {
 
+enum class ImageForm {
+  kFloats,  // transformed
+  kStored,  // bytes
+};
+
 class SampleReader {
  public:
   // `dataset` outlives the reader. `statistics` by channel, those of the training data for every
   // split. kUsage for an unknown transform, and for any of sequences: they are for images.
   static Result<SampleReader> create(const Dataset& dataset,
                                      const std::vector<std::string>& transforms,
-                                     const std::vector<ChannelStatistics>& statistics);
+                                     const std::vector<ChannelStatistics>& statistics,
+                                     ImageForm form = ImageForm::kFloats);
 
   // In a batch, of one sample.
   uint64_t input_bytes() const {
-    return shape_.elements() * (shape_.is_sequence() ? sizeof(int64_t) : sizeof(float));
+    if (shape_.is_sequence()) return shape_.elements() * sizeof(int64_t);
+    return shape_.elements() * (form_ == ImageForm::kStored ? sizeof(uint8_t) : sizeof(float));
   }
   const SampleShape& shape() const { return shape_; }
 
@@ -38,12 +47,16 @@ class SampleReader {
   void read_range(uint64_t begin, uint64_t end, std::byte* inputs, int64_t* labels) const;
 
  private:
-  SampleReader(const Dataset& dataset, Transform transform)
-      : dataset_(&dataset), shape_(dataset.shape()), transform_(std::move(transform)) {}
+  SampleReader(const Dataset& dataset, Transform transform, ImageForm form)
+      : dataset_(&dataset),
+        shape_(dataset.shape()),
+        transform_(std::move(transform)),
+        form_(form) {}
 
   const Dataset* dataset_;
   SampleShape shape_;
   Transform transform_;
+  ImageForm form_;
 };
 
 }  // namespace lockstep::data

@@ -27,8 +27,11 @@ class Transform {
   // One sample: (C, H, W) bytes to (C, H, W) floats. REQUIRES: shape.channels as at create().
   void apply(const uint8_t* sample, const SampleShape& shape, float* out) const;
 
- private:
+  // By channel, the float of every byte: for whoever looks them up elsewhere.
   using Table = std::array<float, 256>;
+  const std::vector<Table>& tables() const { return tables_; }
+
+ private:
   std::vector<Table> tables_;  // by channel
 };
 

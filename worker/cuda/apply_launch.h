@@ -10,7 +10,6 @@
 
 #include <cstdint>
 
-#include "comm/base/limits.h"
 #include "comm/base/status.h"
 #include "worker/cuda/apply_state.h"
 #include "worker/cuda/tables.h"
@@ -18,25 +17,12 @@
 
 namespace lockstep::cuda {
 
-// Blocks [first, first + count) of the table: as soon as the bucket that holds them is reduced.
-struct TotalsWork {
-  const float* sums = nullptr;          // the reduced flat buffer
-  const TotalsBlock* blocks = nullptr;  // make_totals_blocks
-  BlockTotals* totals = nullptr;        // by block
-  uint32_t first = 0;
-  uint32_t count = 0;
-};
+// Totals of some blocks: as soon as the bucket that holds them is reduced.
 Status launch_block_totals(const TotalsWork& work, cudaStream_t stream);
 
 // The verdict of the step, from all blocks. `loss`: the element of the control section.
 Status launch_decide(ApplyState* state, const StepRule& rule, const BlockTotals* totals,
                      uint32_t blocks, const float* loss, cudaStream_t stream);
-
-// Factors by group; their grad_scale comes from the verdict.
-template <typename Rule>
-struct GroupFactors {
-  typename Rule::Factors of[limits::kUpdateGroups];
-};
 
 // Unscale, clip and update in one pass, if the verdict says so. For every rule of update_rules.h.
 template <typename Rule>

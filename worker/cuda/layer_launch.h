@@ -13,20 +13,11 @@
 #include "comm/base/status.h"
 #include "worker/cuda/bf16.h"
 #include "worker/cuda/cross_entropy.h"
+#include "worker/cuda/images.h"
 #include "worker/cuda/layer_norm.h"
 
 namespace lockstep::cuda {
 
-// (N, C, H, W) bytes to floats through one table of 256 floats a channel, `tables` (C, 256): the
-// very values of data::Transform.
-struct ImageWork {
-  const uint8_t* bytes = nullptr;
-  const float* tables = nullptr;
-  float* out = nullptr;
-  uint32_t samples = 0;
-  uint32_t channels = 0;
-  uint32_t plane = 0;  // H * W
-};
 Status launch_images(const ImageWork& work, cudaStream_t stream);
 
 template <typename T>
@@ -51,10 +42,12 @@ template <typename T>
 Status launch_bias_gelu_backward(const T* dy, const T* x, const float* bias, T* dx, uint32_t rows,
                                  uint32_t n, float* partials, float* d_bias, cudaStream_t stream);
 
-// In place; `losses` by row.
+// `gradient` may be `logits`; `losses` by row, and whether the row is `right` (1 or 0) where that
+// is not null.
 template <typename T>
-Status launch_cross_entropy(T* logits, const int64_t* labels, uint32_t rows, RowWidth width,
-                            float scale, float* losses, cudaStream_t stream);
+Status launch_cross_entropy(const T* logits, T* gradient, const int64_t* labels, uint32_t rows,
+                            RowWidth width, float scale, float* losses, uint32_t* right,
+                            cudaStream_t stream);
 
 // sums (n) of x (rows, n), through `partials`: column_chunks(rows) * n floats.
 template <typename T>

@@ -64,12 +64,18 @@ __global__ void bias_gelu_backward_kernel(const T* dy, const T* x, const float* 
 
 // A block a row: a vocabulary is wide.
 template <typename T>
-__global__ void cross_entropy_kernel(T* logits, const int64_t* labels, RowWidth width, float scale,
-                                     float* losses) {
+__global__ void cross_entropy_kernel(const T* logits, T* gradient, const int64_t* labels,
+                                     RowWidth width, float scale, float* losses, uint32_t* right) {
   __shared__ float lanes[kThreads];
+  const BlockTeam<kThreads> team(lanes);
   const uint64_t row = blockIdx.x;
-  cross_entropy_row(BlockTeam<kThreads>(lanes), logits + row * width.stride, width, labels[row],
-                    scale, losses + row);
+  const T* of_row = logits + row * width.stride;
+  const int64_t label = labels[row];
+  if (right != nullptr) {
+    const bool is_right = is_right_row(team, of_row, width, label);
+    team.once([&] { right[row] = is_right ? 1 : 0; });
+  }
+  cross_entropy_row(team, of_row, gradient + row * width.stride, width, label, scale, losses + row);
 }
 
 }  // namespace
@@ -122,10 +128,12 @@ Status launch_bias_gelu_backward(const T* dy, const T* x, const float* bias, T* 
 }
 
 template <typename T>
-Status launch_cross_entropy(T* logits, const int64_t* labels, uint32_t rows, RowWidth width,
-                            float scale, float* losses, cudaStream_t stream) {
+Status launch_cross_entropy(const T* logits, T* gradient, const int64_t* labels, uint32_t rows,
+                            RowWidth width, float scale, float* losses, uint32_t* right,
+                            cudaStream_t stream) {
   if (rows == 0) return Status::ok();
-  cross_entropy_kernel<<<rows, kThreads, 0, stream>>>(logits, labels, width, scale, losses);
+  cross_entropy_kernel<<<rows, kThreads, 0, stream>>>(logits, gradient, labels, width, scale,
+                                                      losses, right);
   return cuda_status(cudaGetLastError(), "launch cross-entropy");
 }
 
@@ -136,8 +144,8 @@ Status launch_cross_entropy(T* logits, const int64_t* labels, uint32_t rows, Row
   template Status launch_bias_gelu(const T*, const float*, T*, uint32_t, uint32_t, cudaStream_t);  \
   template Status launch_bias_gelu_backward(const T*, const T*, const float*, T*, uint32_t,        \
                                             uint32_t, float*, float*, cudaStream_t);               \
-  template Status launch_cross_entropy(T*, const int64_t*, uint32_t, RowWidth, float, float*,      \
-                                       cudaStream_t)
+  template Status launch_cross_entropy(const T*, T*, const int64_t*, uint32_t, RowWidth, float,    \
+                                       float*, uint32_t*, cudaStream_t)
 LOCKSTEP_LAUNCH_LAYERS(float);
 LOCKSTEP_LAUNCH_LAYERS(Bf16);
 #undef LOCKSTEP_LAUNCH_LAYERS

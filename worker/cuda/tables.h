@@ -25,6 +25,15 @@ inline constexpr uint32_t kUpdateChunk = 16 * 1024;  // elements
 // REQUIRES: segments start and end at multiples of four; groups below limits::kUpdateGroups.
 std::vector<UpdateChunk> make_update_chunks(std::span<const OptimizerSegment> segments);
 
+// Blocks [first, first + count) of the table, to be looked at.
+struct TotalsWork {
+  const float* sums = nullptr;          // the reduced flat buffer
+  const TotalsBlock* blocks = nullptr;  // make_totals_blocks
+  BlockTotals* totals = nullptr;        // by block
+  uint32_t first = 0;
+  uint32_t count = 0;
+};
+
 // The blocks of grad_norm.h, in its order, and then those of the statistics.
 std::vector<TotalsBlock> make_totals_blocks(std::span<const NormRange> gradients,
                                             const NormRange& statistics);

@@ -9,7 +9,9 @@
 #pragma once
 
 #include <cstdint>
+#include <variant>
 
+#include "comm/base/limits.h"
 #include "worker/optim/elements.h"
 
 namespace lockstep::cuda {
@@ -112,5 +114,18 @@ LOCKSTEP_HOST_DEVICE void update_quad(const UpdateBuffers& buffers, uint64_t at,
   *quad(buffers.params) = p;
   for (int k = 0; k < Rule::kStates; ++k) *quad(buffers.state[k]) = s[k];
 }
+
+// Factors by group; their grad_scale comes from the verdict.
+template <typename Rule>
+struct GroupFactors {
+  typename Rule::Factors of[limits::kUpdateGroups];
+};
+
+// Of whichever rule a job has.
+using UpdateFactors =
+    std::variant<GroupFactors<Sgd>, GroupFactors<SgdMomentum>, GroupFactors<SgdNesterov>,
+                 GroupFactors<Adam>, GroupFactors<Nadam>, GroupFactors<Rmsprop<false, false>>,
+                 GroupFactors<Rmsprop<false, true>>, GroupFactors<Rmsprop<true, false>>,
+                 GroupFactors<Rmsprop<true, true>>, GroupFactors<Adagrad>, GroupFactors<Adadelta>>;
 
 }  // namespace lockstep::cuda

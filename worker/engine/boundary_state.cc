@@ -34,11 +34,15 @@ std::vector<OptimizerSegment> make_segments(const ModelLayout& model, const Flat
   return segments;
 }
 
-std::vector<NormRange> make_norm_ranges(const ModelLayout& model, const FlatLayout& layout) {
-  std::vector<NormRange> ranges;
+UpdatePlan make_update_plan(const ModelLayout& model, const FlatLayout& layout,
+                            const wire::OptimizerSpec& spec) {
+  UpdatePlan plan;
+  plan.segments = make_segments(model, layout, spec.spare_vectors());
+  plan.groups = {{}, {.lr_scale = 1, .weight_decay_scale = 0}};
   for (size_t i = 0; i < model.parameters.size(); ++i)
-    ranges.push_back({layout.parameters[i].begin, model.parameters[i].elements()});
-  return ranges;
+    plan.norm_ranges.push_back({layout.parameters[i].begin, model.parameters[i].elements()});
+  plan.clip_norm = spec.clip_norm();
+  return plan;
 }
 
 }  // namespace
@@ -58,10 +62,7 @@ BoundaryState::BoundaryState(const ModelLayout& model, const FlatLayout& layout,
     : model_(model),
       layout_(layout),
       optimizer_(std::move(optimizer)),
-      segments_(make_segments(model, layout, job.optimizer().spare_vectors())),
-      groups_{{}, {.lr_scale = 1, .weight_decay_scale = 0}},
-      norm_ranges_(make_norm_ranges(model, layout)),
-      clip_norm_(job.optimizer().clip_norm()),
+      plan_(make_update_plan(model, layout, job.optimizer())),
       scaler_(job.train()),
       params_(layout.buffer.gradients),
       statistics_(layout.buffer.statistics - layout.buffer.gradients),
@@ -73,8 +74,7 @@ void BoundaryState::initialize(uint64_t seed) {
     init_parameter(model_.parameters[i], seed, i, parameter(i));
   std::fill_n(statistics_.data(), statistics_.size(), 0.0f);
   for (size_t i = 0; i < model_.buffers.size(); ++i) {
-    float* out = statistics_.data() + (layout_.statistics[i].begin - layout_.buffer.gradients);
-    std::fill_n(out, layout_.statistics[i].elements, model_.buffers[i].initial);
+    std::fill_n(statistics(i), layout_.statistics[i].elements, model_.buffers[i].initial);
   }
   std::fill(counters_.begin(), counters_.end(), 0);
   for (const OptimizerState& flat : optimizer_->state())
@@ -85,9 +85,10 @@ void BoundaryState::initialize(uint64_t seed) {
 
 float BoundaryState::grad_scale(const float* reduced, float loss_scale) const {
   const float unscale = 1 / loss_scale;
-  if (clip_norm_ <= 0) return unscale;
+  if (plan_.clip_norm <= 0) return unscale;
   const auto factor = static_cast<double>(unscale);
-  return clip_scale(sum_of_squares(reduced, norm_ranges_) * factor * factor, clip_norm_) * unscale;
+  const double squares = sum_of_squares(reduced, plan_.norm_ranges) * factor * factor;
+  return clip_scale(squares, plan_.clip_norm) * unscale;
 }
 
 bool BoundaryState::apply(const float* reduced, uint32_t non_empty_slots, double lr) {
@@ -97,19 +98,36 @@ bool BoundaryState::apply(const float* reduced, uint32_t non_empty_slots, double
     ++applied_steps_;
     return false;
   }
-  // The optimizer counts its updates, not the steps: a moment that took part in none of those that
-  // were skipped is to be corrected for none of them.
-  const auto skipped = static_cast<Step>(scaler_.state().skipped_steps);
-  const OptimizerStep step{applied_steps_ - skipped, lr, grad_scale(reduced, scale)};
-  optimizer_->update(step, segments_, groups_, params_.data(), reduced);
+  optimizer_->update(next_update(lr, grad_scale(reduced, scale)), plan_.segments, plan_.groups,
+                     params_.data(), reduced);
   const auto slots = static_cast<float>(non_empty_slots);
   const float* sums = reduced + layout_.buffer.gradients;
   const uint64_t n = layout_.buffer.statistics - layout_.buffer.gradients;
   for (uint64_t i = 0; i < n; ++i) statistics_.data()[i] = sums[i] / slots;
+  count_step();
+  return true;
+}
+
+// The optimizer counts its updates, not the steps: a moment that took part in none of those that
+// were skipped is to be corrected for none of them.
+OptimizerStep BoundaryState::next_update(double lr, float grad_scale) const {
+  return {applied_steps_ - static_cast<Step>(scaler_.state().skipped_steps), lr, grad_scale};
+}
+
+void BoundaryState::count_step() {
   // Every non-empty slot counts one batch from the same boundary value; their maximum is one more.
   for (int64_t& counter : counters_) ++counter;
   ++applied_steps_;
-  return true;
+}
+
+void BoundaryState::applied_elsewhere(bool was_applied, const LossScaleState& loss_scale) {
+  scaler_.state() = loss_scale;
+  if (was_applied) return count_step();
+  ++applied_steps_;
+}
+
+BoundaryMemory BoundaryState::memory() {
+  return {params_.data(), statistics_.data(), optimizer_->state()};
 }
 
 std::vector<StateTensor> BoundaryState::tensors() {
@@ -121,8 +139,7 @@ std::vector<StateTensor> BoundaryState::tensors() {
   }
   for (uint32_t i = 0; i < model_.buffers.size(); ++i) {
     const BufferSpec& spec = model_.buffers[i];
-    out.push_back(view(StateSection::kBuffer, spec.name, DType::kF32, {spec.size},
-                       const_cast<float*>(statistics(i)),
+    out.push_back(view(StateSection::kBuffer, spec.name, DType::kF32, {spec.size}, statistics(i),
                        static_cast<size_t>(spec.size) * sizeof(float)));
   }
   for (size_t i = 0; i < counters_.size(); ++i) {

@@ -2,7 +2,8 @@
 // step number.
 //
 // INVARIANTS
-//  B1 It changes only in apply(), in whole, and through the views of tensors() between two steps.
+//  B1 It changes only in apply(), in whole, and through the views of tensors() and memory() between
+//     two steps.
 //  B2 Padding is zero, always.
 //
 // Thread-safety: one thread at a time.
@@ -24,6 +25,21 @@
 
 namespace lockstep {
 
+// How the flat buffers are updated: fixed for a run.
+struct UpdatePlan {
+  std::vector<OptimizerSegment> segments;
+  std::vector<OptimizerGroup> groups;
+  std::vector<NormRange> norm_ranges;
+  double clip_norm = 0;  // 0: none
+};
+
+// Where the flat buffers lie, each with its padding.
+struct BoundaryMemory {
+  float* parameters = nullptr;
+  float* statistics = nullptr;
+  std::vector<OptimizerState> optimizer;  // as long as the parameters
+};
+
 class BoundaryState {
  public:
   // Initial weights from the job's seed. `model` and `layout` outlive the state.
@@ -34,15 +50,19 @@ class BoundaryState {
   // Everything back to what create() made of this seed, in place.
   void initialize(uint64_t seed);
 
-  float* parameter(uint32_t index) { return params_.data() + layout_.parameters[index].begin; }
-  const float* statistics(uint32_t index) const {
-    return statistics_.data() + (layout_.statistics[index].begin - layout_.buffer.gradients);
-  }
+  BoundaryMemory memory();
+  const UpdatePlan& plan() const { return plan_; }
 
   // The step's sums, laid out as the gradient buffer and multiplied by loss_scale(); statistics,
   // which are not, are divided by the number of slots that contributed. Afterwards applied_steps()
   // is one more. False: something overflowed, and nothing but that and the loss scale has changed.
   bool apply(const float* reduced, uint32_t non_empty_slots, double lr);
+
+  // For a device that has done in memory of its own what apply() does: what the optimizer needs to
+  // know of the step, before it, and what became of it, after.
+  OptimizerStep next_update(double lr, float grad_scale) const;
+  void applied_elsewhere(bool was_applied, const LossScaleState& loss_scale);
+  const LossScaler& loss_scaler() const { return scaler_; }
 
   // What the gradients of the next step are to be multiplied by.
   float loss_scale() const { return scaler_.scale(); }
@@ -60,8 +80,13 @@ class BoundaryState {
   BoundaryState(const ModelLayout& model, const FlatLayout& layout,
                 std::unique_ptr<Optimizer> optimizer, const wire::JobSpec& job);
 
+  float* parameter(uint32_t index) { return params_.data() + layout_.parameters[index].begin; }
+  float* statistics(uint32_t index) {
+    return statistics_.data() + (layout_.statistics[index].begin - layout_.buffer.gradients);
+  }
   // What the step's gradients are multiplied by: 1 / `loss_scale`, less when they are too long.
   float grad_scale(const float* reduced, float loss_scale) const;
+  void count_step();  // one that was not skipped
 
   struct alignas(64) CacheLine {
     float values[16];
@@ -81,10 +106,7 @@ class BoundaryState {
   const ModelLayout& model_;
   const FlatLayout& layout_;
   std::unique_ptr<Optimizer> optimizer_;
-  std::vector<OptimizerSegment> segments_;
-  std::vector<OptimizerGroup> groups_;
-  std::vector<NormRange> norm_ranges_;
-  double clip_norm_;
+  const UpdatePlan plan_;
   LossScaler scaler_;
   FlatFloats params_;
   FlatFloats statistics_;

@@ -1,16 +1,17 @@
 #include "worker/engine/engine.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "comm/base/check.h"
 #include "comm/base/prng.h"
+#include "worker/engine/accelerator.h"
 #include "worker/engine/engine_impl.h"
+#include "worker/engine/host_device.h"
 #include "worker/engine/step_memory.h"
 
 namespace lockstep {
@@ -33,14 +34,15 @@ auto without_exceptions(const char* what, const Body& body) -> decltype(body()) 
 Result<std::unique_ptr<Engine>> Engine::create(const wire::JobSpec& job, const data::Dataset& train,
                                                const data::Dataset* eval,
                                                uint32_t max_slots_per_rank,
-                                               const BufferFactory& make_buffer) {
+                                               const BufferFactory& make_buffer,
+                                               DeviceModule* module) {
   return without_exceptions("engine", [&]() -> Result<std::unique_ptr<Engine>> {
     LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Model> model,
                               make_model(job.model(), train.shape(), train.classes()));
     LOCKSTEP_ASSIGN_OR_RETURN(Schedule schedule,
                               Schedule::create(job.schedule(), job.optimizer().lr()));
     auto engine = std::make_unique<EngineImpl>(job, train, eval, std::move(model), schedule);
-    LOCKSTEP_RETURN_IF_ERROR(engine->init(max_slots_per_rank, make_buffer));
+    LOCKSTEP_RETURN_IF_ERROR(engine->init(max_slots_per_rank, make_buffer, module));
     return std::unique_ptr<Engine>(std::move(engine));
   });
 }
@@ -59,19 +61,36 @@ EngineImpl::EngineImpl(const wire::JobSpec& job, const data::Dataset& train,
 
 EngineImpl::~EngineImpl() = default;
 
-Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_buffer) {
+Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_buffer,
+                        DeviceModule* module) {
   LOCKSTEP_RETURN_IF_ERROR(check_batch_norm());
   set_threads();  // also for fingerprint()
   keep_freed_memory();
   LOCKSTEP_ASSIGN_OR_RETURN(state_, BoundaryState::create(model_->layout(), layout_, job_));
   LOCKSTEP_ASSIGN_OR_RETURN(
       buffer_, make_buffer(layout_.buffer, regions_needed(max_slots_per_rank, shape_.slots)));
-  for (uint32_t i = 0; i < layout_.parameters.size(); ++i) {
-    at::Tensor view = at::from_blob(state_->parameter(i), model_->layout().parameters[i].shape);
-    parameters_.push_back(view.set_requires_grad(true));
+  if (module == nullptr) {
+    device_ = std::make_unique<HostDevice>(layout_, *state_);
+  } else {
+    LOCKSTEP_ASSIGN_OR_RETURN(device_,
+                              Accelerator::create(*module, layout_, *state_, job_, train_));
   }
-  for (const BufferSpec& spec : model_->layout().buffers)
-    buffers_.push_back(at::empty({spec.size}));
+  const at::Device where = device_->where();
+  const auto view = [where](float* data, at::IntArrayRef shape) {
+    const at::TensorOptions options(where);
+    return at::for_blob(data, shape)
+        .options(options.dtype(at::kFloat))
+        .target_device(where)
+        .make_tensor();
+  };
+  for (uint32_t i = 0; i < layout_.parameters.size(); ++i) {
+    float* data = device_->parameters() + layout_.parameters[i].begin;
+    parameters_.push_back(view(data, model_->layout().parameters[i].shape).set_requires_grad(true));
+  }
+  for (const FlatTensor& place : layout_.statistics) {
+    float* data = device_->slot_statistics() + (place.begin - layout_.buffer.gradients);
+    buffers_.push_back(view(data, static_cast<int64_t>(place.elements)));
+  }
   gradients_ = std::make_unique<SlotGradients>(layout_, parameters_);
   return Status::ok();
 }
@@ -109,7 +128,19 @@ void EngineImpl::set_threads() const {
   if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);
 }
 
+// What cannot be copied is lost, and with it what this process is for.
+std::vector<StateTensor> EngineImpl::state() {
+  const Status copied = device_->to_host();
+  LOCKSTEP_CHECK(copied.is_ok(), copied.message().c_str());
+  return state_->tensors();
+}
+
 void EngineImpl::state_replaced(Step applied_steps) {
+  state_is_new_ = true;
+  go_to(applied_steps);
+}
+
+void EngineImpl::go_to(Step applied_steps) {
   state_->set_applied_steps(applied_steps);
   progress_step_.store(applied_steps, std::memory_order_relaxed);
 }
@@ -143,9 +174,12 @@ Status EngineImpl::begin_generation(const GenerationView& view, ApplyGate gate) 
   if (view.bucket_bounds.size() < 2 || view.bucket_bounds.front() != 0 ||
       view.bucket_bounds.back() != layout_.buffer.elements)
     return Status(Code::kInternal, "the bucket plan is not for this model");
+  if (state_is_new_) LOCKSTEP_RETURN_IF_ERROR(device_->to_device());
+  state_is_new_ = false;
   if (view.in_hand != nullptr) view.in_hand->has_applied();  // what an earlier one broke off in
-  reducer_ = std::make_unique<StepReducer>(layout_, *buffer_, *view.collective, view.generation,
-                                           view.bucket_bounds, progress_bucket_);
+  reducer_ =
+      std::make_unique<StepReducer>(layout_, *buffer_, *view.collective, view.generation,
+                                    view.bucket_bounds, progress_bucket_, device_->transfer());
   LOCKSTEP_ASSIGN_OR_RETURN(
       loader_,
       make_loader(view_.slot_runs[view_.collective->rank()], state_->applied_steps(),
@@ -166,7 +200,8 @@ Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const SlotRun& slo
       .prefetch_batches = prefetch_batches,
       .in_hand = in_hand,
       .transforms = {job_.data().transforms().begin(), job_.data().transforms().end()},
-      .statistics = {}};
+      .statistics = {},
+      .form = device_->image_form()};
   return data::Loader::start(train_, options);
 }
 
@@ -200,12 +235,6 @@ Progress EngineImpl::progress() const {
   return {progress_step_.load(std::memory_order_relaxed),
           progress_phase_.load(std::memory_order_relaxed),
           progress_bucket_.load(std::memory_order_relaxed)};
-}
-
-void EngineImpl::reset_buffers() {
-  for (uint32_t i = 0; i < buffers_.size(); ++i)
-    std::memcpy(buffers_[i].mutable_data_ptr<float>(), state_->statistics(i),
-                layout_.statistics[i].elements * sizeof(float));
 }
 
 uint64_t EngineImpl::dropout_key(Step step, uint32_t slot) const {

@@ -30,6 +30,7 @@
 
 namespace lockstep {
 
+class DeviceModule;
 class PhaseClock;
 class TraceLog;
 
@@ -81,13 +82,16 @@ class Engine {
   using BufferFactory = std::function<Result<std::unique_ptr<GradientBuffer>>(
       const BufferLayout& layout, uint32_t regions)>;
 
-  // `train` and `eval` (may be null) outlive the engine. `max_slots_per_rank`: the most slots this
-  // rank may ever own, for reserving regions. Weights are initialised from the seed.
+  // `train`, `eval` (may be null) and `module` outlive the engine. `max_slots_per_rank`: the most
+  // slots this rank may ever own, for reserving regions. Weights are initialised from the seed.
+  // `module`: where the model computes; null: here, on the CPU. Gradients and sums lie in the
+  // host's memory all the same.
   static Result<std::unique_ptr<Engine>> create(const wire::JobSpec& job,
                                                 const data::Dataset& train,
                                                 const data::Dataset* eval,
                                                 uint32_t max_slots_per_rank,
-                                                const BufferFactory& make_buffer);
+                                                const BufferFactory& make_buffer,
+                                                DeviceModule* module = nullptr);
   virtual ~Engine() = default;
 
   virtual GradientBuffer& gradient_buffer() = 0;
@@ -96,7 +100,8 @@ class Engine {
   // What decides the bits of this worker, "key=value" lines, sorted (DESIGN, Fingerprint).
   virtual std::vector<std::string> fingerprint() const = 0;
 
-  // The boundary state. After writing through the views, call state_replaced(applied steps).
+  // The boundary state as of now; ask again after a step. After writing through the views, call
+  // state_replaced(applied steps): it counts from the next begin_generation() on.
   virtual std::vector<StateTensor> state() = 0;
   virtual void state_replaced(Step applied_steps) = 0;
   virtual Step applied_steps() const = 0;

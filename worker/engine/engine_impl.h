@@ -20,6 +20,7 @@
 #include "data/read/sample_reader.h"
 #include "metrics/phase_clock.h"
 #include "worker/engine/boundary_state.h"
+#include "worker/engine/device.h"
 #include "worker/engine/engine.h"
 #include "worker/engine/flat_layout.h"
 #include "worker/engine/loss.h"
@@ -39,12 +40,12 @@ class EngineImpl final : public Engine {
   ~EngineImpl() override;
 
   // The second half of creation: everything that can fail.
-  Status init(uint32_t max_slots_per_rank, const BufferFactory& make_buffer);
+  Status init(uint32_t max_slots_per_rank, const BufferFactory& make_buffer, DeviceModule* module);
 
   GradientBuffer& gradient_buffer() override { return *buffer_; }
   std::vector<uint64_t> tensor_bounds() const override { return layout_.tensor_bounds(); }
   std::vector<std::string> fingerprint() const override;
-  std::vector<StateTensor> state() override { return state_->tensors(); }
+  std::vector<StateTensor> state() override;
   void state_replaced(Step applied_steps) override;
   Step applied_steps() const override { return state_->applied_steps(); }
   Status start_afresh() override;
@@ -73,20 +74,19 @@ class EngineImpl final : public Engine {
   const StepMerge& merge_of(const StepWork& work);
   Result<StepOutcome> pass_over(StepWork work);
   Status compute_slot(const SlotWork& slot, StepWork& work);
-  at::Tensor forward_slot(const data::Batch& batch);
-  void backward_slot(const at::Tensor& logits, const data::Batch& batch, const StepWork& work,
-                     float* region, const std::function<void(uint32_t)>& on_ready);
+  Result<at::Tensor> forward_slot(const data::Batch& batch);
+  Status backward_slot(const at::Tensor& logits, const data::Batch& batch, const StepWork& work,
+                       float* region, const std::function<void(uint32_t)>& on_ready);
   Status apply(StepWork& work);
 
   // Checks between ranks; check_step.cc.
   std::optional<CheckPlan> plan_check(const StepWork& work) const;
   Status check_others(StepWork& work);
   Status compute_again(uint32_t slot, StepWork& work);
-  void note_gradient(uint32_t slot, const float* region, StepWork& work);
+  Status note_gradient(uint32_t slot, const float* region, StepWork& work);
   StepOutcome report(StepWork& work);
   // Loss, right predictions, digest and the slot's statistics, beside its gradient.
-  void write_slot_results(const SlotLoss& loss, const data::Batch& batch, uint64_t step_labels,
-                          float* region) const;
+  Status write_slot_results(const data::Batch& batch, uint64_t step_labels, float* region);
 
   // Evaluation; evaluate.cc.
   struct BatchScore {
@@ -94,9 +94,9 @@ class EngineImpl final : public Engine {
     uint64_t correct = 0;
   };
   Result<wire::EvalReport> run_evaluation();
-  BatchScore score_batch(const data::SampleReader& reader, uint64_t begin, uint64_t end);
+  Result<BatchScore> score_batch(const data::SampleReader& reader, uint64_t begin, uint64_t end);
 
-  void reset_buffers();  // to the boundary's: every slot starts from them
+  void go_to(Step applied_steps);
   uint64_t dropout_key(Step step, uint32_t slot) const;
   Status check_batch_norm() const;
   void set_threads() const;
@@ -115,8 +115,10 @@ class EngineImpl final : public Engine {
 
   std::unique_ptr<BoundaryState> state_;
   std::unique_ptr<GradientBuffer> buffer_;
-  std::vector<at::Tensor> parameters_;  // views of the boundary state
-  std::vector<at::Tensor> buffers_;     // the slot's own copies
+  std::unique_ptr<Device> device_;
+  bool state_is_new_ = true;            // the device has not seen it yet
+  std::vector<at::Tensor> parameters_;  // views of the device's memory
+  std::vector<at::Tensor> buffers_;     // likewise: the slot's own copies
   std::unique_ptr<SlotGradients> gradients_;
   std::vector<std::byte> eval_inputs_;
   std::vector<int64_t> eval_labels_;

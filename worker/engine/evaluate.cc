@@ -17,7 +17,7 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
       const data::SampleReader reader,
       data::SampleReader::create(*eval_,
                                  {job_.data().transforms().begin(), job_.data().transforms().end()},
-                                 train_.statistics()));
+                                 train_.statistics(), device_->image_form()));
   const PhaseClock::Scope scope(*phases_, WorkPhase::kEval);
   const at::NoGradGuard no_grad;
   const uint64_t samples = eval_->samples();
@@ -25,13 +25,14 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
   const uint64_t batches = (samples + batch - 1) / batch;
   const uint64_t world = view_.collective->world_size();
   const uint64_t share = (batches + world - 1) / world;  // of a rank; the last may have less
-  reset_buffers();
+  LOCKSTEP_RETURN_IF_ERROR(device_->reset_statistics());
 
   std::vector<BatchScore> mine(share);
   const uint64_t first = view_.collective->rank() * share;
   for (uint64_t i = 0; i < share && first + i < batches; ++i) {
     const uint64_t begin = (first + i) * batch;
-    mine[i] = score_batch(reader, begin, std::min(begin + batch, samples));
+    LOCKSTEP_ASSIGN_OR_RETURN(mine[i],
+                              score_batch(reader, begin, std::min(begin + batch, samples)));
   }
   std::vector<BatchScore> all(share * world);
   const Tag tag{view_.generation, state_->applied_steps(), Phase::kEval, 0,
@@ -52,20 +53,20 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
   return report;
 }
 
-EngineImpl::BatchScore EngineImpl::score_batch(const data::SampleReader& reader, uint64_t begin,
-                                               uint64_t end) {
+Result<EngineImpl::BatchScore> EngineImpl::score_batch(const data::SampleReader& reader,
+                                                       uint64_t begin, uint64_t end) {
   const uint64_t n = end - begin;
   eval_inputs_.resize(n * reader.input_bytes());
   eval_labels_.resize(n * reader.shape().labels());
   reader.read_range(begin, end, eval_inputs_.data(), eval_labels_.data());
-  const at::Tensor x = model_input(reader.shape(), eval_inputs_.data(), n);
-  const AutocastScope autocast(at::kCPU, compute_type_);
+  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor x, device_->load(reader.shape(), eval_inputs_.data(),
+                                                              eval_labels_.data(), n));
+  const AutocastScope autocast(device_->where().type(), compute_type_);
   const at::Tensor logits =  // (B, classes) or (B, T, classes)
-      model_->forward(x, parameters_, buffers_, {}).to(at::kFloat).contiguous();
-  const SlotLoss loss = softmax_cross_entropy(logits.const_data_ptr<float>(), eval_labels_.data(),
-                                              eval_labels_.size(), train_.classes(),
-                                              /*step_samples=*/1, /*gradient=*/nullptr);
-  return {loss.sum, loss.correct};
+      model_->forward(x, parameters_, buffers_, {}).to(at::kFloat);
+  LOCKSTEP_RETURN_IF_ERROR(device_->start_loss(logits, /*step_labels=*/1, /*gradient=*/nullptr));
+  LOCKSTEP_ASSIGN_OR_RETURN(const SlotLoss loss, device_->loss());
+  return BatchScore{loss.sum, loss.correct};
 }
 
 }  // namespace lockstep

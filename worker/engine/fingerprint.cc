@@ -42,8 +42,7 @@ std::string short_type_instructions() {
 
 std::vector<std::string> EngineImpl::fingerprint() const {
   const std::string& precision = job_.train().precision();
-  std::vector<std::string> lines = {"device=cpu",
-                                    "aten_isa=" + at::get_cpu_capability(),
+  std::vector<std::string> lines = {"aten_isa=" + at::get_cpu_capability(),
                                     "mkl=" + one_line(at::get_mkl_version()),
                                     "onednn=" + one_line(at::get_mkldnn_version()),
                                     "mkl_cbwr=" + environment("MKL_CBWR"),
@@ -54,6 +53,7 @@ std::vector<std::string> EngineImpl::fingerprint() const {
                                     "memory_format=contiguous",
                                     "precision=" + (precision.empty() ? "fp32" : precision)};
   if (compute_type_ != at::kFloat) lines.push_back("short_types=" + short_type_instructions());
+  for (std::string& line : device_->fingerprint()) lines.push_back(std::move(line));
   std::sort(lines.begin(), lines.end());
   return lines;
 }

@@ -43,6 +43,7 @@ struct FlatLayout {
   std::vector<FlatTensor> statistics;  // by buffer index
   BufferLayout buffer;
 
+  uint64_t statistics_elements() const { return buffer.statistics - buffer.gradients; }
   uint64_t control_elements() const { return buffer.elements - buffer.statistics; }
 
   // Starts of the parameters' tensors and the end of the last, ascending: where buckets may be cut.

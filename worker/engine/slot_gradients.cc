@@ -11,6 +11,17 @@
 #include <utility>
 
 namespace lockstep {
+namespace {
+
+// The memory at `out`, with the shape and on the device of `like`.
+at::Tensor place_of(const at::Tensor& like, float* out) {
+  return at::for_blob(out, like.sizes())
+      .options(like.options().requires_grad(false))
+      .target_device(like.device())
+      .make_tensor();
+}
+
+}  // namespace
 
 struct SlotGradients::Hook final : torch::autograd::PostAccumulateGradHook {
   Hook(SlotGradients* o, uint32_t p) : owner(o), parameter(p) {}
@@ -40,7 +51,7 @@ void SlotGradients::backward(const at::Tensor& output, const at::Tensor& output_
   for (uint32_t i = 0; i < parameters_.size(); ++i) {
     if (taken_[i]) continue;  // G1: a parameter that the output does not depend on
     const FlatTensor& place = layout_.parameters[i];
-    std::fill(region_ + place.begin, region_ + place.end(), 0.0f);
+    place_of(parameters_[i], region_ + place.begin).zero_();
     deliver(i);
   }
 }
@@ -49,10 +60,10 @@ void SlotGradients::take(uint32_t parameter) {
   at::Tensor& gradient = parameters_[parameter].mutable_grad();
   const FlatTensor& place = layout_.parameters[parameter];
   float* out = region_ + place.begin;
-  if (gradient.is_contiguous()) {
+  if (gradient.is_cpu() && gradient.is_contiguous()) {
     std::memcpy(out, gradient.const_data_ptr<float>(), place.elements * sizeof(float));
   } else {
-    at::from_blob(out, gradient.sizes(), gradient.options()).copy_(gradient);
+    place_of(gradient, out).copy_(gradient);
   }
   gradient.reset();
   deliver(parameter);

@@ -9,7 +9,8 @@
 //  G1 After backward() every parameter's range of the region is written, with zeros where the
 //     parameter was not used.
 //
-// Thread-safety: one thread; autograd runs CPU gradients on the thread that called backward().
+// Thread-safety: one thread; autograd runs CPU gradients on the thread that called backward(), a
+// device's on one of its own, for which that thread waits.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,14 +1,10 @@
 // One training step, from its plan to its record.
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 #include <bit>
-#include <cstring>
 
 #include "comm/base/check.h"
 #include "comm/base/prng.h"
 #include "worker/engine/engine_impl.h"
-#include "worker/engine/loss.h"
 #include "worker/engine/step_trace.h"
 
 namespace lockstep {
@@ -53,7 +49,7 @@ Result<StepOutcome> EngineImpl::run_step() {
   if (work.check) reducer_->check_sum(work.check->bucket, work.check->sum_owner);
   for (const SlotWork& slot : work.schedule->work) {
     if (!slot.empty) LOCKSTEP_RETURN_IF_ERROR(compute_slot(slot, work));
-    reducer_->slot_done(slot);
+    LOCKSTEP_RETURN_IF_ERROR(reducer_->slot_done(slot));
   }
   phases_->switch_to(WorkPhase::kCommunication);
   LOCKSTEP_RETURN_IF_ERROR(reducer_->open());  // for a rank without samples; else long open
@@ -77,63 +73,60 @@ Status EngineImpl::compute_slot(const SlotWork& slot, StepWork& work) {
   if (view_.in_hand != nullptr) view_.in_hand->computes(work.step, slot.slot);
 
   phases_->switch_to(WorkPhase::kForward);
-  const at::Tensor logits = forward_slot(*batch);
+  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_slot(*batch));
 
   phases_->switch_to(WorkPhase::kCommunication);
   LOCKSTEP_RETURN_IF_ERROR(reducer_->open());  // after forward, when peers have long read
 
   phases_->switch_to(WorkPhase::kBackward);
   float* region = reducer_->region(slot);
-  backward_slot(logits, *batch, work, region, reducer_->is_last(slot) ? on_tensor_ready_ : nullptr);
+  LOCKSTEP_RETURN_IF_ERROR(backward_slot(logits, *batch, work, region,
+                                         reducer_->is_last(slot) ? on_tensor_ready_ : nullptr));
   phases_->switch_to(WorkPhase::kOther);
-  if (work.check && work.check->slot == slot.slot) note_gradient(slot.slot, region, work);
-  return Status::ok();
+  if (!work.check || work.check->slot != slot.slot) return Status::ok();
+  return note_gradient(slot.slot, region, work);
 }
 
-at::Tensor EngineImpl::forward_slot(const data::Batch& batch) {
-  reset_buffers();
+Result<at::Tensor> EngineImpl::forward_slot(const data::Batch& batch) {
+  LOCKSTEP_RETURN_IF_ERROR(device_->reset_statistics());
   const ForwardMode mode{.training = true, .dropout_key = dropout_key(batch.step, batch.slot)};
-  const AutocastScope autocast(at::kCPU, compute_type_);
-  const at::Tensor x = model_input(batch.shape, batch.inputs(), batch.samples);
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const at::Tensor x, device_->load(batch.shape, batch.inputs(), batch.labels, batch.samples));
+  const AutocastScope autocast(device_->where().type(), compute_type_);
   return model_->forward(x, parameters_, buffers_, mode)
       .to(at::kFloat);  // (B, classes) or (B, T, classes)
 }
 
-void EngineImpl::backward_slot(const at::Tensor& logits, const data::Batch& batch,
-                               const StepWork& work, float* region,
-                               const std::function<void(uint32_t)>& on_ready) {
-  const at::Tensor out = logits.contiguous();
-  const at::Tensor gradient = at::empty(out.sizes(), out.options().requires_grad(false));
-  const uint64_t labels = batch.shape.labels();  // of a sample
-  const SlotLoss loss = softmax_cross_entropy(
-      out.const_data_ptr<float>(), batch.labels, batch.samples * labels, train_.classes(),
-      work.samples * labels, gradient.mutable_data_ptr<float>());
-
+Status EngineImpl::backward_slot(const at::Tensor& logits, const data::Batch& batch,
+                                 const StepWork& work, float* region,
+                                 const std::function<void(uint32_t)>& on_ready) {
+  const uint64_t step_labels = work.samples * batch.shape.labels();
+  at::Tensor gradient;
+  LOCKSTEP_RETURN_IF_ERROR(device_->start_loss(logits, step_labels, &gradient));
   if (const float scale = state_->loss_scale(); scale != 1) gradient.mul_(scale);
-
-  write_slot_results(loss, batch, work.samples * labels, region);
-  gradients_->backward(logits, gradient, region, on_ready);
+  gradients_->backward(logits, gradient, device_->gradients(region), on_ready);
+  return write_slot_results(batch, step_labels, region);
 }
 
-void EngineImpl::write_slot_results(const SlotLoss& loss, const data::Batch& batch,
-                                    uint64_t step_labels, float* region) const {
-  for (uint32_t i = 0; i < buffers_.size(); ++i) {
-    const FlatTensor& place = layout_.statistics[i];
-    std::memcpy(region + place.begin, buffers_[i].const_data_ptr<float>(),
-                place.elements * sizeof(float));
-  }
+Status EngineImpl::write_slot_results(const data::Batch& batch, uint64_t step_labels,
+                                      float* region) {
+  LOCKSTEP_RETURN_IF_ERROR(device_->take_statistics(region));
+  LOCKSTEP_ASSIGN_OR_RETURN(const SlotLoss loss, device_->loss());
   float* control = region + layout_.buffer.statistics;
   std::fill(control, control + layout_.control_elements(), 0.0f);
   control[kControlLoss] = static_cast<float>(loss.sum / static_cast<double>(step_labels));
   control[kControlCorrect] = static_cast<float>(loss.correct);
   put_digest(control, batch.slot, batch.digest);
+  return Status::ok();
 }
 
 // From here on the step counts. The gate keeps a generation from closing half-way.
 Status EngineImpl::apply(StepWork& work) {
   if (!gate_.try_enter()) return closed_before(work.step);
   const uint32_t slots = work.merge->non_empty_slots;
-  work.record.set_skipped(!state_->apply(reducer_->sums(), slots, work.record.lr()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool applied,
+                            device_->apply(reducer_->sums(), slots, work.record.lr()));
+  work.record.set_skipped(!applied);
   progress_step_.store(state_->applied_steps(), std::memory_order_relaxed);
   gate_.leave();
   return Status::ok();
@@ -171,7 +164,7 @@ const StepMerge& EngineImpl::merge_of(const StepWork& work) {
 // over nothing would not be a number, and moments would decay for no gradient.
 Result<StepOutcome> EngineImpl::pass_over(StepWork work) {
   if (!gate_.try_enter()) return closed_before(work.step);
-  state_replaced(work.step + 1);
+  go_to(work.step + 1);
   gate_.leave();
   StepOutcome outcome;
   outcome.epoch_ended = work.plan.last_of_epoch;
@@ -203,7 +196,7 @@ StepOutcome EngineImpl::report(StepWork& work) {
   outcome.record = std::move(record);
   if (work.check) {
     work.found.set_applied(state_->applied_steps());
-    work.found.set_weights_hash(hash_of(state_->tensors()));
+    work.found.set_weights_hash(hash_of(state()));
     outcome.check = std::move(work.found);
   }
   return outcome;

@@ -11,7 +11,7 @@ namespace lockstep {
 
 StepReducer::StepReducer(const FlatLayout& layout, GradientBuffer& buffer, Collective& collective,
                          Generation generation, std::vector<uint64_t> bounds,
-                         std::atomic<uint32_t>& progress)
+                         std::atomic<uint32_t>& progress, GradientTransfer* transfer)
     : layout_(layout),
       buffer_(buffer),
       collective_(collective),
@@ -19,7 +19,8 @@ StepReducer::StepReducer(const FlatLayout& layout, GradientBuffer& buffer, Colle
       bounds_(std::move(bounds)),
       bucket_of_(layout.parameters.size()),
       tensors_in_bucket_(bounds_.size() - 1),
-      progress_(progress) {
+      progress_(progress),
+      transfer_(transfer) {
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const auto after = std::upper_bound(bounds_.begin(), bounds_.end(), layout.parameters[i].begin);
     bucket_of_[i] = static_cast<uint32_t>(after - bounds_.begin()) - 1;
@@ -44,12 +45,14 @@ void StepReducer::begin_step(Step step, const StepMerge& merge) {
   for (const SlotWork& work : schedule_->work) {
     if (!work.empty) {
       last_slot_ = work.slot;
+      last_region_ = work.region;
       final_merges_.clear();
     }
     // Behind the last slot that computes, even a merge that an empty slot's place carries.
     final_merges_.insert(final_merges_.end(), work.merges.begin(), work.merges.end());
   }
   missing_ = tensors_in_bucket_;
+  sent_ = 0;
   launched_ = 0;
   progress_.store(0, std::memory_order_relaxed);
   check_.reset();
@@ -66,11 +69,32 @@ Status StepReducer::open() {
 
 void StepReducer::tensor_ready(uint32_t parameter) {
   LOCKSTEP_CHECK(missing_[bucket_of_[parameter]] > 0, "a gradient came twice");
-  if (--missing_[bucket_of_[parameter]] == 0) launch_ready();
+  if (--missing_[bucket_of_[parameter]] > 0) return;
+  send_ready();
+  launch_ready();
 }
 
-void StepReducer::slot_done(const SlotWork& work) {
-  if (work.slot < last_slot_) merge(work.merges, {0, layout_.buffer.elements});
+Status StepReducer::slot_done(const SlotWork& work) {
+  if (work.slot >= last_slot_) return Status::ok();
+  if (transfer_ != nullptr && !work.empty) {
+    start_transfer(work.region, {0, layout_.buffer.elements}, 0);
+    LOCKSTEP_RETURN_IF_ERROR(transfer_->wait(0));
+  }
+  merge(work.merges, {0, layout_.buffer.elements});
+  return Status::ok();
+}
+
+// The control section is the host's own.
+void StepReducer::start_transfer(uint32_t region, const ElementRange& range, uint32_t ticket) {
+  const uint64_t end = std::min(range.end, layout_.buffer.statistics);
+  transfer_->start(buffer_.partial(region), {std::min(range.begin, end), end}, ticket);
+}
+
+// All but the last bucket, whose statistics come after backward.
+void StepReducer::send_ready() {
+  if (transfer_ == nullptr) return;
+  for (; sent_ + 1 < buckets() && missing_[sent_] == 0; ++sent_)
+    start_transfer(last_region_, {bounds_[sent_], bounds_[sent_ + 1]}, sent_);
 }
 
 void StepReducer::launch_ready() {
@@ -85,6 +109,10 @@ Status StepReducer::finish(const std::function<Votes()>& votes) {
   LOCKSTEP_CHECK(last_slot_ < 0 || std::all_of(missing_.begin(), missing_.end(),
                                                [](uint32_t n) { return n == 0; }),
                  "gradients are missing");
+  if (transfer_ != nullptr && last_slot_ >= 0) {
+    send_ready();
+    start_transfer(last_region_, {bounds_[sent_], bounds_[sent_ + 1]}, sent_);
+  }
   if (lane_) {
     if (last_slot_ < 0) std::fill(missing_.begin(), missing_.end(), 0);
     launch_ready();
@@ -106,6 +134,7 @@ void StepReducer::merge_bucket(uint32_t bucket) {
 
 // `merged` is called between the two; may be empty.
 Status StepReducer::merge_and_reduce(uint32_t bucket, const std::function<void()>& merged) {
+  if (transfer_ != nullptr && last_slot_ >= 0) LOCKSTEP_RETURN_IF_ERROR(transfer_->wait(bucket));
   const int64_t begin_ns = trace_ == nullptr ? 0 : trace_->now_ns();
   merge_bucket(bucket);
   if (merged) merged();

@@ -9,6 +9,8 @@
 //  R2 Buckets leave in ascending order on every rank, whatever order gradients get ready in.
 //  R3 The last bucket holds statistics and control, and leaves only in finish(): votes that come
 //     during the step are still in time.
+//  R4 Where gradients are brought to the region (GradientTransfer), a bucket sets out as soon as it
+//     is complete, and nothing of it is merged before it is there.
 //
 // Thread-safety: the training thread only. Reductions run on the lane where there is one.
 #pragma once
@@ -25,6 +27,7 @@
 #include "comm/collectives/collective.h"
 #include "worker/engine/comm_lane.h"
 #include "worker/engine/flat_layout.h"
+#include "worker/engine/gradient_transfer.h"
 
 namespace lockstep {
 
@@ -39,8 +42,10 @@ struct Votes {
 class StepReducer {
  public:
   // All outlive the reducer. `bounds` as wire::BucketPlan; they end at layout.buffer.elements.
+  // `transfer`: null where backward writes into the regions.
   StepReducer(const FlatLayout& layout, GradientBuffer& buffer, Collective& collective,
-              Generation generation, std::vector<uint64_t> bounds, std::atomic<uint32_t>& progress);
+              Generation generation, std::vector<uint64_t> bounds, std::atomic<uint32_t>& progress,
+              GradientTransfer* transfer = nullptr);
   ~StepReducer();
 
   void begin_step(Step step, const StepMerge& merge);
@@ -64,7 +69,7 @@ class StepReducer {
 
   // Everything of this slot, empty or not, is in its region. Before the last slot it is merged at
   // once; call for every slot of the schedule.
-  void slot_done(const SlotWork& work);
+  Status slot_done(const SlotWork& work);
 
   // Reduces what has not left yet; blocks until all sums are there. `votes` is asked when the last
   // bucket leaves, which is not if a bucket before it failed.
@@ -82,6 +87,8 @@ class StepReducer {
     uint32_t owner = 0;
   };
   void launch_ready();
+  void send_ready();
+  void start_transfer(uint32_t region, const ElementRange& range, uint32_t ticket);
   void merge(const std::vector<RegionMerge>& merges, const ElementRange& range);
   void merge_bucket(uint32_t bucket);
   Status merge_and_reduce(uint32_t bucket, const std::function<void()>& merged);
@@ -96,6 +103,7 @@ class StepReducer {
   std::vector<uint32_t> bucket_of_;  // by parameter
   std::vector<uint32_t> tensors_in_bucket_;
   std::atomic<uint32_t>& progress_;
+  GradientTransfer* const transfer_;
   std::unique_ptr<CommLane> lane_;  // only with peers and more than one bucket
 
   // Of the step in progress.
@@ -104,8 +112,10 @@ class StepReducer {
   const MergeSchedule* schedule_ = nullptr;
   bool opened_ = false;
   int64_t last_slot_ = -1;                 // the last one that is not empty; -1: all are
+  uint32_t last_region_ = 0;               // its region
   std::vector<RegionMerge> final_merges_;  // those that need the last slot
   std::vector<uint32_t> missing_;          // by bucket: gradients of the last slot not yet there
+  uint32_t sent_ = 0;                      // buckets whose transfer has set out
   uint32_t launched_ = 0;
   std::optional<SumCheck> check_;
   TraceLog* trace_ = nullptr;

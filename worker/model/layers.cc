@@ -54,10 +54,11 @@ at::Tensor layer_norm(const Forward& f, const at::Tensor& x, uint32_t weight) {
 
 at::Tensor dropout(const Forward& f, const at::Tensor& x, double p, uint32_t layer) {
   if (!f.mode.training || p == 0) return x;
-  at::Tensor mask = at::empty_like(x, x.options().dtype(at::kFloat).requires_grad(false));
+  const auto options = x.options().dtype(at::kFloat).device(at::kCPU).requires_grad(false);
+  at::Tensor mask = at::empty_like(x, options);
   fill_dropout_mask(stream_key({f.mode.dropout_key, layer}), p, mask.data_ptr<float>(),
                     static_cast<uint64_t>(mask.numel()));
-  return at::mul(x, mask.to(x.scalar_type()));
+  return at::mul(x, mask.to(x.device(), x.scalar_type()));
 }
 
 }  // namespace lockstep

@@ -58,8 +58,9 @@ class Model {
 Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
                                           const data::SampleShape& shape, uint32_t classes);
 
-// A view of a batch's inputs (SampleReader) as forward() takes them. Only read: nothing requires a
-// gradient with respect to it.
-at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint64_t batch);
+// A view of a batch's inputs (SampleReader), in the memory of `where`, as forward() takes them.
+// Only read: nothing requires a gradient with respect to it.
+at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint64_t batch,
+                       at::Device where = at::kCPU);
 
 }  // namespace lockstep

@@ -40,11 +40,18 @@ Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
                                   did_you_mean(spec.name(), kNames));
 }
 
-at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint64_t batch) {
+at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint64_t batch,
+                       at::Device where) {
   const auto n = static_cast<int64_t>(batch);
-  void* memory = const_cast<void*>(inputs);
-  if (shape.is_sequence()) return at::from_blob(memory, {n, shape.tokens}, at::kLong);
-  return at::from_blob(memory, {n, shape.channels, shape.height, shape.width});
+  const at::TensorOptions options(where);
+  const auto view = [&](at::IntArrayRef sizes, at::ScalarType type) {
+    return at::for_blob(const_cast<void*>(inputs), sizes)
+        .options(options.dtype(type))
+        .target_device(where)
+        .make_tensor();
+  };
+  if (shape.is_sequence()) return view({n, shape.tokens}, at::kLong);
+  return view({n, shape.channels, shape.height, shape.width}, at::kFloat);
 }
 
 }  // namespace lockstep

@@ -1,6 +1,8 @@
 #include "worker/model/relu_pool.h"
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/max_pool2d.h>
+#include <ATen/ops/relu.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/functions/utils.h>
 #include <torch/csrc/autograd/grad_mode.h>
@@ -32,6 +34,7 @@ struct ReluPoolBackward final : torch::autograd::Node {
 }  // namespace
 
 at::Tensor relu_max_pool2(const at::Tensor& x) {
+  if (!x.is_cpu()) return at::max_pool2d(at::relu(x), 2);
   // Under autocast. Nothing here rounds, and a float holds every value of the short types.
   if (x.scalar_type() != at::kFloat) return relu_max_pool2(x.to(at::kFloat)).to(x.scalar_type());
   const at::Tensor in = x.contiguous();

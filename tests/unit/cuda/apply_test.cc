@@ -9,6 +9,7 @@
 
 #include "comm/base/prng.h"
 #include "tests/unit/cuda/host_atomics.h"
+#include "tests/unit/cuda/host_kernels.h"
 #include "worker/cuda/apply_state.h"
 #include "worker/cuda/tables.h"
 #include "worker/cuda/update_rules.h"
@@ -18,20 +19,6 @@ namespace lockstep::cuda {
 namespace {
 
 using testing::HostAtomics;
-
-BlockTotals totals_of(const float* sums, const TotalsBlock& block) {
-  float lanes[kNormLanes];
-  BlockTotals totals;
-  for (uint32_t lane = 0; lane < kNormLanes; ++lane) {
-    lanes[lane] = lane_squares(sums + block.start, block.length, lane);
-    totals.is_finite &= is_lane_finite(sums + block.start, block.length, lane) ? 1 : 0;
-  }
-  for (uint32_t half = kNormLanes / 2; half > 0; half /= 2) {
-    for (uint32_t lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-  }
-  totals.squares = block.in_norm != 0 ? lanes[0] : 0;
-  return totals;
-}
 
 constexpr uint64_t kGradients = 2 * kNormBlock + 48;
 constexpr uint64_t kElements = kGradients + 16;  // and 16 statistics

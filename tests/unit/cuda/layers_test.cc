@@ -171,7 +171,7 @@ TYPED_TEST(Layers, GiveCrossEntropyAndItsGradientInPlace) {
   for (uint32_t i = 0; i < kWidth.classes; ++i)
     total += std::exp(static_cast<double>(to_float(before[i])) - 80);
   float loss = 0;
-  cross_entropy_row(Block{}, logits.data(), kWidth, kLabel, kScale, &loss);
+  cross_entropy_row(Block{}, logits.data(), logits.data(), kWidth, kLabel, kScale, &loss);
   const double expected_loss = std::log(total) + 80 - to_float(before[kLabel]);
   EXPECT_NEAR(loss, expected_loss, 1e-5 * expected_loss);
   for (uint32_t i = 0; i < kWidth.stride; ++i) {
@@ -188,7 +188,7 @@ TEST(CrossEntropy, OfAnIgnoredRowIsNothingAndOfAWrongLabelNoNumber) {
   for (const int64_t label : {kIgnoredLabel, int64_t{-1}, int64_t{10}}) {
     auto logits = noise<Bf16>(1, 16);
     float loss = 1;
-    cross_entropy_row(Block{}, logits.data(), {10, 16}, label, 1, &loss);
+    cross_entropy_row(Block{}, logits.data(), logits.data(), {10, 16}, label, 1, &loss);
     if (label == kIgnoredLabel)
       EXPECT_EQ(loss, 0.0f);
     else
@@ -197,11 +197,18 @@ TEST(CrossEntropy, OfAnIgnoredRowIsNothingAndOfAWrongLabelNoNumber) {
   }
 }
 
+TEST(CrossEntropy, TheRightRowIsTheOneWhoseLabelHasTheFirstOfTheLargestLogits) {
+  const float logits[] = {0, 3, 1, 3, 9};  // the last is padding
+  const RowWidth width{4, 5};
+  for (const int64_t label : {0, 1, 2, 3, -1, 4})
+    EXPECT_EQ(is_right_row(Block{}, logits, width, label), label == 1) << label;
+}
+
 TEST(CrossEntropy, OfALogitThatIsNoNumberIsNoNumber) {
   auto logits = noise<float>(1, 16);
   logits[3] = NAN;
   float loss = 0;
-  cross_entropy_row(Block{}, logits.data(), {10, 16}, 4, 1, &loss);
+  cross_entropy_row(Block{}, logits.data(), logits.data(), {10, 16}, 4, 1, &loss);
   EXPECT_TRUE(std::isnan(loss));
 }
 

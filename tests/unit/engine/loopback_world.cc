@@ -127,19 +127,19 @@ std::vector<SparedParameter> find_spared(wire::JobSpec job, const data::Dataset&
 }
 
 Result<std::unique_ptr<Engine>> make_engine(const wire::JobSpec& job, const data::Dataset& train,
-                                            const data::Dataset* eval) {
-  return Engine::create(
-      job, train, eval, job.train().slots(), [](const BufferLayout& layout, uint32_t regions) {
-        return Result<std::unique_ptr<GradientBuffer>>(make_plain_buffer(layout, regions));
-      });
+                                            const data::Dataset* eval, DeviceModule* module) {
+  const auto make_buffer = [](const BufferLayout& layout, uint32_t regions) {
+    return Result<std::unique_ptr<GradientBuffer>>(make_plain_buffer(layout, regions));
+  };
+  return Engine::create(job, train, eval, job.train().slots(), make_buffer, module);
 }
 
 LoopbackWorld::LoopbackWorld(const wire::JobSpec& job, const data::Dataset& train,
                              std::vector<SlotRun> runs, uint64_t bucket_bytes,
-                             const data::Dataset* eval)
+                             const data::Dataset* eval, const std::vector<DeviceModule*>& modules)
     : runs_(std::move(runs)), bucket_bytes_(bucket_bytes) {
   for (size_t r = 0; r < runs_.size(); ++r) {
-    auto engine = make_engine(job, train, eval);
+    auto engine = make_engine(job, train, eval, modules.empty() ? nullptr : modules[r]);
     EXPECT_TRUE(engine.is_ok()) << engine.status().message();
     engines_.push_back(std::move(engine).value());
   }

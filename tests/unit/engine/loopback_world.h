@@ -38,9 +38,11 @@ struct TrainResult {
 
 class LoopbackWorld {
  public:
-  // `bucket_bytes` 0: one bucket. Fails the test when an engine cannot be made.
+  // `bucket_bytes` 0: one bucket. `modules`: by rank, where its engine computes; empty: the CPU.
+  // Fails the test when an engine cannot be made.
   LoopbackWorld(const wire::JobSpec& job, const data::Dataset& train, std::vector<SlotRun> runs,
-                uint64_t bucket_bytes = 0, const data::Dataset* eval = nullptr);
+                uint64_t bucket_bytes = 0, const data::Dataset* eval = nullptr,
+                const std::vector<DeviceModule*>& modules = {});
   // Every rank reads data of its own: train[rank].
   LoopbackWorld(const wire::JobSpec& job, const std::vector<const data::Dataset*>& train,
                 std::vector<SlotRun> runs, uint64_t bucket_bytes = 0);
@@ -107,6 +109,7 @@ std::string state_bytes(Engine& engine, bool with_optimizer);
 
 // Makes an engine over a plain buffer, or returns why not.
 Result<std::unique_ptr<Engine>> make_engine(const wire::JobSpec& job, const data::Dataset& train,
-                                            const data::Dataset* eval = nullptr);
+                                            const data::Dataset* eval = nullptr,
+                                            DeviceModule* module = nullptr);
 
 }  // namespace lockstep::testing

@@ -52,7 +52,7 @@ struct World {
         LOCKSTEP_RETURN_IF_ERROR(reducer.open());
         fill(reducer, work, rank, step);
       }
-      reducer.slot_done(work);
+      LOCKSTEP_RETURN_IF_ERROR(reducer.slot_done(work));
     }
     LOCKSTEP_RETURN_IF_ERROR(reducer.open());
     return reducer.finish([vote] { return Votes{vote, vote}; });
@@ -149,7 +149,7 @@ TEST(StepReducer, VotesAreAskedOnceWhenTheLastBucketLeaves) {
   for (const SlotWork& work : merge.ranks[0].work) {
     ASSERT_TRUE(reducer.open().is_ok());
     world.fill(reducer, work, 0, 0);
-    reducer.slot_done(work);
+    ASSERT_TRUE(reducer.slot_done(work).is_ok());
   }
   int asked = 0;
   const Status status = reducer.finish([&] {

@@ -1,0 +1,222 @@
+// The engine over a device with memory of its own gives the CPU's bits: nothing is forgotten on the
+// way there and back (plain_module.h).
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "tests/unit/engine/loopback_world.h"
+#include "tests/unit/engine/plain_module.h"
+
+namespace lockstep {
+namespace {
+
+using testing::even_runs;
+using ::testing::HasSubstr;
+using testing::LoopbackWorld;
+using testing::make_patterns;
+using testing::make_text;
+using testing::PlainModule;
+using testing::small_job;
+using testing::TrainResult;
+
+constexpr Step kSteps = 9;  // of 5 an epoch: into the second
+constexpr uint64_t kBucketBytes = 4096;
+
+// The modules outlive the world.
+struct Devices {
+  explicit Devices(uint32_t ranks) : own(ranks) {
+    for (auto& module : own) {
+      module = std::make_unique<PlainModule>();
+      modules.push_back(module.get());
+    }
+  }
+  std::vector<std::unique_ptr<PlainModule>> own;
+  std::vector<DeviceModule*> modules;
+};
+
+wire::JobSpec job_with_everything() {
+  wire::JobSpec job = small_job("cnn");
+  job.mutable_model()->set_dropout(0.25);
+  job.mutable_model()->set_batch_norm(true);
+  job.mutable_optimizer()->set_spare_vectors(true);
+  job.mutable_optimizer()->set_clip_norm(0.5);
+  return job;
+}
+
+TrainResult on_the_cpu(const wire::JobSpec& job, const data::Dataset& dataset, Step steps) {
+  LoopbackWorld world(job, dataset, even_runs(job.train().slots(), 2), kBucketBytes);
+  world.begin_generation(steps);
+  return world.train_to(steps);
+}
+
+TrainResult on_devices(const wire::JobSpec& job, const data::Dataset& dataset, Step steps,
+                       uint32_t ranks) {
+  Devices devices(ranks);
+  LoopbackWorld world(job, dataset, even_runs(job.train().slots(), ranks), kBucketBytes, nullptr,
+                      devices.modules);
+  world.begin_generation(steps);
+  return world.train_to(steps);
+}
+
+void expect_same(const TrainResult& got, const TrainResult& expected) {
+  EXPECT_EQ(got.losses, expected.losses);
+  EXPECT_EQ(got.common_hashes, expected.common_hashes);
+  EXPECT_TRUE(got.state == expected.state);
+}
+
+// What a checkpoint that is loaded does, or a state that is received.
+void install(Engine& engine, const std::string& state, Step step) {
+  const char* from = state.data();
+  for (const StateTensor& tensor : engine.state()) {
+    std::memcpy(tensor.data, from, tensor.bytes);
+    from += tensor.bytes;
+  }
+  ASSERT_EQ(from, state.data() + state.size());
+  engine.state_replaced(step);
+}
+
+TEST(Accelerator, TrainsToTheCpusBitsWithAnyNumberOfRanksThroughARestoreAndANewGeneration) {
+  const auto dataset = make_patterns(83);
+  const TrainResult expected = on_the_cpu(job_with_everything(), *dataset, kSteps);
+  const TrainResult early = on_the_cpu(job_with_everything(), *dataset, 3);
+  for (const uint32_t ranks : {1u, 2u, 4u}) {
+    SCOPED_TRACE(ranks);
+    Devices devices(ranks);
+    LoopbackWorld world(job_with_everything(), *dataset, even_runs(4, ranks), kBucketBytes, nullptr,
+                        devices.modules);
+    world.begin_generation(kSteps);
+    EXPECT_TRUE(world.train_to(3).state == early.state);
+    const std::string checkpoint = testing::state_bytes(world.engine(0), true);
+    world.train_to(7);
+    for (uint32_t r = 0; r < ranks; ++r) install(world.engine(r), checkpoint, 3);
+    world.begin_generation(kSteps);
+    EXPECT_TRUE(world.train_to(5).state != expected.state);
+    world.begin_generation(kSteps);
+    EXPECT_TRUE(world.train_to(kSteps).state == expected.state);
+    for (uint32_t r = 0; r < ranks; ++r) ASSERT_TRUE(world.engine(r).start_afresh().is_ok());
+    world.begin_generation(kSteps);
+    EXPECT_TRUE(world.train_to(3).state == early.state);
+  }
+}
+
+TEST(Accelerator, TrainsWithEveryOptimizerToTheCpusBits) {
+  const auto dataset = make_patterns(80);
+  const auto check = [&](const char* name, double momentum, bool variant) {
+    SCOPED_TRACE(std::string(name) + (variant ? " with its option" : ""));
+    wire::JobSpec job = small_job("mlp");
+    wire::OptimizerSpec* optimizer = job.mutable_optimizer();
+    optimizer->set_name(name);
+    optimizer->set_momentum(momentum);
+    optimizer->set_nesterov(variant);
+    optimizer->set_centered(variant);
+    optimizer->set_alpha(0.99);
+    optimizer->set_rho(0.9);
+    optimizer->set_momentum_decay(0.004);
+    expect_same(on_devices(job, *dataset, 4, 1), on_the_cpu(job, *dataset, 4));
+  };
+  for (const char* name : {"adam", "adamw", "nadam", "adagrad", "adadelta"}) check(name, 0, false);
+  for (const char* name : {"sgd", "rmsprop"}) {
+    check(name, 0, false);
+    check(name, 0.9, false);
+    check(name, 0.9, true);
+  }
+  check("rmsprop", 0, true);
+}
+
+TEST(Accelerator, SkipsStepsThatOverflowAndScalesAsTheCpuDoes) {
+  const auto dataset = make_patterns(80);
+  wire::JobSpec job = small_job("mlp");
+  job.mutable_train()->set_precision("fp16");
+  job.mutable_train()->set_loss_scale(0x1p40);  // beyond what fp16 holds
+  job.mutable_train()->set_loss_scale_growth(2);
+  job.mutable_train()->set_loss_scale_backoff(0x1p-12);
+  job.mutable_train()->set_loss_scale_growth_every(2);
+  const TrainResult expected = on_the_cpu(job, *dataset, 8);
+  int64_t skipped = 0;  // the state ends with it
+  std::memcpy(&skipped, expected.state.data() + expected.state.size() - sizeof skipped,
+              sizeof skipped);
+  EXPECT_GT(skipped, 0);
+  EXPECT_LT(skipped, 8);
+  for (const uint32_t ranks : {1u, 2u}) expect_same(on_devices(job, *dataset, 8, ranks), expected);
+}
+
+TEST(Accelerator, TrainsOnTokensToTheCpusBits) {
+  const auto text = make_text(30, 16);
+  wire::JobSpec job = small_job("gpt2");
+  job.mutable_model()->set_n_layer(2);
+  job.mutable_model()->set_n_head(2);
+  job.mutable_model()->set_n_embd(32);
+  job.mutable_model()->set_block(16);
+  job.mutable_data()->clear_transforms();
+  expect_same(on_devices(job, *text, 3, 2), on_the_cpu(job, *text, 3));
+}
+
+TEST(Accelerator, EvaluatesToTheCpusBits) {
+  const auto dataset = make_patterns(60);
+  const auto eval = make_patterns(101);
+  const auto report = [&](const std::vector<DeviceModule*>& modules) {
+    LoopbackWorld world(job_with_everything(), *dataset, even_runs(4, 2), 0, eval.get(), modules);
+    world.begin_generation(3);
+    world.train_to(3);
+    const auto reports = world.evaluate_all();
+    EXPECT_TRUE(reports[1].is_ok()) << reports[1].status().message();
+    return reports[1]->SerializeAsString();
+  };
+  const std::string expected = report({});
+  EXPECT_EQ(report(Devices(2).modules), expected);
+}
+
+TEST(Accelerator, ChecksAStepToTheCpusHashes) {
+  const auto dataset = make_patterns(80);
+  wire::JobSpec job = job_with_everything();
+  job.mutable_train()->set_check_every(2);
+  job.mutable_comm()->set_numerics("exact");
+  const auto checks = [&](const std::vector<DeviceModule*>& modules) {
+    LoopbackWorld world(job, *dataset, even_runs(4, 4), kBucketBytes, nullptr, modules);
+    world.begin_generation(8);
+    std::vector<std::string> found;
+    for (Step step = 0; step < 8; ++step) {
+      for (const auto& outcome : world.step_all()) {
+        EXPECT_TRUE(outcome.is_ok()) << outcome.status().message();
+        if (outcome.is_ok() && outcome->check) found.push_back(outcome->check->SerializeAsString());
+      }
+    }
+    return found;
+  };
+  const auto expected = checks({});
+  EXPECT_EQ(expected.size(), 16u);
+  EXPECT_EQ(checks(Devices(4).modules), expected);
+}
+
+TEST(Accelerator, ThatFailsEndsTheStepWithItsWordsAndAppliesNothing) {
+  const auto dataset = make_patterns(80);
+  Devices devices(1);
+  LoopbackWorld world(small_job("mlp"), *dataset, even_runs(4, 1), kBucketBytes, nullptr,
+                      devices.modules);
+  world.begin_generation(4);
+  world.train_to(1);
+  devices.own[0]->copies_to_fail = 1000;
+  const auto outcome = world.engine(0).step();
+  ASSERT_FALSE(outcome.is_ok());
+  EXPECT_EQ(outcome.status().code(), Code::kInternal);
+  EXPECT_THAT(outcome.status().message(), HasSubstr("the device is gone"));
+  EXPECT_EQ(world.engine(0).applied_steps(), 1u);
+}
+
+TEST(Accelerator, UnpinsTheMemoryOfItsEngine) {
+  const auto dataset = make_patterns(80);
+  Devices devices(2);
+  {
+    LoopbackWorld world(small_job("mlp"), *dataset, even_runs(4, 2), 0, nullptr, devices.modules);
+    world.begin_generation(2);
+    world.train_to(2);
+    EXPECT_GT(devices.own[0]->pinned(), 0u);
+  }
+  for (const auto& module : devices.own) EXPECT_EQ(module->pinned(), 0u);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,185 @@
+#include "tests/unit/engine/plain_module.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "tests/unit/cuda/host_kernels.h"
+#include "worker/engine/loss.h"
+
+namespace lockstep::testing {
+
+PlainModule::Memory PlainModule::make(size_t bytes) {
+  return std::make_unique<Line[]>((bytes + sizeof(Line) - 1) / sizeof(Line));
+}
+
+Result<void*> PlainModule::allocate(size_t bytes) {
+  std::lock_guard lock(mutex_);
+  std::byte* begin = memory_.emplace_back(make(bytes))[0].of;
+  device_[begin] = bytes;
+  return static_cast<void*>(begin);
+}
+
+Result<void*> PlainModule::allocate_host(size_t bytes) {
+  std::lock_guard lock(mutex_);
+  return static_cast<void*>(memory_.emplace_back(make(bytes))[0].of);
+}
+
+void PlainModule::pin(void* memory, size_t) {
+  std::lock_guard lock(mutex_);
+  EXPECT_TRUE(pinned_.insert(memory).second);
+}
+
+void PlainModule::unpin(void* memory) {
+  std::lock_guard lock(mutex_);
+  EXPECT_EQ(pinned_.erase(memory), 1u);
+}
+
+bool PlainModule::is_mine(const void* memory) const {
+  const auto* at = static_cast<const std::byte*>(memory);
+  auto after = device_.upper_bound(at);
+  if (after == device_.begin()) return false;
+  --after;
+  return at < after->first + after->second;
+}
+
+void PlainModule::expect_mine(const void* memory) const {
+  std::lock_guard lock(mutex_);
+  EXPECT_TRUE(is_mine(memory)) << "a kernel is given memory of the host";
+}
+
+Status PlainModule::copy(DeviceLane which, void* to, const void* from, size_t bytes) {
+  std::lock_guard lock(mutex_);
+  const bool to_host = !is_mine(to);
+  EXPECT_TRUE(is_mine(from) || !to_host) << "a copy from the host to the host";
+  if (to_host && copies_to_fail > 0) {
+    --copies_to_fail;
+    return {Code::kInternal, "the device is gone"};
+  }
+  if (which == DeviceLane::kCompute && !to_host) {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+    return Status::ok();
+  }
+  ++lane(which).enqueued;
+  if (which != DeviceLane::kCompute) {
+    lane(which).late.push_back([to, from, bytes] { std::memcpy(to, from, bytes); });
+    return Status::ok();
+  }
+  const auto* begin = static_cast<const std::byte*>(from);
+  lane(which).late.push_back([to, now = std::vector<std::byte>(begin, begin + bytes)] {
+    if (!now.empty()) std::memcpy(to, now.data(), now.size());
+  });
+  return Status::ok();
+}
+
+Status PlainModule::mark(uint32_t mark, DeviceLane which) {
+  std::lock_guard lock(mutex_);
+  marks_[mark] = {which, lane(which).enqueued};
+  return Status::ok();
+}
+
+void PlainModule::run_to(const Place& place) {
+  Lane& late = lane(place.lane);
+  while (late.enqueued - late.late.size() < place.tasks) {
+    late.late.front()();
+    late.late.pop_front();
+  }
+}
+
+Status PlainModule::hold(DeviceLane which, uint32_t mark) {
+  std::lock_guard lock(mutex_);
+  const auto found = marks_.find(mark);
+  if (found != marks_.end() && which == DeviceLane::kCompute) run_to(found->second);
+  return Status::ok();
+}
+
+Status PlainModule::wait(uint32_t mark) {
+  std::lock_guard lock(mutex_);
+  const auto found = marks_.find(mark);
+  if (found != marks_.end()) run_to(found->second);
+  return Status::ok();
+}
+
+Status PlainModule::images(const cuda::ImageWork& work) {
+  expect_mine(work.bytes);
+  expect_mine(work.tables);
+  const uint64_t planes = uint64_t{work.samples} * work.channels;
+  for (uint64_t i = 0; i < planes * work.plane; ++i)
+    work.out[i] = work.tables[i / work.plane % work.channels * 256 + work.bytes[i]];
+  return Status::ok();
+}
+
+Status PlainModule::cross_entropy(const CrossEntropy& work) {
+  expect_mine(work.labels);
+  expect_mine(work.losses);
+  expect_mine(work.right);
+  const auto step_labels = static_cast<uint64_t>(1 / work.scale + 0.5f);
+  for (uint64_t row = 0; row < work.rows; ++row) {
+    const uint64_t at = row * work.classes;
+    const SlotLoss loss = softmax_cross_entropy(work.logits + at, work.labels + row, 1,
+                                                work.classes, step_labels, work.gradient + at);
+    work.losses[row] = static_cast<float>(loss.sum);
+    work.right[row] = static_cast<uint32_t>(loss.correct);
+  }
+  return Status::ok();
+}
+
+Status PlainModule::block_totals(const cuda::TotalsWork& work) {
+  for (const void* memory :
+       {static_cast<const void*>(work.sums), static_cast<const void*>(work.blocks),
+        static_cast<const void*>(work.totals)}) {
+    expect_mine(memory);
+  }
+  for (uint32_t i = work.first; i < work.first + work.count; ++i)
+    work.totals[i] = cuda::totals_of(work.sums, work.blocks[i]);
+  return Status::ok();
+}
+
+Status PlainModule::decide(cuda::ApplyState* state, const cuda::StepRule& rule,
+                           const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) {
+  expect_mine(state);
+  expect_mine(totals);
+  expect_mine(loss);
+  cuda::Totals sum;
+  for (uint32_t i = 0; i < blocks; ++i) cuda::add_block(sum, totals[i]);
+  cuda::decide<cuda::HostAtomics>(*state, rule, sum, *loss);
+  return Status::ok();
+}
+
+template <typename Rule>
+void update_all(const cuda::Verdict& verdict, std::span<const cuda::UpdateChunk> chunks,
+                const cuda::UpdateBuffers& buffers, const cuda::GroupFactors<Rule>& factors) {
+  for (const cuda::UpdateChunk& chunk : chunks) {
+    typename Rule::Factors of_group = factors.of[chunk.group];
+    of_group.grad_scale = verdict.grad_scale;
+    for (uint32_t i = 0; i < chunk.length; i += 4)
+      cuda::update_quad<Rule>(buffers, chunk.start + i, of_group);
+  }
+}
+
+Status PlainModule::update(const cuda::Verdict* verdict, const cuda::UpdateChunk* chunks,
+                           uint32_t count, const cuda::UpdateBuffers& buffers,
+                           const cuda::UpdateFactors& factors) {
+  for (const void* memory :
+       {static_cast<const void*>(verdict), static_cast<const void*>(chunks),
+        static_cast<const void*>(buffers.params), static_cast<const void*>(buffers.grads)}) {
+    expect_mine(memory);
+  }
+  for (const float* state : buffers.state) {
+    if (state != nullptr) expect_mine(state);
+  }
+  if (verdict->applies == 0) return Status::ok();
+  std::visit([&](const auto& of) { update_all(*verdict, {chunks, count}, buffers, of); }, factors);
+  return Status::ok();
+}
+
+Status PlainModule::statistics(const cuda::Verdict* verdict, const float* sums, uint64_t n,
+                               uint32_t slots, float* statistics) {
+  expect_mine(sums);
+  expect_mine(statistics);
+  if (verdict->applies == 0) return Status::ok();
+  for (uint64_t i = 0; i < n; ++i) statistics[i] = sums[i] / static_cast<float>(slots);
+  return Status::ok();
+}
+
+}  // namespace lockstep::testing

@@ -1,0 +1,75 @@
+// A device without a device: plain memory that is nobody else's, and lanes that are as late as they
+// may be. A copy runs only when somebody waits for it or holds compute for it; what comes to the
+// host is what was there when it was enqueued. So a copy or a wait that is forgotten shows as other
+// bits, and a kernel that is given the host's memory fails the test.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "worker/cuda/device_module.h"
+
+namespace lockstep::testing {
+
+class PlainModule final : public DeviceModule {
+ public:
+  std::string torch_device() const override { return "cpu"; }
+  std::vector<std::string> fingerprint() const override { return {"device=plain"}; }
+  Result<void*> allocate(size_t bytes) override;
+  Result<void*> allocate_host(size_t bytes) override;
+  uint64_t allocated_bytes() const override { return 0; }
+  void pin(void* memory, size_t bytes) override;
+  void unpin(void* memory) override;
+  Status copy(DeviceLane lane, void* to, const void* from, size_t bytes) override;
+  Status mark(uint32_t mark, DeviceLane lane) override;
+  Status hold(DeviceLane lane, uint32_t mark) override;
+  Status wait(uint32_t mark) override;
+  Status images(const cuda::ImageWork& work) override;
+  Status cross_entropy(const CrossEntropy& work) override;
+  Status block_totals(const cuda::TotalsWork& work) override;
+  Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
+                const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) override;
+  Status update(const cuda::Verdict* verdict, const cuda::UpdateChunk* chunks, uint32_t count,
+                const cuda::UpdateBuffers& buffers, const cuda::UpdateFactors& factors) override;
+  Status statistics(const cuda::Verdict* verdict, const float* sums, uint64_t n, uint32_t slots,
+                    float* statistics) override;
+
+  // The next so many copies from the device fail.
+  uint32_t copies_to_fail = 0;
+  size_t pinned() const { return pinned_.size(); }
+
+ private:
+  struct Place {
+    DeviceLane lane = DeviceLane::kCompute;
+    uint64_t tasks = 0;  // of the lane that are before it
+  };
+  struct Lane {
+    std::deque<std::function<void()>> late;
+    uint64_t enqueued = 0;
+  };
+  struct alignas(256) Line {
+    std::byte of[256] = {};
+  };
+  using Memory = std::unique_ptr<Line[]>;
+
+  static Memory make(size_t bytes);
+  bool is_mine(const void* memory) const;
+  void expect_mine(const void* memory) const;
+  void run_to(const Place& place);
+  Lane& lane(DeviceLane lane) { return lanes_[static_cast<size_t>(lane)]; }
+
+  mutable std::mutex mutex_;
+  std::map<const std::byte*, size_t> device_;  // begin, bytes
+  std::vector<Memory> memory_;
+  std::set<void*> pinned_;
+  Lane lanes_[3];
+  std::map<uint32_t, Place> marks_;
+};
+
+}  // namespace lockstep::testing

@@ -1,0 +1,301 @@
+#include "worker/engine/accelerator.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "comm/base/limits.h"
+#include "worker/model/model.h"
+
+namespace lockstep {
+namespace {
+
+// Marks; the rest are for tickets.
+enum Mark : uint32_t {
+  kStageSent = 0,  // two
+  kStageUsed = 2,  // two
+  kLossThere = 4,
+  kBackwardReached = 5,
+  kFinished = 6,
+  kFirstTicket = 8,
+};
+
+constexpr size_t kAlignment = 64;
+
+size_t aligned(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+uint32_t mark_of(uint32_t ticket) {
+  return kFirstTicket + ticket % (limits::kDeviceMarks - kFirstTicket);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Accelerator>> Accelerator::create(DeviceModule& module,
+                                                         const FlatLayout& layout,
+                                                         BoundaryState& state,
+                                                         const wire::JobSpec& job,
+                                                         const data::Dataset& train) {
+  std::unique_ptr<Accelerator> device(new Accelerator(module, layout, state, job));
+  LOCKSTEP_RETURN_IF_ERROR(device->init(job, train));
+  return device;
+}
+
+Accelerator::Accelerator(DeviceModule& module, const FlatLayout& layout, BoundaryState& state,
+                         const wire::JobSpec& job)
+    : module_(module),
+      layout_(layout),
+      state_(state),
+      where_(module.torch_device()),
+      factors_(make_device_factors(job.optimizer())),
+      loss_scale_rule_(loss_scale_rule(job.train())) {}
+
+Accelerator::~Accelerator() {
+  for (const DeviceLane lane : {DeviceLane::kInputs, DeviceLane::kGradients, DeviceLane::kCompute})
+    (void)finish(lane);
+  for (const float* memory : pinned_) module_.unpin(const_cast<float*>(memory));
+}
+
+Status Accelerator::init(const wire::JobSpec& job, const data::Dataset& train) {
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const auto transform,
+      data::Transform::create({job.data().transforms().begin(), job.data().transforms().end()},
+                              train.statistics()));
+  LOCKSTEP_RETURN_IF_ERROR(upload_table(&transform_, transform.tables()));
+  const UpdatePlan& plan = state_.plan();
+  const auto chunks = cuda::make_update_chunks(plan.segments);
+  const auto blocks = cuda::make_totals_blocks(
+      plan.norm_ranges, {layout_.buffer.gradients, layout_.statistics_elements()});
+  chunk_count_ = static_cast<uint32_t>(chunks.size());
+  block_count_ = static_cast<uint32_t>(blocks.size());
+  LOCKSTEP_RETURN_IF_ERROR(allocate(&parameters_, layout_.buffer.gradients));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(&statistics_, layout_.statistics_elements()));
+  for (size_t i = 0; i < state_.memory().optimizer.size(); ++i)
+    LOCKSTEP_RETURN_IF_ERROR(allocate(&optimizer_.emplace_back(), layout_.buffer.gradients));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(&scratch_, sums_elements()));
+  LOCKSTEP_RETURN_IF_ERROR(upload_table(&chunks_, chunks));
+  LOCKSTEP_RETURN_IF_ERROR(upload_table(&blocks_, blocks));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(&totals_, blocks.size()));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(&apply_, 1));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(&apply_host_, 1, /*on_host=*/true));
+  return finish(DeviceLane::kCompute);  // the tables are on this stack
+}
+
+template <typename T>
+Status Accelerator::allocate(T** memory, size_t count, bool on_host) {
+  const size_t bytes = std::max<size_t>(count, 1) * sizeof(T);
+  LOCKSTEP_ASSIGN_OR_RETURN(void* got,
+                            on_host ? module_.allocate_host(bytes) : module_.allocate(bytes));
+  *memory = static_cast<T*>(got);
+  return Status::ok();
+}
+
+template <typename T>
+Status Accelerator::upload_table(const T** device, const std::vector<T>& table) {
+  T* memory = nullptr;
+  LOCKSTEP_RETURN_IF_ERROR(allocate(&memory, table.size()));
+  *device = memory;
+  return module_.copy(DeviceLane::kCompute, memory, table.data(), table.size() * sizeof(T));
+}
+
+Status Accelerator::finish(DeviceLane lane) {
+  LOCKSTEP_RETURN_IF_ERROR(module_.mark(kFinished, lane));
+  return module_.wait(kFinished);
+}
+
+void Accelerator::pin(const float* memory) {
+  if (pinned_.insert(memory).second)
+    module_.pin(const_cast<float*>(memory), layout_.buffer.elements * sizeof(float));
+}
+
+Status Accelerator::reset_statistics() {
+  return module_.copy(DeviceLane::kCompute, slot_statistics(), statistics_,
+                      layout_.statistics_elements() * sizeof(float));
+}
+
+Status Accelerator::reserve_stage(Stage* stage, size_t bytes) {
+  if (bytes <= stage->bytes) return Status::ok();
+  stage->bytes = std::max(bytes, 2 * stage->bytes);
+  LOCKSTEP_RETURN_IF_ERROR(allocate(&stage->host, stage->bytes, /*on_host=*/true));
+  return allocate(&stage->device, stage->bytes);
+}
+
+Result<at::Tensor> Accelerator::load(const data::SampleShape& shape, const void* inputs,
+                                     const int64_t* labels, uint64_t samples) {
+  const size_t each = shape.is_sequence() ? sizeof(int64_t) : sizeof(uint8_t);
+  const size_t input_bytes = samples * shape.elements() * each;
+  const size_t label_bytes = samples * shape.labels() * sizeof(int64_t);
+  const size_t labels_at = aligned(input_bytes);
+  const uint32_t other = turn_;
+  turn_ = 1 - turn_;
+  Stage& stage = stages_[turn_];
+  LOCKSTEP_RETURN_IF_ERROR(module_.wait(kStageSent + turn_));  // A1
+  LOCKSTEP_RETURN_IF_ERROR(reserve_stage(&stage, labels_at + label_bytes));
+  std::memcpy(stage.host, inputs, input_bytes);
+  std::memcpy(stage.host + labels_at, labels, label_bytes);
+  // All that computes with the other one has been enqueued by now.
+  LOCKSTEP_RETURN_IF_ERROR(module_.mark(kStageUsed + other, DeviceLane::kCompute));
+  LOCKSTEP_RETURN_IF_ERROR(module_.hold(DeviceLane::kInputs, kStageUsed + turn_));
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.copy(DeviceLane::kInputs, stage.device, stage.host, labels_at + label_bytes));
+  LOCKSTEP_RETURN_IF_ERROR(module_.mark(kStageSent + turn_, DeviceLane::kInputs));
+  LOCKSTEP_RETURN_IF_ERROR(module_.hold(DeviceLane::kCompute, kStageSent + turn_));
+  labels_ = reinterpret_cast<const int64_t*>(stage.device + labels_at);
+  if (shape.is_sequence()) return model_input(shape, stage.device, samples, where_);
+  return transformed(shape, stage.device, samples);
+}
+
+Result<at::Tensor> Accelerator::transformed(const data::SampleShape& shape, const std::byte* stored,
+                                            uint64_t samples) {
+  const at::Tensor images =
+      at::empty({static_cast<int64_t>(samples), shape.channels, shape.height, shape.width},
+                at::TensorOptions(where_).dtype(at::kFloat));
+  LOCKSTEP_RETURN_IF_ERROR(module_.images({.bytes = reinterpret_cast<const uint8_t*>(stored),
+                                           .tables = transform_->data(),
+                                           .out = images.mutable_data_ptr<float>(),
+                                           .samples = static_cast<uint32_t>(samples),
+                                           .channels = shape.channels,
+                                           .plane = shape.height * shape.width}));
+  return images;
+}
+
+Status Accelerator::reserve_rows(size_t rows) {
+  rows_ = rows;
+  if (rows <= rows_reserved_) return Status::ok();
+  rows_reserved_ = std::max(rows, 2 * rows_reserved_);
+  LOCKSTEP_RETURN_IF_ERROR(allocate(&rows_device_.losses, rows_reserved_));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(&rows_device_.right, rows_reserved_));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(&rows_host_.losses, rows_reserved_, /*on_host=*/true));
+  return allocate(&rows_host_.right, rows_reserved_, /*on_host=*/true);
+}
+
+Status Accelerator::start_loss(const at::Tensor& logits, uint64_t step_labels,
+                               at::Tensor* gradient) {
+  const at::Tensor in = logits.detach().contiguous();
+  const at::Tensor out = at::empty(in.sizes(), in.options());
+  const auto classes = static_cast<uint32_t>(in.size(-1));
+  LOCKSTEP_RETURN_IF_ERROR(reserve_rows(static_cast<size_t>(in.numel()) / classes));
+  LOCKSTEP_RETURN_IF_ERROR(module_.cross_entropy({.logits = in.const_data_ptr<float>(),
+                                                  .gradient = out.mutable_data_ptr<float>(),
+                                                  .labels = labels_,
+                                                  .rows = static_cast<uint32_t>(rows_),
+                                                  .classes = classes,
+                                                  .scale = 1.0f / static_cast<float>(step_labels),
+                                                  .losses = rows_device_.losses,
+                                                  .right = rows_device_.right}));
+  LOCKSTEP_RETURN_IF_ERROR(module_.copy(DeviceLane::kCompute, rows_host_.losses,
+                                        rows_device_.losses, rows_ * sizeof(float)));
+  LOCKSTEP_RETURN_IF_ERROR(module_.copy(DeviceLane::kCompute, rows_host_.right, rows_device_.right,
+                                        rows_ * sizeof(uint32_t)));
+  LOCKSTEP_RETURN_IF_ERROR(module_.mark(kLossThere, DeviceLane::kCompute));
+  if (gradient != nullptr) *gradient = out;
+  return Status::ok();
+}
+
+Result<SlotLoss> Accelerator::loss() {
+  LOCKSTEP_RETURN_IF_ERROR(module_.wait(kLossThere));
+  SlotLoss loss;
+  for (size_t row = 0; row < rows_; ++row) {
+    loss.sum += static_cast<double>(rows_host_.losses[row]);
+    loss.correct += rows_host_.right[row];
+  }
+  return loss;
+}
+
+void Accelerator::start(float* region, const ElementRange& range, uint32_t ticket) {
+  pin(region);
+  const Status status = try_start(region, range, mark_of(ticket));
+  std::lock_guard lock(error_mutex_);
+  if (transfer_error_.is_ok()) transfer_error_ = status;
+}
+
+Status Accelerator::try_start(float* region, const ElementRange& range, uint32_t mark) {
+  LOCKSTEP_RETURN_IF_ERROR(module_.mark(kBackwardReached, DeviceLane::kCompute));
+  LOCKSTEP_RETURN_IF_ERROR(module_.hold(DeviceLane::kGradients, kBackwardReached));
+  LOCKSTEP_RETURN_IF_ERROR(module_.copy(DeviceLane::kGradients, region + range.begin,
+                                        scratch_ + range.begin, range.size() * sizeof(float)));
+  return module_.mark(mark, DeviceLane::kGradients);
+}
+
+Status Accelerator::wait(uint32_t ticket) {
+  {
+    std::lock_guard lock(error_mutex_);
+    LOCKSTEP_RETURN_IF_ERROR(transfer_error_);
+  }
+  return module_.wait(mark_of(ticket));
+}
+
+Result<const float*> Accelerator::gradients_on_host(const float*, std::vector<float>* copy) {
+  copy->resize(layout_.buffer.gradients);
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.copy(DeviceLane::kCompute, copy->data(), scratch_, copy->size() * sizeof(float)));
+  LOCKSTEP_RETURN_IF_ERROR(finish(DeviceLane::kCompute));
+  return static_cast<const float*>(copy->data());
+}
+
+Result<bool> Accelerator::apply(const float* sums, uint32_t non_empty_slots, double lr) {
+  pin(sums);
+  const Step step = state_.applied_steps();
+  const LossScaleState& scale = state_.loss_scaler().state();
+  *apply_host_ = {.gate = step,
+                  .loss_scale = {scale.scale, scale.good_steps, scale.skipped_steps},
+                  .verdict = {}};
+  const cuda::StepRule rule{step, state_.plan().clip_norm, loss_scale_rule_};
+  const cuda::Verdict* verdict = &apply_->verdict;
+  const float* statistics = scratch_ + layout_.buffer.gradients;
+  cuda::UpdateBuffers buffers{.params = parameters_, .state = {}, .grads = scratch_};
+  std::copy(optimizer_.begin(), optimizer_.end(), buffers.state);
+
+  constexpr DeviceLane kLane = DeviceLane::kCompute;
+  LOCKSTEP_RETURN_IF_ERROR(module_.copy(kLane, apply_, apply_host_, sizeof *apply_));
+  LOCKSTEP_RETURN_IF_ERROR(module_.copy(kLane, scratch_, sums, sums_elements() * sizeof(float)));
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.block_totals({scratch_, blocks_, totals_, /*first=*/0, block_count_}));
+  LOCKSTEP_RETURN_IF_ERROR(module_.decide(apply_, rule, totals_, block_count_,
+                                          scratch_ + layout_.buffer.statistics + kControlLoss));
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.update(verdict, chunks_, chunk_count_, buffers,
+                     factors_(state_.next_update(lr, /*grad_scale=*/1), state_.plan().groups)));
+  LOCKSTEP_RETURN_IF_ERROR(module_.statistics(verdict, statistics, layout_.statistics_elements(),
+                                              non_empty_slots, statistics_));
+  LOCKSTEP_RETURN_IF_ERROR(module_.copy(kLane, apply_host_, apply_, sizeof *apply_));
+  LOCKSTEP_RETURN_IF_ERROR(finish(kLane));
+  host_is_behind_ = true;
+  if (apply_host_->verdict.passed == 0)
+    return Status(Code::kInternal, "the device let step " + std::to_string(step) +
+                                       " not through, which is the next one");
+  const bool applies = apply_host_->verdict.applies != 0;
+  state_.applied_elsewhere(applies, apply_host_->loss_scale);
+  return applies;
+}
+
+Status Accelerator::to_host() {
+  if (!host_is_behind_) return Status::ok();
+  LOCKSTEP_RETURN_IF_ERROR(copy_state(/*to_device=*/false));
+  host_is_behind_ = false;
+  return Status::ok();
+}
+
+Status Accelerator::to_device() {
+  LOCKSTEP_RETURN_IF_ERROR(copy_state(/*to_device=*/true));
+  host_is_behind_ = false;
+  return Status::ok();
+}
+
+Status Accelerator::copy_state(bool to_device) {
+  const BoundaryMemory host = state_.memory();
+  const auto copy = [&](float* on_device, float* on_host, size_t elements) {
+    return module_.copy(DeviceLane::kCompute, to_device ? on_device : on_host,
+                        to_device ? on_host : on_device, elements * sizeof(float));
+  };
+  LOCKSTEP_RETURN_IF_ERROR(copy(parameters_, host.parameters, layout_.buffer.gradients));
+  LOCKSTEP_RETURN_IF_ERROR(copy(statistics_, host.statistics, layout_.statistics_elements()));
+  for (size_t i = 0; i < optimizer_.size(); ++i)
+    LOCKSTEP_RETURN_IF_ERROR(copy(optimizer_[i], host.optimizer[i].data, layout_.buffer.gradients));
+  return finish(DeviceLane::kCompute);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,79 @@
+// Where the model computes, and the ways between there and the memory that the loader fills, the
+// Collective reads, and checkpoints are made of.
+//
+//   batch ─ load() ─▶ forward ─ start_loss() ─▶ backward ─▶ gradients() ─ transfer() ─▶ region
+//   sums ─ apply() ─▶ parameters and their state ◀─ to_device() ─ ─ to_host() ─▶ BoundaryState
+//
+// HostDevice: all of it is one memory, and nothing is copied. Accelerator: memory of its own.
+//
+// INVARIANTS
+//  D1 What is on the device changes only in apply() and to_device().
+//  D2 The bits depend on neither the number of copies nor their timing.
+//
+// Errors: kInternal when the device fails; its memory is lost then, and the process with it.
+// LibTorch's exceptions pass through.
+//
+// Thread-safety: the training thread only, but for transfer().
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/index/dataset.h"
+#include "data/read/sample_reader.h"
+#include "worker/engine/gradient_transfer.h"
+#include "worker/engine/loss.h"
+
+namespace lockstep {
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  virtual at::Device where() const = 0;  // of the model's tensors
+  // What of the device decides the bits, "key=value" lines.
+  virtual std::vector<std::string> fingerprint() const = 0;
+
+  // Flat memory that lasts as long as the device: the parameters, and the running statistics that
+  // the slot in progress updates. By FlatLayout, the statistics from their section's start.
+  virtual float* parameters() = 0;
+  virtual float* slot_statistics() = 0;
+  // Every slot starts from the boundary's statistics.
+  virtual Status reset_statistics() = 0;
+
+  // How images are to come to load().
+  virtual data::ImageForm image_form() const { return data::ImageForm::kFloats; }
+
+  // The inputs of `samples` samples as forward() takes them; their labels are those of the next
+  // start_loss(). The memory may be the caller's, who keeps it until loss().
+  virtual Result<at::Tensor> load(const data::SampleShape& shape, const void* inputs,
+                                  const int64_t* labels, uint64_t samples) = 0;
+
+  // Softmax cross-entropy of fp32 logits (..., classes), which it may overwrite. `gradient` becomes
+  // that of (sum of losses) / step_labels; null: none is wanted. Does not wait for the device.
+  virtual Status start_loss(const at::Tensor& logits, uint64_t step_labels,
+                            at::Tensor* gradient) = 0;
+  virtual Result<SlotLoss> loss() = 0;
+
+  // Where backward writes the gradients that belong into `region`.
+  virtual float* gradients(float* region) = 0;
+  // The slot's statistics are as they belong into `region`.
+  virtual Status take_statistics(float* region) = 0;
+  // How both come to the region from there; null: they are there.
+  virtual GradientTransfer* transfer() { return nullptr; }
+  // The gradients written last as the host can read them; `copy` is memory to put them.
+  virtual Result<const float*> gradients_on_host(const float* region, std::vector<float>* copy) = 0;
+
+  // As BoundaryState::apply(). After an error nothing is known of the state.
+  virtual Result<bool> apply(const float* sums, uint32_t non_empty_slots, double lr) = 0;
+
+  // The BoundaryState becomes what the device has, and the other way round.
+  virtual Status to_host() = 0;
+  virtual Status to_device() = 0;
+};
+
+}  // namespace lockstep

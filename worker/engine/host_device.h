@@ -1,0 +1,46 @@
+// The CPU as the Device: it computes on the BoundaryState itself, and writes gradients into the
+// regions that the Collective reads.
+//
+// Thread-safety: as Device.
+#pragma once
+
+#include "worker/engine/boundary_state.h"
+#include "worker/engine/device.h"
+#include "worker/engine/flat_layout.h"
+
+namespace lockstep {
+
+class HostDevice final : public Device {
+ public:
+  // Both outlive the device.
+  HostDevice(const FlatLayout& layout, BoundaryState& state);
+
+  at::Device where() const override { return at::kCPU; }
+  std::vector<std::string> fingerprint() const override { return {"device=cpu"}; }
+  float* parameters() override { return state_.memory().parameters; }
+  float* slot_statistics() override { return slot_statistics_.mutable_data_ptr<float>(); }
+  Status reset_statistics() override;
+  Result<at::Tensor> load(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
+                          uint64_t samples) override;
+  Status start_loss(const at::Tensor& logits, uint64_t step_labels, at::Tensor* gradient) override;
+  Result<SlotLoss> loss() override { return loss_; }
+  float* gradients(float* region) override { return region; }
+  Status take_statistics(float* region) override;
+  Result<const float*> gradients_on_host(const float* region, std::vector<float>*) override {
+    return region;
+  }
+  Result<bool> apply(const float* sums, uint32_t non_empty_slots, double lr) override {
+    return state_.apply(sums, non_empty_slots, lr);
+  }
+  Status to_host() override { return Status::ok(); }
+  Status to_device() override { return Status::ok(); }
+
+ private:
+  const FlatLayout& layout_;
+  BoundaryState& state_;
+  const at::Tensor slot_statistics_;
+  const int64_t* labels_ = nullptr;  // of the samples loaded last
+  SlotLoss loss_;
+};
+
+}  // namespace lockstep
