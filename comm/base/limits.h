@@ -95,7 +95,4 @@ inline constexpr int kNcclPollUs = 50;
 // Optimizer settings that differ by group, as a kernel takes them
 inline constexpr uint32_t kUpdateGroups = 8;
 
-// Points in a device's lanes that are remembered at once; the first few are not for buckets
-inline constexpr uint32_t kDeviceMarks = 4'096;
-
 }  // namespace lockstep::limits

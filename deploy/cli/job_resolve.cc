@@ -114,6 +114,15 @@ Status resolve_formats(const JobContext& context, wire::JobSpec& job) {
   return Status::ok();
 }
 
+// One a GPU, or as many as there are cores for their threads.
+uint32_t workers_that_fit(const JobContext& context, const std::string& device,
+                          const wire::TrainSpec& train) {
+  const auto gpus = device == "cuda" ? context.count_gpus() : Result<uint32_t>(0);
+  if (gpus.is_ok() && *gpus > 0) return *gpus;
+  const uint32_t cores = std::max(1u, context.cores / std::max(1u, train.threads_per_worker()));
+  return std::min(cores, kMostWorkersByDefault);
+}
+
 void resolve_autos(const JobContext& context, wire::JobSpec& job) {
   if (job.model().name() == "gpt2") {
     if (job.model().size().empty())  // of a resumed run that is another model's, and older
@@ -122,9 +131,9 @@ void resolve_autos(const JobContext& context, wire::JobSpec& job) {
   }
   auto& cluster = *job.mutable_cluster();
   auto& train = *job.mutable_train();
+  if (cluster.device() == "auto") cluster.set_device(context.count_gpus().is_ok() ? "cuda" : "cpu");
   if (cluster.workers() == 0) {
-    const uint32_t cores = std::max(1u, context.cores / std::max(1u, train.threads_per_worker()));
-    cluster.set_workers(std::min(cores, kMostWorkersByDefault));
+    cluster.set_workers(workers_that_fit(context, cluster.device(), train));
     if (train.slots() > 0) cluster.set_workers(std::min(cluster.workers(), train.slots()));
     const uint64_t most =
         std::min<uint64_t>(cluster.workers(), train.global_batch() / micro_batches(train));
@@ -138,7 +147,6 @@ void resolve_autos(const JobContext& context, wire::JobSpec& job) {
   // Only of a run that was begun before these keys were there.
   if (cluster.min_workers() == 0) cluster.set_min_workers(1);
   if (cluster.min_wait_s() == 0) cluster.set_min_wait_s(600);
-  if (cluster.device() == "auto") cluster.set_device("cpu");
   if (job.comm().backend() == "auto") job.mutable_comm()->set_backend("host");
 }
 
@@ -194,6 +202,14 @@ Status check_model_fits_data(const JobValues& values, const wire::JobSpec& job) 
   return Status::ok();
 }
 
+Status check_device(const JobValues& values, const JobContext& context, const wire::JobSpec& job) {
+  if (job.cluster().device() != "cuda") return Status::ok();
+  const auto gpus = context.count_gpus();
+  if (gpus.is_ok()) return Status::ok();
+  return Status(gpus.status().code(), told(values, "cluster.device", job) + ": " +
+                                          gpus.status().message() + "; take cpu or auto");
+}
+
 // What no single value shows to be wrong.
 Status check_together(const JobValues& values, const wire::JobSpec& job) {
   const auto say = [&](std::string_view key) { return told(values, key, job); };
@@ -228,9 +244,6 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
       train.max_steps() > job.schedule().total_steps())
     return usage(say("schedule.total_steps") + " but " + say("train.max_steps") +
                  ": the onecycle schedule would end before the run");
-  if (job.cluster().device() == "cuda")
-    return Status(Code::kConfig,
-                  say("cluster.device") + ": this build trains on CPUs only; take cpu or auto");
   if (job.comm().backend() == "mpi")
     return Status(Code::kConfig,
                   say("comm.backend") +
@@ -256,6 +269,7 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
     LOCKSTEP_RETURN_IF_ERROR(context.check_same_run(*context.stored, job));
   LOCKSTEP_RETURN_IF_ERROR(check_accumulate(values, context, job));
   LOCKSTEP_RETURN_IF_ERROR(check_together(values, job));
+  LOCKSTEP_RETURN_IF_ERROR(check_device(values, context, job));
   return job;
 }
 

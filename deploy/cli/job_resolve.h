@@ -18,6 +18,10 @@ struct JobContext {
   std::string file_directory = ".";     // absolute: of the job file
   std::string working_directory = ".";  // absolute: of the shell
   uint32_t cores = 1;
+  // How many GPUs workers can use here; kConfig with the reason: none.
+  std::function<Result<uint32_t>()> count_gpus = [] {
+    return Result<uint32_t>(Status(Code::kConfig, "no GPU was looked for"));
+  };
   // Whether a directory holds the files of an evaluation set.
   std::function<bool(const std::string& directory)> has_eval_files = [](auto&) { return false; };
   // What the files of a path are, for `auto` (data::detect_format).

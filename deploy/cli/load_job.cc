@@ -7,11 +7,14 @@
 #include <filesystem>
 
 #include "comm/base/file.h"
+#include "comm/base/gpu_driver.h"
 #include "comm/base/limits.h"
 #include "data/index/token_files.h"
+#include "deploy/agent/process.h"
 #include "deploy/cli/job_resolve.h"
 #include "deploy/cli/job_values.h"
 #include "deploy/cli/same_run.h"
+#include "worker/cuda/module_entry.h"
 
 namespace lockstep {
 namespace {
@@ -68,6 +71,15 @@ Result<JobValues> read_values(const JobRequest& request) {
   return values;
 }
 
+// The worker computes on a GPU through a module beside it (worker/cuda/module_entry.h).
+Result<uint32_t> usable_gpus() {
+  const std::string module = sibling_program(kDeviceModuleLibrary);
+  if (!fs::exists(module))
+    return Status(Code::kConfig, "this Lockstep was built without its GPU module (there is no " +
+                                     module + "; the preset gpu builds it)");
+  return count_gpus();
+}
+
 }  // namespace
 
 Status split_arguments(const std::vector<std::string>& arguments, JobRequest& request) {
@@ -94,6 +106,7 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   context.working_directory = fs::current_path().string();
   context.file_directory = fs::absolute(request.file).parent_path().string();
   context.cores = usable_cores();
+  context.count_gpus = usable_gpus;
   context.has_eval_files = has_eval_files;
   context.detect_format = data::detect_format;
   context.stored = request.stored;

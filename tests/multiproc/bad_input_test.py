@@ -1,11 +1,14 @@
 """Bad input: one clear line, the right exit code, no process behind."""
 import gzip
 import json
+import os
 import re
 import subprocess
 import unittest
 
 from harness import BIN, FASHION, LockstepTest, synthetic_dataset
+
+HAS_GPU = os.path.exists("/dev/nvidiactl")
 
 
 class BadData(LockstepTest):
@@ -105,8 +108,53 @@ class BadJob(LockstepTest):
         run = self.finish(self.job(self.scratch / "nowhere"), expect=66)
         self.assertTrue(run.run_dir.exists())
 
+    @unittest.skipIf(HAS_GPU, "there is a GPU")
     def test_a_gpu_that_is_not_there(self):
-        self.refuse("cuda", args=["cluster.device=cuda"], code=78)
+        self.refuse("cluster.device", "take cpu or auto", args=["cluster.device=cuda"], code=78)
+
+
+@unittest.skipIf(HAS_GPU, "there is a GPU")
+class AWorkerWithoutItsGpu(LockstepTest):
+    def test_ends_with_78_and_says_what_to_do(self):
+        run = self.finish(self.job(self.small_data()), "--workers", 1, "train.max_steps=1")
+        path = run.run_dir / "job.pb"
+        path.write_bytes(on_cuda(path.read_bytes()))
+        worker = subprocess.run(
+            [BIN / "lockstep-worker", "--run-dir", run.run_dir, "--local-rank", "0"],
+            capture_output=True, text=True, timeout=60)
+        self.assertEqual(worker.returncode, 78, worker.stderr)
+        self.assertIn("no NVIDIA GPU can be used here", worker.stderr)
+        self.assertIn("cluster.device: cpu", worker.stderr)
+
+
+def on_cuda(job):
+    """The bytes of a JobSpec with cluster.device (fields 10 and 2) cuda instead of cpu."""
+    out, at = b"", 0
+    while at < len(job):
+        begin = at
+        tag, at = varint(job, at)
+        size = 8 if tag & 7 == 1 else 0
+        if tag & 7 in (0, 2):
+            size, at = varint(job, at)
+            size = size if tag & 7 == 2 else 0
+        body = job[at:at + size]
+        at += size
+        if tag == 10 << 3 | 2:
+            body = body.replace(b"\x12\x03cpu", b"\x12\x04cuda")
+            out += bytes([tag, len(body)]) + body
+        else:
+            out += job[begin:at]
+    return out
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 0x7F) << shift
+        shift += 7
+        at += 1
+        if not data[at - 1] & 0x80:
+            return value, at
 
 
 class CommandLine(LockstepTest):

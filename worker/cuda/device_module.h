@@ -6,7 +6,7 @@
 // LANES are queues of work: each in its own order, all side by side. Kernels run on kCompute, which
 // is the queue of LibTorch's operators. Everything is enqueued; only wait() waits.
 //
-// MARKS, by numbers below limits::kDeviceMarks, say how far a lane has come: mark() sets one to
+// MARKS, by numbers below kDeviceMarks, say how far a lane has come: mark() sets one to
 // where the lane is now, hold() and wait() wait for where it was set last. One that was never set
 // holds nobody.
 //
@@ -29,6 +29,8 @@
 
 namespace lockstep {
 
+inline constexpr uint32_t kDeviceMarks = 4'096;
+
 enum class DeviceLane : uint32_t {
   kCompute,    // operators and kernels
   kInputs,     // batches to the device
@@ -49,6 +51,7 @@ class DeviceModule {
   virtual Result<void*> allocate_host(size_t bytes) = 0;
   virtual uint64_t allocated_bytes() const = 0;  // of the device, by us
   // Copies from and to this memory of the host become fast, where the system allows, until unpin().
+  // It has pages of its own; else it stays as it is.
   virtual void pin(void* memory, size_t bytes) = 0;
   virtual void unpin(void* memory) = 0;
 

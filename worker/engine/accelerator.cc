@@ -3,33 +3,24 @@
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
-#include "comm/base/limits.h"
-#include "worker/model/model.h"
+#include "worker/engine/device_memory.h"
 
 namespace lockstep {
 namespace {
 
 // Marks; the rest are for tickets.
 enum Mark : uint32_t {
-  kStageSent = 0,  // two
-  kStageUsed = 2,  // two
-  kLossThere = 4,
-  kBackwardReached = 5,
-  kFinished = 6,
-  kFirstTicket = 8,
+  kInputs = 0,  // DeviceInputs::kMarks of them
+  kLossThere = DeviceInputs::kMarks,
+  kBackwardReached,
+  kFinished,
+  kFirstTicket,
 };
 
-constexpr size_t kAlignment = 64;
-
-size_t aligned(size_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
 uint32_t mark_of(uint32_t ticket) {
-  return kFirstTicket + ticket % (limits::kDeviceMarks - kFirstTicket);
+  return kFirstTicket + ticket % (kDeviceMarks - kFirstTicket);
 }
 
 }  // namespace
@@ -50,6 +41,7 @@ Accelerator::Accelerator(DeviceModule& module, const FlatLayout& layout, Boundar
       layout_(layout),
       state_(state),
       where_(module.torch_device()),
+      inputs_(module, where_, kInputs),
       factors_(make_device_factors(job.optimizer())),
       loss_scale_rule_(loss_scale_rule(job.train())) {}
 
@@ -64,41 +56,25 @@ Status Accelerator::init(const wire::JobSpec& job, const data::Dataset& train) {
       const auto transform,
       data::Transform::create({job.data().transforms().begin(), job.data().transforms().end()},
                               train.statistics()));
-  LOCKSTEP_RETURN_IF_ERROR(upload_table(&transform_, transform.tables()));
+  LOCKSTEP_RETURN_IF_ERROR(inputs_.set_transform(transform));
   const UpdatePlan& plan = state_.plan();
   const auto chunks = cuda::make_update_chunks(plan.segments);
   const auto blocks = cuda::make_totals_blocks(
       plan.norm_ranges, {layout_.buffer.gradients, layout_.statistics_elements()});
   chunk_count_ = static_cast<uint32_t>(chunks.size());
   block_count_ = static_cast<uint32_t>(blocks.size());
-  LOCKSTEP_RETURN_IF_ERROR(allocate(&parameters_, layout_.buffer.gradients));
-  LOCKSTEP_RETURN_IF_ERROR(allocate(&statistics_, layout_.statistics_elements()));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &parameters_, layout_.buffer.gradients));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &statistics_, layout_.statistics_elements()));
   for (size_t i = 0; i < state_.memory().optimizer.size(); ++i)
-    LOCKSTEP_RETURN_IF_ERROR(allocate(&optimizer_.emplace_back(), layout_.buffer.gradients));
-  LOCKSTEP_RETURN_IF_ERROR(allocate(&scratch_, sums_elements()));
-  LOCKSTEP_RETURN_IF_ERROR(upload_table(&chunks_, chunks));
-  LOCKSTEP_RETURN_IF_ERROR(upload_table(&blocks_, blocks));
-  LOCKSTEP_RETURN_IF_ERROR(allocate(&totals_, blocks.size()));
-  LOCKSTEP_RETURN_IF_ERROR(allocate(&apply_, 1));
-  LOCKSTEP_RETURN_IF_ERROR(allocate(&apply_host_, 1, /*on_host=*/true));
+    LOCKSTEP_RETURN_IF_ERROR(
+        allocate(module_, &optimizer_.emplace_back(), layout_.buffer.gradients));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &scratch_, sums_elements()));
+  LOCKSTEP_RETURN_IF_ERROR(upload_table(module_, chunks, &chunks_));
+  LOCKSTEP_RETURN_IF_ERROR(upload_table(module_, blocks, &blocks_));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &totals_, blocks.size()));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &apply_, 1));
+  LOCKSTEP_RETURN_IF_ERROR(allocate_host(module_, &apply_host_, 1));
   return finish(DeviceLane::kCompute);  // the tables are on this stack
-}
-
-template <typename T>
-Status Accelerator::allocate(T** memory, size_t count, bool on_host) {
-  const size_t bytes = std::max<size_t>(count, 1) * sizeof(T);
-  LOCKSTEP_ASSIGN_OR_RETURN(void* got,
-                            on_host ? module_.allocate_host(bytes) : module_.allocate(bytes));
-  *memory = static_cast<T*>(got);
-  return Status::ok();
-}
-
-template <typename T>
-Status Accelerator::upload_table(const T** device, const std::vector<T>& table) {
-  T* memory = nullptr;
-  LOCKSTEP_RETURN_IF_ERROR(allocate(&memory, table.size()));
-  *device = memory;
-  return module_.copy(DeviceLane::kCompute, memory, table.data(), table.size() * sizeof(T));
 }
 
 Status Accelerator::finish(DeviceLane lane) {
@@ -116,60 +92,14 @@ Status Accelerator::reset_statistics() {
                       layout_.statistics_elements() * sizeof(float));
 }
 
-Status Accelerator::reserve_stage(Stage* stage, size_t bytes) {
-  if (bytes <= stage->bytes) return Status::ok();
-  stage->bytes = std::max(bytes, 2 * stage->bytes);
-  LOCKSTEP_RETURN_IF_ERROR(allocate(&stage->host, stage->bytes, /*on_host=*/true));
-  return allocate(&stage->device, stage->bytes);
-}
-
-Result<at::Tensor> Accelerator::load(const data::SampleShape& shape, const void* inputs,
-                                     const int64_t* labels, uint64_t samples) {
-  const size_t each = shape.is_sequence() ? sizeof(int64_t) : sizeof(uint8_t);
-  const size_t input_bytes = samples * shape.elements() * each;
-  const size_t label_bytes = samples * shape.labels() * sizeof(int64_t);
-  const size_t labels_at = aligned(input_bytes);
-  const uint32_t other = turn_;
-  turn_ = 1 - turn_;
-  Stage& stage = stages_[turn_];
-  LOCKSTEP_RETURN_IF_ERROR(module_.wait(kStageSent + turn_));  // A1
-  LOCKSTEP_RETURN_IF_ERROR(reserve_stage(&stage, labels_at + label_bytes));
-  std::memcpy(stage.host, inputs, input_bytes);
-  std::memcpy(stage.host + labels_at, labels, label_bytes);
-  // All that computes with the other one has been enqueued by now.
-  LOCKSTEP_RETURN_IF_ERROR(module_.mark(kStageUsed + other, DeviceLane::kCompute));
-  LOCKSTEP_RETURN_IF_ERROR(module_.hold(DeviceLane::kInputs, kStageUsed + turn_));
-  LOCKSTEP_RETURN_IF_ERROR(
-      module_.copy(DeviceLane::kInputs, stage.device, stage.host, labels_at + label_bytes));
-  LOCKSTEP_RETURN_IF_ERROR(module_.mark(kStageSent + turn_, DeviceLane::kInputs));
-  LOCKSTEP_RETURN_IF_ERROR(module_.hold(DeviceLane::kCompute, kStageSent + turn_));
-  labels_ = reinterpret_cast<const int64_t*>(stage.device + labels_at);
-  if (shape.is_sequence()) return model_input(shape, stage.device, samples, where_);
-  return transformed(shape, stage.device, samples);
-}
-
-Result<at::Tensor> Accelerator::transformed(const data::SampleShape& shape, const std::byte* stored,
-                                            uint64_t samples) {
-  const at::Tensor images =
-      at::empty({static_cast<int64_t>(samples), shape.channels, shape.height, shape.width},
-                at::TensorOptions(where_).dtype(at::kFloat));
-  LOCKSTEP_RETURN_IF_ERROR(module_.images({.bytes = reinterpret_cast<const uint8_t*>(stored),
-                                           .tables = transform_->data(),
-                                           .out = images.mutable_data_ptr<float>(),
-                                           .samples = static_cast<uint32_t>(samples),
-                                           .channels = shape.channels,
-                                           .plane = shape.height * shape.width}));
-  return images;
-}
-
 Status Accelerator::reserve_rows(size_t rows) {
   rows_ = rows;
   if (rows <= rows_reserved_) return Status::ok();
   rows_reserved_ = std::max(rows, 2 * rows_reserved_);
-  LOCKSTEP_RETURN_IF_ERROR(allocate(&rows_device_.losses, rows_reserved_));
-  LOCKSTEP_RETURN_IF_ERROR(allocate(&rows_device_.right, rows_reserved_));
-  LOCKSTEP_RETURN_IF_ERROR(allocate(&rows_host_.losses, rows_reserved_, /*on_host=*/true));
-  return allocate(&rows_host_.right, rows_reserved_, /*on_host=*/true);
+  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &rows_device_.losses, rows_reserved_));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &rows_device_.right, rows_reserved_));
+  LOCKSTEP_RETURN_IF_ERROR(allocate_host(module_, &rows_host_.losses, rows_reserved_));
+  return allocate_host(module_, &rows_host_.right, rows_reserved_);
 }
 
 Status Accelerator::start_loss(const at::Tensor& logits, uint64_t step_labels,
@@ -180,7 +110,7 @@ Status Accelerator::start_loss(const at::Tensor& logits, uint64_t step_labels,
   LOCKSTEP_RETURN_IF_ERROR(reserve_rows(static_cast<size_t>(in.numel()) / classes));
   LOCKSTEP_RETURN_IF_ERROR(module_.cross_entropy({.logits = in.const_data_ptr<float>(),
                                                   .gradient = out.mutable_data_ptr<float>(),
-                                                  .labels = labels_,
+                                                  .labels = inputs_.labels(),
                                                   .rows = static_cast<uint32_t>(rows_),
                                                   .classes = classes,
                                                   .scale = 1.0f / static_cast<float>(step_labels),

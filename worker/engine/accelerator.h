@@ -1,35 +1,31 @@
 // A Device with memory of its own, behind a DeviceModule. LibTorch's operators run on it by
 // themselves; here is what moves, and the end of a step.
 //
-//   kInputs     batch ─▶ pinned stage ─▶ device stage                two stages, used in turn
-//   kCompute    forward, loss, backward ─▶ scratch                   one slot's gradients,
-//   statistics kGradients  scratch ─▶ region of the host, bucket by bucket kCompute    sums ─▶
-//   scratch, totals, verdict, update, statistics
+//   kInputs     batch ─▶ stage of the device (device_inputs.h)
+//   kCompute    forward, loss, backward ─▶ scratch, one slot's gradients and statistics
+//   kGradients  scratch ─▶ region of the host, bucket by bucket
+//   kCompute    sums ─▶ scratch, totals, verdict, update, statistics
 //
 // The host holds a copy of the boundary state, as the BoundaryState it was made from: brought up to
 // date when somebody asks for it, and uploaded when somebody has written to it.
 //
 // INVARIANTS
-//  A1 A stage is filled again only when its last copy has left it, and copied over only when the
-//     slot that computed with it is done.
-//  A2 scratch holds the slot's gradients until their transfers are waited for, then, in apply(),
-//  the
-//     step's sums.
-//  A3 The host's gate decides whether a step is applied, since the host has all sums; the device's
+//  A1 scratch holds the slot's gradients until their transfers are waited for, then, in apply(),
+//     the step's sums.
+//  A2 The host's gate decides whether a step is applied, since the host has all sums; the device's
 //     word is set to the step before each.
 //
 // Thread-safety: as Device; the transfers as GradientTransfer.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <mutex>
 #include <set>
 
-#include "data/transform/normalize.h"
 #include "worker/cuda/device_module.h"
 #include "worker/engine/boundary_state.h"
 #include "worker/engine/device.h"
+#include "worker/engine/device_inputs.h"
 #include "worker/engine/flat_layout.h"
 #include "worker/optim/device_factors.h"
 
@@ -50,7 +46,9 @@ class Accelerator final : public Device, public GradientTransfer {
   Status reset_statistics() override;
   data::ImageForm image_form() const override { return data::ImageForm::kStored; }
   Result<at::Tensor> load(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
-                          uint64_t samples) override;
+                          uint64_t samples) override {
+    return inputs_.load(shape, inputs, labels, samples);
+  }
   Status start_loss(const at::Tensor& logits, uint64_t step_labels, at::Tensor* gradient) override;
   Result<SlotLoss> loss() override;
   float* gradients(float*) override { return scratch_; }
@@ -65,11 +63,6 @@ class Accelerator final : public Device, public GradientTransfer {
   Status wait(uint32_t ticket) override;
 
  private:
-  struct Stage {
-    std::byte* host = nullptr;
-    std::byte* device = nullptr;
-    size_t bytes = 0;
-  };
   // What the kernels of cross-entropy give, by row.
   struct Rows {
     float* losses = nullptr;
@@ -79,13 +72,6 @@ class Accelerator final : public Device, public GradientTransfer {
   Accelerator(DeviceModule& module, const FlatLayout& layout, BoundaryState& state,
               const wire::JobSpec& job);
   Status init(const wire::JobSpec& job, const data::Dataset& train);
-  template <typename T>
-  Status allocate(T** memory, size_t count, bool on_host = false);
-  template <typename T>
-  Status upload_table(const T** device, const std::vector<T>& table);
-  Result<at::Tensor> transformed(const data::SampleShape& shape, const std::byte* stored,
-                                 uint64_t samples);
-  Status reserve_stage(Stage* stage, size_t bytes);
   Status reserve_rows(size_t rows);
   Status copy_state(bool to_device);
   Status try_start(float* region, const ElementRange& range, uint32_t mark);
@@ -97,15 +83,15 @@ class Accelerator final : public Device, public GradientTransfer {
   const FlatLayout& layout_;
   BoundaryState& state_;
   const at::Device where_;
+  DeviceInputs inputs_;
   const DeviceFactors factors_;
   const LossScaleRule loss_scale_rule_;
 
   // On the device.
   float* parameters_ = nullptr;
   float* statistics_ = nullptr;
-  std::vector<float*> optimizer_;                      // as BoundaryMemory
-  float* scratch_ = nullptr;                           // sums_elements()
-  const data::Transform::Table* transform_ = nullptr;  // by channel
+  std::vector<float*> optimizer_;  // as BoundaryMemory
+  float* scratch_ = nullptr;       // sums_elements()
   const cuda::UpdateChunk* chunks_ = nullptr;
   const cuda::TotalsBlock* blocks_ = nullptr;
   cuda::BlockTotals* totals_ = nullptr;
@@ -114,9 +100,6 @@ class Accelerator final : public Device, public GradientTransfer {
   uint32_t block_count_ = 0;
 
   cuda::ApplyState* apply_host_ = nullptr;  // pinned
-  std::array<Stage, 2> stages_;
-  uint32_t turn_ = 0;                // the stage loaded last
-  const int64_t* labels_ = nullptr;  // of the samples loaded last, on the device
   size_t rows_reserved_ = 0;
   size_t rows_ = 0;  // of the loss started last
   Rows rows_device_;

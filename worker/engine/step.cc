@@ -120,7 +120,8 @@ Status EngineImpl::write_slot_results(const data::Batch& batch, uint64_t step_la
   return Status::ok();
 }
 
-// From here on the step counts. The gate keeps a generation from closing half-way.
+// From here on the step counts. The gate keeps a generation from closing half-way. A device that
+// fails leaves it taken: nothing true can be said of the step, and the process ends.
 Status EngineImpl::apply(StepWork& work) {
   if (!gate_.try_enter()) return closed_before(work.step);
   const uint32_t slots = work.merge->non_empty_slots;

@@ -59,6 +59,10 @@ Status Replay::open() {
   if (request_.step == 0) return {Code::kUsage, "steps are counted from 1"};
   LOCKSTEP_ASSIGN_OR_RETURN(source_, ReplaySource::open(request_.run_dir, request_.step - 1));
   const wire::JobSpec& job = source_->job();
+  if (job.cluster().device() == "cuda") {
+    return {Code::kConfig,
+            "the run was trained on GPUs, and replay computes on the CPU, whose bits are others"};
+  }
   const std::string cache = data::cache_directory(job.data(), request_.run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(dataset_,
                             data::open_dataset(job.data().train(), data::Split::kTrain, cache, {},

@@ -16,6 +16,7 @@
 #include "data/index/dataset.h"
 #include "data/index/facts.h"
 #include "metrics/families.h"
+#include "worker/engine/open_gpu.h"
 #include "worker/session/metrics_probe.h"
 #include "worker/session/run_files.h"
 #include "worker/session/worker_host.h"
@@ -93,6 +94,7 @@ struct Worker::Impl {
   // Made by train().
   std::unique_ptr<data::Dataset> train_data;
   std::unique_ptr<data::Dataset> eval_data;
+  std::unique_ptr<DeviceModule> gpu;  // null: the CPU
   std::unique_ptr<Engine> engine;
   std::unique_ptr<Runner> runner;
 
@@ -154,14 +156,17 @@ Status Worker::Impl::open_data() {
 }
 
 Status Worker::Impl::build() {
+  if (job.cluster().device() == "cuda") {  // before anything else asks LibTorch what there is
+    LOCKSTEP_ASSIGN_OR_RETURN(gpu, open_gpu(job, device_module_path(), options.local_rank));
+  }
   LOCKSTEP_RETURN_IF_ERROR(open_data());
   const auto make_buffer = [this](const BufferLayout& layout, uint32_t regions) {
     return context->make_buffer(layout, regions);
   };
   // A worker may be the last one left: it can own every slot. Regions that are never used cost
   // address space only.
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      engine, Engine::create(job, *train_data, eval_data.get(), job.train().slots(), make_buffer));
+  LOCKSTEP_ASSIGN_OR_RETURN(engine, Engine::create(job, *train_data, eval_data.get(),
+                                                   job.train().slots(), make_buffer, gpu.get()));
   Runner::Options runner_options;
   runner_options.job = job;
   runner_options.facts = data::make_data_facts(*train_data, eval_data.get());
@@ -252,7 +257,11 @@ void Worker::train() {
     hello.set_run_id(impl_->host.run_id());
     impl_->session->begin(std::move(hello));
   });
-  if (built.is_ok()) impl_->runner->run();
+  if (!built.is_ok()) return;
+  impl_->runner->run();
+  if (impl_->gpu)
+    impl_->logger->info("gpu_memory", "the most memory of the GPU that was in use at a time",
+                        {{"bytes", peak_device_bytes(*impl_->gpu)}});
 }
 
 }  // namespace lockstep

@@ -29,10 +29,11 @@ class PlainBuffer final : public GradientBuffer {
   float* result() override { return data_; }
 
  private:
-  static constexpr std::align_val_t kAlignment{256};
+  static constexpr std::align_val_t kAlignment{4096};
 
-  // Elements from one region to the next, so that each is 256-byte aligned.
-  uint64_t stride() const { return (layout_.elements + 63) / 64 * 64; }
+  // Elements from one region to the next, so that each has pages of its own: a device pins them one
+  // by one.
+  uint64_t stride() const { return (layout_.elements + 1023) / 1024 * 1024; }
 
   static float* allocate(uint64_t elements) {
     auto* data = static_cast<float*>(::operator new[](elements * sizeof(float), kAlignment));

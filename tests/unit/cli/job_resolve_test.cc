@@ -223,8 +223,23 @@ TEST(JobResolve, AnImpossibleListenAddressOrJobNameIsRefused) {
   EXPECT_THAT(error_of({"job=../x"}), HasSubstr("letters, digits"));
 }
 
-TEST(JobResolve, CudaCannotWorkInThisBuild) {
-  EXPECT_THAT(error_of({"cluster.device=cuda"}, Code::kConfig), HasSubstr("CPUs only"));
+TEST(JobResolve, CudaWithoutAGpuIsRefusedWithTheReason) {
+  EXPECT_THAT(error_of({"cluster.device=cuda"}, Code::kConfig),
+              AllOf(HasSubstr("cluster.device is cuda (command line)"),
+                    HasSubstr("no GPU was looked for"), HasSubstr("take cpu or auto")));
+}
+
+TEST(JobResolve, AutoTakesTheGpusThatAreThereAndAWorkerForEach) {
+  JobContext with_gpus = context();
+  with_gpus.count_gpus = [] { return Result<uint32_t>(3); };
+  auto job = resolve_job(values_of(kMinimal), with_gpus);
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->cluster().device(), "cuda");
+  EXPECT_EQ(job->cluster().workers(), 3u);
+  EXPECT_EQ(job->train().slots(), 3u);
+  job = resolve_job(values_of(kMinimal, {"cluster.device=cpu"}), with_gpus);
+  EXPECT_EQ(job->cluster().device(), "cpu");
+  EXPECT_EQ(job->cluster().workers(), 2u);
 }
 
 TEST(JobResolve, NothingStartsWorkersIntoAnMpiWorldYet) {

@@ -65,5 +65,23 @@ TEST(ReadRange, GivesSamplesInNaturalOrder) {
   EXPECT_EQ(images[12], static_cast<float>(data->sample(3)[0]) / 255.0F);
 }
 
+TEST(ReadRange, GivesImagesAsStoredWhoseFloatsTheTablesHold) {
+  const auto data = example();
+  const auto transform = Transform::create({"normalize"}, data->statistics());
+  const auto floats = SampleReader::create(*data, {"normalize"}, data->statistics());
+  const auto stored =
+      SampleReader::create(*data, {"normalize"}, data->statistics(), ImageForm::kStored);
+  ASSERT_EQ(stored->input_bytes() * sizeof(float), floats->input_bytes());
+  std::vector<float> images(stored->input_bytes());
+  std::vector<uint8_t> bytes(images.size());
+  int64_t label = -1;
+  floats->read(3, reinterpret_cast<std::byte*>(images.data()), &label);
+  stored->read(3, reinterpret_cast<std::byte*>(bytes.data()), &label);
+  EXPECT_EQ(label, 1);
+  const size_t plane = bytes.size() / transform->tables().size();
+  for (size_t i = 0; i < bytes.size(); ++i)
+    EXPECT_EQ(transform->tables()[i / plane][bytes[i]], images[i]) << i;
+}
+
 }  // namespace
 }  // namespace lockstep::data

@@ -1,0 +1,48 @@
+#include "comm/base/gpu_driver.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+// fake_driver.cc says what these tell it to.
+class FakeDriver : public ::testing::Test {
+ protected:
+  void says(const char* init_error, const char* devices) {
+    ::setenv("FAKE_DRIVER_INIT_ERROR", init_error, 1);
+    ::setenv("FAKE_DRIVER_DEVICES", devices, 1);
+  }
+  Result<uint32_t> count() { return count_gpus(LOCKSTEP_FAKE_DRIVER); }
+};
+
+TEST_F(FakeDriver, ThatShowsGpusIsCounted) {
+  says("0", "3");
+  ASSERT_TRUE(count().is_ok()) << count().status().message();
+  EXPECT_EQ(*count(), 3u);
+}
+
+TEST_F(FakeDriver, ThatShowsNoneOrDoesNotStartIsNoGpu) {
+  says("0", "0");
+  EXPECT_EQ(count().status().code(), Code::kConfig);
+  EXPECT_THAT(count().status().message(), HasSubstr("CUDA_VISIBLE_DEVICES"));
+  says("100", "1");
+  EXPECT_EQ(count().status().code(), Code::kConfig);
+  EXPECT_THAT(count().status().message(), HasSubstr("CUDA error 100"));
+}
+
+TEST(GpuDriver, ThatIsNotInstalledOrIsAnotherLibraryIsNoGpu) {
+  const Status missing = count_gpus("libnot-there.so.1").status();
+  EXPECT_EQ(missing.code(), Code::kConfig);
+  EXPECT_THAT(missing.message(), HasSubstr("not installed"));
+  const Status other = count_gpus("libm.so.6").status();
+  EXPECT_EQ(other.code(), Code::kConfig);
+  EXPECT_THAT(other.message(), HasSubstr("libm.so.6 is not NVIDIA's driver"));
+}
+
+}  // namespace
+}  // namespace lockstep

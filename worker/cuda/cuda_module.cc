@@ -1,0 +1,240 @@
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <variant>
+
+#include "comm/base/check.h"
+#include "comm/base/cuda_status.h"
+#include "worker/cuda/apply_launch.h"
+#include "worker/cuda/layer_launch.h"
+#include "worker/cuda/module_entry.h"
+
+namespace lockstep {
+namespace {
+
+using cuda::cuda_status;
+
+constexpr size_t kLanes = 3;
+constexpr size_t kPageBytes = 4096;
+
+class CudaModule final : public DeviceModule {
+ public:
+  static Result<std::unique_ptr<CudaModule>> create(uint32_t local_rank) {
+    std::unique_ptr<CudaModule> module(new CudaModule);
+    LOCKSTEP_RETURN_IF_ERROR(module->init(local_rank));
+    return module;
+  }
+  ~CudaModule() override;
+
+  std::string torch_device() const override { return "cuda:" + std::to_string(device_); }
+  std::vector<std::string> fingerprint() const override;
+  Result<void*> allocate(size_t bytes) override;
+  Result<void*> allocate_host(size_t bytes) override;
+  uint64_t allocated_bytes() const override { return allocated_bytes_; }
+  void pin(void* memory, size_t bytes) override;
+  void unpin(void* memory) override;
+  Status copy(DeviceLane lane, void* to, const void* from, size_t bytes) override;
+  Status mark(uint32_t mark, DeviceLane lane) override;
+  Status hold(DeviceLane lane, uint32_t mark) override;
+  Status wait(uint32_t mark) override;
+  Status images(const cuda::ImageWork& work) override;
+  Status cross_entropy(const CrossEntropy& work) override;
+  Status block_totals(const cuda::TotalsWork& work) override;
+  Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
+                const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) override;
+  Status update(const cuda::Verdict* verdict, const cuda::UpdateChunk* chunks, uint32_t count,
+                const cuda::UpdateBuffers& buffers, const cuda::UpdateFactors& factors) override;
+  Status statistics(const cuda::Verdict* verdict, const float* sums, uint64_t n, uint32_t slots,
+                    float* statistics) override;
+
+ private:
+  CudaModule() = default;
+  Status init(uint32_t local_rank);
+  // The device is a setting of each thread, and autograd and the lanes have threads of their own.
+  Status here() const { return cuda_status(cudaSetDevice(device_), "use the device"); }
+  // LibTorch's operators run on the default stream unless told otherwise, and nobody tells them.
+  cudaStream_t stream(DeviceLane lane) const { return streams_[static_cast<size_t>(lane)]; }
+  Result<cudaEvent_t> event(uint32_t mark, bool make);
+
+  int device_ = 0;
+  cudaDeviceProp properties_ = {};
+  std::array<cudaStream_t, kLanes> streams_ = {};  // kCompute: the default one
+  std::mutex mutex_;
+  std::array<cudaEvent_t, kDeviceMarks> events_ = {};
+  std::vector<void*> memory_;
+  std::vector<void*> host_memory_;
+  std::atomic<uint64_t> allocated_bytes_{0};
+};
+
+Status CudaModule::init(uint32_t local_rank) {
+  int devices = 0;
+  LOCKSTEP_RETURN_IF_ERROR(cuda_status(cudaGetDeviceCount(&devices), "look for GPUs"));
+  if (devices == 0) return {Code::kConfig, "the driver shows no GPU"};
+  device_ = static_cast<int>(local_rank % static_cast<uint32_t>(devices));
+  LOCKSTEP_RETURN_IF_ERROR(here());
+  LOCKSTEP_RETURN_IF_ERROR(
+      cuda_status(cudaGetDeviceProperties(&properties_, device_), "ask what the GPU is"));
+  for (const DeviceLane lane : {DeviceLane::kInputs, DeviceLane::kGradients}) {
+    LOCKSTEP_RETURN_IF_ERROR(cuda_status(
+        cudaStreamCreateWithFlags(&streams_[static_cast<size_t>(lane)], cudaStreamNonBlocking),
+        "make a stream for copies"));
+  }
+  return Status::ok();
+}
+
+CudaModule::~CudaModule() {
+  (void)cudaSetDevice(device_);
+  (void)cudaDeviceSynchronize();
+  for (void* memory : memory_) (void)cudaFree(memory);
+  for (void* memory : host_memory_) (void)cudaFreeHost(memory);
+  for (cudaEvent_t event : events_) {
+    if (event != nullptr) (void)cudaEventDestroy(event);
+  }
+  for (cudaStream_t stream : streams_) {
+    if (stream != nullptr) (void)cudaStreamDestroy(stream);
+  }
+}
+
+std::vector<std::string> CudaModule::fingerprint() const {
+  int runtime = 0;
+  (void)cudaRuntimeGetVersion(&runtime);
+  return {"device=cuda", "gpu=" + std::string(properties_.name),
+          "gpu_capability=" + std::to_string(properties_.major) + "." +
+              std::to_string(properties_.minor),
+          "gpu_processors=" + std::to_string(properties_.multiProcessorCount),
+          "cuda_runtime=" + std::to_string(runtime)};
+}
+
+Result<void*> CudaModule::allocate(size_t bytes) {
+  LOCKSTEP_RETURN_IF_ERROR(here());
+  void* memory = nullptr;
+  LOCKSTEP_RETURN_IF_ERROR(cuda_status(cudaMalloc(&memory, bytes), "allocate memory of the GPU"));
+  {
+    std::lock_guard lock(mutex_);
+    memory_.push_back(memory);
+    allocated_bytes_ += bytes;
+  }
+  LOCKSTEP_RETURN_IF_ERROR(
+      cuda_status(cudaMemsetAsync(memory, 0, bytes, stream(DeviceLane::kCompute)), "clear memory"));
+  // Whichever lane uses it first finds it cleared.
+  LOCKSTEP_RETURN_IF_ERROR(
+      cuda_status(cudaStreamSynchronize(stream(DeviceLane::kCompute)), "clear memory"));
+  return memory;
+}
+
+Result<void*> CudaModule::allocate_host(size_t bytes) {
+  LOCKSTEP_RETURN_IF_ERROR(here());
+  void* memory = nullptr;
+  LOCKSTEP_RETURN_IF_ERROR(cuda_status(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault),
+                                       "allocate pinned memory of the host"));
+  std::lock_guard lock(mutex_);
+  host_memory_.push_back(memory);
+  return memory;
+}
+
+// A system that allows no more locked memory copies more slowly, and as rightly.
+void CudaModule::pin(void* memory, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(memory) % kPageBytes != 0 || !here().is_ok()) return;
+  if (cudaHostRegister(memory, bytes, cudaHostRegisterDefault) != cudaSuccess)
+    (void)cudaGetLastError();  // else the next call would report it
+}
+
+void CudaModule::unpin(void* memory) {
+  if (cudaHostUnregister(memory) != cudaSuccess) (void)cudaGetLastError();
+}
+
+Status CudaModule::copy(DeviceLane lane, void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return Status::ok();
+  LOCKSTEP_RETURN_IF_ERROR(here());
+  return cuda_status(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream(lane)),
+                     "copy between host and GPU");
+}
+
+// Null: never made.
+Result<cudaEvent_t> CudaModule::event(uint32_t mark, bool make) {
+  LOCKSTEP_CHECK(mark < kDeviceMarks, "no such mark");
+  LOCKSTEP_RETURN_IF_ERROR(here());
+  std::lock_guard lock(mutex_);
+  cudaEvent_t& event = events_[mark];
+  if (event == nullptr && make) {
+    LOCKSTEP_RETURN_IF_ERROR(
+        cuda_status(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "make an event"));
+  }
+  return event;
+}
+
+Status CudaModule::mark(uint32_t mark, DeviceLane lane) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const cudaEvent_t event, this->event(mark, /*make=*/true));
+  return cuda_status(cudaEventRecord(event, stream(lane)), "record an event");
+}
+
+Status CudaModule::hold(DeviceLane lane, uint32_t mark) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const cudaEvent_t event, this->event(mark, /*make=*/false));
+  if (event == nullptr) return Status::ok();
+  return cuda_status(cudaStreamWaitEvent(stream(lane), event, 0), "order two streams");
+}
+
+Status CudaModule::wait(uint32_t mark) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const cudaEvent_t event, this->event(mark, /*make=*/false));
+  if (event == nullptr) return Status::ok();
+  return cuda_status(cudaEventSynchronize(event), "wait for the GPU");
+}
+
+Status CudaModule::images(const cuda::ImageWork& work) {
+  LOCKSTEP_RETURN_IF_ERROR(here());
+  return cuda::launch_images(work, stream(DeviceLane::kCompute));
+}
+
+Status CudaModule::cross_entropy(const CrossEntropy& work) {
+  LOCKSTEP_RETURN_IF_ERROR(here());
+  return cuda::launch_cross_entropy(work.logits, work.gradient, work.labels, work.rows,
+                                    {work.classes, work.classes}, work.scale, work.losses,
+                                    work.right, stream(DeviceLane::kCompute));
+}
+
+Status CudaModule::block_totals(const cuda::TotalsWork& work) {
+  LOCKSTEP_RETURN_IF_ERROR(here());
+  return cuda::launch_block_totals(work, stream(DeviceLane::kCompute));
+}
+
+Status CudaModule::decide(cuda::ApplyState* state, const cuda::StepRule& rule,
+                          const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) {
+  LOCKSTEP_RETURN_IF_ERROR(here());
+  return cuda::launch_decide(state, rule, totals, blocks, loss, stream(DeviceLane::kCompute));
+}
+
+Status CudaModule::update(const cuda::Verdict* verdict, const cuda::UpdateChunk* chunks,
+                          uint32_t count, const cuda::UpdateBuffers& buffers,
+                          const cuda::UpdateFactors& factors) {
+  LOCKSTEP_RETURN_IF_ERROR(here());
+  return std::visit(
+      [&](const auto& of) {
+        return cuda::launch_update(verdict, chunks, count, buffers, of,
+                                   stream(DeviceLane::kCompute));
+      },
+      factors);
+}
+
+Status CudaModule::statistics(const cuda::Verdict* verdict, const float* sums, uint64_t n,
+                              uint32_t slots, float* statistics) {
+  LOCKSTEP_RETURN_IF_ERROR(here());
+  return cuda::launch_statistics(verdict, sums, n, slots, statistics, stream(DeviceLane::kCompute));
+}
+
+}  // namespace
+}  // namespace lockstep
+
+extern "C" [[gnu::visibility("default")]] lockstep::OpenedModule lockstep_open_device_module(
+    uint32_t local_rank) {
+  lockstep::OpenedModule opened;
+  auto module = lockstep::CudaModule::create(local_rank);
+  if (module.is_ok())
+    opened.module = std::move(module).value().release();
+  else
+    opened.error = new lockstep::Status(module.status());
+  return opened;
+}

@@ -1,0 +1,104 @@
+#include "worker/engine/open_gpu.h"
+
+#include <ATen/Context.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <dlfcn.h>
+#include <link.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "comm/base/gpu_driver.h"
+#include "worker/cuda/module_entry.h"
+
+namespace lockstep {
+namespace {
+
+Status refused(const std::string& why) {
+  return {Code::kConfig, why + "; or train on the CPU with cluster.device: cpu"};
+}
+
+// The directory of a library that this process has loaded.
+std::string directory_of(const char* library) {
+  void* loaded = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+  if (loaded == nullptr) return "";
+  link_map* map = nullptr;
+  const bool found = dlinfo(loaded, RTLD_DI_LINKMAP, &map) == 0 && map != nullptr;
+  const std::string path = found ? map->l_name : "";
+  dlclose(loaded);
+  return std::filesystem::path(path).parent_path().string();
+}
+
+// Global, so that LibTorch finds what registers itself there.
+Status load_torch_cuda() {
+  const std::string path = directory_of("libtorch_cpu.so") + "/libtorch_cuda.so";
+  std::error_code error;
+  if (!std::filesystem::exists(path, error))
+    return refused("this LibTorch has no CUDA: there is no " + path +
+                   "; install a build of PyTorch for CUDA 13");
+  if (dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr)
+    return refused("LibTorch's CUDA library cannot be loaded: " + std::string(dlerror()) +
+                   "; install the NVIDIA libraries that PyTorch's wheel asks for");
+  return Status::ok();
+}
+
+// Exact: the same bits whenever a slot is computed again (DESIGN, Fingerprint). Fast: whatever is
+// quick on this GPU, but for TF32 in matrix products, which is LibTorch's default as well.
+void set_numerics(bool is_exact) {
+  at::Context& context = at::globalContext();
+  context.setDeterministicAlgorithms(is_exact, /*warn_only=*/false);
+  context.setDeterministicFillUninitializedMemory(false);  // nothing reads what it has not written
+  context.setDeterministicCuDNN(is_exact);
+  context.setBenchmarkCuDNN(!is_exact);
+  context.setAllowTF32CuBLAS(false);
+  context.setAllowTF32CuDNN(!is_exact);
+  if (!is_exact) return;
+  context.setSDPUseMemEfficient(false);  // their backward adds in any order
+  context.setSDPUseCuDNN(false);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<DeviceModule>> open_gpu(const wire::JobSpec& job, const std::string& path,
+                                               uint32_t local_rank) {
+  const bool is_exact = job.comm().numerics() != "fast";
+  if (const auto gpus = count_gpus(); !gpus.is_ok()) return refused(gpus.status().message());
+  // cuBLAS reads it when it is first used: with other workspaces it may add in another order.
+  if (is_exact) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
+  LOCKSTEP_RETURN_IF_ERROR(load_torch_cuda());  // first: our module uses its CUDA runtime
+  LOCKSTEP_ASSIGN_OR_RETURN(auto module, open_device_module(path, local_rank));
+  if (!at::hasCUDA()) return refused("LibTorch finds no GPU although the driver shows one");
+  at::globalContext().lazyInitDevice(at::kCUDA);
+  set_numerics(is_exact);
+  return module;
+}
+
+std::string device_module_path() {
+  std::error_code error;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (program.parent_path() / kDeviceModuleLibrary).string();
+}
+
+Result<std::unique_ptr<DeviceModule>> open_device_module(const std::string& path,
+                                                         uint32_t local_rank) {
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr)
+    return refused("the GPU module cannot be loaded: " + std::string(dlerror()) +
+                   "; build Lockstep with the preset gpu");
+  const auto open = reinterpret_cast<OpenDeviceModule>(dlsym(library, kDeviceModuleEntry));
+  const OpenedModule opened = open == nullptr ? OpenedModule{.version = 0} : open(local_rank);
+  if (opened.version != kDeviceModuleVersion)
+    return refused(path + " is not of this build; build Lockstep anew with the preset gpu");
+  const std::unique_ptr<Status> why(opened.error);
+  if (opened.module == nullptr) return refused(why->message());
+  return std::unique_ptr<DeviceModule>(opened.module);
+}
+
+uint64_t peak_device_bytes(const DeviceModule& module) {
+  const at::Device device(module.torch_device());
+  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+  const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  return module.allocated_bytes() + static_cast<uint64_t>(stats.allocated_bytes[kAll].peak);
+}
+
+}  // namespace lockstep
