@@ -18,8 +18,7 @@ Without --tier, every tier in this order:
   sim         whole clusters in one thread, from seeds; every planted bug is found
   multiproc   real processes on this machine
   cuda        kernels, the GPU module, the NCCL backend and what of tests/gpu needs no Torch compile
-              and link; skipped without CUDA 13
-              and nccl.h
+              and link; skipped without CUDA 13 and nccl.h
   sanitizers  unit tests of everything without LibTorch: all under ASan + UBSan, those with threads
               under TSan
   fuzz        every parser for \$LOCKSTEP_FUZZ_SECONDS (20) seconds

@@ -40,11 +40,12 @@ struct BareLoop {
   at::Tensor found_inf;
   wire::OptimizerSpec optimizer;
   at::ScalarType compute = at::kFloat;
+  at::Device where = at::kCPU;
 
   void make_parameters();
   void make_batches(const data::Dataset& dataset, uint64_t batch, uint64_t batches);
   at::Tensor forward(const at::Tensor& x, const at::Tensor& y) const;
-  double step(uint64_t i);
+  at::Tensor step(uint64_t i);  // the loss, which is not waited for
 };
 
 void BareLoop::make_parameters() {
@@ -52,13 +53,13 @@ void BareLoop::make_parameters() {
     const ParameterSpec& spec = model->layout().parameters[i];
     at::Tensor p = at::empty(spec.shape);
     init_parameter(spec, 1, i, p.mutable_data_ptr<float>());
-    parameters.push_back(p.set_requires_grad(true));
-    exp_avg.push_back(at::zeros(spec.shape));
-    exp_avg_sq.push_back(at::zeros(spec.shape));
-    steps.push_back(at::zeros({}));
+    parameters.push_back(p.to(where).set_requires_grad(true));
+    exp_avg.push_back(at::zeros(spec.shape, where));
+    exp_avg_sq.push_back(at::zeros(spec.shape, where));
+    steps.push_back(at::zeros({}, where));
   }
   for (const BufferSpec& spec : model->layout().buffers)
-    buffers.push_back(at::full({spec.size}, spec.initial));
+    buffers.push_back(at::full({spec.size}, spec.initial, where));
 }
 
 void BareLoop::make_batches(const data::Dataset& dataset, uint64_t batch, uint64_t batches) {
@@ -75,32 +76,34 @@ void BareLoop::make_batches(const data::Dataset& dataset, uint64_t batch, uint64
     reader.value().read_range(begin, begin + batch,
                               static_cast<std::byte*>(inputs.back().mutable_data_ptr()),
                               labels.back().mutable_data_ptr<int64_t>());
+    inputs.back() = inputs.back().to(where);
+    labels.back() = labels.back().to(where);
   }
 }
 
 at::Tensor BareLoop::forward(const at::Tensor& x, const at::Tensor& y) const {
-  const AutocastScope autocast(at::kCPU, compute);
+  const AutocastScope autocast(where.type(), compute);
   const at::Tensor logits = model->forward(x, parameters, buffers, {true, 0}).to(at::kFloat);
   return at::cross_entropy_loss(logits.flatten(0, -2), y);
 }
 
-double BareLoop::step(uint64_t i) {
+at::Tensor BareLoop::step(uint64_t i) {
   const at::Tensor loss = forward(inputs[i % inputs.size()], labels[i % labels.size()]);
   torch::autograd::backward({grad_scale.defined() ? loss.mul(grad_scale) : loss}, {});
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;
   for (at::Tensor& p : parameters) gradients.push_back(std::move(p.mutable_grad()));
-  for (at::Tensor& s : steps) *s.mutable_data_ptr<float>() += 1;
+  for (at::Tensor& s : steps) s.add_(1);
   at::_fused_adamw_(parameters, gradients, exp_avg, exp_avg_sq, {}, steps, optimizer.lr(),
                     optimizer.beta1(), optimizer.beta2(), optimizer.weight_decay(), optimizer.eps(),
                     /*amsgrad=*/false, /*maximize=*/false, optional(grad_scale),
                     optional(found_inf));
-  return loss.item<double>();
+  return loss;
 }
 
 }  // namespace
 
-Result<TrainReport> run_bare_loop(const TrainOptions& options) {
+Result<TrainReport> run_bare_loop(const TrainOptions& options, const DeviceModule* gpu) {
   const wire::JobSpec job = make_job(options);
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<data::Dataset> dataset,
                             open_training_data(options, job));
@@ -109,18 +112,22 @@ Result<TrainReport> run_bare_loop(const TrainOptions& options) {
   BareLoop loop;
   loop.optimizer = job.optimizer();
   loop.compute = compute_type(job.train());
+  if (gpu != nullptr) loop.where = at::Device(gpu->torch_device());
   if (loop.compute == at::kHalf) {
-    loop.grad_scale = at::full({}, kFixedScale);
-    loop.found_inf = at::zeros({});
+    loop.grad_scale = at::full({}, kFixedScale, loop.where);
+    loop.found_inf = at::zeros({}, loop.where);
   }
   LOCKSTEP_ASSIGN_OR_RETURN(loop.model,
                             make_model(job.model(), dataset->shape(), dataset->classes()));
   loop.make_parameters();
   loop.make_batches(*dataset, options.global_batch, 100);
-  for (uint64_t i = 0; i < options.warmup_steps; ++i) loop.step(i);
+  at::Tensor loss = at::zeros({}, loop.where);
+  for (uint64_t i = 0; i < options.warmup_steps; ++i) loss = loop.step(i);
+  (void)loss.item<double>();  // a device has done them
   TrainReport report;
   const auto start = std::chrono::steady_clock::now();
-  for (; report.steps < options.steps; ++report.steps) report.loss = loop.step(report.steps);
+  for (; report.steps < options.steps; ++report.steps) loss = loop.step(report.steps);
+  report.loss = loss.item<double>();
   report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return report;
 }

@@ -5,9 +5,11 @@
 #include "comm/base/status.h"
 #include "tests/bench/train_options.h"
 #include "tests/bench/train_report.h"
+#include "worker/cuda/device_module.h"
 
 namespace lockstep::bench {
 
-Result<TrainReport> run_bare_loop(const TrainOptions& options);
+// `gpu`: null for the CPU.
+Result<TrainReport> run_bare_loop(const TrainOptions& options, const DeviceModule* gpu);
 
 }  // namespace lockstep::bench

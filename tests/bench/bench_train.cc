@@ -13,6 +13,7 @@
 #include "tests/bench/rank_processes.h"
 #include "tests/bench/train_options.h"
 #include "tests/bench/train_rank.h"
+#include "worker/engine/open_gpu.h"
 #include "worker/model/gpt2_parts.h"
 
 namespace lockstep::bench {
@@ -34,6 +35,8 @@ wire::JobSpec make_job(const TrainOptions& options) {
   job.mutable_train()->set_threads_per_worker(1);
   job.mutable_train()->set_eval_batch(250);
   job.mutable_train()->set_precision(options.precision);
+  job.mutable_cluster()->set_device(options.device);
+  job.mutable_comm()->set_numerics(options.numerics);
   job.mutable_train()->set_loss_scale(65536);  // PyTorch's defaults, also below
   job.mutable_train()->set_loss_scale_growth(2);
   job.mutable_train()->set_loss_scale_growth_every(2000);
@@ -73,8 +76,18 @@ void print(const TrainOptions& options, const TrainReport& r) {
       r.phases.optimizer_us() / steps, r.phases.other_us() / steps);
 }
 
+// The GPU, if that is where to compute, lasts as long as the measurement.
+Result<TrainReport> measure(const TrainOptions& options) {
+  std::unique_ptr<DeviceModule> gpu;
+  if (options.device == "cuda") {
+    if (options.ranks > 1) return Status(Code::kUsage, "--device cuda measures one rank");
+    LOCKSTEP_ASSIGN_OR_RETURN(gpu, open_gpu(make_job(options), device_module_path(), 0));
+  }
+  return options.bare ? run_bare_loop(options, gpu.get()) : run_ranks(options, gpu.get());
+}
+
 int run(const TrainOptions& options) {
-  auto report = options.bare ? run_bare_loop(options) : run_ranks(options);
+  auto report = measure(options);
   if (!report.is_ok()) {
     std::fprintf(stderr, "bench_train: %s\n", report.status().message().c_str());
     return exit_code(report.status());
@@ -95,6 +108,8 @@ int main(int argc, char** argv) {
   app.add_option("--model", options.model, "mlp, cnn, resnet18, resnet50 or gpt2");
   app.add_option("--size", options.size, "of gpt2: d4 to d48");
   app.add_option("--block", options.block, "of gpt2: tokens of a sequence");
+  app.add_option("--device", options.device, "cpu, or cuda: then one rank");
+  app.add_option("--numerics", options.numerics, "exact or fast");
   app.add_option("--precision", options.precision, "fp32, bf16 or fp16");
   app.add_option("--optimizer", options.optimizer, "adamw or sgd");
   app.add_option("--global-batch", options.global_batch, "samples a step over all ranks");

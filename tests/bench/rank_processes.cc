@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kConnectDeadlineMs = 60'000;
 
-Result<TrainReport> run_alone(const TrainOptions& options) {
+Result<TrainReport> run_alone(const TrainOptions& options, DeviceModule* gpu) {
   std::vector<std::unique_ptr<Collective>> collectives;
   return train_rank(options, {.make_buffer =
                                   [](const BufferLayout& layout, uint32_t regions) {
@@ -28,7 +28,8 @@ Result<TrainReport> run_alone(const TrainOptions& options) {
                                   [&](GradientBuffer& buffer) {
                                     collectives = make_loopback(1, {&buffer});
                                     return Result<Collective*>(collectives[0].get());
-                                  }});
+                                  },
+                              .gpu = gpu});
 }
 
 // Tells everyone's address to everyone: children write theirs to rank 0, which answers with all.
@@ -100,8 +101,8 @@ Result<TrainReport> run_connected(const TrainOptions& options, uint32_t rank,
 
 }  // namespace
 
-Result<TrainReport> run_ranks(const TrainOptions& options) {
-  if (options.ranks == 1) return run_alone(options);
+Result<TrainReport> run_ranks(const TrainOptions& options, DeviceModule* gpu) {
+  if (options.ranks == 1) return run_alone(options, gpu);
   std::vector<int> sockets;
   for (uint32_t rank = 1; rank < options.ranks; ++rank) {
     int pair[2];

@@ -17,6 +17,8 @@ struct TrainOptions {
   std::string size = "d12";  // gpt2
   uint32_t block = 128;      // gpt2: tokens of a sequence
   std::string precision = "fp32";
+  std::string device = "cpu";      // or cuda
+  std::string numerics = "exact";  // or fast
   std::string optimizer = "adamw";
   uint64_t global_batch = 128;
   uint32_t ranks = 1;

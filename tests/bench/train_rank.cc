@@ -41,8 +41,9 @@ Result<TrainReport> train_rank(const TrainOptions& options, const RankBackend& b
   LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<data::Dataset> dataset,
                             open_training_data(options, job));
   const uint32_t slots = job.train().slots();
-  LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine,
-                            Engine::create(job, *dataset, nullptr, slots, backend.make_buffer));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      std::unique_ptr<Engine> engine,
+      Engine::create(job, *dataset, nullptr, slots, backend.make_buffer, backend.gpu));
   LOCKSTEP_ASSIGN_OR_RETURN(Collective * collective, backend.connect(engine->gradient_buffer()));
   GenerationView view{.generation = 1,
                       .collective = collective,

@@ -7,6 +7,7 @@
 #include "comm/collectives/collective.h"
 #include "tests/bench/train_options.h"
 #include "tests/bench/train_report.h"
+#include "worker/cuda/device_module.h"
 
 namespace lockstep::bench {
 
@@ -15,6 +16,7 @@ struct RankBackend {
   std::function<Result<std::unique_ptr<GradientBuffer>>(const BufferLayout&, uint32_t regions)>
       make_buffer;
   std::function<Result<Collective*>(GradientBuffer&)> connect;
+  DeviceModule* gpu = nullptr;  // null: the CPU
 };
 
 // Trains the warm-up and then the timed steps.

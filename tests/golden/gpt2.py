@@ -80,7 +80,7 @@ class Gpt2(nn.Module):
         self.ln_f = nn.LayerNorm(n_embd)
 
     def forward(self, x):
-        h = self.wte(x) + self.wpe(torch.arange(x.shape[1]))
+        h = self.wte(x) + self.wpe(torch.arange(x.shape[1], device=x.device))
         for block in self.h:
             h = block(h)
         return self.ln_f(h) @ self.wte.weight.T

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
@@ -24,10 +25,16 @@ using testing::TrainResult;
 constexpr Step kSteps = 9;
 constexpr uint64_t kBucketBytes = 4096;
 
+// Beside this program in a bundle, else where it was built.
+std::string module_path() {
+  const std::string beside = device_module_path();
+  return std::filesystem::exists(beside) ? beside : LOCKSTEP_DEVICE_MODULE;
+}
+
 // Of this process: LibTorch's CUDA library is loaded once, whatever becomes of it.
 const Status& gpu_status() {
   static const Status status =
-      open_gpu(small_job("mlp"), LOCKSTEP_DEVICE_MODULE, /*local_rank=*/0).status();
+      open_gpu(small_job("mlp"), module_path(), /*local_rank=*/0).status();
   return status;
 }
 
@@ -41,7 +48,7 @@ class OnGpu : public ::testing::Test {
 struct Devices {
   explicit Devices(uint32_t ranks) {
     for (uint32_t rank = 0; rank < ranks; ++rank) {
-      auto module = open_device_module(LOCKSTEP_DEVICE_MODULE, rank);
+      auto module = open_device_module(module_path(), rank);
       EXPECT_TRUE(module.is_ok()) << module.status().message();
       own.push_back(std::move(module).value());
       modules.push_back(own.back().get());

@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "tests/unit/cuda/host_atomics.h"
 #include "tests/unit/cuda/host_kernels.h"
 #include "worker/engine/loss.h"
 
@@ -142,7 +143,7 @@ Status PlainModule::decide(cuda::ApplyState* state, const cuda::StepRule& rule,
   expect_mine(loss);
   cuda::Totals sum;
   for (uint32_t i = 0; i < blocks; ++i) cuda::add_block(sum, totals[i]);
-  cuda::decide<cuda::HostAtomics>(*state, rule, sum, *loss);
+  cuda::decide<testing::HostAtomics>(*state, rule, sum, *loss);
   return Status::ok();
 }
 
