@@ -74,9 +74,9 @@ void BoundaryState::initialize(uint64_t seed) {
     init_parameter(model_.parameters[i], seed, i, parameter(i));
   std::fill_n(statistics_.data(), statistics_.size(), 0.0f);
   for (size_t i = 0; i < model_.buffers.size(); ++i) {
-    std::fill_n(statistics(i), layout_.statistics[i].elements, model_.buffers[i].initial);
+    init_buffer(model_.buffers[i], statistics(i));
   }
-  std::fill(counters_.begin(), counters_.end(), 0);
+  for (size_t i = 0; i < counters_.size(); ++i) counters_[i] = model_.step_counters[i].initial;
   for (const OptimizerState& flat : optimizer_->state())
     std::fill_n(flat.data, layout_.buffer.gradients, 0.0f);
   scaler_.reset();
@@ -143,7 +143,7 @@ std::vector<StateTensor> BoundaryState::tensors() {
                        static_cast<size_t>(spec.size) * sizeof(float)));
   }
   for (size_t i = 0; i < counters_.size(); ++i) {
-    out.push_back(view(StateSection::kBuffer, model_.step_counters[i], DType::kI64, {},
+    out.push_back(view(StateSection::kBuffer, model_.step_counters[i].name, DType::kI64, {},
                        &counters_[i], sizeof(int64_t)));
   }
   for (const OptimizerState& flat : optimizer_->state()) {

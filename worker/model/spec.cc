@@ -65,7 +65,7 @@ LayoutBuilder::BatchNorm LayoutBuilder::add_batch_norm(const std::string& name, 
   layout_.parameters.push_back({name + ".bias", {channels}, 0, 0, 0});
   layout_.buffers.push_back({name + ".running_mean", channels, 0});
   layout_.buffers.push_back({name + ".running_var", channels, 1});
-  layout_.step_counters.push_back(name + ".num_batches_tracked");
+  layout_.step_counters.push_back({name + ".num_batches_tracked"});
   if (layout_.batch_norm_values == 0 || values_per_sample < layout_.batch_norm_values) {
     layout_.batch_norm_values = values_per_sample;
     layout_.batch_norm_layer = name;
@@ -76,6 +76,10 @@ LayoutBuilder::BatchNorm LayoutBuilder::add_batch_norm(const std::string& name, 
 void init_parameter(const ParameterSpec& spec, uint64_t seed, uint32_t parameter_index,
                     float* out) {
   const uint64_t n = spec.elements();
+  if (spec.values) {
+    std::copy_n(spec.values.get(), n, out);
+    return;
+  }
   const uint64_t key =
       stream_key({static_cast<uint64_t>(StreamKind::kInit), seed, parameter_index});
   if (spec.uniform_bound > 0) {
@@ -85,6 +89,14 @@ void init_parameter(const ParameterSpec& spec, uint64_t seed, uint32_t parameter
     for (uint64_t i = 0; i < n; ++i) out[i] = static_cast<float>(normal(key, i) * spec.normal_std);
   } else {
     std::fill(out, out + n, spec.constant);
+  }
+}
+
+void init_buffer(const BufferSpec& spec, float* out) {
+  if (spec.values) {
+    std::copy_n(spec.values.get(), spec.size, out);
+  } else {
+    std::fill_n(out, spec.size, spec.initial);
   }
 }
 

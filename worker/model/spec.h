@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ struct ParameterSpec {
   double uniform_bound = 0;  // drawn from [-bound, bound); 0: not this way
   float constant = 0;        // all of it, where nothing is drawn
   double normal_std = 0;     // drawn from a normal distribution around 0; 0: not this way
+  std::shared_ptr<const float> values = {};  // the initial values; null: one of the above
 
   uint64_t elements() const;
 };
@@ -24,12 +26,19 @@ struct BufferSpec {
   std::string name;  // "bn1.running_mean"
   int64_t size = 0;
   float initial = 0;
+  std::shared_ptr<const float> values = {};  // the initial values; null: `initial`
+};
+
+// An int64 that counts the steps in which forward ran.
+struct StepCounterSpec {
+  std::string name;  // "bn1.num_batches_tracked"
+  int64_t initial = 0;
 };
 
 struct ModelLayout {
   std::vector<ParameterSpec> parameters;  // in registration order
   std::vector<BufferSpec> buffers;
-  std::vector<std::string> step_counters;  // "bn1.num_batches_tracked": int64, +1 a step
+  std::vector<StepCounterSpec> step_counters;  // +1 a step
 
   // The fewest values per channel and sample that any BatchNorm averages over; 0: no BatchNorm.
   // Named: the layer with the fewest.
@@ -67,5 +76,8 @@ class LayoutBuilder {
 // Fills `out` (spec.elements() floats) with initial values. They depend on (seed, parameter index)
 // only, so that a parameter's start does not change when others come or go behind it.
 void init_parameter(const ParameterSpec& spec, uint64_t seed, uint32_t parameter_index, float* out);
+
+// Fills `out` (spec.size floats).
+void init_buffer(const BufferSpec& spec, float* out);
 
 }  // namespace lockstep
