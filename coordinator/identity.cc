@@ -52,6 +52,7 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
   add("model.n_embd", job.model().n_embd());
   add("model.block", job.model().block());
   add("model.vocab", job.model().vocab());
+  if (!job.model().sha256().empty()) add("model.sha256", job.model().sha256());
   add(kFingerprintKey, facts.train_fingerprint());
   add(kSamplesKey, facts.train_samples());
   add("data.eval fingerprint", facts.eval_fingerprint());

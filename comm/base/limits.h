@@ -67,6 +67,7 @@ inline constexpr uint32_t kSequenceTokens = 1'048'576;  // of one sample
 inline constexpr uint32_t kVocabulary = 16'777'216;     // different tokens
 inline constexpr uint32_t kModelLayers = 1'024;
 inline constexpr uint32_t kModelWidth = 65'536;
+inline constexpr size_t kModelFileBytes = size_t{16} << 30;  // TorchScript file or plug-in
 inline constexpr size_t kStatisticsFileBytes = 16 * 1024 * 1024;
 
 // Checkpoints

@@ -10,9 +10,15 @@
 
 namespace lockstep {
 
+// The model is a file that the user brings: model.path.
+inline bool is_from_file(const wire::ModelSpec& model) {
+  return model.name() == "torchscript" || model.name() == "plugin";
+}
+
 // REQUIRES: the job is resolved.
 inline uint64_t predictions_per_sample(const wire::ModelSpec& model) {
-  return model.name() == "gpt2" ? model.block() : 1;
+  const bool may_take_tokens = model.name() == "gpt2" || is_from_file(model);
+  return may_take_tokens && model.block() > 0 ? model.block() : 1;
 }
 
 }  // namespace lockstep

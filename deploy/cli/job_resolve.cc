@@ -7,6 +7,8 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/step_window.h"
+#include "comm/wire/predictions.h"
+#include "deploy/cli/job_model_file.h"
 #include "deploy/cli/job_schema.h"
 #include "worker/model/gpt2_parts.h"
 
@@ -14,17 +16,6 @@ namespace lockstep {
 namespace {
 
 constexpr uint32_t kMostWorkersByDefault = 8;
-
-std::string origin_of(const JobValues& values, std::string_view key) {
-  const auto it = values.find(key);
-  return it == values.end() ? "default" : it->second.origin;
-}
-
-// "train.slots is 400 (job.yaml:7)".
-std::string told(const JobValues& values, std::string_view key, const wire::JobSpec& job) {
-  return std::string(key) + " is " + job_value_text(*find_job_key(key), job) + " (" +
-         origin_of(values, key) + ")";
-}
 
 // Where the default depends on a name: PyTorch's, where it has one.
 struct NamedDefault {
@@ -45,7 +36,8 @@ constexpr NamedDefault kScheduleDefaults[] = {
 
 std::string default_text(const JobKey& row, const wire::JobSpec& job) {
   const std::string& optimizer = job.optimizer().name();
-  if (row.key == "train.eval_batch" && job.model().name() == "gpt2") return "4";
+  if (row.key == "train.eval_batch" && job.model().name() == "gpt2")
+    return std::to_string(kSequenceEvalBatch);
   if (row.key == "optimizer.weight_decay" && optimizer != "adamw") return "0";
   for (const NamedDefault& d : kOptimizerDefaults) {
     if (row.key == d.key && optimizer == d.name) return std::string(d.text);
@@ -94,6 +86,7 @@ void set_paths(const JobValues& values, const JobContext& context, wire::JobSpec
   make_absolute("data.train.path", data.mutable_train()->mutable_path());
   make_absolute("data.eval.path", data.mutable_eval()->mutable_path());
   make_absolute("data.cache_dir", data.mutable_cache_dir());
+  make_absolute("model.path", job.mutable_model()->mutable_path());
   const bool eval_said = values.count("data.eval.path") > 0 || context.stored != nullptr;
   if (!eval_said && context.has_eval_files(data.train().path()))
     data.mutable_eval()->set_path(data.train().path());
@@ -108,7 +101,8 @@ Status resolve_formats(const JobContext& context, wire::JobSpec& job) {
   for (auto* set : {job.mutable_data()->mutable_train(), job.mutable_data()->mutable_eval()}) {
     if (set->format() != "auto") continue;
     set->set_format("idx");
-    if (job.model().name() != "gpt2" || set->path().empty()) continue;
+    if (job.model().name() != "gpt2" && !is_from_file(job.model())) continue;
+    if (set->path().empty()) continue;
     LOCKSTEP_ASSIGN_OR_RETURN(*set->mutable_format(), context.detect_format(set->path()));
   }
   return Status::ok();
@@ -183,13 +177,18 @@ Status check_accumulate(const JobValues& values, const JobContext& context,
   return Status::ok();
 }
 
-// A model of tokens needs tokens, the others images.
+// A model of tokens needs tokens, the others images; of one from a file the training data decide.
 Status check_model_fits_data(const JobValues& values, const wire::JobSpec& job) {
   const auto say = [&](std::string_view key) { return told(values, key, job); };
-  const bool wants_tokens = job.model().name() == "gpt2";
-  if (wants_tokens) LOCKSTEP_RETURN_IF_ERROR(check_gpt2(job.model()));
+  LOCKSTEP_RETURN_IF_ERROR(check_model_file(values, job));
+  const bool wants_tokens = takes_tokens(job);
+  const bool is_gpt2 = job.model().name() == "gpt2";
+  if (is_gpt2) LOCKSTEP_RETURN_IF_ERROR(check_gpt2(job.model()));
   const auto check = [&](const char* key, const wire::DatasetSpec& set) {
     if (set.path().empty() || (set.format() != "idx") == wants_tokens) return Status::ok();
+    if (is_from_file(job.model()))
+      return Status(Code::kUsage, say("data.train.format") + " but " + say(key) +
+                                      ": both must be images, or both tokens");
     return Status(Code::kUsage, say("model.name") + " but " + say(key) +
                                     (wants_tokens ? ": gpt2 learns from tokens or text"
                                                   : ": only gpt2 learns from tokens or text"));
@@ -197,8 +196,9 @@ Status check_model_fits_data(const JobValues& values, const wire::JobSpec& job) 
   LOCKSTEP_RETURN_IF_ERROR(check("data.train.format", job.data().train()));
   LOCKSTEP_RETURN_IF_ERROR(check("data.eval.format", job.data().eval()));
   if (wants_tokens && job.data().transforms_size() > 0)
-    return Status(Code::kUsage,
-                  say("data.transforms") + ": that is for images; gpt2 takes tokens as they are");
+    return Status(Code::kUsage, say("data.transforms") + ": that is for images; " +
+                                    (is_gpt2 ? "gpt2 takes tokens" : "tokens are taken") +
+                                    " as they are");
   return Status::ok();
 }
 
@@ -265,6 +265,7 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
   set_paths(values, context, job);
   resolve_autos(context, job);
   LOCKSTEP_RETURN_IF_ERROR(resolve_formats(context, job));
+  LOCKSTEP_RETURN_IF_ERROR(resolve_model_file(values, context, job));
   if (context.stored != nullptr)
     LOCKSTEP_RETURN_IF_ERROR(context.check_same_run(*context.stored, job));
   LOCKSTEP_RETURN_IF_ERROR(check_accumulate(values, context, job));

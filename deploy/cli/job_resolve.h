@@ -28,12 +28,19 @@ struct JobContext {
   std::function<Result<std::string>(const std::string& path)> detect_format = [](auto&) {
     return Result<std::string>("idx");
   };
+  // SHA-256 of a model's file, in hex (worker/model/model_file.h).
+  std::function<Result<std::string>(const std::string& path)> hash_model_file = [](auto&) {
+    return Result<std::string>("");
+  };
   // The run that is resumed: its values stand where nothing else was said.
   const wire::JobSpec* stored = nullptr;
   // An error where the job asked for is not the one that is resumed (same_run.h).
   std::function<Status(const wire::JobSpec& stored, const wire::JobSpec& wanted)> check_same_run =
       [](auto&, auto&) { return Status::ok(); };
 };
+
+// Default of train.eval_batch where a sample is a sequence of tokens.
+inline constexpr uint32_t kSequenceEvalBatch = 4;
 
 // kUsage for a wrong value or, on a resume, another identity; kConfig for one that cannot work on
 // this machine. Messages name the key, the value, where it was given and what would be right.

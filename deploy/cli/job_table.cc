@@ -11,7 +11,8 @@ constexpr double kMaxCount = 1e15;      // exact in a double, and more than anyb
 constexpr double kMaxSmallCount = 1e9;  // fits 32 bits
 constexpr double kMaxSeed = 9223372036854774784.0;  // largest double below 2^63
 
-constexpr std::string_view kModels[] = {"mlp", "cnn", "resnet18", "resnet50", "gpt2"};
+constexpr std::string_view kModels[] = {"mlp",  "cnn",         "resnet18", "resnet50",
+                                        "gpt2", "torchscript", "plugin"};
 constexpr std::string_view kStems[] = {"auto", "cifar", "imagenet"};
 constexpr std::string_view kFormats[] = {"auto", "idx", "tokens", "tokens_u32", "text"};
 constexpr std::string_view kTransforms[] = {"normalize"};
@@ -48,7 +49,8 @@ constexpr JobKey kRows[] = {
   {"seed", "1", count(0, kMaxSeed), {}, kIdentity, kPlain,
    "of initial weights, sample order and dropout"},
   {"model.name", "required", kNoRange, kModels, kIdentity, kShorthand,
-   "mlp (784-256-128-10), cnn (two convolutions, two linear layers), resnet18, resnet50 or gpt2"},
+   "mlp (784-256-128-10), cnn (two convolutions, two linear layers), resnet18, resnet50 or gpt2; "
+   "torchscript or plugin: the file in model.path"},
   {"model.dropout", "0", kProbability, {}, kIdentity, kPlain,
    "probability, after the hidden layers; resnet: in front of the last one; gpt2: of the embedding "
    "and of what each half of a block adds"},
@@ -67,9 +69,14 @@ constexpr JobKey kRows[] = {
   {"model.n_embd", "0", count(0, limits::kModelWidth), {}, kIdentity, kPlain,
    "gpt2: width, a multiple of the heads; 0: of the size"},
   {"model.block", "0", count(0, limits::kSequenceTokens), {}, kIdentity, kPlain,
-   "gpt2: tokens of a sequence, which is a sample; 0: 1024"},
+   "tokens of a sequence, which is a sample; 0: 1024 with gpt2"},
   {"model.vocab", "0", count(0, limits::kVocabulary), {}, kIdentity, kPlain,
-   "gpt2: different tokens; 0: of text 256, else up to the largest in the training data"},
+   "different tokens; 0: of text 256, else up to the largest in the training data"},
+  {"model.path", "", kNoRange, {}, kChangeable, kPlain,
+   "torchscript: a module that torch.jit.save wrote; plugin: a shared library (PLUGIN.md); every "
+   "worker reads it; relative to the job file"},
+  {"model.sha256", "", kNoRange, {}, kIdentity, kPlain,
+   "of the content of model.path, in hex; empty: of what is there at the first start"},
   {"data.train.path", "required", kNoRange, {}, kChangeable, kShorthand,
    "directory with train-images-* and train-labels-*, gzipped or not; for gpt2 a file of tokens "
    "(*.bin) or text (*.txt), or a directory of such"},

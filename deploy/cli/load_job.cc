@@ -15,6 +15,7 @@
 #include "deploy/cli/job_values.h"
 #include "deploy/cli/same_run.h"
 #include "worker/cuda/module_entry.h"
+#include "worker/model/model_file.h"
 
 namespace lockstep {
 namespace {
@@ -49,6 +50,11 @@ bool has_eval_files(const std::string& directory) {
     labels = labels || name.starts_with("t10k-labels");
   }
   return images && labels;
+}
+
+Result<std::string> hash_of_model_file(const std::string& path) {
+  LOCKSTEP_ASSIGN_OR_RETURN(ModelFile file, read_model_file(path));
+  return std::move(file.sha256);
 }
 
 Result<JobValues> read_values(const JobRequest& request) {
@@ -109,6 +115,7 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   context.count_gpus = usable_gpus;
   context.has_eval_files = has_eval_files;
   context.detect_format = data::detect_format;
+  context.hash_model_file = hash_of_model_file;
   context.stored = request.stored;
   context.check_same_run = check_same_run;
   return resolve_job(values, context);

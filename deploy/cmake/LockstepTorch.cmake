@@ -48,7 +48,7 @@ message(STATUS "LibTorch ${LOCKSTEP_TORCH_VERSION}: ${LOCKSTEP_TORCH_FOUND}")
 set(lockstep_torch_headers ${CMAKE_BINARY_DIR}/torch_headers)
 file(REMOVE_RECURSE ${lockstep_torch_headers})
 file(MAKE_DIRECTORY ${lockstep_torch_headers})
-foreach(part ATen c10 torch)
+foreach(part ATen c10 caffe2 torch)
   file(CREATE_LINK ${LOCKSTEP_TORCH_FOUND}/include/${part} ${lockstep_torch_headers}/${part}
        SYMBOLIC)
 endforeach()

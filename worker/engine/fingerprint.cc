@@ -54,6 +54,8 @@ std::vector<std::string> EngineImpl::fingerprint() const {
                                     "precision=" + (precision.empty() ? "fp32" : precision)};
   if (compute_type_ != at::kFloat) lines.push_back("short_types=" + short_type_instructions());
   for (std::string& line : device_->fingerprint()) lines.push_back(std::move(line));
+  if (const std::string& file = job_.model().sha256(); !file.empty())
+    lines.push_back("model_file=" + file);
   std::sort(lines.begin(), lines.end());
   return lines;
 }

@@ -4,10 +4,12 @@
 // INVARIANTS
 //  M1 parameters() and buffers() are fixed at creation, in registration order, and named as the
 //     same model written in PyTorch would name them.
-//  M2 forward() touches nothing but its arguments: no global generator, no state. In training mode
-//     it updates the buffers it was given, in place.
+//  M2 What forward() gives depends on its arguments alone. In training mode it updates the buffers
+//     it was given, in place. A model from a file may draw from LibTorch's generator for the CPU,
+//     which is seeded from mode.dropout_key first.
 //
-// Thread-safety: immutable; forward() from any thread, on tensors of that thread.
+// Thread-safety: forward() from any thread, on tensors of that thread. Those of models from files
+// wait for each other, whatever the model: the generator is the process's.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -54,7 +56,7 @@ class Model {
 };
 
 // kUsage for an unknown name (the nearest is named), a bad setting or samples of the other kind,
-// kConfig when the images are too small for the model.
+// kConfig when the images are too small for the model. Of a model from a file see builtin.h.
 Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
                                           const data::SampleShape& shape, uint32_t classes);
 

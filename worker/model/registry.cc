@@ -11,7 +11,8 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kNames[] = {"mlp", "cnn", "resnet18", "resnet50", "gpt2"};
+constexpr std::string_view kNames[] = {"mlp",  "cnn",         "resnet18", "resnet50",
+                                       "gpt2", "torchscript", "plugin"};
 
 bool is_known(std::string_view name) {
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
@@ -25,6 +26,8 @@ Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
     return Status(Code::kUsage, "model.dropout must be at least 0 and below 1, not " +
                                     std::to_string(spec.dropout()));
   }
+  if (spec.name() == "torchscript") return make_torchscript(spec, shape, classes);
+  if (spec.name() == "plugin") return make_plugin(spec, shape, classes);
   if (is_known(spec.name()) && shape.is_sequence() != (spec.name() == "gpt2")) {
     return Status(Code::kUsage, "model.name is " + spec.name() + ", which does not fit the data: " +
                                     (shape.is_sequence() ? "these are tokens, for gpt2"

@@ -1,0 +1,300 @@
+// A TorchScript file as a model: the promises of the built-in ones, and what is refused.
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <torch/csrc/jit/api/module.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "comm/base/prng.h"
+#include "tests/unit/engine/loopback_world.h"
+#include "worker/model/model.h"
+#include "worker/model/model_file.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::AllOf;
+using testing::even_runs;
+using ::testing::HasSubstr;
+using testing::LoopbackWorld;
+using testing::TrainResult;
+
+constexpr data::SampleShape kImages{1, 4, 4};
+constexpr int kBroken = 300;
+
+std::string golden(const std::string& name) {
+  return std::string(LOCKSTEP_GOLDEN_DIR) + "/" + name;
+}
+
+wire::JobSpec job_of(const std::string& path) {
+  wire::JobSpec job = testing::small_job("torchscript");
+  job.mutable_model()->set_path(path);
+  job.mutable_model()->set_sha256(read_model_file(path)->sha256);
+  return job;
+}
+
+TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset, uint32_t ranks,
+                  Step steps, uint64_t bucket_bytes = 0) {
+  LoopbackWorld world(job, dataset, even_runs(4, ranks), bucket_bytes);
+  world.begin_generation(steps);
+  return world.train_to(steps);
+}
+
+void expect_same_bits(const wire::JobSpec& job, const data::Dataset& dataset, Step steps) {
+  const TrainResult one = train(job, dataset, 1, steps);
+  ASSERT_EQ(one.losses.size(), steps);
+  for (const double loss : one.losses) EXPECT_TRUE(std::isfinite(loss));
+  for (const uint32_t ranks : {2u, 4u}) {
+    const TrainResult other = train(job, dataset, ranks, steps, 4096);
+    EXPECT_EQ(other.losses, one.losses) << ranks << " ranks";
+    EXPECT_TRUE(other.state == one.state) << ranks << " ranks";
+  }
+}
+
+template <typename T>
+T read(Engine& engine, const std::string& name, size_t index = 0) {
+  T value{};
+  for (const StateTensor& t : engine.state()) {
+    if (t.name != name || t.section == StateSection::kOptimizer) continue;
+    EXPECT_LT(index * sizeof value, t.bytes);
+    std::memcpy(&value, t.data + index * sizeof value, sizeof value);
+    return value;
+  }
+  ADD_FAILURE() << "there is no " << name;
+  return value;
+}
+
+std::vector<std::string> parameter_names(Engine& engine) {
+  std::vector<std::string> names;
+  for (const StateTensor& t : engine.state())
+    if (t.section == StateSection::kParameter) names.push_back(t.name);
+  return names;
+}
+
+TEST(TorchScript, SameBitsForAnyNumberOfRanksWithDropoutAndBatchNorm) {
+  const auto dataset = testing::make_patterns(83, 12, 10);  // the last step is short
+  wire::JobSpec job = job_of(golden("torchscript_images.pt"));
+  job.mutable_train()->set_global_batch(24);
+  job.mutable_optimizer()->set_lr(1e-2);
+  expect_same_bits(job, *dataset, 8);
+}
+
+TEST(TorchScript, SameBitsInBf16) {
+  const auto dataset = testing::make_patterns(80, 12, 10);
+  wire::JobSpec job = job_of(golden("torchscript_images.pt"));
+  job.mutable_train()->set_precision("bf16");
+  job.mutable_optimizer()->set_lr(1e-2);
+  expect_same_bits(job, *dataset, 8);
+}
+
+TEST(TorchScript, SameBitsForTokensWithATiedWeight) {
+  const auto dataset = testing::make_text(60, 16);
+  wire::JobSpec job = job_of(golden("torchscript_tokens.pt"));
+  job.mutable_data()->clear_transforms();
+  job.mutable_optimizer()->set_lr(1e-2);
+  expect_same_bits(job, *dataset, 6);
+  auto engine = testing::make_engine(job, *dataset);
+  ASSERT_TRUE(engine.is_ok()) << engine.status().message();
+  EXPECT_THAT(parameter_names(**engine), ::testing::ElementsAre("tokens.weight", "places.weight",
+                                                                "hidden.weight", "hidden.bias"));
+}
+
+TEST(TorchScript, BeginsAsTheFileSaysAndCountsStepsOnce) {
+  const auto dataset = testing::make_patterns(80, 12, 10);
+  LoopbackWorld world(job_of(golden("torchscript_images.pt")), *dataset, even_runs(4, 2));
+  Engine& engine = world.engine(0);
+  const float first = read<float>(engine, "conv.weight");
+  EXPECT_EQ(read<float>(engine, "norm.running_var"), 1.0f);
+  world.begin_generation(6);
+  world.train_to(6);
+  EXPECT_EQ(read<int64_t>(engine, "norm.num_batches_tracked"), 6);
+  EXPECT_NE(read<float>(engine, "norm.running_var"), 1.0f);
+  EXPECT_NE(read<float>(engine, "level", 7), 0.0f);  // set anew in forward, not in place
+  EXPECT_NE(read<float>(engine, "conv.weight"), first);
+  ASSERT_TRUE(engine.start_afresh().is_ok());
+  EXPECT_EQ(read<float>(engine, "conv.weight"), first);
+  EXPECT_EQ(read<int64_t>(engine, "norm.num_batches_tracked"), 0);
+  for (const std::string& name : parameter_names(engine)) EXPECT_NE(name, "gain");  // frozen
+}
+
+TEST(TorchScript, WhatRanBeforeInTheProcessChangesNothing) {
+  const auto dataset = testing::make_patterns(80, 12, 10);
+  const wire::JobSpec job = job_of(golden("torchscript_images.pt"));
+  const TrainResult before = train(job, *dataset, 1, 4);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(train(job, *dataset, 1, 4).state == before.state);
+}
+
+// Modules made here, each with one thing that is wrong.
+class Refused : public ::testing::Test {
+ protected:
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  using Build = std::function<void(torch::jit::Module&)>;
+
+  Status status_of(const Build& build, const data::SampleShape& shape = kImages) {
+    torch::jit::Module module("Net");
+    module.register_attribute("training", c10::BoolType::get(), true);
+    build(module);
+    module.save(path_);
+    return status(shape);
+  }
+  Status status(const data::SampleShape& shape = kImages) {
+    wire::ModelSpec spec;
+    spec.set_name("torchscript");
+    spec.set_path(path_);
+    return make_model(spec, shape, shape.is_sequence() ? 256 : 3).status();
+  }
+  void expect(const Build& build, const std::string& words) {
+    const Status refused = status_of(build);
+    EXPECT_EQ(refused.code(), Code::kConfig);
+    EXPECT_THAT(refused.message(), AllOf(HasSubstr(path_), HasSubstr(words)));
+    EXPECT_THAT(refused.message(), ::testing::Not(HasSubstr("\n")));
+  }
+  void write(const std::string& content) { std::ofstream(path_, std::ios::binary) << content; }
+  static void linear(torch::jit::Module& m) {
+    m.register_parameter("w", at::ones({16, 3}).set_requires_grad(true), false);
+  }
+
+  const std::string path_ =
+      (std::filesystem::temp_directory_path() / ("lockstep-" + std::to_string(::getpid()) + ".pt"))
+          .string();
+};
+
+TEST_F(Refused, NothingIsWrongWithThePlainOne) {
+  const Status status = status_of([](auto& m) {
+    linear(m);
+    m.define("def forward(self, x):\n  return x.flatten(1).matmul(self.w)\n");
+  });
+  EXPECT_TRUE(status.is_ok()) << status.message();
+}
+
+TEST_F(Refused, WhatItGivesOrTakes) {
+  const auto forward = [](const std::string& body) {
+    return [body](torch::jit::Module& m) {
+      linear(m);
+      m.define("def forward(self, x):\n  h = x.flatten(1).matmul(self.w)\n" + body);
+    };
+  };
+  expect(forward("  return h[:, :2]\n"), "gives (2, 2); images need logits (2, 3)");
+  expect(forward("  return h.unsqueeze(1)\n"), "gives (2, 1, 3)");
+  expect(forward("  return (h, h)\n"), "a Tuple and not one tensor");
+  expect(forward("  return h.argmax(1, keepdim=True).expand(2, 3)\n"), "values of type Long");
+  expect(forward("  return h.detach()\n"), "does not depend on its parameters");
+  expect(forward("  return h / 0.0\n"), "no numbers");
+  expect(forward("  return h.matmul(h)\n"), "fails on samples as the training data have them");
+  expect(forward("  assert x.size(2) == 28, 'give me 28'\n  return h\n"), "give me 28");
+}
+
+TEST_F(Refused, ItsParameters) {
+  expect([](auto& m) { m.define("def forward(self, x):\n  return x.flatten(1)[:, :3]\n"); },
+         "has no parameters to train");
+  expect(
+      [](auto& m) {
+        m.register_parameter("w", at::ones({16, 3}, at::kDouble).set_requires_grad(true), false);
+        m.define("def forward(self, x):\n  return x.double().flatten(1).matmul(self.w)\n");
+      },
+      "has a parameter w of type Double");
+  expect(
+      [](auto& m) {
+        const at::Tensor all = at::ones({17, 3});
+        m.register_parameter("w", all.narrow(0, 0, 16).set_requires_grad(true), false);
+        m.register_parameter("v", all.narrow(0, 1, 16).set_requires_grad(true), false);
+        m.define("def forward(self, x):\n  return x.flatten(1).matmul(self.w + self.v)\n");
+      },
+      "share a part of their memory");
+}
+
+TEST_F(Refused, StateThatRanksCouldNotAgreeOn) {
+  const auto with = [](const at::Tensor& buffer, const std::string& body) {
+    return [buffer, body](torch::jit::Module& m) {
+      linear(m);
+      m.register_buffer("b", buffer);
+      m.register_attribute("calls", c10::IntType::get(), 0);
+      m.define("def forward(self, x):\n" + body + "  return x.flatten(1).matmul(self.w)\n");
+    };
+  };
+  expect(with(at::zeros({1}), "  self.calls = self.calls + 1\n"), "changes its attribute calls");
+  expect(with(at::zeros({2}, at::kDouble), "  self.b.add_(1)\n"),
+         "changes its buffer b of type Double");
+  expect(with(at::zeros({1}, at::kLong), "  self.b.add_(2)\n"),
+         "changes its buffer b of type Long");
+  expect(with(at::zeros({2}), "  self.b.add_(1)\n"), "changes its buffer b in evaluation");
+  expect(with(at::zeros({1}, at::kLong),
+              "  if self.training:\n    self.b.add_(1)\n    x = x + self.b\n"),
+         "computes other values when b is another number");
+}
+
+TEST_F(Refused, AConstantThatChangesLaterEndsTheStep) {
+  const Status made = status_of([](auto& m) {
+    linear(m);
+    m.register_buffer("b", at::zeros({1}));
+    m.define(
+        "def forward(self, x):\n"
+        "  if x.size(0) > 2:\n    self.b.add_(1)\n"
+        "  return x.flatten(1).matmul(self.w)\n");
+  });
+  ASSERT_TRUE(made.is_ok()) << made.message();
+  const auto dataset = testing::make_patterns(40, 4, 3);
+  LoopbackWorld world(job_of(path_), *dataset, even_runs(4, 1));
+  world.begin_generation(1);
+  const auto outcome = std::move(world.step_all()[0]);
+  EXPECT_THAT(outcome.status().message(),
+              AllOf(HasSubstr(path_), HasSubstr("changes its tensor b")));
+}
+
+TEST_F(Refused, ABatchNormOverOneValueBeforeTheFirstStep) {
+  const Status made = status_of([](auto& m) {
+    linear(m);
+    m.define(
+        "def forward(self, x):\n"
+        "  assert x.size(0) > 1, 'Expected more than 1 value per channel when training'\n"
+        "  return x.flatten(1).matmul(self.w)\n");
+  });
+  ASSERT_TRUE(made.is_ok()) << made.message();
+  const auto dataset = testing::make_patterns(40, 4, 3);
+  wire::JobSpec job = job_of(path_);
+  job.mutable_train()->set_global_batch(4);
+  const Status status = testing::make_engine(job, *dataset).status();
+  EXPECT_EQ(status.code(), Code::kConfig);
+  EXPECT_THAT(status.message(), HasSubstr("more than 1 value per channel"));
+}
+
+TEST_F(Refused, AFileThatIsNotThereIsNoInputAndOneThatChangedIsAnotherRun) {
+  EXPECT_EQ(status().code(), Code::kNoInput);
+  EXPECT_THAT(status().message(), HasSubstr(path_));
+  std::filesystem::copy_file(golden("torchscript_images.pt"), path_);
+  wire::ModelSpec spec = job_of(path_).model();
+  write("something else");
+  const Status changed = make_model(spec, {1, 12, 12}, 10).status();
+  EXPECT_EQ(changed.code(), Code::kUsage);
+  EXPECT_THAT(changed.message(), AllOf(HasSubstr(path_), HasSubstr("Put the file back")));
+}
+
+// Cut anywhere, and with bytes changed anywhere: refused in one line, or as good as before.
+TEST_F(Refused, ABrokenFileNeverCrashes) {
+  const std::string whole = read_model_file(golden("torchscript_tokens.pt"))->content;
+  const data::SampleShape tokens{.tokens = 8, .token_bytes = 1};
+  write("");
+  EXPECT_FALSE(status(tokens).is_ok());
+  Prng chance(3);
+  for (int i = 0; i < kBroken; ++i) {
+    std::string broken = whole;
+    if (i % 4 == 0) broken.resize(chance.below(whole.size()));
+    for (int flips = 0; i % 4 != 0 && flips <= i % 3; ++flips)
+      broken[chance.below(broken.size())] = static_cast<char>(chance.next());
+    write(broken);
+    const Status found = status(tokens);
+    EXPECT_THAT(found.message(), ::testing::Not(HasSubstr("\n")));
+    EXPECT_FALSE(i % 4 == 0 && found.is_ok());
+  }
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,145 @@
+#include "worker/model/foreign.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/isfinite.h>
+#include <c10/util/Exception.h>
+
+#include <cstring>
+#include <sstream>
+#include <vector>
+
+#include "comm/base/prng.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint64_t kBatch = 2;  // of the samples that are tried
+
+std::string text(at::IntArrayRef sizes) {
+  std::ostringstream out;
+  out << '(';
+  for (size_t i = 0; i < sizes.size(); ++i) out << (i > 0 ? ", " : "") << sizes[i];
+  out << ')';
+  return out.str();
+}
+
+struct Tensors {
+  std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> buffers;
+};
+
+Tensors initial_tensors(const ModelLayout& layout) {
+  constexpr uint64_t kAnySeed = 1;
+  Tensors out;
+  for (uint32_t i = 0; i < layout.parameters.size(); ++i) {
+    at::Tensor t = at::empty(layout.parameters[i].shape);
+    init_parameter(layout.parameters[i], kAnySeed, i, t.mutable_data_ptr<float>());
+    out.parameters.push_back(t.set_requires_grad(true));
+  }
+  for (const BufferSpec& spec : layout.buffers) {
+    out.buffers.push_back(at::empty({spec.size}));
+    init_buffer(spec, out.buffers.back().mutable_data_ptr<float>());
+  }
+  return out;
+}
+
+std::string tried(const Model& model, const Tensors& tensors, const at::Tensor& x, bool training) {
+  std::vector<at::Tensor> before;
+  for (const at::Tensor& t : tensors.buffers) before.push_back(t.clone());
+  const at::Tensor out =
+      model.forward(x, tensors.parameters, tensors.buffers, {.training = training});
+  if (!at::isfinite(out.detach()).all().item<bool>())
+    return "gives values that are infinite or no numbers for samples in [-1, 1), with its initial "
+           "parameters";
+  if (training && !out.requires_grad())
+    return "gives what does not depend on its parameters; nothing could be learnt";
+  for (size_t i = 0; !training && i < before.size(); ++i) {
+    if (same_bits(tensors.buffers[i], before[i])) continue;
+    return "changes its buffer " + model.layout().buffers[i].name +
+           " in evaluation; it may do so while training only";
+  }
+  return "";
+}
+
+}  // namespace
+
+at::Tensor sample_input(const data::SampleShape& shape, uint64_t batch, uint32_t classes) {
+  const auto n = static_cast<int64_t>(batch);
+  const auto count = static_cast<int64_t>(batch * shape.elements());
+  if (shape.is_sequence()) {
+    at::Tensor tokens = at::empty({n, shape.tokens}, at::kLong);
+    auto* out = tokens.mutable_data_ptr<int64_t>();
+    for (int64_t i = 0; i < count; ++i)
+      out[i] = static_cast<int64_t>(mix64(static_cast<uint64_t>(i)) % classes);
+    return tokens;
+  }
+  at::Tensor image = at::empty({n, shape.channels, shape.height, shape.width});
+  auto* out = image.mutable_data_ptr<float>();
+  for (int64_t i = 0; i < count; ++i)
+    out[i] = static_cast<float>(mix64(static_cast<uint64_t>(i)) >> 40) * 0x1p-23f - 1;
+  return image;
+}
+
+bool same_bits(const at::Tensor& a, const at::Tensor& b) {
+  if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
+  const at::Tensor x = a.detach().contiguous();
+  const at::Tensor y = b.detach().contiguous();
+  return std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
+}
+
+std::string wrong_output(const at::Tensor& output, const data::SampleShape& shape, uint64_t batch,
+                         uint32_t classes) {
+  std::vector<int64_t> wanted = {static_cast<int64_t>(batch), classes};
+  if (shape.is_sequence()) wanted.insert(wanted.begin() + 1, shape.tokens);
+  const std::string needed = std::string(shape.is_sequence() ? "tokens" : "images") +
+                             " need logits " + text(wanted) + " for " + std::to_string(batch) +
+                             " samples";
+  if (!output.defined()) return "gives no tensor; " + needed;
+  if (!at::isFloatingType(output.scalar_type()) || !output.device().is_cpu())
+    return std::string("gives values of type ") + c10::toString(output.scalar_type()) + " on " +
+           output.device().str() + "; " + needed + ", of floats on the CPU";
+  if (output.sizes() == at::IntArrayRef(wanted)) return "";
+  return "gives " + text(output.sizes()) + "; " + needed + ": change its last layer, or " +
+         (shape.is_sequence() ? "set model.vocab" : "take data with as many classes");
+}
+
+std::string one_line(const std::exception& error) {
+  const auto* torch = dynamic_cast<const c10::Error*>(&error);
+  std::istringstream lines(torch != nullptr ? torch->what_without_backtrace() : error.what());
+  std::string first;
+  std::string last;
+  bool is_script = false;
+  for (std::string line; std::getline(lines, line);) {
+    is_script = is_script || line.find("TorchScript") != std::string::npos;
+    if (line.find_first_not_of(" ~^\t") == std::string::npos) continue;
+    if (first.empty()) first = line;
+    last = line;
+  }
+  return is_script ? last : first;  // a script's own words come after where it happened
+}
+
+Status check_start(const Model& model, const std::string& who, const data::SampleShape& shape,
+                   uint32_t classes) {
+  const auto refused = [&who](const std::string& what) {
+    return Status(Code::kConfig, who + what);
+  };
+  try {
+    const Tensors tensors = initial_tensors(model.layout());
+    const at::Tensor x = sample_input(shape, kBatch, classes);
+    for (const bool training : {false, true}) {
+      const at::AutoGradMode grad_mode(training);
+      if (const std::string wrong = tried(model, tensors, x, training); !wrong.empty())
+        return refused(" " + wrong);
+    }
+    return Status::ok();
+  } catch (const std::exception& error) {
+    const std::string line = one_line(error);  // what a forward throws may name the model already
+    return refused(line.starts_with(who)
+                       ? line.substr(who.size())
+                       : " fails on samples " + text(sample_input(shape, kBatch, classes).sizes()) +
+                             ": " + line);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,25 @@
+#include "worker/model/random_scope.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include "comm/base/prng.h"
+
+namespace lockstep {
+namespace {
+
+// As long-lived as the generator that it guards, which is LibTorch's own and cannot be handed in.
+// The generator's mutex will not do: operators take it themselves.
+std::mutex& generator_lock() {
+  static std::mutex lock;
+  return lock;
+}
+
+}  // namespace
+
+RandomScope::RandomScope(uint64_t key) : lock_(generator_lock()) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard<std::mutex> guard(generator.mutex());
+  generator.set_current_seed(fold32(key));
+}
+
+}  // namespace lockstep

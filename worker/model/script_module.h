@@ -1,0 +1,83 @@
+// A TorchScript module in memory, with its tensors as places that can be given other tensors.
+//
+// It runs operator by operator, without LibTorch's optimizer for scripts: that one computes a first
+// call otherwise than a later one, and the bits of a step must not depend on what a process did
+// before.
+//
+// Errors are LibTorch's exceptions, as in the rest of a model's forward.
+//
+// Thread-safety: one thread at a time.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+#include <torch/csrc/jit/api/module.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+// A tensor of the module, of whatever kind. Tied ones are one, of several places.
+class ScriptTensor {
+ public:
+  using ObjectPtr = c10::intrusive_ptr<c10::ivalue::Object>;
+
+  ScriptTensor(std::string name, ObjectPtr object, size_t slot, bool is_parameter);
+
+  const std::string& name() const { return name_; }  // "layer1.0.weight"
+  bool is_parameter() const { return is_parameter_; }
+
+  const at::Tensor& get() const {
+    return places_.front().object->getSlot(places_[0].slot).toTensor();
+  }
+  void set(const at::Tensor& tensor) const;
+
+  // Whether `other` shows the same elements; and whether it shows some of them.
+  bool is_tied_to(const ScriptTensor& other) const;
+  bool overlaps(const ScriptTensor& other) const;
+  void add_places_of(const ScriptTensor& other);
+
+ private:
+  struct Place {
+    ObjectPtr object;
+    size_t slot;
+  };
+  std::string name_;
+  bool is_parameter_;
+  std::vector<Place> places_;
+};
+
+// A number, a truth value or a text of the module.
+struct ScriptValue {
+  std::string name;
+  ScriptTensor::ObjectPtr object;
+  size_t slot = 0;
+  const c10::IValue& get() const { return object->getSlot(slot); }
+};
+
+class ScriptModule {
+ public:
+  // `content` of a file that torch.jit.save wrote.
+  explicit ScriptModule(const std::string& content);
+
+  // A module's own before its children's, as PyTorch's named_parameters() gives them.
+  const std::vector<ScriptTensor>& tensors() const { return tensors_; }
+  // All but the modes (`training`) of the modules.
+  const std::vector<ScriptValue>& values() const { return values_; }
+
+  at::Tensor forward(const at::Tensor& x, bool training);
+
+ private:
+  void collect(const ScriptTensor::ObjectPtr& object, const std::string& prefix);
+
+  torch::jit::Module module_;
+  std::optional<bool> training_;  // of all its modules; nothing: as they were saved
+  std::vector<ScriptTensor> tensors_;
+  std::vector<ScriptValue> values_;
+  std::vector<const void*> visited_;
+};
+
+}  // namespace lockstep

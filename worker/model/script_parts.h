@@ -1,0 +1,35 @@
+// What a TorchScript module consists of, found out by running it.
+//
+//   parameters  those that require a gradient
+//   statistics  floats that a forward changes while training
+//   counters    int64 that a forward increments by one, and that decide nothing
+//   constants   all others, frozen parameters too: they stay as the file has them
+//
+// What changes in another way could not be the same on every rank, or would not survive a restart,
+// and is refused.
+//
+// Thread-safety: free functions; the module belongs to one thread.
+#pragma once
+
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/index/dataset.h"
+#include "worker/model/script_module.h"
+#include "worker/model/spec.h"
+
+namespace lockstep {
+
+struct ScriptParts {
+  std::vector<ScriptTensor> parameters;
+  std::vector<ScriptTensor> statistics;
+  std::vector<ScriptTensor> counters;
+  std::vector<ScriptTensor> constants;
+  ModelLayout layout;  // with the file's values as initial ones
+};
+
+// kConfig; messages begin with what the module does, "has no ...". Throws what the script throws.
+Result<ScriptParts> examine_script(ScriptModule& module, const data::SampleShape& shape,
+                                   uint32_t classes);
+
+}  // namespace lockstep

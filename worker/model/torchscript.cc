@@ -1,0 +1,141 @@
+// A TorchScript file as a model: its parameter tensors are the engine's, set once into the module's
+// places; so are its statistics.
+#include <ATen/core/grad_mode.h>
+
+#include <stdexcept>
+
+#include "worker/model/builtin.h"
+#include "worker/model/foreign.h"
+#include "worker/model/model_file.h"
+#include "worker/model/random_scope.h"
+#include "worker/model/script_module.h"
+#include "worker/model/script_parts.h"
+
+namespace lockstep {
+namespace {
+
+class TorchScript final : public Model {
+ public:
+  TorchScript(std::string who, ScriptModule module, ScriptParts parts,
+              const data::SampleShape& shape, uint32_t classes)
+      : Model(parts.layout),
+        who_(std::move(who)),
+        shape_(shape),
+        classes_(classes),
+        module_(std::move(module)),
+        parts_(std::move(parts)),
+        parameters_(parts_.parameters.size()),
+        buffers_(parts_.statistics.size()) {
+    for (const ScriptTensor& t : parts_.statistics) shapes_.push_back(t.get().sizes().vec());
+    for (const ScriptTensor& t : parts_.constants)
+      constants_.emplace_back(t.get(), t.get()._version());
+  }
+
+  // The scope's lock makes the module this thread's, too.
+  at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
+                     std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
+    const RandomScope random(mode.dropout_key);
+    bind(parameters, buffers);
+    at::Tensor out = run(x, mode.training);
+    const auto batch = static_cast<uint64_t>(x.size(0));
+    if (const std::string wrong = wrong_output(out, shape_, batch, classes_); !wrong.empty())
+      throw std::runtime_error(who_ + " " + wrong);
+    take_statistics(buffers);
+    check_constants();
+    return out;
+  }
+
+ private:
+  at::Tensor run(const at::Tensor& x, bool training) const {
+    try {
+      return module_.forward(x, training);
+    } catch (const std::exception& error) {
+      throw std::runtime_error(who_ + " fails: " + one_line(error));
+    }
+  }
+
+  void bind(std::span<const at::Tensor> parameters, std::span<const at::Tensor> buffers) const {
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      if (parameters_[i].is_same(parameters[i])) continue;
+      parameters_[i] = parameters[i];
+      parts_.parameters[i].set(parameters[i]);
+    }
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      if (buffers_[i].is_same(buffers[i])) continue;
+      buffers_[i] = buffers[i];
+      parts_.statistics[i].set(buffers[i].view(shapes_[i]));
+    }
+  }
+
+  // Most are changed in place, and then they are there already.
+  void take_statistics(std::span<const at::Tensor> buffers) const {
+    const at::NoGradGuard no_grad;
+    for (size_t i = 0; i < buffers.size(); ++i) {
+      const at::Tensor now = parts_.statistics[i].get();
+      if (now.is_alias_of(buffers[i])) continue;
+      at::Tensor view = buffers[i].view(shapes_[i]);
+      view.copy_(now);
+      parts_.statistics[i].set(view);
+    }
+  }
+
+  void check_constants() const {
+    for (size_t i = 0; i < constants_.size(); ++i) {
+      const at::Tensor& now = parts_.constants[i].get();
+      if (now.is_same(constants_[i].first) && now._version() == constants_[i].second) continue;
+      throw std::runtime_error(who_ + " changes its tensor " + parts_.constants[i].name() +
+                               ", which it did not when it was tried at the start: what changes "
+                               "must change in every step");
+    }
+  }
+
+  const std::string who_;
+  const data::SampleShape shape_;
+  const uint32_t classes_;
+  mutable ScriptModule module_;
+  const ScriptParts parts_;
+  std::vector<std::vector<int64_t>> shapes_;  // of the statistics in the script
+  std::vector<std::pair<at::Tensor, uint32_t>> constants_;
+  mutable std::vector<at::Tensor> parameters_;  // that the module's places hold
+  mutable std::vector<at::Tensor> buffers_;
+};
+
+Result<ScriptModule> load(const std::string& who, const std::string& content) {
+  try {
+    return ScriptModule(content);
+  } catch (const std::exception& error) {
+    return Status(Code::kConfig,
+                  who + " is not a whole TorchScript file: " + one_line(error) +
+                      "; write it with torch.jit.save(torch.jit.script(model), ...)");
+  }
+}
+
+Result<ScriptParts> examine(const std::string& who, ScriptModule& module,
+                            const data::SampleShape& shape, uint32_t classes) {
+  try {
+    auto parts = examine_script(module, shape, classes);
+    if (!parts.is_ok()) return Status(parts.status().code(), who + " " + parts.status().message());
+    return parts;
+  } catch (const std::exception& error) {
+    return Status(Code::kConfig,
+                  who + " fails on samples as the training data have them: " + one_line(error));
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Model>> make_torchscript(const wire::ModelSpec& spec,
+                                                const data::SampleShape& shape, uint32_t classes) {
+  const std::string who = "the TorchScript file " + spec.path();
+  LOCKSTEP_ASSIGN_OR_RETURN(const ModelFile file, read_model_file(spec.path()));
+  if (!spec.sha256().empty())
+    LOCKSTEP_RETURN_IF_ERROR(check_model_hash(spec.path(), spec.sha256(), file.sha256));
+  LOCKSTEP_ASSIGN_OR_RETURN(ScriptModule module, load(who, file.content));
+  LOCKSTEP_ASSIGN_OR_RETURN(ScriptParts parts, examine(who, module, shape, classes));
+  auto model =
+      std::make_unique<TorchScript>(who, std::move(module), std::move(parts), shape, classes);
+  LOCKSTEP_RETURN_IF_ERROR(check_start(*model, who, shape, classes));
+  return std::unique_ptr<Model>(std::move(model));
+}
+
+}  // namespace lockstep
