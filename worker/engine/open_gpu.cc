@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 #include <c10/core/CachingDeviceAllocator.h>
+#include <c10/util/Exception.h>
 #include <dlfcn.h>
 #include <link.h>
 
@@ -67,9 +68,13 @@ Result<std::unique_ptr<DeviceModule>> open_gpu(const wire::JobSpec& job, const s
   if (is_exact) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   LOCKSTEP_RETURN_IF_ERROR(load_torch_cuda());  // first: our module uses its CUDA runtime
   LOCKSTEP_ASSIGN_OR_RETURN(auto module, open_device_module(path, local_rank));
-  if (!at::hasCUDA()) return refused("LibTorch finds no GPU although the driver shows one");
-  at::globalContext().lazyInitDevice(at::kCUDA);
-  set_numerics(is_exact);
+  try {
+    if (!at::hasCUDA()) return refused("LibTorch finds no GPU although the driver shows one");
+    at::globalContext().lazyInitDevice(at::kCUDA);
+    set_numerics(is_exact);
+  } catch (const c10::Error& e) {
+    return refused(std::string("LibTorch cannot use the GPU: ") + e.what_without_backtrace());
+  }
   return module;
 }
 
@@ -94,11 +99,13 @@ Result<std::unique_ptr<DeviceModule>> open_device_module(const std::string& path
   return std::unique_ptr<DeviceModule>(opened.module);
 }
 
-uint64_t peak_device_bytes(const DeviceModule& module) {
+Result<uint64_t> peak_device_bytes(const DeviceModule& module) try {
   const at::Device device(module.torch_device());
   constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
   return module.allocated_bytes() + static_cast<uint64_t>(stats.allocated_bytes[kAll].peak);
+} catch (const c10::Error& e) {
+  return Status(Code::kInternal, e.what_without_backtrace());
 }
 
 }  // namespace lockstep

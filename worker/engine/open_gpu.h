@@ -30,6 +30,6 @@ Result<std::unique_ptr<DeviceModule>> open_device_module(const std::string& path
 
 // The most memory of the device that was in use at a time: ours, which stays, and that of
 // LibTorch's tensors.
-uint64_t peak_device_bytes(const DeviceModule& module);
+Result<uint64_t> peak_device_bytes(const DeviceModule& module);
 
 }  // namespace lockstep

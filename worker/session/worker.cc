@@ -259,9 +259,10 @@ void Worker::train() {
   });
   if (!built.is_ok()) return;
   impl_->runner->run();
-  if (impl_->gpu)
+  if (!impl_->gpu) return;
+  if (const auto peak = peak_device_bytes(*impl_->gpu); peak.is_ok())
     impl_->logger->info("gpu_memory", "the most memory of the GPU that was in use at a time",
-                        {{"bytes", peak_device_bytes(*impl_->gpu)}});
+                        {{"bytes", *peak}});
 }
 
 }  // namespace lockstep
