@@ -17,14 +17,14 @@ std::string micros(int64_t ns) {
   return text;
 }
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   return "\"" + json_escape(text) + "\"";
 }
 
 std::string metadata(const std::string& what, const std::string& process, uint32_t thread,
                      std::string_view name) {
   return "{\"ph\":\"M\",\"name\":\"" + what + "\"," + process +
-         ",\"tid\":" + std::to_string(thread) + ",\"args\":{\"name\":" + quoted(name) + "}}";
+         ",\"tid\":" + std::to_string(thread) + ",\"args\":{\"name\":" + json_text(name) + "}}";
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ std::string TraceLog::json(uint32_t rank, std::string_view process_name) const {
       metadata("thread_name", process, number(TraceLane::kTraining), "training") + ",\n" +
       metadata("thread_name", process, number(TraceLane::kCommunication), "communication");
   for (const TraceEvent& event : events_) {
-    out += ",\n{\"ph\":\"X\",\"name\":" + quoted(event.name) + ",\"cat\":\"" + event.category +
+    out += ",\n{\"ph\":\"X\",\"name\":" + json_text(event.name) + ",\"cat\":\"" + event.category +
            "\"," + process + ",\"tid\":" + std::to_string(number(event.lane)) +
            ",\"ts\":" + micros(event.begin_ns) +
            ",\"dur\":" + micros(event.end_ns - event.begin_ns) + "}";
