@@ -75,7 +75,7 @@ function(lockstep_test name)
     add_dependencies(test_programs test_${name})
   endif()
   gtest_discover_tests(test_${name} DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 120)
+    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
 endfunction()
 
 function(lockstep_fuzz name)

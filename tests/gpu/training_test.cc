@@ -23,6 +23,7 @@ using testing::small_job;
 using testing::TrainResult;
 
 constexpr Step kSteps = 9;
+constexpr uint32_t kBlock = 32;  // tokens of a sequence
 constexpr uint64_t kBucketBytes = 4096;
 
 // Beside this program in a bundle, else where it was built.
@@ -33,8 +34,7 @@ std::string module_path() {
 
 // Of this process: LibTorch's CUDA library is loaded once, whatever becomes of it.
 const Status& gpu_status() {
-  static const Status status =
-      open_gpu(small_job("mlp"), module_path(), /*local_rank=*/0).status();
+  static const Status status = open_gpu(small_job("mlp"), module_path(), /*local_rank=*/0).status();
   return status;
 }
 
@@ -59,14 +59,10 @@ struct Devices {
 };
 
 wire::JobSpec job_of(const std::string& model) {
-  wire::JobSpec job = small_job(model);
+  wire::JobSpec job = model == "gpt2" ? testing::small_gpt2(kBlock) : small_job(model);
   job.mutable_optimizer()->set_clip_norm(0.5);
   if (model == "gpt2") {
-    job.mutable_model()->set_n_layer(2);
-    job.mutable_model()->set_n_head(2);
     job.mutable_model()->set_n_embd(64);
-    job.mutable_model()->set_block(32);
-    job.mutable_data()->clear_transforms();
   } else {
     job.mutable_model()->set_dropout(0.25);
     job.mutable_model()->set_batch_norm(true);
@@ -75,7 +71,7 @@ wire::JobSpec job_of(const std::string& model) {
 }
 
 std::unique_ptr<data::Dataset> data_of(const std::string& model) {
-  return model == "gpt2" ? make_text(60, 32) : make_patterns(83);
+  return model == "gpt2" ? make_text(60, kBlock) : make_patterns(83);
 }
 
 TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset, uint32_t ranks,

@@ -145,12 +145,7 @@ TEST(Accelerator, SkipsStepsThatOverflowAndScalesAsTheCpuDoes) {
 
 TEST(Accelerator, TrainsOnTokensToTheCpusBits) {
   const auto text = make_text(30, 16);
-  wire::JobSpec job = small_job("gpt2");
-  job.mutable_model()->set_n_layer(2);
-  job.mutable_model()->set_n_head(2);
-  job.mutable_model()->set_n_embd(32);
-  job.mutable_model()->set_block(16);
-  job.mutable_data()->clear_transforms();
+  const wire::JobSpec job = testing::small_gpt2(16);
   expect_same(on_devices(job, *text, 3, 2), on_the_cpu(job, *text, 3));
 }
 

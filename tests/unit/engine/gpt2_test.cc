@@ -21,14 +21,8 @@ using testing::TrainResult;
 constexpr uint32_t kBlock = 12;
 
 wire::JobSpec small_gpt2(double dropout = 0) {
-  wire::JobSpec job = small_job("gpt2");
-  job.mutable_data()->clear_transforms();
-  wire::ModelSpec* model = job.mutable_model();
-  model->set_n_layer(2);
-  model->set_n_head(2);
-  model->set_n_embd(16);
-  model->set_block(kBlock);
-  model->set_dropout(dropout);
+  wire::JobSpec job = testing::small_gpt2(kBlock);
+  job.mutable_model()->set_dropout(dropout);
   return job;
 }
 

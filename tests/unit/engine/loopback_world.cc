@@ -77,6 +77,17 @@ wire::JobSpec small_job(const std::string& model, const std::string& precision) 
   return job;
 }
 
+wire::JobSpec small_gpt2(uint32_t block, const std::string& precision) {
+  wire::JobSpec job = small_job("gpt2", precision);
+  job.mutable_data()->clear_transforms();  // they are for images
+  wire::ModelSpec* model = job.mutable_model();
+  model->set_n_layer(2);
+  model->set_n_head(2);
+  model->set_n_embd(16);
+  model->set_block(block);
+  return job;
+}
+
 std::vector<SlotRun> even_runs(uint32_t slots, uint32_t ranks) {
   std::vector<SlotRun> runs;
   for (uint32_t r = 0; r < ranks; ++r) runs.push_back({slots * r / ranks, slots * (r + 1) / ranks});

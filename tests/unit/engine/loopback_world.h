@@ -25,6 +25,8 @@ std::unique_ptr<data::Dataset> make_text(uint32_t samples, uint32_t block);
 
 // adamw, exact; 4 slots of a global batch of 20.
 wire::JobSpec small_job(const std::string& model, const std::string& precision = "");
+// Two blocks for sequences of `block` tokens.
+wire::JobSpec small_gpt2(uint32_t block, const std::string& precision = "");
 
 // Contiguous runs, as even as possible.
 std::vector<SlotRun> even_runs(uint32_t slots, uint32_t ranks);

@@ -25,23 +25,26 @@ struct Case {
   bool batch_norm = false;
   uint64_t global_batch = 0;
   uint32_t samples = 0;
+  std::vector<uint32_t> ranks = {2, 3, 4};
+  uint32_t epochs = 2;
+  uint32_t side = 12;
 };
 
 class SameBitsOf : public ::testing::TestWithParam<Case> {};
 
 TEST_P(SameBitsOf, ForAnyNumberOfRanksAndAnyBuckets) {
   const Case& c = GetParam();
-  const auto dataset = make_patterns(c.samples);
+  const auto dataset = make_patterns(c.samples, c.side);
   wire::JobSpec job = small_job(c.model);
   job.mutable_model()->set_dropout(c.dropout);
   job.mutable_model()->set_batch_norm(c.batch_norm);
   job.mutable_train()->set_global_batch(c.global_batch);
-  const Step steps = 2 * ((c.samples + c.global_batch - 1) / c.global_batch);  // two epochs
+  const Step steps = c.epochs * ((c.samples + c.global_batch - 1) / c.global_batch);
 
   const TrainResult one = train(job, *dataset, even_runs(4, 1), steps);
   ASSERT_EQ(one.losses.size(), steps);
   for (const double loss : one.losses) EXPECT_TRUE(std::isfinite(loss));
-  for (const uint32_t ranks : {2u, 3u, 4u}) {
+  for (const uint32_t ranks : c.ranks) {
     SCOPED_TRACE(ranks);
     const TrainResult other = train(job, *dataset, even_runs(4, ranks), steps);
     EXPECT_EQ(other.losses, one.losses);
@@ -59,7 +62,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"MlpWithBatchNorm", "mlp", 0.1, true, 24, 80},
                       Case{"Cnn", "cnn", 0, false, 20, 80},
                       Case{"CnnWithAllAndAnEmptySlot", "cnn", 0.25, true, 20, 63},
-                      Case{"Resnet18", "resnet18", 0.25, false, 20, 23}),
+                      Case{"Resnet18", "resnet18", 0.25, false, 20, 23, {2, 4}, 1},
+                      Case{"Resnet50", "resnet50", 0, false, 20, 8, {4}, 1, 9}),
     [](const auto& c) { return c.param.name; });
 
 // Adds the ranks' partials from left to right instead of along the tree.
