@@ -85,7 +85,7 @@ TEST_P(SameBitsIn, AnyNumberOfRanksAndAnyBuckets) {
   EXPECT_NEAR(whole.losses[0], one.losses[0], 0.02 * whole.losses[0]);
 }
 
-// Not resnet18 in fp16: a processor without instructions for it needs minutes; cnn has its operators.
+// Not resnet18 in fp16: without instructions for it that takes minutes; cnn has its operators.
 INSTANTIATE_TEST_SUITE_P(All, SameBitsIn,
                          ::testing::Values(Case{"MlpBf16", "bf16", "mlp", 0.3, false},
                                            Case{"CnnBf16", "bf16", "cnn", 0.25, true},
