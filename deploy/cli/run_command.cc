@@ -149,10 +149,17 @@ void tell_stopped(RunDir& dir, const std::string& resume) {
   }
 }
 
-// Where something went wrong before the first step there is nothing that one could go on from.
+// A generation has trained. What it computed may be cut from the history, where samples did harm,
+// and is looked into all the same (lockstep replay).
+bool has_trained(const RunDir& dir) {
+  const auto summary = read_summary(dir.path());
+  return has_steps(dir) || (summary.is_ok() && summary->value("generations", 0) > 0);
+}
+
+// Where something went wrong before any training there is nothing to go on from or to look into.
 void tell_failed(int code, RunDir& dir) {
   constexpr int kFailed = 70;  // its logs are wanted
-  if (code != kFailed && !has_steps(dir) && dir.discard())
+  if (code != kFailed && !has_trained(dir) && dir.discard())
     std::fprintf(stderr, "lockstep: ended with code %d; %s, which was new, is removed again\n",
                  code, dir.path().c_str());
   else

@@ -18,11 +18,11 @@ def command(*args):
 
 
 class BadSamples(LockstepTest):
-    def exploding_job(self, **train):
+    def exploding_job(self, checkpoint_steps=5, **train):
         """A learning rate with which the weights are beyond all numbers after a few steps."""
         return self.job(self.small_data(), optimizer={"name": "sgd", "lr": 1e25},
                         train={"global_batch": 64, "slots": 4, "epochs": 2, **train},
-                        checkpoint={"every_steps": 5})
+                        checkpoint={"every_steps": checkpoint_steps})
 
     def absurd_data(self):
         """One sample is all light in the quadrant of another class."""
@@ -48,7 +48,14 @@ class BadSamples(LockstepTest):
                                    "ORDER BY step").fetchall()
 
     def test_a_loss_that_is_no_number_stops_the_run_and_the_step_can_be_looked_into(self):
-        run = self.finish(self.exploding_job(), "--workers", 2, expect=65)
+        # Whether one of the checkpoints, which are cut afterwards, had reached the disk, or none.
+        for checkpoint_steps in (5, 1000):
+            with self.subTest(checkpoint_steps=checkpoint_steps):
+                self.check_stopped_by_samples(checkpoint_steps)
+
+    def check_stopped_by_samples(self, checkpoint_steps):
+        run = self.finish(self.exploding_job(checkpoint_steps), "--workers", 2, expect=65,
+                          name=f"run{checkpoint_steps}")
         self.assert_clear_line(run, "its loss is no number", "train.on_bad_samples=skip",
                                "lockstep replay")
         self.assert_nothing_left(run)
