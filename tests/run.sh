@@ -50,12 +50,26 @@ passed=0
 failed=0
 built=0  # preset release, by this call
 replays=()
+words=""  # of what failed
 report=()
 
 # failed_check COUNT REPLAY: what no ctest counts.
 failed_check() {
   failed=$((failed + $1))
   replays+=("$2")
+}
+
+# last_words: of ctest's output, the last lines that each failed test said.
+last_words() {
+  awk -v most=25 '
+    function tell(i) {
+      if (name != "") print "-- " name
+      for (i = count > most ? count - most : 0; i < count; i++) print "   " line[i % most]
+      name = ""
+    }
+    /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / { tell(); if (/\*\*\*/) name = $4; count = 0; next }
+    /tests passed, [0-9]+ tests failed/ { tell() }
+    name != "" && !/^ +Start +[0-9]+: / { line[count++ % most] = $0 }'
 }
 
 # ctest_tier LOG PRESET LABEL JOBS: runs the tests with LABEL and counts them.
@@ -80,6 +94,7 @@ ctest_tier() {
   ((lost > 0)) || return 0
   # Only what failed, without the compiler's and the runner's noise: ctest shows it again.
   tail -n "+$begin" "$log" | sed -n '/The following tests FAILED/,$p' >&2
+  words+=$(tail -n "+$begin" "$log" | last_words)$'\n'
   local name
   while IFS=: read -r _ name; do
     replays+=("ctest --test-dir build/$preset -R '^${name//./\\.}\$' --output-on-failure")
@@ -185,6 +200,11 @@ done
 say
 say "time of each tier:"
 printf '%s\n' "${report[@]}" "  $(printf '%-11s %s' together "$(duration $SECONDS)")"
+if [[ -n $words ]]; then
+  say
+  say "what failed, its last lines (all of them: build/logs/TIER.log):"
+  printf '%s' "$words"
+fi
 if ((${#replays[@]} > 0)); then
   say
   say "to replay what failed:"
