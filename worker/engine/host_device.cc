@@ -1,5 +1,6 @@
 #include "worker/engine/host_device.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
@@ -8,6 +9,11 @@
 #include "worker/model/model.h"
 
 namespace lockstep {
+namespace {
+
+constexpr int64_t kElementsPerThread = 32'768;  // fewer are not worth waking another thread
+
+}  // namespace
 
 HostDevice::HostDevice(const FlatLayout& layout, BoundaryState& state)
     : layout_(layout),
@@ -29,11 +35,24 @@ Result<at::Tensor> HostDevice::load(const data::SampleShape& shape, const void* 
 Status HostDevice::start_loss(const at::Tensor& logits, uint64_t step_labels,
                               at::Tensor* gradient) {
   const at::Tensor out = logits.contiguous();
-  const auto classes = static_cast<uint64_t>(out.size(-1));
   if (gradient != nullptr) *gradient = at::empty(out.sizes(), out.options().requires_grad(false));
-  loss_ = softmax_cross_entropy(
-      out.const_data_ptr<float>(), labels_, static_cast<uint64_t>(out.numel()) / classes, classes,
-      step_labels, gradient == nullptr ? nullptr : gradient->mutable_data_ptr<float>());
+  const int64_t classes = out.size(-1);
+  const float* rows = out.const_data_ptr<float>();
+  float* slopes = gradient == nullptr ? nullptr : gradient->mutable_data_ptr<float>();
+  row_losses_.resize(static_cast<size_t>(out.numel() / classes));
+  const auto compute = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      row_losses_[static_cast<size_t>(i)] =
+          softmax_cross_entropy(rows + i * classes, labels_ + i, 1, static_cast<uint64_t>(classes),
+                                step_labels, slopes == nullptr ? nullptr : slopes + i * classes);
+    }
+  };
+  at::parallel_for(0, out.numel() / classes, kElementsPerThread / classes + 1, compute);
+  loss_ = {};
+  for (const SlotLoss& row : row_losses_) {  // in their order, whoever computed them
+    loss_.sum += row.sum;
+    loss_.correct += row.correct;
+  }
   return Status::ok();
 }
 

@@ -4,6 +4,8 @@
 // Thread-safety: as Device.
 #pragma once
 
+#include <vector>
+
 #include "worker/engine/boundary_state.h"
 #include "worker/engine/device.h"
 #include "worker/engine/flat_layout.h"
@@ -40,6 +42,7 @@ class HostDevice final : public Device {
   BoundaryState& state_;
   const at::Tensor slot_statistics_;
   const int64_t* labels_ = nullptr;  // of the samples loaded last
+  std::vector<SlotLoss> row_losses_;
   SlotLoss loss_;
 };
 

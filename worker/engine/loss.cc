@@ -1,27 +1,98 @@
 #include "worker/engine/loss.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
+#include <limits>
+
+#include "comm/base/clones.h"
 
 namespace lockstep {
+namespace {
+
+constexpr uint64_t kLanes =
+    16;  // partial results side by side, whatever the machine's vectors hold
+constexpr uint64_t kBlock = 1024;  // floats; REQUIRED: a multiple of kLanes
+
+// e^x for x <= 0; a NaN stays one.
+inline float exp_below_zero(float x) {
+  constexpr float kLeast = -87;
+  constexpr float kToInteger = 12582912;  // 1.5 * 2^23: behind it a float has no places left
+  const float shifted = x * 1.44269504f + kToInteger;
+  const float n = shifted - kToInteger;  // x / ln 2, rounded
+  const float r = (x - n * 0.693359375f) - n * -2.12194440e-4f;
+  float p = 1.0f / 5040;
+  p = p * r + 1.0f / 720;
+  p = p * r + 1.0f / 120;
+  p = p * r + 1.0f / 24;
+  p = p * r + 1.0f / 6;
+  p = p * r + 0.5f;
+  p = p * r + 1;
+  p = p * r + 1;
+  const uint32_t power = (std::bit_cast<uint32_t>(shifted) + 127) << 23;  // 2^n
+  return x < kLeast ? 0.0f : p * std::bit_cast<float>(power);
+}
+
+// NaNs are passed over; minus infinity where there is nothing else.
+LOCKSTEP_CLONES
+float largest_of(const float* __restrict row, uint64_t n) {
+  std::array<float, kLanes> lane;
+  lane.fill(-std::numeric_limits<float>::infinity());
+  uint64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (uint64_t l = 0; l < kLanes; ++l) lane[l] = row[i + l] > lane[l] ? row[i + l] : lane[l];
+  for (uint64_t l = 0; i + l < n; ++l) lane[l] = row[i + l] > lane[l] ? row[i + l] : lane[l];
+  return *std::max_element(lane.begin(), lane.end());
+}
+
+// out[i] = e^(row[i] - largest), and their sum. REQUIRES: n <= kBlock.
+LOCKSTEP_CLONES
+float exponentials(const float* __restrict row, uint64_t n, float largest, float* __restrict out) {
+  for (uint64_t i = 0; i < n; ++i) out[i] = exp_below_zero(row[i] - largest);
+  std::array<float, kLanes> lane{};
+  uint64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (uint64_t l = 0; l < kLanes; ++l) lane[l] += out[i + l];
+  for (uint64_t l = 0; i + l < n; ++l) lane[l] += out[i + l];
+  for (uint64_t half = kLanes / 2; half > 0; half /= 2)
+    for (uint64_t l = 0; l < half; ++l) lane[l] += lane[l + half];
+  return lane[0];
+}
+
+LOCKSTEP_CLONES
+void multiply(float* __restrict values, uint64_t n, float factor) {
+  for (uint64_t i = 0; i < n; ++i) values[i] *= factor;
+}
+
+// Whether the label's is the first of the largest logits.
+bool is_right(const float* row, uint64_t label, float largest) {
+  return row[label] == largest && std::find(row, row + label, largest) == row + label;
+}
+
+}  // namespace
 
 SlotLoss softmax_cross_entropy(const float* logits, const int64_t* labels, uint64_t batch,
                                uint64_t classes, uint64_t step_samples, float* gradient) {
   SlotLoss loss;
+  std::array<float, kBlock> scratch;
   const float scale = 1.0f / static_cast<float>(step_samples);
   for (uint64_t b = 0; b < batch; ++b) {
     const float* row = logits + b * classes;
+    float* out = gradient == nullptr ? nullptr : gradient + b * classes;
     const auto label = static_cast<uint64_t>(labels[b]);
-    const float* largest = std::max_element(row, row + classes);
-    float total = 0;
-    for (uint64_t c = 0; c < classes; ++c) total += std::exp(row[c] - *largest);
-    const float log_total = std::log(total);
-    loss.sum += -static_cast<double>(row[label] - *largest - log_total);
-    loss.correct += static_cast<uint64_t>(largest - row) == label;
-    if (gradient == nullptr) continue;
-    float* out = gradient + b * classes;
-    for (uint64_t c = 0; c < classes; ++c)
-      out[c] = (std::exp(row[c] - *largest - log_total) - (c == label ? 1.0f : 0.0f)) * scale;
+    const float largest = largest_of(row, classes);
+    double total = 0;
+    for (uint64_t c = 0; c < classes; c += kBlock) {
+      float* const block = out == nullptr ? scratch.data() : out + c;
+      total += double{exponentials(row + c, std::min(kBlock, classes - c), largest, block)};
+    }
+    const double of_row = std::log(total) - (double{row[label]} - double{largest});
+    loss.sum += double{static_cast<float>(of_row)};  // floats, as a GPU writes them down
+    loss.correct += is_right(row, label, largest);
+    if (out == nullptr) continue;
+    multiply(out, classes, static_cast<float>(double{scale} / total));
+    out[label] -= scale;
   }
   return loss;
 }

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "comm/base/prng.h"
+
 namespace lockstep {
 namespace {
 
@@ -37,9 +39,35 @@ TEST(Loss, OfATieTheFirstCounts) {
 }
 
 TEST(Loss, OfLogitsThatAreNotNumbersIsNotANumber) {
-  const std::vector<float> logits = {1, std::nanf("")};
-  const int64_t label = 0;
-  EXPECT_TRUE(std::isnan(softmax_cross_entropy(logits.data(), &label, 1, 2, 1, nullptr).sum));
+  for (const size_t place : {0, 1, 17, 1024, 1030}) {
+    std::vector<float> logits(1031, 0.5f);
+    logits[place] = std::nanf("");
+    const int64_t label = 3;
+    EXPECT_TRUE(std::isnan(softmax_cross_entropy(logits.data(), &label, 1, 1031, 1, nullptr).sum));
+  }
+}
+
+// Rows that end within, at and behind a vector and a block; logits from next to nothing upwards,
+// whose differences are floats.
+TEST(Loss, OfRowsOfAnyLengthIsWhatDoublesGive) {
+  for (const size_t classes : {1, 15, 16, 17, 1023, 1024, 1025, 50257}) {
+    Prng prng(stream_key({7, classes}));
+    std::vector<float> logits(classes), gradient(classes);
+    for (float& logit : logits) logit = static_cast<float>(prng.below(130 * 1024)) / 1024 - 110;
+    const auto label = static_cast<int64_t>(prng.below(classes));
+    double total = 0;
+    for (const float logit : logits) total += std::exp(double{logit});
+    const SlotLoss loss =
+        softmax_cross_entropy(logits.data(), &label, 1, classes, 1, gradient.data());
+    EXPECT_NEAR(loss.sum, std::log(total) - double{logits[static_cast<size_t>(label)]}, 1e-5);
+    gradient[static_cast<size_t>(label)] += 1;
+    for (size_t c = 0; c < classes; ++c) {
+      const double p = std::exp(double{logits[c]}) / total;
+      const double rounded = c == static_cast<size_t>(label) ? 6e-8 : 0;  // by taking one off
+      ASSERT_NEAR(gradient[c], p, p * 5e-7 + rounded + 1e-37) << c << " of " << classes;
+    }
+    EXPECT_EQ(softmax_cross_entropy(logits.data(), &label, 1, classes, 1, nullptr).sum, loss.sum);
+  }
 }
 
 }  // namespace
