@@ -81,11 +81,11 @@ def resnet(blocks, expansion, imagenet_stem):
 
 
 # Name: model, samples a step, steps. With SGD: see losses_test.cc. Few steps: rounding grows fast in
-# a deep network that begins from nothing.
+# a deep network that begins from nothing (resnet.py).
 RESIDUAL = {
     "resnet18": (lambda: resnet([2, 2, 2, 2], 1, False), 16, 3),
     "resnet18_imagenet": (lambda: resnet([2, 2, 2, 2], 1, True), 16, 3),
-    "resnet50": (lambda: resnet([3, 4, 6, 3], 4, True), 16, 2),
+    "resnet50": (lambda: resnet([3, 4, 6, 3], 4, True), 16, 1),
 }
 
 

@@ -130,7 +130,7 @@ TEST_F(GoldenLosses, BatchNormTrainsAsInPyTorch) {
   expect_golden("cnn", true, "sgd", 1);
 }
 
-// One slot, and SGD, for the same reasons.
+// One slot, and SGD, for the same reasons. Their gradients: resnet_test.cc.
 TEST_F(GoldenLosses, ResidualNetworksTrainAsInPyTorch) {
   for (const auto& [name, run] : golden_["residual"].items()) {
     SCOPED_TRACE(name);
