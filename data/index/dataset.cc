@@ -26,7 +26,7 @@ Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& spec, Spl
   }
   if (is_token_format(format)) {
     LOCKSTEP_ASSIGN_OR_RETURN(const auto paths, find_token_files(spec.path(), format, split));
-    return open_token_dataset(paths, format, cut, progress);
+    return open_token_dataset(paths, format, cut, cache_dir, progress);
   }
   if (format != "idx")
     return Status(Code::kUsage, "unknown data format \"" + format +

@@ -1,11 +1,15 @@
 #include "data/index/token_dataset.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "comm/base/check.h"
+#include "comm/base/file.h"
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
 #include "data/index/mapped_file.h"
@@ -15,7 +19,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr uint64_t kTextVocabulary = 256;
+constexpr uint32_t kTextVocabulary = 256;
 
 struct TokenFile {
   std::string path;
@@ -28,38 +32,50 @@ struct TokenFile {
   }
 };
 
-template <typename T>
-uint32_t token_at(std::span<const uint8_t> content, uint64_t i) {
-  T value;
-  std::memcpy(&value, content.data() + i * sizeof(T), sizeof(T));
-  return value;
-}
-
 // The largest; a loop over plain integers, which the compiler makes wide.
 template <typename T>
 uint32_t largest_of(const TokenFile& file) {
-  const std::span<const uint8_t> content = file.content();
+  const uint8_t* content = file.content().data();
   T largest = 0;
-  for (uint64_t i = 0; i < file.range.tokens; ++i)
-    largest = std::max(largest, static_cast<T>(token_at<T>(content, i)));
+  for (uint64_t i = 0; i < file.range.tokens; ++i) {
+    T value;
+    std::memcpy(&value, content + i * sizeof(T), sizeof(T));
+    largest = std::max(largest, value);
+  }
   return largest;
 }
 
-template <typename T>
-Status beyond(const TokenFile& file, uint64_t vocab) {
-  uint64_t i = 0;
-  while (token_at<T>(file.content(), i) < vocab) ++i;
-  return {Code::kBadData, file.path + " has token " +
-                              std::to_string(token_at<T>(file.content(), i)) + " at offset " +
-                              std::to_string(file.range.offset + i * sizeof(T)) +
+uint32_t largest_of(const TokenFile& file) {
+  if (file.range.token_bytes == 1) return largest_of<uint8_t>(file);
+  return file.range.token_bytes == 2 ? largest_of<uint16_t>(file) : largest_of<uint32_t>(file);
+}
+
+uint32_t token_at(const TokenFile& file, uint64_t i) {
+  uint32_t value = 0;  // little-endian, as the files are
+  std::memcpy(&value, file.content().data() + i * file.range.token_bytes, file.range.token_bytes);
+  return value;
+}
+
+Status beyond(const TokenFile& file, uint64_t i, uint64_t vocab) {
+  return {Code::kBadData, file.path + " has token " + std::to_string(token_at(file, i)) +
+                              " at offset " +
+                              std::to_string(file.range.offset + i * file.range.token_bytes) +
                               ", beyond the vocabulary of " + std::to_string(vocab) +
                               "; is model.vocab right, and the format of the file?"};
 }
 
+// No token is `vocab` or more. REQUIRES that one was.
+Status first_beyond(const std::vector<TokenFile>& files, uint64_t vocab) {
+  for (const TokenFile& file : files)
+    for (uint64_t i = 0; i < file.range.tokens; ++i)
+      if (token_at(file, i) >= vocab) return beyond(file, i, vocab);
+  return {Code::kBadData, files.front().path + " changed while it was opened; try again"};
+}
+
 class TokenDataset final : public Dataset {
  public:
-  TokenDataset(std::vector<TokenFile> files, std::string format, uint32_t classes, uint32_t block)
-      : token_files_(std::move(files)), format_(std::move(format)), classes_(classes) {
+  TokenDataset(std::vector<TokenFile> files, std::string format, uint32_t block)
+      : token_files_(std::move(files)), format_(std::move(format)) {
     shape_.tokens = block;
     shape_.token_bytes = token_files_.front().range.token_bytes;
     for (TokenFile& file : token_files_) {
@@ -77,6 +93,9 @@ class TokenDataset final : public Dataset {
     }
     fingerprint_ = hash.hex();
   }
+
+  const std::vector<TokenFile>& token_files() const { return token_files_; }
+  void set_classes(uint32_t classes) { classes_ = classes; }
 
   uint64_t samples() const override { return samples_; }
   SampleShape shape() const override { return shape_; }
@@ -99,7 +118,7 @@ class TokenDataset final : public Dataset {
  private:
   std::vector<TokenFile> token_files_;  // not empty
   std::string format_;
-  uint32_t classes_;
+  uint32_t classes_ = 0;
   SampleShape shape_;
   uint64_t samples_ = 0;
   std::vector<std::string> files_;
@@ -121,33 +140,48 @@ Result<TokenFile> open_token_file(const std::string& path, const std::string& fo
   return TokenFile{path, std::move(file), range.value()};
 }
 
-// The number of different tokens: what was asked for, if no token is beyond it.
-Result<uint32_t> vocabulary(const std::vector<TokenFile>& files, const std::string& format,
-                            uint32_t asked, const ProgressFn& progress) {
-  const uint64_t limit = asked == 0 ? limits::kVocabulary : asked;
+std::string largest_text(const std::string& fingerprint, uint32_t largest) {
+  return "lockstep tokens 1\nfingerprint " + fingerprint + "\nlargest " + std::to_string(largest) +
+         "\n";
+}
+
+// Nothing where `text` is not what largest_text() writes for this fingerprint.
+std::optional<uint32_t> parse_largest(const std::string& text, const std::string& fingerprint) {
+  const size_t last = text.rfind(' ');
+  if (last == std::string::npos) return std::nullopt;
+  const auto largest = static_cast<uint32_t>(std::strtoul(text.c_str() + last, nullptr, 10));
+  if (largest_text(fingerprint, largest) != text) return std::nullopt;
+  return largest;
+}
+
+// Of all tokens: every one is read, unless the number was stored when they were.
+uint32_t largest_token(const TokenDataset& dataset, const std::string& cache_dir,
+                       const ProgressFn& progress) {
+  const std::string path =
+      cache_dir.empty() ? "" : cache_dir + "/tokens-" + dataset.fingerprint() + ".txt";
+  if (const auto text = read_file(path, limits::kStatisticsFileBytes); text.is_ok())
+    if (const auto stored = parse_largest(*text, dataset.fingerprint())) return *stored;
   uint32_t largest = 0;
-  for (const TokenFile& file : files) {
+  for (const TokenFile& file : dataset.token_files()) {
     if (progress) progress("checking " + file.path, 0, file.content().size());
-    uint32_t found = 0;
-    Status (*refuse)(const TokenFile&, uint64_t) = nullptr;
-    switch (file.range.token_bytes) {
-      case 1:
-        found = largest_of<uint8_t>(file);
-        refuse = beyond<uint8_t>;
-        break;
-      case 2:
-        found = largest_of<uint16_t>(file);
-        refuse = beyond<uint16_t>;
-        break;
-      default:
-        found = largest_of<uint32_t>(file);
-        refuse = beyond<uint32_t>;
-    }
-    if (found >= limit) return refuse(file, limit);
-    largest = std::max(largest, found);
+    largest = std::max(largest, largest_of(file));
   }
-  if (asked > 0) return asked;
-  return format == "text" ? static_cast<uint32_t>(kTextVocabulary) : largest + 1;
+  if (path.empty()) return largest;
+  std::error_code error;  // failing to store is no reason to stop: the number is here
+  std::filesystem::create_directories(cache_dir, error);
+  (void)replace_file(path, largest_text(dataset.fingerprint(), largest));
+  return largest;
+}
+
+// The number of different tokens: what was asked for, if no token is beyond it.
+Result<uint32_t> vocabulary(const TokenDataset& dataset, uint32_t asked,
+                            const std::string& cache_dir, const ProgressFn& progress) {
+  const bool is_text = dataset.format() == "text";
+  if (is_text && asked == 0) return kTextVocabulary;
+  const uint64_t limit = asked == 0 ? limits::kVocabulary : asked;
+  const uint32_t largest = largest_token(dataset, cache_dir, progress);
+  if (largest >= limit) return first_beyond(dataset.token_files(), limit);
+  return asked > 0 ? asked : largest + 1;
 }
 
 }  // namespace
@@ -155,6 +189,7 @@ Result<uint32_t> vocabulary(const std::vector<TokenFile>& files, const std::stri
 Result<std::unique_ptr<Dataset>> open_token_dataset(const std::vector<std::string>& paths,
                                                     const std::string& format,
                                                     const SequenceCut& cut,
+                                                    const std::string& cache_dir,
                                                     const ProgressFn& progress) {
   if (cut.block == 0 || cut.block > limits::kSequenceTokens)
     return Status(Code::kUsage, paths.front() +
@@ -173,9 +208,12 @@ Result<std::unique_ptr<Dataset>> open_token_dataset(const std::vector<std::strin
                                         std::to_string(files.back().range.token_bytes) +
                                         "; they do not belong together");
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t vocab, vocabulary(files, format, cut.vocab, progress));
-  return std::unique_ptr<Dataset>(
-      new TokenDataset(std::move(files), format == "text" ? "text" : "tokens", vocab, cut.block));
+  auto dataset = std::make_unique<TokenDataset>(std::move(files),
+                                                format == "text" ? "text" : "tokens", cut.block);
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t classes,
+                            vocabulary(*dataset, cut.vocab, cache_dir, progress));
+  dataset->set_classes(classes);
+  return std::unique_ptr<Dataset>(std::move(dataset));
 }
 
 }  // namespace lockstep::data

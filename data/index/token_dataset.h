@@ -16,11 +16,15 @@
 
 namespace lockstep::data {
 
-// Reads every token, so that none is beyond the vocabulary. kBadData names file and offset.
+// No token is beyond the vocabulary: kBadData names file and offset. For that every token is read
+// once, and the largest is kept in `cache_dir` (empty: nowhere) for whoever opens the files next: a
+// worker that takes the place of a dead one must not have to read a terabyte first. Files that
+// change later are noticed by whoever reads the sample (sample_reader.h).
 // REQUIRES: paths is not empty.
 Result<std::unique_ptr<Dataset>> open_token_dataset(const std::vector<std::string>& paths,
                                                     const std::string& format,
                                                     const SequenceCut& cut,
+                                                    const std::string& cache_dir,
                                                     const ProgressFn& progress);
 
 }  // namespace lockstep::data

@@ -86,7 +86,8 @@ struct Loader::Impl {
   void run();
   bool produce(const StepPlan& plan, Step step, uint32_t slot);
   bool wait_for_space();
-  void fill(Batch& batch, std::byte* memory, const StepPlan& plan, const PositionRange& range);
+  Status fill(Batch& batch, std::byte* memory, const StepPlan& plan, const PositionRange& range);
+  bool end_with(Status status);
 
   const Dataset& dataset;
   const LoaderOptions options;
@@ -109,6 +110,7 @@ struct Loader::Impl {
   uint64_t produced = 0;
   uint64_t taken = 0;
   bool all_produced = false;
+  Status failure;  // of the batch after the last one that was produced
   bool stop = false;
 
   std::atomic<uint64_t> waited_ns{0};
@@ -145,12 +147,19 @@ void Loader::Impl::run() {
     for (uint32_t slot = options.slots.begin; slot < options.slots.end; ++slot)
       if (!produce(plan, step, slot)) return;
   }
-  std::lock_guard lock(mutex);
-  all_produced = true;
-  ready.notify_one();
+  end_with(Status::ok());
 }
 
-// False when the loader is stopping.
+// There is nothing behind what was produced. False, for produce().
+bool Loader::Impl::end_with(Status status) {
+  std::lock_guard lock(mutex);
+  failure = std::move(status);
+  all_produced = true;
+  ready.notify_one();
+  return false;
+}
+
+// False when the loader is stopping, or has failed.
 bool Loader::Impl::produce(const StepPlan& plan, Step step, uint32_t slot) {
   const PositionRange range = slot_positions(plan, slot, options.shape.slots);
   if (range.size() == 0 || options.skips.contains(step, slot)) return true;
@@ -160,8 +169,9 @@ bool Loader::Impl::produce(const StepPlan& plan, Step step, uint32_t slot) {
   batch.step = step;
   batch.slot = slot;
   if (options.in_hand != nullptr) options.in_hand->reads(step, slot);
-  fill(batch, memory.get() + index * buffer_bytes, plan, range);
+  Status filled = fill(batch, memory.get() + index * buffer_bytes, plan, range);
   if (options.in_hand != nullptr) options.in_hand->has_read();
+  if (!filled.is_ok()) return end_with(std::move(filled));
   std::lock_guard lock(mutex);
   ++produced;
   ready.notify_one();
@@ -178,8 +188,8 @@ bool Loader::Impl::wait_for_space() {
   return !stop;
 }
 
-void Loader::Impl::fill(Batch& batch, std::byte* buffer, const StepPlan& plan,
-                        const PositionRange& range) {
+Status Loader::Impl::fill(Batch& batch, std::byte* buffer, const StepPlan& plan,
+                          const PositionRange& range) {
   if (order_epoch != plan.epoch) {
     order.emplace(options.seed, plan.epoch, dataset.fingerprint(), options.shape.samples);
     order_epoch = plan.epoch;
@@ -201,10 +211,12 @@ void Loader::Impl::fill(Batch& batch, std::byte* buffer, const StepPlan& plan,
     const uint64_t sample = indices[i];
     if (i + kSamplesAhead < batch.samples)
       prefetch(dataset.sample(indices[i + kSamplesAhead]), batch.shape.stored_bytes());
-    reader.read(sample, buffer + i * reader.input_bytes(), labels + i * batch.shape.labels());
+    LOCKSTEP_RETURN_IF_ERROR(
+        reader.read(sample, buffer + i * reader.input_bytes(), labels + i * batch.shape.labels()));
     digest.add(range.begin + i, sample);
   }
   batch.digest = digest.value();
+  return Status::ok();
 }
 
 Loader::Loader(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -248,7 +260,10 @@ Result<const Batch*> Loader::next() {
     loader.waited_ns += static_cast<uint64_t>(
         std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
   }
-  if (loader.produced == loader.taken) return static_cast<const Batch*>(nullptr);
+  if (loader.produced == loader.taken) {
+    LOCKSTEP_RETURN_IF_ERROR(loader.failure);
+    return static_cast<const Batch*>(nullptr);
+  }
   const Batch* batch = &loader.ring[loader.taken % loader.ring.size()];
   ++loader.taken;
   if (loader.produced - loader.taken <= loader.options.prefetch_batches / 2)

@@ -78,7 +78,8 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   // The next batch; blocks until it is ready. It stays valid until the following next(). Null once
-  // everything before end_step has been delivered.
+  // everything before end_step has been delivered. kBadData where a sample cannot be what it was
+  // when the dataset was opened (sample_reader.h).
   Result<const Batch*> next();
 
   uint64_t wait_ns() const;        // total time next() has waited

@@ -3,6 +3,9 @@
 //
 // Images can be had as stored, too, for a device that transforms them by itself.
 //
+// Files are mapped where they lie, and may change under us: every token and label is compared with
+// the number of classes, which the model and the loss index with, as it is read.
+//
 // Thread-safety: immutable after create(); all calls from any thread.
 #pragma once
 
@@ -39,14 +42,16 @@ class SampleReader {
   const SampleShape& shape() const { return shape_; }
 
   // `input`: input_bytes(), aligned for what it holds; `labels`: shape().labels() of them.
-  // REQUIRES: i < samples of the dataset.
-  void read(uint64_t i, std::byte* input, int64_t* labels) const;
+  // kBadData where a token or label is no class. REQUIRES: i < samples of the dataset.
+  Status read(uint64_t i, std::byte* input, int64_t* labels) const;
 
   // Samples [begin, end) in their natural order, one after another, for evaluation.
   // REQUIRES: begin <= end <= samples of the dataset.
-  void read_range(uint64_t begin, uint64_t end, std::byte* inputs, int64_t* labels) const;
+  Status read_range(uint64_t begin, uint64_t end, std::byte* inputs, int64_t* labels) const;
 
  private:
+  Status not_a_class(uint64_t i, int64_t found) const;
+
   SampleReader(const Dataset& dataset, Transform transform, ImageForm form)
       : dataset_(&dataset),
         shape_(dataset.shape()),

@@ -43,7 +43,7 @@ struct BareLoop {
   at::Device where = at::kCPU;
 
   void make_parameters();
-  void make_batches(const data::Dataset& dataset, uint64_t batch, uint64_t batches);
+  Status make_batches(const data::Dataset& dataset, uint64_t batch, uint64_t batches);
   at::Tensor forward(const at::Tensor& x, const at::Tensor& y) const;
   at::Tensor step(uint64_t i);  // the loss, which is not waited for
 };
@@ -62,7 +62,7 @@ void BareLoop::make_parameters() {
     buffers.push_back(at::full({spec.size}, spec.initial, where));
 }
 
-void BareLoop::make_batches(const data::Dataset& dataset, uint64_t batch, uint64_t batches) {
+Status BareLoop::make_batches(const data::Dataset& dataset, uint64_t batch, uint64_t batches) {
   const data::SampleShape s = dataset.shape();
   std::vector<std::string> transforms;
   if (!s.is_sequence()) transforms.push_back("normalize");
@@ -73,12 +73,13 @@ void BareLoop::make_batches(const data::Dataset& dataset, uint64_t batch, uint64
                                      : at::empty({n, s.channels, s.height, s.width}));
     labels.push_back(at::empty({n * static_cast<int64_t>(s.labels())}, at::kLong));
     const uint64_t begin = i * batch % (dataset.samples() - batch);
-    reader.value().read_range(begin, begin + batch,
-                              static_cast<std::byte*>(inputs.back().mutable_data_ptr()),
-                              labels.back().mutable_data_ptr<int64_t>());
+    LOCKSTEP_RETURN_IF_ERROR(reader.value().read_range(
+        begin, begin + batch, static_cast<std::byte*>(inputs.back().mutable_data_ptr()),
+        labels.back().mutable_data_ptr<int64_t>()));
     inputs.back() = inputs.back().to(where);
     labels.back() = labels.back().to(where);
   }
+  return Status::ok();
 }
 
 at::Tensor BareLoop::forward(const at::Tensor& x, const at::Tensor& y) const {
@@ -120,7 +121,7 @@ Result<TrainReport> run_bare_loop(const TrainOptions& options, const DeviceModul
   LOCKSTEP_ASSIGN_OR_RETURN(loop.model,
                             make_model(job.model(), dataset->shape(), dataset->classes()));
   loop.make_parameters();
-  loop.make_batches(*dataset, options.global_batch, 100);
+  LOCKSTEP_RETURN_IF_ERROR(loop.make_batches(*dataset, options.global_batch, 100));
   at::Tensor loss = at::zeros({}, loop.where);
   for (uint64_t i = 0; i < options.warmup_steps; ++i) loss = loop.step(i);
   (void)loss.item<double>();  // a device has done them

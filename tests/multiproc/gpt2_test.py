@@ -41,6 +41,20 @@ class Gpt2(LockstepTest):
             self.assert_same_result(run, one)
             self.assertEqual(run.summary()["eval_loss"], one.summary()["eval_loss"])
 
+    def test_a_token_that_becomes_no_token_while_a_run_reads_it_ends_it_with_its_name(self):
+        path = self.scratch / "tokens.bin"
+        tokens = [i * 7919 % 500 for i in range(103 * BLOCK)]
+        path.write_bytes(struct.pack(f"<{len(tokens)}H", *tokens))
+        job = self.job(path, model=MODEL, train={**TRAIN, "epochs": 300})
+        run = self.start(job, "--workers", 2)
+        run.wait_for_step(3)
+        with open(path, "r+b") as file:
+            file.seek(2 * (50 * BLOCK + 3))
+            file.write(b"\xff\xff")
+        self.assertEqual(run.wait(), 65, run.text()[-3000:])
+        self.assert_clear_line(run, f"sample 50 of {path}", "token 65535, but there are 500")
+        self.assert_nothing_left(run)
+
     def test_a_step_is_replayed_bit_for_bit_with_its_sequences(self):
         path = self.text()
         run = self.finish(self.job(path, model=MODEL, train=TRAIN), "--workers", 2)

@@ -58,7 +58,8 @@ Result<EngineImpl::BatchScore> EngineImpl::score_batch(const data::SampleReader&
   const uint64_t n = end - begin;
   eval_inputs_.resize(n * reader.input_bytes());
   eval_labels_.resize(n * reader.shape().labels());
-  reader.read_range(begin, end, eval_inputs_.data(), eval_labels_.data());
+  LOCKSTEP_RETURN_IF_ERROR(
+      reader.read_range(begin, end, eval_inputs_.data(), eval_labels_.data()));
   LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor x, device_->load(reader.shape(), eval_inputs_.data(),
                                                               eval_labels_.data(), n));
   const AutocastScope autocast(device_->where().type(), compute_type_);

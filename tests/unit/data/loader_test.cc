@@ -111,11 +111,9 @@ RC_GTEST_PROP(Loader, DeliversThePlanForAnyRunOfSlots, ()) {
   RC_ASSERT(all_batches(options_for(shape, first, last, {begin, end}, prefetch)) == expected);
 }
 
-// The example, which notes what is in hand while a sample of it is read.
-class WatchedDataset final : public Dataset {
+// The example, for those that change something about it.
+class ExampleDataset : public Dataset {
  public:
-  explicit WatchedDataset(const WorkInHand& in_hand) : in_hand_(in_hand) {}
-
   uint64_t samples() const override { return example().samples(); }
   SampleShape shape() const override { return example().shape(); }
   uint32_t classes() const override { return example().classes(); }
@@ -125,13 +123,21 @@ class WatchedDataset final : public Dataset {
     return example().statistics();
   }
   const std::vector<std::string>& files() const override { return example().files(); }
+  const uint8_t* sample(uint64_t i) const override { return example().sample(i); }
+  uint32_t label(uint64_t i) const override { return example().label(i); }
+};
+
+// Notes what is in hand while a sample of it is read.
+class WatchedDataset final : public ExampleDataset {
+ public:
+  explicit WatchedDataset(const WorkInHand& in_hand) : in_hand_(in_hand) {}
+
   const uint8_t* sample(uint64_t i) const override {
     for (const SlotInHand& slot : in_hand_.get().slots) {
       if (seen_.empty() || seen_.back() != slot) seen_.push_back(slot);
     }
     return example().sample(i);
   }
-  uint32_t label(uint64_t i) const override { return example().label(i); }
 
   const std::vector<SlotInHand>& seen() const { return seen_; }  // once all is read
 
@@ -152,6 +158,32 @@ TEST(Loader, WhatIsReadIsInHandUntilItIsRead) {
   const auto read = [](Step step, uint32_t slot) { return SlotInHand{step, slot, true}; };
   EXPECT_EQ(dataset.seen(),
             (std::vector<SlotInHand>{read(0, 1), read(0, 2), read(1, 1), read(1, 2)}));
+  EXPECT_TRUE(in_hand.get().slots.empty());
+}
+
+// Its files have changed: one sample has a label that was none.
+class ChangedDataset final : public ExampleDataset {
+ public:
+  explicit ChangedDataset(uint64_t sample) : sample_(sample) {}
+  uint32_t label(uint64_t i) const override { return i == sample_ ? classes() : 0; }
+
+ private:
+  const uint64_t sample_;
+};
+
+TEST(Loader, WhatCannotBeReadEndsTheBatchesBeforeItAndNotSooner) {
+  const RunShape shape{kSamples, 20, 4};
+  LoaderOptions options = options_for(shape, 0, 3, {0, 4}, 5);
+  WorkInHand in_hand = std::move(WorkInHand::make()).value();
+  options.in_hand = &in_hand;
+  const uint64_t place = slot_positions(plan_step(shape, 1), 2, shape.slots).begin;
+  const ChangedDataset dataset(
+      EpochOrder(options.seed, 0, example().fingerprint(), kSamples).at(place));
+  const auto loader = Loader::start(dataset, options);
+  ASSERT_TRUE(loader.is_ok());
+  for (int batch = 0; batch < 6; ++batch) ASSERT_NE(loader.value()->next().value(), nullptr);
+  for (int again = 0; again < 2; ++again)
+    EXPECT_EQ(loader.value()->next().status().code(), Code::kBadData);
   EXPECT_TRUE(in_hand.get().slots.empty());
 }
 

@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
+#include "comm/base/file.h"
 #include "data/index/dataset.h"
 #include "data/index/facts.h"
 #include "data/index/token_files.h"
@@ -67,8 +70,9 @@ Read read_all(const Dataset& dataset) {
   Read read;
   read.inputs.resize(dataset.samples() * dataset.shape().elements());
   read.labels.resize(dataset.samples() * dataset.shape().labels());
-  reader.value().read_range(0, dataset.samples(), reinterpret_cast<std::byte*>(read.inputs.data()),
-                            read.labels.data());
+  const Status status = reader.value().read_range(
+      0, dataset.samples(), reinterpret_cast<std::byte*>(read.inputs.data()), read.labels.data());
+  EXPECT_TRUE(status.is_ok()) << status.message();
   return read;
 }
 
@@ -159,6 +163,41 @@ TEST_F(TokenDataset, ATokenBeyondTheVocabularyIsToldWithItsOffset) {
   const std::vector<uint32_t> wild = {1, 2, 0xffffffff, 4, 5};
   EXPECT_THAT(error_of(bytes_of_tokens(wild), {4, 0}, "tokens_u32"),
               HasSubstr("token 4294967295 at offset 8"));
+}
+
+// Reading them all takes long; whoever opens them next finds the largest token noted down.
+TEST_F(TokenDataset, TheLargestTokenIsLookedUpWhereItWasKept) {
+  const auto first = open_bytes(counting(6));
+  ASSERT_TRUE(first.is_ok()) << first.status().message();
+  const std::string kept = dir_.path("cache/tokens-" + (*first)->fingerprint() + ".txt");
+  const std::string title = "lockstep tokens 1\nfingerprint " + (*first)->fingerprint() + "\n";
+  EXPECT_EQ(read_file(kept, 1000).value(), title + "largest 105\n");
+  write_file(kept, title + "largest 199\n");
+  EXPECT_EQ((*open("x.bin"))->classes(), 200U);
+  for (const std::string damaged : {"", "largest 199\n", "lockstep tokens 1\nlargest 199\n"}) {
+    write_file(kept, damaged);
+    EXPECT_EQ((*open("x.bin"))->classes(), 106U);
+  }
+  write_file(kept, title + "largest 199 \n");
+  EXPECT_EQ((*open("x.bin"))->classes(), 106U);
+}
+
+// A mapped file can change at any time, and the model and the loss index with what it says.
+TEST_F(TokenDataset, ATokenThatHasBecomeTooLargeIsNotHandedOut) {
+  const auto dataset = open_bytes(counting(11));
+  ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
+  const auto reader = SampleReader::create(**dataset, {}, {});
+  int64_t tokens[4], labels[4];
+  const auto read = [&](uint64_t i) {
+    return reader->read(i, reinterpret_cast<std::byte*>(tokens), labels);
+  };
+  ASSERT_TRUE(read(1).is_ok());
+  std::fstream file(dir_.path("x.bin"), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(16).write("\xff\xff", 2).flush();  // the last label of the second sequence
+  EXPECT_TRUE(read(0).is_ok());
+  EXPECT_EQ(read(1).code(), Code::kBadData);
+  EXPECT_THAT(read(1).message(), AllOf(HasSubstr("sample 1 of " + dir_.path("x.bin")),
+                                       HasSubstr("token 65535, but there are 111")));
 }
 
 TEST_F(TokenDataset, WhatCannotBeToldFromTheFilesIsAsked) {

@@ -59,7 +59,9 @@ TEST(ReadRange, GivesSamplesInNaturalOrder) {
   const auto reader = SampleReader::create(*data, {}, data->statistics());
   std::vector<float> images(24);
   std::vector<int64_t> labels(2);
-  reader.value().read_range(2, 4, reinterpret_cast<std::byte*>(images.data()), labels.data());
+  ASSERT_TRUE(reader.value()
+                  .read_range(2, 4, reinterpret_cast<std::byte*>(images.data()), labels.data())
+                  .is_ok());
   EXPECT_EQ(labels, (std::vector<int64_t>{2, 1}));
   EXPECT_EQ(images[0], static_cast<float>(data->sample(2)[0]) / 255.0F);
   EXPECT_EQ(images[12], static_cast<float>(data->sample(3)[0]) / 255.0F);
@@ -75,8 +77,8 @@ TEST(ReadRange, GivesImagesAsStoredWhoseFloatsTheTablesHold) {
   std::vector<float> images(stored->input_bytes());
   std::vector<uint8_t> bytes(images.size());
   int64_t label = -1;
-  floats->read(3, reinterpret_cast<std::byte*>(images.data()), &label);
-  stored->read(3, reinterpret_cast<std::byte*>(bytes.data()), &label);
+  ASSERT_TRUE(floats->read(3, reinterpret_cast<std::byte*>(images.data()), &label).is_ok());
+  ASSERT_TRUE(stored->read(3, reinterpret_cast<std::byte*>(bytes.data()), &label).is_ok());
   EXPECT_EQ(label, 1);
   const size_t plane = bytes.size() / transform->tables().size();
   for (size_t i = 0; i < bytes.size(); ++i)
