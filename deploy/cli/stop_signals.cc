@@ -1,17 +1,32 @@
 #include "deploy/cli/stop_signals.h"
 
+#include <time.h>
+
 namespace lockstep {
 namespace {
 
 constexpr int kHeld[] = {SIGINT, SIGTERM, SIGHUP};
 
-}  // namespace
-
-StopSignals::StopSignals() {
+sigset_t held_signals() {
   sigset_t held;
   ::sigemptyset(&held);
   for (const int signal : kHeld) ::sigaddset(&held, signal);
+  return held;
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  const sigset_t held = held_signals();
   ::sigprocmask(SIG_BLOCK, &held, &before_);
+}
+
+StopSignals::~StopSignals() {
+  const sigset_t held = held_signals();
+  const timespec no_time{};
+  while (is_pending() && ::sigtimedwait(&held, nullptr, &no_time) > 0) {
+  }
+  release();
 }
 
 bool StopSignals::is_pending() const {

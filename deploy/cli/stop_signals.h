@@ -11,7 +11,9 @@ namespace lockstep {
 class StopSignals {
  public:
   StopSignals();
-  ~StopSignals() { release(); }
+  // Whoever comes to an end without release() has answered what is held, or has nothing left to
+  // stop: it is taken, and does not end the process in the place of its exit code.
+  ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 

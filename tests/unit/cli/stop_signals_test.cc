@@ -25,6 +25,23 @@ TEST(StopSignals, OneThatComesEarlyIsHeldAndDeliveredOnRelease) {
   }
 }
 
+TEST(StopSignals, OneThatWasAnsweredDoesNotTakeThePlaceOfTheExitCode) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    {
+      StopSignals signals;
+      ::raise(SIGINT);
+      ::raise(SIGTERM);
+      if (!signals.is_pending()) ::_exit(2);
+    }
+    ::_exit(75);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status)) << WTERMSIG(status);
+  EXPECT_EQ(WEXITSTATUS(status), 75);
+}
+
 TEST(StopSignals, OthersAreNotHeld) {
   StopSignals signals;
   sigset_t blocked;
