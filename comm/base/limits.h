@@ -96,4 +96,10 @@ inline constexpr int kNcclPollUs = 50;
 // Optimizer settings that differ by group, as a kernel takes them
 inline constexpr uint32_t kUpdateGroups = 8;
 
+// train.global_batch auto
+inline constexpr uint64_t kAutoSlotSamples = 1'024;    // of the largest slot that is tried
+inline constexpr uint64_t kAutoMemoryPercent = 80;     // of the free memory that a step may take
+inline constexpr int64_t kAutoTrialsMs = 30'000;       // for all trials; the workers are awaited
+inline constexpr size_t kSystemFileBytes = 64 * 1024;  // below /proc and /sys
+
 }  // namespace lockstep::limits

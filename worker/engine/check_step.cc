@@ -35,7 +35,7 @@ Status EngineImpl::check_others(StepWork& work) {
 
 Status EngineImpl::compute_again(uint32_t slot, StepWork& work) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto loader,
-                            make_loader({slot, slot + 1}, work.step, work.step + 1, 1,
+                            make_loader(shape_, {slot, slot + 1}, work.step, work.step + 1, 1,
                                         /*in_hand=*/nullptr));
   LOCKSTEP_ASSIGN_OR_RETURN(const data::Batch* batch, loader->next());
   std::vector<float> region(layout_.buffer.elements);

@@ -63,7 +63,7 @@ EngineImpl::~EngineImpl() = default;
 
 Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_buffer,
                         DeviceModule* module) {
-  LOCKSTEP_RETURN_IF_ERROR(check_batch_norm());
+  if (shape_.global_batch != 0) LOCKSTEP_RETURN_IF_ERROR(check_batch_norm());
   set_threads();  // also for fingerprint()
   keep_freed_memory();
   LOCKSTEP_ASSIGN_OR_RETURN(state_, BoundaryState::create(model_->layout(), layout_, job_));
@@ -145,6 +145,12 @@ void EngineImpl::go_to(Step applied_steps) {
   progress_step_.store(applied_steps, std::memory_order_relaxed);
 }
 
+Status EngineImpl::set_global_batch(uint64_t samples) {
+  LOCKSTEP_CHECK(shape_.global_batch == 0 && samples > 0, "the global batch is set once");
+  shape_.global_batch = samples;
+  return check_batch_norm();
+}
+
 Status EngineImpl::start_afresh() {
   state_->initialize(job_.seed());
   state_replaced(0);
@@ -182,16 +188,17 @@ Status EngineImpl::begin_generation(const GenerationView& view, ApplyGate gate) 
                                     view.bucket_bounds, progress_bucket_, device_->transfer());
   LOCKSTEP_ASSIGN_OR_RETURN(
       loader_,
-      make_loader(view_.slot_runs[view_.collective->rank()], state_->applied_steps(),
+      make_loader(shape_, view_.slot_runs[view_.collective->rank()], state_->applied_steps(),
                   view_.total_steps, std::max(1u, job_.data().prefetch_batches()), view_.in_hand));
   return Status::ok();
 }
 
-Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const SlotRun& slots, Step first,
+Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const data::RunShape& shape,
+                                                              const SlotRun& slots, Step first,
                                                               Step end, uint32_t prefetch_batches,
                                                               WorkInHand* in_hand) const {
   const data::LoaderOptions options{
-      .shape = shape_,
+      .shape = shape,
       .seed = job_.seed(),
       .first_step = first,
       .end_step = end,

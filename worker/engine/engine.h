@@ -31,6 +31,7 @@
 namespace lockstep {
 
 class DeviceModule;
+class MemoryMeter;
 class PhaseClock;
 class TraceLog;
 
@@ -107,6 +108,12 @@ class Engine {
   virtual Step applied_steps() const = 0;
   // Back to the initial weights of the seed, at step 0.
   virtual Status start_afresh() = 0;
+
+  // Of a job with train.global_batch auto: the samples of the largest slot that fits, by trials
+  // (largest_slot.h). They leave the state as it was. kConfig: not even the smallest does.
+  virtual Result<uint64_t> largest_slot(MemoryMeter& meter) = 0;
+  // What such a job's global batch became. kConfig like create(). Once, before any generation.
+  virtual Status set_global_batch(uint64_t samples) = 0;
 
   // Starts prefetching for the generation from the next step on. Call again for every generation.
   virtual Status begin_generation(const GenerationView& view, ApplyGate gate) = 0;

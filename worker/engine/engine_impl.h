@@ -49,6 +49,8 @@ class EngineImpl final : public Engine {
   void state_replaced(Step applied_steps) override;
   Step applied_steps() const override { return state_->applied_steps(); }
   Status start_afresh() override;
+  Result<uint64_t> largest_slot(MemoryMeter& meter) override;
+  Status set_global_batch(uint64_t samples) override;
   Status begin_generation(const GenerationView& view, ApplyGate gate) override;
   void end_generation() override;
   Result<StepOutcome> step() override;
@@ -88,6 +90,11 @@ class EngineImpl final : public Engine {
   // Loss, right predictions, digest and the slot's statistics, beside its gradient.
   Status write_slot_results(const data::Batch& batch, uint64_t step_labels, float* region);
 
+  // The search for the largest slot; trial_step.cc.
+  Status trial_step(uint64_t samples);
+  Status compute_trial(uint64_t samples);
+  uint64_t reserved_bytes();
+
   // Evaluation; evaluate.cc.
   struct BatchScore {
     double loss = 0;
@@ -100,14 +107,15 @@ class EngineImpl final : public Engine {
   uint64_t dropout_key(Step step, uint32_t slot) const;
   Status check_batch_norm() const;
   void set_threads() const;
-  Result<std::unique_ptr<data::Loader>> make_loader(const SlotRun& slots, Step first, Step end,
+  Result<std::unique_ptr<data::Loader>> make_loader(const data::RunShape& shape,
+                                                    const SlotRun& slots, Step first, Step end,
                                                     uint32_t prefetch_batches,
                                                     WorkInHand* in_hand) const;
 
-  const wire::JobSpec job_;
+  const wire::JobSpec job_;  // but for the global batch, which is shape_'s
   const data::Dataset& train_;
   const data::Dataset* eval_;
-  const data::RunShape shape_;
+  data::RunShape shape_;  // no global batch: until set_global_batch()
   const std::unique_ptr<Model> model_;
   const Schedule schedule_;
   const FlatLayout layout_;

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 
@@ -58,6 +59,46 @@ void set_numerics(bool is_exact) {
   context.setSDPUseCuDNN(false);
 }
 
+constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+
+// In use is what LibTorch's allocator has taken from the device, tensors or not, and what we have.
+class DeviceMeter final : public MemoryMeter {
+ public:
+  DeviceMeter(const DeviceModule& module, uint32_t workers)
+      : module_(module), workers_(workers), device_(module.torch_device()) {}
+
+  Result<uint64_t> begin() override try {
+    settle();
+    allocator().resetPeakStats(device_.index());
+    before_ = reserved().current;
+    ours_before_ = module_.allocated_bytes();
+    return static_cast<uint64_t>(allocator().getMemoryInfo(device_.index()).first) / workers_;
+  } catch (const c10::Error& e) {
+    return Status(Code::kInternal, e.what_without_backtrace());
+  }
+
+  Result<uint64_t> taken() override try {
+    const int64_t torchs = std::max<int64_t>(0, reserved().peak - before_);
+    return static_cast<uint64_t>(torchs) + module_.allocated_bytes() - ours_before_;
+  } catch (const c10::Error& e) {
+    return Status(Code::kInternal, e.what_without_backtrace());
+  }
+
+  void settle() override { allocator().emptyCache(); }
+
+ private:
+  c10::DeviceAllocator& allocator() const { return *c10::getDeviceAllocator(device_.type()); }
+  c10::CachingAllocator::Stat reserved() const {
+    return allocator().getDeviceStats(device_.index()).reserved_bytes[kAll];
+  }
+
+  const DeviceModule& module_;
+  const uint32_t workers_;
+  const at::Device device_;
+  int64_t before_ = 0;
+  uint64_t ours_before_ = 0;
+};
+
 }  // namespace
 
 Result<std::unique_ptr<DeviceModule>> open_gpu(const wire::JobSpec& job, const std::string& path,
@@ -99,9 +140,15 @@ Result<std::unique_ptr<DeviceModule>> open_device_module(const std::string& path
   return std::unique_ptr<DeviceModule>(opened.module);
 }
 
+Result<std::unique_ptr<MemoryMeter>> make_meter(const DeviceModule* module, uint32_t workers_here) {
+  if (module == nullptr) return make_host_meter(workers_here);
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t gpus, count_gpus());
+  const uint32_t sharing = (std::max(1u, workers_here) - 1) / std::max(1u, gpus) + 1;
+  return std::unique_ptr<MemoryMeter>(std::make_unique<DeviceMeter>(*module, sharing));
+}
+
 Result<uint64_t> peak_device_bytes(const DeviceModule& module) try {
   const at::Device device(module.torch_device());
-  constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
   const auto stats = c10::getDeviceAllocator(device.type())->getDeviceStats(device.index());
   return module.allocated_bytes() + static_cast<uint64_t>(stats.allocated_bytes[kAll].peak);
 } catch (const c10::Error& e) {

@@ -12,6 +12,7 @@
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
 #include "worker/cuda/device_module.h"
+#include "worker/engine/memory_meter.h"
 
 namespace lockstep {
 
@@ -27,6 +28,10 @@ std::string device_module_path();
 // The last part of open_gpu(): another module in the same process.
 Result<std::unique_ptr<DeviceModule>> open_device_module(const std::string& path,
                                                          uint32_t local_rank);
+
+// The memory in which a worker computes: the module's device's, or without one the machine's. The
+// workers on this node that have the same one take equal shares.
+Result<std::unique_ptr<MemoryMeter>> make_meter(const DeviceModule* module, uint32_t workers_here);
 
 // The most memory of the device that was in use at a time: ours, which stays, and that of
 // LibTorch's tensors.

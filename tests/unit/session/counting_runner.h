@@ -40,6 +40,9 @@ class CountingEngine final : public Engine {
     applied_ = 0;
     return Status::ok();
   }
+  Result<uint64_t> largest_slot(MemoryMeter&) override { return uint64_t{1}; }
+  Status set_global_batch(uint64_t) override { return Status::ok(); }
+
   Status begin_generation(const GenerationView& view, ApplyGate gate) override {
     collective_ = view.collective;
     gate_ = std::move(gate);

@@ -1,0 +1,108 @@
+// The search for the largest slot: steps that are computed and never applied.
+#include <ATen/Context.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "comm/base/limits.h"
+#include "worker/engine/engine_impl.h"
+#include "worker/engine/largest_slot.h"
+#include "worker/engine/memory_meter.h"
+
+namespace lockstep {
+namespace {
+
+// What draws random numbers goes on afterwards as if nothing had been drawn.
+class KeptGenerator {
+ public:
+  explicit KeptGenerator(at::Device device)
+      : generator_(at::globalContext().defaultGenerator(device)) {
+    const std::lock_guard lock(generator_.mutex());
+    state_ = generator_.get_state();
+  }
+  ~KeptGenerator() {
+    const std::lock_guard lock(generator_.mutex());
+    generator_.set_state(state_);
+  }
+  KeptGenerator(const KeptGenerator&) = delete;
+  KeptGenerator& operator=(const KeptGenerator&) = delete;
+
+ private:
+  at::Generator generator_;
+  at::Tensor state_;
+};
+
+}  // namespace
+
+// Gradients of the most slots this rank may own, the sums, and the state, a copy of which is made
+// for every checkpoint: they have their addresses, but on the host no memory before they are
+// written. On a device all of it is allocated.
+uint64_t EngineImpl::reserved_bytes() {
+  if (device_->transfer() != nullptr) return 0;
+  uint64_t bytes = (uint64_t{buffer_->regions()} + 1) * layout_.buffer.elements * sizeof(float);
+  for (const StateTensor& tensor : state_->tensors()) bytes += 2 * tensor.bytes;
+  return bytes;
+}
+
+// As run_step() does for the first slot of a step, up to its gradient. The loader has read all that
+// it reads ahead.
+Status EngineImpl::compute_trial(uint64_t samples) {
+  const data::RunShape shape{shape_.samples, samples * shape_.slots, shape_.slots};
+  const uint32_t ahead = std::max(1u, job_.data().prefetch_batches());
+  const Step steps = std::min<Step>(ahead, shape.samples / shape.global_batch);  // full ones
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto loader,
+                            make_loader(shape, {0, 1}, 0, steps, ahead, nullptr));
+  const data::Batch* batch = nullptr;
+  for (Step step = 0; step < steps; ++step) {
+    LOCKSTEP_ASSIGN_OR_RETURN(batch, loader->next());
+  }
+  StepWork work;
+  work.samples = shape.global_batch;
+  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_slot(*batch));
+  return backward_slot(logits, *batch, work, buffer_->partial(0), nullptr);
+}
+
+Status EngineImpl::trial_step(uint64_t samples) {
+  set_threads();
+  const KeptGenerator kept(device_->where());
+  return compute_trial(samples);
+}
+
+Result<uint64_t> EngineImpl::largest_slot(MemoryMeter& meter) try {
+  LOCKSTEP_RETURN_IF_ERROR(device_->to_device());
+  SlotSearch search;
+  if (model_->layout().batch_norm_values == 1) search.smallest = 2;  // check_batch_norm()
+  search.largest = std::min(limits::kAutoSlotSamples, shape_.samples / shape_.slots);
+  search.reserved_bytes = reserved_bytes();
+  // What only the first step needs, libraries above all, is there before anything is measured.
+  LOCKSTEP_RETURN_IF_ERROR(trial_step(search.smallest));
+  LOCKSTEP_ASSIGN_OR_RETURN(search.free_bytes, meter.begin());
+  const int64_t end_ns = system_clock_.monotonic_ns() + limits::kAutoTrialsMs * 1'000'000;
+  int64_t trial_ns = 0;  // of the last one; the next takes twice as long
+  auto found = find_largest_slot(search, [&](uint64_t samples) -> Result<std::optional<uint64_t>> {
+    const int64_t begin_ns = system_clock_.monotonic_ns();
+    if (begin_ns + 2 * trial_ns > end_ns && samples > search.smallest)
+      return std::optional<uint64_t>();
+    meter.settle();
+    try {
+      LOCKSTEP_RETURN_IF_ERROR(trial_step(samples));
+    } catch (const c10::OutOfMemoryError&) {
+      return std::optional<uint64_t>();
+    }
+    trial_ns = system_clock_.monotonic_ns() - begin_ns;
+    LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t taken, meter.taken());
+    return std::optional(taken);
+  });
+  meter.settle();
+  return found;
+} catch (const c10::OutOfMemoryError& e) {
+  return Status(Code::kConfig,
+                std::string("train.global_batch auto: the smallest slot does not fit into the "
+                            "memory of the device: ") +
+                    e.what_without_backtrace() + "; use a smaller model or fewer workers a device");
+} catch (const std::exception& e) {
+  return Status(Code::kInternal, std::string("trial step: ") + e.what());
+}
+
+}  // namespace lockstep
