@@ -23,12 +23,15 @@ std::string json_of(const wire::JobSpec& job) {
 Options resolve(wire::JobSpec job, const wire::DataFacts& facts, const JournalContents& contents,
                 const std::string& run_dir) {
   job.mutable_train()->set_slots(resolve_slots(job, contents.identity));
+  job.mutable_train()->set_global_batch(stored_global_batch(job, contents.identity));
   return make_options(job, facts, run_dir);
 }
 
-// Everyone reads the resolved job, so that the number of slots is one number.
+// Everyone reads the resolved job, so that the number of slots is one number, and the global batch.
 Status store_job(const std::string& run_dir, const wire::JobSpec& given, const wire::JobSpec& job) {
-  if (given.train().slots() == job.train().slots()) return Status::ok();
+  if (given.train().slots() == job.train().slots() &&
+      given.train().global_batch() == job.train().global_batch())
+    return Status::ok();
   return replace_file(run_dir + "/job.pb", job.SerializeAsString());
 }
 

@@ -102,6 +102,10 @@ void complete_steps(Turn& turn);
 void count_report(State& state, MemberId member, Generation generation,
                   const wire::StepRecord& record);
 
+// ---- auto_batch.cc
+// All of generation 1 are here, and have measured: ends the term that knows no global batch.
+Reason resolve_global_batch(Turn& turn, const std::vector<MemberId>& members);
+
 // ---- gather.cc
 // A term that goes on from something may start with fewer workers than are wanted.
 bool is_first_start(const Turn& turn);
@@ -233,7 +237,8 @@ void forget_checkpoints_after(State& state, Step step);
 // Closes what is open in the journal, sends everybody a Goodbye and ends the run.
 void end_run(Turn& turn, int code, const std::string& message);
 // The next term begins from the newest checkpoint.
-Reason end_term(Turn& turn, const std::string& message);
+Reason end_term(Turn& turn, const std::string& message,
+                LogLine::Level level = LogLine::Level::kWarn);
 Reason corrupt(Turn& turn, const std::string& what);
 // A checkpoint of that step is in the journal and part of the lineage.
 bool has_checkpoint_of(const State& state, Step step);

@@ -94,6 +94,7 @@ void attach(Turn& turn, Member& member, ConnectionId connection, const wire::Reg
   member.connection = connection;
   member.data = m.data();
   member.metrics_address = m.metrics_address();
+  member.largest_slot = m.largest_slot();
   member.heard_ms = turn.now_ms;
   turn.state.by_connection[connection] = member.id;
   turn.state.change_due = true;
@@ -112,6 +113,12 @@ Reason check_fit(Turn& turn, ConnectionId connection, const wire::Register& m) {
     return refuse_misfit(
         turn, connection, Reason::kEndedFacts, 65,
         name_of(m) + " reads other data: " + what + ". Give every node the same data set");
+  }
+  if (turn.options.is_batch_open() && m.largest_slot() == 0) {
+    return refuse_misfit(turn, connection, Reason::kEndedLayout, 78,
+                         name_of(m) +
+                             " has not measured how large a slot fits into its memory, as "
+                             "train.global_batch auto asks: it is not of this version of lockstep");
   }
   if (!state.layout) return Reason::kRegistered;
   const Layout& layout = *state.layout;

@@ -63,7 +63,7 @@ void say_goodbye(Turn& turn, ConnectionId to, int code, const std::string& messa
   turn.send(to, std::move(goodbye));
 }
 
-Reason end_term(Turn& turn, const std::string& message) {
+Reason end_term(Turn& turn, const std::string& message, LogLine::Level level) {
   State& state = turn.state;
   if (state.stop_ms && !state.is_shrinking) {
     end_run(turn, state.checkpoints.empty() ? 70 : 75,
@@ -74,7 +74,7 @@ Reason end_term(Turn& turn, const std::string& message) {
   close_generations(turn);
   state.run = RunState::kTermEnded;
   state.message = message;
-  turn.note(LogLine::Level::kWarn, "term_ended", message);
+  turn.note(level, "term_ended", message);
   turn.actions.push_back(EndTerm{message});
   return Reason::kEndedTerm;
 }

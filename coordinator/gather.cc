@@ -59,8 +59,9 @@ bool is_first_start(const Turn& turn) {
 
 Reason gather(Turn& turn, Reason otherwise) {
   State& state = turn.state;
-  const size_t least =
-      is_first_start(turn) || !has_waited(turn) ? turn.wanted() : turn.options.min_workers;
+  const size_t least = is_first_start(turn) || turn.options.is_batch_open() || !has_waited(turn)
+                           ? turn.wanted()
+                           : turn.options.min_workers;
   if (state.run != RunState::kGathering || state.waiting.size() < least) return otherwise;
   std::vector<MemberId> members = ready_members(turn);
   const bool are_all_here = members.size() >= turn.wanted();
@@ -70,6 +71,7 @@ Reason gather(Turn& turn, Reason otherwise) {
     sort_naturally(state, members);
     members.resize(turn.wanted());
   }
+  if (turn.options.is_batch_open()) return resolve_global_batch(turn, members);
   prepare_generation(turn, std::move(members),
                      are_all_here ? "all workers are here" : "enough workers are here");
   return Reason::kPrepared;

@@ -141,4 +141,10 @@ uint32_t resolve_slots(const wire::JobSpec& job, const std::vector<IdentityEntry
   return std::max(1u, job.cluster().workers());
 }
 
+uint64_t stored_global_batch(const wire::JobSpec& job, const std::vector<IdentityEntry>& stored) {
+  uint64_t batch = job.train().global_batch();
+  if (batch == 0 && !read_number(stored, kGlobalBatchKey, &batch).is_ok()) return 0;
+  return batch;
+}
+
 }  // namespace lockstep::coordinator

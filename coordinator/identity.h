@@ -50,4 +50,7 @@ Status check_identity(const std::vector<IdentityEntry>& stored,
 // V of a job: the stored one on a resume, else what the job says, else the number of workers.
 uint32_t resolve_slots(const wire::JobSpec& job, const std::vector<IdentityEntry>& stored);
 
+// G of a job: what the job says, else the stored one, else 0: it is open (auto_batch.h).
+uint64_t stored_global_batch(const wire::JobSpec& job, const std::vector<IdentityEntry>& stored);
+
 }  // namespace lockstep::coordinator

@@ -12,7 +12,9 @@ Options make_options(const wire::JobSpec& job, const wire::DataFacts& facts, std
   options.facts = facts;
   options.run_dir = std::move(run_dir);
   options.identity = identity_of(job, facts);
-  options.shape = {facts.train_samples(), job.train().global_batch(), job.train().slots()};
+  options.shape = {facts.train_samples(),
+                   options.is_batch_open() ? job.train().slots() : job.train().global_batch(),
+                   job.train().slots()};
   options.total_steps =
       data::total_steps(options.shape, job.train().epochs(), job.train().max_steps());
   options.workers = job.cluster().workers();

@@ -36,6 +36,9 @@ struct Options {
   int64_t grace_ms = 30'000;            // from a stop to the last Leave
   int64_t end_timeout_ms = 120'000;     // from the final checkpoint, or the writer's Leave, on
 
+  // train.global_batch auto, and nobody has said yet what that is (auto_batch.h). `shape` has one
+  // sample a slot then.
+  bool is_batch_open() const { return job.train().global_batch() == 0; }
   bool exact() const { return job.comm().numerics() == "exact"; }
   bool has_eval() const { return !job.data().eval().path().empty(); }
 };

@@ -71,10 +71,10 @@ std::string status_json(const State& state, const Options& options, const RunSta
   out["term"] = state.term;
   out["generation"] = state.generation;
   out["step"] = step;
-  out["total_steps"] = options.total_steps;
+  out["total_steps"] = options.is_batch_open() ? 0 : options.total_steps;
   out["epoch"] = data::plan_step(options.shape, step).epoch;  // of the next step, from 0
   out["epochs"] = epochs_of(options);
-  out["global_batch"] = options.shape.global_batch;
+  out["global_batch"] = options.job.train().global_batch();  // 0: not resolved yet
   if (!stats.is_empty()) {
     out["loss"] = number(stats.loss());
     out["accuracy"] = stats.correct_per_sample() /
@@ -124,6 +124,7 @@ std::string summary_json(const State& state, const Options& options, const RunSt
   out["run"] = state.run_id;
   out["steps"] = state.completed;
   out["epochs"] = state.completed / data::steps_per_epoch(options.shape);  // finished ones
+  out["global_batch"] = options.job.train().global_batch();
   if (!state.evals.empty()) {
     const json eval = eval_json(state.evals.rbegin()->second);
     out["eval_accuracy"] = eval["accuracy"];

@@ -76,7 +76,7 @@ Result<RunInputs> read_inputs(const std::string& run_dir) {
     inputs.token.pop_back();
   }
   if (inputs.token.empty()) return Status(Code::kUsage, run_dir + "/token is empty");
-  if (inputs.facts.train_samples() == 0 || inputs.job.train().global_batch() == 0) {
+  if (inputs.facts.train_samples() == 0 || !inputs.job.has_train()) {
     return Status(Code::kUsage, run_dir +
                                     "/job.pb or facts.pb is not complete: start with "
                                     "`lockstep run` again");

@@ -110,6 +110,7 @@ struct Member {
   uint32_t pid = 0;
   wire::DataAddress data;
   std::string metrics_address;
+  uint64_t largest_slot = 0;  // samples that fit; 0: nobody has asked (auto_batch.h)
 
   Generation listed = 0;  // newest prepared or started generation with it
   Generation placed = 0;  // started generation to which rank and slots belong

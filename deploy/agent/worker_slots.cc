@@ -34,12 +34,13 @@ Status WorkerSlots::start(uint32_t local_rank, int64_t now_ms) {
   slot.started_ms = now_ms;
   slot.output_begin = end_of_file(output_path(local_rank));
   LOCKSTEP_ASSIGN_OR_RETURN(slot.in_hand, WorkInHand::make());
-  const ProcessSpec spec{{options_.worker_program, "--run-dir", options_.run_dir, "--local-rank",
-                          std::to_string(local_rank), "--node", options_.node, "--in-hand-fd",
-                          std::to_string(slot.in_hand->descriptor())},
-                         output_path(local_rank),
-                         SIGKILL,
-                         slot.in_hand->descriptor()};
+  const ProcessSpec spec{
+      {options_.worker_program, "--run-dir", options_.run_dir, "--local-rank",
+       std::to_string(local_rank), "--workers-here", std::to_string(wanted_), "--node",
+       options_.node, "--in-hand-fd", std::to_string(slot.in_hand->descriptor())},
+      output_path(local_rank),
+      SIGKILL,
+      slot.in_hand->descriptor()};
   LOCKSTEP_ASSIGN_OR_RETURN(slot.pid, start_process(spec));
   logger_.info("worker_started", "started worker " + std::to_string(local_rank),
                {{"local_rank", local_rank}, {"pid", slot.pid}});

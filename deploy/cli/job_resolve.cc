@@ -129,9 +129,11 @@ void resolve_autos(const JobContext& context, wire::JobSpec& job) {
   if (cluster.workers() == 0) {
     cluster.set_workers(workers_that_fit(context, cluster.device(), train));
     if (train.slots() > 0) cluster.set_workers(std::min(cluster.workers(), train.slots()));
-    const uint64_t most =
-        std::min<uint64_t>(cluster.workers(), train.global_batch() / micro_batches(train));
-    cluster.set_workers(static_cast<uint32_t>(std::max<uint64_t>(1, most)));
+    if (train.global_batch() > 0) {
+      const uint64_t most =
+          std::min<uint64_t>(cluster.workers(), train.global_batch() / micro_batches(train));
+      cluster.set_workers(static_cast<uint32_t>(std::max<uint64_t>(1, most)));
+    }
   }
   if (train.slots() == 0) {
     const uint64_t slots = uint64_t{cluster.workers()} * micro_batches(train);
@@ -222,7 +224,7 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
   LOCKSTEP_RETURN_IF_ERROR(check_model_fits_data(values, job));
   if (train.epochs() == 0 && train.max_steps() == 0)
     return usage("how long to train is not said: set train.epochs or train.max_steps");
-  if (train.slots() > train.global_batch())
+  if (train.global_batch() > 0 && train.slots() > train.global_batch())
     return usage(say("train.slots") + " but " + say("train.global_batch") +
                  ": every slot needs a sample, so slots can be at most the global batch");
   if (train.loss_spike() > 0 && train.loss_spike() <= 1)
@@ -262,6 +264,9 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
   // A resume that asks for 0 slots asks for what the run already resolved.
   if (context.stored != nullptr && job.train().slots() == 0)
     job.mutable_train()->set_slots(context.stored->train().slots());
+  // Likewise one that asks for auto.
+  if (context.stored != nullptr && job.train().global_batch() == 0)
+    job.mutable_train()->set_global_batch(context.stored->train().global_batch());
   set_paths(values, context, job);
   resolve_autos(context, job);
   LOCKSTEP_RETURN_IF_ERROR(resolve_formats(context, job));

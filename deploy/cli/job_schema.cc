@@ -82,14 +82,17 @@ bool parse_all(std::string_view text, T& value) {
 }
 
 Status set_whole(const JobKey& key, const std::string& text, Field field) {
-  const std::string should = "a whole number, " + range_text(key.range);
+  const bool is_zero = !key.zero.empty() && text == key.zero;
+  const std::string should = "a whole number, " + range_text(key.range) +
+                             (key.zero.empty() ? "" : ", or " + std::string(key.zero));
   double probe = 0;
   uint64_t value = 0;
-  if (!parse_all(text, value)) {
+  if (!is_zero && !parse_all(text, value)) {
     // A number that is only outside the range, or not whole, deserves the same sentence.
-    return wrong(key, text, parse_all(text, probe) ? should : should + ", not a word");
+    const bool says_enough = parse_all(text, probe) || !key.zero.empty();
+    return wrong(key, text, says_enough ? should : should + ", not a word");
   }
-  if (!in_range(static_cast<double>(value), key.range)) return wrong(key, text, should);
+  if (!is_zero && !in_range(static_cast<double>(value), key.range)) return wrong(key, text, should);
   const auto* reflection = field.owner->GetReflection();
   if (field.descriptor->cpp_type() == FieldDescriptor::CPPTYPE_UINT32)
     reflection->SetUInt32(field.owner, field.descriptor, static_cast<uint32_t>(value));
@@ -213,6 +216,8 @@ std::vector<std::string> job_value(const JobKey& key, const wire::JobSpec& spec)
     case FieldDescriptor::CPPTYPE_UINT32:
       return {std::to_string(reflection->GetUInt32(*owner, field))};
     case FieldDescriptor::CPPTYPE_UINT64:
+      if (!key.zero.empty() && reflection->GetUInt64(*owner, field) == 0)
+        return {std::string(key.zero)};
       return {std::to_string(reflection->GetUInt64(*owner, field))};
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return {number_text(reflection->GetDouble(*owner, field))};

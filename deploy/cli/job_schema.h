@@ -39,6 +39,7 @@ struct JobKey {
   bool identity;                            // defines the run: frozen at its first start
   bool shorthand;                           // "model: cnn" means "model: {name: cnn}"
   std::string_view meaning;
+  std::string_view zero = {};  // how 0 is written, where it stands for something else
 
   bool required() const { return default_text == "required"; }
 };

@@ -96,7 +96,9 @@ constexpr JobKey kRows[] = {
   {"data.prefetch_batches", "4", count(1, 1024), {}, kChangeable, kPlain,
    "batches that a worker reads ahead"},
   {"train.global_batch", "required", count(1, kMaxSmallCount), {}, kIdentity, kPlain,
-   "samples of one optimizer step, over all workers"},
+   "samples of one optimizer step, over all workers; auto: train.slots times the largest power of "
+   "two that fits into the memory of every worker, found and frozen before the first step",
+   "auto"},
   {"train.slots", "0", count(0, limits::kSlots), {}, kIdentity, kPlain,
    "fixed shares of every global batch; 0: the number of workers at the first start"},
   {"train.epochs", "0", count(0, kMaxSmallCount), {}, kChangeable, kPlain,

@@ -121,9 +121,9 @@ std::string opening(const RunDir& dir, const wire::JobSpec& job, const PreparedD
     length += (length.empty() ? "" : ", at most ") + plural(train.max_steps(), "step");
   return job.job() + ": " + job.model().name() + " on " + data.description + "\n" +
          plural(job.cluster().workers(), "worker") + ", global batch " +
-         grouped(train.global_batch()) + " in " + plural(train.slots(), "slot") + ", " + length +
-         ", " + job.optimizer().name() + ", " + job.comm().numerics() + " numerics\n" +
-         "run directory " + dir.path();
+         (train.global_batch() == 0 ? "auto" : grouped(train.global_batch())) + " in " +
+         plural(train.slots(), "slot") + ", " + length + ", " + job.optimizer().name() + ", " +
+         job.comm().numerics() + " numerics\n" + "run directory " + dir.path();
 }
 
 bool has_checkpoint(const RunDir& dir) {
@@ -205,6 +205,15 @@ void tell_trace(const wire::JobSpec& job, const RunDir& dir) {
                 merged->c_str());
 }
 
+// A reader of job.yaml wants to know what train.global_batch auto became; job.pb says it.
+void keep_resolved(const wire::JobSpec& job, const RunDir& dir) {
+  if (job.train().global_batch() != 0) return;
+  const auto resolved = read_job_spec(dir.path());
+  if (!resolved.is_ok() || resolved->train().global_batch() == 0) return;
+  const Status kept = replace_file(dir.file("job.yaml"), job_yaml(*resolved));
+  if (!kept.is_ok()) std::fprintf(stderr, "lockstep: %s\n", kept.message().c_str());
+}
+
 int supervise(const RunArguments& arguments, const wire::JobSpec& job, RunDir& dir,
               StopSignals& signals, Reporter& reporter) {
   SupervisorOptions options;
@@ -219,6 +228,7 @@ int supervise(const RunArguments& arguments, const wire::JobSpec& job, RunDir& d
   }
   reporter.passing("");
   tell_trace(job, dir);
+  keep_resolved(job, dir);
   dir.sweep();
   return tell_end(end, dir);
 }

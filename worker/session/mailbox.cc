@@ -36,6 +36,18 @@ void Mailbox::end() {
   changed_.notify_all();
 }
 
+void Mailbox::resolve(uint64_t global_batch) {
+  std::lock_guard lock(mutex_);
+  global_batch_ = global_batch;
+  changed_.notify_all();
+}
+
+std::optional<uint64_t> Mailbox::wait_for_batch() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return ended_ || global_batch_; });
+  return ended_ ? std::nullopt : global_batch_;
+}
+
 void Mailbox::acknowledge(std::string checkpoint) {
   std::lock_guard lock(mutex_);
   acknowledged_ = std::move(checkpoint);

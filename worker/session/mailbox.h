@@ -2,8 +2,8 @@
 // change. What is closed is void: an older start that was never begun is of no interest any more,
 // and a plan whose generation is closed will never happen.
 //
-// Thread-safety: put(), plan(), close(), acknowledge() and end() from any thread; the waits from
-// the training thread; wants_switch() from any.
+// Thread-safety: put(), plan(), close(), acknowledge(), resolve() and end() from any thread; the
+// waits from the training thread; wants_switch() from any.
 #pragma once
 
 #include <condition_variable>
@@ -32,8 +32,13 @@ class Mailbox {
   // Orders of generations up to `through` are void.
   void close(Generation through);
   void end();
+  // What train.global_batch auto became.
+  void resolve(uint64_t global_batch);
   // A checkpoint is in the journal.
   void acknowledge(std::string checkpoint);
+
+  // Waits for resolve(). Nothing: it is over.
+  std::optional<uint64_t> wait_for_batch();
 
   // For a worker that is in no generation: waits for the next start, or a planned change that lets
   // it join. Nothing: it is over.
@@ -63,6 +68,7 @@ class Mailbox {
   std::optional<StartOrder> start_;
   std::optional<StartOrder> plan_;
   std::string acknowledged_;  // the newest
+  std::optional<uint64_t> global_batch_;
 };
 
 }  // namespace lockstep

@@ -44,6 +44,9 @@ int main(int argc, char** argv) {
   app.add_option("--run-dir", options.run_dir, "directory of the run")->required();
   app.add_option("--local-rank", options.local_rank, "number of this worker on its node")
       ->required();
+  app.add_option("--workers-here", options.workers_here,
+                 "workers of the run on this node, which share its memory")
+      ->check(CLI::PositiveNumber);
   app.add_option("--node", options.node, "name of this node (default: the host's name)");
   app.add_option("--in-hand-fd", options.in_hand_fd,
                  "descriptor from the agent, where this worker says which samples it is at");

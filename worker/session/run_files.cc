@@ -13,7 +13,7 @@ Result<wire::JobSpec> read_job(const std::string& run_dir) {
   const std::string path = run_dir + "/job.pb";
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string bytes, read_file(path, limits::kJobFileBytes));
   wire::JobSpec job;
-  if (!job.ParseFromString(bytes) || job.train().global_batch() == 0)
+  if (!job.ParseFromString(bytes) || !job.has_train())
     return Status(Code::kBadData, path + " is damaged; start the run with `lockstep run` again");
   if (job.train().slots() == 0) job.mutable_train()->set_slots(job.cluster().workers());
   return job;

@@ -96,12 +96,15 @@ struct Worker::Impl {
   std::unique_ptr<data::Dataset> eval_data;
   std::unique_ptr<DeviceModule> gpu;  // null: the CPU
   std::unique_ptr<Engine> engine;
+  uint64_t largest_slot = 0;  // 0: the job says how large the global batch is
   std::unique_ptr<Runner> runner;
 
   void open_session();
   void open_metrics();
   void on_end(int code);
   Status build();
+  Result<std::optional<uint64_t>> wait_for_batch();
+  void make_runner(uint64_t global_batch);
   Status open_data();
   wire::Register make_hello() const;
   void fail(const Status& status);
@@ -167,8 +170,26 @@ Status Worker::Impl::build() {
   // address space only.
   LOCKSTEP_ASSIGN_OR_RETURN(engine, Engine::create(job, *train_data, eval_data.get(),
                                                    job.train().slots(), make_buffer, gpu.get()));
+  if (job.train().global_batch() != 0) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto meter, make_meter(gpu.get(), options.workers_here));
+  LOCKSTEP_ASSIGN_OR_RETURN(largest_slot, engine->largest_slot(*meter));
+  logger->info("largest_slot", "train.global_batch auto: the largest slot that fits here",
+               {{"samples", largest_slot}});
+  return Status::ok();
+}
+
+// What the coordinator made of train.global_batch auto; nothing: it is over.
+Result<std::optional<uint64_t>> Worker::Impl::wait_for_batch() {
+  if (job.train().global_batch() != 0) return std::optional(job.train().global_batch());
+  const auto batch = mailbox.wait_for_batch();
+  if (batch) LOCKSTEP_RETURN_IF_ERROR(engine->set_global_batch(*batch));
+  return batch;
+}
+
+void Worker::Impl::make_runner(uint64_t global_batch) {
   Runner::Options runner_options;
   runner_options.job = job;
+  runner_options.job.mutable_train()->set_global_batch(global_batch);
   runner_options.facts = data::make_data_facts(*train_data, eval_data.get());
   runner_options.run_dir = options.run_dir;
   runner_options.fingerprint = engine->fingerprint();
@@ -177,7 +198,6 @@ Status Worker::Impl::build() {
       std::move(runner_options),
       Runner::Parts{*engine, *context, gate, mailbox, *session, *files, probe, &phases, *logger,
                     [this](const Status& status) { fail(status); }, &in_hand});
-  return Status::ok();
 }
 
 // The coordinator answers with the run's own end; if it does not, the failure is the end.
@@ -202,6 +222,7 @@ wire::Register Worker::Impl::make_hello() const {
   *hello.mutable_facts() = data::make_data_facts(*train_data, eval_data.get());
   hello.set_flat_elements(engine->gradient_buffer().layout().elements);
   for (const uint64_t bound : engine->tensor_bounds()) hello.add_tensor_bounds(bound);
+  hello.set_largest_slot(largest_slot);
   return hello;
 }
 
@@ -249,15 +270,20 @@ int Worker::serve() {
 }
 
 void Worker::train() {
-  const Status built = impl_->build();
-  impl_->loop.post([this, built] {
-    if (!built.is_ok()) return impl_->session->end(built);
-    impl_->host.attach(*impl_->engine, *impl_->runner);
+  const auto end = [this](const Status& why) {
+    impl_->loop.post([this, why] { impl_->session->end(why); });
+  };
+  if (const Status built = impl_->build(); !built.is_ok()) return end(built);
+  impl_->loop.post([this] {
     wire::Register hello = impl_->make_hello();
     hello.set_run_id(impl_->host.run_id());
     impl_->session->begin(std::move(hello));
   });
-  if (!built.is_ok()) return;
+  const auto batch = impl_->wait_for_batch();
+  if (!batch.is_ok()) return end(batch.status());
+  if (!*batch) return;
+  impl_->make_runner(**batch);
+  impl_->loop.post([this] { impl_->host.attach(*impl_->engine, *impl_->runner); });
   impl_->runner->run();
   if (!impl_->gpu) return;
   if (const auto peak = peak_device_bytes(*impl_->gpu); peak.is_ok())

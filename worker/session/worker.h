@@ -1,7 +1,8 @@
 // A worker process put together: everything it owns, in the order in which it can be destroyed.
 //
 //   serve()   the loop's thread: session, /metrics, signals; returns the exit code
-//   train()   the training thread: opens the data, builds the engine, then runs generations
+//   train()   the training thread: opens the data, builds the engine, measures its memory where
+//             train.global_batch is auto and waits for what it became, then runs generations
 //
 // The two run at the same time, so that connecting and building overlap.
 //
@@ -19,6 +20,7 @@ namespace lockstep {
 struct WorkerOptions {
   std::string run_dir;
   uint32_t local_rank = 0;
+  uint32_t workers_here = 1;  // of this run on this node, with this one
   std::string node;
   int in_hand_fd = -1;  // memory from the agent (comm/base/work_in_hand.h); -1: there is none
 };

@@ -21,7 +21,12 @@ void WorkerHost::request_stop(const std::string& why) {
 
 Status WorkerHost::on_registered(const wire::Registered& registered) {
   member_ = registered.member();
-  return check_same_job(job_, registered.job());
+  const uint64_t batch = registered.job().train().global_batch();
+  const bool is_resolved_now = job_.train().global_batch() == 0 && batch != 0;
+  if (is_resolved_now) job_.mutable_train()->set_global_batch(batch);
+  LOCKSTEP_RETURN_IF_ERROR(check_same_job(job_, registered.job()));
+  if (is_resolved_now) parts_.mailbox.resolve(batch);
+  return Status::ok();
 }
 
 // The gate first: after its answer no apply of these generations begins, so what the collective's
@@ -59,8 +64,8 @@ void WorkerHost::on_checkpoint_ack(const wire::CheckpointAck& ack) {
 void WorkerHost::on_hang() {
   const Status saved = save_stacks(parts_.stacks_path);
   if (saved.is_ok())
-    parts_.logger.warn("stacks_saved", "this worker hangs; where its threads are stands in " +
-                                           parts_.stacks_path);
+    parts_.logger.warn("stacks_saved",
+                       "this worker hangs; where its threads are stands in " + parts_.stacks_path);
   else
     parts_.logger.warn("stacks_not_saved", saved.message());
 }

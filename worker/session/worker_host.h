@@ -62,7 +62,7 @@ class WorkerHost final : public SessionHost {
 
  private:
   const Parts parts_;
-  const wire::JobSpec job_;
+  wire::JobSpec job_;  // all but the global batch never changes, and that only from 0
   std::string run_id_;
   MemberId member_ = 0;
   Engine* engine_ = nullptr;

@@ -251,6 +251,23 @@ TEST(JobResolve, DefaultWorkersNeverExceedSlotsOrBatch) {
   EXPECT_EQ(resolved({"train.global_batch=1"}).cluster().workers(), 1u);
 }
 
+TEST(JobResolve, AnOpenGlobalBatchLimitsNothingAndIsWrittenAsAuto) {
+  const wire::JobSpec job = resolved({"train.global_batch=auto", "train.slots=4"});
+  EXPECT_EQ(job.train().global_batch(), 0u);
+  EXPECT_GT(job.cluster().workers(), 1u);
+  EXPECT_EQ(job_value(*find_job_key("train.global_batch"), job),
+            (std::vector<std::string>{"auto"}));
+}
+
+TEST(JobResume, AResumeThatAsksForAnAutomaticBatchHasTheResolvedOne) {
+  const wire::JobSpec stored = resolved({"train.global_batch=256", "train.slots=4"});
+  JobContext resume = context();
+  resume.stored = &stored;
+  const auto job = resolve_job(values_of("train: {global_batch: auto}\n"), resume);
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->train().global_batch(), 256u);
+}
+
 TEST(JobResume, WhatIsNotSaidStaysAsTheRunHasIt) {
   const wire::JobSpec stored = resolved({"model.dropout=0.25", "train.slots=4"});
   JobContext resume = context();

@@ -75,6 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"cluster.max_crashes", "-1", "at least 0"},
         Wrong{"cluster.max_preemptions", "many", "not a word"},
         Wrong{"train.global_batch", "-5", "at least 1"},
+        Wrong{"train.global_batch", "0", "at least 1"},
+        Wrong{"train.global_batch", "automatic", "or auto"},
         Wrong{"train.global_batch", "1.5", "a whole number"},
         Wrong{"train.global_batch", "", "a whole number"},
         Wrong{"train.epochs", "99999999999999999999", "at most"},

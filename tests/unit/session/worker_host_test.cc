@@ -56,6 +56,22 @@ TEST_F(WorkerHostTest, ACloseIsAnsweredAfterTheApplyInProgressAndTheDataPlaneIsC
   EXPECT_EQ(answers[0].applied->step, 5u);
 }
 
+TEST_F(WorkerHostTest, AnOpenGlobalBatchIsWhatTheCoordinatorSaysAndThenNothingElse) {
+  wire::Registered registered;
+  EXPECT_TRUE(host_.on_registered(registered).is_ok());
+  registered.mutable_job()->mutable_train()->set_global_batch(64);
+  EXPECT_TRUE(host_.on_registered(registered).is_ok());
+  EXPECT_EQ(mailbox_.wait_for_batch(), 64u);
+  EXPECT_TRUE(host_.on_registered(registered).is_ok()) << "as after any reconnect";
+  registered.mutable_job()->mutable_train()->set_global_batch(128);
+  EXPECT_EQ(host_.on_registered(registered).code(), Code::kUsage);
+}
+
+TEST_F(WorkerHostTest, WhoWaitsForTheGlobalBatchIsLetGoAtTheEnd) {
+  host_.on_end(Status::ok(), 0);
+  EXPECT_EQ(mailbox_.wait_for_batch(), std::nullopt);
+}
+
 TEST_F(WorkerHostTest, APlanIsVotedForUntilItsGenerationIsClosed) {
   host_.on_planned(2, {});
   EXPECT_TRUE(mailbox_.wants_switch(1));
