@@ -8,6 +8,7 @@
 #include "comm/collectives/nccl/queue_kernels.h"
 #include "worker/cuda/apply_launch.h"
 #include "worker/cuda/layer_launch.h"
+#include "worker/cuda/merge_launch.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -58,6 +59,7 @@ TEST_F(Launch, OfTheGateWithoutADeviceIsAConfigurationError) {
   expect_refused(launch_decide(nullptr, {}, nullptr, 1, nullptr, nullptr));
   expect_refused(launch_statistics(nullptr, nullptr, 1, 1, nullptr, nullptr));
   expect_refused(launch_close(nullptr, nullptr, nullptr));
+  expect_refused(launch_add(nullptr, nullptr, 16, nullptr));
 }
 
 TEST_F(Launch, OfTheLayersWithoutADeviceIsAConfigurationError) {
@@ -79,6 +81,7 @@ TEST_F(Launch, OfTheCommunicationStreamWithoutADeviceIsAConfigurationError) {
 TEST_F(Launch, OfNothingAsksForNoDevice) {
   EXPECT_TRUE(launch_block_totals({}, nullptr).is_ok());
   EXPECT_TRUE(launch_images({}, nullptr).is_ok());
+  EXPECT_TRUE(launch_add(nullptr, nullptr, 0, nullptr).is_ok());
   EXPECT_TRUE(launch_layer_norm<float>({}, 0, 8, nullptr).is_ok());
 }
 

@@ -11,6 +11,7 @@
 #include "comm/base/cuda_status.h"
 #include "worker/cuda/apply_launch.h"
 #include "worker/cuda/layer_launch.h"
+#include "worker/cuda/merge_launch.h"
 #include "worker/cuda/module_entry.h"
 
 namespace lockstep {
@@ -43,6 +44,7 @@ class CudaModule final : public DeviceModule {
   Status wait(uint32_t mark) override;
   Status images(const cuda::ImageWork& work) override;
   Status cross_entropy(const CrossEntropy& work) override;
+  Status add(float* into, const float* from, uint64_t elements) override;
   Status block_totals(const cuda::TotalsWork& work) override;
   Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
                 const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) override;
@@ -194,6 +196,11 @@ Status CudaModule::cross_entropy(const CrossEntropy& work) {
   return cuda::launch_cross_entropy(work.logits, work.gradient, work.labels, work.rows,
                                     {work.classes, work.classes}, work.scale, work.losses,
                                     work.right, stream(DeviceLane::kCompute));
+}
+
+Status CudaModule::add(float* into, const float* from, uint64_t elements) {
+  LOCKSTEP_RETURN_IF_ERROR(here());
+  return cuda::launch_add(into, from, elements, stream(DeviceLane::kCompute));
 }
 
 Status CudaModule::block_totals(const cuda::TotalsWork& work) {

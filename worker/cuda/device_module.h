@@ -77,6 +77,9 @@ class DeviceModule {
   };
   virtual Status cross_entropy(const CrossEntropy& work) = 0;
 
+  // into[i] += from[i]; `elements` is a multiple of four.
+  virtual Status add(float* into, const float* from, uint64_t elements) = 0;
+
   // The end of a step (apply_state.h), in this order.
   virtual Status block_totals(const cuda::TotalsWork& work) = 0;
   virtual Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,

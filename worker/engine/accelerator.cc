@@ -68,7 +68,8 @@ Status Accelerator::init(const wire::JobSpec& job, const data::Dataset& train) {
   for (size_t i = 0; i < state_.memory().optimizer.size(); ++i)
     LOCKSTEP_RETURN_IF_ERROR(
         allocate(module_, &optimizer_.emplace_back(), layout_.buffer.gradients));
-  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &scratch_, sums_elements()));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &slot_statistics_, layout_.statistics_elements()));
+  LOCKSTEP_RETURN_IF_ERROR(sums(1).status());
   LOCKSTEP_RETURN_IF_ERROR(upload_table(module_, chunks, &chunks_));
   LOCKSTEP_RETURN_IF_ERROR(upload_table(module_, blocks, &blocks_));
   LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &totals_, blocks.size()));
@@ -88,8 +89,26 @@ void Accelerator::pin(const float* memory) {
 }
 
 Status Accelerator::reset_statistics() {
-  return module_.copy(DeviceLane::kCompute, slot_statistics(), statistics_,
+  return module_.copy(DeviceLane::kCompute, slot_statistics_, statistics_,
                       layout_.statistics_elements() * sizeof(float));
+}
+
+Status Accelerator::take_statistics(float* gradients) {
+  return module_.copy(DeviceLane::kCompute, gradients + layout_.buffer.gradients, slot_statistics_,
+                      layout_.statistics_elements() * sizeof(float));
+}
+
+Result<DeviceSums*> Accelerator::sums(uint32_t regions) {
+  while (regions_.size() < regions) {
+    float* region = nullptr;
+    LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &region, region_elements()));
+    regions_.push_back(region);
+  }
+  return static_cast<DeviceSums*>(this);
+}
+
+Status Accelerator::merge(const RegionMerge& merge) {
+  return module_.add(regions_[merge.dst], regions_[merge.src], layout_.buffer.statistics);
 }
 
 Status Accelerator::reserve_rows(size_t rows) {
@@ -146,7 +165,7 @@ Status Accelerator::try_start(float* region, const ElementRange& range, uint32_t
   LOCKSTEP_RETURN_IF_ERROR(module_.mark(kBackwardReached, DeviceLane::kCompute));
   LOCKSTEP_RETURN_IF_ERROR(module_.hold(DeviceLane::kGradients, kBackwardReached));
   LOCKSTEP_RETURN_IF_ERROR(module_.copy(DeviceLane::kGradients, region + range.begin,
-                                        scratch_ + range.begin, range.size() * sizeof(float)));
+                                        regions_[0] + range.begin, range.size() * sizeof(float)));
   return module_.mark(mark, DeviceLane::kGradients);
 }
 
@@ -158,16 +177,31 @@ Status Accelerator::wait(uint32_t ticket) {
   return module_.wait(mark_of(ticket));
 }
 
-Result<const float*> Accelerator::gradients_on_host(const float*, std::vector<float>* copy) {
+Result<const float*> Accelerator::gradients_on_host(const float* gradients,
+                                                    std::vector<float>* copy) {
   copy->resize(layout_.buffer.gradients);
   LOCKSTEP_RETURN_IF_ERROR(
-      module_.copy(DeviceLane::kCompute, copy->data(), scratch_, copy->size() * sizeof(float)));
+      module_.copy(DeviceLane::kCompute, copy->data(), gradients, copy->size() * sizeof(float)));
   LOCKSTEP_RETURN_IF_ERROR(finish(DeviceLane::kCompute));
   return static_cast<const float*>(copy->data());
 }
 
-Result<bool> Accelerator::apply(const float* sums, uint32_t non_empty_slots, double lr) {
-  pin(sums);
+Result<const float*> Accelerator::bring_sums(const StepSums& sums) {
+  constexpr DeviceLane kLane = DeviceLane::kCompute;
+  if (sums.on_device != nullptr) {
+    const uint64_t control = layout_.buffer.statistics;
+    LOCKSTEP_RETURN_IF_ERROR(module_.copy(kLane, sums.on_device + control, sums.on_host + control,
+                                          kCutElements * sizeof(float)));
+    return static_cast<const float*>(sums.on_device);
+  }
+  pin(sums.on_host);
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.copy(kLane, regions_[0], sums.on_host, region_elements() * sizeof(float)));
+  return static_cast<const float*>(regions_[0]);
+}
+
+Result<bool> Accelerator::apply(const StepSums& step_sums, uint32_t non_empty_slots, double lr) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const float* sums, bring_sums(step_sums));
   const Step step = state_.applied_steps();
   const LossScaleState& scale = state_.loss_scaler().state();
   *apply_host_ = {.gate = step,
@@ -175,17 +209,16 @@ Result<bool> Accelerator::apply(const float* sums, uint32_t non_empty_slots, dou
                   .verdict = {}};
   const cuda::StepRule rule{step, state_.plan().clip_norm, loss_scale_rule_};
   const cuda::Verdict* verdict = &apply_->verdict;
-  const float* statistics = scratch_ + layout_.buffer.gradients;
-  cuda::UpdateBuffers buffers{.params = parameters_, .state = {}, .grads = scratch_};
+  const float* statistics = sums + layout_.buffer.gradients;
+  cuda::UpdateBuffers buffers{.params = parameters_, .state = {}, .grads = sums};
   std::copy(optimizer_.begin(), optimizer_.end(), buffers.state);
 
   constexpr DeviceLane kLane = DeviceLane::kCompute;
   LOCKSTEP_RETURN_IF_ERROR(module_.copy(kLane, apply_, apply_host_, sizeof *apply_));
-  LOCKSTEP_RETURN_IF_ERROR(module_.copy(kLane, scratch_, sums, sums_elements() * sizeof(float)));
   LOCKSTEP_RETURN_IF_ERROR(
-      module_.block_totals({scratch_, blocks_, totals_, /*first=*/0, block_count_}));
+      module_.block_totals({sums, blocks_, totals_, /*first=*/0, block_count_}));
   LOCKSTEP_RETURN_IF_ERROR(module_.decide(apply_, rule, totals_, block_count_,
-                                          scratch_ + layout_.buffer.statistics + kControlLoss));
+                                          sums + layout_.buffer.statistics + kControlLoss));
   LOCKSTEP_RETURN_IF_ERROR(
       module_.update(verdict, chunks_, chunk_count_, buffers,
                      factors_(state_.next_update(lr, /*grad_scale=*/1), state_.plan().groups)));

@@ -2,18 +2,22 @@
 // themselves; here is what moves, and the end of a step.
 //
 //   kInputs     batch ─▶ stage of the device (device_inputs.h)
-//   kCompute    forward, loss, backward ─▶ scratch, one slot's gradients and statistics
-//   kGradients  scratch ─▶ region of the host, bucket by bucket
-//   kCompute    sums ─▶ scratch, totals, verdict, update, statistics
+//   kCompute    forward, loss, backward ─▶ region 0 here, one slot's gradients and statistics
+//   kGradients  region 0 ─▶ region of the host, bucket by bucket
+//   kCompute    sums ─▶ region 0, totals, verdict, update, statistics
+//
+// A rank that is alone has nobody to send gradients to: they stay in regions here (DeviceSums), and
+//
+//   kCompute    forward, loss, backward ─▶ region, merges, totals, verdict, update, statistics
 //
 // The host holds a copy of the boundary state, as the BoundaryState it was made from: brought up to
 // date when somebody asks for it, and uploaded when somebody has written to it.
 //
 // INVARIANTS
-//  A1 scratch holds the slot's gradients until their transfers are waited for, then, in apply(),
-//     the step's sums.
-//  A2 The host's gate decides whether a step is applied, since the host has all sums; the device's
-//     word is set to the step before each.
+//  A1 On the way over the host, region 0 holds the slot's gradients until their transfers are
+//     waited for, then, in apply(), the step's sums.
+//  A2 The host's gate decides whether a step is applied, since the host has all sums, or is the
+//     only one to have any; the device's word is set to the step before each.
 //
 // Thread-safety: as Device; the transfers as GradientTransfer.
 #pragma once
@@ -31,7 +35,7 @@
 
 namespace lockstep {
 
-class Accelerator final : public Device, public GradientTransfer {
+class Accelerator final : public Device, public GradientTransfer, public DeviceSums {
  public:
   // All outlive the device. The state is on the device after the first to_device().
   static Result<std::unique_ptr<Accelerator>> create(DeviceModule& module, const FlatLayout& layout,
@@ -42,7 +46,7 @@ class Accelerator final : public Device, public GradientTransfer {
   at::Device where() const override { return where_; }
   std::vector<std::string> fingerprint() const override { return module_.fingerprint(); }
   float* parameters() override { return parameters_; }
-  float* slot_statistics() override { return scratch_ + layout_.buffer.gradients; }
+  float* slot_statistics() override { return slot_statistics_; }
   Status reset_statistics() override;
   data::ImageForm image_form() const override { return data::ImageForm::kStored; }
   Result<at::Tensor> load(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
@@ -51,16 +55,20 @@ class Accelerator final : public Device, public GradientTransfer {
   }
   Status start_loss(const at::Tensor& logits, uint64_t step_labels, at::Tensor* gradient) override;
   Result<SlotLoss> loss() override;
-  float* gradients(float*) override { return scratch_; }
-  Status take_statistics(float*) override { return Status::ok(); }  // they are in scratch
+  float* gradients(float*) override { return regions_[0]; }
+  Status take_statistics(float* gradients) override;
   GradientTransfer* transfer() override { return this; }
-  Result<const float*> gradients_on_host(const float*, std::vector<float>* copy) override;
-  Result<bool> apply(const float* sums, uint32_t non_empty_slots, double lr) override;
+  Result<DeviceSums*> sums(uint32_t regions) override;
+  Result<const float*> gradients_on_host(const float* gradients, std::vector<float>* copy) override;
+  Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) override;
   Status to_host() override;
   Status to_device() override;
 
   void start(float* region, const ElementRange& range, uint32_t ticket) override;
   Status wait(uint32_t ticket) override;
+
+  float* partial(uint32_t region) override { return regions_[region]; }
+  Status merge(const RegionMerge& merge) override;
 
  private:
   // What the kernels of cross-entropy give, by row.
@@ -76,8 +84,10 @@ class Accelerator final : public Device, public GradientTransfer {
   Status copy_state(bool to_device);
   Status try_start(float* region, const ElementRange& range, uint32_t mark);
   Status finish(DeviceLane lane);
+  // The step's sums, with the first elements of control behind them.
+  Result<const float*> bring_sums(const StepSums& sums);
   void pin(const float* memory);
-  size_t sums_elements() const { return layout_.buffer.statistics + kCutElements; }
+  size_t region_elements() const { return layout_.buffer.statistics + kCutElements; }
 
   DeviceModule& module_;
   const FlatLayout& layout_;
@@ -91,7 +101,8 @@ class Accelerator final : public Device, public GradientTransfer {
   float* parameters_ = nullptr;
   float* statistics_ = nullptr;
   std::vector<float*> optimizer_;  // as BoundaryMemory
-  float* scratch_ = nullptr;       // sums_elements()
+  float* slot_statistics_ = nullptr;
+  std::vector<float*> regions_;  // region_elements() each; at least one
   const cuda::UpdateChunk* chunks_ = nullptr;
   const cuda::TotalsBlock* blocks_ = nullptr;
   cuda::BlockTotals* totals_ = nullptr;

@@ -39,14 +39,15 @@ Status EngineImpl::compute_again(uint32_t slot, StepWork& work) {
                                         /*in_hand=*/nullptr));
   LOCKSTEP_ASSIGN_OR_RETURN(const data::Batch* batch, loader->next());
   std::vector<float> region(layout_.buffer.elements);
+  const SlotMemory memory{region.data(), device_->gradients(region.data())};
   LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_slot(*batch));
-  LOCKSTEP_RETURN_IF_ERROR(backward_slot(logits, *batch, work, region.data(), nullptr));
-  return note_gradient(slot, region.data(), work);
+  LOCKSTEP_RETURN_IF_ERROR(backward_slot(logits, *batch, work, memory, nullptr));
+  return note_gradient(slot, memory.gradients, work);
 }
 
-Status EngineImpl::note_gradient(uint32_t slot, const float* region, StepWork& work) {
+Status EngineImpl::note_gradient(uint32_t slot, const float* gradients, StepWork& work) {
   std::vector<float> copy;
-  LOCKSTEP_ASSIGN_OR_RETURN(const float* gradient, device_->gradients_on_host(region, &copy));
+  LOCKSTEP_ASSIGN_OR_RETURN(const float* gradient, device_->gradients_on_host(gradients, &copy));
   work.found.set_has_gradient(true);
   work.found.set_slot(slot);
   work.found.set_gradient_hash(hash_gradients(layout_, gradient));

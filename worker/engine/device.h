@@ -2,6 +2,7 @@
 // Collective reads, and checkpoints are made of.
 //
 //   batch ─ load() ─▶ forward ─ start_loss() ─▶ backward ─▶ gradients() ─ transfer() ─▶ region
+//                                                        └▶ sums() of a rank that is alone
 //   sums ─ apply() ─▶ parameters and their state ◀─ to_device() ─ ─ to_host() ─▶ BoundaryState
 //
 // HostDevice: all of it is one memory, and nothing is copied. Accelerator: memory of its own.
@@ -25,10 +26,17 @@
 #include "comm/base/status.h"
 #include "data/index/dataset.h"
 #include "data/read/sample_reader.h"
+#include "worker/engine/device_sums.h"
 #include "worker/engine/gradient_transfer.h"
 #include "worker/engine/loss.h"
 
 namespace lockstep {
+
+// The sums of a step, laid out as the gradient buffer.
+struct StepSums {
+  const float* on_host = nullptr;  // control; gradients and statistics too, unless
+  float* on_device = nullptr;      // they are here, in one of sums()
+};
 
 class Device {
  public:
@@ -59,17 +67,23 @@ class Device {
                             at::Tensor* gradient) = 0;
   virtual Result<SlotLoss> loss() = 0;
 
-  // Where backward writes the gradients that belong into `region`.
+  // Where backward writes the gradients that belong into `region` of the host.
   virtual float* gradients(float* region) = 0;
-  // The slot's statistics are as they belong into `region`.
-  virtual Status take_statistics(float* region) = 0;
+  // The slot's statistics are as they belong behind `gradients`, where backward wrote.
+  virtual Status take_statistics(float* gradients) = 0;
   // How both come to the region from there; null: they are there.
   virtual GradientTransfer* transfer() { return nullptr; }
-  // The gradients written last as the host can read them; `copy` is memory to put them.
-  virtual Result<const float*> gradients_on_host(const float* region, std::vector<float>* copy) = 0;
+  // Where they can be summed without going to the host, with so many regions: backward writes there
+  // instead. Null: the host's memory is the device's.
+  virtual Result<DeviceSums*> sums(uint32_t /*regions*/) {
+    return static_cast<DeviceSums*>(nullptr);
+  }
+  // The gradients as the host can read them; `copy` is memory to put them.
+  virtual Result<const float*> gradients_on_host(const float* gradients,
+                                                 std::vector<float>* copy) = 0;
 
   // As BoundaryState::apply(). After an error nothing is known of the state.
-  virtual Result<bool> apply(const float* sums, uint32_t non_empty_slots, double lr) = 0;
+  virtual Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) = 0;
 
   // The BoundaryState becomes what the device has, and the other way round.
   virtual Status to_host() = 0;

@@ -85,8 +85,8 @@ class Engine {
 
   // `train`, `eval` (may be null) and `module` outlive the engine. `max_slots_per_rank`: the most
   // slots this rank may ever own, for reserving regions. Weights are initialised from the seed.
-  // `module`: where the model computes; null: here, on the CPU. Gradients and sums lie in the
-  // host's memory all the same.
+  // `module`: where the model computes; null: here, on the CPU. Gradients are summed in the host's
+  // memory all the same, but for those of a rank that is alone.
   static Result<std::unique_ptr<Engine>> create(const wire::JobSpec& job,
                                                 const data::Dataset& train,
                                                 const data::Dataset* eval,

@@ -75,20 +75,27 @@ class EngineImpl final : public Engine {
   StepWork plan_work();
   const StepMerge& merge_of(const StepWork& work);
   Result<StepOutcome> pass_over(StepWork work);
+  // Where the results of a slot go.
+  struct SlotMemory {
+    float* region = nullptr;     // of the host: control, and in the end what has to travel
+    float* gradients = nullptr;  // where backward writes
+  };
+  SlotMemory memory_of(const SlotWork& slot);
   Status compute_slot(const SlotWork& slot, StepWork& work);
   Result<at::Tensor> forward_slot(const data::Batch& batch);
   Status backward_slot(const at::Tensor& logits, const data::Batch& batch, const StepWork& work,
-                       float* region, const std::function<void(uint32_t)>& on_ready);
+                       const SlotMemory& memory, const std::function<void(uint32_t)>& on_ready);
   Status apply(StepWork& work);
 
   // Checks between ranks; check_step.cc.
   std::optional<CheckPlan> plan_check(const StepWork& work) const;
   Status check_others(StepWork& work);
   Status compute_again(uint32_t slot, StepWork& work);
-  Status note_gradient(uint32_t slot, const float* region, StepWork& work);
+  Status note_gradient(uint32_t slot, const float* gradients, StepWork& work);
   StepOutcome report(StepWork& work);
   // Loss, right predictions, digest and the slot's statistics, beside its gradient.
-  Status write_slot_results(const data::Batch& batch, uint64_t step_labels, float* region);
+  Status write_slot_results(const data::Batch& batch, uint64_t step_labels,
+                            const SlotMemory& memory);
 
   // The search for the largest slot; trial_step.cc.
   Status trial_step(uint64_t samples);

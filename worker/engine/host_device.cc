@@ -56,8 +56,8 @@ Status HostDevice::start_loss(const at::Tensor& logits, uint64_t step_labels,
   return Status::ok();
 }
 
-Status HostDevice::take_statistics(float* region) {
-  std::memcpy(region + layout_.buffer.gradients, slot_statistics(),
+Status HostDevice::take_statistics(float* gradients) {
+  std::memcpy(gradients + layout_.buffer.gradients, slot_statistics(),
               layout_.statistics_elements() * sizeof(float));
   return Status::ok();
 }

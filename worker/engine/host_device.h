@@ -27,12 +27,12 @@ class HostDevice final : public Device {
   Status start_loss(const at::Tensor& logits, uint64_t step_labels, at::Tensor* gradient) override;
   Result<SlotLoss> loss() override { return loss_; }
   float* gradients(float* region) override { return region; }
-  Status take_statistics(float* region) override;
-  Result<const float*> gradients_on_host(const float* region, std::vector<float>*) override {
-    return region;
+  Status take_statistics(float* gradients) override;
+  Result<const float*> gradients_on_host(const float* gradients, std::vector<float>*) override {
+    return gradients;
   }
-  Result<bool> apply(const float* sums, uint32_t non_empty_slots, double lr) override {
-    return state_.apply(sums, non_empty_slots, lr);
+  Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) override {
+    return state_.apply(sums.on_host, non_empty_slots, lr);
   }
   Status to_host() override { return Status::ok(); }
   Status to_device() override { return Status::ok(); }

@@ -79,12 +79,18 @@ Status EngineImpl::compute_slot(const SlotWork& slot, StepWork& work) {
   LOCKSTEP_RETURN_IF_ERROR(reducer_->open());  // after forward, when peers have long read
 
   phases_->switch_to(WorkPhase::kBackward);
-  float* region = reducer_->region(slot);
-  LOCKSTEP_RETURN_IF_ERROR(backward_slot(logits, *batch, work, region,
+  const SlotMemory memory = memory_of(slot);
+  LOCKSTEP_RETURN_IF_ERROR(backward_slot(logits, *batch, work, memory,
                                          reducer_->is_last(slot) ? on_tensor_ready_ : nullptr));
   phases_->switch_to(WorkPhase::kOther);
   if (!work.check || work.check->slot != slot.slot) return Status::ok();
-  return note_gradient(slot.slot, region, work);
+  return note_gradient(slot.slot, memory.gradients, work);
+}
+
+EngineImpl::SlotMemory EngineImpl::memory_of(const SlotWork& slot) {
+  float* region = reducer_->region(slot);
+  float* on_device = reducer_->region_on_device(slot);
+  return {region, on_device != nullptr ? on_device : device_->gradients(region)};
 }
 
 Result<at::Tensor> EngineImpl::forward_slot(const data::Batch& batch) {
@@ -98,21 +104,21 @@ Result<at::Tensor> EngineImpl::forward_slot(const data::Batch& batch) {
 }
 
 Status EngineImpl::backward_slot(const at::Tensor& logits, const data::Batch& batch,
-                                 const StepWork& work, float* region,
+                                 const StepWork& work, const SlotMemory& memory,
                                  const std::function<void(uint32_t)>& on_ready) {
   const uint64_t step_labels = work.samples * batch.shape.labels();
   at::Tensor gradient;
   LOCKSTEP_RETURN_IF_ERROR(device_->start_loss(logits, step_labels, &gradient));
   if (const float scale = state_->loss_scale(); scale != 1) gradient.mul_(scale);
-  gradients_->backward(logits, gradient, device_->gradients(region), on_ready);
-  return write_slot_results(batch, step_labels, region);
+  gradients_->backward(logits, gradient, memory.gradients, on_ready);
+  return write_slot_results(batch, step_labels, memory);
 }
 
 Status EngineImpl::write_slot_results(const data::Batch& batch, uint64_t step_labels,
-                                      float* region) {
-  LOCKSTEP_RETURN_IF_ERROR(device_->take_statistics(region));
+                                      const SlotMemory& memory) {
+  LOCKSTEP_RETURN_IF_ERROR(device_->take_statistics(memory.gradients));
   LOCKSTEP_ASSIGN_OR_RETURN(const SlotLoss loss, device_->loss());
-  float* control = region + layout_.buffer.statistics;
+  float* control = memory.region + layout_.buffer.statistics;
   std::fill(control, control + layout_.control_elements(), 0.0f);
   control[kControlLoss] = static_cast<float>(loss.sum / static_cast<double>(step_labels));
   control[kControlCorrect] = static_cast<float>(loss.correct);
@@ -125,8 +131,9 @@ Status EngineImpl::write_slot_results(const data::Batch& batch, uint64_t step_la
 Status EngineImpl::apply(StepWork& work) {
   if (!gate_.try_enter()) return closed_before(work.step);
   const uint32_t slots = work.merge->non_empty_slots;
-  LOCKSTEP_ASSIGN_OR_RETURN(const bool applied,
-                            device_->apply(reducer_->sums(), slots, work.record.lr()));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const bool applied,
+      device_->apply({reducer_->sums(), reducer_->sums_on_device()}, slots, work.record.lr()));
   work.record.set_skipped(!applied);
   progress_step_.store(state_->applied_steps(), std::memory_order_relaxed);
   gate_.leave();

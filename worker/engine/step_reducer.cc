@@ -11,7 +11,7 @@ namespace lockstep {
 
 StepReducer::StepReducer(const FlatLayout& layout, GradientBuffer& buffer, Collective& collective,
                          Generation generation, std::vector<uint64_t> bounds,
-                         std::atomic<uint32_t>& progress, GradientTransfer* transfer)
+                         std::atomic<uint32_t>& progress, const GradientPath& path)
     : layout_(layout),
       buffer_(buffer),
       collective_(collective),
@@ -20,7 +20,10 @@ StepReducer::StepReducer(const FlatLayout& layout, GradientBuffer& buffer, Colle
       bucket_of_(layout.parameters.size()),
       tensors_in_bucket_(bounds_.size() - 1),
       progress_(progress),
-      transfer_(transfer) {
+      device_sums_(path.sums),
+      transfer_(path.sums == nullptr ? path.transfer : nullptr) {
+  LOCKSTEP_CHECK(device_sums_ == nullptr || collective.world_size() == 1,
+                 "sums on the device are one rank's own");
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const auto after = std::upper_bound(bounds_.begin(), bounds_.end(), layout.parameters[i].begin);
     bucket_of_[i] = static_cast<uint32_t>(after - bounds_.begin()) - 1;
@@ -80,7 +83,16 @@ Status StepReducer::slot_done(const SlotWork& work) {
     start_transfer(work.region, {0, layout_.buffer.elements}, 0);
     LOCKSTEP_RETURN_IF_ERROR(transfer_->wait(0));
   }
-  merge(work.merges, {0, layout_.buffer.elements});
+  return merge_slot(work.merges);
+}
+
+Status StepReducer::merge_slot(const std::vector<RegionMerge>& merges) {
+  if (device_sums_ == nullptr) {
+    merge(merges, {0, layout_.buffer.elements});
+    return Status::ok();
+  }
+  for (const RegionMerge& m : merges) LOCKSTEP_RETURN_IF_ERROR(device_sums_->merge(m));
+  merge(merges, control());
   return Status::ok();
 }
 
@@ -109,6 +121,7 @@ Status StepReducer::finish(const std::function<Votes()>& votes) {
   LOCKSTEP_CHECK(last_slot_ < 0 || std::all_of(missing_.begin(), missing_.end(),
                                                [](uint32_t n) { return n == 0; }),
                  "gradients are missing");
+  if (device_sums_ != nullptr) return finish_on_device(votes);
   if (transfer_ != nullptr && last_slot_ >= 0) {
     send_ready();
     start_transfer(last_region_, {bounds_[sent_], bounds_[sent_ + 1]}, sent_);
@@ -128,6 +141,20 @@ Status StepReducer::finish(const std::function<Votes()>& votes) {
   return Status::ok();
 }
 
+// No bucket has to be early: nobody waits for it.
+Status StepReducer::finish_on_device(const std::function<Votes()>& votes) {
+  LOCKSTEP_RETURN_IF_ERROR(merge_slot(final_merges_));
+  complete_control(votes());
+  return reduce(buckets() - 1, control());
+}
+
+// A rank that is alone has one partial, the root of the tree.
+float* StepReducer::sums_on_device() const {
+  if (device_sums_ == nullptr) return nullptr;
+  LOCKSTEP_CHECK(schedule_->partials.size() == 1, "a rank that is alone owns every slot");
+  return device_sums_->partial(schedule_->partials.front().region);
+}
+
 void StepReducer::merge_bucket(uint32_t bucket) {
   merge(final_merges_, {bounds_[bucket], bounds_[bucket + 1]});
 }
@@ -138,15 +165,14 @@ Status StepReducer::merge_and_reduce(uint32_t bucket, const std::function<void()
   const int64_t begin_ns = trace_ == nullptr ? 0 : trace_->now_ns();
   merge_bucket(bucket);
   if (merged) merged();
-  Status status = reduce(bucket);
+  Status status = reduce(bucket, {bounds_[bucket], bounds_[bucket + 1]});
   if (trace_ != nullptr)
     trace_->add({TraceLane::kCommunication, "bucket", "bucket " + std::to_string(bucket), begin_ns,
                  trace_->now_ns()});
   return status;
 }
 
-Status StepReducer::reduce(uint32_t bucket) {
-  const ElementRange range{bounds_[bucket], bounds_[bucket + 1]};
+Status StepReducer::reduce(uint32_t bucket, const ElementRange& range) {
   progress_.store(bucket + 1, std::memory_order_relaxed);
   const Tag tag{generation_, step_, Phase::kTrain, bucket, range.size() * sizeof(float)};
   if (check_ && check_->bucket == bucket) collective_.check_next_sum(check_->owner);

@@ -11,6 +11,8 @@
 //     during the step are still in time.
 //  R4 Where gradients are brought to the region (GradientTransfer), a bucket sets out as soon as it
 //     is complete, and nothing of it is merged before it is there.
+//  R5 Where they stay on the device (DeviceSums), the rank is alone: only the control section goes
+//     through the Collective.
 //
 // Thread-safety: the training thread only. Reductions run on the lane where there is one.
 #pragma once
@@ -26,6 +28,7 @@
 #include "comm/base/status.h"
 #include "comm/collectives/collective.h"
 #include "worker/engine/comm_lane.h"
+#include "worker/engine/device_sums.h"
 #include "worker/engine/flat_layout.h"
 #include "worker/engine/gradient_transfer.h"
 
@@ -39,13 +42,20 @@ struct Votes {
   bool change = false;  // it knows of the planned change
 };
 
+// How gradients come from where backward writes them to where they are summed. Both null: they are
+// there, in the Collective's regions.
+struct GradientPath {
+  GradientTransfer* transfer = nullptr;
+  DeviceSums* sums = nullptr;  // taken instead, if there is one
+};
+
 class StepReducer {
  public:
   // All outlive the reducer. `bounds` as wire::BucketPlan; they end at layout.buffer.elements.
-  // `transfer`: null where backward writes into the regions.
+  // REQUIRES: DeviceSums in a world of one rank only.
   StepReducer(const FlatLayout& layout, GradientBuffer& buffer, Collective& collective,
               Generation generation, std::vector<uint64_t> bounds, std::atomic<uint32_t>& progress,
-              GradientTransfer* transfer = nullptr);
+              const GradientPath& path = {});
   ~StepReducer();
 
   void begin_step(Step step, const StepMerge& merge);
@@ -62,6 +72,10 @@ class StepReducer {
 
   // Where the gradient of a slot goes. REQUIRES: open().
   float* region(const SlotWork& work) { return buffer_.partial(work.region); }
+  // Where it goes instead, on the device; null: it does not. Control goes to region() all the same.
+  float* region_on_device(const SlotWork& work) {
+    return device_sums_ == nullptr ? nullptr : device_sums_->partial(work.region);
+  }
   bool is_last(const SlotWork& work) const { return work.slot == last_slot_; }
 
   // The gradient of the parameter is in the last slot's region; call for the last slot only.
@@ -77,6 +91,8 @@ class StepReducer {
 
   // The sums. REQUIRES: finish() has returned ok.
   const float* sums() const { return collective_.reduced(); }
+  // Those of gradients and statistics, if they are on the device; else null.
+  float* sums_on_device() const;
 
   // What this rank found of check_sum(); nothing if it had no part. REQUIRES: as sums().
   std::optional<uint64_t> checked_sum() const { return collective_.checked_sum(); }
@@ -90,9 +106,12 @@ class StepReducer {
   void send_ready();
   void start_transfer(uint32_t region, const ElementRange& range, uint32_t ticket);
   void merge(const std::vector<RegionMerge>& merges, const ElementRange& range);
+  Status merge_slot(const std::vector<RegionMerge>& merges);
+  ElementRange control() const { return {layout_.buffer.statistics, layout_.buffer.elements}; }
+  Status finish_on_device(const std::function<Votes()>& votes);
   void merge_bucket(uint32_t bucket);
   Status merge_and_reduce(uint32_t bucket, const std::function<void()>& merged);
-  Status reduce(uint32_t bucket);
+  Status reduce(uint32_t bucket, const ElementRange& range);
   void complete_control(const Votes& votes);
 
   const FlatLayout& layout_;
@@ -103,6 +122,7 @@ class StepReducer {
   std::vector<uint32_t> bucket_of_;  // by parameter
   std::vector<uint32_t> tensors_in_bucket_;
   std::atomic<uint32_t>& progress_;
+  DeviceSums* const device_sums_;
   GradientTransfer* const transfer_;
   std::unique_ptr<CommLane> lane_;  // only with peers and more than one bucket
 

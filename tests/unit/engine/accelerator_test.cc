@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -199,6 +200,27 @@ TEST(Accelerator, ThatFailsEndsTheStepWithItsWordsAndAppliesNothing) {
   EXPECT_EQ(outcome.status().code(), Code::kInternal);
   EXPECT_THAT(outcome.status().message(), HasSubstr("the device is gone"));
   EXPECT_EQ(world.engine(0).applied_steps(), 1u);
+}
+
+// Of a step of each of the ranks.
+uint64_t largest_copy_of_a_step(uint32_t ranks) {
+  const auto dataset = make_patterns(80);
+  Devices devices(ranks);
+  LoopbackWorld world(job_with_everything(), *dataset, even_runs(4, ranks), kBucketBytes, nullptr,
+                      devices.modules);
+  world.begin_generation(2);
+  for (const auto& module : devices.own) module->largest_copy = 0;
+  for (const auto& outcome : world.step_all())
+    EXPECT_TRUE(outcome.is_ok()) << outcome.status().message();
+  uint64_t largest = 0;
+  for (const auto& module : devices.own) largest = std::max(largest, module->largest_copy);
+  return largest;
+}
+
+TEST(Accelerator, ThatIsAloneKeepsItsGradientsOnTheDevice) {
+  constexpr uint64_t kBytesBesides = 256;  // losses by row, the verdict, the control section
+  EXPECT_GE(largest_copy_of_a_step(2), kBucketBytes);
+  EXPECT_LE(largest_copy_of_a_step(1), kBytesBesides);
 }
 
 TEST(Accelerator, UnpinsTheMemoryOfItsEngine) {

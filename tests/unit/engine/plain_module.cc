@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "tests/unit/cuda/host_atomics.h"
@@ -53,6 +54,8 @@ Status PlainModule::copy(DeviceLane which, void* to, const void* from, size_t by
   std::lock_guard lock(mutex_);
   const bool to_host = !is_mine(to);
   EXPECT_TRUE(is_mine(from) || !to_host) << "a copy from the host to the host";
+  if (which != DeviceLane::kInputs && (to_host || !is_mine(from)))
+    largest_copy = std::max<uint64_t>(largest_copy, bytes);
   if (to_host && copies_to_fail > 0) {
     --copies_to_fail;
     return {Code::kInternal, "the device is gone"};
@@ -122,6 +125,13 @@ Status PlainModule::cross_entropy(const CrossEntropy& work) {
     work.losses[row] = static_cast<float>(loss.sum);
     work.right[row] = static_cast<uint32_t>(loss.correct);
   }
+  return Status::ok();
+}
+
+Status PlainModule::add(float* into, const float* from, uint64_t elements) {
+  expect_mine(into);
+  expect_mine(from);
+  for (uint64_t i = 0; i < elements; ++i) into[i] += from[i];
   return Status::ok();
 }
 

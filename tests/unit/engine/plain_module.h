@@ -32,6 +32,7 @@ class PlainModule final : public DeviceModule {
   Status wait(uint32_t mark) override;
   Status images(const cuda::ImageWork& work) override;
   Status cross_entropy(const CrossEntropy& work) override;
+  Status add(float* into, const float* from, uint64_t elements) override;
   Status block_totals(const cuda::TotalsWork& work) override;
   Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
                 const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) override;
@@ -42,6 +43,7 @@ class PlainModule final : public DeviceModule {
 
   // The next so many copies from the device fail.
   uint32_t copies_to_fail = 0;
+  uint64_t largest_copy = 0;  // bytes, between host and device either way, but for batches
   size_t pinned() const { return pinned_.size(); }
 
  private:

@@ -32,6 +32,22 @@ uint64_t digest_of(Step step, uint32_t slot) {
   return stream_key({step, slot, 77});
 }
 
+// A device's regions, without a device.
+class SeparateSums final : public DeviceSums {
+ public:
+  SeparateSums(const BufferLayout& layout, uint32_t regions)
+      : statistics_(layout.statistics), regions_(regions, std::vector<float>(layout.elements)) {}
+  float* partial(uint32_t region) override { return regions_[region].data(); }
+  Status merge(const RegionMerge& merge) override {
+    add_into(partial(merge.dst), partial(merge.src), statistics_);
+    return Status::ok();
+  }
+
+ private:
+  const uint64_t statistics_;
+  std::vector<std::vector<float>> regions_;
+};
+
 struct World {
   World(std::vector<SlotRun> r, uint32_t total_slots, uint64_t bucket_bytes)
       : layout(make_flat_layout(model, total_slots)), runs(std::move(r)), slots(total_slots) {
@@ -59,10 +75,11 @@ struct World {
   }
 
   void fill(StepReducer& reducer, const SlotWork& work, uint32_t rank, Step step) {
-    float* region = reducer.region(work);
+    float* there = reducer.region_on_device(work);
+    float* region = there != nullptr ? there : reducer.region(work);
     for (uint64_t i = layout.buffer.gradients; i < layout.buffer.statistics; ++i)
       region[i] = value_of(step, work.slot, i);
-    float* control = region + layout.buffer.statistics;
+    float* control = reducer.region(work) + layout.buffer.statistics;
     std::fill_n(control, layout.control_elements(), 0.0f);
     control[kControlLoss] = value_of(step, work.slot, 0);
     control[kControlCorrect] = value_of(step, work.slot, 1);
@@ -84,7 +101,9 @@ struct World {
     for (uint32_t r = 0; r < runs.size(); ++r) {
       threads.emplace_back([&, r] {
         std::atomic<uint32_t> progress{0};
-        StepReducer reducer(layout, *buffers[r], *collectives[r], 1, bounds, progress);
+        SeparateSums separate(layout.buffer, regions_needed(slots, slots));
+        StepReducer reducer(layout, *buffers[r], *collectives[r], 1, bounds, progress,
+                            {.transfer = nullptr, .sums = on_device ? &separate : nullptr});
         for (Step t = 0; t < steps; ++t) {
           const Status status = step(reducer, r, t, merge, true);
           ASSERT_TRUE(status.is_ok()) << status.message();
@@ -94,7 +113,10 @@ struct World {
           EXPECT_EQ(control[kControlSwitchVotes], static_cast<float>(runs.size()));
           for (uint32_t slot = 0; slot < slots; ++slot)
             EXPECT_EQ(get_digest(control, slot), non_empty[slot] ? digest_of(t, slot) : 0);
-          if (r == 0) sums.insert(sums.end(), result, result + layout.buffer.statistics + 2);
+          if (r != 0) continue;
+          const float* gradients = on_device ? reducer.sums_on_device() : result;
+          sums.insert(sums.end(), gradients, gradients + layout.buffer.statistics);
+          sums.insert(sums.end(), control, control + 2);
         }
       });
     }
@@ -109,6 +131,7 @@ struct World {
   std::vector<std::unique_ptr<GradientBuffer>> buffers;
   std::vector<std::unique_ptr<Collective>> collectives;
   std::vector<uint64_t> bounds;
+  bool on_device = false;  // of a world of one rank: its gradients stay in SeparateSums
 };
 
 TEST(StepReducer, SumsAreTheSameForAnyRunsAndBucketsAndEmptySlots) {
@@ -126,6 +149,9 @@ TEST(StepReducer, SumsAreTheSameForAnyRunsAndBucketsAndEmptySlots) {
             << runs.size() << " ranks, buckets of " << bucket_bytes << " bytes";
       }
     }
+    World alone(splits[0], 5, 256);
+    alone.on_device = true;
+    EXPECT_TRUE(alone.run(4, non_empty) == expected) << "on a device";
   }
 }
 

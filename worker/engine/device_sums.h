@@ -1,0 +1,28 @@
+// Partial sums in the device's memory, for generations in which no gradient goes through the
+// host's. Regions and their layout are those of the GradientBuffer, up to the control section,
+// which the host adds up itself.
+//
+// Everything is enqueued on the lane of LibTorch's operators, and nothing waits: what backward
+// wrote is there for a merge, and a merge's sum for the next one and for Device::apply().
+//
+// Thread-safety: as Device.
+#pragma once
+
+#include <cstdint>
+
+#include "comm/base/status.h"
+#include "comm/collectives/reduction_tree.h"
+
+namespace lockstep {
+
+class DeviceSums {
+ public:
+  virtual ~DeviceSums() = default;
+
+  virtual float* partial(uint32_t region) = 0;  // memory of the device
+
+  // The addition of add_into(), of all gradients and statistics.
+  virtual Status merge(const RegionMerge& merge) = 0;
+};
+
+}  // namespace lockstep
