@@ -137,6 +137,51 @@ TEST_F(NcclCollectiveTest, RanksInDifferentOperationsAreToldSo) {
   }
 }
 
+// What was enqueued last is compared too: nobody applies it.
+TEST_F(NcclCollectiveTest, RanksThatDifferInTheLastOperationAreToldByTheWait) {
+  make(2, 2, Numerics::kExact, 2);
+  fill(0);
+  run_ranks(2, [&](uint32_t r) {
+    DeviceCollective& collective = *workers[r]->collective;
+    ASSERT_TRUE(collective.begin_step(tag_of(0, 0), merge).is_ok());
+    ASSERT_TRUE(collective.all_reduce(tag_of(0, r), {0, 512}).is_ok());
+    EXPECT_EQ(collective.wait_for_sums().code(), Code::kInternal);
+  });
+}
+
+TEST_F(NcclCollectiveTest, TheWaitForSumsEndsWhenTheyAreThere) {
+  make(2, 2, Numerics::kExact, 2);
+  fill(0);
+  workers[0]->queue.looks_until_end = 3;
+  run_ranks(2, [&](uint32_t r) {
+    ASSERT_TRUE(step(r, 0).is_ok());
+    const Status status = workers[r]->collective->wait_for_sums();
+    EXPECT_TRUE(status.is_ok()) << status.message();
+  });
+  EXPECT_EQ(workers[0]->queue.looks_until_end, 0u);
+}
+
+// A peer that died leaves a kernel that never ends.
+TEST_F(NcclCollectiveTest, TheWaitForSumsEndsWhenTheGenerationIsClosed) {
+  constexpr uint64_t kForever = ~uint64_t{0};
+  for (const bool by_session : {true, false}) {
+    FakeNccl::get().reset();
+    workers.clear();
+    make(1, 1, Numerics::kExact, 1);
+    fill(0);
+    workers[0]->queue.looks_until_end = kForever;
+    ASSERT_TRUE(step(0, 0).is_ok());
+    std::thread closer([&] {
+      if (by_session)
+        workers[0]->is_closed = true;
+      else
+        workers[0]->collective->abort();
+    });
+    EXPECT_EQ(workers[0]->collective->wait_for_sums().code(), Code::kAborted);
+    closer.join();
+  }
+}
+
 TEST_F(NcclCollectiveTest, AbortEndsEveryLaterCallAndLeavesTheDeviceAlone) {
   make(2, 2, Numerics::kExact, 2);
   workers[0]->collective->abort();

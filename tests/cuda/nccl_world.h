@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -32,7 +33,9 @@ struct NcclWorker {
   PlainQueue queue;
   std::unique_ptr<GradientBuffer> buffer;
   nccl::NcclContext context;
-  std::unique_ptr<Collective> collective;
+  std::unique_ptr<Collective> control;
+  std::unique_ptr<DeviceCollective> collective;
+  std::atomic<bool> is_closed{false};  // by the session
 };
 
 using NcclWorkers = std::vector<std::unique_ptr<NcclWorker>>;
@@ -48,10 +51,12 @@ inline void start(const std::vector<NcclWorker*>& workers, Generation generation
   }
   auto control = make_loopback(generation, buffers);
   run_ranks(workers.size(), [&](uint32_t r) {
-    auto connected = workers[r]->context.connect(
-        {generation, members, node_of_rank, std::move(control[r]), 20'000});
+    auto connected =
+        workers[r]->context.connect({generation, members, node_of_rank, control[r].get(), 20'000,
+                                     [worker = workers[r]] { return worker->is_closed.load(); }});
     ASSERT_TRUE(connected.is_ok()) << connected.status().message();
     workers[r]->collective = std::move(*connected);
+    workers[r]->control = std::move(control[r]);
   });
 }
 

@@ -1,4 +1,4 @@
-// A DeviceQueue in plain memory: what is enqueued is done at once.
+// A DeviceQueue in plain memory: what is enqueued is done at once, and told when a test likes.
 #pragma once
 
 #include <atomic>
@@ -13,6 +13,8 @@ class PlainQueue final : public nccl::DeviceQueue {
   void* stream() override { return nullptr; }
   Status follow_compute() override { return Status::ok(); }
   Status hold_compute() override { return Status::ok(); }
+  Status mark_end() override { return Status::ok(); }
+  Result<bool> reached_end() override { return looks_until_end == 0 || --looks_until_end == 0; }
   Status sum(const nccl::DeviceSum& sum) override {
     for (uint64_t i = 0; i < sum.elements; ++i) sum.out[i] = nccl::sum_element(sum, i);
     return Status::ok();
@@ -33,6 +35,8 @@ class PlainQueue final : public nccl::DeviceQueue {
     return Status::ok();
   }
   bool tags_differ(Generation generation) const override { return differs_ == generation; }
+
+  uint64_t looks_until_end = 0;  // that reached_end() says no
 
  private:
   std::vector<float> stage_;

@@ -24,7 +24,7 @@ Status CudaQueue::init() {
   LOCKSTEP_RETURN_IF_ERROR(
       cuda_status(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest),
                   "make the communication stream"));
-  for (cudaEvent_t* event : {&compute_reached_, &queue_reached_}) {
+  for (cudaEvent_t* event : {&compute_reached_, &queue_reached_, &end_}) {
     LOCKSTEP_RETURN_IF_ERROR(
         cuda_status(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "make an event"));
   }
@@ -44,12 +44,24 @@ CudaQueue::~CudaQueue() {
   if (differs_ != nullptr) (void)cudaFreeHost(differs_);
   if (compute_reached_ != nullptr) (void)cudaEventDestroy(compute_reached_);
   if (queue_reached_ != nullptr) (void)cudaEventDestroy(queue_reached_);
+  if (end_ != nullptr) (void)cudaEventDestroy(end_);
   if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
 }
 
 Status CudaQueue::order(cudaStream_t earlier, cudaEvent_t reached, cudaStream_t later) {
   LOCKSTEP_RETURN_IF_ERROR(cuda_status(cudaEventRecord(reached, earlier), "record an event"));
   return cuda_status(cudaStreamWaitEvent(later, reached, 0), "wait for an event");
+}
+
+Status CudaQueue::mark_end() {
+  return cuda_status(cudaEventRecord(end_, stream_), "record an event");
+}
+
+Result<bool> CudaQueue::reached_end() {
+  const cudaError_t found = cudaEventQuery(end_);
+  if (found == cudaErrorNotReady) return false;
+  LOCKSTEP_RETURN_IF_ERROR(cuda_status(found, "exchange gradients"));
+  return true;
 }
 
 Status CudaQueue::sum(const DeviceSum& sum) {

@@ -23,6 +23,8 @@ class CudaQueue final : public DeviceQueue {
   void* stream() override { return stream_; }
   Status follow_compute() override { return order(compute_, compute_reached_, stream_); }
   Status hold_compute() override { return order(stream_, queue_reached_, compute_); }
+  Status mark_end() override;
+  Result<bool> reached_end() override;
   Status sum(const DeviceSum& sum) override;
   Result<float*> stage(uint64_t elements) override;
   Status put_tag(uint64_t tag) override;
@@ -42,6 +44,7 @@ class CudaQueue final : public DeviceQueue {
   cudaStream_t stream_ = nullptr;
   cudaEvent_t compute_reached_ = nullptr;
   cudaEvent_t queue_reached_ = nullptr;
+  cudaEvent_t end_ = nullptr;
   uint64_t* tags_ = nullptr;     // sent, received
   uint64_t* differs_ = nullptr;  // pinned: the generation in which tags differed, or 0
   // Outgrown ones stay until the end: freeing memory would wait for the device.

@@ -33,6 +33,10 @@ class DeviceQueue {
   // What is enqueued on the compute stream from now on runs after what is here now.
   virtual Status hold_compute() = 0;
 
+  // Remembers what is enqueued now; whether all of that has run. Neither waits.
+  virtual Status mark_end() = 0;
+  virtual Result<bool> reached_end() = 0;
+
   virtual Status sum(const DeviceSum& sum) = 0;
 
   // Memory for `elements` floats that lasts until a call with more; not zeroed.

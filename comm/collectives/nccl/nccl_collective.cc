@@ -161,13 +161,29 @@ Status NcclCollective::barrier(const Tag& tag) {
 }
 
 Status NcclCollective::check(const Tag& tag) const {
-  if (parts_.closed->load())
+  LOCKSTEP_RETURN_IF_ERROR(check_health());
+  return check_generation(tag, parts_.generation);
+}
+
+Status NcclCollective::check_health() const {
+  if (parts_.closed())
     return {Code::kAborted, "nccl: the generation was closed; wait for the next one"};
-  LOCKSTEP_RETURN_IF_ERROR(check_generation(tag, parts_.generation));
   if (parts_.queue->tags_differ(parts_.generation))
-    return {Code::kInternal, "nccl: ranks are in different operations before step " +
-                                 std::to_string(tag.step) + "; nothing of it was applied"};
+    return {Code::kInternal, "nccl: ranks are in different operations by step " +
+                                 std::to_string(step_) + "; nothing of it was applied"};
   return parts_.communicator->health();
+}
+
+Status NcclCollective::wait_for_sums() {
+  LOCKSTEP_RETURN_IF_ERROR(finish(parts_.queue->mark_end()));
+  for (;;) {
+    const Result<bool> is_there = parts_.queue->reached_end();
+    LOCKSTEP_RETURN_IF_ERROR(finish(is_there.status()));
+    // Also of what has run: tags are compared there, and a transfer that failed returns as well.
+    LOCKSTEP_RETURN_IF_ERROR(finish(check_health()));
+    if (*is_there) return Status::ok();
+    parts_.pause();
+  }
 }
 
 // A failed operation ends the generation for everyone: nobody may wait for what will not come.
@@ -177,7 +193,7 @@ Status NcclCollective::finish(Status status) {
 }
 
 void NcclCollective::abort() noexcept {
-  parts_.closed->store(true);
+  parts_.closed.aborted->store(true);
   parts_.control->abort();
 }
 

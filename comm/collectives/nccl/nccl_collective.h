@@ -2,7 +2,8 @@
 //
 // all_reduce() only enqueues, on the DeviceQueue's stream: reduced()[range] is valid for what is
 // enqueued there later. begin_step() makes the compute stream wait until the partials may be
-// overwritten (C3). Tags travel with the data (device_queue.h).
+// overwritten (C3). Tags travel with the data (device_queue.h). wait_for_sums() looks again and
+// again: a wait of CUDA's own would not end when the generation is closed.
 //
 //   exact  as exact_plan.h says: the tree's bits
 //   fast   own partials are added, then ncclAllReduce with ncclSum: any order, never ncclAvg, which
@@ -15,10 +16,11 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
-#include "comm/collectives/collective.h"
+#include "comm/collectives/device_collective.h"
 #include "comm/collectives/nccl/communicator.h"
 #include "comm/collectives/nccl/device_queue.h"
 #include "comm/collectives/nccl/exact_plan.h"
@@ -27,22 +29,28 @@ namespace lockstep::nccl {
 
 enum class Numerics { kExact, kFast };
 
-// Shared with whoever waits in the communicator.
-using ClosedFlag = std::shared_ptr<std::atomic<bool>>;
+// Whether a generation is over: aborted here, or closed by the session. Shared with whoever waits
+// in the communicator.
+struct Closed {
+  std::shared_ptr<std::atomic<bool>> aborted = std::make_shared<std::atomic<bool>>(false);
+  std::function<bool()> by_session = [] { return false; };
+  bool operator()() const { return aborted->load() || by_session(); }
+};
 
 struct NcclParts {
   Generation generation = 0;
   Numerics numerics = Numerics::kExact;
   std::vector<uint32_t> node_of_rank;
-  std::unique_ptr<Collective> control;  // the host's, of the same generation and ranks
+  Collective* control = nullptr;  // the host's, of the same generation and ranks; likewise
   std::shared_ptr<Communicator> communicator;
-  ClosedFlag closed;
+  Closed closed;
+  std::function<void()> pause;  // between two looks
   NcclApi api;
   DeviceQueue* queue = nullptr;      // outlives the Collective
   GradientBuffer* buffer = nullptr;  // device memory; likewise
 };
 
-class NcclCollective final : public Collective {
+class NcclCollective final : public DeviceCollective {
  public:
   explicit NcclCollective(NcclParts parts);
 
@@ -58,11 +66,13 @@ class NcclCollective final : public Collective {
   // A slice cannot be added again by others: their copies of the partials are gone by then.
   void check_next_sum(uint32_t) override {}
   std::optional<uint64_t> checked_sum() const override { return std::nullopt; }
+  Status wait_for_sums() override;
   void abort() noexcept override;
   int64_t broken_rank() const override { return parts_.control->broken_rank(); }
 
  private:
   Status check(const Tag& tag) const;
+  Status check_health() const;
   Status finish(Status status);
   Status reduce_exact(const ElementRange& range);
   Status reduce_fast(const ElementRange& range);

@@ -44,8 +44,8 @@ NcclContext::~NcclContext() {
   retire(last_deadline_ms_);
 }
 
-Result<std::unique_ptr<Collective>> NcclContext::connect(NcclGeneration next) {
-  auto closed = std::make_shared<std::atomic<bool>>(false);
+Result<std::unique_ptr<DeviceCollective>> NcclContext::connect(DeviceGeneration next) {
+  const Closed closed{.by_session = std::move(next.is_closed)};
   last_deadline_ms_ = next.deadline_ms;
   auto made = make(next, closed);
   retire(next.deadline_ms);
@@ -56,17 +56,17 @@ Result<std::unique_ptr<Collective>> NcclContext::connect(NcclGeneration next) {
     communicator->register_buffer(buffer_.partial(region), bytes);
   communicator->register_buffer(buffer_.result(), bytes);
   current_ = Current{std::move(next.members), next.generation, communicator, closed};
-  return std::unique_ptr<Collective>(std::make_unique<NcclCollective>(
-      NcclParts{next.generation, numerics_, std::move(next.node_of_rank), std::move(next.control),
-                std::move(communicator), std::move(closed), api_, &queue_, &buffer_}));
+  return std::unique_ptr<DeviceCollective>(std::make_unique<NcclCollective>(
+      NcclParts{next.generation, numerics_, std::move(next.node_of_rank), next.control,
+                std::move(communicator), closed, pause, api_, &queue_, &buffer_}));
 }
 
-Result<std::unique_ptr<Communicator>> NcclContext::make(NcclGeneration& next,
-                                                        const ClosedFlag& closed) {
+Result<std::unique_ptr<Communicator>> NcclContext::make(DeviceGeneration& next,
+                                                        const Closed& closed) {
   const Wait wait = wait_for(closed, next.deadline_ms);
   const auto excluded = current_ ? left_out(current_->members, next.members) : std::nullopt;
   LOCKSTEP_ASSIGN_OR_RETURN(const bool shrinks, all_can_shrink(next, excluded.has_value()));
-  if (shrinks) return current_->communicator->shrink(*excluded, current_->closed->load(), wait);
+  if (shrinks) return current_->communicator->shrink(*excluded, current_->closed(), wait);
   ncclUniqueId id = {};
   const bool makes_id = next.control->rank() == 0;
   const ncclResult_t result = makes_id ? api_.get_unique_id(&id) : ncclSuccess;
@@ -80,7 +80,7 @@ Result<std::unique_ptr<Communicator>> NcclContext::make(NcclGeneration& next,
   return Communicator::init(api_, id, next.control->rank(), next.control->world_size(), wait);
 }
 
-Result<bool> NcclContext::all_can_shrink(NcclGeneration& next, bool can) const {
+Result<bool> NcclContext::all_can_shrink(DeviceGeneration& next, bool can) const {
   const uint64_t mine = can ? current_->generation : 0;
   std::vector<uint64_t> all(next.control->world_size());
   LOCKSTEP_RETURN_IF_ERROR(next.control->all_gather(setup_tag(next.generation, sizeof mine),
@@ -92,15 +92,14 @@ Result<bool> NcclContext::all_can_shrink(NcclGeneration& next, bool can) const {
 
 void NcclContext::retire(int deadline_ms) {
   if (!current_) return;
-  side_.run([old = std::move(*current_),
-             wait = wait_for(std::make_shared<std::atomic<bool>>(false), deadline_ms)] {
-    if (old.closed->load() || !old.communicator->finalize(wait).is_ok()) old.communicator->abort();
+  side_.run([old = std::move(*current_), wait = wait_for({}, deadline_ms)] {
+    if (old.closed() || !old.communicator->finalize(wait).is_ok()) old.communicator->abort();
   });
   current_.reset();
 }
 
-Wait NcclContext::wait_for(const ClosedFlag& closed, int deadline_ms) const {
-  return {clock_, deadline_ms, [closed] { return closed->load(); }, pause};
+Wait NcclContext::wait_for(const Closed& closed, int deadline_ms) const {
+  return {clock_, deadline_ms, closed, pause};
 }
 
 }  // namespace lockstep::nccl

@@ -2,7 +2,7 @@
 // communicator of the one before is ended.
 //
 //     NcclContext nccl(api, clock, queue, buffer, Numerics::kExact);
-//     auto collective = nccl.connect({generation, members, nodes, std::move(host), deadline_ms});
+//     auto collective = nccl.connect({generation, members, nodes, host, deadline_ms, is_closed});
 //
 // A new communicator is made from the old one (ncclCommShrink) where every member was in it and
 // still has it; else from a new unique id, which rank 0 makes and the host's Collective broadcasts.
@@ -29,14 +29,6 @@
 
 namespace lockstep::nccl {
 
-struct NcclGeneration {
-  Generation generation = 0;
-  std::vector<MemberId> members;       // by rank
-  std::vector<uint32_t> node_of_rank;  // 0, 0, ..., 1, 1, ...: ranks of a node are neighbours
-  std::unique_ptr<Collective> control;
-  int deadline_ms = 0;
-};
-
 // Ranks of `before` that are not in `now`; nothing unless `now` is the rest of them in order.
 std::optional<std::vector<int>> left_out(const std::vector<MemberId>& before,
                                          const std::vector<MemberId>& now);
@@ -49,20 +41,20 @@ class NcclContext {
   ~NcclContext();
 
   // Errors: those of Communicator::init and of the host's Collective.
-  Result<std::unique_ptr<Collective>> connect(NcclGeneration next);
+  Result<std::unique_ptr<DeviceCollective>> connect(DeviceGeneration next);
 
  private:
   struct Current {
     std::vector<MemberId> members;
     Generation generation = 0;
     std::shared_ptr<Communicator> communicator;
-    ClosedFlag closed;
+    Closed closed;
   };
 
-  Wait wait_for(const ClosedFlag& closed, int deadline_ms) const;
+  Wait wait_for(const Closed& closed, int deadline_ms) const;
   // What all members have said about the communicator they could shrink.
-  Result<bool> all_can_shrink(NcclGeneration& next, bool can) const;
-  Result<std::unique_ptr<Communicator>> make(NcclGeneration& next, const ClosedFlag& closed);
+  Result<bool> all_can_shrink(DeviceGeneration& next, bool can) const;
+  Result<std::unique_ptr<Communicator>> make(DeviceGeneration& next, const Closed& closed);
   void retire(int deadline_ms);
 
   const NcclApi api_;
