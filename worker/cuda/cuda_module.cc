@@ -10,6 +10,7 @@
 #include "comm/base/check.h"
 #include "comm/base/cuda_status.h"
 #include "worker/cuda/apply_launch.h"
+#include "worker/cuda/cuda_comm.h"
 #include "worker/cuda/layer_launch.h"
 #include "worker/cuda/merge_launch.h"
 #include "worker/cuda/module_entry.h"
@@ -38,6 +39,7 @@ class CudaModule final : public DeviceModule {
   uint64_t allocated_bytes() const override { return allocated_bytes_; }
   void pin(void* memory, size_t bytes) override;
   void unpin(void* memory) override;
+  Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer, bool is_exact) override;
   Status copy(DeviceLane lane, void* to, const void* from, size_t bytes) override;
   Status mark(uint32_t mark, DeviceLane lane) override;
   Status hold(DeviceLane lane, uint32_t mark) override;
@@ -147,6 +149,14 @@ void CudaModule::pin(void* memory, size_t bytes) {
 
 void CudaModule::unpin(void* memory) {
   if (cudaHostUnregister(memory) != cudaSuccess) (void)cudaGetLastError();
+}
+
+Result<std::unique_ptr<DeviceComm>> CudaModule::open_comm(GradientBuffer& buffer, bool is_exact) {
+  LOCKSTEP_ASSIGN_OR_RETURN(void* gate, allocate(sizeof(uint64_t)));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      auto comm, CudaComm::open(device_, stream(DeviceLane::kCompute), static_cast<uint64_t*>(gate),
+                                buffer, is_exact));
+  return std::unique_ptr<DeviceComm>(std::move(comm));
 }
 
 Status CudaModule::copy(DeviceLane lane, void* to, const void* from, size_t bytes) {

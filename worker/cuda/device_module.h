@@ -18,11 +18,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "comm/base/status.h"
 #include "worker/cuda/apply_state.h"
+#include "worker/cuda/device_comm.h"
 #include "worker/cuda/images.h"
 #include "worker/cuda/tables.h"
 #include "worker/cuda/update_rules.h"
@@ -54,6 +56,11 @@ class DeviceModule {
   // It has pages of its own; else it stays as it is.
   virtual void pin(void* memory, size_t bytes) = 0;
   virtual void unpin(void* memory) = 0;
+
+  // Connects this device with those of peers, for sums over `buffer`, whose memory is the device's
+  // and outlives the connection, as the module does. `is_exact`: along the reduction tree. kConfig
+  // where the library for it is missing.
+  virtual Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer, bool is_exact) = 0;
 
   virtual Status copy(DeviceLane lane, void* to, const void* from, size_t bytes) = 0;
   virtual Status mark(uint32_t mark, DeviceLane lane) = 0;

@@ -42,6 +42,7 @@ Accelerator::Accelerator(DeviceModule& module, const FlatLayout& layout, Boundar
       state_(state),
       where_(module.torch_device()),
       inputs_(module, where_, kInputs),
+      regions_(module, layout.buffer),
       factors_(make_device_factors(job.optimizer())),
       loss_scale_rule_(loss_scale_rule(job.train())) {}
 
@@ -69,7 +70,8 @@ Status Accelerator::init(const wire::JobSpec& job, const data::Dataset& train) {
     LOCKSTEP_RETURN_IF_ERROR(
         allocate(module_, &optimizer_.emplace_back(), layout_.buffer.gradients));
   LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &slot_statistics_, layout_.statistics_elements()));
-  LOCKSTEP_RETURN_IF_ERROR(sums(1).status());
+  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &control_, kCutElements));
+  LOCKSTEP_RETURN_IF_ERROR(regions_.reserve(1));
   LOCKSTEP_RETURN_IF_ERROR(upload_table(module_, chunks, &chunks_));
   LOCKSTEP_RETURN_IF_ERROR(upload_table(module_, blocks, &blocks_));
   LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &totals_, blocks.size()));
@@ -99,16 +101,19 @@ Status Accelerator::take_statistics(float* gradients) {
 }
 
 Result<DeviceSums*> Accelerator::sums(uint32_t regions) {
-  while (regions_.size() < regions) {
-    float* region = nullptr;
-    LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &region, region_elements()));
-    regions_.push_back(region);
-  }
+  LOCKSTEP_RETURN_IF_ERROR(regions_.reserve(regions));
   return static_cast<DeviceSums*>(this);
 }
 
-Status Accelerator::merge(const RegionMerge& merge) {
-  return module_.add(regions_[merge.dst], regions_[merge.src], layout_.buffer.statistics);
+Result<GradientBuffer*> Accelerator::regions(uint32_t regions) {
+  LOCKSTEP_RETURN_IF_ERROR(regions_.reserve(regions));
+  LOCKSTEP_RETURN_IF_ERROR(regions_.reserve_result());
+  return static_cast<GradientBuffer*>(&regions_);
+}
+
+Status Accelerator::merge(const RegionMerge& merge, const ElementRange& range) {
+  return module_.add(regions_.partial(merge.dst) + range.begin,
+                     regions_.partial(merge.src) + range.begin, range.size());
 }
 
 Status Accelerator::reserve_rows(size_t rows) {
@@ -165,7 +170,8 @@ Status Accelerator::try_start(float* region, const ElementRange& range, uint32_t
   LOCKSTEP_RETURN_IF_ERROR(module_.mark(kBackwardReached, DeviceLane::kCompute));
   LOCKSTEP_RETURN_IF_ERROR(module_.hold(DeviceLane::kGradients, kBackwardReached));
   LOCKSTEP_RETURN_IF_ERROR(module_.copy(DeviceLane::kGradients, region + range.begin,
-                                        regions_[0] + range.begin, range.size() * sizeof(float)));
+                                        regions_.partial(0) + range.begin,
+                                        range.size() * sizeof(float)));
   return module_.mark(mark, DeviceLane::kGradients);
 }
 
@@ -188,16 +194,26 @@ Result<const float*> Accelerator::gradients_on_host(const float* gradients,
 
 Result<const float*> Accelerator::bring_sums(const StepSums& sums) {
   constexpr DeviceLane kLane = DeviceLane::kCompute;
-  if (sums.on_device != nullptr) {
-    const uint64_t control = layout_.buffer.statistics;
-    LOCKSTEP_RETURN_IF_ERROR(module_.copy(kLane, sums.on_device + control, sums.on_host + control,
-                                          kCutElements * sizeof(float)));
-    return static_cast<const float*>(sums.on_device);
-  }
+  const uint64_t control = layout_.buffer.statistics;
   pin(sums.on_host);
   LOCKSTEP_RETURN_IF_ERROR(
-      module_.copy(kLane, regions_[0], sums.on_host, region_elements() * sizeof(float)));
-  return static_cast<const float*>(regions_[0]);
+      module_.copy(kLane, control_, sums.on_host + control, kCutElements * sizeof(float)));
+  if (sums.on_device != nullptr) return sums.on_device;
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.copy(kLane, regions_.partial(0), sums.on_host, control * sizeof(float)));
+  return static_cast<const float*>(regions_.partial(0));
+}
+
+Result<bool> Accelerator::are_finite(const StepSums& sums) {
+  if (sums.on_device == nullptr) return state_.is_finite(sums.on_host);
+  std::vector<cuda::BlockTotals> totals(block_count_);
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.block_totals({sums.on_device, blocks_, totals_, /*first=*/0, block_count_}));
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.copy(DeviceLane::kCompute, totals.data(), totals_, totals.size() * sizeof totals[0]));
+  LOCKSTEP_RETURN_IF_ERROR(finish(DeviceLane::kCompute));
+  return std::all_of(totals.begin(), totals.end(),
+                     [](const cuda::BlockTotals& block) { return block.is_finite != 0; });
 }
 
 Result<bool> Accelerator::apply(const StepSums& step_sums, uint32_t non_empty_slots, double lr) {
@@ -217,8 +233,8 @@ Result<bool> Accelerator::apply(const StepSums& step_sums, uint32_t non_empty_sl
   LOCKSTEP_RETURN_IF_ERROR(module_.copy(kLane, apply_, apply_host_, sizeof *apply_));
   LOCKSTEP_RETURN_IF_ERROR(
       module_.block_totals({sums, blocks_, totals_, /*first=*/0, block_count_}));
-  LOCKSTEP_RETURN_IF_ERROR(module_.decide(apply_, rule, totals_, block_count_,
-                                          sums + layout_.buffer.statistics + kControlLoss));
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.decide(apply_, rule, totals_, block_count_, control_ + kControlLoss));
   LOCKSTEP_RETURN_IF_ERROR(
       module_.update(verdict, chunks_, chunk_count_, buffers,
                      factors_(state_.next_update(lr, /*grad_scale=*/1), state_.plan().groups)));

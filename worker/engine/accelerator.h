@@ -6,9 +6,10 @@
 //   kGradients  region 0 ─▶ region of the host, bucket by bucket
 //   kCompute    sums ─▶ region 0, totals, verdict, update, statistics
 //
-// A rank that is alone has nobody to send gradients to: they stay in regions here (DeviceSums), and
+// Where a rank is alone, or the devices are connected (DeviceCollective, on a lane of its own),
+// gradients stay in regions here (DeviceSums), and
 //
-//   kCompute    forward, loss, backward ─▶ region, merges, totals, verdict, update, statistics
+//   kCompute    forward, loss, backward ─▶ region, merges; totals, verdict, update, statistics
 //
 // The host holds a copy of the boundary state, as the BoundaryState it was made from: brought up to
 // date when somebody asks for it, and uploaded when somebody has written to it.
@@ -16,8 +17,8 @@
 // INVARIANTS
 //  A1 On the way over the host, region 0 holds the slot's gradients until their transfers are
 //     waited for, then, in apply(), the step's sums.
-//  A2 The host's gate decides whether a step is applied, since the host has all sums, or is the
-//     only one to have any; the device's word is set to the step before each.
+//  A2 The host's gate decides whether a step is applied, since the host has all sums or has seen
+//     that they are there; the device's word is set to the step before each.
 //
 // Thread-safety: as Device; the transfers as GradientTransfer.
 #pragma once
@@ -30,6 +31,7 @@
 #include "worker/engine/boundary_state.h"
 #include "worker/engine/device.h"
 #include "worker/engine/device_inputs.h"
+#include "worker/engine/device_regions.h"
 #include "worker/engine/flat_layout.h"
 #include "worker/optim/device_factors.h"
 
@@ -55,11 +57,13 @@ class Accelerator final : public Device, public GradientTransfer, public DeviceS
   }
   Status start_loss(const at::Tensor& logits, uint64_t step_labels, at::Tensor* gradient) override;
   Result<SlotLoss> loss() override;
-  float* gradients(float*) override { return regions_[0]; }
+  float* gradients(float*) override { return regions_.partial(0); }
   Status take_statistics(float* gradients) override;
   GradientTransfer* transfer() override { return this; }
   Result<DeviceSums*> sums(uint32_t regions) override;
+  Result<GradientBuffer*> regions(uint32_t regions) override;
   Result<const float*> gradients_on_host(const float* gradients, std::vector<float>* copy) override;
+  Result<bool> are_finite(const StepSums& sums) override;
   Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) override;
   Status to_host() override;
   Status to_device() override;
@@ -67,8 +71,8 @@ class Accelerator final : public Device, public GradientTransfer, public DeviceS
   void start(float* region, const ElementRange& range, uint32_t ticket) override;
   Status wait(uint32_t ticket) override;
 
-  float* partial(uint32_t region) override { return regions_[region]; }
-  Status merge(const RegionMerge& merge) override;
+  float* partial(uint32_t region) override { return regions_.partial(region); }
+  Status merge(const RegionMerge& merge, const ElementRange& range) override;
 
  private:
   // What the kernels of cross-entropy give, by row.
@@ -84,16 +88,16 @@ class Accelerator final : public Device, public GradientTransfer, public DeviceS
   Status copy_state(bool to_device);
   Status try_start(float* region, const ElementRange& range, uint32_t mark);
   Status finish(DeviceLane lane);
-  // The step's sums, with the first elements of control behind them.
+  // The step's sums, and the first elements of control in control_.
   Result<const float*> bring_sums(const StepSums& sums);
   void pin(const float* memory);
-  size_t region_elements() const { return layout_.buffer.statistics + kCutElements; }
 
   DeviceModule& module_;
   const FlatLayout& layout_;
   BoundaryState& state_;
   const at::Device where_;
   DeviceInputs inputs_;
+  DeviceRegions regions_;  // at least one
   const DeviceFactors factors_;
   const LossScaleRule loss_scale_rule_;
 
@@ -102,7 +106,7 @@ class Accelerator final : public Device, public GradientTransfer, public DeviceS
   float* statistics_ = nullptr;
   std::vector<float*> optimizer_;  // as BoundaryMemory
   float* slot_statistics_ = nullptr;
-  std::vector<float*> regions_;  // region_elements() each; at least one
+  float* control_ = nullptr;  // kCutElements
   const cuda::UpdateChunk* chunks_ = nullptr;
   const cuda::TotalsBlock* blocks_ = nullptr;
   cuda::BlockTotals* totals_ = nullptr;

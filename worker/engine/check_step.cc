@@ -13,7 +13,8 @@ Status EngineImpl::check_others(StepWork& work) {
   phases_->switch_to(WorkPhase::kOther);
   const CheckPlan& check = *work.check;
   // The bits of a NaN are whichever operand's came first: members that are right may differ.
-  if (!state_->is_finite(reducer_->sums())) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool are_finite, device_->are_finite(reducer_->step_sums()));
+  if (!are_finite) {
     work.found = {};
     return Status::ok();
   }

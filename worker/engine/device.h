@@ -2,7 +2,7 @@
 // Collective reads, and checkpoints are made of.
 //
 //   batch ─ load() ─▶ forward ─ start_loss() ─▶ backward ─▶ gradients() ─ transfer() ─▶ region
-//                                                        └▶ sums() of a rank that is alone
+//                                                        └▶ sums() ─ DeviceCollective
 //   sums ─ apply() ─▶ parameters and their state ◀─ to_device() ─ ─ to_host() ─▶ BoundaryState
 //
 // HostDevice: all of it is one memory, and nothing is copied. Accelerator: memory of its own.
@@ -29,14 +29,9 @@
 #include "worker/engine/device_sums.h"
 #include "worker/engine/gradient_transfer.h"
 #include "worker/engine/loss.h"
+#include "worker/engine/step_sums.h"
 
 namespace lockstep {
-
-// The sums of a step, laid out as the gradient buffer.
-struct StepSums {
-  const float* on_host = nullptr;  // control; gradients and statistics too, unless
-  float* on_device = nullptr;      // they are here, in one of sums()
-};
 
 class Device {
  public:
@@ -78,10 +73,16 @@ class Device {
   virtual Result<DeviceSums*> sums(uint32_t /*regions*/) {
     return static_cast<DeviceSums*>(nullptr);
   }
+  // The memory behind sums(), for a DeviceCollective; null as there.
+  virtual Result<GradientBuffer*> regions(uint32_t /*regions*/) {
+    return static_cast<GradientBuffer*>(nullptr);
+  }
   // The gradients as the host can read them; `copy` is memory to put them.
   virtual Result<const float*> gradients_on_host(const float* gradients,
                                                  std::vector<float>* copy) = 0;
 
+  // As BoundaryState::is_finite().
+  virtual Result<bool> are_finite(const StepSums& sums) = 0;
   // As BoundaryState::apply(). After an error nothing is known of the state.
   virtual Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) = 0;
 

@@ -1,6 +1,7 @@
 // Partial sums in the device's memory, for generations in which no gradient goes through the
-// host's. Regions and their layout are those of the GradientBuffer, up to the control section,
-// which the host adds up itself.
+// host's: a rank that is alone, or ranks whose devices are connected (DeviceCollective). Regions
+// and their layout are those of the GradientBuffer, up to the control section, which the hosts add
+// up themselves.
 //
 // Everything is enqueued on the lane of LibTorch's operators, and nothing waits: what backward
 // wrote is there for a merge, and a merge's sum for the next one and for Device::apply().
@@ -11,7 +12,7 @@
 #include <cstdint>
 
 #include "comm/base/status.h"
-#include "comm/collectives/reduction_tree.h"
+#include "comm/collectives/collective.h"
 
 namespace lockstep {
 
@@ -21,8 +22,8 @@ class DeviceSums {
 
   virtual float* partial(uint32_t region) = 0;  // memory of the device
 
-  // The addition of add_into(), of all gradients and statistics.
-  virtual Status merge(const RegionMerge& merge) = 0;
+  // The addition of add_into(). `range`: gradients and statistics only.
+  virtual Status merge(const RegionMerge& merge, const ElementRange& range) = 0;
 };
 
 }  // namespace lockstep

@@ -183,8 +183,8 @@ Status EngineImpl::begin_generation(const GenerationView& view, ApplyGate gate) 
   if (state_is_new_) LOCKSTEP_RETURN_IF_ERROR(device_->to_device());
   state_is_new_ = false;
   if (view.in_hand != nullptr) view.in_hand->has_applied();  // what an earlier one broke off in
-  GradientPath path{.transfer = device_->transfer(), .sums = nullptr};
-  if (view.collective->world_size() == 1) {
+  GradientPath path{.transfer = device_->transfer(), .sums = nullptr, .devices = view.devices};
+  if (view.collective->world_size() == 1 || view.devices != nullptr) {
     LOCKSTEP_ASSIGN_OR_RETURN(path.sums, device_->sums(buffer_->regions()));
   }
   reducer_ = std::make_unique<StepReducer>(layout_, *buffer_, *view.collective, view.generation,

@@ -23,7 +23,7 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/base/work_in_hand.h"
-#include "comm/collectives/collective.h"
+#include "comm/collectives/device_collective.h"
 #include "comm/wire/control.pb.h"
 #include "data/order/skip_set.h"
 #include "worker/checkpoint/state_tensor.h"
@@ -39,10 +39,12 @@ namespace data {
 class Dataset;
 }
 
-// One fixed membership, as the engine sees it. The Collective lives until end_generation().
+// One fixed membership, as the engine sees it. The Collectives live until end_generation().
 struct GenerationView {
   Generation generation = 0;
   Collective* collective = nullptr;
+  // Where gradients and statistics are summed instead, over device_buffer(); null: over the host.
+  DeviceCollective* devices = nullptr;
   std::vector<SlotRun> slot_runs;       // by rank
   std::vector<uint64_t> bucket_bounds;  // elements, ascending, from wire::BucketPlan
   uint64_t total_steps = 0;             // length of the run, for the schedule
@@ -86,7 +88,7 @@ class Engine {
   // `train`, `eval` (may be null) and `module` outlive the engine. `max_slots_per_rank`: the most
   // slots this rank may ever own, for reserving regions. Weights are initialised from the seed.
   // `module`: where the model computes; null: here, on the CPU. Gradients are summed in the host's
-  // memory all the same, but for those of a rank that is alone.
+  // memory all the same, but for those of a rank that is alone or of devices that are connected.
   static Result<std::unique_ptr<Engine>> create(const wire::JobSpec& job,
                                                 const data::Dataset& train,
                                                 const data::Dataset* eval,
@@ -96,6 +98,9 @@ class Engine {
   virtual ~Engine() = default;
 
   virtual GradientBuffer& gradient_buffer() = 0;
+  // The same in the device's memory, made when it is first asked for and kept; null: the model
+  // computes on the CPU. Its control section is nobody's.
+  virtual Result<GradientBuffer*> device_buffer() { return static_cast<GradientBuffer*>(nullptr); }
   // Where buckets may be cut: starts of tensors in the flat buffer, and its end; ascending.
   virtual std::vector<uint64_t> tensor_bounds() const = 0;
   // What decides the bits of this worker, "key=value" lines, sorted (DESIGN, Fingerprint).

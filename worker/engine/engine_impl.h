@@ -43,6 +43,7 @@ class EngineImpl final : public Engine {
   Status init(uint32_t max_slots_per_rank, const BufferFactory& make_buffer, DeviceModule* module);
 
   GradientBuffer& gradient_buffer() override { return *buffer_; }
+  Result<GradientBuffer*> device_buffer() override { return device_->regions(buffer_->regions()); }
   std::vector<uint64_t> tensor_bounds() const override { return layout_.tensor_bounds(); }
   std::vector<std::string> fingerprint() const override;
   std::vector<StateTensor> state() override;

@@ -31,6 +31,7 @@ class HostDevice final : public Device {
   Result<const float*> gradients_on_host(const float* gradients, std::vector<float>*) override {
     return gradients;
   }
+  Result<bool> are_finite(const StepSums& sums) override { return state_.is_finite(sums.on_host); }
   Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) override {
     return state_.apply(sums.on_host, non_empty_slots, lr);
   }

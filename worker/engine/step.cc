@@ -131,9 +131,8 @@ Status EngineImpl::write_slot_results(const data::Batch& batch, uint64_t step_la
 Status EngineImpl::apply(StepWork& work) {
   if (!gate_.try_enter()) return closed_before(work.step);
   const uint32_t slots = work.merge->non_empty_slots;
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const bool applied,
-      device_->apply({reducer_->sums(), reducer_->sums_on_device()}, slots, work.record.lr()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool applied,
+                            device_->apply(reducer_->step_sums(), slots, work.record.lr()));
   work.record.set_skipped(!applied);
   progress_step_.store(state_->applied_steps(), std::memory_order_relaxed);
   gate_.leave();

@@ -21,15 +21,17 @@ StepReducer::StepReducer(const FlatLayout& layout, GradientBuffer& buffer, Colle
       tensors_in_bucket_(bounds_.size() - 1),
       progress_(progress),
       device_sums_(path.sums),
+      devices_(path.sums == nullptr ? nullptr : path.devices),
       transfer_(path.sums == nullptr ? path.transfer : nullptr) {
-  LOCKSTEP_CHECK(device_sums_ == nullptr || collective.world_size() == 1,
+  LOCKSTEP_CHECK(device_sums_ == nullptr || devices_ != nullptr || collective.world_size() == 1,
                  "sums on the device are one rank's own");
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const auto after = std::upper_bound(bounds_.begin(), bounds_.end(), layout.parameters[i].begin);
     bucket_of_[i] = static_cast<uint32_t>(after - bounds_.begin()) - 1;
     ++tensors_in_bucket_[bucket_of_[i]];
   }
-  if (collective.world_size() > 1 && buckets() > 1) lane_ = std::make_unique<CommLane>();
+  if (collective.world_size() > 1 && buckets() > 1 && device_sums_ == nullptr)
+    lane_ = std::make_unique<CommLane>();
 }
 
 StepReducer::~StepReducer() {
@@ -57,6 +59,7 @@ void StepReducer::begin_step(Step step, const StepMerge& merge) {
   missing_ = tensors_in_bucket_;
   sent_ = 0;
   launched_ = 0;
+  launch_error_ = Status::ok();
   progress_.store(0, std::memory_order_relaxed);
   check_.reset();
   trace_ = nullptr;
@@ -66,6 +69,7 @@ Status StepReducer::open() {
   if (opened_) return Status::ok();
   const Tag tag{generation_, step_, Phase::kTrain, 0, 0};
   LOCKSTEP_RETURN_IF_ERROR(collective_.begin_step(tag, *merge_));
+  if (devices_ != nullptr) LOCKSTEP_RETURN_IF_ERROR(devices_->begin_step(tag, *merge_));
   opened_ = true;
   return Status::ok();
 }
@@ -83,16 +87,11 @@ Status StepReducer::slot_done(const SlotWork& work) {
     start_transfer(work.region, {0, layout_.buffer.elements}, 0);
     LOCKSTEP_RETURN_IF_ERROR(transfer_->wait(0));
   }
-  return merge_slot(work.merges);
-}
-
-Status StepReducer::merge_slot(const std::vector<RegionMerge>& merges) {
-  if (device_sums_ == nullptr) {
-    merge(merges, {0, layout_.buffer.elements});
-    return Status::ok();
+  if (device_sums_ != nullptr) {
+    merge(work.merges, control());
+    return merge_on_device(work.merges, {0, layout_.buffer.statistics});
   }
-  for (const RegionMerge& m : merges) LOCKSTEP_RETURN_IF_ERROR(device_sums_->merge(m));
-  merge(merges, control());
+  merge(work.merges, {0, layout_.buffer.elements});
   return Status::ok();
 }
 
@@ -110,6 +109,11 @@ void StepReducer::send_ready() {
 }
 
 void StepReducer::launch_ready() {
+  if (device_sums_ != nullptr) {
+    for (; launched_ + 1 < buckets() && missing_[launched_] == 0; ++launched_)
+      if (launch_error_.is_ok()) launch_error_ = sum_on_device(launched_);
+    return;
+  }
   if (!lane_) return;
   while (launched_ + 1 < buckets() && missing_[launched_] == 0) {
     lane_->post([this, bucket = launched_] { return merge_and_reduce(bucket, {}); });
@@ -141,18 +145,38 @@ Status StepReducer::finish(const std::function<Votes()>& votes) {
   return Status::ok();
 }
 
-// No bucket has to be early: nobody waits for it.
+Status StepReducer::merge_on_device(const std::vector<RegionMerge>& merges,
+                                    const ElementRange& range) {
+  for (const RegionMerge& m : merges) LOCKSTEP_RETURN_IF_ERROR(device_sums_->merge(m, range));
+  return Status::ok();
+}
+
+// Enqueued, on the thread of backward: a lane of its own would only wait for the device.
+Status StepReducer::sum_on_device(uint32_t bucket) {
+  const ElementRange range{std::min(bounds_[bucket], layout_.buffer.statistics),
+                           std::min(bounds_[bucket + 1], layout_.buffer.statistics)};
+  if (range.size() == 0) return Status::ok();
+  LOCKSTEP_RETURN_IF_ERROR(merge_on_device(final_merges_, range));
+  return devices_ == nullptr ? Status::ok() : reduce(*devices_, bucket, range);
+}
+
 Status StepReducer::finish_on_device(const std::function<Votes()>& votes) {
-  LOCKSTEP_RETURN_IF_ERROR(merge_slot(final_merges_));
+  LOCKSTEP_RETURN_IF_ERROR(launch_error_);
+  if (last_slot_ < 0) std::fill(missing_.begin(), missing_.end(), 0);
+  for (; launched_ < buckets(); ++launched_) LOCKSTEP_RETURN_IF_ERROR(sum_on_device(launched_));
+  merge(final_merges_, control());
   complete_control(votes());
-  return reduce(buckets() - 1, control());
+  LOCKSTEP_RETURN_IF_ERROR(reduce(collective_, buckets() - 1, control()));
+  return devices_ == nullptr ? Status::ok() : devices_->wait_for_sums();
 }
 
 // A rank that is alone has one partial, the root of the tree.
-float* StepReducer::sums_on_device() const {
-  if (device_sums_ == nullptr) return nullptr;
+StepSums StepReducer::step_sums() const {
+  const float* on_host = collective_.reduced();
+  if (device_sums_ == nullptr) return {on_host, nullptr};
+  if (devices_ != nullptr) return {on_host, devices_->reduced()};
   LOCKSTEP_CHECK(schedule_->partials.size() == 1, "a rank that is alone owns every slot");
-  return device_sums_->partial(schedule_->partials.front().region);
+  return {on_host, device_sums_->partial(schedule_->partials.front().region)};
 }
 
 void StepReducer::merge_bucket(uint32_t bucket) {
@@ -165,18 +189,20 @@ Status StepReducer::merge_and_reduce(uint32_t bucket, const std::function<void()
   const int64_t begin_ns = trace_ == nullptr ? 0 : trace_->now_ns();
   merge_bucket(bucket);
   if (merged) merged();
-  Status status = reduce(bucket, {bounds_[bucket], bounds_[bucket + 1]});
+  Status status = reduce(collective_, bucket, {bounds_[bucket], bounds_[bucket + 1]});
   if (trace_ != nullptr)
     trace_->add({TraceLane::kCommunication, "bucket", "bucket " + std::to_string(bucket), begin_ns,
                  trace_->now_ns()});
   return status;
 }
 
-Status StepReducer::reduce(uint32_t bucket, const ElementRange& range) {
+Status StepReducer::reduce(Collective& collective, uint32_t bucket, const ElementRange& range) {
   progress_.store(bucket + 1, std::memory_order_relaxed);
   const Tag tag{generation_, step_, Phase::kTrain, bucket, range.size() * sizeof(float)};
-  if (check_ && check_->bucket == bucket) collective_.check_next_sum(check_->owner);
-  return collective_.all_reduce(tag, range);
+  // On devices nobody has another rank's partials to add again.
+  if (check_ && check_->bucket == bucket && device_sums_ == nullptr)
+    collective.check_next_sum(check_->owner);
+  return collective.all_reduce(tag, range);
 }
 
 void StepReducer::merge(const std::vector<RegionMerge>& merges, const ElementRange& range) {

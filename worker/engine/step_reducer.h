@@ -11,8 +11,9 @@
 //     during the step are still in time.
 //  R4 Where gradients are brought to the region (GradientTransfer), a bucket sets out as soon as it
 //     is complete, and nothing of it is merged before it is there.
-//  R5 Where they stay on the device (DeviceSums), the rank is alone: only the control section goes
-//     through the Collective.
+//  R5 Where they stay on the device (DeviceSums), the rank is alone, or buckets go through a
+//     DeviceCollective: only the control section goes through the host's. No sum is used before the
+//     host has seen that all are there.
 //
 // Thread-safety: the training thread only. Reductions run on the lane where there is one.
 #pragma once
@@ -26,11 +27,12 @@
 
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
-#include "comm/collectives/collective.h"
+#include "comm/collectives/device_collective.h"
 #include "worker/engine/comm_lane.h"
 #include "worker/engine/device_sums.h"
 #include "worker/engine/flat_layout.h"
 #include "worker/engine/gradient_transfer.h"
+#include "worker/engine/step_sums.h"
 
 namespace lockstep {
 
@@ -46,13 +48,14 @@ struct Votes {
 // there, in the Collective's regions.
 struct GradientPath {
   GradientTransfer* transfer = nullptr;
-  DeviceSums* sums = nullptr;  // taken instead, if there is one
+  DeviceSums* sums = nullptr;           // taken instead, if there is one
+  DeviceCollective* devices = nullptr;  // with it; null: the rank is alone
 };
 
 class StepReducer {
  public:
   // All outlive the reducer. `bounds` as wire::BucketPlan; they end at layout.buffer.elements.
-  // REQUIRES: DeviceSums in a world of one rank only.
+  // REQUIRES: DeviceSums without a DeviceCollective in a world of one rank only.
   StepReducer(const FlatLayout& layout, GradientBuffer& buffer, Collective& collective,
               Generation generation, std::vector<uint64_t> bounds, std::atomic<uint32_t>& progress,
               const GradientPath& path = {});
@@ -91,8 +94,7 @@ class StepReducer {
 
   // The sums. REQUIRES: finish() has returned ok.
   const float* sums() const { return collective_.reduced(); }
-  // Those of gradients and statistics, if they are on the device; else null.
-  float* sums_on_device() const;
+  StepSums step_sums() const;
 
   // What this rank found of check_sum(); nothing if it had no part. REQUIRES: as sums().
   std::optional<uint64_t> checked_sum() const { return collective_.checked_sum(); }
@@ -106,12 +108,13 @@ class StepReducer {
   void send_ready();
   void start_transfer(uint32_t region, const ElementRange& range, uint32_t ticket);
   void merge(const std::vector<RegionMerge>& merges, const ElementRange& range);
-  Status merge_slot(const std::vector<RegionMerge>& merges);
   ElementRange control() const { return {layout_.buffer.statistics, layout_.buffer.elements}; }
+  Status merge_on_device(const std::vector<RegionMerge>& merges, const ElementRange& range);
+  Status sum_on_device(uint32_t bucket);
   Status finish_on_device(const std::function<Votes()>& votes);
   void merge_bucket(uint32_t bucket);
   Status merge_and_reduce(uint32_t bucket, const std::function<void()>& merged);
-  Status reduce(uint32_t bucket, const ElementRange& range);
+  Status reduce(Collective& collective, uint32_t bucket, const ElementRange& range);
   void complete_control(const Votes& votes);
 
   const FlatLayout& layout_;
@@ -123,6 +126,7 @@ class StepReducer {
   std::vector<uint32_t> tensors_in_bucket_;
   std::atomic<uint32_t>& progress_;
   DeviceSums* const device_sums_;
+  DeviceCollective* const devices_;
   GradientTransfer* const transfer_;
   std::unique_ptr<CommLane> lane_;  // only with peers and more than one bucket
 
@@ -137,6 +141,7 @@ class StepReducer {
   std::vector<uint32_t> missing_;          // by bucket: gradients of the last slot not yet there
   uint32_t sent_ = 0;                      // buckets whose transfer has set out
   uint32_t launched_ = 0;
+  Status launch_error_;  // of tensor_ready()
   std::optional<SumCheck> check_;
   TraceLog* trace_ = nullptr;
 };

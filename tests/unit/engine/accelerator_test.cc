@@ -202,12 +202,76 @@ TEST(Accelerator, ThatFailsEndsTheStepWithItsWordsAndAppliesNothing) {
   EXPECT_EQ(world.engine(0).applied_steps(), 1u);
 }
 
+TEST(Accelerator, ThatIsConnectedTrainsToTheCpusBitsWithAnyNumberOfRanks) {
+  const auto dataset = make_patterns(83);
+  const TrainResult expected = on_the_cpu(job_with_everything(), *dataset, kSteps);
+  const TrainResult early = on_the_cpu(job_with_everything(), *dataset, 3);
+  for (const uint32_t ranks : {1u, 2u, 3u, 4u}) {
+    SCOPED_TRACE(ranks);
+    Devices devices(ranks);
+    LoopbackWorld world(job_with_everything(), *dataset, even_runs(4, ranks), kBucketBytes, nullptr,
+                        devices.modules);
+    world.connects_devices = true;
+    world.begin_generation(kSteps);
+    EXPECT_TRUE(world.train_to(3).state == early.state);
+    world.connects_devices = ranks == 2;  // and over the host, in a generation after
+    world.begin_generation(kSteps);
+    EXPECT_TRUE(world.train_to(kSteps).state == expected.state);
+  }
+}
+
+TEST(Accelerator, ThatIsConnectedSkipsStepsThatOverflowOnAllRanks) {
+  const auto dataset = make_patterns(80);
+  wire::JobSpec job = small_job("mlp");
+  job.mutable_train()->set_precision("fp16");
+  job.mutable_train()->set_loss_scale(0x1p40);
+  job.mutable_train()->set_loss_scale_growth(2);
+  job.mutable_train()->set_loss_scale_backoff(0x1p-12);
+  job.mutable_train()->set_loss_scale_growth_every(2);
+  Devices devices(2);
+  LoopbackWorld world(job, *dataset, even_runs(4, 2), kBucketBytes, nullptr, devices.modules);
+  world.connects_devices = true;
+  world.begin_generation(8);
+  expect_same(world.train_to(8), on_the_cpu(job, *dataset, 8));
+}
+
+// Weights and gradients are compared as anywhere; sums are not: nobody has the partials.
+TEST(Accelerator, ThatIsConnectedChecksWeightsAndGradients) {
+  const auto dataset = make_patterns(80);
+  wire::JobSpec job = job_with_everything();
+  job.mutable_train()->set_check_every(2);
+  job.mutable_comm()->set_numerics("exact");
+  const auto checks = [&](const std::vector<DeviceModule*>& modules) {
+    LoopbackWorld world(job, *dataset, even_runs(4, 4), kBucketBytes, nullptr, modules);
+    world.connects_devices = !modules.empty();
+    world.begin_generation(8);
+    std::vector<std::string> found;
+    for (Step step = 0; step < 8; ++step) {
+      for (const auto& outcome : world.step_all()) {
+        EXPECT_TRUE(outcome.is_ok()) << outcome.status().message();
+        if (!outcome.is_ok() || !outcome->check) continue;
+        wire::CheckReport report = *outcome->check;
+        EXPECT_EQ(report.has_sum() && !modules.empty(), false);
+        report.clear_has_sum();
+        report.clear_sum_rank();
+        report.clear_sum_hash();
+        found.push_back(report.SerializeAsString());
+      }
+    }
+    return found;
+  };
+  const auto expected = checks({});
+  EXPECT_EQ(expected.size(), 16u);
+  EXPECT_EQ(checks(Devices(4).modules), expected);
+}
+
 // Of a step of each of the ranks.
-uint64_t largest_copy_of_a_step(uint32_t ranks) {
+uint64_t largest_copy_of_a_step(uint32_t ranks, bool connects_devices) {
   const auto dataset = make_patterns(80);
   Devices devices(ranks);
   LoopbackWorld world(job_with_everything(), *dataset, even_runs(4, ranks), kBucketBytes, nullptr,
                       devices.modules);
+  world.connects_devices = connects_devices;
   world.begin_generation(2);
   for (const auto& module : devices.own) module->largest_copy = 0;
   for (const auto& outcome : world.step_all())
@@ -217,10 +281,11 @@ uint64_t largest_copy_of_a_step(uint32_t ranks) {
   return largest;
 }
 
-TEST(Accelerator, ThatIsAloneKeepsItsGradientsOnTheDevice) {
+TEST(Accelerator, ThatIsAloneOrConnectedKeepsItsGradientsOnTheDevice) {
   constexpr uint64_t kBytesBesides = 256;  // losses by row, the verdict, the control section
-  EXPECT_GE(largest_copy_of_a_step(2), kBucketBytes);
-  EXPECT_LE(largest_copy_of_a_step(1), kBytesBesides);
+  EXPECT_GE(largest_copy_of_a_step(2, false), kBucketBytes);
+  EXPECT_LE(largest_copy_of_a_step(2, true), kBytesBesides);
+  EXPECT_LE(largest_copy_of_a_step(1, false), kBytesBesides);
 }
 
 TEST(Accelerator, UnpinsTheMemoryOfItsEngine) {

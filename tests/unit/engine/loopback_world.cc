@@ -12,6 +12,7 @@
 
 #include "comm/base/prng.h"
 #include "comm/collectives/bucket_plan.h"
+#include "tests/unit/engine/late_collective.h"
 
 namespace lockstep::testing {
 
@@ -167,6 +168,16 @@ LoopbackWorld::LoopbackWorld(const wire::JobSpec& job,
   }
 }
 
+void LoopbackWorld::connect_devices() {
+  std::vector<GradientBuffer*> buffers;
+  for (auto& engine : engines_) buffers.push_back(engine->device_buffer().value());
+  // What is held by the generation before is let go by its reducers first.
+  for (auto& engine : engines_) engine->end_generation();
+  devices_.clear();
+  for (auto& collective : make_loopback(generation_, buffers))
+    devices_.push_back(std::make_unique<LateCollective>(std::move(collective)));
+}
+
 void LoopbackWorld::begin_generation(uint64_t total_steps, const GateOf& gate_of,
                                      const Wrap& wrap) {
   std::vector<GradientBuffer*> buffers;
@@ -175,6 +186,7 @@ void LoopbackWorld::begin_generation(uint64_t total_steps, const GateOf& gate_of
   if (wrap) {
     for (auto& collective : collectives_) collective = wrap(std::move(collective), buffers);
   }
+  if (connects_devices) connect_devices();
   const uint64_t elements = buffers[0]->layout().elements;
   auto bounds = plan_buckets(engines_[0]->tensor_bounds(), elements,
                              bucket_bytes_ == 0 ? elements * sizeof(float) : bucket_bytes_);
@@ -183,6 +195,7 @@ void LoopbackWorld::begin_generation(uint64_t total_steps, const GateOf& gate_of
     GenerationView view;
     view.generation = generation_;
     view.collective = collectives_[r].get();
+    if (connects_devices) view.devices = devices_[r].get();
     view.slot_runs = runs_;
     view.bucket_bounds = bounds.value();
     view.total_steps = total_steps;

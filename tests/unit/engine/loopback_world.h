@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/collectives/device_collective.h"
 #include "comm/collectives/loopback/loopback.h"
 #include "comm/wire/control.pb.h"
 #include "comm/wire/job.pb.h"
@@ -57,6 +58,9 @@ class LoopbackWorld {
   using Wrap = std::function<std::unique_ptr<Collective>(std::unique_ptr<Collective>,
                                                          const std::vector<GradientBuffer*>&)>;
 
+  // Devices sum among themselves, and nothing of it is there before it is waited for.
+  bool connects_devices = false;
+
   data::SkipSet skips;  // of the generations that begin from here on
 
   std::vector<TraceLog*> traces;  // by rank, likewise; empty: none
@@ -81,6 +85,7 @@ class LoopbackWorld {
   TrainResult result() const { return result_; }
 
  private:
+  void connect_devices();
   template <typename T>
   std::vector<Result<T>> on_all(Result<T> (Engine::*call)());
 
@@ -88,6 +93,7 @@ class LoopbackWorld {
   const uint64_t bucket_bytes_;
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<std::unique_ptr<Collective>> collectives_;
+  std::vector<std::unique_ptr<DeviceCollective>> devices_;  // by rank, or none
   Generation generation_ = 0;
   TrainResult result_;
 };

@@ -26,6 +26,10 @@ class PlainModule final : public DeviceModule {
   uint64_t allocated_bytes() const override { return 0; }
   void pin(void* memory, size_t bytes) override;
   void unpin(void* memory) override;
+  // Tests connect devices themselves (loopback_world.h).
+  Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer&, bool) override {
+    return Status(Code::kConfig, "a device without a network");
+  }
   Status copy(DeviceLane lane, void* to, const void* from, size_t bytes) override;
   Status mark(uint32_t mark, DeviceLane lane) override;
   Status hold(DeviceLane lane, uint32_t mark) override;

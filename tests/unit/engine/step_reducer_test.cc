@@ -38,8 +38,9 @@ class SeparateSums final : public DeviceSums {
   SeparateSums(const BufferLayout& layout, uint32_t regions)
       : statistics_(layout.statistics), regions_(regions, std::vector<float>(layout.elements)) {}
   float* partial(uint32_t region) override { return regions_[region].data(); }
-  Status merge(const RegionMerge& merge) override {
-    add_into(partial(merge.dst), partial(merge.src), statistics_);
+  Status merge(const RegionMerge& merge, const ElementRange& range) override {
+    EXPECT_LE(range.end, statistics_);
+    add_into(partial(merge.dst) + range.begin, partial(merge.src) + range.begin, range.size());
     return Status::ok();
   }
 
@@ -103,7 +104,7 @@ struct World {
         std::atomic<uint32_t> progress{0};
         SeparateSums separate(layout.buffer, regions_needed(slots, slots));
         StepReducer reducer(layout, *buffers[r], *collectives[r], 1, bounds, progress,
-                            {.transfer = nullptr, .sums = on_device ? &separate : nullptr});
+                            {.sums = on_device ? &separate : nullptr});
         for (Step t = 0; t < steps; ++t) {
           const Status status = step(reducer, r, t, merge, true);
           ASSERT_TRUE(status.is_ok()) << status.message();
@@ -114,7 +115,7 @@ struct World {
           for (uint32_t slot = 0; slot < slots; ++slot)
             EXPECT_EQ(get_digest(control, slot), non_empty[slot] ? digest_of(t, slot) : 0);
           if (r != 0) continue;
-          const float* gradients = on_device ? reducer.sums_on_device() : result;
+          const float* gradients = on_device ? reducer.step_sums().on_device : result;
           sums.insert(sums.end(), gradients, gradients + layout.buffer.statistics);
           sums.insert(sums.end(), control, control + 2);
         }

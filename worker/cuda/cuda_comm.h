@@ -1,0 +1,40 @@
+// The DeviceComm of CUDA: NCCL's communicators over one GPU's buffer and a stream of their own.
+//
+// NCCL and CUDA take the device from the thread that calls, and the engine calls from several:
+// every call says which device it is first.
+//
+// Thread-safety: as DeviceComm.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+
+#include "comm/base/clock.h"
+#include "comm/collectives/nccl/cuda_queue.h"
+#include "comm/collectives/nccl/nccl_context.h"
+#include "worker/cuda/device_comm.h"
+
+namespace lockstep {
+
+class CudaComm final : public DeviceComm {
+ public:
+  // `gate`: a word of device memory for tags that differ (device_queue.h); what is applied the host
+  // decides, after wait_for_sums(). It, `compute` and `buffer` outlive the connection.
+  static Result<std::unique_ptr<CudaComm>> open(int device, cudaStream_t compute, uint64_t* gate,
+                                                GradientBuffer& buffer, bool is_exact);
+  ~CudaComm() override;
+
+  Result<std::unique_ptr<DeviceCollective>> connect(DeviceGeneration next) override;
+
+ private:
+  CudaComm(int device, nccl::NcclApi api, std::unique_ptr<nccl::CudaQueue> queue,
+           GradientBuffer& buffer, bool is_exact);
+
+  const int device_;
+  const SystemClock clock_;
+  const std::unique_ptr<nccl::CudaQueue> queue_;
+  nccl::NcclContext context_;  // last: it uses the others
+};
+
+}  // namespace lockstep

@@ -1,0 +1,36 @@
+// Regions of gradients in a device's memory, for partial sums and for what comes of them: a
+// GradientBuffer that grows. Its control section is empty: the hosts add that up themselves.
+//
+// Thread-safety: one thread at a time.
+#pragma once
+
+#include <vector>
+
+#include "comm/base/status.h"
+#include "comm/collectives/collective.h"
+#include "worker/cuda/device_module.h"
+
+namespace lockstep {
+
+class DeviceRegions final : public GradientBuffer {
+ public:
+  // `module` outlives the regions, and keeps their memory. `layout`: of the host's buffer.
+  DeviceRegions(DeviceModule& module, const BufferLayout& layout);
+
+  // At least so many, zeroed; kInternal when memory runs out. What there was stays where it is.
+  Status reserve(uint32_t regions);
+  Status reserve_result();
+
+  const BufferLayout& layout() const override { return layout_; }
+  uint32_t regions() const override { return static_cast<uint32_t>(regions_.size()); }
+  float* partial(uint32_t region) override;
+  float* result() override;  // REQUIRES: reserve_result()
+
+ private:
+  DeviceModule& module_;
+  const BufferLayout layout_;
+  std::vector<float*> regions_;
+  float* result_ = nullptr;
+};
+
+}  // namespace lockstep
