@@ -35,12 +35,13 @@ class KeptGenerator {
 
 }  // namespace
 
-// Gradients of the most slots this rank may own, the sums, and the state, a copy of which is made
-// for every checkpoint: they have their addresses, but on the host no memory before they are
-// written. On a device all of it is allocated.
+// Gradients of the most slots this rank may own, and their sums: on the host they have addresses,
+// but no memory before they are written, and a device gets them when it is alone or connected to
+// others (DeviceRegions). And on the host the state, a copy of which is made for every checkpoint;
+// on a device it is allocated.
 uint64_t EngineImpl::reserved_bytes() {
-  if (device_->transfer() != nullptr) return 0;
   uint64_t bytes = (uint64_t{buffer_->regions()} + 1) * layout_.buffer.elements * sizeof(float);
+  if (device_->transfer() != nullptr) return bytes;
   for (const StateTensor& tensor : state_->tensors()) bytes += 2 * tensor.bytes;
   return bytes;
 }
@@ -60,7 +61,8 @@ Status EngineImpl::compute_trial(uint64_t samples) {
   StepWork work;
   work.samples = shape.global_batch;
   LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_slot(*batch));
-  return backward_slot(logits, *batch, work, buffer_->partial(0), nullptr);
+  float* const region = buffer_->partial(0);
+  return backward_slot(logits, *batch, work, {region, device_->gradients(region)}, nullptr);
 }
 
 Status EngineImpl::trial_step(uint64_t samples) {
