@@ -85,7 +85,7 @@ TEST_F(WorkerSlotsTest, ItsLastWordsAreItsOwn) {
   // The shell opens its script by name: only who has spoken has read the first one.
   while (read_file(directory_ + "/logs/worker-0.stderr", 4096)->empty()) std::this_thread::yield();
   ASSERT_TRUE(replace_file(program(), "#!/bin/sh\nexec sleep 1000\n", 0755).is_ok());
-  EXPECT_THAT(kill(0).last_words, testing::HasSubstr("--local-rank 0 --node node1"));
+  EXPECT_THAT(kill(0).last_words, testing::HasSubstr("--local-rank 0 --workers-here 1 --node node1"));
   start({0});
   EXPECT_EQ(kill(0).last_words, "") << "the one before it had said something";
 }
