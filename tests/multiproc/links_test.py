@@ -2,12 +2,15 @@
 import contextlib
 import os
 import signal
+import sqlite3
 import threading
 import unittest
 
 import sockets
 from disturbed import SECTIONS, DisturbedTest
 from hang_test import StoppedThread
+
+BAR_S = 10 * SECTIONS["cluster"]["lease_s"]  # after an eviction without proof
 
 
 class ControlConnection(DisturbedTest):
@@ -110,7 +113,18 @@ class DataLink(DisturbedTest):
         self.assertEqual(len(evicted), 1)
         self.assert_as_if_nothing_had_happened(run)
         self.assert_clear_line(run, f"pid {evicted.pop()}) is evicted")
-        self.assertEqual(run.summary()["generations"], 2, "one eviction, and nobody else's")
+        # The link stays cut: whoever may come back after a while is put out again, but is then
+        # kept out for twice as long.
+        times = self.evictions_s(run)
+        self.assertGreaterEqual(len(times), 1)
+        for i, (before, after) in enumerate(zip(times, times[1:])):
+            self.assertGreaterEqual(after - before, BAR_S * 2**i, times)
+
+    def evictions_s(self, run):
+        with contextlib.closing(sqlite3.connect(run.run_dir / "journal.db")) as journal:
+            rows = journal.execute("SELECT wall_ms FROM events WHERE kind = 'member_died' "
+                                   "AND text LIKE '% is evicted: %' ORDER BY id")
+            return [wall_ms / 1000 for wall_ms, in rows]
 
 
 if __name__ == "__main__":
