@@ -143,6 +143,7 @@ void resolve_autos(const JobContext& context, wire::JobSpec& job) {
   // Only of a run that was begun before these keys were there.
   if (cluster.min_workers() == 0) cluster.set_min_workers(1);
   if (cluster.min_wait_s() == 0) cluster.set_min_wait_s(600);
+  // Not nccl, where each worker has a GPU, before that has been seen to run between several.
   if (job.comm().backend() == "auto") job.mutable_comm()->set_backend("host");
 }
 
@@ -205,8 +206,17 @@ Status check_model_fits_data(const JobValues& values, const wire::JobSpec& job) 
 }
 
 Status check_device(const JobValues& values, const JobContext& context, const wire::JobSpec& job) {
-  if (job.cluster().device() != "cuda") return Status::ok();
+  const bool is_nccl = job.comm().backend() == "nccl";
+  const auto needs = [&](const std::string& what) {
+    return Status(Code::kConfig, told(values, "comm.backend", job) +
+                                     ": it sums between GPUs, and " + what + "; take host or auto");
+  };
+  if (job.cluster().device() != "cuda")
+    return is_nccl ? needs(told(values, "cluster.device", job)) : Status::ok();
   const auto gpus = context.count_gpus();
+  if (gpus.is_ok() && is_nccl && *gpus < job.cluster().workers())
+    return needs("a GPU can be in one worker only: there are " + std::to_string(*gpus) + " for " +
+                 std::to_string(job.cluster().workers()) + " workers");
   if (gpus.is_ok()) return Status::ok();
   return Status(gpus.status().code(), told(values, "cluster.device", job) + ": " +
                                           gpus.status().message() + "; take cpu or auto");

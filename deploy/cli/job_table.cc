@@ -20,7 +20,7 @@ constexpr std::string_view kOptimizers[] = {"sgd",     "adam",    "adamw",   "na
                                             "rmsprop", "adagrad", "adadelta"};
 constexpr std::string_view kSchedules[] = {"constant",    "linear", "cosine",  "step",
                                            "exponential", "cyclic", "onecycle"};
-constexpr std::string_view kBackends[] = {"auto", "host", "mpi"};
+constexpr std::string_view kBackends[] = {"auto", "host", "nccl", "mpi"};
 constexpr std::string_view kNumerics[] = {"exact", "fast"};
 constexpr std::string_view kPrecisions[] = {"fp32", "bf16", "fp16"};
 constexpr std::string_view kOnCorruption[] = {"rollback", "continue"};
@@ -190,7 +190,8 @@ constexpr JobKey kRows[] = {
   {"schedule.total_steps", "0", count(0), {}, kChangeable, kPlain,
    "linear, cosine, onecycle: length; 0: until the end of the run"},
   {"comm.backend", "auto", kNoRange, kBackends, kChangeable, kPlain,
-   "how gradients are summed; host: shared memory and TCP; mpi: not yet"},
+   "how gradients are summed; host: shared memory and TCP; nccl: between GPUs, one for each worker; "
+   "mpi: not yet; auto: host"},
   {"comm.bucket_mb", "4", {0, 1024, true, false}, {}, kChangeable, kPlain,
    "MiB of gradients that are summed at a time, while backward goes on"},
   {"comm.numerics", "exact", kNoRange, kNumerics, kIdentity, kPlain,

@@ -81,13 +81,14 @@ TEST_F(CommunicatorTest, ThatFailsSaysWhatWasTriedAndWhatNcclSays) {
             "connect the GPUs: unhandled system error (connection reset by peer)");
 }
 
-TEST_F(CommunicatorTest, ThatBreaksLaterIsNotHealthy) {
+// It ends the generation, and not the worker: a peer that died looks so.
+TEST_F(CommunicatorTest, ThatBreaksLaterEndsTheGeneration) {
   auto made = init();
   ASSERT_TRUE(made.is_ok());
   EXPECT_TRUE((*made)->health().is_ok());
   FakeNccl::get().outcome = ncclRemoteError;
-  EXPECT_EQ((*made)->health().code(), Code::kInternal);
-  EXPECT_EQ((*made)->finalize(wait()).code(), Code::kInternal);
+  EXPECT_EQ((*made)->health().code(), Code::kAborted);
+  EXPECT_EQ((*made)->finalize(wait()).code(), Code::kAborted);
   (*made).reset();  // what could not be finalized is aborted
   EXPECT_EQ(FakeNccl::get().log().back(), "rank 0: abort");
 }

@@ -10,16 +10,23 @@ MODEL = {"name": "cnn", "dropout": 0.25, "batch_norm": True}
 
 
 class OnOneDevice(LockstepTest):
-    def job_of(self, model=None, **train):
+    def job_of(self, model=None, comm=None, **train):
         settings = {"global_batch": 64, "slots": 4, "epochs": 4, **train}
         return self.job(self.small_data(), model=model or MODEL, train=settings,
-                        cluster={"device": DEVICE}, checkpoint={"every_steps": 7, "keep": 2})
+                        cluster={"device": DEVICE}, comm=comm or {},
+                        checkpoint={"every_steps": 7, "keep": 2})
 
     def test_any_number_of_workers_gives_the_same_weights(self):
         job = self.job_of()
         one, two, four = (self.finish(job, "--workers", n, name=f"w{n}") for n in (1, 2, 4))
         for run in (two, four):
             self.assert_same_result(run, one)
+
+    @unittest.skipIf(DEVICE == "cpu", "NCCL is for GPUs")
+    def test_nccl_gives_the_weights_of_the_host(self):
+        host, nccl = (self.finish(self.job_of(comm={"backend": b}), "--workers", 1, name=b)
+                      for b in ("host", "nccl"))
+        self.assert_same_result(nccl, host)
 
     def test_half_precision_too(self):
         for precision in ("bf16", "fp16"):

@@ -48,6 +48,7 @@ Runner::Next Runner::run_generation(const Entry& entry) {
   const MemberId broken = broken_member(*life);
   // U4. Nothing may return or be freed between these.
   if (!next.is_ok()) parts_.context.close(entry.order.generation);
+  if (!next.is_ok() && life->devices) life->devices->abort();
   parts_.engine.end_generation();
   trace_.generation_ended(life->rank);
   if (next.is_ok()) return std::move(*next);
@@ -118,12 +119,37 @@ Status Runner::connect(Life& life) {
                                             options_.connect_deadline_ms);
     if (connected.is_ok()) {
       life.collective = std::move(*connected);
-      return Status::ok();
+      return parts_.devices == nullptr ? Status::ok() : connect_devices(life);
     }
     if (!is_about_peers(connected.status().code())) return connected.status();
     if (!joins_later || !parts_.mailbox.pause(order.generation, kConnectPauseMs))
       return Status(Code::kAborted, connected.status().message());
   }
+}
+
+// What ended with the generation before is still on the device until this: see D1.
+Status Runner::connect_devices(Life& life) {
+  const Generation generation = life.order.generation;
+  DeviceGeneration next;
+  next.generation = generation;
+  std::string_view node;  // that the rank before is on
+  for (const wire::MemberInfo& m : life.order.start.members()) {
+    const bool is_neighbour = !next.members.empty() && m.data().host_id() == node;
+    const uint32_t last = next.node_of_rank.empty() ? 0 : next.node_of_rank.back();
+    next.node_of_rank.push_back(next.members.empty() || is_neighbour ? last : last + 1);
+    next.members.push_back(m.member());
+    node = m.data().host_id();
+  }
+  next.control = life.collective.get();
+  next.deadline_ms = options_.connect_deadline_ms;
+  next.is_closed = [&gate = parts_.gate, generation] { return gate.is_closed(generation); };
+  auto connected = parts_.devices->connect(std::move(next));
+  if (!connected.is_ok()) {
+    const Status& why = connected.status();
+    return is_about_peers(why.code()) ? Status(Code::kAborted, why.message()) : why;
+  }
+  life.devices = std::move(*connected);
+  return Status::ok();
 }
 
 // From here on the generation counts: what this worker answers to a prepare, it answers as one of
@@ -141,6 +167,7 @@ Status Runner::begin_engine(Life& life) {
   GenerationView view;
   view.generation = generation;
   view.collective = life.collective.get();
+  view.devices = life.devices.get();
   for (const wire::MemberInfo& m : life.order.start.members())
     view.slot_runs.push_back({m.slots().begin(), m.slots().end()});
   const auto& bounds = life.order.start.buckets().bounds();

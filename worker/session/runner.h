@@ -35,6 +35,7 @@
 #include "comm/collectives/host/host_collective.h"
 #include "comm/wire/control.pb.h"
 #include "worker/checkpoint/file_ops.h"
+#include "worker/cuda/device_comm.h"
 #include "worker/engine/engine.h"
 #include "worker/session/apply_gate.h"
 #include "worker/session/checkpoint_writer.h"
@@ -70,6 +71,7 @@ class Runner {
     Logger& logger;
     std::function<void(const Status&)> on_failure;
     WorkInHand* in_hand = nullptr;  // for the engine; may be null
+    DeviceComm* devices = nullptr;  // gradients are summed over it; null: over the context
   };
 
   Runner(Options options, Parts parts);
@@ -97,6 +99,7 @@ class Runner {
     bool is_writer = false;
     RunPlan plan;
     std::unique_ptr<Collective> collective;
+    std::unique_ptr<DeviceCollective> devices;  // if Parts have them; uses `collective`
     std::optional<ResumePoint> begin;  // none: a worker that joins learns it with the state
   };
   enum class Agreed { kNothing, kStop, kSwitch };
@@ -106,6 +109,7 @@ class Runner {
   Result<Life> make_life(const Entry& entry) const;
   Result<Next> live(Life& life);
   Status connect(Life& life);
+  Status connect_devices(Life& life);
   Status enter(const StartOrder& order, const ResumePoint& at);
   Status begin_engine(Life& life);
   void ended_with(const StartOrder& order, const Status& status, MemberId broken);

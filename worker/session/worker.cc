@@ -8,6 +8,7 @@
 
 #include "comm/base/build_info.h"
 #include "comm/base/clock.h"
+#include "comm/base/gpu_driver.h"
 #include "comm/base/log.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/auth.h"
@@ -96,7 +97,8 @@ struct Worker::Impl {
   std::unique_ptr<data::Dataset> eval_data;
   std::unique_ptr<DeviceModule> gpu;  // null: the CPU
   std::unique_ptr<Engine> engine;
-  uint64_t largest_slot = 0;  // 0: the job says how large the global batch is
+  uint64_t largest_slot = 0;            // 0: the job says how large the global batch is
+  std::unique_ptr<DeviceComm> devices;  // null: gradients are summed over the context
   std::unique_ptr<Runner> runner;
 
   void open_session();
@@ -105,6 +107,7 @@ struct Worker::Impl {
   Status build();
   Result<std::optional<uint64_t>> wait_for_batch();
   void make_runner(uint64_t global_batch);
+  Status open_devices();
   Status open_data();
   wire::Register make_hello() const;
   void fail(const Status& status);
@@ -170,6 +173,7 @@ Status Worker::Impl::build() {
   // address space only.
   LOCKSTEP_ASSIGN_OR_RETURN(engine, Engine::create(job, *train_data, eval_data.get(),
                                                    job.train().slots(), make_buffer, gpu.get()));
+  if (gpu && job.comm().backend() == "nccl") LOCKSTEP_RETURN_IF_ERROR(open_devices());
   if (job.train().global_batch() != 0) return Status::ok();
   LOCKSTEP_ASSIGN_OR_RETURN(const auto meter, make_meter(gpu.get(), options.workers_here));
   LOCKSTEP_ASSIGN_OR_RETURN(largest_slot, engine->largest_slot(*meter));
@@ -197,7 +201,24 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
   runner = std::make_unique<Runner>(
       std::move(runner_options),
       Runner::Parts{*engine, *context, gate, mailbox, *session, *files, probe, &phases, *logger,
-                    [this](const Status& status) { fail(status); }, &in_hand});
+                    [this](const Status& status) { fail(status); }, &in_hand, devices.get()});
+}
+
+// NCCL takes a GPU once: a worker that was added beyond them says so, before it is in anybody's
+// way.
+Status Worker::Impl::open_devices() {
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t gpus, count_gpus());
+  if (options.local_rank >= gpus)
+    return {Code::kConfig, "comm.backend nccl needs a GPU for each worker of a node, and worker " +
+                               std::to_string(options.local_rank) + " of this one, which has " +
+                               std::to_string(gpus) +
+                               ", would share one; take comm.backend: host, or fewer workers"};
+  LOCKSTEP_ASSIGN_OR_RETURN(GradientBuffer * buffer, engine->device_buffer());
+  LOCKSTEP_ASSIGN_OR_RETURN(devices, gpu->open_comm(*buffer, job.comm().numerics() != "fast"));
+  logger->info("nccl",
+               "gradients go between GPUs over NCCL, which neither authenticates nor "
+               "encrypts; its sockets are on the loopback interface only");
+  return Status::ok();
 }
 
 // The coordinator answers with the run's own end; if it does not, the failure is the end.

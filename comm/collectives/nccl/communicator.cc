@@ -61,8 +61,9 @@ Status Communicator::health() const {
   ncclResult_t state = ncclSuccess;
   const ncclResult_t result = api_.async_error(comm_, &state);
   if (result != ncclSuccess) return error(result, "ask for the state of the GPUs' connection");
-  return state == ncclSuccess || state == ncclInProgress ? Status::ok()
-                                                         : error(state, "exchange between GPUs");
+  if (state == ncclSuccess || state == ncclInProgress) return Status::ok();
+  // Whatever NCCL calls it, a peer's end looks like this from here.
+  return {Code::kAborted, error(state, "exchange between GPUs").message()};
 }
 
 Status Communicator::finalize(const Wait& wait) {
@@ -102,7 +103,8 @@ Status Communicator::error(ncclResult_t result, const char* what) const {
   std::string said = std::string(what) + ": " + api_.error_string(result);
   const char* more = comm_ == nullptr ? nullptr : api_.last_error(comm_);
   if (more != nullptr && *more != '\0') said += " (" + std::string(more) + ")";
-  return {Code::kInternal, said};
+  // A peer that is gone: the generation is over, and this worker is none the worse for it.
+  return {result == ncclRemoteError ? Code::kAborted : Code::kInternal, said};
 }
 
 }  // namespace lockstep::nccl

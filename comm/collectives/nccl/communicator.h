@@ -34,8 +34,8 @@ struct Wait {
 
 class Communicator {
  public:
-  // All `world` ranks call it with the id that one of them made. kTimeout, kAborted (closed), or
-  // kInternal with NCCL's words.
+  // All `world` ranks call it with the id that one of them made. kTimeout, kAborted (closed, or a
+  // peer is gone), or kInternal with NCCL's words.
   static Result<std::unique_ptr<Communicator>> init(const NcclApi& api, const ncclUniqueId& id,
                                                     uint32_t rank, uint32_t world, Wait wait);
   ~Communicator();
@@ -53,7 +53,7 @@ class Communicator {
   // Runs `enqueue` as one NCCL group and waits until NCCL has taken all of it.
   Status group(const std::function<ncclResult_t(ncclComm_t)>& enqueue);
 
-  // What went wrong behind our back, if anything.
+  // What went wrong behind our back, if anything: kAborted, since a peer that died looks so.
   Status health() const;
 
   // `wait`: the generation's own may be closed by now.

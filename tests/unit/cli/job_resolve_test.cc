@@ -242,6 +242,22 @@ TEST(JobResolve, AutoTakesTheGpusThatAreThereAndAWorkerForEach) {
   EXPECT_EQ(job->cluster().workers(), 2u);
 }
 
+TEST(JobResolve, NcclIsForWorkersWithAGpuEach) {
+  JobContext with_gpus = context();
+  with_gpus.count_gpus = [] { return Result<uint32_t>(2u); };
+  const auto backend = [&](const std::vector<std::string>& overrides) {
+    const auto job = resolve_job(values_of(kMinimal, overrides), with_gpus);
+    return job.is_ok() ? job->comm().backend() : job.status().message();
+  };
+  EXPECT_EQ(backend({"cluster.workers=2"}), "host");
+  EXPECT_EQ(backend({"cluster.workers=2", "comm.backend=nccl"}), "nccl");
+  EXPECT_EQ(backend({"cluster.workers=1", "comm.backend=nccl"}), "nccl");
+  EXPECT_THAT(backend({"cluster.workers=3", "comm.backend=nccl"}),
+              HasSubstr("there are 2 for 3 workers; take host or auto"));
+  EXPECT_THAT(backend({"cluster.device=cpu", "comm.backend=nccl"}),
+              HasSubstr("it sums between GPUs, and cluster.device"));
+}
+
 TEST(JobResolve, NothingStartsWorkersIntoAnMpiWorldYet) {
   EXPECT_THAT(error_of({"comm.backend=mpi"}, Code::kConfig), HasSubstr("take host or auto"));
 }

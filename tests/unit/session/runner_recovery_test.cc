@@ -31,6 +31,29 @@ TEST(RunnerRecovery, AfterADeathTheSurvivorsRedoTheStepToTheSameBits) {
   EXPECT_EQ(world[0].port.count("switched"), 0u);
 }
 
+// By what they know of each generation, devices end the old one and begin the new one.
+TEST(RunnerRecovery, AfterADeathTheSurvivorsConnectTheirDevicesAnew) {
+  RunnerWorld world(3);
+  world[2].engine.on_step = [](Step step) {
+    return step == 5 ? Status(Code::kInternal, "dies") : Status::ok();
+  };
+  world.start(1, world.fresh({0, 1, 2}, kSteps), {0, 1, 2});
+  for (const size_t i : {0, 1}) {
+    world[i].port.wait_for("g1 suspect");
+    world[i].close(1);
+  }
+  world.start(2, world.resume({0, 1}, kSteps, {5, Phase::kTrain}, {0, 1}), {0, 1});
+  world[0].port.wait_for("g2 leave FINISHED");
+  const auto connected = world[0].devices.connected();
+  ASSERT_EQ(connected.size(), 2u);
+  EXPECT_EQ(connected[0].generation, 1u);
+  EXPECT_EQ(connected[0].members, (std::vector<MemberId>{10, 11, 12}));
+  EXPECT_EQ(connected[0].node_of_rank, (std::vector<uint32_t>{0, 0, 0}));
+  EXPECT_TRUE(connected[0].is_closed());
+  EXPECT_EQ(connected[1].members, (std::vector<MemberId>{10, 11}));
+  EXPECT_FALSE(connected[1].is_closed());
+}
+
 TEST(RunnerRecovery, TheLastSurvivorOwnsAllSlotsAndGoesOnToTheSameBits) {
   RunnerWorld world(2);
   world[0].engine.on_step = [](Step step) {

@@ -13,7 +13,9 @@
 #include <thread>
 #include <vector>
 
+#include "comm/collectives/loopback/loopback.h"
 #include "tests/unit/checkpoint/test_state.h"
+#include "tests/unit/engine/late_collective.h"
 #include "tests/unit/session/toy_engine.h"
 #include "worker/session/runner.h"
 
@@ -110,6 +112,27 @@ class WorldPort final : public RunnerPort {
   std::vector<std::string> said_;
 };
 
+// Devices that are connected in every generation, and used in none.
+class ToyDevices final : public DeviceComm {
+ public:
+  Result<std::unique_ptr<DeviceCollective>> connect(DeviceGeneration next) override {
+    std::lock_guard lock(mutex_);
+    connected_.push_back(next);
+    auto alone = make_loopback(next.generation, {buffer_.get()});
+    return std::unique_ptr<DeviceCollective>(
+        std::make_unique<LateCollective>(std::move(alone.front())));
+  }
+  std::vector<DeviceGeneration> connected() {
+    std::lock_guard lock(mutex_);
+    return connected_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<DeviceGeneration> connected_;
+  const std::unique_ptr<GradientBuffer> buffer_ = make_plain_buffer({16, 16, 16}, 1);
+};
+
 class Member {
  public:
   Member(MemberId the_id, const wire::JobSpec& job, const wire::DataFacts& facts,
@@ -118,7 +141,8 @@ class Member {
     runner_ =
         std::make_unique<Runner>(Runner::Options{job, facts, run_dir, {}, 20'000},
                                  Runner::Parts{engine, *context, gate, mailbox, port, *files_,
-                                               probe_, nullptr, *logger_, [](const Status&) {}});
+                                               probe_, nullptr, *logger_, [](const Status&) {},
+                                               /*in_hand=*/nullptr, &devices});
     thread_ = std::thread([this] { runner_->run(); });
   }
   ~Member() { end(); }
@@ -146,6 +170,7 @@ class Member {
   ApplyGate gate;
   Mailbox mailbox;
   WorldPort port{mailbox};
+  ToyDevices devices;
 
  private:
   static std::unique_ptr<HostContext> make_context() {
