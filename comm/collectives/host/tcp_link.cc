@@ -161,8 +161,10 @@ bool TcpLink::is_drained() {
   return ioctl(socket_.get(), SIOCOUTQ, &unsent) != 0 || unsent == 0;
 }
 
-// Reads what is there, message by message, until the socket is empty or the link is parked.
+// Reads what is there, message by message, until the socket is empty or the link is parked. A link
+// that is broken takes nothing more: what made it so is shown to the operations' thread already.
 void TcpLink::receive() {
+  if (broken_.load()) return;
   for (;;) {
     if (!in_payload_) {
       auto* at = reinterpret_cast<std::byte*>(&header_) + header_received_;
