@@ -9,11 +9,11 @@
 #include <memory>
 
 #include "comm/base/prng.h"
+#include "comm/collectives/forwarding.h"
 #include "comm/collectives/loopback/loopback.h"
 #include "comm/collectives/nccl/cuda_buffer.h"
 #include "tests/gpu/device_array.h"
 #include "tests/gpu/stuck_sum.h"
-#include "tests/unit/collectives/forwarding_collective.h"
 #include "worker/cuda/apply_launch.h"
 
 namespace lockstep::cuda {
@@ -41,10 +41,10 @@ std::vector<float> noise(uint64_t key, uint64_t elements) {
 }
 
 // This rank's partial is region 0 of the buffer, the peer's is region 1.
-class StuckCollective final : public testing::ForwardingCollective {
+class StuckCollective final : public Forwarding<Collective> {
  public:
   StuckCollective(GradientBuffer& buffer, cudaStream_t stream)
-      : ForwardingCollective(std::move(make_loopback(kGeneration, {&buffer}).front())),
+      : Forwarding(std::move(make_loopback(kGeneration, {&buffer}).front())),
         buffer_(buffer),
         stream_(stream) {}
   ~StuckCollective() override {
@@ -62,7 +62,7 @@ class StuckCollective final : public testing::ForwardingCollective {
   const float* reduced() const override { return buffer_.result(); }
   void abort() noexcept override {
     std::atomic_ref<uint32_t>(*aborted_.get()).store(1);
-    ForwardingCollective::abort();
+    Forwarding::abort();
   }
 
   void lose_peer(uint32_t bucket) { peer_has_died_in_ = bucket; }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "comm/base/cuda_status.h"
+#include "comm/collectives/forwarding.h"
 
 namespace lockstep {
 namespace {
@@ -15,42 +16,26 @@ Status use(int device) {
 }
 
 // The same Collective, from any thread.
-class OnDevice final : public DeviceCollective {
+class OnDevice final : public Forwarding<DeviceCollective> {
  public:
   OnDevice(int device, std::unique_ptr<DeviceCollective> of)
-      : device_(device), of_(std::move(of)) {}
+      : Forwarding(std::move(of)), device_(device) {}
 
-  uint32_t rank() const override { return of_->rank(); }
-  uint32_t world_size() const override { return of_->world_size(); }
   Status begin_step(const Tag& tag, const StepMerge& merge) override {
     LOCKSTEP_RETURN_IF_ERROR(use(device_));
-    return of_->begin_step(tag, merge);
+    return inner().begin_step(tag, merge);
   }
   Status all_reduce(const Tag& tag, const ElementRange& range) override {
     LOCKSTEP_RETURN_IF_ERROR(use(device_));
-    return of_->all_reduce(tag, range);
+    return inner().all_reduce(tag, range);
   }
   Status wait_for_sums() override {
     LOCKSTEP_RETURN_IF_ERROR(use(device_));
-    return of_->wait_for_sums();
+    return inner().wait_for_sums();
   }
-  const float* reduced() const override { return of_->reduced(); }
-  Status broadcast(const Tag& tag, std::span<std::byte> data, uint32_t root) override {
-    return of_->broadcast(tag, data, root);
-  }
-  Status all_gather(const Tag& tag, std::span<const std::byte> mine,
-                    std::span<std::byte> all) override {
-    return of_->all_gather(tag, mine, all);
-  }
-  Status barrier(const Tag& tag) override { return of_->barrier(tag); }
-  void check_next_sum(uint32_t owner) override { of_->check_next_sum(owner); }
-  std::optional<uint64_t> checked_sum() const override { return of_->checked_sum(); }
-  void abort() noexcept override { of_->abort(); }
-  int64_t broken_rank() const override { return of_->broken_rank(); }
 
  private:
   const int device_;
-  const std::unique_ptr<DeviceCollective> of_;
 };
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <atomic>
 #include <limits>
 
+#include "comm/collectives/forwarding.h"
 #include "comm/collectives/gate_word.h"
-#include "tests/unit/collectives/forwarding_collective.h"
 #include "tests/unit/cuda/host_atomics.h"
 #include "tests/unit/engine/loopback_world.h"
 
@@ -37,18 +37,18 @@ struct Plan {
   std::atomic<uint32_t> most_bucket{0};  // the last that was asked for, in any step
 };
 
-class AbortedHalfway final : public testing::ForwardingCollective {
+class AbortedHalfway final : public Forwarding<Collective> {
  public:
   AbortedHalfway(std::unique_ptr<Collective> inner, Plan& plan)
-      : ForwardingCollective(std::move(inner)), plan_(plan) {}
+      : Forwarding(std::move(inner)), plan_(plan) {}
 
   Status all_reduce(const Tag& tag, const ElementRange& range) override {
     if (tag.bucket > plan_.most_bucket) plan_.most_bucket = tag.bucket;
     if (tag.step != plan_.step || tag.bucket < plan_.bucket)
-      return ForwardingCollective::all_reduce(tag, range);
+      return Forwarding::all_reduce(tag, range);
     if (tag.bucket > plan_.bucket) return leave_garbage(range);
     const uint64_t half = range.begin + range.size() / 2 / kCutElements * kCutElements;
-    LOCKSTEP_RETURN_IF_ERROR(ForwardingCollective::all_reduce(tag, {range.begin, half}));
+    LOCKSTEP_RETURN_IF_ERROR(Forwarding::all_reduce(tag, {range.begin, half}));
     return leave_garbage({half, range.end});
   }
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "tests/unit/collectives/forwarding_collective.h"
+#include "comm/collectives/forwarding.h"
 #include "tests/unit/engine/loopback_world.h"
 
 namespace lockstep {
@@ -67,13 +67,13 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& c) { return c.param.name; });
 
 // Adds the ranks' partials from left to right instead of along the tree.
-class LeftToRight final : public testing::ForwardingCollective {
+class LeftToRight final : public Forwarding<Collective> {
  public:
   LeftToRight(std::unique_ptr<Collective> inner, std::vector<GradientBuffer*> buffers)
-      : ForwardingCollective(std::move(inner)), buffers_(std::move(buffers)) {}
+      : Forwarding(std::move(inner)), buffers_(std::move(buffers)) {}
 
   Status all_reduce(const Tag& tag, const ElementRange& range) override {
-    LOCKSTEP_RETURN_IF_ERROR(ForwardingCollective::all_reduce(tag, range));
+    LOCKSTEP_RETURN_IF_ERROR(Forwarding::all_reduce(tag, range));
     float* out = buffers_[rank()]->result();
     for (uint64_t i = range.begin; i < range.end; ++i) {
       out[i] = buffers_[0]->partial(0)[i];

@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "comm/base/limits.h"
+#include "comm/collectives/forwarding.h"
 #include "comm/collectives/loopback/loopback.h"
 #include "tests/unit/checkpoint/test_state.h"
-#include "tests/unit/collectives/forwarding_collective.h"
 
 namespace lockstep {
 namespace {
@@ -38,12 +38,12 @@ std::string bytes_of(TestState& state) {
 }
 
 // Passes everything on, but one bit of the n-th broadcast arrives as another.
-class Damaging final : public testing::ForwardingCollective {
+class Damaging final : public Forwarding<Collective> {
  public:
   Damaging(std::unique_ptr<Collective> inner, int broadcast)
-      : ForwardingCollective(std::move(inner)), left_(broadcast) {}
+      : Forwarding(std::move(inner)), left_(broadcast) {}
   Status broadcast(const Tag& tag, std::span<std::byte> data, uint32_t root) override {
-    LOCKSTEP_RETURN_IF_ERROR(ForwardingCollective::broadcast(tag, data, root));
+    LOCKSTEP_RETURN_IF_ERROR(Forwarding::broadcast(tag, data, root));
     if (left_-- == 0) data[data.size() / 3] ^= std::byte{1};
     return Status::ok();
   }

@@ -1,6 +1,7 @@
-// A Collective that passes everything on to another one: what planted faults derive from.
+// A Collective that passes everything on to another one; derived classes change what they must.
+// What `Interface` has beyond Collective is theirs to implement.
 //
-// Thread-safety: as the inner Collective's.
+// Thread-safety: as the inner one's.
 #pragma once
 
 #include <memory>
@@ -8,11 +9,12 @@
 
 #include "comm/collectives/collective.h"
 
-namespace lockstep::testing {
+namespace lockstep {
 
-class ForwardingCollective : public Collective {
+template <typename Interface, typename Inner = Interface>
+class Forwarding : public Interface {
  public:
-  explicit ForwardingCollective(std::unique_ptr<Collective> inner) : inner_(std::move(inner)) {}
+  explicit Forwarding(std::unique_ptr<Inner> inner) : inner_(std::move(inner)) {}
 
   uint32_t rank() const override { return inner_->rank(); }
   uint32_t world_size() const override { return inner_->world_size(); }
@@ -36,8 +38,11 @@ class ForwardingCollective : public Collective {
   void abort() noexcept override { inner_->abort(); }
   int64_t broken_rank() const override { return inner_->broken_rank(); }
 
+ protected:
+  Inner& inner() { return *inner_; }
+
  private:
-  const std::unique_ptr<Collective> inner_;
+  const std::unique_ptr<Inner> inner_;
 };
 
-}  // namespace lockstep::testing
+}  // namespace lockstep
