@@ -1,11 +1,8 @@
 #include <cmath>
-#include <filesystem>
 #include <sstream>
-#include <system_error>
 
-#include "comm/base/file.h"
 #include "comm/base/hash.h"
-#include "comm/base/limits.h"
+#include "data/index/cached_text.h"
 #include "data/index/records.h"
 
 namespace lockstep::data {
@@ -84,17 +81,13 @@ ChannelStatistics statistics_of(const ChannelSums& sums) {
 std::vector<ChannelStatistics> stored_statistics(const Records& records,
                                                  const std::string& fingerprint,
                                                  const std::string& cache_dir) {
-  const std::string path =
-      (std::filesystem::path(cache_dir) / ("statistics-" + fingerprint + ".txt")).string();
+  const std::string name = "statistics-" + fingerprint + ".txt";
   std::vector<ChannelSums> sums;
-  if (const auto text = read_file(path, limits::kStatisticsFileBytes); text.is_ok())
-    sums = from_file(text.value(), fingerprint, records.shape.channels);
+  if (const auto text = cached_text(cache_dir, name))
+    sums = from_file(*text, fingerprint, records.shape.channels);
   if (sums.empty()) {
     sums = sums_of(records);
-    // Failing to store is no reason to stop a run: the numbers are here.
-    std::error_code error;
-    std::filesystem::create_directories(cache_dir, error);
-    (void)replace_file(path, to_file(sums, fingerprint));
+    keep_text(cache_dir, name, to_file(sums, fingerprint));
   }
   std::vector<ChannelStatistics> statistics;
   for (const ChannelSums& channel : sums) statistics.push_back(statistics_of(channel));

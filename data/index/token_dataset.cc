@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "comm/base/check.h"
-#include "comm/base/file.h"
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
+#include "data/index/cached_text.h"
 #include "data/index/mapped_file.h"
 #include "data/index/records.h"
 #include "data/index/token_files.h"
@@ -157,19 +156,15 @@ std::optional<uint32_t> parse_largest(const std::string& text, const std::string
 // Of all tokens: every one is read, unless the number was stored when they were.
 uint32_t largest_token(const TokenDataset& dataset, const std::string& cache_dir,
                        const ProgressFn& progress) {
-  const std::string path =
-      cache_dir.empty() ? "" : cache_dir + "/tokens-" + dataset.fingerprint() + ".txt";
-  if (const auto text = read_file(path, limits::kStatisticsFileBytes); text.is_ok())
+  const std::string name = "tokens-" + dataset.fingerprint() + ".txt";
+  if (const auto text = cached_text(cache_dir, name))
     if (const auto stored = parse_largest(*text, dataset.fingerprint())) return *stored;
   uint32_t largest = 0;
   for (const TokenFile& file : dataset.token_files()) {
     if (progress) progress("checking " + file.path, 0, file.content().size());
     largest = std::max(largest, largest_of(file));
   }
-  if (path.empty()) return largest;
-  std::error_code error;  // failing to store is no reason to stop: the number is here
-  std::filesystem::create_directories(cache_dir, error);
-  (void)replace_file(path, largest_text(dataset.fingerprint(), largest));
+  keep_text(cache_dir, name, largest_text(dataset.fingerprint(), largest));
   return largest;
 }
 
