@@ -12,11 +12,15 @@ using testing::RunnerWorld;
 
 constexpr Step kSteps = 24;
 
+void dies_at_step(RunnerWorld& world, size_t member, Step when) {
+  world[member].engine.on_step = [when](Step step) {
+    return step == when ? Status(Code::kInternal, "dies") : Status::ok();
+  };
+}
+
 TEST(RunnerRecovery, AfterADeathTheSurvivorsRedoTheStepToTheSameBits) {
   RunnerWorld world(3);
-  world[2].engine.on_step = [](Step step) {
-    return step == 5 ? Status(Code::kInternal, "dies") : Status::ok();
-  };
+  dies_at_step(world, 2, 5);
   world.start(1, world.fresh({0, 1, 2}, kSteps), {0, 1, 2});
   for (const size_t i : {0, 1}) {
     world[i].port.wait_for("g1 suspect");
@@ -34,9 +38,7 @@ TEST(RunnerRecovery, AfterADeathTheSurvivorsRedoTheStepToTheSameBits) {
 // By what they know of each generation, devices end the old one and begin the new one.
 TEST(RunnerRecovery, AfterADeathTheSurvivorsConnectTheirDevicesAnew) {
   RunnerWorld world(3);
-  world[2].engine.on_step = [](Step step) {
-    return step == 5 ? Status(Code::kInternal, "dies") : Status::ok();
-  };
+  dies_at_step(world, 2, 5);
   world.start(1, world.fresh({0, 1, 2}, kSteps), {0, 1, 2});
   for (const size_t i : {0, 1}) {
     world[i].port.wait_for("g1 suspect");
@@ -56,9 +58,7 @@ TEST(RunnerRecovery, AfterADeathTheSurvivorsConnectTheirDevicesAnew) {
 
 TEST(RunnerRecovery, TheLastSurvivorOwnsAllSlotsAndGoesOnToTheSameBits) {
   RunnerWorld world(2);
-  world[0].engine.on_step = [](Step step) {
-    return step == 7 ? Status(Code::kInternal, "dies") : Status::ok();
-  };
+  dies_at_step(world, 0, 7);
   world.start(1, world.fresh({0, 1}, kSteps), {0, 1});
   world[1].port.wait_for("g1 suspect");
   EXPECT_EQ(world[1].close(1).applied, (ResumePoint{7, Phase::kTrain}));
