@@ -1,0 +1,80 @@
+// Jobs whose model is a file.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "deploy/cli/same_run.h"
+#include "tests/unit/cli/job_fixture.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::context;
+using testing::values_of;
+
+constexpr char kScript[] =
+    "job: own\nmodel: {name: torchscript, path: m.pt}\ndata: {train: {path: d}}\n"
+    "train: {global_batch: 128, epochs: 2}\n";
+
+JobContext file_context(const std::string& format) {
+  JobContext c = context();
+  c.detect_format = [format](auto&) { return Result<std::string>(format); };
+  c.hash_model_file = [](const std::string& path) {
+    if (path == "/jobs/m.pt" || path == "/moved/m.pt") return Result<std::string>("aa11");
+    return Result<std::string>(Status(Code::kNoInput, path + " is not there"));
+  };
+  return c;
+}
+
+TEST(JobModelFile, ItsPathIsRelativeToTheJobFileAndItsContentIsPartOfTheRun) {
+  const auto job = resolve_job(values_of(kScript), file_context("idx"));
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->model().path(), "/jobs/m.pt");
+  EXPECT_EQ(job->model().sha256(), "aa11");
+  EXPECT_EQ(job->data().transforms_size(), 1);
+  EXPECT_EQ(job->train().eval_batch(), 250u);
+}
+
+TEST(JobModelFile, TakesTokensWhereTheDataAreTokens) {
+  const auto job = resolve_job(values_of(kScript, {"model.block=16"}), file_context("text"));
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->data().train().format(), "text");
+  EXPECT_EQ(job->data().transforms_size(), 0);
+  EXPECT_EQ(job->train().eval_batch(), 4u);
+  EXPECT_THAT(resolve_job(values_of(kScript), file_context("text")).status().message(),
+              AllOf(HasSubstr("model.block"), HasSubstr("how many of them make a sequence")));
+}
+
+TEST(JobModelFile, WhatDoesNotGoTogetherIsRefused) {
+  const auto refused = [](const std::vector<std::string>& overrides) {
+    const auto job = resolve_job(values_of(kScript, overrides), file_context("idx"));
+    EXPECT_EQ(job.status().code(), Code::kUsage);
+    return job.status().message();
+  };
+  EXPECT_THAT(refused({"model.path="}), HasSubstr("name the model's file"));
+  EXPECT_THAT(refused({"model.dropout=0.5"}), HasSubstr("that is for built-in models"));
+  EXPECT_THAT(refused({"model.batch_norm=true"}), HasSubstr("that is for built-in models"));
+  EXPECT_THAT(refused({"model.block=16"}), HasSubstr("have no tokens"));
+  EXPECT_THAT(refused({"data.eval.path=d", "data.eval.format=text"}), HasSubstr("both tokens"));
+  EXPECT_THAT(refused({"model.name=mlp"}), HasSubstr("belongs to model.name torchscript"));
+  EXPECT_THAT(refused({"model.name=plugins"}), HasSubstr("plugin"));
+  EXPECT_THAT(refused({"model.sha256=bb22"}), AllOf(HasSubstr("/jobs/m.pt"), HasSubstr("changed")));
+  const auto nowhere = resolve_job(values_of(kScript, {"model.path=x"}), file_context("idx"));
+  EXPECT_EQ(nowhere.status().code(), Code::kNoInput);
+}
+
+TEST(JobModelFile, AResumeTakesTheSameContentFromWhereverItLies) {
+  const auto stored = resolve_job(values_of(kScript), file_context("idx"));
+  JobContext resume = file_context("idx");
+  resume.stored = &*stored;
+  resume.check_same_run = check_same_run;
+  EXPECT_TRUE(resolve_job(values_of(kScript, {"model.path=/moved/m.pt"}), resume).is_ok());
+  resume.hash_model_file = [](auto&) { return Result<std::string>("cc33"); };
+  const auto changed = resolve_job(values_of(kScript), resume);
+  EXPECT_EQ(changed.status().code(), Code::kUsage);
+  EXPECT_THAT(changed.status().message(), AllOf(HasSubstr("aa11"), HasSubstr("cc33")));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,129 @@
+// Which keys may change when a run is resumed, and what those mean that were not said.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "coordinator/identity.h"
+#include "deploy/cli/job_schema.h"
+#include "deploy/cli/same_run.h"
+#include "tests/unit/cli/job_fixture.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::context;
+using testing::resolved;
+using testing::values_of;
+
+TEST(JobResume, AccumulateMeansTheWorkersOfTheFirstStart) {
+  const wire::JobSpec stored = resolved({"train.accumulate=2", "cluster.workers=2"});
+  JobContext resume = context();
+  resume.stored = &stored;
+  resume.check_same_run = check_same_run;
+  const auto same =
+      resolve_job(values_of("train: {accumulate: 2, slots: 4}\ncluster: {workers: 3}\n"), resume);
+  ASSERT_TRUE(same.is_ok()) << same.status().message();
+  EXPECT_EQ(same->train().slots(), 4u);
+  const auto other = resolve_job(values_of("train: {accumulate: 3}\n"), resume);
+  EXPECT_THAT(other.status().message(),
+              HasSubstr("train.accumulate is 2 in this run and was asked to be 3"));
+}
+
+TEST(JobResume, AResumeThatAsksForAnAutomaticBatchHasTheResolvedOne) {
+  const wire::JobSpec stored = resolved({"train.global_batch=256", "train.slots=4"});
+  JobContext resume = context();
+  resume.stored = &stored;
+  const auto job = resolve_job(values_of("train: {global_batch: auto}\n"), resume);
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->train().global_batch(), 256u);
+}
+
+TEST(JobResume, WhatIsNotSaidStaysAsTheRunHasIt) {
+  const wire::JobSpec stored = resolved({"model.dropout=0.25", "train.slots=4"});
+  JobContext resume = context();
+  resume.stored = &stored;
+  resume.check_same_run = check_same_run;
+  const auto job =
+      resolve_job(values_of("train: {max_steps: 9, slots: 0}\n", {"cluster.workers=3"}), resume);
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->model().dropout(), 0.25);
+  EXPECT_EQ(job->train().max_steps(), 9u);
+  EXPECT_EQ(job->cluster().workers(), 3u);
+  EXPECT_EQ(job->train().slots(), 4u);
+  EXPECT_TRUE(check_same_run(stored, *job).is_ok());
+}
+
+TEST(JobResume, AnotherIdentityIsRefusedWithBothValues) {
+  const wire::JobSpec stored = resolved();
+  for (const auto& [override, told] : std::map<std::string, std::string>{
+           {"seed=7", "seed is 1 in this run and was asked to be 7"},
+           {"train.global_batch=64", "train.global_batch is 128 in this run"},
+           {"model.name=mlp", "model.name is cnn in this run and was asked to be mlp"},
+           {"data.transforms=[]", "data.transforms"},
+           {"optimizer.beta1=0.8", "optimizer.beta1 is 0.9 in this run"},
+           {"comm.numerics=fast", "comm.numerics is exact in this run"}}) {
+    const Status status = check_same_run(stored, resolved({override}));
+    EXPECT_EQ(status.code(), Code::kUsage) << override;
+    EXPECT_THAT(status.message(), HasSubstr(told));
+  }
+}
+
+TEST(JobResume, OtherDataAreRefusedWithBothFingerprints) {
+  wire::DataFacts stored;
+  stored.set_train_fingerprint("aaaa");
+  wire::DataFacts found = stored;
+  EXPECT_TRUE(check_same_data(stored, found).is_ok());
+  found.set_train_fingerprint("bbbb");
+  EXPECT_THAT(check_same_data(stored, found).message(),
+              AllOf(HasSubstr("fingerprint"), HasSubstr("aaaa"), HasSubstr("bbbb")));
+}
+
+TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
+  std::set<std::string> marked;
+  for (const JobKey& row : job_keys())
+    if (row.identity) marked.insert(std::string(row.key));
+  std::set<std::string> identifying;
+  wire::JobSpec job = resolved();
+  job.mutable_model()->set_sha256("0123");  // of a model from a file only
+  for (const auto& entry : coordinator::identity_of(job, {}))
+    if (find_job_key(entry.key) != nullptr) identifying.insert(entry.key);
+  EXPECT_EQ(marked, identifying);
+}
+
+TEST(JobResume, AnotherIdentityIsToldBeforeAnythingElseThatIsWrong) {
+  const wire::JobSpec stored = resolved({"train.slots=4", "cluster.workers=4"});
+  JobContext resume = context();
+  resume.stored = &stored;
+  resume.check_same_run = check_same_run;
+  const auto job = resolve_job(values_of("train: {slots: 2}\n"), resume);
+  EXPECT_EQ(job.status().code(), Code::kUsage);
+  EXPECT_THAT(job.status().message(),
+              HasSubstr("train.slots is 4 in this run and was asked to be 2"));
+}
+
+TEST(JobResume, ARunFromBeforeTheseKeysGetsTheirDefaultsWhereZeroIsImpossible) {
+  wire::JobSpec stored = resolved();
+  stored.mutable_cluster()->set_min_workers(0);
+  stored.mutable_cluster()->set_min_wait_s(0);
+  JobContext resume = context();
+  resume.stored = &stored;
+  const auto job = resolve_job({}, resume);
+  ASSERT_TRUE(job.is_ok()) << job.status().message();
+  EXPECT_EQ(job->cluster().min_workers(), 1u);
+  EXPECT_EQ(job->cluster().min_wait_s(), 600u);
+}
+
+TEST(JobResume, LengthRateWorkersAndPlacesMayChange) {
+  const wire::JobSpec stored = resolved();
+  const wire::JobSpec wanted =
+      resolved({"train.epochs=9", "optimizer.lr=0.5", "schedule.name=cosine",
+                "data.train.path=/elsewhere", "checkpoint.keep=5"});
+  EXPECT_TRUE(check_same_run(stored, wanted).is_ok());
+}
+
+}  // namespace
+}  // namespace lockstep
