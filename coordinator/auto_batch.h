@@ -1,8 +1,7 @@
 // train.global_batch auto: the coordinator's part.
 //
 // STATES, by what the journal's identity says
-//   open      no identity. Every worker measures before it registers, and says how large a slot
-//   fits
+//   open      no identity. Every worker measures before it registers, and says what slot fits it
 //             (Register.largest_slot). When all workers of generation 1 are here, G is V times the
 //             least of these, and the whole identity, with it, is journalled in the turn that ends
 //             the term. Nothing else is done in such a term.

@@ -6,9 +6,8 @@
 // at: a new generation or a resume destroys it and starts another.
 //
 // INVARIANTS
-//  L1 Batches come in order of (step, slot), over the slots of the run that have samples and are
-//  not
-//     skipped, none left out.
+//  L1 Batches come in order of (step, slot), none left out, over the slots of the run that have
+//     samples and are not skipped.
 //  L2 A batch depends on (dataset, transform, shape, seed, step, slot) only.
 //  L3 `digest` is computed from the very indices whose bytes were copied.
 //  L4 At most prefetch_batches are ready ahead of the consumer; memory is allocated once, at start.

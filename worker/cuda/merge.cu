@@ -8,8 +8,7 @@ namespace lockstep::cuda {
 namespace {
 
 constexpr uint32_t kThreads = 256;
-constexpr uint32_t kMostBlocks =
-    4096;  // of a loop with a stride: more than any device runs at once
+constexpr uint32_t kMostBlocks = 4096;  // more than any device runs at once
 
 __global__ void add_kernel(float4* into, const float4* from, uint64_t quads) {
   const uint64_t stride = uint64_t{gridDim.x} * kThreads;

@@ -11,8 +11,7 @@
 namespace lockstep {
 namespace {
 
-constexpr uint64_t kLanes =
-    16;  // partial results side by side, whatever the machine's vectors hold
+constexpr uint64_t kLanes = 16;    // partial results side by side, on any machine
 constexpr uint64_t kBlock = 1024;  // floats; REQUIRED: a multiple of kLanes
 
 // e^x for x <= 0; a NaN stays one.
