@@ -19,6 +19,7 @@ StepReducer::StepReducer(const FlatLayout& layout, GradientBuffer& buffer, Colle
       bounds_(std::move(bounds)),
       bucket_of_(layout.parameters.size()),
       tensors_in_bucket_(bounds_.size() - 1),
+      order_(buckets()),
       progress_(progress),
       device_sums_(path.sums),
       devices_(path.sums == nullptr ? nullptr : path.devices),
@@ -70,13 +71,16 @@ Status StepReducer::open() {
   const Tag tag{generation_, step_, Phase::kTrain, 0, 0};
   LOCKSTEP_RETURN_IF_ERROR(collective_.begin_step(tag, *merge_));
   if (devices_ != nullptr) LOCKSTEP_RETURN_IF_ERROR(devices_->begin_step(tag, *merge_));
+  LOCKSTEP_RETURN_IF_ERROR(order_.begin_step(collective_, generation_, step_));
   opened_ = true;
   return Status::ok();
 }
 
 void StepReducer::tensor_ready(uint32_t parameter) {
-  LOCKSTEP_CHECK(missing_[bucket_of_[parameter]] > 0, "a gradient came twice");
-  if (--missing_[bucket_of_[parameter]] > 0) return;
+  const uint32_t bucket = bucket_of_[parameter];
+  LOCKSTEP_CHECK(missing_[bucket] > 0, "a gradient came twice");
+  if (--missing_[bucket] > 0) return;
+  order_.completed(bucket);
   send_ready();
   launch_ready();
 }
@@ -104,21 +108,19 @@ void StepReducer::start_transfer(uint32_t region, const ElementRange& range, uin
 // All but the last bucket, whose statistics come after backward.
 void StepReducer::send_ready() {
   if (transfer_ == nullptr) return;
-  for (; sent_ + 1 < buckets() && missing_[sent_] == 0; ++sent_)
-    start_transfer(last_region_, {bounds_[sent_], bounds_[sent_ + 1]}, sent_);
+  for (; sent_ + 1 < buckets() && is_complete(sent_); ++sent_)
+    start_transfer(last_region_, range_of(order_.at(sent_)), sent_);
 }
 
 void StepReducer::launch_ready() {
   if (device_sums_ != nullptr) {
-    for (; launched_ + 1 < buckets() && missing_[launched_] == 0; ++launched_)
+    for (; launched_ + 1 < buckets() && is_complete(launched_); ++launched_)
       if (launch_error_.is_ok()) launch_error_ = sum_on_device(launched_);
     return;
   }
   if (!lane_) return;
-  while (launched_ + 1 < buckets() && missing_[launched_] == 0) {
-    lane_->post([this, bucket = launched_] { return merge_and_reduce(bucket, {}); });
-    ++launched_;
-  }
+  for (; launched_ + 1 < buckets() && is_complete(launched_); ++launched_)
+    lane_->post([this, position = launched_] { return merge_and_reduce(position, {}); });
 }
 
 Status StepReducer::finish(const std::function<Votes()>& votes) {
@@ -128,7 +130,7 @@ Status StepReducer::finish(const std::function<Votes()>& votes) {
   if (device_sums_ != nullptr) return finish_on_device(votes);
   if (transfer_ != nullptr && last_slot_ >= 0) {
     send_ready();
-    start_transfer(last_region_, {bounds_[sent_], bounds_[sent_ + 1]}, sent_);
+    start_transfer(last_region_, range_of(order_.at(sent_)), sent_);
   }
   if (lane_) {
     if (last_slot_ < 0) std::fill(missing_.begin(), missing_.end(), 0);
@@ -152,12 +154,13 @@ Status StepReducer::merge_on_device(const std::vector<RegionMerge>& merges,
 }
 
 // Enqueued, on the thread of backward: a lane of its own would only wait for the device.
-Status StepReducer::sum_on_device(uint32_t bucket) {
-  const ElementRange range{std::min(bounds_[bucket], layout_.buffer.statistics),
-                           std::min(bounds_[bucket + 1], layout_.buffer.statistics)};
+Status StepReducer::sum_on_device(uint32_t position) {
+  const ElementRange whole = range_of(order_.at(position));
+  const ElementRange range{std::min(whole.begin, layout_.buffer.statistics),
+                           std::min(whole.end, layout_.buffer.statistics)};
   if (range.size() == 0) return Status::ok();
   LOCKSTEP_RETURN_IF_ERROR(merge_on_device(final_merges_, range));
-  return devices_ == nullptr ? Status::ok() : reduce(*devices_, bucket, range);
+  return devices_ == nullptr ? Status::ok() : reduce(*devices_, position, range);
 }
 
 Status StepReducer::finish_on_device(const std::function<Votes()>& votes) {
@@ -179,25 +182,24 @@ StepSums StepReducer::step_sums() const {
   return {on_host, device_sums_->partial(schedule_->partials.front().region)};
 }
 
-void StepReducer::merge_bucket(uint32_t bucket) {
-  merge(final_merges_, {bounds_[bucket], bounds_[bucket + 1]});
-}
-
 // `merged` is called between the two; may be empty.
-Status StepReducer::merge_and_reduce(uint32_t bucket, const std::function<void()>& merged) {
-  if (transfer_ != nullptr && last_slot_ >= 0) LOCKSTEP_RETURN_IF_ERROR(transfer_->wait(bucket));
+Status StepReducer::merge_and_reduce(uint32_t position, const std::function<void()>& merged) {
+  if (transfer_ != nullptr && last_slot_ >= 0) LOCKSTEP_RETURN_IF_ERROR(transfer_->wait(position));
   const int64_t begin_ns = trace_ == nullptr ? 0 : trace_->now_ns();
-  merge_bucket(bucket);
+  const ElementRange range = range_of(order_.at(position));
+  merge(final_merges_, range);
   if (merged) merged();
-  Status status = reduce(collective_, bucket, {bounds_[bucket], bounds_[bucket + 1]});
+  Status status = reduce(collective_, position, range);
   if (trace_ != nullptr)
-    trace_->add({TraceLane::kCommunication, "bucket", "bucket " + std::to_string(bucket), begin_ns,
-                 trace_->now_ns()});
+    trace_->add({TraceLane::kCommunication, "bucket",
+                 "bucket " + std::to_string(order_.at(position)), begin_ns, trace_->now_ns()});
   return status;
 }
 
-Status StepReducer::reduce(Collective& collective, uint32_t bucket, const ElementRange& range) {
-  progress_.store(bucket + 1, std::memory_order_relaxed);
+// Progress is what peers compare: the place, which only grows, and not the bucket in it.
+Status StepReducer::reduce(Collective& collective, uint32_t position, const ElementRange& range) {
+  const uint32_t bucket = order_.at(position);
+  progress_.store(position + 1, std::memory_order_relaxed);
   const Tag tag{generation_, step_, Phase::kTrain, bucket, range.size() * sizeof(float)};
   // On devices nobody has another rank's partials to add again.
   if (check_ && check_->bucket == bucket && device_sums_ == nullptr)

@@ -1,12 +1,13 @@
 // Sums the gradients of one step: merges this rank's slots as the schedule says and reduces bucket
-// by bucket, in the plan's order, each as soon as the last slot has completed it.
+// by bucket, each as soon as the last slot has completed it and those before it have left.
 //
 //   begin_step ─ slot_done (every slot but the last, merged whole)
 //              ─ last_slot_begins ─ tensor_ready ... (buckets leave, merged one by one) ─ finish
 //
 // INVARIANTS
 //  R1 Partials are written only after open() of the step: peers may still be reading.
-//  R2 Buckets leave in ascending order on every rank, whatever order gradients get ready in.
+//  R2 Buckets leave in the same order on every rank (bucket_order.h), whatever order gradients get
+//     ready in there.
 //  R3 The last bucket holds statistics and control, and leaves only in finish(): votes that come
 //     during the step are still in time.
 //  R4 Where gradients are brought to the region (GradientTransfer), a bucket sets out as soon as it
@@ -28,6 +29,7 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/collectives/device_collective.h"
+#include "worker/engine/bucket_order.h"
 #include "worker/engine/comm_lane.h"
 #include "worker/engine/device_sums.h"
 #include "worker/engine/flat_layout.h"
@@ -70,7 +72,8 @@ class StepReducer {
   void check_sum(uint32_t bucket, uint32_t owner) { check_ = {bucket, owner}; }
   uint32_t buckets() const { return static_cast<uint32_t>(bounds_.size() - 1); }
 
-  // Waits until peers have read the step before (C3). At most once a step; later calls do nothing.
+  // Waits until peers have read the step before (C3), and once agrees on the buckets' order. At
+  // most once a step; later calls do nothing.
   Status open();
 
   // Where the gradient of a slot goes. REQUIRES: open().
@@ -110,11 +113,12 @@ class StepReducer {
   void merge(const std::vector<RegionMerge>& merges, const ElementRange& range);
   ElementRange control() const { return {layout_.buffer.statistics, layout_.buffer.elements}; }
   Status merge_on_device(const std::vector<RegionMerge>& merges, const ElementRange& range);
-  Status sum_on_device(uint32_t bucket);
+  Status sum_on_device(uint32_t position);
   Status finish_on_device(const std::function<Votes()>& votes);
-  void merge_bucket(uint32_t bucket);
-  Status merge_and_reduce(uint32_t bucket, const std::function<void()>& merged);
-  Status reduce(Collective& collective, uint32_t bucket, const ElementRange& range);
+  ElementRange range_of(uint32_t bucket) const { return {bounds_[bucket], bounds_[bucket + 1]}; }
+  bool is_complete(uint32_t position) const { return missing_[order_.at(position)] == 0; }
+  Status merge_and_reduce(uint32_t position, const std::function<void()>& merged);
+  Status reduce(Collective& collective, uint32_t position, const ElementRange& range);
   void complete_control(const Votes& votes);
 
   const FlatLayout& layout_;
@@ -124,6 +128,7 @@ class StepReducer {
   const std::vector<uint64_t> bounds_;
   std::vector<uint32_t> bucket_of_;  // by parameter
   std::vector<uint32_t> tensors_in_bucket_;
+  BucketOrder order_;
   std::atomic<uint32_t>& progress_;
   DeviceSums* const device_sums_;
   DeviceCollective* const devices_;
@@ -139,8 +144,8 @@ class StepReducer {
   uint32_t last_region_ = 0;               // its region
   std::vector<RegionMerge> final_merges_;  // those that need the last slot
   std::vector<uint32_t> missing_;          // by bucket: gradients of the last slot not yet there
-  uint32_t sent_ = 0;                      // buckets whose transfer has set out
-  uint32_t launched_ = 0;
+  uint32_t sent_ = 0;                      // place in the order before which transfers set out
+  uint32_t launched_ = 0;                  // place before which buckets have left
   Status launch_error_;  // of tensor_ready()
   std::optional<SumCheck> check_;
   TraceLog* trace_ = nullptr;

@@ -4,10 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <thread>
 
 #include "comm/base/prng.h"
 #include "comm/collectives/bucket_plan.h"
+#include "comm/collectives/forwarding.h"
 #include "comm/collectives/loopback/loopback.h"
 #include "worker/model/spec.h"
 
@@ -154,6 +156,45 @@ TEST(StepReducer, SumsAreTheSameForAnyRunsAndBucketsAndEmptySlots) {
     alone.on_device = true;
     EXPECT_TRUE(alone.run(4, non_empty) == expected) << "on a device";
   }
+}
+
+// Notes which bucket is summed, one after the other, until the step's votes are asked.
+class LeavingBuckets final : public Forwarding<Collective> {
+ public:
+  using Forwarding::Forwarding;
+  Status all_reduce(const Tag& tag, const ElementRange& range) override {
+    left.push_back(tag.bucket);
+    return Forwarding::all_reduce(tag, range);
+  }
+  std::vector<uint32_t> left;
+};
+
+// Gradients come in the order of registration, the last bucket's first: nothing leaves early in the
+// first step, and everything in the second.
+TEST(StepReducer, BucketsLeaveInTheOrderInWhichTheirGradientsCome) {
+  World world({{0, 1}, {1, 2}}, 2, 256);
+  const StepMerge merge = make_step_merge(world.runs, 2, {true, true});
+  const auto last = static_cast<uint32_t>(world.bounds.size() - 2);
+  ASSERT_GE(last, 3u);
+  std::vector<uint32_t> ascending(last + 1);
+  std::iota(ascending.begin(), ascending.end(), 0);
+  std::vector<uint32_t> as_they_come(ascending.rbegin() + 1, ascending.rend());
+  as_they_come.push_back(last);
+  std::vector<std::thread> threads;
+  for (uint32_t r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      std::atomic<uint32_t> progress{0};
+      LeavingBuckets collective(std::move(world.collectives[r]));
+      StepReducer reducer(world.layout, *world.buffers[r], collective, 1, world.bounds, progress);
+      for (const Step t : {0, 1, 2}) {
+        collective.left.clear();
+        const Status status = world.step(reducer, r, t, merge, false);
+        ASSERT_TRUE(status.is_ok()) << status.message();
+        EXPECT_EQ(collective.left, t == 0 ? ascending : as_they_come);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(StepReducer, ADigestOfAnyBitsComesBackFromItsFourFloats) {
