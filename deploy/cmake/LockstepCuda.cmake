@@ -14,6 +14,8 @@ if(LOCKSTEP_CCACHE)
 endif()
 enable_language(CUDA)
 set(CMAKE_CUDA_FLAGS_RELWITHDEBINFO "-O2")
+# Random numbers (comm/base/prng.h) are constexpr functions of the host and of kernels.
+string(APPEND CMAKE_CUDA_FLAGS " --expt-relaxed-constexpr")
 
 # CMake 3.25 does not know that nvcc has C++20.
 set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)

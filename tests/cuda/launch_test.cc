@@ -34,6 +34,7 @@ class Launch : public ::testing::Test {
     expect_refused(launch_bias_gelu<T>(none, nullptr, none, 1, 1, nullptr));
     expect_refused(
         launch_bias_gelu_backward<T>(none, none, nullptr, none, 1, 1, nullptr, nullptr, nullptr));
+    expect_refused(launch_dropout<T>({.elements = 1}, nullptr));
     expect_refused(
         launch_cross_entropy<T>(none, none, nullptr, 1, {1, 1}, 1, nullptr, nullptr, nullptr));
     expect_refused(launch_column_sums<T>(none, 1, 1, nullptr, nullptr, nullptr));

@@ -63,6 +63,7 @@ wire::JobSpec job_of(const std::string& model) {
   job.mutable_optimizer()->set_clip_norm(0.5);
   if (model == "gpt2") {
     job.mutable_model()->set_n_embd(64);
+    job.mutable_model()->set_dropout(0.1);
   } else {
     job.mutable_model()->set_dropout(0.25);
     job.mutable_model()->set_batch_norm(true);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -11,6 +12,7 @@
 #include "comm/base/cuda_status.h"
 #include "worker/cuda/apply_launch.h"
 #include "worker/cuda/cuda_comm.h"
+#include "worker/cuda/cuda_layers.h"
 #include "worker/cuda/layer_launch.h"
 #include "worker/cuda/merge_launch.h"
 #include "worker/cuda/module_entry.h"
@@ -45,7 +47,7 @@ class CudaModule final : public DeviceModule {
   Status hold(DeviceLane lane, uint32_t mark) override;
   Status wait(uint32_t mark) override;
   Status images(const cuda::ImageWork& work) override;
-  Status cross_entropy(const CrossEntropy& work) override;
+  LayerKernels layers() override { return {&*of_floats_, &*of_bf16_}; }
   Status add(float* into, const float* from, uint64_t elements) override;
   Status block_totals(const cuda::TotalsWork& work) override;
   Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
@@ -67,6 +69,8 @@ class CudaModule final : public DeviceModule {
   int device_ = 0;
   cudaDeviceProp properties_ = {};
   std::array<cudaStream_t, kLanes> streams_ = {};  // kCompute: the default one
+  std::optional<cuda::CudaLayers<float>> of_floats_;  // after init()
+  std::optional<cuda::CudaLayers<cuda::Bf16>> of_bf16_;
   std::mutex mutex_;
   std::array<cudaEvent_t, kDeviceMarks> events_ = {};
   std::vector<void*> memory_;
@@ -87,6 +91,8 @@ Status CudaModule::init(uint32_t local_rank) {
         cudaStreamCreateWithFlags(&streams_[static_cast<size_t>(lane)], cudaStreamNonBlocking),
         "make a stream for copies"));
   }
+  of_floats_.emplace(device_, stream(DeviceLane::kCompute));
+  of_bf16_.emplace(device_, stream(DeviceLane::kCompute));
   return Status::ok();
 }
 
@@ -199,13 +205,6 @@ Status CudaModule::wait(uint32_t mark) {
 Status CudaModule::images(const cuda::ImageWork& work) {
   LOCKSTEP_RETURN_IF_ERROR(here());
   return cuda::launch_images(work, stream(DeviceLane::kCompute));
-}
-
-Status CudaModule::cross_entropy(const CrossEntropy& work) {
-  LOCKSTEP_RETURN_IF_ERROR(here());
-  return cuda::launch_cross_entropy(work.logits, work.gradient, work.labels, work.rows,
-                                    {work.classes, work.classes}, work.scale, work.losses,
-                                    work.right, stream(DeviceLane::kCompute));
 }
 
 Status CudaModule::add(float* into, const float* from, uint64_t elements) {

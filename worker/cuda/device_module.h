@@ -26,6 +26,7 @@
 #include "worker/cuda/apply_state.h"
 #include "worker/cuda/device_comm.h"
 #include "worker/cuda/images.h"
+#include "worker/cuda/layer_kernels.h"
 #include "worker/cuda/tables.h"
 #include "worker/cuda/update_rules.h"
 
@@ -70,19 +71,7 @@ class DeviceModule {
   // Bytes of images to floats through a table of 256 floats a channel.
   virtual Status images(const cuda::ImageWork& work) = 0;
 
-  // Softmax cross-entropy of (rows, classes) logits and its gradient; by row the loss, and 1 where
-  // the label has the first of the largest logits, else 0.
-  struct CrossEntropy {
-    const float* logits = nullptr;
-    float* gradient = nullptr;
-    const int64_t* labels = nullptr;
-    uint32_t rows = 0;
-    uint32_t classes = 0;
-    float scale = 1;  // of the gradient
-    float* losses = nullptr;
-    uint32_t* right = nullptr;
-  };
-  virtual Status cross_entropy(const CrossEntropy& work) = 0;
+  virtual LayerKernels layers() = 0;  // last as long as the module
 
   // into[i] += from[i]; `elements` is a multiple of four.
   virtual Status add(float* into, const float* from, uint64_t elements) = 0;

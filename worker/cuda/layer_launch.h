@@ -1,4 +1,5 @@
-// Launches the kernels of layers: images, layer normalisation, GELU, cross-entropy, column sums.
+// Launches the kernels of layers: images, layer normalisation, GELU, dropout, cross-entropy, column
+// sums.
 //
 // All pointers are device memory, all work is enqueued on `stream` and nothing is waited for; a
 // Status is about the launch. T is float or Bf16. Sizes of zero launch nothing.
@@ -14,6 +15,7 @@
 #include "worker/cuda/bf16.h"
 #include "worker/cuda/cross_entropy.h"
 #include "worker/cuda/images.h"
+#include "worker/cuda/layer_kernels.h"
 #include "worker/cuda/layer_norm.h"
 
 namespace lockstep::cuda {
@@ -41,6 +43,9 @@ Status launch_bias_gelu(const T* x, const float* bias, T* y, uint32_t rows, uint
 template <typename T>
 Status launch_bias_gelu_backward(const T* dy, const T* x, const float* bias, T* dx, uint32_t rows,
                                  uint32_t n, float* partials, float* d_bias, cudaStream_t stream);
+
+template <typename T>
+Status launch_dropout(const DropoutWork<T>& work, cudaStream_t stream);
 
 // `gradient` may be `logits`; `losses` by row, and whether the row is `right` (1 or 0) where that
 // is not null.

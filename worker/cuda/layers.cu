@@ -13,8 +13,7 @@ namespace {
 
 constexpr uint32_t kThreads = 256;
 constexpr uint32_t kTable = 256;  // values of a byte
-constexpr uint32_t kMostBlocks =
-    8192;  // of a loop with a stride: more than any device runs at once
+constexpr uint32_t kMostBlocks = 8192;  // more than any device runs at once
 
 uint32_t blocks_for(uint64_t threads) {
   return static_cast<uint32_t>(
@@ -60,6 +59,15 @@ __global__ void bias_gelu_backward_kernel(const T* dy, const T* x, const float* 
   const uint64_t stride = uint64_t{gridDim.x} * kThreads;
   for (uint64_t i = uint64_t{blockIdx.x} * kThreads + threadIdx.x; i < elements; i += stride)
     dx[i] = from_float<T>(to_float(dy[i]) * gelu_derivative(to_float(x[i]) + bias[i % n]));
+}
+
+// A thread a pair, which shares a random number.
+template <typename T>
+__global__ void dropout_kernel(DropoutWork<T> work) {
+  const uint64_t stride = uint64_t{gridDim.x} * kThreads;
+  const uint64_t pairs = (work.elements + 1) / 2;
+  for (uint64_t p = uint64_t{blockIdx.x} * kThreads + threadIdx.x; p < pairs; p += stride)
+    dropout_elements(work, p);
 }
 
 // A block a row: a vocabulary is wide.
@@ -128,6 +136,13 @@ Status launch_bias_gelu_backward(const T* dy, const T* x, const float* bias, T* 
 }
 
 template <typename T>
+Status launch_dropout(const DropoutWork<T>& work, cudaStream_t stream) {
+  if (work.elements == 0) return Status::ok();
+  dropout_kernel<<<blocks_for((work.elements + 1) / 2), kThreads, 0, stream>>>(work);
+  return cuda_status(cudaGetLastError(), "launch dropout");
+}
+
+template <typename T>
 Status launch_cross_entropy(const T* logits, T* gradient, const int64_t* labels, uint32_t rows,
                             RowWidth width, float scale, float* losses, uint32_t* right,
                             cudaStream_t stream) {
@@ -144,6 +159,7 @@ Status launch_cross_entropy(const T* logits, T* gradient, const int64_t* labels,
   template Status launch_bias_gelu(const T*, const float*, T*, uint32_t, uint32_t, cudaStream_t);  \
   template Status launch_bias_gelu_backward(const T*, const T*, const float*, T*, uint32_t,        \
                                             uint32_t, float*, float*, cudaStream_t);               \
+  template Status launch_dropout(const DropoutWork<T>&, cudaStream_t);                             \
   template Status launch_cross_entropy(const T*, T*, const int64_t*, uint32_t, RowWidth, float,    \
                                        float*, uint32_t*, cudaStream_t)
 LOCKSTEP_LAUNCH_LAYERS(float);

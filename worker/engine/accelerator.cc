@@ -23,6 +23,12 @@ uint32_t mark_of(uint32_t ticket) {
   return kFirstTicket + ticket % (kDeviceMarks - kFirstTicket);
 }
 
+// Logits as (rows, classes). What lies beyond the classes of a row is the kernel's to overwrite: of
+// a matrix that somebody still needs there is none.
+at::Tensor as_rows(const at::Tensor& logits, bool in_place) {
+  return (in_place ? logits : logits.contiguous()).reshape({-1, logits.size(-1)});
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Accelerator>> Accelerator::create(DeviceModule& module,
@@ -126,26 +132,36 @@ Status Accelerator::reserve_rows(size_t rows) {
   return allocate_host(module_, &rows_host_.right, rows_reserved_);
 }
 
-Status Accelerator::start_loss(const at::Tensor& logits, uint64_t step_labels,
+// `in` and `out`: (rows, classes), with the same strides.
+template <typename T>
+CrossEntropy<T> Accelerator::cross_entropy_of(const at::Tensor& in, const at::Tensor& out,
+                                              uint64_t step_labels) const {
+  return {.logits = static_cast<const T*>(in.const_data_ptr()),
+          .gradient = static_cast<T*>(out.mutable_data_ptr()),
+          .labels = inputs_.labels(),
+          .width = {static_cast<uint32_t>(in.size(1)), static_cast<uint32_t>(in.stride(0))},
+          .scale = 1.0f / static_cast<float>(step_labels),
+          .losses = rows_device_.losses,
+          .right = rows_device_.right};
+}
+
+Status Accelerator::start_loss(const at::Tensor& logits, bool in_place, uint64_t step_labels,
                                at::Tensor* gradient) {
-  const at::Tensor in = logits.detach().contiguous();
-  const at::Tensor out = at::empty(in.sizes(), in.options());
-  const auto classes = static_cast<uint32_t>(in.size(-1));
-  LOCKSTEP_RETURN_IF_ERROR(reserve_rows(static_cast<size_t>(in.numel()) / classes));
-  LOCKSTEP_RETURN_IF_ERROR(module_.cross_entropy({.logits = in.const_data_ptr<float>(),
-                                                  .gradient = out.mutable_data_ptr<float>(),
-                                                  .labels = inputs_.labels(),
-                                                  .rows = static_cast<uint32_t>(rows_),
-                                                  .classes = classes,
-                                                  .scale = 1.0f / static_cast<float>(step_labels),
-                                                  .losses = rows_device_.losses,
-                                                  .right = rows_device_.right}));
+  const at::Tensor in = as_rows(logits.detach(), in_place);
+  const at::Tensor out = in_place ? in : at::empty(in.sizes(), in.options());
+  LOCKSTEP_RETURN_IF_ERROR(reserve_rows(static_cast<size_t>(in.size(0))));
+  const LayerKernels kernels = module_.layers();
+  const auto rows = static_cast<uint32_t>(rows_);
+  LOCKSTEP_RETURN_IF_ERROR(
+      in.scalar_type() == at::kBFloat16
+          ? kernels.of_bf16->cross_entropy(cross_entropy_of<cuda::Bf16>(in, out, step_labels), rows)
+          : kernels.of_floats->cross_entropy(cross_entropy_of<float>(in, out, step_labels), rows));
   LOCKSTEP_RETURN_IF_ERROR(module_.copy(DeviceLane::kCompute, rows_host_.losses,
                                         rows_device_.losses, rows_ * sizeof(float)));
   LOCKSTEP_RETURN_IF_ERROR(module_.copy(DeviceLane::kCompute, rows_host_.right, rows_device_.right,
                                         rows_ * sizeof(uint32_t)));
   LOCKSTEP_RETURN_IF_ERROR(module_.mark(kLossThere, DeviceLane::kCompute));
-  if (gradient != nullptr) *gradient = out;
+  if (gradient != nullptr) *gradient = out.view(logits.sizes());
   return Status::ok();
 }
 

@@ -50,12 +50,17 @@ class Accelerator final : public Device, public GradientTransfer, public DeviceS
   float* parameters() override { return parameters_; }
   float* slot_statistics() override { return slot_statistics_; }
   Status reset_statistics() override;
+  LayerKernels kernels() override { return module_.layers(); }
   data::ImageForm image_form() const override { return data::ImageForm::kStored; }
   Result<at::Tensor> load(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                           uint64_t samples) override {
     return inputs_.load(shape, inputs, labels, samples);
   }
-  Status start_loss(const at::Tensor& logits, uint64_t step_labels, at::Tensor* gradient) override;
+  at::ScalarType loss_type(at::ScalarType computed) const override {
+    return computed == at::kBFloat16 ? computed : at::kFloat;
+  }
+  Status start_loss(const at::Tensor& logits, bool in_place, uint64_t step_labels,
+                    at::Tensor* gradient) override;
   Result<SlotLoss> loss() override;
   float* gradients(float*) override { return regions_.partial(0); }
   Status take_statistics(float* gradients) override;
@@ -85,6 +90,9 @@ class Accelerator final : public Device, public GradientTransfer, public DeviceS
               const wire::JobSpec& job);
   Status init(const wire::JobSpec& job, const data::Dataset& train);
   Status reserve_rows(size_t rows);
+  template <typename T>
+  CrossEntropy<T> cross_entropy_of(const at::Tensor& in, const at::Tensor& out,
+                                   uint64_t step_labels) const;
   Status copy_state(bool to_device);
   Status try_start(float* region, const ElementRange& range, uint32_t mark);
   Status finish(DeviceLane lane);

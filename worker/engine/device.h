@@ -26,6 +26,7 @@
 #include "comm/base/status.h"
 #include "data/index/dataset.h"
 #include "data/read/sample_reader.h"
+#include "worker/cuda/layer_kernels.h"
 #include "worker/engine/device_sums.h"
 #include "worker/engine/gradient_transfer.h"
 #include "worker/engine/loss.h"
@@ -48,6 +49,9 @@ class Device {
   // Every slot starts from the boundary's statistics.
   virtual Status reset_statistics() = 0;
 
+  // Of the device, for the model; none: LibTorch's operators.
+  virtual LayerKernels kernels() { return {}; }
+
   // How images are to come to load().
   virtual data::ImageForm image_form() const { return data::ImageForm::kFloats; }
 
@@ -56,9 +60,12 @@ class Device {
   virtual Result<at::Tensor> load(const data::SampleShape& shape, const void* inputs,
                                   const int64_t* labels, uint64_t samples) = 0;
 
-  // Softmax cross-entropy of fp32 logits (..., classes), which it may overwrite. `gradient` becomes
-  // that of (sum of losses) / step_labels; null: none is wanted. Does not wait for the device.
-  virtual Status start_loss(const at::Tensor& logits, uint64_t step_labels,
+  // The type in which start_loss() takes logits that were computed in this one.
+  virtual at::ScalarType loss_type(at::ScalarType /*computed*/) const { return at::kFloat; }
+  // Softmax cross-entropy of logits (..., classes). `gradient` becomes that of (sum of losses) /
+  // step_labels; null: none is wanted. It may lie in the place of the logits where `in_place` says
+  // that nobody needs them any more. Does not wait for the device.
+  virtual Status start_loss(const at::Tensor& logits, bool in_place, uint64_t step_labels,
                             at::Tensor* gradient) = 0;
   virtual Result<SlotLoss> loss() = 0;
 

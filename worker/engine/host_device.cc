@@ -32,7 +32,7 @@ Result<at::Tensor> HostDevice::load(const data::SampleShape& shape, const void* 
   return model_input(shape, inputs, samples);
 }
 
-Status HostDevice::start_loss(const at::Tensor& logits, uint64_t step_labels,
+Status HostDevice::start_loss(const at::Tensor& logits, bool /*in_place*/, uint64_t step_labels,
                               at::Tensor* gradient) {
   const at::Tensor out = logits.contiguous();
   if (gradient != nullptr) *gradient = at::empty(out.sizes(), out.options().requires_grad(false));

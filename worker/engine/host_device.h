@@ -24,7 +24,8 @@ class HostDevice final : public Device {
   Status reset_statistics() override;
   Result<at::Tensor> load(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                           uint64_t samples) override;
-  Status start_loss(const at::Tensor& logits, uint64_t step_labels, at::Tensor* gradient) override;
+  Status start_loss(const at::Tensor& logits, bool in_place, uint64_t step_labels,
+                    at::Tensor* gradient) override;
   Result<SlotLoss> loss() override { return loss_; }
   float* gradients(float* region) override { return region; }
   Status take_statistics(float* gradients) override;

@@ -95,12 +95,14 @@ EngineImpl::SlotMemory EngineImpl::memory_of(const SlotWork& slot) {
 
 Result<at::Tensor> EngineImpl::forward_slot(const data::Batch& batch) {
   LOCKSTEP_RETURN_IF_ERROR(device_->reset_statistics());
-  const ForwardMode mode{.training = true, .dropout_key = dropout_key(batch.step, batch.slot)};
+  const ForwardMode mode{.training = true,
+                         .dropout_key = dropout_key(batch.step, batch.slot),
+                         .kernels = device_->kernels()};
   LOCKSTEP_ASSIGN_OR_RETURN(
       const at::Tensor x, device_->load(batch.shape, batch.inputs(), batch.labels, batch.samples));
   const AutocastScope autocast(device_->where().type(), compute_type_);
-  return model_->forward(x, parameters_, buffers_, mode)
-      .to(at::kFloat);  // (B, classes) or (B, T, classes)
+  const at::Tensor logits = model_->forward(x, parameters_, buffers_, mode);
+  return logits.to(device_->loss_type(logits.scalar_type()));  // (B, classes) or (B, T, classes)
 }
 
 Status EngineImpl::backward_slot(const at::Tensor& logits, const data::Batch& batch,
@@ -108,7 +110,8 @@ Status EngineImpl::backward_slot(const at::Tensor& logits, const data::Batch& ba
                                  const std::function<void(uint32_t)>& on_ready) {
   const uint64_t step_labels = work.samples * batch.shape.labels();
   at::Tensor gradient;
-  LOCKSTEP_RETURN_IF_ERROR(device_->start_loss(logits, step_labels, &gradient));
+  LOCKSTEP_RETURN_IF_ERROR(
+      device_->start_loss(logits, !model_->keeps_logits(), step_labels, &gradient));
   if (const float scale = state_->loss_scale(); scale != 1) gradient.mul_(scale);
   gradients_->backward(logits, gradient, memory.gradients, on_ready);
   return write_slot_results(batch, step_labels, memory);

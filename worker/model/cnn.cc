@@ -7,6 +7,7 @@
 #include <array>
 
 #include "worker/model/builtin.h"
+#include "worker/model/kernel_layers.h"
 #include "worker/model/layers.h"
 #include "worker/model/relu_pool.h"
 

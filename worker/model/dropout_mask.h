@@ -1,5 +1,4 @@
-// Dropout from a counter-based stream: whether an element is kept is a pure function of
-// (key, position), so a redo, another rank or another process sees the same mask.
+// Dropout's mask for LibTorch's operators (worker/cuda/dropout.h has the rule).
 //
 // Thread-safety: a pure function.
 #pragma once

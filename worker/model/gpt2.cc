@@ -6,13 +6,13 @@
 // weights are not dropped: that kernel would draw from a generator of its own.
 #include <ATen/ops/add.h>
 #include <ATen/ops/embedding.h>
-#include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/narrow.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 
 #include "worker/model/builtin.h"
 #include "worker/model/gpt2_parts.h"
+#include "worker/model/kernel_layers.h"
 #include "worker/model/layers.h"
 
 namespace lockstep {
@@ -32,16 +32,19 @@ class Gpt2 final : public Model {
     const at::Tensor& tokens = parameters[parts_.tokens];
     const at::Tensor positions = at::narrow(parameters[parts_.positions], 0, 0, x.size(1));
     uint32_t layer = 0;  // tells the dropouts apart
-    at::Tensor h = dropout(f, at::add(at::embedding(tokens, x), positions), dropout_, layer++);
-    for (const Gpt2Block& block : parts_.blocks) {  // h: (B, T, E)
-      const at::Tensor attended = attention(f, layer_norm(f, h, block.norm1), block);
-      h = at::add(h, dropout(f, attended, dropout_, layer++));
-      const at::Tensor wide =
-          at::gelu(linear(f, layer_norm(f, h, block.norm2), block.wide), "tanh");
-      h = at::add(h, dropout(f, linear(f, wide, block.narrow), dropout_, layer++));
+    at::Tensor stream = dropout(f, at::add(at::embedding(tokens, x), positions), dropout_, layer++);
+    at::Tensor branch;                              // what the half block before adds to the stream
+    for (const Gpt2Block& block : parts_.blocks) {  // (B, T, E)
+      const Normed first = add_and_norm(f, stream, branch, block.norm1);
+      branch = dropout(f, attention(f, first.y, block), dropout_, layer++);
+      const Normed second = add_and_norm(f, first.stream, branch, block.norm2);
+      branch = linear(f, linear_gelu(f, second.y, block.wide), block.narrow);
+      branch = dropout(f, branch, dropout_, layer++);
+      stream = second.stream;
     }
-    return at::linear(layer_norm(f, h, parts_.norm), tokens);  // (B, T, vocab)
+    return tied_logits(f, add_and_norm(f, stream, branch, parts_.norm).y, tokens);
   }
+  bool keeps_logits() const override { return false; }
 
  private:
   // x: (B, T, E) -> (B, T, E). Every position sees itself and those before.

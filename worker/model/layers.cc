@@ -2,20 +2,14 @@
 
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/conv2d.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
-#include <ATen/ops/mul.h>
-
-#include "comm/base/prng.h"
-#include "worker/model/dropout_mask.h"
 
 namespace lockstep {
 
 namespace {
 constexpr double kBatchNormMomentum = 0.1;
 constexpr double kBatchNormEps = 1e-5;
-constexpr double kLayerNormEps = 1e-5;
 
 at::Tensor observed(const Forward& f, uint32_t parameter, at::Tensor output) {
   if (f.mode.observer != nullptr) (*f.mode.observer)(parameter, output);
@@ -50,15 +44,6 @@ at::Tensor layer_norm(const Forward& f, const at::Tensor& x, uint32_t weight) {
   return observed(f, weight,
                   at::layer_norm(x, {x.size(-1)}, f.parameters[weight], f.parameters[weight + 1],
                                  kLayerNormEps, /*cudnn_enable=*/false));
-}
-
-at::Tensor dropout(const Forward& f, const at::Tensor& x, double p, uint32_t layer) {
-  if (!f.mode.training || p == 0) return x;
-  const auto options = x.options().dtype(at::kFloat).device(at::kCPU).requires_grad(false);
-  at::Tensor mask = at::empty_like(x, options);
-  fill_dropout_mask(stream_key({f.mode.dropout_key, layer}), p, mask.data_ptr<float>(),
-                    static_cast<uint64_t>(mask.numel()));
-  return at::mul(x, mask.to(x.device(), x.scalar_type()));
 }
 
 }  // namespace lockstep

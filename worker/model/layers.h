@@ -1,4 +1,5 @@
-// Layers that the built-in models share, as functions over tensors.
+// Layers that the built-in models share, as functions over tensors; those for which a device may
+// have a kernel of its own are in kernel_layers.h.
 // Thread-safety: as Model::forward().
 #pragma once
 
@@ -36,10 +37,9 @@ at::Tensor conv_without_bias(const Forward& f, const at::Tensor& x, uint32_t wei
 // x: (B, C) or (B, C, H, W)
 at::Tensor batch_norm(const Forward& f, const at::Tensor& x, const LayoutBuilder::BatchNorm& layer);
 
+inline constexpr double kLayerNormEps = 1e-5;
+
 // Over the last dimension. x: (..., width)
 at::Tensor layer_norm(const Forward& f, const at::Tensor& x, uint32_t weight);
-
-// x times its mask; `layer` tells several dropouts of one forward apart. Nothing in evaluation.
-at::Tensor dropout(const Forward& f, const at::Tensor& x, double p, uint32_t layer);
 
 }  // namespace lockstep

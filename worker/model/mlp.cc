@@ -5,6 +5,7 @@
 #include <array>
 
 #include "worker/model/builtin.h"
+#include "worker/model/kernel_layers.h"
 #include "worker/model/layers.h"
 
 namespace lockstep {

@@ -23,6 +23,7 @@
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
 #include "data/index/dataset.h"
+#include "worker/cuda/layer_kernels.h"
 #include "worker/model/spec.h"
 
 namespace lockstep {
@@ -32,8 +33,9 @@ struct ForwardMode {
   using Observer = std::function<void(uint32_t parameter, const at::Tensor& output)>;
 
   bool training = false;
-  uint64_t dropout_key = 0;            // of this slot of this step; see dropout.h
+  uint64_t dropout_key = 0;            // of this slot of this step; see dropout_mask.h
   const Observer* observer = nullptr;  // for looking into a step; null while training
+  LayerKernels kernels = {};           // of the device; not taken with an observer
 };
 
 class Model {
@@ -47,6 +49,9 @@ class Model {
   virtual at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
                              std::span<const at::Tensor> buffers,
                              const ForwardMode& mode) const = 0;
+
+  // Whether backward reads the logits, so that nobody may write to them before it.
+  virtual bool keeps_logits() const { return true; }
 
  protected:
   explicit Model(ModelLayout layout) : layout_(std::move(layout)) {}

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "worker/model/builtin.h"
+#include "worker/model/kernel_layers.h"
 #include "worker/model/layers.h"
 #include "worker/model/resnet_parts.h"
 

@@ -144,10 +144,38 @@ TEST(Accelerator, SkipsStepsThatOverflowAndScalesAsTheCpuDoes) {
   for (const uint32_t ranks : {1u, 2u}) expect_same(on_devices(job, *dataset, 8, ranks), expected);
 }
 
-TEST(Accelerator, TrainsOnTokensToTheCpusBits) {
+// GPT-2's layers are kernels there, with bits of their own: any number of devices has the same, and
+// they learn what the CPU learns.
+TEST(Accelerator, TrainsOnTokensToTheSameBitsWithAnyNumberOfRanks) {
   const auto text = make_text(30, 16);
-  const wire::JobSpec job = testing::small_gpt2(16);
-  expect_same(on_devices(job, *text, 3, 2), on_the_cpu(job, *text, 3));
+  for (const auto& [precision, tolerance] :
+       {std::pair("fp32", 1e-5), std::pair("bf16", 2e-2), std::pair("fp16", 2e-2)}) {
+    SCOPED_TRACE(precision);
+    wire::JobSpec job = testing::small_gpt2(16);
+    job.mutable_train()->set_precision(precision);
+    job.mutable_model()->set_dropout(0.1);
+    const TrainResult on_one = on_devices(job, *text, 5, 1);
+    for (const uint32_t ranks : {2u, 4u}) expect_same(on_devices(job, *text, 5, ranks), on_one);
+    const TrainResult on_cpu = on_the_cpu(job, *text, 5);
+    for (size_t i = 0; i < on_cpu.losses.size(); ++i)
+      EXPECT_NEAR(on_one.losses[i], on_cpu.losses[i], tolerance) << i;
+  }
+}
+
+TEST(Accelerator, TakesTheKernelsForTheTypeOfItsLayers) {
+  const auto text = make_text(30, 16);
+  for (const char* precision : {"fp32", "bf16"}) {
+    wire::JobSpec job = testing::small_gpt2(16);
+    job.mutable_train()->set_precision(precision);
+    Devices devices(1);
+    LoopbackWorld world(job, *text, even_runs(4, 1), kBucketBytes, nullptr, devices.modules);
+    world.begin_generation(2);
+    world.train_to(1);
+    const PlainModule& module = *devices.own[0];
+    const bool is_short = precision == std::string("bf16");
+    EXPECT_GT(is_short ? module.of_bf16.calls : module.of_floats.calls, 0u);
+    EXPECT_EQ(is_short ? module.of_floats.calls : module.of_bf16.calls, 0u);
+  }
 }
 
 TEST(Accelerator, EvaluatesToTheCpusBits) {

@@ -113,20 +113,31 @@ Status PlainModule::images(const cuda::ImageWork& work) {
   return Status::ok();
 }
 
-Status PlainModule::cross_entropy(const CrossEntropy& work) {
-  expect_mine(work.labels);
-  expect_mine(work.losses);
-  expect_mine(work.right);
-  const auto step_labels = static_cast<uint64_t>(1 / work.scale + 0.5f);
-  for (uint64_t row = 0; row < work.rows; ++row) {
-    const uint64_t at = row * work.classes;
-    const SlotLoss loss = softmax_cross_entropy(work.logits + at, work.labels + row, 1,
-                                                work.classes, step_labels, work.gradient + at);
-    work.losses[row] = static_cast<float>(loss.sum);
-    work.right[row] = static_cast<uint32_t>(loss.correct);
+template <typename T>
+Status PlainLayers<T>::cross_entropy(const CrossEntropy<T>& work, uint32_t rows) {
+  of_.expect_mine(work.labels);
+  of_.expect_mine(work.losses);
+  of_.expect_mine(work.right);
+  if constexpr (!std::is_same_v<T, float>) {
+    return HostLayers<T>::cross_entropy(work, rows);
+  } else {
+    const auto step_labels = static_cast<uint64_t>(1 / work.scale + 0.5f);
+    for (uint64_t row = 0; row < rows; ++row) {
+      float* gradient = work.gradient + row * work.width.stride;
+      const std::vector<float> logits(work.logits + row * work.width.stride,
+                                      work.logits + row * work.width.stride + work.width.classes);
+      const SlotLoss loss = softmax_cross_entropy(logits.data(), work.labels + row, 1,
+                                                  work.width.classes, step_labels, gradient);
+      std::fill(gradient + work.width.classes, gradient + work.width.stride, 0.0f);
+      work.losses[row] = static_cast<float>(loss.sum);
+      work.right[row] = static_cast<uint32_t>(loss.correct);
+    }
+    return Status::ok();
   }
-  return Status::ok();
 }
+
+template class PlainLayers<float>;
+template class PlainLayers<cuda::Bf16>;
 
 Status PlainModule::add(float* into, const float* from, uint64_t elements) {
   expect_mine(into);

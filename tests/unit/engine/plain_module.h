@@ -13,9 +13,24 @@
 #include <set>
 #include <vector>
 
+#include "tests/unit/cuda/host_layers.h"
 #include "worker/cuda/device_module.h"
 
 namespace lockstep::testing {
+
+class PlainModule;
+
+// Layers of that device. The loss of floats is the CPU's, to the bit: models without kernels of
+// their own train to its bits.
+template <typename T>
+class PlainLayers final : public HostLayers<T> {
+ public:
+  explicit PlainLayers(const PlainModule& of) : of_(of) {}
+  Status cross_entropy(const CrossEntropy<T>& work, uint32_t rows) override;
+
+ private:
+  const PlainModule& of_;
+};
 
 class PlainModule final : public DeviceModule {
  public:
@@ -35,7 +50,7 @@ class PlainModule final : public DeviceModule {
   Status hold(DeviceLane lane, uint32_t mark) override;
   Status wait(uint32_t mark) override;
   Status images(const cuda::ImageWork& work) override;
-  Status cross_entropy(const CrossEntropy& work) override;
+  LayerKernels layers() override { return {&of_floats, &of_bf16}; }
   Status add(float* into, const float* from, uint64_t elements) override;
   Status block_totals(const cuda::TotalsWork& work) override;
   Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
@@ -44,6 +59,10 @@ class PlainModule final : public DeviceModule {
                 const cuda::UpdateBuffers& buffers, const cuda::UpdateFactors& factors) override;
   Status statistics(const cuda::Verdict* verdict, const float* sums, uint64_t n, uint32_t slots,
                     float* statistics) override;
+
+  PlainLayers<float> of_floats{*this};
+  PlainLayers<cuda::Bf16> of_bf16{*this};
+  void expect_mine(const void* memory) const;  // a kernel is given it
 
   // The next so many copies from the device fail.
   uint32_t copies_to_fail = 0;
@@ -66,7 +85,6 @@ class PlainModule final : public DeviceModule {
 
   static Memory make(size_t bytes);
   bool is_mine(const void* memory) const;
-  void expect_mine(const void* memory) const;
   void run_to(const Place& place);
   Lane& lane(DeviceLane lane) { return lanes_[static_cast<size_t>(lane)]; }
 

@@ -1,0 +1,62 @@
+// Dropout from a counter-based stream: whether an element is kept is a pure function of
+// (key, position), so a redo, another rank, another process or the GPU drops the same ones.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "comm/base/host_device.h"
+#include "comm/base/prng.h"
+#include "worker/cuda/bf16.h"
+
+namespace lockstep::cuda {
+
+// Half of a 64-bit number decides about one element: 32 bits are enough for a probability.
+struct DropoutRule {
+  uint64_t key = 0;
+  uint32_t dropped_below = 0;
+  float scale = 1;  // of what is kept: 1 / (1 - p)
+};
+
+// 0 <= p < 1.
+inline DropoutRule dropout_rule(uint64_t key, double p) {
+  return {key, static_cast<uint32_t>(p * 0x1p32), static_cast<float>(1 / (1 - p))};
+}
+
+// Of elements 2 * pair and 2 * pair + 1.
+struct DropoutPair {
+  float first = 0;
+  float second = 0;
+};
+
+LOCKSTEP_HOST_DEVICE DropoutPair dropout_pair(const DropoutRule& rule, uint64_t pair) {
+  const uint64_t bits = stream_value(rule.key, pair);
+  return {static_cast<uint32_t>(bits) >= rule.dropped_below ? rule.scale : 0.0f,
+          static_cast<uint32_t>(bits >> 32) >= rule.dropped_below ? rule.scale : 0.0f};
+}
+
+// y = x times its factor, over `elements`.
+template <typename T>
+struct DropoutWork {
+  const T* x = nullptr;
+  T* y = nullptr;
+  uint64_t elements = 0;
+  DropoutRule rule;
+};
+
+// The factor is rounded to T, as a mask of that type would be.
+template <typename T>
+LOCKSTEP_HOST_DEVICE T dropped_or_scaled(T x, float factor) {
+  return from_float<T>(to_float(x) * to_float(from_float<T>(factor)));
+}
+
+template <typename T>
+LOCKSTEP_HOST_DEVICE void dropout_elements(const DropoutWork<T>& work, uint64_t pair) {
+  const DropoutPair factors = dropout_pair(work.rule, pair);
+  const uint64_t i = 2 * pair;
+  work.y[i] = dropped_or_scaled(work.x[i], factors.first);
+  if (i + 1 < work.elements) work.y[i + 1] = dropped_or_scaled(work.x[i + 1], factors.second);
+}
+
+}  // namespace lockstep::cuda
