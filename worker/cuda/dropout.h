@@ -42,7 +42,7 @@ struct DropoutWork {
   const T* x = nullptr;
   T* y = nullptr;
   uint64_t elements = 0;
-  DropoutRule rule;
+  DropoutRule rule = {};
 };
 
 // The factor is rounded to T, as a mask of that type would be.

@@ -51,7 +51,7 @@ struct CrossEntropy {
   const T* logits = nullptr;  // (rows, width.stride)
   T* gradient = nullptr;      // likewise
   const int64_t* labels = nullptr;
-  cuda::RowWidth width;
+  cuda::RowWidth width = {};
   float scale = 1;  // of the gradient
   float* losses = nullptr;
   uint32_t* right = nullptr;
