@@ -49,8 +49,9 @@ void TcpIo::run() {
     }
     for (size_t i = 0; i < links_.size(); ++i) {
       const short ready = fds[i + 1].revents;
-      if ((ready & POLLOUT) != 0) links_[i]->flush();
+      // First what the peer had to say: a send that fails because it has gone breaks the link.
       if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) links_[i]->receive();
+      if ((ready & POLLOUT) != 0) links_[i]->flush();
     }
   }
 }
