@@ -29,10 +29,9 @@ void BucketOrder::completed(uint32_t bucket) {
   if (!agreed_ && bucket + 1 < order_.size()) noted_.push_back(bucket);
 }
 
-Status BucketOrder::begin_step(Collective& collective, Generation generation, Step step) {
+Status BucketOrder::agree(Collective& collective, Generation generation, Step step) {
   std::vector<uint32_t> noted = std::exchange(noted_, {});
-  if (std::exchange(is_first_step_, false) || agreed_ || collective.world_size() == 1)
-    return Status::ok();
+  if (agreed_ || collective.world_size() == 1) return Status::ok();
   std::vector<uint32_t> told = order_;
   noted.push_back(static_cast<uint32_t>(order_.size()) - 1);
   const bool is_whole = noted.size() == order_.size();

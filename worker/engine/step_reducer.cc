@@ -71,7 +71,6 @@ Status StepReducer::open() {
   const Tag tag{generation_, step_, Phase::kTrain, 0, 0};
   LOCKSTEP_RETURN_IF_ERROR(collective_.begin_step(tag, *merge_));
   if (devices_ != nullptr) LOCKSTEP_RETURN_IF_ERROR(devices_->begin_step(tag, *merge_));
-  LOCKSTEP_RETURN_IF_ERROR(order_.begin_step(collective_, generation_, step_));
   opened_ = true;
   return Status::ok();
 }
@@ -144,7 +143,7 @@ Status StepReducer::finish(const std::function<Votes()>& votes) {
       if (is_last) complete_control(votes());
     }));
   }
-  return Status::ok();
+  return order_.agree(collective_, generation_, step_);
 }
 
 Status StepReducer::merge_on_device(const std::vector<RegionMerge>& merges,
@@ -170,6 +169,7 @@ Status StepReducer::finish_on_device(const std::function<Votes()>& votes) {
   merge(final_merges_, control());
   complete_control(votes());
   LOCKSTEP_RETURN_IF_ERROR(reduce(collective_, buckets() - 1, control()));
+  LOCKSTEP_RETURN_IF_ERROR(order_.agree(collective_, generation_, step_));
   return devices_ == nullptr ? Status::ok() : devices_->wait_for_sums();
 }
 

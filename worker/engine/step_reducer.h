@@ -72,8 +72,7 @@ class StepReducer {
   void check_sum(uint32_t bucket, uint32_t owner) { check_ = {bucket, owner}; }
   uint32_t buckets() const { return static_cast<uint32_t>(bounds_.size() - 1); }
 
-  // Waits until peers have read the step before (C3), and once agrees on the buckets' order. At
-  // most once a step; later calls do nothing.
+  // Waits until peers have read the step before (C3). At most once a step; later calls do nothing.
   Status open();
 
   // Where the gradient of a slot goes. REQUIRES: open().
@@ -91,7 +90,8 @@ class StepReducer {
   // once; call for every slot of the schedule.
   Status slot_done(const SlotWork& work);
 
-  // Reduces what has not left yet; blocks until all sums are there. `votes` is asked when the last
+  // Reduces what has not left yet; blocks until all sums are there, and in a generation's first step
+  // until the ranks agree on the buckets' order. `votes` is asked when the last
   // bucket leaves, which is not if a bucket before it failed.
   Status finish(const std::function<Votes()>& votes);
 

@@ -158,7 +158,7 @@ TEST(StepReducer, SumsAreTheSameForAnyRunsAndBucketsAndEmptySlots) {
   }
 }
 
-// Notes which bucket is summed, one after the other, until the step's votes are asked.
+// Notes which bucket is summed, one after the other.
 class LeavingBuckets final : public Forwarding<Collective> {
  public:
   using Forwarding::Forwarding;
@@ -169,8 +169,7 @@ class LeavingBuckets final : public Forwarding<Collective> {
   std::vector<uint32_t> left;
 };
 
-// Gradients come in the order of registration, the last bucket's first: nothing leaves early in the
-// first step, and everything in the second.
+// Gradients come in the order of registration, the last bucket's first.
 TEST(StepReducer, BucketsLeaveInTheOrderInWhichTheirGradientsCome) {
   World world({{0, 1}, {1, 2}}, 2, 256);
   const StepMerge merge = make_step_merge(world.runs, 2, {true, true});
