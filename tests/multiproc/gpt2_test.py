@@ -25,16 +25,18 @@ class Gpt2(LockstepTest):
     def test_any_number_of_workers_and_a_death_give_the_same_weights(self):
         self.text()
         directory = self.text("val.txt", sequences=30, seed=2).parent
-        job = self.job(directory, model=MODEL, train=TRAIN)
+        # Epochs enough that the one that is to be killed is not done before it is.
+        job = self.job(directory, model=MODEL, train={**TRAIN, "epochs": 30})
         one = self.finish(job, "--workers", 1, name="one")
-        self.assertEqual(len(one.history()), 33)
+        self.assertEqual(len(one.history()), 330)
         self.assertEqual(one.history()[10]["samples"], 3)
         self.assertLess(one.history()[-1]["loss"], one.history()[0]["loss"])
         self.assertTrue(0 < one.summary()["eval_accuracy"] < 1, one.summary())
 
         killed = self.start(job, "--workers", 2, name="killed")
+        victim = killed.wait_for(lambda: killed.workers()[1], "a second worker")
         killed.wait_for_step(5)
-        os.kill(killed.wait_for(lambda: killed.workers()[1], "a second worker"), signal.SIGKILL)
+        os.kill(victim, signal.SIGKILL)
         self.assertEqual(killed.wait(), 0, killed.text()[-3000:])
         four = self.finish(job, "--workers", 4, name="four")
         for run in (killed, four):
