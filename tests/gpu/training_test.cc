@@ -23,7 +23,8 @@ using testing::small_job;
 using testing::TrainResult;
 
 constexpr Step kSteps = 9;
-constexpr uint32_t kBlock = 32;  // tokens of a sequence
+constexpr uint32_t kBlock = 32;        // tokens of a sequence
+constexpr uint32_t kVocabulary = 200;  // no multiple of what logits are padded to
 constexpr uint64_t kBucketBytes = 4096;
 
 // Beside this program in a bundle, else where it was built.
@@ -72,7 +73,7 @@ wire::JobSpec job_of(const std::string& model) {
 }
 
 std::unique_ptr<data::Dataset> data_of(const std::string& model) {
-  return model == "gpt2" ? make_text(60, kBlock) : make_patterns(83);
+  return model == "gpt2" ? make_text(60, kBlock, kVocabulary) : make_patterns(83);
 }
 
 TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset, uint32_t ranks,

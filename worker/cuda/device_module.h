@@ -71,7 +71,7 @@ class DeviceModule {
   // Bytes of images to floats through a table of 256 floats a channel.
   virtual Status images(const cuda::ImageWork& work) = 0;
 
-  virtual LayerKernels layers() = 0;  // last as long as the module
+  virtual LayerKernels layers() = 0;  // both kinds; they last as long as the module
 
   // into[i] += from[i]; `elements` is a multiple of four.
   virtual Status add(float* into, const float* from, uint64_t elements) = 0;

@@ -23,8 +23,8 @@ uint32_t mark_of(uint32_t ticket) {
   return kFirstTicket + ticket % (kDeviceMarks - kFirstTicket);
 }
 
-// Logits as (rows, classes). What lies beyond the classes of a row is the kernel's to overwrite: of
-// a matrix that somebody still needs there is none.
+// Logits as (rows, classes). The kernel also writes to what lies beyond the classes of a row: where
+// it may not write in place it gets rows that lie densely, and so nothing lies there.
 at::Tensor as_rows(const at::Tensor& logits, bool in_place) {
   return (in_place ? logits : logits.contiguous()).reshape({-1, logits.size(-1)});
 }

@@ -112,6 +112,7 @@ Status EngineImpl::backward_slot(const at::Tensor& logits, const data::Batch& ba
   at::Tensor gradient;
   LOCKSTEP_RETURN_IF_ERROR(
       device_->start_loss(logits, !model_->keeps_logits(), step_labels, &gradient));
+  // Only of fp16, where the logits are a copy in fp32 (loss_type): a view may not be written to.
   if (const float scale = state_->loss_scale(); scale != 1) gradient.mul_(scale);
   gradients_->backward(logits, gradient, memory.gradients, on_ready);
   return write_slot_results(batch, step_labels, memory);

@@ -180,18 +180,20 @@ struct DropoutFunction : torch::autograd::Function<DropoutFunction<T>> {
 // (CrossEntropy), zeros beyond it: then it is whole already.
 struct UnpadFunction : torch::autograd::Function<UnpadFunction> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& padded, int64_t width) {
-    ctx->saved_data["width"] = padded.size(-1);
+    ctx->saved_data["padded"] = padded.size(-1);
     ctx->saved_data["place"] = reinterpret_cast<int64_t>(padded.const_data_ptr());
     return at::narrow(padded, -1, 0, width);
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
     const at::Tensor& gradient = gradients[0];
-    const int64_t width = ctx->saved_data["width"].toInt();
+    const int64_t padded = ctx->saved_data["padded"].toInt();
     std::vector<int64_t> shape = gradient.sizes().vec();
-    const int64_t beyond = width - std::exchange(shape.back(), width);
+    const int64_t beyond = padded - std::exchange(shape.back(), padded);
+    // The place alone may have been given to somebody else, if the logits are gone.
     const bool in_place = reinterpret_cast<int64_t>(gradient.const_data_ptr()) ==
-                          ctx->saved_data["place"].toInt();
+                              ctx->saved_data["place"].toInt() &&
+                          gradient.stride(-2) == padded;
     return {in_place ? at::as_strided(gradient, shape, gradient.strides())
                      : at::constant_pad_nd(gradient, {0, beyond}),
             at::Tensor()};

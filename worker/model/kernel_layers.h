@@ -1,6 +1,6 @@
 // Layers for which a device may have one kernel (LayerKernels in ForwardMode): that where it has
-// one for the type of the activations, LibTorch's operators else. Both compute the same; their bits
-// differ, as those of two devices do.
+// one for the type of the activations, LibTorch's operators else. Both compute the same; but for
+// dropout their bits differ, as those of two devices do.
 //
 // Errors: a kernel that cannot be launched throws c10::Error, as LibTorch's operators do.
 //

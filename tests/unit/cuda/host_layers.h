@@ -11,6 +11,8 @@ template <typename T>
 class HostLayers : public LayerKernelsOf<T> {
  public:
   uint64_t calls = 0;
+  uint64_t losses = 0;           // of them
+  uint64_t losses_in_place = 0;  // of these
 
   Status norm(const cuda::LayerNormForward<T>& work, uint32_t rows, uint32_t n) override {
     ++calls;
@@ -53,7 +55,7 @@ class HostLayers : public LayerKernelsOf<T> {
   }
 
   Status cross_entropy(const CrossEntropy<T>& work, uint32_t rows) override {
-    ++calls;
+    count_loss(work);
     const cuda::SerialTeam<256> team;
     for (uint64_t row = 0; row < rows; ++row) {
       const T* logits = work.logits + row * work.width.stride;
@@ -70,6 +72,13 @@ class HostLayers : public LayerKernelsOf<T> {
     for (uint64_t pair = 0; pair < (work.elements + 1) / 2; ++pair)
       cuda::dropout_elements(work, pair);
     return Status::ok();
+  }
+
+ protected:
+  void count_loss(const CrossEntropy<T>& work) {
+    ++calls;
+    ++losses;
+    if (work.gradient == work.logits) ++losses_in_place;
   }
 
  private:

@@ -144,10 +144,13 @@ TEST(Accelerator, SkipsStepsThatOverflowAndScalesAsTheCpuDoes) {
   for (const uint32_t ranks : {1u, 2u}) expect_same(on_devices(job, *dataset, 8, ranks), expected);
 }
 
+// No multiple of what logits are padded to.
+constexpr uint32_t kVocabulary = 200;
+
 // GPT-2's layers are kernels there, with bits of their own: any number of devices has the same, and
 // they learn what the CPU learns.
 TEST(Accelerator, TrainsOnTokensToTheSameBitsWithAnyNumberOfRanks) {
-  const auto text = make_text(30, 16);
+  const auto text = make_text(30, 16, kVocabulary);
   for (const auto& [precision, tolerance] :
        {std::pair("fp32", 1e-5), std::pair("bf16", 2e-2), std::pair("fp16", 2e-2)}) {
     SCOPED_TRACE(precision);
@@ -162,8 +165,21 @@ TEST(Accelerator, TrainsOnTokensToTheSameBitsWithAnyNumberOfRanks) {
   }
 }
 
+TEST(Accelerator, EvaluatesTokensToWhatTheCpuFinds) {
+  const auto text = make_text(30, 16, kVocabulary);
+  const auto loss = [&](const std::vector<DeviceModule*>& modules) {
+    LoopbackWorld world(testing::small_gpt2(16), *text, even_runs(4, 2), 0, text.get(), modules);
+    world.begin_generation(2);
+    world.train_to(1);
+    const auto reports = world.evaluate_all();
+    EXPECT_TRUE(reports[1].is_ok()) << reports[1].status().message();
+    return reports[1]->loss();
+  };
+  EXPECT_NEAR(loss(Devices(2).modules), loss({}), 1e-5);
+}
+
 TEST(Accelerator, TakesTheKernelsForTheTypeOfItsLayers) {
-  const auto text = make_text(30, 16);
+  const auto text = make_text(30, 16, kVocabulary);
   for (const char* precision : {"fp32", "bf16"}) {
     wire::JobSpec job = testing::small_gpt2(16);
     job.mutable_train()->set_precision(precision);
@@ -175,6 +191,21 @@ TEST(Accelerator, TakesTheKernelsForTheTypeOfItsLayers) {
     const bool is_short = precision == std::string("bf16");
     EXPECT_GT(is_short ? module.of_bf16.calls : module.of_floats.calls, 0u);
     EXPECT_EQ(is_short ? module.of_floats.calls : module.of_bf16.calls, 0u);
+  }
+}
+
+// Only GPT-2 says that nobody needs its logits any more.
+TEST(Accelerator, WritesTheGradientOfTheLossIntoLogitsThatAreGivenUp) {
+  for (const bool is_text : {true, false}) {
+    const auto dataset = is_text ? make_text(30, 16, kVocabulary) : make_patterns(80);
+    Devices devices(1);
+    LoopbackWorld world(is_text ? testing::small_gpt2(16) : small_job("mlp"), *dataset,
+                        even_runs(4, 1), kBucketBytes, nullptr, devices.modules);
+    world.begin_generation(2);
+    world.train_to(1);
+    const auto& floats = devices.own[0]->of_floats;
+    EXPECT_EQ(floats.losses, 4u);
+    EXPECT_EQ(floats.losses_in_place, is_text ? 4u : 0u);
   }
 }
 

@@ -32,7 +32,7 @@ std::unique_ptr<data::Dataset> make_patterns(uint32_t samples, uint32_t side, ui
   return std::move(data::make_memory_dataset(shape, std::move(pixels), std::move(labels))).value();
 }
 
-std::unique_ptr<data::Dataset> make_text(uint32_t samples, uint32_t block) {
+std::unique_ptr<data::Dataset> make_text(uint32_t samples, uint32_t block, uint32_t vocab) {
   constexpr const char* kWords[] = {"the ", "rank ", "sums ", "slots "};
   Prng chance(7);
   std::string text;
@@ -45,7 +45,7 @@ std::unique_ptr<data::Dataset> make_text(uint32_t samples, uint32_t block) {
   wire::DatasetSpec spec;
   spec.set_path(path);
   spec.set_format("text");
-  auto dataset = data::open_dataset(spec, data::Split::kTrain, "", {}, {block, 0});
+  auto dataset = data::open_dataset(spec, data::Split::kTrain, "", {}, {block, vocab});
   std::filesystem::remove(path);  // it stays mapped
   EXPECT_TRUE(dataset.is_ok()) << dataset.status().message();
   return std::move(dataset).value();

@@ -22,7 +22,8 @@ std::unique_ptr<data::Dataset> make_patterns(uint32_t samples, uint32_t side = 1
                                              uint32_t classes = 3);
 
 // Sequences of `block` bytes of text: a few words again and again, in an order of chance.
-std::unique_ptr<data::Dataset> make_text(uint32_t samples, uint32_t block);
+// `vocab`: of bytes, 256 where it is 0.
+std::unique_ptr<data::Dataset> make_text(uint32_t samples, uint32_t block, uint32_t vocab = 0);
 
 // adamw, exact; 4 slots of a global batch of 20.
 wire::JobSpec small_job(const std::string& model, const std::string& precision = "");

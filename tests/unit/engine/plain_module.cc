@@ -121,6 +121,7 @@ Status PlainLayers<T>::cross_entropy(const CrossEntropy<T>& work, uint32_t rows)
   if constexpr (!std::is_same_v<T, float>) {
     return HostLayers<T>::cross_entropy(work, rows);
   } else {
+    this->count_loss(work);
     const auto step_labels = static_cast<uint64_t>(1 / work.scale + 0.5f);
     for (uint64_t row = 0; row < rows; ++row) {
       float* gradient = work.gradient + row * work.width.stride;
