@@ -8,6 +8,6 @@ namespace lockstep::cuda {
 // The gradients of a layer normalisation's gain and bias.
 template <typename T>
 Status launch_gain_gradient(const LayerNormBackward<T>& op, uint32_t rows, uint32_t n,
-                            float* partials, float* d_gain, float* d_bias, cudaStream_t stream);
+                            const NormGradients& to, cudaStream_t stream);
 
 }  // namespace lockstep::cuda

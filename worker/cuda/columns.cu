@@ -57,17 +57,17 @@ Status launch_column_sums(const T* x, uint32_t rows, uint32_t n, float* partials
 
 template <typename T>
 Status launch_gain_gradient(const LayerNormBackward<T>& op, uint32_t rows, uint32_t n,
-                            float* partials, float* d_gain, float* d_bias, cudaStream_t stream) {
-  float* second = partials + column_chunks(rows) * n;
-  gain_gradient_kernel<<<grid(n, rows), kThreads, 0, stream>>>(op, rows, n, partials);
-  LOCKSTEP_RETURN_IF_ERROR(add_chunks(partials, rows, n, d_gain, stream));
-  return launch_column_sums(op.dy, rows, n, second, d_bias, stream);
+                            const NormGradients& to, cudaStream_t stream) {
+  float* second = to.partials + column_chunks(rows) * n;
+  gain_gradient_kernel<<<grid(n, rows), kThreads, 0, stream>>>(op, rows, n, to.partials);
+  LOCKSTEP_RETURN_IF_ERROR(add_chunks(to.partials, rows, n, to.gain, stream));
+  return launch_column_sums(op.dy, rows, n, second, to.bias, stream);
 }
 
 #define LOCKSTEP_LAUNCH_COLUMNS(T)                                                                \
   template Status launch_column_sums(const T*, uint32_t, uint32_t, float*, float*, cudaStream_t); \
-  template Status launch_gain_gradient(const LayerNormBackward<T>&, uint32_t, uint32_t, float*,   \
-                                       float*, float*, cudaStream_t)
+  template Status launch_gain_gradient(const LayerNormBackward<T>&, uint32_t, uint32_t,           \
+                                       const NormGradients&, cudaStream_t)
 LOCKSTEP_LAUNCH_COLUMNS(float);
 LOCKSTEP_LAUNCH_COLUMNS(Bf16);
 #undef LOCKSTEP_LAUNCH_COLUMNS

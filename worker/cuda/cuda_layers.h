@@ -23,23 +23,20 @@ class CudaLayers final : public LayerKernelsOf<T> {
   Status norm_backward(const LayerNormBackward<T>& work, uint32_t rows, uint32_t n,
                        const NormGradients& gradients) override {
     LOCKSTEP_RETURN_IF_ERROR(here());
-    return launch_layer_norm_backward(work, rows, n, gradients.partials, gradients.gain,
-                                      gradients.bias, stream_);
+    return launch_layer_norm_backward(work, rows, n, gradients, stream_);
   }
   Status bias_gelu(const BiasGelu<T>& work, uint32_t rows, uint32_t n) override {
     LOCKSTEP_RETURN_IF_ERROR(here());
-    return launch_bias_gelu(work.x, work.bias, work.y, rows, n, stream_);
+    return launch_bias_gelu(work, rows, n, stream_);
   }
   Status bias_gelu_backward(const BiasGeluBackward<T>& work, uint32_t rows, uint32_t n,
                             const BiasGradient& gradient) override {
     LOCKSTEP_RETURN_IF_ERROR(here());
-    return launch_bias_gelu_backward(work.dy, work.x, work.bias, work.dx, rows, n,
-                                     gradient.partials, gradient.bias, stream_);
+    return launch_bias_gelu_backward(work, rows, n, gradient, stream_);
   }
   Status cross_entropy(const CrossEntropy<T>& work, uint32_t rows) override {
     LOCKSTEP_RETURN_IF_ERROR(here());
-    return launch_cross_entropy(work.logits, work.gradient, work.labels, rows, work.width,
-                                work.scale, work.losses, work.right, stream_);
+    return launch_cross_entropy(work, rows, stream_);
   }
   Status dropout(const DropoutWork<T>& work) override {
     LOCKSTEP_RETURN_IF_ERROR(here());

@@ -28,13 +28,14 @@ struct BiasGradient {
   float* bias = nullptr;      // (n)
 };
 
-// y = gelu(x + bias), GPT-2's (gelu.h).
+// y = gelu(x + bias), GPT-2's (gelu.h). y may be x only if backward gets x from elsewhere.
 template <typename T>
 struct BiasGelu {
   const T* x = nullptr;  // (rows, n)
   const float* bias = nullptr;
   T* y = nullptr;  // (rows, n)
 };
+// dx = dy * gelu'(x + bias), whose column sums are the bias's gradient. dx may be dy.
 template <typename T>
 struct BiasGeluBackward {
   const T* dy = nullptr;  // (rows, n)
@@ -54,7 +55,7 @@ struct CrossEntropy {
   cuda::RowWidth width = {};
   float scale = 1;  // of the gradient
   float* losses = nullptr;
-  uint32_t* right = nullptr;
+  uint32_t* right = nullptr;  // null: nobody asks
 };
 
 // For one type of activations.

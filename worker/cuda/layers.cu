@@ -46,19 +46,19 @@ __global__ void layer_norm_backward_kernel(LayerNormBackward<T> op, uint32_t row
 }
 
 template <typename T>
-__global__ void bias_gelu_kernel(const T* x, const float* bias, T* y, uint64_t elements,
-                                 uint32_t n) {
+__global__ void bias_gelu_kernel(BiasGelu<T> op, uint64_t elements, uint32_t n) {
   const uint64_t stride = uint64_t{gridDim.x} * kThreads;
   for (uint64_t i = uint64_t{blockIdx.x} * kThreads + threadIdx.x; i < elements; i += stride)
-    y[i] = from_float<T>(gelu(to_float(x[i]) + bias[i % n]));
+    op.y[i] = from_float<T>(gelu(to_float(op.x[i]) + op.bias[i % n]));
 }
 
 template <typename T>
-__global__ void bias_gelu_backward_kernel(const T* dy, const T* x, const float* bias, T* dx,
-                                          uint64_t elements, uint32_t n) {
+__global__ void bias_gelu_backward_kernel(BiasGeluBackward<T> op, uint64_t elements, uint32_t n) {
   const uint64_t stride = uint64_t{gridDim.x} * kThreads;
-  for (uint64_t i = uint64_t{blockIdx.x} * kThreads + threadIdx.x; i < elements; i += stride)
-    dx[i] = from_float<T>(to_float(dy[i]) * gelu_derivative(to_float(x[i]) + bias[i % n]));
+  for (uint64_t i = uint64_t{blockIdx.x} * kThreads + threadIdx.x; i < elements; i += stride) {
+    const float slope = gelu_derivative(to_float(op.x[i]) + op.bias[i % n]);
+    op.dx[i] = from_float<T>(to_float(op.dy[i]) * slope);
+  }
 }
 
 // A thread a pair, which shares a random number.
@@ -72,18 +72,18 @@ __global__ void dropout_kernel(DropoutWork<T> work) {
 
 // A block a row: a vocabulary is wide.
 template <typename T>
-__global__ void cross_entropy_kernel(const T* logits, T* gradient, const int64_t* labels,
-                                     RowWidth width, float scale, float* losses, uint32_t* right) {
+__global__ void cross_entropy_kernel(CrossEntropy<T> op) {
   __shared__ float lanes[kThreads];
   const BlockTeam<kThreads> team(lanes);
   const uint64_t row = blockIdx.x;
-  const T* of_row = logits + row * width.stride;
-  const int64_t label = labels[row];
-  if (right != nullptr) {
-    const bool is_right = is_right_row(team, of_row, width, label);
-    team.once([&] { right[row] = is_right ? 1 : 0; });
+  const T* logits = op.logits + row * op.width.stride;
+  const int64_t label = op.labels[row];
+  if (op.right != nullptr) {
+    const bool is_right = is_right_row(team, logits, op.width, label);
+    team.once([&] { op.right[row] = is_right ? 1 : 0; });
   }
-  cross_entropy_row(team, of_row, gradient + row * width.stride, width, label, scale, losses + row);
+  cross_entropy_row(team, logits, op.gradient + row * op.width.stride, op.width, label, op.scale,
+                    op.losses + row);
 }
 
 }  // namespace
@@ -105,34 +105,31 @@ Status launch_layer_norm(const LayerNormForward<T>& op, uint32_t rows, uint32_t 
 
 template <typename T>
 Status launch_layer_norm_backward(const LayerNormBackward<T>& op, uint32_t rows, uint32_t n,
-                                  float* partials, float* d_gain, float* d_bias,
-                                  cudaStream_t stream) {
+                                  const NormGradients& gradients, cudaStream_t stream) {
   if (rows == 0) return Status::ok();
   // First what reads dy, which dx may overwrite.
-  LOCKSTEP_RETURN_IF_ERROR(launch_gain_gradient(op, rows, n, partials, d_gain, d_bias, stream));
+  LOCKSTEP_RETURN_IF_ERROR(launch_gain_gradient(op, rows, n, gradients, stream));
   const uint32_t blocks = (rows + kThreads / kWarp - 1) / (kThreads / kWarp);
   layer_norm_backward_kernel<<<blocks, kThreads, 0, stream>>>(op, rows, n);
   return cuda_status(cudaGetLastError(), "launch layer normalisation's backward");
 }
 
 template <typename T>
-Status launch_bias_gelu(const T* x, const float* bias, T* y, uint32_t rows, uint32_t n,
-                        cudaStream_t stream) {
+Status launch_bias_gelu(const BiasGelu<T>& op, uint32_t rows, uint32_t n, cudaStream_t stream) {
   const uint64_t elements = uint64_t{rows} * n;
   if (elements == 0) return Status::ok();
-  bias_gelu_kernel<<<blocks_for(elements), kThreads, 0, stream>>>(x, bias, y, elements, n);
+  bias_gelu_kernel<<<blocks_for(elements), kThreads, 0, stream>>>(op, elements, n);
   return cuda_status(cudaGetLastError(), "launch bias and GELU");
 }
 
 template <typename T>
-Status launch_bias_gelu_backward(const T* dy, const T* x, const float* bias, T* dx, uint32_t rows,
-                                 uint32_t n, float* partials, float* d_bias, cudaStream_t stream) {
+Status launch_bias_gelu_backward(const BiasGeluBackward<T>& op, uint32_t rows, uint32_t n,
+                                 const BiasGradient& gradient, cudaStream_t stream) {
   const uint64_t elements = uint64_t{rows} * n;
   if (elements == 0) return Status::ok();
-  bias_gelu_backward_kernel<<<blocks_for(elements), kThreads, 0, stream>>>(dy, x, bias, dx,
-                                                                           elements, n);
+  bias_gelu_backward_kernel<<<blocks_for(elements), kThreads, 0, stream>>>(op, elements, n);
   LOCKSTEP_RETURN_IF_ERROR(cuda_status(cudaGetLastError(), "launch GELU's backward"));
-  return launch_column_sums(dx, rows, n, partials, d_bias, stream);
+  return launch_column_sums(op.dx, rows, n, gradient.partials, gradient.bias, stream);
 }
 
 template <typename T>
@@ -143,25 +140,21 @@ Status launch_dropout(const DropoutWork<T>& work, cudaStream_t stream) {
 }
 
 template <typename T>
-Status launch_cross_entropy(const T* logits, T* gradient, const int64_t* labels, uint32_t rows,
-                            RowWidth width, float scale, float* losses, uint32_t* right,
-                            cudaStream_t stream) {
+Status launch_cross_entropy(const CrossEntropy<T>& op, uint32_t rows, cudaStream_t stream) {
   if (rows == 0) return Status::ok();
-  cross_entropy_kernel<<<rows, kThreads, 0, stream>>>(logits, gradient, labels, width, scale,
-                                                      losses, right);
+  cross_entropy_kernel<<<rows, kThreads, 0, stream>>>(op);
   return cuda_status(cudaGetLastError(), "launch cross-entropy");
 }
 
 #define LOCKSTEP_LAUNCH_LAYERS(T)                                                                  \
   template Status launch_layer_norm(const LayerNormForward<T>&, uint32_t, uint32_t, cudaStream_t); \
   template Status launch_layer_norm_backward(const LayerNormBackward<T>&, uint32_t, uint32_t,      \
-                                             float*, float*, float*, cudaStream_t);                \
-  template Status launch_bias_gelu(const T*, const float*, T*, uint32_t, uint32_t, cudaStream_t);  \
-  template Status launch_bias_gelu_backward(const T*, const T*, const float*, T*, uint32_t,        \
-                                            uint32_t, float*, float*, cudaStream_t);               \
+                                             const NormGradients&, cudaStream_t);                  \
+  template Status launch_bias_gelu(const BiasGelu<T>&, uint32_t, uint32_t, cudaStream_t);          \
+  template Status launch_bias_gelu_backward(const BiasGeluBackward<T>&, uint32_t, uint32_t,        \
+                                            const BiasGradient&, cudaStream_t);                    \
   template Status launch_dropout(const DropoutWork<T>&, cudaStream_t);                             \
-  template Status launch_cross_entropy(const T*, T*, const int64_t*, uint32_t, RowWidth, float,    \
-                                       float*, uint32_t*, cudaStream_t)
+  template Status launch_cross_entropy(const CrossEntropy<T>&, uint32_t, cudaStream_t)
 LOCKSTEP_LAUNCH_LAYERS(float);
 LOCKSTEP_LAUNCH_LAYERS(Bf16);
 #undef LOCKSTEP_LAUNCH_LAYERS
