@@ -93,7 +93,6 @@ struct NormFunction : torch::autograd::Function<NormFunction<T>> {
                          data<float>(mean), data<float>(rstd)},
                         shape.rows, shape.n));
     ctx->save_for_backward({stream, gain, mean, rstd});
-    ctx->saved_data["has_branch"] = branch.defined();
     ctx->set_materialize_grads(false);
     keep(ctx, kernels);
     return branch.defined() ? variable_list{y, stream} : variable_list{y};
@@ -102,7 +101,7 @@ struct NormFunction : torch::autograd::Function<NormFunction<T>> {
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
     const variable_list saved = ctx->get_saved_variables();
     const at::Tensor& stream = saved[0];
-    const bool has_branch = ctx->saved_data["has_branch"].toBool();
+    const bool has_branch = gradients.size() == 2;
     const Rows shape(stream);
     const at::Tensor dy =
         gradients[0].defined() ? gradients[0].contiguous() : at::zeros_like(stream);
@@ -239,12 +238,13 @@ at::Tensor linear_gelu(const Forward& f, const at::Tensor& x, uint32_t weight) {
 at::Tensor tied_logits(const Forward& f, const at::Tensor& x, const at::Tensor& embedding) {
   const int64_t vocabulary = embedding.size(0);
   const int64_t beyond = (kVocabularyStep - vocabulary % kVocabularyStep) % kVocabularyStep;
+  const at::ScalarType type = stream_type(x);
   at::Tensor result;
   const auto run = [&](auto&) {
-    const at::Tensor wider = at::constant_pad_nd(embedding.to(stream_type(x)), {0, 0, 0, beyond});
+    const at::Tensor wider = at::constant_pad_nd(embedding.to(type), {0, 0, 0, beyond});
     result = UnpadFunction::apply(at::linear(x, wider), vocabulary);
   };
-  if (beyond > 0 && with_kernels(f, stream_type(x), run)) return result;
+  if (beyond > 0 && with_kernels(f, type, run)) return result;
   return at::linear(x, embedding);
 }
 
