@@ -24,7 +24,7 @@ inline JobContext context() {
 }
 
 inline JobValues values_of(const std::string& yaml, const std::vector<std::string>& overrides = {},
-                    const std::vector<std::string>& environment = {}) {
+                           const std::vector<std::string>& environment = {}) {
   auto values = parse_job_yaml(yaml, "job.yaml");
   EXPECT_TRUE(values.is_ok()) << values.status().message();
   overlay(*values, *parse_job_environment(environment));
@@ -33,7 +33,7 @@ inline JobValues values_of(const std::string& yaml, const std::vector<std::strin
 }
 
 inline wire::JobSpec resolved(const std::vector<std::string>& overrides = {},
-                       const std::vector<std::string>& environment = {}) {
+                              const std::vector<std::string>& environment = {}) {
   const auto job = resolve_job(values_of(kMinimal, overrides, environment), context());
   EXPECT_TRUE(job.is_ok()) << job.status().message();
   return *job;

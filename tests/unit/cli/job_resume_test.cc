@@ -19,11 +19,17 @@ using testing::context;
 using testing::resolved;
 using testing::values_of;
 
-TEST(JobResume, AccumulateMeansTheWorkersOfTheFirstStart) {
-  const wire::JobSpec stored = resolved({"train.accumulate=2", "cluster.workers=2"});
+// As the command line resumes; `stored` outlives it.
+JobContext resume_of(const wire::JobSpec& stored) {
   JobContext resume = context();
   resume.stored = &stored;
   resume.check_same_run = check_same_run;
+  return resume;
+}
+
+TEST(JobResume, AccumulateMeansTheWorkersOfTheFirstStart) {
+  const wire::JobSpec stored = resolved({"train.accumulate=2", "cluster.workers=2"});
+  const JobContext resume = resume_of(stored);
   const auto same =
       resolve_job(values_of("train: {accumulate: 2, slots: 4}\ncluster: {workers: 3}\n"), resume);
   ASSERT_TRUE(same.is_ok()) << same.status().message();
@@ -44,9 +50,7 @@ TEST(JobResume, AResumeThatAsksForAnAutomaticBatchHasTheResolvedOne) {
 
 TEST(JobResume, WhatIsNotSaidStaysAsTheRunHasIt) {
   const wire::JobSpec stored = resolved({"model.dropout=0.25", "train.slots=4"});
-  JobContext resume = context();
-  resume.stored = &stored;
-  resume.check_same_run = check_same_run;
+  const JobContext resume = resume_of(stored);
   const auto job =
       resolve_job(values_of("train: {max_steps: 9, slots: 0}\n", {"cluster.workers=3"}), resume);
   ASSERT_TRUE(job.is_ok()) << job.status().message();
@@ -96,9 +100,7 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
 
 TEST(JobResume, AnotherIdentityIsToldBeforeAnythingElseThatIsWrong) {
   const wire::JobSpec stored = resolved({"train.slots=4", "cluster.workers=4"});
-  JobContext resume = context();
-  resume.stored = &stored;
-  resume.check_same_run = check_same_run;
+  const JobContext resume = resume_of(stored);
   const auto job = resolve_job(values_of("train: {slots: 2}\n"), resume);
   EXPECT_EQ(job.status().code(), Code::kUsage);
   EXPECT_THAT(job.status().message(),
