@@ -32,7 +32,7 @@ enum class Aborted { kSaysSo, kLooksFinished };
 struct Plan {
   Aborted how = Aborted::kSaysSo;
   Step step = 0;
-  uint32_t bucket = 0;                   // the how manieth to leave
+  uint32_t bucket = 0;                   // its place among those that leave
   std::vector<uint64_t> gates;           // gate_word.h, by rank
   std::atomic<uint32_t> most_bucket{0};  // the last that left, in any step
 };
@@ -43,10 +43,11 @@ class AbortedHalfway final : public Forwarding<Collective> {
       : Forwarding(std::move(inner)), plan_(plan) {}
 
   Status all_reduce(const Tag& tag, const ElementRange& range) override {
-    const uint32_t place = tag.step == step_ ? ++place_ : (step_ = tag.step, place_ = 0);
-    if (place > plan_.most_bucket) plan_.most_bucket = place;
-    if (tag.step != plan_.step || place < plan_.bucket) return Forwarding::all_reduce(tag, range);
-    if (place > plan_.bucket) return leave_garbage(range);
+    place_ = tag.step == step_ ? place_ + 1 : 0;
+    step_ = tag.step;
+    if (place_ > plan_.most_bucket) plan_.most_bucket = place_;
+    if (tag.step != plan_.step || place_ < plan_.bucket) return Forwarding::all_reduce(tag, range);
+    if (place_ > plan_.bucket) return leave_garbage(range);
     const uint64_t half = range.begin + range.size() / 2 / kCutElements * kCutElements;
     LOCKSTEP_RETURN_IF_ERROR(Forwarding::all_reduce(tag, {range.begin, half}));
     return leave_garbage({half, range.end});
@@ -67,7 +68,7 @@ class AbortedHalfway final : public Forwarding<Collective> {
   }
 
   Plan& plan_;
-  Step step_ = kSteps;  // of the last call, and how many there were before it in that step
+  Step step_ = kSteps;  // of the last call; how many were before it in that step
   uint32_t place_ = 0;
 };
 
