@@ -12,6 +12,7 @@
 #include "comm/base/file.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/http_server.h"
+#include "comm/rpc/network.h"
 #include "coordinator/begin.h"
 #include "coordinator/http_routes.h"
 #include "coordinator/server.h"
@@ -51,6 +52,7 @@ class Program {
  private:
   // Sets exit_code_ unless only the term is over.
   Status serve_term(BeginMode mode);
+  Status choose_network(const wire::JobSpec& job);
   Status serve(Server& server, const Begun& begun);
   State first_state(const BegunTerm& term);  // takes experience_
 
@@ -117,7 +119,19 @@ Status listen_again(rpc::Address address, const Listen& listen) {
   return listen(address);
 }
 
+// Where the job wants it to listen; beyond this machine the log says what that means.
+Status Program::choose_network(const wire::JobSpec& job) {
+  LOCKSTEP_ASSIGN_OR_RETURN(control_.host, rpc::own_address_in(job.comm().network()));
+  if (!rpc::is_loopback_host(control_.host))
+    logger_.warn("network",
+                 "control and data listen on comm.network " + job.comm().network() +
+                     ": both ends prove that they know the run's token, but nothing is encrypted; "
+                     "let nobody into this network who may not read or change what is trained");
+  return Status::ok();
+}
+
 Status Program::serve(Server& server, const Begun& begun) {
+  LOCKSTEP_RETURN_IF_ERROR(choose_network(begun.options.job));
   LOCKSTEP_RETURN_IF_ERROR(listen_again(control_, [&](const rpc::Address& address) {
     return server.listen(transport_, address, begun.token);
   }));

@@ -60,14 +60,19 @@ bool is_loopback_host(std::string_view host) {
   return ::inet_pton(AF_INET6, text.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
-Result<Address> loopback_address(const Address& address) {
-  if (!is_loopback_host(address.host)) {
-    return Status(Code::kConfig, to_string(address) +
-                                     " is not on this machine, and for now Lockstep runs on one "
-                                     "machine only: use 127.0.0.1");
-  }
+Result<Address> numeric_address(const Address& address) {
   if (address.host == "localhost") return Address{"127.0.0.1", address.port};
-  return address;
+  in6_addr ignored;  // has room for either
+  for (const int family : {AF_INET, AF_INET6})
+    if (::inet_pton(family, address.host.c_str(), &ignored) == 1) return address;
+  return Status(Code::kConfig, to_string(address) + " has a name where numbers are needed");
+}
+
+Status check_loopback(const Address& address) {
+  if (is_loopback_host(address.host)) return Status::ok();
+  return Status(Code::kConfig, to_string(address) +
+                                   " can be reached from other machines, and HTTP is neither "
+                                   "authenticated nor encrypted yet: use 127.0.0.1");
 }
 
 }  // namespace lockstep::rpc

@@ -22,9 +22,11 @@ Result<Address> parse_address(std::string_view text);
 // The inverse: brackets around IPv6.
 std::string to_string(const Address& address);
 
-// The loopback address as numbers ("localhost" is 127.0.0.1), or kConfig with a sentence that says
-// that only this machine can be reached for now.
-Result<Address> loopback_address(const Address& address);
+// The address in numbers: "localhost" is 127.0.0.1, and other names are kConfig.
+Result<Address> numeric_address(const Address& address);
+
+// kConfig, with what to write instead, unless only this machine can reach it.
+Status check_loopback(const Address& address);
 
 // True for localhost, 127.0.0.0/8 and ::1.
 bool is_loopback_host(std::string_view host);

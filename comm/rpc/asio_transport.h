@@ -1,4 +1,4 @@
-// Loop and Transport of production: Boost.Asio over TCP, loopback only for now.
+// Loop and Transport of production: Boost.Asio over TCP.
 //
 // Thread-safety: AsioLoop::post(), stop() from any thread; run() on one thread; the rest as in
 // transport.h. Sockets are close-on-exec and have TCP_NODELAY.
@@ -25,8 +25,8 @@ class AsioLoop final : public Loop {
   // Runs handlers until stop(), also while there is nothing to do. May be called again.
   void run();
 
-  // Runs one handler, waiting for it up to `max_wait_ms`; false when none came. Instead of run(), for
-  // programs and tests that have a loop of their own.
+  // Runs one handler, waiting for it up to `max_wait_ms`; false when none came. Instead of run(),
+  // for programs and tests that have a loop of their own.
   bool run_one(int64_t max_wait_ms);
 
   // Makes run() return after the handler that runs now. A stop() before run() counts.

@@ -91,6 +91,7 @@ class Socket {
 
 Result<GetResult> http_get(const rpc::Address& address, const std::string& path, int64_t timeout_ms,
                            size_t limit_bytes) {
+  LOCKSTEP_RETURN_IF_ERROR(rpc::check_loopback(address));
   const std::string name = rpc::to_string(address);
   LOCKSTEP_ASSIGN_OR_RETURN(const rpc::SocketAddress where, rpc::to_socket_address(address));
   LOCKSTEP_ASSIGN_OR_RETURN(const int fd, rpc::open_client_socket(address));

@@ -212,6 +212,7 @@ void HttpServer::Impl::accept_some() {
 Result<std::unique_ptr<HttpServer>> HttpServer::start(rpc::AsioLoop& loop, Options options,
                                                       std::map<std::string, Handler> handlers,
                                                       Logger& logger) {
+  LOCKSTEP_RETURN_IF_ERROR(rpc::check_loopback(options.address));
   auto impl = std::make_shared<Impl>(loop, std::move(options), std::move(handlers), logger);
   LOCKSTEP_ASSIGN_OR_RETURN(const int fd,
                             rpc::open_listening_socket(impl->options.address, &impl->address));

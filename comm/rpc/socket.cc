@@ -30,6 +30,8 @@ Status cannot_listen(const Address& address, int error) {
                                      "port, or 0 for any free one");
   if (error == EACCES)
     return Status(Code::kConfig, where + "ports below 1024 need root; choose a higher one");
+  if (error == EADDRNOTAVAIL)
+    return Status(Code::kConfig, where + "this machine has no such address");
   return Status(Code::kConfig, where + errno_text(error));
 }
 
@@ -49,7 +51,7 @@ Address name_of(const SocketAddress& socket_address) {
 }  // namespace
 
 Result<SocketAddress> to_socket_address(const Address& address) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const Address numeric, loopback_address(address));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Address numeric, numeric_address(address));
   SocketAddress out;
   auto* v4 = reinterpret_cast<sockaddr_in*>(&out.storage);
   auto* v6 = reinterpret_cast<sockaddr_in6*>(&out.storage);
@@ -68,6 +70,9 @@ Result<SocketAddress> to_socket_address(const Address& address) {
 
 Result<int> open_listening_socket(const Address& address, Address* real) {
   LOCKSTEP_ASSIGN_OR_RETURN(const SocketAddress where, to_socket_address(address));
+  if (name_of(where).host == "0.0.0.0" || name_of(where).host == "::")
+    return Status(Code::kConfig, to_string(address) +
+                                     " stands for every network that this machine is in: name one");
   const int fd = ::socket(where.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (fd < 0) return cannot_listen(address, errno);
   const int one = 1;

@@ -11,11 +11,12 @@
 
 namespace lockstep::rpc {
 
-// Listens on a loopback address and stores the real one. Non-blocking, close-on-exec. kConfig, with
-// what to do about it, when the port is taken or the address is not allowed here.
+// Listens on an address of this machine and stores the real one. Non-blocking, close-on-exec.
+// kConfig, with what to do about it, when the port is taken, or the address is not ours or stands
+// for all of ours.
 Result<int> open_listening_socket(const Address& address, Address* real);
 
-// An unconnected TCP socket for a loopback address: non-blocking, close-on-exec, TCP_NODELAY.
+// An unconnected TCP socket for an address: non-blocking, close-on-exec, TCP_NODELAY.
 Result<int> open_client_socket(const Address& address);
 
 // The next waiting connection, non-blocking, close-on-exec, TCP_NODELAY. -1 and errno (EAGAIN when

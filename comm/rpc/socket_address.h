@@ -1,4 +1,4 @@
-// An Address as the kernel wants it. Internal to this folder.
+// An Address as the kernel wants it.
 // Thread-safety: values.
 #pragma once
 
@@ -17,7 +17,7 @@ struct SocketAddress {
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-// kConfig for an address that is not on this machine.
+// kConfig for one that is not in numbers.
 Result<SocketAddress> to_socket_address(const Address& address);
 
 }  // namespace lockstep::rpc

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <filesystem>
 
 #include "comm/base/limits.h"
 #include "comm/base/step_window.h"
 #include "comm/wire/predictions.h"
 #include "deploy/cli/job_model_file.h"
+#include "deploy/cli/job_network.h"
 #include "deploy/cli/job_schema.h"
 #include "worker/model/gpt2_parts.h"
 
@@ -147,15 +147,6 @@ void resolve_autos(const JobContext& context, wire::JobSpec& job) {
   if (job.comm().backend() == "auto") job.mutable_comm()->set_backend("host");
 }
 
-bool is_host_port(const std::string& text) {
-  const size_t colon = text.rfind(':');
-  if (colon == std::string::npos || colon == 0 || colon + 1 == text.size()) return false;
-  uint16_t port = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data() + colon + 1, end, port);
-  return error == std::errc() && rest == end;
-}
-
 bool is_job_name(const std::string& name) {
   return name.size() <= 64 && name[0] != '.' && std::all_of(name.begin(), name.end(), [](char c) {
            return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
@@ -250,8 +241,7 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
   if (job.cluster().min_workers() > job.cluster().workers())
     return usage(say("cluster.min_workers") + " but " + say("cluster.workers") +
                  ": the run would wait for workers that nobody starts");
-  if (!is_host_port(job.metrics().listen()))
-    return usage(say("metrics.listen") + ": write host:port, as in 127.0.0.1:9400 (port 0: any)");
+  LOCKSTEP_RETURN_IF_ERROR(check_network(values, job));
   if (job.schedule().name() == "onecycle" && job.schedule().total_steps() > 0 &&
       train.max_steps() > job.schedule().total_steps())
     return usage(say("schedule.total_steps") + " but " + say("train.max_steps") +

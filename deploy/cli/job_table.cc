@@ -196,6 +196,9 @@ constexpr JobKey kRows[] = {
    "MiB of gradients that are summed at a time, while backward goes on"},
   {"comm.numerics", "exact", kNoRange, kNumerics, kIdentity, kPlain,
    "exact: the same bits for any number of workers; fast: any order of sums"},
+  {"comm.network", "loopback", kNoRange, {}, kChangeable, kPlain,
+   "where control and data listen: loopback: this machine only; a network as in 10.2.0.0/16, or an "
+   "interface as in eth0: the address that each machine has there"},
   {"checkpoint.every_steps", "500", count(0), {}, kChangeable, kPlain,
    "steps between two checkpoints; 0: only at the end"},
   {"checkpoint.keep", "2", count(2, 1'000'000), {}, kChangeable, kPlain,

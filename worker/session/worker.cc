@@ -13,6 +13,7 @@
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/auth.h"
 #include "comm/rpc/http_server.h"
+#include "comm/rpc/network.h"
 #include "comm/wire/predictions.h"
 #include "data/index/dataset.h"
 #include "data/index/facts.h"
@@ -268,6 +269,7 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
                                     /*echo_to_stderr=*/true));
   HostOptions host_options;
   host_options.token = token;
+  LOCKSTEP_ASSIGN_OR_RETURN(host_options.tcp_host, rpc::own_address_in(job.comm().network()));
   LOCKSTEP_ASSIGN_OR_RETURN(auto context, HostContext::create(std::move(host_options)));
   LOCKSTEP_ASSIGN_OR_RETURN(WorkInHand in_hand, options.in_hand_fd < 0
                                                     ? WorkInHand::make()

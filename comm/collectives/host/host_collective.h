@@ -54,6 +54,7 @@ struct PeerAddress {
 struct HostOptions {
   std::string token;       // secret of the run; who does not know it is refused
   bool force_tcp = false;  // no shared memory with anyone (comm.host_transport: tcp)
+  std::string tcp_host = "127.0.0.1";  // address of this machine that TCP listens on, in numbers
 };
 
 class HostContext {

@@ -272,7 +272,7 @@ Result<std::unique_ptr<HostContext>> HostContext::create(HostOptions options) {
       "lockstep-" + to_hex({reinterpret_cast<const uint8_t*>(suffix.data()), suffix.size()});
   if (!options.force_tcp) address.unix_name = name;
   LOCKSTEP_ASSIGN_OR_RETURN(Fd unix_listener, listen_unix(name));
-  LOCKSTEP_ASSIGN_OR_RETURN(Fd tcp_listener, listen_tcp(&address.tcp));
+  LOCKSTEP_ASSIGN_OR_RETURN(Fd tcp_listener, listen_tcp(options.tcp_host, &address.tcp));
   LOCKSTEP_ASSIGN_OR_RETURN(Fd cancel, open_event());
   LOCKSTEP_ASSIGN_OR_RETURN(Fd wake, open_event());
   LOCKSTEP_ASSIGN_OR_RETURN(auto control,

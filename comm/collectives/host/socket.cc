@@ -1,8 +1,5 @@
 #include "comm/collectives/host/socket.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -10,12 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 
 #include "comm/base/check.h"
 #include "comm/base/clock.h"
 #include "comm/base/file.h"
+#include "comm/rpc/socket.h"
+#include "comm/rpc/socket_address.h"
 
 namespace lockstep::host {
 namespace {
@@ -27,13 +25,9 @@ Status failed(Code code, const std::string& what) {
   return Status(code, what + ": " + errno_text(errno));
 }
 
-Result<Fd> open_socket(int domain) {
-  Fd fd(socket(domain, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Result<Fd> open_unix_socket() {
+  Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.is_open()) return failed(Code::kInternal, "socket");
-  if (domain == AF_INET) {
-    const int on = 1;
-    setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  }
   return fd;
 }
 
@@ -51,23 +45,6 @@ Result<UnixAddress> unix_address(const std::string& name) {
   std::memcpy(result.address.sun_path + 1, name.data(), name.size());
   result.bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return result;
-}
-
-Result<sockaddr_in> tcp_address(const std::string& text) {
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  const size_t colon = text.rfind(':');
-  uint16_t port = 0;
-  bool valid = colon != std::string::npos;
-  if (valid) {
-    const char* end = text.data() + text.size();
-    const auto parsed = std::from_chars(text.data() + colon + 1, end, port);
-    valid = parsed.ec == std::errc() && parsed.ptr == end && port != 0 &&
-            inet_pton(AF_INET, text.substr(0, colon).c_str(), &address.sin_addr) == 1;
-  }
-  if (!valid) return Status(Code::kInternal, "data address '" + text + "' is not IPv4:port");
-  address.sin_port = htons(port);
-  return address;
 }
 
 // Waits until `fd` is ready for `events`.
@@ -127,7 +104,7 @@ int64_t Deadline::left_ms() const {
 
 Result<Fd> listen_unix(const std::string& name) {
   LOCKSTEP_ASSIGN_OR_RETURN(const UnixAddress address, unix_address(name));
-  LOCKSTEP_ASSIGN_OR_RETURN(Fd fd, open_socket(AF_UNIX));
+  LOCKSTEP_ASSIGN_OR_RETURN(Fd fd, open_unix_socket());
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.address), address.bytes) != 0 ||
       listen(fd.get(), kBacklog) != 0) {
     return failed(Code::kInternal, "listening on Unix socket @" + name);
@@ -135,33 +112,20 @@ Result<Fd> listen_unix(const std::string& name) {
   return fd;
 }
 
-Result<Fd> listen_tcp(std::string* address) {
-  LOCKSTEP_ASSIGN_OR_RETURN(Fd fd, open_socket(AF_INET));
-  sockaddr_in bound = {};
-  bound.sin_family = AF_INET;
-  bound.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t bytes = sizeof bound;
-  auto* generic = reinterpret_cast<sockaddr*>(&bound);
-  if (bind(fd.get(), generic, bytes) != 0 || listen(fd.get(), kBacklog) != 0 ||
-      getsockname(fd.get(), generic, &bytes) != 0) {
-    return failed(Code::kInternal, "listening on 127.0.0.1");
-  }
-  *address = "127.0.0.1:" + std::to_string(ntohs(bound.sin_port));
-  return fd;
+Result<Fd> listen_tcp(const std::string& host, std::string* address) {
+  rpc::Address real;
+  LOCKSTEP_ASSIGN_OR_RETURN(const int fd, rpc::open_listening_socket({host, 0}, &real));
+  *address = rpc::to_string(real);
+  return Fd(fd);
 }
 
 Fd accept_one(int listener) {
-  Fd fd(accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (fd.is_open()) {
-    const int on = 1;  // fails on a Unix socket, where it is not needed
-    setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  }
-  return fd;
+  return Fd(rpc::accept_connection(listener));
 }
 
 Result<Fd> connect_unix(const std::string& name) {
   LOCKSTEP_ASSIGN_OR_RETURN(const UnixAddress address, unix_address(name));
-  LOCKSTEP_ASSIGN_OR_RETURN(Fd fd, open_socket(AF_UNIX));
+  LOCKSTEP_ASSIGN_OR_RETURN(Fd fd, open_unix_socket());
   // A Unix socket connects at once or not at all.
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.address), address.bytes) != 0) {
     return failed(Code::kUnavailable, "connecting to Unix socket @" + name);
@@ -170,9 +134,11 @@ Result<Fd> connect_unix(const std::string& name) {
 }
 
 Result<Fd> connect_tcp(const std::string& text, const Deadline& deadline) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const sockaddr_in address, tcp_address(text));
-  LOCKSTEP_ASSIGN_OR_RETURN(Fd fd, open_socket(AF_INET));
-  if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const rpc::Address address, rpc::parse_address(text));
+  LOCKSTEP_ASSIGN_OR_RETURN(const rpc::SocketAddress where, rpc::to_socket_address(address));
+  LOCKSTEP_ASSIGN_OR_RETURN(const int opened, rpc::open_client_socket(address));
+  Fd fd(opened);
+  if (connect(fd.get(), where.get(), where.bytes) != 0) {
     if (errno != EINPROGRESS) return failed(Code::kUnavailable, "connecting to " + text);
     LOCKSTEP_RETURN_IF_ERROR(wait_ready(fd.get(), POLLOUT, deadline));
     socklen_t bytes = sizeof errno;
@@ -181,6 +147,8 @@ Result<Fd> connect_tcp(const std::string& text, const Deadline& deadline) {
     errno = error;
     if (error != 0) return failed(Code::kUnavailable, "connecting to " + text);
   }
+  if (rpc::is_connected_to_itself(fd.get()))
+    return Status(Code::kUnavailable, "nobody listens on " + text);
   return fd;
 }
 

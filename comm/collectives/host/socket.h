@@ -1,5 +1,5 @@
-// Sockets of the data plane: abstract Unix sockets and TCP on the loopback interface, all
-// non-blocking, with whole-message sends and receives under a deadline that can be cancelled.
+// Sockets of the data plane: abstract Unix sockets and TCP, all non-blocking, with whole-message
+// sends and receives under a deadline that can be cancelled.
 //
 // Thread-safety: an Fd belongs to one thread; the functions have no state.
 #pragma once
@@ -40,9 +40,10 @@ struct Deadline {
   int64_t left_ms() const;
 };
 
-// Listeners. `name` without the leading zero byte; TCP: 127.0.0.1, a free port, told in *address.
+// Listeners. `name` without the leading zero byte; TCP: a free port of `host`, which is an address
+// of this machine in numbers, told in *address.
 Result<Fd> listen_unix(const std::string& name);
-Result<Fd> listen_tcp(std::string* address);
+Result<Fd> listen_tcp(const std::string& host, std::string* address);
 // The next waiting connection; not open when there is none (errno says why).
 Fd accept_one(int listener);
 

@@ -172,6 +172,19 @@ TEST(JobResolve, AnImpossibleListenAddressOrJobNameIsRefused) {
   EXPECT_THAT(error_of({"job=../x"}), HasSubstr("letters, digits"));
 }
 
+TEST(JobResolve, WhatOthersCouldReachIsRefusedUntilItIsProtected) {
+  EXPECT_THAT(error_of({"metrics.listen=0.0.0.0:9400"}, Code::kConfig),
+              HasSubstr("neither authenticated nor encrypted"));
+  EXPECT_THAT(error_of({"comm.network=10.0.0.0/8", "comm.backend=nccl"}, Code::kConfig),
+              HasSubstr("its sockets stay on the loopback interface"));
+}
+
+TEST(JobResolve, ANetworkIsLoopbackAPrefixOrAnInterface) {
+  EXPECT_THAT(error_of({"comm.network=10.0.0.3"}), HasSubstr("comm.network is 10.0.0.3"));
+  for (const char* network : {"loopback", "10.2.0.0/16", "fd00:1::/64", "eth0"})
+    EXPECT_EQ(resolved({"comm.network=" + std::string(network)}).comm().network(), network);
+}
+
 TEST(JobResolve, CudaWithoutAGpuIsRefusedWithTheReason) {
   EXPECT_THAT(error_of({"cluster.device=cuda"}, Code::kConfig),
               AllOf(HasSubstr("cluster.device is cuda (command line)"),

@@ -214,7 +214,7 @@ double cpu_seconds() {
 // As without descriptors, which a test cannot take away: sanitizers need some of their own.
 TEST(Acceptor, AListenerWhoseCallersCannotBeTakenBurnsNoCoreAndTheOtherIsServed) {
   std::string tcp;
-  auto listener = host::listen_tcp(&tcp);
+  auto listener = host::listen_tcp("127.0.0.1", &tcp);
   ASSERT_TRUE(listener.is_ok());
   // Always readable, and accept() always fails.
   host::Acceptor acceptor("secret", Fd(eventfd(1, EFD_NONBLOCK)), std::move(*listener),

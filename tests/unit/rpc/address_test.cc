@@ -25,12 +25,19 @@ TEST(Address, WhatIsNoAddressIsRefusedWithItsText) {
   }
 }
 
-TEST(Address, OnlyThisMachineIsAllowedForNow) {
-  EXPECT_EQ(loopback_address({"localhost", 5})->host, "127.0.0.1");
-  EXPECT_EQ(loopback_address({"127.8.0.1", 5})->host, "127.8.0.1");
-  EXPECT_EQ(loopback_address({"::1", 5})->host, "::1");
+TEST(Address, ANameIsNotInNumbersButForLocalhost) {
+  EXPECT_EQ(numeric_address({"localhost", 5})->host, "127.0.0.1");
+  for (const char* host : {"10.0.0.1", "::1", "fd00::2"})
+    EXPECT_EQ(numeric_address({host, 5})->host, host);
+  for (const char* host : {"example.org", "127.0.0.1.evil", "10.0.0"})
+    EXPECT_EQ(numeric_address({host, 5}).status().code(), Code::kConfig) << host;
+}
+
+TEST(Address, WhatOthersCanReachIsNotLoopback) {
+  for (const char* host : {"localhost", "127.0.0.1", "127.8.0.1", "::1"})
+    EXPECT_TRUE(check_loopback({host, 5}).is_ok()) << host;
   for (const char* host : {"0.0.0.0", "10.0.0.1", "::", "example.org", "127.0.0.1.evil"})
-    EXPECT_EQ(loopback_address({host, 5}).status().code(), Code::kConfig) << host;
+    EXPECT_EQ(check_loopback({host, 5}).code(), Code::kConfig) << host;
 }
 
 }  // namespace

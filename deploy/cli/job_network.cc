@@ -1,0 +1,28 @@
+#include "deploy/cli/job_network.h"
+
+#include "comm/rpc/address.h"
+#include "comm/rpc/network.h"
+#include "deploy/cli/job_model_file.h"
+
+namespace lockstep {
+
+Status check_network(const JobValues& values, const wire::JobSpec& job) {
+  const auto say = [&](std::string_view key) { return told(values, key, job) + ": "; };
+  const auto http = rpc::parse_address(job.metrics().listen());
+  if (!http.is_ok())
+    return {Code::kUsage,
+            say("metrics.listen") + "write host:port, as in 127.0.0.1:9400 (port 0: any free one)"};
+  if (const Status closed = rpc::check_loopback(*http); !closed.is_ok())
+    return {closed.code(), say("metrics.listen") + closed.message()};
+  const auto network = rpc::parse_network(job.comm().network());
+  if (!network.is_ok())
+    return {network.status().code(), say("comm.network") + network.status().message()};
+  if (job.comm().backend() == "nccl" && !network->is_loopback())
+    return {Code::kConfig, say("comm.backend") +
+                               "NCCL neither authenticates nor encrypts, so its sockets stay on "
+                               "the loopback interface; take host or auto for comm.network " +
+                               network->text};
+  return Status::ok();
+}
+
+}  // namespace lockstep
