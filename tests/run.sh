@@ -3,7 +3,7 @@
 # how to replay it, and at the end one line "N passed, N failed".
 set -euo pipefail
 
-tiers=(build unit link headers golden sim multiproc cuda sanitizers fuzz)
+tiers=(build unit link headers golden sim multiproc cluster cuda sanitizers fuzz)
 
 usage() {
   cat <<TEXT
@@ -17,6 +17,7 @@ Without --tier, every tier in this order:
   golden      losses against PyTorch's, from numbers in tests/golden
   sim         whole clusters in one thread, from seeds; every planted bug is found
   multiproc   real processes on this machine
+  cluster     real processes on several hosts, which are network namespaces here
   cuda        kernels, the GPU module, the NCCL backend and what of tests/gpu needs no Torch compile
               and link; skipped without CUDA 13 and nccl.h
   sanitizers  unit tests of everything without LibTorch: all under ASan + UBSan, those with threads
@@ -112,6 +113,7 @@ link_tier() { ctest_tier "$1" release link "$(nproc)"; }
 golden_tier() { ctest_tier "$1" release golden 1; }
 sim_tier() { ctest_tier "$1" release sim "$(nproc)"; }
 multiproc_tier() { ctest_tier "$1" release multiproc 1; }
+cluster_tier() { ctest_tier "$1" release cluster 1; }
 
 headers_tier() {
   if configure_and_build . release "$1" all_verify_interface_header_sets; then
@@ -190,7 +192,7 @@ for tier in "${chosen[@]}"; do
   log=build/logs/$tier.log
   : >"$log"
   # What runs the programs of this preset must not run those of an older source.
-  if [[ $tier =~ ^(unit|link|golden|sim|multiproc)$ ]] && ((!built)); then
+  if [[ $tier =~ ^(unit|link|golden|sim|multiproc|cluster)$ ]] && ((!built)); then
     build_tier build/logs/build.log
   fi
   "${tier}_tier" "$log"

@@ -91,3 +91,24 @@ function(lockstep_fuzz name)
   set_target_properties(fuzz_${name} PROPERTIES
     RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
 endfunction()
+
+# Tests in Python with real processes, one ctest per file. They need the worker, so Torch.
+#
+#   lockstep_python_tests(LABEL): every *_test.py of the calling folder; it is told as skipped if
+#     one of its tests was
+function(lockstep_python_tests label)
+  if(NOT LOCKSTEP_TORCH OR NOT LOCKSTEP_TESTS)
+    return()
+  endif()
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.py)
+  foreach(file ${files})
+    get_filename_component(name ${file} NAME_WE)
+    add_test(NAME ${label}.${name}
+             COMMAND ${Python3_EXECUTABLE} -m unittest -v ${name}
+             WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
+    set_tests_properties(${label}.${name} PROPERTIES LABELS ${label} TIMEOUT 900
+      SKIP_REGULAR_EXPRESSION "OK \\(skipped="
+      ENVIRONMENT "LOCKSTEP_BIN=${CMAKE_BINARY_DIR}/bin;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/multiproc")
+  endforeach()
+endfunction()

@@ -51,12 +51,15 @@ def synthetic_dataset(directory, train=600, evaluation=100, size=12, classes=4, 
 
 
 class Run:
-    """One `lockstep run` in a process of its own."""
+    """One `lockstep run` in a process of its own. `prefix`: a command that starts its commands
+    somewhere else, such as on another host."""
 
-    def __init__(self, args, run_dir, env=None):
+    def __init__(self, args, run_dir, env=None, prefix=()):
         self.run_dir = pathlib.Path(run_dir)
+        self.prefix = list(prefix)
         self.output = self.run_dir.with_name(self.run_dir.name + f".{time.monotonic_ns()}.out")
-        self.args = [str(BIN / "lockstep"), "run", *map(str, args), "--run-dir", str(run_dir)]
+        self.args = [*self.prefix, str(BIN / "lockstep"), "run", *map(str, args),
+                     "--run-dir", str(run_dir)]
         with open(self.output, "wb") as out:
             self.process = subprocess.Popen(self.args, stdout=out, stderr=subprocess.STDOUT,
                                             stdin=subprocess.DEVNULL, env=env,
@@ -79,8 +82,8 @@ class Run:
         return json.loads((self.run_dir / "coordinator.json").read_text())
 
     def status(self):
-        out = subprocess.run([BIN / "lockstep", "status", "--run-dir", self.run_dir, "--json"],
-                             capture_output=True, timeout=30)
+        out = subprocess.run([*self.prefix, BIN / "lockstep", "status", "--run-dir", self.run_dir,
+                              "--json"], capture_output=True, timeout=30)
         return json.loads(out.stdout) if out.stdout.strip() else {}
 
     def wait_for(self, condition, what):
@@ -218,8 +221,9 @@ class LockstepTest(unittest.TestCase):
         failed = any(test.id().startswith(self.id()) for test, _ in
                      result.failures + result.errors)
         if failed:
-            print(f"replay: LOCKSTEP_BIN={BIN} python3 -m unittest {self.id()} "
-                  f"(in {pathlib.Path(__file__).parent.name}/)", file=sys.stderr)
+            path = os.environ.get("PYTHONPATH", "")
+            print(f"replay: PYTHONPATH={path} LOCKSTEP_BIN={BIN} python3 -m unittest {self.id()} "
+                  f"(in {os.getcwd()})", file=sys.stderr)
         if failed and os.environ.get("LOCKSTEP_KEEP"):
             print(f"kept {self.scratch}", file=sys.stderr)
         else:
@@ -240,9 +244,9 @@ class LockstepTest(unittest.TestCase):
         path.write_text(json.dumps(job))  # JSON is YAML
         return path
 
-    def start(self, job, *args, name="run", env=None):
+    def start(self, job, *args, name="run", env=None, prefix=()):
         env = {**(env or os.environ), "TMPDIR": str(self.temporary)}
-        run = Run([job, *args], self.scratch / name, env)
+        run = Run([job, *args], self.scratch / name, env, prefix)
         self.runs.append(run)
         return run
 

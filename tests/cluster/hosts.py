@@ -1,0 +1,76 @@
+"""Hosts of a network, as network namespaces on one machine: each has its own loopback, and an address
+on an Ethernet that a bridge in one more namespace makes of them. They share the file system."""
+import os
+import subprocess
+
+SUBNET = "10.77.0"
+NETWORK = f"{SUBNET}.0/24"
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], check=True, capture_output=True, text=True, timeout=30)
+
+
+def why_not():
+    """Half a sentence if this machine cannot make hosts, else empty."""
+    name = f"lockstep-{os.getpid()}-probe"
+    try:
+        ip("netns", "add", name)
+    except FileNotFoundError:
+        return "there is no ip (package iproute2)"
+    except subprocess.CalledProcessError as error:
+        return f"network namespaces cannot be made here: {error.stderr.strip()}"
+    try:
+        ip("-n", name, "link", "add", "bridge", "type", "bridge")
+    except subprocess.CalledProcessError as error:
+        return f"a bridge cannot be made here: {error.stderr.strip()}"
+    finally:
+        ip("netns", "del", name)
+    return ""
+
+
+class Hosts:
+    """`count` hosts, until close()."""
+
+    def __init__(self, count):
+        self.names = [f"lockstep-{os.getpid()}-{i}" for i in range(count)]
+        self.switch = f"lockstep-{os.getpid()}-switch"
+        self.made = []
+        try:
+            self._make()
+        except BaseException:
+            self.close()
+            raise
+
+    def _make(self):
+        for name in [self.switch, *self.names]:
+            ip("netns", "add", name)
+            self.made.append(name)
+            ip("-n", name, "link", "set", "lo", "up")
+        ip("-n", self.switch, "link", "add", "bridge", "type", "bridge")
+        ip("-n", self.switch, "link", "set", "bridge", "up")
+        for i, name in enumerate(self.names):
+            port = f"port{i}"
+            ip("-n", self.switch, "link", "add", port, "type", "veth", "peer", "name", "eth0",
+               "netns", name)
+            ip("-n", self.switch, "link", "set", port, "master", "bridge", "up")
+            ip("-n", name, "address", "add", f"{self.address(i)}/24", "dev", "eth0")
+            ip("-n", name, "link", "set", "eth0", "up")
+
+    def address(self, i):
+        return f"{SUBNET}.{i + 1}"
+
+    def on(self, i):
+        """What makes a command run on host i."""
+        return ["ip", "netns", "exec", self.names[i]]
+
+    def cut(self, i):
+        """The cable of host i is pulled."""
+        ip("-n", self.switch, "link", "set", f"port{i}", "down")
+
+    def mend(self, i):
+        ip("-n", self.switch, "link", "set", f"port{i}", "up")
+
+    def close(self):
+        while self.made:
+            ip("netns", "del", self.made.pop())

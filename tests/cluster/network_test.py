@@ -1,0 +1,104 @@
+"""Several hosts on a network (comm.network), with a shared run directory.
+
+PYTHONPATH names ../multiproc, whose helpers these tests share."""
+import pathlib
+import signal
+import subprocess
+import sys
+import unittest
+
+from harness import BIN
+from hosts import NETWORK, Hosts, why_not
+from nodes import Node, NodesTest
+
+WORKERS = 2  # of each host
+
+
+def listening(prefix):
+    """Addresses on which somebody listens on a host."""
+    lines = subprocess.run([*prefix, "ss", "-Htln"], check=True, capture_output=True, text=True)
+    return [line.split()[3] for line in lines.stdout.splitlines()]
+
+
+@unittest.skipIf(reason := why_not(), reason)
+class Network(NodesTest):
+    train = {"global_batch": 64, "slots": 4, "max_steps": 2500}
+
+    def setUp(self):
+        super().setUp()
+        self.hosts = Hosts(3)
+        self.addCleanup(self.hosts.close)
+
+    def start_hosts(self):
+        self.job_of()  # the undisturbed run knows nothing of hosts
+        places = {f"host-{i}": self.hosts.on(i) for i in range(2)}
+        return self.start_nodes(places, WORKERS, comm={"network": NETWORK})
+
+    def log(self, run):
+        return (run.run_dir / "logs" / "coordinator.log.jsonl").read_text()
+
+    def test_hosts_train_together_and_give_the_bits_of_one_worker(self):
+        run = self.start(self.job_of(), "--workers", WORKERS, f"comm.network={NETWORK}",
+                         prefix=self.hosts.on(0))
+        run.wait_for_workers(WORKERS)
+        second = Node(run, "second", WORKERS, self.hosts.on(1))
+        self.addCleanup(self.reap, [second])
+        subprocess.run([*self.hosts.on(0), BIN / "lockstep", "scale", run.run_dir,
+                        str(2 * WORKERS)], check=True, capture_output=True, timeout=60)
+        run.wait_for_workers(2 * WORKERS)
+        self.assertEqual(len(second.pids()), WORKERS)
+        self.assertTrue(run.coordinator()["control"].startswith(self.hosts.address(0) + ":"))
+        for i in range(2):
+            heard = {address.rsplit(":", 1)[0] for address in listening(self.hosts.on(i))}
+            self.assertEqual(heard, {"127.0.0.1", self.hosts.address(i)},
+                             "nothing listens on every address")
+        self.assert_as_if_nothing_had_happened(run)
+        self.assertEqual(second.agent.wait(30), 0)
+        self.assertIn("nothing is encrypted", self.log(run))
+
+    def test_a_host_whose_cable_was_pulled_joins_again(self):
+        run, (stays, cut) = self.start_hosts()
+        survivors = stays.pids()
+        self.hosts.cut(1)
+        run.wait_for(lambda: run.workers() == survivors and run.status()["state"] == "training",
+                     "the host with the coordinator went on")
+        run.wait_for_more_steps(100)
+        self.hosts.mend(1)
+        run.wait_for_workers(2 * WORKERS)
+        self.assertEqual(stays.pids(), survivors, "who had stayed was left alone")
+        self.assert_as_if_nothing_had_happened(run)
+        self.assertEqual(cut.agent.wait(60), 0)
+
+    def test_a_host_that_is_cut_off_for_good_is_not_waited_for(self):
+        run, (stays, lost) = self.start_hosts()
+        survivors, others = stays.pids(), lost.pids()
+        self.hosts.cut(1)
+        run.wait_for(lambda: run.workers() == survivors and run.status()["state"] == "training",
+                     "the host with the coordinator went on")
+        self.assertEqual(run.wait(), 0, run.text()[-3000:])
+        self.assertEqual(stays.agent.wait(30), 0)
+        self.assert_same_result(run, self.undisturbed)
+        self.assertEqual([pid for pid in others if not pathlib.Path(f"/proc/{pid}").exists()], [],
+                         "its workers wait for a coordinator")
+        lost.agent.send_signal(signal.SIGKILL)  # and its workers with it
+        lost.agent.wait()
+
+    def test_a_stranger_on_the_network_is_refused_and_disturbs_nobody(self):
+        run, _ = self.start_hosts()
+        host, port = run.coordinator()["control"].rsplit(":", 1)
+        data = [address for address in listening(self.hosts.on(1))
+                if address.startswith(self.hosts.address(1))]
+        self.assertEqual(len(data), WORKERS)
+        stranger = pathlib.Path(__file__).with_name("stranger.py")
+        for address in [f"{host}:{port}", *data]:
+            subprocess.run([*self.hosts.on(2), sys.executable, stranger, address], check=True,
+                           timeout=60)
+        generation = run.status()["generation"]
+        run.wait_for_more_steps(50)
+        self.assertEqual(run.status()["generation"], generation)
+        self.assertIn(self.hosts.address(2), self.log(run), "the refusal is in the log")
+        self.assert_as_if_nothing_had_happened(run)
+
+
+if __name__ == "__main__":
+    unittest.main()
