@@ -9,6 +9,7 @@
 #include "comm/base/build_info.h"
 #include "comm/base/clock.h"
 #include "comm/base/gpu_driver.h"
+#include "comm/base/hash.h"
 #include "comm/base/log.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/auth.h"
@@ -43,6 +44,14 @@ sigset_t stop_signals() {
   return signals;
 }
 
+// Of no other process of the run: pids are a machine's own, and all machines share the directory.
+std::string unique_name(uint32_t local_rank) {
+  const std::string random = random_bytes(4);
+  return std::to_string(local_rank) + "." +
+         to_hex({reinterpret_cast<const uint8_t*>(random.data()), random.size()}) + "." +
+         std::to_string(::getpid());
+}
+
 void release_stop_signals() {
   const sigset_t signals = stop_signals();
   ::pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
@@ -64,11 +73,11 @@ struct Worker::Impl {
         logger(std::move(log)),
         context(std::move(c)),
         in_hand(std::move(work)),
+        own_name(unique_name(options.local_rank)),
         metrics({job.job(), options.node, options.local_rank}, build_info(), phases, clock),
         probe(metrics, phases, predictions_per_sample(job.model())),
         host({loop, gate, mailbox, *context, *logger, in_hand,
-              options.run_dir + "/logs/worker-" + std::to_string(options.local_rank) + "." +
-                  std::to_string(::getpid()) + ".stacks.txt",
+              options.run_dir + "/logs/worker-" + own_name + ".stacks.txt",
               [this](int code) { on_end(code); }},
              job) {}
 
@@ -78,6 +87,7 @@ struct Worker::Impl {
   const std::unique_ptr<Logger> logger;
   const std::unique_ptr<HostContext> context;
   WorkInHand in_hand;
+  const std::string own_name;
 
   SystemClock clock;
   PhaseClock phases{clock};
@@ -127,9 +137,7 @@ void Worker::Impl::open_session() {
   session_options.rpc.jitter_seed = static_cast<uint64_t>(::getpid());
   session_options.heartbeat_ms = heartbeat_interval_ms(job.cluster().lease_s());
   session_options.join_deadline_ms = int64_t{job.cluster().start_timeout_s()} * 1'000;
-  session_options.spill_path = options.run_dir + "/cache/records-" +
-                               std::to_string(options.local_rank) + "-" +
-                               std::to_string(::getpid());
+  session_options.spill_path = options.run_dir + "/cache/records-" + own_name;
   session = std::make_unique<Session>(transport, std::move(session_options), host, *logger);
 }
 
