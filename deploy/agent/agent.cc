@@ -43,18 +43,18 @@ struct Agent::Impl {
         logger(l),
         transport(loop),
         workers({options.worker_program, options.run_dir, options.node, options.max_crashes,
-                 options.max_preemptions},
+                 options.max_preemptions, options.first_local_rank, options.agents_here},
                 logger) {}
 
   // ---- workers ----
 
   void set_wanted(uint32_t wanted) {
-    for (const uint32_t rank : workers.set_wanted(wanted)) start(rank);
+    for (const uint32_t place : workers.set_wanted(wanted)) start(place);
   }
 
-  void start(uint32_t rank) {
-    const Status status = workers.start(rank, loop.now_ms());
-    if (!status.is_ok()) on_end(workers.not_started(rank, status, loop.now_ms()));
+  void start(uint32_t place) {
+    const Status status = workers.start(place, loop.now_ms());
+    if (!status.is_ok()) on_end(workers.not_started(place, status, loop.now_ms()));
   }
 
   void reap() {
@@ -81,13 +81,13 @@ struct Agent::Impl {
     if (decision.action == ExitAction::kReport && first_failure == 0)
       first_failure = code_of(worker.end);
     tell(exit_message(worker));
-    if (decision.action == ExitAction::kRestart) restart(worker.local_rank, decision.pause_ms);
+    if (decision.action == ExitAction::kRestart) restart(worker.place, decision.pause_ms);
   }
 
-  void restart(uint32_t rank, int64_t pause_ms) {
-    if (pause_ms == 0) return start(rank);
-    loop.call_after(pause_ms, [this, rank] {
-      if (workers.waits_for_restart(rank)) start(rank);
+  void restart(uint32_t place, int64_t pause_ms) {
+    if (pause_ms == 0) return start(place);
+    loop.call_after(pause_ms, [this, place] {
+      if (workers.waits_for_restart(place)) start(place);
     });
   }
 
@@ -105,7 +105,11 @@ struct Agent::Impl {
     if (signal == SIGCHLD) return reap();
     logger.info("stop_requested", "telling the workers to stop", {{"signal", signal}});
     if (stopping && signal == SIGINT) return workers.signal_all(SIGKILL);
-    stop(signal == SIGUSR1 ? SIGUSR1 : SIGTERM);
+    const int told = signal == SIGUSR1 ? SIGUSR1 : SIGTERM;
+    if (options.stop_delay_ms == 0) return stop(told);
+    loop.call_after(options.stop_delay_ms, [this, told] {
+      if (!stopping && !goodbye) stop(told);
+    });
   }
 
   void stop(int signal) {
@@ -241,6 +245,14 @@ Agent::~Agent() = default;
 
 int Agent::run() {
   return impl_->run();
+}
+
+bool Agent::heard_goodbye() const {
+  return impl_->goodbye;
+}
+
+bool Agent::was_stopped() const {
+  return impl_->stopping;
 }
 
 }  // namespace lockstep

@@ -35,9 +35,13 @@ struct AgentOptions {
   std::string run_dir;
   std::string node;
   uint32_t workers = 1;
-  int64_t grace_ms = 60'000;     // from a stop signal to SIGKILL
-  int64_t leave_ms = 10'000;     // from Goodbye to SIGKILL
-  uint32_t max_crashes = 0;      // restarts of one worker within limits::kRestartWindowMs
+  uint32_t first_local_rank = 0;  // worker_slots.h
+  uint32_t agents_here = 1;
+  int64_t stop_delay_ms = 0;  // from a stop signal to the workers' SIGTERM: the coordinator, which
+                              // was told too, is given the time to stop all of them together
+  int64_t grace_ms = 60'000;  // from then to SIGKILL
+  int64_t leave_ms = 10'000;  // from Goodbye to SIGKILL
+  uint32_t max_crashes = 0;   // restarts of one worker within limits::kRestartWindowMs
   uint32_t max_preemptions = 0;  // the same after it alone was told to go
   std::string worker_program;    // path of lockstep-worker
   std::string token;
@@ -51,6 +55,10 @@ class Agent {
   // Until the run is over here. The exit code for the process: that of the coordinator's Goodbye,
   // else of the first worker that failed and was not started again, else 0.
   int run();
+
+  // How run() came to its end.
+  bool heard_goodbye() const;
+  bool was_stopped() const;
 
  private:
   struct Impl;

@@ -12,62 +12,63 @@ std::vector<uint32_t> WorkerSlots::set_wanted(uint32_t workers) {
   // What was not wanted before is on its way out, and does not count for what is wanted now.
   uint32_t missing = workers > wanted_ ? workers - wanted_ : 0;
   wanted_ = workers;
-  std::vector<uint32_t> ranks;
-  for (uint32_t rank = 0; missing > 0; ++rank) {
-    if (rank == slots_.size()) {
+  std::vector<uint32_t> places;
+  for (uint32_t place = 0; missing > 0; ++place) {
+    if (place == slots_.size()) {
       const int64_t window_ms = limits::kRestartWindowMs;
       slots_.push_back({.in_hand = std::nullopt,
                         .crashes = {options_.max_crashes, window_ms},
                         .preemptions = {options_.max_preemptions, window_ms}});
     }
-    if (slots_[rank].pid > 0 || slots_[rank].waits) continue;
-    slots_[rank].waits = true;
-    ranks.push_back(rank);
+    if (slots_[place].pid > 0 || slots_[place].waits) continue;
+    slots_[place].waits = true;
+    places.push_back(place);
     --missing;
   }
-  return ranks;
+  return places;
 }
 
-Status WorkerSlots::start(uint32_t local_rank, int64_t now_ms) {
-  Slot& slot = slots_[local_rank];
+Status WorkerSlots::start(uint32_t place, int64_t now_ms) {
+  Slot& slot = slots_[place];
   slot.waits = false;
   slot.started_ms = now_ms;
-  slot.output_begin = end_of_file(output_path(local_rank));
+  slot.output_begin = end_of_file(output_path(place));
   LOCKSTEP_ASSIGN_OR_RETURN(slot.in_hand, WorkInHand::make());
-  const ProcessSpec spec{
-      {options_.worker_program, "--run-dir", options_.run_dir, "--local-rank",
-       std::to_string(local_rank), "--workers-here", std::to_string(wanted_), "--node",
-       options_.node, "--in-hand-fd", std::to_string(slot.in_hand->descriptor())},
-      output_path(local_rank),
-      SIGKILL,
-      slot.in_hand->descriptor()};
+  const ProcessSpec spec{{options_.worker_program, "--run-dir", options_.run_dir, "--local-rank",
+                          std::to_string(local_rank(place)), "--workers-here",
+                          std::to_string(wanted_ * options_.agents_here), "--node", options_.node,
+                          "--in-hand-fd", std::to_string(slot.in_hand->descriptor())},
+                         output_path(place),
+                         SIGKILL,
+                         slot.in_hand->descriptor()};
   LOCKSTEP_ASSIGN_OR_RETURN(slot.pid, start_process(spec));
-  logger_.info("worker_started", "started worker " + std::to_string(local_rank),
-               {{"local_rank", local_rank}, {"pid", slot.pid}});
+  logger_.info("worker_started", "started worker " + std::to_string(local_rank(place)),
+               {{"local_rank", local_rank(place)}, {"pid", slot.pid}});
   return Status::ok();
 }
 
 std::optional<WorkerEnd> WorkerSlots::ended(const Reaped& reaped, bool run_is_over,
                                             bool stop_requested, int64_t now_ms) {
-  for (uint32_t rank = 0; rank < slots_.size(); ++rank) {
-    Slot& slot = slots_[rank];
+  for (uint32_t place = 0; place < slots_.size(); ++place) {
+    Slot& slot = slots_[place];
     if (slot.pid != reaped.pid) continue;
     slot.pid = 0;
     const ExitDecision decision = decide(slot, reaped.end, run_is_over, stop_requested, now_ms);
-    return WorkerEnd{rank,
+    return WorkerEnd{place,
+                     local_rank(place),
                      reaped.pid,
                      reaped.end,
-                     last_words(output_path(rank), slot.output_begin),
+                     last_words(output_path(place), slot.output_begin),
                      slot.in_hand->get(),
                      decision};
   }
   return std::nullopt;
 }
 
-WorkerEnd WorkerSlots::not_started(uint32_t local_rank, const Status& why, int64_t now_ms) {
+WorkerEnd WorkerSlots::not_started(uint32_t place, const Status& why, int64_t now_ms) {
   const ProcessEnd end{exit_code(why), 0};
-  const ExitDecision decision = decide(slots_[local_rank], end, false, false, now_ms);
-  return {local_rank, 0, end, why.message(), {}, decision};
+  const ExitDecision decision = decide(slots_[place], end, false, false, now_ms);
+  return {place, local_rank(place), 0, end, why.message(), {}, decision};
 }
 
 ExitDecision WorkerSlots::decide(Slot& slot, const ProcessEnd& end, bool run_is_over,
@@ -120,8 +121,12 @@ void WorkerSlots::signal_started_since(int64_t ms, int signal) const {
     if (slot.pid > 0 && slot.started_ms >= ms) ::kill(slot.pid, signal);
 }
 
-std::string WorkerSlots::output_path(uint32_t local_rank) const {
-  return options_.run_dir + "/logs/worker-" + std::to_string(local_rank) + ".stderr";
+uint32_t WorkerSlots::local_rank(uint32_t place) const {
+  return options_.first_local_rank + place * options_.agents_here;
+}
+
+std::string WorkerSlots::output_path(uint32_t place) const {
+  return options_.run_dir + "/logs/worker-" + std::to_string(local_rank(place)) + ".stderr";
 }
 
 }  // namespace lockstep

@@ -1,8 +1,11 @@
-// The workers of one node by local rank: which of them run, which wait for their restart, and what
+// The workers of one agent by place: which of them run, which wait for their restart, and what
 // is left of their budgets. Starts and signals processes; decides with decide_after_exit().
 //
+// A place is the number of a worker here, from 0; where several agents of a run are on one host,
+// the local rank, its number on the host, is another: first_local_rank + place * agents_here.
+//
 // Invariants
-//   1. A local rank has at most one living process; its output goes to the same file for ever.
+//   1. A place has at most one living process; its output goes to the same file for ever.
 //   2. A restart is taken from the budget of its cause; a resize is taken from none.
 //
 // Thread-safety: one thread, on which the processes' parent-death signal hangs (process.h).
@@ -28,10 +31,13 @@ struct WorkerSlotsOptions {
   std::string node;          // that the workers name as theirs
   uint32_t max_crashes = 0;  // restarts of one worker within limits::kRestartWindowMs
   uint32_t max_preemptions = 0;
+  uint32_t first_local_rank = 0;
+  uint32_t agents_here = 1;  // of this run, on this host
 };
 
 // A worker has ended.
 struct WorkerEnd {
+  uint32_t place = 0;
   uint32_t local_rank = 0;
   pid_t pid = 0;
   ProcessEnd end;
@@ -45,21 +51,21 @@ class WorkerSlots {
   WorkerSlots(WorkerSlotsOptions options, Logger& logger)
       : options_(std::move(options)), logger_(logger) {}
 
-  // So many are wanted from now on. Gives the local ranks to start() for it, none when it is fewer:
+  // So many are wanted from now on. Gives the places to start() for it, none when it is fewer:
   // those are left out by the coordinator and end by themselves.
   std::vector<uint32_t> set_wanted(uint32_t workers);
   uint32_t wanted() const { return wanted_; }
 
-  Status start(uint32_t local_rank, int64_t now_ms);
+  Status start(uint32_t place, int64_t now_ms);
 
   // What became of a process that was reaped; none if it was no worker. After a decision to restart
-  // the local rank waits for start() or forget_restarts().
+  // the place waits for start() or forget_restarts().
   std::optional<WorkerEnd> ended(const Reaped& reaped, bool run_is_over, bool stop_requested,
                                  int64_t now_ms);
   // A start that failed counts as a crash.
-  WorkerEnd not_started(uint32_t local_rank, const Status& why, int64_t now_ms);
+  WorkerEnd not_started(uint32_t place, const Status& why, int64_t now_ms);
 
-  bool waits_for_restart(uint32_t local_rank) const { return slots_[local_rank].waits; }
+  bool waits_for_restart(uint32_t place) const { return slots_[place].waits; }
   void forget_restarts();
 
   // Neither a process nor a restart to come.
@@ -83,7 +89,8 @@ class WorkerSlots {
   };
 
   uint32_t occupied() const;
-  std::string output_path(uint32_t local_rank) const;
+  uint32_t local_rank(uint32_t place) const;
+  std::string output_path(uint32_t place) const;
   ExitDecision decide(Slot& slot, const ProcessEnd& end, bool run_is_over, bool stop_requested,
                       int64_t now_ms);
 

@@ -1,66 +1,73 @@
-#include <unistd.h>
-
-#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
-#include "comm/base/log.h"
-#include "comm/rpc/auth.h"
-#include "deploy/agent/agent.h"
-#include "deploy/agent/process.h"
-#include "deploy/agent/run_files.h"
+#include "deploy/agent/launch_env.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"
+#include "deploy/cli/launched_agent.h"
+#include "deploy/cli/node_agent.h"
 
 namespace lockstep {
 namespace {
 
 struct AgentArguments {
+  std::vector<std::string> positional;
   std::string run_dir;
   std::string node;
-  uint32_t workers = 0;  // 0: as the job says
+  uint32_t workers = 0;  // 0: as the job or the launcher says
+  uint32_t local_rank = 0;
+  uint32_t agents_here = 1;
 };
 
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
+Result<int> run_prepared(const AgentArguments& arguments) {
+  NodeAgent node;
+  node.run_dir = std::filesystem::absolute(arguments.run_dir).string();
+  node.node = arguments.node.empty() ? host_name() : arguments.node;
+  node.workers = arguments.workers;
+  node.first_local_rank = arguments.local_rank;
+  node.agents_here = arguments.agents_here;
+  LOCKSTEP_ASSIGN_OR_RETURN(const NodeAgentEnd end, run_node_agent(node, nullptr));
+  return end.exit_code;
 }
 
 Result<int> run_agent(const AgentArguments& arguments) {
-  const std::string run_dir = std::filesystem::absolute(arguments.run_dir).string();
-  const auto job = read_job_spec(run_dir);
-  if (!job.is_ok()) return job.status().with_context("no run is prepared in " + run_dir);
-  AgentOptions options;
-  options.run_dir = run_dir;
-  options.node = arguments.node.empty() ? host_name() : arguments.node;
-  options.workers = arguments.workers > 0 ? arguments.workers : job->cluster().workers();
-  options.grace_ms = int64_t{1000} * job->cluster().grace_s();
-  options.max_crashes = job->cluster().max_crashes();
-  options.max_preemptions = job->cluster().max_preemptions();
-  options.worker_program = sibling_program("lockstep-worker");
-  LOCKSTEP_ASSIGN_OR_RETURN(options.token, rpc::read_token_file(run_dir + "/token"));
-  std::filesystem::create_directories(run_dir + "/logs");
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Logger> logger,
-                            open_json_logger(run_dir + "/logs/agent.log.jsonl", "agent", true));
-  Agent agent(std::move(options), *logger);
-  return agent.run();
+  if (arguments.positional.empty()) return run_prepared(arguments);
+  LOCKSTEP_ASSIGN_OR_RETURN(const LaunchEnv env,
+                            read_launch_env([](const char* name) { return std::getenv(name); }));
+  return run_launched({arguments.positional, arguments.run_dir, arguments.node, arguments.workers},
+                      env);
 }
 
 constexpr char kExamples[] =
-    "Started by 'lockstep run' and by launchers; starts the workers of this node and outlives "
-    "them.\n"
-    "Example:\n"
+    "With a job file: a rank of a run that a launcher starts. Rank 0 prepares the run and keeps "
+    "the\n"
+    "coordinator; each rank keeps one worker. The same command again continues what DIR holds.\n"
+    "Without: starts the workers of this node for a run that is prepared, and outlives them.\n"
+    "Examples:\n"
+    "  mpirun -np 4 lockstep agent job.yaml train.epochs=3 --run-dir runs/first\n"
     "  lockstep agent --run-dir runs/first --workers 2";
 
 }  // namespace
 
 void add_agent_command(CLI::App& app, Commands& commands) {
-  auto* command = app.add_subcommand("agent", "Start and watch the workers of one node");
+  auto* command = app.add_subcommand("agent", "Start and watch the workers of one node or rank");
   const auto arguments = std::make_shared<AgentArguments>();
-  command->add_option("--run-dir,-d", arguments->run_dir, "Of a run that is prepared")->required();
-  command->add_option("--workers,-n", arguments->workers, "Workers here; default: as the job says")
+  command->add_option("job", arguments->positional,
+                      "JOB.yaml, and overrides of its keys: train.epochs=3");
+  command->add_option("--run-dir,-d", arguments->run_dir, "Of the run; all ranks must see it")
+      ->required();
+  command
+      ->add_option("--workers,-n", arguments->workers,
+                   "Workers here; default: as the job says, and one a rank with a launcher")
       ->check(CLI::Range(1u, 65'536u));
   command->add_option("--node", arguments->node, "Name of this node; default: the host name");
+  command->add_option("--local-rank", arguments->local_rank,
+                      "Of the first worker here, where several agents are on one host");
+  command
+      ->add_option("--agents-here", arguments->agents_here,
+                   "Agents of this run on this host; each counts its local ranks in such steps")
+      ->check(CLI::Range(1u, 65'536u));
   command->footer(kExamples);
   commands[command] = [arguments] {
     const auto code = run_agent(*arguments);

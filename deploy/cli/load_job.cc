@@ -74,7 +74,21 @@ Result<JobValues> read_values(const JobRequest& request) {
                             parse_job_overrides(request.overrides));
   overlay(values, from_command_line);
   if (!request.workers.empty()) values["cluster.workers"] = {{request.workers}, "--workers", false};
+  if (request.launched_workers > 0)  // keeps what is there
+    values.try_emplace(
+        "cluster.workers",
+        JobValue{{std::to_string(request.launched_workers)}, request.launcher, false});
   return values;
+}
+
+// A run whose workers nobody starts would wait for them.
+Status check_launched(const JobRequest& request, const wire::JobSpec& job) {
+  if (request.launched_workers == 0 || job.cluster().workers() <= request.launched_workers)
+    return Status::ok();
+  return Status(Code::kUsage, "cluster.workers is " + std::to_string(job.cluster().workers()) +
+                                  " but " + request.launcher + " starts " +
+                                  std::to_string(request.launched_workers) +
+                                  "; start as many, or leave the key out");
 }
 
 // The worker computes on a GPU through a module beside it (worker/cuda/module_entry.h).
@@ -118,7 +132,10 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   context.hash_model_file = hash_of_model_file;
   context.stored = request.stored;
   context.check_same_run = check_same_run;
-  return resolve_job(values, context);
+  auto job = resolve_job(values, context);
+  if (!job.is_ok()) return job;
+  LOCKSTEP_RETURN_IF_ERROR(check_launched(request, *job));
+  return job;
 }
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 // Thread-safety: free functions; reads the environment.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,13 +15,16 @@ struct JobRequest {
   std::string file;                       // empty: only with `stored`
   std::vector<std::string> overrides;     // "a.b=c"
   std::string workers;                    // of --workers, as typed; empty: not given
+  uint32_t launched_workers = 0;          // that a launcher starts: as many unless the job says
+  std::string launcher;                   // otherwise, and never more; 0: no launcher
   const wire::JobSpec* stored = nullptr;  // of the run that is resumed
 };
 
 // Splits the positional arguments: what has a '=' is an override, the other one is the job file.
 Status split_arguments(const std::vector<std::string>& arguments, JobRequest& request);
 
-// kNoInput when the file is not there, else as resolve_job().
+// kNoInput when the file is not there, kUsage when it asks for more workers than are launched, else
+// as resolve_job().
 Result<wire::JobSpec> load_job(const JobRequest& request);
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 #include "deploy/cli/live_line.h"
 
@@ -30,6 +31,17 @@ Screen Screen::of_stdout() {
   const char* term = std::getenv("TERM");
   const bool dumb = term == nullptr || std::strcmp(term, "dumb") == 0;
   return {stdout, ::isatty(STDOUT_FILENO) == 1 && !dumb, locale_is_utf8()};
+}
+
+Screen Screen::of_launched() {
+  Screen screen = of_stdout();
+  const std::string parents = "/proc/" + std::to_string(::getppid()) + "/fd/1";
+  char target[256] = {};
+  const ssize_t n = ::readlink(parents.c_str(), target, sizeof target - 1);
+  const std::string_view name(target, n > 0 ? static_cast<size_t>(n) : 0);
+  screen.is_terminal =
+      screen.is_terminal && (name.starts_with("/dev/pts/") || name.starts_with("/dev/tty"));
+  return screen;
 }
 
 size_t Screen::width() const {

@@ -18,6 +18,9 @@ struct Screen {
   bool unicode = false;
 
   static Screen of_stdout();
+  // Of a process that a launcher has started. mpirun gives it a terminal of its own making,
+  // wherever mpirun's output goes: what counts is where the launcher writes.
+  static Screen of_launched();
   size_t width() const;  // asked anew each time: a window can be resized
 };
 

@@ -14,6 +14,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "deploy/agent/launch_record.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/cli/text.h"
 #include "worker/checkpoint/store.h"
@@ -62,19 +63,13 @@ bool is_locked(const std::string& file) {
   return locked;
 }
 
-bool holds_a_run(const std::string& path) {
-  std::error_code error;
-  return fs::exists(path + "/journal.db", error) ||
-         (fs::is_directory(path + "/checkpoints", error) &&
-          !fs::is_empty(path + "/checkpoints", error));
-}
-
 // Only names that a run makes: an attempt that failed before it began leaves such a directory.
 bool is_ours_or_empty(const std::string& path) {
-  static constexpr std::array<std::string_view, 13> kNames = {
-      "job.yaml", "job.pb", "facts.pb",    "token",        "lock",          kRunLock,
-      "cache",    "logs",   "checkpoints", "summary.json", "history.jsonl", "coordinator.json",
-      "log.jsonl"};
+  static constexpr std::array<std::string_view, 14> kNames = {
+      "job.yaml",    "job.pb",         "facts.pb",      "token",
+      "lock",        kRunLock,         "cache",         "logs",
+      "checkpoints", "summary.json",   "history.jsonl", "coordinator.json",
+      "log.jsonl",   kLaunchRecordName};
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();
@@ -114,6 +109,13 @@ std::string topmost_missing(const std::string& path) {
 }
 
 }  // namespace
+
+bool holds_a_run(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path + "/journal.db", error) ||
+         (fs::is_directory(path + "/checkpoints", error) &&
+          !fs::is_empty(path + "/checkpoints", error));
+}
 
 std::string lack_of_room(const std::string& path, uint64_t needed_bytes) {
   struct statvfs disk {};

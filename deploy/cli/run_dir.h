@@ -16,6 +16,9 @@
 
 namespace lockstep {
 
+// An earlier run is there, which could be continued.
+bool holds_a_run(const std::string& path);
+
 // Half a sentence that says so if fewer bytes are free on the disk of `path`; else empty.
 std::string lack_of_room(const std::string& path, uint64_t needed_bytes);
 
@@ -29,6 +32,9 @@ class RunDir {
   // An attempt that came to nothing leaves nothing: the directory is removed if open() made it, and
   // so are the empty parents that it made. True if it is gone.
   bool discard();
+
+  // Other ranks are to read in it how the attempt ended: discard() leaves it.
+  void keep() { created_.clear(); }
 
   // Removes what processes that were killed left half written. REQUIRES: no process of the run
   // lives.

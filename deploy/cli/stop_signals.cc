@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int kHeld[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int kHeld[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
 
 sigset_t held_signals() {
   sigset_t held;
@@ -36,6 +36,11 @@ bool StopSignals::is_pending() const {
   for (const int signal : kHeld)
     if (::sigismember(&pending, signal) == 1) return true;
   return false;
+}
+
+void StopSignals::hold() {
+  const sigset_t held = held_signals();
+  ::sigprocmask(SIG_BLOCK, &held, nullptr);
 }
 
 void StopSignals::release() {

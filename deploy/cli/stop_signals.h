@@ -1,5 +1,5 @@
-// Holds SIGINT, SIGTERM and SIGHUP back from the first moment on, so that a Ctrl-C while things are
-// still being prepared is neither lost nor leaves them half done.
+// Holds SIGINT, SIGTERM, SIGHUP and SIGUSR1 back from the first moment on, so that a Ctrl-C while
+// things are still being prepared is neither lost nor leaves them half done.
 //
 // Thread-safety: made, asked and released on the main thread before there are others.
 #pragma once
@@ -21,6 +21,8 @@ class StopSignals {
   bool is_pending() const;
   // From now on they are delivered, also those that were held.
   void release();
+  // They are held again.
+  void hold();
 
  private:
   sigset_t before_;

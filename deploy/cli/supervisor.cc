@@ -58,8 +58,10 @@ struct Supervisor::Impl {
   }
 
   std::vector<std::string> agent_argv() const {
-    return {sibling_program("lockstep"),    "agent", "--run-dir", options.run_dir, "--workers",
-            std::to_string(options.workers)};
+    std::vector<std::string> argv = {sibling_program("lockstep"), "agent", "--run-dir",
+                                     options.run_dir};
+    argv.insert(argv.end(), options.agent_words.begin(), options.agent_words.end());
+    return argv;
   }
 
   Status start_children() {
@@ -117,14 +119,17 @@ struct Supervisor::Impl {
 
   void on_signal(int signal) {
     if (signal == SIGCHLD) return reap();
+    const bool hurries = signal == SIGINT || (signal == SIGTERM && may_hurry);
+    // A scheduler that has sent SIGUSR1 sends SIGTERM some time later, to the same end.
     if (!end.stop_requested) {
       end.stop_requested = true;
+      may_hurry = !options.is_launched && signal != SIGUSR1;
       reporter.note("stopping: a checkpoint at the next step, then the end" +
                     std::string(signal == SIGINT ? " (Ctrl-C again: at once, without it)" : ""));
       tell_stop();
       // The coordinator and the agent have deadlines of their own; this one is for when they hang.
       kill_after(options.grace_ms + options.leave_ms, "it did not end within the grace time");
-    } else if (signal == SIGINT || signal == SIGTERM) {
+    } else if (hurries) {
       trouble = "ended at once, as asked; the last checkpoint stays";
       kill_all();
     }
@@ -217,7 +222,7 @@ struct Supervisor::Impl {
   RunEnd run(StopSignals& held) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     ::signal(SIGPIPE, SIG_IGN);  // a reader of our output that leaves must not end the training
-    loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP}, [this](int s) { on_signal(s); });
+    loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1}, [this](int s) { on_signal(s); });
     held.release();
     const Status started = start_children();
     if (!started.is_ok()) {
@@ -258,6 +263,7 @@ struct Supervisor::Impl {
   SupervisedChild agent;
   RunEnd end;
   rpc::TimerId stop_timer = 0;  // of tell_stop()
+  bool may_hurry = false;       // a SIGTERM that comes now
   bool killing = false;         // from here on a child's death is our doing
   std::string deaths;           // of children that were not told to end and do not come back
   std::string trouble;

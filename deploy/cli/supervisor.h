@@ -9,7 +9,8 @@
 //   first signal      ──▶ SIGTERM to the coordinator, to the agent only if that is not enough: a
 //                         checkpoint at the next agreed step, then code 75. A coordinator that dies
 //                         meanwhile is started again, and told again
-//   second signal     ──▶ SIGKILL to both and to all workers
+//   second signal     ──▶ SIGKILL to both and to all workers: SIGINT, or SIGTERM twice from a
+//   person
 //
 // To die is to end with a signal or a code that is none of ours. limits::kSupervisedRestarts of
 // each are allowed in limits::kRestartWindowMs, with growing pauses when deaths come soon after
@@ -28,6 +29,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/base/status.h"
 #include "deploy/cli/reporter.h"
@@ -37,8 +39,9 @@ namespace lockstep {
 
 struct SupervisorOptions {
   std::string run_dir;
-  uint32_t workers = 1;
+  std::vector<std::string> agent_words;  // arguments of the agent
   bool resume = false;
+  bool is_launched = false;   // by a launcher, which sends SIGTERM more than once and has a SIGKILL
   int64_t grace_ms = 60'000;  // from a stop to SIGKILL
   int64_t leave_ms = 20'000;  // that one child may outlive the other
 };
@@ -54,7 +57,7 @@ class Supervisor {
   Supervisor(SupervisorOptions options, Reporter& reporter);
   ~Supervisor();
 
-  // Handles SIGINT, SIGTERM and SIGHUP from now on; also one that was held until here.
+  // Handles SIGINT, SIGTERM, SIGHUP and SIGUSR1 from now on; also one that was held until here.
   RunEnd run(StopSignals& held);
 
  private:

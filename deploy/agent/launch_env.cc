@@ -1,0 +1,174 @@
+#include "deploy/agent/launch_env.h"
+
+#include <charconv>
+#include <string_view>
+#include <vector>
+
+#include "comm/base/hash.h"
+#include "comm/base/limits.h"
+
+namespace lockstep {
+namespace {
+
+struct Launcher {
+  const char* name;
+  const char* rank;
+  std::vector<const char*> size;  // the first that is set
+  const char* local_rank;         // null: none
+  const char* local_size;
+  std::vector<const char*> launch_id;  // all of them, where the first one is set
+};
+
+const std::vector<Launcher>& launchers() {
+  static const std::vector<Launcher> kLaunchers = {
+      {"LOCKSTEP_RANK",
+       "LOCKSTEP_RANK",
+       {"LOCKSTEP_WORLD_SIZE"},
+       "LOCKSTEP_LOCAL_RANK",
+       "LOCKSTEP_LOCAL_WORLD_SIZE",
+       {}},
+      {"mpirun",
+       "OMPI_COMM_WORLD_RANK",
+       {"OMPI_COMM_WORLD_SIZE"},
+       "OMPI_COMM_WORLD_LOCAL_RANK",
+       "OMPI_COMM_WORLD_LOCAL_SIZE",
+       // The number comes again with mpirun's pid; the key is drawn by chance for every launch.
+       {"PMIX_NAMESPACE", "OMPI_MCA_orte_precondition_transports"}},
+      {"PET_NODE_RANK", "PET_NODE_RANK", {"PET_NNODES"}, nullptr, nullptr, {}},
+      {"RANK", "RANK", {"WORLD_SIZE"}, "LOCAL_RANK", "LOCAL_WORLD_SIZE", {}},
+      {"srun",
+       "SLURM_PROCID",
+       {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+       "SLURM_LOCALID",
+       nullptr,  // a list: tasks_of_node()
+       {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"}}};
+  return kLaunchers;
+}
+
+class Variables {
+ public:
+  explicit Variables(const ReadVariable& read) : read_(read) {}
+
+  std::string_view text(const char* name) const {
+    const char* value = name == nullptr ? nullptr : read_(name);
+    return value == nullptr ? "" : value;
+  }
+  bool has(const char* name) const { return !text(name).empty(); }
+
+  Result<uint32_t> number(const char* name, uint32_t least, uint32_t most) const {
+    const std::string_view value = text(name);
+    uint32_t number = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+    if (error == std::errc() && end == value.data() + value.size() && number >= least &&
+        number <= most)
+      return number;
+    return Status(Code::kUsage, std::string(name) + " is \"" + std::string(value) +
+                                    "\" but must be a number from " + std::to_string(least) +
+                                    " to " + std::to_string(most));
+  }
+
+ private:
+  const ReadVariable& read_;
+};
+
+const Launcher* innermost(const Variables& variables) {
+  for (const Launcher& launcher : launchers()) {
+    const bool is_slurm = std::string_view(launcher.rank).starts_with("SLURM_");
+    if (variables.has(launcher.rank) && (!is_slurm || variables.has("SLURM_STEP_ID")))
+      return &launcher;
+  }
+  return nullptr;
+}
+
+Status read_ranks(const Launcher& launcher, const Variables& variables, LaunchEnv& env) {
+  const char* size = nullptr;
+  for (const char* name : launcher.size)
+    if (size == nullptr && variables.has(name)) size = name;
+  if (size == nullptr)
+    return Status(Code::kUsage, std::string(launcher.rank) + " is set and " + launcher.size[0] +
+                                    ", how many ranks there are, is not");
+  LOCKSTEP_ASSIGN_OR_RETURN(env.size, variables.number(size, 1, limits::kMembers));
+  LOCKSTEP_ASSIGN_OR_RETURN(env.rank, variables.number(launcher.rank, 0, env.size - 1));
+  if (!variables.has(launcher.local_rank)) return Status::ok();
+  const char* local_size = launcher.local_size;
+  env.local_size = env.size;  // no more than that
+  if (variables.has(local_size)) {
+    LOCKSTEP_ASSIGN_OR_RETURN(env.local_size, variables.number(local_size, 1, env.size));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(env.local_rank,
+                            variables.number(launcher.local_rank, 0, env.local_size - 1));
+  return Status::ok();
+}
+
+// Slurm's "2(x3),1": three nodes with two tasks each, then one with one. 0: it says something else.
+uint32_t tasks_of_node(std::string_view list, uint32_t node) {
+  const auto number = [&list](uint32_t& out) {
+    const auto [end, error] = std::from_chars(list.data(), list.data() + list.size(), out);
+    list.remove_prefix(static_cast<size_t>(end - list.data()));
+    return error == std::errc();
+  };
+  while (!list.empty()) {
+    uint32_t tasks = 0;
+    uint32_t times = 1;
+    if (!number(tasks)) return 0;
+    if (list.starts_with("(x")) {
+      list.remove_prefix(2);
+      if (!number(times) || !list.starts_with(")")) return 0;
+      list.remove_prefix(1);
+    }
+    if (node < times) return tasks;
+    node -= times;
+    if (!list.starts_with(",")) return 0;
+    list.remove_prefix(1);
+  }
+  return 0;
+}
+
+Status read_slurm_local_size(const Variables& variables, LaunchEnv& env) {
+  if (!variables.has("SLURM_STEP_TASKS_PER_NODE") || !variables.has("SLURM_NODEID"))
+    return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t node,
+                            variables.number("SLURM_NODEID", 0, limits::kMembers));
+  const uint32_t tasks = tasks_of_node(variables.text("SLURM_STEP_TASKS_PER_NODE"), node);
+  if (tasks > env.local_rank.value_or(0) && tasks <= env.size) env.local_size = tasks;
+  return Status::ok();
+}
+
+// Hashed: one of its parts is a key of Open MPI's.
+std::string launch_id_of(const Launcher& launcher, const Variables& variables) {
+  std::string text;
+  if (variables.has("LOCKSTEP_LAUNCH_ID")) {
+    text = variables.text("LOCKSTEP_LAUNCH_ID");
+  } else {
+    if (launcher.launch_id.empty() || !variables.has(launcher.launch_id[0])) return "";
+    for (const char* name : launcher.launch_id) (text += variables.text(name)) += '/';
+  }
+  return xxh3_hex(text.data(), text.size());
+}
+
+}  // namespace
+
+Result<LaunchEnv> read_launch_env(const ReadVariable& read) {
+  const Variables variables(read);
+  const Launcher* launcher = innermost(variables);
+  LaunchEnv env;
+  if (launcher == nullptr) return env;
+  env.launcher = launcher->name;
+  LOCKSTEP_RETURN_IF_ERROR(read_ranks(*launcher, variables, env));
+  if (env.launcher == "srun") LOCKSTEP_RETURN_IF_ERROR(read_slurm_local_size(variables, env));
+  if (env.launcher == "PET_NODE_RANK") env.local_rank = 0;  // one process a node
+  if (env.launcher == "PET_NODE_RANK" && variables.has("PET_NPROC_PER_NODE")) {
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        env.workers, variables.number("PET_NPROC_PER_NODE", 1, limits::kMembers / env.size));
+  }
+  if (env.size == 1) return env;
+  env.launch_id = launch_id_of(*launcher, variables);
+  if (env.launch_id.empty())
+    return Status(Code::kUsage,
+                  std::string(launcher->rank) +
+                      " is set but nothing tells this launch from an earlier one: set "
+                      "LOCKSTEP_LAUNCH_ID, the same on all ranks and another for every launch");
+  return env;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,45 @@
+// What a launcher tells each of the processes that it starts: which one it is and of how many, read
+// from the environment. Of several launchers' variables the innermost launcher's count; in order:
+//
+//   LOCKSTEP_RANK, _WORLD_SIZE, _LOCAL_RANK, _LOCAL_WORLD_SIZE   whoever starts agents by hand
+//   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE        Open MPI; before Slurm's, which
+//                                 inside an allocation are those of mpirun's daemons, not of ranks
+//   PET_NODE_RANK, PET_NNODES, PET_NPROC_PER_NODE    one process a node, which keeps so many
+//   workers RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE SLURM_PROCID, SLURM_STEP_NUM_TASKS,
+//   SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE   srun; only within
+//                                 a step (SLURM_STEP_ID): in the batch script they name nothing
+//
+// The first of a row that is set chooses the row. The launch's name, which no other launch has, is
+// LOCKSTEP_LAUNCH_ID, else made of what that launcher gives all its processes alike.
+//
+// Errors: kUsage naming variable and value.
+// Thread-safety: pure functions and values.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "comm/base/status.h"
+
+namespace lockstep {
+
+struct LaunchEnv {
+  std::string launcher;  // for messages: "mpirun"; empty: there is none
+  uint32_t rank = 0;     // of this process among `size`
+  uint32_t size = 1;
+  std::optional<uint32_t> local_rank;  // among the `local_size` on this host
+  uint32_t local_size = 1;
+  std::optional<uint32_t> workers;  // that this process keeps; none: not said
+  std::string launch_id;            // the same on all ranks of one launch, on no other; empty if
+                                    // there is only one
+  bool is_launched() const { return !launcher.empty(); }
+};
+
+// Gives a variable's value; null or empty: it is not set.
+using ReadVariable = std::function<const char*(const char* name)>;
+
+Result<LaunchEnv> read_launch_env(const ReadVariable& read);
+
+}  // namespace lockstep

@@ -1,0 +1,165 @@
+#include "deploy/cli/launched_agent.h"
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+
+#include "comm/base/clock.h"
+#include "deploy/agent/launch_record.h"
+#include "deploy/agent/run_files.h"
+#include "deploy/cli/console.h"
+#include "deploy/cli/load_job.h"
+#include "deploy/cli/node_agent.h"
+#include "deploy/cli/run_dir.h"
+#include "deploy/cli/whole_run.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kStopped = 75;
+constexpr int64_t kStopDelayMs = 500;    // every rank gets the signal; the coordinator acts on it
+constexpr int64_t kLastWordMs = 60'000;  // from the coordinator's goodbye to rank 0's end
+
+uint32_t workers_of(const LaunchedAgent& arguments, const LaunchEnv& env) {
+  return arguments.workers > 0 ? arguments.workers : env.workers.value_or(1);
+}
+
+// An agent speaks for its node to the coordinator, so where several are on one host each takes a
+// part of it for its own.
+std::string node_of(const LaunchedAgent& arguments, const LaunchEnv& env) {
+  const std::string host = arguments.node.empty() ? host_name() : arguments.node;
+  if (env.size == 1 || (env.local_rank && env.local_size == 1)) return host;
+  return host + ":" + std::to_string(env.local_rank.value_or(env.rank));
+}
+
+// ---- rank 0 ----
+
+bool is_alone(const LaunchedAgent& arguments, const LaunchEnv& env) {
+  return !env.is_launched() && arguments.workers == 0;
+}
+
+Result<wire::JobSpec> job_of(const LaunchedAgent& arguments, const LaunchEnv& env, bool resume) {
+  JobRequest request;
+  LOCKSTEP_RETURN_IF_ERROR(split_arguments(arguments.positional, request));
+  if (request.file.empty())
+    return Status(Code::kUsage, "no job file given; try 'lockstep agent JOB.yaml --run-dir DIR'");
+  if (!is_alone(arguments, env)) {
+    request.launched_workers = env.size * workers_of(arguments, env);
+    request.launcher = env.launcher;
+  }
+  if (!resume) return load_job(request);
+  LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec stored, read_job_spec(arguments.run_dir));
+  request.stored = &stored;
+  auto job = load_job(request);
+  if (job.is_ok()) return job;
+  return job.status().with_context("the run in " + arguments.run_dir + " cannot be continued");
+}
+
+std::vector<std::string> agent_words(const LaunchedAgent& arguments, const LaunchEnv& env,
+                                     const wire::JobSpec& job) {
+  const uint32_t workers =
+      is_alone(arguments, env) ? job.cluster().workers() : workers_of(arguments, env);
+  return {"--workers",     std::to_string(workers),
+          "--node",        node_of(arguments, env),
+          "--local-rank",  std::to_string(env.local_rank.value_or(0)),
+          "--agents-here", std::to_string(env.local_size)};
+}
+
+Result<int> lead(const LaunchedAgent& arguments, const LaunchEnv& env, StopSignals& signals) {
+  RunPlan plan;
+  plan.resume = holds_a_run(arguments.run_dir);
+  plan.again = "the same command";
+  LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, job_of(arguments, env, plan.resume));
+  LOCKSTEP_ASSIGN_OR_RETURN(RunDir dir, RunDir::open(arguments.run_dir, plan.resume));
+  plan.agent_words = agent_words(arguments, env, job);
+  LaunchRecorder launch(dir.path(), env.launch_id);
+  if (env.size > 1) {
+    dir.keep();
+    LOCKSTEP_RETURN_IF_ERROR(launch.preparing());
+  }
+  if (env.is_launched()) plan.launch = &launch;
+  Reporter reporter(env.is_launched() ? Screen::of_launched() : Screen::of_stdout());
+  const int code = run_in(dir, plan, job, signals, reporter);
+  std::fflush(nullptr);  // nothing is said any more
+  if (env.size > 1) LOCKSTEP_RETURN_IF_ERROR(launch.ended(code));
+  return code;
+}
+
+// ---- the other ranks ----
+
+void pause() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(kLaunchPollMs));
+}
+
+// None: a stop signal came first.
+std::optional<LaunchWait::Verdict> wait_for_run(LaunchWait& wait, const std::string& run_dir,
+                                                const StopSignals& signals) {
+  const SystemClock clock;
+  while (!signals.is_pending()) {
+    const auto verdict = wait.see(read_launch_record(run_dir), clock.monotonic_ms());
+    if (verdict != LaunchWait::Verdict::kWait) return verdict;
+    pause();
+  }
+  return std::nullopt;
+}
+
+std::optional<int> code_of_run(const std::string& run_dir, const LaunchEnv& env) {
+  const auto record = read_launch_record(run_dir);
+  if (!record || record->launch_id != env.launch_id || record->state != LaunchState::kEnded)
+    return std::nullopt;
+  return record->exit_code;
+}
+
+// Who has heard that the run is over lets rank 0 say its last word (launch_record.h, 2).
+Result<int> end_with_rank_0(const NodeAgentEnd& end, const LaunchEnv& env,
+                            const std::string& run_dir) {
+  const SystemClock clock;
+  const int64_t until_ms = clock.monotonic_ms() + (end.heard_goodbye ? kLastWordMs : 0);
+  while (true) {
+    if (const auto code = code_of_run(run_dir, env)) return *code;
+    if (clock.monotonic_ms() >= until_ms) break;
+    pause();
+  }
+  if (end.heard_goodbye || end.was_stopped || end.exit_code != 0) return end.exit_code;
+  return Status(Code::kInternal, "rank " + std::to_string(env.rank) +
+                                     " has lost the coordinator, which is on rank 0, and it did "
+                                     "not come back; the same command continues the run");
+}
+
+Result<int> follow(const LaunchedAgent& arguments, const LaunchEnv& env, StopSignals& signals) {
+  const std::string& run_dir = arguments.run_dir;
+  LaunchWait wait(env.launch_id, SystemClock().monotonic_ms());
+  const auto verdict = wait_for_run(wait, run_dir, signals);
+  if (!verdict) return kStopped;
+  if (*verdict == LaunchWait::Verdict::kEnded) return wait.record()->exit_code;
+  if (*verdict == LaunchWait::Verdict::kGiveUp)
+    return Status(
+        Code::kInternal,
+        "rank " + std::to_string(env.rank) + " of " + std::to_string(env.size) + " on " +
+            host_name() + " has waited " + std::to_string(kLaunchSilenceMs / 1000) +
+            " s for rank 0 to prepare the run in " + run_dir +
+            ": see what rank 0 says, and whether this is the same directory on all hosts");
+  NodeAgent node;
+  node.run_dir = run_dir;
+  node.node = node_of(arguments, env);
+  node.workers = workers_of(arguments, env);
+  node.first_local_rank = env.local_rank.value_or(0);
+  node.agents_here = env.local_size;
+  node.name = "agent-" + std::to_string(env.rank);
+  node.is_quiet = true;
+  node.stop_delay_ms = kStopDelayMs;
+  LOCKSTEP_ASSIGN_OR_RETURN(const NodeAgentEnd end, run_node_agent(node, &signals));
+  return end_with_rank_0(end, env, run_dir);
+}
+
+}  // namespace
+
+Result<int> run_launched(const LaunchedAgent& given, const LaunchEnv& env) {
+  StopSignals signals;
+  LaunchedAgent arguments = given;
+  arguments.run_dir = std::filesystem::absolute(given.run_dir).lexically_normal().string();
+  return env.rank == 0 ? lead(arguments, env, signals) : follow(arguments, env, signals);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,55 @@
+#include "deploy/cli/node_agent.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "comm/base/log.h"
+#include "comm/rpc/auth.h"
+#include "deploy/agent/agent.h"
+#include "deploy/agent/process.h"
+#include "deploy/agent/run_files.h"
+
+namespace lockstep {
+namespace {
+
+Result<AgentOptions> options_of(const NodeAgent& node) {
+  const auto job = read_job_spec(node.run_dir);
+  if (!job.is_ok()) return job.status().with_context("no run is prepared in " + node.run_dir);
+  AgentOptions options;
+  options.run_dir = node.run_dir;
+  options.node = node.node;
+  options.workers = node.workers > 0 ? node.workers : job->cluster().workers();
+  options.first_local_rank = node.first_local_rank;
+  options.agents_here = node.agents_here;
+  options.stop_delay_ms = node.stop_delay_ms;
+  options.grace_ms = int64_t{1000} * job->cluster().grace_s();
+  options.max_crashes = job->cluster().max_crashes();
+  options.max_preemptions = job->cluster().max_preemptions();
+  options.worker_program = sibling_program("lockstep-worker");
+  LOCKSTEP_ASSIGN_OR_RETURN(options.token, rpc::read_token_file(node.run_dir + "/token"));
+  return options;
+}
+
+}  // namespace
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
+}
+
+Result<NodeAgentEnd> run_node_agent(const NodeAgent& node, StopSignals* held) {
+  LOCKSTEP_ASSIGN_OR_RETURN(AgentOptions options, options_of(node));
+  std::filesystem::create_directories(node.run_dir + "/logs");
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Logger> logger,
+                            open_json_logger(node.run_dir + "/logs/" + node.name + ".log.jsonl",
+                                             node.name, !node.is_quiet));
+  Agent agent(std::move(options), *logger);
+  if (held != nullptr) held->release();
+  const int code = agent.run();
+  if (held != nullptr) held->hold();
+  return NodeAgentEnd{code, agent.heard_goodbye(), agent.was_stopped()};
+}
+
+}  // namespace lockstep
