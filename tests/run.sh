@@ -17,7 +17,7 @@ Without --tier, every tier in this order:
   golden      losses against PyTorch's, from numbers in tests/golden
   sim         whole clusters in one thread, from seeds; every planted bug is found
   multiproc   real processes on this machine
-  cluster     real processes on several hosts, which are network namespaces here
+  cluster     real launchers (mpirun), and hosts made of namespaces
   cuda        kernels, the GPU module, the NCCL backend and what of tests/gpu needs no Torch compile
               and link; skipped without CUDA 13 and nccl.h
   sanitizers  unit tests of everything without LibTorch: all under ASan + UBSan, those with threads
@@ -113,7 +113,11 @@ link_tier() { ctest_tier "$1" release link "$(nproc)"; }
 golden_tier() { ctest_tier "$1" release golden 1; }
 sim_tier() { ctest_tier "$1" release sim "$(nproc)"; }
 multiproc_tier() { ctest_tier "$1" release multiproc 1; }
-cluster_tier() { ctest_tier "$1" release cluster 1; }
+cluster_tier() {
+  ctest_tier "$1" release cluster 1
+  # What a machine lacks: the reasons stand in the tests' own words.
+  sed -n 's/^.* skipped \(.*\)$/  SKIPPED: \1/p' build/release/Testing/Temporary/LastTest.log
+}
 
 headers_tier() {
   if configure_and_build . release "$1" all_verify_interface_header_sets; then

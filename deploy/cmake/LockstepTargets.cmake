@@ -109,6 +109,6 @@ function(lockstep_python_tests label)
              WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
     set_tests_properties(${label}.${name} PROPERTIES LABELS ${label} TIMEOUT 900
       SKIP_REGULAR_EXPRESSION "OK \\(skipped="
-      ENVIRONMENT "LOCKSTEP_BIN=${CMAKE_BINARY_DIR}/bin;PYTHONDONTWRITEBYTECODE=1;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/multiproc")
+      ENVIRONMENT "LOCKSTEP_BIN=${CMAKE_BINARY_DIR}/bin;PYTHONDONTWRITEBYTECODE=1")
   endforeach()
 endfunction()

@@ -1,15 +1,15 @@
-"""Several hosts on a network (comm.network), with a shared run directory.
-
-PYTHONPATH names ../multiproc, whose helpers these tests share."""
+"""Several hosts on a network (comm.network), with a shared run directory."""
 import pathlib
 import signal
 import subprocess
 import sys
 import unittest
 
-from harness import BIN
-from hosts import NETWORK, Hosts, why_not
-from nodes import Node, NodesTest
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
+
+from harness import BIN  # noqa: E402
+from hosts import NETWORK, Hosts, why_not  # noqa: E402
+from nodes import Node, NodesTest  # noqa: E402
 
 WORKERS = 2  # of each host
 

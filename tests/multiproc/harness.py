@@ -6,6 +6,7 @@ directory of a failed test; its path is printed with the command that replays th
 import contextlib
 import gzip
 import hashlib
+import inspect
 import json
 import os
 import pathlib
@@ -55,11 +56,14 @@ class Run:
     somewhere else, such as on another host."""
 
     def __init__(self, args, run_dir, env=None, prefix=()):
+        self.spawn([*prefix, str(BIN / "lockstep"), "run", *map(str, args),
+                    "--run-dir", str(run_dir)], run_dir, env, prefix)
+
+    def spawn(self, argv, run_dir, env, prefix=()):
         self.run_dir = pathlib.Path(run_dir)
         self.prefix = list(prefix)
         self.output = self.run_dir.with_name(self.run_dir.name + f".{time.monotonic_ns()}.out")
-        self.args = [*self.prefix, str(BIN / "lockstep"), "run", *map(str, args),
-                     "--run-dir", str(run_dir)]
+        self.args = argv
         with open(self.output, "wb") as out:
             self.process = subprocess.Popen(self.args, stdout=out, stderr=subprocess.STDOUT,
                                             stdin=subprocess.DEVNULL, env=env,
@@ -221,9 +225,8 @@ class LockstepTest(unittest.TestCase):
         failed = any(test.id().startswith(self.id()) for test, _ in
                      result.failures + result.errors)
         if failed:
-            path = os.environ.get("PYTHONPATH", "")
-            print(f"replay: PYTHONPATH={path} LOCKSTEP_BIN={BIN} python3 -m unittest {self.id()} "
-                  f"(in {os.getcwd()})", file=sys.stderr)
+            print(f"replay: LOCKSTEP_BIN={BIN} python3 -m unittest {self.id()} "
+                  f"(in {pathlib.Path(inspect.getfile(type(self))).parent.name}/)", file=sys.stderr)
         if failed and os.environ.get("LOCKSTEP_KEEP"):
             print(f"kept {self.scratch}", file=sys.stderr)
         else:

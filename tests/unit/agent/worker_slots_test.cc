@@ -64,6 +64,17 @@ class WorkerSlotsTest : public testing::Test {
   std::optional<WorkerSlots> slots_;
 };
 
+TEST_F(WorkerSlotsTest, WhereSeveralAgentsAreOnAHostNoTwoOfTheirWorkersHaveTheSameLocalRank) {
+  slots_.emplace(WorkerSlotsOptions{program(), directory_, "node1", 5, 5, 1, 3}, *logger_);
+  start(slots_->set_wanted(2));
+  EXPECT_EQ(kill(1).local_rank, 4u);
+  EXPECT_EQ(kill(0).local_rank, 1u);
+  for (const char* rank : {"1", "4"}) {
+    const auto words = read_file(directory_ + "/logs/worker-" + rank + ".stderr", 4096);
+    ASSERT_TRUE(words.is_ok());
+  }
+}
+
 TEST_F(WorkerSlotsTest, ACrashedWorkerWaitsForItsRestartUnderTheSameLocalRank) {
   use(1, 0);
   start(slots_->set_wanted(2));
@@ -85,7 +96,8 @@ TEST_F(WorkerSlotsTest, ItsLastWordsAreItsOwn) {
   // The shell opens its script by name: only who has spoken has read the first one.
   while (read_file(directory_ + "/logs/worker-0.stderr", 4096)->empty()) std::this_thread::yield();
   ASSERT_TRUE(replace_file(program(), "#!/bin/sh\nexec sleep 1000\n", 0755).is_ok());
-  EXPECT_THAT(kill(0).last_words, testing::HasSubstr("--local-rank 0 --workers-here 1 --node node1"));
+  EXPECT_THAT(kill(0).last_words,
+              testing::HasSubstr("--local-rank 0 --workers-here 1 --node node1"));
   start({0});
   EXPECT_EQ(kill(0).last_words, "") << "the one before it had said something";
 }

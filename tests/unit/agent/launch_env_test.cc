@@ -1,0 +1,159 @@
+#include "deploy/agent/launch_env.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+namespace lockstep {
+namespace {
+
+using testing::HasSubstr;
+using Variables = std::map<std::string, std::string>;
+
+Result<LaunchEnv> read(const Variables& variables) {
+  return read_launch_env([&](const char* name) {
+    const auto it = variables.find(name);
+    return it == variables.end() ? nullptr : it->second.c_str();
+  });
+}
+
+Variables with(Variables variables, const Variables& more) {
+  for (const auto& [name, value] : more) variables[name] = value;
+  return variables;
+}
+
+const Variables kMpirun = {
+    {"OMPI_COMM_WORLD_RANK", "2"},       {"OMPI_COMM_WORLD_SIZE", "4"},
+    {"OMPI_COMM_WORLD_LOCAL_RANK", "0"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"},
+    {"PMIX_NAMESPACE", "545783809"},     {"OMPI_MCA_orte_precondition_transports", "132c-b61a"}};
+const Variables kSrun = {{"SLURM_PROCID", "5"},  {"SLURM_STEP_NUM_TASKS", "7"},
+                         {"SLURM_NTASKS", "9"},  {"SLURM_LOCALID", "1"},
+                         {"SLURM_NODEID", "2"},  {"SLURM_STEP_TASKS_PER_NODE", "2(x3),1"},
+                         {"SLURM_JOB_ID", "41"}, {"SLURM_STEP_ID", "0"}};
+
+TEST(LaunchEnv, WithoutALauncherThereIsOneRank) {
+  const auto env = read({{"HOME", "/root"}});
+  ASSERT_TRUE(env.is_ok());
+  EXPECT_FALSE(env->is_launched());
+  EXPECT_EQ(env->rank, 0u);
+  EXPECT_EQ(env->size, 1u);
+}
+
+TEST(LaunchEnv, MpirunNamesRankAndPlaceOnTheHost) {
+  const auto env = read(kMpirun);
+  ASSERT_TRUE(env.is_ok()) << env.status().message();
+  EXPECT_EQ(env->launcher, "mpirun");
+  EXPECT_EQ(env->rank, 2u);
+  EXPECT_EQ(env->size, 4u);
+  EXPECT_EQ(env->local_rank, 0u);
+  EXPECT_EQ(env->local_size, 2u);
+  EXPECT_FALSE(env->workers.has_value());
+}
+
+TEST(LaunchEnv, SrunNamesItsStepsTasksAndTheListSaysHowManyAreOnTheNode) {
+  const auto env = read(kSrun);
+  ASSERT_TRUE(env.is_ok()) << env.status().message();
+  EXPECT_EQ(env->launcher, "srun");
+  EXPECT_EQ(env->rank, 5u);
+  EXPECT_EQ(env->size, 7u);
+  EXPECT_EQ(env->local_rank, 1u);
+  EXPECT_EQ(env->local_size, 2u);
+  EXPECT_EQ(
+      read(with(kSrun, {{"SLURM_PROCID", "6"}, {"SLURM_LOCALID", "0"}, {"SLURM_NODEID", "3"}}))
+          ->local_size,
+      1u);
+}
+
+TEST(LaunchEnv, AListOfTasksThatIsNoneLeavesTheLargestNumberThereCanBe) {
+  for (const char* list : {"", "x", "2(x", "2(x3", "1(x2)1", "1", ",", "4294967296", "2(x0),"})
+    EXPECT_EQ(read(with(kSrun, {{"SLURM_STEP_TASKS_PER_NODE", list}}))->local_size, 7u) << list;
+}
+
+TEST(LaunchEnv, InTheBatchScriptOfSlurmThereIsNoLauncher) {
+  Variables batch = kSrun;
+  batch.erase("SLURM_STEP_ID");
+  EXPECT_FALSE(read(batch)->is_launched());
+}
+
+TEST(LaunchEnv, OneProcessANodeKeepsAsManyWorkersAsItsLauncherSays) {
+  const auto env = read({{"PET_NODE_RANK", "1"},
+                         {"PET_NNODES", "2"},
+                         {"PET_NPROC_PER_NODE", "8"},
+                         {"RANK", "9"},
+                         {"WORLD_SIZE", "16"},
+                         {"LOCKSTEP_LAUNCH_ID", "a"}});
+  ASSERT_TRUE(env.is_ok()) << env.status().message();
+  EXPECT_EQ(env->rank, 1u);
+  EXPECT_EQ(env->size, 2u);
+  EXPECT_EQ(env->workers, 8u);
+  EXPECT_EQ(env->local_rank, 0u);
+  EXPECT_EQ(env->local_size, 1u);
+}
+
+TEST(LaunchEnv, PlainVariablesNeedANameOfTheLaunchUnlessThereIsOneRank) {
+  const Variables plain = {
+      {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}};
+  const auto refused = read(plain);
+  ASSERT_FALSE(refused.is_ok());
+  EXPECT_EQ(refused.status().code(), Code::kUsage);
+  EXPECT_THAT(refused.status().message(), HasSubstr("LOCKSTEP_LAUNCH_ID"));
+  const auto named = read(with(plain, {{"LOCKSTEP_LAUNCH_ID", "a"}}));
+  ASSERT_TRUE(named.is_ok());
+  EXPECT_EQ(named->local_rank, 1u);
+  EXPECT_TRUE(read({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).is_ok());
+}
+
+TEST(LaunchEnv, OfSeveralLaunchersTheInnermostCounts) {
+  const Variables all =
+      with(with(kSrun, kMpirun),
+           {{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"PET_NODE_RANK", "0"}, {"PET_NNODES", "1"}});
+  EXPECT_EQ(read(all)->launcher, "mpirun") << "mpirun inside sbatch: SLURM_PROCID is its daemon's";
+  Variables inner = all;
+  for (const auto& [name, value] : kMpirun) inner.erase(name);
+  EXPECT_EQ(read(inner)->launcher, "PET_NODE_RANK");
+  inner.erase("PET_NODE_RANK");
+  EXPECT_EQ(read(inner)->launcher, "RANK");
+  inner.erase("RANK");
+  EXPECT_EQ(read(inner)->launcher, "srun");
+  const auto own = read(with(
+      all, {{"LOCKSTEP_RANK", "3"}, {"LOCKSTEP_WORLD_SIZE", "8"}, {"LOCKSTEP_LAUNCH_ID", "a"}}));
+  ASSERT_TRUE(own.is_ok());
+  EXPECT_EQ(own->rank, 3u);
+  EXPECT_EQ(own->size, 8u);
+  EXPECT_FALSE(own->local_rank.has_value()) << "that of another launcher";
+}
+
+TEST(LaunchEnv, AllRanksOfALaunchHaveItsNameAndNoOtherLaunchHas) {
+  const std::string id = read(kMpirun)->launch_id;
+  EXPECT_FALSE(id.empty());
+  EXPECT_EQ(read(with(kMpirun, {{"OMPI_COMM_WORLD_RANK", "3"}}))->launch_id, id);
+  EXPECT_NE(read(with(kMpirun, {{"OMPI_MCA_orte_precondition_transports", "77"}}))->launch_id, id)
+      << "mpirun had the same pid once before";
+  const std::string step = read(kSrun)->launch_id;
+  EXPECT_EQ(read(with(kSrun, {{"SLURM_PROCID", "0"}}))->launch_id, step);
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"})
+    EXPECT_NE(read(with(kSrun, {{name, "12"}}))->launch_id, step) << name;
+}
+
+TEST(LaunchEnv, NonsenseIsRefusedWithVariableAndValue) {
+  for (const auto& [name, value] : Variables{{"OMPI_COMM_WORLD_RANK", "4"},
+                                             {"OMPI_COMM_WORLD_SIZE", "0"},
+                                             {"OMPI_COMM_WORLD_SIZE", "1000000"},
+                                             {"OMPI_COMM_WORLD_LOCAL_RANK", "2"},
+                                             {"OMPI_COMM_WORLD_LOCAL_SIZE", "5"}}) {
+    const auto env = read(with(kMpirun, {{name, value}}));
+    ASSERT_FALSE(env.is_ok()) << name;
+    EXPECT_EQ(env.status().code(), Code::kUsage);
+    EXPECT_THAT(env.status().message(), HasSubstr(name + " is \"" + value + "\""));
+  }
+  for (const char* value : {"-1", "2 ", "0x1", "1.0", "two", "99999999999999999999"})
+    EXPECT_FALSE(read(with(kMpirun, {{"OMPI_COMM_WORLD_RANK", value}})).is_ok()) << value;
+  const auto lonely = read({{"LOCKSTEP_RANK", "1"}});
+  ASSERT_FALSE(lonely.is_ok());
+  EXPECT_THAT(lonely.status().message(), HasSubstr("LOCKSTEP_WORLD_SIZE"));
+}
+
+}  // namespace
+}  // namespace lockstep

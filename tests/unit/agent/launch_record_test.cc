@@ -1,0 +1,92 @@
+#include "deploy/agent/launch_record.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "comm/base/file.h"
+
+namespace lockstep {
+namespace {
+
+using Verdict = LaunchWait::Verdict;
+
+class LaunchRecordTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/lockstep-launch-XXXXXX";
+    ASSERT_NE(::mkdtemp(name), nullptr);
+    directory_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::optional<LaunchRecord> read() const { return read_launch_record(directory_); }
+
+  std::string directory_;
+};
+
+TEST_F(LaunchRecordTest, WhatRankZeroWritesTheOthersRead) {
+  EXPECT_FALSE(read().has_value());
+  LaunchRecorder recorder(directory_, "a");
+  ASSERT_TRUE(recorder.preparing().is_ok());
+  EXPECT_EQ(read(), (LaunchRecord{"a", LaunchState::kPreparing, 0, 0}));
+  ASSERT_TRUE(recorder.running().is_ok());
+  EXPECT_EQ(read()->state, LaunchState::kRunning);
+  ASSERT_TRUE(recorder.ended(75).is_ok());
+  EXPECT_EQ(read(), (LaunchRecord{"a", LaunchState::kEnded, 0, 75}));
+}
+
+TEST_F(LaunchRecordTest, BeatsAreWrittenOnlySoOften) {
+  LaunchRecorder recorder(directory_, "a");
+  recorder.still_preparing(100);
+  const uint64_t first = read()->beat;
+  recorder.still_preparing(100 + kLaunchBeatMs - 1);
+  EXPECT_EQ(read()->beat, first);
+  recorder.still_preparing(100 + kLaunchBeatMs);
+  EXPECT_GT(read()->beat, first);
+}
+
+TEST_F(LaunchRecordTest, WhatIsNoRecordIsNone) {
+  for (const char* text : {"", "{", "[]", "null", "{}", R"({"launch": "a"})",
+                           R"({"launch": 1, "state": "ended", "beat": 0, "exit_code": 0})",
+                           R"({"launch": "a", "state": "gone", "beat": 0, "exit_code": 0})",
+                           R"({"launch": "a", "state": "ended", "beat": -1, "exit_code": 0})",
+                           R"({"launch": "a", "state": "ended", "beat": 0, "exit_code": "0"})"}) {
+    ASSERT_TRUE(replace_file(directory_ + "/" + kLaunchRecordName, text).is_ok());
+    EXPECT_FALSE(read().has_value()) << text;
+  }
+}
+
+TEST(LaunchWait, OnlyTheRecordOfItsOwnLaunchCounts) {
+  LaunchWait wait("b", 0);
+  EXPECT_EQ(wait.see(std::nullopt, 1), Verdict::kWait);
+  EXPECT_EQ(wait.see(LaunchRecord{"a", LaunchState::kRunning, 0, 0}, 2), Verdict::kWait);
+  EXPECT_EQ(wait.see(LaunchRecord{"a", LaunchState::kEnded, 0, 70}, 3), Verdict::kWait);
+  EXPECT_EQ(wait.see(LaunchRecord{"b", LaunchState::kPreparing, 0, 0}, 4), Verdict::kWait);
+  EXPECT_EQ(wait.see(LaunchRecord{"b", LaunchState::kRunning, 0, 0}, 5), Verdict::kJoin);
+}
+
+TEST(LaunchWait, AnEndBeforeTheRunBeganHasItsCode) {
+  LaunchWait wait("a", 0);
+  EXPECT_EQ(wait.see(LaunchRecord{"a", LaunchState::kEnded, 3, 65}, 1), Verdict::kEnded);
+  EXPECT_EQ(wait.record()->exit_code, 65);
+}
+
+TEST(LaunchWait, RankZeroIsGivenUpWhenItIsSilentAndNotWhileItIsAtWork) {
+  LaunchWait wait("a", 0);
+  EXPECT_EQ(wait.see(std::nullopt, kLaunchSilenceMs), Verdict::kWait);
+  const LaunchRecord preparing{"a", LaunchState::kPreparing, 1, 0};
+  int64_t now_ms = kLaunchSilenceMs;
+  LaunchRecord beat = preparing;
+  for (; beat.beat < 9; ++beat.beat, now_ms += kLaunchSilenceMs)
+    ASSERT_EQ(wait.see(beat, now_ms), Verdict::kWait) << beat.beat;
+  --beat.beat;
+  EXPECT_EQ(wait.see(beat, now_ms), Verdict::kWait);
+  EXPECT_EQ(wait.see(LaunchRecord{"other", LaunchState::kPreparing, 1, 0}, now_ms + 1),
+            Verdict::kGiveUp)
+      << "another launch's record is no sign of life";
+}
+
+}  // namespace
+}  // namespace lockstep
