@@ -19,6 +19,7 @@ namespace {
 
 constexpr int kStopped = 75;
 constexpr int64_t kStopDelayMs = 500;    // every rank gets the signal; the coordinator acts on it
+constexpr int64_t kLeftOverMs = 15'000;  // beyond its grace time, for a coordinator without parent
 constexpr int64_t kLastWordMs = 60'000;  // from the coordinator's goodbye to rank 0's end
 
 uint32_t workers_of(const LaunchedAgent& arguments, const LaunchEnv& env) {
@@ -33,7 +34,25 @@ std::string node_of(const LaunchedAgent& arguments, const LaunchEnv& env) {
   return host + ":" + std::to_string(env.local_rank.value_or(env.rank));
 }
 
+void pause() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(kLaunchPollMs));
+}
+
 // ---- rank 0 ----
+
+// A launcher that begins again as soon as it has killed a launch finds the coordinator of that one
+// still waiting for the workers' checkpoint.
+void wait_for_left_over(const std::string& run_dir, const wire::JobSpec& job,
+                        const StopSignals& signals) {
+  if (!is_being_left(run_dir)) return;
+  std::printf("waiting for the coordinator of an earlier launch to end\n");
+  std::fflush(stdout);
+  const SystemClock clock;
+  const int64_t until_ms =
+      clock.monotonic_ms() + int64_t{1000} * job.cluster().grace_s() + kLeftOverMs;
+  while (is_being_left(run_dir) && clock.monotonic_ms() < until_ms && !signals.is_pending())
+    pause();
+}
 
 bool is_alone(const LaunchedAgent& arguments, const LaunchEnv& env) {
   return !env.is_launched() && arguments.workers == 0;
@@ -71,6 +90,7 @@ Result<int> lead(const LaunchedAgent& arguments, const LaunchEnv& env, StopSigna
   plan.resume = holds_a_run(arguments.run_dir);
   plan.again = "the same command";
   LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, job_of(arguments, env, plan.resume));
+  wait_for_left_over(arguments.run_dir, job, signals);
   LOCKSTEP_ASSIGN_OR_RETURN(RunDir dir, RunDir::open(arguments.run_dir, plan.resume));
   plan.agent_words = agent_words(arguments, env, job);
   LaunchRecorder launch(dir.path(), env.launch_id);
@@ -87,10 +107,6 @@ Result<int> lead(const LaunchedAgent& arguments, const LaunchEnv& env, StopSigna
 }
 
 // ---- the other ranks ----
-
-void pause() {
-  std::this_thread::sleep_for(std::chrono::milliseconds(kLaunchPollMs));
-}
 
 // None: a stop signal came first.
 std::optional<LaunchWait::Verdict> wait_for_run(LaunchWait& wait, const std::string& run_dir,

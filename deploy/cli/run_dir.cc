@@ -117,6 +117,10 @@ bool holds_a_run(const std::string& path) {
           !fs::is_empty(path + "/checkpoints", error));
 }
 
+bool is_being_left(const std::string& path) {
+  return is_locked(path + "/lock") && !is_locked(path + "/" + kRunLock);
+}
+
 std::string lack_of_room(const std::string& path, uint64_t needed_bytes) {
   struct statvfs disk {};
   if (::statvfs(path.c_str(), &disk) != 0) return "";

@@ -19,6 +19,9 @@ namespace lockstep {
 // An earlier run is there, which could be continued.
 bool holds_a_run(const std::string& path);
 
+// Nobody works in the directory but a coordinator whose parent was killed: it ends by itself.
+bool is_being_left(const std::string& path);
+
 // Half a sentence that says so if fewer bytes are free on the disk of `path`; else empty.
 std::string lack_of_room(const std::string& path, uint64_t needed_bytes);
 

@@ -45,7 +45,7 @@ class MpiRun(Run):
                 words = (entry / "cmdline").read_bytes().split(b"\0")
                 if words[1:2] != [b"agent"] or os.fsencode(str(self.run_dir)) not in words:
                     continue
-                if not any(word.endswith(b".json") for word in words):
+                if not any(word.endswith(b".yaml") for word in words):
                     continue  # the one beside the coordinator
                 variables = dict(pair.split(b"=", 1) for pair
                                  in (entry / "environ").read_bytes().split(b"\0") if pair)
