@@ -131,7 +131,13 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
     return Reason::kRefusedOtherRun;
   }
   const std::set<uint32_t> living(m.living().begin(), m.living().end());
-  state.agents[connection] = Agent{m.node(), m.pid(), m.workers(), living, turn.now_ms, {}};
+  state.agents[connection] = Agent{.node = m.node(),
+                                   .pid = m.pid(),
+                                   .workers = m.workers(),
+                                   .metrics_address = m.metrics_address(),
+                                   .living = living,
+                                   .since_ms = turn.now_ms,
+                                   .awaited = {}};
   note_living(turn, state.agents[connection]);
   send_set_workers(turn);
   std::vector<MemberId> dead;

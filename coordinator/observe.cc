@@ -1,10 +1,16 @@
 #include "coordinator/observe.h"
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace lockstep::coordinator {
 namespace {
+
+constexpr std::array kEvictions = {Reason::kEvictedUnpromised, Reason::kRegrouped,
+                                   Reason::kStandbyDied, Reason::kEndedTerm, Reason::kEndedDeath};
 
 double seconds(uint32_t us) {
   return static_cast<double>(us) / 1e6;
@@ -39,21 +45,28 @@ void log_reason(Logger& logger, Reason reason, const Event& event) {
                {"its_generation", message->envelope.generation()}});
 }
 
+void observe_begin(CoordinatorMetrics& metrics, const State& state) {
+  metrics.membership().term_began(state.term);
+  std::vector<std::string> reasons;
+  for (const Reason reason : kEvictions) reasons.push_back(reason_name(reason));
+  metrics.membership().eviction_reasons(reasons);
+  metrics.job().rolled_back(state.completed);
+  metrics.checkpoint().newest(state.checkpoints.empty() ? 0 : state.checkpoints.back().step);
+}
+
+void observe_state(CoordinatorMetrics& metrics, const State& state, const Options& options) {
+  metrics.membership().wanted(state.wanted_workers != 0 ? state.wanted_workers : options.workers);
+  metrics.job().planned({.steps = options.is_batch_open() ? 0 : options.total_steps,
+                         .checkpoint_every = options.job.checkpoint().every_steps()});
+  metrics.check().set_tainted(state.checks.tainted.has_value());
+}
+
 void observe_reason(CoordinatorMetrics& metrics, Reason reason) {
-  switch (reason) {
-    case Reason::kEvictedUnpromised:
-    case Reason::kRegrouped:
-    case Reason::kStandbyDied:
-    case Reason::kEndedTerm:
-    case Reason::kEndedDeath:
-      metrics.membership().evicted(reason_name(reason));
-      break;
-    case Reason::kCheckpointFailed:
-    case Reason::kEndedCheckpointFailed:
-      metrics.checkpoint().failed();
-      break;
-    default:
-      break;
+  if (std::find(kEvictions.begin(), kEvictions.end(), reason) != kEvictions.end()) {
+    metrics.membership().evicted(reason_name(reason));
+  }
+  if (reason == Reason::kCheckpointFailed || reason == Reason::kEndedCheckpointFailed) {
+    metrics.checkpoint().failed();
   }
 }
 
@@ -77,6 +90,13 @@ void observe_entry(CoordinatorMetrics& metrics, const State&, const JournalEntry
   if (const auto* e = std::get_if<CheckpointEntry>(&entry);
       e != nullptr && e->state == CheckpointState::kComplete) {
     metrics.checkpoint().complete(e->step, e->bytes);
+  }
+  if (const auto* e = std::get_if<CheckEntry>(&entry)) {
+    if (e->agreed) {
+      metrics.check().agreed();
+    } else {
+      metrics.check().differed();
+    }
   }
 }
 

@@ -14,6 +14,10 @@ void write_line(Logger& logger, const LogLine& line);
 // Refusals and the like, which leave no other trace.
 void log_reason(Logger& logger, Reason reason, const Event& event);
 
+// What a term begins with.
+void observe_begin(CoordinatorMetrics& metrics, const State& state);
+// What is only looked up when somebody asks.
+void observe_state(CoordinatorMetrics& metrics, const State& state, const Options& options);
 void observe_reason(CoordinatorMetrics& metrics, Reason reason);
 void observe_entry(CoordinatorMetrics& metrics, const State& state, const JournalEntry& entry);
 void observe_step(CoordinatorMetrics& metrics, const StepEntry& step,

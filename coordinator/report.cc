@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "comm/wire/predictions.h"
 
@@ -101,6 +102,12 @@ std::string status_json(const State& state, const Options& options, const RunSta
 std::string discovery_json(const State& state, const std::string& own_address) {
   json targets = json::array();
   targets.push_back({{"targets", {own_address}}, {"labels", {{"run", state.run_id}}}});
+  std::set<std::string> nodes;  // under mpirun a node has many agents, which all say the same
+  for (const auto& [connection, agent] : state.agents) {
+    if (agent.metrics_address.empty() || !nodes.insert(agent.node).second) continue;
+    targets.push_back({{"targets", {agent.metrics_address}},
+                       {"labels", {{"run", state.run_id}, {"node", agent.node}}}});
+  }
   for (const auto& [id, member] : state.members) {
     if (member.state == MemberState::kDead || member.metrics_address.empty()) continue;
     targets.push_back({{"targets", {member.metrics_address}},

@@ -20,7 +20,8 @@ struct ReportTimes {
 std::string status_json(const State& state, const Options& options, const RunStats& stats,
                         const ReportTimes& times);
 
-// Prometheus' HTTP service discovery: the coordinator's own address and every worker's.
+// Prometheus' HTTP service discovery: the address of the coordinator itself, of one agent of each
+// node, and of every worker.
 std::string discovery_json(const State& state, const std::string& own_address);
 
 // Does this text tell the end that `state` tells?

@@ -125,7 +125,7 @@ void Server::Impl::perform(Action& action) {
 Server::Server(Parts parts, Options options, State state, EarlierTerms earlier)
     : impl_(std::make_unique<Impl>(std::move(parts), std::move(options), std::move(state),
                                    std::move(earlier))) {
-  impl_->parts.metrics.membership().term_began(impl_->state.term);
+  observe_begin(impl_->parts.metrics, impl_->state);
 }
 
 Server::~Server() = default;
@@ -171,6 +171,7 @@ std::string Server::discovery(const std::string& own_address) const {
 
 std::string Server::metrics() {
   impl_->parts.metrics.job().set_goodput(impl_->times().goodput);
+  observe_state(impl_->parts.metrics, impl_->state, impl_->options);
   return impl_->parts.metrics.expose_text();
 }
 

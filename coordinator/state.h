@@ -144,7 +144,8 @@ struct Member {
 struct Agent {
   std::string node;
   uint32_t pid = 0;
-  uint32_t workers = 0;        // that it keeps
+  uint32_t workers = 0;  // that it keeps
+  std::string metrics_address;
   std::set<uint32_t> living;   // pids that it had when it came, without those told to have ended
   int64_t since_ms = 0;        // connected
   std::set<uint32_t> awaited;  // of `living`: has not registered yet

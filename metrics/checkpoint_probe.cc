@@ -15,6 +15,10 @@ CheckpointProbe::CheckpointProbe(Families& families, const std::string& prefix)
 void CheckpointProbe::complete(Step step, uint64_t bytes) {
   complete_.Increment();
   bytes_.Increment(static_cast<double>(bytes));
+  newest(step);
+}
+
+void CheckpointProbe::newest(Step step) {
   step_.Set(static_cast<double>(step));
 }
 

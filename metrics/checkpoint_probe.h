@@ -17,6 +17,7 @@ class CheckpointProbe {
   CheckpointProbe(Families& families, const std::string& prefix);
   void complete(Step step, uint64_t bytes);
   void failed();
+  void newest(Step step);  // an earlier process completed it
 
  private:
   prometheus::Counter& complete_;

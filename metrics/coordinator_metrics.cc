@@ -13,6 +13,7 @@ CoordinatorMetrics::CoordinatorMetrics(const std::string& run, const BuildInfo& 
       journal_(families_),
       eval_(families_, "lockstep_job_"),
       checkpoint_(families_, "lockstep_job_"),
+      check_(families_),
       process_(families_) {
   build_.set(build_labels(build));
 }

@@ -10,6 +10,7 @@
 
 #include "comm/base/build_info.h"
 #include "comm/base/clock.h"
+#include "metrics/check_probe.h"
 #include "metrics/checkpoint_probe.h"
 #include "metrics/eval_probe.h"
 #include "metrics/families.h"
@@ -30,6 +31,7 @@ class CoordinatorMetrics {
   JournalProbe& journal() { return journal_; }
   EvalProbe& eval() { return eval_; }
   CheckpointProbe& checkpoint() { return checkpoint_; }
+  CheckProbe& check() { return check_; }
 
   // The exposition, of type kMetricsContentType.
   std::string expose_text();
@@ -42,6 +44,7 @@ class CoordinatorMetrics {
   JournalProbe journal_;
   EvalProbe eval_;
   CheckpointProbe checkpoint_;
+  CheckProbe check_;
   ProcessProbe process_;
   std::mutex scrape_;
 };

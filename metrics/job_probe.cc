@@ -16,6 +16,11 @@ enum RankPhase : size_t { kDataWait, kForward, kBackward, kCommunication, kOptim
 JobProbe::JobProbe(Families& families, const Clock& clock)
     : clock_(clock),
       step_(families.gauge("lockstep_job_step", "Steps applied in the surviving lineage.")),
+      planned_(families.gauge("lockstep_job_steps_planned",
+                              "Steps at which the run is done; 0: not known yet.")),
+      checkpoint_interval_(
+          families.gauge("lockstep_job_checkpoint_interval_steps",
+                         "Steps from one checkpoint to the next; 0: only at the end.")),
       epoch_(families.gauge("lockstep_job_epoch", "Pass over the training data, from 0.")),
       steps_total_(families.counter("lockstep_job_steps_total",
                                     "Steps recorded since this coordinator started.")),
@@ -76,6 +81,11 @@ void JobProbe::rank_times_recorded(const RankTimes& times) {
 
 void JobProbe::rolled_back(Step steps_applied) {
   step_.Set(static_cast<double>(steps_applied));
+}
+
+void JobProbe::planned(const JobPlan& plan) {
+  planned_.Set(static_cast<double>(plan.steps));
+  checkpoint_interval_.Set(static_cast<double>(plan.checkpoint_every));
 }
 
 void JobProbe::set_goodput(double ratio) {

@@ -25,6 +25,12 @@ struct JobStep {
   bool skipped = false;
 };
 
+// What the job is to do.
+struct JobPlan {
+  Step steps = 0;             // in all; 0: not known yet
+  Step checkpoint_every = 0;  // 0: at the end only
+};
+
 // Where one rank's time of one step went, in seconds.
 struct RankTimes {
   double data_wait = 0;
@@ -41,8 +47,9 @@ class JobProbe {
   void step_recorded(const JobStep& step);           // once per step
   void rank_times_recorded(const RankTimes& times);  // once per step and rank
   void rolled_back(Step steps_applied);              // the lineage now ends there
-  void set_goodput(double ratio);                    // metrics/goodput.h
-  void refresh();                                    // before the exposition is written
+  void planned(const JobPlan& plan);
+  void set_goodput(double ratio);  // metrics/goodput.h
+  void refresh();                  // before the exposition is written
 
  private:
   static constexpr size_t kRankPhases = 6;
@@ -50,6 +57,8 @@ class JobProbe {
   const Clock& clock_;
   RateWindow samples_;
   prometheus::Gauge& step_;
+  prometheus::Gauge& planned_;
+  prometheus::Gauge& checkpoint_interval_;
   prometheus::Gauge& epoch_;
   prometheus::Counter& steps_total_;
   prometheus::Counter& skipped_total_;

@@ -10,7 +10,8 @@ MembershipProbe::MembershipProbe(Families& families)
       term_(families.gauge("lockstep_job_term", "Incarnation of the coordinator, from 1.")),
       generation_(families.gauge("lockstep_job_generation", "Number of the last one started.")),
       generations_total_(families.counter("lockstep_job_generations_total",
-                                          "Generations started by this coordinator.")) {}
+                                          "Generations started by this coordinator.")),
+      wanted_(families.gauge("lockstep_job_workers_wanted", "Workers that the run is to have.")) {}
 
 void MembershipProbe::term_began(Term term) {
   term_.Set(static_cast<double>(term));
@@ -36,10 +37,21 @@ void MembershipProbe::members(const std::map<std::string, uint64_t>& by_state) {
   }
 }
 
+prometheus::Counter& MembershipProbe::evictions(const std::string& reason) {
+  return families_.counter("lockstep_job_evictions_total", "Members put out of the job.",
+                           {{"reason", reason}});
+}
+
+void MembershipProbe::eviction_reasons(const std::vector<std::string>& reasons) {
+  for (const std::string& reason : reasons) evictions(reason);
+}
+
 void MembershipProbe::evicted(const std::string& reason) {
-  families_
-      .counter("lockstep_job_evictions_total", "Members put out of the job.", {{"reason", reason}})
-      .Increment();
+  evictions(reason).Increment();
+}
+
+void MembershipProbe::wanted(uint64_t workers) {
+  wanted_.Set(static_cast<double>(workers));
 }
 
 }  // namespace lockstep

@@ -6,14 +6,17 @@
 #include <deque>
 #include <set>
 
+#include "comm/base/build_info.h"
 #include "comm/base/limits.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/client.h"
+#include "comm/rpc/http_server.h"
 #include "comm/wire/control.pb.h"
 #include "comm/wire/in_hand.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/agent/worker_slots.h"
+#include "metrics/agent_metrics.h"
 
 namespace lockstep {
 namespace {
@@ -73,6 +76,7 @@ struct Agent::Impl {
     if (decision.action == ExitAction::kExpected) {
       logger.info("worker_ended", message, {{"reason", decision.reason}});
     } else {
+      ++deaths;
       logger.error(
           "worker_died",
           worker.last_words.empty() ? message : message + "; it said: " + worker.last_words,
@@ -171,12 +175,32 @@ struct Agent::Impl {
             [this](const Status& why) { logger.error("coordinator_refused", why.message()); }});
   }
 
+  // Once it is known whose series they are. Without /metrics the run goes on all the same.
+  void open_metrics(const std::string& run) {
+    metrics = std::make_unique<AgentMetrics>(AgentTarget{run, options.node, options.run_dir},
+                                             build_info());
+    std::map<std::string, http::Handler> handlers;
+    handlers["/metrics"] = [this](const http::Request&) {
+      metrics->workers(workers.living().size(), deaths);
+      return http::Response{200, kMetricsContentType, metrics->expose_text()};
+    };
+    auto started = http::HttpServer::start(loop, {}, std::move(handlers), logger);
+    if (started.is_ok())
+      http = std::move(started).value();
+    else
+      logger.warn("no_metrics", "no /metrics on this agent: " + started.status().message());
+  }
+
   void hello() {
     was_ready = true;
     wire::Envelope envelope;
     auto& hello = *envelope.mutable_agent_hello();
     const auto file = read_coordinator_file(options.run_dir);
-    if (file.is_ok()) hello.set_run_id(file->run_id);
+    if (file.is_ok()) {
+      hello.set_run_id(file->run_id);
+      if (metrics == nullptr) open_metrics(file->run_id);
+    }
+    if (http) hello.set_metrics_address(rpc::to_string(http->address()));
     hello.set_node(options.node);
     hello.set_pid(static_cast<uint32_t>(::getpid()));
     hello.set_workers(workers.wanted());
@@ -229,7 +253,10 @@ struct Agent::Impl {
   rpc::AsioTransport transport;
   std::unique_ptr<rpc::RpcClient> client;
   WorkerSlots workers;
+  std::unique_ptr<AgentMetrics> metrics;
+  std::unique_ptr<http::HttpServer> http;
   std::deque<wire::Envelope> exits;  // told again to a coordinator that comes back
+  uint64_t deaths = 0;               // of workers, but for those that were told to go
   rpc::TimerId end_timer = 0;
   bool was_ready = false;  // the coordinator has been there
   bool stopping = false;

@@ -146,6 +146,14 @@ TEST_F(AgentTest, AKilledWorkerIsToldAndReplacedAndBothAreToldAgainToACoordinato
   EXPECT_EQ(next().worker_exit().pid(), victim);
 }
 
+TEST_F(AgentTest, ItsMetricsAreAtOneAddressForAllCoordinators) {
+  start_agent();
+  const std::string address = next().agent_hello().metrics_address();
+  EXPECT_TRUE(rpc::parse_address(address).is_ok()) << address;
+  server_->disconnect(peer_);
+  EXPECT_EQ(next().agent_hello().metrics_address(), address);
+}
+
 TEST_F(AgentTest, MoreWorkersAreStartedWhenMoreAreWanted) {
   start_agent();
   next();

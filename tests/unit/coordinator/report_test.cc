@@ -24,5 +24,24 @@ TEST(StatusReport, TellsOfSkippedSamplesAndOfATaintedLineage) {
   EXPECT_EQ(status_of(state)["tainted_from_step"], 4);
 }
 
+TEST(Discovery, NamesTheCoordinatorOneAgentOfANodeAndEveryLivingWorker) {
+  State state;
+  state.run_id = "r";
+  state.agents[3].node = "n";
+  state.agents[3].metrics_address = "127.0.0.1:3";
+  state.agents[4] = state.agents[3];
+  state.agents[4].metrics_address = "127.0.0.1:4";
+  state.agents[5].node = "has no metrics";
+  state.members[1].node = "n";
+  state.members[1].local_rank = 2;
+  state.members[1].metrics_address = "127.0.0.1:5";
+  state.members[2] = state.members[1];
+  state.members[2].state = MemberState::kDead;
+  EXPECT_EQ(nlohmann::json::parse(discovery_json(state, "127.0.0.1:1")), nlohmann::json::parse(R"([
+    {"targets": ["127.0.0.1:1"], "labels": {"run": "r"}},
+    {"targets": ["127.0.0.1:3"], "labels": {"run": "r", "node": "n"}},
+    {"targets": ["127.0.0.1:5"], "labels": {"run": "r", "node": "n", "local_rank": "2"}}])"));
+}
+
 }  // namespace
 }  // namespace lockstep::coordinator

@@ -36,6 +36,12 @@ TEST_F(ServerTest, TheStatusNamesMembersStepAndState) {
             "127.0.0.1:1");
 }
 
+TEST_F(ServerTest, WhatTheRunIsToDoIsAmongTheMetricsAndEvictionsBeginAtZero) {
+  const std::string text = server_->metrics();
+  EXPECT_NE(text.find("lockstep_job_workers_wanted{run=\"test\"} 2"), std::string::npos);
+  EXPECT_NE(text.find("reason=\"regrouped\"} 0"), std::string::npos);
+}
+
 TEST_F(ServerTest, ABrokenConnectionIsNoDeathWhenTheMemberComesBack) {
   auto a = member(0);
   auto b = member(1);

@@ -1,10 +1,11 @@
-// Both exporters after a life in which everything happened that they observe.
+// The exporters after a life in which everything happened that they observe.
 #pragma once
 
 #include <string>
 
 #include "comm/base/build_info.h"
 #include "comm/base/clock.h"
+#include "metrics/agent_metrics.h"
 #include "metrics/coordinator_metrics.h"
 #include "metrics/worker_metrics.h"
 
@@ -84,6 +85,7 @@ inline void everything_happens(CoordinatorMetrics& metrics) {
   metrics.journal().committed(0.002, 3);
   metrics.eval().evaluated(0.25, 0.9);
   metrics.checkpoint().complete(1, 1'000);
+  metrics.check().agreed();
 }
 
 }  // namespace lockstep::test

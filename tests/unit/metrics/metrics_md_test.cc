@@ -1,4 +1,4 @@
-// metrics/METRICS.md against what both exporters export, in both directions.
+// metrics/METRICS.md against what the three exporters export, in both directions.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -67,19 +67,24 @@ std::map<std::string, Row> exported() {
   CoordinatorMetrics coordinator("r1", build_info(), clock);
   everything_happens(coordinator);
 
+  AgentMetrics agent({.run = "r1", .node = "n1", .run_dir = "/"}, build_info());
+  agent.workers(2, 1);
+
   std::map<std::string, Row> rows;
-  for (const auto& [name, family] : parse_exposition(worker.metrics.expose_text())) {
-    rows[name] = {family.type, "", own_labels(family, {"run", "node", "local_rank"}), "worker",
-                  family.help};
-  }
-  for (const auto& [name, family] : parse_exposition(coordinator.expose_text())) {
-    Row row = {family.type, "", own_labels(family, {"run"}), "coordinator", family.help};
-    if (rows.contains(name)) {
-      EXPECT_EQ(rows[name].meaning, row.meaning) << name << " means two things";
-      row.on = "both";
+  const auto add = [&rows](const std::string& text, const std::set<std::string>& constant,
+                           const std::string& on) {
+    for (const auto& [name, family] : parse_exposition(text)) {
+      Row row = {family.type, "", own_labels(family, constant), on, family.help};
+      if (rows.contains(name)) {
+        EXPECT_EQ(rows[name].meaning, row.meaning) << name << " means two things";
+        row.on = "all";
+      }
+      rows[name] = row;
     }
-    rows[name] = row;
-  }
+  };
+  add(worker.metrics.expose_text(), {"run", "node", "local_rank"}, "worker");
+  add(coordinator.expose_text(), {"run"}, "coordinator");
+  add(agent.expose_text(), {"run", "node"}, "agent");
   return rows;
 }
 

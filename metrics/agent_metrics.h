@@ -1,0 +1,44 @@
+// Everything that an agent exports at /metrics: its machine, its workers' lives, and itself.
+//
+// Thread-safety: all calls from any thread.
+//
+// Invariant: the labels run and node are on every series and never change.
+#pragma once
+
+#include <mutex>
+#include <string>
+
+#include "comm/base/build_info.h"
+#include "metrics/families.h"
+#include "metrics/node_probe.h"
+#include "metrics/process_probe.h"
+
+namespace lockstep {
+
+struct AgentTarget {
+  std::string run;  // id of the run
+  std::string node;
+  std::string run_dir;
+};
+
+class AgentMetrics {
+ public:
+  AgentMetrics(const AgentTarget& target, const BuildInfo& build);
+
+  // Before the exposition is written: how many workers run here, and how many have died so far.
+  void workers(uint64_t living, uint64_t deaths);
+
+  // The exposition, of type kMetricsContentType.
+  std::string expose_text();
+
+ private:
+  Families families_;
+  InfoMetric build_;
+  NodeProbe node_;
+  ProcessProbe process_;
+  prometheus::Gauge& living_;
+  prometheus::Counter& deaths_;
+  std::mutex scrape_;
+};
+
+}  // namespace lockstep
