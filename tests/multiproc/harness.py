@@ -6,7 +6,6 @@ directory of a failed test; its path is printed with the command that replays th
 import contextlib
 import gzip
 import hashlib
-import inspect
 import json
 import os
 import pathlib
@@ -225,8 +224,9 @@ class LockstepTest(unittest.TestCase):
         failed = any(test.id().startswith(self.id()) for test, _ in
                      result.failures + result.errors)
         if failed:
+            where = pathlib.Path(sys.modules[type(self).__module__].__file__).resolve().parent
             print(f"replay: LOCKSTEP_BIN={BIN} python3 -m unittest {self.id()} "
-                  f"(in {pathlib.Path(inspect.getfile(type(self))).parent.name}/)", file=sys.stderr)
+                  f"(in {where.relative_to(ROOT)}/)", file=sys.stderr)
         if failed and os.environ.get("LOCKSTEP_KEEP"):
             print(f"kept {self.scratch}", file=sys.stderr)
         else:

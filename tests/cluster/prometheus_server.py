@@ -1,0 +1,96 @@
+"""A real Prometheus on loopback that scrapes one run by the committed configuration."""
+import contextlib
+import json
+import pathlib
+import re
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
+# Time passes so much faster than in the committed rules: "[2m]" is four seconds.
+FASTER = 30
+SCRAPE = "500ms"
+UNITS_S = {"s": 1, "m": 60, "h": 3600}
+
+
+def faster(text):
+    """Ranges and `for` of rules, shortened."""
+    def short(match):
+        seconds = int(match[2]) * UNITS_S[match[3]] / FASTER
+        return f"{match[1]}{round(seconds * 1000)}ms{match[4]}"
+    text = re.sub(r"(\[)(\d+)([smh])(\])", short, text)
+    return re.sub(r"(^ +for: )(\d+)([smh])($)", short, text, flags=re.M)
+
+
+def configuration(directory, coordinator_http):
+    """Writes the committed files for this run, and this test's pace."""
+    for name in ("rules.yml", "alerts.yml"):
+        (directory / name).write_text(faster((DEPLOY / "prometheus" / name).read_text()))
+    text = (DEPLOY / "prometheus" / "prometheus.yml").read_text()
+    for committed, wanted in (("http://127.0.0.1:9400/sd", f"http://{coordinator_http}/sd"),
+                              ("_interval: 15s", f"_interval: {SCRAPE}")):
+        assert committed in text, committed
+        text = text.replace(committed, wanted)
+    path = directory / "prometheus.yml"
+    path.write_text(text)
+    return path
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Prometheus:
+    def __init__(self, directory, coordinator_http):
+        directory.mkdir()
+        self.log = directory / "log"
+        self.url = f"http://127.0.0.1:{free_port()}"
+        with open(self.log, "wb") as log:
+            self.process = subprocess.Popen(
+                ["prometheus", f"--config.file={configuration(directory, coordinator_http)}",
+                 f"--storage.tsdb.path={directory / 'data'}",
+                 f"--web.listen-address={self.url.removeprefix('http://')}"],
+                stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+    def get(self, path, **parameters):
+        query = urllib.parse.urlencode(parameters)
+        try:
+            with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=10) as answer:
+                return json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            if error.code == 503:  # it is not ready yet
+                raise
+            raise AssertionError(f"{parameters}: {error.read().decode()}") from error
+
+    def query(self, expr):
+        """[(labels, value)] now."""
+        return [(each["metric"], float(each["value"][1]))
+                for each in self.get("query", query=expr)["result"]]
+
+    def firing(self):
+        """Names of the alerts that fire."""
+        return {alert["labels"]["alertname"] for alert in self.get("alerts")["alerts"]
+                if alert["state"] == "firing"}
+
+    def wait_for(self, condition, what, deadline_s=120):
+        """Polls until `condition` gives something; its last value is shown when it never does."""
+        deadline = time.monotonic() + deadline_s
+        while time.monotonic() < deadline:
+            with contextlib.suppress(OSError):  # it does not answer yet
+                if value := condition():
+                    return value
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.1)
+        raise AssertionError(f"waited in vain for {what}; Prometheus says:\n"
+                             + self.log.read_text()[-2000:])
