@@ -160,6 +160,10 @@ class Scraped(LockstepTest):
         for group in prometheus.get("rules")["groups"]:
             for rule in group["rules"]:
                 self.assertEqual(rule["health"], "ok", rule)
+        # Two scrapes are half a second apart at most; twice as much would be a sample counted twice.
+        [(_, ratio)] = prometheus.query("sum(lockstep_samples_total) / "
+                                        "sum(lockstep_job_samples_total)")
+        self.assertTrue(0.7 < ratio < 1.4, f"workers count {ratio} times the samples of the run")
         for alert in ("LockstepRankLost", "LockstepTainted", "LockstepCorruption"):
             self.assertNotIn(alert, prometheus.firing())
 

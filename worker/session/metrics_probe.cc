@@ -37,9 +37,9 @@ void MetricsProbe::doing(Activity activity) {
   }
 }
 
-void MetricsProbe::generation_started(Generation generation, MemberId member, uint32_t rank,
-                                      uint32_t world) {
-  metrics_.member().started(generation, member, rank, world);
+void MetricsProbe::generation_started(Generation generation, MemberId member, const Part& part) {
+  own_slots_ = part.slots;
+  metrics_.member().started(generation, member, part.rank, part.world);
 }
 
 void MetricsProbe::step_applied(const wire::StepRecord& record,
@@ -47,7 +47,10 @@ void MetricsProbe::step_applied(const wire::StepRecord& record,
   AppliedStep step;
   step.steps_applied = record.step() + 1;
   step.epoch = record.epoch();
-  for (const wire::SlotDigest& slot : record.slots()) step.own_samples += slot.samples();
+  for (const wire::SlotDigest& slot : record.slots()) {  // of all ranks
+    const bool is_own = slot.slot() >= own_slots_.begin && slot.slot() < own_slots_.end;
+    if (is_own) step.own_samples += slot.samples();
+  }
   step.seconds = seconds_of(record.times());
   step.loss = record.loss();
   step.accuracy = share(record.correct(), record.samples() * predictions_per_sample_);

@@ -15,8 +15,7 @@ class MetricsProbe final : public RunnerProbe {
       : metrics_(metrics), phases_(phases), predictions_per_sample_(predictions_per_sample) {}
 
   void doing(Activity activity) override;
-  void generation_started(Generation generation, MemberId member, uint32_t rank,
-                          uint32_t world) override;
+  void generation_started(Generation generation, MemberId member, const Part& part) override;
   void step_applied(const wire::StepRecord& record,
                     std::span<const uint64_t> bucket_bounds) override;
   void evaluated(const wire::EvalReport& report) override;
@@ -26,6 +25,7 @@ class MetricsProbe final : public RunnerProbe {
   WorkerMetrics& metrics_;
   PhaseClock& phases_;
   const uint64_t predictions_per_sample_;
+  SlotRun own_slots_;
 };
 
 }  // namespace lockstep

@@ -102,8 +102,11 @@ Result<Runner::Next> Runner::live(Life& life) {
   LOCKSTEP_RETURN_IF_ERROR(install_state(life));
   if (!life.entered) LOCKSTEP_RETURN_IF_ERROR(enter(order, *life.begin));
   LOCKSTEP_RETURN_IF_ERROR(begin_engine(life));
-  parts_.probe.generation_started(order.generation, order.member, life.rank,
-                                  life.collective->world_size());
+  const wire::SlotRange& slots = order.start.members(static_cast<int>(life.rank)).slots();
+  parts_.probe.generation_started(order.generation, order.member,
+                                  {.rank = life.rank,
+                                   .world = life.collective->world_size(),
+                                   .slots = {slots.begin(), slots.end()}});
   return follow_plan(life);
 }
 

@@ -6,9 +6,17 @@
 #include <span>
 
 #include "comm/base/ids.h"
+#include "comm/collectives/reduction_tree.h"
 #include "comm/wire/control.pb.h"
 
 namespace lockstep {
+
+// What a member has of a generation.
+struct Part {
+  uint32_t rank = 0;
+  uint32_t world = 0;
+  SlotRun slots;
+};
 
 class RunnerProbe {
  public:
@@ -16,7 +24,7 @@ class RunnerProbe {
 
   virtual ~RunnerProbe() = default;
   virtual void doing(Activity) {}
-  virtual void generation_started(Generation, MemberId, uint32_t /*rank*/, uint32_t /*world*/) {}
+  virtual void generation_started(Generation, MemberId, const Part&) {}
   // `bucket_bounds` in elements: what was reduced in this step.
   virtual void step_applied(const wire::StepRecord&, std::span<const uint64_t> /*bucket_bounds*/) {}
   virtual void evaluated(const wire::EvalReport&) {}
