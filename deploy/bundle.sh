@@ -62,9 +62,10 @@ copy_programs() {
   done
 }
 
+# liblockstep-cuda-torch.so needs LibTorch's CUDA library, and what that needs is not for us to carry.
 copy_libraries() {
   local name path
-  ldd "$out"/bin/* | awk '$2 == "=>" {print $1, $3}' | sort -u | while read -r name path; do
+  find "$out/bin" -type f ! -name liblockstep-cuda-torch.so -exec ldd {} + | awk '$2 == "=>" {print $1, $3}' | sort -u | while read -r name path; do
     is_left_out "$name" "$path" && continue
     [[ -f $path ]] || fail 70 "$name, which a program needs, is not on this machine."
     cp "$(readlink -f "$path")" "$out/lib/$name"

@@ -25,6 +25,7 @@ constexpr std::string_view kNumerics[] = {"exact", "fast"};
 constexpr std::string_view kPrecisions[] = {"fp32", "bf16", "fp16"};
 constexpr std::string_view kOnCorruption[] = {"rollback", "continue"};
 constexpr std::string_view kOnBadSamples[] = {"stop", "skip"};
+constexpr std::string_view kGraphs[] = {"auto", "on", "off"};
 constexpr std::string_view kDevices[] = {"auto", "cpu", "cuda"};
 
 constexpr NumberRange kNoRange = {-kInfinity, kInfinity, false, false};
@@ -134,6 +135,9 @@ constexpr JobKey kRows[] = {
    "micro-batches of each worker a step: train.slots is this times the workers of the first start"},
   {"train.trace", "", kNoRange, {}, kChangeable, kPlain,
    "10:20: steps 11 to 20 are written to RUN_DIR/trace (--trace steps=10:20); empty: none are"},
+  {"train.graph", "auto", kNoRange, kGraphs, kChangeable, kPlain,
+   "built-in models on a GPU: forward and backward as one CUDA graph for each of the two commonest "
+   "slot sizes; on, off; auto: with comm.numerics fast"},
   {"optimizer.name", "adamw", kNoRange, kOptimizers, kIdentity, kShorthand,
    "sgd, adam, adamw, nadam, rmsprop, adagrad or adadelta"},
   {"optimizer.lr", "0.001", kPositive, {}, kChangeable, kPlain,

@@ -11,7 +11,7 @@ namespace lockstep::testing {
 class PlainQueue final : public nccl::DeviceQueue {
  public:
   void* stream() override { return nullptr; }
-  Status follow_compute() override { return Status::ok(); }
+  Status follow_gradients() override { return Status::ok(); }
   Status hold_compute() override { return Status::ok(); }
   Status mark_end() override { return Status::ok(); }
   Result<bool> reached_end() override { return looks_until_end == 0 || --looks_until_end == 0; }

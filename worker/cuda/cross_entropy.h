@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "comm/base/host_device.h"
 #include "worker/cuda/bf16.h"
 #include "worker/cuda/team.h"
 
@@ -21,6 +22,11 @@ struct RowWidth {
   uint32_t classes = 0;
   uint32_t stride = 0;  // >= classes
 };
+
+// By what the gradient of a label's loss is multiplied.
+LOCKSTEP_HOST_DEVICE float loss_share(uint64_t step_labels) {
+  return 1.0f / static_cast<float>(step_labels);
+}
 
 // *loss = -log softmax(logits)[label]; gradient = (softmax - one at the label) * scale. A label
 // that is no class gives a loss that is no number, and a zero gradient.

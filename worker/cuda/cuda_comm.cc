@@ -40,11 +40,12 @@ class OnDevice final : public Forwarding<DeviceCollective> {
 
 }  // namespace
 
-Result<std::unique_ptr<CudaComm>> CudaComm::open(int device, cudaStream_t compute, uint64_t* gate,
-                                                 GradientBuffer& buffer, bool is_exact) {
+Result<std::unique_ptr<CudaComm>> CudaComm::open(int device, const nccl::EngineStreams& streams,
+                                                 uint64_t* gate, GradientBuffer& buffer,
+                                                 bool is_exact) {
   LOCKSTEP_RETURN_IF_ERROR(use(device));
   LOCKSTEP_ASSIGN_OR_RETURN(nccl::NcclApi api, nccl::open_nccl(kNcclLibrary));
-  LOCKSTEP_ASSIGN_OR_RETURN(auto queue, nccl::CudaQueue::create(compute, gate));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto queue, nccl::CudaQueue::create(streams, gate));
   return std::unique_ptr<CudaComm>(new CudaComm(device, api, std::move(queue), buffer, is_exact));
 }
 

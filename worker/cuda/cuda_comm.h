@@ -20,9 +20,10 @@ namespace lockstep {
 class CudaComm final : public DeviceComm {
  public:
   // `gate`: a word of device memory for tags that differ (device_queue.h); what is applied the host
-  // decides, after wait_for_sums(). It, `compute` and `buffer` outlive the connection.
-  static Result<std::unique_ptr<CudaComm>> open(int device, cudaStream_t compute, uint64_t* gate,
-                                                GradientBuffer& buffer, bool is_exact);
+  // decides, after wait_for_sums(). It, the streams and `buffer` outlive the connection.
+  static Result<std::unique_ptr<CudaComm>> open(int device, const nccl::EngineStreams& streams,
+                                                uint64_t* gate, GradientBuffer& buffer,
+                                                bool is_exact);
   ~CudaComm() override;
 
   Result<std::unique_ptr<DeviceCollective>> connect(DeviceGeneration next) override;

@@ -35,6 +35,9 @@ class CudaModule final : public DeviceModule {
   ~CudaModule() override;
 
   std::string torch_device() const override { return "cuda:" + std::to_string(device_); }
+  void* compute_stream() const override { return stream(DeviceLane::kCompute); }
+  TorchQueue* torch_queue() const override { return torch_queue_.get(); }
+  void give(std::unique_ptr<TorchQueue> queue) override { torch_queue_ = std::move(queue); }
   std::vector<std::string> fingerprint() const override;
   Result<void*> allocate(size_t bytes) override;
   Result<void*> allocate_host(size_t bytes) override;
@@ -48,7 +51,7 @@ class CudaModule final : public DeviceModule {
   Status wait(uint32_t mark) override;
   Status images(const cuda::ImageWork& work) override;
   LayerKernels layers() override { return {&*of_floats_, &*of_bf16_}; }
-  Status add(float* into, const float* from, uint64_t elements) override;
+  Status add(DeviceLane lane, float* into, const float* from, uint64_t elements) override;
   Status block_totals(const cuda::TotalsWork& work) override;
   Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
                 const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) override;
@@ -62,13 +65,14 @@ class CudaModule final : public DeviceModule {
   Status init(uint32_t local_rank);
   // The device is a setting of each thread, and autograd and the lanes have threads of their own.
   Status here() const { return cuda_status(cudaSetDevice(device_), "use the device"); }
-  // LibTorch's operators run on the default stream unless told otherwise, and nobody tells them.
   cudaStream_t stream(DeviceLane lane) const { return streams_[static_cast<size_t>(lane)]; }
   Result<cudaEvent_t> event(uint32_t mark, bool make);
 
   int device_ = 0;
   cudaDeviceProp properties_ = {};
-  std::array<cudaStream_t, kLanes> streams_ = {};  // kCompute: the default one
+  // None is the default one, which orders itself with others and cannot be captured.
+  std::array<cudaStream_t, kLanes> streams_ = {};
+  std::unique_ptr<TorchQueue> torch_queue_;
   std::optional<cuda::CudaLayers<float>> of_floats_;  // after init()
   std::optional<cuda::CudaLayers<cuda::Bf16>> of_bf16_;
   std::mutex mutex_;
@@ -86,10 +90,9 @@ Status CudaModule::init(uint32_t local_rank) {
   LOCKSTEP_RETURN_IF_ERROR(here());
   LOCKSTEP_RETURN_IF_ERROR(
       cuda_status(cudaGetDeviceProperties(&properties_, device_), "ask what the GPU is"));
-  for (const DeviceLane lane : {DeviceLane::kInputs, DeviceLane::kGradients}) {
-    LOCKSTEP_RETURN_IF_ERROR(cuda_status(
-        cudaStreamCreateWithFlags(&streams_[static_cast<size_t>(lane)], cudaStreamNonBlocking),
-        "make a stream for copies"));
+  for (cudaStream_t& stream : streams_) {
+    LOCKSTEP_RETURN_IF_ERROR(
+        cuda_status(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "make a stream"));
   }
   of_floats_.emplace(device_, stream(DeviceLane::kCompute));
   of_bf16_.emplace(device_, stream(DeviceLane::kCompute));
@@ -99,6 +102,7 @@ Status CudaModule::init(uint32_t local_rank) {
 CudaModule::~CudaModule() {
   (void)cudaSetDevice(device_);
   (void)cudaDeviceSynchronize();
+  torch_queue_.reset();
   for (void* memory : memory_) (void)cudaFree(memory);
   for (void* memory : host_memory_) (void)cudaFreeHost(memory);
   for (cudaEvent_t event : events_) {
@@ -160,8 +164,9 @@ void CudaModule::unpin(void* memory) {
 Result<std::unique_ptr<DeviceComm>> CudaModule::open_comm(GradientBuffer& buffer, bool is_exact) {
   LOCKSTEP_ASSIGN_OR_RETURN(void* gate, allocate(sizeof(uint64_t)));
   LOCKSTEP_ASSIGN_OR_RETURN(
-      auto comm, CudaComm::open(device_, stream(DeviceLane::kCompute), static_cast<uint64_t*>(gate),
-                                buffer, is_exact));
+      auto comm, CudaComm::open(device_, {.gradients = stream(DeviceLane::kGradients),
+                                          .compute = stream(DeviceLane::kCompute)},
+                                static_cast<uint64_t*>(gate), buffer, is_exact));
   return std::unique_ptr<DeviceComm>(std::move(comm));
 }
 
@@ -187,7 +192,14 @@ Result<cudaEvent_t> CudaModule::event(uint32_t mark, bool make) {
 
 Status CudaModule::mark(uint32_t mark, DeviceLane lane) {
   LOCKSTEP_ASSIGN_OR_RETURN(const cudaEvent_t event, this->event(mark, /*make=*/true));
-  return cuda_status(cudaEventRecord(event, stream(lane)), "record an event");
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  LOCKSTEP_RETURN_IF_ERROR(
+      cuda_status(cudaStreamIsCapturing(stream(lane), &capture), "ask whether a stream captures"));
+  const bool is_recorded = capture != cudaStreamCaptureStatusNone;
+  return cuda_status(cudaEventRecordWithFlags(
+                         event, stream(lane),
+                         is_recorded ? cudaEventRecordExternal : cudaEventRecordDefault),
+                     "record an event");
 }
 
 Status CudaModule::hold(DeviceLane lane, uint32_t mark) {
@@ -207,9 +219,9 @@ Status CudaModule::images(const cuda::ImageWork& work) {
   return cuda::launch_images(work, stream(DeviceLane::kCompute));
 }
 
-Status CudaModule::add(float* into, const float* from, uint64_t elements) {
+Status CudaModule::add(DeviceLane lane, float* into, const float* from, uint64_t elements) {
   LOCKSTEP_RETURN_IF_ERROR(here());
-  return cuda::launch_add(into, from, elements, stream(DeviceLane::kCompute));
+  return cuda::launch_add(into, from, elements, stream(lane));
 }
 
 Status CudaModule::block_totals(const cuda::TotalsWork& work) {

@@ -3,12 +3,14 @@
 // nothing else: the worker, which links no CUDA, and liblockstep-cuda.so, which it opens where a
 // driver is found. Tests put plain memory behind it.
 //
-// LANES are queues of work: each in its own order, all side by side. Kernels run on kCompute, which
-// is the queue of LibTorch's operators. Everything is enqueued; only wait() waits.
+// LANES are queues of work: each in its own order, all side by side. Kernels run on kCompute, but
+// for add(); the operators of threads that have called torch_queue()->make_current() do, too.
+// Everything is enqueued; only wait() waits.
 //
 // MARKS, by numbers below kDeviceMarks, say how far a lane has come: mark() sets one to
 // where the lane is now, hold() and wait() wait for where it was set last. One that was never set
-// holds nobody.
+// holds nobody. While kCompute is recorded (TorchQueue), mark() on it is recorded as well: each
+// replay sets the mark anew when it is enqueued, to where in it mark() was called.
 //
 // Errors: kConfig where there is no device that can be used, else kInternal: the device's memory is
 // lost, and the process has to be started again. What goes wrong in a lane shows at a later call.
@@ -28,6 +30,7 @@
 #include "worker/cuda/images.h"
 #include "worker/cuda/layer_kernels.h"
 #include "worker/cuda/tables.h"
+#include "worker/cuda/torch_queue.h"
 #include "worker/cuda/update_rules.h"
 
 namespace lockstep {
@@ -37,7 +40,7 @@ inline constexpr uint32_t kDeviceMarks = 4'096;
 enum class DeviceLane : uint32_t {
   kCompute,    // operators and kernels
   kInputs,     // batches to the device
-  kGradients,  // gradients to the host
+  kGradients,  // gradients to the host, or to where they are summed, and their sums
 };
 
 class DeviceModule {
@@ -45,6 +48,11 @@ class DeviceModule {
   virtual ~DeviceModule() = default;
 
   virtual std::string torch_device() const = 0;  // as at::Device takes it: "cuda:0"
+  // kCompute as a cudaStream_t; null: LibTorch's operators run there whatever its stream.
+  virtual void* compute_stream() const = 0;
+  // What LibTorch makes of that stream; null: nothing was given.
+  virtual TorchQueue* torch_queue() const = 0;
+  virtual void give(std::unique_ptr<TorchQueue> queue) = 0;
   // What decides the bits, "key=value" lines.
   virtual std::vector<std::string> fingerprint() const = 0;
 
@@ -74,7 +82,7 @@ class DeviceModule {
   virtual LayerKernels layers() = 0;  // both kinds; they last as long as the module
 
   // into[i] += from[i]; `elements` is a multiple of four.
-  virtual Status add(float* into, const float* from, uint64_t elements) = 0;
+  virtual Status add(DeviceLane lane, float* into, const float* from, uint64_t elements) = 0;
 
   // The end of a step (apply_state.h), in this order.
   virtual Status block_totals(const cuda::TotalsWork& work) = 0;

@@ -14,14 +14,24 @@ namespace lockstep::cuda {
 
 // Half of a 64-bit number decides about one element: 32 bits are enough for a probability.
 struct DropoutRule {
-  uint64_t key = 0;
   uint32_t dropped_below = 0;
   float scale = 1;  // of what is kept: 1 / (1 - p)
 };
 
 // 0 <= p < 1.
-inline DropoutRule dropout_rule(uint64_t key, double p) {
-  return {key, static_cast<uint32_t>(p * 0x1p32), static_cast<float>(1 / (1 - p))};
+inline DropoutRule dropout_rule(double p) {
+  return {static_cast<uint32_t>(p * 0x1p32), static_cast<float>(1 / (1 - p))};
+}
+
+// Where a layer's stream comes from. The slot's key is read when the kernel runs (slot_values.h).
+struct DropoutStream {
+  const uint64_t* slot_key = nullptr;
+  uint64_t layer = 0;
+};
+
+// Of one layer in one slot.
+LOCKSTEP_HOST_DEVICE uint64_t dropout_key(uint64_t slot_key, uint64_t layer) {
+  return stream_key({slot_key, layer});
 }
 
 // Of elements 2 * pair and 2 * pair + 1.
@@ -30,8 +40,9 @@ struct DropoutPair {
   float second = 0;
 };
 
-LOCKSTEP_HOST_DEVICE DropoutPair dropout_pair(const DropoutRule& rule, uint64_t pair) {
-  const uint64_t bits = stream_value(rule.key, pair);
+LOCKSTEP_HOST_DEVICE DropoutPair dropout_pair(const DropoutRule& rule, uint64_t key,
+                                              uint64_t pair) {
+  const uint64_t bits = stream_value(key, pair);
   return {static_cast<uint32_t>(bits) >= rule.dropped_below ? rule.scale : 0.0f,
           static_cast<uint32_t>(bits >> 32) >= rule.dropped_below ? rule.scale : 0.0f};
 }
@@ -42,6 +53,7 @@ struct DropoutWork {
   const T* x = nullptr;
   T* y = nullptr;
   uint64_t elements = 0;
+  DropoutStream stream = {};
   DropoutRule rule = {};
 };
 
@@ -51,9 +63,11 @@ LOCKSTEP_HOST_DEVICE T dropped_or_scaled(T x, float factor) {
   return from_float<T>(to_float(x) * to_float(from_float<T>(factor)));
 }
 
+// `key`: dropout_key() of the work's stream.
 template <typename T>
-LOCKSTEP_HOST_DEVICE void dropout_elements(const DropoutWork<T>& work, uint64_t pair) {
-  const DropoutPair factors = dropout_pair(work.rule, pair);
+LOCKSTEP_HOST_DEVICE void dropout_elements(const DropoutWork<T>& work, uint64_t key,
+                                           uint64_t pair) {
+  const DropoutPair factors = dropout_pair(work.rule, key, pair);
   const uint64_t i = 2 * pair;
   work.y[i] = dropped_or_scaled(work.x[i], factors.first);
   if (i + 1 < work.elements) work.y[i + 1] = dropped_or_scaled(work.x[i + 1], factors.second);

@@ -53,7 +53,7 @@ struct CrossEntropy {
   T* gradient = nullptr;      // likewise
   const int64_t* labels = nullptr;
   cuda::RowWidth width = {};
-  float scale = 1;  // of the gradient
+  const uint64_t* step_labels = nullptr;  // one number; the gradient is divided by it
   float* losses = nullptr;
   uint32_t* right = nullptr;  // null: nobody asks
 };

@@ -66,8 +66,9 @@ template <typename T>
 __global__ void dropout_kernel(DropoutWork<T> work) {
   const uint64_t stride = uint64_t{gridDim.x} * kThreads;
   const uint64_t pairs = (work.elements + 1) / 2;
+  const uint64_t key = dropout_key(*work.stream.slot_key, work.stream.layer);
   for (uint64_t p = uint64_t{blockIdx.x} * kThreads + threadIdx.x; p < pairs; p += stride)
-    dropout_elements(work, p);
+    dropout_elements(work, key, p);
 }
 
 // A block a row: a vocabulary is wide.
@@ -82,8 +83,8 @@ __global__ void cross_entropy_kernel(CrossEntropy<T> op) {
     const bool is_right = is_right_row(team, logits, op.width, label);
     team.once([&] { op.right[row] = is_right ? 1 : 0; });
   }
-  cross_entropy_row(team, logits, op.gradient + row * op.width.stride, op.width, label, op.scale,
-                    op.losses + row);
+  cross_entropy_row(team, logits, op.gradient + row * op.width.stride, op.width, label,
+                    loss_share(*op.step_labels), op.losses + row);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ namespace lockstep {
 
 // Grows with every change of DeviceModule or of what it takes: a worker and a library that were not
 // built together must not meet.
-inline constexpr uint32_t kDeviceModuleVersion = 4;
+inline constexpr uint32_t kDeviceModuleVersion = 5;
 
 inline constexpr char kDeviceModuleLibrary[] = "liblockstep-cuda.so";
 inline constexpr char kDeviceModuleEntry[] = "lockstep_open_device_module";

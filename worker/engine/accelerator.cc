@@ -1,36 +1,12 @@
 #include "worker/engine/accelerator.h"
 
-#include <ATen/ops/empty.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "worker/engine/device_marks.h"
 #include "worker/engine/device_memory.h"
 
 namespace lockstep {
-namespace {
-
-// Marks; the rest are for tickets.
-enum Mark : uint32_t {
-  kInputs = 0,  // DeviceInputs::kMarks of them
-  kLossThere = DeviceInputs::kMarks,
-  kBackwardReached,
-  kFinished,
-  kFirstTicket,
-};
-
-uint32_t mark_of(uint32_t ticket) {
-  return kFirstTicket + ticket % (kDeviceMarks - kFirstTicket);
-}
-
-// Logits as (rows, classes). The kernel also writes to what lies beyond the classes of a row: where
-// it may not write in place it gets rows that lie densely, and so nothing lies there.
-at::Tensor as_rows(const at::Tensor& logits, bool in_place) {
-  return (in_place ? logits : logits.contiguous()).reshape({-1, logits.size(-1)});
-}
-
-}  // namespace
-
 Result<std::unique_ptr<Accelerator>> Accelerator::create(DeviceModule& module,
                                                          const FlatLayout& layout,
                                                          BoundaryState& state,
@@ -47,15 +23,17 @@ Accelerator::Accelerator(DeviceModule& module, const FlatLayout& layout, Boundar
       layout_(layout),
       state_(state),
       where_(module.torch_device()),
-      inputs_(module, where_, kInputs),
-      regions_(module, layout.buffer),
       factors_(make_device_factors(job.optimizer())),
-      loss_scale_rule_(loss_scale_rule(job.train())) {}
+      loss_scale_rule_(loss_scale_rule(job.train())),
+      inputs_(module, where_),
+      loss_(module, loss_scale_rule_.is_on),
+      gradients_(module, layout),
+      graphs_(module, layout, inputs_, gradients_, loss_,
+              choose_graphs(job, module.torch_queue())) {}
 
 Accelerator::~Accelerator() {
   for (const DeviceLane lane : {DeviceLane::kInputs, DeviceLane::kGradients, DeviceLane::kCompute})
     (void)finish(lane);
-  for (const float* memory : pinned_) module_.unpin(const_cast<float*>(memory));
 }
 
 Status Accelerator::init(const wire::JobSpec& job, const data::Dataset& train) {
@@ -77,7 +55,7 @@ Status Accelerator::init(const wire::JobSpec& job, const data::Dataset& train) {
         allocate(module_, &optimizer_.emplace_back(), layout_.buffer.gradients));
   LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &slot_statistics_, layout_.statistics_elements()));
   LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &control_, kCutElements));
-  LOCKSTEP_RETURN_IF_ERROR(regions_.reserve(1));
+  LOCKSTEP_RETURN_IF_ERROR(gradients_.regions().reserve(1));
   LOCKSTEP_RETURN_IF_ERROR(upload_table(module_, chunks, &chunks_));
   LOCKSTEP_RETURN_IF_ERROR(upload_table(module_, blocks, &blocks_));
   LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &totals_, blocks.size()));
@@ -91,9 +69,14 @@ Status Accelerator::finish(DeviceLane lane) {
   return module_.wait(kFinished);
 }
 
-void Accelerator::pin(const float* memory) {
-  if (pinned_.insert(memory).second)
-    module_.pin(const_cast<float*>(memory), layout_.buffer.elements * sizeof(float));
+Status Accelerator::make_current() {
+  return module_.torch_queue() == nullptr ? Status::ok() : module_.torch_queue()->make_current();
+}
+
+Status Accelerator::send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
+                         uint64_t samples, const SlotValues& values) {
+  LOCKSTEP_RETURN_IF_ERROR(gradients_.begin_slot());
+  return inputs_.send(shape, inputs, labels, samples, values);
 }
 
 Status Accelerator::reset_statistics() {
@@ -107,96 +90,14 @@ Status Accelerator::take_statistics(float* gradients) {
 }
 
 Result<DeviceSums*> Accelerator::sums(uint32_t regions) {
-  LOCKSTEP_RETURN_IF_ERROR(regions_.reserve(regions));
-  return static_cast<DeviceSums*>(this);
+  LOCKSTEP_RETURN_IF_ERROR(gradients_.regions().reserve(regions));
+  return static_cast<DeviceSums*>(&gradients_);
 }
 
 Result<GradientBuffer*> Accelerator::regions(uint32_t regions) {
-  LOCKSTEP_RETURN_IF_ERROR(regions_.reserve(regions));
-  LOCKSTEP_RETURN_IF_ERROR(regions_.reserve_result());
-  return static_cast<GradientBuffer*>(&regions_);
-}
-
-Status Accelerator::merge(const RegionMerge& merge, const ElementRange& range) {
-  return module_.add(regions_.partial(merge.dst) + range.begin,
-                     regions_.partial(merge.src) + range.begin, range.size());
-}
-
-Status Accelerator::reserve_rows(size_t rows) {
-  rows_ = rows;
-  if (rows <= rows_reserved_) return Status::ok();
-  rows_reserved_ = std::max(rows, 2 * rows_reserved_);
-  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &rows_device_.losses, rows_reserved_));
-  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &rows_device_.right, rows_reserved_));
-  LOCKSTEP_RETURN_IF_ERROR(allocate_host(module_, &rows_host_.losses, rows_reserved_));
-  return allocate_host(module_, &rows_host_.right, rows_reserved_);
-}
-
-// `in` and `out`: (rows, classes), with the same strides.
-template <typename T>
-CrossEntropy<T> Accelerator::cross_entropy_of(const at::Tensor& in, const at::Tensor& out,
-                                              uint64_t step_labels) const {
-  return {.logits = static_cast<const T*>(in.const_data_ptr()),
-          .gradient = static_cast<T*>(out.mutable_data_ptr()),
-          .labels = inputs_.labels(),
-          .width = {static_cast<uint32_t>(in.size(1)), static_cast<uint32_t>(in.stride(0))},
-          .scale = 1.0f / static_cast<float>(step_labels),
-          .losses = rows_device_.losses,
-          .right = rows_device_.right};
-}
-
-Status Accelerator::start_loss(const at::Tensor& logits, bool in_place, uint64_t step_labels,
-                               at::Tensor* gradient) {
-  const at::Tensor in = as_rows(logits.detach(), in_place);
-  const at::Tensor out = in_place ? in : at::empty(in.sizes(), in.options());
-  LOCKSTEP_RETURN_IF_ERROR(reserve_rows(static_cast<size_t>(in.size(0))));
-  const LayerKernels kernels = module_.layers();
-  const auto rows = static_cast<uint32_t>(rows_);
-  LOCKSTEP_RETURN_IF_ERROR(
-      in.scalar_type() == at::kBFloat16
-          ? kernels.of_bf16->cross_entropy(cross_entropy_of<cuda::Bf16>(in, out, step_labels), rows)
-          : kernels.of_floats->cross_entropy(cross_entropy_of<float>(in, out, step_labels), rows));
-  LOCKSTEP_RETURN_IF_ERROR(module_.copy(DeviceLane::kCompute, rows_host_.losses,
-                                        rows_device_.losses, rows_ * sizeof(float)));
-  LOCKSTEP_RETURN_IF_ERROR(module_.copy(DeviceLane::kCompute, rows_host_.right, rows_device_.right,
-                                        rows_ * sizeof(uint32_t)));
-  LOCKSTEP_RETURN_IF_ERROR(module_.mark(kLossThere, DeviceLane::kCompute));
-  if (gradient != nullptr) *gradient = out.view(logits.sizes());
-  return Status::ok();
-}
-
-Result<SlotLoss> Accelerator::loss() {
-  LOCKSTEP_RETURN_IF_ERROR(module_.wait(kLossThere));
-  SlotLoss loss;
-  for (size_t row = 0; row < rows_; ++row) {
-    loss.sum += static_cast<double>(rows_host_.losses[row]);
-    loss.correct += rows_host_.right[row];
-  }
-  return loss;
-}
-
-void Accelerator::start(float* region, const ElementRange& range, uint32_t ticket) {
-  pin(region);
-  const Status status = try_start(region, range, mark_of(ticket));
-  std::lock_guard lock(error_mutex_);
-  if (transfer_error_.is_ok()) transfer_error_ = status;
-}
-
-Status Accelerator::try_start(float* region, const ElementRange& range, uint32_t mark) {
-  LOCKSTEP_RETURN_IF_ERROR(module_.mark(kBackwardReached, DeviceLane::kCompute));
-  LOCKSTEP_RETURN_IF_ERROR(module_.hold(DeviceLane::kGradients, kBackwardReached));
-  LOCKSTEP_RETURN_IF_ERROR(module_.copy(DeviceLane::kGradients, region + range.begin,
-                                        regions_.partial(0) + range.begin,
-                                        range.size() * sizeof(float)));
-  return module_.mark(mark, DeviceLane::kGradients);
-}
-
-Status Accelerator::wait(uint32_t ticket) {
-  {
-    std::lock_guard lock(error_mutex_);
-    LOCKSTEP_RETURN_IF_ERROR(transfer_error_);
-  }
-  return module_.wait(mark_of(ticket));
+  LOCKSTEP_RETURN_IF_ERROR(gradients_.regions().reserve(regions));
+  LOCKSTEP_RETURN_IF_ERROR(gradients_.regions().reserve_result());
+  return static_cast<GradientBuffer*>(&gradients_.regions());
 }
 
 Result<const float*> Accelerator::gradients_on_host(const float* gradients,
@@ -211,13 +112,13 @@ Result<const float*> Accelerator::gradients_on_host(const float* gradients,
 Result<const float*> Accelerator::bring_sums(const StepSums& sums) {
   constexpr DeviceLane kLane = DeviceLane::kCompute;
   const uint64_t control = layout_.buffer.statistics;
-  pin(sums.on_host);
+  gradients_.pin(sums.on_host);
   LOCKSTEP_RETURN_IF_ERROR(
       module_.copy(kLane, control_, sums.on_host + control, kCutElements * sizeof(float)));
   if (sums.on_device != nullptr) return sums.on_device;
   LOCKSTEP_RETURN_IF_ERROR(
-      module_.copy(kLane, regions_.partial(0), sums.on_host, control * sizeof(float)));
-  return static_cast<const float*>(regions_.partial(0));
+      module_.copy(kLane, gradients_.partial(0), sums.on_host, control * sizeof(float)));
+  return static_cast<const float*>(gradients_.partial(0));
 }
 
 Result<bool> Accelerator::are_finite(const StepSums& sums) {

@@ -40,10 +40,12 @@ Status EngineImpl::compute_again(uint32_t slot, StepWork& work) {
                                         /*in_hand=*/nullptr));
   LOCKSTEP_ASSIGN_OR_RETURN(const data::Batch* batch, loader->next());
   std::vector<float> region(layout_.buffer.elements);
-  const SlotMemory memory{region.data(), device_->gradients(region.data())};
-  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_slot(*batch));
-  LOCKSTEP_RETURN_IF_ERROR(backward_slot(logits, *batch, work, memory, nullptr));
-  return note_gradient(slot, memory.gradients, work);
+  float* const gradients = device_->gradients(region.data());
+  const SlotValues values = values_of(*batch, work);
+  LOCKSTEP_RETURN_IF_ERROR(send_slot(*batch, values));
+  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_slot(values.dropout_key));
+  LOCKSTEP_RETURN_IF_ERROR(backward_slot(logits, gradients, nullptr));
+  return note_gradient(slot, gradients, work);
 }
 
 Status EngineImpl::note_gradient(uint32_t slot, const float* gradients, StepWork& work) {

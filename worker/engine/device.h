@@ -1,7 +1,7 @@
 // Where the model computes, and the ways between there and the memory that the loader fills, the
 // Collective reads, and checkpoints are made of.
 //
-//   batch ─ load() ─▶ forward ─ start_loss() ─▶ backward ─▶ gradients() ─ transfer() ─▶ region
+//   batch ─ send() ─▶ forward ─ start_loss() ─▶ backward ─▶ gradients() ─ transfer() ─▶ region
 //                                                        └▶ sums() ─ DeviceCollective
 //   sums ─ apply() ─▶ parameters and their state ◀─ to_device() ─ ─ to_host() ─▶ BoundaryState
 //
@@ -27,6 +27,7 @@
 #include "data/index/dataset.h"
 #include "data/read/sample_reader.h"
 #include "worker/cuda/layer_kernels.h"
+#include "worker/cuda/slot_values.h"
 #include "worker/engine/device_sums.h"
 #include "worker/engine/gradient_transfer.h"
 #include "worker/engine/loss.h"
@@ -34,11 +35,15 @@
 
 namespace lockstep {
 
+class SlotGraphs;
+
 class Device {
  public:
   virtual ~Device() = default;
 
   virtual at::Device where() const = 0;  // of the model's tensors
+  // Whichever thread drives the engine asks for it before it computes here.
+  virtual Status make_current() { return Status::ok(); }
   // What of the device decides the bits, "key=value" lines.
   virtual std::vector<std::string> fingerprint() const = 0;
 
@@ -52,22 +57,28 @@ class Device {
   // Of the device, for the model; none: LibTorch's operators.
   virtual LayerKernels kernels() { return {}; }
 
-  // How images are to come to load().
+  // How images are to come to send().
   virtual data::ImageForm image_form() const { return data::ImageForm::kFloats; }
 
-  // The inputs of `samples` samples as forward() takes them; their labels are those of the next
-  // start_loss(). The memory may be the caller's, who keeps it until loss().
-  virtual Result<at::Tensor> load(const data::SampleShape& shape, const void* inputs,
-                                  const int64_t* labels, uint64_t samples) = 0;
+  // The next slot, or batch of an evaluation: its samples, labels and values. The memory may be the
+  // caller's, who keeps it until loss().
+  virtual Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
+                      uint64_t samples, const SlotValues& values) = 0;
+  // Of what was sent, as forward() takes it: the samples, and the key where kernels() read it.
+  virtual Result<at::Tensor> inputs() = 0;
+  virtual const uint64_t* dropout_key_at() { return nullptr; }
 
   // The type in which start_loss() takes logits that were computed in this one.
   virtual at::ScalarType loss_type(at::ScalarType /*computed*/) const { return at::kFloat; }
   // Softmax cross-entropy of logits (..., classes). `gradient` becomes that of (sum of losses) /
-  // step_labels; null: none is wanted. It may lie in the place of the logits where `in_place` says
-  // that nobody needs them any more. Does not wait for the device.
-  virtual Status start_loss(const at::Tensor& logits, bool in_place, uint64_t step_labels,
-                            at::Tensor* gradient) = 0;
+  // step_labels * loss_scale, of the values that were sent; null: none is wanted. It may lie in the
+  // place of the logits where `in_place` says that nobody needs them any more. Does not wait for
+  // the device.
+  virtual Status start_loss(const at::Tensor& logits, bool in_place, at::Tensor* gradient) = 0;
   virtual Result<SlotLoss> loss() = 0;
+
+  // Computes what was sent by a graph where it can; null: it never can.
+  virtual SlotGraphs* graphs() { return nullptr; }
 
   // Where backward writes the gradients that belong into `region` of the host.
   virtual float* gradients(float* region) = 0;

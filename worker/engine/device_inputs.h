@@ -1,5 +1,7 @@
-// Batches on their way to the device: two stages of pinned memory, and of the device's, in turn. So
-// a batch is copied while the slot before is still computed.
+// What a slot is computed from, on its way to the device: its values (slot_values.h) and its batch,
+// in one piece of memory and one copy. Two stages of pinned memory, and of the device's, are taken
+// in turn; so a batch is copied while the slot before is still computed. A slot that is a graph
+// reads from a place of its own, always the same, to which the stage is copied.
 //
 // INVARIANTS
 //  N1 A stage is filled again only when its last copy has left it, and copied over only when the
@@ -15,26 +17,31 @@
 #include "data/index/dataset.h"
 #include "data/transform/normalize.h"
 #include "worker/cuda/device_module.h"
+#include "worker/cuda/slot_values.h"
 
 namespace lockstep {
 
 class DeviceInputs {
  public:
-  static constexpr uint32_t kMarks = 4;
-
-  // Uses marks from `first_mark` on. `module` outlives it and has its tensors at `where`.
-  DeviceInputs(DeviceModule& module, at::Device where, uint32_t first_mark)
-      : module_(module), where_(where), first_mark_(first_mark) {}
+  // `module` outlives it and has its tensors at `where`.
+  DeviceInputs(DeviceModule& module, at::Device where) : module_(module), where_(where) {}
 
   // What images go through. It is kept by the caller until kCompute has come here.
   Status set_transform(const data::Transform& transform);
 
-  // Images as stored or tokens, as forward() takes them.
-  Result<at::Tensor> load(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
-                          uint64_t samples);
+  // Images as stored or tokens, their labels and the slot's values, to a stage.
+  Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
+              uint64_t samples, const SlotValues& values);
+  // All of that from its stage to `place`, of bytes(), in the device's memory.
+  Status move_to(std::byte* place);
+  size_t bytes() const { return labels_at_ + label_bytes_; }
 
-  // Of the samples loaded last, in the device's memory.
-  const int64_t* labels() const { return labels_; }
+  // What was sent last, where it lies now: inputs as forward() takes them, labels, values.
+  Result<at::Tensor> inputs();
+  const int64_t* labels() const { return reinterpret_cast<const int64_t*>(at_ + labels_at_); }
+  const SlotValues* values() const { return reinterpret_cast<const SlotValues*>(at_); }
+  // A value of them, without dimensions.
+  at::Tensor view(const float* value) const;
 
  private:
   struct Stage {
@@ -44,19 +51,20 @@ class DeviceInputs {
   };
 
   Status reserve(Stage* stage, size_t bytes);
-  Status send(size_t bytes);
-  Result<at::Tensor> transformed(const data::SampleShape& shape, const std::byte* stored,
-                                 uint64_t samples);
-  uint32_t sent(uint32_t stage) const { return first_mark_ + stage; }
-  uint32_t used(uint32_t stage) const { return first_mark_ + 2 + stage; }
+  Status copy_stage();
+  Result<at::Tensor> transformed(const std::byte* stored);
 
   DeviceModule& module_;
   const at::Device where_;
-  const uint32_t first_mark_;
   const data::Transform::Table* transform_ = nullptr;  // by channel, on the device
   std::array<Stage, 2> stages_;
-  uint32_t turn_ = 0;  // the stage loaded last
-  const int64_t* labels_ = nullptr;
+  uint32_t turn_ = 0;  // the stage sent last
+  // Of what was sent last.
+  data::SampleShape shape_;
+  uint64_t samples_ = 0;
+  size_t labels_at_ = 0;
+  size_t label_bytes_ = 0;
+  const std::byte* at_ = nullptr;
 };
 
 }  // namespace lockstep

@@ -128,6 +128,12 @@ void EngineImpl::set_threads() const {
   if (at::get_num_interop_threads() != 1) at::set_num_interop_threads(1);
 }
 
+// Of the thread that is to compute.
+Status EngineImpl::use_this_thread() {
+  set_threads();
+  return device_->make_current();
+}
+
 // What cannot be copied is lost, and with it what this process is for.
 std::vector<StateTensor> EngineImpl::state() {
   const Status copied = device_->to_host();
@@ -220,8 +226,8 @@ Result<StepOutcome> EngineImpl::step() {
   if (state_->applied_steps() >= view_.total_steps)
     return Status(Code::kInternal, "step() after the last step of the run");
   progress_phase_.store(Phase::kTrain, std::memory_order_relaxed);
-  auto outcome = without_exceptions("step", [this] {
-    set_threads();
+  auto outcome = without_exceptions("step", [this]() -> Result<StepOutcome> {
+    LOCKSTEP_RETURN_IF_ERROR(use_this_thread());
     return run_step();
   });
   // A slot that was cut short left the loader ahead of the state: nothing more in this generation.
@@ -235,8 +241,8 @@ Result<StepOutcome> EngineImpl::step() {
 
 Result<wire::EvalReport> EngineImpl::evaluate() {
   progress_phase_.store(Phase::kEval, std::memory_order_relaxed);
-  return without_exceptions("evaluate", [this] {
-    set_threads();
+  return without_exceptions("evaluate", [this]() -> Result<wire::EvalReport> {
+    LOCKSTEP_RETURN_IF_ERROR(use_this_thread());
     return run_evaluation();
   });
 }
@@ -247,8 +253,24 @@ Progress EngineImpl::progress() const {
           progress_bucket_.load(std::memory_order_relaxed)};
 }
 
-uint64_t EngineImpl::dropout_key(Step step, uint32_t slot) const {
-  return stream_key({static_cast<uint64_t>(StreamKind::kDropout), job_.seed(), step, slot});
+SlotValues EngineImpl::values_of(const data::Batch& batch, const StepWork& work) const {
+  return {.dropout_key = stream_key(
+              {static_cast<uint64_t>(StreamKind::kDropout), job_.seed(), batch.step, batch.slot}),
+          .step_labels = work.samples * batch.shape.labels(),
+          .loss_scale = state_->loss_scale()};
+}
+
+Result<SlotGraphs*> EngineImpl::launch_graph(uint64_t samples) {
+  SlotGraphs* const graphs = device_->graphs();
+  if (graphs == nullptr) return graphs;
+  const auto body = [this](float* place, const SlotGraphs::OnReady& on_ready) -> Status {
+    LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_slot(/*dropout_key=*/0));
+    return backward_slot(logits, place, on_ready);
+  };
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_launched,
+                            graphs->launch(samples, view_.bucket_bounds, body));
+  if (const std::string why = graphs->why(); !why.empty()) view_.note(why);
+  return is_launched ? graphs : nullptr;
 }
 
 }  // namespace lockstep

@@ -54,6 +54,8 @@ struct GenerationView {
   TraceLog* trace = nullptr;  // where the steps of its window are recorded; null: none are
   // Asked once a step, when the last bucket leaves: does this member know of a planned change?
   std::function<bool()> wants_switch = [] { return false; };
+  // Told what is worth a line in the log, on the training thread.
+  std::function<void(const std::string&)> note = [](const std::string&) {};
 };
 
 struct StepOutcome {

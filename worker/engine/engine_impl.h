@@ -27,6 +27,7 @@
 #include "worker/engine/precision.h"
 #include "worker/engine/self_check.h"
 #include "worker/engine/slot_gradients.h"
+#include "worker/engine/slot_graphs.h"
 #include "worker/engine/step_reducer.h"
 #include "worker/model/model.h"
 #include "worker/optim/schedule.h"
@@ -83,9 +84,14 @@ class EngineImpl final : public Engine {
   };
   SlotMemory memory_of(const SlotWork& slot);
   Status compute_slot(const SlotWork& slot, StepWork& work);
-  Result<at::Tensor> forward_slot(const data::Batch& batch);
-  Status backward_slot(const at::Tensor& logits, const data::Batch& batch, const StepWork& work,
-                       const SlotMemory& memory, const std::function<void(uint32_t)>& on_ready);
+  SlotValues values_of(const data::Batch& batch, const StepWork& work) const;
+  Status send_slot(const data::Batch& batch, const SlotValues& values);
+  // By a graph, whose results lie at its place; null: nothing was done.
+  Result<SlotGraphs*> launch_graph(uint64_t samples);
+  // Of what was sent. A recorded slot has no key of its own: kernels read the one that was sent.
+  Result<at::Tensor> forward_slot(uint64_t dropout_key);
+  Status backward_slot(const at::Tensor& logits, float* gradients,
+                       const std::function<void(uint32_t)>& on_ready);
   Status apply(StepWork& work);
 
   // Checks between ranks; check_step.cc.
@@ -94,8 +100,8 @@ class EngineImpl final : public Engine {
   Status compute_again(uint32_t slot, StepWork& work);
   Status note_gradient(uint32_t slot, const float* gradients, StepWork& work);
   StepOutcome report(StepWork& work);
-  // Loss, right predictions, digest and the slot's statistics, beside its gradient.
-  Status write_slot_results(const data::Batch& batch, uint64_t step_labels,
+  // Loss, right predictions and digest, beside its gradient.
+  Status write_slot_results(const data::Batch& batch, const SlotValues& values,
                             const SlotMemory& memory);
 
   // The search for the largest slot; trial_step.cc.
@@ -112,9 +118,9 @@ class EngineImpl final : public Engine {
   Result<BatchScore> score_batch(const data::SampleReader& reader, uint64_t begin, uint64_t end);
 
   void go_to(Step applied_steps);
-  uint64_t dropout_key(Step step, uint32_t slot) const;
   Status check_batch_norm() const;
   void set_threads() const;
+  Status use_this_thread();
   Result<std::unique_ptr<data::Loader>> make_loader(const data::RunShape& shape,
                                                     const SlotRun& slots, Step first, Step end,
                                                     uint32_t prefetch_batches,

@@ -60,14 +60,15 @@ Result<EngineImpl::BatchScore> EngineImpl::score_batch(const data::SampleReader&
   eval_labels_.resize(n * reader.shape().labels());
   LOCKSTEP_RETURN_IF_ERROR(
       reader.read_range(begin, end, eval_inputs_.data(), eval_labels_.data()));
-  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor x, device_->load(reader.shape(), eval_inputs_.data(),
-                                                              eval_labels_.data(), n));
+  LOCKSTEP_RETURN_IF_ERROR(device_->send(reader.shape(), eval_inputs_.data(), eval_labels_.data(),
+                                         n, SlotValues{}));
+  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor x, device_->inputs());
   const AutocastScope autocast(device_->where().type(), compute_type_);
   const at::Tensor computed =  // (B, classes) or (B, T, classes)
       model_->forward(x, parameters_, buffers_, {.kernels = device_->kernels()});
   const at::Tensor logits = computed.to(device_->loss_type(computed.scalar_type()));
-  LOCKSTEP_RETURN_IF_ERROR(device_->start_loss(logits, !model_->keeps_logits(), /*step_labels=*/1,
-                                               /*gradient=*/nullptr));
+  LOCKSTEP_RETURN_IF_ERROR(
+      device_->start_loss(logits, !model_->keeps_logits(), /*gradient=*/nullptr));
   LOCKSTEP_ASSIGN_OR_RETURN(const SlotLoss loss, device_->loss());
   return BatchScore{loss.sum, loss.correct};
 }

@@ -26,14 +26,15 @@ Status HostDevice::reset_statistics() {
   return Status::ok();
 }
 
-Result<at::Tensor> HostDevice::load(const data::SampleShape& shape, const void* inputs,
-                                    const int64_t* labels, uint64_t samples) {
+Status HostDevice::send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
+                        uint64_t samples, const SlotValues& values) {
+  inputs_ = model_input(shape, inputs, samples);
   labels_ = labels;
-  return model_input(shape, inputs, samples);
+  values_ = values;
+  return Status::ok();
 }
 
-Status HostDevice::start_loss(const at::Tensor& logits, bool /*in_place*/, uint64_t step_labels,
-                              at::Tensor* gradient) {
+Status HostDevice::start_loss(const at::Tensor& logits, bool /*in_place*/, at::Tensor* gradient) {
   const at::Tensor out = logits.contiguous();
   if (gradient != nullptr) *gradient = at::empty(out.sizes(), out.options().requires_grad(false));
   const int64_t classes = out.size(-1);
@@ -42,9 +43,9 @@ Status HostDevice::start_loss(const at::Tensor& logits, bool /*in_place*/, uint6
   row_losses_.resize(static_cast<size_t>(out.numel() / classes));
   const auto compute = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      row_losses_[static_cast<size_t>(i)] =
-          softmax_cross_entropy(rows + i * classes, labels_ + i, 1, static_cast<uint64_t>(classes),
-                                step_labels, slopes == nullptr ? nullptr : slopes + i * classes);
+      row_losses_[static_cast<size_t>(i)] = softmax_cross_entropy(
+          rows + i * classes, labels_ + i, 1, static_cast<uint64_t>(classes), values_.step_labels,
+          slopes == nullptr ? nullptr : slopes + i * classes);
     }
   };
   at::parallel_for(0, out.numel() / classes, kElementsPerThread / classes + 1, compute);
@@ -53,6 +54,7 @@ Status HostDevice::start_loss(const at::Tensor& logits, bool /*in_place*/, uint6
     loss_.sum += row.sum;
     loss_.correct += row.correct;
   }
+  if (gradient != nullptr && values_.loss_scale != 1) gradient->mul_(values_.loss_scale);
   return Status::ok();
 }
 

@@ -22,10 +22,10 @@ class HostDevice final : public Device {
   float* parameters() override { return state_.memory().parameters; }
   float* slot_statistics() override { return slot_statistics_.mutable_data_ptr<float>(); }
   Status reset_statistics() override;
-  Result<at::Tensor> load(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
-                          uint64_t samples) override;
-  Status start_loss(const at::Tensor& logits, bool in_place, uint64_t step_labels,
-                    at::Tensor* gradient) override;
+  Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
+              uint64_t samples, const SlotValues& values) override;
+  Result<at::Tensor> inputs() override { return inputs_; }
+  Status start_loss(const at::Tensor& logits, bool in_place, at::Tensor* gradient) override;
   Result<SlotLoss> loss() override { return loss_; }
   float* gradients(float* region) override { return region; }
   Status take_statistics(float* gradients) override;
@@ -43,7 +43,9 @@ class HostDevice final : public Device {
   const FlatLayout& layout_;
   BoundaryState& state_;
   const at::Tensor slot_statistics_;
-  const int64_t* labels_ = nullptr;  // of the samples loaded last
+  at::Tensor inputs_;  // of what was sent last
+  const int64_t* labels_ = nullptr;
+  SlotValues values_;
   std::vector<SlotLoss> row_losses_;
   SlotLoss loss_;
 };

@@ -59,6 +59,26 @@ void set_numerics(bool is_exact) {
   context.setSDPUseCuDNN(false);
 }
 
+// LibTorch's side of the module's stream, from beside it: every engine on a GPU computes there.
+Status give_torch_queue(const std::string& module_path, DeviceModule& module) {
+  const auto path = std::filesystem::path(module_path).parent_path() / kTorchQueueLibrary;
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr)
+    return refused("a part of the GPU module cannot be loaded: " + std::string(dlerror()) +
+                   "; build Lockstep with the preset gpu");
+  const auto open = reinterpret_cast<OpenTorchQueue>(dlsym(library, kTorchQueueEntry));
+  const auto device = static_cast<int>(at::Device(module.torch_device()).index());
+  const OpenedTorchQueue opened =
+      open == nullptr ? OpenedTorchQueue{} : open(module.compute_stream(), device);
+  if (opened.version != kDeviceModuleVersion)
+    return refused(path.string() +
+                   " is not of this build; build Lockstep anew with the preset gpu");
+  const std::unique_ptr<Status> why(opened.error);
+  if (opened.queue == nullptr) return refused(why->message());
+  module.give(std::unique_ptr<TorchQueue>(opened.queue));
+  return Status::ok();
+}
+
 constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
 
 // In use is what LibTorch's allocator has taken from the device, tensors or not, and what we have.
@@ -139,7 +159,9 @@ Result<std::unique_ptr<DeviceModule>> open_device_module(const std::string& path
     return refused(path + " is not of this build; build Lockstep anew with the preset gpu");
   const std::unique_ptr<Status> why(opened.error);
   if (opened.module == nullptr) return refused(why->message());
-  return std::unique_ptr<DeviceModule>(opened.module);
+  std::unique_ptr<DeviceModule> module(opened.module);
+  LOCKSTEP_RETURN_IF_ERROR(give_torch_queue(path, *module));
+  return module;
 }
 
 Result<std::unique_ptr<MemoryMeter>> make_meter(const DeviceModule* module, uint32_t workers_here) {

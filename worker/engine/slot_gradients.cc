@@ -47,6 +47,7 @@ void SlotGradients::backward(const at::Tensor& output, const at::Tensor& output_
   region_ = region;
   on_ready_ = &on_ready;
   std::fill(taken_.begin(), taken_.end(), false);
+  for (const at::Tensor& p : parameters_) p.mutable_grad().reset();  // of one that was cut short
   torch::autograd::backward({output}, {output_gradient});
   for (uint32_t i = 0; i < parameters_.size(); ++i) {
     if (taken_[i]) continue;  // G1: a parameter that the output does not depend on

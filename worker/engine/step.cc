@@ -64,7 +64,7 @@ Result<StepOutcome> EngineImpl::run_step() {
 }
 
 // Forward and backward of one slot, on its own random stream and its own copy of the buffers; the
-// gradient goes to the slot's region.
+// gradient goes to the slot's region, by way of a graph's own place where a graph computes it.
 Status EngineImpl::compute_slot(const SlotWork& slot, StepWork& work) {
   phases_->switch_to(WorkPhase::kDataWait);
   LOCKSTEP_ASSIGN_OR_RETURN(const data::Batch* batch, loader_->next());
@@ -73,15 +73,27 @@ Status EngineImpl::compute_slot(const SlotWork& slot, StepWork& work) {
   if (view_.in_hand != nullptr) view_.in_hand->computes(work.step, slot.slot);
 
   phases_->switch_to(WorkPhase::kForward);
-  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_slot(*batch));
-
+  const SlotValues values = values_of(*batch, work);
+  LOCKSTEP_RETURN_IF_ERROR(send_slot(*batch, values));
+  LOCKSTEP_ASSIGN_OR_RETURN(SlotGraphs* const graphs, launch_graph(batch->samples));
+  at::Tensor logits;
+  if (graphs == nullptr) {
+    LOCKSTEP_ASSIGN_OR_RETURN(logits, forward_slot(values.dropout_key));
+  }
   phases_->switch_to(WorkPhase::kCommunication);
   LOCKSTEP_RETURN_IF_ERROR(reducer_->open());  // after forward, when peers have long read
 
   phases_->switch_to(WorkPhase::kBackward);
-  const SlotMemory memory = memory_of(slot);
-  LOCKSTEP_RETURN_IF_ERROR(backward_slot(logits, *batch, work, memory,
-                                         reducer_->is_last(slot) ? on_tensor_ready_ : nullptr));
+  SlotMemory memory = memory_of(slot);
+  const std::function<void(uint32_t)> none;
+  const auto& on_ready = reducer_->is_last(slot) ? on_tensor_ready_ : none;
+  if (graphs != nullptr) {
+    memory.gradients = graphs->place();
+    graphs->announce(on_ready);
+  } else {
+    LOCKSTEP_RETURN_IF_ERROR(backward_slot(logits, memory.gradients, on_ready));
+  }
+  LOCKSTEP_RETURN_IF_ERROR(write_slot_results(*batch, values, memory));
   phases_->switch_to(WorkPhase::kOther);
   if (!work.check || work.check->slot != slot.slot) return Status::ok();
   return note_gradient(slot.slot, memory.gradients, work);
@@ -93,38 +105,36 @@ EngineImpl::SlotMemory EngineImpl::memory_of(const SlotWork& slot) {
   return {region, on_device != nullptr ? on_device : device_->gradients(region)};
 }
 
-Result<at::Tensor> EngineImpl::forward_slot(const data::Batch& batch) {
+Status EngineImpl::send_slot(const data::Batch& batch, const SlotValues& values) {
+  return device_->send(batch.shape, batch.inputs(), batch.labels, batch.samples, values);
+}
+
+Result<at::Tensor> EngineImpl::forward_slot(uint64_t dropout_key) {
   LOCKSTEP_RETURN_IF_ERROR(device_->reset_statistics());
   const ForwardMode mode{.training = true,
-                         .dropout_key = dropout_key(batch.step, batch.slot),
+                         .dropout_key = dropout_key,
+                         .dropout_key_at = device_->dropout_key_at(),
                          .kernels = device_->kernels()};
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const at::Tensor x, device_->load(batch.shape, batch.inputs(), batch.labels, batch.samples));
+  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor x, device_->inputs());
   const AutocastScope autocast(device_->where().type(), compute_type_);
   const at::Tensor logits = model_->forward(x, parameters_, buffers_, mode);
   return logits.to(device_->loss_type(logits.scalar_type()));  // (B, classes) or (B, T, classes)
 }
 
-Status EngineImpl::backward_slot(const at::Tensor& logits, const data::Batch& batch,
-                                 const StepWork& work, const SlotMemory& memory,
+Status EngineImpl::backward_slot(const at::Tensor& logits, float* gradients,
                                  const std::function<void(uint32_t)>& on_ready) {
-  const uint64_t step_labels = work.samples * batch.shape.labels();
   at::Tensor gradient;
-  LOCKSTEP_RETURN_IF_ERROR(
-      device_->start_loss(logits, !model_->keeps_logits(), step_labels, &gradient));
-  // Only of fp16, where the logits are a copy in fp32 (loss_type): a view may not be written to.
-  if (const float scale = state_->loss_scale(); scale != 1) gradient.mul_(scale);
-  gradients_->backward(logits, gradient, memory.gradients, on_ready);
-  return write_slot_results(batch, step_labels, memory);
+  LOCKSTEP_RETURN_IF_ERROR(device_->start_loss(logits, !model_->keeps_logits(), &gradient));
+  gradients_->backward(logits, gradient, gradients, on_ready);
+  return device_->take_statistics(gradients);
 }
 
-Status EngineImpl::write_slot_results(const data::Batch& batch, uint64_t step_labels,
+Status EngineImpl::write_slot_results(const data::Batch& batch, const SlotValues& values,
                                       const SlotMemory& memory) {
-  LOCKSTEP_RETURN_IF_ERROR(device_->take_statistics(memory.gradients));
   LOCKSTEP_ASSIGN_OR_RETURN(const SlotLoss loss, device_->loss());
   float* control = memory.region + layout_.buffer.statistics;
   std::fill(control, control + layout_.control_elements(), 0.0f);
-  control[kControlLoss] = static_cast<float>(loss.sum / static_cast<double>(step_labels));
+  control[kControlLoss] = static_cast<float>(loss.sum / static_cast<double>(values.step_labels));
   control[kControlCorrect] = static_cast<float>(loss.correct);
   put_digest(control, batch.slot, batch.digest);
   return Status::ok();

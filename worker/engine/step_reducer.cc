@@ -91,8 +91,10 @@ Status StepReducer::slot_done(const SlotWork& work) {
     LOCKSTEP_RETURN_IF_ERROR(transfer_->wait(0));
   }
   if (device_sums_ != nullptr) {
+    const ElementRange all{0, layout_.buffer.statistics};
     merge(work.merges, control());
-    return merge_on_device(work.merges, {0, layout_.buffer.statistics});
+    if (!work.empty) LOCKSTEP_RETURN_IF_ERROR(device_sums_->bring(work.region, all));
+    return merge_on_device(work.merges, all);
   }
   merge(work.merges, {0, layout_.buffer.elements});
   return Status::ok();
@@ -158,6 +160,7 @@ Status StepReducer::sum_on_device(uint32_t position) {
   const ElementRange range{std::min(whole.begin, layout_.buffer.statistics),
                            std::min(whole.end, layout_.buffer.statistics)};
   if (range.size() == 0) return Status::ok();
+  if (last_slot_ >= 0) LOCKSTEP_RETURN_IF_ERROR(device_sums_->bring(last_region_, range));
   LOCKSTEP_RETURN_IF_ERROR(merge_on_device(final_merges_, range));
   return devices_ == nullptr ? Status::ok() : reduce(*devices_, position, range);
 }
@@ -166,6 +169,7 @@ Status StepReducer::finish_on_device(const std::function<Votes()>& votes) {
   LOCKSTEP_RETURN_IF_ERROR(launch_error_);
   if (last_slot_ < 0) std::fill(missing_.begin(), missing_.end(), 0);
   for (; launched_ < buckets(); ++launched_) LOCKSTEP_RETURN_IF_ERROR(sum_on_device(launched_));
+  LOCKSTEP_RETURN_IF_ERROR(device_sums_->finish());
   merge(final_merges_, control());
   complete_control(votes());
   LOCKSTEP_RETURN_IF_ERROR(reduce(collective_, buckets() - 1, control()));

@@ -37,10 +37,11 @@ class KeptGenerator {
 
 // Gradients of the most slots this rank may own, and their sums: on the host they have addresses,
 // but no memory before they are written, and a device gets them when it is alone or connected to
-// others (DeviceRegions). And on the host the state, a copy of which is made for every checkpoint;
-// on a device it is allocated.
+// others (DeviceRegions), and one more for slots that are graphs. And on the host the state, a copy
+// of which is made for every checkpoint; on a device it is allocated.
 uint64_t EngineImpl::reserved_bytes() {
   uint64_t bytes = (uint64_t{buffer_->regions()} + 1) * layout_.buffer.elements * sizeof(float);
+  if (device_->graphs() != nullptr) bytes += device_->graphs()->bytes();
   if (device_->transfer() != nullptr) return bytes;
   for (const StateTensor& tensor : state_->tensors()) bytes += 2 * tensor.bytes;
   return bytes;
@@ -60,13 +61,17 @@ Status EngineImpl::compute_trial(uint64_t samples) {
   }
   StepWork work;
   work.samples = shape.global_batch;
-  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_slot(*batch));
+  const SlotValues values = values_of(*batch, work);
+  LOCKSTEP_RETURN_IF_ERROR(send_slot(*batch, values));
+  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_slot(values.dropout_key));
   float* const region = buffer_->partial(0);
-  return backward_slot(logits, *batch, work, {region, device_->gradients(region)}, nullptr);
+  const SlotMemory memory{region, device_->gradients(region)};
+  LOCKSTEP_RETURN_IF_ERROR(backward_slot(logits, memory.gradients, nullptr));
+  return write_slot_results(*batch, values, memory);
 }
 
 Status EngineImpl::trial_step(uint64_t samples) {
-  set_threads();
+  LOCKSTEP_RETURN_IF_ERROR(use_this_thread());
   const KeptGenerator kept(device_->where());
   return compute_trial(samples);
 }

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "comm/base/prng.h"
 #include "worker/cuda/column_sums.h"
+#include "worker/cuda/dropout.h"
 #include "worker/model/dropout_mask.h"
 
 namespace lockstep {
@@ -153,24 +153,29 @@ template <typename T>
 struct DropoutFunction : torch::autograd::Function<DropoutFunction<T>> {
   using Kernels = LayerKernelsOf<T>;
 
-  static at::Tensor apply_rule(Kernels& kernels, const at::Tensor& x, int64_t key, double p) {
+  static at::Tensor apply_rule(Kernels& kernels, const at::Tensor& x,
+                               const cuda::DropoutStream& stream, double p) {
     const at::Tensor y = at::empty_like(x);
-    check(kernels.dropout({data<T>(x), data<T>(y), static_cast<uint64_t>(x.numel()),
-                           cuda::dropout_rule(static_cast<uint64_t>(key), p)}));
+    check(kernels.dropout({data<T>(x), data<T>(y), static_cast<uint64_t>(x.numel()), stream,
+                           cuda::dropout_rule(p)}));
     return y;
   }
 
-  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, int64_t key, double p,
-                            Kernels* kernels) {
-    ctx->saved_data["key"] = key;
+  static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x,
+                            const cuda::DropoutStream& stream, double p, Kernels* kernels) {
+    ctx->saved_data["slot_key"] = reinterpret_cast<int64_t>(stream.slot_key);
+    ctx->saved_data["layer"] = static_cast<int64_t>(stream.layer);
     ctx->saved_data["p"] = p;
     keep(ctx, kernels);
-    return apply_rule(*kernels, x, key, p);
+    return apply_rule(*kernels, x, stream, p);
   }
 
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
-    return {apply_rule(kept<Kernels>(ctx), gradients[0].contiguous(),
-                       ctx->saved_data["key"].toInt(), ctx->saved_data["p"].toDouble()),
+    const cuda::DropoutStream stream{
+        reinterpret_cast<const uint64_t*>(ctx->saved_data["slot_key"].toInt()),
+        static_cast<uint64_t>(ctx->saved_data["layer"].toInt())};
+    return {apply_rule(kept<Kernels>(ctx), gradients[0].contiguous(), stream,
+                       ctx->saved_data["p"].toDouble()),
             at::Tensor(), at::Tensor(), at::Tensor()};
   }
 };
@@ -250,14 +255,16 @@ at::Tensor tied_logits(const Forward& f, const at::Tensor& x, const at::Tensor& 
 
 at::Tensor dropout(const Forward& f, const at::Tensor& x, double p, uint32_t layer) {
   if (!f.mode.training || p == 0) return x;
-  const uint64_t key = stream_key({f.mode.dropout_key, layer});
   at::Tensor result;
   const auto run = [&]<typename T>(LayerKernelsOf<T>& kernels) {
-    result = DropoutFunction<T>::apply(x.contiguous(), static_cast<int64_t>(key), p, &kernels);
+    TORCH_CHECK(f.mode.dropout_key_at != nullptr, "no key where kernels could read it");
+    result = DropoutFunction<T>::apply(
+        x.contiguous(), cuda::DropoutStream{f.mode.dropout_key_at, layer}, p, &kernels);
   };
   if (with_kernels(f, x.scalar_type(), run)) return result;
   const auto options = x.options().dtype(at::kFloat).device(at::kCPU).requires_grad(false);
   at::Tensor mask = at::empty_like(x, options);
+  const uint64_t key = cuda::dropout_key(f.mode.dropout_key, layer);
   fill_dropout_mask(key, p, mask.data_ptr<float>(), static_cast<uint64_t>(mask.numel()));
   return at::mul(x, mask.to(x.device(), x.scalar_type()));
 }

@@ -33,9 +33,10 @@ struct ForwardMode {
   using Observer = std::function<void(uint32_t parameter, const at::Tensor& output)>;
 
   bool training = false;
-  uint64_t dropout_key = 0;            // of this slot of this step; see dropout_mask.h
-  const Observer* observer = nullptr;  // for looking into a step; null while training
-  LayerKernels kernels = {};           // of the device; not taken with an observer
+  uint64_t dropout_key = 0;                  // of this slot of this step; see dropout_mask.h
+  const uint64_t* dropout_key_at = nullptr;  // the same where kernels read it, until after backward
+  const Observer* observer = nullptr;        // for looking into a step; null while training
+  LayerKernels kernels = {};                 // of the device; not taken with an observer
 };
 
 class Model {

@@ -180,6 +180,7 @@ Status Runner::begin_engine(Life& life) {
   view.phases = parts_.phases;
   view.in_hand = parts_.in_hand;
   view.trace = trace_.log();
+  view.note = [this](const std::string& what) { parts_.logger.info("engine", what); };
   view.wants_switch = [this, generation] { return parts_.mailbox.wants_switch(generation); };
   Engine::ApplyGate gate;
   gate.try_enter = [this] { return parts_.gate.try_enter(); };

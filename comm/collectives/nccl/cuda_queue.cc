@@ -9,8 +9,8 @@ namespace lockstep::nccl {
 
 using cuda::cuda_status;
 
-Result<std::unique_ptr<CudaQueue>> CudaQueue::create(cudaStream_t compute, uint64_t* gate) {
-  std::unique_ptr<CudaQueue> queue(new CudaQueue(compute, gate));
+Result<std::unique_ptr<CudaQueue>> CudaQueue::create(const EngineStreams& engine, uint64_t* gate) {
+  std::unique_ptr<CudaQueue> queue(new CudaQueue(engine, gate));
   LOCKSTEP_RETURN_IF_ERROR(queue->init());
   return queue;
 }
@@ -24,7 +24,7 @@ Status CudaQueue::init() {
   LOCKSTEP_RETURN_IF_ERROR(
       cuda_status(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest),
                   "make the communication stream"));
-  for (cudaEvent_t* event : {&compute_reached_, &queue_reached_, &end_}) {
+  for (cudaEvent_t* event : {&gradients_reached_, &queue_reached_, &end_}) {
     LOCKSTEP_RETURN_IF_ERROR(
         cuda_status(cudaEventCreateWithFlags(event, cudaEventDisableTiming), "make an event"));
   }
@@ -42,7 +42,7 @@ CudaQueue::~CudaQueue() {
   for (float* stage : stages_) (void)cudaFree(stage);
   if (tags_ != nullptr) (void)cudaFree(tags_);
   if (differs_ != nullptr) (void)cudaFreeHost(differs_);
-  if (compute_reached_ != nullptr) (void)cudaEventDestroy(compute_reached_);
+  if (gradients_reached_ != nullptr) (void)cudaEventDestroy(gradients_reached_);
   if (queue_reached_ != nullptr) (void)cudaEventDestroy(queue_reached_);
   if (end_ != nullptr) (void)cudaEventDestroy(end_);
   if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);

@@ -1,5 +1,5 @@
 // The DeviceQueue of a GPU: a stream of its own at the highest priority, events that order it with
-// the compute stream, and a little memory for tags.
+// the engine's streams, and a little memory for tags.
 //
 // Thread-safety: as DeviceQueue.
 #pragma once
@@ -13,16 +13,24 @@
 
 namespace lockstep::nccl {
 
+// The engine's; they outlive the queue.
+struct EngineStreams {
+  cudaStream_t gradients = nullptr;  // on which partial sums get ready
+  cudaStream_t compute = nullptr;    // on which they are written, and sums are used
+};
+
 class CudaQueue final : public DeviceQueue {
  public:
-  // On the current device. `gate`: the word of gate_word.h in device memory; it and `compute`
-  // outlive the queue.
-  static Result<std::unique_ptr<CudaQueue>> create(cudaStream_t compute, uint64_t* gate);
+  // On the current device. `gate`: the word of gate_word.h in device memory, which outlives the
+  // queue.
+  static Result<std::unique_ptr<CudaQueue>> create(const EngineStreams& engine, uint64_t* gate);
   ~CudaQueue() override;
 
   void* stream() override { return stream_; }
-  Status follow_compute() override { return order(compute_, compute_reached_, stream_); }
-  Status hold_compute() override { return order(stream_, queue_reached_, compute_); }
+  Status follow_gradients() override {
+    return order(engine_.gradients, gradients_reached_, stream_);
+  }
+  Status hold_compute() override { return order(stream_, queue_reached_, engine_.compute); }
   Status mark_end() override;
   Result<bool> reached_end() override;
   Status sum(const DeviceSum& sum) override;
@@ -34,15 +42,15 @@ class CudaQueue final : public DeviceQueue {
   bool tags_differ(Generation generation) const override;
 
  private:
-  CudaQueue(cudaStream_t compute, uint64_t* gate) : compute_(compute), gate_(gate) {}
+  CudaQueue(const EngineStreams& engine, uint64_t* gate) : engine_(engine), gate_(gate) {}
   Status init();
   // `later` goes on only when `earlier` is where it is now.
   static Status order(cudaStream_t earlier, cudaEvent_t reached, cudaStream_t later);
 
-  const cudaStream_t compute_;
+  const EngineStreams engine_;
   uint64_t* const gate_;
   cudaStream_t stream_ = nullptr;
-  cudaEvent_t compute_reached_ = nullptr;
+  cudaEvent_t gradients_reached_ = nullptr;
   cudaEvent_t queue_reached_ = nullptr;
   cudaEvent_t end_ = nullptr;
   uint64_t* tags_ = nullptr;     // sent, received

@@ -28,8 +28,8 @@ class DeviceQueue {
 
   virtual void* stream() = 0;  // a cudaStream_t
 
-  // What is enqueued here from now on runs after what is on the compute stream now.
-  virtual Status follow_compute() = 0;
+  // What is enqueued here from now on runs after what is on the stream of gradients now.
+  virtual Status follow_gradients() = 0;
   // What is enqueued on the compute stream from now on runs after what is here now.
   virtual Status hold_compute() = 0;
 

@@ -42,7 +42,7 @@ Status NcclCollective::all_reduce(const Tag& tag, const ElementRange& range) {
                  "an operation's range is cut at multiples of kCutElements");
   LOCKSTEP_CHECK(tag.step == step_ && !merge_.ranks.empty(), "all_reduce of a step not begun");
   LOCKSTEP_RETURN_IF_ERROR(check(tag));
-  LOCKSTEP_RETURN_IF_ERROR(finish(parts_.queue->follow_compute()));
+  LOCKSTEP_RETURN_IF_ERROR(finish(parts_.queue->follow_gradients()));
   if (alone_) return Status::ok();
   const uint64_t hash = stream_key({tag.generation, tag.step, static_cast<uint64_t>(tag.phase),
                                     tag.bucket, tag.bytes, range.begin, range.end, merge_hash_});

@@ -95,7 +95,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"train.loss_scale_growth", "0.5", "at least 1"},
         Wrong{"train.loss_scale_growth_every", "0", "at least 1"},
         Wrong{"train.loss_scale_backoff", "1", "below 1"},
-        Wrong{"train.accumulate", "0", "at least 1"},
+        Wrong{"train.accumulate", "0", "at least 1"}, Wrong{"train.graph", "yes", "on or off"},
         Wrong{"cluster.rebalance", "yes", "true or false"},
         Wrong{"optimizer.name", "admw", "did you mean adamw?"},
         Wrong{"schedule.name", "one-cycle", "did you mean onecycle?"},

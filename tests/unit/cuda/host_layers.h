@@ -62,15 +62,17 @@ class HostLayers : public LayerKernelsOf<T> {
       const bool is_right = cuda::is_right_row(team, logits, work.width, work.labels[row]);
       work.right[row] = is_right ? 1 : 0;
       cuda::cross_entropy_row(team, logits, work.gradient + row * work.width.stride, work.width,
-                              work.labels[row], work.scale, work.losses + row);
+                              work.labels[row], cuda::loss_share(*work.step_labels),
+                              work.losses + row);
     }
     return Status::ok();
   }
 
   Status dropout(const cuda::DropoutWork<T>& work) override {
     ++calls;
+    const uint64_t key = cuda::dropout_key(*work.stream.slot_key, work.stream.layer);
     for (uint64_t pair = 0; pair < (work.elements + 1) / 2; ++pair)
-      cuda::dropout_elements(work, pair);
+      cuda::dropout_elements(work, key, pair);
     return Status::ok();
   }
 

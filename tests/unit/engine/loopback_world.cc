@@ -147,9 +147,9 @@ Result<std::unique_ptr<Engine>> make_engine(const wire::JobSpec& job, const data
 }
 
 LoopbackWorld::LoopbackWorld(const wire::JobSpec& job, const data::Dataset& train,
-                             std::vector<SlotRun> runs, uint64_t bucket_bytes,
-                             const data::Dataset* eval, const std::vector<DeviceModule*>& modules)
-    : runs_(std::move(runs)), bucket_bytes_(bucket_bytes) {
+                             std::vector<SlotRun> runs, uint64_t bytes, const data::Dataset* eval,
+                             const std::vector<DeviceModule*>& modules)
+    : bucket_bytes(bytes), runs_(std::move(runs)) {
   for (size_t r = 0; r < runs_.size(); ++r) {
     auto engine = make_engine(job, train, eval, modules.empty() ? nullptr : modules[r]);
     EXPECT_TRUE(engine.is_ok()) << engine.status().message();
@@ -159,8 +159,8 @@ LoopbackWorld::LoopbackWorld(const wire::JobSpec& job, const data::Dataset& trai
 
 LoopbackWorld::LoopbackWorld(const wire::JobSpec& job,
                              const std::vector<const data::Dataset*>& train,
-                             std::vector<SlotRun> runs, uint64_t bucket_bytes)
-    : runs_(std::move(runs)), bucket_bytes_(bucket_bytes) {
+                             std::vector<SlotRun> runs, uint64_t bytes)
+    : bucket_bytes(bytes), runs_(std::move(runs)) {
   for (const data::Dataset* own : train) {
     auto engine = make_engine(job, *own);
     EXPECT_TRUE(engine.is_ok()) << engine.status().message();
@@ -189,7 +189,7 @@ void LoopbackWorld::begin_generation(uint64_t total_steps, const GateOf& gate_of
   if (connects_devices) connect_devices();
   const uint64_t elements = buffers[0]->layout().elements;
   auto bounds = plan_buckets(engines_[0]->tensor_bounds(), elements,
-                             bucket_bytes_ == 0 ? elements * sizeof(float) : bucket_bytes_);
+                             bucket_bytes == 0 ? elements * sizeof(float) : bucket_bytes);
   ASSERT_TRUE(bounds.is_ok()) << bounds.status().message();
   for (uint32_t r = 0; r < ranks(); ++r) {
     GenerationView view;
@@ -201,6 +201,7 @@ void LoopbackWorld::begin_generation(uint64_t total_steps, const GateOf& gate_of
     view.total_steps = total_steps;
     view.skips = skips;
     if (!traces.empty()) view.trace = traces[r];
+    if (r == 0) view.note = [this](const std::string& what) { notes.push_back(what); };
     if (wants_switch) view.wants_switch = [this, r] { return wants_switch(r); };
     const Status status =
         engines_[r]->begin_generation(view, gate_of ? gate_of(r) : Engine::ApplyGate{});

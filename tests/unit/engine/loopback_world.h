@@ -62,7 +62,10 @@ class LoopbackWorld {
   // Devices sum among themselves, and nothing of it is there before it is waited for.
   bool connects_devices = false;
 
-  data::SkipSet skips;  // of the generations that begin from here on
+  data::SkipSet skips;    // of the generations that begin from here on
+  uint64_t bucket_bytes;  // likewise
+
+  std::vector<std::string> notes;  // what rank 0 said for the log
 
   std::vector<TraceLog*> traces;  // by rank, likewise; empty: none
 
@@ -91,7 +94,6 @@ class LoopbackWorld {
   std::vector<Result<T>> on_all(Result<T> (Engine::*call)());
 
   const std::vector<SlotRun> runs_;
-  const uint64_t bucket_bytes_;
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<std::unique_ptr<Collective>> collectives_;
   std::vector<std::unique_ptr<DeviceCollective>> devices_;  // by rank, or none

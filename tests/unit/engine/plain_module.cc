@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <sstream>
+#include <stdexcept>
 
 #include "tests/unit/cuda/host_atomics.h"
 #include "tests/unit/cuda/host_kernels.h"
+#include "worker/engine/device_marks.h"
 #include "worker/engine/loss.h"
 
 namespace lockstep::testing {
@@ -18,12 +21,14 @@ PlainModule::Memory PlainModule::make(size_t bytes) {
 Result<void*> PlainModule::allocate(size_t bytes) {
   std::lock_guard lock(mutex_);
   std::byte* begin = memory_.emplace_back(make(bytes))[0].of;
+  bytes_.push_back(bytes);
   device_[begin] = bytes;
   return static_cast<void*>(begin);
 }
 
 Result<void*> PlainModule::allocate_host(size_t bytes) {
   std::lock_guard lock(mutex_);
+  bytes_.push_back(bytes);
   return static_cast<void*>(memory_.emplace_back(make(bytes))[0].of);
 }
 
@@ -37,7 +42,43 @@ void PlainModule::unpin(void* memory) {
   EXPECT_EQ(pinned_.erase(memory), 1u);
 }
 
+template <typename... Words>
+void PlainModule::tell(const Words&... words) const {
+  if (told == nullptr) return;
+  std::ostringstream line;
+  ((line << ' ' << words), ...);
+  told->push_back(line.str());
+}
+
+PlainModule::Snapshot PlainModule::snapshot() const {
+  std::lock_guard lock(mutex_);
+  Snapshot now;
+  for (size_t i = 0; i < memory_.size(); ++i)
+    now.memory.emplace_back(memory_[i][0].of, memory_[i][0].of + bytes_[i]);
+  for (size_t i = 0; i < now.late.size(); ++i) {
+    now.late[i] = lanes_[i].late;
+    now.enqueued[i] = lanes_[i].enqueued;
+  }
+  for (const auto& [mark, place] : marks_) now.marks[mark] = {place.lane, place.tasks};
+  return now;
+}
+
+void PlainModule::restore(const Snapshot& then) {
+  std::lock_guard lock(mutex_);
+  EXPECT_EQ(memory_.size(), then.memory.size()) << "memory was asked for in a recording";
+  for (size_t i = 0; i < then.memory.size(); ++i)
+    std::memcpy(memory_[i][0].of, then.memory[i].data(), bytes_[i]);
+  for (size_t i = 0; i < then.late.size(); ++i) lanes_[i] = {then.late[i], then.enqueued[i]};
+  marks_.clear();
+  for (const auto& [mark, place] : then.marks) marks_[mark] = {place.first, place.second};
+}
+
 bool PlainModule::is_mine(const void* memory) const {
+  std::lock_guard lock(mutex_);
+  return is_of_device(memory);
+}
+
+bool PlainModule::is_of_device(const void* memory) const {
   const auto* at = static_cast<const std::byte*>(memory);
   auto after = device_.upper_bound(at);
   if (after == device_.begin()) return false;
@@ -46,15 +87,15 @@ bool PlainModule::is_mine(const void* memory) const {
 }
 
 void PlainModule::expect_mine(const void* memory) const {
-  std::lock_guard lock(mutex_);
   EXPECT_TRUE(is_mine(memory)) << "a kernel is given memory of the host";
 }
 
 Status PlainModule::copy(DeviceLane which, void* to, const void* from, size_t bytes) {
+  tell("copy", static_cast<uint32_t>(which), to, from, bytes);
   std::lock_guard lock(mutex_);
-  const bool to_host = !is_mine(to);
-  EXPECT_TRUE(is_mine(from) || !to_host) << "a copy from the host to the host";
-  if (which != DeviceLane::kInputs && (to_host || !is_mine(from)))
+  const bool to_host = !is_of_device(to);
+  EXPECT_TRUE(is_of_device(from) || !to_host) << "a copy from the host to the host";
+  if (which != DeviceLane::kInputs && (to_host || !is_of_device(from)))
     largest_copy = std::max<uint64_t>(largest_copy, bytes);
   if (to_host && copies_to_fail > 0) {
     --copies_to_fail;
@@ -77,6 +118,8 @@ Status PlainModule::copy(DeviceLane which, void* to, const void* from, size_t by
 }
 
 Status PlainModule::mark(uint32_t mark, DeviceLane which) {
+  tell("mark", mark, static_cast<uint32_t>(which));
+  if (throws_in_backward && mark >= kFirstRecorded) throw std::runtime_error("the stream is gone");
   std::lock_guard lock(mutex_);
   marks_[mark] = {which, lane(which).enqueued};
   return Status::ok();
@@ -91,13 +134,16 @@ void PlainModule::run_to(const Place& place) {
 }
 
 Status PlainModule::hold(DeviceLane which, uint32_t mark) {
+  EXPECT_EQ(told, nullptr) << "a lane is held in a recording, and drawn into it";
   std::lock_guard lock(mutex_);
+  if (which == DeviceLane::kGradients) gradients_held.push_back(mark);
   const auto found = marks_.find(mark);
   if (found != marks_.end() && which == DeviceLane::kCompute) run_to(found->second);
   return Status::ok();
 }
 
 Status PlainModule::wait(uint32_t mark) {
+  EXPECT_EQ(told, nullptr) << "a recording cannot wait";
   std::lock_guard lock(mutex_);
   const auto found = marks_.find(mark);
   if (found != marks_.end()) run_to(found->second);
@@ -105,6 +151,7 @@ Status PlainModule::wait(uint32_t mark) {
 }
 
 Status PlainModule::images(const cuda::ImageWork& work) {
+  tell("images", static_cast<const void*>(work.bytes), work.samples);
   expect_mine(work.bytes);
   expect_mine(work.tables);
   const uint64_t planes = uint64_t{work.samples} * work.channels;
@@ -118,17 +165,18 @@ Status PlainLayers<T>::cross_entropy(const CrossEntropy<T>& work, uint32_t rows)
   of_.expect_mine(work.labels);
   of_.expect_mine(work.losses);
   of_.expect_mine(work.right);
+  of_.expect_mine(work.step_labels);
+  of_.tell("cross entropy", work.labels, work.step_labels, work.losses, work.right, rows);
   if constexpr (!std::is_same_v<T, float>) {
     return HostLayers<T>::cross_entropy(work, rows);
   } else {
     this->count_loss(work);
-    const auto step_labels = static_cast<uint64_t>(1 / work.scale + 0.5f);
     for (uint64_t row = 0; row < rows; ++row) {
       float* gradient = work.gradient + row * work.width.stride;
       const std::vector<float> logits(work.logits + row * work.width.stride,
                                       work.logits + row * work.width.stride + work.width.classes);
       const SlotLoss loss = softmax_cross_entropy(logits.data(), work.labels + row, 1,
-                                                  work.width.classes, step_labels, gradient);
+                                                  work.width.classes, *work.step_labels, gradient);
       std::fill(gradient + work.width.classes, gradient + work.width.stride, 0.0f);
       work.losses[row] = static_cast<float>(loss.sum);
       work.right[row] = static_cast<uint32_t>(loss.correct);
@@ -137,13 +185,25 @@ Status PlainLayers<T>::cross_entropy(const CrossEntropy<T>& work, uint32_t rows)
   }
 }
 
+template <typename T>
+Status PlainLayers<T>::dropout(const cuda::DropoutWork<T>& work) {
+  of_.expect_mine(work.stream.slot_key);
+  of_.tell("dropout", work.stream.slot_key, work.stream.layer, work.rule.dropped_below);
+  return HostLayers<T>::dropout(work);
+}
+
 template class PlainLayers<float>;
 template class PlainLayers<cuda::Bf16>;
 
-Status PlainModule::add(float* into, const float* from, uint64_t elements) {
+Status PlainModule::add(DeviceLane which, float* into, const float* from, uint64_t elements) {
   expect_mine(into);
   expect_mine(from);
-  for (uint64_t i = 0; i < elements; ++i) into[i] += from[i];
+  EXPECT_EQ(which, DeviceLane::kGradients);
+  std::lock_guard lock(mutex_);
+  ++lane(which).enqueued;
+  lane(which).late.push_back([into, from, elements] {
+    for (uint64_t i = 0; i < elements; ++i) into[i] += from[i];
+  });
   return Status::ok();
 }
 

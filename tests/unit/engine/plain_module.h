@@ -4,6 +4,7 @@
 // bits, and a kernel that is given the host's memory fails the test.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -11,6 +12,8 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/cuda/host_layers.h"
@@ -27,6 +30,7 @@ class PlainLayers final : public HostLayers<T> {
  public:
   explicit PlainLayers(const PlainModule& of) : of_(of) {}
   Status cross_entropy(const CrossEntropy<T>& work, uint32_t rows) override;
+  Status dropout(const cuda::DropoutWork<T>& work) override;
 
  private:
   const PlainModule& of_;
@@ -34,7 +38,13 @@ class PlainLayers final : public HostLayers<T> {
 
 class PlainModule final : public DeviceModule {
  public:
+  template <typename T>
+  friend class PlainLayers;
+
   std::string torch_device() const override { return "cpu"; }
+  void* compute_stream() const override { return nullptr; }
+  TorchQueue* torch_queue() const override { return torch_queue_.get(); }
+  void give(std::unique_ptr<TorchQueue> queue) override { torch_queue_ = std::move(queue); }
   std::vector<std::string> fingerprint() const override { return {"device=plain"}; }
   Result<void*> allocate(size_t bytes) override;
   Result<void*> allocate_host(size_t bytes) override;
@@ -51,7 +61,7 @@ class PlainModule final : public DeviceModule {
   Status wait(uint32_t mark) override;
   Status images(const cuda::ImageWork& work) override;
   LayerKernels layers() override { return {&of_floats, &of_bf16}; }
-  Status add(float* into, const float* from, uint64_t elements) override;
+  Status add(DeviceLane lane, float* into, const float* from, uint64_t elements) override;
   Status block_totals(const cuda::TotalsWork& work) override;
   Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
                 const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) override;
@@ -68,6 +78,24 @@ class PlainModule final : public DeviceModule {
   uint32_t copies_to_fail = 0;
   uint64_t largest_copy = 0;  // bytes, between host and device either way, but for batches
   size_t pinned() const { return pinned_.size(); }
+  std::vector<uint32_t> gradients_held;  // marks for which kGradients was held, in order
+
+  // The next mark of a recorded bucket throws.
+  bool throws_in_backward = false;
+
+  // What is asked for, and with what, is written down while this is set.
+  std::vector<std::string>* told = nullptr;
+  bool is_mine(const void* memory) const;
+
+  // Everything that work changes: memory, what is late, marks.
+  struct Snapshot {
+    std::vector<std::vector<std::byte>> memory;
+    std::array<std::deque<std::function<void()>>, 3> late;
+    std::array<uint64_t, 3> enqueued = {};
+    std::map<uint32_t, std::pair<DeviceLane, uint64_t>> marks;
+  };
+  Snapshot snapshot() const;
+  void restore(const Snapshot& snapshot);
 
  private:
   struct Place {
@@ -84,16 +112,20 @@ class PlainModule final : public DeviceModule {
   using Memory = std::unique_ptr<Line[]>;
 
   static Memory make(size_t bytes);
-  bool is_mine(const void* memory) const;
+  bool is_of_device(const void* memory) const;
+  template <typename... Words>
+  void tell(const Words&... words) const;
   void run_to(const Place& place);
   Lane& lane(DeviceLane lane) { return lanes_[static_cast<size_t>(lane)]; }
 
   mutable std::mutex mutex_;
   std::map<const std::byte*, size_t> device_;  // begin, bytes
   std::vector<Memory> memory_;
+  std::vector<size_t> bytes_;  // of memory_
   std::set<void*> pinned_;
   Lane lanes_[3];
   std::map<uint32_t, Place> marks_;
+  std::unique_ptr<TorchQueue> torch_queue_;
 };
 
 }  // namespace lockstep::testing

@@ -19,6 +19,8 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kWidth = 37;  // no multiple of a warp
+constexpr uint64_t kKey = 5;
+constexpr uint64_t kStepLabels = 10;
 
 at::Tensor noise(at::IntArrayRef shape, double offset = 0) {
   return at::randn(shape, at::kFloat).add_(offset);
@@ -40,7 +42,7 @@ class KernelLayers : public ::testing::Test {
     };
     std::vector<at::Tensor> from = fresh(inputs);
     const std::vector<at::Tensor> weights = fresh(parameters);
-    ForwardMode mode{.training = true, .dropout_key = 5};
+    ForwardMode mode{.training = true, .dropout_key = kKey, .dropout_key_at = &kKey};
     if (by_kernel) mode.kernels = {&floats, &bf16};
     std::vector<at::Tensor> results;
     {
@@ -145,7 +147,7 @@ TEST_F(KernelLayers, AGradientInThePlaceOfTheLogitsGivesTheSameBits) {
     std::vector<float> losses(10);
     std::vector<uint32_t> right(10);
     EXPECT_TRUE(floats.cross_entropy({logits.const_data_ptr<float>(), into.mutable_data_ptr<float>(),
-                                      labels.const_data_ptr<int64_t>(), {130, 256}, 0.1f,
+                                      labels.const_data_ptr<int64_t>(), {130, 256}, &kStepLabels,
                                       losses.data(), right.data()},
                                      10)
                     .is_ok());

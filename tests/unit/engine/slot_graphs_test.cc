@@ -1,0 +1,288 @@
+// Slots as graphs: the bits of eager slots, whatever changes from slot to slot, and eager slots
+// where there can be no graph. Recordings are those of plain_recorder.h, which fail the test where
+// a graph would have frozen a value.
+#include "worker/engine/slot_graphs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "tests/unit/engine/loopback_world.h"
+#include "tests/unit/engine/plain_module.h"
+#include "tests/unit/engine/plain_recorder.h"
+#include "worker/engine/device_marks.h"
+
+namespace lockstep {
+namespace {
+
+using testing::even_runs;
+using ::testing::HasSubstr;
+using testing::LoopbackWorld;
+using testing::make_patterns;
+using testing::make_text;
+using testing::PlainModule;
+using testing::PlainRecorder;
+using testing::small_job;
+using testing::TrainResult;
+
+constexpr Step kSteps = 26;  // of 5 an epoch: the short one's size is recorded in the fourth
+constexpr uint64_t kBucketBytes = 4096;
+
+// Modules that record, and outlive the world.
+struct Devices {
+  explicit Devices(uint32_t ranks) : own(ranks) {
+    for (auto& module : own) {
+      module = std::make_unique<PlainModule>();
+      modules.push_back(module.get());
+      recorders.push_back(&testing::add_recorder(*module));
+    }
+  }
+  std::vector<std::unique_ptr<PlainModule>> own;
+  std::vector<DeviceModule*> modules;
+  std::vector<PlainRecorder*> recorders;
+};
+
+wire::JobSpec job_of(const std::string& model, const std::string& graph) {
+  wire::JobSpec job = model == "gpt2" ? testing::small_gpt2(16) : small_job(model);
+  job.mutable_train()->set_graph(graph);
+  job.mutable_model()->set_dropout(0.25);
+  job.mutable_model()->set_batch_norm(model == "cnn");
+  job.mutable_optimizer()->set_clip_norm(0.5);
+  return job;
+}
+
+std::unique_ptr<data::Dataset> data_of(const std::string& model) {
+  return model == "gpt2" ? make_text(83, 16, 200) : make_patterns(83);
+}
+
+void expect_same(const TrainResult& got, const TrainResult& expected) {
+  EXPECT_EQ(got.losses, expected.losses);
+  EXPECT_EQ(got.common_hashes, expected.common_hashes);
+  EXPECT_TRUE(got.state == expected.state);
+}
+
+TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset, Devices& devices,
+                  Step steps, bool connects_devices = false) {
+  LoopbackWorld world(job, dataset,
+                      even_runs(job.train().slots(), static_cast<uint32_t>(devices.own.size())),
+                      kBucketBytes, nullptr, devices.modules);
+  world.connects_devices = connects_devices;
+  world.begin_generation(steps);
+  return world.train_to(steps);
+}
+
+TrainResult train_eagerly(wire::JobSpec job, const data::Dataset& dataset, Step steps) {
+  job.mutable_train()->set_graph("off");
+  Devices one(1);
+  const TrainResult result = train(job, dataset, one, steps);
+  EXPECT_EQ(one.recorders[0]->recordings, 0u);
+  return result;
+}
+
+class Graphs : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Graphs, TrainToTheBitsOfEagerSlotsWithTheShortStepRecordedAsWell) {
+  const auto dataset = data_of(GetParam());
+  const wire::JobSpec job = job_of(GetParam(), "on");
+  const TrainResult expected = train_eagerly(job, *dataset, kSteps);
+  for (const auto& [ranks, is_connected] :
+       {std::pair(1u, false), std::pair(2u, false), std::pair(2u, true)}) {
+    SCOPED_TRACE(::testing::Message() << ranks << " ranks" << (is_connected ? ", connected" : ""));
+    Devices devices(ranks);
+    expect_same(train(job, *dataset, devices, kSteps, is_connected), expected);
+    for (const PlainRecorder* recorder : devices.recorders) {
+      EXPECT_EQ(recorder->recordings, kMostGraphs);
+      EXPECT_GT(recorder->replays, kSteps);
+      EXPECT_GE(recorder->made_current, kSteps);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Graphs, ::testing::Values("mlp", "cnn", "gpt2"),
+                         [](const auto& c) { return std::string(c.param); });
+
+TEST(SlotGraphs, FollowALossScaleThatChanges) {
+  const auto dataset = make_patterns(80);
+  wire::JobSpec job = small_job("mlp", "fp16");
+  job.mutable_train()->set_graph("on");
+  job.mutable_train()->set_loss_scale(0x1p40);  // beyond what fp16 holds
+  job.mutable_train()->set_loss_scale_backoff(0x1p-12);
+  job.mutable_train()->set_loss_scale_growth_every(2);
+  const TrainResult expected = train_eagerly(job, *dataset, 12);
+  for (const uint32_t ranks : {1u, 2u}) {
+    Devices devices(ranks);
+    expect_same(train(job, *dataset, devices, 12), expected);
+    EXPECT_EQ(devices.recorders[0]->recordings, 1u);
+  }
+}
+
+TEST(SlotGraphs, OutliveAGenerationAndItsPlanOfBuckets) {
+  const auto dataset = make_patterns(80);
+  const wire::JobSpec job = job_of("cnn", "on");
+  const TrainResult expected = train_eagerly(job, *dataset, 12);
+  for (const bool is_connected : {false, true}) {
+    Devices devices(2);
+    LoopbackWorld world(job, *dataset, even_runs(4, 2), kBucketBytes, nullptr, devices.modules);
+    world.connects_devices = is_connected;
+    world.begin_generation(12);
+    world.train_to(4);
+    for (const uint64_t bytes : {kBucketBytes, 512ul, 0ul}) {
+      world.bucket_bytes = bytes;
+      world.begin_generation(12);
+      world.train_to(world.engine(0).applied_steps() + 2);
+    }
+    world.connects_devices = !is_connected;
+    world.begin_generation(12);
+    expect_same(world.train_to(12), expected);
+    for (const PlainRecorder* recorder : devices.recorders) EXPECT_EQ(recorder->recordings, 1u);
+  }
+}
+
+TEST(SlotGraphs, AreAtMostTwo) {
+  const auto dataset = make_patterns(83);
+  wire::JobSpec job = job_of("mlp", "on");
+  job.mutable_train()->set_slots(3);  // of 6, 7 and 7 samples; of 1 in the short step
+  const TrainResult expected = train_eagerly(job, *dataset, kSteps);
+  Devices devices(1);
+  expect_same(train(job, *dataset, devices, kSteps), expected);
+  EXPECT_EQ(devices.recorders[0]->recordings, kMostGraphs);
+}
+
+// Its batches are larger than slots, so it outgrows what the loss has reserved.
+TEST(SlotGraphs, OutliveAnEvaluation) {
+  const auto dataset = make_patterns(80);
+  const auto eval = make_patterns(101);
+  const wire::JobSpec job = job_of("cnn", "on");
+  const TrainResult expected = train_eagerly(job, *dataset, 8);
+  Devices devices(2);
+  LoopbackWorld world(job, *dataset, even_runs(4, 2), kBucketBytes, eval.get(), devices.modules);
+  world.begin_generation(8);
+  world.train_to(4);
+  for (const auto& report : world.evaluate_all())
+    EXPECT_TRUE(report.is_ok()) << report.status().message();
+  expect_same(world.train_to(8), expected);
+  EXPECT_EQ(devices.recorders[0]->recordings, 1u);
+}
+
+TEST(SlotGraphs, ThatCannotBeRecordedAreTriedOnceAndEverythingRunsEagerly) {
+  const auto dataset = make_patterns(83);
+  const wire::JobSpec job = job_of("cnn", "on");
+  const TrainResult expected = train_eagerly(job, *dataset, 8);
+  for (const bool throws : {false, true}) {
+    SCOPED_TRACE(throws ? "in the middle of backward" : "at its end");
+    Devices devices(1);
+    devices.recorders[0]->fails = !throws;
+    devices.recorders[0]->throws = throws;
+    LoopbackWorld world(job, *dataset, even_runs(4, 1), kBucketBytes, nullptr, devices.modules);
+    world.begin_generation(8);
+    expect_same(world.train_to(8), expected);
+    EXPECT_EQ(devices.recorders[0]->recordings, 1u);
+    EXPECT_EQ(devices.recorders[0]->replays, 0u);
+    ASSERT_EQ(world.notes.size(), 1u);
+    EXPECT_THAT(world.notes[0], HasSubstr("without CUDA graphs"));
+    EXPECT_THAT(world.notes[0],
+                HasSubstr(throws ? "the stream is gone" : "the capture was invalidated"));
+  }
+}
+
+// Of the last step: the marks for which the lane of gradients was held.
+std::vector<uint32_t> marks_of_a_step(const std::string& graph, uint32_t ranks, bool is_connected) {
+  const auto dataset = make_patterns(80);
+  Devices devices(ranks);
+  wire::JobSpec job = job_of("cnn", graph);
+  job.mutable_train()->set_slots(ranks);
+  LoopbackWorld world(job, *dataset, even_runs(ranks, ranks), kBucketBytes, nullptr,
+                      devices.modules);
+  world.connects_devices = is_connected;
+  world.begin_generation(6);
+  world.train_to(5);
+  devices.own[0]->gradients_held.clear();
+  world.train_to(6);
+  return devices.own[0]->gradients_held;
+}
+
+// Behind the whole graph nothing would be left of backward to overlap with.
+TEST(SlotGraphs, LetEachBucketLeaveAtItsOwnMark) {
+  for (const auto& [ranks, is_connected] : {std::pair(2u, false), std::pair(2u, true)}) {
+    SCOPED_TRACE(is_connected);
+    std::vector<uint32_t> expected = marks_of_a_step("off", ranks, is_connected);
+    ASSERT_GE(expected.size(), 3u);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      EXPECT_EQ(expected[i], kBackwardReached);
+      if (i + 1 < expected.size()) expected[i] = static_cast<uint32_t>(kFirstRecorded + i);
+    }
+    EXPECT_EQ(marks_of_a_step("on", ranks, is_connected), expected);
+  }
+}
+
+TEST(SlotGraphs, GiveTheGradientThatIsCompared) {
+  const auto dataset = make_patterns(80);
+  const auto reports = [&](const std::string& graph) {
+    wire::JobSpec job = job_of("cnn", graph);
+    job.mutable_train()->set_check_every(2);
+    job.mutable_comm()->set_numerics("exact");
+    Devices devices(4);
+    LoopbackWorld world(job, *dataset, even_runs(4, 4), kBucketBytes, nullptr, devices.modules);
+    world.begin_generation(12);
+    std::vector<std::string> found;
+    for (Step step = 0; step < 12; ++step) {
+      for (const auto& outcome : world.step_all()) {
+        EXPECT_TRUE(outcome.is_ok()) << outcome.status().message();
+        if (outcome.is_ok() && outcome->check) found.push_back(outcome->check->SerializeAsString());
+      }
+    }
+    return found;
+  };
+  const auto eager = reports("off");
+  EXPECT_EQ(eager.size(), 24u);
+  EXPECT_EQ(reports("on"), eager);
+}
+
+class GraphsOf : public ::testing::Test {
+ protected:
+  // What is decided for a small mlp with these settings.
+  GraphChoice choice(const std::string& graph, const std::string& numerics) {
+    job_.mutable_train()->set_graph(graph);
+    job_.mutable_comm()->set_numerics(numerics);
+    return choose_graphs(job_, queue_);
+  }
+
+  wire::JobSpec job_ = small_job("mlp");
+  PlainModule module_;
+  PlainRecorder recorder_{module_};
+  const TorchQueue* queue_ = &recorder_;
+};
+
+TEST_F(GraphsOf, BuiltInModelsAreRecordedInFastModeAndOnDemand) {
+  EXPECT_TRUE(choice("auto", "fast").wanted);
+  EXPECT_FALSE(choice("auto", "exact").wanted);
+  EXPECT_TRUE(choice("on", "exact").wanted);
+  for (const char* numerics : {"fast", "exact"}) EXPECT_FALSE(choice("off", numerics).wanted);
+}
+
+TEST_F(GraphsOf, WhatCannotBeAGraphRunsEagerlyAndIsToldToWhomAskedForOne) {
+  const auto expect_no = [&](const std::string& why) {
+    EXPECT_FALSE(choice("auto", "fast").wanted);
+    EXPECT_EQ(choice("auto", "fast").why_not, "");
+    EXPECT_FALSE(choice("on", "fast").wanted);
+    EXPECT_THAT(choice("on", "fast").why_not, HasSubstr(why));
+  };
+  for (const char* model : {"torchscript", "plugin"}) {
+    job_.mutable_model()->set_name(model);
+    expect_no("model from a file");
+  }
+  job_.mutable_model()->set_name("mlp");
+  job_.mutable_model()->set_dropout(0.1);
+  job_.mutable_train()->set_precision("fp16");
+  expect_no("dropout in fp16");
+  job_.mutable_train()->set_precision("bf16");
+  EXPECT_TRUE(choice("on", "fast").wanted);
+  queue_ = nullptr;
+  expect_no("records nothing");
+}
+
+}  // namespace
+}  // namespace lockstep
