@@ -5,76 +5,23 @@
 
 #include <cmath>
 #include <cstring>
-#include <filesystem>
-#include <memory>
 #include <vector>
 
-#include "tests/unit/engine/loopback_world.h"
-#include "worker/engine/open_gpu.h"
+#include "tests/gpu/gpu_world.h"
 
 namespace lockstep {
 namespace {
 
+using testing::data_of;
+using testing::Devices;
 using testing::even_runs;
+using testing::job_of;
+using testing::kBucketBytes;
+using testing::kSteps;
 using testing::LoopbackWorld;
 using testing::make_patterns;
-using testing::make_text;
-using testing::small_job;
+using testing::OnGpu;
 using testing::TrainResult;
-
-constexpr Step kSteps = 9;
-constexpr uint32_t kBlock = 32;        // tokens of a sequence
-constexpr uint32_t kVocabulary = 200;  // no multiple of what logits are padded to
-constexpr uint64_t kBucketBytes = 4096;
-
-// Beside this program in a bundle, else where it was built.
-std::string module_path() {
-  const std::string beside = device_module_path();
-  return std::filesystem::exists(beside) ? beside : LOCKSTEP_DEVICE_MODULE;
-}
-
-// Of this process: LibTorch's CUDA library is loaded once, whatever becomes of it.
-const Status& gpu_status() {
-  static const Status status = open_gpu(small_job("mlp"), module_path(), /*local_rank=*/0).status();
-  return status;
-}
-
-class OnGpu : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!gpu_status().is_ok()) GTEST_SKIP() << gpu_status().message();
-  }
-};
-
-struct Devices {
-  explicit Devices(uint32_t ranks) {
-    for (uint32_t rank = 0; rank < ranks; ++rank) {
-      auto module = open_device_module(module_path(), rank);
-      EXPECT_TRUE(module.is_ok()) << module.status().message();
-      own.push_back(std::move(module).value());
-      modules.push_back(own.back().get());
-    }
-  }
-  std::vector<std::unique_ptr<DeviceModule>> own;
-  std::vector<DeviceModule*> modules;
-};
-
-wire::JobSpec job_of(const std::string& model) {
-  wire::JobSpec job = model == "gpt2" ? testing::small_gpt2(kBlock) : small_job(model);
-  job.mutable_optimizer()->set_clip_norm(0.5);
-  if (model == "gpt2") {
-    job.mutable_model()->set_n_embd(64);
-    job.mutable_model()->set_dropout(0.1);
-  } else {
-    job.mutable_model()->set_dropout(0.25);
-    job.mutable_model()->set_batch_norm(true);
-  }
-  return job;
-}
-
-std::unique_ptr<data::Dataset> data_of(const std::string& model) {
-  return model == "gpt2" ? make_text(60, kBlock, kVocabulary) : make_patterns(83);
-}
 
 TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset, uint32_t ranks,
                   const std::vector<DeviceModule*>& modules) {
