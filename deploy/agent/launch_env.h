@@ -1,13 +1,13 @@
 // What a launcher tells each of the processes that it starts: which one it is and of how many, read
 // from the environment. Of several launchers' variables the innermost launcher's count; in order:
 //
-//   LOCKSTEP_RANK, _WORLD_SIZE, _LOCAL_RANK, _LOCAL_WORLD_SIZE   whoever starts agents by hand
-//   OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE        Open MPI; before Slurm's, which
-//                                 inside an allocation are those of mpirun's daemons, not of ranks
-//   PET_NODE_RANK, PET_NNODES, PET_NPROC_PER_NODE    one process a node, which keeps so many
-//   workers RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE SLURM_PROCID, SLURM_STEP_NUM_TASKS,
-//   SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE   srun; only within
-//                                 a step (SLURM_STEP_ID): in the batch script they name nothing
+//   by hand   LOCKSTEP_RANK, LOCKSTEP_WORLD_SIZE, LOCKSTEP_LOCAL_RANK, LOCKSTEP_LOCAL_WORLD_SIZE
+//   Open MPI  OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE; before Slurm's, which inside
+//             an allocation are those of mpirun's daemons, not of ranks
+//   torchrun  PET_NODE_RANK, PET_NNODES, PET_NPROC_PER_NODE: one process a node, so many workers
+//   plain     RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE
+//   srun      SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE; only
+//             within a step (SLURM_STEP_ID): in the batch script they name nothing
 //
 // The first of a row that is set chooses the row. The launch's name, which no other launch has, is
 // LOCKSTEP_LAUNCH_ID, else made of what that launcher gives all its processes alike.
