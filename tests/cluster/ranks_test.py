@@ -1,10 +1,19 @@
 """Agents with the variables of a launcher that, unlike mpirun, ends nobody: every rank must find
 the run, and its end and code, by itself."""
 import os
+import pathlib
 import signal
 import unittest
 
 from launches import LaunchTest
+
+
+def expects(pid, number):
+    """Whether a process has got as far as to handle the signal."""
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith(("SigCgt:", "SigBlk:")) and int(line.split()[1], 16) >> (number - 1) & 1:
+            return True
+    return False
 
 
 class Ranks(LaunchTest):
@@ -39,6 +48,7 @@ class Ranks(LaunchTest):
         rank0 = self.runs[-2]
         os.kill(rank0.process.pid, signal.SIGKILL)
         rank0.wait()
+        rank.wait_for(lambda: expects(rank.process.pid, signal.SIGTERM), "it expected signals")
         rank.process.send_signal(signal.SIGTERM)
         self.assertIn(rank.wait(), (0, 75))
 
