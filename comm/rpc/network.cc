@@ -4,13 +4,14 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <memory>
 #include <optional>
+
+#include "comm/base/host_name.h"
 
 namespace lockstep::rpc {
 namespace {
@@ -56,11 +57,6 @@ bool has_prefix(const Numbers& numbers, const Network& network) {
     if (((numbers.bytes[bit / 8] ^ network.prefix[bit / 8]) & mask) != 0) return false;
   }
   return true;
-}
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "?";
 }
 
 Status no_address(const Network& network, const std::vector<InterfaceAddress>& addresses) {

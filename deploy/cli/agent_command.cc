@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "comm/base/host_name.h"
 #include "deploy/agent/launch_env.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"

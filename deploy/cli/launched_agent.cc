@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "comm/base/clock.h"
+#include "comm/base/host_name.h"
 #include "deploy/agent/launch_record.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/cli/console.h"

@@ -1,7 +1,5 @@
 #include "deploy/cli/node_agent.h"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <memory>
 
@@ -33,11 +31,6 @@ Result<AgentOptions> options_of(const NodeAgent& node) {
 }
 
 }  // namespace
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "localhost";
-}
 
 Result<NodeAgentEnd> run_node_agent(const NodeAgent& node, StopSignals* held) {
   LOCKSTEP_ASSIGN_OR_RETURN(AgentOptions options, options_of(node));

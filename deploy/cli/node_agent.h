@@ -31,6 +31,4 @@ struct NodeAgentEnd {
 // ended it holds again. kNoInput when no run is prepared there.
 Result<NodeAgentEnd> run_node_agent(const NodeAgent& node, StopSignals* held);
 
-std::string host_name();
-
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "comm/base/check.h"
+#include "comm/wire/predictions.h"
 #include "worker/engine/device_marks.h"
 #include "worker/engine/device_memory.h"
 
@@ -20,14 +21,12 @@ size_t bucket_of(uint64_t element, const std::vector<uint64_t>& bounds) {
 
 GraphChoice choose_graphs(const wire::JobSpec& job, const TorchQueue* queue) {
   const std::string& asked = job.train().graph();
-  const std::string& model = job.model().name();
-  const bool is_from_file = model == "torchscript" || model == "plugin";
   const auto no = [&](const std::string& why) {
     return GraphChoice{false, asked == "on" ? "slots run without CUDA graphs: " + why : ""};
   };
   if (asked == "off") return {};
   if (asked != "on" && job.comm().numerics() != "fast") return {};
-  if (is_from_file) return no("a model from a file may do what no graph can hold");
+  if (is_from_file(job.model())) return no("a model from a file may do what no graph can hold");
   // fp16 has no kernel for it, and a mask comes from the host.
   if (job.model().dropout() > 0 && job.train().precision() == "fp16")
     return no("dropout in fp16 takes its masks from the host");

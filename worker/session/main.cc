@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "comm/base/build_info.h"
+#include "comm/base/host_name.h"
 #include "comm/base/thread_name.h"
 #include "comm/rpc/asio_transport.h"
 #include "worker/replay/replay_main.h"
@@ -18,12 +19,6 @@
 namespace {
 
 constexpr std::chrono::seconds kTrainingThreadMayTake{5};
-
-std::string host_name() {
-  char name[256] = "localhost";
-  (void)::gethostname(name, sizeof name - 1);
-  return name;
-}
 
 // The agent decides about an interrupt at the terminal; a peer that hangs up and a file that may
 // not grow are errors of a call, not the end of the process.
@@ -39,7 +34,7 @@ int main(int argc, char** argv) {
   }
   lockstep::hold_stop_signals();
   lockstep::WorkerOptions options;
-  options.node = host_name();
+  options.node = lockstep::host_name();
   CLI::App app("One worker of a Lockstep run; started by `lockstep agent`.", "lockstep-worker");
   app.add_option("--run-dir", options.run_dir, "directory of the run")->required();
   app.add_option("--local-rank", options.local_rank, "number of this worker on its node")
