@@ -10,13 +10,13 @@
 #include "comm/base/limits.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/client.h"
-#include "comm/rpc/http_server.h"
 #include "comm/wire/control.pb.h"
 #include "comm/wire/in_hand.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/agent/worker_slots.h"
 #include "metrics/agent_metrics.h"
+#include "metrics/serve_metrics.h"
 
 namespace lockstep {
 namespace {
@@ -175,20 +175,15 @@ struct Agent::Impl {
             [this](const Status& why) { logger.error("coordinator_refused", why.message()); }});
   }
 
-  // Once it is known whose series they are. Without /metrics the run goes on all the same.
+  // Once it is known whose series they are.
   void open_metrics(const std::string& run) {
     metrics = std::make_unique<AgentMetrics>(AgentTarget{run, options.node, options.run_dir},
                                              build_info());
-    std::map<std::string, http::Handler> handlers;
-    handlers["/metrics"] = [this](const http::Request&) {
+    const auto expose = [this] {
       metrics->workers(workers.living().size(), deaths);
-      return http::Response{200, kMetricsContentType, metrics->expose_text()};
+      return metrics->expose_text();
     };
-    auto started = http::HttpServer::start(loop, {}, std::move(handlers), logger);
-    if (started.is_ok())
-      http = std::move(started).value();
-    else
-      logger.warn("no_metrics", "no /metrics on this agent: " + started.status().message());
+    http = serve_metrics(loop, expose, "agent", logger);
   }
 
   void hello() {

@@ -13,12 +13,11 @@
 #include "comm/base/log.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/auth.h"
-#include "comm/rpc/http_server.h"
 #include "comm/rpc/network.h"
 #include "comm/wire/predictions.h"
 #include "data/index/dataset.h"
 #include "data/index/facts.h"
-#include "metrics/families.h"
+#include "metrics/serve_metrics.h"
 #include "worker/engine/open_gpu.h"
 #include "worker/session/metrics_probe.h"
 #include "worker/session/run_files.h"
@@ -142,15 +141,8 @@ void Worker::Impl::open_session() {
 }
 
 void Worker::Impl::open_metrics() {
-  std::map<std::string, http::Handler> handlers;
-  handlers["/metrics"] = [this](const http::Request&) {
-    return http::Response{200, kMetricsContentType, metrics.expose_text()};
-  };
-  auto started = http::HttpServer::start(loop, {}, std::move(handlers), *logger);
-  if (started.is_ok())
-    http = std::move(started).value();
-  else
-    logger->warn("no_metrics", "no /metrics on this worker: " + started.status().message());
+  http = serve_metrics(
+      loop, [this] { return metrics.expose_text(); }, "worker", *logger);
 }
 
 void Worker::Impl::on_end(int code) {

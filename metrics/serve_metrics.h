@@ -1,0 +1,21 @@
+// The HTTP server of a process that has nothing but /metrics to show, on a free loopback port.
+// Thread-safety: that of HttpServer.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "comm/base/log.h"
+#include "comm/rpc/http_server.h"
+
+namespace lockstep {
+
+// `expose` gives the exposition, of type kMetricsContentType, and outlives the server. Null when it
+// cannot be served: what the process is there for goes on all the same, and the log says that there
+// is "no /metrics on this `who`".
+std::unique_ptr<http::HttpServer> serve_metrics(rpc::AsioLoop& loop,
+                                                std::function<std::string()> expose,
+                                                const std::string& who, Logger& logger);
+
+}  // namespace lockstep
