@@ -10,7 +10,6 @@
 namespace lockstep::coordinator {
 namespace {
 
-constexpr char kJournal[] = "/journal.db";
 constexpr char kCheckpoints[] = "/checkpoints";
 
 std::string json_of(const wire::JobSpec& job) {
@@ -65,16 +64,17 @@ void tell(const BegunTerm& term, BeginMode mode, Logger& logger) {
 
 }  // namespace
 
-Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, const Clock& clock,
+Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, const Clock& clock,
                         Logger& logger) {
   Begun begun;
   LOCKSTEP_ASSIGN_OR_RETURN(RunInputs inputs, read_inputs(run_dir));
   begun.token = inputs.token;
-  LOCKSTEP_ASSIGN_OR_RETURN(begun.journal, open_sqlite_journal(run_dir + kJournal));
+  LOCKSTEP_ASSIGN_OR_RETURN(begun.journal, open_sqlite_journal(seat.journal()));
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, begun.journal->load());
   begun.options = resolve(inputs.job, inputs.facts, contents, run_dir);
+  LOCKSTEP_ASSIGN_OR_RETURN(const Term term, seat.next_term(contents.last_term));
   const TermRequest request{mode, static_cast<uint32_t>(::getpid()), json_of(begun.options.job),
-                            clock.wall_ms()};
+                            clock.wall_ms(), term};
   DirectoryShelf shelf(run_dir + kCheckpoints);
   LOCKSTEP_ASSIGN_OR_RETURN(
       begun.term, begin_term(*begun.journal, contents, shelf, begun.options, request, logger));
@@ -86,7 +86,7 @@ Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, const Clock&
 
 Result<bool> check_resume(const std::string& run_dir, const wire::JobSpec& job,
                           const wire::DataFacts& facts, Logger& logger) {
-  const std::string path = run_dir + kJournal;
+  const std::string path = journal_path(run_dir);
   if (::access(path.c_str(), F_OK) != 0) return false;
   LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, open_sqlite_journal(path));
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, journal->load());

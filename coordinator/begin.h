@@ -13,6 +13,7 @@
 #include "coordinator/journal.h"
 #include "coordinator/options.h"
 #include "coordinator/run_dir.h"
+#include "coordinator/seat.h"
 #include "coordinator/term.h"
 
 namespace lockstep::coordinator {
@@ -25,13 +26,14 @@ struct Begun {
   std::unique_ptr<History> history;
 };
 
-// `run_dir` is absolute and locked. What is refused (term.h) has changed no file but the log.
-Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, const Clock& clock,
+// `run_dir` is absolute. What is refused (term.h) has changed no file but the log, and claimed a
+// term at most. kRefused when another coordinator has the run.
+Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, const Clock& clock,
                         Logger& logger);
 
 // What a resume with this job and these data would find: is the run complete, its last checkpoint
 // whole, or would it be refused? Changes no file; false when the run never got as far as a journal.
-// REQUIRES: the run directory is locked.
+// REQUIRES: the journal is locked.
 Result<bool> check_resume(const std::string& run_dir, const wire::JobSpec& job,
                           const wire::DataFacts& facts, Logger& logger);
 

@@ -1,4 +1,5 @@
-// lockstep-coordinator --run-dir DIR [--resume | --take-over] [--version]
+// lockstep-coordinator --run-dir DIR [--resume | --take-over [--after TERM]] [--seat NAME]
+// [--version]
 
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -15,6 +16,7 @@
 #include "comm/rpc/network.h"
 #include "coordinator/begin.h"
 #include "coordinator/http_routes.h"
+#include "coordinator/pulse.h"
 #include "coordinator/server.h"
 
 namespace lockstep::coordinator {
@@ -25,6 +27,7 @@ constexpr char kExamples[] =
     "  lockstep-coordinator --run-dir runs/first              # a new run\n"
     "  lockstep-coordinator --run-dir runs/first --resume     # from its newest checkpoint\n"
     "  lockstep-coordinator --run-dir runs/first --take-over  # its workers are still training\n"
+    "  lockstep-coordinator --run-dir runs/first --take-over --after 3  # its machine is lost\n"
     "\n"
     "Exit codes: 0 done, 64 bad usage, 65 bad data, 66 data not found, 70 failed, 75 stopped with "
     "a\ncheckpoint, 78 cannot work here.";
@@ -32,7 +35,8 @@ constexpr char kExamples[] =
 // One process, one term after the other, at the same addresses.
 class Program {
  public:
-  Program(std::string run_dir, Logger& logger) : run_dir_(std::move(run_dir)), logger_(logger) {
+  Program(SeatRequest request, Logger& logger)
+      : run_dir_(request.run_dir), request_(std::move(request)), logger_(logger) {
     loop_.on_signals({SIGTERM, SIGINT, SIGUSR1}, [this](int signal) {
       stop_reason_ = std::string("signal SIG") + sigabbrev_np(signal);
       if (server_ != nullptr) server_->stop(*stop_reason_);
@@ -41,10 +45,13 @@ class Program {
 
   // Gives the exit code that the run ended with.
   Result<int> run(BeginMode mode) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take(run_dir_));
+    LOCKSTEP_ASSIGN_OR_RETURN(seat_, Seat::take(request_));
     while (true) {
       LOCKSTEP_RETURN_IF_ERROR(serve_term(mode));
-      if (exit_code_) return *exit_code_;
+      if (exit_code_) {
+        if (!seat_->is_superseded()) beat();
+        return *exit_code_;
+      }
       mode = BeginMode::kNextTerm;
     }
   }
@@ -54,9 +61,14 @@ class Program {
   Status serve_term(BeginMode mode);
   Status choose_network(const wire::JobSpec& job);
   Status serve(Server& server, const Begun& begun);
+  void beat();
+  void keep_beating(Server& server);
   State first_state(const BegunTerm& term);  // takes experience_
 
   std::string run_dir_;
+  SeatRequest request_;
+  std::unique_ptr<Seat> seat_;
+  Pulse pulse_;
   Logger& logger_;
   SystemClock clock_;
   rpc::AsioLoop loop_;
@@ -68,6 +80,8 @@ class Program {
   Experience experience_;  // of the term before
   std::optional<std::string> stop_reason_;
   std::optional<int> exit_code_;
+  rpc::TimerId pulse_timer_ = 0;
+  bool is_pulse_lost_ = false;  // said once
 };
 
 State Program::first_state(const BegunTerm& term) {
@@ -80,7 +94,7 @@ State Program::first_state(const BegunTerm& term) {
 }
 
 Status Program::serve_term(BeginMode mode) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const Begun begun, begin_run(run_dir_, mode, clock_, logger_));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Begun begun, begin_run(run_dir_, mode, *seat_, clock_, logger_));
   if (metrics_ == nullptr) {
     metrics_ =
         std::make_unique<CoordinatorMetrics>(begun.term.beginning.run_id, build_info(), clock_);
@@ -91,7 +105,8 @@ Status Program::serve_term(BeginMode mode) {
   };
   const auto on_term_end = [this](const std::string&) { loop_.stop(); };
   Server server(
-      {loop_, *begun.journal, *begun.history, logger_, clock_, *metrics_, on_end, on_term_end},
+      {loop_, *begun.journal, *begun.history, logger_, clock_, *metrics_, on_end, on_term_end,
+       [this] { return seat_->is_superseded(); }},
       begun.options, first_state(begun.term),
       {begun.term.stats, begun.term.earlier_wall_ms, begun.term.beginning.living.has_value()});
   if (begun.term.is_complete) {
@@ -156,13 +171,31 @@ Status Program::serve(Server& server, const Begun& begun) {
   logger_.info("serving",
                "control at " + rpc::to_string(control_) + ", HTTP at " + rpc::to_string(*http_));
   if (stop_reason_) server.stop(*stop_reason_);
+  pulse_.term = begun.term.beginning.term;
+  keep_beating(server);
   loop_.run();
+  loop_.cancel(pulse_timer_);
   return Status::ok();
 }
 
-int run(const std::string& given_dir, BeginMode mode) {
+// Whoever cannot reach us sees that we are there, or that the run has ended.
+void Program::beat() {
+  ++pulse_.count;
+  pulse_.exit_code = exit_code_;
+  const Status written = write_pulse(run_dir_, pulse_);
+  if (!written.is_ok() && !is_pulse_lost_) logger_.warn("pulse_not_written", written.message());
+  is_pulse_lost_ = !written.is_ok();
+}
+
+void Program::keep_beating(Server& server) {
+  if (server.end_if_superseded()) return;
+  beat();
+  pulse_timer_ = loop_.call_after(kPulseMs, [this, &server] { keep_beating(server); });
+}
+
+int run(SeatRequest request, BeginMode mode) {
   allow_many_descriptors();
-  const auto run_dir = absolute_path(given_dir);
+  const auto run_dir = absolute_path(request.run_dir);
   if (!run_dir.is_ok()) {
     std::cerr << "coordinator: " << run_dir.status().message() << "\n";
     return exit_code(run_dir.status());
@@ -172,9 +205,14 @@ int run(const std::string& given_dir, BeginMode mode) {
     std::cerr << "coordinator: " << logger.status().message() << "\n";
     return exit_code(logger.status());
   }
-  Program program(*run_dir, **logger);
+  request.run_dir = *run_dir;
+  Program program(std::move(request), **logger);
   const auto code = program.run(mode);
   if (code.is_ok()) return *code;
+  if (code.status().code() == Code::kRefused) {  // as when it had been superseded later
+    (*logger)->info("superseded", code.status().message());
+    return exit_code(Status(Code::kCheckpointed, ""));
+  }
   (*logger)->error("not_started", code.status().message());
   return exit_code(code.status());
 }
@@ -185,14 +223,20 @@ int run(const std::string& given_dir, BeginMode mode) {
 int main(int argc, char** argv) {
   using lockstep::coordinator::BeginMode;
   CLI::App app("The coordinator of one run; `lockstep run` starts it.", "lockstep-coordinator");
-  std::string run_dir;
+  lockstep::coordinator::SeatRequest request;
   bool resume = false;
-  bool take_over = false;
-  app.add_option("--run-dir", run_dir, "Directory that `lockstep run` has prepared")->required();
+  app.add_option("--run-dir", request.run_dir, "Directory that `lockstep run` has prepared")
+      ->required();
   auto* resumes = app.add_flag("--resume", resume, "Go on from the newest checkpoint of the run");
-  app.add_flag("--take-over", take_over,
-               "The coordinator before died and the workers train on: go on with them")
-      ->excludes(resumes);
+  auto* takes_over =
+      app.add_flag("--take-over", request.is_take_over,
+                   "The coordinator before died and the workers train on: go on with them")
+          ->excludes(resumes);
+  app.add_option("--after", request.after,
+                 "It was on a machine that is lost, and this was its last term: claim the next")
+      ->needs(takes_over);
+  app.add_option("--seat", request.seat,
+                 "Who keeps this coordinator; only that one's takes over after it");
   app.footer(lockstep::coordinator::kExamples);
   app.set_version_flag("--version", "lockstep-coordinator " +
                                         std::string(lockstep::build_info().version) + " (" +
@@ -203,7 +247,8 @@ int main(int argc, char** argv) {
     const int code = app.exit(error);
     return code == 0 ? 0 : lockstep::exit_code({lockstep::Code::kUsage, ""});
   }
-  return lockstep::coordinator::run(run_dir, take_over ? BeginMode::kTakeOver
-                                             : resume  ? BeginMode::kResume
-                                                       : BeginMode::kFirst);
+  const BeginMode mode = request.is_take_over ? BeginMode::kTakeOver
+                         : resume             ? BeginMode::kResume
+                                              : BeginMode::kFirst;
+  return lockstep::coordinator::run(std::move(request), mode);
 }

@@ -7,15 +7,21 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "coordinator/claim.h"
 
 namespace lockstep::coordinator {
 namespace {
 
 constexpr size_t kTokenBytes = 4096;
+
+std::string directory_of(const std::string& journal) {
+  return std::filesystem::path(journal).parent_path().string();
+}
 
 template <typename Message>
 Status read_message(const std::string& path, Message* message) {
@@ -31,15 +37,15 @@ Status read_message(const std::string& path, Message* message) {
 
 }  // namespace
 
-Result<std::unique_ptr<RunLock>> RunLock::take(const std::string& run_dir) {
-  const std::string path = run_dir + "/lock";
+Result<std::unique_ptr<RunLock>> RunLock::take(const std::string& journal) {
+  const std::string path = lock_path(journal);
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd < 0) return Status(Code::kNoInput, "cannot open " + path + ": " + errno_text(errno));
   std::unique_ptr<RunLock> lock(new RunLock(fd));
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
     char pid[32] = {};
     const ssize_t got = ::pread(fd, pid, sizeof(pid) - 1, 0);
-    return Status(Code::kUsage, "the run directory " + run_dir +
+    return Status(Code::kUsage, "the run directory " + directory_of(journal) +
                                     " is in use by the coordinator with pid " +
                                     (got > 0 ? std::string(pid) : std::string("(unknown)")) +
                                     ": wait for it, stop it, or choose another --run-dir");
@@ -52,13 +58,13 @@ Result<std::unique_ptr<RunLock>> RunLock::take(const std::string& run_dir) {
   return lock;
 }
 
-Result<std::unique_ptr<RunLock>> RunLock::take_to_read(const std::string& run_dir) {
-  const std::string path = run_dir + "/lock";
+Result<std::unique_ptr<RunLock>> RunLock::take_to_read(const std::string& journal) {
+  const std::string path = lock_path(journal);
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return Status(Code::kNoInput, "there is no run in " + run_dir);
+  if (fd < 0) return Status(Code::kNoInput, "there is no run in " + directory_of(journal));
   std::unique_ptr<RunLock> lock(new RunLock(fd));
   if (::flock(fd, LOCK_SH | LOCK_NB) == 0) return lock;
-  return Status(Code::kUsage, "the run in " + run_dir +
+  return Status(Code::kUsage, "the run in " + directory_of(journal) +
                                   " is still going on: wait for it or stop it, and then ask again; "
                                   "`lockstep status` tells how it is doing");
 }

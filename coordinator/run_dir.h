@@ -11,14 +11,15 @@
 
 namespace lockstep::coordinator {
 
-// DIR/lock, held with flock by the living coordinator; its content is the holder's pid.
+// Beside a journal, held with flock by the living coordinator that writes it (claim.h); its content
+// is the holder's pid.
 class RunLock {
  public:
   // kUsage naming the pid when another process holds it.
-  static Result<std::unique_ptr<RunLock>> take(const std::string& run_dir);
+  static Result<std::unique_ptr<RunLock>> take(const std::string& journal);
   // For tools that read what an ended coordinator left: several at a time, and none beside a living
   // coordinator. Writes nothing.
-  static Result<std::unique_ptr<RunLock>> take_to_read(const std::string& run_dir);
+  static Result<std::unique_ptr<RunLock>> take_to_read(const std::string& journal);
   ~RunLock();
   RunLock(const RunLock&) = delete;
   RunLock& operator=(const RunLock&) = delete;

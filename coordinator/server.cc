@@ -79,12 +79,15 @@ bool Server::Impl::commit(const std::vector<Action>& actions) {
 }
 
 bool Server::Impl::commit(const std::vector<JournalEntry>& entries) {
+  if (end_if_superseded()) return false;
   const int64_t begin_ns = parts.clock.monotonic_ns();
   const Status status = parts.journal.commit(entries, parts.clock.wall_ms());
   if (!status.is_ok()) {
     stop_broken(status);
     return false;
   }
+  // It may have lasted: a process that is stopped, or a file system that is away, knows no clock.
+  if (end_if_superseded()) return false;
   parts.metrics.journal().committed(
       static_cast<double>(parts.clock.monotonic_ns() - begin_ns) / 1e9, entries.size());
   for (const JournalEntry& entry : entries) observe_entry(parts.metrics, state, entry);
@@ -159,6 +162,10 @@ const rpc::Address& Server::control_address() const {
 
 void Server::stop(const std::string& why) {
   impl_->enqueue(StopSignal{why});
+}
+
+bool Server::end_if_superseded() {
+  return impl_->end_if_superseded();
 }
 
 std::string Server::status() const {

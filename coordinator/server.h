@@ -13,7 +13,10 @@
 //  V1 No action leaves before the commit of its turn has returned ok.
 //  V2 After a failed commit nothing is decided any more: everybody is told that the coordinator
 //     stops, and on_end comes with 70.
-//  V3 Either on_term_end or on_end comes, exactly once; on_end when all peers have gone, those too
+//  V3 A coordinator that another one has superseded (claim.h) commits nothing, and tells nobody
+//     anything: connections are closed, so that everybody looks for the other one, and on_end comes
+//     with 75.
+//  V4 Either on_term_end or on_end comes, exactly once; on_end when all peers have gone, those too
 //     that were away when the run ended, or the linger time is over.
 //
 // Thread-safety: everything on the loop's thread, or before the loop runs.
@@ -55,6 +58,7 @@ class Server {
     CoordinatorMetrics& metrics;
     std::function<void(int exit_code)> on_end;
     std::function<void(const std::string& why)> on_term_end;
+    std::function<bool()> is_superseded = {};  // null: never
   };
   // A `state` that has ended already is only told to those who ask, for a while.
   Server(Parts parts, Options options, State state, EarlierTerms earlier = {});
@@ -65,6 +69,9 @@ class Server {
   const rpc::Address& control_address() const;
 
   void stop(const std::string& why);  // a signal
+
+  // Between two commits there may be much time. True if it has ended for that.
+  bool end_if_superseded();
 
   // For a run that was over before this server: its summary stays if it tells that end, else it is
   // written anew from what the journal knows.

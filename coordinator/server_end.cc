@@ -72,6 +72,19 @@ void Server::Impl::stop_broken(const Status& status) {
   finish();
 }
 
+bool Server::Impl::end_if_superseded() {
+  if (!parts.is_superseded || !parts.is_superseded()) return false;
+  if (has_ended) return true;
+  is_broken = true;
+  has_ended = true;
+  parts.logger.warn("superseded",
+                    "another coordinator has claimed the next term of this run: this one stops");
+  parts.loop.cancel(tick_timer);
+  rpc.reset();
+  parts.on_end(exit_code(Status(Code::kCheckpointed, "")));
+  return true;
+}
+
 ReportTimes Server::Impl::times() const {
   const int64_t now_ns = parts.clock.monotonic_ns();
   return {static_cast<double>(now_ns - began_ns) / 1e9, goodput.ratio(now_ns)};

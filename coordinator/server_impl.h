@@ -52,6 +52,7 @@ struct Server::Impl {
   void end_term();
   Status write_summary();
   void stop_broken(const Status& status);
+  bool end_if_superseded();
   void leave_after(int64_t delay_ms);
   void end_when_alone();
   ReportTimes times() const;

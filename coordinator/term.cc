@@ -158,10 +158,15 @@ Beginning fill(const JournalContents& contents, const Options& options, Term ter
   return beginning;
 }
 
+Term next_term(const JournalContents& contents, const TermRequest& request) {
+  return request.term != 0 ? request.term : contents.last_term + 1;
+}
+
 Result<BegunTerm> take_over(Journal& journal, const JournalContents& contents, const LedgerRow& row,
                             const Options& options, const TermRequest& request) {
   BegunTerm begun;
-  const Term term = contents.last_term + (LOCKSTEP_BUG(kTermNotCounted) ? 0 : 1);
+  const Term term =
+      LOCKSTEP_BUG(kTermNotCounted) ? contents.last_term : next_term(contents, request);
   begun.earlier_wall_ms = contents.wall_ms;
   begun.beginning = fill(contents, options, term, kNoStep);
   LOCKSTEP_ASSIGN_OR_RETURN(const Step completed, count_steps(journal, kNoStep, &begun));
@@ -186,7 +191,7 @@ Result<BegunTerm> from_checkpoint(Journal& journal, const JournalContents& conte
   LOCKSTEP_ASSIGN_OR_RETURN(ResumePlan plan,
                             plan_resume(shelf, journal, contents, options, logger));
   BegunTerm begun;
-  const Term term = contents.last_term + 1;
+  const Term term = next_term(contents, request);
   begun.earlier_wall_ms = contents.wall_ms;
   begun.is_complete = is_complete(plan);
   std::vector<JournalEntry> entries = plan.entries;

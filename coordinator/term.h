@@ -36,6 +36,7 @@ struct TermRequest {
   uint32_t pid = 0;
   std::string job_json;  // the whole job, for the journal
   int64_t wall_ms = 0;   // for people
+  Term term = 0;         // claimed for it, more than the journal's last; 0: one more
 };
 
 struct BegunTerm {

@@ -17,9 +17,22 @@ namespace {
 
 constexpr int kBacklog = 4096;
 
-void set_no_delay(int fd) {
-  const int one = 1;
-  (void)::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+constexpr int kIdleS = 10;  // without a byte; then the kernel asks the other end,
+constexpr int kProbeS = 5;  // every so often,
+constexpr int kProbes = 3;  // so many times
+constexpr unsigned kUnansweredMs = 1000 * (kIdleS + kProbes * kProbeS);  // what was sent, likewise
+
+// A machine that is lost sends no word: without the last four its connections would stay for ever.
+void set_options(int fd) {
+  const auto set = [fd](int level, int name, auto value) {
+    (void)::setsockopt(fd, level, name, &value, sizeof value);
+  };
+  set(IPPROTO_TCP, TCP_NODELAY, 1);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, kIdleS);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, kProbeS);
+  set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, kUnansweredMs);
 }
 
 Status cannot_listen(const Address& address, int error) {
@@ -95,13 +108,13 @@ Result<int> open_client_socket(const Address& address) {
   if (fd < 0)
     return Status(Code::kUnavailable,
                   "cannot open a socket for " + to_string(address) + ": " + errno_text(errno));
-  set_no_delay(fd);
+  set_options(fd);
   return fd;
 }
 
 int accept_connection(int listening_fd) {
   const int fd = ::accept4(listening_fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-  if (fd >= 0) set_no_delay(fd);
+  if (fd >= 0) set_options(fd);
   return fd;
 }
 

@@ -1,5 +1,6 @@
 // The few system calls that Asio would make without close-on-exec: a socket that leaks into a child
-// keeps a port or a connection alive after its owner's death.
+// keeps a port or a connection alive after its owner's death. Connections end by themselves when
+// the other machine was silent for half a minute, as one that is lost is.
 //
 // Thread-safety: free functions without state.
 #pragma once

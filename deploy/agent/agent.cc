@@ -12,6 +12,7 @@
 #include "comm/rpc/client.h"
 #include "comm/wire/control.pb.h"
 #include "comm/wire/in_hand.h"
+#include "deploy/agent/hosted_coordinator.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/agent/worker_slots.h"
@@ -47,7 +48,8 @@ struct Agent::Impl {
         transport(loop),
         workers({options.worker_program, options.run_dir, options.node, options.max_crashes,
                  options.max_preemptions, options.first_local_rank, options.agents_here},
-                logger) {}
+                logger),
+        coordinator(options.coordinator_program, options.run_dir, options.node, logger) {}
 
   // ---- workers ----
 
@@ -62,6 +64,7 @@ struct Agent::Impl {
 
   void reap() {
     for (Reaped reaped = reap_one(); reaped.pid > 0; reaped = reap_one()) {
+      if (is_coordinator(reaped)) continue;
       const auto worker = workers.ended(reaped, goodbye, stopping, loop.now_ms());
       if (worker) on_end(*worker);
     }
@@ -97,6 +100,7 @@ struct Agent::Impl {
 
   void kill_after(int64_t delay_ms, const char* why) {
     loop.call_after(delay_ms, [this, why] {
+      if (goodbye) coordinator.signal(SIGKILL);  // it has said its last word
       if (workers.all_ended()) return;
       logger.warn("workers_killed", std::string("killing the workers that are left: ") + why);
       workers.signal_all(SIGKILL);
@@ -119,6 +123,7 @@ struct Agent::Impl {
   void stop(int signal) {
     workers.forget_restarts();
     workers.signal_all(signal);
+    coordinator.signal(SIGTERM);  // with it the run goes: a checkpoint, and 75
     if (!stopping) kill_after(options.grace_ms, "the grace time is over");
     stopping = true;
     if (workers.all_ended()) begin_end();
@@ -127,28 +132,46 @@ struct Agent::Impl {
   // Nobody is left here (agent.h, 4).
   void begin_end() {
     const bool is_connected = client != nullptr && client->is_ready();
+    if (coordinator.is_running()) return;  // its end brings us here again
     if (goodbye || (stopping && !is_connected)) return loop.stop();
     if (is_connected && !stopping) return;
     const bool is_away = was_ready && !stopping;
     loop.cancel(end_timer);
     end_timer = loop.call_after(is_away ? limits::kCoordinatorAwayMs : options.leave_ms, [this] {
-      if (workers.all_ended() && (stopping || !client->is_ready())) loop.stop();
+      const bool is_alone = stopping || !client->is_ready();
+      if (workers.all_ended() && is_alone && !coordinator.is_running()) loop.stop();
     });
   }
 
-  void on_goodbye(const wire::Goodbye& message) {
+  void on_goodbye(int exit_code, const std::string& message) {
     if (goodbye) return;
     goodbye = true;
-    goodbye_code = static_cast<int>(message.exit_code());
-    logger.info("goodbye", message.message(), {{"exit_code", goodbye_code}});
+    goodbye_code = exit_code;
+    logger.info("goodbye", message, {{"exit_code", goodbye_code}});
     workers.forget_restarts();
     // Started while the run ended: nobody is there who could tell them.
     workers.signal_started_since(loop.now_ms() - limits::kQuickDeathMs, SIGKILL);
     kill_after(options.leave_ms, "the run is over");
-    if (workers.all_ended()) loop.stop();
+    if (workers.all_ended()) begin_end();
   }
 
   // ---- the coordinator ----
+
+  bool is_coordinator(const Reaped& reaped) {
+    const auto ended = coordinator.ended(reaped, loop.now_ms());
+    if (ended.restart_after_ms && !stopping && !goodbye)
+      loop.call_after(*ended.restart_after_ms, [this] { coordinator.start_again(loop.now_ms()); });
+    return ended.was_ours;
+  }
+
+  // Whether the run has a coordinator at all; one that was never there cannot be lost.
+  void look() {
+    loop.call_after(coordinator::kPulseLookMs, [this] { look(); });
+    if (stopping || goodbye || !was_ready) return;
+    if (client->is_ready()) return coordinator.connected();
+    const auto exit_code = coordinator.look(loop.now_ms());
+    if (exit_code) on_goodbye(*exit_code, "the run has ended, says its directory");
+  }
 
   void tell(wire::Envelope exit) {
     if (client != nullptr && client->is_ready()) (void)client->send(exit);
@@ -212,7 +235,7 @@ struct Agent::Impl {
       logger.info("stop_requested", envelope.stop().reason());
       stop(SIGTERM);
     } else if (envelope.has_goodbye()) {
-      on_goodbye(envelope.goodbye());
+      on_goodbye(static_cast<int>(envelope.goodbye().exit_code()), envelope.goodbye().message());
     } else if (envelope.has_set_workers() && !stopping && !goodbye) {
       const uint32_t wanted = envelope.set_workers().workers();
       logger.info("workers_wanted", "workers wanted here: " + std::to_string(wanted));
@@ -236,6 +259,7 @@ struct Agent::Impl {
     loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1}, [this](int s) { on_signal(s); });
     set_wanted(options.workers);
     connect();
+    look();
     if (workers.all_ended()) begin_end();
     loop.run();
     client->close();
@@ -248,6 +272,7 @@ struct Agent::Impl {
   rpc::AsioTransport transport;
   std::unique_ptr<rpc::RpcClient> client;
   WorkerSlots workers;
+  HostedCoordinator coordinator;
   std::unique_ptr<AgentMetrics> metrics;
   std::unique_ptr<http::HttpServer> http;
   std::deque<wire::Envelope> exits;  // told again to a coordinator that comes back

@@ -14,7 +14,9 @@
 //      after a reconnection: a restarted coordinator must not miss it. Which workers live is told
 //      first.
 //   3. While the coordinator is away workers are watched and started again all the same.
-//   4. An agent whose workers have all ended waits for Goodbye while the coordinator is there, and
+//   4. Without a connection it looks whether the run has a coordinator at all, and keeps one if not
+//      (hosted_coordinator.h); run() returns only when that has ended, too.
+//   5. An agent whose workers have all ended waits for Goodbye while the coordinator is there, and
 //      limits::kCoordinatorAwayMs for one that was there; `leave_ms` for one that never was, or
 //      when it was told to stop; if both, it does not wait.
 //
@@ -42,8 +44,9 @@ struct AgentOptions {
   int64_t grace_ms = 60'000;  // from then to SIGKILL
   int64_t leave_ms = 10'000;  // from Goodbye to SIGKILL
   uint32_t max_crashes = 0;   // restarts of one worker within limits::kRestartWindowMs
-  uint32_t max_preemptions = 0;  // the same after it alone was told to go
-  std::string worker_program;    // path of lockstep-worker
+  uint32_t max_preemptions = 0;     // the same after it alone was told to go
+  std::string worker_program;       // path of lockstep-worker
+  std::string coordinator_program;  // path of lockstep-coordinator
   std::string token;
 };
 

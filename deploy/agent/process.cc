@@ -73,6 +73,12 @@ ProcessEnd ProcessEnd::from_wait_status(int wait_status) {
   return {WEXITSTATUS(wait_status), 0};
 }
 
+bool ProcessEnd::is_death() const {
+  for (const int code : {0, 64, 65, 66, 70, 75, 78})
+    if (exit_code == code) return false;
+  return true;
+}
+
 std::string ProcessEnd::text() const {
   if (signal == 0) return "exited with code " + std::to_string(exit_code);
   return "was killed by signal " + std::to_string(signal) + " (" + ::strsignal(signal) + ")";

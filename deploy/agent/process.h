@@ -40,6 +40,8 @@ struct ProcessEnd {
 
   static ProcessEnd from_wait_status(int wait_status);
   bool is_success() const { return exit_code == 0; }
+  // By a signal, or with a code that none of our programs chooses.
+  bool is_death() const;
   // "exited with code 3", "was killed by signal 9 (Killed)".
   std::string text() const;
 };

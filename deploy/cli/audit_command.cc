@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "coordinator/audit/audit_text.h"
+#include "coordinator/claim.h"
 #include "coordinator/journal_sqlite.h"
 #include "coordinator/run_dir.h"
 #include "deploy/cli/commands.h"
@@ -48,9 +49,9 @@ Result<StepRange> parse_steps(const std::string& text) {
 Result<int> audit_run(const AuditArguments& arguments) {
   using namespace coordinator;
   LOCKSTEP_ASSIGN_OR_RETURN(const StepRange range, parse_steps(arguments.steps));
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take_to_read(arguments.run_dir));
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal,
-                            read_sqlite_journal(arguments.run_dir + "/journal.db"));
+  const std::string path = journal_path(arguments.run_dir);
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take_to_read(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, read_sqlite_journal(path));
   std::vector<std::string> rows;
   LOCKSTEP_ASSIGN_OR_RETURN(const AuditReport report, audit(*journal, [&](const AuditedStep& step) {
                               if (step.step + 1 < range.first || step.step + 1 > range.last) return;

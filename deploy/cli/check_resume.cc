@@ -8,7 +8,8 @@ namespace lockstep {
 
 Result<ResumeCheck> check_resume(const std::string& run_dir, const wire::JobSpec& job,
                                  const wire::DataFacts& facts) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, coordinator::RunLock::take(run_dir));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto lock,
+                            coordinator::RunLock::take(coordinator::journal_path(run_dir)));
   const auto logger = null_logger();
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_complete,
                             coordinator::check_resume(run_dir, job, facts, *logger));

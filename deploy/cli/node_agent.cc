@@ -26,6 +26,7 @@ Result<AgentOptions> options_of(const NodeAgent& node) {
   options.max_crashes = job->cluster().max_crashes();
   options.max_preemptions = job->cluster().max_preemptions();
   options.worker_program = sibling_program("lockstep-worker");
+  options.coordinator_program = sibling_program("lockstep-coordinator");
   LOCKSTEP_ASSIGN_OR_RETURN(options.token, rpc::read_token_file(node.run_dir + "/token"));
   return options;
 }

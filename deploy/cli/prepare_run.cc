@@ -4,6 +4,7 @@
 
 #include "comm/base/file.h"
 #include "comm/rpc/auth.h"
+#include "coordinator/pulse.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/cli/job_print.h"
 #include "deploy/cli/same_run.h"
@@ -52,6 +53,7 @@ Result<PreparedData> prepare_run(const RunDir& dir, const wire::JobSpec& job, bo
 
 Status write_run_files(const RunDir& dir, const wire::JobSpec& job, const wire::DataFacts& facts) {
   remove_file(dir, "coordinator.json");
+  remove_file(dir, coordinator::kPulseName);
   remove_file(dir, "summary.json");
   LOCKSTEP_RETURN_IF_ERROR(rpc::create_token_file(dir.file("token")).status());
   LOCKSTEP_RETURN_IF_ERROR(replace_file(dir.file("job.yaml"), job_yaml(job)));

@@ -14,6 +14,8 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "coordinator/claim.h"
+#include "coordinator/pulse.h"
 #include "deploy/agent/launch_record.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/cli/text.h"
@@ -63,13 +65,17 @@ bool is_locked(const std::string& file) {
   return locked;
 }
 
+std::string coordinator_lock(const std::string& run_dir) {
+  return coordinator::lock_path(coordinator::journal_path(run_dir));
+}
+
 // Only names that a run makes: an attempt that failed before it began leaves such a directory.
 bool is_ours_or_empty(const std::string& path) {
-  static constexpr std::array<std::string_view, 14> kNames = {
-      "job.yaml",    "job.pb",         "facts.pb",      "token",
-      "lock",        kRunLock,         "cache",         "logs",
-      "checkpoints", "summary.json",   "history.jsonl", "coordinator.json",
-      "log.jsonl",   kLaunchRecordName};
+  static constexpr std::array<std::string_view, 16> kNames = {
+      "job.yaml",    "job.pb",          "facts.pb",      "token",
+      "lock",        kRunLock,          "cache",         "logs",
+      "checkpoints", "summary.json",    "history.jsonl", "coordinator.json",
+      "log.jsonl",   kLaunchRecordName, "terms",         coordinator::kPulseName};
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();
@@ -118,7 +124,7 @@ bool holds_a_run(const std::string& path) {
 }
 
 bool is_being_left(const std::string& path) {
-  return is_locked(path + "/lock") && !is_locked(path + "/" + kRunLock);
+  return is_locked(coordinator_lock(path)) && !is_locked(path + "/" + kRunLock);
 }
 
 std::string lack_of_room(const std::string& path, uint64_t needed_bytes) {
@@ -137,8 +143,7 @@ Result<RunDir> RunDir::open(const std::string& path, bool resume) {
     return usage(absolute + " is a file, not a run directory");
   if (!fs::exists(absolute, error) && resume)
     return Status(Code::kNoInput, "there is no run to resume: " + absolute + " does not exist");
-  if (fs::exists(absolute + "/lock", error) && is_locked(absolute + "/lock"))
-    return in_use(absolute);
+  if (is_locked(coordinator_lock(absolute))) return in_use(absolute);
   if (fs::exists(absolute, error)) LOCKSTEP_RETURN_IF_ERROR(check_content(absolute, resume));
   RunDir run_dir(absolute, topmost_missing(absolute));
   const Status prepared = run_dir.prepare();

@@ -26,10 +26,7 @@ std::optional<int64_t> SupervisedChild::take_restart(int64_t now_ms) {
 }
 
 bool SupervisedChild::died() const {
-  if (!has_ended_) return false;
-  for (const int code : {0, 64, 65, 66, 70, 75, 78})
-    if (end_.exit_code == code) return false;
-  return true;
+  return has_ended_ && end_.is_death();
 }
 
 void SupervisedChild::send(int signal) const {

@@ -7,7 +7,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "comm/base/host_name.h"
 #include "comm/rpc/asio_transport.h"
+#include "coordinator/claim.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/cli/run_dir.h"
@@ -48,7 +50,7 @@ struct Supervisor::Impl {
 
   std::vector<std::string> coordinator_argv() const {
     std::vector<std::string> argv = {sibling_program("lockstep-coordinator"), "--run-dir",
-                                     options.run_dir};
+                                     options.run_dir, "--seat", seat};
     if (was_ready()) {
       argv.push_back("--take-over");
     } else if (options.resume) {
@@ -89,6 +91,12 @@ struct Supervisor::Impl {
       if (!is_agent && end.stop_requested) tell_stop();
     });
     return true;
+  }
+
+  // Someone else claimed a term after ours.
+  bool is_superseded() const {
+    const auto newest = coordinator::newest_claim(options.run_dir);
+    return newest.is_ok() && *newest && (*newest)->seat != seat;
   }
 
   void give_up(SupervisedChild& child, const std::string& why) {
@@ -174,6 +182,12 @@ struct Supervisor::Impl {
     note_loss(coordinator);
     agent.forget_restart();
     if (!agent.is_running()) return;
+    if (is_superseded()) {
+      superseded = true;
+      return reporter.note(
+          "the coordinator of this run is on another machine now, which took this "
+          "one for lost; the workers here go on under it");
+    }
     // It ended before anybody could find it: agent and workers only wait for it, and hold nothing.
     if (!coordinator.died() && !was_ready()) return kill_all();
     if (coordinator.died()) {
@@ -241,6 +255,7 @@ struct Supervisor::Impl {
   int final_code(const Status& started) const {
     if (!started.is_ok()) return exit_code(started);
     if (coordinator.died() || !trouble.empty()) return kSoftwareError;
+    if (superseded) return agent.died() ? kSoftwareError : agent.end().exit_code;
     const bool lost_agent = agent.died() && !killing;
     if (coordinator.end().exit_code == 0 && lost_agent) return kSoftwareError;
     return coordinator.end().exit_code;
@@ -258,6 +273,7 @@ struct Supervisor::Impl {
 
   SupervisorOptions options;
   Reporter& reporter;
+  std::string seat = host_name() + ":" + std::to_string(::getpid());
   rpc::AsioLoop loop;
   SupervisedChild coordinator;
   SupervisedChild agent;
@@ -265,6 +281,7 @@ struct Supervisor::Impl {
   rpc::TimerId stop_timer = 0;  // of tell_stop()
   bool may_hurry = false;       // a SIGTERM that comes now
   bool killing = false;         // from here on a child's death is our doing
+  bool superseded = false;      // the run goes on without a coordinator of ours
   std::string deaths;           // of children that were not told to end and do not come back
   std::string trouble;
 };

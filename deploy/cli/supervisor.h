@@ -4,6 +4,8 @@
 //   coordinator ended ──▶ its code is the run's; the agent gets `leave_ms` to follow
 //   coordinator died  ──▶ another one takes over (--take-over); the workers train on meanwhile.
 //                         One that was never ready is started as it was
+//   coordinator superseded ──▶ another machine has it (coordinator/claim.h): the agent stays, and
+//                         ends with the run
 //   agent ended first ──▶ the coordinator gets `leave_ms` to notice and end the run
 //   agent died        ──▶ another one is started; its workers died with it. Not during a stop
 //   first signal      ──▶ SIGTERM to the coordinator, to the agent only if that is not enough: a

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "coordinator/claim.h"
 #include "coordinator/journal_sqlite.h"
 #include "coordinator/resume.h"
 #include "coordinator/skips.h"
@@ -14,9 +15,9 @@ Result<std::unique_ptr<ReplaySource>> ReplaySource::open(const std::string& run_
   std::unique_ptr<ReplaySource> source(new ReplaySource);
   source->run_dir_ = run_dir;
   source->step_ = step;
-  LOCKSTEP_ASSIGN_OR_RETURN(source->lock_, coordinator::RunLock::take_to_read(run_dir));
-  LOCKSTEP_ASSIGN_OR_RETURN(source->journal_,
-                            coordinator::read_sqlite_journal(run_dir + "/journal.db"));
+  const std::string journal = coordinator::journal_path(run_dir);
+  LOCKSTEP_ASSIGN_OR_RETURN(source->lock_, coordinator::RunLock::take_to_read(journal));
+  LOCKSTEP_ASSIGN_OR_RETURN(source->journal_, coordinator::read_sqlite_journal(journal));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto contents, source->journal_->load());
   LOCKSTEP_ASSIGN_OR_RETURN(source->order_, coordinator::order_of(contents.identity));
   LOCKSTEP_ASSIGN_OR_RETURN(source->job_, read_job(run_dir));

@@ -66,7 +66,7 @@ TEST_F(CheckResume, AnotherIdentityIsRefusedWithBothValues) {
 
 TEST_F(CheckResume, ADirectoryWhereACoordinatorWorksIsLeftAlone) {
   begin_run();
-  const auto lock = coordinator::RunLock::take(directory_);
+  const auto lock = coordinator::RunLock::take(directory_ + "/journal.db");
   ASSERT_TRUE(lock.is_ok());
   EXPECT_THAT(check_resume(directory_, job_, facts_).status().message(), HasSubstr("in use"));
 }

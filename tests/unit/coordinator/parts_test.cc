@@ -115,9 +115,9 @@ TEST(History, AResumeCutsWhatWasRolledBackAndHalfALine) {
 
 TEST(RunDirectory, ASecondCoordinatorIsRefusedWithThePidOfTheFirst) {
   const TemporaryDirectory dir;
-  const auto first = RunLock::take(dir.path);
+  const auto first = RunLock::take(dir.path + "/journal.db");
   ASSERT_TRUE(first.is_ok());
-  const auto second = RunLock::take(dir.path);
+  const auto second = RunLock::take(dir.path + "/journal.db");
   EXPECT_EQ(second.status().code(), Code::kUsage);
   EXPECT_NE(second.status().message().find(std::to_string(::getpid())), std::string::npos);
 }

@@ -131,6 +131,44 @@ TEST_F(ServerTest, NothingIsSentWhenTheCommitFailsAndTheCoordinatorStops) {
   EXPECT_NE(summary()["message"].get<std::string>().find("the disk is full"), std::string::npos);
 }
 
+TEST_F(ServerTest, ACoordinatorThatIsSupersededCommitsNothingAndSaysNothing) {
+  auto a = member(0);
+  a->listens_on = true;
+  loop_.run_for(500);
+  const size_t members = journal_.load()->members.size();
+  is_superseded_ = [] { return true; };
+  auto b = member(1);
+  ASSERT_TRUE(run_to_the_end());
+  EXPECT_EQ(ended_, 75);
+  EXPECT_EQ(journal_.load()->members.size(), members);
+  loop_.run_for(5'000);
+  EXPECT_FALSE(a->goodbye_code.has_value()) << "it looks for the other coordinator";
+  EXPECT_FALSE(b->goodbye_code.has_value());
+  EXPECT_EQ(a->prepares, 0u);
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/summary.json")) << "the other one writes that";
+}
+
+TEST_F(ServerTest, ACommitDuringWhichTheRunWasClaimedHasNoConsequences) {
+  auto a = member(0);
+  loop_.run_for(500);
+  const uint64_t commits = journal_.commits();  // it was stopped for long in the next one
+  is_superseded_ = [this, commits] { return journal_.commits() > commits; };
+  auto b = member(1);
+  ASSERT_TRUE(run_to_the_end());
+  EXPECT_EQ(ended_, 75);
+  EXPECT_EQ(a->prepares, 0u);
+  EXPECT_EQ(b->prepares, 0u);
+}
+
+TEST_F(ServerTest, ACoordinatorWithNothingToCommitStopsWhenItIsAsked) {
+  loop_.run_for(500);
+  EXPECT_FALSE(server_->end_if_superseded());
+  is_superseded_ = [] { return true; };
+  EXPECT_TRUE(server_->end_if_superseded());
+  EXPECT_EQ(ended_, 75);
+  EXPECT_TRUE(server_->end_if_superseded()) << "and once";
+}
+
 EarlierTerms trained(Step steps, uint64_t wall_us, int64_t wall_ms) {
   EarlierTerms earlier;
   earlier.wall_ms = wall_ms;

@@ -182,7 +182,8 @@ class ServerTest : public ::testing::Test {
     const auto on_end = [this](int code) { ended_ = code; };
     const auto on_term_end = [this](const std::string& why) { term_end_ = why; };
     server_ = std::make_unique<Server>(
-        Server::Parts{loop_, journal_, *history_, *logger_, clock_, metrics_, on_end, on_term_end},
+        Server::Parts{loop_, journal_, *history_, *logger_, clock_, metrics_, on_end, on_term_end,
+                      [this] { return is_superseded_(); }},
         options_, std::move(state), std::move(earlier));
     EXPECT_TRUE(server_->listen(*transport_, address, kToken).is_ok());
     address_ = server_->control_address();
@@ -217,6 +218,7 @@ class ServerTest : public ::testing::Test {
   std::unique_ptr<History> history_;
   std::optional<int> ended_;
   std::optional<std::string> term_end_;
+  std::function<bool()> is_superseded_ = [] { return false; };
   rpc::Address address_;
   std::unique_ptr<Server> server_;
 };

@@ -1,0 +1,77 @@
+#include "deploy/agent/hosted_coordinator.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include "coordinator/claim.h"
+#include "deploy/agent/exit_decision.h"
+
+namespace lockstep {
+
+HostedCoordinator::HostedCoordinator(std::string program, std::string run_dir,
+                                     const std::string& node, Logger& logger)
+    : program_(std::move(program)),
+      run_dir_(std::move(run_dir)),
+      seat_(node + ":" + std::to_string(::getpid())),
+      output_path_(run_dir_ + "/logs/coordinator-" + node + ".stderr"),
+      logger_(logger) {}
+
+std::optional<int> HostedCoordinator::look(int64_t now_ms) {
+  if (is_running() || is_spent_) return std::nullopt;
+  const auto pulse = coordinator::read_pulse(run_dir_);
+  const Term newest = coordinator::newest_claimed(run_dir_);
+  switch (watch_.see(pulse, newest, now_ms)) {
+    case coordinator::PulseWatch::Verdict::kWait:
+      return std::nullopt;
+    case coordinator::PulseWatch::Verdict::kEnded:
+      return pulse->exit_code;
+    case coordinator::PulseWatch::Verdict::kLost:
+      break;
+  }
+  watch_.forget();
+  logger_.warn("coordinator_machine_lost",
+               "no sign of the coordinator for " + std::to_string(coordinator::kStillMs / 1000) +
+                   " s: this node claims the run",
+               {{"term", newest + 1}});
+  start({"--after", std::to_string(newest)}, now_ms);
+  return std::nullopt;
+}
+
+void HostedCoordinator::start(const std::vector<std::string>& words, int64_t now_ms) {
+  std::vector<std::string> argv = {program_, "--run-dir", run_dir_, "--take-over", "--seat", seat_};
+  argv.insert(argv.end(), words.begin(), words.end());
+  started_ms_ = now_ms;
+  const auto pid = start_process({std::move(argv), output_path_, SIGTERM});
+  if (pid.is_ok()) {
+    pid_ = *pid;
+  } else {
+    is_spent_ = true;
+    logger_.error("coordinator_not_started", pid.status().message());
+  }
+}
+
+void HostedCoordinator::start_again(int64_t now_ms) {
+  if (!is_running() && !is_spent_) start({}, now_ms);
+}
+
+HostedCoordinator::Ended HostedCoordinator::ended(const Reaped& reaped, int64_t now_ms) {
+  if (!is_running() || reaped.pid != pid_) return {};
+  pid_ = 0;
+  logger_.info("coordinator_ended", "the coordinator here (pid " + std::to_string(reaped.pid) +
+                                        ") " + reaped.end.text());
+  if (!reaped.end.is_death()) {  // a trouble that it has named comes again
+    is_spent_ = reaped.end.exit_code != 0 && reaped.end.exit_code != 75;
+    return {true, std::nullopt};
+  }
+  quick_deaths_ = now_ms - started_ms_ < limits::kQuickDeathMs ? quick_deaths_ + 1 : 0;
+  is_spent_ = budget_.left(now_ms) == 0;
+  if (is_spent_) return {true, std::nullopt};
+  budget_.spend(now_ms);
+  return {true, restart_pause_ms(quick_deaths_)};
+}
+
+void HostedCoordinator::signal(int signal) const {
+  if (is_running()) ::kill(pid_, signal);
+}
+
+}  // namespace lockstep

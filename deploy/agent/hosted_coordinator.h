@@ -1,0 +1,68 @@
+// The coordinator that an agent keeps after the machine of the one before was lost.
+//
+//   no connection ──▶ watch: pulse and claims (coordinator/pulse.h)
+//                       │ changes: somebody is there, and will be found
+//                       │ ended: the run is over
+//                       └ still for kStillMs ──▶ start --take-over --after TERM
+//                           ended with 75: another agent was faster ──▶ watch
+//                           died ──▶ started again, within its budget
+//
+// Invariants
+//   1. At most one coordinator of ours lives.
+//   2. One whose budget is spent, or that cannot work, is not started again here; the agent waits
+//      for another one's.
+//
+// Thread-safety: one thread, that of the parent-death signal (process.h).
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "comm/base/limits.h"
+#include "comm/base/log.h"
+#include "coordinator/pulse.h"
+#include "deploy/agent/process.h"
+#include "deploy/agent/restart_budget.h"
+
+namespace lockstep {
+
+class HostedCoordinator {
+ public:
+  HostedCoordinator(std::string program, std::string run_dir, const std::string& node,
+                    Logger& logger);
+
+  // Looks, while there is no connection, and acts. The run's exit code if it has ended.
+  std::optional<int> look(int64_t now_ms);
+  void connected() { watch_.forget(); }
+
+  // What to do about a process that was reaped.
+  struct Ended {
+    bool was_ours = false;
+    std::optional<int64_t> restart_after_ms;  // then start_again()
+  };
+  Ended ended(const Reaped& reaped, int64_t now_ms);
+  void start_again(int64_t now_ms);
+
+  bool is_running() const { return pid_ > 0; }
+  void signal(int signal) const;
+
+ private:
+  void start(const std::vector<std::string>& words, int64_t now_ms);
+
+  std::string program_;
+  std::string run_dir_;
+  std::string seat_;
+  std::string output_path_;
+  Logger& logger_;
+  coordinator::PulseWatch watch_;
+  pid_t pid_ = 0;
+  bool is_spent_ = false;
+  int64_t started_ms_ = 0;
+  uint32_t quick_deaths_ = 0;
+  RestartBudget budget_{limits::kSupervisedRestarts, limits::kRestartWindowMs};
+};
+
+}  // namespace lockstep

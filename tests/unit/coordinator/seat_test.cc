@@ -1,0 +1,137 @@
+#include "coordinator/seat.h"
+
+#include <fstream>
+
+#include "tests/unit/coordinator/journal_world.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+class Seats : public JournalTest {
+ protected:
+  // A coordinator of `seat`, from its start to its first term.
+  Result<std::unique_ptr<Seat>> take(const std::string& seat, bool is_take_over = false,
+                                     Term after = 0) {
+    return Seat::take({dir_, seat, is_take_over, after});
+  }
+  // Two coordinators on different machines hold no lock of each other's; here this stands for a
+  // machine that is lost with what it held.
+  std::unique_ptr<Seat> first_term(const std::string& seat) {
+    auto taken = take(seat);
+    EXPECT_TRUE(taken.is_ok()) << taken.status().message();
+    EXPECT_EQ(*(*taken)->next_term(0), 1u);
+    return std::move(*taken);
+  }
+  static std::vector<Step> steps_in(Journal& journal) {
+    std::vector<Step> steps;
+    const auto add = [&](const StepEntry& entry) { steps.push_back(entry.step); };
+    EXPECT_TRUE(journal.visit_steps(0, kNoStep, add).is_ok());
+    return steps;
+  }
+  static std::vector<JournalEntry> open_row() {
+    return {LedgerEntry{LedgerRow{1, {0, Phase::kTrain}, {}, {}, {}}}};
+  }
+};
+
+TEST_F(Seats, TermsFollowEachOtherWhateverTheJournalKnows) {
+  const auto seat = first_term("a");
+  EXPECT_EQ(seat->journal(), path_);
+  EXPECT_EQ(*seat->next_term(1), 2u);
+  EXPECT_EQ(*seat->next_term(1), 3u) << "its predecessor died between claim and commit";
+  EXPECT_FALSE(seat->is_superseded());
+}
+
+TEST_F(Seats, ASecondCoordinatorOfTheSameMachineIsRefused) {
+  const auto first = first_term("a");
+  EXPECT_EQ(take("b").status().code(), Code::kUsage);
+}
+
+TEST_F(Seats, ARestartedCoordinatorGoesOnWithTheJournalOfItsSeat) {
+  first_term("a").reset();
+  const auto again = take("a", true);
+  ASSERT_TRUE(again.is_ok()) << again.status().message();
+  EXPECT_EQ((*again)->journal(), path_);
+  EXPECT_EQ(*(*again)->next_term(1), 2u);
+}
+
+TEST_F(Seats, AnotherMachineGoesOnWithACopyAndTheOldCoordinatorHasToStop) {
+  const auto old = first_term("a");
+  const auto journal = open();  // which the old coordinator still has open, its log not merged
+  commit(*journal, open_row());
+  commit(*journal, {step_entry(1, 0, 0.5), step_entry(1, 1, 0.4)});
+  ASSERT_TRUE(std::filesystem::exists(path_ + "-wal"));
+  EXPECT_FALSE(old->is_superseded());
+
+  const auto other = take("b", true, 1);
+  ASSERT_TRUE(other.is_ok()) << other.status().message();
+  EXPECT_TRUE(old->is_superseded());
+  EXPECT_EQ(old->next_term(1).status().code(), Code::kRefused);
+  EXPECT_EQ((*other)->journal(), dir_ + "/journal-2.db");
+  EXPECT_EQ(*(*other)->next_term(1), 2u);
+  commit(*journal, {step_entry(1, 2, 0.3)});  // what it still writes nobody reads
+  auto copy = open_sqlite_journal((*other)->journal());
+  ASSERT_TRUE(copy.is_ok()) << copy.status().message();
+  EXPECT_EQ(steps_in(**copy), (std::vector<Step>{0, 1}));
+  EXPECT_EQ(journal_path(dir_), dir_ + "/journal-2.db");
+  EXPECT_FALSE((*other)->is_superseded());
+}
+
+TEST_F(Seats, OfTwoThatTakeOverTheSlowerOneIsRefused) {
+  first_term("a").reset();
+  { const auto journal = open(); }
+  const auto faster = take("b", true, 1);
+  ASSERT_TRUE(faster.is_ok()) << faster.status().message();
+  const auto slower = take("c", true, 1);
+  EXPECT_EQ(slower.status().code(), Code::kRefused);
+  EXPECT_FALSE((*faster)->is_superseded());
+}
+
+TEST_F(Seats, ASupersededSeatsCoordinatorIsNotStartedAgain) {
+  first_term("a").reset();
+  { const auto journal = open(); }
+  const auto other = take("b", true, 1);
+  ASSERT_TRUE(other.is_ok());
+  const auto again = take("a", true);
+  EXPECT_EQ(again.status().code(), Code::kRefused);
+  EXPECT_NE(again.status().message().find("term 2"), std::string::npos);
+}
+
+TEST_F(Seats, WhoDiedBeforeItsCopyWasWholeMakesItAgain) {
+  first_term("a").reset();
+  {
+    const auto journal = open();
+    commit(*journal, open_row());
+    commit(*journal, {step_entry(1, 0, 0.5)});
+  }
+  ASSERT_TRUE(claim_term(dir_, {2, "b", "node-b", 9, "journal-2.db"}).is_ok());
+  ASSERT_EQ(journal_path(dir_), path_);
+  const auto again = take("b", true);
+  ASSERT_TRUE(again.is_ok()) << again.status().message();
+  EXPECT_EQ((*again)->journal(), dir_ + "/journal-2.db");
+  EXPECT_EQ(*(*again)->next_term(1), 3u);
+  auto copy = open_sqlite_journal((*again)->journal());
+  EXPECT_EQ(steps_in(**copy), (std::vector<Step>{0}));
+}
+
+TEST_F(Seats, AResumeByHandGoesOnWithTheNewestJournal) {
+  first_term("a").reset();
+  { const auto journal = open(); }
+  take("b", true, 1)->reset();
+  const auto resumed = take("c");
+  ASSERT_TRUE(resumed.is_ok()) << resumed.status().message();
+  EXPECT_EQ((*resumed)->journal(), dir_ + "/journal-2.db");
+  EXPECT_EQ(*(*resumed)->next_term(2), 3u);
+}
+
+TEST_F(Seats, ADamagedJournalIsNotTakenOver) {
+  first_term("a").reset();
+  {
+    std::ofstream file(path_);
+    file << std::string(8192, 'x');
+  }
+  EXPECT_FALSE(take("b", true, 1).is_ok());
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/journal-2.db"));
+}
+
+}  // namespace
+}  // namespace lockstep::coordinator
