@@ -8,7 +8,8 @@ usage() {
 usage: deploy/install_deps.sh [--for build|tests|bench] [--no-apt] [--print-torch-root]
 
   --for build   what building and running needs (default)
-  --for tests   that, and clang with its fuzzer, Google Benchmark, Open MPI, Prometheus, curl
+  --for tests   that, and clang with its fuzzer, Google Benchmark, Open MPI, Slurm, Prometheus,
+                curl
   --for bench   that, and what `import torch` needs, for the PyTorch side of the comparisons
                 (about 1.5 GB more where there is no CUDA toolkit)
   --no-apt      leave Debian packages alone, e.g. on another distribution
@@ -33,7 +34,7 @@ build_packages=(g++ cmake ninja-build ccache mold pkg-config python3-venv libboo
   nlohmann-json3-dev libcli11-dev libspdlog-dev libxxhash-dev zlib1g-dev libgtest-dev
   libgmock-dev librapidcheck-dev dataset-fashion-mnist)
 test_packages=(clang libclang-rt-14-dev libbenchmark-dev libopenmpi-dev openmpi-bin curl procps
-  binutils iproute2 prometheus)
+  binutils iproute2 prometheus slurm-wlm munge)
 
 purpose=build
 use_apt=1
@@ -104,10 +105,12 @@ install_packages() {
     "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
     fail 70 "apt-get could not install the packages; is there a network? Details: $log"
   # The tests start one of their own; nobody has asked for a service that listens.
-  if [[ " ${missing[*]} " == *" prometheus "* && -d /run/systemd/system ]]; then
-    logged "$log" "stopping the service prometheus" \
-      "${as_root[@]}" systemctl disable --now prometheus
-  fi
+  local service
+  for service in prometheus munge; do
+    [[ " ${missing[*]} " == *" $service "* && -d /run/systemd/system ]] || continue
+    logged "$log" "stopping the service $service" \
+      "${as_root[@]}" systemctl disable --now "$service"
+  done
 }
 
 if ((use_apt)); then

@@ -47,9 +47,11 @@ struct Agent::Impl {
         logger(l),
         transport(loop),
         workers({options.worker_program, options.run_dir, options.node, options.max_crashes,
-                 options.max_preemptions, options.first_local_rank, options.agents_here},
+                 options.max_preemptions, options.first_local_rank, options.agents_here,
+                 options.own_gpus, options.log_node},
                 logger),
-        coordinator(options.coordinator_program, options.run_dir, options.node, logger) {}
+        coordinator({options.coordinator_program, options.run_dir, options.node, options.log_node},
+                    logger) {}
 
   // ---- workers ----
 

@@ -8,18 +8,15 @@
 
 namespace lockstep {
 
-HostedCoordinator::HostedCoordinator(std::string program, std::string run_dir,
-                                     const std::string& node, Logger& logger)
-    : program_(std::move(program)),
-      run_dir_(std::move(run_dir)),
-      seat_(node + ":" + std::to_string(::getpid())),
-      output_path_(run_dir_ + "/logs/coordinator-" + node + ".stderr"),
+HostedCoordinator::HostedCoordinator(HostedCoordinatorOptions options, Logger& logger)
+    : options_(std::move(options)),
+      seat_(options_.node + ":" + std::to_string(::getpid())),
       logger_(logger) {}
 
 std::optional<int> HostedCoordinator::look(int64_t now_ms) {
   if (is_running() || is_spent_) return std::nullopt;
-  const auto pulse = coordinator::read_pulse(run_dir_);
-  const Term newest = coordinator::newest_claimed(run_dir_);
+  const auto pulse = coordinator::read_pulse(options_.run_dir);
+  const Term newest = coordinator::newest_claimed(options_.run_dir);
   switch (watch_.see(pulse, newest, now_ms)) {
     case coordinator::PulseWatch::Verdict::kWait:
       return std::nullopt;
@@ -38,10 +35,13 @@ std::optional<int> HostedCoordinator::look(int64_t now_ms) {
 }
 
 void HostedCoordinator::start(const std::vector<std::string>& words, int64_t now_ms) {
-  std::vector<std::string> argv = {program_, "--run-dir", run_dir_, "--take-over", "--seat", seat_};
+  std::vector<std::string> argv = {options_.program, "--run-dir", options_.run_dir,
+                                   "--take-over",    "--seat",    seat_};
   argv.insert(argv.end(), words.begin(), words.end());
+  const std::string output = options_.run_dir + "/logs/coordinator" +
+                             (options_.log_node.empty() ? "" : "-" + options_.log_node) + ".stderr";
   started_ms_ = now_ms;
-  const auto pid = start_process({std::move(argv), output_path_, SIGTERM});
+  const auto pid = start_process({std::move(argv), output, SIGTERM});
   if (pid.is_ok()) {
     pid_ = *pid;
   } else {

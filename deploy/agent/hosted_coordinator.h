@@ -29,10 +29,16 @@
 
 namespace lockstep {
 
+struct HostedCoordinatorOptions {
+  std::string program;
+  std::string run_dir;
+  std::string node;
+  std::string log_node;  // worker_slots.h
+};
+
 class HostedCoordinator {
  public:
-  HostedCoordinator(std::string program, std::string run_dir, const std::string& node,
-                    Logger& logger);
+  HostedCoordinator(HostedCoordinatorOptions options, Logger& logger);
 
   // Looks, while there is no connection, and acts. The run's exit code if it has ended.
   std::optional<int> look(int64_t now_ms);
@@ -52,10 +58,8 @@ class HostedCoordinator {
  private:
   void start(const std::vector<std::string>& words, int64_t now_ms);
 
-  std::string program_;
-  std::string run_dir_;
+  HostedCoordinatorOptions options_;
   std::string seat_;
-  std::string output_path_;
   Logger& logger_;
   coordinator::PulseWatch watch_;
   pid_t pid_ = 0;

@@ -1,5 +1,6 @@
 #include "deploy/agent/launch_env.h"
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 #include <vector>
@@ -134,6 +135,15 @@ Status read_slurm_local_size(const Variables& variables, LaunchEnv& env) {
   return Status::ok();
 }
 
+// 0 where nothing is said of GPUs, or all of the node's can be seen.
+uint32_t own_gpus_of(const Variables& variables) {
+  const std::string_view seen = variables.text("CUDA_VISIBLE_DEVICES");
+  const auto all = variables.number("SLURM_GPUS_ON_NODE", 1, limits::kMembers);
+  if (seen.empty() || !all.is_ok()) return 0;
+  const auto count = static_cast<uint32_t>(1 + std::count(seen.begin(), seen.end(), ','));
+  return count < *all ? count : 0;
+}
+
 // Hashed: one of its parts is a key of Open MPI's.
 std::string launch_id_of(const Launcher& launcher, const Variables& variables) {
   std::string text;
@@ -155,7 +165,10 @@ Result<LaunchEnv> read_launch_env(const ReadVariable& read) {
   if (launcher == nullptr) return env;
   env.launcher = launcher->name;
   LOCKSTEP_RETURN_IF_ERROR(read_ranks(*launcher, variables, env));
-  if (env.launcher == "srun") LOCKSTEP_RETURN_IF_ERROR(read_slurm_local_size(variables, env));
+  if (env.launcher == "srun") {
+    LOCKSTEP_RETURN_IF_ERROR(read_slurm_local_size(variables, env));
+    env.own_gpus = own_gpus_of(variables);
+  }
   if (env.launcher == "PET_NODE_RANK") env.local_rank = 0;  // one process a node
   if (env.launcher == "PET_NODE_RANK" && variables.has("PET_NPROC_PER_NODE")) {
     LOCKSTEP_ASSIGN_OR_RETURN(

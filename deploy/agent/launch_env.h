@@ -7,7 +7,9 @@
 //   torchrun  PET_NODE_RANK, PET_NNODES, PET_NPROC_PER_NODE: one process a node, so many workers
 //   plain     RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE
 //   srun      SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE; only
-//             within a step (SLURM_STEP_ID): in the batch script they name nothing
+//             within a step (SLURM_STEP_ID): in the batch script they name nothing. Whoever sees
+//             fewer GPUs (CUDA_VISIBLE_DEVICES) than the job has here (SLURM_GPUS_ON_NODE) was
+//             given them alone, as by --gpus-per-task
 //
 // The first of a row that is set chooses the row. The launch's name, which no other launch has, is
 // LOCKSTEP_LAUNCH_ID, else made of what that launcher gives all its processes alike.
@@ -32,6 +34,7 @@ struct LaunchEnv {
   std::optional<uint32_t> local_rank;  // among the `local_size` on this host
   uint32_t local_size = 1;
   std::optional<uint32_t> workers;  // that this process keeps; none: not said
+  uint32_t own_gpus = 0;            // that only it can see; 0: all on this host see the same
   std::string launch_id;            // the same on all ranks of one launch, on no other; empty if
                                     // there is only one
   bool is_launched() const { return !launcher.empty(); }

@@ -34,13 +34,14 @@ Status WorkerSlots::start(uint32_t place, int64_t now_ms) {
   slot.started_ms = now_ms;
   slot.output_begin = end_of_file(output_path(place));
   LOCKSTEP_ASSIGN_OR_RETURN(slot.in_hand, WorkInHand::make());
-  const ProcessSpec spec{{options_.worker_program, "--run-dir", options_.run_dir, "--local-rank",
-                          std::to_string(local_rank(place)), "--workers-here",
-                          std::to_string(wanted_ * options_.agents_here), "--node", options_.node,
-                          "--in-hand-fd", std::to_string(slot.in_hand->descriptor())},
-                         output_path(place),
-                         SIGKILL,
-                         slot.in_hand->descriptor()};
+  const ProcessSpec spec{
+      {options_.worker_program, "--run-dir", options_.run_dir, "--local-rank",
+       std::to_string(local_rank(place)), "--gpu", std::to_string(gpu(place)), "--log-name",
+       name(place), "--workers-here", std::to_string(wanted_ * options_.agents_here), "--node",
+       options_.node, "--in-hand-fd", std::to_string(slot.in_hand->descriptor())},
+      output_path(place),
+      SIGKILL,
+      slot.in_hand->descriptor()};
   LOCKSTEP_ASSIGN_OR_RETURN(slot.pid, start_process(spec));
   logger_.info("worker_started", "started worker " + std::to_string(local_rank(place)),
                {{"local_rank", local_rank(place)}, {"pid", slot.pid}});
@@ -125,8 +126,20 @@ uint32_t WorkerSlots::local_rank(uint32_t place) const {
   return options_.first_local_rank + place * options_.agents_here;
 }
 
+uint32_t WorkerSlots::gpu(uint32_t place) const {
+  if (options_.own_gpus == 0) return local_rank(place);
+  // With more workers than GPUs the number says so: modulo is the worker's business.
+  if (place >= options_.own_gpus) return place;
+  return (options_.first_local_rank + place) % options_.own_gpus;
+}
+
+std::string WorkerSlots::name(uint32_t place) const {
+  const std::string node = options_.log_node.empty() ? "" : options_.log_node + "-";
+  return "worker-" + node + std::to_string(local_rank(place));
+}
+
 std::string WorkerSlots::output_path(uint32_t place) const {
-  return options_.run_dir + "/logs/worker-" + std::to_string(local_rank(place)) + ".stderr";
+  return options_.run_dir + "/logs/" + name(place) + ".stderr";
 }
 
 }  // namespace lockstep

@@ -2,7 +2,10 @@
 // is left of their budgets. Starts and signals processes; decides with decide_after_exit().
 //
 // A place is the number of a worker here, from 0; where several agents of a run are on one host,
-// the local rank, its number on the host, is another: first_local_rank + place * agents_here.
+// the local rank, its number on the host, is another: first_local_rank + place * agents_here. Its
+// GPU is that of its local rank, modulo those that can be seen; an agent that was given GPUs of its
+// own deals them out by place, and begins at another one than its neighbours, should some of them
+// have been given the same.
 //
 // Invariants
 //   1. A place has at most one living process; its output goes to the same file for ever.
@@ -33,6 +36,8 @@ struct WorkerSlotsOptions {
   uint32_t max_preemptions = 0;
   uint32_t first_local_rank = 0;
   uint32_t agents_here = 1;  // of this run, on this host
+  uint32_t own_gpus = 0;     // that only this agent sees; 0: all on this host see the same
+  std::string log_node;      // in the names of logs, where nodes share a directory; empty: none
 };
 
 // A worker has ended.
@@ -90,6 +95,8 @@ class WorkerSlots {
 
   uint32_t occupied() const;
   uint32_t local_rank(uint32_t place) const;
+  uint32_t gpu(uint32_t place) const;
+  std::string name(uint32_t place) const;  // of its logs
   std::string output_path(uint32_t place) const;
   ExitDecision decide(Slot& slot, const ProcessEnd& end, bool run_is_over, bool stop_requested,
                       int64_t now_ms);

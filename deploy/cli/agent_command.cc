@@ -19,6 +19,8 @@ struct AgentArguments {
   uint32_t workers = 0;  // 0: as the job or the launcher says
   uint32_t local_rank = 0;
   uint32_t agents_here = 1;
+  uint32_t own_gpus = 0;
+  bool has_plain_logs = false;
 };
 
 Result<int> run_prepared(const AgentArguments& arguments) {
@@ -28,6 +30,8 @@ Result<int> run_prepared(const AgentArguments& arguments) {
   node.workers = arguments.workers;
   node.first_local_rank = arguments.local_rank;
   node.agents_here = arguments.agents_here;
+  node.own_gpus = arguments.own_gpus;
+  node.has_plain_logs = arguments.has_plain_logs;
   LOCKSTEP_ASSIGN_OR_RETURN(const NodeAgentEnd end, run_node_agent(node, nullptr));
   return end.exit_code;
 }
@@ -69,6 +73,10 @@ void add_agent_command(CLI::App& app, Commands& commands) {
       ->add_option("--agents-here", arguments->agents_here,
                    "Agents of this run on this host; each counts its local ranks in such steps")
       ->check(CLI::Range(1u, 65'536u));
+  command->add_option("--own-gpus", arguments->own_gpus,
+                      "GPUs that no other agent on this host sees; 0: all see the same");
+  command->add_flag("--plain-logs", arguments->has_plain_logs,
+                    "Name logs without the node: no other host works on this run");
   command->footer(kExamples);
   commands[command] = [arguments] {
     const auto code = run_agent(*arguments);

@@ -35,6 +35,11 @@ std::string node_of(const LaunchedAgent& arguments, const LaunchEnv& env) {
   return host + ":" + std::to_string(env.local_rank.value_or(env.rank));
 }
 
+// Local ranks are numbers of their own there, which name the logs of workers.
+bool is_on_one_host(const LaunchEnv& env) {
+  return env.size == 1 || (env.local_rank && env.local_size == env.size);
+}
+
 void pause() {
   std::this_thread::sleep_for(std::chrono::milliseconds(kLaunchPollMs));
 }
@@ -80,10 +85,13 @@ std::vector<std::string> agent_words(const LaunchedAgent& arguments, const Launc
                                      const wire::JobSpec& job) {
   const uint32_t workers =
       is_alone(arguments, env) ? job.cluster().workers() : workers_of(arguments, env);
-  return {"--workers",     std::to_string(workers),
-          "--node",        node_of(arguments, env),
-          "--local-rank",  std::to_string(env.local_rank.value_or(0)),
-          "--agents-here", std::to_string(env.local_size)};
+  std::vector<std::string> words = {"--workers",     std::to_string(workers),
+                                    "--node",        node_of(arguments, env),
+                                    "--local-rank",  std::to_string(env.local_rank.value_or(0)),
+                                    "--agents-here", std::to_string(env.local_size),
+                                    "--own-gpus",    std::to_string(env.own_gpus)};
+  if (is_on_one_host(env)) words.push_back("--plain-logs");
+  return words;
 }
 
 Result<int> lead(const LaunchedAgent& arguments, const LaunchEnv& env, StopSignals& signals) {
@@ -163,6 +171,8 @@ Result<int> follow(const LaunchedAgent& arguments, const LaunchEnv& env, StopSig
   node.workers = workers_of(arguments, env);
   node.first_local_rank = env.local_rank.value_or(0);
   node.agents_here = env.local_size;
+  node.own_gpus = env.own_gpus;
+  node.has_plain_logs = is_on_one_host(env);
   node.name = "agent-" + std::to_string(env.rank);
   node.is_quiet = true;
   node.stop_delay_ms = kStopDelayMs;

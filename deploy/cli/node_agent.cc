@@ -1,5 +1,6 @@
 #include "deploy/cli/node_agent.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -12,6 +13,12 @@
 namespace lockstep {
 namespace {
 
+// A name that was given by hand may hold anything.
+std::string file_name_of(std::string node) {
+  std::replace(node.begin(), node.end(), '/', '_');
+  return node;
+}
+
 Result<AgentOptions> options_of(const NodeAgent& node) {
   const auto job = read_job_spec(node.run_dir);
   if (!job.is_ok()) return job.status().with_context("no run is prepared in " + node.run_dir);
@@ -21,6 +28,8 @@ Result<AgentOptions> options_of(const NodeAgent& node) {
   options.workers = node.workers > 0 ? node.workers : job->cluster().workers();
   options.first_local_rank = node.first_local_rank;
   options.agents_here = node.agents_here;
+  options.own_gpus = node.own_gpus;
+  if (!node.has_plain_logs) options.log_node = file_name_of(node.node);
   options.stop_delay_ms = node.stop_delay_ms;
   options.grace_ms = int64_t{1000} * job->cluster().grace_s();
   options.max_crashes = job->cluster().max_crashes();
@@ -36,9 +45,12 @@ Result<AgentOptions> options_of(const NodeAgent& node) {
 Result<NodeAgentEnd> run_node_agent(const NodeAgent& node, StopSignals* held) {
   LOCKSTEP_ASSIGN_OR_RETURN(AgentOptions options, options_of(node));
   std::filesystem::create_directories(node.run_dir + "/logs");
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Logger> logger,
-                            open_json_logger(node.run_dir + "/logs/" + node.name + ".log.jsonl",
-                                             node.name, !node.is_quiet));
+  const std::string name = node.name.empty()
+                               ? "agent" + (options.log_node.empty() ? "" : "-" + options.log_node)
+                               : node.name;
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const std::unique_ptr<Logger> logger,
+      open_json_logger(node.run_dir + "/logs/" + name + ".log.jsonl", name, !node.is_quiet));
   Agent agent(std::move(options), *logger);
   if (held != nullptr) held->release();
   const int code = agent.run();

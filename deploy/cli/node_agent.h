@@ -15,10 +15,12 @@ struct NodeAgent {
   std::string node;      // its name
   uint32_t workers = 0;  // here; 0: as the job says
   uint32_t first_local_rank = 0;
-  uint32_t agents_here = 1;    // of this run, on this host
-  std::string name = "agent";  // of its log
-  bool is_quiet = false;       // its log goes to the file only
-  int64_t stop_delay_ms = 0;   // agent.h
+  uint32_t agents_here = 1;     // of this run, on this host
+  uint32_t own_gpus = 0;        // worker_slots.h
+  bool has_plain_logs = false;  // no agent of another host works on this run
+  std::string name;             // of its log; empty: "agent", with the node unless plain
+  bool is_quiet = false;        // its log goes to the file only
+  int64_t stop_delay_ms = 0;    // agent.h
 };
 
 struct NodeAgentEnd {

@@ -70,7 +70,7 @@ int run_job(const RunArguments& arguments) {
   RunPlan plan;
   plan.resume = arguments.resume;
   plan.again = "lockstep run --resume --run-dir " + dir->path();
-  plan.agent_words = {"--workers", std::to_string(job->cluster().workers())};
+  plan.agent_words = {"--workers", std::to_string(job->cluster().workers()), "--plain-logs"};
   Reporter reporter(Screen::of_stdout());
   return run_in(*dir, plan, *job, signals, reporter);
 }

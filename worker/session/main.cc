@@ -39,6 +39,9 @@ int main(int argc, char** argv) {
   app.add_option("--run-dir", options.run_dir, "directory of the run")->required();
   app.add_option("--local-rank", options.local_rank, "number of this worker on its node")
       ->required();
+  auto* gpu = app.add_option("--gpu", options.gpu,
+                             "its GPU, modulo those that can be seen (default: the local rank)");
+  app.add_option("--log-name", options.log_name, "of its log (default: worker-LOCAL_RANK)");
   app.add_option("--workers-here", options.workers_here,
                  "workers of the run on this node, which share its memory")
       ->check(CLI::PositiveNumber);
@@ -52,6 +55,7 @@ int main(int argc, char** argv) {
     constexpr int kUsageExit = 64;
     return app.exit(error) == 0 ? 0 : kUsageExit;
   }
+  if (gpu->count() == 0) options.gpu = options.local_rank;
   ignore_signals();
 
   auto worker = lockstep::Worker::create(options);

@@ -164,7 +164,7 @@ Status Worker::Impl::open_data() {
 
 Status Worker::Impl::build() {
   if (job.cluster().device() == "cuda") {  // before anything else asks LibTorch what there is
-    LOCKSTEP_ASSIGN_OR_RETURN(gpu, open_gpu(job, device_module_path(), options.local_rank));
+    LOCKSTEP_ASSIGN_OR_RETURN(gpu, open_gpu(job, device_module_path(), options.gpu));
   }
   LOCKSTEP_RETURN_IF_ERROR(open_data());
   const auto make_buffer = [this](const BufferLayout& layout, uint32_t regions) {
@@ -209,7 +209,7 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
 // way.
 Status Worker::Impl::open_devices() {
   LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t gpus, count_gpus());
-  if (options.local_rank >= gpus)
+  if (options.gpu >= gpus)
     return {Code::kConfig, "comm.backend nccl needs a GPU for each worker of a node, and worker " +
                                std::to_string(options.local_rank) + " of this one, which has " +
                                std::to_string(gpus) +
@@ -262,7 +262,8 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
   if (error) return Status(Code::kNoInput, "there is no run directory " + options.run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(wire::JobSpec job, read_job(found.run_dir));
   LOCKSTEP_ASSIGN_OR_RETURN(std::string token, rpc::read_token_file(found.run_dir + "/token"));
-  const std::string process = "worker-" + std::to_string(options.local_rank);
+  const std::string process =
+      options.log_name.empty() ? "worker-" + std::to_string(options.local_rank) : options.log_name;
   std::filesystem::create_directories(found.run_dir + "/logs", error);
   LOCKSTEP_ASSIGN_OR_RETURN(
       auto logger, open_json_logger(found.run_dir + "/logs/" + process + ".log.jsonl", process,

@@ -20,9 +20,11 @@ namespace lockstep {
 struct WorkerOptions {
   std::string run_dir;
   uint32_t local_rank = 0;
+  uint32_t gpu = 0;           // among those that can be seen, modulo their number
   uint32_t workers_here = 1;  // of this run on this node, with this one
   std::string node;
-  int in_hand_fd = -1;  // memory from the agent (comm/base/work_in_hand.h); -1: there is none
+  std::string log_name;  // empty: worker-LOCAL_RANK
+  int in_hand_fd = -1;   // memory from the agent (comm/base/work_in_hand.h); -1: there is none
 };
 
 // From here on a SIGTERM or SIGUSR1 waits until serve() can obey it, instead of killing a process

@@ -71,6 +71,23 @@ TEST(LaunchEnv, AListOfTasksThatIsNoneLeavesTheLargestNumberThereCanBe) {
     EXPECT_EQ(read(with(kSrun, {{"SLURM_STEP_TASKS_PER_NODE", list}}))->local_size, 7u) << list;
 }
 
+TEST(LaunchEnv, WhoSeesFewerGpusThanTheNodeHasForTheJobHasThemForItself) {
+  const auto own_gpus = [](const char* seen, const char* all) {
+    return read(with(kSrun, {{"CUDA_VISIBLE_DEVICES", seen}, {"SLURM_GPUS_ON_NODE", all}}))
+        ->own_gpus;
+  };
+  EXPECT_EQ(own_gpus("1", "4"), 1u) << "--gpus-per-task=1";
+  EXPECT_EQ(own_gpus("2,3", "4"), 2u) << "--gpus-per-task=2";
+  EXPECT_EQ(own_gpus("0,1,2,3", "4"), 0u) << "--gpus-per-node=4: all see all";
+  EXPECT_EQ(own_gpus("", "4"), 0u);
+  EXPECT_EQ(own_gpus("1", ""), 0u);
+  EXPECT_EQ(own_gpus("1", "many"), 0u);
+  EXPECT_EQ(
+      read(with(kMpirun, {{"CUDA_VISIBLE_DEVICES", "1"}, {"SLURM_GPUS_ON_NODE", "4"}}))->own_gpus,
+      0u)
+      << "of the allocation, not of the rank";
+}
+
 TEST(LaunchEnv, InTheBatchScriptOfSlurmThereIsNoLauncher) {
   Variables batch = kSrun;
   batch.erase("SLURM_STEP_ID");

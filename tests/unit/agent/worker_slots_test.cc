@@ -17,6 +17,7 @@ namespace lockstep {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 // The workers are a shell script that says its arguments and waits until it is killed.
@@ -73,6 +74,37 @@ TEST_F(WorkerSlotsTest, WhereSeveralAgentsAreOnAHostNoTwoOfTheirWorkersHaveTheSa
     const auto words = read_file(directory_ + "/logs/worker-" + rank + ".stderr", 4096);
     ASSERT_TRUE(words.is_ok());
   }
+}
+
+TEST_F(WorkerSlotsTest, AWorkersGpuIsThatOfItsLocalRankUnlessTheAgentHasGpusOfItsOwn) {
+  const auto gpus = [&](uint32_t first, uint32_t agents_here, uint32_t own_gpus) {
+    slots_.emplace(WorkerSlotsOptions{.worker_program = program(),
+                                      .run_dir = directory_,
+                                      .node = "n",
+                                      .first_local_rank = first,
+                                      .agents_here = agents_here,
+                                      .own_gpus = own_gpus,
+                                      .log_node = "n" + std::to_string(own_gpus)},
+                   *logger_);
+    start(slots_->set_wanted(2));
+    std::string found;
+    for (const uint32_t rank : {first, first + agents_here}) {
+      const std::string name = "worker-n" + std::to_string(own_gpus) + "-" + std::to_string(rank);
+      const std::string path = directory_ + "/logs/" + name + ".stderr";
+      while (last_words(path).empty()) std::this_thread::yield();
+      const std::string words = last_words(path);
+      EXPECT_THAT(words, HasSubstr("--log-name " + name));
+      found += words.substr(words.find("--gpu ") + 6, 1);
+    }
+    kill(1);
+    kill(0);
+    std::filesystem::remove_all(directory_ + "/logs");
+    std::filesystem::create_directory(directory_ + "/logs");
+    return found;
+  };
+  EXPECT_EQ(gpus(1, 3, 0), "14") << "all see the same";
+  EXPECT_EQ(gpus(1, 3, 2), "10") << "two of its own";
+  EXPECT_EQ(gpus(2, 4, 1), "01") << "one of its own for two workers";
 }
 
 TEST_F(WorkerSlotsTest, ACrashedWorkerWaitsForItsRestartUnderTheSameLocalRank) {
