@@ -72,6 +72,7 @@ Result<wire::JobSpec> job_of(const LaunchedAgent& arguments, const LaunchEnv& en
   if (!is_alone(arguments, env)) {
     request.launched_workers = env.size * workers_of(arguments, env);
     request.launcher = env.launcher;
+    if (env.own_gpus > 0) request.gpus = env.own_gpus * env.size;
   }
   if (!resume) return load_job(request);
   LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec stored, read_job_spec(arguments.run_dir));

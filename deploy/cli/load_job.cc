@@ -126,7 +126,9 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   context.working_directory = fs::current_path().string();
   context.file_directory = fs::absolute(request.file).parent_path().string();
   context.cores = usable_cores();
-  context.count_gpus = usable_gpus;
+  context.count_gpus = [&request]() -> Result<uint32_t> {
+    return request.gpus ? Result<uint32_t>(*request.gpus) : usable_gpus();
+  };
   context.has_eval_files = has_eval_files;
   context.detect_format = data::detect_format;
   context.hash_model_file = hash_of_model_file;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@ struct JobRequest {
   std::string workers;                    // of --workers, as typed; empty: not given
   uint32_t launched_workers = 0;          // that a launcher starts: as many unless the job says
   std::string launcher;                   // otherwise, and never more; 0: no launcher
+  std::optional<uint32_t> gpus;           // of all workers together; none: those that are seen here
   const wire::JobSpec* stored = nullptr;  // of the run that is resumed
 };
 
