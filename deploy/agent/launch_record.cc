@@ -21,10 +21,6 @@ std::optional<LaunchState> state_of(std::string_view text) {
   return std::nullopt;
 }
 
-std::string path_of(const std::string& run_dir) {
-  return run_dir + "/" + kLaunchRecordName;
-}
-
 // A network file system may remember for half a minute that a file is not there, but looks anew
 // when its directory is listed.
 void look_anew(const std::string& run_dir) {
@@ -32,19 +28,16 @@ void look_anew(const std::string& run_dir) {
   const std::filesystem::directory_iterator listed(run_dir, ignored);
 }
 
-}  // namespace
-
-Status write_launch_record(const std::string& run_dir, const LaunchRecord& record) {
+Status write_record(const std::string& path, const LaunchRecord& record) {
   const json text = {{"launch", record.launch_id},
                      {"state", kStates[static_cast<size_t>(record.state)]},
                      {"beat", record.beat},
                      {"exit_code", record.exit_code}};
-  return replace_file(path_of(run_dir), text.dump() + "\n");
+  return replace_file(path, text.dump() + "\n");
 }
 
-std::optional<LaunchRecord> read_launch_record(const std::string& run_dir) {
-  look_anew(run_dir);
-  const auto text = read_file(path_of(run_dir), limits::kJobFileBytes);
+std::optional<LaunchRecord> read_record(const std::string& path) {
+  const auto text = read_file(path, limits::kJobFileBytes);
   if (!text.is_ok()) return std::nullopt;
   const json object = json::parse(*text, nullptr, /*allow_exceptions=*/false);
   const auto is = [&object](const char* key, auto has_type) {
@@ -58,6 +51,29 @@ std::optional<LaunchRecord> read_launch_record(const std::string& run_dir) {
   if (!state) return std::nullopt;
   return LaunchRecord{object["launch"].get<std::string>(), *state, object["beat"].get<uint64_t>(),
                       object["exit_code"].get<int>()};
+}
+
+}  // namespace
+
+Status write_launch_record(const std::string& run_dir, const LaunchRecord& record) {
+  return write_record(run_dir + "/" + kLaunchRecordName, record);
+}
+
+Status write_launch_refusal(const std::string& run_dir, const std::string& launch_id,
+                            int exit_code) {
+  std::error_code error;
+  std::filesystem::create_directories(run_dir, error);  // if not, the next line says why
+  return write_record(run_dir + "/" + kLaunchRefusalName,
+                      {launch_id, LaunchState::kEnded, 0, exit_code});
+}
+
+std::optional<LaunchRecord> read_launch_record(const std::string& run_dir,
+                                               const std::string& launch_id) {
+  look_anew(run_dir);
+  auto record = read_record(run_dir + "/" + kLaunchRecordName);
+  if (record && record->launch_id == launch_id) return record;
+  auto refusal = read_record(run_dir + "/" + kLaunchRefusalName);
+  return refusal && refusal->launch_id == launch_id ? refusal : record;
 }
 
 void LaunchRecorder::still_preparing(int64_t now_ms) {

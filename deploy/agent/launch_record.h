@@ -15,6 +15,9 @@
 //   the run is over, all is said ──▶ ended, C    hears the coordinator's goodbye, then waits for
 //                                                this, then ends with C
 //
+// A launch whose rank 0 cannot even lock the directory (a bad job file, a directory in use) says so
+// beside it, in launch-refused.json, of the same form and always `ended`.
+//
 // Invariants
 //   1. A record counts only for ranks of the launch that it names: what a launch that was killed
 //      has left behind says nothing to the next one, whichever of both a rank sees. The ID is the
@@ -23,9 +26,9 @@
 //      launch. `ended` is rank 0's last act: mpirun kills all ranks as soon as one ends with a code
 //      other than 0, so nobody does before rank 0 has said what there is to say.
 //   3. Of two launches in one directory the second one's rank 0 is refused the lock and writes
-//      nothing, so no rank of the second follows the first.
+//      nothing but its refusal, so no rank of the second follows the first.
 //   4. A rank that waits gives up after kLaunchSilenceMs in which the record of its launch
-//      did not change: rank 0 died, was refused the directory, or sees another one. Where the
+//      did not change: rank 0 died, or sees another directory. Where the
 //      launcher ends all ranks as soon as one fails (mpirun) it does not come to that.
 //
 // Thread-safety: free functions and values.
@@ -50,14 +53,20 @@ struct LaunchRecord {
 };
 
 inline constexpr char kLaunchRecordName[] = "launch.json";
+inline constexpr char kLaunchRefusalName[] = "launch-refused.json";
 inline constexpr int64_t kLaunchPollMs = 100;         // between two looks at it
 inline constexpr int64_t kLaunchBeatMs = 5'000;       // between two beats
 inline constexpr int64_t kLaunchSilenceMs = 600'000;  // reading data may take long between two
 
 Status write_launch_record(const std::string& run_dir, const LaunchRecord& record);
 
-// None when there is none, or nothing that could be one.
-std::optional<LaunchRecord> read_launch_record(const std::string& run_dir);
+// Makes the directory if there is none.
+Status write_launch_refusal(const std::string& run_dir, const std::string& launch_id,
+                            int exit_code);
+
+// Of that launch, or else of any. None when there is none, or nothing that could be one.
+std::optional<LaunchRecord> read_launch_record(const std::string& run_dir,
+                                               const std::string& launch_id);
 
 // Rank 0's side.
 class LaunchRecorder {

@@ -116,14 +116,22 @@ Result<int> lead(const LaunchedAgent& arguments, const LaunchEnv& env, StopSigna
   return code;
 }
 
+// What went wrong before there was a record that the other ranks could see. mpirun ends them
+// itself.
+void tell_refused(const LaunchedAgent& arguments, const LaunchEnv& env, const Status& why) {
+  if (env.size == 1 || env.launcher == "mpirun" || !may_hold_a_run(arguments.run_dir)) return;
+  (void)write_launch_refusal(arguments.run_dir, env.launch_id, exit_code(why));
+}
+
 // ---- the other ranks ----
 
 // None: a stop signal came first.
 std::optional<LaunchWait::Verdict> wait_for_run(LaunchWait& wait, const std::string& run_dir,
+                                                const std::string& launch_id,
                                                 const StopSignals& signals) {
   const SystemClock clock;
   while (!signals.is_pending()) {
-    const auto verdict = wait.see(read_launch_record(run_dir), clock.monotonic_ms());
+    const auto verdict = wait.see(read_launch_record(run_dir, launch_id), clock.monotonic_ms());
     if (verdict != LaunchWait::Verdict::kWait) return verdict;
     pause();
   }
@@ -131,7 +139,7 @@ std::optional<LaunchWait::Verdict> wait_for_run(LaunchWait& wait, const std::str
 }
 
 std::optional<int> code_of_run(const std::string& run_dir, const LaunchEnv& env) {
-  const auto record = read_launch_record(run_dir);
+  const auto record = read_launch_record(run_dir, env.launch_id);
   if (!record || record->launch_id != env.launch_id || record->state != LaunchState::kEnded)
     return std::nullopt;
   return record->exit_code;
@@ -156,7 +164,7 @@ Result<int> end_with_rank_0(const NodeAgentEnd& end, const LaunchEnv& env,
 Result<int> follow(const LaunchedAgent& arguments, const LaunchEnv& env, StopSignals& signals) {
   const std::string& run_dir = arguments.run_dir;
   LaunchWait wait(env.launch_id, SystemClock().monotonic_ms());
-  const auto verdict = wait_for_run(wait, run_dir, signals);
+  const auto verdict = wait_for_run(wait, run_dir, env.launch_id, signals);
   if (!verdict) return kStopped;
   if (*verdict == LaunchWait::Verdict::kEnded) return wait.record()->exit_code;
   if (*verdict == LaunchWait::Verdict::kGiveUp)
@@ -187,7 +195,10 @@ Result<int> run_launched(const LaunchedAgent& given, const LaunchEnv& env) {
   StopSignals signals;
   LaunchedAgent arguments = given;
   arguments.run_dir = std::filesystem::absolute(given.run_dir).lexically_normal().string();
-  return env.rank == 0 ? lead(arguments, env, signals) : follow(arguments, env, signals);
+  if (env.rank != 0) return follow(arguments, env, signals);
+  auto code = lead(arguments, env, signals);
+  if (!code.is_ok()) tell_refused(arguments, env, code.status());
+  return code;
 }
 
 }  // namespace lockstep

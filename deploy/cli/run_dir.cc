@@ -71,11 +71,23 @@ std::string coordinator_lock(const std::string& run_dir) {
 
 // Only names that a run makes: an attempt that failed before it began leaves such a directory.
 bool is_ours_or_empty(const std::string& path) {
-  static constexpr std::array<std::string_view, 16> kNames = {
-      "job.yaml",    "job.pb",          "facts.pb",      "token",
-      "lock",        kRunLock,          "cache",         "logs",
-      "checkpoints", "summary.json",    "history.jsonl", "coordinator.json",
-      "log.jsonl",   kLaunchRecordName, "terms",         coordinator::kPulseName};
+  static constexpr std::array<std::string_view, 17> kNames = {"job.yaml",
+                                                              "job.pb",
+                                                              "facts.pb",
+                                                              "token",
+                                                              "lock",
+                                                              kRunLock,
+                                                              "cache",
+                                                              "logs",
+                                                              "checkpoints",
+                                                              "summary.json",
+                                                              "history.jsonl",
+                                                              "coordinator.json",
+                                                              "log.jsonl",
+                                                              kLaunchRecordName,
+                                                              kLaunchRefusalName,
+                                                              "terms",
+                                                              coordinator::kPulseName};
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();
@@ -121,6 +133,11 @@ bool holds_a_run(const std::string& path) {
   return fs::exists(path + "/journal.db", error) ||
          (fs::is_directory(path + "/checkpoints", error) &&
           !fs::is_empty(path + "/checkpoints", error));
+}
+
+bool may_hold_a_run(const std::string& path) {
+  std::error_code error;
+  return !fs::exists(path, error) || holds_a_run(path) || is_ours_or_empty(path);
 }
 
 bool is_being_left(const std::string& path) {

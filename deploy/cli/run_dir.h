@@ -19,6 +19,9 @@ namespace lockstep {
 // An earlier run is there, which could be continued.
 bool holds_a_run(const std::string& path);
 
+// Not there, empty, or with what a run makes: nobody else's directory.
+bool may_hold_a_run(const std::string& path);
+
 // Nobody works in the directory but a coordinator whose parent was killed: it ends by itself.
 bool is_being_left(const std::string& path);
 

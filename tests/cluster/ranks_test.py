@@ -36,6 +36,20 @@ class Ranks(LaunchTest):
         self.assertEqual(self.codes(ranks), [66, 66, 66], ranks[0].text()[-3000:])
         self.assertEqual([rank.text() for rank in ranks[1:]], ["", ""])
 
+    def test_all_ranks_end_at_once_with_a_job_that_is_refused_before_there_is_a_directory(self):
+        ranks = self.ranks(self.job_of(), "train.epoch=3")
+        self.assertEqual(self.codes(ranks), [64, 64, 64], ranks[0].text()[-3000:])
+        self.assertEqual([rank.text() for rank in ranks[1:]], ["", ""])
+        ranks = self.ranks(self.job_of())
+        self.assertEqual(self.codes(ranks), [0, 0, 0], "nothing is left that is in the way")
+
+    def test_all_ranks_of_a_launch_that_finds_its_directory_in_use_end_at_once(self):
+        ranks = self.ranks(self.job_of())
+        ranks[0].wait_for_step(300)
+        others = self.ranks(self.job_of())
+        self.assertEqual(self.codes(others), [64, 64, 64], others[0].text()[-3000:])
+        self.assertEqual(self.codes(ranks), [0, 0, 0], ranks[0].text()[-3000:])
+
     def test_one_rank_that_is_stopped_leaves_and_the_others_go_on(self):
         ranks = self.ranks(self.job_of())
         ranks[0].wait_for_step(300)

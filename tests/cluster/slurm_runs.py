@@ -8,7 +8,7 @@ import time
 import unittest
 
 from launches import LaunchTest, agent_command
-from harness import BIN, DEADLINE_S, Run
+from harness import BIN, DEADLINE_S, ROOT, Run  # noqa: F401
 from slurm_cluster import SlurmCluster, why_not
 
 OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL")
@@ -92,3 +92,32 @@ class SlurmTest(LaunchTest):
         """Names of the members' nodes by rank."""
         members = sorted(run.status()["members"], key=lambda member: member["rank"])
         return [member["node"] for member in members]
+
+    # ---- batch jobs ----
+
+    def lockstep(self, *words, cluster=None):
+        env = {**self.environment(), "SLURM_CONF": (cluster or self.cluster).env["SLURM_CONF"]}
+        return subprocess.run([BIN / "lockstep", *map(str, words)], env=env, cwd=self.scratch,
+                              capture_output=True, text=True, timeout=DEADLINE_S)
+
+    def script(self, job, *overrides, name="run", options=()):
+        """The file that `lockstep sbatch` writes."""
+        path = self.scratch / f"{name}.sh"
+        done = self.lockstep("sbatch", job, *overrides, "--run-dir", self.scratch / name,
+                             "--output", path, *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return path
+
+    def submit(self, script, name="run", cluster=None):
+        cluster = cluster or self.cluster
+        output = self.scratch / f"{name}.{time.monotonic_ns()}.out"
+        said = cluster.command("sbatch", "--parsable", f"--output={output}", str(script))
+        run = SlurmRun(cluster, self.scratch / name, output, int(said))
+        self.runs.append(run)
+        return run
+
+    def sbatch(self, job, *overrides, name="run", options=(), cluster=None):
+        return self.submit(self.script(job, *overrides, name=name, options=options), name, cluster)
+
+    def run_in(self, run_dir):
+        return SlurmRun(self.cluster, run_dir, "/dev/null", 0)

@@ -21,7 +21,7 @@ class LaunchRecordTest : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
-  std::optional<LaunchRecord> read() const { return read_launch_record(directory_); }
+  std::optional<LaunchRecord> read() const { return read_launch_record(directory_, "a"); }
 
   std::string directory_;
 };
@@ -45,6 +45,18 @@ TEST_F(LaunchRecordTest, BeatsAreWrittenOnlySoOften) {
   EXPECT_EQ(read()->beat, first);
   recorder.still_preparing(100 + kLaunchBeatMs);
   EXPECT_GT(read()->beat, first);
+}
+
+TEST_F(LaunchRecordTest, ARefusalCountsForItsOwnLaunchAndLeavesTheOneThatIsThereAlone) {
+  const std::string fresh = directory_ + "/not/there/yet";
+  ASSERT_TRUE(write_launch_refusal(fresh, "b", 64).is_ok());
+  EXPECT_EQ(read_launch_record(fresh, "b"), (LaunchRecord{"b", LaunchState::kEnded, 0, 64}));
+  EXPECT_FALSE(read_launch_record(fresh, "a").has_value());
+  LaunchRecorder recorder(directory_, "a");
+  ASSERT_TRUE(recorder.running().is_ok());
+  ASSERT_TRUE(write_launch_refusal(directory_, "b", 64).is_ok());
+  EXPECT_EQ(read()->state, LaunchState::kRunning);
+  EXPECT_EQ(read_launch_record(directory_, "b")->exit_code, 64);
 }
 
 TEST_F(LaunchRecordTest, WhatIsNoRecordIsNone) {

@@ -1,0 +1,142 @@
+"""Batch jobs that `lockstep sbatch` writes, on a real cluster: preempted, requeued, robbed of a node,
+and always with the weights, losses and samples of an undisturbed run."""
+import os
+import pathlib
+import signal
+import subprocess
+import unittest
+
+from slurm_cluster import SlurmCluster
+from slurm_runs import ROOT, SlurmTest
+
+PAGE = ROOT / "deploy/slurm/README.md"
+
+
+class Batch(SlurmTest):
+    def start_four(self, *overrides):
+        run = self.sbatch(self.job_of(), *overrides, options=["--nodes", "4"])
+        run.wait_for_workers(4)
+        run.wait_for_step(300)
+        return run
+
+    def assert_restarts(self, run, count):
+        self.assertEqual(run.process.state()["Restarts"], str(count), run.text()[-3000:])
+
+    def test_a_preempted_job_is_requeued_and_nobody_can_tell_from_the_result(self):
+        run = self.sbatch(self.job_of(), options=["--nodes", "4", "--partition", "low"])
+        run.wait_for_workers(4)
+        run.wait_for_step(300)
+        self.cluster.command("sbatch", "--partition=high", "--nodes=4", "--exclusive",
+                             f"--output={self.scratch}/high.out", "--wrap", "true")
+        self.assert_as_if_nothing_had_happened(run)
+        self.assertEqual(run.text().count("requeuing job"), 1, run.text()[-3000:])
+        self.assert_restarts(run, 1)
+
+    def test_a_lost_node_costs_no_turn(self):
+        run = self.start_four()
+        self.cluster.lose("n2")
+        run.wait_for(lambda: len(run.workers()) == 3, "the others went on")
+        self.assertEqual(self.nodes_of(run), ["n0", "n1", "n3"])
+        self.assert_as_if_nothing_had_happened(run)
+        self.assert_restarts(run, 0)
+
+    def test_a_bad_job_file_ends_the_job_with_64_and_for_good(self):
+        job = self.job_of()
+        script = self.script(job, options=["--nodes", "4"])
+        job.write_text(job.read_text().replace("global_batch", "global_batsh"))
+        run = self.submit(script)
+        self.assertEqual(run.wait(60), 64, run.text()[-3000:])
+        self.assert_restarts(run, 0)
+        self.assertIn("global_batsh", run.text())
+
+    def test_a_cancelled_job_leaves_a_checkpoint_and_does_not_come_back(self):
+        run = self.start_four()
+        run.process.kill()
+        run.wait()
+        self.assertEqual(run.process.state()["JobState"], "CANCELLED")
+        self.assertEqual(run.summary()["exit_code"], 75, run.text()[-3000:])
+        self.assert_restarts(run, 0)
+        again = self.sbatch(self.job_of(), options=["--nodes", "2"])
+        self.assert_as_if_nothing_had_happened(again)
+
+    def test_mistakes_are_found_before_the_job_is_in_the_queue(self):
+        for words, told in (([self.job_of(), "train.epoch=3"], "did you mean train.epochs"),
+                            ([self.job_of(), "--time", "2"], "requeued for ever"),
+                            ([self.job_of(), "cluster.workers=3"], "starts 1")):
+            done = self.lockstep("sbatch", *words, "--run-dir", self.scratch / "run", "--submit")
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertIn(told, done.stderr)
+        done = self.lockstep("sbatch", self.job_of(), "--run-dir", self.scratch / "run", "--submit",
+                             "--partition", "nowhere")
+        self.assertEqual(done.returncode, 78, done.stderr)
+        self.assertEqual(self.cluster.command("squeue", "-h"), "")
+
+
+class TimeLimit(SlurmTest):
+    def setUp(self):
+        super().setUp()
+        # It asks for the other turn itself.
+        self.other = SlurmCluster(pathlib.Path(self.place) / "other", RequeueExit="70-74,75")
+        self.addCleanup(self.other.close)
+
+    def test_a_job_is_requeued_before_its_time_is_over(self):
+        """At once in a cluster whose RequeueExit holds 75 and in one where it does not."""
+        options = ["--nodes", "2", "--time", "1", "--stop-before", "20"]
+        job = self.job_of()
+        runs = [self.sbatch(job, "cluster.lease_s=300", name=name, cluster=cluster, options=options)
+                for name, cluster in (("plain", self.cluster), ("exit", self.other))]
+        held = []
+        for run in runs:  # they do not end before their time is over
+            run.wait_for_workers(2)
+            held.append(run.workers()[1])
+            os.kill(held[-1], signal.SIGSTOP)
+        for run, pid in zip(runs, held):
+            log = run.run_dir / "logs/agent-1.log.jsonl"
+            run.wait_for(lambda log=log: "stop_requested" in log.read_text(), "it was told to stop")
+            os.kill(pid, signal.SIGCONT)
+        for run in runs:
+            self.assert_as_if_nothing_had_happened(run)
+            self.assert_restarts(run, 1)
+        self.assertEqual([run.text().count("requeuing job") for run in runs], [1, 0])
+
+    assert_restarts = Batch.assert_restarts
+
+
+class Page(SlurmTest):
+    """What deploy/slurm/README.md tells people to type."""
+
+    def commands(self):
+        blocks = PAGE.read_text().split("```bash\n")[1:]
+        return [block.split("\n```")[0] for block in blocks]
+
+    def typed(self, command):
+        self.job_of()
+        runs = self.scratch / "runs"
+        runs.mkdir(exist_ok=True)
+        variables = {**self.environment(), "JOB": str(self.scratch / "job.yaml"),
+                     "RUN_DIR": str(runs), "OPTIONS": f"--output={self.scratch}/%x-%A-%a.out"}
+        done = subprocess.run(["bash", "-euc", command], env=variables, capture_output=True,
+                              text=True, timeout=300, cwd=self.scratch)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_its_commands_do_what_it_says(self):
+        srun, batch, gpus, array = self.commands()
+        submitted = [self.typed(command) for command in (batch, array)]
+        self.typed(gpus)
+        self.assertIn("--ntasks-per-node=2\n", (self.scratch / "runs/gpus.sh").read_text())
+        self.typed(srun)
+        self.cluster.wait_for(self.cluster.is_idle, "all jobs were done", 300)
+        for text in submitted:
+            self.assertRegex(text, r"Submitted batch job \d+")
+        self.assertEqual(self.result("srun"), self.result("batch"))
+        self.assertNotEqual(self.result("seed-1"), self.result("seed-2"))
+
+    def result(self, name):
+        run = self.run_in(self.scratch / "runs" / name)
+        self.assertEqual(run.summary()["exit_code"], 0)
+        return run.summary()["weights_sha256"]
+
+
+if __name__ == "__main__":
+    unittest.main()
