@@ -40,7 +40,7 @@ struct AgentOptions {
   uint32_t first_local_rank = 0;  // worker_slots.h
   uint32_t agents_here = 1;
   uint32_t own_gpus = 0;
-  std::string log_node;
+  std::string log_node = {};
   int64_t stop_delay_ms = 0;  // from a stop signal to the workers' SIGTERM: the coordinator, which
                               // was told too, is given the time to stop all of them together
   int64_t grace_ms = 60'000;  // from then to SIGKILL

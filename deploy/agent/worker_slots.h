@@ -35,9 +35,9 @@ struct WorkerSlotsOptions {
   uint32_t max_crashes = 0;  // restarts of one worker within limits::kRestartWindowMs
   uint32_t max_preemptions = 0;
   uint32_t first_local_rank = 0;
-  uint32_t agents_here = 1;  // of this run, on this host
-  uint32_t own_gpus = 0;     // that only this agent sees; 0: all on this host see the same
-  std::string log_node;      // in the names of logs, where nodes share a directory; empty: none
+  uint32_t agents_here = 1;   // of this run, on this host
+  uint32_t own_gpus = 0;      // that only this agent sees; 0: all on this host see the same
+  std::string log_node = {};  // in the names of logs, where nodes share a directory; empty: none
 };
 
 // A worker has ended.

@@ -19,6 +19,7 @@ constexpr char kExamples[] =
     "  lockstep run --resume --run-dir runs/first\n"
     "  lockstep ckpt verify runs/first\n"
     "  lockstep scale runs/first 4               # while it goes on\n"
+    "  lockstep sbatch job.yaml --run-dir runs/first --nodes 4 --submit\n"
     "  lockstep data inspect /usr/share/datasets/fashion-mnist\n"
     "\n"
     "'lockstep COMMAND --help' tells more; 'lockstep run --help-job' lists the keys of a job file.";

@@ -13,8 +13,8 @@ PAGE = ROOT / "deploy/slurm/README.md"
 
 
 class Batch(SlurmTest):
-    def start_four(self, *overrides):
-        run = self.sbatch(self.job_of(), *overrides, options=["--nodes", "4"])
+    def start_four(self):
+        run = self.sbatch(self.job_of(), options=["--nodes", "4"])
         run.wait_for_workers(4)
         run.wait_for_step(300)
         return run
@@ -23,9 +23,7 @@ class Batch(SlurmTest):
         self.assertEqual(run.process.state()["Restarts"], str(count), run.text()[-3000:])
 
     def test_a_preempted_job_is_requeued_and_nobody_can_tell_from_the_result(self):
-        run = self.sbatch(self.job_of(), options=["--nodes", "4", "--partition", "low"])
-        run.wait_for_workers(4)
-        run.wait_for_step(300)
+        run = self.start_four()
         self.cluster.command("sbatch", "--partition=high", "--nodes=4", "--exclusive",
                              f"--output={self.scratch}/high.out", "--wrap", "true")
         self.assert_as_if_nothing_had_happened(run)
@@ -39,6 +37,14 @@ class Batch(SlurmTest):
         self.assertEqual(self.nodes_of(run), ["n0", "n1", "n3"])
         self.assert_as_if_nothing_had_happened(run)
         self.assert_restarts(run, 0)
+
+    def test_a_first_node_that_was_lost_and_comes_back_begins_another_turn(self):
+        run = self.start_four()
+        run.wait_for_step(500)  # there is a checkpoint
+        self.cluster.lose("n0")
+        self.cluster.start_node("n0")
+        self.assert_as_if_nothing_had_happened(run)
+        self.assert_restarts(run, 1)
 
     def test_a_bad_job_file_ends_the_job_with_64_and_for_good(self):
         job = self.job_of()
@@ -80,7 +86,7 @@ class TimeLimit(SlurmTest):
         self.addCleanup(self.other.close)
 
     def test_a_job_is_requeued_before_its_time_is_over(self):
-        """At once in a cluster whose RequeueExit holds 75 and in one where it does not."""
+        # At once in a cluster whose RequeueExit holds 75 and in one where it does not.
         options = ["--nodes", "2", "--time", "1", "--stop-before", "20"]
         job = self.job_of()
         runs = [self.sbatch(job, "cluster.lease_s=300", name=name, cluster=cluster, options=options)
@@ -110,7 +116,7 @@ class Page(SlurmTest):
         return [block.split("\n```")[0] for block in blocks]
 
     def typed(self, command):
-        self.job_of()
+        self.job(self.data, train={"global_batch": 64, "slots": 4, "max_steps": 50})
         runs = self.scratch / "runs"
         runs.mkdir(exist_ok=True)
         variables = {**self.environment(), "JOB": str(self.scratch / "job.yaml"),

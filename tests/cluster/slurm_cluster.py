@@ -12,7 +12,7 @@ import subprocess
 import time
 
 NODES = 4
-GPUS = 2  # of each node: device files that are /dev/null
+GPUS = 4  # of each node: device files that are /dev/null
 DEADLINE_S = 60
 PROGRAMS = {"slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "sbatch": "slurm-wlm",
             "munged": "munge", "unshare": "util-linux"}
@@ -214,19 +214,22 @@ class SlurmCluster:
                         pids.append(int(entry.name))
         return pids
 
-    def lose(self, node):
-        """The power of a node fails: nothing on it has time for a last word."""
+    def lose(self, node, is_seen_later=False):
+        """The power of a node fails: nothing on it has time for a last word, and Slurm is told at
+        once what it would find out after SlurmdTimeout."""
         pids = self.processes_of(node)
         for one in (signal.SIGSTOP, signal.SIGKILL):
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, one)
         self.processes.pop(node).wait()
+        if not is_seen_later:
+            self.command("scontrol", "update", f"nodename={node}", "state=down", "reason=lost")
 
     def close(self):
         for node in self.names:
             if node in self.processes and self.processes[node].poll() is None:
-                self.lose(node)
+                self.lose(node, is_seen_later=True)
         for process in self.processes.values():
             process.kill()
             process.wait()

@@ -62,6 +62,7 @@ class SlurmRun(Run):
 @unittest.skipIf(reason := why_not(), reason)
 class SlurmTest(LaunchTest):
     conf = {}  # more of slurm.conf
+    train = {"global_batch": 64, "slots": 4, "max_steps": 1000}
 
     @classmethod
     def setUpClass(cls):

@@ -34,27 +34,29 @@ class Srun(SlurmTest):
         self.assertLessEqual({f"worker-n{i}-0.log.jsonl" for i in range(4)}, logs)
         self.assertLessEqual({"agent-n0.log.jsonl", "agent-1.log.jsonl"}, logs)
 
-    def assert_gpus(self, options, workers):
-        """Every worker of a node computes on a GPU of its own, as far as there are enough."""
-        run = self.srun(self.job_of(), "cluster.lease_s=30", options=options)
+    def gpus_of(self, run, workers):
+        """By node the GPUs that its workers compute on, as the driver would number them."""
         run.wait_for_workers(workers)
         gpus = {}
         for pid in processes_of(run.run_dir, lambda words: words[0].endswith(b"lockstep-worker")):
             words = words_of(pid)
             seen = variables_of(pid)["CUDA_VISIBLE_DEVICES"].split(",")
             number = int(words[words.index("--gpu") + 1])
-            gpus.setdefault(words[words.index("--node") + 1].split(":")[0], []).append(
-                seen[number % len(seen)])
-        self.assert_as_if_nothing_had_happened(run)
+            node = words[words.index("--node") + 1].split(":")[0]
+            gpus.setdefault(node, []).append(seen[number % len(seen)])
         return {node: sorted(of_node) for node, of_node in gpus.items()}
 
-    def test_several_tasks_of_a_node_that_all_see_its_gpus_take_one_each(self):
-        self.assertEqual(self.assert_gpus(["-N", "2", "--ntasks-per-node=2", "--gpus-per-node=2"],
-                                          4), {"n0": ["0", "1"], "n1": ["0", "1"]})
-
-    def test_a_task_that_was_given_a_gpu_computes_there(self):
-        self.assertEqual(self.assert_gpus(["-N", "2", "--ntasks-per-node=2", "--gpus-per-task=1"],
-                                          4), {"n0": ["0", "1"], "n1": ["0", "1"]})
+    def test_every_worker_of_a_node_has_a_gpu_and_a_usr1_is_a_checkpoint(self):
+        # First the tasks of a node see all of its GPUs, then each was given some.
+        job = self.job_of()
+        run = self.srun(job, options=["-N", "2", "--ntasks-per-node=2", "--gpus-per-node=2"])
+        self.assertEqual(self.gpus_of(run, 4), {"n0": ["0", "1"], "n1": ["0", "1"]})
+        run.process.send_signal(signal.SIGUSR1)
+        self.assertEqual(run.wait(), 75, run.text()[-3000:])
+        again = self.srun(job, "--workers", "2",
+                          options=["-N", "1", "--ntasks-per-node=2", "--gpus-per-task=2"])
+        self.assertEqual(self.gpus_of(again, 4), {"n0": ["0", "1", "2", "3"]})
+        self.assert_as_if_nothing_had_happened(again)
 
 
 if __name__ == "__main__":

@@ -129,7 +129,8 @@ TEST_F(WorkerSlotsTest, ItsLastWordsAreItsOwn) {
   while (read_file(directory_ + "/logs/worker-0.stderr", 4096)->empty()) std::this_thread::yield();
   ASSERT_TRUE(replace_file(program(), "#!/bin/sh\nexec sleep 1000\n", 0755).is_ok());
   EXPECT_THAT(kill(0).last_words,
-              testing::HasSubstr("--local-rank 0 --workers-here 1 --node node1"));
+              testing::HasSubstr(
+                  "--local-rank 0 --gpu 0 --log-name worker-0 --workers-here 1 --node node1"));
   start({0});
   EXPECT_EQ(kill(0).last_words, "") << "the one before it had said something";
 }
