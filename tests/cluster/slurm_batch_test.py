@@ -41,7 +41,7 @@ class Batch(SlurmTest):
     def test_a_first_node_that_was_lost_and_comes_back_begins_another_turn(self):
         run = self.start_four()
         run.wait_for_step(500)  # there is a checkpoint
-        self.cluster.lose("n0")
+        self.cluster.lose("n0", is_seen_later=True)
         self.cluster.start_node("n0")
         self.assert_as_if_nothing_had_happened(run)
         self.assert_restarts(run, 1)
