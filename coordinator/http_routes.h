@@ -1,6 +1,8 @@
-// What the coordinator answers over HTTP: /healthz /readyz /metrics /sd /api/v1/status and /.
+// What the coordinator answers over HTTP: /healthz /readyz /metrics /sd, the status page at / with
+// its files, and what it shows: /api/v1/status, /api/v1/history?points=N, /api/v1/events?limit=N.
 //
-// Thread-safety: the handlers run on the loop's thread. REQUIRES: `server` outlives them.
+// Thread-safety: the handlers run on the loop's thread. REQUIRES: `server` and `timeline` outlive
+// them.
 #pragma once
 
 #include <functional>
@@ -9,11 +11,12 @@
 
 #include "comm/rpc/http_server.h"
 #include "coordinator/server.h"
+#include "coordinator/timeline.h"
 
 namespace lockstep::coordinator {
 
 // `own_address`: host:port of this HTTP server, known only once it listens.
-std::map<std::string, http::Handler> http_routes(Server& server,
+std::map<std::string, http::Handler> http_routes(Server& server, const Timeline& timeline,
                                                  std::function<std::string()> own_address);
 
 }  // namespace lockstep::coordinator

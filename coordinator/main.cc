@@ -11,6 +11,7 @@
 #include "comm/base/build_info.h"
 #include "comm/base/descriptors.h"
 #include "comm/base/file.h"
+#include "comm/base/log_context.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/http_server.h"
 #include "comm/rpc/network.h"
@@ -18,6 +19,7 @@
 #include "coordinator/http_routes.h"
 #include "coordinator/pulse.h"
 #include "coordinator/server.h"
+#include "coordinator/timeline.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -32,14 +34,27 @@ constexpr char kExamples[] =
     "Exit codes: 0 done, 64 bad usage, 65 bad data, 66 data not found, 70 failed, 75 stopped with "
     "a\ncheckpoint, 78 cannot work here.";
 
+// What the log and the status page tell beside the server's own answers; of all terms.
+struct Watch {
+  std::string run;
+  Server* server = nullptr;  // while a term is served
+  Timeline timeline;
+
+  LogContext context() const {
+    if (server == nullptr) return {run, {}, 0, {}};
+    const State& state = server->state();
+    return {run, {}, state.generation, state.completed};
+  }
+};
+
 // One process, one term after the other, at the same addresses.
 class Program {
  public:
-  Program(SeatRequest request, Logger& logger)
-      : run_dir_(request.run_dir), request_(std::move(request)), logger_(logger) {
+  Program(SeatRequest request, Logger& logger, Watch& watch)
+      : run_dir_(request.run_dir), request_(std::move(request)), logger_(logger), watch_(watch) {
     loop_.on_signals({SIGTERM, SIGINT, SIGUSR1}, [this](int signal) {
       stop_reason_ = std::string("signal SIG") + sigabbrev_np(signal);
-      if (server_ != nullptr) server_->stop(*stop_reason_);
+      if (watch_.server != nullptr) watch_.server->stop(*stop_reason_);
     });
   }
 
@@ -70,11 +85,11 @@ class Program {
   std::unique_ptr<Seat> seat_;
   Pulse pulse_;
   Logger& logger_;
+  Watch& watch_;
   SystemClock clock_;
   rpc::AsioLoop loop_;
   rpc::AsioTransport transport_{loop_};
   std::unique_ptr<CoordinatorMetrics> metrics_;  // of all terms
-  Server* server_ = nullptr;                     // while a term is served
   rpc::Address control_{"127.0.0.1", 0};
   std::optional<rpc::Address> http_;
   Experience experience_;  // of the term before
@@ -95,6 +110,7 @@ State Program::first_state(const BegunTerm& term) {
 
 Status Program::serve_term(BeginMode mode) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Begun begun, begin_run(run_dir_, mode, *seat_, clock_, logger_));
+  watch_.run = begun.term.beginning.run_id;
   if (metrics_ == nullptr) {
     metrics_ =
         std::make_unique<CoordinatorMetrics>(begun.term.beginning.run_id, build_info(), clock_);
@@ -118,9 +134,9 @@ Status Program::serve_term(BeginMode mode) {
       return Status::ok();
     }
   }
-  server_ = &server;
+  watch_.server = &server;
   const Status status = serve(server, begun);
-  server_ = nullptr;
+  watch_.server = nullptr;
   experience_ = server.state().experience;
   return status;
 }
@@ -159,7 +175,7 @@ Status Program::serve(Server& server, const Begun& begun) {
   const auto start_http = [&](const rpc::Address& address) {
     auto started = http::HttpServer::start(
         loop_, {.address = address, .allowed_hosts = {}},
-        http_routes(server, [this] { return rpc::to_string(*http_); }), logger_);
+        http_routes(server, watch_.timeline, [this] { return rpc::to_string(*http_); }), logger_);
     if (started.is_ok()) http = std::move(*started);
     return started.status();
   };
@@ -200,20 +216,25 @@ int run(SeatRequest request, BeginMode mode) {
     std::cerr << "coordinator: " << run_dir.status().message() << "\n";
     return exit_code(run_dir.status());
   }
-  auto logger = open_json_logger(*run_dir + "/logs/coordinator.log.jsonl", "coordinator", true);
+  Watch watch;
+  const auto context = [&watch] { return watch.context(); };
+  const std::string log_path = *run_dir + kLogName;
+  watch.timeline.add_tail_of(log_path);
+  auto logger = open_json_logger(log_path, "coordinator", true, context);
   if (!logger.is_ok()) {
     std::cerr << "coordinator: " << logger.status().message() << "\n";
     return exit_code(logger.status());
   }
+  TimelineLogger noting(**logger, watch.timeline, context);
   request.run_dir = *run_dir;
-  Program program(std::move(request), **logger);
+  Program program(std::move(request), noting, watch);
   const auto code = program.run(mode);
   if (code.is_ok()) return *code;
   if (code.status().code() == Code::kRefused) {  // as when it had been superseded later
-    (*logger)->info("superseded", code.status().message());
+    noting.info("superseded", code.status().message());
     return exit_code(Status(Code::kCheckpointed, ""));
   }
-  (*logger)->error("not_started", code.status().message());
+  noting.error("not_started", code.status().message());
   return exit_code(code.status());
 }
 

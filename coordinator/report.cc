@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <vector>
 
 #include "comm/wire/predictions.h"
 
@@ -12,8 +14,17 @@ namespace {
 
 using nlohmann::json;
 
+double seconds(uint64_t us) {
+  return static_cast<double>(us) / 1e6;
+}
+
 json number(double value) {
   return std::isfinite(value) ? json(value) : json(nullptr);
+}
+
+// Names come from elsewhere: bytes that are no UTF-8 are shown as such and do no harm.
+std::string text_of(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
 json eval_json(const EvalEntry& eval) {
@@ -33,26 +44,59 @@ Step newest_step(const State& state) {
   return step;
 }
 
-json members_json(const State& state) {
-  json members = json::array();
-  const bool has_ranks = !state.ranks.empty();
-  const auto add = [&](const Member& member) {
-    members.push_back({{"id", member.id},
-                       {"rank", member.rank},
-                       {"node", member.node},
-                       {"pid", member.pid},
-                       {"local_rank", member.local_rank},
-                       {"step", member.step},
-                       {"state", member_state_name(member.state)},
-                       {"connected", member.connection != 0},
-                       {"slots", {member.slots.begin, member.slots.end}}});
-  };
-  for (MemberId id : state.ranks) add(state.members.at(id));
-  if (has_ranks) return members;
+json phases_json(const PhaseSums& sums) {
+  json out = json::object();
+  for (size_t i = 0; i < kStepPhases.size(); ++i) out[kStepPhases[i]] = seconds(sums.us[i]);
+  return out;
+}
+
+json member_json(const Member& member, const Options& options, const PhaseWatch& phases) {
+  json out = {{"id", member.id},
+              {"rank", member.rank},
+              {"node", member.node},
+              {"pid", member.pid},
+              {"local_rank", member.local_rank},
+              {"step", member.step},
+              {"state", member_state_name(member.state)},
+              {"connected", member.connection != 0},
+              {"slots", {member.slots.begin, member.slots.end}}};
+  const PhaseSums sums = phases.of(member.id);
+  if (sums.own_us() == 0 || options.shape.slots == 0) return out;
+  // Its share of the samples, per second that it did not wait for others: what it could do alone.
+  const double samples = static_cast<double>(sums.samples) *
+                         (member.slots.end - member.slots.begin) / options.shape.slots;
+  out["own_samples_per_second"] = samples / seconds(sums.own_us());
+  out["phases"] = phases_json(sums);
+  return out;
+}
+
+// By rank; before there are ranks, whoever has registered.
+std::vector<const Member*> members_of(const State& state) {
+  std::vector<const Member*> members;
+  for (MemberId id : state.ranks) members.push_back(&state.members.at(id));
+  if (!members.empty()) return members;
   for (const auto& [id, member] : state.members) {
-    if (member.state != MemberState::kDead) add(member);
+    if (member.state != MemberState::kDead) members.push_back(&member);
   }
   return members;
+}
+
+void add_members(const State& state, const Options& options, const StatusDetail& detail,
+                 json* out) {
+  const std::vector<const Member*> members = members_of(state);
+  json& list = (*out)["members"] = json::array();
+  std::map<std::string, uint64_t> by_state;
+  for (const Member* member : members) {
+    if (list.size() < detail.members) {
+      list.push_back(member_json(*member, options, detail.phases));
+    }
+    ++by_state[member_state_name(member->state)];
+  }
+  (*out)["members_total"] = members.size();
+  (*out)["members_by_state"] = by_state;
+  (*out)["standbys"] = state.ranks.empty() ? 0 : state.waiting.size();
+  const PhaseSums all = detail.phases.all();
+  if (all.steps > 0) (*out)["phases"] = phases_json(all);
 }
 
 uint64_t epochs_of(const Options& options) {
@@ -63,7 +107,7 @@ uint64_t epochs_of(const Options& options) {
 }  // namespace
 
 std::string status_json(const State& state, const Options& options, const RunStats& stats,
-                        const ReportTimes& times) {
+                        const ReportTimes& times, const StatusDetail& detail) {
   const Step step = newest_step(state);
   json out;
   out["run"] = state.run_id;
@@ -85,7 +129,7 @@ std::string status_json(const State& state, const Options& options, const RunSta
   }
   if (!state.evals.empty()) out["eval"] = eval_json(state.evals.rbegin()->second);
   out["workers"] = state.wanted_workers != 0 ? state.wanted_workers : options.workers;
-  out["members"] = members_json(state);
+  add_members(state, options, detail, &out);
   if (!state.checkpoints.empty()) {
     const CheckpointEntry& last = state.checkpoints.back();
     out["last_checkpoint"] = {{"name", last.name}, {"step", last.step}};
@@ -96,7 +140,7 @@ std::string status_json(const State& state, const Options& options, const RunSta
   out["goodput"] = times.goodput;
   out["wall_seconds"] = times.wall_seconds;
   out["message"] = state.message;
-  return out.dump() + "\n";
+  return text_of(out);
 }
 
 std::string discovery_json(const State& state, const std::string& own_address) {
@@ -116,7 +160,7 @@ std::string discovery_json(const State& state, const std::string& own_address) {
                          {"node", member.node},
                          {"local_rank", std::to_string(member.local_rank)}}}});
   }
-  return targets.dump() + "\n";
+  return text_of(targets);
 }
 
 bool is_summary_of(const std::string& text, const State& state) {

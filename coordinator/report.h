@@ -4,9 +4,12 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <string>
 
 #include "coordinator/options.h"
+#include "coordinator/phase_watch.h"
 #include "coordinator/run_stats.h"
 #include "coordinator/state.h"
 
@@ -17,8 +20,13 @@ struct ReportTimes {
   double goodput = 0;
 };
 
+struct StatusDetail {
+  PhaseWatch phases;
+  size_t members = std::numeric_limits<size_t>::max();  // that are listed at most, by rank
+};
+
 std::string status_json(const State& state, const Options& options, const RunStats& stats,
-                        const ReportTimes& times);
+                        const ReportTimes& times, const StatusDetail& detail = {});
 
 // Prometheus' HTTP service discovery: the address of the coordinator itself, of one agent of each
 // node, and of every worker.

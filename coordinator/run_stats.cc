@@ -10,6 +10,7 @@ void RunStats::add(const StepEntry& step) {
   };
   if (step.generation != last_.generation) warm_in_ = kWarmUpSteps;
   last_ = step;
+  curves_.add(step);
   include(all_);
   if (warm_in_ > 0) {
     --warm_in_;

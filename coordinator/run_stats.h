@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 
+#include "coordinator/curves.h"
 #include "coordinator/journal_entry.h"
 
 namespace lockstep::coordinator {
@@ -28,6 +29,7 @@ class RunStats {
 
   // Of the whole run without the first steps; of all steps when there are only those.
   double steady_samples_per_second() const;
+  const Curves& curves() const { return curves_; }
   double step_seconds() const { return static_cast<double>(all_.wall_us) / 1e6; }
 
  private:
@@ -49,6 +51,7 @@ class RunStats {
   Sum in_window_;
   Sum steady_;
   Sum all_;
+  Curves curves_;
 };
 
 }  // namespace lockstep::coordinator

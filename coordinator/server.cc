@@ -7,6 +7,7 @@
 #include "comm/wire/predictions.h"
 #include "coordinator/observe.h"
 #include "coordinator/server_impl.h"
+#include "coordinator/watch_json.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -90,8 +91,18 @@ bool Server::Impl::commit(const std::vector<JournalEntry>& entries) {
   if (end_if_superseded()) return false;
   parts.metrics.journal().committed(
       static_cast<double>(parts.clock.monotonic_ns() - begin_ns) / 1e9, entries.size());
-  for (const JournalEntry& entry : entries) observe_entry(parts.metrics, state, entry);
+  for (const JournalEntry& entry : entries) {
+    observe_entry(parts.metrics, state, entry);
+    watch_phases(entry);
+  }
   return true;
+}
+
+void Server::Impl::watch_phases(const JournalEntry& entry) {
+  if (const auto* e = std::get_if<SlotMapEntry>(&entry)) phases.keep(e->members);
+  if (const auto* e = std::get_if<RecordsEntry>(&entry)) {
+    for (const wire::StepRecord& record : e->records) phases.add(e->member, record);
+  }
 }
 
 // While nothing more urgent is going on.
@@ -168,8 +179,13 @@ bool Server::end_if_superseded() {
   return impl_->end_if_superseded();
 }
 
-std::string Server::status() const {
-  return status_json(impl_->state, impl_->options, impl_->stats, impl_->times());
+std::string Server::status(size_t members) const {
+  return status_json(impl_->state, impl_->options, impl_->stats, impl_->times(),
+                     {impl_->phases, members});
+}
+
+std::string Server::history(size_t points) const {
+  return history_json(impl_->stats.curves(), impl_->state.evals, points);
 }
 
 std::string Server::discovery(const std::string& own_address) const {

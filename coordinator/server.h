@@ -22,7 +22,9 @@
 // Thread-safety: everything on the loop's thread, or before the loop runs.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -77,7 +79,8 @@ class Server {
   // written anew from what the journal knows.
   Status keep_summary();
 
-  std::string status() const;
+  std::string status(size_t members = std::numeric_limits<size_t>::max()) const;  // listed at most
+  std::string history(size_t points) const;                                       // watch_json.h
   std::string discovery(const std::string& own_address) const;
   std::string metrics();
   bool is_ready() const;  // a generation is training

@@ -46,6 +46,7 @@ struct Server::Impl {
   bool commit(const std::vector<Action>& actions);
   Status write_history();
   bool commit(const std::vector<JournalEntry>& entries);
+  void watch_phases(const JournalEntry& entry);
   void fold();
   void perform(Action& action);
   void finish();
@@ -64,6 +65,7 @@ struct Server::Impl {
   Away away;
   Goodput goodput;
   RunStats stats;
+  PhaseWatch phases;
   std::optional<Folder> folder;
   std::unique_ptr<rpc::RpcServer> rpc;
   std::deque<Event> queue;

@@ -9,7 +9,7 @@ usage: deploy/install_deps.sh [--for build|tests|bench] [--no-apt] [--print-torc
 
   --for build   what building and running needs (default)
   --for tests   that, and clang with its fuzzer, Google Benchmark, Open MPI, Slurm, Prometheus,
-                curl
+                Chromium, curl
   --for bench   that, and what `import torch` needs, for the PyTorch side of the comparisons
                 (about 1.5 GB more where there is no CUDA toolkit)
   --no-apt      leave Debian packages alone, e.g. on another distribution
@@ -34,7 +34,7 @@ build_packages=(g++ cmake ninja-build ccache mold pkg-config python3-venv libboo
   nlohmann-json3-dev libcli11-dev libspdlog-dev libxxhash-dev zlib1g-dev libgtest-dev
   libgmock-dev librapidcheck-dev dataset-fashion-mnist)
 test_packages=(clang libclang-rt-14-dev libbenchmark-dev libopenmpi-dev openmpi-bin curl procps
-  binutils iproute2 prometheus slurm-wlm munge)
+  binutils iproute2 prometheus slurm-wlm munge chromium)
 
 purpose=build
 use_apt=1

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "comm/base/log.h"
+#include "comm/base/log_context.h"
 #include "comm/rpc/auth.h"
 #include "deploy/agent/agent.h"
 #include "deploy/agent/process.h"
@@ -19,21 +19,19 @@ std::string file_name_of(std::string node) {
   return node;
 }
 
-Result<AgentOptions> options_of(const NodeAgent& node) {
-  const auto job = read_job_spec(node.run_dir);
-  if (!job.is_ok()) return job.status().with_context("no run is prepared in " + node.run_dir);
+Result<AgentOptions> options_of(const NodeAgent& node, const wire::JobSpec& job) {
   AgentOptions options;
   options.run_dir = node.run_dir;
   options.node = node.node;
-  options.workers = node.workers > 0 ? node.workers : job->cluster().workers();
+  options.workers = node.workers > 0 ? node.workers : job.cluster().workers();
   options.first_local_rank = node.first_local_rank;
   options.agents_here = node.agents_here;
   options.own_gpus = node.own_gpus;
   if (!node.has_plain_logs) options.log_node = file_name_of(node.node);
   options.stop_delay_ms = node.stop_delay_ms;
-  options.grace_ms = int64_t{1000} * job->cluster().grace_s();
-  options.max_crashes = job->cluster().max_crashes();
-  options.max_preemptions = job->cluster().max_preemptions();
+  options.grace_ms = int64_t{1000} * job.cluster().grace_s();
+  options.max_crashes = job.cluster().max_crashes();
+  options.max_preemptions = job.cluster().max_preemptions();
   options.worker_program = sibling_program("lockstep-worker");
   options.coordinator_program = sibling_program("lockstep-coordinator");
   LOCKSTEP_ASSIGN_OR_RETURN(options.token, rpc::read_token_file(node.run_dir + "/token"));
@@ -43,14 +41,18 @@ Result<AgentOptions> options_of(const NodeAgent& node) {
 }  // namespace
 
 Result<NodeAgentEnd> run_node_agent(const NodeAgent& node, StopSignals* held) {
-  LOCKSTEP_ASSIGN_OR_RETURN(AgentOptions options, options_of(node));
+  const auto job = read_job_spec(node.run_dir);
+  if (!job.is_ok()) return job.status().with_context("no run is prepared in " + node.run_dir);
+  LOCKSTEP_ASSIGN_OR_RETURN(AgentOptions options, options_of(node, *job));
   std::filesystem::create_directories(node.run_dir + "/logs");
   const std::string name = node.name.empty()
                                ? "agent" + (options.log_node.empty() ? "" : "-" + options.log_node)
                                : node.name;
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const std::unique_ptr<Logger> logger,
-      open_json_logger(node.run_dir + "/logs/" + name + ".log.jsonl", name, !node.is_quiet));
+  // An agent belongs to no rank and no generation.
+  const auto context = [run = job->job()] { return LogContext{run, {}, 0, {}}; };
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Logger> logger,
+                            open_json_logger(node.run_dir + "/logs/" + name + ".log.jsonl", name,
+                                             !node.is_quiet, context));
   Agent agent(std::move(options), *logger);
   if (held != nullptr) held->release();
   const int code = agent.run();

@@ -39,6 +39,7 @@ void MetricsProbe::doing(Activity activity) {
 
 void MetricsProbe::generation_started(Generation generation, MemberId member, const Part& part) {
   own_slots_ = part.slots;
+  place_.started(generation, part.rank);
   metrics_.member().started(generation, member, part.rank, part.world);
 }
 
@@ -57,6 +58,7 @@ void MetricsProbe::step_applied(const wire::StepRecord& record,
   step.learning_rate = record.lr();
   step.skipped = record.skipped();
   metrics_.step_applied(step);
+  place_.applied(step.steps_applied);
   for (size_t i = 1; i < bucket_bounds.size(); ++i)
     metrics_.reduction().reduced((bucket_bounds[i] - bucket_bounds[i - 1]) * sizeof(float));
 }

@@ -1,18 +1,23 @@
-// The training thread's doings as metrics.
+// The training thread's doings as metrics, and as what its log tells of where it stands.
 // Thread-safety: as RunnerProbe.
 #pragma once
 
 #include "metrics/phase_clock.h"
 #include "metrics/worker_metrics.h"
+#include "worker/session/log_place.h"
 #include "worker/session/runner_probe.h"
 
 namespace lockstep {
 
 class MetricsProbe final : public RunnerProbe {
  public:
-  // `metrics` and `phases` outlive the probe.
-  MetricsProbe(WorkerMetrics& metrics, PhaseClock& phases, uint64_t predictions_per_sample)
-      : metrics_(metrics), phases_(phases), predictions_per_sample_(predictions_per_sample) {}
+  // `metrics`, `phases` and `place` outlive the probe.
+  MetricsProbe(WorkerMetrics& metrics, PhaseClock& phases, uint64_t predictions_per_sample,
+               LogPlace& place)
+      : metrics_(metrics),
+        phases_(phases),
+        predictions_per_sample_(predictions_per_sample),
+        place_(place) {}
 
   void doing(Activity activity) override;
   void generation_started(Generation generation, MemberId member, const Part& part) override;
@@ -25,6 +30,7 @@ class MetricsProbe final : public RunnerProbe {
   WorkerMetrics& metrics_;
   PhaseClock& phases_;
   const uint64_t predictions_per_sample_;
+  LogPlace& place_;
   SlotRun own_slots_;
 };
 

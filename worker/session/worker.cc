@@ -64,17 +64,19 @@ void hold_stop_signals() {
 }
 
 struct Worker::Impl {
-  Impl(WorkerOptions o, wire::JobSpec j, std::string the_token, std::unique_ptr<Logger> log,
+  Impl(WorkerOptions o, wire::JobSpec j, std::string the_token,
+       std::unique_ptr<LogPlace> log_place, std::unique_ptr<Logger> log,
        std::unique_ptr<HostContext> c, WorkInHand work)
       : options(std::move(o)),
         job(std::move(j)),
         token(std::move(the_token)),
+        place(std::move(log_place)),
         logger(std::move(log)),
         context(std::move(c)),
         in_hand(std::move(work)),
         own_name(unique_name(options.local_rank)),
         metrics({job.job(), options.node, options.local_rank}, build_info(), phases, clock),
-        probe(metrics, phases, predictions_per_sample(job.model())),
+        probe(metrics, phases, predictions_per_sample(job.model()), *place),
         host({loop, gate, mailbox, *context, *logger, in_hand,
               options.run_dir + "/logs/worker-" + own_name + ".stacks.txt",
               [this](int code) { on_end(code); }},
@@ -83,6 +85,7 @@ struct Worker::Impl {
   const WorkerOptions options;
   const wire::JobSpec job;
   const std::string token;
+  const std::unique_ptr<LogPlace> place;  // of the logger, which asks it
   const std::unique_ptr<Logger> logger;
   const std::unique_ptr<HostContext> context;
   WorkInHand in_hand;
@@ -265,9 +268,11 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
   const std::string process =
       options.log_name.empty() ? "worker-" + std::to_string(options.local_rank) : options.log_name;
   std::filesystem::create_directories(found.run_dir + "/logs", error);
+  auto place = std::make_unique<LogPlace>(job.job());
   LOCKSTEP_ASSIGN_OR_RETURN(
-      auto logger, open_json_logger(found.run_dir + "/logs/" + process + ".log.jsonl", process,
-                                    /*echo_to_stderr=*/true));
+      auto logger,
+      open_json_logger(found.run_dir + "/logs/" + process + ".log.jsonl", process,
+                       /*echo_to_stderr=*/true, [at = place.get()] { return at->context(); }));
   HostOptions host_options;
   host_options.token = token;
   LOCKSTEP_ASSIGN_OR_RETURN(host_options.tcp_host, rpc::own_address_in(job.comm().network()));
@@ -276,8 +281,8 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
                                                     ? WorkInHand::make()
                                                     : WorkInHand::attach(options.in_hand_fd));
   return std::unique_ptr<Worker>(new Worker(
-      std::make_unique<Impl>(std::move(found), std::move(job), std::move(token), std::move(logger),
-                             std::move(context), std::move(in_hand))));
+      std::make_unique<Impl>(std::move(found), std::move(job), std::move(token), std::move(place),
+                             std::move(logger), std::move(context), std::move(in_hand))));
 }
 
 // One that is told to go stops with all others if they are told too, and is left out of the next

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "comm/base/file.h"
+#include "comm/base/log_context.h"
 
 namespace lockstep {
 namespace {
@@ -27,6 +28,28 @@ TEST(Log, ALineCarriesEventMessageAndTypedFields) {
   EXPECT_NE(line.find(R"("generation":3,"loss":0.5,"node":"n1","bad":"nan"})"), std::string::npos)
       << line;
   EXPECT_EQ(line.back(), '\n');
+  std::filesystem::remove(path);
+}
+
+TEST(Log, EveryLineTellsWhereTheProcessStandsAndAFieldOfTheLineGoesBefore) {
+  const std::string path = testing::TempDir() + "log-context-" + std::to_string(::getpid());
+  LogContext context;
+  {
+    auto log = open_json_logger(path, "worker-0", false, [&context] { return context; });
+    ASSERT_TRUE(log.is_ok());
+    (*log)->info("early", "nothing is known");
+    context = {"a \"run\"", 1, 3, 0};
+    (*log)->info("late", "all is known");
+    (*log)->info("own", "it tells its own", {{"generation", uint64_t{4}}, {"step", 7}});
+  }
+  const std::string text = *read_file(path, 10'000);
+  EXPECT_NE(text.find("\"message\":\"nothing is known\"}"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"("all is known","run":"a \"run\"","rank":1,"generation":3,"step":0})"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(R"("it tells its own","run":"a \"run\"","rank":1,"generation":4,"step":7})"),
+            std::string::npos)
+      << text;
   std::filesystem::remove(path);
 }
 

@@ -12,7 +12,8 @@ TEST(MetricsProbe, CountsTheSamplesOfItsOwnSlotsAndNotOfTheWholeStep) {
   SystemClock clock;
   PhaseClock phases(clock);
   WorkerMetrics metrics({.run = "r", .node = "n", .local_rank = 0}, BuildInfo{}, phases, clock);
-  MetricsProbe probe(metrics, phases, 1);
+  LogPlace place("r");
+  MetricsProbe probe(metrics, phases, 1, place);
   wire::StepRecord record;
   for (uint32_t slot = 0; slot < 4; ++slot) {
     wire::SlotDigest& digest = *record.add_slots();
@@ -30,6 +31,23 @@ TEST(MetricsProbe, CountsTheSamplesOfItsOwnSlotsAndNotOfTheWholeStep) {
   probe.generation_started(2, 7, {.rank = 1, .world = 2, .slots = {1, 4}});
   probe.step_applied(record, {});
   EXPECT_TRUE(samples("57")) << metrics.expose_text();
+}
+
+TEST(MetricsProbe, TellsTheLogWhereItStands) {
+  SystemClock clock;
+  PhaseClock phases(clock);
+  WorkerMetrics metrics({.run = "r", .node = "n", .local_rank = 0}, BuildInfo{}, phases, clock);
+  LogPlace place("r");
+  MetricsProbe probe(metrics, phases, 1, place);
+  EXPECT_EQ(place.context().run, "r");
+  EXPECT_FALSE(place.context().rank || place.context().step) << "it has no place yet";
+  probe.generation_started(3, 7, {.rank = 2, .world = 4, .slots = {0, 2}});
+  wire::StepRecord record;
+  record.set_step(41);
+  probe.step_applied(record, {});
+  EXPECT_EQ(place.context().generation, 3u);
+  EXPECT_EQ(place.context().rank, 2u);
+  EXPECT_EQ(place.context().step, 42u) << "steps applied";
 }
 
 }  // namespace

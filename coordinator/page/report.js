@@ -1,0 +1,10 @@
+// The page as a file of its own: what it shows lies in it.
+'use strict';
+(() => {
+  const data = JSON.parse(document.getElementById('data').textContent);
+  const draw = () => lockstep.show(data);
+  draw();
+  addEventListener('resize', draw);
+  document.getElementById('connection').textContent = `as of ${lockstep.time(data.made)}`;
+  document.body.dataset.shown = 'yes';
+})();

@@ -1,0 +1,192 @@
+// Fills the page from what the coordinator says. Whatever is missing in it is left empty: the
+// server may be older or newer than this page.
+'use strict';
+(() => {
+  const { element, isNumber, grouped, short, percent, duration, time } = lockstep;
+  const PHASES = ['data_wait', 'forward', 'backward', 'communication', 'optimizer', 'other'];
+  const PHASE_NAMES = ['data wait', 'forward', 'backward', 'communication', 'optimizer', 'other'];
+  const STATES = { training: 'good', ended: '', gathering: 'warn', prepared: 'warn',
+                   stopping: 'warn', restarting: 'warn', interrupted: 'bad' };
+  const NOTICES = {
+    gathering: 'The run waits for its workers.',
+    prepared: 'The workers agree on the next generation; no step is computed at the moment.',
+    restarting: 'The run goes on from its newest checkpoint in a moment.',
+    stopping: 'The run is being stopped: a checkpoint is written at the next step boundary.',
+    interrupted: 'Nothing of this run is alive, and it has not ended by itself. ' +
+                 'lockstep run --resume goes on from its newest checkpoint.' };
+  const at = (id) => document.getElementById(id);
+  const list = (value) => Array.isArray(value) ? value : [];
+
+  const showHeader = (status) => {
+    const state = String(status.state || 'unknown');
+    at('job').textContent = String(status.run || 'Lockstep');
+    document.title = `${status.run || 'Lockstep'} · ${state}`;
+    const failed = state === 'ended' && isNumber(status.exit_code) && status.exit_code !== 0 &&
+                   status.exit_code !== 75;
+    at('state').textContent = state;
+    at('state').className = `badge ${failed ? 'bad' : STATES[state] || ''}`;
+    const said = [NOTICES[state], status.message].filter(Boolean).map(String).join(' ');
+    at('notice').textContent = said;
+    at('notice').hidden = said === '';
+  };
+
+  const epochText = (status) =>
+    `${grouped(Math.min(status.epoch + 1, status.epochs || 1))} / ${grouped(status.epochs)}`;
+
+  const showFacts = (status) => {
+    const steps = isNumber(status.total_steps) ? status.total_steps : 0;
+    const share = steps > 0 && isNumber(status.step) ? status.step / steps : 0;
+    at('progress').value = share;
+    at('progress-text').textContent = steps > 0
+      ? `step ${grouped(status.step)} of ${grouped(steps)} (${percent(share, 0)})`
+      : `step ${grouped(status.step)}`;
+    const isOver = status.state === 'ended' || status.state === 'interrupted';
+    const facts = [
+      [isOver ? 'took' : 'time left', duration(isOver ? status.wall_seconds : status.eta_s)],
+      ['samples/s', short(status.samples_per_second)],
+      ['loss', short(status.loss)],
+      ['training accuracy', percent(status.accuracy)],
+      ['test accuracy', percent(status.eval && status.eval.accuracy)],
+      ['goodput', percent(status.goodput)],
+      ['epoch', isNumber(status.epoch) ? epochText(status) : '–'],
+      ['generation', grouped(status.generation)],
+      ['workers', `${grouped(list(status.members).length && status.members_total)} / ` +
+                  `${grouped(status.workers)}`],
+      ['running for', duration(status.wall_seconds)],
+    ].filter(([name]) => !(isOver && name === 'running for'));
+    at('facts').replaceChildren(...facts.map(([name, value]) =>
+      element('div', {}, element('dt', {}, name), element('dd', { 'data-fact': name }, value))));
+  };
+
+  const showCurves = (history, events) => {
+    const first = list(history.first);
+    // A bin of `width` steps is shown at its last step.
+    const x = first.map((step) => Math.min(step + (history.width || 1), history.steps || Infinity));
+    const marks = list(events.generations).filter((g) => g.step > 0)
+      .map((g) => ({ x: g.step, text: `generation ${g.generation}: ${g.why || g.what}` }));
+    const per = history.width > 1 ? ` (a point: the mean of ${grouped(history.width)} steps)` : '';
+    const last = (values) => list(values).filter(isNumber).slice(-1)[0];
+    lockstep.curve(at('loss'), {
+      x, y: list(history.loss), low: list(history.loss_min), high: list(history.loss_max), marks,
+      unit: '', empty: 'No step is done yet.',
+      label: `Training loss, now ${short(last(history.loss))}${per}; ` +
+             'dashed lines: new generations' });
+    lockstep.curve(at('throughput'), {
+      x, y: list(history.samples_per_second), marks, fromZero: true, unit: 'samples/s',
+      empty: 'No step is done yet.',
+      label: 'Samples per second within steps, now ' +
+             `${short(last(history.samples_per_second))}${per}` });
+    const evals = history.evals || {};
+    at('accuracy-section').hidden = list(evals.step).length === 0;
+    lockstep.curve(at('accuracy'), {
+      x: list(evals.step), y: list(evals.accuracy).map((v) => isNumber(v) ? v * 100 : v),
+      dots: true, most: 100, unit: '%', empty: 'Nothing was evaluated yet.',
+      label: `Test accuracy in %, now ${short(last(evals.accuracy) * 100)}` });
+  };
+
+  const partsOf = (phases) => {
+    const whole = PHASES.reduce((sum, name) => sum + (phases[name] || 0), 0);
+    return PHASES.map((name, i) => ({
+      value: phases[name] || 0, class: `p${i}`, name: PHASE_NAMES[i],
+      share: whole > 0 ? (phases[name] || 0) / whole : 0,
+      text: `${PHASE_NAMES[i]} ${percent(whole > 0 ? (phases[name] || 0) / whole : 0)}` }));
+  };
+
+  const showPhases = (status) => {
+    if (!status.phases) {
+      at('phases').replaceChildren(
+        element('p', { class: 'empty' }, 'No rank has told of a step yet.'));
+      return;
+    }
+    const parts = partsOf(status.phases);
+    const label = 'Time of the newest steps of all ranks: ' + parts.map((p) => p.text).join(', ');
+    at('phases').replaceChildren(
+      lockstep.bar(parts, { class: 'bar', 'aria-label': label }),
+      element('ul', { class: 'legend' }, ...parts.map((part) => element('li', {},
+        element('span', { class: `swatch ${part.class}`, 'aria-hidden': 'true' }), part.name,
+        element('span', { class: 'value' }, percent(part.share))))),
+      element('p', { class: 'readout' }, 'Newest steps of all ranks. Communication is what ' +
+        'backward does not hide, waiting for slower ranks included.'));
+  };
+
+  const cell = (label, ...content) => element('td', { 'data-label': label }, ...content);
+
+  const rankRow = (member) => {
+    const parts = member.phases ? partsOf(member.phases) : null;
+    const text = parts ? parts.map((p) => p.text).join(', ') : '';
+    const slots = list(member.slots);
+    const state = element('span', { class: member.connected === false ? 'warn' : '' },
+                          String(member.state) + (member.connected === false ? ', away' : ''));
+    return element('tr', { 'data-member': member.id },
+      cell('rank', grouped(member.rank)), cell('state', state),
+      cell('node', String(member.node)),
+      cell('pid', String(member.pid)), cell('member', String(member.id)),
+      cell('step', grouped(member.step)),
+      cell('slots', slots[1] > slots[0] ? `${slots[0]}–${slots[1] - 1}` : 'none'),
+      cell('speed', isNumber(member.own_samples_per_second)
+        ? `${short(member.own_samples_per_second)}/s` : '–'),
+      cell('phases', parts ? lockstep.bar(parts, { class: 'bar small', 'aria-label': text })
+                           : '–'));
+  };
+
+  const showRanks = (status) => {
+    const members = list(status.members);
+    const total = isNumber(status.members_total) ? status.members_total : members.length;
+    const states = Object.entries(status.members_by_state || {})
+      .map(([state, count]) => `${grouped(count)} ${state}`);
+    if (status.standbys > 0) states.push(`${grouped(status.standbys)} standing by`);
+    let text = states.join(', ') || 'Nobody is here';
+    if (members.length < total) text += `; the first ${grouped(members.length)} are listed`;
+    text += members.length ? '. Speed: samples per second if it never waited for others.' : '';
+    at('ranks-count').textContent = text;
+    at('ranks').hidden = members.length === 0;
+    at('ranks').tBodies[0].replaceChildren(...members.map(rankRow));
+  };
+
+  const when = (text) => element('time', { datetime: String(text) }, time(text));
+
+  const showGenerations = (events, history) => {
+    const generations = list(events.generations);
+    at('generations').replaceChildren(...generations.map((g) => element('li',
+      { 'data-generation': g.generation }, when(g.time),
+      element('strong', {}, `generation ${g.generation}`),
+      element('span', {}, g.why ? `${g.what}. Why: ${g.why}` : String(g.what)))));
+    if (generations.length === 0) {
+      at('generations').replaceChildren(element('li', {},
+        element('span', { class: 'empty' }, 'No generation was started yet.')));
+    }
+    const ascending = [...generations].reverse();
+    const end = Math.max(history.steps || 0, 1);
+    const parts = ascending.map((g, i) => {
+      const next = i + 1 < ascending.length ? ascending[i + 1].step : end;
+      return { value: Math.max(next - g.step, 0), class: i % 2 ? 'odd' : 'even',
+               text: `generation ${g.generation}: steps ${grouped(g.step)} to ${grouped(next)}` };
+    });
+    at('generations-strip').replaceChildren(...(parts.length === 0 ? [] : [lockstep.bar(parts,
+      { class: 'strip', 'aria-label': `${parts.length} generations along the steps` })]));
+  };
+
+  const showEvents = (events) => {
+    const rows = list(events.events);
+    const kind = { warn: 'warn', error: 'bad' };
+    at('events').replaceChildren(...rows.map((e) => element('li', { 'data-event': e.event },
+      when(e.time),
+      element('span', { class: kind[e.level] || '' }, String(e.event).replaceAll('_', ' ')),
+      element('span', {}, String(e.message)))));
+    if (rows.length === 0) {
+      at('events').replaceChildren(element('li', {},
+        element('span', { class: 'empty' }, 'Nothing happened yet.')));
+    }
+  };
+
+  // {status, history, events}, each as its path of the server gives it.
+  lockstep.show = ({ status = {}, history = {}, events = {} }) => {
+    showHeader(status);
+    showFacts(status);
+    showCurves(history, events);
+    showPhases(status);
+    showRanks(status);
+    showGenerations(events, history);
+    showEvents(events);
+  };
+})();

@@ -1,0 +1,166 @@
+"""The status page in a real browser, of a real run in which a worker is killed."""
+import json
+import os
+import pathlib
+import signal
+import sys
+import unittest
+import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
+
+import browser  # noqa: E402
+from browser import Browser  # noqa: E402
+from harness import LockstepTest  # noqa: E402
+from picture import Picture  # noqa: E402
+
+HOSTILE = "<img src=x onerror=alert(1)>'\"&"
+DESKTOP, PHONE = (1280, 900), (390, 844)
+KEEP = os.environ.get("LOCKSTEP_SCREENSHOTS")  # a directory, to look at them
+
+
+def texts(selector):
+    return f"[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.textContent)"
+
+
+@unittest.skipUnless(browser.PROGRAM, "there is no chromium here (package chromium)")
+class Page(LockstepTest):
+    def setUp(self):
+        super().setUp()
+        self.browser = Browser(self.scratch / "browser")
+        self.addCleanup(self.browser.close)
+
+    def long_run(self, **sections):
+        job = self.job(self.small_data(), model={"name": "mlp"},
+                       train={"global_batch": 64, "slots": 4, "max_steps": 1_000_000_000},
+                       optimizer={"name": "adamw", "lr": 0.0002},
+                       checkpoint={"every_steps": 200}, **sections)
+        run = self.start(job, "--workers", 2)
+        run.wait_for_workers(2)
+        return run
+
+    def url(self, run):
+        return f"http://{run.coordinator()['http']}/"
+
+    def open(self, url, size=DESKTOP, dark=False):
+        self.browser.open(url, *size, dark=dark)
+        self.browser.wait_for("document.body && document.body.dataset.shown === 'yes'")
+
+    def look(self, name, size):
+        """A screenshot, which has its size and shows something."""
+        png = self.browser.screenshot()
+        if KEEP:
+            pathlib.Path(KEEP, f"{name}.png").write_bytes(png)
+        picture = Picture(png)
+        self.assertEqual((picture.width, picture.height), size)
+        colors = picture.colors()
+        common = sum(count for _, count in colors.most_common(1))
+        self.assertLess(common, 0.98 * size[0] * size[1], "the page is blank")
+        self.assertGreater(len(colors), 20, "text has many shades")
+        return colors
+
+    def assert_fits(self, size):
+        self.assertLessEqual(self.browser.value("document.documentElement.scrollWidth"), size[0],
+                             "it scrolls sideways")
+
+    def test_a_run_with_a_killed_worker_is_shown(self):
+        run = self.long_run()
+        run.wait_for_more_steps(100)
+        killed = run.workers()[1]
+        os.kill(killed, signal.SIGKILL)
+        run.wait_for(lambda: run.status()["generation"] >= 2 and len(run.workers()) == 2
+                     and killed not in run.workers(), "another worker joined")
+        run.wait_for_more_steps(100)
+        self.open(self.url(run))
+        value = self.browser.value
+        self.assertEqual(value("document.getElementById('job').textContent"), "test")
+        self.assertEqual(value("document.getElementById('state').textContent"), "training")
+        ranks = value(texts("#ranks tbody tr td:nth-child(4)"))
+        self.assertEqual(ranks, [str(pid) for pid in run.workers()], "the pids, by rank")
+        deaths = value(texts("#events [data-event=member_died]"))
+        self.assertEqual(len(deaths), 1)
+        self.assertIn(f"pid {killed}", deaths[0])
+        self.assertIn("SIGKILL", deaths[0])
+        self.assertIn("checkpoint written", " ".join(value(texts("#events li"))))
+        generations = value(texts("#generations li"))
+        self.assertGreaterEqual(len(generations), 3, "start, death, the new worker")
+        self.assertIn("SIGKILL", generations[-2], "why there is a second one")
+        self.assertGreaterEqual(value("document.querySelectorAll('#loss .mark').length"), 2)
+        for plot in ("loss", "throughput"):
+            points = value(f"Number(document.querySelector('#{plot} svg').dataset.points)")
+            self.assertGreater(points, 50, plot)
+        phases = value(texts("#phases .legend .value"))
+        self.assertEqual(len(phases), 6)
+        shares = sum(float(text.removesuffix(" %")) for text in phases)
+        self.assertAlmostEqual(shares, 100, delta=1)
+        self.assertEqual(self.browser.complaints, [])
+
+        light = self.look("desktop-light", DESKTOP)
+        self.assert_fits(DESKTOP)
+        self.open(self.url(run), PHONE, dark=True)
+        dark = self.look("phone-dark", PHONE)
+        self.assert_fits(PHONE)
+        brightness = [sum(map(sum, [c for c, _ in colors.most_common(1)])) for colors
+                      in (light, dark)]
+        self.assertGreater(brightness[0], 600, "light")
+        self.assertLess(brightness[1], 150, "dark")
+        self.open(self.url(run), PHONE)
+        self.look("phone-light", PHONE)
+        self.open(self.url(run), DESKTOP, dark=True)
+        self.look("desktop-dark", DESKTOP)
+
+        # The page lives on without a coordinator and says so.
+        run.process.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 75)
+        line = "document.getElementById('connection').textContent"
+        self.assertIn("old", self.browser.wait_for(f"{line}.includes('disconnected') && {line}"))
+
+    def test_names_that_are_markup_are_text(self):
+        # In one go: the page draws anew every second.
+        self.open(self.url(self.long_run()))
+        markup, nodes, events, title = self.browser.value(
+            f"(lockstep.show({json.dumps(self.hostile())}), "
+            "[document.querySelectorAll('body img, body b, main script').length, "
+            f"{texts('#ranks td:nth-child(3)')}, {texts('#events span')}, "
+            "document.getElementById('job').textContent])")
+        self.assertEqual(markup, 0)
+        self.assertEqual(nodes, [HOSTILE])
+        self.assertIn(HOSTILE, events)
+        self.assertEqual(title, HOSTILE)
+        self.assertEqual(self.browser.complaints, [])
+
+    @staticmethod
+    def hostile():
+        return {"status": {"run": HOSTILE, "state": HOSTILE, "message": HOSTILE,
+                           "members": [{"node": HOSTILE, "rank": 0, "state": HOSTILE, "pid": 1}]},
+                "events": {"events": [{"event": HOSTILE, "message": HOSTILE, "time": HOSTILE}],
+                           "generations": [{"generation": HOSTILE, "what": HOSTILE, "why": HOSTILE,
+                                            "time": HOSTILE, "step": 3}]}}
+
+    def test_the_api_is_bounded_and_a_script_from_elsewhere_is_refused(self):
+        run = self.long_run()
+        run.wait_for_more_steps(100)
+
+        def get(path):
+            with urllib.request.urlopen(self.url(run) + path, timeout=30) as answer:
+                policy = answer.headers["Content-Security-Policy"]
+                return policy, answer.read()
+
+        policy, page = get("")
+        self.assertIn("default-src 'none'", policy)
+        self.assertNotIn("unsafe", policy)
+        self.assertNotIn(b"http://", page)
+        self.assertNotIn(b"https://", page)
+        history = json.loads(get("api/v1/history?points=7")[1])
+        self.assertIn(len(history["first"]), range(2, 8))
+        columns = {len(history[name]) for name in ("loss", "loss_min", "loss_max", "lr",
+                                                   "samples_per_second")}
+        self.assertEqual(columns, {len(history["first"])})
+        self.assertLessEqual(len(json.loads(get("api/v1/events?limit=2")[1])["events"]), 2)
+        for odd in ("points=0", "points=-1", "points=x", "points=99999999999999999999", "&&="):
+            self.assertLessEqual(len(json.loads(get(f"api/v1/history?{odd}")[1])["first"]), 2048)
+        self.assertEqual(len(json.loads(get("api/v1/status?members=1")[1])["members"]), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
