@@ -2,7 +2,7 @@
 'use strict';
 (() => {
   const { svg, element, isNumber, short, grouped } = lockstep;
-  const HEIGHT = 250, LEFT = 56, RIGHT = 12, TOP = 10, BOTTOM = 38;
+  const HEIGHT = 250, LEFT = 56, RIGHT = 24, TOP = 10, BOTTOM = 38;
 
   // At most `count` round values within [low, high].
   const ticks = (low, high, count) => {
@@ -73,7 +73,7 @@
       if (value % 1 !== 0) continue;
       group.append(
         svg('text', { x: x(value), y: HEIGHT - BOTTOM + 17, 'text-anchor': 'middle' },
-            short(value)));
+            value < 1e6 ? grouped(value) : short(value)));
     }
     group.append(
       svg('line', { class: 'axis', x1: LEFT, x2: width - RIGHT, y1: HEIGHT - BOTTOM,

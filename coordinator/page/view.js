@@ -28,6 +28,7 @@
     const said = [NOTICES[state], status.message].filter(Boolean).map(String).join(' ');
     at('notice').textContent = said;
     at('notice').hidden = said === '';
+    at('notice').className = `notice ${failed ? 'bad' : NOTICES[state] ? 'warn' : ''}`;
   };
 
   const epochText = (status) =>
@@ -115,8 +116,9 @@
     const parts = member.phases ? partsOf(member.phases) : null;
     const text = parts ? parts.map((p) => p.text).join(', ') : '';
     const slots = list(member.slots);
-    const state = element('span', { class: member.connected === false ? 'warn' : '' },
-                          String(member.state) + (member.connected === false ? ', away' : ''));
+    const isAway = member.state === 'training' && member.connected === false;
+    const state = element('span', { class: isAway ? 'warn' : '' },
+                          String(member.state) + (isAway ? ', away' : ''));
     return element('tr', { 'data-member': member.id },
       cell('rank', grouped(member.rank)), cell('state', state),
       cell('node', String(member.node)),
@@ -166,17 +168,26 @@
       { class: 'strip', 'aria-label': `${parts.length} generations along the steps` })]));
   };
 
+  const eventRow = (e, message) => element('li', { 'data-event': e.event }, when(e.time),
+    element('span', { class: { warn: 'warn', error: 'bad' }[e.level] || '' },
+            String(e.event).replaceAll('_', ' ')),
+    element('span', {}, String(message)));
+
+  // Of many of a kind in a row, such as checkpoints, the newest two and how many more.
   const showEvents = (events) => {
-    const rows = list(events.events);
-    const kind = { warn: 'warn', error: 'bad' };
-    at('events').replaceChildren(...rows.map((e) => element('li', { 'data-event': e.event },
-      when(e.time),
-      element('span', { class: kind[e.level] || '' }, String(e.event).replaceAll('_', ' ')),
-      element('span', {}, String(e.message)))));
-    if (rows.length === 0) {
-      at('events').replaceChildren(element('li', {},
+    const rows = list(events.events), SHOWN = 2, items = [];
+    for (let begin = 0, end = 0; begin < rows.length; begin = end) {
+      while (end < rows.length && rows[end].event === rows[begin].event) ++end;
+      const hides = end - begin > SHOWN + 1;
+      const shown = hides ? begin + SHOWN : end;
+      for (let i = begin; i < shown; ++i) items.push(eventRow(rows[i], rows[i].message));
+      if (hides) items.push(eventRow(rows[end - 1], `and ${grouped(end - shown)} before these`));
+    }
+    if (items.length === 0) {
+      items.push(element('li', {},
         element('span', { class: 'empty' }, 'Nothing happened yet.')));
     }
+    at('events').replaceChildren(...items);
   };
 
   // {status, history, events}, each as its path of the server gives it.

@@ -18,6 +18,10 @@ using Commands = std::map<const CLI::App*, Command>;
 
 void add_run_command(CLI::App& app, Commands& commands);
 void add_status_command(CLI::App& app, Commands& commands);
+void add_top_command(CLI::App& app, Commands& commands);
+void add_ui_command(CLI::App& app, Commands& commands);
+void add_report_command(CLI::App& app, Commands& commands);
+void add_export_command(CLI::App& app, Commands& commands);
 void add_scale_command(CLI::App& app, Commands& commands);
 void add_drain_command(CLI::App& app, Commands& commands);
 void add_checkpoint_command(CLI::App& app, Commands& commands);

@@ -16,6 +16,7 @@ constexpr char kExamples[] =
     "Examples:\n"
     "  lockstep run job.yaml --workers 2         # train\n"
     "  lockstep status --run-dir runs/first      # how is it doing?\n"
+    "  lockstep ui runs/first                    # the same in the browser\n"
     "  lockstep run --resume --run-dir runs/first\n"
     "  lockstep ckpt verify runs/first\n"
     "  lockstep scale runs/first 4               # while it goes on\n"
@@ -55,6 +56,10 @@ int run(int argc, char** argv) {
   Commands commands;
   add_run_command(app, commands);
   add_status_command(app, commands);
+  add_top_command(app, commands);
+  add_ui_command(app, commands);
+  add_report_command(app, commands);
+  add_export_command(app, commands);
   add_scale_command(app, commands);
   add_drain_command(app, commands);
   add_checkpoint_command(app, commands);

@@ -1,0 +1,54 @@
+"""Runs whose history is exported as event files."""
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
+
+from event_files import scalars  # noqa: E402
+from harness import BIN, LockstepTest  # noqa: E402
+
+
+class ExportTest(LockstepTest):
+    def export(self, run, *words):
+        done = subprocess.run([BIN / "lockstep", "export", "tensorboard", run.run_dir, *words],
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return pathlib.Path(done.stdout.strip())
+
+    def finished_run(self):
+        job = self.job(self.small_data(), model={"name": "mlp"},
+                       train={"global_batch": 64, "slots": 4, "epochs": 5})
+        return self.finish(job, "--workers", 2)
+
+    def followed_over_a_cut(self):
+        """A run is exported while it goes on and goes back; gives the directory of the event files,
+        and the history as it is in the end."""
+        job = self.job(self.small_data(), model={"name": "mlp"},
+                       train={"global_batch": 64, "slots": 4, "max_steps": 1_000_000_000},
+                       optimizer={"name": "adamw", "lr": 0.0002}, checkpoint={"every_steps": 50})
+        run = self.start(job, "--workers", 2)
+        run.wait_for_workers(2)
+        run.wait_for_more_steps(150)
+        follower = subprocess.Popen([BIN / "lockstep", "export", "tensorboard", run.run_dir,
+                                     "--follow"], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(follower.stdout.close)
+        self.addCleanup(follower.wait)
+        self.addCleanup(follower.kill)
+        directory = pathlib.Path(follower.stdout.readline().strip())
+        run.wait_for(lambda: max(scalars(directory)["train/loss"]) >= 150, "steps were told")
+        # While it does not look, the history is cut and goes on otherwise, as a rollback does.
+        follower.send_signal(signal.SIGSTOP)
+        run.process.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 75)
+        path = run.run_dir / "history.jsonl"
+        rows = [json.loads(line) for line in path.read_text().splitlines()][:120]
+        for row in rows[100:]:
+            row["loss"] = 77.0
+        path.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
+        follower.send_signal(signal.SIGCONT)
+        self.assertEqual(follower.wait(60), 0, "it ends with the run")
+        self.assertEqual(len(list(directory.iterdir())), 2, "a new file takes the old one's place")
+        return directory, rows

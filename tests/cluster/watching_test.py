@@ -1,0 +1,158 @@
+"""Watching a run by command: lockstep ui, report and top, while it goes on and after its end."""
+import fcntl
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+import unittest
+import urllib.error
+import urllib.request
+import pathlib
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
+
+import browser  # noqa: E402
+from browser import Browser  # noqa: E402
+from harness import BIN, LockstepTest  # noqa: E402
+
+
+def get(url):
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return answer.read()
+
+
+class Watching(LockstepTest):
+    def long_run(self):
+        job = self.job(self.small_data(), model={"name": "mlp"},
+                       train={"global_batch": 64, "slots": 4, "max_steps": 1_000_000_000},
+                       optimizer={"name": "adamw", "lr": 0.0002}, checkpoint={"every_steps": 100})
+        run = self.start(job, "--workers", 2)
+        run.wait_for_workers(2)
+        run.wait_for_more_steps(150)
+        return run
+
+    def stopped(self, run):
+        run.process.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 75)
+        return run
+
+    def command(self, *words, expect=0):
+        done = subprocess.run([BIN / "lockstep", *words], capture_output=True, text=True,
+                              timeout=120)
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        return done.stdout
+
+    def ui(self, run):
+        process = subprocess.Popen([BIN / "lockstep", "ui", str(run.run_dir)], text=True,
+                                   stdout=subprocess.PIPE)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.terminate)
+        return process, process.stdout.readline().split()[0]
+
+    def test_one_command_shows_a_run_that_lives_dies_and_has_ended(self):
+        run = self.long_run()
+        process, url = self.ui(run)
+        self.assertIn("http://127.0.0.1:", url)
+        self.assertIn(b"<title>Lockstep", get(url))
+        status = json.loads(get(url + "api/v1/status"))
+        self.assertEqual((status["run"], status["state"]), ("test", "training"))
+        steps = json.loads(get(url + "api/v1/history?points=5"))["steps"]
+        self.assertLessEqual(len(json.loads(get(url + "api/v1/history?points=5"))["first"]), 5)
+        self.stopped(run)
+        status = json.loads(get(url + "api/v1/status"))
+        self.assertEqual((status["state"], status["exit_code"]), ("ended", 75))
+        self.assertEqual(status["step"], run.summary()["steps"])
+        self.assertEqual([m["rank"] for m in status["members"]], [0, 1])
+        history = json.loads(get(url + "api/v1/history?points=10"))
+        self.assertGreaterEqual(history["steps"], steps)
+        self.assertEqual(history["steps"], len(run.history()))
+        events = json.loads(get(url + "api/v1/events"))
+        self.assertIn("run_ended", [e["event"] for e in events["events"]])
+        self.assertEqual(events["generations"][-1]["generation"], 1)
+        with self.assertRaises(urllib.error.HTTPError) as refused:
+            get(url + "api/v1/nothing")
+        refused.exception.close()
+        self.assertEqual(refused.exception.code, 404)
+        process.terminate()
+        self.assertEqual(process.wait(30), 0)
+
+    def test_a_directory_without_a_run_is_refused(self):
+        for command in ("ui", "report", "top"):
+            self.command(command, str(self.temporary), expect=66)
+
+    @unittest.skipUnless(browser.PROGRAM, "there is no chromium here (package chromium)")
+    def test_a_report_is_one_file_that_shows_the_run_in_a_browser(self):
+        run = self.stopped(self.long_run())
+        path = pathlib.Path(self.command("report", str(run.run_dir)).strip())
+        self.assertEqual(path, (run.run_dir / "report.html").resolve())
+        chromium = Browser(self.scratch / "browser")
+        self.addCleanup(chromium.close)
+        chromium.open(path.as_uri(), 1280, 900)
+        chromium.wait_for("document.body && document.body.dataset.shown === 'yes'")
+        self.assertEqual(chromium.value("document.getElementById('state').textContent"), "ended")
+        points = chromium.value("Number(document.querySelector('#loss svg').dataset.points)")
+        self.assertGreater(points, 50)
+        self.assertEqual(chromium.value("document.querySelectorAll('#ranks tbody tr').length"), 2)
+        self.assertGreater(chromium.value("document.querySelectorAll('#events li').length"), 3)
+        self.assertEqual(chromium.complaints, [], "also of its own policy")
+        requests = chromium.value("performance.getEntriesByType('resource').length")
+        self.assertEqual(requests, 0, "it takes nothing from elsewhere")
+
+    def test_top_draws_the_terminal_it_is_given_until_q(self):
+        run = self.long_run()
+        frame = self.command("top", str(run.run_dir), "--once")
+        for part in ("test: training", "samples/s", "rank", "communication", "generation 1"):
+            self.assertIn(part, frame)
+        self.assertNotIn("\x1b", frame, "it is no terminal")
+
+        main, other = pty.openpty()
+        self.addCleanup(os.close, main)
+
+        def resize(rows, columns):
+            fcntl.ioctl(main, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+        resize(30, 100)
+        before = termios.tcgetattr(other)
+        process = subprocess.Popen([BIN / "lockstep", "top", str(run.run_dir)], stdin=other,
+                                   stdout=other, stderr=other, start_new_session=True,
+                                   env={**os.environ, "TERM": "xterm", "LC_ALL": "C.UTF-8"},
+                                   preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+        self.addCleanup(process.kill)
+
+        def wait_for(found, what):
+            text, deadline = b"", time.monotonic() + 60
+            while time.monotonic() < deadline:
+                if select.select([main], [], [], 1)[0]:
+                    text += os.read(main, 65536)
+                if found(text):
+                    return text
+            raise AssertionError(f"waited for {what}: {text[-3000:]!r}")
+
+        def widest(text):
+            frames = text.decode(errors="ignore").split("\x1b[H")
+            lines = [line.split("\x1b")[0] for frame in frames[1:-1] for line in frame.split("\r\n")]
+            return max((len(line) for line in lines), default=0)
+
+        text = wait_for(lambda text: text.count(b"\x1b[H") > 2, "frames")
+        self.assertIn(b"\x1b[?1049h", text)
+        self.assertIn("█".encode(), text)
+        self.assertGreater(widest(text), 60)
+        resize(10, 40)
+        wait_for(lambda text: text.count(b"\x1b[H") > 2 and widest(text[text.rindex(
+            b"\x1b[H", 0, text.rindex(b"\x1b[H")):]) < 40, "a narrow frame")
+        os.write(main, b"q")
+        self.assertEqual(process.wait(30), 0)
+        wait_for(lambda text: b"\x1b[?1049l" in text, "the screen of before")
+        self.assertEqual(termios.tcgetattr(other), before, "the terminal is as it was")
+        os.close(other)
+
+
+if __name__ == "__main__":
+    unittest.main()
