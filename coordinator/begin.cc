@@ -68,7 +68,6 @@ Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, 
                         Logger& logger) {
   Begun begun;
   LOCKSTEP_ASSIGN_OR_RETURN(RunInputs inputs, read_inputs(run_dir));
-  begun.token = inputs.token;
   LOCKSTEP_ASSIGN_OR_RETURN(begun.journal, open_sqlite_journal(seat.journal()));
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, begun.journal->load());
   begun.options = resolve(inputs.job, inputs.facts, contents, run_dir);

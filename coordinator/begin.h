@@ -19,7 +19,6 @@
 namespace lockstep::coordinator {
 
 struct Begun {
-  std::string token;
   Options options;
   BegunTerm term;
   std::unique_ptr<Journal> journal;

@@ -13,8 +13,10 @@
 #include "comm/base/file.h"
 #include "comm/base/log_context.h"
 #include "comm/rpc/asio_transport.h"
-#include "comm/rpc/http_server.h"
+#include "comm/rpc/http_options.h"
 #include "comm/rpc/network.h"
+#include "comm/rpc/run_token.h"
+#include "comm/rpc/tls_identity.h"
 #include "coordinator/begin.h"
 #include "coordinator/http_routes.h"
 #include "coordinator/pulse.h"
@@ -75,9 +77,12 @@ class Program {
   // Sets exit_code_ unless only the term is over.
   Status serve_term(BeginMode mode);
   Status choose_network(const wire::JobSpec& job);
+  Status open_secrets(const wire::JobSpec& job);
+  Status check_certificate(const wire::JobSpec& job);
   Status serve(Server& server, const Begun& begun);
   void beat();
   void keep_beating(Server& server);
+  std::map<std::string, http::Handler> routes(Server& server);
   State first_state(const BegunTerm& term);  // takes experience_
 
   std::string run_dir_;
@@ -88,7 +93,9 @@ class Program {
   Watch& watch_;
   SystemClock clock_;
   rpc::AsioLoop loop_;
-  rpc::AsioTransport transport_{loop_};
+  std::shared_ptr<rpc::TokenFile> token_;
+  std::shared_ptr<rpc::TlsIdentity> tls_;  // null: control is in the clear
+  std::optional<rpc::AsioTransport> transport_;
   std::unique_ptr<CoordinatorMetrics> metrics_;  // of all terms
   rpc::Address control_{"127.0.0.1", 0};
   std::optional<rpc::Address> http_;
@@ -150,32 +157,66 @@ Status listen_again(rpc::Address address, const Listen& listen) {
   return listen(address);
 }
 
+// Who dials us and is shown a certificate for somebody else leaves.
+Status Program::check_certificate(const wire::JobSpec& job) {
+  const std::string& name = job.comm().advertise();
+  const std::string& dialled = name.empty() ? control_.host : name;
+  if (!tls_ || tls_->context()->is_for(dialled)) return Status::ok();
+  const std::string& directory = job.comm().tls();
+  return Status(Code::kConfig, directory + "/tls.crt is not for " + dialled +
+                                   ", where others find this coordinator; `lockstep certs " +
+                                   directory + " --hosts " + dialled +
+                                   "` adds it, if that made the certificate");
+}
+
 // Where the job wants it to listen; beyond this machine the log says what that means.
 Status Program::choose_network(const wire::JobSpec& job) {
   LOCKSTEP_ASSIGN_OR_RETURN(control_.host, rpc::own_address_in(job.comm().network()));
-  if (!rpc::is_loopback_host(control_.host))
-    logger_.warn("network",
-                 "control and data listen on comm.network " + job.comm().network() +
-                     ": both ends prove that they know the run's token, but nothing is encrypted; "
-                     "let nobody into this network who may not read or change what is trained");
+  LOCKSTEP_RETURN_IF_ERROR(check_certificate(job));
+  if (rpc::is_loopback_host(control_.host)) return Status::ok();
+  const std::string open = tls_ ? "control is mutual TLS 1.3; data connections are"
+                                : "nothing is encrypted: control and data connections are";
+  logger_.warn("network", "control and data listen on comm.network " + job.comm().network() + "; " +
+                              open +
+                              " authenticated by the run's token only. Let nobody into this "
+                              "network who may not read or change what is trained");
   return Status::ok();
 }
 
+// Once for all terms: they are read again when they change.
+Status Program::open_secrets(const wire::JobSpec& job) {
+  if (transport_) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(token_, rpc::TokenFile::open(run_dir_ + "/token", logger_));
+  LOCKSTEP_ASSIGN_OR_RETURN(tls_, rpc::open_tls(job.comm().tls(), logger_));
+  transport_.emplace(loop_, tls_);
+  return Status::ok();
+}
+
+std::map<std::string, http::Handler> Program::routes(Server& server) {
+  auto all = http_routes(server, watch_.timeline, [this] { return rpc::to_string(*http_); });
+  all["/metrics"] = [this, metrics = all["/metrics"]](const http::Request& request) {
+    if (tls_) metrics_->tls().expires_in(tls_->expiry_seconds());
+    return metrics(request);
+  };
+  return all;
+}
+
 Status Program::serve(Server& server, const Begun& begun) {
+  LOCKSTEP_RETURN_IF_ERROR(open_secrets(begun.options.job));
   LOCKSTEP_RETURN_IF_ERROR(choose_network(begun.options.job));
   LOCKSTEP_RETURN_IF_ERROR(listen_again(control_, [&](const rpc::Address& address) {
-    return server.listen(transport_, address, begun.token);
+    return server.listen(*transport_, address, token_);
   }));
   control_ = server.control_address();
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      http::HttpServer::Options options,
+      http::coordinator_http_options(begun.options.job, run_dir_, tls_, logger_));
   const bool is_first = !http_.has_value();
-  if (is_first) {
-    LOCKSTEP_ASSIGN_OR_RETURN(http_, rpc::parse_address(begun.options.job.metrics().listen()));
-  }
+  if (is_first) http_ = options.address;
   std::unique_ptr<http::HttpServer> http;
   const auto start_http = [&](const rpc::Address& address) {
-    auto started = http::HttpServer::start(
-        loop_, {.address = address, .allowed_hosts = {}},
-        http_routes(server, watch_.timeline, [this] { return rpc::to_string(*http_); }), logger_);
+    options.address = address;
+    auto started = http::HttpServer::start(loop_, options, routes(server), logger_);
     if (started.is_ok()) http = std::move(*started);
     return started.status();
   };

@@ -143,7 +143,7 @@ std::string status_json(const State& state, const Options& options, const RunSta
   return text_of(out);
 }
 
-std::string discovery_json(const State& state, const std::string& own_address) {
+std::string discovery_json(const State& state, const std::string& own_address, bool is_https) {
   json targets = json::array();
   targets.push_back({{"targets", {own_address}}, {"labels", {{"run", state.run_id}}}});
   std::set<std::string> nodes;  // under mpirun a node has many agents, which all say the same
@@ -160,6 +160,8 @@ std::string discovery_json(const State& state, const std::string& own_address) {
                          {"node", member.node},
                          {"local_rank", std::to_string(member.local_rank)}}}});
   }
+  if (is_https)
+    for (json& target : targets) target["labels"]["__scheme__"] = "https";
   return text_of(targets);
 }
 

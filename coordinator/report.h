@@ -30,7 +30,7 @@ std::string status_json(const State& state, const Options& options, const RunSta
 
 // Prometheus' HTTP service discovery: the address of the coordinator itself, of one agent of each
 // node, and of every worker.
-std::string discovery_json(const State& state, const std::string& own_address);
+std::string discovery_json(const State& state, const std::string& own_address, bool is_https);
 
 // Does this text tell the end that `state` tells?
 bool is_summary_of(const std::string& text, const State& state);

@@ -17,8 +17,6 @@
 namespace lockstep::coordinator {
 namespace {
 
-constexpr size_t kTokenBytes = 4096;
-
 std::string directory_of(const std::string& journal) {
   return std::filesystem::path(journal).parent_path().string();
 }
@@ -77,11 +75,6 @@ Result<RunInputs> read_inputs(const std::string& run_dir) {
   RunInputs inputs;
   LOCKSTEP_RETURN_IF_ERROR(read_message(run_dir + "/job.pb", &inputs.job));
   LOCKSTEP_RETURN_IF_ERROR(read_message(run_dir + "/facts.pb", &inputs.facts));
-  LOCKSTEP_ASSIGN_OR_RETURN(inputs.token, read_file(run_dir + "/token", kTokenBytes));
-  while (!inputs.token.empty() && (inputs.token.back() == '\n' || inputs.token.back() == ' ')) {
-    inputs.token.pop_back();
-  }
-  if (inputs.token.empty()) return Status(Code::kUsage, run_dir + "/token is empty");
   if (inputs.facts.train_samples() == 0 || !inputs.job.has_train()) {
     return Status(Code::kUsage, run_dir +
                                     "/job.pb or facts.pb is not complete: start with "

@@ -32,7 +32,6 @@ class RunLock {
 struct RunInputs {
   wire::JobSpec job;
   wire::DataFacts facts;
-  std::string token;
 };
 
 // kNoInput or kUsage when a file is missing or damaged, with what makes it.

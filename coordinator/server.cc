@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "comm/base/planted_bug.h"
+#include "comm/rpc/http_options.h"
 #include "comm/wire/predictions.h"
 #include "coordinator/observe.h"
 #include "coordinator/server_impl.h"
@@ -144,7 +145,7 @@ Server::Server(Parts parts, Options options, State state, EarlierTerms earlier)
 
 Server::~Server() = default;
 
-Status Server::listen(rpc::Transport& transport, const rpc::Address& address, std::string token) {
+Status Server::listen(rpc::Transport& transport, const rpc::Address& address, rpc::Token token) {
   Impl* impl = impl_.get();
   rpc::RpcServer::Handlers handlers;
   handlers.on_peer = [](rpc::PeerId, const std::string&) {};
@@ -189,7 +190,8 @@ std::string Server::history(size_t points) const {
 }
 
 std::string Server::discovery(const std::string& own_address) const {
-  return discovery_json(impl_->state, own_address);
+  return discovery_json(impl_->state, own_address,
+                        http::is_served_beyond_loopback(impl_->options.job));
 }
 
 std::string Server::metrics() {

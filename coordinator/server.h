@@ -67,7 +67,7 @@ class Server {
   ~Server();
 
   // Begins to accept workers and agents. kConfig when it cannot listen there.
-  Status listen(rpc::Transport& transport, const rpc::Address& address, std::string token);
+  Status listen(rpc::Transport& transport, const rpc::Address& address, rpc::Token token);
   const rpc::Address& control_address() const;
 
   void stop(const std::string& why);  // a signal

@@ -34,7 +34,7 @@ build_packages=(g++ cmake ninja-build ccache mold pkg-config python3-venv libboo
   nlohmann-json3-dev libcli11-dev libspdlog-dev libxxhash-dev zlib1g-dev libgtest-dev
   libgmock-dev librapidcheck-dev dataset-fashion-mnist)
 test_packages=(clang libclang-rt-14-dev libbenchmark-dev libopenmpi-dev openmpi-bin curl procps
-  binutils iproute2 prometheus slurm-wlm munge chromium)
+  binutils iproute2 openssl prometheus slurm-wlm munge chromium)
 
 purpose=build
 use_apt=1

@@ -12,6 +12,7 @@ AgentMetrics::AgentMetrics(const AgentTarget& target, const BuildInfo& build)
       build_(families_, "lockstep_build_info", "What this program was built from."),
       node_(families_, target.run_dir),
       process_(families_),
+      tls_(families_),
       living_(families_.gauge("lockstep_agent_workers", "Workers of this agent that live.")),
       deaths_(families_.counter("lockstep_agent_worker_deaths_total",
                                 "Workers of this agent that died, but for those told to go.")) {

@@ -12,6 +12,7 @@
 #include "metrics/families.h"
 #include "metrics/node_probe.h"
 #include "metrics/process_probe.h"
+#include "metrics/tls_probe.h"
 
 namespace lockstep {
 
@@ -28,6 +29,8 @@ class AgentMetrics {
   // Before the exposition is written: how many workers run here, and how many have died so far.
   void workers(uint64_t living, uint64_t deaths);
 
+  TlsProbe& tls() { return tls_; }
+
   // The exposition, of type kMetricsContentType.
   std::string expose_text();
 
@@ -36,6 +39,7 @@ class AgentMetrics {
   InfoMetric build_;
   NodeProbe node_;
   ProcessProbe process_;
+  TlsProbe tls_;
   prometheus::Gauge& living_;
   prometheus::Counter& deaths_;
   std::mutex scrape_;

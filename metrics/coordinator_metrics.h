@@ -18,6 +18,7 @@
 #include "metrics/journal_probe.h"
 #include "metrics/membership_probe.h"
 #include "metrics/process_probe.h"
+#include "metrics/tls_probe.h"
 
 namespace lockstep {
 
@@ -33,6 +34,8 @@ class CoordinatorMetrics {
   CheckpointProbe& checkpoint() { return checkpoint_; }
   CheckProbe& check() { return check_; }
 
+  TlsProbe& tls() { return tls_; }
+
   // The exposition, of type kMetricsContentType.
   std::string expose_text();
 
@@ -46,6 +49,7 @@ class CoordinatorMetrics {
   CheckpointProbe checkpoint_;
   CheckProbe check_;
   ProcessProbe process_;
+  TlsProbe tls_;
   std::mutex scrape_;
 };
 

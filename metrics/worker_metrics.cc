@@ -16,7 +16,8 @@ WorkerMetrics::WorkerMetrics(const WorkerTarget& target, const BuildInfo& build,
       member_(families_),
       eval_(families_, "lockstep_"),
       checkpoint_(families_, "lockstep_"),
-      process_(families_) {
+      process_(families_),
+      tls_(families_) {
   build_.set(build_labels(build));
 }
 

@@ -25,6 +25,7 @@
 #include "metrics/process_probe.h"
 #include "metrics/reduction_probe.h"
 #include "metrics/step_probe.h"
+#include "metrics/tls_probe.h"
 
 namespace lockstep {
 
@@ -48,6 +49,8 @@ class WorkerMetrics {
   EvalProbe& eval() { return eval_; }
   CheckpointProbe& checkpoint() { return checkpoint_; }
 
+  TlsProbe& tls() { return tls_; }
+
   // The exposition, of type kMetricsContentType.
   std::string expose_text();
 
@@ -61,6 +64,7 @@ class WorkerMetrics {
   EvalProbe eval_;
   CheckpointProbe checkpoint_;
   ProcessProbe process_;
+  TlsProbe tls_;
   std::mutex scrape_;
 };
 

@@ -71,8 +71,8 @@ Result<Address> numeric_address(const Address& address) {
 Status check_loopback(const Address& address) {
   if (is_loopback_host(address.host)) return Status::ok();
   return Status(Code::kConfig, to_string(address) +
-                                   " can be reached from other machines, and HTTP is neither "
-                                   "authenticated nor encrypted yet: use 127.0.0.1");
+                                   " can be reached from other machines: HTTP there needs "
+                                   "certificates (comm.tls) and a token, or use 127.0.0.1");
 }
 
 }  // namespace lockstep::rpc

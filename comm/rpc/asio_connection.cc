@@ -2,6 +2,7 @@
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/write.hpp>
+#include <string_view>
 #include <utility>
 
 #include "comm/base/limits.h"
@@ -18,10 +19,12 @@ Status broken(const boost::system::error_code& error) {
 
 }  // namespace
 
-AsioConnection::AsioConnection(AsioLoop& loop, boost::asio::ip::tcp::socket socket)
+AsioConnection::AsioConnection(AsioLoop& loop, boost::asio::ip::tcp::socket socket,
+                               std::unique_ptr<TlsSocket> tls)
     : loop_(loop),
       socket_(std::move(socket)),
       peer_(peer_name(socket_.native_handle())),
+      tls_(std::move(tls)),
       decoder_(limits::kFrameBytesBeforeAuth) {
   queue_.emplace_back(wire::kPreamble);  // leaves with the first frame, or when reading starts
   queued_bytes_ = wire::kPreamble.size();
@@ -60,7 +63,7 @@ void AsioConnection::close() {
       loop_.call_after(limits::kLingerMs, [self = shared_from_this()] { self->drop(); });
   wait_readable();
   if (is_writing_) return;
-  if (queue_.empty()) return linger();
+  if (!has_unsent()) return linger();
   write();
 }
 
@@ -79,17 +82,27 @@ void AsioConnection::wait_readable() {
 
 void AsioConnection::on_readable() {
   char chunk[kReadBytes];
-  boost::system::error_code error;
-  const size_t bytes = socket_.read_some(boost::asio::buffer(chunk), error);
-  if (error == boost::asio::error::would_block) return wait_readable();
-  if (error == boost::asio::error::eof) {
+  const IoResult got = read_some(chunk, sizeof chunk);
+  if (got.state == IoResult::State::kBroken) return end(got.why);
+  if (got.state == IoResult::State::kEnd) {
     return end(Status(Code::kUnavailable, decoder_.at_boundary()
                                               ? "the peer closed the connection"
                                               : "the peer closed the connection inside a frame"));
   }
-  if (error) return end(broken(error));
-  if (state_ == State::kOpen) deliver({chunk, bytes});
+  if (got.state == IoResult::State::kDone && state_ == State::kOpen) deliver({chunk, got.bytes});
+  if (got.state == IoResult::State::kWantsWrite) wait_writable();
+  if (tls_ && state_ != State::kLingering) write_tls();  // it may have waited for the peer's word
   if (state_ != State::kOver) wait_readable();
+}
+
+IoResult AsioConnection::read_some(char* out, size_t bytes) {
+  if (tls_) return tls_->read(out, bytes);
+  boost::system::error_code error;
+  const size_t got = socket_.read_some(boost::asio::buffer(out, bytes), error);
+  if (!error) return {IoResult::State::kDone, got};
+  if (error == boost::asio::error::would_block) return {IoResult::State::kWantsRead};
+  if (error == boost::asio::error::eof) return {IoResult::State::kEnd};
+  return {IoResult::State::kBroken, 0, broken(error)};
 }
 
 void AsioConnection::deliver(std::string_view bytes) {
@@ -103,6 +116,7 @@ void AsioConnection::deliver(std::string_view bytes) {
 }
 
 void AsioConnection::write() {
+  if (tls_) return write_tls();
   if (is_writing_ || queue_.empty()) return;
   is_writing_ = true;
   sending_ = std::exchange(queue_, {});
@@ -126,15 +140,68 @@ void AsioConnection::on_written(const boost::system::error_code& error, size_t b
   if (state_ == State::kClosing) linger();
 }
 
+// As much as goes now. What waits for the peer's word goes on after the next read.
+void AsioConnection::write_tls() {
+  while (!is_writing_ && has_unsent()) {
+    if (sending_.empty()) {
+      std::string& batch = sending_.emplace_back();
+      for (const std::string& frame : std::exchange(queue_, {})) batch += frame;
+      written_bytes_ = 0;
+    }
+    const std::string_view rest = std::string_view(sending_.front()).substr(written_bytes_);
+    const IoResult put = tls_->write(rest.data(), rest.size());
+    if (put.state == IoResult::State::kWantsRead) return;
+    if (put.state == IoResult::State::kWantsWrite) return wait_writable();
+    if (put.state == IoResult::State::kBroken) return end(put.why);
+    if (put.state == IoResult::State::kEnd)
+      return end(Status(Code::kUnavailable, "the peer closed the connection"));
+    written_bytes_ += put.bytes;
+    queued_bytes_ -= put.bytes;
+    if (put.bytes == rest.size()) sending_.clear();
+  }
+  if (state_ == State::kClosing && !has_unsent()) linger();
+}
+
+// TLS may want that for a read, too.
+void AsioConnection::wait_writable() {
+  if (is_writing_) return;
+  is_writing_ = true;
+  socket_.async_wait(boost::asio::ip::tcp::socket::wait_write,
+                     [self = shared_from_this()](const boost::system::error_code& error) {
+                       self->is_writing_ = false;
+                       if (self->state_ == State::kOver || !self->tls_) return;
+                       if (error) return self->end(broken(error));
+                       self->on_readable();
+                     });
+}
+
 void AsioConnection::linger() {
+  if (tls_) tls_->say_end();
   state_ = State::kLingering;
   boost::system::error_code ignored;
   socket_.shutdown(boost::asio::ip::tcp::socket::shutdown_send, ignored);
 }
 
+// After TLS has failed: the alert is to arrive, and nothing is understood any more.
+void AsioConnection::hang_up() {
+  tls_.reset();
+  queue_.clear();
+  sending_.clear();
+  queued_bytes_ = 0;
+  if (linger_timer_ == 0)
+    linger_timer_ =
+        loop_.call_after(limits::kLingerMs, [self = shared_from_this()] { self->drop(); });
+  linger();
+  wait_readable();
+}
+
 void AsioConnection::end(Status why) {
   const bool was_open = state_ == State::kOpen;
-  drop();
+  if (tls_ && why.code() == Code::kRefused && !loop_.is_dying()) {
+    hang_up();
+  } else {
+    drop();
+  }
   if (!was_open) return;
   unreported_ = std::move(why);
   loop_.post([self = shared_from_this()] { self->report_end(); });
@@ -150,6 +217,7 @@ void AsioConnection::report_end() {
 
 void AsioConnection::drop() {
   state_ = State::kOver;
+  tls_.reset();
   if (linger_timer_ != 0) loop_.cancel(linger_timer_);
   queue_.clear();
   queued_bytes_ = 0;

@@ -7,7 +7,10 @@
 //     └─ end of stream, error, overflow ──▶ over, on_close posted
 //
 // Lingering matters: closing a socket with unread input resets the connection, and the peer could
-// lose our last frame (an AuthRefuse, a Goodbye).
+// lose our last frame (an AuthRefuse, a Goodbye), or the alert that says what TLS found wrong.
+//
+// With TLS the handshake is part of the first reads and writes: what is sent waits for it, and a
+// peer that fails it is an end like any other, of which on_close says why.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -17,13 +20,15 @@
 #include <vector>
 
 #include "comm/rpc/asio_transport.h"
+#include "comm/rpc/tls_socket.h"
 
 namespace lockstep::rpc {
 
 class AsioConnection final : public std::enable_shared_from_this<AsioConnection> {
  public:
-  // Takes a connected socket.
-  AsioConnection(AsioLoop& loop, boost::asio::ip::tcp::socket socket);
+  // Takes a connected socket. `tls`: null for a connection in the clear.
+  AsioConnection(AsioLoop& loop, boost::asio::ip::tcp::socket socket,
+                 std::unique_ptr<TlsSocket> tls);
 
   void set_handlers(Connection::Handlers handlers);
   void send(wire::Frame frame);
@@ -38,10 +43,15 @@ class AsioConnection final : public std::enable_shared_from_this<AsioConnection>
 
   void wait_readable();
   void on_readable();
+  IoResult read_some(char* out, size_t bytes);
   void deliver(std::string_view bytes);
   void write();
+  void write_tls();
+  void wait_writable();
   void on_written(const boost::system::error_code& error, size_t bytes);
+  bool has_unsent() const { return !queue_.empty() || !sending_.empty(); }
   void linger();
+  void hang_up();
   void end(Status why);
   void report_end();
   void drop();
@@ -51,14 +61,16 @@ class AsioConnection final : public std::enable_shared_from_this<AsioConnection>
   std::string peer_;
   State state_ = State::kOpen;
   bool is_reading_ = false;
-  bool is_writing_ = false;
+  bool is_writing_ = false;  // or, with TLS, waits for the socket to take more
   bool has_sent_ = false;
+  std::unique_ptr<TlsSocket> tls_;
   TimerId linger_timer_ = 0;
   std::shared_ptr<Connection::Handlers> handlers_;  // shared: one may replace itself while it runs
   std::optional<Status> unreported_;                // why it ended; on_close is still to come
   wire::FrameDecoder decoder_;
   std::vector<std::string> queue_;    // waits for the write in progress
   std::vector<std::string> sending_;  // the write in progress
+  size_t written_bytes_ = 0;          // with TLS: of sending_
   size_t queued_bytes_ = 0;           // of both
 };
 

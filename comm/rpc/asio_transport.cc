@@ -8,6 +8,7 @@
 #include "comm/rpc/asio_connection.h"
 #include "comm/rpc/socket.h"
 #include "comm/rpc/socket_address.h"
+#include "comm/rpc/tls_identity.h"
 
 namespace lockstep::rpc {
 namespace {
@@ -23,8 +24,8 @@ tcp protocol_of(const Address& address) {
 // What users hold: dropping it closes the connection, whatever is still in flight.
 class ConnectionHandle final : public Connection {
  public:
-  ConnectionHandle(AsioLoop& loop, tcp::socket socket)
-      : connection_(std::make_shared<AsioConnection>(loop, std::move(socket))) {}
+  ConnectionHandle(AsioLoop& loop, tcp::socket socket, std::unique_ptr<TlsSocket> tls)
+      : connection_(std::make_shared<AsioConnection>(loop, std::move(socket), std::move(tls))) {}
   ~ConnectionHandle() override { connection_->close(); }
 
   void set_handlers(Handlers handlers) override { connection_->set_handlers(std::move(handlers)); }
@@ -41,8 +42,10 @@ class ConnectionHandle final : public Connection {
 
 class Acceptor final : public std::enable_shared_from_this<Acceptor> {
  public:
-  Acceptor(AsioLoop& loop, tcp protocol, int fd, Transport::AcceptHandler on_accept)
+  Acceptor(AsioLoop& loop, std::shared_ptr<TlsIdentity> tls, tcp protocol, int fd,
+           Transport::AcceptHandler on_accept)
       : loop_(loop),
+        tls_(std::move(tls)),
         protocol_(protocol),
         acceptor_(loop.context(), protocol, fd),
         on_accept_(std::make_shared<Transport::AcceptHandler>(std::move(on_accept))) {}
@@ -69,8 +72,9 @@ class Acceptor final : public std::enable_shared_from_this<Acceptor> {
       if (fd < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return wait_later();
       if (fd < 0) break;
       const auto on_accept = on_accept_;
-      (*on_accept)(
-          std::make_shared<ConnectionHandle>(loop_, tcp::socket(loop_.context(), protocol_, fd)));
+      auto tls = tls_ ? TlsSocket::accept(tls_->context(), fd) : nullptr;
+      (*on_accept)(std::make_shared<ConnectionHandle>(
+          loop_, tcp::socket(loop_.context(), protocol_, fd), std::move(tls)));
       if (!on_accept_) return;
     }
     wait();
@@ -83,6 +87,7 @@ class Acceptor final : public std::enable_shared_from_this<Acceptor> {
   }
 
   AsioLoop& loop_;
+  std::shared_ptr<TlsIdentity> tls_;
   tcp protocol_;
   tcp::acceptor acceptor_;
   std::shared_ptr<Transport::AcceptHandler> on_accept_;
@@ -104,9 +109,11 @@ class ListenerHandle final : public Listener {
 // One attempt to connect: whoever comes first, the answer or the deadline, ends it.
 class Connecting final : public std::enable_shared_from_this<Connecting> {
  public:
-  Connecting(AsioLoop& loop, const Address& address, tcp protocol, int fd,
-             Transport::ConnectHandler on_connected)
+  Connecting(AsioLoop& loop, std::shared_ptr<TlsIdentity> tls, const Address& address, tcp protocol,
+             int fd, Transport::ConnectHandler on_connected)
       : loop_(loop),
+        tls_(std::move(tls)),
+        host_(address.host),
         name_(to_string(address)),
         socket_(loop.context(), protocol, fd),
         on_connected_(std::move(on_connected)) {}
@@ -133,8 +140,9 @@ class Connecting final : public std::enable_shared_from_this<Connecting> {
           Status(Code::kUnavailable, "cannot connect to " + name_ + ": " + error.message()));
     if (is_connected_to_itself(socket_.native_handle()))
       return finish(Status(Code::kUnavailable, "nobody listens on " + name_));
-    finish(
-        std::shared_ptr<Connection>(std::make_shared<ConnectionHandle>(loop_, std::move(socket_))));
+    auto tls = tls_ ? TlsSocket::connect(tls_->context(), socket_.native_handle(), host_) : nullptr;
+    finish(std::shared_ptr<Connection>(
+        std::make_shared<ConnectionHandle>(loop_, std::move(socket_), std::move(tls))));
   }
 
   void finish(Result<std::shared_ptr<Connection>> result) {
@@ -145,6 +153,8 @@ class Connecting final : public std::enable_shared_from_this<Connecting> {
   }
 
   AsioLoop& loop_;
+  std::shared_ptr<TlsIdentity> tls_;
+  std::string host_;
   std::string name_;
   tcp::socket socket_;
   Transport::ConnectHandler on_connected_;
@@ -153,11 +163,17 @@ class Connecting final : public std::enable_shared_from_this<Connecting> {
 
 }  // namespace
 
+AsioTransport::AsioTransport(AsioLoop& loop, std::shared_ptr<TlsIdentity> tls)
+    : loop_(loop), tls_(std::move(tls)) {}
+
+AsioTransport::~AsioTransport() = default;
+
 Result<std::unique_ptr<Listener>> AsioTransport::listen(const Address& address,
                                                         AcceptHandler on_accept) {
   Address real;
   LOCKSTEP_ASSIGN_OR_RETURN(const int fd, open_listening_socket(address, &real));
-  auto acceptor = std::make_shared<Acceptor>(loop_, protocol_of(real), fd, std::move(on_accept));
+  auto acceptor =
+      std::make_shared<Acceptor>(loop_, tls_, protocol_of(real), fd, std::move(on_accept));
   acceptor->wait();
   return std::unique_ptr<Listener>(std::make_unique<ListenerHandle>(std::move(acceptor), real));
 }
@@ -171,7 +187,8 @@ void AsioTransport::connect(const Address& address, int64_t timeout_ms,
     loop_.post([on_connected = std::move(on_connected), why] { on_connected(why); });
     return;
   }
-  std::make_shared<Connecting>(loop_, address, protocol_of(address), *fd, std::move(on_connected))
+  std::make_shared<Connecting>(loop_, tls_, address, protocol_of(address), *fd,
+                               std::move(on_connected))
       ->start(*where, timeout_ms);
 }
 

@@ -16,6 +16,8 @@ class io_context;
 
 namespace lockstep::rpc {
 
+class TlsIdentity;
+
 class AsioLoop final : public Loop {
  public:
   AsioLoop();
@@ -53,7 +55,10 @@ class AsioLoop final : public Loop {
 
 class AsioTransport final : public Transport {
  public:
-  explicit AsioTransport(AsioLoop& loop) : loop_(loop) {}
+  // With `tls` every connection is mutual TLS (tls_socket.h): who connects holds the certificate of
+  // the listener against the host of the address that it was given. Null: in the clear.
+  explicit AsioTransport(AsioLoop& loop, std::shared_ptr<TlsIdentity> tls = nullptr);
+  ~AsioTransport() override;
 
   Loop& loop() override { return loop_; }
   Result<std::unique_ptr<Listener>> listen(const Address& address,
@@ -62,6 +67,7 @@ class AsioTransport final : public Transport {
 
  private:
   AsioLoop& loop_;
+  std::shared_ptr<TlsIdentity> tls_;
 };
 
 }  // namespace lockstep::rpc

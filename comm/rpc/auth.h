@@ -1,29 +1,23 @@
 // Who may talk to the coordinator: whoever can read RUN_DIR/token. Both sides prove that they know
 // it without sending it (mutual HMAC-SHA256 challenge, WIRE.md).
 //
-// The handshakes are pure state machines: frames in, frames out, no clock and no socket.
+// The handshakes are state machines: frames in, frames out, and no socket. A fixed token knows no
+// clock either; one in a file may be replaced meanwhile (run_token.h).
 // Thread-safety: a handshake belongs to one thread; free functions have no state.
 #pragma once
 
 #include <string>
 
 #include "comm/base/status.h"
+#include "comm/rpc/run_token.h"
 #include "comm/wire/frames.h"
 
 namespace lockstep::rpc {
 
-// Writes 32 random bytes as hex to `path`, readable by us alone, and gives them. An existing file
-// is replaced: a token belongs to one start of a run.
-Result<std::string> create_token_file(const std::string& path);
-
-// kNoInput when it is not there; kConfig when it is not ours, when others may read it, or when it
-// is no token, with the command that mends it.
-Result<std::string> read_token_file(const std::string& path);
-
 class ServerHandshake {
  public:
-  explicit ServerHandshake(std::string token);
-  ServerHandshake(std::string token, std::string nonce);  // 32 bytes; for tests
+  explicit ServerHandshake(Token token);
+  ServerHandshake(Token token, std::string nonce);  // 32 bytes; for tests
 
   // The first frame to send.
   wire::Frame challenge() const;
@@ -35,7 +29,7 @@ class ServerHandshake {
   static wire::Frame refusal(const Status& why);
 
  private:
-  std::string token_;
+  Token token_;
   std::string nonce_;
 };
 

@@ -24,6 +24,7 @@ struct RpcClient::Impl : std::enable_shared_from_this<Impl> {
   void on_frame(wire::Frame&& frame);
   void on_handshake(const wire::Frame& frame);
   void on_close(const Status& why);
+  void distrust(const Status& why);
   void try_later(const Status& why);
   void fail(const Status& why);
   void stop();
@@ -43,6 +44,7 @@ struct RpcClient::Impl : std::enable_shared_from_this<Impl> {
   std::shared_ptr<Connection> connection;
   std::optional<ClientHandshake> handshake;
   Status last_failure;
+  std::string distrusted;     // the reason that was told last
   TimerId attempt_timer = 0;  // the next attempt, or the deadline of the handshake
   TimerId give_up_timer = 0;
 };
@@ -75,7 +77,7 @@ void RpcClient::Impl::on_connected(Result<std::shared_ptr<Connection>> result) {
     return try_later(result.status());
   }
   connection = std::move(result).value();
-  handshake.emplace(options.token);
+  handshake.emplace(options.token.newest());
   attempt_timer = after(limits::kAuthDeadlineMs, &Impl::on_auth_deadline);
   const auto weak = weak_from_this();
   connection->set_handlers({.on_frame =
@@ -107,6 +109,7 @@ void RpcClient::Impl::on_handshake(const wire::Frame& frame) {
   loop.cancel(give_up_timer);
   connection->set_frame_limit(limits::kFrameBytes);
   failures = 0;
+  distrusted.clear();
   is_ready = true;
   handlers.on_ready();
 }
@@ -117,11 +120,20 @@ void RpcClient::Impl::on_auth_deadline() {
 }
 
 void RpcClient::Impl::on_close(const Status& why) {
-  if (!is_ready) return try_later(why);
+  if (!is_ready) return why.code() == Code::kRefused ? distrust(why) : try_later(why);
   is_ready = false;
   connection.reset();
   start_trying(next_pause_ms());
   handlers.on_lost(why);
+}
+
+// TLS found it, which knows nothing of the token.
+void RpcClient::Impl::distrust(const Status& why) {
+  const Status told = why.with_context(connection->peer());
+  try_later(told);
+  if (!handlers.on_distrust || distrusted == why.message()) return;
+  distrusted = why.message();
+  handlers.on_distrust(told);
 }
 
 void RpcClient::Impl::try_later(const Status& why) {

@@ -20,6 +20,7 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/status.h"
+#include "comm/rpc/run_token.h"
 #include "comm/rpc/transport.h"
 
 namespace lockstep::wire {
@@ -34,7 +35,7 @@ class RpcClient {
     // Asked before every attempt, because a restarted coordinator has another port (it stands in
     // coordinator.json). An error counts as a failed attempt.
     std::function<Result<Address>()> address;
-    std::string token;
+    Token token;
     int64_t connect_timeout_ms = limits::kConnectTimeoutMs;
     int64_t first_backoff_ms = limits::kBackoffFirstMs;
     int64_t max_backoff_ms = limits::kBackoffMaxMs;
@@ -46,6 +47,9 @@ class RpcClient {
     std::function<void(wire::Envelope&&)> on_message;
     std::function<void(const Status&)> on_lost;    // it is already trying again
     std::function<void(const Status&)> on_failed;  // it has given up
+    // It does not believe who answers, or is not believed: what is wrong can be mended while it
+    // tries on. Once for each reason; may be empty.
+    std::function<void(const Status&)> on_distrust = {};
   };
 
   // Starts the first attempt.

@@ -13,6 +13,7 @@
 #include "comm/rpc/http_answer.h"
 #include "comm/rpc/socket.h"
 #include "comm/rpc/socket_address.h"
+#include "comm/rpc/tls_socket.h"
 
 namespace lockstep::http {
 namespace {
@@ -38,7 +39,13 @@ class Socket {
     return Status::ok();
   }
 
+  // From now on with TLS; `host`: whom we have called.
+  void secure(std::shared_ptr<const rpc::TlsContext> context, const std::string& host) {
+    tls_ = rpc::TlsSocket::connect(std::move(context), fd_, host);
+  }
+
   Status send(std::string_view bytes) {
+    if (tls_) return send_tls(bytes);
     while (!bytes.empty()) {
       const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (n < 0 && errno == EINTR) continue;
@@ -51,6 +58,7 @@ class Socket {
 
   // 0 at the end of the stream.
   Result<size_t> receive(char* out, size_t bytes) {
+    if (tls_) return receive_tls(out, bytes);
     for (;;) {
       const ssize_t n = ::recv(fd_, out, bytes, 0);
       if (n >= 0) return static_cast<size_t>(n);
@@ -62,6 +70,33 @@ class Socket {
 
  private:
   using Steady = std::chrono::steady_clock;
+
+  using State = rpc::IoResult::State;
+
+  Status send_tls(std::string_view bytes) {
+    while (!bytes.empty()) {
+      const rpc::IoResult put = tls_->write(bytes.data(), bytes.size());
+      if (put.state == State::kEnd) return unavailable("no answer from", ECONNRESET);
+      LOCKSTEP_RETURN_IF_ERROR(wait_for(put));
+      bytes.remove_prefix(put.bytes);
+    }
+    return Status::ok();
+  }
+
+  Result<size_t> receive_tls(char* out, size_t bytes) {
+    for (;;) {
+      const rpc::IoResult got = tls_->read(out, bytes);
+      if (got.state == State::kDone || got.state == State::kEnd) return got.bytes;
+      LOCKSTEP_RETURN_IF_ERROR(wait_for(got));
+    }
+  }
+
+  Status wait_for(const rpc::IoResult& result) {
+    if (result.state == State::kBroken) return result.why.with_context(name_);
+    if (result.state == State::kWantsRead) return wait(POLLIN);
+    if (result.state == State::kWantsWrite) return wait(POLLOUT);
+    return Status::ok();
+  }
 
   Status wait(short events) {
     pollfd poll_fd{fd_, events, 0};
@@ -85,20 +120,25 @@ class Socket {
   std::string name_;
   int64_t timeout_ms_;
   Steady::time_point start_;
+  std::unique_ptr<rpc::TlsSocket> tls_;
 };
 
 }  // namespace
 
 Result<GetResult> http_get(const rpc::Address& address, const std::string& path, int64_t timeout_ms,
-                           size_t limit_bytes) {
-  LOCKSTEP_RETURN_IF_ERROR(rpc::check_loopback(address));
+                           const Access& access, size_t limit_bytes) {
+  if (!access.tls) LOCKSTEP_RETURN_IF_ERROR(rpc::check_loopback(address));
   const std::string name = rpc::to_string(address);
   LOCKSTEP_ASSIGN_OR_RETURN(const rpc::SocketAddress where, rpc::to_socket_address(address));
   LOCKSTEP_ASSIGN_OR_RETURN(const int fd, rpc::open_client_socket(address));
   Socket socket(fd, name, timeout_ms);
   LOCKSTEP_RETURN_IF_ERROR(socket.connect(where));
+  if (access.tls) socket.secure(access.tls, address.host);
+  const std::string authorization =
+      access.token.empty() ? "" : "Authorization: Bearer " + access.token + "\r\n";
   // HTTP/1.0: the answer is never chunked and ends with the connection.
-  LOCKSTEP_RETURN_IF_ERROR(socket.send("GET " + path + " HTTP/1.0\r\nHost: " + name + "\r\n\r\n"));
+  LOCKSTEP_RETURN_IF_ERROR(
+      socket.send("GET " + path + " HTTP/1.0\r\nHost: " + name + "\r\n" + authorization + "\r\n"));
   HttpAnswer answer(limit_bytes);
   char chunk[16 * 1024];
   while (!answer.is_done()) {

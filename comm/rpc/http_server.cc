@@ -1,17 +1,14 @@
 #include "comm/rpc/http_server.h"
 
 #include <algorithm>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/beast/core.hpp>
+#include <boost/beast/core/string.hpp>
 #include <boost/beast/http.hpp>
 #include <cerrno>
-#include <chrono>
-#include <optional>
-#include <set>
 
-#include "comm/rpc/asio_transport.h"
-#include "comm/rpc/refusal_log.h"
+#include "comm/base/hash.h"
+#include "comm/rpc/http_server_impl.h"
 #include "comm/rpc/socket.h"
+#include "comm/rpc/tls_identity.h"
 
 namespace lockstep::http {
 namespace {
@@ -20,11 +17,6 @@ namespace beast = boost::beast;
 namespace bhttp = boost::beast::http;
 using tcp = boost::asio::ip::tcp;
 using boost::system::error_code;
-
-// A page of ours takes nothing from elsewhere, runs no script but its own files, and is in no frame.
-constexpr char kContentSecurityPolicy[] =
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 constexpr int kAcceptsPerTurn = 64;  // then others get their turn
 
@@ -43,139 +35,49 @@ std::string host_name(std::string_view header) {
   return lower;
 }
 
-// What is answered to a request that never became one.
-Response answer_to_error(const error_code& error) {
-  if (error == bhttp::error::header_limit || error == bhttp::error::buffer_overflow)
-    return {.status = 431, .body = "the request's header is too large\n"};
-  if (error == bhttp::error::body_limit)
-    return {.status = 413, .body = "a request takes no body here\n"};
-  return {.status = 400, .body = "this is no HTTP request\n"};
+// The token of "Bearer TOKEN"; empty where it is none.
+std::string_view bearer_of(std::string_view header) {
+  constexpr std::string_view kScheme = "bearer ";
+  if (header.size() < kScheme.size() || !beast::iequals(header.substr(0, kScheme.size()), kScheme))
+    return {};
+  return header.substr(kScheme.size());
 }
 
-class Session;
+Status check_closed(const HttpServer::Options& options) {
+  if (rpc::is_loopback_host(options.address.host)) return Status::ok();
+  if (options.tls && !options.token.empty()) return Status::ok();
+  return rpc::check_loopback(options.address);
+}
 
 }  // namespace
 
-// Outlives the HttpServer while sessions end; `is_over` then keeps them from calling anything.
-struct HttpServer::Impl : std::enable_shared_from_this<Impl> {
-  Impl(rpc::AsioLoop& the_loop, Options the_options, std::map<std::string, Handler> the_handlers,
-       Logger& logger)
-      : loop(the_loop),
-        options(std::move(the_options)),
-        handlers(std::move(the_handlers)),
-        acceptor(the_loop.context()) {
-    refusals.emplace(the_loop, logger);
-  }
-
-  void wait();
-  void accept_some();
-  Response respond(const bhttp::request<bhttp::string_body>& request) const;
-  bool is_allowed_host(std::string_view header) const;
-
-  rpc::AsioLoop& loop;
-  Options options;
-  std::map<std::string, Handler> handlers;
-  std::optional<rpc::RefusalLog> refusals;
-  tcp::acceptor acceptor;
-  rpc::Address address;
-  rpc::TimerId retry_timer = 0;
-  bool is_over = false;
-  std::set<Session*> sessions;
-};
-
-namespace {
-
-// One connection: read a request, answer it, again; at the end take what still comes for a moment,
-// so that closing does not reset the connection before the answer was read.
-class Session final : public std::enable_shared_from_this<Session> {
- public:
-  Session(std::shared_ptr<HttpServer::Impl> server, tcp::socket socket)
-      : server_(std::move(server)),
-        stream_(std::move(socket)),
-        buffer_(limits::kHttpHeaderBytes + limits::kHttpBodyBytes) {
-    server_->sessions.insert(this);
-  }
-  ~Session() { server_->sessions.erase(this); }
-
-  void read() {
-    parser_.emplace();
-    parser_->header_limit(limits::kHttpHeaderBytes);
-    parser_->body_limit(limits::kHttpBodyBytes);
-    stream_.expires_after(std::chrono::milliseconds(server_->options.deadline_ms));
-    bhttp::async_read(
-        stream_, buffer_, *parser_,
-        [self = shared_from_this()](const error_code& error, size_t) { self->on_read(error); });
-  }
-
-  void close() { stream_.close(); }
-
- private:
-  void on_read(const error_code& error) {
-    if (server_->is_over) return;
-    const bool is_syntax = error.category() == bhttp::make_error_code(bhttp::error{}).category();
-    if (error == bhttp::error::end_of_stream || error == bhttp::error::partial_message ||
-        (error && !is_syntax))
-      return;  // it left, or its time is up
-    if (error) return write(answer_to_error(error), 11, false, false);
-    const auto& request = parser_->get();
-    write(server_->respond(request), request.version(), request.keep_alive(),
-          request.method() == bhttp::verb::head);
-  }
-
-  void write(Response response, unsigned version, bool keep_alive, bool head_only) {
-    auto message = std::make_shared<bhttp::response<bhttp::string_body>>();
-    message->result(static_cast<unsigned>(response.status));
-    message->version(version);
-    message->keep_alive(keep_alive);
-    message->set(bhttp::field::content_type, response.content_type);
-    message->set(bhttp::field::cache_control, "no-store");
-    message->set("X-Content-Type-Options", "nosniff");
-    message->set("Content-Security-Policy", kContentSecurityPolicy);
-    message->set("Referrer-Policy", "no-referrer");
-    message->set("Cross-Origin-Resource-Policy", "same-origin");
-    if (response.status == 405) message->set(bhttp::field::allow, "GET, HEAD");
-    message->content_length(response.body.size());
-    if (!head_only) message->body() = std::move(response.body);
-    stream_.expires_after(std::chrono::milliseconds(server_->options.deadline_ms));
-    bhttp::async_write(stream_, *message,
-                       [self = shared_from_this(), message](const error_code& error, size_t) {
-                         if (error || self->server_->is_over) return;
-                         if (message->keep_alive()) return self->read();
-                         self->linger();
-                       });
-  }
-
-  void linger() {
-    error_code ignored;
-    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
-    stream_.expires_after(std::chrono::milliseconds(limits::kLingerMs));
-    discard();
-  }
-
-  void discard() {
-    buffer_.clear();
-    stream_.async_read_some(buffer_.prepare(buffer_.max_size()),
-                            [self = shared_from_this()](const error_code& error, size_t) {
-                              if (!error) self->discard();
-                            });
-  }
-
-  std::shared_ptr<HttpServer::Impl> server_;
-  beast::tcp_stream stream_;
-  beast::flat_buffer buffer_;
-  std::optional<bhttp::request_parser<bhttp::string_body>> parser_;
-};
-
-}  // namespace
+HttpServer::Impl::Impl(rpc::AsioLoop& the_loop, Options the_options,
+                       std::map<std::string, Handler> the_handlers, Logger& logger)
+    : loop(the_loop),
+      options(std::move(the_options)),
+      handlers(std::move(the_handlers)),
+      acceptor(the_loop.context()) {
+  refusals.emplace(the_loop, logger);
+}
 
 bool HttpServer::Impl::is_allowed_host(std::string_view header) const {
   const std::string name = host_name(header);
-  return rpc::is_loopback_host(name) ||
+  return rpc::is_loopback_host(name) || name == address.host ||
          std::find(options.allowed_hosts.begin(), options.allowed_hosts.end(), name) !=
-             options.allowed_hosts.end();
+             options.allowed_hosts.end() ||
+         (options.tls && options.tls->context()->is_for(name));
 }
 
-Response HttpServer::Impl::respond(const bhttp::request<bhttp::string_body>& request) const {
+// Probes of a cluster manager carry no secret, and learn one word.
+bool HttpServer::Impl::is_authorized(const Request& request, const std::string& path) const {
+  if (options.token.empty() || path == "/healthz" || path == "/readyz") return true;
+  const std::string_view given = bearer_of(request[bhttp::field::authorization]);
+  return options.token
+      .find([&](const std::string& token) { return equal_constant_time(given, token); })
+      .has_value();
+}
+
+Response HttpServer::Impl::respond(const Request& request) const {
   if (request.count(bhttp::field::host) > 1)
     return {.status = 400, .body = "a request has one Host header\n"};
   if (!is_allowed_host(request[bhttp::field::host]))
@@ -185,6 +87,8 @@ Response HttpServer::Impl::respond(const bhttp::request<bhttp::string_body>& req
   const std::string_view target = request.target();
   const size_t mark = std::min(target.find('?'), target.size());
   const std::string path(target.substr(0, mark));
+  if (!is_authorized(request, path))
+    return {.status = 401, .body = "this path needs the token of RUN_DIR/http_token\n"};
   const auto handler = handlers.find(path);
   if (handler == handlers.end()) return {.status = 404, .body = "there is nothing at this path\n"};
   return handler->second({.path = path, .query = target.substr(std::min(mark + 1, target.size()))});
@@ -212,7 +116,7 @@ void HttpServer::Impl::accept_some() {
                                                 " HTTP connections, and that is the limit");
       continue;
     }
-    std::make_shared<Session>(shared_from_this(), std::move(socket))->read();
+    start_session(shared_from_this(), std::move(socket));
   }
   wait();
 }
@@ -220,7 +124,7 @@ void HttpServer::Impl::accept_some() {
 Result<std::unique_ptr<HttpServer>> HttpServer::start(rpc::AsioLoop& loop, Options options,
                                                       std::map<std::string, Handler> handlers,
                                                       Logger& logger) {
-  LOCKSTEP_RETURN_IF_ERROR(rpc::check_loopback(options.address));
+  LOCKSTEP_RETURN_IF_ERROR(check_closed(options));
   auto impl = std::make_shared<Impl>(loop, std::move(options), std::move(handlers), logger);
   LOCKSTEP_ASSIGN_OR_RETURN(const int fd,
                             rpc::open_listening_socket(impl->options.address, &impl->address));
@@ -237,7 +141,7 @@ HttpServer::~HttpServer() {
   impl_->refusals.reset();
   error_code ignored;
   impl_->acceptor.close(ignored);
-  for (Session* session : impl_->sessions) session->close();
+  for (AnySession* session : impl_->sessions) session->close();
 }
 
 const rpc::Address& HttpServer::address() const {

@@ -1,5 +1,6 @@
 // A small HTTP/1.1 server for /metrics, /healthz, the JSON API and the status page: GET and HEAD,
-// fixed paths, answers made on the loop's thread. Loopback only for now.
+// fixed paths, answers made on the loop's thread. In the clear and for everybody on loopback;
+// beyond it over TLS 1.3, with our certificate alone, and to who shows a token.
 //
 // Thread-safety: everything on the loop's thread, or before the loop runs.
 //
@@ -10,6 +11,9 @@
 //  2. A connection has at most limits::kHttpDeadlineMs to bring a whole request and as long to take
 //     the answer, and one request at a time; there are at most limits::kHttpConnections.
 //  3. Handlers never run after the destructor began.
+//  4. With a token, a request without it is answered 401, but for /healthz and /readyz, which say
+//     one word each. Beyond loopback there is no server without TLS and a token.
+//  5. Who is refused, or brings no whole request in time, is a line in the log (refusal_log.h).
 #pragma once
 
 #include <functional>
@@ -23,10 +27,12 @@
 #include "comm/base/log.h"
 #include "comm/base/status.h"
 #include "comm/rpc/address.h"
+#include "comm/rpc/run_token.h"
 
 namespace lockstep::rpc {
 class AsioLoop;
-}
+class TlsIdentity;
+}  // namespace lockstep::rpc
 
 namespace lockstep::http {
 
@@ -47,7 +53,11 @@ class HttpServer {
  public:
   struct Options {
     rpc::Address address{"127.0.0.1", 0};
-    std::vector<std::string> allowed_hosts;  // beside localhost and loopback addresses
+    // Names that a Host header may have, beside those of loopback, the address itself and, with
+    // TLS, the names of the certificate.
+    std::vector<std::string> allowed_hosts = {};
+    std::shared_ptr<rpc::TlsIdentity> tls = {};  // null: in the clear
+    rpc::Token token = {};                       // empty: nobody is asked
     int64_t deadline_ms = limits::kHttpDeadlineMs;
   };
 

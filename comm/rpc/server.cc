@@ -20,7 +20,7 @@ struct RpcServer::Impl {
     TimerId deadline = 0;
   };
 
-  Impl(Loop& the_loop, std::string the_token, Logger& the_logger, Handlers the_handlers)
+  Impl(Loop& the_loop, Token the_token, Logger& the_logger, Handlers the_handlers)
       : loop(the_loop),
         token(std::move(the_token)),
         refusals(the_loop, the_logger),
@@ -39,7 +39,7 @@ struct RpcServer::Impl {
   std::shared_ptr<Connection> forget(PeerId id);
 
   Loop& loop;
-  std::string token;
+  Token token;
   RefusalLog refusals;
   Handlers handlers;
   std::unordered_map<PeerId, Peer> peers;
@@ -116,7 +116,7 @@ std::shared_ptr<Connection> RpcServer::Impl::forget(PeerId id) {
 }
 
 Result<std::unique_ptr<RpcServer>> RpcServer::start(Transport& transport, const Address& address,
-                                                    std::string token, Logger& logger,
+                                                    Token token, Logger& logger,
                                                     Handlers handlers) {
   auto impl =
       std::make_unique<Impl>(transport.loop(), std::move(token), logger, std::move(handlers));

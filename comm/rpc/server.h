@@ -23,6 +23,7 @@
 
 #include "comm/base/log.h"
 #include "comm/base/status.h"
+#include "comm/rpc/run_token.h"
 #include "comm/rpc/transport.h"
 
 namespace lockstep::wire {
@@ -43,8 +44,7 @@ class RpcServer {
 
   // kConfig when it cannot listen there.
   static Result<std::unique_ptr<RpcServer>> start(Transport& transport, const Address& address,
-                                                  std::string token, Logger& logger,
-                                                  Handlers handlers);
+                                                  Token token, Logger& logger, Handlers handlers);
   ~RpcServer();  // closes everything; queued messages still leave
 
   const Address& address() const;  // with the real port

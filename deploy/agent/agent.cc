@@ -10,6 +10,7 @@
 #include "comm/base/limits.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/client.h"
+#include "comm/rpc/http_options.h"
 #include "comm/wire/control.pb.h"
 #include "comm/wire/in_hand.h"
 #include "deploy/agent/hosted_coordinator.h"
@@ -45,7 +46,7 @@ struct Agent::Impl {
   Impl(AgentOptions o, Logger& l)
       : options(std::move(o)),
         logger(l),
-        transport(loop),
+        transport(loop, options.tls),
         workers({options.worker_program, options.run_dir, options.node, options.max_crashes,
                  options.max_preemptions, options.first_local_rank, options.agents_here,
                  options.own_gpus, options.log_node},
@@ -197,7 +198,8 @@ struct Agent::Impl {
               logger.info("coordinator_lost", why.message());
               if (workers.all_ended()) begin_end();
             },
-            [this](const Status& why) { logger.error("coordinator_refused", why.message()); }});
+            [this](const Status& why) { logger.error("coordinator_refused", why.message()); },
+            [this](const Status& why) { logger.warn("coordinator_distrusted", why.message()); }});
   }
 
   // Once it is known whose series they are.
@@ -206,9 +208,12 @@ struct Agent::Impl {
                                              build_info());
     const auto expose = [this] {
       metrics->workers(workers.living().size(), deaths);
+      if (options.tls) metrics->tls().expires_in(options.tls->expiry_seconds());
       return metrics->expose_text();
     };
-    http = serve_metrics(loop, expose, "agent", logger);
+    http =
+        serve_metrics(loop, http::http_options(options.job, options.run_dir, options.tls, logger),
+                      expose, "agent", logger);
   }
 
   void hello() {

@@ -30,6 +30,9 @@
 
 #include "comm/base/log.h"
 #include "comm/base/status.h"
+#include "comm/rpc/run_token.h"
+#include "comm/rpc/tls_identity.h"
+#include "comm/wire/job.pb.h"
 
 namespace lockstep {
 
@@ -49,7 +52,9 @@ struct AgentOptions {
   uint32_t max_preemptions = 0;     // the same after it alone was told to go
   std::string worker_program;       // path of lockstep-worker
   std::string coordinator_program;  // path of lockstep-coordinator
-  std::string token;
+  std::shared_ptr<rpc::TokenFile> token;
+  std::shared_ptr<rpc::TlsIdentity> tls;  // null: control is in the clear
+  wire::JobSpec job;
 };
 
 class Agent {

@@ -5,18 +5,21 @@
 #include <optional>
 
 #include "comm/rpc/asio_transport.h"
-#include "comm/rpc/auth.h"
 #include "comm/rpc/client.h"
+#include "comm/rpc/run_token.h"
+#include "comm/rpc/tls_identity.h"
 #include "deploy/agent/run_files.h"
 
 namespace lockstep {
 
 Result<wire::CommandAnswer> send_command(const std::string& run_dir, const wire::Command& command,
                                          int64_t timeout_ms) {
-  LOCKSTEP_RETURN_IF_ERROR(read_job_spec(run_dir).status());
+  LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, read_job_spec(run_dir));
+  const auto logger = null_logger();
+  LOCKSTEP_ASSIGN_OR_RETURN(auto tls, rpc::open_tls(job.comm().tls(), *logger));
   LOCKSTEP_ASSIGN_OR_RETURN(std::string token, rpc::read_token_file(run_dir + "/token"));
   rpc::AsioLoop loop;
-  rpc::AsioTransport transport(loop);
+  rpc::AsioTransport transport(loop, std::move(tls));
   std::optional<wire::CommandAnswer> answer;
   Status why(Code::kUnavailable, "no coordinator has answered");
   rpc::RpcClient::Options options;
@@ -47,7 +50,8 @@ Result<wire::CommandAnswer> send_command(const std::string& run_dir, const wire:
     why = Status(Code::kUnavailable, status.message());
     loop.stop();
   };
-  client.emplace(transport, std::move(options), rpc::RpcClient::Handlers{say, hear, lost, failed});
+  client.emplace(transport, std::move(options),
+                 rpc::RpcClient::Handlers{say, hear, lost, failed, failed});
   loop.call_after(timeout_ms, [&] { loop.stop(); });
   loop.run();
   client->close();

@@ -12,16 +12,19 @@ Status check_network(const JobValues& values, const wire::JobSpec& job) {
   if (!http.is_ok())
     return {Code::kUsage,
             say("metrics.listen") + "write host:port, as in 127.0.0.1:9400 (port 0: any free one)"};
-  if (const Status closed = rpc::check_loopback(*http); !closed.is_ok())
-    return {closed.code(), say("metrics.listen") + closed.message()};
+  if (job.comm().tls().empty())
+    if (const Status closed = rpc::check_loopback(*http); !closed.is_ok())
+      return {closed.code(), say("metrics.listen") + closed.message()};
   const auto network = rpc::parse_network(job.comm().network());
   if (!network.is_ok())
     return {network.status().code(), say("comm.network") + network.status().message()};
-  if (job.comm().backend() == "nccl" && !network->is_loopback())
+  const bool is_open = job.comm().backend() == "nccl" || job.comm().backend() == "mpi";
+  if (is_open && !network->is_loopback() && !job.comm().trusted_network())
     return {Code::kConfig, say("comm.backend") +
-                               "NCCL neither authenticates nor encrypts, so its sockets stay on "
-                               "the loopback interface; take host or auto for comm.network " +
-                               network->text};
+                               "it neither authenticates nor encrypts; for comm.network " +
+                               network->text +
+                               " take host or auto, or say comm.trusted_network=true if nobody is "
+                               "in there who may not read or change what is trained"};
   return Status::ok();
 }
 

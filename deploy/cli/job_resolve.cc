@@ -86,6 +86,7 @@ void set_paths(const JobValues& values, const JobContext& context, wire::JobSpec
   make_absolute("data.train.path", data.mutable_train()->mutable_path());
   make_absolute("data.eval.path", data.mutable_eval()->mutable_path());
   make_absolute("data.cache_dir", data.mutable_cache_dir());
+  make_absolute("comm.tls", job.mutable_comm()->mutable_tls());
   make_absolute("model.path", job.mutable_model()->mutable_path());
   const bool eval_said = values.count("data.eval.path") > 0 || context.stored != nullptr;
   if (!eval_said && context.has_eval_files(data.train().path()))

@@ -136,6 +136,7 @@ Status set_list(const JobKey& key, const std::vector<std::string>& items, Field 
   const auto* reflection = field.owner->GetReflection();
   reflection->ClearField(field.owner, field.descriptor);
   for (const std::string& item : items) {
+    if (item.empty()) continue;  // "a.b=" is the empty list
     LOCKSTEP_RETURN_IF_ERROR(check_text(key, item));
     if (std::count(items.begin(), items.end(), item) > 1)
       return Status(Code::kUsage, std::string(key.key) + " names " + item + " twice");

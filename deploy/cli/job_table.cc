@@ -203,6 +203,12 @@ constexpr JobKey kRows[] = {
   {"comm.network", "loopback", kNoRange, {}, kChangeable, kPlain,
    "where control and data listen: loopback: this machine only; a network as in 10.2.0.0/16, or an "
    "interface as in eth0: the address that each machine has there"},
+  {"comm.tls", "", kNoRange, {}, kChangeable, kPlain,
+   "directory of each machine with its ca.crt, tls.crt and tls.key (lockstep certs makes them): control "
+   "is mutual TLS 1.3; empty: authenticated by the run's token, not encrypted"},
+  {"comm.trusted_network", "false", kNoRange, {}, kChangeable, kPlain,
+   "comm.backend nccl and mpi, which neither authenticate nor encrypt, may leave the machine: everybody "
+   "in comm.network may then read and change what is trained"},
   {"checkpoint.every_steps", "500", count(0), {}, kChangeable, kPlain,
    "steps between two checkpoints; 0: only at the end"},
   {"checkpoint.keep", "2", count(2, 1'000'000), {}, kChangeable, kPlain,
@@ -230,7 +236,10 @@ constexpr JobKey kRows[] = {
   {"cluster.rebalance", "true", kNoRange, {}, kChangeable, kPlain,
    "give slower workers fewer of the slots, where there are more slots than workers"},
   {"metrics.listen", "127.0.0.1:0", kNoRange, {}, kChangeable, kPlain,
-   "host:port of the coordinator's HTTP; port 0: any free one"},
+   "host:port of the coordinator's HTTP; port 0: any free one; beyond loopback, as in network:9400 (the "
+   "address in comm.network), with comm.tls and the token in RUN_DIR/http_token"},
+  {"metrics.hosts", "", kNoRange, {}, kChangeable, kPlain,
+   "further names that a Host header may have, beside those of the certificate"},
 };
 // clang-format on
 

@@ -9,6 +9,7 @@
 #include "comm/base/file.h"
 #include "comm/base/gpu_driver.h"
 #include "comm/base/limits.h"
+#include "comm/rpc/tls_context.h"
 #include "data/index/token_files.h"
 #include "deploy/agent/process.h"
 #include "deploy/cli/job_resolve.h"
@@ -137,6 +138,8 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   auto job = resolve_job(values, context);
   if (!job.is_ok()) return job;
   LOCKSTEP_RETURN_IF_ERROR(check_launched(request, *job));
+  if (!job->comm().tls().empty())
+    LOCKSTEP_RETURN_IF_ERROR(rpc::TlsContext::load(job->comm().tls()).status());
   return job;
 }
 

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "comm/base/file.h"
-#include "comm/rpc/auth.h"
+#include "comm/rpc/run_token.h"
 #include "coordinator/pulse.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/cli/job_print.h"
@@ -55,7 +55,10 @@ Status write_run_files(const RunDir& dir, const wire::JobSpec& job, const wire::
   remove_file(dir, "coordinator.json");
   remove_file(dir, coordinator::kPulseName);
   remove_file(dir, "summary.json");
-  LOCKSTEP_RETURN_IF_ERROR(rpc::create_token_file(dir.file("token")).status());
+  LOCKSTEP_RETURN_IF_ERROR(rpc::create_run_token(dir.file("token")).status());
+  // It stays over a resume: a scraper has its own copy.
+  if (!rpc::read_token_file(dir.file("http_token")).is_ok())
+    LOCKSTEP_RETURN_IF_ERROR(rpc::create_token_file(dir.file("http_token")).status());
   LOCKSTEP_RETURN_IF_ERROR(replace_file(dir.file("job.yaml"), job_yaml(job)));
   LOCKSTEP_RETURN_IF_ERROR(write_message(dir.file("facts.pb"), facts));
   return write_message(dir.file("job.pb"), job);

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
@@ -71,27 +70,28 @@ std::string coordinator_lock(const std::string& run_dir) {
 
 // Only names that a run makes: an attempt that failed before it began leaves such a directory.
 bool is_ours_or_empty(const std::string& path) {
-  static constexpr std::array<std::string_view, 17> kNames = {"job.yaml",
-                                                              "job.pb",
-                                                              "facts.pb",
-                                                              "token",
-                                                              "lock",
-                                                              kRunLock,
-                                                              "cache",
-                                                              "logs",
-                                                              "checkpoints",
-                                                              "summary.json",
-                                                              "history.jsonl",
-                                                              "coordinator.json",
-                                                              "log.jsonl",
-                                                              kLaunchRecordName,
-                                                              kLaunchRefusalName,
-                                                              "terms",
-                                                              coordinator::kPulseName};
+  static constexpr std::string_view kNames[] = {"job.yaml",
+                                                "job.pb",
+                                                "facts.pb",
+                                                "token",
+                                                "http_token",
+                                                "lock",
+                                                kRunLock,
+                                                "cache",
+                                                "logs",
+                                                "checkpoints",
+                                                "summary.json",
+                                                "history.jsonl",
+                                                "log.jsonl",
+                                                "coordinator.json",
+                                                kLaunchRecordName,
+                                                kLaunchRefusalName,
+                                                "terms",
+                                                coordinator::kPulseName};
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();
-    if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) return false;
+    if (std::find(std::begin(kNames), std::end(kNames), name) == std::end(kNames)) return false;
   }
   return !error;
 }

@@ -9,10 +9,10 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
-#include "comm/rpc/http_get.h"
+#include "coordinator/claim.h"
 #include "coordinator/run_dir.h"
 #include "coordinator/watch_json.h"
-#include "deploy/agent/run_files.h"
+#include "deploy/cli/ask_http.h"
 
 namespace lockstep {
 namespace {
@@ -48,25 +48,23 @@ Result<RunSource> RunSource::open(const std::string& run_dir) {
   return RunSource(std::move(path));
 }
 
-// Today it listens on this machine's loopback interface only (http_get checks that), in plain HTTP;
-// a connection with TLS and the run's HTTP token belongs here.
 Result<std::string> RunSource::ask_coordinator(std::string_view name,
                                                std::string_view query) const {
-  LOCKSTEP_ASSIGN_OR_RETURN(const CoordinatorFile file, read_coordinator_file(run_dir_));
   std::string path = "/api/v1/" + std::string(name);
   if (!query.empty()) path += "?" + std::string(query);
-  LOCKSTEP_ASSIGN_OR_RETURN(http::GetResult answer, http::http_get(file.http, path, kAskMs));
+  LOCKSTEP_ASSIGN_OR_RETURN(http::GetResult answer, ask_http(run_dir_, path, kAskMs));
   const nlohmann::json parsed = nlohmann::json::parse(answer.body, nullptr, false);
   // The port may be another program's by now.
   if (answer.status != 200 || !parsed.is_object())
-    return Status(Code::kUnavailable, "what answers at " + rpc::to_string(file.http) +
-                                          " is no coordinator of this version");
+    return Status(Code::kUnavailable, "what answers where the coordinator of " + run_dir_ +
+                                          " was is no coordinator of this version");
   return std::move(answer.body);
 }
 
 Status RunSource::may_read_files() const {
-  for (const char* lock : {"/run.lock", "/lock"}) {
-    if (is_locked(run_dir_ + lock))
+  const std::string coordinators = coordinator::lock_path(coordinator::journal_path(run_dir_));
+  for (const std::string& lock : {run_dir_ + "/run.lock", coordinators}) {
+    if (is_locked(lock))
       return Status(Code::kUnavailable, "the run goes on, so they are left alone");
   }
   const bool is_told_over = stamp_of(run_dir_ + "/summary.json") != heard_summary_;

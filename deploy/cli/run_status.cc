@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "comm/rpc/http_get.h"
-#include "deploy/agent/run_files.h"
+#include "deploy/cli/ask_http.h"
 
 namespace lockstep {
 namespace {
@@ -50,9 +49,8 @@ RunStatus parse_status(const json& object) {
 }
 
 Result<json> ask_status(const std::string& run_dir, int64_t timeout_ms) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const CoordinatorFile file, read_coordinator_file(run_dir));
   LOCKSTEP_ASSIGN_OR_RETURN(const http::GetResult answer,
-                            http::http_get(file.http, "/api/v1/status", timeout_ms));
+                            ask_http(run_dir, "/api/v1/status", timeout_ms));
   json parsed = json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
   if (answer.status != 200 || !parsed.is_object())
     return Status(Code::kUnavailable, "the coordinator's answer is no status (HTTP " +

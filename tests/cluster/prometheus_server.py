@@ -1,10 +1,12 @@
-"""A real Prometheus on loopback that scrapes one run by the committed configuration."""
+"""A real Prometheus that scrapes one run by the committed configurations."""
 import contextlib
 import json
 import pathlib
 import re
+import shutil
 import socket
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.parse
@@ -26,12 +28,19 @@ def faster(text):
     return re.sub(r"(^ +for: )(\d+)([smh])($)", short, text, flags=re.M)
 
 
-def configuration(directory, coordinator_http):
-    """Writes the committed files for this run, and this test's pace."""
+def configuration(directory, coordinator_http, tls=None):
+    """Writes the committed files for this run, and this test's pace. `tls`: the authority's
+    certificate and the token."""
     for name in ("rules.yml", "alerts.yml"):
         (directory / name).write_text(faster((DEPLOY / "prometheus" / name).read_text()))
-    text = (DEPLOY / "prometheus" / "prometheus.yml").read_text()
-    for committed, wanted in (("http://127.0.0.1:9400/sd", f"http://{coordinator_http}/sd"),
+    name, url = "prometheus.yml", "http://127.0.0.1:9400/sd"
+    if tls:
+        name, url = "prometheus-tls.yml", "https://10.2.0.1:9400/sd"
+        for source, copy in zip(tls, ("ca.crt", "http_token")):
+            shutil.copy(source, directory / copy)
+    text = (DEPLOY / "prometheus" / name).read_text()
+    wanted_url = url.replace(urllib.parse.urlparse(url).netloc, coordinator_http)
+    for committed, wanted in ((url, wanted_url),
                               ("_interval: 15s", f"_interval: {SCRAPE}")):
         assert committed in text, committed
         text = text.replace(committed, wanted)
@@ -47,13 +56,17 @@ def free_port():
 
 
 class Prometheus:
-    def __init__(self, directory, coordinator_http):
+    """`prefix`: a command that starts its commands on another host."""
+
+    def __init__(self, directory, coordinator_http, prefix=(), tls=None):
         directory.mkdir()
+        self.prefix = prefix
         self.log = directory / "log"
         self.url = f"http://127.0.0.1:{free_port()}"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                ["prometheus", f"--config.file={configuration(directory, coordinator_http)}",
+                [*prefix, "prometheus",
+                 f"--config.file={configuration(directory, coordinator_http, tls)}",
                  f"--storage.tsdb.path={directory / 'data'}",
                  f"--web.listen-address={self.url.removeprefix('http://')}"],
                 stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
@@ -64,6 +77,8 @@ class Prometheus:
 
     def get(self, path, **parameters):
         query = urllib.parse.urlencode(parameters)
+        if self.prefix:
+            return self.get_there(f"{self.url}/api/v1/{path}?{query}")
         try:
             with urllib.request.urlopen(f"{self.url}/api/v1/{path}?{query}", timeout=10) as answer:
                 return json.load(answer)["data"]
@@ -71,6 +86,14 @@ class Prometheus:
             if error.code == 503:  # it is not ready yet
                 raise
             raise AssertionError(f"{parameters}: {error.read().decode()}") from error
+
+    def get_there(self, url):
+        program = "import sys, urllib.request as u; print(u.urlopen(sys.argv[1]).read().decode())"
+        done = subprocess.run([*self.prefix, sys.executable, "-c", program, url],
+                              capture_output=True, text=True, timeout=30)
+        if done.returncode != 0:  # it does not answer yet
+            raise OSError(done.stderr)
+        return json.loads(done.stdout)["data"]
 
     def query(self, expr):
         """[(labels, value)] now."""

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
@@ -40,8 +41,13 @@ class Promtool(unittest.TestCase):
                               capture_output=True, timeout=60)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_the_configuration_is_valid(self):
+    def test_the_configurations_are_valid(self):
         self.promtool("check", "config", "prometheus.yml")
+        with tempfile.TemporaryDirectory() as scratch:  # where what it names is there
+            shutil.copytree(DEPLOY / "prometheus", scratch, dirs_exist_ok=True)
+            for name in ("http_token", "ca.crt"):
+                (pathlib.Path(scratch) / name).touch()
+            self.promtool("check", "config", f"{scratch}/prometheus-tls.yml")
 
     def test_every_rule_says_what_its_unit_tests_expect(self):
         self.promtool("test", "rules", "alerts_test.yml")

@@ -14,6 +14,9 @@ void Session::Impl::start(rpc::Transport& transport) {
   handlers.on_message = [this](wire::Envelope&& message) { on_message(std::move(message)); };
   handlers.on_lost = [this](const Status& why) { on_lost(why); };
   handlers.on_failed = [this](const Status& why) { finish(why, exit_code(why)); };
+  handlers.on_distrust = [this](const Status& why) {
+    logger.warn("coordinator_distrusted", why.message());
+  };
   rpc = std::make_unique<rpc::RpcClient>(transport, options.rpc, std::move(handlers));
   schedule_heartbeat();
   schedule_flush();

@@ -12,8 +12,10 @@
 #include "comm/base/hash.h"
 #include "comm/base/log.h"
 #include "comm/rpc/asio_transport.h"
-#include "comm/rpc/auth.h"
+#include "comm/rpc/http_options.h"
 #include "comm/rpc/network.h"
+#include "comm/rpc/run_token.h"
+#include "comm/rpc/tls_identity.h"
 #include "comm/wire/predictions.h"
 #include "data/index/dataset.h"
 #include "data/index/facts.h"
@@ -63,15 +65,20 @@ void hold_stop_signals() {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
+// What proves that we belong to the run; who they are read by writes to the logger.
+struct Secrets {
+  std::shared_ptr<rpc::TokenFile> token;
+  std::shared_ptr<rpc::TlsIdentity> tls;  // null: control is in the clear
+};
+
 struct Worker::Impl {
-  Impl(WorkerOptions o, wire::JobSpec j, std::string the_token,
-       std::unique_ptr<LogPlace> log_place, std::unique_ptr<Logger> log,
-       std::unique_ptr<HostContext> c, WorkInHand work)
+  Impl(WorkerOptions o, wire::JobSpec j, Secrets s, std::unique_ptr<LogPlace> log_place,
+       std::unique_ptr<Logger> log, std::unique_ptr<HostContext> c, WorkInHand work)
       : options(std::move(o)),
         job(std::move(j)),
-        token(std::move(the_token)),
         place(std::move(log_place)),
         logger(std::move(log)),
+        secrets(std::move(s)),
         context(std::move(c)),
         in_hand(std::move(work)),
         own_name(unique_name(options.local_rank)),
@@ -84,9 +91,9 @@ struct Worker::Impl {
 
   const WorkerOptions options;
   const wire::JobSpec job;
-  const std::string token;
   const std::unique_ptr<LogPlace> place;  // of the logger, which asks it
   const std::unique_ptr<Logger> logger;
+  const Secrets secrets;
   const std::unique_ptr<HostContext> context;
   WorkInHand in_hand;
   const std::string own_name;
@@ -97,7 +104,7 @@ struct Worker::Impl {
   MetricsProbe probe;
   std::unique_ptr<FileOps> files = posix_file_ops();
   rpc::AsioLoop loop;
-  rpc::AsioTransport transport{loop};
+  rpc::AsioTransport transport{loop, secrets.tls};
   ApplyGate gate;
   Mailbox mailbox;
   WorkerHost host;
@@ -133,7 +140,7 @@ void Worker::Impl::open_session() {
     host.set_run_id(found.run_id);
     return found.control;
   };
-  session_options.rpc.token = token;
+  session_options.rpc.token = secrets.token;
   session_options.rpc.max_backoff_ms = kMaxBackoffMs;
   session_options.rpc.give_up_after_ms = kCoordinatorWaitMs;
   session_options.rpc.jitter_seed = static_cast<uint64_t>(::getpid());
@@ -144,8 +151,12 @@ void Worker::Impl::open_session() {
 }
 
 void Worker::Impl::open_metrics() {
-  http = serve_metrics(
-      loop, [this] { return metrics.expose_text(); }, "worker", *logger);
+  const auto expose = [this] {
+    if (secrets.tls) metrics.tls().expires_in(secrets.tls->expiry_seconds());
+    return metrics.expose_text();
+  };
+  http = serve_metrics(loop, http::http_options(job, options.run_dir, secrets.tls, *logger), expose,
+                       "worker", *logger);
 }
 
 void Worker::Impl::on_end(int code) {
@@ -220,8 +231,9 @@ Status Worker::Impl::open_devices() {
   LOCKSTEP_ASSIGN_OR_RETURN(GradientBuffer * buffer, engine->device_buffer());
   LOCKSTEP_ASSIGN_OR_RETURN(devices, gpu->open_comm(*buffer, job.comm().numerics() != "fast"));
   logger->info("nccl",
-               "gradients go between GPUs over NCCL, which neither authenticates nor "
-               "encrypts; its sockets are on the loopback interface only");
+               "gradients go between GPUs over NCCL, which neither authenticates nor encrypts; its "
+               "sockets are on the interface " +
+                   nccl_interface(job));
   return Status::ok();
 }
 
@@ -264,7 +276,6 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
   found.run_dir = std::filesystem::canonical(options.run_dir, error).string();
   if (error) return Status(Code::kNoInput, "there is no run directory " + options.run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(wire::JobSpec job, read_job(found.run_dir));
-  LOCKSTEP_ASSIGN_OR_RETURN(std::string token, rpc::read_token_file(found.run_dir + "/token"));
   const std::string process =
       options.log_name.empty() ? "worker-" + std::to_string(options.local_rank) : options.log_name;
   std::filesystem::create_directories(found.run_dir + "/logs", error);
@@ -273,15 +284,18 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
       auto logger,
       open_json_logger(found.run_dir + "/logs/" + process + ".log.jsonl", process,
                        /*echo_to_stderr=*/true, [at = place.get()] { return at->context(); }));
+  Secrets secrets;
+  LOCKSTEP_ASSIGN_OR_RETURN(secrets.token, rpc::TokenFile::open(found.run_dir + "/token", *logger));
+  LOCKSTEP_ASSIGN_OR_RETURN(secrets.tls, rpc::open_tls(job.comm().tls(), *logger));
   HostOptions host_options;
-  host_options.token = token;
+  host_options.token = secrets.token;
   LOCKSTEP_ASSIGN_OR_RETURN(host_options.tcp_host, rpc::own_address_in(job.comm().network()));
   LOCKSTEP_ASSIGN_OR_RETURN(auto context, HostContext::create(std::move(host_options)));
   LOCKSTEP_ASSIGN_OR_RETURN(WorkInHand in_hand, options.in_hand_fd < 0
                                                     ? WorkInHand::make()
                                                     : WorkInHand::attach(options.in_hand_fd));
   return std::unique_ptr<Worker>(new Worker(
-      std::make_unique<Impl>(std::move(found), std::move(job), std::move(token), std::move(place),
+      std::make_unique<Impl>(std::move(found), std::move(job), std::move(secrets), std::move(place),
                              std::move(logger), std::move(context), std::move(in_hand))));
 }
 

@@ -33,11 +33,12 @@ struct Acceptor::Stranger {
   int64_t drop_at_ms = 0;
   Hello hello;
   Nonce nonce = {};
+  std::string token;  // of the challenge
   size_t received = 0;
   char buffer[sizeof(Hello)] = {};
 };
 
-Acceptor::Acceptor(std::string token, Fd unix_listener, Fd tcp_listener, Fd wake)
+Acceptor::Acceptor(rpc::Token token, Fd unix_listener, Fd tcp_listener, Fd wake)
     : token_(std::move(token)),
       unix_listener_(std::move(unix_listener)),
       tcp_listener_(std::move(tcp_listener)),
@@ -156,12 +157,13 @@ bool Acceptor::advance(Stranger* stranger) {
     }
     stranger->challenged = true;
     stranger->nonce = new_nonce();
+    stranger->token = token_.newest();
     const Challenge challenge = {stranger->nonce,
-                                 acceptor_proof(token_, stranger->hello, stranger->nonce)};
+                                 acceptor_proof(stranger->token, stranger->hello, stranger->nonce)};
     return send(stranger->fd.get(), &challenge, sizeof challenge, MSG_NOSIGNAL | MSG_DONTWAIT) ==
            static_cast<ssize_t>(sizeof challenge);
   }
-  const Digest256 expected = initiator_proof(token_, stranger->hello, stranger->nonce);
+  const Digest256 expected = initiator_proof(stranger->token, stranger->hello, stranger->nonce);
   const std::string_view given(stranger->buffer, sizeof(Proof));
   if (equal_constant_time(given, {reinterpret_cast<const char*>(expected.data()), 32})) {
     admit(stranger);

@@ -29,7 +29,7 @@ struct Arrival {
 
 class Acceptor {
  public:
-  Acceptor(std::string token, Fd unix_listener, Fd tcp_listener, Fd wake);
+  Acceptor(rpc::Token token, Fd unix_listener, Fd tcp_listener, Fd wake);
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -54,7 +54,7 @@ class Acceptor {
   void admit(Stranger* stranger);
   void drop_expired(std::list<Stranger>* strangers);
 
-  const std::string token_;
+  const rpc::Token token_;
   const Fd unix_listener_;
   const Fd tcp_listener_;
   const Fd wake_;  // eventfd, readable when it is time to stop

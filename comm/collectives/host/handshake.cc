@@ -64,15 +64,18 @@ Digest256 initiator_proof(const std::string& token, const Hello& hello, const No
   return role_proof(token, "lockstep data initiator", hello, challenge);
 }
 
-Status introduce(int fd, const std::string& token, const Hello& hello, const Deadline& deadline) {
+Status introduce(int fd, const rpc::Token& token, const Hello& hello, const Deadline& deadline) {
   LOCKSTEP_RETURN_IF_ERROR(send_all(fd, &hello, sizeof hello, deadline));
   Challenge challenge;
   LOCKSTEP_RETURN_IF_ERROR(receive_all(fd, &challenge, sizeof challenge, deadline));
-  if (!same(challenge.proof, acceptor_proof(token, hello, challenge.nonce))) {
+  const auto shared = token.find([&](const std::string& each) {
+    return same(challenge.proof, acceptor_proof(each, hello, challenge.nonce));
+  });
+  if (!shared) {
     return Status(Code::kRefused, "who answers for member " + std::to_string(hello.to_member) +
                                       " does not know the run's token");
   }
-  const Proof proof = {initiator_proof(token, hello, challenge.nonce)};
+  const Proof proof = {initiator_proof(*shared, hello, challenge.nonce)};
   LOCKSTEP_RETURN_IF_ERROR(send_all(fd, &proof, sizeof proof, deadline));
   Verdict verdict;
   LOCKSTEP_RETURN_IF_ERROR(receive_all(fd, &verdict, sizeof verdict, deadline));

@@ -24,6 +24,7 @@
 #include "comm/base/ids.h"
 #include "comm/collectives/host/segment.h"
 #include "comm/collectives/host/socket.h"
+#include "comm/rpc/run_token.h"
 
 namespace lockstep::host {
 
@@ -64,10 +65,10 @@ Nonce new_nonce();
 Digest256 acceptor_proof(const std::string& token, const Hello& hello, const Nonce& challenge);
 Digest256 initiator_proof(const std::string& token, const Hello& hello, const Nonce& challenge);
 
-// The initiator's side, up to and including the Verdict. Errors: kRefused (who listens there does
-// not know the token, is in a newer generation, or is another member), kTimeout, kAborted,
-// kUnavailable.
-Status introduce(int fd, const std::string& token, const Hello& hello, const Deadline& deadline);
+// The initiator's side, with whichever token the other side has proven, up to and including the
+// Verdict. Errors: kRefused (who listens there does not know the token, is in a newer generation,
+// or is another member), kTimeout, kAborted, kUnavailable.
+Status introduce(int fd, const rpc::Token& token, const Hello& hello, const Deadline& deadline);
 
 // What a rank has to offer: its segments, which the peer maps if they share a host.
 struct Offer {

@@ -35,6 +35,7 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/collectives/collective.h"
+#include "comm/rpc/run_token.h"
 
 namespace lockstep {
 
@@ -52,8 +53,8 @@ struct PeerAddress {
 };
 
 struct HostOptions {
-  std::string token;       // secret of the run; who does not know it is refused
-  bool force_tcp = false;  // no shared memory with anyone (comm.host_transport: tcp)
+  rpc::Token token;                    // secret of the run; who does not know it is refused
+  bool force_tcp = false;              // no shared memory with anyone (comm.host_transport: tcp)
   std::string tcp_host = "127.0.0.1";  // address of this machine that TCP listens on, in numbers
 };
 

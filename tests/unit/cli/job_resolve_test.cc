@@ -174,9 +174,23 @@ TEST(JobResolve, AnImpossibleListenAddressOrJobNameIsRefused) {
 
 TEST(JobResolve, WhatOthersCouldReachIsRefusedUntilItIsProtected) {
   EXPECT_THAT(error_of({"metrics.listen=0.0.0.0:9400"}, Code::kConfig),
-              HasSubstr("neither authenticated nor encrypted"));
-  EXPECT_THAT(error_of({"comm.network=10.0.0.0/8", "comm.backend=nccl"}, Code::kConfig),
-              HasSubstr("its sockets stay on the loopback interface"));
+              HasSubstr("certificates (comm.tls) and a token"));
+  EXPECT_EQ(resolved({"metrics.listen=network:9400", "comm.tls=/certs"}).metrics().listen(),
+            "network:9400");
+  for (const char* backend : {"comm.backend=nccl", "comm.backend=mpi"})
+    EXPECT_THAT(error_of({"comm.network=10.0.0.0/8", backend}, Code::kConfig),
+                HasSubstr("it neither authenticates nor encrypts"));
+  EXPECT_THAT(
+      error_of({"comm.network=10.0.0.0/8", "comm.backend=nccl", "comm.trusted_network=true"},
+               Code::kConfig),
+      testing::Not(HasSubstr("encrypts")));  // what is left to say is about GPUs
+}
+
+TEST(JobResolve, CertificatesLieWhereTheJobSays) {
+  EXPECT_EQ(resolved({"comm.tls=certs"}).comm().tls(), "/home/me/certs");
+  EXPECT_EQ(resolved({}).comm().tls(), "");
+  EXPECT_EQ(resolved({"metrics.hosts=[a.example, b]"}).metrics().hosts_size(), 2);
+  EXPECT_EQ(resolved({}).metrics().hosts_size(), 0);
 }
 
 TEST(JobResolve, ANetworkIsLoopbackAPrefixOrAnInterface) {

@@ -37,10 +37,14 @@ TEST(Discovery, NamesTheCoordinatorOneAgentOfANodeAndEveryLivingWorker) {
   state.members[1].metrics_address = "127.0.0.1:5";
   state.members[2] = state.members[1];
   state.members[2].state = MemberState::kDead;
-  EXPECT_EQ(nlohmann::json::parse(discovery_json(state, "127.0.0.1:1")), nlohmann::json::parse(R"([
+  const auto found = nlohmann::json::parse(discovery_json(state, "127.0.0.1:1", false));
+  EXPECT_EQ(found, nlohmann::json::parse(R"([
     {"targets": ["127.0.0.1:1"], "labels": {"run": "r"}},
     {"targets": ["127.0.0.1:3"], "labels": {"run": "r", "node": "n"}},
     {"targets": ["127.0.0.1:5"], "labels": {"run": "r", "node": "n", "local_rank": "2"}}])"));
+  const auto secured = nlohmann::json::parse(discovery_json(state, "127.0.0.1:1", true));
+  ASSERT_EQ(secured.size(), 3u);
+  for (const auto& target : secured) EXPECT_EQ(target["labels"]["__scheme__"], "https");
 }
 
 }  // namespace

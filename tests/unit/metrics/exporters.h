@@ -59,6 +59,7 @@ inline void everything_happens(BusyWorker& worker) {
   worker.metrics.checkpoint().complete(10, 1'000);
   worker.metrics.checkpoint().failed();
   worker.metrics.member().started(2, 7, 0, 1);
+  worker.metrics.tls().expires_in(3'600);
 }
 
 inline void everything_happens(CoordinatorMetrics& metrics) {
@@ -86,6 +87,7 @@ inline void everything_happens(CoordinatorMetrics& metrics) {
   metrics.eval().evaluated(0.25, 0.9);
   metrics.checkpoint().complete(1, 1'000);
   metrics.check().agreed();
+  metrics.tls().expires_in(3'600);
 }
 
 }  // namespace lockstep::test

@@ -69,6 +69,7 @@ std::map<std::string, Row> exported() {
 
   AgentMetrics agent({.run = "r1", .node = "n1", .run_dir = "/"}, build_info());
   agent.workers(2, 1);
+  agent.tls().expires_in(3'600);
 
   std::map<std::string, Row> rows;
   const auto add = [&rows](const std::string& text, const std::set<std::string>& constant,

@@ -79,44 +79,5 @@ TEST(Handshake, AnotherVersionIsShownBesideOurs) {
             "the peer speaks protocol version 9, this program version 1");
 }
 
-class TokenFile : public testing::Test {
- protected:
-  TokenFile() : path_(testing::TempDir() + "lockstep-token-" + std::to_string(::getpid())) {}
-  ~TokenFile() override { ::unlink(path_.c_str()); }
-  std::string path_;
-};
-
-TEST_F(TokenFile, IsReadBackByItsOwnerAlone) {
-  const auto token = create_token_file(path_);
-  ASSERT_TRUE(token.is_ok());
-  struct stat info;
-  ASSERT_EQ(::stat(path_.c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777, 0600u);
-  EXPECT_EQ(read_token_file(path_).value(), *token);
-  ::chmod(path_.c_str(), 0400);
-  EXPECT_TRUE(read_token_file(path_).is_ok());
-  EXPECT_NE(create_token_file(path_).value(), *token);
-}
-
-TEST_F(TokenFile, ThatOthersCanReadIsRefused) {
-  ASSERT_TRUE(create_token_file(path_).is_ok());
-  for (const mode_t mode : {0640, 0604, 0660, 0622, 0700}) {
-    ::chmod(path_.c_str(), mode);
-    const auto token = read_token_file(path_);
-    ASSERT_FALSE(token.is_ok()) << std::oct << mode;
-    EXPECT_EQ(token.status().code(), Code::kConfig);
-    EXPECT_NE(token.status().message().find("chmod 600"), std::string::npos);
-  }
-}
-
-TEST_F(TokenFile, ThatIsMissingOrDamagedIsNamed) {
-  EXPECT_EQ(read_token_file(path_).status().code(), Code::kNoInput);
-  for (const std::string& content :
-       {std::string(), std::string("abc\n"), std::string(64, 'g'), std::string(65, 'a')}) {
-    ASSERT_TRUE(replace_file(path_, content, 0600).is_ok());
-    EXPECT_EQ(read_token_file(path_).status().code(), Code::kConfig);
-  }
-}
-
 }  // namespace
 }  // namespace lockstep::rpc

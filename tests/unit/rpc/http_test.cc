@@ -136,6 +136,15 @@ TEST_F(Http, ASlowRequestIsCutAtTheDeadlineWhileOthersAreServed) {
   EXPECT_EQ(slow.receive_all(), "");
   EXPECT_EQ(silent.receive_all(), "");
   expect_alive();
+  for (const std::string& line : logger_.lines.wait_for(2))
+    EXPECT_NE(line.find("brought no whole request within 200 ms"), std::string::npos) << line;
+}
+
+TEST_F(Http, WhoIsRefusedIsALineInTheLog) {
+  EXPECT_EQ(status_of("GET /healthz HTTP/1.1", "Host: evil.example\r\n"), 421);
+  const auto lines = logger_.lines.wait_for(1);
+  EXPECT_EQ(lines[0].find("refused a connection from 127.0.0.1:"), 0u) << lines[0];
+  EXPECT_NE(lines[0].find("does not answer for that Host"), std::string::npos) << lines[0];
 }
 
 TEST_F(Http, AByteAtATimeDoesNotMoveTheDeadline) {
@@ -170,7 +179,7 @@ TEST_F(Http, ATakenPortIsOneSentenceWithWhatToDo) {
                                       "port, or 0 for any free one"));
 }
 
-TEST_F(Http, OtherMachinesAreNotServedForNow) {
+TEST_F(Http, OtherMachinesAreNotServedInTheClear) {
   HttpServer::Options options;
   options.address = {"0.0.0.0", 0};
   EXPECT_EQ(HttpServer::start(thread_.loop, options, {}, logger_).status().code(), Code::kConfig);

@@ -1,4 +1,4 @@
-// The rules of transport.h, held against both implementations.
+// The rules of transport.h, held against both implementations, and against Asio with TLS.
 #include "comm/rpc/transport.h"
 
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 #include "comm/base/limits.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/memory_transport.h"
+#include "tests/unit/rpc/tls_support.h"
 
 namespace lockstep::rpc {
 namespace {
@@ -26,6 +27,9 @@ class World {
 
 class AsioWorld final : public World {
  public:
+  AsioWorld() = default;
+  explicit AsioWorld(const std::string& certificates)
+      : transport_(loop_, identity(certificates, *logger_)) {}
   Transport& transport() override { return transport_; }
   bool run_until(const std::function<bool()>& done) override {
     const int64_t until_ms = loop_.now_ms() + 30'000;
@@ -34,6 +38,7 @@ class AsioWorld final : public World {
   }
 
  private:
+  std::unique_ptr<Logger> logger_ = null_logger();
   AsioLoop loop_;
   AsioTransport transport_{loop_};
 };
@@ -63,13 +68,21 @@ struct End {
   }
 };
 
-class TransportRules : public testing::TestWithParam<bool> {
+enum class Kind { kAsio, kTls, kMemory };
+
+class TransportRules : public testing::TestWithParam<Kind> {
  protected:
   TransportRules() {
-    if (GetParam())
+    if (GetParam() == Kind::kAsio) {
       world_ = std::make_unique<AsioWorld>();
-    else
+    } else if (GetParam() == Kind::kTls) {
+      const std::string certificates = empty_directory("transport-tls");
+      issue(certificates);
+      world_ = std::make_unique<AsioWorld>(certificates);
+      std::filesystem::remove_all(certificates);
+    } else {
       world_ = std::make_unique<MemoryWorld>();
+    }
     auto listener = world_->transport().listen(
         {"127.0.0.1", 0},
         [this](std::shared_ptr<Connection> c) { far_.connection = std::move(c); });
@@ -233,8 +246,9 @@ TEST_P(TransportRules, ACancelledTimerDoesNotRun) {
   EXPECT_EQ(ran, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Asio, TransportRules, testing::Values(true));
-INSTANTIATE_TEST_SUITE_P(Memory, TransportRules, testing::Values(false));
+INSTANTIATE_TEST_SUITE_P(Asio, TransportRules, testing::Values(Kind::kAsio));
+INSTANTIATE_TEST_SUITE_P(Tls, TransportRules, testing::Values(Kind::kTls));
+INSTANTIATE_TEST_SUITE_P(Memory, TransportRules, testing::Values(Kind::kMemory));
 
 TEST(AsioTransport, NeverListensOnEveryAddress) {
   AsioLoop loop;

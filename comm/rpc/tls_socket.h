@@ -1,0 +1,64 @@
+// TLS over a connected, non-blocking socket, for whoever waits for it in his own way. Both ends
+// show a certificate of the run's authority; who calls also checks that it is for the host that he
+// has called. The handshake is part of the first read() or write().
+//
+// Invariants:
+//  1. No byte is given by read() before the peer is proven.
+//  2. A call that wants the socket to become readable or writable is to be repeated then; of
+//     write(), the bytes may lie elsewhere by then.
+//  3. After kEnd and kBroken the connection is over.
+//
+// Thread-safety: one thread at a time. Does not own the descriptor; never raises SIGPIPE.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "comm/base/status.h"
+#include "comm/rpc/tls_context.h"
+
+struct ssl_st;
+
+namespace lockstep::rpc {
+
+struct IoResult {
+  enum class State { kDone, kWantsRead, kWantsWrite, kEnd, kBroken };
+  State state = State::kDone;
+  size_t bytes = 0;           // of kDone: at least 1
+  Status why = Status::ok();  // of kBroken; kRefused when one end does not believe the other
+};
+
+class TlsSocket {
+ public:
+  // The side that was called: every caller must show a certificate.
+  static std::unique_ptr<TlsSocket> accept(std::shared_ptr<const TlsContext> context, int fd);
+  // The side that calls `host`, a name or a numeric address.
+  static std::unique_ptr<TlsSocket> connect(std::shared_ptr<const TlsContext> context, int fd,
+                                            const std::string& host);
+  ~TlsSocket();
+  TlsSocket(const TlsSocket&) = delete;
+  TlsSocket& operator=(const TlsSocket&) = delete;
+
+  IoResult read(char* out, size_t bytes);
+  IoResult write(const char* from, size_t bytes);
+
+  // Tells the peer that nothing more comes, as far as that leaves at once.
+  void say_end();
+
+ private:
+  TlsSocket(std::shared_ptr<const TlsContext> context, int fd);
+  IoResult result(int code, size_t bytes);
+  Status why_broken(int error) const;
+
+  std::shared_ptr<const TlsContext> context_;
+  ssl_st* ssl_;
+};
+
+// How OpenSSL reads and writes a socket here. For TlsContext, which owns it.
+bio_method_st* make_socket_method();
+
+// What a failed call of OpenSSL left behind, for people. Empties OpenSSL's queue of errors.
+std::string tls_error_text(long verify_result);
+
+}  // namespace lockstep::rpc

@@ -1,0 +1,247 @@
+// Certificates on control connections: who is believed, who is refused and how that is said, and
+// files that are replaced while connections go on.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <thread>
+
+#include "comm/base/file.h"
+#include "comm/base/limits.h"
+#include "comm/rpc/client.h"
+#include "comm/rpc/server.h"
+#include "comm/wire/control.pb.h"
+#include "tests/unit/rpc/test_support.h"
+#include "tests/unit/rpc/tls_support.h"
+
+namespace lockstep::rpc {
+namespace {
+
+class Tls : public testing::Test {
+ protected:
+  void SetUp() override {
+    issue(ours_);
+    server_identity_ = identity(ours_, logger_);
+    listen("127.0.0.1");
+  }
+
+  void listen(const std::string& host) {
+    thread_.call([&] {
+      server_.reset();
+      server_transport_ = std::make_unique<AsioTransport>(thread_.loop, server_identity_);
+      auto server =
+          RpcServer::start(*server_transport_, {host, 0}, "token", logger_,
+                           {.on_peer = [this](PeerId, const std::string&) { peers_.push("peer"); },
+                            .on_message = [](PeerId, wire::Envelope&&) {},
+                            .on_lost = [](PeerId, const Status&) {}});
+      ASSERT_TRUE(server.is_ok());
+      server_ = std::move(server).value();
+      address_ = server_->address();
+    });
+  }
+
+  void TearDown() override {
+    thread_.call([this] {
+      clients_.clear();
+      server_.reset();
+    });
+    std::filesystem::remove_all(ours_);
+    std::filesystem::remove_all(others_);
+  }
+
+  // What becomes of a client with these certificates (null: none): "ready", or why not.
+  std::string outcome_of(std::shared_ptr<TlsIdentity> tls) {
+    Inbox<std::string> events;
+    thread_.call([&] {
+      transports_.push_back(std::make_unique<AsioTransport>(thread_.loop, std::move(tls)));
+      RpcClient::Options options;
+      options.address = [this]() -> Result<Address> { return address_; };
+      options.token = "token";
+      options.give_up_after_ms = 3'000;
+      const auto push = [&](const Status& s) { events.push(s.message()); };
+      clients_.push_back(
+          std::make_unique<RpcClient>(*transports_.back(), options,
+                                      RpcClient::Handlers{.on_ready = [&] { events.push("ready"); },
+                                                          .on_message = [](wire::Envelope&&) {},
+                                                          .on_lost = push,
+                                                          .on_failed = push,
+                                                          .on_distrust = push}));
+    });
+    const std::string first = events.wait_for(1)[0];
+    thread_.call([this] { clients_.pop_back(); });
+    return first;
+  }
+
+  // Once the server has looked at its files again, which it does at most once a second.
+  void expect_ready_soon() {
+    const auto deadline = std::chrono::steady_clock::now() + kTestDeadline;
+    std::string outcome;
+    while (outcome != "ready" && std::chrono::steady_clock::now() < deadline)
+      outcome = outcome_of(identity(ours_, logger_));
+    EXPECT_EQ(outcome, "ready");
+    bool is_said = false;
+    for (const std::string& line : logger_.lines.now())
+      is_said = is_said || line.find("was read again") != std::string::npos;
+    EXPECT_TRUE(is_said);
+  }
+
+  // With a certificate of our authority that was valid when it was read, and is no more.
+  std::shared_ptr<TlsIdentity> expired() {
+    std::filesystem::copy(ours_, others_);
+    issue(others_, {}, 2);
+    auto expiring = identity(others_, logger_);
+    while (expiring->expiry_seconds() > 0)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return expiring;
+  }
+
+  void expect_refusal(const std::string& reason) {
+    const auto lines = logger_.lines.wait_for(1);
+    EXPECT_EQ(lines[0].find("refused a connection from 127.0.0.1:"), 0u) << lines[0];
+    EXPECT_NE(lines[0].find(reason), std::string::npos) << lines[0];
+    EXPECT_TRUE(peers_.now().empty());
+  }
+
+  const std::string ours_ = empty_directory("tls-ours");
+  const std::string others_ = empty_directory("tls-others");
+  MemoryLogger logger_;
+  Inbox<std::string> peers_;
+  LoopThread thread_;
+  std::shared_ptr<TlsIdentity> server_identity_;
+  std::unique_ptr<AsioTransport> server_transport_;
+  std::vector<std::unique_ptr<AsioTransport>> transports_;
+  std::vector<std::unique_ptr<RpcClient>> clients_;
+  Address address_;
+  std::unique_ptr<RpcServer> server_;
+};
+
+#define EXPECT_SAYS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
+
+TEST_F(Tls, WhoHasACertificateOfTheAuthorityIsLetIn) {
+  EXPECT_EQ(outcome_of(identity(ours_, logger_)), "ready");
+  EXPECT_EQ(peers_.wait_for(1).size(), 1u);
+  EXPECT_TRUE(logger_.lines.now().empty());
+}
+
+TEST_F(Tls, NeitherEndBelievesACertificateOfAnotherAuthority) {
+  issue(others_);
+  EXPECT_SAYS(outcome_of(identity(others_, logger_)), "its certificate does not hold");
+  expect_refusal("it turned us away");
+}
+
+// Believes everybody, and has nothing to show that the server believes.
+TEST_F(Tls, ACallerWithACertificateOfAnotherAuthorityIsRefusedThoughItBelievesTheServer) {
+  issue(others_);
+  std::filesystem::copy(ours_ + "/ca.crt", others_ + "/believed.crt");
+  const auto theirs = read_file(others_ + "/ca.crt", 1 << 20);
+  const auto believed = read_file(others_ + "/believed.crt", 1 << 20);
+  std::ofstream(others_ + "/ca.crt") << *theirs << *believed;
+  EXPECT_SAYS(outcome_of(identity(others_, logger_)), "it turned us away");
+  expect_refusal("its certificate does not hold");
+}
+
+TEST_F(Tls, PlainTextIsRefusedOnATlsPort) {
+  EXPECT_NE(outcome_of(nullptr), "ready");
+  expect_refusal("it does not speak TLS 1.3");
+}
+
+TEST_F(Tls, AServerInTheClearIsNotBelieved) {
+  server_identity_ = nullptr;
+  listen("127.0.0.1");
+  EXPECT_SAYS(outcome_of(identity(ours_, logger_)), "it does not speak TLS 1.3");
+}
+
+TEST_F(Tls, ACertificateForAnotherHostIsNotBelieved) {
+  listen("127.0.0.2");  // our certificate says 127.0.0.1
+  EXPECT_SAYS(outcome_of(identity(ours_, logger_)), "IP address mismatch");
+  issue(ours_, {"127.0.0.2"});
+  expect_ready_soon();
+}
+
+TEST_F(Tls, AnExpiredCallerIsRefused) {
+  EXPECT_SAYS(outcome_of(expired()), "it turned us away");
+  expect_refusal("certificate has expired");
+}
+
+TEST_F(Tls, AnExpiredServerIsNotBelieved) {
+  server_identity_ = expired();
+  listen("127.0.0.1");
+  EXPECT_SAYS(outcome_of(identity(ours_, logger_)), "certificate has expired");
+}
+
+TEST_F(Tls, OneThatNeverFinishesTheHandshakeIsClosedAtTheDeadline) {
+  RawSocket stranger(address_);
+  stranger.send(std::string("\x16\x03\x01\x01\x00", 5));  // a ClientHello is announced
+  stranger.receive_all();
+  expect_refusal("did not prove the token within 5000 ms");
+}
+
+TEST_F(Tls, FilesThatWereReplacedAreUsedForTheNextConnection) {
+  const auto before = server_identity_->context();
+  std::filesystem::remove_all(ours_);
+  issue(ours_);  // another authority
+  expect_ready_soon();
+  EXPECT_NE(server_identity_->context(), before);
+}
+
+TEST_F(Tls, FilesThatCannotBeUsedLeaveTheOldOnesAndAreOneLine) {
+  const auto client = identity(ours_, logger_);
+  std::ofstream(ours_ + "/tls.crt") << "rubbish";
+  EXPECT_EQ(outcome_of(client), "ready");
+  EXPECT_EQ(outcome_of(client), "ready");
+  const auto lines = logger_.lines.wait_for(2);
+  ASSERT_EQ(lines.size(), 2u) << "one of each identity";
+  for (const std::string& line : lines) EXPECT_SAYS(line, "the certificate stays the old one");
+}
+
+TEST_F(Tls, AKeyThatOthersMayReadIsRefusedWithTheCommandThatMendsIt) {
+  for (const mode_t mode : {0640, 0604, 0700}) {
+    ::chmod((ours_ + "/tls.key").c_str(), mode);
+    const auto loaded = TlsContext::load(ours_);
+    EXPECT_EQ(loaded.status().code(), Code::kConfig) << std::oct << mode;
+    EXPECT_SAYS(loaded.status().message(), "chmod 600");
+  }
+}
+
+TEST_F(Tls, FilesThatDoNotBelongTogetherAreRefusedByName) {
+  issue(others_);
+  const auto with = [&](const std::string& name) {
+    std::filesystem::remove_all(ours_);
+    issue(ours_);
+    std::filesystem::copy(others_ + name, ours_ + name,
+                          std::filesystem::copy_options::overwrite_existing);
+    return TlsContext::load(ours_).status();
+  };
+  EXPECT_SAYS(with("/ca.crt").message(), "tls.crt does not hold against");
+  EXPECT_SAYS(with("/tls.key").message(), "tls.key is not the key of");
+  EXPECT_EQ(with("/tls.crt").code(), Code::kConfig);
+  std::filesystem::remove(ours_ + "/ca.crt");
+  EXPECT_EQ(TlsContext::load(ours_).status().code(), Code::kNoInput);
+}
+
+TEST(Certificates, AreForTheHostsOfTheOnesBeforeToo) {
+  const std::string directory = empty_directory("tls-certs");
+  issue(directory, {"10.0.0.1", "node1"});
+  const auto authority = read_file(directory + "/ca.crt", 1 << 20);
+  issue(directory, {"fd00:1::2"}, 10 * kDay);
+  const auto loaded = TlsContext::load(directory);
+  ASSERT_TRUE(loaded.is_ok()) << loaded.status().message();
+  for (const char* host : {"localhost", "127.0.0.1", "::1", "10.0.0.1", "node1", "fd00:1::2"})
+    EXPECT_TRUE((*loaded)->is_for(host)) << host;
+  EXPECT_FALSE((*loaded)->is_for("10.0.0.2"));
+  EXPECT_FALSE((*loaded)->is_for("node2"));
+  EXPECT_EQ(*read_file(directory + "/ca.crt", 1 << 20), *authority);
+  struct stat info;
+  for (const char* key : {"/ca.key", "/tls.key"}) {
+    ASSERT_EQ(::stat((directory + key).c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0600u) << key;
+  }
+  for (const char* odd : {"", "a b", "a,email:x", "[::1]", "*"})
+    EXPECT_EQ(issue_certificate({directory, {odd}, kDay}).status().code(), Code::kUsage) << odd;
+  std::filesystem::remove(directory + "/ca.key");
+  EXPECT_EQ(issue_certificate({directory, {}, kDay}).status().code(), Code::kConfig);
+  std::filesystem::remove_all(directory);
+}
+
+}  // namespace
+}  // namespace lockstep::rpc
