@@ -222,8 +222,10 @@ Status Program::serve(Server& server, const Begun& begun) {
   };
   LOCKSTEP_RETURN_IF_ERROR(is_first ? start_http(*http_) : listen_again(*http_, start_http));
   http_ = http->address();
+  const std::string& name = begun.options.job.comm().advertise();
+  const rpc::Address advertised{name.empty() ? control_.host : name, control_.port};
   LOCKSTEP_RETURN_IF_ERROR(write_endpoints(
-      run_dir_, {begun.term.beginning.run_id, begun.term.beginning.term, rpc::to_string(control_),
+      run_dir_, {begun.term.beginning.run_id, begun.term.beginning.term, rpc::to_string(advertised),
                  rpc::to_string(*http_), clock_.wall_ms()}));
   logger_.info("serving",
                "control at " + rpc::to_string(control_) + ", HTTP at " + rpc::to_string(*http_));

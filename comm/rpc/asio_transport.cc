@@ -6,6 +6,7 @@
 
 #include "comm/base/limits.h"
 #include "comm/rpc/asio_connection.h"
+#include "comm/rpc/resolve.h"
 #include "comm/rpc/socket.h"
 #include "comm/rpc/socket_address.h"
 #include "comm/rpc/tls_identity.h"
@@ -180,6 +181,12 @@ Result<std::unique_ptr<Listener>> AsioTransport::listen(const Address& address,
 
 void AsioTransport::connect(const Address& address, int64_t timeout_ms,
                             ConnectHandler on_connected) {
+  if (!numeric_address(address).is_ok())
+    return resolve(loop_, address, timeout_ms,
+                   [this, timeout_ms, on_connected](const Result<Address>& found) {
+                     if (!found.is_ok()) return on_connected(found.status());
+                     connect(*found, timeout_ms, on_connected);
+                   });
   const auto where = to_socket_address(address);
   const auto fd = open_client_socket(address);
   if (!where.is_ok() || !fd.is_ok()) {

@@ -102,8 +102,8 @@ class Transport {
   virtual Result<std::unique_ptr<Listener>> listen(const Address& address,
                                                    AcceptHandler on_accept) = 0;
 
-  // kUnavailable when nobody answers, kTimeout after `timeout_ms`, kConfig for an address that is
-  // not allowed here.
+  // A name is resolved at every call, within `timeout_ms` of its own. kUnavailable when nobody
+  // answers, kTimeout after `timeout_ms`, kConfig for an address that is not allowed here.
   virtual void connect(const Address& address, int64_t timeout_ms, ConnectHandler on_connected) = 0;
 };
 

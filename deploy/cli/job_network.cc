@@ -18,6 +18,19 @@ Status check_network(const JobValues& values, const wire::JobSpec& job) {
   const auto network = rpc::parse_network(job.comm().network());
   if (!network.is_ok())
     return {network.status().code(), say("comm.network") + network.status().message()};
+  if (const std::string& name = job.comm().advertise(); !name.empty()) {
+    const auto parsed = rpc::parse_address(name + ":1");
+    const bool is_host =
+        parsed.is_ok() && parsed->host == name && !rpc::numeric_address(*parsed).is_ok();
+    if (!is_host)
+      return {Code::kUsage, say("comm.advertise") +
+                                "write a host name without a port, as in "
+                                "shoes-coordinator-0-0.shoes"};
+    if (network->is_loopback())
+      return {Code::kUsage,
+              say("comm.advertise") +
+                  "nobody else reaches the loopback interface; name comm.network too"};
+  }
   const bool is_open = job.comm().backend() == "nccl" || job.comm().backend() == "mpi";
   if (is_open && !network->is_loopback() && !job.comm().trusted_network())
     return {Code::kConfig, say("comm.backend") +

@@ -209,6 +209,9 @@ constexpr JobKey kRows[] = {
   {"comm.trusted_network", "false", kNoRange, {}, kChangeable, kPlain,
    "comm.backend nccl and mpi, which neither authenticate nor encrypt, may leave the machine: everybody "
    "in comm.network may then read and change what is trained"},
+  {"comm.advertise", "", kNoRange, {}, kChangeable, kPlain,
+   "name under which others find the coordinator, resolved at every attempt, where its address can "
+   "change (Kubernetes); empty: its address in comm.network"},
   {"checkpoint.every_steps", "500", count(0), {}, kChangeable, kPlain,
    "steps between two checkpoints; 0: only at the end"},
   {"checkpoint.keep", "2", count(2, 1'000'000), {}, kChangeable, kPlain,

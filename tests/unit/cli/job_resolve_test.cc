@@ -10,9 +10,9 @@ namespace lockstep {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
 using testing::context;
 using testing::error_of;
+using ::testing::HasSubstr;
 using testing::kMinimal;
 using testing::resolved;
 using testing::values_of;
@@ -197,6 +197,16 @@ TEST(JobResolve, ANetworkIsLoopbackAPrefixOrAnInterface) {
   EXPECT_THAT(error_of({"comm.network=10.0.0.3"}), HasSubstr("comm.network is 10.0.0.3"));
   for (const char* network : {"loopback", "10.2.0.0/16", "fd00:1::/64", "eth0"})
     EXPECT_EQ(resolved({"comm.network=" + std::string(network)}).comm().network(), network);
+}
+
+TEST(JobResolve, TheCoordinatorIsAdvertisedByANameThatOthersCanReach) {
+  EXPECT_EQ(resolved({"comm.network=eth0", "comm.advertise=shoes-0.shoes"}).comm().advertise(),
+            "shoes-0.shoes");
+  EXPECT_THAT(error_of({"comm.advertise=shoes-0.shoes"}), HasSubstr("comm.network"));
+  for (const char* odd : {"shoes-0.shoes:4100", "10.2.0.7", "[fd00::1]", "a b", "localhost"})
+    EXPECT_THAT(error_of({"comm.network=eth0", "comm.advertise=" + std::string(odd)}),
+                HasSubstr("a host name without a port"))
+        << odd;
 }
 
 TEST(JobResolve, CudaWithoutAGpuIsRefusedWithTheReason) {
