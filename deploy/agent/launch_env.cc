@@ -6,10 +6,13 @@
 #include <vector>
 
 #include "comm/base/hash.h"
+#include "comm/base/host_name.h"
 #include "comm/base/limits.h"
 
 namespace lockstep {
 namespace {
+
+constexpr char kPods[] = "Kubernetes";
 
 struct Launcher {
   const char* name;
@@ -37,6 +40,7 @@ const std::vector<Launcher>& launchers() {
        {"PMIX_NAMESPACE", "OMPI_MCA_orte_precondition_transports"}},
       {"PET_NODE_RANK", "PET_NODE_RANK", {"PET_NNODES"}, nullptr, nullptr, {}},
       {"RANK", "RANK", {"WORLD_SIZE"}, "LOCAL_RANK", "LOCAL_WORLD_SIZE", {}},
+      {kPods, "JOB_COMPLETION_INDEX", {"LOCKSTEP_PODS"}, nullptr, nullptr, {}},
       {"srun",
        "SLURM_PROCID",
        {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
@@ -99,6 +103,29 @@ Status read_ranks(const Launcher& launcher, const Variables& variables, LaunchEn
   LOCKSTEP_ASSIGN_OR_RETURN(env.local_rank,
                             variables.number(launcher.local_rank, 0, env.local_size - 1));
   return Status::ok();
+}
+
+// Pods of a role of its own come before those with workers.
+Status read_pod(const Variables& variables, LaunchEnv& env) {
+  env.local_rank = 0;  // one agent a pod
+  const std::string_view role = variables.text("LOCKSTEP_POD_ROLE");
+  if (role.empty()) return Status::ok();
+  if (role != "coordinator" && role != "worker")
+    return Status(Code::kUsage, "LOCKSTEP_POD_ROLE is \"" + std::string(role) +
+                                    "\" but must be coordinator or worker");
+  if (env.size >= limits::kMembers)
+    return Status(Code::kUsage, "LOCKSTEP_PODS is too large beside a coordinator's pod");
+  if (role == "coordinator" && env.rank != 0)
+    return Status(Code::kUsage, "there is more than one pod of the coordinator");
+  if (role == "worker") ++env.rank;
+  ++env.size;
+  env.leader_keeps_workers = false;
+  return Status::ok();
+}
+
+// Trainer's words for "as many as the node has": what the job and --workers say counts.
+bool is_number_of_workers(std::string_view text) {
+  return !text.empty() && text != "auto" && text != "gpu" && text != "cpu";
 }
 
 // Slurm's "2(x3),1": three nodes with two tasks each, then one with one. 0: it says something else.
@@ -170,18 +197,26 @@ Result<LaunchEnv> read_launch_env(const ReadVariable& read) {
     env.own_gpus = own_gpus_of(variables);
   }
   if (env.launcher == "PET_NODE_RANK") env.local_rank = 0;  // one process a node
-  if (env.launcher == "PET_NODE_RANK" && variables.has("PET_NPROC_PER_NODE")) {
+  if (env.launcher == kPods) LOCKSTEP_RETURN_IF_ERROR(read_pod(variables, env));
+  env.are_ranks_made_again = env.launcher != "mpirun" && variables.has("JOB_COMPLETION_INDEX");
+  if (env.launcher == "PET_NODE_RANK" &&
+      is_number_of_workers(variables.text("PET_NPROC_PER_NODE"))) {
     LOCKSTEP_ASSIGN_OR_RETURN(
         env.workers, variables.number("PET_NPROC_PER_NODE", 1, limits::kMembers / env.size));
   }
-  if (env.size == 1) return env;
+  if (env.size == 1 && !env.are_ranks_made_again) return env;
   env.launch_id = launch_id_of(*launcher, variables);
-  if (env.launch_id.empty())
+  if (env.launch_id.empty() && env.size > 1)
     return Status(Code::kUsage,
                   std::string(launcher->rank) +
                       " is set but nothing tells this launch from an earlier one: set "
                       "LOCKSTEP_LAUNCH_ID, the same on all ranks and another for every launch");
   return env;
+}
+
+std::string node_name(const ReadVariable& read) {
+  const std::string_view given = Variables(read).text("LOCKSTEP_NODE");
+  return given.empty() ? host_name() : std::string(given);
 }
 
 }  // namespace lockstep

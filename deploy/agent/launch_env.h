@@ -6,13 +6,17 @@
 //             an allocation are those of mpirun's daemons, not of ranks
 //   torchrun  PET_NODE_RANK, PET_NNODES, PET_NPROC_PER_NODE: one process a node, so many workers
 //   plain     RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE
+//   pods      JOB_COMPLETION_INDEX of an Indexed Job on Kubernetes, LOCKSTEP_PODS: how many keep
+//             workers. LOCKSTEP_POD_ROLE: coordinator is rank 0 without workers, worker the rank
+//             after its index; without one the index is the rank
 //   srun      SLURM_PROCID, SLURM_STEP_NUM_TASKS, SLURM_LOCALID, SLURM_STEP_TASKS_PER_NODE; only
 //             within a step (SLURM_STEP_ID): in the batch script they name nothing. Whoever sees
 //             fewer GPUs (CUDA_VISIBLE_DEVICES) than the job has here (SLURM_GPUS_ON_NODE) was
 //             given them alone, as by --gpus-per-task
 //
 // The first of a row that is set chooses the row. The launch's name, which no other launch has, is
-// LOCKSTEP_LAUNCH_ID, else made of what that launcher gives all its processes alike.
+// LOCKSTEP_LAUNCH_ID, else made of what that launcher gives all its processes alike. On Kubernetes
+// it is that of the Job: a pod that is made again belongs to the launch of the one before.
 //
 // Errors: kUsage naming variable and value.
 // Thread-safety: pure functions and values.
@@ -33,16 +37,23 @@ struct LaunchEnv {
   uint32_t size = 1;
   std::optional<uint32_t> local_rank;  // among the `local_size` on this host
   uint32_t local_size = 1;
-  std::optional<uint32_t> workers;  // that this process keeps; none: not said
-  uint32_t own_gpus = 0;            // that only it can see; 0: all on this host see the same
-  std::string launch_id;            // the same on all ranks of one launch, on no other; empty if
-                                    // there is only one
+  std::optional<uint32_t> workers;    // that each process keeps; none: not said
+  uint32_t own_gpus = 0;              // that only it can see; 0: all on this host see the same
+  bool leader_keeps_workers = true;   // rank 0 does so too
+  bool are_ranks_made_again = false;  // each by itself, in the same launch, until it ends with 0
+  std::string launch_id;              // the same on all ranks of one launch, on no other; empty if
+                                      // there is only one, which is not made again
   bool is_launched() const { return !launcher.empty(); }
+  uint32_t ranks_with_workers() const { return leader_keeps_workers ? size : size - 1; }
 };
 
 // Gives a variable's value; null or empty: it is not set.
 using ReadVariable = std::function<const char*(const char* name)>;
 
 Result<LaunchEnv> read_launch_env(const ReadVariable& read);
+
+// What this machine is called to the coordinator: LOCKSTEP_NODE, such as a pod's own name, which
+// the pod that comes in its place does not have; else the host name.
+std::string node_name(const ReadVariable& read);
 
 }  // namespace lockstep

@@ -13,6 +13,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr int kStoppedExit = 75;  // with a checkpoint: to be run again
+
 constexpr std::array<std::string_view, 3> kStates = {"preparing", "running", "ended"};
 
 std::optional<LaunchState> state_of(std::string_view text) {
@@ -100,7 +102,8 @@ LaunchWait::Verdict LaunchWait::see(const std::optional<LaunchRecord>& record, i
     changed_ms_ = now_ms;
   }
   if (seen_ && seen_->state == LaunchState::kRunning) return Verdict::kJoin;
-  if (seen_ && seen_->state == LaunchState::kEnded) return Verdict::kEnded;
+  const bool is_over = seen_ && seen_->state == LaunchState::kEnded;
+  if (is_over && !(begins_again_ && seen_->exit_code == kStoppedExit)) return Verdict::kEnded;
   return now_ms - changed_ms_ > kLaunchSilenceMs ? Verdict::kGiveUp : Verdict::kWait;
 }
 

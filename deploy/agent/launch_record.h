@@ -31,6 +31,12 @@
 //      did not change: rank 0 died, or sees another directory. Where the
 //      launcher ends all ranks as soon as one fails (mpirun) it does not come to that.
 //
+// Where ranks that end are made again one by one (Kubernetes), the launch stays the same:
+//
+//   rank 0 died while running   the next one takes the run over; the record stays `running`
+//   the run ended with 75       the next rank 0 writes `preparing` again, and the others wait for
+//   it another rank died           the next one sees `running` and joins
+//
 // Thread-safety: free functions and values.
 #pragma once
 
@@ -91,8 +97,10 @@ class LaunchWait {
  public:
   enum class Verdict { kWait, kJoin, kEnded, kGiveUp };
 
-  LaunchWait(std::string launch_id, int64_t now_ms)
-      : launch_id_(std::move(launch_id)), changed_ms_(now_ms) {}
+  // `begins_again`: a launch that ended with 75 is gone on with by a rank 0 that is made again, so
+  // that end is waited out.
+  LaunchWait(std::string launch_id, int64_t now_ms, bool begins_again = false)
+      : launch_id_(std::move(launch_id)), changed_ms_(now_ms), begins_again_(begins_again) {}
 
   Verdict see(const std::optional<LaunchRecord>& record, int64_t now_ms);
   // The newest of this launch.
@@ -101,6 +109,7 @@ class LaunchWait {
  private:
   std::string launch_id_;
   int64_t changed_ms_;
+  bool begins_again_;
   std::optional<LaunchRecord> seen_;
 };
 

@@ -2,7 +2,6 @@
 #include <filesystem>
 #include <memory>
 
-#include "comm/base/host_name.h"
 #include "deploy/agent/launch_env.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"
@@ -23,10 +22,14 @@ struct AgentArguments {
   bool has_plain_logs = false;
 };
 
+const char* variable(const char* name) {
+  return std::getenv(name);
+}
+
 Result<int> run_prepared(const AgentArguments& arguments) {
   NodeAgent node;
   node.run_dir = std::filesystem::absolute(arguments.run_dir).string();
-  node.node = arguments.node.empty() ? host_name() : arguments.node;
+  node.node = arguments.node.empty() ? node_name(variable) : arguments.node;
   node.workers = arguments.workers;
   node.first_local_rank = arguments.local_rank;
   node.agents_here = arguments.agents_here;
@@ -38,10 +41,9 @@ Result<int> run_prepared(const AgentArguments& arguments) {
 
 Result<int> run_agent(const AgentArguments& arguments) {
   if (arguments.positional.empty()) return run_prepared(arguments);
-  LOCKSTEP_ASSIGN_OR_RETURN(const LaunchEnv env,
-                            read_launch_env([](const char* name) { return std::getenv(name); }));
-  return run_launched({arguments.positional, arguments.run_dir, arguments.node, arguments.workers},
-                      env);
+  LOCKSTEP_ASSIGN_OR_RETURN(const LaunchEnv env, read_launch_env(variable));
+  const std::string node = arguments.node.empty() ? node_name(variable) : arguments.node;
+  return run_launched({arguments.positional, arguments.run_dir, node, arguments.workers}, env);
 }
 
 constexpr char kExamples[] =
@@ -66,7 +68,8 @@ void add_agent_command(CLI::App& app, Commands& commands) {
       ->add_option("--workers,-n", arguments->workers,
                    "Workers here; default: as the job says, and one a rank with a launcher")
       ->check(CLI::Range(1u, 65'536u));
-  command->add_option("--node", arguments->node, "Name of this node; default: the host name");
+  command->add_option("--node", arguments->node,
+                      "Name of this node; default: LOCKSTEP_NODE, else the host name");
   command->add_option("--local-rank", arguments->local_rank,
                       "Of the first worker here, where several agents are on one host");
   command

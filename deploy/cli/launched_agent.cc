@@ -19,9 +19,10 @@ namespace lockstep {
 namespace {
 
 constexpr int kStopped = 75;
-constexpr int64_t kStopDelayMs = 500;    // every rank gets the signal; the coordinator acts on it
-constexpr int64_t kLeftOverMs = 15'000;  // beyond its grace time, for a coordinator without parent
-constexpr int64_t kLastWordMs = 60'000;  // from the coordinator's goodbye to rank 0's end
+constexpr int64_t kStopDelayMs = 500;     // every rank gets the signal; the coordinator acts on it
+constexpr int64_t kLeftOverMs = 15'000;   // beyond its grace time, for a coordinator without parent
+constexpr int64_t kLostNodeMs = 120'000;  // for a network file system to drop its locks
+constexpr int64_t kLastWordMs = 60'000;   // from the coordinator's goodbye to rank 0's end
 
 uint32_t workers_of(const LaunchedAgent& arguments, const LaunchEnv& env) {
   return arguments.workers > 0 ? arguments.workers : env.workers.value_or(1);
@@ -30,9 +31,16 @@ uint32_t workers_of(const LaunchedAgent& arguments, const LaunchEnv& env) {
 // An agent speaks for its node to the coordinator, so where several are on one host each takes a
 // part of it for its own.
 std::string node_of(const LaunchedAgent& arguments, const LaunchEnv& env) {
-  const std::string host = arguments.node.empty() ? host_name() : arguments.node;
-  if (env.size == 1 || (env.local_rank && env.local_size == 1)) return host;
-  return host + ":" + std::to_string(env.local_rank.value_or(env.rank));
+  if (env.size == 1 || (env.local_rank && env.local_size == 1)) return arguments.node;
+  return arguments.node + ":" + std::to_string(env.local_rank.value_or(env.rank));
+}
+
+// Rank 0 of this launch was here before: it died, or was stopped.
+std::optional<LaunchState> state_before(const std::string& run_dir, const LaunchEnv& env) {
+  const auto record = read_launch_record(run_dir);
+  if (!env.are_ranks_made_again || !record || record->launch_id != env.launch_id)
+    return std::nullopt;
+  return record->state;
 }
 
 // Local ranks are numbers of their own there, which name the logs of workers.
@@ -48,16 +56,26 @@ void pause() {
 
 // A launcher that begins again as soon as it has killed a launch finds the coordinator of that one
 // still waiting for the workers' checkpoint.
-void wait_for_left_over(const std::string& run_dir, const wire::JobSpec& job,
-                        const StopSignals& signals) {
+void wait_for_left_over(const std::string& run_dir, int64_t most_ms, const StopSignals& signals) {
   if (!is_being_left(run_dir)) return;
   std::printf("waiting for the coordinator of an earlier launch to end\n");
   std::fflush(stdout);
   const SystemClock clock;
-  const int64_t until_ms =
-      clock.monotonic_ms() + int64_t{1000} * job.cluster().grace_s() + kLeftOverMs;
+  const int64_t until_ms = clock.monotonic_ms() + most_ms;
   while (is_being_left(run_dir) && clock.monotonic_ms() < until_ms && !signals.is_pending())
     pause();
+}
+
+// The rank 0 before, whose pod is gone with its node, may hold its locks for a while yet. Nobody
+// else has the same launch, so the directory is not somebody else's.
+Result<RunDir> open_after_own_death(const std::string& run_dir, int64_t most_ms,
+                                    const StopSignals& signals) {
+  const SystemClock clock;
+  const int64_t until_ms = clock.monotonic_ms() + most_ms + kLostNodeMs;
+  while (is_in_use(run_dir) && clock.monotonic_ms() < until_ms && !signals.is_pending()) pause();
+  if (!is_in_use(run_dir)) return RunDir::open(run_dir, holds_a_run(run_dir));
+  return Status(Code::kCheckpointed,
+                "rank 0 before this one still holds " + run_dir + "; to be tried again");
 }
 
 bool is_alone(const LaunchedAgent& arguments, const LaunchEnv& env) {
@@ -70,7 +88,7 @@ Result<wire::JobSpec> job_of(const LaunchedAgent& arguments, const LaunchEnv& en
   if (request.file.empty())
     return Status(Code::kUsage, "no job file given; try 'lockstep agent JOB.yaml --run-dir DIR'");
   if (!is_alone(arguments, env)) {
-    request.launched_workers = env.size * workers_of(arguments, env);
+    request.launched_workers = env.ranks_with_workers() * workers_of(arguments, env);
     request.launcher = env.launcher;
     if (env.own_gpus > 0) request.gpus = env.own_gpus * env.size;
   }
@@ -82,8 +100,10 @@ Result<wire::JobSpec> job_of(const LaunchedAgent& arguments, const LaunchEnv& en
   return job.status().with_context("the run in " + arguments.run_dir + " cannot be continued");
 }
 
+// None: a coordinator alone.
 std::vector<std::string> agent_words(const LaunchedAgent& arguments, const LaunchEnv& env,
                                      const wire::JobSpec& job) {
+  if (!env.leader_keeps_workers) return {};
   const uint32_t workers =
       is_alone(arguments, env) ? job.cluster().workers() : workers_of(arguments, env);
   std::vector<std::string> words = {"--workers",     std::to_string(workers),
@@ -97,22 +117,29 @@ std::vector<std::string> agent_words(const LaunchedAgent& arguments, const Launc
 
 Result<int> lead(const LaunchedAgent& arguments, const LaunchEnv& env, StopSignals& signals) {
   RunPlan plan;
+  const auto before = state_before(arguments.run_dir, env);
   plan.resume = holds_a_run(arguments.run_dir);
   plan.again = "the same command";
   LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, job_of(arguments, env, plan.resume));
-  wait_for_left_over(arguments.run_dir, job, signals);
-  LOCKSTEP_ASSIGN_OR_RETURN(RunDir dir, RunDir::open(arguments.run_dir, plan.resume));
+  const int64_t leave_ms = int64_t{1000} * job.cluster().grace_s() + kLeftOverMs;
+  if (!before) wait_for_left_over(arguments.run_dir, leave_ms, signals);
+  LOCKSTEP_ASSIGN_OR_RETURN(RunDir dir,
+                            before ? open_after_own_death(arguments.run_dir, leave_ms, signals)
+                                   : RunDir::open(arguments.run_dir, plan.resume));
+  plan.take_over = plan.resume && env.size > 1 && before == LaunchState::kRunning;
+  // Who is made again in its place goes on with its coordinator.
+  if (env.are_ranks_made_again) plan.seat = "launch " + env.launch_id;
   plan.agent_words = agent_words(arguments, env, job);
   LaunchRecorder launch(dir.path(), env.launch_id);
-  if (env.size > 1) {
+  if (!env.launch_id.empty()) {
     dir.keep();
-    LOCKSTEP_RETURN_IF_ERROR(launch.preparing());
+    if (!plan.take_over) LOCKSTEP_RETURN_IF_ERROR(launch.preparing());
   }
   if (env.is_launched()) plan.launch = &launch;
   Reporter reporter(env.is_launched() ? Screen::of_launched() : Screen::of_stdout());
   const int code = run_in(dir, plan, job, signals, reporter);
   std::fflush(nullptr);  // nothing is said any more
-  if (env.size > 1) LOCKSTEP_RETURN_IF_ERROR(launch.ended(code));
+  if (!env.launch_id.empty()) LOCKSTEP_RETURN_IF_ERROR(launch.ended(code));
   return code;
 }
 
@@ -155,6 +182,9 @@ Result<int> end_with_rank_0(const NodeAgentEnd& end, const LaunchEnv& env,
     if (clock.monotonic_ms() >= until_ms) break;
     pause();
   }
+  // It has left a run that goes on, and its place stays: whoever comes there next joins.
+  if (end.was_stopped && !end.heard_goodbye && end.exit_code == 0 && env.are_ranks_made_again)
+    return kStopped;
   if (end.heard_goodbye || end.was_stopped || end.exit_code != 0) return end.exit_code;
   return Status(Code::kInternal, "rank " + std::to_string(env.rank) +
                                      " has lost the coordinator, which is on rank 0, and it did "
@@ -163,7 +193,7 @@ Result<int> end_with_rank_0(const NodeAgentEnd& end, const LaunchEnv& env,
 
 Result<int> follow(const LaunchedAgent& arguments, const LaunchEnv& env, StopSignals& signals) {
   const std::string& run_dir = arguments.run_dir;
-  LaunchWait wait(env.launch_id, SystemClock().monotonic_ms());
+  LaunchWait wait(env.launch_id, SystemClock().monotonic_ms(), env.are_ranks_made_again);
   const auto verdict = wait_for_run(wait, run_dir, env.launch_id, signals);
   if (!verdict) return kStopped;
   if (*verdict == LaunchWait::Verdict::kEnded) return wait.record()->exit_code;

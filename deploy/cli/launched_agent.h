@@ -6,6 +6,9 @@
 // The same command line again continues: what the directory holds is resumed if the job is the same
 // one, refused if it is another, and a run that has nothing left to do is told and ends with 0.
 //
+// On Kubernetes ranks are made again one by one (launch_record.h): a rank 0 that died takes over,
+// a rank that was stopped alone ends with 75, so that another pod comes in its place.
+//
 // Thread-safety: the main thread.
 #pragma once
 
@@ -20,7 +23,7 @@ namespace lockstep {
 struct LaunchedAgent {
   std::vector<std::string> positional;  // the job file, overrides
   std::string run_dir;
-  std::string node;      // empty: the host name
+  std::string node;      // its name
   uint32_t workers = 0;  // of each rank; 0: as the launcher says, else one
 };
 

@@ -51,9 +51,13 @@ Result<PreparedData> prepare_run(const RunDir& dir, const wire::JobSpec& job, bo
   return data;
 }
 
-Status write_run_files(const RunDir& dir, const wire::JobSpec& job, const wire::DataFacts& facts) {
+void remove_endpoints(const RunDir& dir) {
   remove_file(dir, "coordinator.json");
   remove_file(dir, coordinator::kPulseName);
+}
+
+Status write_run_files(const RunDir& dir, const wire::JobSpec& job, const wire::DataFacts& facts) {
+  remove_endpoints(dir);
   remove_file(dir, "summary.json");
   LOCKSTEP_RETURN_IF_ERROR(rpc::create_run_token(dir.file("token")).status());
   // It stays over a resume: a scraper has its own copy.

@@ -21,6 +21,9 @@ Result<PreparedData> prepare_run(const RunDir& dir, const wire::JobSpec& job, bo
                                  const StopSignals& signals,
                                  const std::function<void(const std::string&)>& progress);
 
+// What led to the coordinator before: nobody shall take the next one for it.
+void remove_endpoints(const RunDir& dir);
+
 // Everything that the others read, before any of them is started. What an earlier start left and
 // could be taken for this one's is removed.
 Status write_run_files(const RunDir& dir, const wire::JobSpec& job, const wire::DataFacts& facts);

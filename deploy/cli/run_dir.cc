@@ -140,6 +140,10 @@ bool may_hold_a_run(const std::string& path) {
   return !fs::exists(path, error) || holds_a_run(path) || is_ours_or_empty(path);
 }
 
+bool is_in_use(const std::string& path) {
+  return is_locked(coordinator_lock(path)) || is_locked(path + "/" + kRunLock);
+}
+
 bool is_being_left(const std::string& path) {
   return is_locked(coordinator_lock(path)) && !is_locked(path + "/" + kRunLock);
 }

@@ -22,6 +22,9 @@ bool holds_a_run(const std::string& path);
 // Not there, empty, or with what a run makes: nobody else's directory.
 bool may_hold_a_run(const std::string& path);
 
+// Somebody works in the directory.
+bool is_in_use(const std::string& path);
+
 // Nobody works in the directory but a coordinator whose parent was killed: it ends by itself.
 bool is_being_left(const std::string& path);
 

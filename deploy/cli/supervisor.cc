@@ -51,7 +51,7 @@ struct Supervisor::Impl {
   std::vector<std::string> coordinator_argv() const {
     std::vector<std::string> argv = {sibling_program("lockstep-coordinator"), "--run-dir",
                                      options.run_dir, "--seat", seat};
-    if (was_ready()) {
+    if (was_ready() || options.take_over) {
       argv.push_back("--take-over");
     } else if (options.resume) {
       argv.push_back("--resume");
@@ -68,7 +68,7 @@ struct Supervisor::Impl {
 
   Status start_children() {
     LOCKSTEP_RETURN_IF_ERROR(coordinator.start(coordinator_argv(), loop.now_ms()));
-    return agent.start(agent_argv(), loop.now_ms());
+    return options.agent_words.empty() ? Status::ok() : agent.start(agent_argv(), loop.now_ms());
   }
 
   // A coordinator of this run has been ready; the file of an earlier run is gone.
@@ -219,7 +219,7 @@ struct Supervisor::Impl {
     for (const std::string& line : coordinator.output().new_lines(50, last)) reporter.note(line);
     // The agent's own words repeat what the coordinator made of them, unless it could not.
     const bool heard = !coordinator.died() && agent.end().exit_code == coordinator.end().exit_code;
-    if (!last || heard) return;
+    if (!last || heard || options.agent_words.empty()) return;
     for (const std::string& line : agent.output().new_lines(50, last)) reporter.note(line);
   }
 
@@ -273,7 +273,8 @@ struct Supervisor::Impl {
 
   SupervisorOptions options;
   Reporter& reporter;
-  std::string seat = host_name() + ":" + std::to_string(::getpid());
+  const std::string seat =
+      options.seat.empty() ? host_name() + ":" + std::to_string(::getpid()) : options.seat;
   rpc::AsioLoop loop;
   SupervisedChild coordinator;
   SupervisedChild agent;

@@ -41,8 +41,10 @@ namespace lockstep {
 
 struct SupervisorOptions {
   std::string run_dir;
-  std::vector<std::string> agent_words;  // arguments of the agent
+  std::string seat;                      // coordinator/claim.h; empty: this process
+  std::vector<std::string> agent_words;  // arguments of the agent; empty: there is none here
   bool resume = false;
+  bool take_over = false;     // the run's workers, elsewhere, still train
   bool is_launched = false;   // by a launcher, which sends SIGTERM more than once and has a SIGKILL
   int64_t grace_ms = 60'000;  // from a stop to SIGKILL
   int64_t leave_ms = 20'000;  // that one child may outlive the other

@@ -52,8 +52,10 @@ int supervise(const RunPlan& plan, const wire::JobSpec& job, RunDir& dir, StopSi
               Reporter& reporter) {
   SupervisorOptions options;
   options.run_dir = dir.path();
+  options.seat = plan.seat;
   options.agent_words = plan.agent_words;
   options.resume = plan.resume;
+  options.take_over = plan.take_over;
   options.is_launched = plan.launch != nullptr;
   options.grace_ms = int64_t{1000} * job.cluster().grace_s();
   RunEnd end;
@@ -78,6 +80,11 @@ int run_in(RunDir& dir, const RunPlan& plan, const wire::JobSpec& job, StopSigna
     dir.discard();
     return report(why);
   };
+  if (plan.take_over) {
+    remove_endpoints(dir);
+    reporter.note("the run in " + dir.path() + " goes on: its coordinator is made again here");
+    return supervise(plan, job, dir, signals, reporter);
+  }
   const SystemClock clock;
   const auto progress = [&](const std::string& text) {
     reporter.passing(text);

@@ -16,9 +16,11 @@
 namespace lockstep {
 
 struct RunPlan {
+  std::string seat;                      // supervisor.h
   bool resume = false;                   // what the directory holds is continued
+  bool take_over = false;                // and its workers, elsewhere, still train
   std::string again;                     // the command that continues the run
-  std::vector<std::string> agent_words;  // arguments of the agent beside the coordinator
+  std::vector<std::string> agent_words;  // of the agent beside the coordinator; empty: none
   LaunchRecorder* launch = nullptr;      // that other ranks follow; null: there are none
 };
 

@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 
+#include "comm/base/host_name.h"
+
 namespace lockstep {
 namespace {
 
@@ -170,6 +172,74 @@ TEST(LaunchEnv, NonsenseIsRefusedWithVariableAndValue) {
   const auto lonely = read({{"LOCKSTEP_RANK", "1"}});
   ASSERT_FALSE(lonely.is_ok());
   EXPECT_THAT(lonely.status().message(), HasSubstr("LOCKSTEP_WORLD_SIZE"));
+}
+
+const Variables kPod = {
+    {"JOB_COMPLETION_INDEX", "1"}, {"LOCKSTEP_PODS", "3"}, {"LOCKSTEP_LAUNCH_ID", "0b5c/0"}};
+
+TEST(LaunchEnv, APodIsTheRankOfItsIndex) {
+  const auto env = read(kPod);
+  ASSERT_TRUE(env.is_ok()) << env.status().message();
+  EXPECT_EQ(env->launcher, "Kubernetes");
+  EXPECT_EQ(env->rank, 1u);
+  EXPECT_EQ(env->size, 3u);
+  EXPECT_EQ(env->ranks_with_workers(), 3u);
+  EXPECT_TRUE(env->are_ranks_made_again);
+  EXPECT_EQ(env->launch_id, read(with(kPod, {{"JOB_COMPLETION_INDEX", "0"}}))->launch_id);
+}
+
+TEST(LaunchEnv, ACoordinatorsPodIsRankZeroAndPodsWithWorkersComeAfterIt) {
+  const auto worker = read(with(kPod, {{"LOCKSTEP_POD_ROLE", "worker"}}));
+  ASSERT_TRUE(worker.is_ok()) << worker.status().message();
+  EXPECT_EQ(worker->rank, 2u);
+  EXPECT_EQ(worker->size, 4u);
+  const auto coordinator =
+      read(with(kPod, {{"LOCKSTEP_POD_ROLE", "coordinator"}, {"JOB_COMPLETION_INDEX", "0"}}));
+  ASSERT_TRUE(coordinator.is_ok()) << coordinator.status().message();
+  EXPECT_EQ(coordinator->rank, 0u);
+  EXPECT_EQ(coordinator->size, 4u);
+  EXPECT_FALSE(coordinator->leader_keeps_workers);
+  EXPECT_EQ(coordinator->ranks_with_workers(), 3u);
+  EXPECT_EQ(coordinator->launch_id, worker->launch_id);
+}
+
+TEST(LaunchEnv, NonsenseAboutAPodIsRefused) {
+  for (const Variables& nonsense :
+       {Variables{{"LOCKSTEP_POD_ROLE", "boss"}}, Variables{{"JOB_COMPLETION_INDEX", "3"}},
+        Variables{{"LOCKSTEP_POD_ROLE", "coordinator"}}, Variables{{"LOCKSTEP_PODS", ""}},
+        Variables{{"LOCKSTEP_LAUNCH_ID", ""}}}) {
+    EXPECT_EQ(read(with(kPod, nonsense)).status().code(), Code::kUsage)
+        << nonsense.begin()->first << "=" << nonsense.begin()->second;
+  }
+}
+
+TEST(LaunchEnv, TrainersNodesAreMadeAgainAndItsWordsForWorkersAreNone) {
+  const auto env = read(
+      with(kPod, {{"PET_NODE_RANK", "1"}, {"PET_NNODES", "2"}, {"PET_NPROC_PER_NODE", "auto"}}));
+  ASSERT_TRUE(env.is_ok()) << env.status().message();
+  EXPECT_EQ(env->launcher, "PET_NODE_RANK");
+  EXPECT_EQ(env->size, 2u);
+  EXPECT_FALSE(env->workers.has_value());
+  EXPECT_TRUE(env->are_ranks_made_again);
+}
+
+TEST(LaunchEnv, APodThatIsAloneHasALaunchTooSinceItIsMadeAgain) {
+  const auto env = read(with(kPod, {{"JOB_COMPLETION_INDEX", "0"}, {"LOCKSTEP_PODS", "1"}}));
+  ASSERT_TRUE(env.is_ok()) << env.status().message();
+  EXPECT_EQ(env->size, 1u);
+  EXPECT_FALSE(env->launch_id.empty());
+}
+
+TEST(LaunchEnv, MpirunsRanksAreNotMadeAgainWhereverTheyAre) {
+  EXPECT_FALSE(read(with(kPod, kMpirun))->are_ranks_made_again);
+}
+
+TEST(LaunchEnv, ANodeIsCalledAsItIsToldOrAsTheHost) {
+  const auto name = [](const char* value) {
+    return node_name([value](const char*) { return value; });
+  };
+  EXPECT_EQ(name("shoes-worker-0-1-x7k2p"), "shoes-worker-0-1-x7k2p");
+  EXPECT_EQ(name(nullptr), host_name());
 }
 
 }  // namespace

@@ -85,6 +85,17 @@ TEST(LaunchWait, AnEndBeforeTheRunBeganHasItsCode) {
   EXPECT_EQ(wait.record()->exit_code, 65);
 }
 
+TEST(LaunchWait, WhereRankZeroIsMadeAgainAStopIsWaitedOutAndAnyOtherEndIsOne) {
+  LaunchWait wait("a", 0, /*begins_again=*/true);
+  EXPECT_EQ(wait.see(LaunchRecord{"a", LaunchState::kEnded, 3, 75}, 1), Verdict::kWait);
+  EXPECT_EQ(wait.see(LaunchRecord{"a", LaunchState::kPreparing, 0, 0}, 2), Verdict::kWait);
+  EXPECT_EQ(wait.see(LaunchRecord{"a", LaunchState::kRunning, 0, 0}, 3), Verdict::kJoin);
+  for (const int code : {0, 65, 70}) {
+    LaunchWait other("a", 0, /*begins_again=*/true);
+    EXPECT_EQ(other.see(LaunchRecord{"a", LaunchState::kEnded, 3, code}, 1), Verdict::kEnded);
+  }
+}
+
 TEST(LaunchWait, RankZeroIsGivenUpWhenItIsSilentAndNotWhileItIsAtWork) {
   LaunchWait wait("a", 0);
   EXPECT_EQ(wait.see(std::nullopt, kLaunchSilenceMs), Verdict::kWait);
