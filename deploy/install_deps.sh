@@ -9,7 +9,7 @@ usage: deploy/install_deps.sh [--for build|tests|bench] [--no-apt] [--print-torc
 
   --for build   what building and running needs (default)
   --for tests   that, and clang with its fuzzer, Google Benchmark, Open MPI, Slurm, Prometheus,
-                Chromium, curl
+                Chromium, curl, sshd, and what validates manifests for Kubernetes
   --for bench   that, and what `import torch` needs, for the PyTorch side of the comparisons
                 (about 1.5 GB more where there is no CUDA toolkit)
   --no-apt      leave Debian packages alone, e.g. on another distribution
@@ -34,7 +34,8 @@ build_packages=(g++ cmake ninja-build ccache mold pkg-config python3-venv libboo
   nlohmann-json3-dev libcli11-dev libspdlog-dev libxxhash-dev zlib1g-dev libgtest-dev
   libgmock-dev librapidcheck-dev dataset-fashion-mnist)
 test_packages=(clang libclang-rt-14-dev libbenchmark-dev libopenmpi-dev openmpi-bin curl procps
-  binutils iproute2 openssl prometheus slurm-wlm munge chromium)
+  binutils iproute2 openssl prometheus slurm-wlm munge chromium openssh-client openssh-server
+  python3-jsonschema python3-yaml)
 
 purpose=build
 use_apt=1
@@ -104,12 +105,13 @@ install_packages() {
   logged "$log" "installing ${#missing[@]} packages" \
     "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
     fail 70 "apt-get could not install the packages; is there a network? Details: $log"
-  # The tests start one of their own; nobody has asked for a service that listens.
-  local service
-  for service in prometheus munge; do
-    [[ " ${missing[*]} " == *" $service "* && -d /run/systemd/system ]] || continue
-    logged "$log" "stopping the service $service" \
-      "${as_root[@]}" systemctl disable --now "$service"
+  # The tests start their own; nobody has asked for a service that listens.
+  local pair
+  for pair in prometheus:prometheus munge:munge openssh-server:ssh; do
+    if [[ " ${missing[*]} " == *" ${pair%:*} "* && -d /run/systemd/system ]]; then
+      logged "$log" "stopping the service ${pair#*:}" \
+        "${as_root[@]}" systemctl disable --now "${pair#*:}"
+    fi
   done
 }
 

@@ -32,6 +32,7 @@ void add_certs_command(CLI::App& app, Commands& commands);
 void add_agent_command(CLI::App& app, Commands& commands);
 void add_sbatch_command(CLI::App& app, Commands& commands);
 void add_coordinator_command(CLI::App& app, Commands& commands);
+void add_k8s_command(CLI::App& app, Commands& commands);
 void add_version_command(CLI::App& app, Commands& commands);
 void add_completion_command(CLI::App& app, Commands& commands);
 

@@ -67,6 +67,7 @@ int run(int argc, char** argv) {
   add_replay_command(app, commands);
   add_data_command(app, commands);
   add_certs_command(app, commands);
+  add_k8s_command(app, commands);
   add_version_command(app, commands);
   add_completion_command(app, commands);
   add_agent_command(app, commands);

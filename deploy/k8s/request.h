@@ -1,0 +1,44 @@
+// What a run on Kubernetes is made of, before it is a manifest.
+//
+// Thread-safety: values and free functions.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+
+namespace lockstep::k8s {
+
+enum class Kind { kJobSet, kTrainJob, kMpiJob, kJob };
+
+struct Request {
+  Kind kind = Kind::kJobSet;
+  std::string name;
+  std::string name_space;  // empty: that of the one who applies it
+  std::string image;
+  std::string run_claim;   // a ReadWriteMany volume; the run directory is a folder of it
+  std::string data_claim;  // empty: the data are in the image, or on the run's volume
+  std::string queue;       // of Kueue; with Volcano of that
+  std::string scheduler;   // empty: the cluster's own
+  std::string cpu;         // of each pod with workers
+  std::string memory;
+  uint32_t workers = 2;  // in all
+  uint32_t gpus = 0;     // of each pod; as many workers in it. 0: one worker, no GPU
+  uint32_t grace_s = 60;
+  std::string job_text;  // the job file, as it is
+  std::vector<std::string> overrides;
+
+  uint32_t workers_of_pod() const { return gpus == 0 ? 1 : gpus; }
+  uint32_t pods() const { return workers / workers_of_pod(); }
+  bool has_volcano() const { return scheduler == "volcano"; }
+};
+
+// kUsage naming the option and what would be right.
+Status check(const Request& request);
+
+// "My shoes_2" -> "my-shoes-2"; empty if nothing of it can stand in a name.
+std::string name_from(const std::string& job);
+
+}  // namespace lockstep::k8s

@@ -1,0 +1,84 @@
+#include "deploy/k8s/train_job.h"
+
+#include "deploy/k8s/pod.h"
+
+namespace lockstep::k8s {
+namespace {
+
+constexpr char kApi[] = "trainer.kubeflow.org/v1alpha1";
+constexpr char kRuntime[] = "lockstep";
+// Trainer's own words: the Job that its TrainJob speaks of, and the container in it.
+constexpr char kNode[] = "node";
+
+// The Job's own policy knows the container by its name, which Trainer prescribes.
+Tree job_of_nodes(const Tree& pod_template) {
+  Tree spec = job_spec(1, pod_template);
+  for (auto rule : spec["podFailurePolicy"]["rules"])
+    if (rule["onExitCodes"]) rule["onExitCodes"]["containerName"] = text(kNode);
+  return spec;
+}
+
+}  // namespace
+
+Tree training_runtime(const Request& r) {
+  Tree one =
+      map({{"name", text(kNode)},
+           {"image", text(r.image)},
+           {"command", texts({kProgram, "agent"})},
+           {"env", list({variable_of("LOCKSTEP_NODE", "metadata.name"),
+                         variable_of("LOCKSTEP_LAUNCH_ID",
+                                     "metadata.labels['batch.kubernetes.io/controller-uid']")})},
+           {"securityContext", container_security()}});
+  Tree spec = map({{"restartPolicy", text("Never")}});
+  if (!r.scheduler.empty()) spec["schedulerName"] = text(r.scheduler);
+  add_pod_security(r, spec);
+  spec["containers"] = list({one});
+  const Tree pod = map({{"spec", spec}});
+  const Tree replicated =
+      map({{"name", text(kNode)},
+           {"template",
+            map({{"metadata", map({{"labels", map({{"trainer.kubeflow.org/trainjob-ancestor-step",
+                                                    text("trainer")}})}})},
+                 {"spec", job_of_nodes(pod)}})}});
+  Tree runtime = map({{"mlPolicy", map({{"numNodes", number(1)}, {"torch", map({})}})}});
+  if (r.has_volcano()) runtime["podGroupPolicy"] = map({{"volcano", map({})}});
+  runtime["template"] =
+      map({{"spec", map({{"network", map({{"publishNotReadyAddresses", flag(true)}})},
+                         {"failurePolicy", map({{"maxRestarts", number(0)}})},
+                         {"replicatedJobs", list({replicated})}})}});
+  return map(
+      {{"apiVersion", text(kApi)},
+       {"kind", text("ClusterTrainingRuntime")},
+       {"metadata", map({{"name", text(kRuntime)},
+                         {"labels", map({{"trainer.kubeflow.org/framework", text("lockstep")}})}})},
+       {"spec", runtime}});
+}
+
+Tree train_job(const Request& r) {
+  // JobSet has the TrainJob's name.
+  std::vector<std::string> args = agent_words(r, r.name + "-" + kNode + "-0-0." + r.name);
+  args.erase(args.begin(), args.begin() + 2);  // the runtime's command
+  const Tree pod =
+      map({{"spec", map({{"volumes", volumes(r)},
+                         {"containers", list({map({{"name", text(kNode)},
+                                                   {"volumeMounts", volume_mounts(r)}})})}})}});
+  const Tree patched =
+      map({{"name", text(kNode)}, {"template", map({{"spec", map({{"template", pod}})}})}});
+  const Tree patch =
+      map({{"manager", text("lockstep.dev/render")},
+           {"trainingRuntimeSpec",
+            map({{"template", map({{"spec", map({{"replicatedJobs", list({patched})}})}})}})}});
+  const Tree trainer = map({{"image", text(r.image)},
+                            {"numNodes", number(r.pods())},
+                            {"numProcPerNode", number(r.workers_of_pod())},
+                            {"args", texts(args)},
+                            {"resourcesPerNode", resources(r, true)}});
+  return map({{"apiVersion", text(kApi)},
+              {"kind", text("TrainJob")},
+              {"metadata", metadata(r, "", true)},
+              {"spec", map({{"runtimeRef", map({{"name", text(kRuntime)}})},
+                            {"trainer", trainer},
+                            {"runtimePatches", list({patch})}})}});
+}
+
+}  // namespace lockstep::k8s

@@ -1,0 +1,156 @@
+"""Every manifest that Lockstep writes or ships: valid for the API server, closed, and without
+secrets."""
+import itertools
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
+
+from harness import BIN  # noqa: E402
+
+try:
+    import yaml
+    from manifest_schemas import faults
+except ImportError as error:
+    yaml, LACK = None, f"{error} (Debian: python3-yaml, python3-jsonschema)"
+else:
+    LACK = ""
+
+KINDS = ("jobset", "trainjob", "mpijob", "job")
+OPTIONS = {"plain": [], "gpus": ["--gpus", "4", "--workers", "8"],
+           "kueue": ["--queue", "team-a", "--namespace", "research"],
+           "volcano": ["--scheduler", "volcano", "--queue", "gpu"]}
+JOB = """job: My-shoes_2
+seed: 11
+model: {name: cnn, dropout: 0.1}   # "quoted", and: colons
+data:
+  train: {path: /data}
+train: {global_batch: 64, slots: 8, epochs: 1}
+optimizer: {name: adamw, lr: 0.002}
+"""
+
+
+def render(*words, job=JOB, expect=0):
+    """stdout; with another expected code stderr."""
+    with tempfile.TemporaryDirectory() as scratch:
+        path = pathlib.Path(scratch) / "job.yaml"
+        path.write_text(job)
+        for option, value in (("--image", "registry.example/lockstep:0.2"),
+                              ("--run-claim", "runs")):
+            words = words if option in words else (option, value, *words)
+        out = subprocess.run([BIN / "lockstep", "k8s", "render", path, *words],
+                             capture_output=True, text=True, timeout=60)
+    assert out.returncode == expect, f"{words}: {out.returncode}\n{out.stdout}{out.stderr}"
+    return out.stdout if expect == 0 else out.stderr
+
+
+def rendered():
+    for kind, (name, options) in itertools.product(KINDS, OPTIONS.items()):
+        yield f"{kind}, {name}", list(yaml.safe_load_all(render("--kind", kind, *options)))
+
+
+def pod_specs(tree):
+    """All {containers: [...]} in a manifest that are more than a patch."""
+    if isinstance(tree, dict):
+        if "containers" in tree and "securityContext" in tree:
+            yield tree
+        tree = list(tree.values())
+    if isinstance(tree, list):
+        for item in tree:
+            yield from pod_specs(item)
+
+
+def job_specs(tree):
+    if isinstance(tree, dict):
+        if "podFailurePolicy" in tree:
+            yield tree
+        tree = list(tree.values())
+    if isinstance(tree, list):
+        for item in tree:
+            yield from job_specs(item)
+
+
+@unittest.skipIf(LACK, LACK)
+class Rendered(unittest.TestCase):
+    def test_all_are_valid(self):
+        for name, manifests in rendered():
+            for manifest in manifests:
+                with self.subTest(name, kind=manifest["kind"]):
+                    self.assertEqual(faults(manifest), [])
+
+    def test_a_field_that_does_not_exist_or_has_the_wrong_type_is_found(self):
+        manifest = list(yaml.safe_load_all(render("--kind", "jobset")))[-1]
+        pod = manifest["spec"]["replicatedJobs"][1]["template"]["spec"]["template"]["spec"]
+        pod["containers"][0]["readOnlyRootFileSystem"] = True
+        pod["containers"][0]["env"][1]["value"] = 3
+        found = faults(manifest)
+        self.assertEqual(len(found), 2, found)
+        self.assertIn("readOnlyRootFileSystem", "".join(found))
+
+    def test_pods_are_closed(self):
+        for name, manifests in rendered():
+            pods = [pod for manifest in manifests for pod in pod_specs(manifest)]
+            self.assertTrue(pods, name)
+            for pod in pods:
+                with self.subTest(name):
+                    self.assertIs(pod["automountServiceAccountToken"], False)
+                    self.assertIs(pod["securityContext"]["runAsNonRoot"], True)
+                    self.assertEqual(pod["securityContext"]["seccompProfile"],
+                                     {"type": "RuntimeDefault"})
+                    self.assertEqual(pod["terminationGracePeriodSeconds"], 90)
+                    for container in pod["containers"]:
+                        self.assertEqual(container["securityContext"], {
+                            "allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True,
+                            "capabilities": {"drop": ["ALL"]}})
+                        self.assertNotIn("livenessProbe", container)
+
+    def test_ends_of_pods_mean_what_the_exit_codes_say(self):
+        for name, manifests in rendered():
+            for job in [job for manifest in manifests for job in job_specs(manifest)]:
+                rules = job["podFailurePolicy"]["rules"]
+                with self.subTest(name):
+                    self.assertEqual([rule["action"] for rule in rules],
+                                     ["Ignore", "Ignore", "FailJob"])
+                    self.assertEqual(rules[0]["onPodConditions"],
+                                     [{"type": "DisruptionTarget", "status": "True"}])
+                    self.assertEqual(rules[1]["onExitCodes"]["values"], [75])
+                    self.assertEqual(rules[2]["onExitCodes"]["values"], [64, 65, 66, 78])
+                    names = {c["name"] for c in job["template"]["spec"]["containers"]}
+                    self.assertEqual({r["onExitCodes"]["containerName"] for r in rules[1:]}, names)
+                    self.assertGreaterEqual(job["backoffLimit"], 100)
+                    self.assertEqual(job["template"]["spec"]["restartPolicy"], "Never")
+
+    def test_the_job_file_arrives_as_it_is(self):
+        odd = JOB + '# ü "quotes" \\ back\tslash   \n\n'
+        for text in (JOB, odd, "  " + odd, odd.rstrip("\n")):
+            text = text.replace("  job", "job")
+            config = next(yaml.safe_load_all(render(job=text)))
+            self.assertEqual(config["data"]["job.yaml"], text)
+
+    def test_queues_and_schedulers(self):
+        for kind in KINDS:
+            kueue = list(yaml.safe_load_all(render("--kind", kind, "--queue", "team-a")))
+            self.assertEqual(kueue[-1]["metadata"]["labels"]["kueue.x-k8s.io/queue-name"], "team-a")
+            volcano = list(yaml.safe_load_all(render("--kind", kind, *OPTIONS["volcano"])))
+            for pod in [pod for manifest in volcano for pod in pod_specs(manifest)]:
+                self.assertEqual(pod["schedulerName"], "volcano")
+            self.assertNotIn("kueue", str(volcano))
+
+    def test_what_no_pod_would_take_is_refused(self):
+        for words, needle in ((["train.global_batsh=3"], "train.global_batch"),
+                              (["data.train.path=images"], "/data/images"),
+                              (["cluster.workers=3"], "--workers"),
+                              (["--gpus", "4", "--workers", "6"], "multiple of 4"),
+                              (["--name", "Shoes"], "--name"), (["--image", "a b"], "--image"),
+                              (["--memory", "lots"], "--memory"),
+                              (["--run-claim", "a/b"], "--run-claim"),
+                              (["comm.network=loopback", "comm.advertise=x"], "comm.advertise")):
+            with self.subTest(words):
+                self.assertIn(needle, render(*words, expect=64))
+
+
+if __name__ == "__main__":
+    unittest.main()
