@@ -17,7 +17,7 @@ Without --tier, every tier in this order:
   golden      losses against PyTorch's, from numbers in tests/golden
   sim         whole clusters in one thread, from seeds; every planted bug is found
   multiproc   real processes on this machine
-  cluster     real launchers (mpirun, Slurm), Prometheus, and hosts made of namespaces
+  cluster     real launchers (mpirun, Slurm), Prometheus, hosts and pods made of namespaces
   cuda        kernels, the GPU module, the NCCL backend and what of tests/gpu needs no Torch compile
               and link; skipped without CUDA 13 and nccl.h
   sanitizers  unit tests of everything without LibTorch: all under ASan + UBSan, those with threads

@@ -110,13 +110,14 @@ class ListenerHandle final : public Listener {
 // One attempt to connect: whoever comes first, the answer or the deadline, ends it.
 class Connecting final : public std::enable_shared_from_this<Connecting> {
  public:
-  Connecting(AsioLoop& loop, std::shared_ptr<TlsIdentity> tls, const Address& address, tcp protocol,
-             int fd, Transport::ConnectHandler on_connected)
+  // `dialled`: the name or address that a certificate must be for.
+  Connecting(AsioLoop& loop, std::shared_ptr<TlsIdentity> tls, const Address& address,
+             std::string dialled, int fd, Transport::ConnectHandler on_connected)
       : loop_(loop),
         tls_(std::move(tls)),
-        host_(address.host),
+        host_(std::move(dialled)),
         name_(to_string(address)),
-        socket_(loop.context(), protocol, fd),
+        socket_(loop.context(), protocol_of(address), fd),
         on_connected_(std::move(on_connected)) {}
 
   void start(const SocketAddress& where, int64_t timeout_ms) {
@@ -182,11 +183,17 @@ Result<std::unique_ptr<Listener>> AsioTransport::listen(const Address& address,
 void AsioTransport::connect(const Address& address, int64_t timeout_ms,
                             ConnectHandler on_connected) {
   if (!numeric_address(address).is_ok())
-    return resolve(loop_, address, timeout_ms,
-                   [this, timeout_ms, on_connected](const Result<Address>& found) {
-                     if (!found.is_ok()) return on_connected(found.status());
-                     connect(*found, timeout_ms, on_connected);
-                   });
+    return resolve(
+        loop_, address, timeout_ms,
+        [this, dialled = address.host, timeout_ms, on_connected](const Result<Address>& found) {
+          if (!found.is_ok()) return on_connected(found.status());
+          dial(*found, dialled, timeout_ms, on_connected);
+        });
+  dial(address, address.host, timeout_ms, std::move(on_connected));
+}
+
+void AsioTransport::dial(const Address& address, const std::string& dialled, int64_t timeout_ms,
+                         ConnectHandler on_connected) {
   const auto where = to_socket_address(address);
   const auto fd = open_client_socket(address);
   if (!where.is_ok() || !fd.is_ok()) {
@@ -194,8 +201,7 @@ void AsioTransport::connect(const Address& address, int64_t timeout_ms,
     loop_.post([on_connected = std::move(on_connected), why] { on_connected(why); });
     return;
   }
-  std::make_shared<Connecting>(loop_, tls_, address, protocol_of(address), *fd,
-                               std::move(on_connected))
+  std::make_shared<Connecting>(loop_, tls_, address, dialled, *fd, std::move(on_connected))
       ->start(*where, timeout_ms);
 }
 

@@ -66,6 +66,10 @@ class AsioTransport final : public Transport {
   void connect(const Address& address, int64_t timeout_ms, ConnectHandler on_connected) override;
 
  private:
+  // `address` in numbers, `dialled` as it was given.
+  void dial(const Address& address, const std::string& dialled, int64_t timeout_ms,
+            ConnectHandler on_connected);
+
   AsioLoop& loop_;
   std::shared_ptr<TlsIdentity> tls_;
 };

@@ -1,0 +1,156 @@
+"""deploy/container/Containerfile. No engine is here, so its steps are run: what goes into the build
+context is configured, and what the runtime stage installs and copies, and nothing else, becomes a root
+in which a run is trained, as its user, read only."""
+import fnmatch
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
+
+from harness import BIN, ROOT, LockstepTest  # noqa: E402
+
+CONTAINERFILE = ROOT / "deploy/container/Containerfile"
+WHY_NOT = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"],
+                         capture_output=True, text=True).stderr.strip()
+
+
+def stages():
+    """[(name, [(instruction, arguments)])], with continued lines joined."""
+    lines = re.sub(r"\\\n\s*", " ", CONTAINERFILE.read_text()).splitlines()
+    found = []
+    for line in lines:
+        if not line or line.startswith("#"):
+            continue
+        word, rest = line.split(None, 1)
+        if word == "FROM":
+            found.append((rest.split(" AS ")[-1], []))
+        else:
+            found[-1][1].append((word, rest))
+    return dict(found[:-1]), found[-1]
+
+
+def installed_by(run):
+    """Packages of a RUN's apt-get install."""
+    words = shlex.split(run.split("apt-get install", 1)[1].split("&&")[0])
+    return [word for word in words if not word.startswith("-")]
+
+
+def closure(packages):
+    """With what they depend on, and what Debian requires everywhere: all that an image of it has."""
+    out = subprocess.run(["dpkg-query", "-W", "-f",
+                          "${Package}\t${Priority}\t${Depends}, ${Pre-Depends}\n"],
+                         capture_output=True, text=True, check=True).stdout
+    depends, wanted = {}, list(packages)
+    for line in out.splitlines():
+        name, priority, needs = line.split("\t")
+        depends[name] = [re.split(r"[ :(]", one.strip())[0] for alternatives in needs.split(",")
+                         for one in alternatives.split("|") if one.strip()]
+        wanted += [name] if priority == "required" else []
+    found = set()
+    while wanted:
+        name = wanted.pop()
+        if name in depends and name not in found:
+            found.add(name)
+            wanted += depends[name]
+    return sorted(found), [name for name in packages if name not in depends]
+
+
+def ignored(path, patterns):
+    return any(fnmatch.fnmatch(path, p) or path.startswith(p + "/") or
+               (p.startswith("**/") and fnmatch.fnmatch(path.rsplit("/", 1)[-1], p[3:]))
+               for p in patterns)
+
+
+@unittest.skipIf(WHY_NOT, f"no mount namespace can be made here: {WHY_NOT}")
+class Container(LockstepTest):
+    def test_what_is_copied_into_the_build_is_enough_to_configure(self):
+        patterns = [line for line in (ROOT / ".containerignore").read_text().split("\n")
+                    if line and not line.startswith("#")]
+        tracked = subprocess.run(["git", "-C", ROOT, "ls-files", "--cached", "--others",
+                                  "--exclude-standard"], capture_output=True, text=True, check=True)
+        context = self.scratch / "context"
+        for name in tracked.stdout.splitlines():
+            if not ignored(name, patterns) and (ROOT / name).exists():
+                (context / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, context / name)
+        self.assertFalse((context / "tests").exists())
+        run, _ = stages()
+        configure = next(rest for word, rest in run["build"] if word == "RUN" and "--preset" in rest)
+        self.assertIn("-DLOCKSTEP_TESTS=OFF", configure)
+        command = configure.replace("LOCKSTEP_DEPS_DIR=/opt/deps ", "")
+        out = subprocess.run(shlex.split(command), cwd=context, capture_output=True, text=True,
+                             timeout=300)
+        self.assertEqual(out.returncode, 0, out.stdout[-2000:] + out.stderr[-2000:])
+
+    def test_every_copied_file_is_there(self):
+        run, last = stages()
+        for name, instructions in run.items():
+            for word, rest in instructions:
+                if word == "COPY" and not rest.startswith(("--from", ". ")):
+                    self.assertTrue((ROOT / rest.split()[0]).exists(), f"{name}: {rest}")
+        self.assertEqual(last, ("runtime", []), "what is built when no target is named")
+        for name in ("runtime", "mpi"):
+            self.assertEqual([rest for word, rest in run[name] if word == "USER"][-1], "65532:65532")
+
+    def make_root(self, steps):
+        """As the stage makes it, from the files of this machine's packages."""
+        root = self.scratch / "root"
+        root.mkdir(mode=0o755)
+        install = next(rest for word, rest in steps if word == "RUN" and "apt-get" in rest)
+        packages, missing = closure(installed_by(install))
+        self.assertEqual(missing, [], "not installed here")
+        files = subprocess.run(["dpkg-query", "-L", *packages], capture_output=True, text=True,
+                               check=True).stdout.splitlines()
+        listed = self.scratch / "files"
+        kept = sorted({f for f in files if f.startswith("/") and "/share/doc" not in f
+                       and "/share/man" not in f and "/share/locale" not in f
+                       and not pathlib.Path(f).is_dir() and pathlib.Path(f).exists()})
+        listed.write_text("\n".join(kept) + "\n")
+        for name in ("bin", "sbin", "lib", "lib64"):  # as base-files of a merged /usr
+            (root / "usr" / name).mkdir(parents=True)
+            (root / name).symlink_to(f"usr/{name}")
+        subprocess.run(f"tar -C / --no-recursion -cf - -T {listed} | tar -C {root} --keep-directory-"
+                       "symlink -xf -", shell=True, check=True, timeout=300)
+        for name in ("proc", "dev", "tmp", "runs", "data", "home"):
+            (root / name).mkdir(exist_ok=True)
+        for name in ("passwd", "group", "shadow", "gshadow"):
+            (root / "etc" / name).write_text("")
+        subprocess.run([ROOT / "deploy/container/collect.sh", BIN, root / "opt/lockstep"], check=True,
+                       timeout=300)
+        for word, rest in steps:
+            if word == "RUN" and "apt-get" not in rest:
+                subprocess.run(["/usr/sbin/chroot", root, "sh", "-ec", rest], check=True, timeout=60,
+                               env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+        return root
+
+    def test_the_runtime_stage_trains_read_only_as_its_user(self):
+        steps = stages()[0]["runtime"]
+        root = self.make_root(steps)
+        env = dict(rest.split("=", 1) for word, rest in steps if word == "ENV")
+        (self.scratch / "runs").mkdir()
+        shutil.chown(self.scratch / "runs", 65532, 65532)
+        data, job = self.small_data(), self.job("/data", model={"name": "mlp"})
+        script = (f"set -e; mount --bind {root} {root}; cd {root}; mount -t proc proc proc; "
+                  "mount -t tmpfs dev dev; touch dev/null dev/urandom; mkdir dev/shm; "
+                  "for d in null urandom; do mount --bind /dev/$d dev/$d; done; "
+                  "mount -t tmpfs tmp tmp; mount -t tmpfs shm dev/shm; "
+                  f"mount --bind {data} data; mount --bind {self.scratch / 'runs'} runs; "
+                  f"mount -o remount,ro,bind {root}; cp {job} tmp/job.yaml; "
+                  "exec /usr/sbin/chroot --userspec=65532:65532 . /opt/lockstep/bin/lockstep run "
+                  "/tmp/job.yaml --workers 2 --run-dir /runs/first")
+        out = subprocess.run(["unshare", "-m", "-p", "-f", "--kill-child", "sh", "-c", script],
+                             capture_output=True, text=True, timeout=300, env=env)
+        self.assertEqual(out.returncode, 0, out.stdout[-2000:] + out.stderr[-2000:])
+        self.assertIn("\ndone", out.stdout)
+        here = self.finish(self.job(data, model={"name": "mlp"}), "--workers", 1)
+        summary = (self.scratch / "runs/first/summary.json").read_text()
+        self.assertIn(here.summary()["weights_sha256"], summary)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,56 @@
+"""What the tests of runs in pods have in common (kubernetes.py)."""
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
+
+from disturbed import SECTIONS, DisturbedTest  # noqa: E402
+from harness import BIN  # noqa: E402
+from hosts import why_not  # noqa: E402
+
+try:
+    import yaml
+    from kubernetes import Kubernetes, PodsRun
+except ImportError as error:
+    yaml, LACK = None, f"{error} (Debian: python3-yaml)"
+else:
+    LACK = why_not()
+
+USER = 65532
+needs_pods = unittest.skipIf(LACK, f"pods cannot be made here: {LACK}")
+
+
+class PodsTest(DisturbedTest):
+    train = {"global_batch": 64, "slots": 4, "max_steps": 2500}
+
+    def render(self, kind, *words, workers=3):
+        job = self.job("/data", name="shoes.yaml", job="shoes", train=self.train,
+                       **SECTIONS)
+        out = subprocess.run([BIN / "lockstep", "k8s", "render", job, "--kind", kind, "--image",
+                              "registry.example/lockstep:0.2", "--run-claim", "runs",
+                              "--data-claim", "data", "--workers", str(workers), *words],
+                             capture_output=True, text=True, timeout=60)
+        self.assertEqual(out.returncode, 0, out.stderr)
+        return list(yaml.safe_load_all(out.stdout))
+
+    def pods_run(self, kind, *words, addresses=6):
+        self.job_of()  # the undisturbed run
+        manifests = self.render(kind, *words)
+        runs = self.scratch / "runs"
+        runs.mkdir(exist_ok=True)
+        os.chown(runs, USER, USER)  # as fsGroup does
+        os.chmod(self.shared, 0o755)
+        cluster = Kubernetes(self.scratch / f"cluster-{kind}", addresses,
+                             {"runs": runs, "data": self.data})
+        self.addCleanup(cluster.close)
+        cluster.apply(manifests)
+        run = PodsRun(cluster, runs / "shoes")
+        return run, cluster
+
+    def assert_as_undisturbed(self, run, cluster):
+        cluster.wait_complete()
+        self.assertIn("\ndone", cluster.text())
+        self.assert_same_result(run, self.undisturbed)
