@@ -90,7 +90,7 @@ Result<wire::JobSpec> job_of(const LaunchedAgent& arguments, const LaunchEnv& en
   if (!is_alone(arguments, env)) {
     request.launched_workers = env.ranks_with_workers() * workers_of(arguments, env);
     request.launcher = env.launcher;
-    if (env.own_gpus > 0) request.gpus = env.own_gpus * env.size;
+    if (env.own_gpus > 0) request.gpu_views = env.size;
   }
   if (!resume) return load_job(request);
   LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec stored, read_job_spec(arguments.run_dir));

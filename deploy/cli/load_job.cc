@@ -128,7 +128,9 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   context.file_directory = fs::absolute(request.file).parent_path().string();
   context.cores = usable_cores();
   context.count_gpus = [&request]() -> Result<uint32_t> {
-    return request.gpus ? Result<uint32_t>(*request.gpus) : usable_gpus();
+    if (request.gpus) return *request.gpus;
+    LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t seen, usable_gpus());
+    return seen * request.gpu_views;
   };
   context.has_eval_files = has_eval_files;
   context.detect_format = data::detect_format;

@@ -92,11 +92,9 @@ std::string sbatch_lines(const BatchRequest& request) {
   say("chdir", request.working_directory);
   say("signal", "B:USR1@" + std::to_string(request.stop_before_s));
   lines += "#SBATCH --requeue\n#SBATCH --open-mode=append\n#SBATCH --no-kill\n";
-  for (const std::string& word : request.slurm_words) {  // a value may stand by itself
-    if (word.starts_with("-"))
-      lines += "#SBATCH " + slurm_word(word) + "\n";
-    else
-      lines.back() = ' ', lines += slurm_word(word) + "\n";
+  for (const std::string& word : request.slurm_words) {
+    if (!word.starts_with("-")) lines.back() = ' ';  // the value of the word before it
+    lines += (word.starts_with("-") ? "#SBATCH " : "") + slurm_word(word) + "\n";
   }
   return lines;
 }

@@ -29,6 +29,8 @@ class Batch(SlurmTest):
         self.assert_as_if_nothing_had_happened(run)
         self.assertEqual(run.text().count("requeuing job"), 1, run.text()[-3000:])
         self.assert_restarts(run, 1)
+        token = (run.run_dir / "token").read_text().strip()
+        self.assertNotIn(token, run.text() + (self.scratch / "run.sh").read_text())
 
     def test_a_lost_node_costs_no_turn(self):
         run = self.start_four()

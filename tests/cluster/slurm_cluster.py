@@ -15,7 +15,7 @@ NODES = 4
 GPUS = 4  # of each node: device files that are /dev/null
 DEADLINE_S = 60
 PROGRAMS = {"slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "sbatch": "slurm-wlm",
-            "munged": "munge", "unshare": "util-linux"}
+            "munged": "munge", "unshare": "util-linux", "setpriv": "util-linux"}
 
 # With credentials that last 5 s a job that was requeued begins again after 6 s instead of 121 s.
 CONF = """
@@ -131,7 +131,8 @@ class SlurmCluster:
     def _spawn(self, name, *argv):
         with open(self.directory / f"{name}.out", "ab") as out:
             self.processes[name] = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.env,
+                ["setpriv", "--pdeathsig", "KILL", *argv],  # a test that is killed leaves none
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.env,
                 start_new_session=True)
 
     def _start(self):
