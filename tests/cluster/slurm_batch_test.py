@@ -1,5 +1,5 @@
-"""Batch jobs that `lockstep sbatch` writes, on a real cluster: preempted, requeued, robbed of a node,
-and always with the weights, losses and samples of an undisturbed run."""
+"""Batch jobs that `lockstep sbatch` writes, on a real cluster: preempted, requeued, robbed of a
+node, and always with the weights, losses and samples of an undisturbed run."""
 import os
 import pathlib
 import signal

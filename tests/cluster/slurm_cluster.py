@@ -113,7 +113,8 @@ class SlurmCluster:
         for node in self.names:
             for i in range(GPUS):
                 os.mknod(self.directory / node / f"nvidia{i}", 0o600 | 0o020000, os.makedev(1, 3))
-            gpus.append(f"NodeName={node} Name=gpu File={self.directory}/{node}/nvidia[0-{GPUS - 1}]")
+            gpus.append(f"NodeName={node} Name=gpu "
+                        f"File={self.directory}/{node}/nvidia[0-{GPUS - 1}]")
         (self.directory / "gres.conf").write_text("\n".join(gpus) + "\n")
         self._write_conf(settings)
 
