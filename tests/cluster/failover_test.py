@@ -75,8 +75,7 @@ class Failover(NodesTest):
         first = processes_of(run.run_dir)
         second = Node(run, "second", 2 * WORKERS, self.hosts.on(1))
         self.addCleanup(self.reap, [second])
-        run.wait_for(lambda: len(processes_of(run.run_dir)) > len(first) + 2 * WORKERS,
-                     "the second host started its workers")
+        run.wait_for(lambda: run.status()["standbys"] == 2 * WORKERS, "its workers stood by")
         subprocess.run([*self.hosts.on(0), BIN / "lockstep", "scale", run.run_dir,
                         str(3 * WORKERS)], check=True, capture_output=True, timeout=60)
         run.wait_for_workers(3 * WORKERS)

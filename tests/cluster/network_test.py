@@ -42,6 +42,7 @@ class Network(NodesTest):
         run.wait_for_workers(WORKERS)
         second = Node(run, "second", WORKERS, self.hosts.on(1))
         self.addCleanup(self.reap, [second])
+        run.wait_for(lambda: run.status()["standbys"] == WORKERS, "its workers stood by")
         subprocess.run([*self.hosts.on(0), BIN / "lockstep", "scale", run.run_dir,
                         str(2 * WORKERS)], check=True, capture_output=True, timeout=60)
         run.wait_for_workers(2 * WORKERS)
