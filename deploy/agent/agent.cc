@@ -51,7 +51,8 @@ struct Agent::Impl {
                  options.max_preemptions, options.first_local_rank, options.agents_here,
                  options.own_gpus, options.log_node},
                 logger),
-        coordinator({options.coordinator_program, options.run_dir, options.node, options.log_node},
+        coordinator({options.coordinator_program, options.run_dir, options.node, options.log_node,
+                     options.job.comm().advertise().empty()},
                     logger) {}
 
   // ---- workers ----

@@ -26,6 +26,7 @@ std::optional<int> HostedCoordinator::look(int64_t now_ms) {
       break;
   }
   watch_.forget();
+  if (!options_.may_claim) return std::nullopt;
   logger_.warn("coordinator_machine_lost",
                "no sign of the coordinator for " + std::to_string(coordinator::kStillMs / 1000) +
                    " s: this node claims the run",

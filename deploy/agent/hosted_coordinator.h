@@ -3,7 +3,7 @@
 //   no connection ──▶ watch: pulse and claims (coordinator/pulse.h)
 //                       │ changes: somebody is there, and will be found
 //                       │ ended: the run is over
-//                       └ still for kStillMs ──▶ start --take-over --after TERM
+//                       └ still for kStillMs, and we may ──▶ start --take-over --after TERM
 //                           ended with 75: another agent was faster ──▶ watch
 //                           died ──▶ started again, within its budget
 //
@@ -34,6 +34,9 @@ struct HostedCoordinatorOptions {
   std::string run_dir;
   std::string node;
   std::string log_node;  // worker_slots.h
+  // False where the coordinator has a name (comm.advertise), under which others would not find
+  // ours: whoever gave it that name starts another one there.
+  bool may_claim = true;
 };
 
 class HostedCoordinator {

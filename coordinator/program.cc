@@ -1,0 +1,274 @@
+#include "coordinator/program.h"
+
+#include <csignal>
+#include <cstring>
+#include <iostream>
+#include <optional>
+#include <utility>
+
+#include "comm/base/build_info.h"
+#include "comm/base/descriptors.h"
+#include "comm/base/file.h"
+#include "comm/base/log_context.h"
+#include "comm/rpc/asio_transport.h"
+#include "comm/rpc/http_options.h"
+#include "comm/rpc/network.h"
+#include "comm/rpc/run_token.h"
+#include "comm/rpc/tls_identity.h"
+#include "coordinator/begin.h"
+#include "coordinator/http_routes.h"
+#include "coordinator/pulse.h"
+#include "coordinator/server.h"
+#include "coordinator/timeline.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+// What the log and the status page tell beside the server's own answers; of all terms.
+struct Watch {
+  std::string run;
+  Server* server = nullptr;  // while a term is served
+  Timeline timeline;
+
+  LogContext context() const {
+    if (server == nullptr) return {run, {}, 0, {}};
+    const State& state = server->state();
+    return {run, {}, state.generation, state.completed};
+  }
+};
+
+// One process, one term after the other, at the same addresses.
+class Program {
+ public:
+  Program(SeatRequest request, Logger& logger, Watch& watch)
+      : run_dir_(request.run_dir), request_(std::move(request)), logger_(logger), watch_(watch) {
+    loop_.on_signals({SIGTERM, SIGINT, SIGUSR1}, [this](int signal) {
+      stop_reason_ = std::string("signal SIG") + sigabbrev_np(signal);
+      if (watch_.server != nullptr) watch_.server->stop(*stop_reason_);
+    });
+  }
+
+  // Gives the exit code that the run ended with.
+  Result<int> run(BeginMode mode) {
+    LOCKSTEP_ASSIGN_OR_RETURN(seat_, Seat::take(request_));
+    while (true) {
+      LOCKSTEP_RETURN_IF_ERROR(serve_term(mode));
+      if (exit_code_) {
+        if (!seat_->is_superseded()) beat();
+        return *exit_code_;
+      }
+      mode = BeginMode::kNextTerm;
+    }
+  }
+
+ private:
+  // Sets exit_code_ unless only the term is over.
+  Status serve_term(BeginMode mode);
+  Status choose_network(const wire::JobSpec& job);
+  Status open_secrets(const wire::JobSpec& job);
+  Status check_certificate(const wire::JobSpec& job);
+  Status serve(Server& server, const Begun& begun);
+  void beat();
+  void keep_beating(Server& server);
+  std::map<std::string, http::Handler> routes(Server& server);
+  State first_state(const BegunTerm& term);  // takes experience_
+
+  std::string run_dir_;
+  SeatRequest request_;
+  std::unique_ptr<Seat> seat_;
+  Pulse pulse_;
+  Logger& logger_;
+  Watch& watch_;
+  SystemClock clock_;
+  rpc::AsioLoop loop_;
+  std::shared_ptr<rpc::TokenFile> token_;
+  std::shared_ptr<rpc::TlsIdentity> tls_;  // null: control is in the clear
+  std::optional<rpc::AsioTransport> transport_;
+  std::unique_ptr<CoordinatorMetrics> metrics_;  // of all terms
+  rpc::Address control_{"127.0.0.1", 0};
+  std::optional<rpc::Address> http_;
+  Experience experience_;  // of the term before
+  std::optional<std::string> stop_reason_;
+  std::optional<int> exit_code_;
+  rpc::TimerId pulse_timer_ = 0;
+  bool is_pulse_lost_ = false;  // said once
+};
+
+State Program::first_state(const BegunTerm& term) {
+  State state = begin_state(term.beginning, loop_.now_ms(), std::exchange(experience_, {}));
+  if (term.is_complete) {
+    state.run = RunState::kEnded;
+    state.message = "all " + std::to_string(term.beginning.completed) + " steps are done";
+  }
+  return state;
+}
+
+Status Program::serve_term(BeginMode mode) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Begun begun, begin_run(run_dir_, mode, *seat_, clock_, logger_));
+  watch_.run = begun.term.beginning.run_id;
+  if (metrics_ == nullptr) {
+    metrics_ =
+        std::make_unique<CoordinatorMetrics>(begun.term.beginning.run_id, build_info(), clock_);
+  }
+  const auto on_end = [this](int code) {
+    exit_code_ = code;
+    loop_.stop();
+  };
+  const auto on_term_end = [this](const std::string&) { loop_.stop(); };
+  Server server(
+      {loop_, *begun.journal, *begun.history, logger_, clock_, *metrics_, on_end, on_term_end,
+       [this] { return seat_->is_superseded(); }},
+      begun.options, first_state(begun.term),
+      {begun.term.stats, begun.term.earlier_wall_ms, begun.term.beginning.living.has_value()});
+  if (begun.term.is_complete) {
+    LOCKSTEP_RETURN_IF_ERROR(server.keep_summary());
+    logger_.info("complete", "nothing is left to do: " + server.state().message + ", and " +
+                                 begun.term.beginning.base_checkpoint + " is whole");
+    if (mode == BeginMode::kResume) {  // every process is new: nobody waits for a word
+      exit_code_ = 0;
+      return Status::ok();
+    }
+  }
+  watch_.server = &server;
+  const Status status = serve(server, begun);
+  watch_.server = nullptr;
+  experience_ = server.state().experience;
+  return status;
+}
+
+// The address of the term before, so that whoever knows it finds us; else any free port.
+template <typename Listen>
+Status listen_again(rpc::Address address, const Listen& listen) {
+  const Status status = listen(address);
+  if (status.is_ok() || address.port == 0) return status;
+  address.port = 0;
+  return listen(address);
+}
+
+// Who dials us and is shown a certificate for somebody else leaves.
+Status Program::check_certificate(const wire::JobSpec& job) {
+  const std::string& name = job.comm().advertise();
+  const std::string& dialled = name.empty() ? control_.host : name;
+  if (!tls_ || tls_->context()->is_for(dialled)) return Status::ok();
+  const std::string& directory = job.comm().tls();
+  return Status(Code::kConfig, directory + "/tls.crt is not for " + dialled +
+                                   ", where others find this coordinator; `lockstep certs " +
+                                   directory + " --hosts " + dialled +
+                                   "` adds it, if that made the certificate");
+}
+
+// Where the job wants it to listen; beyond this machine the log says what that means.
+Status Program::choose_network(const wire::JobSpec& job) {
+  LOCKSTEP_ASSIGN_OR_RETURN(control_.host, rpc::own_address_in(job.comm().network()));
+  LOCKSTEP_RETURN_IF_ERROR(check_certificate(job));
+  if (rpc::is_loopback_host(control_.host)) return Status::ok();
+  const std::string open = tls_ ? "control is mutual TLS 1.3; data connections are"
+                                : "nothing is encrypted: control and data connections are";
+  logger_.warn("network", "control and data listen on comm.network " + job.comm().network() + "; " +
+                              open +
+                              " authenticated by the run's token only. Let nobody into this "
+                              "network who may not read or change what is trained");
+  return Status::ok();
+}
+
+// Once for all terms: they are read again when they change.
+Status Program::open_secrets(const wire::JobSpec& job) {
+  if (transport_) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(token_, rpc::TokenFile::open(run_dir_ + "/token", logger_));
+  LOCKSTEP_ASSIGN_OR_RETURN(tls_, rpc::open_tls(job.comm().tls(), logger_));
+  transport_.emplace(loop_, tls_);
+  return Status::ok();
+}
+
+std::map<std::string, http::Handler> Program::routes(Server& server) {
+  auto all = http_routes(server, watch_.timeline, [this] { return rpc::to_string(*http_); });
+  all["/metrics"] = [this, metrics = all["/metrics"]](const http::Request& request) {
+    if (tls_) metrics_->tls().expires_in(tls_->expiry_seconds());
+    return metrics(request);
+  };
+  return all;
+}
+
+Status Program::serve(Server& server, const Begun& begun) {
+  LOCKSTEP_RETURN_IF_ERROR(open_secrets(begun.options.job));
+  LOCKSTEP_RETURN_IF_ERROR(choose_network(begun.options.job));
+  LOCKSTEP_RETURN_IF_ERROR(listen_again(control_, [&](const rpc::Address& address) {
+    return server.listen(*transport_, address, token_);
+  }));
+  control_ = server.control_address();
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      http::HttpServer::Options options,
+      http::coordinator_http_options(begun.options.job, run_dir_, tls_, logger_));
+  const bool is_first = !http_.has_value();
+  if (is_first) http_ = options.address;
+  std::unique_ptr<http::HttpServer> http;
+  const auto start_http = [&](const rpc::Address& address) {
+    options.address = address;
+    auto started = http::HttpServer::start(loop_, options, routes(server), logger_);
+    if (started.is_ok()) http = std::move(*started);
+    return started.status();
+  };
+  LOCKSTEP_RETURN_IF_ERROR(is_first ? start_http(*http_) : listen_again(*http_, start_http));
+  http_ = http->address();
+  const std::string& name = begun.options.job.comm().advertise();
+  const rpc::Address advertised{name.empty() ? control_.host : name, control_.port};
+  LOCKSTEP_RETURN_IF_ERROR(write_endpoints(
+      run_dir_, {begun.term.beginning.run_id, begun.term.beginning.term, rpc::to_string(advertised),
+                 rpc::to_string(*http_), clock_.wall_ms()}));
+  logger_.info("serving",
+               "control at " + rpc::to_string(control_) + ", HTTP at " + rpc::to_string(*http_));
+  if (stop_reason_) server.stop(*stop_reason_);
+  pulse_.term = begun.term.beginning.term;
+  keep_beating(server);
+  loop_.run();
+  loop_.cancel(pulse_timer_);
+  return Status::ok();
+}
+
+// Whoever cannot reach us sees that we are there, or that the run has ended.
+void Program::beat() {
+  ++pulse_.count;
+  pulse_.exit_code = exit_code_;
+  const Status written = write_pulse(run_dir_, pulse_);
+  if (!written.is_ok() && !is_pulse_lost_) logger_.warn("pulse_not_written", written.message());
+  is_pulse_lost_ = !written.is_ok();
+}
+
+void Program::keep_beating(Server& server) {
+  if (server.end_if_superseded()) return;
+  beat();
+  pulse_timer_ = loop_.call_after(kPulseMs, [this, &server] { keep_beating(server); });
+}
+
+}  // namespace
+
+int run_coordinator(SeatRequest request, BeginMode mode) {
+  allow_many_descriptors();
+  const auto run_dir = absolute_path(request.run_dir);
+  if (!run_dir.is_ok()) {
+    std::cerr << "coordinator: " << run_dir.status().message() << "\n";
+    return exit_code(run_dir.status());
+  }
+  Watch watch;
+  const auto context = [&watch] { return watch.context(); };
+  const std::string log_path = *run_dir + kLogName;
+  watch.timeline.add_tail_of(log_path);
+  auto logger = open_json_logger(log_path, "coordinator", true, context);
+  if (!logger.is_ok()) {
+    std::cerr << "coordinator: " << logger.status().message() << "\n";
+    return exit_code(logger.status());
+  }
+  TimelineLogger noting(**logger, watch.timeline, context);
+  request.run_dir = *run_dir;
+  Program program(std::move(request), noting, watch);
+  const auto code = program.run(mode);
+  if (code.is_ok()) return *code;
+  if (code.status().code() == Code::kRefused) {  // as when it had been superseded later
+    noting.info("superseded", code.status().message());
+    return exit_code(Status(Code::kCheckpointed, ""));
+  }
+  noting.error("not_started", code.status().message());
+  return exit_code(code.status());
+}
+
+}  // namespace lockstep::coordinator
