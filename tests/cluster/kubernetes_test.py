@@ -54,6 +54,19 @@ class Pods(PodsTest):
         run.wait_for_step(steps + 1)
         self.assert_as_undisturbed(run, cluster)
 
+    def test_jobset_whose_workers_are_told_first_ends_at_a_checkpoint_by_itself(self):
+        run, cluster = self.pods_run("jobset")
+        run.wait_for_step(300)
+        steps = len(run.history())
+        for job in cluster.jobs.values():
+            job.is_deleted = True
+        for pod in cluster.jobs["worker"].pods.values():
+            pod.terminate()
+        run.wait_for(lambda: not cluster.pods(), "all pods ended")
+        self.assertEqual([code for job in cluster.jobs.values() for code in job.codes], [75] * 4,
+                         cluster.text())
+        self.assertGreaterEqual(run.summary()["steps"], steps, "a checkpoint was made of them")
+
     def test_jobset_whose_coordinators_pod_is_evicted_stops_at_a_checkpoint_and_goes_on(self):
         run, cluster = self.pods_run("jobset")
         run.wait_for_step(300)
