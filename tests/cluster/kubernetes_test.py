@@ -13,6 +13,9 @@ class Pods(PodsTest):
         run.wait_for_step(300)
         for pod in cluster.pods():
             self.assertTrue(pod.is_confined(), pod.name)
+        coordinator = cluster.jobs["coordinator"].pods[0]
+        probe = coordinator.execute(coordinator.container["readinessProbe"]["exec"]["command"])
+        self.assertEqual(probe.returncode, 0, probe.stdout + probe.stderr)
         cluster.jobs["worker"].pods[1].kill()
         run.wait_for(lambda: cluster.jobs["worker"].made == 4 and len(run.workers()) == 3,
                      "another pod had its place")

@@ -104,8 +104,6 @@ class MpiJob:
         """As the kubelet does it: the preStop hook inside the pod, and when that is over TERM."""
         pod = self.pods[index]
         hook = pod.container["lifecycle"]["preStop"]["exec"]["command"]
-        out = subprocess.run(["nsenter", "-t", str(pod.pid()), "--all", "--root", "--wd", "setpriv", "--reuid",
-                              str(USER), "--regid", str(USER), "--clear-groups", *hook],
-                             capture_output=True, text=True, timeout=120)
+        out = pod.execute(hook)
         os.kill(pod.pid(), signal.SIGTERM)
         return out
