@@ -52,7 +52,7 @@ struct AgentOptions {
   uint32_t max_preemptions = 0;     // the same after it alone was told to go
   std::string worker_program;       // path of lockstep-worker
   std::string coordinator_program;  // path of lockstep-coordinator
-  std::shared_ptr<rpc::TokenFile> token;
+  rpc::Token token;
   std::shared_ptr<rpc::TlsIdentity> tls;  // null: control is in the clear
   wire::JobSpec job;
 };
