@@ -54,8 +54,9 @@ long control_socket(BIO* bio, int command, long, void*) {
 bool is_number(const std::string& host) {
   ASN1_OCTET_STRING* octets = a2i_IPADDRESS(host.c_str());
   ERR_clear_error();
+  const bool is_one = octets != nullptr;
   ASN1_OCTET_STRING_free(octets);
-  return octets != nullptr;
+  return is_one;
 }
 
 bool is_no_tls(int reason) {
