@@ -17,6 +17,15 @@
   const at = (id) => document.getElementById(id);
   const list = (value) => Array.isArray(value) ? value : [];
 
+  const warnings = (status) => [
+    isNumber(status.tainted_from_step) &&
+      `Workers disagreed: the run is tainted from step ${grouped(status.tainted_from_step)} on.`,
+    status.failed_checkpoints > 0 &&
+      `Checkpoints that could not be written: ${grouped(status.failed_checkpoints)}.`,
+    status.skipped_by_policy > 0 &&
+      `Left out by policy: samples in ${grouped(status.skipped_by_policy)} places; ` +
+      'lockstep audit names them.'];
+
   const showHeader = (status) => {
     const state = String(status.state || 'unknown');
     at('job').textContent = String(status.run || 'Lockstep');
@@ -25,10 +34,12 @@
                    status.exit_code !== 75;
     at('state').textContent = state;
     at('state').className = `badge ${failed ? 'bad' : STATES[state] || ''}`;
-    const said = [NOTICES[state], status.message].filter(Boolean).map(String).join(' ');
+    const said = [NOTICES[state], status.message, ...warnings(status)].filter(Boolean)
+      .map(String).join(' ');
     at('notice').textContent = said;
     at('notice').hidden = said === '';
-    at('notice').className = `notice ${failed ? 'bad' : NOTICES[state] ? 'warn' : ''}`;
+    const warns = NOTICES[state] || warnings(status).some(Boolean);
+    at('notice').className = `notice ${failed ? 'bad' : warns ? 'warn' : ''}`;
   };
 
   const epochText = (status) =>

@@ -107,6 +107,20 @@ std::string event_line(const json& event) {
   return (time.size() >= 19 ? time.substr(11, 8) : time) + "  " + text_of(event, "message");
 }
 
+// At most `room`. Of many of a kind in a row, such as checkpoints, the newest and how many more.
+std::vector<std::string> event_lines(const json& events, size_t room) {
+  std::vector<std::string> lines;
+  if (!events.is_array()) return lines;
+  for (size_t begin = 0, end = 0; begin < events.size() && lines.size() < room; begin = end) {
+    const std::string kind = text_of(events[begin], "event");
+    while (end < events.size() && text_of(events[end], "event") == kind) ++end;
+    const size_t more = end - begin - 1;
+    lines.push_back(event_line(events[begin]) +
+                    (more > 0 ? " (and " + std::to_string(more) + " before)" : ""));
+  }
+  return lines;
+}
+
 std::vector<std::string> summary_lines(const TopData& data, const TopStyle& style) {
   const json& status = data.status;
   std::vector<std::string> lines = {head(status),
@@ -172,17 +186,15 @@ std::string sparkline(const json& values, size_t width, bool unicode) {
 std::vector<std::string> top_frame(const TopData& data, const TopStyle& style) {
   std::vector<std::string> lines = summary_lines(data, style);
   const json members = value_of(data.status, "members");
-  const json events = value_of(data.events, "events");
   const size_t room = style.height > lines.size() + 2 ? style.height - lines.size() - 2 : 0;
-  const size_t told = events.is_array() ? std::min<size_t>(events.size(), room / 2) : 0;
+  const std::vector<std::string> events = event_lines(value_of(data.events, "events"), room);
   if (members.is_array() && !members.empty()) {
     lines.push_back(rank_head());
-    const size_t rows = std::min(members.size(), room - told);
+    const size_t rows = std::min(members.size(), room - std::min(events.size(), room / 2));
     for (size_t i = 0; i < rows; ++i) lines.push_back(rank_line(members[i]));
   }
   lines.emplace_back();
-  for (size_t i = 0; i < room && i < (events.is_array() ? events.size() : 0); ++i)
-    lines.push_back(event_line(events[i]));
+  lines.insert(lines.end(), events.begin(), events.end());
   if (lines.size() > style.height) lines.resize(style.height);
   for (std::string& line : lines) line = printable(line, style.width > 0 ? style.width - 1 : 0);
   return lines;

@@ -1,4 +1,5 @@
 """Watching a run by command: lockstep ui, report and top, while it goes on and after its end."""
+import contextlib
 import fcntl
 import json
 import os
@@ -19,7 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"
 
 import browser  # noqa: E402
 from browser import Browser  # noqa: E402
-from harness import BIN, LockstepTest  # noqa: E402
+from harness import BIN, LockstepTest, kill_at_once, processes_of  # noqa: E402
 
 
 def get(url):
@@ -31,7 +32,7 @@ class Watching(LockstepTest):
     def long_run(self):
         job = self.job(self.small_data(), model={"name": "mlp"},
                        train={"global_batch": 64, "slots": 4, "max_steps": 1_000_000_000},
-                       optimizer={"name": "adamw", "lr": 0.0002}, checkpoint={"every_steps": 100})
+                       optimizer={"name": "adamw", "lr": 0.0002}, checkpoint={"every_steps": 25})
         run = self.start(job, "--workers", 2)
         run.wait_for_workers(2)
         run.wait_for_more_steps(150)
@@ -82,6 +83,34 @@ class Watching(LockstepTest):
         self.assertEqual(refused.exception.code, 404)
         process.terminate()
         self.assertEqual(process.wait(30), 0)
+
+    def test_who_watches_is_never_in_the_way_of_a_coordinator_that_is_started_again(self):
+        run = self.long_run()
+        _, url = self.ui(run)
+
+        def shown():
+            with contextlib.suppress(urllib.error.HTTPError):
+                return json.loads(get(url + "api/v1/status"))
+            return {}
+
+        for term in (2, 3, 4):
+            os.kill(run.coordinator()["pid"], signal.SIGKILL)
+            deadline = time.monotonic() + 120
+            while (status := shown()).get("term") != term:
+                self.assertNotIn(status.get("state"), ("ended", "interrupted"))
+                self.assertIsNone(run.process.poll(), run.text()[-2000:])
+                self.assertLess(time.monotonic(), deadline)
+            run.wait_for_more_steps(20)
+        self.assertEqual([e["event"] for e in json.loads(get(url + "api/v1/events"))["events"]]
+                         .count("take_over"), 3, "the page knows what was before")
+
+    def test_a_run_of_which_nothing_is_alive_is_interrupted(self):
+        run = self.long_run()
+        kill_at_once(processes_of(run.run_dir))
+        run.process.wait()
+        frame = self.command("top", str(run.run_dir), "--once")
+        self.assertIn("test: interrupted, generation 1", frame)
+        self.assertIn("before)", frame, "many checkpoints are one line")
 
     def test_a_directory_without_a_run_is_refused(self):
         for command in ("ui", "report", "top"):

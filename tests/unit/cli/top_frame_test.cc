@@ -41,6 +41,16 @@ TEST(TopFrame, ShowsRanksPhasesCurvesAndEvents) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
 }
 
+TEST(TopFrame, ManyEventsOfAKindTakeOneLine) {
+  TopData data = training();
+  for (int i = 0; i < 30; ++i)
+    data.events["events"].insert(data.events["events"].begin(),
+                                 json({{"event", "checkpoint_written"}, {"message", i}}));
+  const std::string text = text_of(top_frame(data, {100, 30, false}));
+  EXPECT_NE(text.find("29 (and 29 before)"), std::string::npos) << text;
+  EXPECT_NE(text.find("was killed"), std::string::npos) << text;
+}
+
 TEST(TopFrame, FitsAnyTerminal) {
   TopData data = training();
   for (int i = 0; i < 500; ++i) data.status["members"].push_back(data.status["members"][0]);
