@@ -37,7 +37,7 @@ std::string node_of(const LaunchedAgent& arguments, const LaunchEnv& env) {
 
 // Rank 0 of this launch was here before: it died, or was stopped.
 std::optional<LaunchState> state_before(const std::string& run_dir, const LaunchEnv& env) {
-  const auto record = read_launch_record(run_dir);
+  const auto record = read_launch_record(run_dir, env.launch_id);
   if (!env.are_ranks_made_again || !record || record->launch_id != env.launch_id)
     return std::nullopt;
   return record->state;
