@@ -183,7 +183,7 @@ TEST(JobResolve, WhatOthersCouldReachIsRefusedUntilItIsProtected) {
   EXPECT_THAT(
       error_of({"comm.network=10.0.0.0/8", "comm.backend=nccl", "comm.trusted_network=true"},
                Code::kConfig),
-      testing::Not(HasSubstr("encrypts")));  // what is left to say is about GPUs
+      ::testing::Not(HasSubstr("encrypts")));  // what is left to say is about GPUs
 }
 
 TEST(JobResolve, CertificatesLieWhereTheJobSays) {
