@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/model_flops.h"
+
 namespace lockstep::coordinator {
 namespace {
 
@@ -55,9 +57,12 @@ void observe_begin(CoordinatorMetrics& metrics, const State& state) {
 }
 
 void observe_state(CoordinatorMetrics& metrics, const State& state, const Options& options) {
-  metrics.membership().wanted(state.wanted_workers != 0 ? state.wanted_workers : options.workers);
+  const uint32_t workers = state.wanted_workers != 0 ? state.wanted_workers : options.workers;
+  metrics.membership().wanted(workers);
   metrics.job().planned({.steps = options.is_batch_open() ? 0 : options.total_steps,
-                         .checkpoint_every = options.job.checkpoint().every_steps()});
+                         .checkpoint_every = options.job.checkpoint().every_steps(),
+                         .flops_per_sample = flops_per_sample(options.job.model()),
+                         .peak_flops = options.job.metrics().peak_tflops() * 1e12 * workers});
   metrics.check().set_tainted(state.checks.tainted.has_value());
 }
 

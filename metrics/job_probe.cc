@@ -45,7 +45,10 @@ JobProbe::JobProbe(Families& families, const Clock& clock)
           "lockstep_job_utilization_ratio",
           "Share of the ranks' time in recorded steps spent in forward, backward, optimizer.")),
       goodput_(families.gauge("lockstep_job_goodput_ratio",
-                              "Share of wall time spent in steps that survive.")) {
+                              "Share of wall time spent in steps that survive.")),
+      mfu_(families.gauge("lockstep_job_model_flops_utilization_ratio",
+                          "Share of metrics.peak_tflops of all workers that the model's arithmetic "
+                          "reaches, lately; 0: not known.")) {
   constexpr std::array kNames = {"data_wait",     "forward",   "backward",
                                  "communication", "optimizer", "other"};
   for (size_t i = 0; i < kRankPhases; ++i) {
@@ -84,6 +87,7 @@ void JobProbe::rolled_back(Step steps_applied) {
 }
 
 void JobProbe::planned(const JobPlan& plan) {
+  plan_ = plan;
   planned_.Set(static_cast<double>(plan.steps));
   checkpoint_interval_.Set(static_cast<double>(plan.checkpoint_every));
 }
@@ -94,6 +98,8 @@ void JobProbe::set_goodput(double ratio) {
 
 void JobProbe::refresh() {
   samples_per_second_.Set(samples_.per_second(clock_.monotonic_ns()));
+  const double flops = samples_per_second_.Value() * plan_.flops_per_sample;
+  mfu_.Set(plan_.peak_flops > 0 ? flops / plan_.peak_flops : 0);
   double all = 0;
   for (const prometheus::Counter* phase : phases_) all += phase->Value();
   const double useful =

@@ -27,8 +27,10 @@ struct JobStep {
 
 // What the job is to do.
 struct JobPlan {
-  Step steps = 0;             // in all; 0: not known yet
-  Step checkpoint_every = 0;  // 0: at the end only
+  Step steps = 0;               // in all; 0: not known yet
+  Step checkpoint_every = 0;    // 0: at the end only
+  double flops_per_sample = 0;  // 0: not known
+  double peak_flops = 0;        // a second, of all workers' devices; 0: not known
 };
 
 // Where one rank's time of one step went, in seconds.
@@ -73,6 +75,8 @@ class JobProbe {
   prometheus::Counter& communication_;
   prometheus::Gauge& utilization_;
   prometheus::Gauge& goodput_;
+  prometheus::Gauge& mfu_;
+  JobPlan plan_;
 };
 
 }  // namespace lockstep

@@ -243,6 +243,9 @@ constexpr JobKey kRows[] = {
    "address in comm.network), with comm.tls and the token in RUN_DIR/http_token"},
   {"metrics.hosts", "", kNoRange, {}, kChangeable, kPlain,
    "further names that a Host header may have, beside those of the certificate"},
+  {"metrics.peak_tflops", "0", {0, 1e6, false, false}, {}, kChangeable, kPlain,
+   "what one worker's device can compute at most at train.precision, for the share that a gpt2 "
+   "reaches (lockstep_job_model_flops_utilization_ratio); 0: not known"},
 };
 // clang-format on
 

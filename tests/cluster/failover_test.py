@@ -10,11 +10,14 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
 
+from disturbed import SECTIONS  # noqa: E402
 from harness import BIN, kill_at_once, processes_of  # noqa: E402
 from hosts import NETWORK, Hosts, why_not  # noqa: E402
 from nodes import Node, NodesTest  # noqa: E402
 
 WORKERS = 2  # of each host
+# Longer than who looks for the coordinator may be busy with the address of the lost one.
+CLUSTER = {**SECTIONS["cluster"], "lease_s": 10}
 
 
 def claims(run):
@@ -47,7 +50,7 @@ class Failover(NodesTest):
     def test_the_machine_of_the_coordinator_is_lost_and_one_of_the_others_takes_over(self):
         self.job_of()
         places = {f"host-{i}": self.hosts.on(i) for i in range(3)}
-        run, nodes = self.start_nodes(places, WORKERS, comm={"network": NETWORK})
+        run, nodes = self.start_nodes(places, WORKERS, comm={"network": NETWORK}, cluster=CLUSTER)
         before, lost = len(claims(run)), nodes[0]
         survivors = nodes[1].pids() + nodes[2].pids()
         coordinator = run.process
@@ -69,7 +72,7 @@ class Failover(NodesTest):
         self.assert_no_process_holds_anything(run)
 
     def test_a_machine_that_stood_still_is_one_of_the_others_when_it_comes_back(self):
-        run = self.start(self.job_of(), "--workers", WORKERS, f"comm.network={NETWORK}",
+        run = self.start(self.job_of(cluster=CLUSTER), "--workers", WORKERS, f"comm.network={NETWORK}",
                          prefix=self.hosts.on(0))
         run.wait_for_workers(WORKERS)
         first = processes_of(run.run_dir)
