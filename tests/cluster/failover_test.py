@@ -28,7 +28,8 @@ def claims(run):
 
 @unittest.skipIf(reason := why_not(), reason)
 class Failover(NodesTest):
-    train = {"global_batch": 64, "slots": 6, "max_steps": 2500}
+    # Long enough for a machine that comes back to join again.
+    train = {"global_batch": 64, "slots": 6, "max_steps": 6000}
 
     def setUp(self):
         super().setUp()
