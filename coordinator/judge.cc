@@ -122,6 +122,12 @@ void bar(Turn& turn, const Member& member) {
   ++bar.times;
 }
 
+// After a take-over members have to find the new coordinator first.
+bool are_returning(const Turn& turn) {
+  const State& state = turn.state;
+  return state.is_take_over && turn.now_ms - state.started_ms <= turn.options.lease_ms;
+}
+
 Step step_in_flight(const State& state) {
   Step step = state.completed;
   for (MemberId id : state.ranks) step = std::max(step, state.members.at(id).step);
@@ -132,9 +138,7 @@ Step step_in_flight(const State& state) {
 
 std::optional<Reason> judge_members(Turn& turn) {
   State& state = turn.state;
-  if (state.is_take_over && turn.now_ms - state.started_ms <= turn.options.lease_ms) {
-    return std::nullopt;  // its members have to find the new coordinator first
-  }
+  if (are_returning(turn)) return std::nullopt;
   std::set<std::string> agents;
   for (const auto& [connection, agent] : state.agents) agents.insert(agent.node);
   Verdicts verdicts;
@@ -169,6 +173,9 @@ Reason try_again(Turn& turn, const std::string& what) {
 std::optional<Reason> judge_suspicion(Turn& turn) {
   State& state = turn.state;
   if (!state.suspicion || state.run != RunState::kStarted) return std::nullopt;
+  // Whoever is named may be on its way to us; if it never comes, that is proof, and no bar is
+  // needed.
+  if (are_returning(turn)) return std::nullopt;
   if (turn.now_ms - state.suspicion->since_ms <= turn.options.proof_ms) return std::nullopt;
   const std::string what = state.suspicion->what;
   const auto suspect = most_named(state);

@@ -29,7 +29,7 @@ def claims(run):
 @unittest.skipIf(reason := why_not(), reason)
 class Failover(NodesTest):
     # Long enough for a machine that comes back to join again.
-    train = {"global_batch": 64, "slots": 6, "max_steps": 6000}
+    train = {"global_batch": 64, "slots": 6, "max_steps": 4000}
 
     def setUp(self):
         super().setUp()
