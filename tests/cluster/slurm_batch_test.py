@@ -104,8 +104,12 @@ class TimeLimit(SlurmTest):
             os.kill(pid, signal.SIGCONT)
         for run in runs:
             self.assert_as_if_nothing_had_happened(run)
-            self.assert_restarts(run, 1)
-        self.assertEqual([run.text().count("requeuing job") for run in runs], [1, 0])
+            # A slow machine needs more than two turns; each asks for the next one once.
+            turns = run.text().count("stopped with a checkpoint; continue")
+            self.assertGreaterEqual(turns, 1)
+            self.assert_restarts(run, turns)
+            asked = turns if run is runs[0] else 0
+            self.assertEqual(run.text().count("requeuing job"), asked)
 
     assert_restarts = Batch.assert_restarts
 
