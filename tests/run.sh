@@ -108,13 +108,16 @@ build_tier() {
     failed_check 1 "cmake --preset release && cmake --build build/release"
 }
 
+# How many tests with real processes run at a time: each has several, which often wait.
+at_a_time() { echo $(($(nproc) > 4 ? $(nproc) / 2 : 2)); }
+
 unit_tier() { ctest_tier "$1" release unit "$(nproc)"; }
 link_tier() { ctest_tier "$1" release link "$(nproc)"; }
 golden_tier() { ctest_tier "$1" release golden 1; }
 sim_tier() { ctest_tier "$1" release sim "$(nproc)"; }
-multiproc_tier() { ctest_tier "$1" release multiproc 1; }
+multiproc_tier() { ctest_tier "$1" release multiproc "$(at_a_time)"; }
 cluster_tier() {
-  ctest_tier "$1" release cluster 1
+  ctest_tier "$1" release cluster "$(at_a_time)"
   # What a machine lacks: the reasons stand in the tests' own words.
   sed -n 's/^.* skipped \(.*\)$/  SKIPPED: \1/p' build/release/Testing/Temporary/LastTest.log
 }

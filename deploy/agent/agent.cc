@@ -139,9 +139,10 @@ struct Agent::Impl {
     if (coordinator.is_running()) return;  // its end brings us here again
     if (goodbye || (stopping && !is_connected)) return loop.stop();
     if (is_connected && !stopping) return;
-    const bool is_away = was_ready && !stopping;
+    int64_t wait_ms = was_ready ? limits::kCoordinatorAwayMs : options.leave_ms;
+    if (stopping) wait_ms = options.stopped_wait_ms;
     loop.cancel(end_timer);
-    end_timer = loop.call_after(is_away ? limits::kCoordinatorAwayMs : options.leave_ms, [this] {
+    end_timer = loop.call_after(wait_ms, [this] {
       const bool is_alone = stopping || !client->is_ready();
       if (workers.all_ended() && is_alone && !coordinator.is_running()) loop.stop();
     });

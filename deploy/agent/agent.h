@@ -17,8 +17,9 @@
 //   4. Without a connection it looks whether the run has a coordinator at all, and keeps one if not
 //      (hosted_coordinator.h); run() returns only when that has ended, too.
 //   5. An agent whose workers have all ended waits for Goodbye while the coordinator is there, and
-//      limits::kCoordinatorAwayMs for one that was there; `leave_ms` for one that never was, or
-//      when it was told to stop; if both, it does not wait.
+//      limits::kCoordinatorAwayMs for one that was there, `leave_ms` for one that never was. When
+//      it was told to stop: `stopped_wait_ms`, or not at all if no coordinator is there. The run
+//      may go on without this node, which should be free for somebody else then.
 //
 // Thread-safety: one thread creates it and calls run(); the kernel's parent-death signal makes that
 // the thread that must live.
@@ -48,7 +49,8 @@ struct AgentOptions {
                               // was told too, is given the time to stop all of them together
   int64_t grace_ms = 60'000;  // from then to SIGKILL
   int64_t leave_ms = 10'000;  // from Goodbye to SIGKILL
-  uint32_t max_crashes = 0;   // restarts of one worker within limits::kRestartWindowMs
+  int64_t stopped_wait_ms = 3'000;  // as long as a coordinator stays after its last Goodbye
+  uint32_t max_crashes = 0;         // restarts of one worker within limits::kRestartWindowMs
   uint32_t max_preemptions = 0;     // the same after it alone was told to go
   std::string worker_program;       // path of lockstep-worker
   std::string coordinator_program;  // path of lockstep-coordinator

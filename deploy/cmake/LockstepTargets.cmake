@@ -1,9 +1,11 @@
 # lockstep_library(NAME SOURCES ... HEADERS ... DEPS ...): one role, one static library
-#   lockstep_NAME. HEADERS must compile on their own; all_verify_interface_header_sets checks it.
+#   lockstep_NAME. HEADERS must compile on their own: where NAME.cc includes NAME.h first, compiling
+#   it shows that; the others are compiled for it by all_verify_interface_header_sets.
 # lockstep_program(NAME SOURCES ... DEPS ...): an executable build/<preset>/bin/NAME.
-# lockstep_test(NAME SOURCES ... DEPS ... [LABELS ...] [SINGLE_THREADED]): a GoogleTest program;
-#   each TEST is a ctest. SINGLE_THREADED: it never starts a thread, so ThreadSanitizer has nothing
-#   to find and its build leaves it out; the release build ends it if it starts one after all.
+# lockstep_test(NAME SOURCES ... DEPS ... [LABELS ...] [SINGLE_THREADED] [ALONE ...]): a GoogleTest
+#   program; each TEST is a ctest. ALONE: lockstep_compile_together. SINGLE_THREADED: it never starts
+#   a thread, so ThreadSanitizer has nothing to find and its build leaves it out; the release build
+#   ends it if it starts one after all.
 # lockstep_fuzz(NAME SOURCES ... DEPS ...): a libFuzzer program build/fuzz/fuzz/fuzz_NAME, part of
 #   the target fuzz_targets. tests/run.sh starts it with the inputs of tests/fuzz/corpus/NAME.
 if(LOCKSTEP_FUZZ)
@@ -31,14 +33,54 @@ function(lockstep_read_headers_once target list)
   endif()
 endfunction()
 
+# lockstep_compile_together(target ALONE): what only tests run is compiled several sources at a time,
+#   in less than half of the time; ALONE: sources that have a name which another one has too.
+function(lockstep_compile_together target)
+  if(LOCKSTEP_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endfunction()
+
+# lockstep_shown_by(out header sources): whether one of sources includes header before all others,
+#   at the time of configuring.
+function(lockstep_shown_by out header sources)
+  string(REGEX REPLACE "\\.h$" ".cc" source ${header})
+  set(${out} OFF PARENT_SCOPE)
+  if(source IN_LIST sources)
+    file(STRINGS ${source} first REGEX "^#include " LIMIT_COUNT 1)
+    file(RELATIVE_PATH path ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/${header})
+    if(first STREQUAL "#include \"${path}\"")
+      set(${out} ON PARENT_SCOPE)
+    endif()
+  endif()
+endfunction()
+
 function(lockstep_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;DEPS" ${ARGN})
   add_library(lockstep_${name} STATIC ${ARG_SOURCES})
   lockstep_our_code(lockstep_${name})
+  set(to_show ${ARG_HEADERS})
+  foreach(header ${ARG_HEADERS})
+    lockstep_shown_by(shown ${header} "${ARG_SOURCES}")
+    if(shown)
+      list(REMOVE_ITEM to_show ${header})
+    endif()
+  endforeach()
   target_sources(lockstep_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR}
                  FILES ${ARG_HEADERS})
+  target_sources(lockstep_${name} INTERFACE FILE_SET to_show TYPE HEADERS
+                 BASE_DIRS ${CMAKE_SOURCE_DIR} FILES ${to_show})
+  if(to_show)
+    set_target_properties(lockstep_${name} PROPERTIES INTERFACE_HEADER_SETS_TO_VERIFY to_show)
+  else()
+    set_target_properties(lockstep_${name} PROPERTIES VERIFY_INTERFACE_HEADER_SETS OFF)
+  endif()
   target_link_libraries(lockstep_${name} PUBLIC ${ARG_DEPS})
   lockstep_read_headers_once(lockstep_${name} lockstep_headers)
+  if(LOCKSTEP_SANITIZE)
+    lockstep_compile_together(lockstep_${name})
+  endif()
 endfunction()
 
 function(lockstep_program name)
@@ -52,7 +94,7 @@ function(lockstep_test name)
   if(NOT LOCKSTEP_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "SINGLE_THREADED" "" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "SINGLE_THREADED" "" "SOURCES;DEPS;LABELS;ALONE" ${ARGN})
   if(ARG_SINGLE_THREADED AND LOCKSTEP_SANITIZE MATCHES "thread")
     return()
   endif()
@@ -61,6 +103,7 @@ function(lockstep_test name)
   endif()
   add_executable(test_${name} ${ARG_SOURCES})
   lockstep_our_code(test_${name})
+  lockstep_compile_together(test_${name} ${ARG_ALONE})
   # What is tested is optimised; the tests themselves only have to compile fast.
   target_compile_options(test_${name} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O0>)
   target_link_libraries(test_${name} PRIVATE ${ARG_DEPS} GTest::gmock GTest::gtest_main
@@ -94,12 +137,14 @@ endfunction()
 
 # Tests in Python with real processes, one ctest per file. They need the worker, so Torch.
 #
-#   lockstep_python_tests(LABEL): every *_test.py of the calling folder; it is told as skipped if
-#     one of its tests was
+#   lockstep_python_tests(LABEL [FIRST names ...] [SERIAL names ...]): every *_test.py of the calling
+#     folder; it is told as skipped if one of its tests was. Several run at a time. FIRST: the long
+#     ones, so that none is left for the end. SERIAL: those that measure, beside which nothing runs.
 function(lockstep_python_tests label)
   if(NOT LOCKSTEP_TORCH OR NOT LOCKSTEP_TESTS)
     return()
   endif()
+  cmake_parse_arguments(ARG "" "" "FIRST;SERIAL" ${ARGN})
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.py)
   foreach(file ${files})
@@ -110,5 +155,11 @@ function(lockstep_python_tests label)
     set_tests_properties(${label}.${name} PROPERTIES LABELS ${label} TIMEOUT 900
       SKIP_REGULAR_EXPRESSION "OK \\(skipped="
       ENVIRONMENT "LOCKSTEP_BIN=${CMAKE_BINARY_DIR}/bin;PYTHONDONTWRITEBYTECODE=1")
+  endforeach()
+  foreach(name ${ARG_FIRST})
+    set_tests_properties(${label}.${name} PROPERTIES COST 100)
+  endforeach()
+  foreach(name ${ARG_SERIAL})
+    set_tests_properties(${label}.${name} PROPERTIES RUN_SERIAL ON)
   endforeach()
 endfunction()

@@ -191,6 +191,8 @@ class Kubernetes:
                 value = condition()
                 if value:
                     return value
+            assert not all(job.is_complete() for job in self.jobs.values()), \
+                f"the run was over before {what}\n" + self.text()
             time.sleep(0.02)
         raise AssertionError(f"waited {DEADLINE_S} s for {what}\n" + self.text())
 

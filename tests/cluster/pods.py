@@ -24,7 +24,7 @@ needs_pods = unittest.skipIf(LACK, f"pods cannot be made here: {LACK}")
 
 
 class PodsTest(DisturbedTest):
-    train = {"global_batch": 64, "slots": 4, "max_steps": 2500}
+    train = {"global_batch": 64, "slots": 4, "max_steps": 4000}
 
     def render(self, kind, *words, workers=3):
         job = self.job("/data", name="shoes.yaml", job="shoes", train=self.train,

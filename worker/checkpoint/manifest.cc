@@ -15,7 +15,7 @@ using Json = nlohmann::json;
 constexpr char kSelfHash[] = "self_sha256";
 constexpr size_t kSha256HexDigits = 64;
 
-Status bad(const std::string& what) {
+Status bad_manifest(const std::string& what) {
   return Status(Code::kBadData, "the checkpoint manifest is damaged: " + what);
 }
 
@@ -35,7 +35,7 @@ Json message_to_json(const google::protobuf::Message& message) {
 
 Status message_from_json(const Json& json, google::protobuf::Message* message) {
   const auto status = google::protobuf::util::JsonStringToMessage(canonical(json), message);
-  return status.ok() ? Status::ok() : bad(std::string(status.message()));
+  return status.ok() ? Status::ok() : bad_manifest(std::string(status.message()));
 }
 
 bool is_sha256(const std::string& text) {
@@ -51,13 +51,14 @@ Json files_to_json(const std::vector<ManifestFile>& files) {
 }
 
 Status files_from_json(const Json& list, std::vector<ManifestFile>& files) {
-  if (list.size() > limits::kManifestFiles) return bad("it names too many files");
+  if (list.size() > limits::kManifestFiles) return bad_manifest("it names too many files");
   for (const Json& entry : list) {
     ManifestFile file{entry.at("name"), entry.at("bytes").get<uint64_t>(), entry.at("sha256")};
     // A name is opened below the checkpoint's directory and must not lead out of it.
     if (file.name.empty() || file.name[0] == '.' || file.name.find('/') != std::string::npos)
-      return bad("it names the file '" + file.name + "'");
-    if (!is_sha256(file.sha256)) return bad("the hash of " + file.name + " is not a SHA-256");
+      return bad_manifest("it names the file '" + file.name + "'");
+    if (!is_sha256(file.sha256))
+      return bad_manifest("the hash of " + file.name + " is not a SHA-256");
     files.push_back(std::move(file));
   }
   return Status::ok();
@@ -67,7 +68,7 @@ Status files_from_json(const Json& list, std::vector<ManifestFile>& files) {
 Result<Manifest> from_tree(const Json& root) {
   Manifest m;
   const uint32_t phase = root.at("phase");
-  if (phase > static_cast<uint32_t>(Phase::kEnd)) return bad("the phase is unknown");
+  if (phase > static_cast<uint32_t>(Phase::kEnd)) return bad_manifest("the phase is unknown");
   m.resume = {root.at("step"), static_cast<Phase>(phase)};
   m.generation = root.at("generation");
   m.member = root.at("member");
@@ -121,7 +122,7 @@ std::string manifest_to_json(const Manifest& m) {
 
 Result<Manifest> manifest_from_json(std::string_view text) {
   Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (root.is_discarded() || !root.is_object()) return bad("it is not a JSON object");
+  if (root.is_discarded() || !root.is_object()) return bad_manifest("it is not a JSON object");
   try {
     const uint32_t format = root.at("format");
     if (format > kManifestFormat)
@@ -131,10 +132,11 @@ Result<Manifest> manifest_from_json(std::string_view text) {
                                        "; use the Lockstep version that wrote it, or a newer one");
     const std::string self = root.at(kSelfHash);
     root.erase(kSelfHash);
-    if (self != to_hex(sha256(canonical(root)))) return bad("its own SHA-256 does not match");
+    if (self != to_hex(sha256(canonical(root))))
+      return bad_manifest("its own SHA-256 does not match");
     return from_tree(root);
   } catch (const Json::exception& error) {
-    return bad(error.what());
+    return bad_manifest(error.what());
   }
 }
 

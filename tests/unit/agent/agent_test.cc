@@ -105,6 +105,10 @@ class AgentTest : public testing::Test {
     wire::Envelope envelope;
     envelope.mutable_goodbye()->set_exit_code(code);
     server_->send(peer_, envelope);
+    return join();
+  }
+
+  int join() {
     std::atomic<bool> joined = false;
     std::thread joiner([&] {
       thread_.join();
@@ -192,6 +196,20 @@ TEST_F(AgentTest, AWorkerWithoutRestartsLeftIsReportedAndTheAgentStaysUntilGoodb
   ::kill(static_cast<pid_t>(next().agent_hello().living(0)), SIGKILL);
   EXPECT_FALSE(next().worker_exit().will_restart());
   EXPECT_EQ(end_with(70), 70);
+}
+
+TEST_F(AgentTest, ToldToStopItGoesWithItsLastWorkerThoughTheRunGoesOn) {
+  options_.leave_ms = 600'000;  // longer than this test waits for anything
+  options_.stopped_wait_ms = 20;
+  start_agent();
+  next();
+  wire::Envelope stop;
+  stop.mutable_stop()->set_reason("its node is wanted elsewhere");
+  server_->send(peer_, stop);
+  join();
+  ASSERT_EQ(heard_.size(), 2u);
+  for (const wire::Envelope& envelope : heard_)
+    EXPECT_FALSE(envelope.worker_exit().will_restart()) << envelope.ShortDebugString();
 }
 
 TEST_F(AgentTest, GoodbyeEndsItWithItsCodeAndNoWorkerStays) {

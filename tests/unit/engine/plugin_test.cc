@@ -108,7 +108,7 @@ TEST_F(BrokenPlugin, IsRefusedWhereItIsNone) {
   Dl_info library{};
   ASSERT_NE(::dladdr(reinterpret_cast<void*>(&std::terminate), &library), 0);
   expect("", "does not export lockstep_model_describe", library.dli_fname);
-  expect("", "cannot be loaded", __FILE__);
+  expect("", "cannot be loaded", "/etc/passwd");
   wire::ModelSpec spec;
   spec.set_name("plugin");
   spec.set_path("/nowhere/libmymodel.so");
