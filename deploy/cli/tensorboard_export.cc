@@ -21,7 +21,7 @@ using nlohmann::json;
 constexpr char kOurs[] = ".lockstep";     // after the host in the names of our files
 constexpr uint64_t kFlushSteps = 10'000;  // no more are held in memory
 
-double number_of(const json& object, const char* key) {
+double number_or_nan(const json& object, const char* key) {
   const auto it = object.find(key);
   return it != object.end() && it->is_number() ? it->get<double>() : NAN;
 }
@@ -79,8 +79,8 @@ double TensorboardExport::wall_of(uint64_t step) const {
 
 Status TensorboardExport::update() {
   LOCKSTEP_ASSIGN_OR_RETURN(const json status, source_->get_json("status", "members=1"));
-  const double step = number_of(status, "step");
-  const double wall_s = number_of(status, "wall_seconds");
+  const double step = number_or_nan(status, "step");
+  const double wall_s = number_or_nan(status, "wall_seconds");
   newest_step_ = std::isfinite(step) ? step : 0;
   step_wall_s_ = newest_step_ > 0 && std::isfinite(wall_s) ? wall_s / newest_step_ : 0;
   LOCKSTEP_RETURN_IF_ERROR(add_steps());
@@ -97,7 +97,7 @@ Status TensorboardExport::add_line(const std::string& line, bool* is_cut) {
   ++steps_;
   offset_ += static_cast<int64_t>(line.size()) + 1;
   for (const auto& [key, tag] : {std::pair{"loss", "train/loss"}, std::pair{"lr", "train/lr"}}) {
-    const double value = number_of(parsed, key);
+    const double value = number_or_nan(parsed, key);
     file_->scalar(tag, steps_, wall_of(steps_), static_cast<float>(value));
   }
   return steps_ % kFlushSteps == 0 ? file_->flush() : Status::ok();
@@ -129,7 +129,7 @@ Status TensorboardExport::add_curves() {
   LOCKSTEP_ASSIGN_OR_RETURN(const json curves, source_->get_json("history", "points=2048"));
   const json first = column_of(curves, "first");
   const json speed = column_of(curves, "samples_per_second");
-  const double width = number_of(curves, "width");
+  const double width = number_or_nan(curves, "width");
   for (size_t i = 0; i < first.size() && std::isfinite(width); ++i) {
     const auto end = static_cast<uint64_t>(number_at(first, i) + width);
     // The last point is not whole yet, or will be told with the next ones.
