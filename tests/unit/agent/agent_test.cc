@@ -67,8 +67,17 @@ class AgentTest : public testing::Test {
                     .is_ok());
   }
 
+  // A worker's end interrupts the agent's thread alone, as in the program, which has no other: Asio
+  // closes the pipe behind its handler without asking whether another thread is in it.
   void start_agent() {
-    thread_ = std::thread([this] { code_ = Agent(options_, *logger_).run(); });
+    sigset_t ends;
+    ::sigemptyset(&ends);
+    ::sigaddset(&ends, SIGCHLD);
+    ::pthread_sigmask(SIG_BLOCK, &ends, nullptr);
+    thread_ = std::thread([this, ends] {
+      ::pthread_sigmask(SIG_UNBLOCK, &ends, nullptr);
+      code_ = Agent(options_, *logger_).run();
+    });
   }
 
   void pump_until(const std::function<bool()>& condition) {
