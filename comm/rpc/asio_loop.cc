@@ -30,6 +30,8 @@ void AsioLoop::run() {
 }
 
 bool AsioLoop::run_one(int64_t max_wait_ms) {
+  // A context stops by itself when a call before this one left it without work.
+  impl_->context.restart();
   const auto work = boost::asio::make_work_guard(impl_->context);
   return impl_->context.run_one_for(std::chrono::milliseconds(max_wait_ms)) != 0;
 }

@@ -71,6 +71,7 @@ int run(int argc, char** argv) {
   add_version_command(app, commands);
   add_completion_command(app, commands);
   add_agent_command(app, commands);
+  add_preflight_command(app, commands);
   add_sbatch_command(app, commands);
   add_coordinator_command(app, commands);
   try {

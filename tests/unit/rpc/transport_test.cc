@@ -284,6 +284,15 @@ TEST(AsioTransport, ALoopDestroyedWithWorkInFlightLeavesNothingBehind) {
   EXPECT_EQ(kept.use_count(), 1);
 }
 
+TEST(AsioLoop, OneThatHadNothingToDoRunsWhatComesLater) {
+  AsioLoop loop;
+  EXPECT_FALSE(loop.run_one(1));
+  bool has_run = false;
+  loop.call_after(1, [&] { has_run = true; });
+  EXPECT_TRUE(loop.run_one(60'000));
+  EXPECT_TRUE(has_run);
+}
+
 TEST(AsioLoop, AStopBeforeRunCounts) {
   AsioLoop loop;
   loop.stop();

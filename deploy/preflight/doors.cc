@@ -1,0 +1,124 @@
+#include "deploy/preflight/doors.h"
+
+#include <cstdlib>
+
+#include "comm/wire/control.pb.h"
+
+namespace lockstep::preflight {
+namespace {
+
+bool has(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string seconds_text(int64_t ms) {
+  const int64_t tenths = std::abs(ms) / 100;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
+
+Finding judge_clock(int64_t there_ms, int64_t here_ms, const std::string& door) {
+  const int64_t skew_ms = here_ms - there_ms;
+  if (std::abs(skew_ms) <= kSkewMs)
+    return {"clock", Grade::kGood, "within " + seconds_text(kSkewMs) + " of the others"};
+  return {"clock", Grade::kWarning,
+          seconds_text(skew_ms) + (skew_ms > 0 ? " ahead of " : " behind ") + door +
+              "; their logs and metrics will not fit together, and certificates may seem expired: "
+              "run NTP on all hosts"};
+}
+
+}  // namespace
+
+// ---- the side that listens ----
+
+Result<std::unique_ptr<Door>> Door::open(rpc::Transport& transport, const std::string& host,
+                                         const rpc::Token& token, const std::string& version,
+                                         Logger& logger) {
+  auto door = std::make_unique<Door>();
+  Door* const self = door.get();
+  rpc::RpcServer::Handlers handlers;
+  handlers.on_peer = [self, version](rpc::PeerId peer, const std::string&) {
+    wire::Envelope envelope;
+    envelope.mutable_command_answer()->set_ok(true);
+    envelope.mutable_command_answer()->set_message(words_of(version, self->clock_.wall_ms()));
+    self->server_->send(peer, envelope);
+  };
+  handlers.on_message = [](rpc::PeerId, wire::Envelope&&) {};
+  handlers.on_lost = [](rpc::PeerId, const Status&) {};
+  LOCKSTEP_ASSIGN_OR_RETURN(door->server_,
+                            rpc::RpcServer::start(transport, {host, 0}, token, logger, handlers));
+  return door;
+}
+
+std::string words_of(const std::string& version, int64_t wall_ms) {
+  return std::to_string(wall_ms) + " " + version;
+}
+
+// ---- the side that connects ----
+
+std::vector<Finding> judge_words(const std::string& words, const std::string& own_version,
+                                 int64_t seen_ms, const std::string& door) {
+  char* end = nullptr;
+  const int64_t there_ms = std::strtoll(words.c_str(), &end, 10);
+  if (*end != ' ' || end == words.c_str())
+    return {{"version", Grade::kBad, door + " is no preflight of this version of Lockstep"}};
+  const std::string version = end + 1;
+  std::vector<Finding> findings = {
+      {"network", Grade::kGood, "connections to others, proven by the run's token"}};
+  findings.push_back(judge_clock(there_ms, seen_ms, door));
+  if (version == own_version) {
+    findings.push_back({"version", Grade::kGood, "the same everywhere: " + own_version});
+  } else {
+    findings.push_back({"version", Grade::kBad,
+                        "this is " + own_version + ", but " + door + " is " + version +
+                            "; install one of them on all hosts"});
+  }
+  return findings;
+}
+
+Finding judge_failure(const Status& why, const std::string& door) {
+  const std::string& text = why.message();
+  const std::string what = "no connection to " + door + ": " + text + "; ";
+  if (has(text, "the name "))
+    return {"name", Grade::kBad, what + "see /etc/hosts, DNS, and comm.advertise"};
+  if (has(text, "certificate") || has(text, "TLS"))
+    return {"certificate", Grade::kBad,
+            what + "one certificate in comm.tls has to be for all hosts: `lockstep certs`"};
+  if (has(text, "protocol version"))
+    return {"version", Grade::kBad, what + "install one version on all hosts"};
+  if (why.code() == Code::kRefused)
+    return {"token", Grade::kBad, what + "do all hosts see the same run directory?"};
+  if (has(text, "refused"))
+    return {"port", Grade::kBad, what + "a firewall refuses it, or that rank has ended"};
+  return {"route", Grade::kBad,
+          what + "is comm.network one that all hosts are in, and does no firewall drop it?"};
+}
+
+Knock::Knock(rpc::Transport& transport, const rpc::Address& address, const rpc::Token& token,
+             std::string version, std::string door)
+    : version_(std::move(version)), door_(std::move(door)) {
+  rpc::RpcClient::Options options;
+  options.address = [address] { return address; };
+  options.token = token;
+  rpc::RpcClient::Handlers handlers;
+  handlers.on_ready = [] {};
+  handlers.on_message = [this](wire::Envelope&& envelope) {
+    end(judge_words(envelope.command_answer().message(), version_, clock_.wall_ms(), door_));
+  };
+  handlers.on_lost = [this](const Status& why) { why_ = why; };
+  handlers.on_failed = [this](const Status& why) { end({judge_failure(why, door_)}); };
+  handlers.on_distrust = [this](const Status& why) { end({judge_failure(why, door_)}); };
+  options.give_up_after_ms = kKnockMs;
+  client_ = std::make_unique<rpc::RpcClient>(transport, std::move(options), std::move(handlers));
+}
+
+void Knock::end(std::vector<Finding> findings) {
+  if (is_over_) return;
+  is_over_ = true;
+  findings_ = std::move(findings);
+}
+
+void Knock::give_up() {
+  end({judge_failure(why_, door_)});
+}
+
+}  // namespace lockstep::preflight

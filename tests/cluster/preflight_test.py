@@ -1,0 +1,125 @@
+"""`lockstep preflight`: what would keep a run from working is named before it, by hosts that are
+really so."""
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
+
+from harness import BIN, LockstepTest  # noqa: E402
+from hosts import NETWORK, Hosts, why_not  # noqa: E402
+from launches import needs_mpirun  # noqa: E402
+
+
+class PreflightTest(LockstepTest):
+    def setUp(self):
+        super().setUp()
+        self.run_dir = self.scratch / "run"
+        self.job_file = self.job(self.small_data())
+
+    def command(self, *overrides):
+        return [BIN / "lockstep", "preflight", self.job_file, "--run-dir", self.run_dir,
+                "--wait", "20", *overrides]
+
+    def assert_ready(self, text):
+        for subject in ("directory", "network", "clock", "version"):
+            self.assertRegex(text, rf"(?m)^ok +{subject} ")
+        self.assertNotRegex(text, "(?m)^(FAILED|warning)")
+        self.assertEqual(list(self.run_dir.iterdir()), [], "nothing is left behind")
+
+
+class OneMachine(PreflightTest):
+    def test_alone(self):
+        ended = subprocess.run(self.command(), capture_output=True, text=True, timeout=120)
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        self.assert_ready(ended.stdout)
+        self.assertIn("ready: 1 rank on 1 host", ended.stdout)
+
+    def test_a_file_where_the_directory_should_be(self):
+        self.run_dir.write_text("")
+        ended = subprocess.run(self.command(), capture_output=True, text=True, timeout=120)
+        self.assertEqual(ended.returncode, 78)
+        self.assertIn(f"cannot make {self.run_dir}/preflight-alone.tmp: Not a directory",
+                      ended.stderr)
+
+    @needs_mpirun
+    def test_under_mpirun(self):
+        ended = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3",
+                                *self.command()], capture_output=True, text=True, timeout=120)
+        self.assertEqual(ended.returncode, 0, ended.stdout + ended.stderr)
+        self.assert_ready(ended.stdout)
+        self.assertIn("ready: 3 ranks on 1 host", ended.stdout)
+
+
+@unittest.skipIf(reason := why_not(), reason)
+class SeveralHosts(PreflightTest):
+    def setUp(self):
+        super().setUp()
+        self.hosts = Hosts(3)
+        self.addCleanup(self.hosts.close)
+
+    def preflight(self, *overrides, prefixes={}):
+        """Rank i on host i. Gives the exit codes and what each said."""
+        ranks = []
+        for i in range(3):
+            env = {**os.environ, "LOCKSTEP_RANK": str(i), "LOCKSTEP_WORLD_SIZE": "3",
+                   "LOCKSTEP_LOCAL_RANK": "0", "LOCKSTEP_LOCAL_WORLD_SIZE": "1",
+                   "LOCKSTEP_LAUNCH_ID": "test"}
+            command = self.command(f"comm.network={NETWORK}", *overrides)
+            ranks.append(subprocess.Popen([*self.hosts.on(i), *prefixes.get(i, []), *command],
+                                          env=env, text=True, stdout=subprocess.PIPE,
+                                          stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL))
+        said = [rank.communicate(timeout=180)[0] for rank in ranks]
+        return [rank.returncode for rank in ranks], said
+
+    def assert_failed(self, text, subject, ranks, words):
+        self.assertRegex(text, rf"(?m)^FAILED +{subject} +{ranks}: .*{words}")
+        self.assertIn("NOT READY: 3 ranks", text)
+
+    def test_hosts_that_share_all_are_ready(self):
+        codes, said = self.preflight()
+        self.assertEqual(codes, [0, 0, 0], said)
+        self.assert_ready(said[0])
+        self.assertEqual(said[1:], ["", ""], "rank 0 speaks for all")
+
+    def test_a_host_whose_cable_is_pulled_is_a_matter_of_the_route(self):
+        self.hosts.cut(1)
+        codes, said = self.preflight()
+        self.assertEqual(codes, [78, 78, 78], said)
+        self.assert_failed(said[0], "route", "ranks 0, 2", "no connection to rank 1 at 10.77.0.2")
+        self.assert_failed(said[0], "route", "rank 1", "no connection to rank 0 at 10.77.0.1")
+
+    def test_a_host_that_is_not_in_the_network(self):
+        for words in (["address", "del", "10.77.0.3/24", "dev", "eth0"],
+                      ["address", "add", "10.99.0.3/24", "dev", "eth0"]):
+            subprocess.run([*self.hosts.on(2), "ip", *words], check=True)
+        codes, said = self.preflight()
+        self.assertEqual(codes, [78, 78, 78], said)
+        self.assert_failed(said[0], "network", "rank 2", "10.77.0.0/24")
+
+    def test_a_name_that_leads_nowhere(self):
+        codes, said = self.preflight("comm.advertise=coordinator.invalid")
+        self.assertEqual(codes, [78, 78, 78], said)
+        self.assert_failed(said[0], "name", "ranks 0-2", "coordinator.invalid")
+
+    def test_a_certificate_that_is_not_for_all_hosts(self):
+        subprocess.run([BIN / "lockstep", "certs", self.scratch / "tls", "--hosts",
+                        "10.77.0.1,10.77.0.3"], check=True, capture_output=True, timeout=60)
+        codes, said = self.preflight(f"comm.tls={self.scratch}/tls")
+        self.assertEqual(codes, [78, 78, 78], said)
+        self.assert_failed(said[0], "certificate", "ranks 0, 2", "no connection to rank 1 at 10.77.0.2")
+
+    def test_a_directory_of_its_own_is_told_by_both_sides(self):
+        self.run_dir.mkdir()
+        codes, said = self.preflight(prefixes={2: [
+            "unshare", "-m", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', self.run_dir]})
+        self.assertEqual(codes, [78, 78, 78], said)
+        self.assert_failed(said[0], "directory", "rank 2", "wrote nothing")
+        self.assertIn("rank 2 on ", said[2])
+        self.assertIn("does not see in", said[2])
+
+
+if __name__ == "__main__":
+    unittest.main()
