@@ -162,10 +162,15 @@ Status Program::choose_network(const wire::JobSpec& job) {
   LOCKSTEP_ASSIGN_OR_RETURN(control_.host, rpc::own_address_in(job.comm().network()));
   LOCKSTEP_RETURN_IF_ERROR(check_certificate(job));
   if (rpc::is_loopback_host(control_.host)) return Status::ok();
-  const std::string open = tls_ ? "control is mutual TLS 1.3; data connections are"
-                                : "nothing is encrypted: control and data connections are";
-  logger_.warn("network", "control and data listen on comm.network " + job.comm().network() + "; " +
-                              open +
+  const std::string where = "control and data listen on comm.network " + job.comm().network();
+  if (tls_ && !job.comm().trusted_network()) {
+    logger_.info("network", where + "; both are mutual TLS 1.3");
+    return Status::ok();
+  }
+  const std::string open =
+      tls_ ? "control is mutual TLS 1.3; with comm.trusted_network data connections are"
+           : "nothing is encrypted: control and data connections are";
+  logger_.warn("network", where + "; " + open +
                               " authenticated by the run's token only. Let nobody into this "
                               "network who may not read or change what is trained");
   return Status::ok();

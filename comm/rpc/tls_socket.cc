@@ -135,6 +135,18 @@ std::unique_ptr<TlsSocket> TlsSocket::connect(std::shared_ptr<const TlsContext> 
   return made;
 }
 
+std::unique_ptr<TlsSocket> TlsSocket::connect_to_any(std::shared_ptr<const TlsContext> context,
+                                                     int fd) {
+  std::unique_ptr<TlsSocket> made(new TlsSocket(std::move(context), fd));
+  SSL_set_connect_state(made->ssl_);
+  SSL_set_verify(made->ssl_, SSL_VERIFY_PEER, nullptr);
+  // Who carries gigabytes pays for every round of the cipher: 10 of them instead of 14.
+  const bool is_set =
+      SSL_set_ciphersuites(made->ssl_, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") == 1;
+  LOCKSTEP_CHECK(is_set, "every OpenSSL has the ciphers of TLS 1.3");
+  return made;
+}
+
 TlsSocket::~TlsSocket() {
   SSL_free(ssl_);
 }
@@ -147,8 +159,29 @@ IoResult TlsSocket::read(char* out, size_t bytes) {
 
 IoResult TlsSocket::write(const char* from, size_t bytes) {
   ERR_clear_error();
+  if (written_bytes_ >= key_bytes_) renew_key();
   const int n = SSL_write(ssl_, from, static_cast<int>(std::min<size_t>(bytes, INT_MAX)));
+  if (n > 0) written_bytes_ += static_cast<size_t>(n);
   return result(n, n > 0 ? static_cast<size_t>(n) : 0);
+}
+
+// OpenSSL refuses while a record is half out: then after the next one.
+void TlsSocket::renew_key() {
+  if (SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED) == 1) {
+    written_bytes_ = 0;
+    ++key_updates_;
+  }
+  ERR_clear_error();
+}
+
+std::string TlsSocket::binding() const {
+  constexpr char kLabel[] = "EXPORTER-Channel-Binding";
+  std::string bytes(32, '\0');
+  const int code = SSL_export_keying_material(ssl_, reinterpret_cast<unsigned char*>(bytes.data()),
+                                              bytes.size(), kLabel, sizeof kLabel - 1,
+                                              reinterpret_cast<const unsigned char*>(""), 0, 1);
+  LOCKSTEP_CHECK(code == 1, "a connection whose handshake is over has keys");
+  return bytes;
 }
 
 IoResult TlsSocket::result(int code, size_t bytes) {

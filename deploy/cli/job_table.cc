@@ -205,10 +205,10 @@ constexpr JobKey kRows[] = {
    "interface as in eth0: the address that each machine has there"},
   {"comm.tls", "", kNoRange, {}, kChangeable, kPlain,
    "directory of each machine with its ca.crt, tls.crt and tls.key (lockstep certs makes them): control "
-   "is mutual TLS 1.3; empty: authenticated by the run's token, not encrypted"},
+   "and data are mutual TLS 1.3; empty: authenticated by the run's token, not encrypted"},
   {"comm.trusted_network", "false", kNoRange, {}, kChangeable, kPlain,
-   "comm.backend nccl and mpi, which neither authenticate nor encrypt, may leave the machine: everybody "
-   "in comm.network may then read and change what is trained"},
+   "everybody in comm.network may read and change what is trained: comm.backend nccl and mpi, which "
+   "neither authenticate nor encrypt, may leave the machine, and comm.tls is for control only"},
   {"comm.advertise", "", kNoRange, {}, kChangeable, kPlain,
    "name under which others find the coordinator, resolved at every attempt, where its address can "
    "change (Kubernetes); empty: its address in comm.network"},

@@ -1,6 +1,6 @@
 // How fast ranks on this machine sum a buffer: one child process per rank, host backend.
 //
-//     bench_all_reduce [--ranks 2] [--rounds 20] [--transport shm|tcp] BYTES...
+//     bench_all_reduce [--ranks 2] [--rounds 20] [--transport shm|tcp] [--tls DIR] BYTES...
 //
 // Prints one JSON line per size: the times of every round as rank 0 saw them and the processor time
 // it spent, in microseconds, and the time of plain copying by all ranks at once. Each round is
@@ -31,6 +31,7 @@ struct Options {
   uint32_t ranks = 2;
   uint32_t rounds = 20;
   bool tcp = false;
+  std::string tls;  // directory of certificates; empty: in the clear
   std::vector<uint64_t> sizes_bytes;
 };
 
@@ -86,7 +87,10 @@ class Rank {
   Rank(const Options& options, uint32_t rank, uint64_t bytes, const Channel& channel)
       : options_(options), rank_(rank) {
     const uint64_t elements = (bytes / sizeof(float) + 15) / 16 * 16;
-    auto context = HostContext::create({.token = "benchmark", .force_tcp = options.tcp});
+    auto tls = rpc::open_tls(options.tls, *logger_);
+    must(tls.status());
+    auto context =
+        HostContext::create({.token = "benchmark", .tls = *tls, .force_tcp = options.tcp});
     must(context.status());
     context_ = std::move(*context);
     auto buffer = context_->make_buffer({elements, elements, elements}, 1);
@@ -128,7 +132,9 @@ class Rank {
     if (rank_ != 0) return;
     std::printf("{\"bytes\": %llu, \"ranks\": %u, \"transport\": \"%s\", \"us\": [",
                 static_cast<unsigned long long>(elements * sizeof(float)), options_.ranks,
-                options_.tcp ? "tcp" : "shm");
+                !options_.tls.empty() ? "tls"
+                : options_.tcp        ? "tcp"
+                                      : "shm");
     print_list(reduce_us);
     std::printf("], \"cpu_us\": [");
     print_list(cpu_us);
@@ -160,6 +166,7 @@ class Rank {
 
   const Options options_;
   const uint32_t rank_;
+  const std::unique_ptr<Logger> logger_ = null_logger();
   std::unique_ptr<HostContext> context_;
   std::unique_ptr<GradientBuffer> buffer_;
   std::unique_ptr<Collective> collective_;
@@ -201,9 +208,12 @@ void run_size(const Options& options, uint64_t bytes) {
 
 int main(int argc, char** argv) {
   constexpr char kUsage[] =
-      "usage: bench_all_reduce [--ranks N] [--rounds N] [--transport shm|tcp] BYTES...\n"
-      "Times the sum of buffers of BYTES bytes each over N processes of this host; prints one JSON\n"
-      "object a size. Example:\n"
+      "usage: bench_all_reduce [--ranks N] [--rounds N] [--transport shm|tcp] [--tls DIR] "
+      "BYTES...\n"
+      "Times the sum of buffers of BYTES bytes each over N processes of this host; prints one "
+      "JSON\n"
+      "object a size. --tls: over TCP under TLS, with certificates of `lockstep certs DIR`. "
+      "Example:\n"
       "  bench_all_reduce --ranks 2 --rounds 20 1048576 16777216\n";
   lockstep::Options options;
   for (int i = 1; i < argc; ++i) {
@@ -219,6 +229,8 @@ int main(int argc, char** argv) {
       options.rounds = static_cast<uint32_t>(std::atoi(value)), ++i;
     else if (word == "--transport")
       options.tcp = std::string(value) == "tcp", ++i;
+    else if (word == "--tls")
+      options.tls = value, options.tcp = true, ++i;
     else
       options.sizes_bytes.push_back(std::strtoull(word.c_str(), nullptr, 10));
   }

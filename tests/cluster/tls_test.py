@@ -86,7 +86,7 @@ class Tls(NodesTest):
     def test_hosts_train_together_and_every_stranger_is_refused(self):
         run, _ = self.start_hosts()
         generation = run.status()["generation"]
-        self.assertIn("control is mutual TLS 1.3", self.log(run))
+        self.assertIn("both are mutual TLS 1.3", self.log(run))
         self.control_is_for_those_with_a_certificate(run)
         self.http_is_for_those_with_the_token(run)
         self.another_runs_token_does_not_help(run)

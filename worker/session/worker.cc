@@ -289,6 +289,8 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
   LOCKSTEP_ASSIGN_OR_RETURN(secrets.tls, rpc::open_tls(job.comm().tls(), *logger));
   HostOptions host_options;
   host_options.token = secrets.token;
+  // Certificates for control are for data too, unless the job says that the network needs none.
+  if (!job.comm().trusted_network()) host_options.tls = secrets.tls;
   LOCKSTEP_ASSIGN_OR_RETURN(host_options.tcp_host, rpc::own_address_in(job.comm().network()));
   LOCKSTEP_ASSIGN_OR_RETURN(auto context, HostContext::create(std::move(host_options)));
   LOCKSTEP_ASSIGN_OR_RETURN(WorkInHand in_hand, options.in_hand_fd < 0

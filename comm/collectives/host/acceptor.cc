@@ -2,8 +2,6 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -27,7 +25,8 @@ constexpr int kIdlePollMs = 1'000;  // how late an expired connection may be dro
 
 // A connection that has proven nothing yet.
 struct Acceptor::Stranger {
-  Fd fd;
+  Stream stream;
+  short awaits = POLLIN;
   bool over_unix = false;
   bool challenged = false;
   int64_t drop_at_ms = 0;
@@ -38,8 +37,10 @@ struct Acceptor::Stranger {
   char buffer[sizeof(Hello)] = {};
 };
 
-Acceptor::Acceptor(rpc::Token token, Fd unix_listener, Fd tcp_listener, Fd wake)
+Acceptor::Acceptor(rpc::Token token, std::shared_ptr<rpc::TlsIdentity> tls, Fd unix_listener,
+                   Fd tcp_listener, Fd wake)
     : token_(std::move(token)),
+      tls_(std::move(tls)),
       unix_listener_(std::move(unix_listener)),
       tcp_listener_(std::move(tcp_listener)),
       wake_(std::move(wake)),
@@ -85,9 +86,9 @@ Result<Arrival> Acceptor::wait_for(Generation generation, const Deadline& deadli
   }
 }
 
-void Acceptor::turn_away(const Arrival& arrival, Welcome why, Generation ours) {
+void Acceptor::turn_away(Arrival& arrival, Welcome why, Generation ours) {
   const Verdict verdict = {why, 0, 0, ours};
-  (void)!send(arrival.fd.get(), &verdict, sizeof verdict, MSG_NOSIGNAL | MSG_DONTWAIT);
+  (void)arrival.stream.try_send(&verdict, sizeof verdict);
 }
 
 void Acceptor::run() {
@@ -104,7 +105,8 @@ int Acceptor::poll_once(std::list<Stranger>* strangers) {
   std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0},
                              {accepts ? unix_listener_.get() : -1, POLLIN, 0},
                              {accepts ? tcp_listener_.get() : -1, POLLIN, 0}};
-  for (const Stranger& stranger : *strangers) fds.push_back({stranger.fd.get(), POLLIN, 0});
+  for (const Stranger& stranger : *strangers)
+    fds.push_back({stranger.stream.fd(), stranger.awaits, 0});
   const int wait_ms = accepts ? kIdlePollMs : static_cast<int>(pause_ms);
   if (poll(fds.data(), fds.size(), wait_ms) <= 0) return 0;
   if (fds[0].revents != 0) return -1;
@@ -135,21 +137,39 @@ void Acceptor::accept_from(const Fd& listener, bool is_unix, std::list<Stranger>
     if (static_cast<size_t>(waiting) >= limits::kUnauthenticatedConnections)
       strangers->erase(std::find_if(strangers->begin(), strangers->end(), same_door));
     Stranger& stranger = strangers->emplace_back();
-    stranger.fd = std::move(fd);
+    stranger.stream =
+        Stream::accepted(std::move(fd), is_unix || tls_ == nullptr ? nullptr : tls_->context());
     stranger.over_unix = is_unix;
     stranger.drop_at_ms = SystemClock().monotonic_ms() + limits::kAuthDeadlineMs;
   }
 }
 
 bool Acceptor::advance(Stranger* stranger) {
-  const size_t wanted = stranger->challenged ? sizeof(Proof) : sizeof(Hello);
-  const ssize_t n = recv(stranger->fd.get(), stranger->buffer + stranger->received,
-                         wanted - stranger->received, MSG_DONTWAIT);
-  if (n < 0) return errno == EAGAIN || errno == EINTR;
-  if (n == 0) return false;
-  stranger->received += static_cast<size_t>(n);
-  if (stranger->received < wanted) return true;
-  stranger->received = 0;
+  for (;;) {
+    const size_t wanted = stranger->challenged ? sizeof(Proof) : sizeof(Hello);
+    const rpc::IoResult received = stranger->stream.try_receive(
+        stranger->buffer + stranger->received, wanted - stranger->received);
+    switch (received.state) {
+      case rpc::IoResult::State::kDone:
+        break;
+      case rpc::IoResult::State::kWantsRead:
+        stranger->awaits = POLLIN;
+        return true;
+      case rpc::IoResult::State::kWantsWrite:
+        stranger->awaits = POLLOUT;
+        return true;
+      default:
+        return false;
+    }
+    stranger->received += received.bytes;
+    if (stranger->received < wanted) continue;
+    stranger->received = 0;
+    if (!answer(stranger)) return false;
+  }
+}
+
+// To a Hello, then to a Proof. False when that was the last word.
+bool Acceptor::answer(Stranger* stranger) {
   if (!stranger->challenged) {
     std::memcpy(&stranger->hello, stranger->buffer, sizeof(Hello));
     if (stranger->hello.magic != kHelloMagic || stranger->hello.version != kHelloVersion) {
@@ -159,11 +179,12 @@ bool Acceptor::advance(Stranger* stranger) {
     stranger->nonce = new_nonce();
     stranger->token = token_.newest();
     const Challenge challenge = {stranger->nonce,
-                                 acceptor_proof(stranger->token, stranger->hello, stranger->nonce)};
-    return send(stranger->fd.get(), &challenge, sizeof challenge, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-           static_cast<ssize_t>(sizeof challenge);
+                                 acceptor_proof(stranger->token, stranger->hello, stranger->nonce,
+                                                stranger->stream.binding())};
+    return stranger->stream.try_send(&challenge, sizeof challenge).bytes == sizeof challenge;
   }
-  const Digest256 expected = initiator_proof(stranger->token, stranger->hello, stranger->nonce);
+  const Digest256 expected = initiator_proof(stranger->token, stranger->hello, stranger->nonce,
+                                             stranger->stream.binding());
   const std::string_view given(stranger->buffer, sizeof(Proof));
   if (equal_constant_time(given, {reinterpret_cast<const char*>(expected.data()), 32})) {
     admit(stranger);
@@ -173,7 +194,7 @@ bool Acceptor::advance(Stranger* stranger) {
 
 void Acceptor::admit(Stranger* stranger) {
   Arrival arrival;
-  arrival.fd = std::move(stranger->fd);
+  arrival.stream = std::move(stranger->stream);
   arrival.hello = stranger->hello;
   arrival.over_unix = stranger->over_unix;
   arrival.drop_at_ms = SystemClock().monotonic_ms() + kHeldMs;

@@ -11,17 +11,19 @@
 #include <condition_variable>
 #include <cstdint>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 
 #include "comm/collectives/host/handshake.h"
-#include "comm/collectives/host/socket.h"
+#include "comm/collectives/host/stream.h"
+#include "comm/rpc/tls_identity.h"
 
 namespace lockstep::host {
 
 struct Arrival {
-  Fd fd;
+  Stream stream;
   Hello hello;
   bool over_unix = false;
   int64_t drop_at_ms = 0;
@@ -29,7 +31,9 @@ struct Arrival {
 
 class Acceptor {
  public:
-  Acceptor(rpc::Token token, Fd unix_listener, Fd tcp_listener, Fd wake);
+  // `tls`: what who comes over TCP has to show; null: nothing.
+  Acceptor(rpc::Token token, std::shared_ptr<rpc::TlsIdentity> tls, Fd unix_listener,
+           Fd tcp_listener, Fd wake);
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -41,7 +45,7 @@ class Acceptor {
   Result<Arrival> wait_for(Generation generation, const Deadline& deadline);
 
   // Answers a proven connection that is not wanted.
-  static void turn_away(const Arrival& arrival, Welcome why, Generation ours);
+  static void turn_away(Arrival& arrival, Welcome why, Generation ours);
 
  private:
   struct Stranger;
@@ -51,10 +55,12 @@ class Acceptor {
   void accept_from(const Fd& listener, bool is_unix, std::list<Stranger>* strangers);
   // False when the connection is done with, one way or the other.
   bool advance(Stranger* stranger);
+  bool answer(Stranger* stranger);
   void admit(Stranger* stranger);
   void drop_expired(std::list<Stranger>* strangers);
 
   const rpc::Token token_;
+  const std::shared_ptr<rpc::TlsIdentity> tls_;
   const Fd unix_listener_;
   const Fd tcp_listener_;
   const Fd wake_;  // eventfd, readable when it is time to stop

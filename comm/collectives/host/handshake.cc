@@ -17,10 +17,11 @@ static_assert(sizeof(Hello) == 72 && sizeof(Challenge) == 64 && sizeof(Verdict) 
               "messages have no padding whose bytes could differ");
 
 Digest256 role_proof(const std::string& token, std::string_view role, const Hello& hello,
-                     const Nonce& challenge) {
+                     const Nonce& challenge, const std::string& binding) {
   std::string text(role);
   text.append(reinterpret_cast<const char*>(&hello), sizeof hello);
   text.append(reinterpret_cast<const char*>(challenge.data()), challenge.size());
+  text += binding;
   return hmac_sha256(token, text);
 }
 
@@ -56,33 +57,37 @@ Nonce new_nonce() {
   return nonce;
 }
 
-Digest256 acceptor_proof(const std::string& token, const Hello& hello, const Nonce& challenge) {
-  return role_proof(token, "lockstep data acceptor", hello, challenge);
+Digest256 acceptor_proof(const std::string& token, const Hello& hello, const Nonce& challenge,
+                         const std::string& binding) {
+  return role_proof(token, "lockstep data acceptor", hello, challenge, binding);
 }
 
-Digest256 initiator_proof(const std::string& token, const Hello& hello, const Nonce& challenge) {
-  return role_proof(token, "lockstep data initiator", hello, challenge);
+Digest256 initiator_proof(const std::string& token, const Hello& hello, const Nonce& challenge,
+                          const std::string& binding) {
+  return role_proof(token, "lockstep data initiator", hello, challenge, binding);
 }
 
-Status introduce(int fd, const rpc::Token& token, const Hello& hello, const Deadline& deadline) {
-  LOCKSTEP_RETURN_IF_ERROR(send_all(fd, &hello, sizeof hello, deadline));
+Status introduce(Stream& stream, const rpc::Token& token, const Hello& hello,
+                 const Deadline& deadline) {
+  LOCKSTEP_RETURN_IF_ERROR(stream.send(&hello, sizeof hello, deadline));
+  const std::string binding = stream.binding();
   Challenge challenge;
-  LOCKSTEP_RETURN_IF_ERROR(receive_all(fd, &challenge, sizeof challenge, deadline));
+  LOCKSTEP_RETURN_IF_ERROR(stream.receive(&challenge, sizeof challenge, deadline));
   const auto shared = token.find([&](const std::string& each) {
-    return same(challenge.proof, acceptor_proof(each, hello, challenge.nonce));
+    return same(challenge.proof, acceptor_proof(each, hello, challenge.nonce, binding));
   });
   if (!shared) {
     return Status(Code::kRefused, "who answers for member " + std::to_string(hello.to_member) +
                                       " does not know the run's token");
   }
-  const Proof proof = {initiator_proof(*shared, hello, challenge.nonce)};
-  LOCKSTEP_RETURN_IF_ERROR(send_all(fd, &proof, sizeof proof, deadline));
+  const Proof proof = {initiator_proof(*shared, hello, challenge.nonce, binding)};
+  LOCKSTEP_RETURN_IF_ERROR(stream.send(&proof, sizeof proof, deadline));
   Verdict verdict;
-  LOCKSTEP_RETURN_IF_ERROR(receive_all(fd, &verdict, sizeof verdict, deadline));
+  LOCKSTEP_RETURN_IF_ERROR(stream.receive(&verdict, sizeof verdict, deadline));
   return judge(verdict, hello);
 }
 
-Result<PeerSegments> exchange_segments(int fd, bool over_unix, const Segment& control,
+Result<PeerSegments> exchange_segments(Stream& stream, bool over_unix, const Segment& control,
                                        const Segment* gradient, const GradientGeometry& geometry,
                                        const Deadline& deadline) {
   Offer mine;
@@ -93,13 +98,16 @@ Result<PeerSegments> exchange_segments(int fd, bool over_unix, const Segment& co
     mine.geometry = geometry;
     fds.push_back(gradient->fd());
   }
-  if (!over_unix) fds.clear();
-  LOCKSTEP_RETURN_IF_ERROR(send_with_fds(fd, &mine, sizeof mine, fds, deadline));
-
   PeerSegments peer;
   std::vector<Fd> received;
-  LOCKSTEP_RETURN_IF_ERROR(receive_with_fds(fd, &peer.offer, sizeof peer.offer, 2,
-                                            over_unix ? &received : nullptr, deadline));
+  if (over_unix) {
+    LOCKSTEP_RETURN_IF_ERROR(send_with_fds(stream.fd(), &mine, sizeof mine, fds, deadline));
+    LOCKSTEP_RETURN_IF_ERROR(
+        receive_with_fds(stream.fd(), &peer.offer, sizeof peer.offer, 2, &received, deadline));
+  } else {
+    LOCKSTEP_RETURN_IF_ERROR(stream.send(&mine, sizeof mine, deadline));
+    LOCKSTEP_RETURN_IF_ERROR(stream.receive(&peer.offer, sizeof peer.offer, deadline));
+  }
   const Offer& offer = peer.offer;
   if (offer.gradient_bytes != 0 && (offer.geometry.layout.elements > offer.gradient_bytes ||
                                     offer.geometry.segment_bytes() != offer.gradient_bytes)) {

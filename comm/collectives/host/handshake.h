@@ -8,8 +8,9 @@
 //     Offer     layout; on the Unix socket with the segments' descriptors, both ways
 //
 // Both HMACs are keyed with the run's token and name their role, so neither can be used as the
-// other. All messages have a fixed size and are plain bytes of one byte order: a stranger can send
-// us nothing that has to be parsed.
+// other; under TLS they cover what only the two ends of this connection know (`binding`, stream.h),
+// so neither can be used on another connection. All messages have a fixed size and are plain bytes
+// of one byte order: a stranger can send us nothing that has to be parsed.
 //
 // Thread-safety: free functions without state.
 #pragma once
@@ -23,7 +24,7 @@
 #include "comm/base/hash.h"
 #include "comm/base/ids.h"
 #include "comm/collectives/host/segment.h"
-#include "comm/collectives/host/socket.h"
+#include "comm/collectives/host/stream.h"
 #include "comm/rpc/run_token.h"
 
 namespace lockstep::host {
@@ -62,13 +63,16 @@ struct Verdict {
 };
 
 Nonce new_nonce();
-Digest256 acceptor_proof(const std::string& token, const Hello& hello, const Nonce& challenge);
-Digest256 initiator_proof(const std::string& token, const Hello& hello, const Nonce& challenge);
+Digest256 acceptor_proof(const std::string& token, const Hello& hello, const Nonce& challenge,
+                         const std::string& binding);
+Digest256 initiator_proof(const std::string& token, const Hello& hello, const Nonce& challenge,
+                          const std::string& binding);
 
 // The initiator's side, with whichever token the other side has proven, up to and including the
 // Verdict. Errors: kRefused (who listens there does not know the token, is in a newer generation,
 // or is another member), kTimeout, kAborted, kUnavailable.
-Status introduce(int fd, const rpc::Token& token, const Hello& hello, const Deadline& deadline);
+Status introduce(Stream& stream, const rpc::Token& token, const Hello& hello,
+                 const Deadline& deadline);
 
 // What a rank has to offer: its segments, which the peer maps if they share a host.
 struct Offer {
@@ -85,7 +89,7 @@ struct PeerSegments {
 
 // Sends the own offer and receives the peer's; both ends do the same. `gradient` may be null.
 // Checks sizes and seals before mapping anything.
-Result<PeerSegments> exchange_segments(int fd, bool over_unix, const Segment& control,
+Result<PeerSegments> exchange_segments(Stream& stream, bool over_unix, const Segment& control,
                                        const Segment* gradient, const GradientGeometry& geometry,
                                        const Deadline& deadline);
 

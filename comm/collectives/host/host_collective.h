@@ -15,7 +15,8 @@
 //     check size and seals before they do. Each flag has one writer.
 //  H2 A connection counts only after both ends have proven the run's token and, on the Unix socket,
 //     the same user. One of an older generation is refused; of a newer one it waits for our own
-//     connect(), or for a deadline.
+//     connect(), or for a deadline. With `tls` nothing but the handshake travels over TCP in the
+//     clear.
 //  H3 A wait ends: with the peer's progress, or kAborted when the peer has closed the generation,
 //  or
 //     is gone (its socket hung up), or when this side was closed.
@@ -36,6 +37,7 @@
 #include "comm/base/status.h"
 #include "comm/collectives/collective.h"
 #include "comm/rpc/run_token.h"
+#include "comm/rpc/tls_identity.h"
 
 namespace lockstep {
 
@@ -53,7 +55,9 @@ struct PeerAddress {
 };
 
 struct HostOptions {
-  rpc::Token token;                    // secret of the run; who does not know it is refused
+  rpc::Token token;  // secret of the run; who does not know it is refused
+  // Null: TCP in the clear. Set: under TLS, with certificates of the run's authority.
+  std::shared_ptr<rpc::TlsIdentity> tls = {};
   bool force_tcp = false;              // no shared memory with anyone (comm.host_transport: tcp)
   std::string tcp_host = "127.0.0.1";  // address of this machine that TCP listens on, in numbers
 };

@@ -73,7 +73,7 @@ class Context final : public HostContext {
  private:
   // A connection on which both ends have introduced themselves.
   struct Met {
-    Fd fd;
+    Stream stream;
     bool over_unix = false;
   };
 
@@ -167,12 +167,14 @@ Result<Context::Met> Context::call(const Hello& hello, const PeerAddress& peer,
   if (try_unix) {
     auto fd = connect_unix(peer.address.unix_name);
     met.over_unix = fd.is_ok() && peer_is_same_user(fd->get());
-    if (met.over_unix) met.fd = std::move(*fd);
+    if (met.over_unix) met.stream = Stream(std::move(*fd));
   }
   if (!met.over_unix) {
-    LOCKSTEP_ASSIGN_OR_RETURN(met.fd, connect_tcp(peer.address.tcp, deadline));
+    LOCKSTEP_ASSIGN_OR_RETURN(Fd fd, connect_tcp(peer.address.tcp, deadline));
+    met.stream =
+        Stream::called(std::move(fd), options_.tls == nullptr ? nullptr : options_.tls->context());
   }
-  LOCKSTEP_RETURN_IF_ERROR(introduce(met.fd.get(), options_.token, hello, deadline));
+  LOCKSTEP_RETURN_IF_ERROR(introduce(met.stream, options_.token, hello, deadline));
   return met;
 }
 
@@ -202,9 +204,10 @@ Status Context::answer_callers(Generation generation, uint32_t rank, MemberId me
       continue;
     }
     const Verdict verdict = {Welcome::kYes, rank, member, generation};
-    Status status = send_all(arrival->fd.get(), &verdict, sizeof verdict, deadline);
+    Status status = arrival->stream.send(&verdict, sizeof verdict, deadline);
     if (status.is_ok()) {
-      auto link = make_link({std::move(arrival->fd), arrival->over_unix}, generation, deadline, io);
+      auto link =
+          make_link({std::move(arrival->stream), arrival->over_unix}, generation, deadline, io);
       status = link.status();
       if (link.is_ok()) (*links)[from] = std::move(*link);
     }
@@ -216,9 +219,9 @@ Status Context::answer_callers(Generation generation, uint32_t rank, MemberId me
 
 Result<std::shared_ptr<Link>> Context::make_link(Met met, Generation generation,
                                                  const Deadline& deadline, TcpIo* io) {
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      PeerSegments peer, exchange_segments(met.fd.get(), met.over_unix, *control_, gradient_.get(),
-                                           geometry_, deadline));
+  LOCKSTEP_ASSIGN_OR_RETURN(PeerSegments peer,
+                            exchange_segments(met.stream, met.over_unix, *control_, gradient_.get(),
+                                              geometry_, deadline));
   const BufferLayout& mine = geometry_.layout;
   const BufferLayout& theirs = peer.offer.geometry.layout;
   if (mine.elements != theirs.elements || mine.gradients != theirs.gradients ||
@@ -238,10 +241,10 @@ Result<std::shared_ptr<Link>> Context::make_link(Met met, Generation generation,
                       std::to_string(peer.offer.geometry.regions) +
                       " there; both must run the same job");
   }
-  if (met.over_unix) return make_shm_link(std::move(met.fd), std::move(peer));
+  if (met.over_unix) return make_shm_link(std::move(met.stream).release(), std::move(peer));
   const auto* flags = &static_cast<const ControlBlock*>(control_->data())->flags;
   auto link =
-      std::make_shared<TcpLink>(std::move(met.fd), generation, flags, [io] { io->notify(); });
+      std::make_shared<TcpLink>(std::move(met.stream), generation, flags, [io] { io->notify(); });
   io->add(link);
   return std::shared_ptr<Link>(std::move(link));
 }
@@ -278,7 +281,7 @@ Result<std::unique_ptr<HostContext>> HostContext::create(HostOptions options) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto control,
                             Segment::create("lockstep-control", sizeof(ControlBlock)));
   new (control->data()) ControlBlock;
-  auto acceptor = std::make_unique<Acceptor>(options.token, std::move(unix_listener),
+  auto acceptor = std::make_unique<Acceptor>(options.token, options.tls, std::move(unix_listener),
                                              std::move(tcp_listener), std::move(wake));
   return std::unique_ptr<HostContext>(
       std::make_unique<Context>(std::move(options), std::move(address), std::move(control),

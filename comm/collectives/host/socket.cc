@@ -47,22 +47,9 @@ Result<UnixAddress> unix_address(const std::string& name) {
   return result;
 }
 
-// Waits until `fd` is ready for `events`.
-Status wait_ready(int fd, short events, const Deadline& deadline) {
-  for (;;) {
-    pollfd fds[2] = {{fd, events, 0}, {deadline.cancel_fd, POLLIN, 0}};
-    const int64_t left = deadline.left_ms();
-    const int ready = poll(fds, 2, static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30)));
-    if (ready < 0 && errno != EINTR) return failed(Code::kInternal, "poll");
-    if (fds[1].revents != 0) return Status(Code::kAborted, "cancelled while connecting");
-    if (ready > 0 && fds[0].revents != 0) return Status::ok();
-    if (left <= 0) return Status(Code::kTimeout, "no answer in time");
-  }
-}
-
 Status after_error(int fd, short events, const Deadline& deadline) {
   if (errno == EINTR) return Status::ok();
-  if (errno == EAGAIN || errno == EWOULDBLOCK) return wait_ready(fd, events, deadline);
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return wait_until_ready(fd, events, deadline);
   return failed(Code::kUnavailable, "the connection broke");
 }
 
@@ -100,6 +87,18 @@ Deadline Deadline::after(int64_t ms, int cancel_fd) {
 
 int64_t Deadline::left_ms() const {
   return at_ms - SystemClock().monotonic_ms();
+}
+
+Status wait_until_ready(int fd, short events, const Deadline& deadline) {
+  for (;;) {
+    pollfd fds[2] = {{fd, events, 0}, {deadline.cancel_fd, POLLIN, 0}};
+    const int64_t left = deadline.left_ms();
+    const int ready = poll(fds, 2, static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30)));
+    if (ready < 0 && errno != EINTR) return failed(Code::kInternal, "poll");
+    if (fds[1].revents != 0) return Status(Code::kAborted, "cancelled while connecting");
+    if (ready > 0 && fds[0].revents != 0) return Status::ok();
+    if (left <= 0) return Status(Code::kTimeout, "no answer in time");
+  }
 }
 
 Result<Fd> listen_unix(const std::string& name) {
@@ -140,7 +139,7 @@ Result<Fd> connect_tcp(const std::string& text, const Deadline& deadline) {
   Fd fd(opened);
   if (connect(fd.get(), where.get(), where.bytes) != 0) {
     if (errno != EINPROGRESS) return failed(Code::kUnavailable, "connecting to " + text);
-    LOCKSTEP_RETURN_IF_ERROR(wait_ready(fd.get(), POLLOUT, deadline));
+    LOCKSTEP_RETURN_IF_ERROR(wait_until_ready(fd.get(), POLLOUT, deadline));
     socklen_t bytes = sizeof errno;
     int error = 0;
     getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);

@@ -40,6 +40,9 @@ struct Deadline {
   int64_t left_ms() const;
 };
 
+// Waits until `fd` is ready for `events` (of poll()), or has broken. kTimeout, kAborted.
+Status wait_until_ready(int fd, short events, const Deadline& deadline);
+
 // Listeners. `name` without the leading zero byte; TCP: a free port of `host`, which is an address
 // of this machine in numbers, told in *address.
 Result<Fd> listen_unix(const std::string& name);

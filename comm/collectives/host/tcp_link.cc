@@ -3,10 +3,8 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "comm/collectives/host/futex.h"
@@ -16,11 +14,16 @@ namespace {
 
 constexpr size_t kPartsPerSend = 16;
 
+bool is_over(const rpc::IoResult& result) {
+  return result.state == rpc::IoResult::State::kEnd ||
+         result.state == rpc::IoResult::State::kBroken;
+}
+
 }  // namespace
 
-TcpLink::TcpLink(Fd socket, Generation generation, const FlagBlock* waiter,
+TcpLink::TcpLink(Stream stream, Generation generation, const FlagBlock* waiter,
                  std::function<void()> notify)
-    : socket_(std::move(socket)),
+    : stream_(std::move(stream)),
       generation_(generation),
       waiter_(waiter),
       notify_(std::move(notify)) {}
@@ -33,10 +36,10 @@ void TcpLink::shut_down() noexcept {
       WireHeader goodbye;
       goodbye.kind = MessageKind::kClosed;
       goodbye.mark = make_mark(generation_, 0);
-      (void)!::send(socket_.get(), &goodbye, sizeof goodbye, MSG_NOSIGNAL | MSG_DONTWAIT);
+      (void)stream_.try_send(&goodbye, sizeof goodbye);
     }
   }
-  shutdown(socket_.get(), SHUT_RDWR);
+  shutdown(fd(), SHUT_RDWR);
 }
 
 // ---- operations' thread --------------------------------------------------------------------
@@ -117,16 +120,10 @@ bool TcpLink::send_front_locked() {
     add(&message.header, sizeof message.header);
     for (const auto& part : message.parts) add(part.data(), part.size());
     if (count == 0) return true;
-    msghdr header = {};
-    header.msg_iov = parts;
-    header.msg_iovlen = count;
-    const ssize_t sent = sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent < 0) {
-      if (errno == EINTR) continue;
-      if (errno != EAGAIN && errno != EWOULDBLOCK) mark_broken();
-      return false;
-    }
-    message.sent += static_cast<size_t>(sent);
+    const rpc::IoResult sent = stream_.try_send(parts, count);
+    if (is_over(sent)) mark_broken();
+    if (sent.bytes == 0) return false;
+    message.sent += sent.bytes;
   }
 }
 
@@ -158,7 +155,7 @@ bool TcpLink::is_drained() {
   int unsent = 0;
   if (broken_.load()) return true;
   if (!outgoing_.empty()) return false;
-  return ioctl(socket_.get(), SIOCOUTQ, &unsent) != 0 || unsent == 0;
+  return ioctl(fd(), SIOCOUTQ, &unsent) != 0 || unsent == 0;
 }
 
 // Reads what is there, message by message, until the socket is empty or the link is parked. A link
@@ -190,22 +187,16 @@ void TcpLink::resume() {
 
 // Reads at most `bytes` into the header or payload; false when there is nothing to read now.
 bool TcpLink::read_some(std::byte* at, size_t bytes) {
-  for (;;) {
-    const ssize_t n = recv(socket_.get(), at, bytes, MSG_DONTWAIT);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
-    if (n <= 0) {
-      mark_broken();
-      return false;
-    }
-    if (in_payload_) {
-      destination_ += n;
-      remaining_ -= static_cast<size_t>(n);
-    } else {
-      header_received_ += static_cast<size_t>(n);
-    }
-    return true;
+  const rpc::IoResult received = stream_.try_receive(at, bytes);
+  if (is_over(received)) mark_broken();
+  if (received.bytes == 0) return false;
+  if (in_payload_) {
+    destination_ += received.bytes;
+    remaining_ -= received.bytes;
+  } else {
+    header_received_ += received.bytes;
   }
+  return true;
 }
 
 // Decides where the payload goes. False: parked, or not to be believed.

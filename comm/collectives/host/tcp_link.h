@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "comm/collectives/host/link.h"
-#include "comm/collectives/host/socket.h"
+#include "comm/collectives/host/stream.h"
 
 namespace lockstep::host {
 
@@ -44,7 +44,8 @@ class TcpLink final : public Link {
  public:
   // `waiter`: the flags of this rank, to know whether anyone sleeps here. `notify` wakes the I/O
   // thread.
-  TcpLink(Fd socket, Generation generation, const FlagBlock* waiter, std::function<void()> notify);
+  TcpLink(Stream stream, Generation generation, const FlagBlock* waiter,
+          std::function<void()> notify);
 
   const FlagBlock& flags() const override { return mirror_; }
   bool hung_up() const override { return broken_.load(); }
@@ -63,7 +64,7 @@ class TcpLink final : public Link {
   }
 
   // For the I/O thread.
-  int fd() const { return socket_.get(); }
+  int fd() const { return stream_.fd(); }
   bool wants_input();
   bool wants_output();
   void receive();
@@ -88,7 +89,7 @@ class TcpLink final : public Link {
   void commit();
   void raise(Flag flag, Mark mark);
 
-  const Fd socket_;
+  Stream stream_;
   const Generation generation_;
   const FlagBlock* waiter_;
   const std::function<void()> notify_;

@@ -1,4 +1,4 @@
-// The same outcomes on every backend: loopback, shared memory, TCP, and a mix of both.
+// The same outcomes on every backend: loopback, shared memory, TCP, TLS, and a mix.
 #include "comm/collectives/collective.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class EveryBackend : public ::testing::TestWithParam<Transport> {};
 
 INSTANTIATE_TEST_SUITE_P(Backends, EveryBackend,
                          ::testing::Values(Transport::kLoopback, Transport::kSharedMemory,
-                                           Transport::kTcp, Transport::kMixed),
+                                           Transport::kTcp, Transport::kTls, Transport::kMixed),
                          [](const auto& backend) { return testing::name_of(backend.param); });
 
 // One world: `steps` steps of several buckets, every result compared bit for bit.

@@ -64,8 +64,8 @@ TEST(HostContext, AMemberOfAnOlderGenerationIsRefusedAtOnce) {
   ASSERT_TRUE(first.is_ok() && second.is_ok());
   auto fd = host::connect_unix(pair.first->address().unix_name);
   ASSERT_TRUE(fd.is_ok());
-  const Status status =
-      host::introduce(fd->get(), "secret", hello_of(4), Deadline::after(kConnectMs));
+  host::Stream stream(std::move(*fd));
+  const Status status = host::introduce(stream, "secret", hello_of(4), Deadline::after(kConnectMs));
   EXPECT_EQ(status.code(), Code::kRefused) << status.message();
   EXPECT_TRUE((*first)->world_size() == 2);
 }
@@ -195,10 +195,11 @@ TEST(HostContext, ALayoutWithoutTheMemoryForItIsRefused) {
   auto control = host::Segment::create("test", sizeof(host::ControlBlock));
   ASSERT_TRUE(fd.is_ok() && control.is_ok());
   new ((*control)->data()) host::ControlBlock;
-  ASSERT_TRUE(host::introduce(fd->get(), "secret", hello_of(1), deadline).is_ok());
+  host::Stream stream(std::move(*fd));
+  ASSERT_TRUE(host::introduce(stream, "secret", hello_of(1), deadline).is_ok());
   const host::Offer offer = {sizeof(host::ControlBlock), 0, {kLayout, 1}};
   ASSERT_TRUE(
-      host::send_with_fds(fd->get(), &offer, sizeof offer, {(*control)->fd()}, deadline).is_ok());
+      host::send_with_fds(stream.fd(), &offer, sizeof offer, {(*control)->fd()}, deadline).is_ok());
   EXPECT_EQ(waiting.get().status().code(), Code::kConfig);
 }
 
@@ -217,7 +218,7 @@ TEST(Acceptor, AListenerWhoseCallersCannotBeTakenBurnsNoCoreAndTheOtherIsServed)
   auto listener = host::listen_tcp("127.0.0.1", &tcp);
   ASSERT_TRUE(listener.is_ok());
   // Always readable, and accept() always fails.
-  host::Acceptor acceptor("secret", Fd(eventfd(1, EFD_NONBLOCK)), std::move(*listener),
+  host::Acceptor acceptor("secret", nullptr, Fd(eventfd(1, EFD_NONBLOCK)), std::move(*listener),
                           Fd(eventfd(0, EFD_NONBLOCK)));
   const double before = cpu_seconds();
   EXPECT_EQ(acceptor.wait_for(1, Deadline::after(400)).status().code(), Code::kTimeout);

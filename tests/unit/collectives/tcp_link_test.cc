@@ -21,7 +21,8 @@ class TcpLinkTest : public ::testing::Test {
   void SetUp() override {
     int ends[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    link = std::make_unique<TcpLink>(Fd(ends[0]), kGeneration, &waiter, [this] { ++notified; });
+    link = std::make_unique<TcpLink>(Stream(Fd(ends[0])), kGeneration, &waiter,
+                                     [this] { ++notified; });
     peer = Fd(ends[1]);
   }
 

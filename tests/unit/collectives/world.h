@@ -13,13 +13,14 @@
 #include "comm/collectives/collective.h"
 #include "comm/collectives/host/host_collective.h"
 #include "comm/collectives/loopback/loopback.h"
+#include "tests/unit/rpc/tls_support.h"
 
 namespace lockstep::testing {
 
-enum class Transport { kLoopback, kSharedMemory, kTcp, kMixed };
+enum class Transport { kLoopback, kSharedMemory, kTcp, kTls, kMixed };
 
 inline const char* name_of(Transport transport) {
-  static constexpr const char* kNames[] = {"loopback", "shm", "tcp", "mixed"};
+  static constexpr const char* kNames[] = {"loopback", "shm", "tcp", "tls", "mixed"};
   return kNames[static_cast<int>(transport)];
 }
 
@@ -32,6 +33,19 @@ inline void run_ranks(uint32_t ranks, const std::function<void(uint32_t)>& work)
   for (std::thread& thread : threads) thread.join();
 }
 
+// Certificates of an authority that ends with this process.
+inline std::shared_ptr<rpc::TlsIdentity> certified() {
+  static const auto logger = null_logger();
+  static const std::shared_ptr<rpc::TlsIdentity> shared = [] {
+    const std::string directory = rpc::empty_directory("data");
+    rpc::issue(directory);
+    auto made = rpc::identity(directory, *logger);
+    std::filesystem::remove_all(directory);
+    return made;
+  }();
+  return shared;
+}
+
 class World {
  public:
   World(Transport transport, uint32_t ranks, const BufferLayout& layout, uint32_t regions)
@@ -42,9 +56,10 @@ class World {
         continue;
       }
       // Mixed: odd ranks speak TCP only, so pairs of even ranks share memory and others do not.
-      const bool tcp =
-          transport == Transport::kTcp || (transport == Transport::kMixed && r % 2 == 1);
-      auto context = HostContext::create({.token = "secret", .force_tcp = tcp});
+      const bool tcp = transport == Transport::kTcp || transport == Transport::kTls ||
+                       (transport == Transport::kMixed && r % 2 == 1);
+      const auto tls = transport == Transport::kTls ? certified() : nullptr;
+      auto context = HostContext::create({.token = "secret", .tls = tls, .force_tcp = tcp});
       EXPECT_TRUE(context.is_ok()) << context.status().message();
       contexts.push_back(std::move(*context));
       auto buffer = contexts.back()->make_buffer(layout, regions);

@@ -1,4 +1,4 @@
-// Certificates for the tests of this folder, as `lockstep certs` makes them.
+// Certificates for tests, as `lockstep certs` makes them.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,7 +1,9 @@
 // Certificates on control connections: who is believed, who is refused and how that is said, and
 // files that are replaced while connections go on.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 #include <thread>
@@ -10,6 +12,7 @@
 #include "comm/base/limits.h"
 #include "comm/rpc/client.h"
 #include "comm/rpc/server.h"
+#include "comm/rpc/tls_socket.h"
 #include "comm/wire/control.pb.h"
 #include "tests/unit/rpc/test_support.h"
 #include "tests/unit/rpc/tls_support.h"
@@ -240,6 +243,46 @@ TEST(Certificates, AreForTheHostsOfTheOnesBeforeToo) {
     EXPECT_EQ(issue_certificate({directory, {odd}, kDay}).status().code(), Code::kUsage) << odd;
   std::filesystem::remove(directory + "/ca.key");
   EXPECT_EQ(issue_certificate({directory, {}, kDay}).status().code(), Code::kConfig);
+  std::filesystem::remove_all(directory);
+}
+
+// Two ends in this thread: what one wants, the other one does.
+void carry(TlsSocket& from, TlsSocket& to, size_t bytes) {
+  const std::string sent(bytes, 'x');
+  std::string received(bytes, ' ');
+  size_t out = 0;
+  for (size_t in = 0; in < bytes;) {
+    if (out < bytes) {
+      const IoResult wrote = from.write(sent.data() + out, bytes - out);
+      ASSERT_NE(wrote.state, IoResult::State::kBroken) << wrote.why.message();
+      out += wrote.bytes;
+    }
+    const IoResult read = to.read(received.data() + in, bytes - in);
+    ASSERT_NE(read.state, IoResult::State::kBroken) << read.why.message();
+    in += read.bytes;
+  }
+  EXPECT_EQ(received, sent);
+}
+
+TEST(TlsSocket, KeysAreReplacedBeforeTheyHaveProtectedTooMuch) {
+  const auto logger = null_logger();
+  const std::string directory = empty_directory("keys");
+  issue(directory);
+  const auto context = identity(directory, *logger)->context();
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+  {
+    const auto called = TlsSocket::accept(context, ends[0]);
+    const auto caller = TlsSocket::connect_to_any(context, ends[1]);
+    caller->set_key_bytes(100'000);
+    carry(*caller, *called, 1'000'000);
+    EXPECT_GE(caller->key_updates(), 8u);
+    EXPECT_EQ(called->key_updates(), 0u) << "who only reads renews nothing";
+    carry(*called, *caller, 1'000'000);
+    EXPECT_EQ(caller->binding(), called->binding());
+  }
+  ::close(ends[0]);
+  ::close(ends[1]);
   std::filesystem::remove_all(directory);
 }
 

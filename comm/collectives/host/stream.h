@@ -1,0 +1,64 @@
+// A connection of the data plane: a socket, in the clear or under TLS (comm/rpc/tls_socket.h).
+//
+// Under TLS both ends show a certificate of the run's authority. Whether it is for the address that
+// was called is not asked, for workers have addresses that nobody has written into a certificate;
+// instead the proofs of the run's token (handshake.h) cover binding(), so that nobody between the
+// two ends can pass them on.
+//
+// Invariants
+//  1. try_*() never wait, never raise SIGPIPE. The TLS handshake is part of the first ones.
+//  2. What try_send() has not taken is offered again before anything else, with the same bytes.
+//
+// Errors: kRefused when one end does not believe the other, kTimeout, kAborted (cancelled),
+// kUnavailable (the peer closed, or the connection broke).
+//
+// Thread-safety: one thread sends while another receives; under TLS they take turns.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "comm/base/status.h"
+#include "comm/collectives/host/socket.h"
+#include "comm/rpc/tls_socket.h"
+
+namespace lockstep::host {
+
+class Stream {
+ public:
+  Stream();
+  explicit Stream(Fd fd);  // in the clear
+  // Under TLS; in the clear when `tls` is null.
+  static Stream accepted(Fd fd, std::shared_ptr<const rpc::TlsContext> tls);
+  static Stream called(Fd fd, std::shared_ptr<const rpc::TlsContext> tls);
+  Stream(Stream&& other) noexcept;
+  Stream& operator=(Stream&& other) noexcept;
+  ~Stream();
+
+  int fd() const { return fd_.get(); }
+  Fd release() &&;  // REQUIRES: in the clear
+
+  // Some of the bytes of `parts`, one after the other; of them at least one has any.
+  rpc::IoResult try_send(const iovec* parts, size_t count);
+  rpc::IoResult try_send(const void* data, size_t bytes);
+  rpc::IoResult try_receive(void* data, size_t bytes);
+
+  // All bytes.
+  Status send(const void* data, size_t bytes, const Deadline& deadline);
+  Status receive(void* data, size_t bytes, const Deadline& deadline);
+
+  // What only the two ends of this connection know; empty in the clear.
+  // REQUIRES: something was sent or received.
+  std::string binding() const;
+
+ private:
+  struct Tls;
+
+  Fd fd_;
+  std::unique_ptr<Tls> tls_;
+};
+
+}  // namespace lockstep::host

@@ -1,0 +1,75 @@
+"""Who listens on the network between two hosts: with certificates nothing of the data can be read."""
+import json
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
+
+from harness import BIN, kill_at_once  # noqa: E402
+from hosts import NETWORK, Hosts, why_not  # noqa: E402
+from nodes import NodesTest  # noqa: E402
+
+WORKERS = 1  # of each host
+SECRET = b"ltp1".hex()  # with which messages of the data plane begin (tcp_link.h)
+TLS_RECORD = "170303"  # application data of TLS 1.3
+MUCH = 1_000_000  # bytes: some steps of gradients
+
+
+@unittest.skipIf(reason := why_not(), reason)
+class DataTls(NodesTest):
+    train = {"global_batch": 64, "slots": 4, "max_steps": 2500}
+
+    def setUp(self):
+        super().setUp()
+        self.hosts = Hosts(2)
+        self.addCleanup(self.hosts.close)
+        addresses = ",".join(self.hosts.address(i) for i in range(2))
+        subprocess.run([BIN / "lockstep", "certs", self.scratch / "tls", "--hosts", addresses],
+                       check=True, capture_output=True, timeout=60)
+
+    def start_hosts(self, **comm):
+        self.job_of()
+        places = {f"host-{i}": self.hosts.on(i) for i in range(2)}
+        return self.start_nodes(places, WORKERS, comm={
+            "network": NETWORK, "tls": str(self.scratch / "tls"), **comm})
+
+    def heard_on_the_second_host(self, run):
+        """What passes it while some steps go on."""
+        sniffer = subprocess.Popen(
+            [*self.hosts.on(1), sys.executable, pathlib.Path(__file__).with_name("sniffer.py"),
+             SECRET, TLS_RECORD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(sniffer.kill)
+        self.assertEqual(sniffer.stdout.readline(), "listening\n")
+        run.wait_for_more_steps(50)
+        said, _ = sniffer.communicate("\n", timeout=60)
+        heard = json.loads(said)
+        self.assertGreater(heard["bytes"], MUCH)
+        return heard["found"]
+
+    def network_line(self, run):
+        log = (run.run_dir / "logs" / "coordinator.log.jsonl").read_text().splitlines()
+        return [line["message"] for line in map(json.loads, log) if line["event"] == "network"][-1]
+
+    def test_nothing_of_the_data_is_heard_and_a_lost_worker_is_replaced(self):
+        run, (_, second) = self.start_hosts()
+        self.assertEqual(self.heard_on_the_second_host(run), [TLS_RECORD])
+        self.assertIn("both are mutual TLS 1.3", self.network_line(run))
+        victims = second.pids()
+        kill_at_once(victims)
+        run.wait_for(lambda: len(second.pids()) == WORKERS and second.pids() != victims,
+                     "another worker joined")
+        self.assertEqual(self.heard_on_the_second_host(run), [TLS_RECORD])
+        self.assert_as_if_nothing_had_happened(run)
+
+    def test_in_a_network_that_is_trusted_data_goes_in_the_clear(self):
+        run, _ = self.start_hosts(trusted_network=True)
+        self.assertEqual(self.heard_on_the_second_host(run), sorted([SECRET, TLS_RECORD]),
+                         "or the other test would hear nothing either")
+        self.assertIn("control is mutual TLS 1.3", self.network_line(run))
+        self.assert_as_if_nothing_had_happened(run)
+
+
+if __name__ == "__main__":
+    unittest.main()
