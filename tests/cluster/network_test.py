@@ -1,5 +1,7 @@
 """Several hosts on a network (comm.network), with a shared run directory."""
+import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import unittest
@@ -11,6 +13,7 @@ from hosts import NETWORK, Hosts, why_not  # noqa: E402
 from nodes import Node, NodesTest  # noqa: E402
 
 WORKERS = 2  # of each host
+PORT = 4100  # on the loopback of a host that has nothing else
 
 
 def listening(prefix):
@@ -87,15 +90,45 @@ class Network(NodesTest):
         data = [address for address in listening(self.hosts.on(1))
                 if address.startswith(self.hosts.address(1))]
         self.assertEqual(len(data), WORKERS)
-        stranger = pathlib.Path(__file__).with_name("stranger.py")
-        for address in [f"{host}:{port}", *data]:
-            subprocess.run([*self.hosts.on(2), sys.executable, stranger, address], check=True,
-                           timeout=60)
         generation = run.status()["generation"]
+        control = f"{host}:{port}"
+        for words in [[control], [control, "frame"], *([address] for address in data)]:
+            subprocess.run(self.stranger(*words), check=True, timeout=60)
+        self.a_friends_words_do_not_help(run, control)
+        self.assert_refusals(run, "the stream does not begin like a Lockstep peer's",
+                             "the token is wrong", "4294967295 bytes")
         run.wait_for_more_steps(50)
-        self.assertEqual(run.status()["generation"], generation)
-        self.assertIn(self.hosts.address(2), self.log(run), "the refusal is in the log")
+        self.assertEqual(run.status()["generation"], generation, "nobody was disturbed")
         self.assert_as_if_nothing_had_happened(run)
+
+    def stranger(self, *words):
+        program = pathlib.Path(__file__).with_name("stranger.py")
+        return [*self.hosts.on(2), sys.executable, program, *words]
+
+    def a_friends_words_do_not_help(self, run, control):
+        """What somebody with the token has said is heard in between, and said again."""
+        between = subprocess.Popen(self.stranger(control, "replay", str(PORT)), text=True,
+                                   stdout=subprocess.PIPE)
+        self.addCleanup(between.kill)
+        self.assertEqual(between.stdout.readline(), "listening\n")
+        mirror = self.scratch / "mirror"  # the run, as seen through the one in between
+        mirror.mkdir()
+        for name in ("token", "job.pb"):
+            shutil.copy(run.run_dir / name, mirror)
+        (mirror / "coordinator.json").write_text(json.dumps(
+            {**run.coordinator(), "control": f"127.0.0.1:{PORT}"}))
+        friend = subprocess.run([*self.hosts.on(2), BIN / "lockstep", "scale", mirror,
+                                 str(2 * WORKERS)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(friend.returncode, 0, friend.stderr)
+        between.communicate(timeout=60)
+        self.assertEqual(between.returncode, 0)
+
+    def assert_refusals(self, run, *reasons):
+        lines = [json.loads(line) for line in self.log(run).splitlines()]
+        said = [line["reason"] for line in lines if line["event"] == "stranger_refused"
+                and line["peer"].startswith(self.hosts.address(2) + ":")]
+        for reason in reasons:
+            self.assertTrue(any(reason in each for each in said), f"{reason}: {said}")
 
 
 if __name__ == "__main__":

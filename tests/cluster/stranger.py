@@ -1,16 +1,71 @@
-"""Calls an address without knowing the run's token, and expects to be hung up on.
+"""Calls an address without knowing the run's token, and expects to be hung up on each time.
 
-    stranger.py HOST:PORT
+    stranger.py HOST:PORT                     says something that is no message
+    stranger.py HOST:PORT frame               begins a message of 4 GiB
+    stranger.py HOST:PORT replay LISTEN_PORT  stands between a friend, who calls LISTEN_PORT, and the
+                                              address; then says again what the friend has said
 """
+import select
 import socket
 import sys
 
-host, port = sys.argv[1].rsplit(":", 1)
-with socket.create_connection((host, int(port)), timeout=20) as line:
-    line.settimeout(20)
-    line.sendall(b"\xff" * 4096)
+PREAMBLE = b"LOCKSTP\x01"
+AUTH_RESPONSE = b"\x02"
+SECONDS = 20
+
+
+def call(address):
+    host, port = address.rsplit(":", 1)
+    line = socket.create_connection((host, int(port)), timeout=SECONDS)
+    line.settimeout(SECONDS)
+    return line
+
+
+def says(line, words):
+    """Until the other end hangs up."""
+    line.sendall(words)
     try:
         while line.recv(4096):
             pass  # a challenge, which cannot be answered
     except ConnectionResetError:
         pass
+
+
+def pass_on(friend, server):
+    """Everything both ways until one of them ends; gives what the friend has said."""
+    said = b""
+    while True:
+        ready, _, _ = select.select([friend, server], [], [], SECONDS)
+        for end in ready:
+            words = end.recv(65_536)
+            if not words:
+                return said
+            if end is friend:
+                said += words
+            (server if end is friend else friend).sendall(words)
+        if not ready:
+            return said
+
+
+def replay(address, port):
+    with socket.create_server(("127.0.0.1", port)) as listener:
+        listener.settimeout(SECONDS)
+        print("listening", flush=True)
+        friend, _ = listener.accept()
+        with friend, call(address) as server:
+            said = pass_on(friend, server)
+    with call(address) as line:
+        says(line, said)
+
+
+def main():
+    address, how = sys.argv[1], sys.argv[2:]
+    if how[:1] == ["replay"]:
+        return replay(address, int(how[1]))
+    with call(address) as line:
+        says(line, PREAMBLE + b"\xff\xff\xff\xff" + AUTH_RESPONSE if how == ["frame"]
+             else b"\xff" * 4096)
+
+
+if __name__ == "__main__":
+    main()
