@@ -1,4 +1,4 @@
-// Reads an HTTP/1 answer as it arrives, for http_get. Internal; a class of its own for the fuzzer.
+// Reads an HTTP/1 answer as it arrives, for http_call. Internal; a class of its own for the fuzzer.
 // Thread-safety: one thread.
 #pragma once
 

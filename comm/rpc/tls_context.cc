@@ -29,9 +29,11 @@ using Owned = std::unique_ptr<T, Freed>;
 constexpr char kMend[] =
     "; `lockstep certs` makes a set of files that belong together, or ask whoever issues yours";
 
-Status unusable(const std::string& path, const std::string& why) {
+constexpr char kMendOfOthers[] = "; ask whoever has put that file there";
+
+Status unusable(const std::string& path, const std::string& why, const char* mend = kMend) {
   ERR_clear_error();
-  return Status(Code::kConfig, path + " " + why + kMend);
+  return Status(Code::kConfig, path + " " + why + mend);
 }
 
 Owned<BIO> memory(const std::string& bytes) {
@@ -44,7 +46,8 @@ int no_password(char*, int, int, void*) {
 }
 
 // All of a PEM file, in its order.
-Result<std::vector<Owned<X509>>> read_certificates(const std::string& path) {
+Result<std::vector<Owned<X509>>> read_certificates(const std::string& path,
+                                                   const char* mend = kMend) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, read_file(path, limits::kCertificateBytes));
   const Owned<BIO> bio = memory(text);
   std::vector<Owned<X509>> found;
@@ -52,7 +55,7 @@ Result<std::vector<Owned<X509>>> read_certificates(const std::string& path) {
     found.emplace_back(one);
   const bool is_at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   ERR_clear_error();
-  if (found.empty() || !is_at_end) return unusable(path, "holds no certificate in PEM");
+  if (found.empty() || !is_at_end) return unusable(path, "holds no certificate in PEM", mend);
   return found;
 }
 
@@ -94,14 +97,20 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::load(const std::string& di
   return std::shared_ptr<const TlsContext>(loaded);
 }
 
+Result<std::shared_ptr<const TlsContext>> TlsContext::load_authority(const std::string& path) {
+  const std::shared_ptr<TlsContext> loaded(new TlsContext());
+  LOCKSTEP_RETURN_IF_ERROR(loaded->use_authority(path, kMendOfOthers));
+  return std::shared_ptr<const TlsContext>(loaded);
+}
+
 Status TlsContext::read(const std::string& directory) {
-  LOCKSTEP_RETURN_IF_ERROR(use_authority(directory));
+  LOCKSTEP_RETURN_IF_ERROR(use_authority(directory + "/ca.crt", kMend));
   LOCKSTEP_RETURN_IF_ERROR(use_own(directory));
   return check_chain(directory);
 }
 
-Status TlsContext::use_authority(const std::string& directory) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto authorities, read_certificates(directory + "/ca.crt"));
+Status TlsContext::use_authority(const std::string& path, const char* mend) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto authorities, read_certificates(path, mend));
   for (const Owned<X509>& one : authorities)
     X509_STORE_add_cert(SSL_CTX_get_cert_store(context_), one.get());
   return Status::ok();

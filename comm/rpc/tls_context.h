@@ -28,6 +28,10 @@ class TlsContext {
   // kNoInput when a file is missing; kConfig, with what to do about it, when the key can be read by
   // others, the files do not belong together, or a certificate is not valid now.
   static Result<std::shared_ptr<const TlsContext>> load(const std::string& directory);
+
+  // For calling a server that is none of ours: whom to believe is in one PEM file, and no
+  // certificate of our own is shown. kNoInput, kConfig.
+  static Result<std::shared_ptr<const TlsContext>> load_authority(const std::string& path);
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
@@ -35,10 +39,10 @@ class TlsContext {
   // The files of a directory, as load() reads them.
   static std::vector<std::string> paths(const std::string& directory);
 
-  // When our certificate, or one above it, ends: seconds since 1970 UTC.
+  // When our certificate, or one above it, ends: seconds since 1970 UTC; 0 without one.
   int64_t expires_s() const { return expires_s_; }
 
-  // True when our certificate is for this host name or numeric address.
+  // True when our certificate is for this host name or numeric address. REQUIRES: load().
   bool is_for(const std::string& host) const;
 
   // For the adapters in this folder.
@@ -49,7 +53,7 @@ class TlsContext {
   TlsContext();
   Status read(const std::string& directory);
   Status use_own(const std::string& directory);
-  Status use_authority(const std::string& directory);
+  Status use_authority(const std::string& path, const char* mend);
   Status check_chain(const std::string& directory);
 
   ssl_ctx_st* context_ = nullptr;
