@@ -20,6 +20,7 @@
 #include "coordinator/pulse.h"
 #include "coordinator/server.h"
 #include "coordinator/timeline.h"
+#include "coordinator/trainer_status/reports.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -51,6 +52,7 @@ class Program {
   // Gives the exit code that the run ended with.
   Result<int> run(BeginMode mode) {
     LOCKSTEP_ASSIGN_OR_RETURN(seat_, Seat::take(request_));
+    reports_ = trainer::Reports::start(loop_, logger_, clock_, [this] { return progress(); });
     while (true) {
       LOCKSTEP_RETURN_IF_ERROR(serve_term(mode));
       if (exit_code_) {
@@ -70,6 +72,8 @@ class Program {
   Status serve(Server& server, const Begun& begun);
   void beat();
   void keep_beating(Server& server);
+  std::optional<trainer::RunProgress> progress() const;
+  void end(int exit_code);
   std::map<std::string, http::Handler> routes(Server& server);
   State first_state(const BegunTerm& term);  // takes experience_
 
@@ -91,7 +95,8 @@ class Program {
   std::optional<std::string> stop_reason_;
   std::optional<int> exit_code_;
   rpc::TimerId pulse_timer_ = 0;
-  bool is_pulse_lost_ = false;  // said once
+  bool is_pulse_lost_ = false;                 // said once
+  std::unique_ptr<trainer::Reports> reports_;  // null: nobody wants any
 };
 
 State Program::first_state(const BegunTerm& term) {
@@ -110,10 +115,7 @@ Status Program::serve_term(BeginMode mode) {
     metrics_ =
         std::make_unique<CoordinatorMetrics>(begun.term.beginning.run_id, build_info(), clock_);
   }
-  const auto on_end = [this](int code) {
-    exit_code_ = code;
-    loop_.stop();
-  };
+  const auto on_end = [this](int code) { end(code); };
   const auto on_term_end = [this](const std::string&) { loop_.stop(); };
   Server server(
       {loop_, *begun.journal, *begun.history, logger_, clock_, *metrics_, on_end, on_term_end,
@@ -124,13 +126,15 @@ Status Program::serve_term(BeginMode mode) {
     LOCKSTEP_RETURN_IF_ERROR(server.keep_summary());
     logger_.info("complete", "nothing is left to do: " + server.state().message + ", and " +
                                  begun.term.beginning.base_checkpoint + " is whole");
-    if (mode == BeginMode::kResume) {  // every process is new: nobody waits for a word
-      exit_code_ = 0;
-      return Status::ok();
-    }
   }
   watch_.server = &server;
-  const Status status = serve(server, begun);
+  Status status;
+  if (begun.term.is_complete && mode == BeginMode::kResume) {
+    end(0);  // every process is new: nobody waits for a word
+    loop_.run();
+  } else {
+    status = serve(server, begun);
+  }
   watch_.server = nullptr;
   experience_ = server.state().experience;
   return status;
@@ -243,6 +247,18 @@ void Program::keep_beating(Server& server) {
   if (server.end_if_superseded()) return;
   beat();
   pulse_timer_ = loop_.call_after(kPulseMs, [this, &server] { keep_beating(server); });
+}
+
+// Of who has the run: another coordinator reports by itself.
+std::optional<trainer::RunProgress> Program::progress() const {
+  if (watch_.server == nullptr || seat_->is_superseded()) return std::nullopt;
+  return watch_.server->progress();
+}
+
+void Program::end(int exit_code) {
+  exit_code_ = exit_code;
+  if (reports_ == nullptr) return loop_.stop();
+  reports_->finish([this] { loop_.stop(); });
 }
 
 }  // namespace

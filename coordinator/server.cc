@@ -7,6 +7,7 @@
 #include "comm/rpc/http_options.h"
 #include "comm/wire/predictions.h"
 #include "coordinator/observe.h"
+#include "coordinator/run_progress.h"
 #include "coordinator/server_impl.h"
 #include "coordinator/watch_json.h"
 
@@ -198,6 +199,10 @@ std::string Server::metrics() {
   impl_->parts.metrics.job().set_goodput(impl_->times().goodput);
   observe_state(impl_->parts.metrics, impl_->state, impl_->options);
   return impl_->parts.metrics.expose_text();
+}
+
+trainer::RunProgress Server::progress() const {
+  return progress_of(impl_->state, impl_->options, impl_->stats);
 }
 
 bool Server::is_ready() const {

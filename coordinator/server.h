@@ -37,6 +37,7 @@
 #include "coordinator/journal.h"
 #include "coordinator/report.h"
 #include "coordinator/run_stats.h"
+#include "coordinator/trainer_status/body.h"
 #include "metrics/coordinator_metrics.h"
 
 namespace lockstep::coordinator {
@@ -83,6 +84,7 @@ class Server {
   std::string history(size_t points) const;                                       // watch_json.h
   std::string discovery(const std::string& own_address) const;
   std::string metrics();
+  trainer::RunProgress progress() const;
   bool is_ready() const;  // a generation is training
   const State& state() const;
 

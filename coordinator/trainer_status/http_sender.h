@@ -1,0 +1,63 @@
+// Takes a report to Kubeflow Trainer's status server without anybody waiting for it.
+//
+//   loop's thread                                   a thread of this report
+//   send() ─▶ resolve the name (rpc/resolve.h) ───▶ read token and certificates, POST
+//   done(status) ◀──────────────────────────────── posts the outcome
+//
+// Invariants
+//   1. Files are read anew for every report: both are replaced while a run goes on. Who may read
+//      them is not looked at, unlike with secrets of our own: the kubelet mounts them as links to
+//      files that a group can read, and nobody but us is in the pod.
+//   2. The token goes over TLS to who proves to be the host of the URL, or stays on this machine.
+//      A redirect is a failure.
+//   3. Nothing takes longer than the report's timeout, but for reading the two files.
+//
+// Thread-safety: the loop's thread; send_report() any.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "comm/base/status.h"
+#include "comm/rpc/transport.h"
+#include "coordinator/trainer_status/target.h"
+
+namespace lockstep::trainer {
+
+inline constexpr size_t kTokenBytes = 16 * 1024;
+inline constexpr size_t kAnswerBytes = 64 * 1024;  // it answers what it was told, or a Status
+
+// Blocks. `where`: the target's address in numbers. kConfig and kNoInput for files that are no
+// good, kRefused when the server does not want the report or is not believed, else the errors of
+// http_post(); all say what to do.
+Status send_report(const Target& target, const rpc::Address& where, const std::string& body,
+                   int64_t timeout_ms);
+
+class HttpSender {
+ public:
+  HttpSender(rpc::Loop& loop, Target target) : loop_(loop), target_(std::move(target)) {}
+  // Waits for a report under way, as long as its timeout says. Its `done` is not called any more.
+  ~HttpSender();
+  HttpSender(const HttpSender&) = delete;
+  HttpSender& operator=(const HttpSender&) = delete;
+
+  // `done` is called once, on the loop's thread, never from inside send(). REQUIRES: no other
+  // report is under way.
+  using Done = std::function<void(const Status&)>;
+  void send(std::string body, int64_t timeout_ms, Done done);
+
+ private:
+  void post(const rpc::Address& where, std::string body, int64_t timeout_ms, const Done& done);
+
+  rpc::Loop& loop_;
+  Target target_;
+  std::thread thread_;
+  // What was posted to the loop may run after the sender is gone.
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+};
+
+}  // namespace lockstep::trainer

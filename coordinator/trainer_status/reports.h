@@ -1,0 +1,35 @@
+// A run's reports to Kubeflow Trainer, if its variables (target.h) are in the environment of this
+// process: the one place that plugs them together.
+// Thread-safety: the loop's thread, or before the loop runs.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "comm/base/clock.h"
+#include "comm/base/log.h"
+#include "comm/rpc/transport.h"
+#include "coordinator/trainer_status/http_sender.h"
+#include "coordinator/trainer_status/reporter.h"
+
+namespace lockstep::trainer {
+
+class Reports {
+ public:
+  // Null when nobody wants reports, and when they cannot be made, which the log says then. What is
+  // given outlives them.
+  static std::unique_ptr<Reports> start(rpc::Loop& loop, Logger& logger, const Clock& clock,
+                                        std::function<std::optional<RunProgress>()> progress);
+
+  void finish(std::function<void()> on_finished) { reporter_.finish(std::move(on_finished)); }
+
+ private:
+  Reports(Target target, rpc::Loop& loop, Logger& logger, const Clock& clock,
+          std::function<std::optional<RunProgress>()> progress);
+
+  HttpSender sender_;
+  Reporter reporter_;
+};
+
+}  // namespace lockstep::trainer
