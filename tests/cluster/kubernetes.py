@@ -85,6 +85,7 @@ class Kubernetes:
         self.names, self.ids, self.jobs, self.config_maps = {}, 0, {}, {}
         self.hosts = Hosts(addresses)
         self.free = list(range(addresses))
+        self.status_server = None  # set: Trainer's feature gate TrainJobStatus is on
 
     # What pods are given.
 
@@ -111,6 +112,8 @@ class Kubernetes:
             return self.claims[volume["persistentVolumeClaim"]["claimName"]]
         if "host" in volume:  # of a controller
             return volume["host"]
+        if "projected" in volume:
+            return self.status_server.projected
         assert "emptyDir" in volume, volume
         directory = pod_directory / "volumes" / volume["name"]
         directory.mkdir(parents=True)
@@ -169,10 +172,21 @@ class Kubernetes:
             pod["volumes"] = pod.get("volumes", []) + added["volumes"]
             container["volumeMounts"] = (container.get("volumeMounts", [])
                                          + added["containers"][0]["volumeMounts"])
+        reports = self._status_variables(pod, container) if self.status_server else {}
         self._job_set({"metadata": {"name": name}, "spec": template}, lambda index: {
-            "PET_NNODES": str(trainer["numNodes"]), "PET_NODE_RANK": str(index),
+            **reports, "PET_NNODES": str(trainer["numNodes"]), "PET_NODE_RANK": str(index),
             "PET_NPROC_PER_NODE": str(trainer["numProcPerNode"]),
             "PET_MASTER_ADDR": f"{name}-node-0-0.{name}", "PET_MASTER_PORT": "29400"})
+
+    def _status_variables(self, pod, container):
+        """Trainer's plugin TrainJobStatus: a token and an authority in all pods, and where to go."""
+        mount, name = "/var/run/secrets/kubeflow/trainer", "kubeflow-trainer-token"
+        pod["volumes"] = [*pod["volumes"], {"name": name, "projected": {}}]
+        container["volumeMounts"] = [*container["volumeMounts"],
+                                     {"name": name, "mountPath": mount, "readOnly": True}]
+        return {"KUBEFLOW_TRAINER_SERVER_URL": self.status_server.url,
+                "KUBEFLOW_TRAINER_SERVER_CA_CERT": f"{mount}/ca.crt",
+                "KUBEFLOW_TRAINER_SERVER_TOKEN": f"{mount}/token"}
 
     # What happens.
 

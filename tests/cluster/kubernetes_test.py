@@ -1,9 +1,11 @@
 """Rendered manifests, with their commands executed as the pods would: same variables, volumes, user,
 read-only root and names. Pods are killed, evicted and made again; the weights are those of an
 undisturbed run."""
+import subprocess
 import unittest
 
-from pods import PodsTest, needs_pods
+from pods import BIN, PodsTest, needs_pods
+from status_server import StatusServer
 
 
 @needs_pods
@@ -79,13 +81,35 @@ class Pods(PodsTest):
         self.assert_as_undisturbed(run, cluster)
         self.assertEqual([job.failures for job in cluster.jobs.values()], [0, 0])
 
+    def serve_status(self, cluster):
+        """On a host beside the pods, under a name that its certificate is for."""
+        name, certificates = "status.trainer.svc", self.scratch / "certificates"
+        host = cluster.take_host()
+        cluster.name_address(name, cluster.hosts.address(host))
+        subprocess.run([BIN / "lockstep", "certs", certificates, "--hosts", name], check=True,
+                       capture_output=True, timeout=60)
+        server = StatusServer(self.scratch / "status", certificates, cluster.hosts.address(host),
+                              prefix=cluster.hosts.on(host))
+        self.addCleanup(server.stop)
+        server.url = server.url.replace(cluster.hosts.address(host), name)
+        server.projected = self.scratch / "projected"
+        server.projected.mkdir()
+        for path, text in (("ca.crt", (certificates / "ca.crt").read_text()), ("token", "pod's")):
+            (server.projected / path).write_text(text)
+            (server.projected / path).chmod(0o644)
+        server.set("token", "pod's")
+        cluster.status_server = server
+
     def test_trainjob_with_a_killed_pod(self):
-        run, cluster = self.pods_run("trainjob")
+        run, cluster = self.pods_run("trainjob", before=self.serve_status)
         job = cluster.jobs["node"]
         run.wait_for_step(300)
         job.pods[1].kill()
         run.wait_for(lambda: job.made == 4 and len(run.workers()) == 3, "another pod had its place")
         self.assert_as_undisturbed(run, cluster)
+        told = cluster.status_server.statuses()
+        self.assertEqual(told[-1]["progressPercentage"], 100)
+        self.assertEqual(len(told), len(cluster.status_server.requests()), "all were taken")
 
     def test_a_job_that_cannot_work_fails_at_once(self):
         run, cluster = self.pods_run("job", "data.train.path=/nowhere")

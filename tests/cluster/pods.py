@@ -36,7 +36,8 @@ class PodsTest(DisturbedTest):
         self.assertEqual(out.returncode, 0, out.stderr)
         return list(yaml.safe_load_all(out.stdout))
 
-    def pods_run(self, kind, *words, addresses=6):
+    def pods_run(self, kind, *words, addresses=6, before=lambda cluster: None):
+        """`before`: what is done to the cluster before the run is applied."""
         self.job_of()  # the undisturbed run
         manifests = self.render(kind, *words)
         runs = self.scratch / "runs"
@@ -46,6 +47,7 @@ class PodsTest(DisturbedTest):
         cluster = Kubernetes(self.scratch / f"cluster-{kind}", addresses,
                              {"runs": runs, "data": self.data})
         self.addCleanup(cluster.close)
+        before(cluster)
         cluster.apply(manifests)
         run = PodsRun(cluster, runs / "shoes")
         return run, cluster
