@@ -126,15 +126,13 @@ Status Program::serve_term(BeginMode mode) {
     LOCKSTEP_RETURN_IF_ERROR(server.keep_summary());
     logger_.info("complete", "nothing is left to do: " + server.state().message + ", and " +
                                  begun.term.beginning.base_checkpoint + " is whole");
+    if (mode == BeginMode::kResume) {  // every process is new: nobody waits for a word
+      exit_code_ = 0;
+      return Status::ok();
+    }
   }
   watch_.server = &server;
-  Status status;
-  if (begun.term.is_complete && mode == BeginMode::kResume) {
-    end(0);  // every process is new: nobody waits for a word
-    loop_.run();
-  } else {
-    status = serve(server, begun);
-  }
+  const Status status = serve(server, begun);
   watch_.server = nullptr;
   experience_ = server.state().experience;
   return status;
