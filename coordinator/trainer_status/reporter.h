@@ -1,7 +1,6 @@
 // When Kubeflow Trainer is told how far the run is, and what the log says about it.
 //
-//   every kLookMs ─▶ is a report due? ─▶ progress() ─▶ send ─▶ done: delivered, or tried again
-//   later
+//   every kLookMs ─▶ is a report due? ─▶ progress() ─▶ send ─▶ done: delivered, or again later
 //
 // Invariants
 //   1. One report at a time, and kEveryMs between the beginnings of two; but the first that tells

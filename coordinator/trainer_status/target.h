@@ -9,7 +9,8 @@
 //
 // These facts, and those of body.h, are from kubeflow/trainer: KEP-2779 (docs/proposals),
 // pkg/runtime/framework/plugins/trainjobstatus, pkg/statusserver and pkg/apis/trainer/v1alpha1.
-// Drafts of the KEP called the variables KUBEFLOW_TRAINER_STATUS_*; no release did.
+// Kubeflow's SDK and the callback in transformers read these names; drafts of the KEP had others
+// (KUBEFLOW_TRAINER_STATUS_*).
 //
 // Thread-safety: values and free functions.
 #pragma once
