@@ -6,6 +6,7 @@ import signal
 import subprocess
 import unittest
 
+from page_commands import PageCommands
 from slurm_cluster import SlurmCluster
 from slurm_runs import ROOT, SlurmTest
 
@@ -117,10 +118,6 @@ class TimeLimit(SlurmTest):
 class Page(SlurmTest):
     """What deploy/slurm/README.md tells people to type."""
 
-    def commands(self):
-        blocks = PAGE.read_text().split("```bash\n")[1:]
-        return [block.split("\n```")[0] for block in blocks]
-
     def typed(self, command):
         self.job(self.data, train={"global_batch": 64, "slots": 4, "max_steps": 50})
         runs = self.scratch / "runs"
@@ -133,11 +130,13 @@ class Page(SlurmTest):
         return done.stdout
 
     def test_its_commands_do_what_it_says(self):
-        srun, batch, gpus, array = self.commands()
-        submitted = [self.typed(command) for command in (batch, array)]
-        self.typed(gpus)
+        page = PageCommands(PAGE)
+        submitted = [self.typed(page.take(heading))
+                     for heading in ("As a batch job", "Several runs")]
+        self.typed(page.take("GPUs"))
         self.assertIn("--ntasks-per-node=2\n", (self.scratch / "runs/gpus.sh").read_text())
-        self.typed(srun)
+        self.typed(page.take("Inside an allocation"))
+        self.assertEqual(page.left, [], "nobody has tried these")
         self.cluster.wait_for(self.cluster.is_idle, "all jobs were done", 300)
         for text in submitted:
             self.assertRegex(text, r"Submitted batch job \d+")
