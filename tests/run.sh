@@ -12,7 +12,7 @@ usage: tests/run.sh [--tier NAME]...
 Without --tier, every tier in this order:
   build       preset release: programs and tests
   unit        every module, in seconds
-  link        the coordinator and the command line load no LibTorch
+  link        the coordinator and the command line load no LibTorch; pages quote what the source says
   headers     every header compiles by itself
   golden      losses against PyTorch's, from numbers in tests/golden
   sim         whole clusters in one thread, from seeds; every planted bug is found

@@ -1,0 +1,81 @@
+"""What pages say of the source is still so: messages that they quote can be said, and what they link
+to is there."""
+import pathlib
+import re
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "deploy/TROUBLESHOOTING.md"
+SOURCES = ("comm", "coordinator", "data", "deploy", "worker")
+# Strings, and what only looks like one: characters and comments.
+TOKEN = re.compile(r'R"(\w*)\(.*?\)\1"|"(?P<text>(?:[^"\\\n]|\\.)*)"|'
+                   r"'(?:[^'\\\n]|\\.)+'|//[^\n]*|/\*.*?\*/|\s+|.", re.S)
+CODE_SPAN = re.compile(r"(`+)(.+?)\1")
+
+
+def strings_of(source):
+    """The string literals of a C++ file; neighbours are one, also with a + between them."""
+    found, open_one = [], None
+    for token in TOKEN.finditer(source):
+        text = token.group(0)
+        if token["text"] is not None:
+            open_one = (open_one or "") + token["text"]
+        elif open_one is not None and not re.match(r"\s|\+|//|/\*", text):
+            found.append(open_one.replace('\\"', '"').replace("\\n", "\n"))
+            open_one = None
+    return found
+
+
+def quoted_messages():
+    """First column of the tables whose head is `message`: (fixed parts, the message)."""
+    is_message = False
+    for line in PAGE.read_text().splitlines():
+        if not line.startswith("|"):
+            is_message = False
+        elif line.startswith("| message |"):
+            is_message = True
+        elif is_message and not line.startswith("|---"):
+            message = CODE_SPAN.search(line.split(" | ")[0]).group(2).strip()
+            yield [part for part in message.split("…") if re.search(r"\w", part)], message
+
+
+def heading_ids(page):
+    """As GitHub makes them."""
+    heads = re.findall(r"(?m)^#+ (.*)$", page)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def links():
+    for page in sorted(ROOT.rglob("*.md")):
+        if {"build", "runs"} & set(page.relative_to(ROOT).parts):
+            continue
+        for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+            if not re.match(r"[a-z]+:", target):
+                yield page, target
+
+
+class Pages(unittest.TestCase):
+    def test_every_message_can_be_said(self):
+        files = [path for top in SOURCES for path in sorted((ROOT / top).rglob("*.cc"))]
+        strings = ["\0".join(strings_of(path.read_text())) for path in files]
+        for parts, message in quoted_messages():
+            with self.subTest(message=message):
+                self.assertTrue(any(len(part.split()) >= 2 for part in parts), "says too little")
+                # By one file: parts of one message stand together.
+                self.assertTrue(any(all(part in text for part in parts) for text in strings))
+
+    def test_there_are_messages(self):
+        self.assertGreater(len(list(quoted_messages())), 50)
+
+    def test_every_link_leads_somewhere(self):
+        for page, target in links():
+            with self.subTest(page=str(page.relative_to(ROOT)), target=target):
+                file, _, anchor = target.partition("#")
+                where = (page.parent / file).resolve() if file else page
+                self.assertTrue(where.exists())
+                if anchor and where.suffix == ".md":
+                    self.assertIn(anchor, heading_ids(where.read_text()))
+
+
+if __name__ == "__main__":
+    unittest.main()
