@@ -4,7 +4,8 @@
 //     bench_members --run-dir DIR --members 5000 --name a [--first 0]
 //
 // Prints one JSON line an event: joined, beats (seconds at one heartbeat a second each), burst
-// (heartbeats as fast as they are taken), lost, back. Ends when its standard input ends.
+// (heartbeats as fast as they are taken), lost, back; with --train-steps: joined, reported (the
+// records of so many steps are acknowledged). Ends when its standard input ends.
 #include <poll.h>
 #include <unistd.h>
 
@@ -15,7 +16,10 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/descriptors.h"
+#include "comm/base/limits.h"
+#include "comm/base/log.h"
 #include "comm/rpc/auth.h"
+#include "comm/rpc/tls_identity.h"
 #include "deploy/agent/run_files.h"
 #include "tests/bench/load_members.h"
 
@@ -30,6 +34,9 @@ struct Arguments {
   uint32_t first = 0;
   uint32_t beat_seconds = 10;
   uint32_t burst = 20;
+  uint32_t train_steps = 0;
+  uint32_t batch_steps = 100;
+  std::string tls;
 };
 
 constexpr int64_t kSecondMs = 1'000;
@@ -57,9 +64,10 @@ Status prepare(const Arguments& arguments) {
   job.mutable_model()->set_name("mlp");
   job.mutable_train()->set_global_batch(arguments.prepare);
   job.mutable_train()->set_slots(arguments.prepare);
-  job.mutable_train()->set_max_steps(1);
+  job.mutable_train()->set_max_steps(arguments.train_steps + 1);  // it is never done
   job.mutable_comm()->set_numerics("exact");
   job.mutable_comm()->set_bucket_mb(1);
+  job.mutable_comm()->set_tls(arguments.tls);
   job.mutable_cluster()->set_workers(arguments.prepare);
   job.mutable_cluster()->set_start_timeout_s(3'600);
   job.mutable_cluster()->set_lease_s(30);
@@ -86,10 +94,18 @@ Result<LoadMembers::Options> make_options(const Arguments& arguments) {
   options.hello.set_node(arguments.name);
   options.hello.set_pid(1'000'000 + arguments.first);
   options.hello.set_local_rank(arguments.first);
+  // As long as a worker's, since everybody is told everybody's.
+  options.hello.mutable_data()->set_host_id("01234567-89ab-cdef-0123-456789abcdef");
+  options.hello.mutable_data()->set_unix_name("lockstep-0123456789abcdef");
+  options.hello.mutable_data()->set_tcp("10.200.100.50:40000");
   options.hello.set_flat_elements(64);
   options.hello.add_tensor_bounds(0);
   options.hello.add_tensor_bounds(64);
   options.members = arguments.members;
+  options.train_steps = arguments.train_steps;
+  options.batch_steps = arguments.batch_steps;
+  LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, read_job_spec(arguments.run_dir));
+  options.slots = job.train().slots();
   options.address = [dir = arguments.run_dir]() -> Result<rpc::Address> {
     LOCKSTEP_ASSIGN_OR_RETURN(const CoordinatorFile file, read_coordinator_file(dir));
     return file.control;
@@ -99,8 +115,11 @@ Result<LoadMembers::Options> make_options(const Arguments& arguments) {
 
 class Bench {
  public:
-  Bench(const Arguments& arguments, LoadMembers::Options options)
-      : arguments_(arguments), members_(transport_, std::move(options)) {}
+  Bench(const Arguments& arguments, LoadMembers::Options options,
+        std::shared_ptr<rpc::TlsIdentity> tls)
+      : arguments_(arguments),
+        transport_(loop_, std::move(tls)),
+        members_(transport_, std::move(options)) {}
 
   int run() {
     const int64_t begin_ms = loop_.now_ms();
@@ -110,8 +129,12 @@ class Bench {
       return 1;
     }
     say("joined", loop_.now_ms() - begin_ms, members_.take_round_trips_us());
-    beat_for(int64_t{arguments_.beat_seconds} * kSecondMs);
-    burst();
+    if (arguments_.train_steps > 0) {
+      report_steps();
+    } else {
+      beat_for(int64_t{arguments_.beat_seconds} * kSecondMs);
+      burst();
+    }
     wait_for_losses();
     return 0;
   }
@@ -126,10 +149,11 @@ class Bench {
   void say(const char* event, int64_t ms, const std::vector<int64_t>& us) const {
     std::printf(
         "{\"event\":\"%s\",\"members\":%u,\"ms\":%lld,\"p50_us\":%lld,\"p99_us\":%lld,"
-        "\"heartbeats\":%llu}\n",
+        "\"heartbeats\":%llu,\"reported\":%u,\"record_bytes\":%llu}\n",
         event, members_.registered(), static_cast<long long>(ms),
         static_cast<long long>(percentile(us, 0.5)), static_cast<long long>(percentile(us, 0.99)),
-        static_cast<unsigned long long>(members_.heartbeats()));
+        static_cast<unsigned long long>(members_.heartbeats()), members_.reported(),
+        static_cast<unsigned long long>(members_.record_bytes()));
     std::fflush(stdout);
   }
 
@@ -142,6 +166,15 @@ class Bench {
       run_until([&] { return loop_.now_ms() >= next_ms + kSecondMs; }, ms);
     }
     say("beats", loop_.now_ms() - begin_ms, members_.take_round_trips_us());
+  }
+
+  void report_steps() {
+    const int64_t begin_ms = loop_.now_ms();
+    while (members_.reported() < arguments_.members && loop_.now_ms() < begin_ms + kPatienceMs) {
+      members_.beat();
+      run_until([&] { return members_.reported() == arguments_.members; }, kSecondMs);
+    }
+    say("reported", loop_.now_ms() - begin_ms, {});
   }
 
   void burst() {
@@ -167,7 +200,7 @@ class Bench {
 
   const Arguments arguments_;
   rpc::AsioLoop loop_;
-  rpc::AsioTransport transport_{loop_};
+  rpc::AsioTransport transport_;
   LoadMembers members_;
 };
 
@@ -185,6 +218,10 @@ int main(int argc, char** argv) {
   app.add_option("--name", arguments.name, "their node");
   app.add_option("--beat-seconds", arguments.beat_seconds, "how long at one heartbeat a second");
   app.add_option("--burst", arguments.burst, "heartbeats of each, as fast as they are taken");
+  app.add_option("--train-steps", arguments.train_steps, "of which every member reports records");
+  app.add_option("--batch-steps", arguments.batch_steps, "in a batch of records; at most 100")
+      ->check(CLI::Range(1, limits::kRecordBatchSteps));
+  app.add_option("--tls", arguments.tls, "directory of certificates (comm.tls)");
   CLI11_PARSE(app, argc, argv);
   allow_many_descriptors();
   if (arguments.prepare > 0) {
@@ -197,5 +234,11 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "bench_members: %s\n", options.status().message().c_str());
     return exit_code(options.status());
   }
-  return bench::Bench(arguments, std::move(options).value()).run();
+  const auto logger = null_logger();
+  auto tls = rpc::open_tls(arguments.tls, *logger);
+  if (!tls.is_ok()) {
+    std::fprintf(stderr, "bench_members: %s\n", tls.status().message().c_str());
+    return exit_code(tls.status());
+  }
+  return bench::Bench(arguments, std::move(options).value(), std::move(tls).value()).run();
 }

@@ -2,7 +2,7 @@
 """10,000 members on one coordinator: time to join, memory a connection, heartbeats a second, latency,
 and how long it takes until all are back after kill -9 of the coordinator under that load.
 
-    tests/bench/load.py [--members 10000] [--processes 2] [--bin build/release/bin]
+    tests/bench/load.py [--members 10000] [--processes 2] [--tls] [--bin build/release/bin]
 
 Needs 2 x members file descriptors in all (see `ulimit -Hn`). Everything stays on loopback.
 """
@@ -17,12 +17,14 @@ import subprocess
 import tempfile
 import time
 
-TARGETS = {"joined": "<= 3 s", "memory": "<= 16 KB", "burst": ">= 20,000/s", "back": "<= 15 s"}
+TARGETS = {"joined": "<= 3 s, with TLS 10", "memory": "<= 16 KB, with TLS 64",
+           "burst": ">= 20,000/s", "back": "<= 15 s"}
 
 
-def resident_kb(pid):
+def memory_kb(pid, what):
+    """`what`: VmRSS, at present, or VmHWM, the most that it was."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith("VmRSS"):
+        if line.startswith(what):
             return int(line.split()[1])
     return 0
 
@@ -34,6 +36,15 @@ class Load:
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-load-")) / "run"
         self.dir.mkdir()
         self.children = []
+        self.tls = []
+        if options.tls:
+            self.tls = ["--tls", self.dir.parent / "tls"]
+            subprocess.run([self.bin / "lockstep", "certs", self.tls[1], "--hosts", "127.0.0.1"],
+                           check=True, stdout=subprocess.DEVNULL)
+
+    def prepare(self, workers, *flags):
+        subprocess.run([self.bin / "bench_members", "--run-dir", self.dir, "--prepare",
+                        str(workers), *self.tls, *map(str, flags)], check=True)
 
     def start(self, args, **more):
         child = subprocess.Popen([str(a) for a in args], **more)
@@ -54,12 +65,12 @@ class Load:
             time.sleep(0.01)
         raise SystemExit("the coordinator did not start:\n" + (self.dir / "coordinator.out").read_text())
 
-    def generators(self):
-        n, processes = self.options.members, self.options.processes
+    def generators(self, *flags):
+        n, processes = self.options.members, min(self.options.processes, self.options.members)
         each = [n // processes + (i < n % processes) for i in range(processes)]
         return [self.start([self.bin / "bench_members", "--run-dir", self.dir, "--members", count,
                             "--first", sum(each[:i]), "--name", f"load{i}",
-                            "--beat-seconds", self.options.seconds],
+                            "--beat-seconds", self.options.seconds, *self.tls, *flags],
                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
                 for i, count in enumerate(each)]
 
@@ -78,13 +89,13 @@ class Load:
 
     def run(self):
         n = self.options.members
-        subprocess.run([self.bin / "bench_members", "--run-dir", self.dir, "--prepare", str(n + 1)],
-                       check=True)
+        self.prepare(n + 1)
         coordinator = self.coordinator()
-        before_kb = resident_kb(coordinator.pid)
+        before_kb = memory_kb(coordinator.pid, "VmRSS")
         generators = self.generators()
         joined = self.events(generators, "joined")
-        memory = (resident_kb(coordinator.pid) - before_kb) / n
+        memory = (memory_kb(coordinator.pid, "VmRSS") - before_kb) / n
+        most_kb = memory_kb(coordinator.pid, "VmHWM")
         beats = self.events(generators, "beats")
         sent = sum(e["heartbeats"] for e in beats)
         burst = self.events(generators, "burst")
@@ -98,9 +109,11 @@ class Load:
         back_s = time.monotonic() - killed
         report = {
             "members": n,
+            "tls": self.options.tls,
             "joined_s": max(e["ms"] for e in joined) / 1000,
             "join_round_trip_p99_ms": max(e["p99_us"] for e in joined) / 1000,
             "memory_kb_each": round(memory, 1),
+            "most_memory_mb": round(most_kb / 1024, 1),
             "beats_round_trip_p50_ms": max(e["p50_us"] for e in beats) / 1000,
             "beats_round_trip_p99_ms": max(e["p99_us"] for e in beats) / 1000,
             "heartbeats_per_s": round(in_burst / burst_s),
@@ -115,12 +128,22 @@ class Load:
         for child in self.children:
             child.wait(60)
 
-    def clean(self):
+    def end(self):
         for child in self.children:
             if child.poll() is None:
                 child.kill()
                 child.wait()
+
+    def clean(self):
+        self.end()
         shutil.rmtree(self.dir.parent, ignore_errors=True)
+
+
+def allow_descriptors(members):
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard < members + 200:
+        raise SystemExit(f"needs {members + 200} file descriptors a process, has {hard}")
 
 
 def main():
@@ -128,13 +151,11 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", type=int, default=10_000)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--tls", action="store_true", help="control is mutual TLS")
     parser.add_argument("--seconds", type=int, default=10, help="at one heartbeat a second each")
     parser.add_argument("--bin", default="build/release/bin")
     options = parser.parse_args()
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    if hard < options.members + 200:
-        raise SystemExit(f"needs {options.members + 200} file descriptors a process, has {hard}")
+    allow_descriptors(options.members)
     load = Load(options)
     try:
         load.run()

@@ -1,5 +1,6 @@
 #include "tests/bench/load_members.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "comm/base/clock.h"
@@ -9,6 +10,34 @@ namespace {
 
 int64_t now_us() {
   return SystemClock().monotonic_ns() / 1'000;
+}
+
+// As large as any: 64 bits that look like chance.
+uint64_t hash_of(uint64_t step, uint64_t slot) {
+  return (1 + step * 0x10000 + slot) * 0x9E3779B97F4A7C15u | uint64_t{1} << 63;
+}
+
+// Of a run whose slots have a sample each, in its first epoch.
+void fill_record(wire::StepRecord& record, uint64_t step, uint32_t slots) {
+  record.set_step(step);
+  record.set_samples(slots);
+  record.set_loss(2.3);
+  record.set_lr(0.002);
+  record.set_correct(slots / 2);
+  record.set_common_hash(hash_of(step, slots));
+  for (uint32_t slot = 0; slot < slots; ++slot) {
+    wire::SlotDigest& digest = *record.add_slots();
+    digest.set_slot(slot);
+    digest.set_digest(hash_of(step, slot));
+    digest.set_samples(1);
+  }
+  wire::PhaseTimes& times = *record.mutable_times();
+  times.set_data_wait_us(1'000);
+  times.set_forward_us(50'000);
+  times.set_backward_us(100'000);
+  times.set_communication_us(20'000);
+  times.set_optimizer_us(5'000);
+  times.set_other_us(500);
 }
 
 }  // namespace
@@ -50,6 +79,10 @@ void LoadMembers::on_message(uint32_t index, const wire::Envelope& message) {
   Member& member = members_[index];
   member.term = message.term();
   member.generation = message.generation();
+  if (message.has_prepare()) send_promise(member, message.generation());
+  if (message.has_start() && member.steps_told == 0) send_records(member);
+  if (message.has_records_ack() && message.records_ack().batch() == member.batch)
+    send_records(member);
   if (!message.has_registered()) return;
   member.id = message.registered().member();
   if (!std::exchange(member.is_registered, true)) ++registered_;
@@ -71,6 +104,31 @@ void LoadMembers::send_heartbeat(Member& member) {
   envelope.set_generation(member.generation);
   (void)member.client->send(envelope);
   ++heartbeats_;
+}
+
+void LoadMembers::send_promise(Member& member, uint64_t generation) {
+  wire::Envelope envelope;
+  envelope.mutable_promise()->set_generation(generation);
+  envelope.set_term(member.term);
+  envelope.set_generation(generation);
+  (void)member.client->send(envelope);
+}
+
+void LoadMembers::send_records(Member& member) {
+  const uint32_t left = options_.train_steps - member.steps_told;
+  if (left == 0) {
+    reported_ += options_.train_steps > 0 ? 1 : 0;
+    return;
+  }
+  wire::Envelope envelope;
+  wire::StepRecords& batch = *envelope.mutable_step_records();
+  batch.set_batch(++member.batch);
+  for (uint32_t i = 0; i < std::min(left, options_.batch_steps); ++i)
+    fill_record(*batch.add_records(), member.steps_told++, options_.slots);
+  envelope.set_term(member.term);
+  envelope.set_generation(member.generation);
+  record_bytes_ += envelope.ByteSizeLong();
+  (void)member.client->send(envelope);
 }
 
 void LoadMembers::beat() {

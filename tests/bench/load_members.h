@@ -2,7 +2,9 @@
 // coordinator, proves the token, registers and sends heartbeats, as a worker's session would.
 //
 //   connect ─▶ register ─▶ joined ⇄ heartbeats ─▶ (connection lost) ─▶ register again: back
+//                            └▶ prepare, start ─▶ records of `train_steps` steps ─▶ reported
 //
+// Nothing is computed; the records are as large as a worker's.
 // A registration is answered, also when it is said again; that answer is the echo by which
 // round trips and the end of a burst are measured.
 //
@@ -28,6 +30,9 @@ class LoadMembers {
     std::string token;
     wire::Register hello;  // of all; pid and local rank are counted up
     uint32_t members = 0;
+    uint32_t train_steps = 0;  // to report once a generation has started
+    uint32_t batch_steps = 0;  // in each batch of records; at most limits::kRecordBatchSteps
+    uint32_t slots = 0;        // of the run, as many as its global batch has samples
   };
 
   LoadMembers(rpc::AsioTransport& transport, Options options);
@@ -37,6 +42,8 @@ class LoadMembers {
   // Round trips of registrations since the last call, microseconds.
   std::vector<int64_t> take_round_trips_us();
   uint64_t heartbeats() const { return heartbeats_; }
+  uint32_t reported() const { return reported_; }  // members whose records are all acknowledged
+  uint64_t record_bytes() const { return record_bytes_; }  // of messages with records, sent
 
   // One heartbeat of every member that is registered.
   void beat();
@@ -54,12 +61,16 @@ class LoadMembers {
     uint64_t generation = 0;
     bool is_registered = false;
     int64_t asked_us = 0;  // 0: no echo is awaited
+    uint32_t steps_told = 0;
+    uint64_t batch = 0;  // number of the last one sent
   };
 
   void register_member(uint32_t index);
   void on_message(uint32_t index, const wire::Envelope& message);
   void on_lost(uint32_t index);
   void send_heartbeat(Member& member);
+  void send_promise(Member& member, uint64_t generation);
+  void send_records(Member& member);
 
   const Options options_;
   std::vector<Member> members_;
@@ -67,6 +78,8 @@ class LoadMembers {
   uint32_t registered_ = 0;
   uint32_t echoes_ = 0;
   uint64_t heartbeats_ = 0;
+  uint32_t reported_ = 0;
+  uint64_t record_bytes_ = 0;
 };
 
 }  // namespace lockstep::bench
