@@ -29,6 +29,12 @@ def memory_kb(pid, what):
     return 0
 
 
+def cpu_s(pid):
+    """Processor time of a process, user and system."""
+    words = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Load:
     def __init__(self, options):
         self.options = options
@@ -95,6 +101,7 @@ class Load:
         generators = self.generators()
         joined = self.events(generators, "joined")
         memory = (memory_kb(coordinator.pid, "VmRSS") - before_kb) / n
+        joined_cpu_s = cpu_s(coordinator.pid)
         most_kb = memory_kb(coordinator.pid, "VmHWM")
         beats = self.events(generators, "beats")
         sent = sum(e["heartbeats"] for e in beats)
@@ -111,6 +118,7 @@ class Load:
             "members": n,
             "tls": self.options.tls,
             "joined_s": max(e["ms"] for e in joined) / 1000,
+            "joined_cpu_s": joined_cpu_s,
             "join_round_trip_p99_ms": max(e["p99_us"] for e in joined) / 1000,
             "memory_kb_each": round(memory, 1),
             "most_memory_mb": round(most_kb / 1024, 1),
