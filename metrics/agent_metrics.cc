@@ -11,6 +11,7 @@ AgentMetrics::AgentMetrics(const AgentTarget& target, const BuildInfo& build)
     : families_({{"run", target.run}, {"node", target.node}}),
       build_(families_, "lockstep_build_info", "What this program was built from."),
       node_(families_, target.run_dir),
+      gpus_(families_, target.nvml_library),
       process_(families_),
       tls_(families_),
       living_(families_.gauge("lockstep_agent_workers", "Workers of this agent that live.")),
@@ -28,6 +29,7 @@ void AgentMetrics::workers(uint64_t living, uint64_t deaths) {
 std::string AgentMetrics::expose_text() {
   std::lock_guard lock(scrape_);  // two scrapes at once would raise the same counters twice
   node_.refresh();
+  gpus_.refresh();
   process_.refresh();
   return families_.text();
 }

@@ -1,4 +1,5 @@
-// Everything that an agent exports at /metrics: its machine, its workers' lives, and itself.
+// Everything that an agent exports at /metrics: its machine and the GPUs in it, its
+// workers' lives, and itself.
 //
 // Thread-safety: all calls from any thread.
 //
@@ -10,6 +11,7 @@
 
 #include "comm/base/build_info.h"
 #include "metrics/families.h"
+#include "metrics/gpu_probe.h"
 #include "metrics/node_probe.h"
 #include "metrics/process_probe.h"
 #include "metrics/tls_probe.h"
@@ -20,6 +22,7 @@ struct AgentTarget {
   std::string run;  // id of the run
   std::string node;
   std::string run_dir;
+  std::string nvml_library = nvml::kLibrary;
 };
 
 class AgentMetrics {
@@ -30,6 +33,7 @@ class AgentMetrics {
   void workers(uint64_t living, uint64_t deaths);
 
   TlsProbe& tls() { return tls_; }
+  const GpuProbe& gpus() const { return gpus_; }
 
   // The exposition, of type kMetricsContentType.
   std::string expose_text();
@@ -38,6 +42,7 @@ class AgentMetrics {
   Families families_;
   InfoMetric build_;
   NodeProbe node_;
+  GpuProbe gpus_;
   ProcessProbe process_;
   TlsProbe tls_;
   prometheus::Gauge& living_;

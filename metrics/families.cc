@@ -47,8 +47,8 @@ prometheus::Histogram& Families::histogram(const std::string& name, const std::s
       .Add({}, bounds);
 }
 
-prometheus::Family<prometheus::Gauge>& Families::info(const std::string& name,
-                                                      const std::string& help) {
+prometheus::Family<prometheus::Gauge>& Families::gauges(const std::string& name,
+                                                        const std::string& help) {
   return prometheus::BuildGauge().Name(name).Help(help).Labels(constant_).Register(*registry_);
 }
 
@@ -65,6 +65,20 @@ void InfoMetric::set(const MetricLabels& labels) {
   shown_ = &family_.Add(labels);
   shown_->Set(1);
   labels_ = labels;
+}
+
+OptionalGauge::OptionalGauge(Families& families, const std::string& name, const std::string& help,
+                             MetricLabels labels)
+    : family_(families.gauges(name, help)), labels_(std::move(labels)) {}
+
+void OptionalGauge::set(std::optional<double> value) {
+  if (!value) {
+    if (shown_ != nullptr) family_.Remove(shown_);
+    shown_ = nullptr;
+    return;
+  }
+  if (shown_ == nullptr) shown_ = &family_.Add(labels_);
+  shown_->Set(*value);
 }
 
 void raise_to(prometheus::Counter& counter, double total) {

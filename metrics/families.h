@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,8 @@ class Families {
   prometheus::Histogram& histogram(const std::string& name, const std::string& help,
                                    const std::vector<double>& bounds);
 
-  // A series of value 1 whose labels are the message; see InfoMetric.
-  prometheus::Family<prometheus::Gauge>& info(const std::string& name, const std::string& help);
+  // Gauges that come and go; see InfoMetric and OptionalGauge.
+  prometheus::Family<prometheus::Gauge>& gauges(const std::string& name, const std::string& help);
 
   // The text of everything, for the Content-Type below.
   std::string text() const;
@@ -59,7 +60,7 @@ inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charse
 class InfoMetric {
  public:
   InfoMetric(Families& families, const std::string& name, const std::string& help)
-      : family_(families.info(name, help)) {}
+      : family_(families.gauges(name, help)) {}
   void set(const MetricLabels& labels);
 
  private:
@@ -67,6 +68,19 @@ class InfoMetric {
   std::mutex mutex_;
   prometheus::Gauge* shown_ = nullptr;
   MetricLabels labels_;
+};
+
+// A gauge that is there only while its value is known.
+class OptionalGauge {
+ public:
+  OptionalGauge(Families& families, const std::string& name, const std::string& help,
+                MetricLabels labels);
+  void set(std::optional<double> value);  // by one thread at a time
+
+ private:
+  prometheus::Family<prometheus::Gauge>& family_;
+  MetricLabels labels_;
+  prometheus::Gauge* shown_ = nullptr;
 };
 
 // Raises `counter` to `total`, for totals that are kept elsewhere and read at a scrape. A total

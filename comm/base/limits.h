@@ -105,4 +105,10 @@ inline constexpr uint64_t kAutoMemoryPercent = 80;     // of the free memory tha
 inline constexpr int64_t kAutoTrialsMs = 30'000;       // for all trials; the workers are awaited
 inline constexpr size_t kSystemFileBytes = 64 * 1024;  // below /proc and /sys
 
+// Metrics of GPUs
+inline constexpr unsigned int kGpus = 64;          // shown of one machine
+inline constexpr int kGpuEventsAtOnce = 1'024;     // errors counted at one look
+inline constexpr int64_t kGpuSampleWaitMs = 200;   // that a scrape waits for their values
+inline constexpr int64_t kGpuLeaveWaitMs = 1'000;  // for who reads them, to end in order
+
 }  // namespace lockstep::limits

@@ -206,16 +206,26 @@ struct Agent::Impl {
 
   // Once it is known whose series they are.
   void open_metrics(const std::string& run) {
-    metrics = std::make_unique<AgentMetrics>(AgentTarget{run, options.node, options.run_dir},
-                                             build_info());
+    metrics = std::make_unique<AgentMetrics>(
+        AgentTarget{run, options.node, options.run_dir, options.nvml_library}, build_info());
     const auto expose = [this] {
       metrics->workers(workers.living().size(), deaths);
       if (options.tls) metrics->tls().expires_in(options.tls->expiry_seconds());
-      return metrics->expose_text();
+      std::string text = metrics->expose_text();
+      tell_of_nvml();
+      return text;
     };
     http =
         serve_metrics(loop, http::http_options(options.job, options.run_dir, options.tls, logger),
                       expose, "agent", logger);
+  }
+
+  // Once, that NVML is here and of no use. Where it is not, there is mostly no GPU.
+  void tell_of_nvml() {
+    const Status status = metrics->gpus().status();
+    if (told_of_nvml || status.code() != Code::kConfig) return;
+    told_of_nvml = true;
+    logger.warn("no_gpu_metrics", status.message());
   }
 
   void hello() {
@@ -288,6 +298,7 @@ struct Agent::Impl {
   uint64_t deaths = 0;               // of workers, but for those that were told to go
   rpc::TimerId end_timer = 0;
   bool was_ready = false;  // the coordinator has been there
+  bool told_of_nvml = false;
   bool stopping = false;
   bool goodbye = false;
   int goodbye_code = 0;

@@ -34,6 +34,7 @@
 #include "comm/rpc/run_token.h"
 #include "comm/rpc/tls_identity.h"
 #include "comm/wire/job.pb.h"
+#include "metrics/nvml_api.h"
 
 namespace lockstep {
 
@@ -54,6 +55,7 @@ struct AgentOptions {
   uint32_t max_preemptions = 0;     // the same after it alone was told to go
   std::string worker_program;       // path of lockstep-worker
   std::string coordinator_program;  // path of lockstep-coordinator
+  std::string nvml_library = nvml::kLibrary;  // that knows this machine's GPUs
   rpc::Token token;
   std::shared_ptr<rpc::TlsIdentity> tls;  // null: control is in the clear
   wire::JobSpec job;

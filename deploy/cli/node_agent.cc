@@ -1,6 +1,7 @@
 #include "deploy/cli/node_agent.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 
@@ -43,6 +44,7 @@ Result<AgentOptions> options_of(const NodeAgent& node, const wire::JobSpec& job,
   options.max_preemptions = job.cluster().max_preemptions();
   options.worker_program = sibling_program("lockstep-worker");
   options.coordinator_program = sibling_program("lockstep-coordinator");
+  if (const char* library = std::getenv("LOCKSTEP_NVML_LIBRARY")) options.nvml_library = library;
   LOCKSTEP_ASSIGN_OR_RETURN(options.token, rpc::TokenFile::open(node.run_dir + "/token", logger));
   LOCKSTEP_ASSIGN_OR_RETURN(options.tls, rpc::open_tls(job.comm().tls(), logger));
   options.job = job;

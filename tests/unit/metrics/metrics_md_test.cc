@@ -7,6 +7,7 @@
 
 #include "tests/unit/metrics/exporters.h"
 #include "tests/unit/metrics/exposition.h"
+#include "tests/unit/metrics/fake_gpus.h"
 
 namespace lockstep::test {
 namespace {
@@ -52,12 +53,21 @@ std::string own_labels(const ExposedFamily& family, const std::set<std::string>&
 }
 
 std::string unit_of(const std::string& name) {
-  for (const char* unit : {"seconds", "bytes", "ratio"}) {
+  for (const char* unit : {"seconds", "bytes", "ratio", "watts", "celsius", "hertz"}) {
     for (const char* end : {"", "_total"}) {
       if (name.ends_with(std::string("_") + unit + end)) return unit;
     }
   }
   return "";
+}
+
+// The GPUs are there as soon as NVML has started; a busy machine may take longer than a scrape
+// waits.
+std::string expose_with_gpus(AgentMetrics& agent) {
+  std::string text;
+  for (int i = 0; i < 100 && text.find("lockstep_gpu_lost") == std::string::npos; ++i)
+    text = agent.expose_text();
+  return text;
 }
 
 std::map<std::string, Row> exported() {
@@ -67,7 +77,10 @@ std::map<std::string, Row> exported() {
   CoordinatorMetrics coordinator("r1", build_info(), clock);
   everything_happens(coordinator);
 
-  AgentMetrics agent({.run = "r1", .node = "n1", .run_dir = "/"}, build_info());
+  FakeGpus gpus;
+  gpus.say(kBusyGpus);
+  AgentMetrics agent({.run = "r1", .node = "n1", .run_dir = "/", .nvml_library = FAKE_NVML_LIBRARY},
+                     build_info());
   agent.workers(2, 1);
   agent.tls().expires_in(3'600);
 
@@ -85,7 +98,7 @@ std::map<std::string, Row> exported() {
   };
   add(worker.metrics.expose_text(), {"run", "node", "local_rank"}, "worker");
   add(coordinator.expose_text(), {"run"}, "coordinator");
-  add(agent.expose_text(), {"run", "node"}, "agent");
+  add(expose_with_gpus(agent), {"run", "node"}, "agent");
   return rows;
 }
 

@@ -1,0 +1,85 @@
+// The functions of NVML that we call, as a table: NVIDIA's library is opened at run time, so that
+// the same program starts on a machine without a GPU, and a test can put a library of its own
+// there. The types are ours, since no CUDA toolkit is needed to build this; tests/cuda/nvml_test.cc
+// holds them against nvml.h.
+//
+// Thread-safety: a value; NVML's functions may be called from any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "comm/base/status.h"
+
+namespace lockstep::nvml {
+
+using Device = struct DeviceRecord*;
+using EventSet = struct EventSetRecord*;
+
+// What every function returns; these are the ones that we act on.
+inline constexpr int kSuccess = 0;
+inline constexpr int kGpuIsLost = 15;
+
+inline constexpr int kTemperatureOfGpu = 0;
+inline constexpr int kClockOfSm = 1;
+inline constexpr int kMemoryErrorUncorrected = 1;
+inline constexpr int kEccSinceDriverLoad = 0;
+inline constexpr unsigned long long kXidCriticalError = 0x8;
+inline constexpr size_t kUuidBytes = 96;
+
+// Bits of why the clocks are lower than they could be.
+inline constexpr unsigned long long kSwPowerCap = 0x4;
+inline constexpr unsigned long long kHwSlowdown = 0x8;
+inline constexpr unsigned long long kSwThermalSlowdown = 0x20;
+inline constexpr unsigned long long kHwThermalSlowdown = 0x40;
+inline constexpr unsigned long long kHwPowerBrake = 0x80;
+
+struct Utilization {
+  unsigned int gpu;     // percent
+  unsigned int memory;  // percent
+};
+
+struct Memory {
+  unsigned long long total;  // bytes
+  unsigned long long free;
+  unsigned long long used;
+};
+
+struct EventData {
+  Device device;
+  unsigned long long type;
+  unsigned long long xid;
+  unsigned int gpu_instance;
+  unsigned int compute_instance;
+};
+
+struct NvmlApi {
+  int (*init)() = nullptr;
+  int (*shutdown)() = nullptr;
+  const char* (*error_string)(int error) = nullptr;
+  int (*device_count)(unsigned int* devices) = nullptr;
+  int (*device)(unsigned int index, Device* device) = nullptr;
+  int (*uuid)(Device, char* uuid, unsigned int bytes) = nullptr;
+
+  // Null where the library has no such function.
+  int (*utilization)(Device, Utilization*) = nullptr;
+  int (*memory)(Device, Memory*) = nullptr;
+  int (*power)(Device, unsigned int* milliwatts) = nullptr;
+  int (*power_limit)(Device, unsigned int* milliwatts) = nullptr;
+  int (*temperature)(Device, int sensor, unsigned int* celsius) = nullptr;
+  int (*clock)(Device, int clock, unsigned int* megahertz) = nullptr;
+  int (*throttle_reasons)(Device, unsigned long long* bits) = nullptr;
+  int (*ecc_errors)(Device, int error, int counter, unsigned long long* errors) = nullptr;
+  int (*create_event_set)(EventSet*) = nullptr;
+  int (*register_events)(Device, unsigned long long types, EventSet) = nullptr;
+  int (*wait_for_event)(EventSet, EventData*, unsigned int timeout_ms) = nullptr;
+  int (*free_event_set)(EventSet) = nullptr;
+};
+
+inline constexpr char kLibrary[] = "libnvidia-ml.so.1";  // comes with the driver
+
+// `library`: a path, or a name that the loader finds. It stays open; nothing of it is called.
+// kNoInput when it is not there, kConfig when it is something else.
+Result<NvmlApi> open_nvml(const std::string& library);
+
+}  // namespace lockstep::nvml

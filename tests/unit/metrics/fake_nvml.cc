@@ -1,0 +1,170 @@
+// A stand-in for NVIDIA's libnvidia-ml.so.1. What it answers is in the file that the environment
+// variable FAKE_NVML names, read again at every question: lines "KEY VALUE", where a key is what is
+// asked for, with ".INDEX" for one GPU alone:
+//
+//   devices 2                 how many GPUs there are; 0 without a file
+//   power 250000              of every GPU, in NVML's own units; see the functions below
+//   power.1 300000            of GPU 1
+//   error.power.1 15          what the question returns instead, e.g. "GPU is lost"
+//   error.all.1 15            the same of every question about GPU 1
+//   xids.1 3, xid.1 79        so many errors of this number happened there since the start
+//   hang 1                    no question returns while it stands there
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#include "metrics/nvml_api.h"
+
+namespace {
+
+using lockstep::nvml::Device;
+using lockstep::nvml::EventData;
+using lockstep::nvml::EventSet;
+using lockstep::nvml::kSuccess;
+
+constexpr int kNotSupported = 3;
+constexpr int kTimeout = 10;
+constexpr unsigned int kMostDevices = 256;
+
+unsigned long long found_in_file(const std::string& key, unsigned long long otherwise) {
+  const char* path = std::getenv("FAKE_NVML");
+  std::ifstream in(path == nullptr ? "" : path);
+  std::string word;
+  for (unsigned long long value = 0; in >> word >> value;)
+    if (word == key) return value;
+  return otherwise;
+}
+
+// Handles are one more than the index, so that none is null.
+unsigned long long index_of(Device device) {
+  return reinterpret_cast<unsigned long long>(device) - 1;
+}
+
+unsigned long long value_of(const std::string& what, Device device,
+                            unsigned long long otherwise = 0) {
+  const unsigned long long of_all = found_in_file(what, otherwise);
+  return found_in_file(what + "." + std::to_string(index_of(device)), of_all);
+}
+
+int error_of(const std::string& what, Device device) {
+  while (found_in_file("hang", 0) != 0) ::usleep(1'000);
+  const auto all = value_of("error.all", device, kSuccess);
+  return static_cast<int>(value_of("error." + what, device, all));
+}
+
+template <typename Number>
+int answer(const std::string& what, Device device, Number* number) {
+  *number = static_cast<Number>(value_of(what, device));
+  return error_of(what, device);
+}
+
+}  // namespace
+
+extern "C" {
+
+int nvmlInit_v2() {
+  return static_cast<int>(found_in_file("error.init", kSuccess));
+}
+
+int nvmlShutdown() {
+  return kSuccess;
+}
+
+const char* nvmlErrorString(int) {
+  return "the stand-in does not want to";
+}
+
+int nvmlDeviceGetCount_v2(unsigned int* devices) {
+  *devices = static_cast<unsigned int>(found_in_file("devices", 0));
+  return kSuccess;
+}
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned int index, Device* device) {
+  *device = reinterpret_cast<Device>(static_cast<unsigned long long>(index) + 1);
+  return error_of("device", *device);
+}
+
+int nvmlDeviceGetUUID(Device device, char* uuid, unsigned int bytes) {
+  std::snprintf(uuid, bytes, "GPU-%llu", index_of(device));
+  return error_of("uuid", device);
+}
+
+int nvmlDeviceGetUtilizationRates(Device device, lockstep::nvml::Utilization* utilization) {
+  utilization->gpu = static_cast<unsigned int>(value_of("utilization", device));
+  return answer("memory_utilization", device, &utilization->memory);
+}
+
+int nvmlDeviceGetMemoryInfo(Device device, lockstep::nvml::Memory* memory) {
+  memory->total = value_of("memory", device);
+  memory->used = value_of("memory_used", device);
+  memory->free = memory->total - memory->used;
+  return error_of("memory", device);
+}
+
+#ifndef FAKE_NVML_HAS_NO_POWER
+int nvmlDeviceGetPowerUsage(Device device, unsigned int* milliwatts) {
+  return answer("power", device, milliwatts);
+}
+#endif
+
+int nvmlDeviceGetEnforcedPowerLimit(Device device, unsigned int* milliwatts) {
+  return answer("power_limit", device, milliwatts);
+}
+
+int nvmlDeviceGetTemperature(Device device, int sensor, unsigned int* celsius) {
+  if (sensor != lockstep::nvml::kTemperatureOfGpu) return kNotSupported;
+  return answer("temperature", device, celsius);
+}
+
+int nvmlDeviceGetClockInfo(Device device, int clock, unsigned int* megahertz) {
+  if (clock != lockstep::nvml::kClockOfSm) return kNotSupported;
+  return answer("clock", device, megahertz);
+}
+
+#ifdef FAKE_NVML_HAS_NO_POWER  // an old one: the name before driver 535
+int nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long long* bits) {
+#else
+int nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long* bits) {
+#endif
+  return answer("throttle", device, bits);
+}
+
+int nvmlDeviceGetTotalEccErrors(Device device, int error, int counter, unsigned long long* errors) {
+  if (error != lockstep::nvml::kMemoryErrorUncorrected) return kNotSupported;
+  if (counter != lockstep::nvml::kEccSinceDriverLoad) return kNotSupported;
+  return answer("ecc", device, errors);
+}
+
+// The set is how many events of each GPU it has given out.
+int nvmlEventSetCreate(EventSet* set) {
+  *set = reinterpret_cast<EventSet>(new unsigned long long[kMostDevices]());
+  return kSuccess;
+}
+
+int nvmlDeviceRegisterEvents(Device device, unsigned long long types, EventSet) {
+  if (types != lockstep::nvml::kXidCriticalError) return kNotSupported;
+  return error_of("events", device);
+}
+
+int nvmlEventSetWait_v2(EventSet set, EventData* data, unsigned int) {
+  auto* given = reinterpret_cast<unsigned long long*>(set);
+  const auto devices = found_in_file("devices", 0);
+  for (unsigned long long i = 0; i < devices && i < kMostDevices; ++i) {
+    const auto device = reinterpret_cast<Device>(i + 1);
+    if (given[i] >= value_of("xids", device)) continue;
+    ++given[i];
+    *data = {device, lockstep::nvml::kXidCriticalError, value_of("xid", device), ~0u, ~0u};
+    return kSuccess;
+  }
+  return kTimeout;
+}
+
+int nvmlEventSetFree(EventSet set) {
+  delete[] reinterpret_cast<unsigned long long*>(set);
+  return kSuccess;
+}
+
+}  // extern "C"
