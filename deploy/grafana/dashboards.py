@@ -188,6 +188,35 @@ def data():
     ])
 
 
+def gpus(node):
+    gpu = "{{instance}} {{gpu}}"
+    return [
+        chart("GPUs, kernels", "Share of time in which one ran, of all GPUs that NVML shows.",
+              "percentunit", (of("lockstep_gpu_utilization_ratio", node), gpu), high=1),
+        chart("GPUs, memory", "Share in use.", "percentunit",
+              (f"{of('lockstep_gpu_memory_used_bytes', node)} / "
+               f"{of('lockstep_gpu_memory_bytes', node)}", gpu), high=1,
+              limits=bad_above(0.95, 0.99)),
+        chart("GPUs, power", "That they draw.", "watt",
+              (of("lockstep_gpu_power_watts", node), gpu)),
+        chart("GPUs, temperature", "Of the chips.", "celsius",
+              (of("lockstep_gpu_temperature_celsius", node), gpu)),
+        chart("GPUs, throttled", "Reasons for which their clocks are lowered: 1 for each.",
+              "none", (of("lockstep_gpu_throttled", node), gpu + " {{reason}}"), high=1),
+        chart("GPUs, errors", "In the last hour: of memory that could not be put right, and what "
+              "the driver reported (XID); 1 for a GPU that is lost.", "none",
+              (f"increase({of('lockstep_gpu_ecc_uncorrected_errors_total', node)}[1h])",
+               gpu + " memory"),
+              (f"increase({of('lockstep_gpu_xid_errors_total', node)}[1h])",
+               gpu + " XID, {{cause}}"),
+              (of("lockstep_gpu_lost", node), gpu + " lost"), limits=bad_above(1, 2)),
+        chart("GPUs, clocks", "Of their processors.", "hertz",
+              (of("lockstep_gpu_sm_clock_hertz", node), gpu), span=12),
+        chart("GPUs, age", "Of what NVML told: it grows while the driver does not answer.", "s",
+              (of("lockstep_gpu_sample_age_seconds", node), "{{instance}}"), span=12),
+    ]
+
+
 def cluster():
     node = RUN + ', instance=~"$instance"'
     idle = share("lockstep_node_cpu_seconds_total", 'mode=~"idle|iowait"', node, "instance")
@@ -225,6 +254,7 @@ def cluster():
                   (rate("lockstep_node_network_sent_bytes_total", node, "instance"),
                    "{{instance}} sent"), span=12),
         ]),
+        ("GPUs", gpus(node)),
         ("Coordinator", [
             chart("Journal commits", "Duration with fsync: mean, and what 95 % do not exceed.", "s",
                   (f"{commit % 'sum'} / ({commit % 'count'} > 0)", "mean"),

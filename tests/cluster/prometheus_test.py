@@ -13,9 +13,11 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
 
-from harness import LockstepTest, ROOT  # noqa: E402
+from harness import BIN, LockstepTest, ROOT  # noqa: E402
 from prometheus_server import DEPLOY, FASTER, Prometheus  # noqa: E402
 
+# Shows GPUs where there are none (tests/unit/metrics/fake_nvml.cc).
+FAKE_NVML = BIN.parent / "tests" / "liblockstep_fake_nvml.so"
 # Queries that have data only after something went wrong; each is made to, further down.
 NEEDS_A_FAULT = {"Alerts"}
 
@@ -105,16 +107,30 @@ class Files(unittest.TestCase):
 class Scraped(LockstepTest):
     def setUp(self):
         super().setUp()
+        self.assertTrue(FAKE_NVML.exists(), f"{FAKE_NVML} is not there: build lockstep_fake_nvml")
+        self.gpus = self.scratch / "gpus"
+        self.show_gpus()
         job = self.job(self.small_data(), job="watched", model={"name": "mlp"},
                        train={"global_batch": 64, "slots": 4, "max_steps": 1_000_000_000},
                        checkpoint={"every_steps": 500},
                        # Who is stopped is to be seen before it is put out.
                        cluster={"lease_s": 120, "max_crashes": 100})
-        self.watched = self.start(job, "--workers", 2)
+        self.watched = self.start(job, "--workers", 2,
+                                  env={**os.environ, "LOCKSTEP_NVML_LIBRARY": str(FAKE_NVML),
+                                       "FAKE_NVML": str(self.gpus)})
         self.watched.wait_for_workers(2)
         http = self.watched.coordinator()["http"]
         self.prometheus = Prometheus(self.scratch / "prometheus", http)
         self.addCleanup(self.prometheus.stop)  # before the scratch directory goes
+
+    def show_gpus(self, *more):
+        """What the stand-in for NVML answers from now on. It may be read at any moment."""
+        lines = ["devices 2", "utilization 75", "memory_utilization 40", "memory 80000000000",
+                 "memory_used 60000000000", "power 350000", "power_limit 700000",
+                 "temperature 65", "clock 1980", "throttle 4", "ecc 0", *more]
+        new = self.gpus.with_name("gpus.new")
+        new.write_text("\n".join(lines))
+        new.rename(self.gpus)
 
     def fires(self, alert):
         self.prometheus.wait_for(lambda: alert in self.prometheus.firing(), f"{alert} to fire")
@@ -170,15 +186,31 @@ class Scraped(LockstepTest):
         [(_, ratio)] = prometheus.query("sum(lockstep_samples_total) / "
                                         "sum(lockstep_job_samples_total)")
         self.assertTrue(0.7 < ratio < 1.4, f"workers count {ratio} times the samples of the run")
-        for alert in ("LockstepRankLost", "LockstepTainted", "LockstepCorruption"):
+        for alert in ("LockstepRankLost", "LockstepTainted", "LockstepCorruption",
+                      "LockstepGpuLost", "LockstepGpuErrors", "LockstepGpuThrottled",
+                      "LockstepGpuSilent"):
             self.assertNotIn(alert, prometheus.firing())
 
+        self.lose_a_gpu()
         self.kill_one(node)
         self.assertEqual(self.without_data(asked), {})
         self.stop_one(f"{node}/1")
         self.stop_the_coordinator()
         self.watched.process.send_signal(signal.SIGINT)
         self.assertEqual(self.watched.wait(), 75, self.watched.text()[-2000:])
+
+    def lose_a_gpu(self):
+        prometheus = self.prometheus
+        watts = {labels["gpu"]: value for labels, value in
+                 prometheus.query("lockstep_gpu_power_watts")}
+        self.assertEqual(watts, {"0": 350, "1": 350})
+        self.show_gpus("error.all.1 15", "xids.1 1", "xid.1 79")
+        self.fires("LockstepGpuErrors")
+        self.fires("LockstepGpuLost")
+        lost = prometheus.query("lockstep_gpu_lost == 1")
+        self.assertEqual([(labels["gpu"], labels["uuid"]) for labels, _ in lost], [("1", "GPU-1")])
+        self.show_gpus()
+        self.ceases("LockstepGpuLost")
 
     def kill_one(self, node):
         os.kill(self.watched.workers()[1], signal.SIGKILL)
