@@ -116,7 +116,7 @@ class Bench:
         begin = time.monotonic()
         subprocess.run([self.args.lockstep, "sbatch", self.job, "--run-dir", run, "--nodes", "2",
                         "--time", "1:00:00", "--submit"], check=True, env=self.cluster.env,
-                       stdout=subprocess.DEVNULL)
+                       cwd=self.scratch, stdout=subprocess.DEVNULL)
         wait_for_step(run, "sbatch")
         seconds = time.monotonic() - begin
         self.cluster.make_idle()
