@@ -67,8 +67,9 @@ class AgentTest : public testing::Test {
                     .is_ok());
   }
 
-  // A worker's end interrupts the agent's thread alone, as in the program, which has no other: Asio
-  // closes the pipe behind its handler without asking whether another thread is in it.
+  // A worker's end interrupts the agent's thread alone, as in the program, whose other threads
+  // block it: Asio closes the pipe behind its handler without asking whether another thread is in
+  // it.
   void start_agent() {
     sigset_t ends;
     ::sigemptyset(&ends);
