@@ -1,4 +1,5 @@
 """Several nodes, all on loopback."""
+import json
 import unittest
 
 from nodes import NodesTest
@@ -22,8 +23,12 @@ class Nodes(NodesTest):
         self.assert_as_if_nothing_had_happened(run)
         for node in (stays, lost):
             self.assertEqual(node.agent.wait(30), 0)
-        log = (run.run_dir / "logs" / "coordinator.log.jsonl").read_text()
-        self.assertNotIn("evictions_held", log)
+        log = (run.run_dir / "logs" / "coordinator.log.jsonl").read_text().splitlines()
+        deaths = "".join(line["message"] for line in map(json.loads, log)
+                         if line["event"] == "member_died")
+        self.assertIn("its node is lost", deaths)
+        for waited_for in ("was silent", "did not come back within"):
+            self.assertNotIn(waited_for, deaths, "every death was proven")
 
 
 if __name__ == "__main__":
