@@ -5,6 +5,7 @@
 // Thread-safety: plain values.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <variant>
 
@@ -18,10 +19,12 @@ struct Persist {
   JournalEntry entry;
 };
 
-// Term and generation of the envelope are already set.
+// Term and generation of the envelope are already set. What goes to many in one turn is one
+// envelope: every member is told of all others, so copies would grow with the square of the
+// members.
 struct Send {
   ConnectionId to = 0;
-  wire::Envelope envelope;
+  std::shared_ptr<const wire::Envelope> envelope;
 };
 
 // After what was sent to it has left.
@@ -54,6 +57,7 @@ struct EndRun {
   std::string message;
 };
 
-using Action = std::variant<Persist, Send, CloseConnection, AppendHistory, LogLine, EndTerm, EndRun>;
+using Action =
+    std::variant<Persist, Send, CloseConnection, AppendHistory, LogLine, EndTerm, EndRun>;
 
 }  // namespace lockstep::coordinator

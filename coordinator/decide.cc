@@ -148,10 +148,16 @@ void Turn::send(ConnectionId to, wire::Envelope envelope) {
 }
 
 void Turn::send_as(ConnectionId to, Generation generation, wire::Envelope envelope) {
-  if (to == 0) return;
+  send_to({to}, generation, std::move(envelope));
+}
+
+void Turn::send_to(const std::vector<ConnectionId>& to, Generation generation,
+                   wire::Envelope envelope) {
   envelope.set_term(state.term);
   envelope.set_generation(generation);
-  actions.push_back(Send{to, std::move(envelope)});
+  const auto shared = std::make_shared<const wire::Envelope>(std::move(envelope));
+  for (const ConnectionId connection : to)
+    if (connection != 0) actions.push_back(Send{connection, shared});
 }
 
 void Turn::note(LogLine::Level level, const std::string& kind, const std::string& text) {

@@ -29,6 +29,8 @@ struct Turn {
   // Fills term and the present generation in; does nothing for connection 0.
   void send(ConnectionId to, wire::Envelope envelope);
   void send_as(ConnectionId to, Generation generation, wire::Envelope envelope);
+  // The same to several.
+  void send_to(const std::vector<ConnectionId>& to, Generation generation, wire::Envelope envelope);
   // Journals and logs something that went wrong or ended.
   void note(LogLine::Level level, const std::string& kind, const std::string& text);
 

@@ -54,17 +54,23 @@ bool plan_buckets_of(Turn& turn, wire::Start* start) {
   return true;
 }
 
-void push_start(Turn& turn, const Member& member) {
-  wire::Envelope envelope;
-  *envelope.mutable_start() = turn.state.start;
-  turn.send(member.connection, std::move(envelope));
+std::vector<ConnectionId> connections_of(const Turn& turn, const std::vector<MemberId>& members) {
+  std::vector<ConnectionId> found;
+  for (MemberId id : members) found.push_back(turn.state.members.at(id).connection);
+  return found;
 }
 
-void push_prepare(Turn& turn, const Member& member) {
+void push_start(Turn& turn, const std::vector<ConnectionId>& to) {
+  wire::Envelope envelope;
+  *envelope.mutable_start() = turn.state.start;
+  turn.send_to(to, turn.state.generation, std::move(envelope));
+}
+
+void push_prepare(Turn& turn, const std::vector<ConnectionId>& to) {
   wire::Envelope envelope;
   wire::Prepare* prepare = envelope.mutable_prepare();
   for (MemberId id : turn.state.ranks) prepare->add_members(id);
-  turn.send(member.connection, std::move(envelope));
+  turn.send_to(to, turn.state.generation, std::move(envelope));
 }
 
 // What the members did by themselves, as long as it has to be proven.
@@ -193,7 +199,7 @@ void prepare_generation(Turn& turn, std::vector<MemberId> members, const std::st
   turn.log(LogLine::Level::kInfo, "generation_prepared",
            "generation " + std::to_string(state.generation) + " of " +
                counted(state.ranks.size(), "worker") + " is prepared: " + why);
-  for (MemberId id : state.ranks) push_prepare(turn, turn.at(id));
+  push_prepare(turn, connections_of(turn, state.ranks));
 }
 
 void place_members(const Turn& turn, const std::vector<MemberId>& ranks, wire::Start* start) {
@@ -264,10 +270,8 @@ Reason start_generation(Turn& turn) {
                std::to_string(state.resume.step) + " of " +
                std::to_string(turn.options.total_steps) + " with " +
                counted(state.ranks.size(), "worker"));
-  for (MemberId id : state.ranks) {
-    push_start(turn, turn.at(id));
-    push_stop(turn, turn.at(id));
-  }
+  push_start(turn, connections_of(turn, state.ranks));
+  for (MemberId id : state.ranks) push_stop(turn, turn.at(id));
   release_leavers(turn, true);
   complete_steps(turn);
   return Reason::kStarted;
@@ -275,11 +279,13 @@ Reason start_generation(Turn& turn) {
 
 void push_present(Turn& turn, const Member& member) {
   const State& state = turn.state;
-  if (state.run == RunState::kPrepared && is_listed(state, member)) push_prepare(turn, member);
+  if (state.run == RunState::kPrepared && is_listed(state, member))
+    push_prepare(turn, {member.connection});
   if (state.run != RunState::kStarted) return;
   if (is_listed(state, member)) {
     // A worker obeys a start only of what it has promised; to a switch it comes by itself.
-    if (!state.is_switched || member.lived >= state.generation) push_start(turn, member);
+    if (!state.is_switched || member.lived >= state.generation)
+      push_start(turn, {member.connection});
     push_stop(turn, member);
   }
   push_planned(turn, member);

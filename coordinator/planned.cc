@@ -85,10 +85,14 @@ void announce(Turn& turn, const std::vector<MemberId>& members) {
 
 void push_planned_to_all(Turn& turn) {
   const PlannedGeneration& planned = *turn.state.planned;
-  for (MemberId id : turn.state.ranks) push_planned(turn, turn.at(id));
+  std::vector<ConnectionId> to;
+  for (MemberId id : turn.state.ranks) to.push_back(turn.at(id).connection);
   for (MemberId id : planned.ranks) {
-    if (!contains(turn.state.ranks, id)) push_planned(turn, turn.at(id));
+    if (!contains(turn.state.ranks, id)) to.push_back(turn.at(id).connection);
   }
+  wire::Envelope envelope;
+  *envelope.mutable_planned()->mutable_next() = planned.start;
+  turn.send_to(to, planned.generation, std::move(envelope));
 }
 
 // Those of `left_out` go, as soon as the others are over the boundary.

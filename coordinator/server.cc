@@ -60,6 +60,7 @@ void Server::Impl::turn() {
   }
   if (!commit(actions)) return;
   for (Action& action : actions) perform(action);
+  shared = {};
   if (Status status = write_history(); !status.is_ok()) return stop_broken(status);
   observe_members(parts.metrics, state);
   if (term_end) return end_term();
@@ -119,7 +120,9 @@ void Server::Impl::fold() {
 
 void Server::Impl::perform(Action& action) {
   if (const auto* send = std::get_if<Send>(&action)) {
-    rpc->send(send->to, send->envelope);
+    if (shared.envelope != send->envelope)
+      shared = {send->envelope, rpc::RpcServer::share(*send->envelope)};
+    rpc->send(send->to, shared.frame);
   } else if (const auto* close = std::get_if<CloseConnection>(&action)) {
     rpc->disconnect(close->connection);
     enqueue(ConnectionClosed{close->connection, "closed by the coordinator"});

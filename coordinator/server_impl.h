@@ -68,6 +68,11 @@ struct Server::Impl {
   PhaseWatch phases;
   std::optional<Folder> folder;
   std::unique_ptr<rpc::RpcServer> rpc;
+  // What was sent last in this turn, for those who are sent the same.
+  struct {
+    std::shared_ptr<const wire::Envelope> envelope;
+    wire::SharedFrame frame;
+  } shared;
   std::deque<Event> queue;
   bool is_turn_posted = false;
   bool is_broken = false;

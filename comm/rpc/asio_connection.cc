@@ -12,6 +12,7 @@ namespace lockstep::rpc {
 namespace {
 
 constexpr size_t kReadBytes = 64 * 1024;
+constexpr size_t kSharedBytes = 16 * 1024;  // from here on a frame is not copied: a record of TLS
 
 Status broken(const boost::system::error_code& error) {
   return Status(Code::kUnavailable, "the connection broke: " + error.message());
@@ -26,7 +27,8 @@ AsioConnection::AsioConnection(AsioLoop& loop, boost::asio::ip::tcp::socket sock
       peer_(peer_name(socket_.native_handle())),
       tls_(std::move(tls)),
       decoder_(limits::kFrameBytesBeforeAuth) {
-  queue_.emplace_back(wire::kPreamble);  // leaves with the first frame, or when reading starts
+  // Leaves with the first frame, or when reading starts.
+  queue_.push_back(std::make_shared<const std::string>(wire::kPreamble));
   queued_bytes_ = wire::kPreamble.size();
 }
 
@@ -38,9 +40,9 @@ void AsioConnection::set_handlers(Connection::Handlers handlers) {
   write();
 }
 
-void AsioConnection::send(wire::Frame frame) {
+void AsioConnection::send(wire::SharedFrame frame) {
   if (state_ != State::kOpen) return;
-  const size_t bytes = wire::kFrameHeaderBytes + frame.payload.size();
+  const size_t bytes = frame->size();
   if (queued_bytes_ + bytes > limits::kSendQueueBytes) {
     end(Status(Code::kUnavailable, "the peer does not read: " + std::to_string(queued_bytes_) +
                                        " bytes wait for it, the limit is " +
@@ -49,7 +51,7 @@ void AsioConnection::send(wire::Frame frame) {
   }
   has_sent_ = true;
   queued_bytes_ += bytes;
-  queue_.push_back(wire::encode_frame(frame));
+  queue_.push_back(std::move(frame));
   write();
 }
 
@@ -122,7 +124,7 @@ void AsioConnection::write() {
   sending_ = std::exchange(queue_, {});
   std::vector<boost::asio::const_buffer> buffers;
   buffers.reserve(sending_.size());
-  for (const std::string& bytes : sending_) buffers.push_back(boost::asio::buffer(bytes));
+  for (const wire::SharedFrame& frame : sending_) buffers.push_back(boost::asio::buffer(*frame));
   boost::asio::async_write(
       socket_, buffers,
       [self = shared_from_this()](const boost::system::error_code& error, size_t bytes) {
@@ -140,15 +142,29 @@ void AsioConnection::on_written(const boost::system::error_code& error, size_t b
   if (state_ == State::kClosing) linger();
 }
 
+// Small frames in one record, as many as there are. A large one goes as it is, for it may be one
+// that many connections share.
+wire::SharedFrame AsioConnection::next_tls_batch() {
+  if (queue_.front()->size() >= kSharedBytes) {
+    const wire::SharedFrame frame = std::move(queue_.front());
+    queue_.erase(queue_.begin());
+    return frame;
+  }
+  std::string batch;
+  auto end = queue_.begin();
+  for (; end != queue_.end() && (*end)->size() < kSharedBytes; ++end) batch += **end;
+  queue_.erase(queue_.begin(), end);
+  return std::make_shared<const std::string>(std::move(batch));
+}
+
 // As much as goes now. What waits for the peer's word goes on after the next read.
 void AsioConnection::write_tls() {
   while (!is_writing_ && has_unsent()) {
     if (sending_.empty()) {
-      std::string& batch = sending_.emplace_back();
-      for (const std::string& frame : std::exchange(queue_, {})) batch += frame;
+      sending_.push_back(next_tls_batch());
       written_bytes_ = 0;
     }
-    const std::string_view rest = std::string_view(sending_.front()).substr(written_bytes_);
+    const std::string_view rest = std::string_view(*sending_.front()).substr(written_bytes_);
     const IoResult put = tls_->write(rest.data(), rest.size());
     if (put.state == IoResult::State::kWantsRead) return;
     if (put.state == IoResult::State::kWantsWrite) return wait_writable();

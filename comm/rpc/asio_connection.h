@@ -31,7 +31,7 @@ class AsioConnection final : public std::enable_shared_from_this<AsioConnection>
                  std::unique_ptr<TlsSocket> tls);
 
   void set_handlers(Connection::Handlers handlers);
-  void send(wire::Frame frame);
+  void send(wire::SharedFrame frame);
   void close();
   void set_frame_limit(size_t bytes) { decoder_.set_limit(bytes); }
   bool is_open() const { return state_ == State::kOpen; }
@@ -47,6 +47,7 @@ class AsioConnection final : public std::enable_shared_from_this<AsioConnection>
   void deliver(std::string_view bytes);
   void write();
   void write_tls();
+  wire::SharedFrame next_tls_batch();
   void wait_writable();
   void on_written(const boost::system::error_code& error, size_t bytes);
   bool has_unsent() const { return !queue_.empty() || !sending_.empty(); }
@@ -68,10 +69,10 @@ class AsioConnection final : public std::enable_shared_from_this<AsioConnection>
   std::shared_ptr<Connection::Handlers> handlers_;  // shared: one may replace itself while it runs
   std::optional<Status> unreported_;                // why it ended; on_close is still to come
   wire::FrameDecoder decoder_;
-  std::vector<std::string> queue_;    // waits for the write in progress
-  std::vector<std::string> sending_;  // the write in progress
-  size_t written_bytes_ = 0;          // with TLS: of sending_
-  size_t queued_bytes_ = 0;           // of both
+  std::vector<wire::SharedFrame> queue_;    // waits for the write in progress
+  std::vector<wire::SharedFrame> sending_;  // the write in progress; with TLS one at most
+  size_t written_bytes_ = 0;                // with TLS: of sending_
+  size_t queued_bytes_ = 0;                 // of both
 };
 
 }  // namespace lockstep::rpc

@@ -30,7 +30,7 @@ class ConnectionHandle final : public Connection {
   ~ConnectionHandle() override { connection_->close(); }
 
   void set_handlers(Handlers handlers) override { connection_->set_handlers(std::move(handlers)); }
-  void send(wire::Frame frame) override { connection_->send(std::move(frame)); }
+  void send_shared(wire::SharedFrame frame) override { connection_->send(std::move(frame)); }
   void close() override { connection_->close(); }
   void set_frame_limit(size_t bytes) override { connection_->set_frame_limit(bytes); }
   bool is_open() const override { return connection_->is_open(); }

@@ -27,18 +27,18 @@ void MemoryEnd::set_handlers(Connection::Handlers handlers) {
   if (const auto other = other_.lock()) other->schedule_pump(0);  // what waited for a reader
 }
 
-void MemoryEnd::send(wire::Frame frame) {
+void MemoryEnd::send(const wire::SharedFrame& frame) {
   if (!is_open_) return;
-  const size_t bytes = wire::kFrameHeaderBytes + frame.payload.size();
+  const size_t bytes = frame->size();
   if (queued_bytes_ + bytes > limits::kSendQueueBytes) {
     end(Status(Code::kUnavailable, "the peer does not read: " + std::to_string(queued_bytes_) +
                                        " bytes wait for it, the limit is " +
                                        std::to_string(limits::kSendQueueBytes)));
     return;
   }
-  if (network_.tap) network_.tap(node_, other_node_, frame);
+  if (network_.tap) network_.tap(node_, other_node_, wire::unshare_frame(frame));
   if (!std::exchange(has_sent_, true) && !handlers_) put(std::string(wire::kPreamble));
-  put(wire::encode_frame(frame));
+  put(*frame);
 }
 
 void MemoryEnd::put(std::string bytes) {

@@ -21,7 +21,7 @@ class MemoryEnd final : public std::enable_shared_from_this<MemoryEnd> {
             std::string peer);
 
   void set_handlers(Connection::Handlers handlers);
-  void send(wire::Frame frame);
+  void send(const wire::SharedFrame& frame);
   void close();
   void set_frame_limit(size_t bytes) { decoder_.set_limit(bytes); }
   bool is_open() const { return is_open_; }
@@ -100,7 +100,7 @@ struct MemoryNetwork::State {
   std::map<NodePair, int64_t> delays_ms;
   MemoryNetwork::Delays delays;
   MemoryNetwork::Tap tap;
-  std::set<NodePair> partitions;  // from, to
+  std::set<NodePair> partitions;      // from, to
   std::map<std::string, Door> doors;  // by address as text
   std::vector<std::shared_ptr<MemoryEnd>> ends;
   uint16_t last_port = 40'000;

@@ -14,7 +14,7 @@ class MemoryHandle final : public Connection {
   ~MemoryHandle() override { end_->close(); }
 
   void set_handlers(Handlers handlers) override { end_->set_handlers(std::move(handlers)); }
-  void send(wire::Frame frame) override { end_->send(std::move(frame)); }
+  void send_shared(wire::SharedFrame frame) override { end_->send(frame); }
   void close() override { end_->close(); }
   void set_frame_limit(size_t bytes) override { end_->set_frame_limit(bytes); }
   bool is_open() const override { return end_->is_open(); }

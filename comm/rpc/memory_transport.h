@@ -8,7 +8,8 @@
 //  2. A frame takes the delay that the link has at the time of send(); frames of one connection
 //     never overtake each other, whatever later delays are.
 //  3. Frames go through the real encoder and decoder, so limits and errors are those of TCP.
-//  4. What a node is told runs on the node's own loop: where that holds its events back, as a stopped
+//  4. What a node is told runs on the node's own loop: where that holds its events back, as a
+//  stopped
 //     process does, frames wait as they would in the socket.
 #pragma once
 

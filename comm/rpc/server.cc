@@ -140,11 +140,19 @@ size_t RpcServer::peers() const {
 }
 
 void RpcServer::send(PeerId id, const wire::Envelope& envelope) {
+  send(id, share(envelope));
+}
+
+wire::SharedFrame RpcServer::share(const wire::Envelope& envelope) {
+  const wire::Frame frame = make_frame(wire::FrameKind::kEnvelope, envelope);
+  LOCKSTEP_CHECK(frame.payload.size() <= limits::kFrameBytes, "a message above the frame limit");
+  return wire::share_frame(frame);
+}
+
+void RpcServer::send(PeerId id, wire::SharedFrame message) {
   const auto peer = impl_->peers.find(id);
   if (peer == impl_->peers.end() || peer->second.handshake) return;
-  wire::Frame frame = make_frame(wire::FrameKind::kEnvelope, envelope);
-  LOCKSTEP_CHECK(frame.payload.size() <= limits::kFrameBytes, "a message above the frame limit");
-  peer->second.connection->send(std::move(frame));
+  peer->second.connection->send_shared(std::move(message));
 }
 
 void RpcServer::disconnect(PeerId id) {

@@ -52,6 +52,9 @@ class RpcServer {
 
   // Queues a message; a no-op for a peer that is gone (its on_lost has come or will come).
   void send(PeerId peer, const wire::Envelope& envelope);
+  // The same message to several peers: encoded once, and in memory once while it waits for them.
+  static wire::SharedFrame share(const wire::Envelope& envelope);
+  void send(PeerId peer, wire::SharedFrame message);
 
   // Delivers what is queued, then closes; no callback for this peer after it returned.
   void disconnect(PeerId peer);

@@ -68,8 +68,9 @@ class Connection {
 
   // Queues a frame; a no-op on a connection that is over. When more than limits::kSendQueueBytes
   // would wait, the connection is cut and on_close says so: a peer that does not read must not eat
-  // our memory.
-  virtual void send(wire::Frame frame) = 0;
+  // our memory. Connections that are sent the same frame share its bytes.
+  virtual void send_shared(wire::SharedFrame frame) = 0;
+  void send(const wire::Frame& frame) { send_shared(wire::share_frame(frame)); }
 
   virtual void close() = 0;
 

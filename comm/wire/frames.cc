@@ -67,6 +67,15 @@ std::string encode_frame(const Frame& frame) {
   return bytes;
 }
 
+SharedFrame share_frame(const Frame& frame) {
+  return std::make_shared<const std::string>(encode_frame(frame));
+}
+
+Frame unshare_frame(const SharedFrame& frame) {
+  const auto kind = static_cast<FrameKind>((*frame)[kFrameHeaderBytes - 1]);
+  return {kind, frame->substr(kFrameHeaderBytes)};
+}
+
 Frame make_frame(FrameKind kind, const google::protobuf::MessageLite& message) {
   Frame frame;
   frame.kind = kind;

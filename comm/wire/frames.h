@@ -15,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -56,6 +57,12 @@ std::array<char, kFrameHeaderBytes> encode_frame_header(FrameKind kind, size_t p
 
 // Header and payload, ready for the stream.
 std::string encode_frame(const Frame& frame);
+
+// The same for as many connections as it is sent to: it lies in memory once.
+using SharedFrame = std::shared_ptr<const std::string>;
+SharedFrame share_frame(const Frame& frame);
+// As it was before share_frame().
+Frame unshare_frame(const SharedFrame& frame);
 
 // A frame that holds `message`, serialized deterministically.
 Frame make_frame(FrameKind kind, const google::protobuf::MessageLite& message);

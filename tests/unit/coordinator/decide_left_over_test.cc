@@ -9,7 +9,7 @@ constexpr uint32_t kPidOfThird = 1002;
 const wire::Envelope* order_to_kill(const World& w) {
   for (const Action& action : w.actions) {
     const auto* send = std::get_if<Send>(&action);
-    if (send != nullptr && send->envelope.has_kill_worker()) return &send->envelope;
+    if (send != nullptr && send->envelope->has_kill_worker()) return send->envelope.get();
   }
   return nullptr;
 }

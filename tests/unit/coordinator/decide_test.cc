@@ -1,3 +1,5 @@
+#include <set>
+
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {
@@ -20,6 +22,31 @@ TEST(Decide, AllRegisteredIsPreparedAllPromisedIsStarted) {
   EXPECT_EQ(pushed.start().members(1).slots().begin(), 2u);
   EXPECT_EQ(pushed.start().buckets().bounds_size(), 2);
   EXPECT_FALSE(w.journal.load()->identity.empty());
+}
+
+// Every message names all members: with an envelope each, memory would grow with their square.
+TEST(Decide, WhatAllAreToldIsOneEnvelope) {
+  World w;
+  const auto envelopes = [&w] {
+    std::set<const wire::Envelope*> found;
+    int sends = 0;
+    for (const Action& action : w.actions) {
+      const auto* send = std::get_if<Send>(&action);
+      const bool is_to_all =
+          send != nullptr && (send->envelope->has_prepare() || send->envelope->has_start());
+      if (!is_to_all) continue;
+      found.insert(send->envelope.get());
+      ++sends;
+    }
+    EXPECT_EQ(sends, 2);
+    return found.size();
+  };
+  w.join(1);
+  ASSERT_EQ(w.join(2), Reason::kPrepared);
+  EXPECT_EQ(envelopes(), 1u);
+  w.promise(1);
+  ASSERT_EQ(w.promise(2), Reason::kStarted);
+  EXPECT_EQ(envelopes(), 1u);
 }
 
 TEST(Decide, AFinishedRunEndsWithZeroOnceAllHaveLeftAndTheCheckpointIsThere) {

@@ -272,7 +272,7 @@ class World {
     std::vector<wire::Envelope> found;
     for (const Action& action : actions) {
       const auto* send = std::get_if<Send>(&action);
-      if (send != nullptr && send->to == to) found.push_back(send->envelope);
+      if (send != nullptr && send->to == to) found.push_back(*send->envelope);
     }
     return found;
   }

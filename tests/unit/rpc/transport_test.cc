@@ -138,6 +138,29 @@ TEST_P(TransportRules, FramesArriveInOrderBothWays) {
   }
 }
 
+// As the start of a generation, which is large, between heartbeats, which are not.
+TEST_P(TransportRules, AFrameThatTwoConnectionsShareArrivesBetweenItsNeighbours) {
+  connect_and_listen();
+  for (End* end : {&near_, &far_}) end->connection->set_frame_limit(limits::kFrameBytes);
+  const wire::SharedFrame shared = wire::share_frame(envelope(std::string(3'000'000, 's')));
+  for (int i = 0; i < 3; ++i) {
+    for (End* end : {&near_, &far_}) {
+      end->connection->send(envelope("before"));
+      end->connection->send_shared(shared);
+      end->connection->send(envelope("after"));
+    }
+  }
+  ASSERT_TRUE(run_until([&] { return near_.frames.size() == 9 && far_.frames.size() == 9; }));
+  for (const End* end : {&near_, &far_}) {
+    for (size_t i = 0; i < 9; i += 3) {
+      EXPECT_EQ(end->frames[i].payload, "before");
+      EXPECT_EQ(end->frames[i + 1], wire::unshare_frame(shared));
+      EXPECT_EQ(end->frames[i + 2].payload, "after");
+    }
+  }
+  EXPECT_EQ(near_.connection->queued_bytes(), 0u);
+}
+
 TEST_P(TransportRules, ClosingDeliversWhatWasQueuedThenTheEnd) {
   connect_and_listen();
   far_.connection->set_frame_limit(limits::kFrameBytes);
