@@ -65,7 +65,7 @@ void tell(const BegunTerm& term, BeginMode mode, Logger& logger) {
 }  // namespace
 
 Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, const Clock& clock,
-                        Logger& logger) {
+                        Logger& logger, const AliveFn& alive) {
   Begun begun;
   LOCKSTEP_ASSIGN_OR_RETURN(RunInputs inputs, read_inputs(run_dir));
   LOCKSTEP_ASSIGN_OR_RETURN(begun.journal, open_sqlite_journal(seat.journal()));
@@ -74,7 +74,7 @@ Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, 
   LOCKSTEP_ASSIGN_OR_RETURN(const Term term, seat.next_term(contents.last_term));
   const TermRequest request{mode, static_cast<uint32_t>(::getpid()), json_of(begun.options.job),
                             clock.wall_ms(), term};
-  DirectoryShelf shelf(run_dir + kCheckpoints);
+  DirectoryShelf shelf(run_dir + kCheckpoints, alive);
   LOCKSTEP_ASSIGN_OR_RETURN(
       begun.term, begin_term(*begun.journal, contents, shelf, begun.options, request, logger));
   LOCKSTEP_RETURN_IF_ERROR(store_job(run_dir, inputs.job, begun.options.job));

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "comm/base/alive.h"
 #include "comm/base/clock.h"
 #include "comm/base/log.h"
 #include "coordinator/history.h"
@@ -26,9 +27,10 @@ struct Begun {
 };
 
 // `run_dir` is absolute. What is refused (term.h) has changed no file but the log, and claimed a
-// term at most. kRefused when another coordinator has the run.
+// term at most. kRefused when another coordinator has the run. `alive` is called every now and then
+// while something takes long: a checkpoint of many GB is read whole.
 Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, const Clock& clock,
-                        Logger& logger);
+                        Logger& logger, const AliveFn& alive = {});
 
 // What a resume with this job and these data would find: is the run complete, its last checkpoint
 // whole, or would it be refused? Changes no file; false when the run never got as far as a journal.

@@ -1,6 +1,7 @@
 // Ends a run, in all ways.
 #include <algorithm>
 
+#include "comm/base/planted_bug.h"
 #include "coordinator/decide_internal.h"
 
 namespace lockstep::coordinator {
@@ -47,6 +48,8 @@ void end_run(Turn& turn, int code, const std::string& message) {
   state.message = message;
   turn.persist(EventEntry{state.generation, "run_ended",
                           "exit code " + std::to_string(code) + ": " + message});
+  if (!LOCKSTEP_BUG(kEndForgotten))
+    turn.persist(SettingEntry{"end", std::to_string(code) + " " + message});
   for (const auto& [connection, member] : state.by_connection) {
     say_goodbye(turn, connection, code, message);
   }

@@ -172,10 +172,10 @@ struct FoldEntry {
   uint64_t digest = 0;  // chained over the digests of all slots of all steps, in order
 };
 
-// What was asked for while the run goes on, and outlives a coordinator.
+// What outlives a coordinator until somebody resumes the run.
 struct SettingEntry {
-  std::string key;    // "workers": how many are wanted
-  std::string value;  // empty: not asked for any more
+  std::string key;    // "workers": how many are wanted. "end": code and message, of a run that ended
+  std::string value;  // empty: not so any more
 };
 
 // Something worth keeping that changes nothing: deaths, refusals, warnings, the end.

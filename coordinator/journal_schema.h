@@ -100,7 +100,7 @@ CREATE TABLE skips(step INTEGER, slot_begin INTEGER, slot_end INTEGER, generatio
 CREATE TABLE rollbacks(id INTEGER PRIMARY KEY, wall_ms INTEGER NOT NULL, to_step INTEGER NOT NULL,
                        to_phase INTEGER NOT NULL, checkpoint TEXT NOT NULL, reason TEXT NOT NULL);
 
--- What was asked for while the run went on. workers: how many are wanted.
+-- What holds until the run is resumed. workers: how many are wanted. end: how it ended.
 CREATE TABLE settings(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE events(id INTEGER PRIMARY KEY, wall_ms INTEGER NOT NULL, generation INTEGER NOT NULL,

@@ -66,6 +66,26 @@ void observe_state(CoordinatorMetrics& metrics, const State& state, const Option
   metrics.check().set_tainted(state.checks.tainted.has_value());
 }
 
+void observe_ranks(CoordinatorMetrics& metrics, const State& state, const PhaseWatch& phases,
+                   int64_t now_ms) {
+  std::vector<RankSample> ranks;
+  for (MemberId id : state.ranks) {
+    const Member& member = state.members.at(id);
+    RankSample& rank = ranks.emplace_back();
+    rank.rank = member.rank;
+    rank.node = member.node;
+    rank.local_rank = member.local_rank;
+    rank.silence_seconds =
+        static_cast<double>(std::max<int64_t>(0, now_ms - member.heard_ms)) / 1e3;
+    const PhaseSums sums = phases.of(id);
+    const uint64_t slots = sums.steps * (member.slots.end - member.slots.begin);
+    if (slots == 0 || sums.total_us() == 0) continue;
+    rank.slot_seconds = static_cast<double>(sums.own_us()) / 1e6 / static_cast<double>(slots);
+    rank.data_wait_ratio = share(sums.us[kDataWaitPhase], sums.total_us());
+  }
+  metrics.ranks().show(ranks);
+}
+
 void observe_reason(CoordinatorMetrics& metrics, Reason reason) {
   if (std::find(kEvictions.begin(), kEvictions.end(), reason) != kEvictions.end()) {
     metrics.membership().evicted(reason_name(reason));

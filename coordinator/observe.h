@@ -5,6 +5,7 @@
 
 #include "comm/base/log.h"
 #include "coordinator/decide.h"
+#include "coordinator/phase_watch.h"
 #include "metrics/coordinator_metrics.h"
 
 namespace lockstep::coordinator {
@@ -18,6 +19,8 @@ void log_reason(Logger& logger, Reason reason, const Event& event);
 void observe_begin(CoordinatorMetrics& metrics, const State& state);
 // What is only looked up when somebody asks.
 void observe_state(CoordinatorMetrics& metrics, const State& state, const Options& options);
+void observe_ranks(CoordinatorMetrics& metrics, const State& state, const PhaseWatch& phases,
+                   int64_t now_ms);
 void observe_reason(CoordinatorMetrics& metrics, Reason reason);
 void observe_entry(CoordinatorMetrics& metrics, const State& state, const JournalEntry& entry);
 void observe_step(CoordinatorMetrics& metrics, const StepEntry& step,

@@ -1,6 +1,5 @@
 #include "coordinator/phase_watch.h"
 
-#include <algorithm>
 #include <numeric>
 
 namespace lockstep::coordinator {
@@ -17,7 +16,7 @@ uint64_t PhaseSums::total_us() const {
 
 void PhaseWatch::add(MemberId member, const wire::StepRecord& record) {
   Window& window = windows_[member];
-  if (window.now.steps >= kWindowSteps) {
+  if (window.now.steps >= kWindowSteps || window.now.total_us() >= kWindowUs) {
     window.before = window.now;
     window.now = {};
   }
@@ -26,12 +25,6 @@ void PhaseWatch::add(MemberId member, const wire::StepRecord& record) {
                   record.samples(),
                   {t.data_wait_us(), t.forward_us(), t.backward_us(), t.communication_us(),
                    t.optimizer_us(), t.other_us()}});
-}
-
-void PhaseWatch::keep(const std::vector<MemberId>& members) {
-  std::erase_if(windows_, [&](const auto& entry) {
-    return std::find(members.begin(), members.end(), entry.first) == members.end();
-  });
 }
 
 PhaseSums PhaseWatch::of(MemberId member) const {

@@ -1,5 +1,5 @@
-// Where the time of each member's newest steps went, for people: between kWindowSteps and twice as
-// many of them, in bounded memory.
+// Where the time of each member's newest steps went, for people: of kWindowSteps or kWindowUs of
+// its time, whatever is shorter, up to twice as much; in bounded memory.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -7,7 +7,6 @@
 #include <array>
 #include <cstdint>
 #include <map>
-#include <vector>
 
 #include "comm/base/ids.h"
 #include "comm/wire/control.pb.h"
@@ -17,6 +16,7 @@ namespace lockstep::coordinator {
 // In the order of wire::PhaseTimes.
 inline constexpr std::array<const char*, 6> kStepPhases = {"data_wait",     "forward",   "backward",
                                                            "communication", "optimizer", "other"};
+inline constexpr size_t kDataWaitPhase = 0;
 inline constexpr size_t kCommunicationPhase = 3;
 
 struct PhaseSums {
@@ -33,10 +33,9 @@ struct PhaseSums {
 class PhaseWatch {
  public:
   static constexpr uint64_t kWindowSteps = 500;
+  static constexpr uint64_t kWindowUs = 60'000'000;
 
   void add(MemberId member, const wire::StepRecord& record);
-  // Forgets everybody else.
-  void keep(const std::vector<MemberId>& members);
 
   PhaseSums of(MemberId member) const;
   PhaseSums all() const;

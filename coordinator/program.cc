@@ -71,6 +71,7 @@ class Program {
   Status check_certificate(const wire::JobSpec& job);
   Status serve(Server& server, const Begun& begun);
   void beat();
+  void beat_while_busy();
   void keep_beating(Server& server);
   std::optional<trainer::RunProgress> progress() const;
   void end(int exit_code);
@@ -95,6 +96,7 @@ class Program {
   std::optional<std::string> stop_reason_;
   std::optional<int> exit_code_;
   rpc::TimerId pulse_timer_ = 0;
+  int64_t beaten_ms_ = 0;
   bool is_pulse_lost_ = false;                 // said once
   std::unique_ptr<trainer::Reports> reports_;  // null: nobody wants any
 };
@@ -103,13 +105,15 @@ State Program::first_state(const BegunTerm& term) {
   State state = begin_state(term.beginning, loop_.now_ms(), std::exchange(experience_, {}));
   if (term.is_complete) {
     state.run = RunState::kEnded;
+    state.exit_code = 0;
     state.message = "all " + std::to_string(term.beginning.completed) + " steps are done";
   }
   return state;
 }
 
 Status Program::serve_term(BeginMode mode) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const Begun begun, begin_run(run_dir_, mode, *seat_, clock_, logger_));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Begun begun, begin_run(run_dir_, mode, *seat_, clock_, logger_,
+                                                         [this] { beat_while_busy(); }));
   watch_.run = begun.term.beginning.run_id;
   if (metrics_ == nullptr) {
     metrics_ =
@@ -122,8 +126,8 @@ Status Program::serve_term(BeginMode mode) {
        [this] { return seat_->is_superseded(); }},
       begun.options, first_state(begun.term),
       {begun.term.stats, begun.term.earlier_wall_ms, begun.term.beginning.living.has_value()});
+  if (server.state().run == RunState::kEnded) LOCKSTEP_RETURN_IF_ERROR(server.keep_summary());
   if (begun.term.is_complete) {
-    LOCKSTEP_RETURN_IF_ERROR(server.keep_summary());
     logger_.info("complete", "nothing is left to do: " + server.state().message + ", and " +
                                  begun.term.beginning.base_checkpoint + " is whole");
     if (mode == BeginMode::kResume) {  // every process is new: nobody waits for a word
@@ -234,6 +238,7 @@ Status Program::serve(Server& server, const Begun& begun) {
 
 // Whoever cannot reach us sees that we are there, or that the run has ended.
 void Program::beat() {
+  beaten_ms_ = clock_.monotonic_ms();
   ++pulse_.count;
   pulse_.exit_code = exit_code_;
   const Status written = write_pulse(run_dir_, pulse_);
@@ -241,9 +246,16 @@ void Program::beat() {
   is_pulse_lost_ = !written.is_ok();
 }
 
+// Before a term serves nobody can reach us, and half a minute without a beat would be our end.
+void Program::beat_while_busy() {
+  const bool is_due = clock_.monotonic_ms() - beaten_ms_ >= kPulseMs;
+  if (is_due && !seat_->is_superseded()) beat();
+}
+
 void Program::keep_beating(Server& server) {
   if (server.end_if_superseded()) return;
   beat();
+  server.beat();
   pulse_timer_ = loop_.call_after(kPulseMs, [this, &server] { keep_beating(server); });
 }
 

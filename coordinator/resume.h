@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/base/alive.h"
 #include "comm/base/log.h"
 #include "comm/base/status.h"
 #include "coordinator/journal.h"
@@ -33,14 +34,17 @@ class CheckpointShelf {
 
 class DirectoryShelf final : public CheckpointShelf {
  public:
-  explicit DirectoryShelf(std::string directory) : directory_(std::move(directory)) {}
+  // `alive` is called while a checkpoint is verified; may be empty.
+  explicit DirectoryShelf(std::string directory, AliveFn alive = {})
+      : directory_(std::move(directory)), alive_(std::move(alive)) {}
   Result<std::vector<ListedCheckpoint>> list() override { return list_checkpoints(directory_); }
   Status verify(const ListedCheckpoint& checkpoint) override {
-    return verify_checkpoint(checkpoint.path).status();
+    return verify_checkpoint(checkpoint.path, alive_).status();
   }
 
  private:
   std::string directory_;
+  AliveFn alive_;
 };
 
 // What may be resumed from, newest first. One whose manifest could not be read is among them, with

@@ -62,7 +62,6 @@ void Server::Impl::turn() {
   for (Action& action : actions) perform(action);
   shared = {};
   if (Status status = write_history(); !status.is_ok()) return stop_broken(status);
-  observe_members(parts.metrics, state);
   if (term_end) return end_term();
   if (is_over) finish();
 }
@@ -102,7 +101,8 @@ bool Server::Impl::commit(const std::vector<JournalEntry>& entries) {
 }
 
 void Server::Impl::watch_phases(const JournalEntry& entry) {
-  if (const auto* e = std::get_if<SlotMapEntry>(&entry)) phases.keep(e->members);
+  if (std::holds_alternative<SlotMapEntry>(entry))
+    phases = {};  // shares of the work are others now
   if (const auto* e = std::get_if<RecordsEntry>(&entry)) {
     for (const wire::StepRecord& record : e->records) phases.add(e->member, record);
   }
@@ -180,6 +180,14 @@ void Server::stop(const std::string& why) {
   impl_->enqueue(StopSignal{why});
 }
 
+void Server::beat() {
+  if (impl_->rpc == nullptr) return;  // the run is over, and everybody has gone
+  wire::Envelope envelope;
+  envelope.set_term(impl_->state.term);
+  envelope.mutable_beat();
+  impl_->rpc->send_all(envelope);
+}
+
 bool Server::end_if_superseded() {
   return impl_->end_if_superseded();
 }
@@ -201,6 +209,8 @@ std::string Server::discovery(const std::string& own_address) const {
 std::string Server::metrics() {
   impl_->parts.metrics.job().set_goodput(impl_->times().goodput);
   observe_state(impl_->parts.metrics, impl_->state, impl_->options);
+  observe_members(impl_->parts.metrics, impl_->state);
+  observe_ranks(impl_->parts.metrics, impl_->state, impl_->phases, impl_->parts.loop.now_ms());
   return impl_->parts.metrics.expose_text();
 }
 

@@ -73,6 +73,9 @@ class Server {
 
   void stop(const std::string& why);  // a signal
 
+  // Tells everybody that it is there.
+  void beat();
+
   // Between two commits there may be much time. True if it has ended for that.
   bool end_if_superseded();
 

@@ -41,6 +41,20 @@ const char* member_state_name(MemberState state) {
   return "unknown";
 }
 
+namespace {
+
+// A coordinator that died after it had ended the run has not told everybody.
+void take_end(const Beginning& beginning, State& state) {
+  const auto end = beginning.settings.find("end");
+  if (end == beginning.settings.end()) return;
+  char* message = nullptr;
+  state.run = RunState::kEnded;
+  state.exit_code = static_cast<int>(std::strtol(end->second.c_str(), &message, 10));
+  state.message = *message == ' ' ? message + 1 : message;
+}
+
+}  // namespace
+
 State begin_state(const Beginning& beginning, int64_t now_ms, Experience experience) {
   State state;
   state.experience = std::move(experience);
@@ -69,6 +83,7 @@ State begin_state(const Beginning& beginning, int64_t now_ms, Experience experie
         static_cast<uint32_t>(std::strtoul(workers->second.c_str(), nullptr, 10));
   }
   if (beginning.living) take_over(beginning, now_ms, state);
+  take_end(beginning, state);
   return state;
 }
 

@@ -14,6 +14,7 @@ CoordinatorMetrics::CoordinatorMetrics(const std::string& run, const BuildInfo& 
       eval_(families_, "lockstep_job_"),
       checkpoint_(families_, "lockstep_job_"),
       check_(families_),
+      ranks_(families_),
       process_(families_),
       tls_(families_) {
   build_.set(build_labels(build));

@@ -18,6 +18,7 @@
 #include "metrics/journal_probe.h"
 #include "metrics/membership_probe.h"
 #include "metrics/process_probe.h"
+#include "metrics/rank_probe.h"
 #include "metrics/tls_probe.h"
 
 namespace lockstep {
@@ -33,7 +34,7 @@ class CoordinatorMetrics {
   EvalProbe& eval() { return eval_; }
   CheckpointProbe& checkpoint() { return checkpoint_; }
   CheckProbe& check() { return check_; }
-
+  RankProbe& ranks() { return ranks_; }
   TlsProbe& tls() { return tls_; }
 
   // The exposition, of type kMetricsContentType.
@@ -48,6 +49,7 @@ class CoordinatorMetrics {
   EvalProbe eval_;
   CheckpointProbe checkpoint_;
   CheckProbe check_;
+  RankProbe ranks_;
   ProcessProbe process_;
   TlsProbe tls_;
   std::mutex scrape_;

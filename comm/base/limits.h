@@ -13,11 +13,16 @@ inline constexpr size_t kSendQueueBytes = 64 * 1024 * 1024;  // per connection; 
 inline constexpr int kAuthDeadlineMs = 5'000;                // from accept to proven
 inline constexpr size_t kUnauthenticatedConnections = 64;    // at once, data plane
 inline constexpr size_t kUnprovenPeers =
-    1'024;                               // at once, coordinator: 10,000 workers may come together
-inline constexpr int kLingerMs = 1'000;  // close() may still deliver for so long
+    1'024;  // at once, coordinator: 10,000 workers may come together
+inline constexpr size_t kTlsCallers = 16'384;  // at once, before TLS begins: a descriptor each
+inline constexpr size_t kTlsHandshakes = 64;   // in hand at once, of the prompt ones
+inline constexpr int64_t kTlsPromptMs = 500;   // a handshake that takes longer is not
+inline constexpr int kLingerMs = 1'000;        // close() may still deliver for so long
 inline constexpr int kConnectTimeoutMs = 5'000;
-inline constexpr int kBackoffFirstMs = 20;   // between two attempts of a client,
-inline constexpr int kBackoffMaxMs = 2'000;  // doubling up to here
+inline constexpr int kBackoffFirstMs = 20;               // between two attempts of a client,
+inline constexpr int kBackoffMaxMs = 2'000;              // doubling up to here
+inline constexpr int64_t kCoordinatorSilentMs = 30'000;  // then a connection to it counts as lost
+inline constexpr int64_t kSilenceLooks = 6;              // in that time
 inline constexpr int kAcceptRetryMs = 100;   // after accept() failed, e.g. no descriptors
 inline constexpr int kRefusalLogLines = 20;  // about strangers, per window
 inline constexpr int kRefusalLogWindowMs = 10'000;
@@ -42,8 +47,8 @@ inline constexpr int64_t kCoordinatorAwayMs = 600'000;  // that an agent without
 inline constexpr int64_t kCommandMs = 10'000;           // for the answer to a command
 
 // Traces
-inline constexpr size_t kTraceEvents = 1'000'000;               // of one worker
-inline constexpr size_t kTraceFileBytes = 512 * 1024 * 1024;    // of one rank, when they are merged
+inline constexpr size_t kTraceEvents = 1'000'000;             // of one worker
+inline constexpr size_t kTraceFileBytes = 512 * 1024 * 1024;  // of one rank, when they are merged
 
 // HTTP
 inline constexpr size_t kHttpHeaderBytes = 8 * 1024;
@@ -61,13 +66,21 @@ inline constexpr size_t kJobFileBytes = 1024 * 1024;
 
 // Data
 inline constexpr size_t kIdxHeaderBytes = 4 + 4 * 8;          // magic and at most 8 dimensions
+inline constexpr size_t kNpyHeaderBytes = 10'000;             // as NumPy's own reader
+inline constexpr size_t kNpyDims = 64;                        // likewise
 inline constexpr uint64_t kDatasetBytes = uint64_t{1} << 44;  // of one file's content, inflated
 inline constexpr uint64_t kSampleBytes = 256 * 1024 * 1024;   // one sample as stored
 inline constexpr uint32_t kLabel = 65'535;                    // largest class label
 inline constexpr size_t kDataDirectoryEntries = 4'096;        // looked at for IDX files
 inline constexpr uint32_t kPrefetchBatches = 1'024;
-inline constexpr uint32_t kSequenceTokens = 1'048'576;  // of one sample
-inline constexpr uint32_t kVocabulary = 16'777'216;     // different tokens
+inline constexpr uint32_t kDataThreads = 256;               // of one worker's loader
+inline constexpr uint64_t kEncodedBytes = 64'000'000;       // of one JPEG or PNG image
+inline constexpr uint32_t kImageSide = 32'768;              // of one, in pixels
+inline constexpr uint64_t kImagePixels = 128'000'000;       // of one: 512 MB as colours
+inline constexpr uint64_t kIndexedSamples = 4'000'000'000;  // of one data set with an index
+inline constexpr size_t kSampleNameBytes = 4'096;           // a path inside of a data set
+inline constexpr uint32_t kSequenceTokens = 1'048'576;      // of one sample
+inline constexpr uint32_t kVocabulary = 16'777'216;         // different tokens
 inline constexpr uint32_t kModelLayers = 1'024;
 inline constexpr uint32_t kModelWidth = 65'536;
 inline constexpr size_t kModelFileBytes = size_t{16} << 30;  // TorchScript file or plug-in
@@ -104,6 +117,10 @@ inline constexpr uint64_t kAutoSlotSamples = 1'024;    // of the largest slot th
 inline constexpr uint64_t kAutoMemoryPercent = 80;     // of the free memory that a step may take
 inline constexpr int64_t kAutoTrialsMs = 30'000;       // for all trials; the workers are awaited
 inline constexpr size_t kSystemFileBytes = 64 * 1024;  // below /proc and /sys
+
+// Metrics of ranks
+inline constexpr size_t kRanksShown = 512;     // each with series of its own; beyond that
+inline constexpr size_t kWorstRanksShown = 8;  // of every family
 
 // Metrics of GPUs
 inline constexpr unsigned int kGpus = 64;          // shown of one machine

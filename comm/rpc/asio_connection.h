@@ -33,6 +33,8 @@ class AsioConnection final : public std::enable_shared_from_this<AsioConnection>
   void set_handlers(Connection::Handlers handlers);
   void send(wire::SharedFrame frame);
   void close();
+  // The connection is over; on_close says why. Also before there are handlers.
+  void end(Status why);
   void set_frame_limit(size_t bytes) { decoder_.set_limit(bytes); }
   bool is_open() const { return state_ == State::kOpen; }
   size_t queued_bytes() const { return queued_bytes_; }
@@ -53,7 +55,6 @@ class AsioConnection final : public std::enable_shared_from_this<AsioConnection>
   bool has_unsent() const { return !queue_.empty() || !sending_.empty(); }
   void linger();
   void hang_up();
-  void end(Status why);
   void report_end();
   void drop();
 

@@ -1,14 +1,17 @@
 #include "comm/rpc/asio_transport.h"
 
+#include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <cerrno>
 #include <cstring>
 
+#include "comm/base/descriptors.h"
 #include "comm/base/limits.h"
 #include "comm/rpc/asio_connection.h"
 #include "comm/rpc/resolve.h"
 #include "comm/rpc/socket.h"
 #include "comm/rpc/socket_address.h"
+#include "comm/rpc/tls_door.h"
 #include "comm/rpc/tls_identity.h"
 
 namespace lockstep::rpc {
@@ -27,6 +30,11 @@ class ConnectionHandle final : public Connection {
  public:
   ConnectionHandle(AsioLoop& loop, tcp::socket socket, std::unique_ptr<TlsSocket> tls)
       : connection_(std::make_shared<AsioConnection>(loop, std::move(socket), std::move(tls))) {}
+  // One that has ended already.
+  ConnectionHandle(AsioLoop& loop, tcp::socket socket, Status why)
+      : connection_(std::make_shared<AsioConnection>(loop, std::move(socket), nullptr)) {
+    connection_->end(std::move(why));
+  }
   ~ConnectionHandle() override { connection_->close(); }
 
   void set_handlers(Handlers handlers) override { connection_->set_handlers(std::move(handlers)); }
@@ -51,6 +59,17 @@ class Acceptor final : public std::enable_shared_from_this<Acceptor> {
         acceptor_(loop.context(), protocol, fd),
         on_accept_(std::make_shared<Transport::AcceptHandler>(std::move(on_accept))) {}
 
+  void open() {
+    if (tls_)
+      door_ = std::make_shared<TlsDoor>(
+          loop_,
+          [self = this](tcp::socket socket, Result<TlsDoor::Turn> turn) {
+            self->enter(std::move(socket), std::move(turn));
+          },
+          std::min(limits::kTlsCallers, most_descriptors() / 2));
+    wait();
+  }
+
   void wait() {
     acceptor_.async_wait(tcp::acceptor::wait_read,
                          [self = shared_from_this()](const boost::system::error_code&) {
@@ -60,6 +79,7 @@ class Acceptor final : public std::enable_shared_from_this<Acceptor> {
 
   void close() {
     on_accept_.reset();
+    if (door_) door_->close();
     loop_.cancel(retry_timer_);
     boost::system::error_code ignored;
     acceptor_.close(ignored);
@@ -72,13 +92,29 @@ class Acceptor final : public std::enable_shared_from_this<Acceptor> {
       if (fd < 0 && (errno == ECONNABORTED || errno == EINTR)) continue;
       if (fd < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return wait_later();
       if (fd < 0) break;
-      const auto on_accept = on_accept_;
-      auto tls = tls_ ? TlsSocket::accept(tls_->context(), fd) : nullptr;
-      (*on_accept)(std::make_shared<ConnectionHandle>(
-          loop_, tcp::socket(loop_.context(), protocol_, fd), std::move(tls)));
+      tcp::socket socket(loop_.context(), protocol_, fd);
+      if (door_) {
+        door_->knock(std::move(socket));
+      } else {
+        tell(std::make_shared<ConnectionHandle>(loop_, std::move(socket), nullptr));
+      }
       if (!on_accept_) return;
     }
     wait();
+  }
+
+  void enter(tcp::socket socket, Result<TlsDoor::Turn> turn) {
+    if (!turn.is_ok())
+      return tell(std::make_shared<ConnectionHandle>(loop_, std::move(socket), turn.status()));
+    auto tls = TlsSocket::accept(tls_->context(), socket.native_handle());
+    tls->hold_until_proven(std::move(turn).value());
+    tell(std::make_shared<ConnectionHandle>(loop_, std::move(socket), std::move(tls)));
+  }
+
+  // Whoever is told may close the listener.
+  void tell(std::shared_ptr<Connection> connection) {
+    const auto on_accept = on_accept_;
+    (*on_accept)(std::move(connection));
   }
 
   // Out of descriptors or memory: the caller waits in the kernel's queue, we must not spin.
@@ -92,6 +128,7 @@ class Acceptor final : public std::enable_shared_from_this<Acceptor> {
   tcp protocol_;
   tcp::acceptor acceptor_;
   std::shared_ptr<Transport::AcceptHandler> on_accept_;
+  std::shared_ptr<TlsDoor> door_;  // null without TLS
   TimerId retry_timer_ = 0;
 };
 
@@ -143,6 +180,7 @@ class Connecting final : public std::enable_shared_from_this<Connecting> {
     if (is_connected_to_itself(socket_.native_handle()))
       return finish(Status(Code::kUnavailable, "nobody listens on " + name_));
     auto tls = tls_ ? TlsSocket::connect(tls_->context(), socket_.native_handle(), host_) : nullptr;
+    if (tls) tls->begin();
     finish(std::shared_ptr<Connection>(
         std::make_shared<ConnectionHandle>(loop_, std::move(socket_), std::move(tls))));
   }
@@ -176,7 +214,7 @@ Result<std::unique_ptr<Listener>> AsioTransport::listen(const Address& address,
   LOCKSTEP_ASSIGN_OR_RETURN(const int fd, open_listening_socket(address, &real));
   auto acceptor =
       std::make_shared<Acceptor>(loop_, tls_, protocol_of(real), fd, std::move(on_accept));
-  acceptor->wait();
+  acceptor->open();
   return std::unique_ptr<Listener>(std::make_unique<ListenerHandle>(std::move(acceptor), real));
 }
 

@@ -56,7 +56,8 @@ class AsioLoop final : public Loop {
 class AsioTransport final : public Transport {
  public:
   // With `tls` every connection is mutual TLS (tls_socket.h): who connects holds the certificate of
-  // the listener against the host of the address that it was given. Null: in the clear.
+  // the listener against the host of the address that it was given. A listener tells of a caller
+  // when TLS begins (tls_door.h). Null: in the clear.
   explicit AsioTransport(AsioLoop& loop, std::shared_ptr<TlsIdentity> tls = nullptr);
   ~AsioTransport() override;
 

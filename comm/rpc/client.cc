@@ -31,6 +31,8 @@ struct RpcClient::Impl : std::enable_shared_from_this<Impl> {
   int64_t next_pause_ms();
   TimerId after(int64_t delay_ms, void (Impl::*method)());
   void on_auth_deadline();
+  void watch_silence();
+  void on_silence_look();
   void on_give_up();
 
   Transport& transport;
@@ -47,6 +49,8 @@ struct RpcClient::Impl : std::enable_shared_from_this<Impl> {
   std::string distrusted;     // the reason that was told last
   TimerId attempt_timer = 0;  // the next attempt, or the deadline of the handshake
   TimerId give_up_timer = 0;
+  TimerId silence_timer = 0;
+  int64_t silent_looks = 0;  // in a row
 };
 
 TimerId RpcClient::Impl::after(int64_t delay_ms, void (Impl::*method)()) {
@@ -93,6 +97,7 @@ void RpcClient::Impl::on_connected(Result<std::shared_ptr<Connection>> result) {
 
 void RpcClient::Impl::on_frame(wire::Frame&& frame) {
   if (handshake) return on_handshake(frame);
+  silent_looks = 0;
   wire::Envelope envelope;
   const Status parsed = parse_frame(frame, wire::FrameKind::kEnvelope, &envelope);
   if (!parsed.is_ok()) return on_close(parsed);
@@ -111,6 +116,8 @@ void RpcClient::Impl::on_handshake(const wire::Frame& frame) {
   failures = 0;
   distrusted.clear();
   is_ready = true;
+  silent_looks = 0;
+  watch_silence();
   handlers.on_ready();
 }
 
@@ -119,10 +126,24 @@ void RpcClient::Impl::on_auth_deadline() {
                                        std::to_string(limits::kAuthDeadlineMs) + " ms"));
 }
 
+void RpcClient::Impl::watch_silence() {
+  if (options.silence_ms > 0)
+    silence_timer = after(options.silence_ms / limits::kSilenceLooks, &Impl::on_silence_look);
+}
+
+// Several looks instead of one deadline: a process that was stopped looks once when it goes on,
+// and then reads what has come meanwhile.
+void RpcClient::Impl::on_silence_look() {
+  if (++silent_looks < limits::kSilenceLooks) return watch_silence();
+  on_close(Status(Code::kTimeout, connection->peer() + " has said nothing for " +
+                                      std::to_string(options.silence_ms / 1'000) + " s"));
+}
+
 void RpcClient::Impl::on_close(const Status& why) {
   if (!is_ready) return why.code() == Code::kRefused ? distrust(why) : try_later(why);
   is_ready = false;
   connection.reset();
+  loop.cancel(silence_timer);
   start_trying(next_pause_ms());
   handlers.on_lost(why);
 }
@@ -172,6 +193,7 @@ void RpcClient::Impl::stop() {
   is_ready = false;
   loop.cancel(attempt_timer);
   loop.cancel(give_up_timer);
+  loop.cancel(silence_timer);
   connection.reset();
 }
 

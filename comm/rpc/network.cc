@@ -135,4 +135,14 @@ Result<std::string> own_address_in(std::string_view network) {
   return choose_address(parsed, own_addresses());
 }
 
+std::string open_data_interface(std::string_view network, bool is_trusted) {
+  constexpr char kLoopback[] = "lo";
+  if (!is_trusted) return kLoopback;
+  const auto address = own_address_in(network);
+  if (!address.is_ok()) return kLoopback;
+  for (const InterfaceAddress& each : own_addresses())
+    if (each.address == *address) return each.interface;
+  return kLoopback;
+}
+
 }  // namespace lockstep::rpc

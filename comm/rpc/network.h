@@ -53,4 +53,8 @@ std::vector<InterfaceAddress> own_addresses();
 // All of the above.
 Result<std::string> own_address_in(std::string_view network);
 
+// The interface for data that is neither authenticated nor encrypted (NCCL's, MPI's): that of
+// loopback, or where everybody in `network` is trusted the one with our address there.
+std::string open_data_interface(std::string_view network, bool is_trusted);
+
 }  // namespace lockstep::rpc

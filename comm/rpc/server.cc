@@ -49,7 +49,7 @@ struct RpcServer::Impl {
 };
 
 void RpcServer::Impl::accept(std::shared_ptr<Connection> connection) {
-  if (unproven >= limits::kUnprovenPeers) {
+  if (connection->is_open() && unproven >= limits::kUnprovenPeers) {
     refusals.refused(connection->peer(), std::to_string(unproven) +
                                              " others have not proven the token yet, and that is "
                                              "the limit");
@@ -153,6 +153,12 @@ void RpcServer::send(PeerId id, wire::SharedFrame message) {
   const auto peer = impl_->peers.find(id);
   if (peer == impl_->peers.end() || peer->second.handshake) return;
   peer->second.connection->send_shared(std::move(message));
+}
+
+void RpcServer::send_all(const wire::Envelope& envelope) {
+  const wire::SharedFrame message = share(envelope);
+  for (const auto& [id, peer] : impl_->peers)
+    if (!peer.handshake) peer.connection->send_shared(message);
 }
 
 void RpcServer::disconnect(PeerId id) {

@@ -5,9 +5,9 @@
 //
 // Invariants:
 //  1. No byte of an unproven peer reaches the handlers.
-//  2. At most limits::kUnprovenPeers are unproven at once; the newest beyond is
-//  closed.
-//     None stays unproven longer than limits::kAuthDeadlineMs.
+//  2. Of the connections that the transport hands over, at most limits::kUnprovenPeers are unproven
+//     at once; the newest beyond is closed. None stays unproven longer than
+//     limits::kAuthDeadlineMs.
 //  3. on_peer(id) comes first, then its messages in order, then on_lost(id) exactly once unless
 //     disconnect(id) was called; nothing after either. Ids are never used again.
 //  4. A refused stranger is one log line with its address and the reason; at most
@@ -55,6 +55,9 @@ class RpcServer {
   // The same message to several peers: encoded once, and in memory once while it waits for them.
   static wire::SharedFrame share(const wire::Envelope& envelope);
   void send(PeerId peer, wire::SharedFrame message);
+
+  // To every peer.
+  void send_all(const wire::Envelope& envelope);
 
   // Delivers what is queued, then closes; no callback for this peer after it returned.
   void disconnect(PeerId peer);

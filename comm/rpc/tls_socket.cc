@@ -151,6 +151,13 @@ TlsSocket::~TlsSocket() {
   SSL_free(ssl_);
 }
 
+// What goes wrong shows again at the next call.
+void TlsSocket::begin() {
+  ERR_clear_error();
+  (void)SSL_do_handshake(ssl_);
+  ERR_clear_error();
+}
+
 IoResult TlsSocket::read(char* out, size_t bytes) {
   ERR_clear_error();
   const int n = SSL_read(ssl_, out, static_cast<int>(std::min<size_t>(bytes, INT_MAX)));
@@ -185,7 +192,10 @@ std::string TlsSocket::binding() const {
 }
 
 IoResult TlsSocket::result(int code, size_t bytes) {
-  if (code > 0) return {IoResult::State::kDone, bytes};
+  if (code > 0) {
+    held_.reset();
+    return {IoResult::State::kDone, bytes};
+  }
   const int error = SSL_get_error(ssl_, code);
   if (error == SSL_ERROR_WANT_READ) return {IoResult::State::kWantsRead};
   if (error == SSL_ERROR_WANT_WRITE) return {IoResult::State::kWantsWrite};

@@ -47,8 +47,15 @@ class TlsSocket {
   TlsSocket(const TlsSocket&) = delete;
   TlsSocket& operator=(const TlsSocket&) = delete;
 
+  // Who calls says its first word now, not with the first read() or write(): who is called waits
+  // for it.
+  void begin();
+
   IoResult read(char* out, size_t bytes);
   IoResult write(const char* from, size_t bytes);
+
+  // Lets go of it when the peer is proven, or with this object.
+  void hold_until_proven(std::shared_ptr<void> held) { held_ = std::move(held); }
 
   // 32 bytes that only the two ends of this very connection know: tls-exporter of RFC 9266. A proof
   // that covers them is of no use on another connection. REQUIRES: a read() or write() was kDone.
@@ -69,6 +76,7 @@ class TlsSocket {
 
   std::shared_ptr<const TlsContext> context_;
   ssl_st* ssl_;
+  std::shared_ptr<void> held_;
   uint64_t key_bytes_ = uint64_t{1} << 36;
   uint64_t written_bytes_ = 0;  // with the key of now
   uint32_t key_updates_ = 0;

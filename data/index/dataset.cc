@@ -1,36 +1,65 @@
 #include "data/index/dataset.h"
 
+#include "comm/wire/data_formats.h"
+#include "data/index/cifar_dataset.h"
+#include "data/index/cifar_files.h"
+#include "data/index/detect_format.h"
+#include "data/index/encoded_dataset.h"
 #include "data/index/idx_dataset.h"
 #include "data/index/idx_pair.h"
+#include "data/index/npy_dataset.h"
+#include "data/index/npy_pair.h"
 #include "data/index/token_dataset.h"
 #include "data/index/token_files.h"
+#include "data/transform/transform_list.h"
 
 namespace lockstep::data {
+Status Dataset::read_encoded(uint64_t, std::vector<uint8_t>&) const {
+  return {Code::kInternal, "samples of format " + format() + " are not encoded"};
+}
+
+std::string Dataset::name_of(uint64_t i) const {
+  return "sample " + std::to_string(i) + " of " + (files().empty() ? "the data" : files().front());
+}
 
 std::string cache_directory(const wire::DataSpec& data, const std::string& run_dir) {
   return data.cache_dir().empty() ? run_dir + "/cache" : data.cache_dir();
 }
 
-SequenceCut sequence_cut(const wire::ModelSpec& model) {
-  return {model.block(), model.vocab()};
+SampleCut sample_cut(const wire::JobSpec& job) {
+  const auto& words = job.data().transforms();
+  // What cannot be parsed is told where it is used (sample_reader.h).
+  const auto transforms = parse_transforms({words.begin(), words.end()});
+  return {job.model().block(), job.model().vocab(),
+          transforms.is_ok() ? transforms->frame : ImageFrame()};
 }
 
 Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& spec, Split split,
                                               const std::string& cache_dir,
-                                              const ProgressFn& progress, const SequenceCut& cut) {
+                                              const ProgressFn& progress, const SampleCut& cut) {
   if (spec.path().empty())
     return Status(Code::kUsage, "no data path; set data.train.path to the directory of the files");
-  std::string format = spec.format();
-  if (format.empty() || format == "auto") {
-    LOCKSTEP_ASSIGN_OR_RETURN(format, detect_format(spec.path()));
-  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string format, resolve_format(spec.path(), spec.format()));
+  if (!is_data_format(format))
+    return Status(Code::kUsage,
+                  "unknown data format \"" + format + "\"; known are " + known_data_formats());
   if (is_token_format(format)) {
     LOCKSTEP_ASSIGN_OR_RETURN(const auto paths, find_token_files(spec.path(), format, split));
     return open_token_dataset(paths, format, cut, cache_dir, progress);
   }
-  if (format != "idx")
-    return Status(Code::kUsage, "unknown data format \"" + format +
-                                    "\"; known are auto, idx, tokens, tokens_u32 and text");
+  if (is_encoded_format(format)) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const EncodedSource source,
+                              find_encoded_source(spec.path(), format, split, progress));
+    return open_encoded_dataset(source, cut.frame, cache_dir, progress);
+  }
+  if (const CifarFormat* cifar = cifar_format(format)) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto paths, find_cifar_files(spec.path(), *cifar, split));
+    return open_cifar_dataset(paths, *cifar, cache_dir, progress);
+  }
+  if (format.starts_with("npy")) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const NpyPair pair, find_npy_pair(spec.path(), split));
+    return open_npy_dataset(pair, format, cache_dir, progress);
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(const IdxPair pair, find_idx_pair(spec.path(), split));
   return open_idx_dataset(pair, cache_dir, progress);
 }

@@ -1,8 +1,9 @@
 // A dataset as training sees it: numbered samples of one shape with integer labels, read-only.
 //
-// A sample is an image, uint8 in (C, H, W) order with one label, or a sequence of tokens whose
-// labels are the tokens that follow each. What lies on disk, compressed or not, is behind this
-// interface; opening checks everything that can be wrong, so that reading cannot fail.
+// A sample is an image, uint8 in (C, H, W) or (H, W, C) order with one label, or a sequence of
+// tokens whose labels are the tokens that follow each. What lies on disk, compressed or not, is
+// behind this interface; opening checks everything that can be wrong with files that stay as they
+// are.
 //
 // ERRORS of open_dataset(), each one sentence that names the file and says what to do:
 //   kNoInput  the directory or a file of the pair is not there
@@ -13,8 +14,9 @@
 // INVARIANTS
 //  D1 The fingerprint depends on the logical records only: the same for gzipped and plain files,
 //     wherever they lie and whatever their names and times.
-//  D2 Data files are mapped and must not be shortened while a run uses them; replacing them by
-//     rename is harmless.
+//  D2 Data files are mapped and must not be written to or cut off while a run uses them; replacing
+//     them by rename is harmless. Whoever reads samples asks afterwards whether it happened
+//     (unchanged()): reading itself always ends, whatever becomes of a file.
 //
 // Thread-safety: a Dataset is immutable; all calls from any thread. Any number of processes may
 // open the same dataset with the same cache directory at the same time.
@@ -23,11 +25,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
+#include "data/image/image_decoder.h"
 
 namespace lockstep::data {
 
@@ -37,6 +41,9 @@ struct SampleShape {
   uint32_t width = 0;
   uint32_t tokens = 0;       // of a sequence; 0 of an image
   uint32_t token_bytes = 0;  // as stored, little-endian: 1, 2 or 4
+  // Of an image: stored as (H, W, C). Whoever reads samples for a model (read/sample_reader.h)
+  // turns them into (C, H, W), so that files which may be large are read where they lie.
+  bool channels_last = false;
 
   bool is_sequence() const { return tokens > 0; }
   // Values that a model gets of one sample: floats of an image, token ids of a sequence.
@@ -64,8 +71,10 @@ class Dataset {
 
   virtual uint64_t samples() const = 0;  // > 0
   virtual SampleShape shape() const = 0;
-  virtual uint32_t classes() const = 0;                // largest label + 1, or the vocabulary
-  virtual const std::string& format() const = 0;       // "idx", "tokens", "text"
+  virtual uint32_t classes() const = 0;  // largest label + 1, or the vocabulary
+  // "idx", "cifar10", "cifar100", "npy", "image_folder", "webdataset"; "tokens", "megatron",
+  // "text".
+  virtual const std::string& format() const = 0;
   virtual const std::string& fingerprint() const = 0;  // XXH3-128, 32 hex digits
   // By channel, of this dataset; none of sequences. Evaluation data are normalised with those of
   // the training data.
@@ -74,17 +83,31 @@ class Dataset {
   virtual const std::vector<std::string>& files() const = 0;
 
   // shape().stored_bytes() bytes, valid as long as the dataset. REQUIRES: i < samples().
+  // Null of encoded images.
   virtual const uint8_t* sample(uint64_t i) const = 0;
   // REQUIRES: an image. The labels of a sequence are in its sample.
   virtual uint32_t label(uint64_t i) const = 0;
+  // kBadData naming a file with one of these samples, or their labels, that is no longer what it
+  // was: whatever was read of them does not count. One system call a file.
+  virtual Status unchanged(std::span<const uint64_t> samples) const = 0;
+
+  // Samples that are encoded images: how they are wanted, as shape() has it, else null.
+  virtual const WantedImage* encoded_form() const { return nullptr; }
+  // REQUIRES of these two: encoded_form() is not null. The whole encoded image; kBadData naming the
+  // file that is not what it was.
+  virtual Status read_encoded(uint64_t i, std::vector<uint8_t>& out) const;
+  virtual std::string name_of(uint64_t i) const;  // for messages
+  // Where labels stand for names, these, by label.
+  virtual std::vector<std::string> class_names() const { return {}; }
 };
 
-// How files of tokens are cut into samples; of no use for images.
-struct SequenceCut {
+// What of a job decides how files become samples.
+struct SampleCut {
   uint32_t block = 0;  // tokens of a sequence
   uint32_t vocab = 0;  // different tokens; 0: as many as the files have
+  ImageFrame frame{};  // of encoded images
 };
-SequenceCut sequence_cut(const wire::ModelSpec& model);
+SampleCut sample_cut(const wire::JobSpec& job);
 
 enum class Split { kTrain, kEval };
 
@@ -95,15 +118,27 @@ std::string cache_directory(const wire::DataSpec& data, const std::string& run_d
 using ProgressFn =
     std::function<void(const std::string& what, uint64_t done_bytes, uint64_t total_bytes)>;
 
-// spec.path is a directory with the standard IDX files (train-images..., train-labels... for
-// kTrain, t10k-... for kEval; gzipped or not), or with exactly one pair of images and labels of
-// whatever name, which then serves either split. Gzipped files are inflated once into `cache_dir`,
-// which is created when missing; plain ones are mapped where they lie. Or it is a file of tokens or
-// of text, or a directory of such (token_files.h).
+// By spec.format, which is one of kDataFormats (comm/wire/data_formats.h):
+//
+//   auto      as detect_format() finds it
+//   idx       a directory with the standard IDX files (train-images..., train-labels... for kTrain,
+//             t10k-... for kEval; gzipped or not), or with exactly one pair of images and labels of
+//             whatever name, which then serves either split (idx_pair.h)
+//   cifar10, cifar100  the directory of the binary version (cifar_files.h)
+//   npy       a directory with NumPy arrays of images and labels (npy_pair.h), where (N, H, W, C)
+//             and (N, C, H, W) are told apart by which axis has 1 to 4 entries; npy_nchw and
+//             npy_nhwc say it. Or arrays of tokens, which are `tokens`.
+//   image_folder  a directory with one for each class, of JPEG and PNG files (image_folder.h)
+//   webdataset  tar shards with JPEG or PNG images and labels (webdataset.h)
+//   tokens, tokens_u32, megatron, text  a file or a directory (token_files.h)
+//
+// All are mapped and read where they lie, but gzipped IDX files: these are inflated once into
+// `cache_dir`, which is created when missing. Encoded images are found through an index there
+// (extent_index.h), and read as they are needed.
 Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& spec, Split split,
                                               const std::string& cache_dir,
                                               const ProgressFn& progress = {},
-                                              const SequenceCut& cut = {});
+                                              const SampleCut& cut = {});
 
 // A dataset in memory, for tests and benchmarks. `pixels` holds the samples one after another.
 // kBadData when sizes do not fit, or there is no sample.

@@ -24,11 +24,19 @@ wire::DataFacts make_data_facts(const Dataset& train, const Dataset* eval) {
 
 Status check_eval_fits_train(const Dataset& train, const Dataset& eval) {
   SampleShape shape = eval.shape();
-  shape.token_bytes = train.shape().token_bytes;  // a matter of the files
+  shape.token_bytes = train.shape().token_bytes;  // a matter of the files, and so is the next
+  shape.channels_last = train.shape().channels_last;
   if (!(train.shape() == shape))
     return Status(Code::kBadData, "evaluation samples are " + shape_text(shape) +
                                       ", training samples " + shape_text(train.shape()) +
                                       "; they must be alike");
+  const auto names = train.class_names();
+  const auto eval_names = eval.class_names();
+  if (!names.empty() && !eval_names.empty() && names != eval_names)
+    return Status(Code::kBadData, "the classes of " + eval.files().front() + " are not those of " +
+                                      train.files().front() +
+                                      ", by their names, so that labels would mean different "
+                                      "things; give both the same directories, empty ones too");
   if (eval.classes() > train.classes())
     return Status(Code::kBadData,
                   "evaluation data have label " + std::to_string(eval.classes() - 1) +

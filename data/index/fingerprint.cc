@@ -46,9 +46,10 @@ std::string fingerprint_of(const Records& records, uint64_t whole_bytes) {
   hash.update("lockstep records 1\nformat " + records.format + "\nsamples " +
               std::to_string(records.samples) + "\nshape " +
               std::to_string(records.shape.channels) + " " + std::to_string(records.shape.height) +
-              " " + std::to_string(records.shape.width) + "\n");
+              " " + std::to_string(records.shape.width) +
+              (records.shape.channels_last ? " channels last\n" : "\n"));
   hash_labels(records, hash);
-  hash_sampled(records.pixels, whole_bytes, hash);
+  for (const auto& content : records.content) hash_sampled(content, whole_bytes, hash);
   return hash.hex();
 }
 

@@ -8,16 +8,13 @@
 
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
+#include "data/index/file_errors.h"
 
 namespace lockstep::data {
 namespace {
 
 constexpr size_t kMostPerCall = size_t{1} << 30;  // zlib counts in 32 bits
 constexpr size_t kPieceBytes = 256 * 1024;        // stays in the second-level cache
-
-Status bad(std::string message) {
-  return Status(Code::kBadData, std::move(message));
-}
 
 }  // namespace
 

@@ -1,14 +1,16 @@
 #include "data/index/idx_dataset.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "data/index/file_errors.h"
 #include "data/index/gzip.h"
 #include "data/index/idx_header.h"
+#include "data/index/image_dataset.h"
 #include "data/index/inflate_cache.h"
 #include "data/index/mapped_file.h"
-#include "data/index/records.h"
 
 namespace lockstep::data {
 namespace {
@@ -18,10 +20,6 @@ struct IdxFile {
   IdxHeader header;
   const uint8_t* content() const { return file.bytes().data() + header.header_bytes; }
 };
-
-Status about(const std::string& path, const Status& status) {
-  return Status(status.code(), path + " " + status.message());
-}
 
 Result<IdxFile> open_idx_file(const std::string& path, const std::string& cache_dir,
                               const ProgressFn& progress) {
@@ -43,64 +41,6 @@ Result<IdxFile> open_idx_file(const std::string& path, const std::string& cache_
   return IdxFile{std::move(file), std::move(header).value()};
 }
 
-class IdxDataset final : public Dataset {
- public:
-  IdxDataset(IdxFile images, IdxFile labels, SampleShape shape, std::vector<std::string> files)
-      : images_(std::move(images)),
-        labels_(std::move(labels)),
-        shape_(shape),
-        elements_(shape.elements()),
-        content_(images_.content()),
-        files_(std::move(files)) {}
-
-  // Everything that needs a look at all records. `labels_path` for messages.
-  Status examine(const std::string& labels_path, const std::string& cache_dir,
-                 const ProgressFn& progress) {
-    int64_t largest = 0;
-    for (uint64_t i = 0; i < samples(); ++i) {
-      const int64_t label = label_at(labels_.header, labels_.content(), i);
-      if (label < 0 || label > int64_t{limits::kLabel})
-        return Status(Code::kBadData, labels_path + " has label " + std::to_string(label) +
-                                          " at sample " + std::to_string(i) + "; labels are 0 to " +
-                                          std::to_string(limits::kLabel));
-      largest = std::max(largest, label);
-    }
-    classes_ = static_cast<uint32_t>(largest) + 1;
-    images_.file.will_need();
-    const Records records{format_, samples(), shape_, std::span(content_, samples() * elements_),
-                          [this](uint64_t i) { return label(i); }};
-    if (progress) progress("checking " + files_[0], 0, records.pixels.size());
-    fingerprint_ = fingerprint_of(records);
-    statistics_ = stored_statistics(records, fingerprint_, cache_dir);
-    if (progress) progress("checking " + files_[0], records.pixels.size(), records.pixels.size());
-    return Status::ok();
-  }
-
-  uint64_t samples() const override { return images_.header.dims[0]; }
-  SampleShape shape() const override { return shape_; }
-  uint32_t classes() const override { return classes_; }
-  const std::string& format() const override { return format_; }
-  const std::string& fingerprint() const override { return fingerprint_; }
-  const std::vector<ChannelStatistics>& statistics() const override { return statistics_; }
-  const std::vector<std::string>& files() const override { return files_; }
-  const uint8_t* sample(uint64_t i) const override { return content_ + i * elements_; }
-  uint32_t label(uint64_t i) const override {
-    return static_cast<uint32_t>(label_at(labels_.header, labels_.content(), i));
-  }
-
- private:
-  IdxFile images_;
-  IdxFile labels_;
-  SampleShape shape_;
-  uint64_t elements_;
-  const uint8_t* content_;
-  std::vector<std::string> files_;
-  std::string format_ = "idx";
-  uint32_t classes_ = 0;
-  std::string fingerprint_;
-  std::vector<ChannelStatistics> statistics_;
-};
-
 }  // namespace
 
 Result<std::unique_ptr<Dataset>> open_idx_dataset(const IdxPair& pair, const std::string& cache_dir,
@@ -116,10 +56,18 @@ Result<std::unique_ptr<Dataset>> open_idx_dataset(const IdxPair& pair, const std
                                       " images, but " + pair.labels + " holds " +
                                       std::to_string(labels.header.dims[0]) +
                                       " labels; they do not belong together");
-  auto dataset = std::make_unique<IdxDataset>(std::move(images), std::move(labels), shape.value(),
-                                              std::vector<std::string>{pair.images, pair.labels});
-  LOCKSTEP_RETURN_IF_ERROR(dataset->examine(pair.labels, cache_dir, progress));
-  return std::unique_ptr<Dataset>(std::move(dataset));
+  const uint64_t samples = images.header.dims[0];
+  const uint64_t elements = shape->elements();
+  const std::span<const uint8_t> content(images.content(), samples * elements);
+  ImageFiles files{"idx", shape.value(), {pair.images, pair.labels}, {}, {}, 0, ""};
+  files.runs.push_back({content, content.data(), elements, samples, pair.labels,
+                        [header = labels.header, stored = labels.content()](uint64_t i) {
+                          return label_at(header, stored, i);
+                        },
+                        0, 2});
+  files.files.push_back(std::move(images.file));
+  files.files.push_back(std::move(labels.file));
+  return make_image_dataset(std::move(files), cache_dir, progress);
 }
 
 }  // namespace lockstep::data

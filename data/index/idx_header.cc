@@ -3,13 +3,10 @@
 #include <string>
 
 #include "comm/base/limits.h"
+#include "data/index/file_errors.h"
 
 namespace lockstep::data {
 namespace {
-
-Status bad(std::string message) {
-  return Status(Code::kBadData, std::move(message));
-}
 
 uint32_t big_endian32(const uint8_t* p) {
   return uint32_t{p[0]} << 24 | uint32_t{p[1]} << 16 | uint32_t{p[2]} << 8 | uint32_t{p[3]};

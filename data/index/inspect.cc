@@ -5,8 +5,13 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 
+#include "comm/wire/data_formats.h"
+#include "data/index/cifar_files.h"
+#include "data/index/detect_format.h"
 #include "data/index/idx_pair.h"
-#include "data/index/token_files.h"
+#include "data/index/image_folder.h"
+#include "data/index/npy_pair.h"
+#include "data/index/webdataset.h"
 
 namespace lockstep::data {
 namespace {
@@ -34,37 +39,58 @@ std::string fixed6(double value) {
   return text;
 }
 
-// Whether the files of `path` say nothing of training and evaluation.
-Result<bool> serves_both(const std::string& path, const std::string& format) {
-  if (is_token_format(format)) {
-    std::error_code error;
-    return !std::filesystem::is_directory(path, error);
-  }
-  LOCKSTEP_ASSIGN_OR_RETURN(const IdxPair pair, find_idx_pair(path, Split::kTrain));
-  return pair.serves_both;
+// Images of many sizes as most models see them, where nobody says how.
+Result<std::unique_ptr<Dataset>> open_to_look(const wire::DatasetSpec& spec, Split split,
+                                              const std::string& cache_dir,
+                                              const ProgressFn& progress, const SampleCut& cut) {
+  auto dataset = open_dataset(spec, split, cache_dir, progress, cut);
+  if (dataset.is_ok() || dataset.status().code() != Code::kUsage || !cut.frame.is_empty())
+    return dataset;
+  const auto format = resolve_format(spec.path(), spec.format());
+  if (!format.is_ok() || !is_encoded_format(*format)) return dataset;
+  SampleCut usual = cut;
+  usual.frame = {CropKind::kCenter, 224, 256};
+  return open_dataset(spec, split, cache_dir, progress, usual);
 }
 
-std::string shape_text(const SampleShape& shape) {
+std::string shape_text(const SampleShape& shape, bool is_encoded) {
   if (shape.is_sequence()) {
     return std::to_string(shape.tokens) + " tokens and the next one, uint" +
            std::to_string(8 * shape.token_bytes);
   }
   return std::to_string(shape.channels) + " x " + std::to_string(shape.height) + " x " +
-         std::to_string(shape.width) + " (channels x height x width), uint8";
+         std::to_string(shape.width) + " (channels x height x width), uint8" +
+         (shape.channels_last && !is_encoded ? ", stored channels-last" : "");
 }
 
 }  // namespace
 
+Result<bool> serves_both(const std::string& path, const std::string& format) {
+  if (is_token_format(format)) {
+    std::error_code error;
+    return !std::filesystem::is_directory(path, error);
+  }
+  if (cifar_format(format) != nullptr) return false;
+  if (format == "image_folder") return !has_image_splits(path);
+  if (format == "webdataset") return !find_webdataset(path, Split::kEval).is_ok();
+  if (format == "npy") {
+    LOCKSTEP_ASSIGN_OR_RETURN(const NpyPair arrays, find_npy_pair(path, Split::kTrain));
+    return arrays.serves_both;
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const IdxPair pair, find_idx_pair(path, Split::kTrain));
+  return pair.serves_both;
+}
+
 Result<Inspection> inspect_data(const wire::DatasetSpec& spec, const std::string& cache_dir,
-                                const ProgressFn& progress, const SequenceCut& cut) {
+                                const ProgressFn& progress, const SampleCut& cut) {
   Inspection inspection;
   inspection.path = spec.path();
   LOCKSTEP_ASSIGN_OR_RETURN(const auto train,
-                            open_dataset(spec, Split::kTrain, cache_dir, progress, cut));
+                            open_to_look(spec, Split::kTrain, cache_dir, progress, cut));
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), train->format()));
   inspection.splits.push_back(look_at(*train, is_both ? "data" : "train"));
   if (is_both) return inspection;
-  const auto eval = open_dataset(spec, Split::kEval, cache_dir, progress, cut);
+  const auto eval = open_to_look(spec, Split::kEval, cache_dir, progress, cut);
   if (eval.is_ok())
     inspection.splits.push_back(look_at(*eval.value(), "eval"));
   else if (eval.status().code() != Code::kNoInput)  // a directory of training data only is fine
@@ -79,7 +105,7 @@ std::string to_text(const Inspection& inspection) {
     text += "  format       " + split.format + "\n";
     for (const std::string& file : split.files) text += "  file         " + file + "\n";
     text += "  samples      " + std::to_string(split.samples) + "\n";
-    text += "  shape        " + shape_text(split.shape) + "\n";
+    text += "  shape        " + shape_text(split.shape, is_encoded_format(split.format)) + "\n";
     text += (split.shape.is_sequence() ? "  vocabulary   " : "  classes      ") +
             std::to_string(split.classes) + "\n";
     for (size_t label = 0; label < split.class_counts.size(); ++label)

@@ -29,9 +29,13 @@ struct Inspection {
   std::vector<SplitInspection> splits;
 };
 
+// Whether the files of `path` say nothing of training and evaluation. REQUIRES: the format is
+// resolved.
+Result<bool> serves_both(const std::string& path, const std::string& format);
+
 // Everything below `spec.path`; errors as open_dataset(). `cut`: of tokens only.
 Result<Inspection> inspect_data(const wire::DatasetSpec& spec, const std::string& cache_dir,
-                                const ProgressFn& progress = {}, const SequenceCut& cut = {});
+                                const ProgressFn& progress = {}, const SampleCut& cut = {});
 
 std::string to_text(const Inspection& inspection);  // a few lines, newline at the end
 nlohmann::json to_json(const Inspection& inspection);

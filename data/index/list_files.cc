@@ -1,6 +1,7 @@
 #include "data/index/list_files.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <system_error>
 
@@ -32,6 +33,24 @@ Result<std::vector<std::string>> list_data_files(const std::string& directory) {
                   "cannot read data directory " + directory + ": " + error.message());
   std::sort(names.begin(), names.end());
   return names;
+}
+
+bool has_word(const std::string& name, std::initializer_list<std::string_view> words) {
+  std::string word;
+  const auto is_wanted = [&] { return std::find(words.begin(), words.end(), word) != words.end(); };
+  for (const char c : name) {
+    if (std::isalpha(static_cast<unsigned char>(c))) {
+      word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+      continue;
+    }
+    if (is_wanted()) return true;
+    word.clear();
+  }
+  return is_wanted();
+}
+
+bool is_for_evaluation(const std::string& name) {
+  return has_word(name, {"val", "test", "eval"});
 }
 
 }  // namespace lockstep::data

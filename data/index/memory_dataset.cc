@@ -16,7 +16,11 @@ class MemoryDataset final : public Dataset {
         pixels_(std::move(pixels)),
         labels_(std::move(labels)),
         classes_(*std::max_element(labels_.begin(), labels_.end()) + 1) {
-    const Records records{format_, labels_.size(), shape_, pixels_,
+    const Records records{format_,
+                          labels_.size(),
+                          shape_,
+                          {pixels_},
+                          [this](uint64_t i) { return sample(i); },
                           [this](uint64_t i) { return labels_[i]; }};
     fingerprint_ = fingerprint_of(records);
     for (const ChannelSums& sums : sums_of(records)) statistics_.push_back(statistics_of(sums));
@@ -30,6 +34,7 @@ class MemoryDataset final : public Dataset {
   const std::vector<ChannelStatistics>& statistics() const override { return statistics_; }
   const std::vector<std::string>& files() const override { return files_; }
   const uint8_t* sample(uint64_t i) const override { return pixels_.data() + i * elements_; }
+  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
   uint32_t label(uint64_t i) const override { return labels_[i]; }
 
  private:

@@ -21,8 +21,11 @@ struct Records {
   std::string format;
   uint64_t samples = 0;
   SampleShape shape;
-  std::span<const uint8_t> pixels;          // samples * shape.elements() bytes
-  std::function<uint32_t(uint64_t)> label;  // of sample i
+  // Where the samples lie, file after file; with what lies between them.
+  std::vector<std::span<const uint8_t>> content;
+  // Of sample i: its shape.elements() bytes, somewhere in `content`, and its label.
+  std::function<const uint8_t*(uint64_t)> sample;
+  std::function<uint32_t(uint64_t)> label;
 };
 
 // Hashes all of `content` up to `whole_bytes`, beyond that the first and last block and 16 between,
@@ -30,7 +33,8 @@ struct Records {
 inline constexpr uint64_t kWholeContentBytes = uint64_t{1} << 30;
 void hash_sampled(std::span<const uint8_t> content, uint64_t whole_bytes, Xxh3& hash);
 
-// XXH3-128 over format, counts, shape, labels and pixels, these by hash_sampled().
+// XXH3-128 over format, counts, shape, labels and content, this by hash_sampled(). Images stored
+// channels-last are other records than the same ones channels-first.
 std::string fingerprint_of(const Records& records, uint64_t whole_bytes = kWholeContentBytes);
 
 // Exact sums over all values of one channel.
@@ -39,15 +43,23 @@ struct ChannelSums {
   uint64_t sum = 0;
   uint64_t sum_of_squares = 0;
   bool operator==(const ChannelSums&) const = default;
+  void add(const ChannelSums& other) {
+    values += other.values;
+    sum += other.sum;
+    sum_of_squares += other.sum_of_squares;
+  }
 };
 std::vector<ChannelSums> sums_of(const Records& records);
+// Adds one image. REQUIRES: as many sums as it has channels.
+void add_image(const uint8_t* image, const SampleShape& shape, std::vector<ChannelSums>& sums);
 ChannelStatistics statistics_of(const ChannelSums& sums);
 
-// The statistics of a dataset with this fingerprint: from `cache_dir`, or computed and stored
-// there. A stored file that does not check out is ignored; one that cannot be written costs nothing
-// but the time to compute it again.
-std::vector<ChannelStatistics> stored_statistics(const Records& records,
-                                                 const std::string& fingerprint,
-                                                 const std::string& cache_dir);
+// The statistics of what has this key, its fingerprint and, where that matters, how it is looked
+// at: from `cache_dir`, or computed and stored there. A stored file that does not check out is
+// ignored; one that cannot be written costs nothing but the time to compute it again. Nothing where
+// `compute` gives nothing.
+std::vector<ChannelStatistics> stored_statistics(
+    const std::string& key, uint32_t channels, const std::string& cache_dir,
+    const std::function<std::vector<ChannelSums>()>& compute);
 
 }  // namespace lockstep::data

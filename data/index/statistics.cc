@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <sstream>
 
@@ -37,33 +38,51 @@ std::vector<ChannelSums> from_file(const std::string& text, const std::string& f
   return sums;
 }
 
-}  // namespace
-
-std::vector<ChannelSums> sums_of(const Records& records) {
-  const uint32_t channels = records.shape.channels;
-  const uint64_t plane = records.shape.elements() / channels;
-  std::vector<ChannelSums> sums(channels);
-  const uint8_t* p = records.pixels.data();
+// Of an image in (C, H, W), one channel.
+void add_plane(const uint8_t* p, uint64_t plane, ChannelSums& channel) {
   // Up to 65,536 values their squares sum to less than 2^32: the inner loop stays narrow.
   constexpr uint64_t kNarrow = 65'536;
-  for (uint64_t i = 0; i < records.samples; ++i) {
+  for (uint64_t begin = 0; begin < plane; begin += kNarrow) {
+    const uint64_t n = std::min(kNarrow, plane - begin);
+    uint32_t sum = 0;
+    uint32_t squares = 0;
+    for (uint64_t k = 0; k < n; ++k) {
+      const uint32_t x = p[begin + k];
+      sum += x;
+      squares += x * x;
+    }
+    channel.sum += sum;
+    channel.sum_of_squares += squares;
+  }
+  channel.values += plane;
+}
+
+// Of an image in (H, W, C), all of them.
+void add_pixels(const uint8_t* image, uint64_t pixels, std::vector<ChannelSums>& sums) {
+  for (uint64_t i = 0; i < pixels; ++i) {
     for (ChannelSums& channel : sums) {
-      for (uint64_t begin = 0; begin < plane; begin += kNarrow) {
-        const uint64_t n = std::min(kNarrow, plane - begin);
-        uint32_t sum = 0;
-        uint32_t squares = 0;
-        for (uint64_t k = 0; k < n; ++k) {
-          const uint32_t x = p[begin + k];
-          sum += x;
-          squares += x * x;
-        }
-        channel.sum += sum;
-        channel.sum_of_squares += squares;
-      }
-      channel.values += plane;
-      p += plane;
+      const uint64_t x = *image++;
+      channel.sum += x;
+      channel.sum_of_squares += x * x;
     }
   }
+  for (ChannelSums& channel : sums) channel.values += pixels;
+}
+
+}  // namespace
+
+void add_image(const uint8_t* image, const SampleShape& shape, std::vector<ChannelSums>& sums) {
+  const uint64_t plane = uint64_t{shape.height} * shape.width;
+  if (shape.channels_last) return add_pixels(image, plane, sums);
+  for (ChannelSums& channel : sums) {
+    add_plane(image, plane, channel);
+    image += plane;
+  }
+}
+
+std::vector<ChannelSums> sums_of(const Records& records) {
+  std::vector<ChannelSums> sums(records.shape.channels);
+  for (uint64_t i = 0; i < records.samples; ++i) add_image(records.sample(i), records.shape, sums);
   return sums;
 }
 
@@ -78,16 +97,15 @@ ChannelStatistics statistics_of(const ChannelSums& sums) {
   return statistics;
 }
 
-std::vector<ChannelStatistics> stored_statistics(const Records& records,
-                                                 const std::string& fingerprint,
-                                                 const std::string& cache_dir) {
-  const std::string name = "statistics-" + fingerprint + ".txt";
+std::vector<ChannelStatistics> stored_statistics(
+    const std::string& key, uint32_t channels, const std::string& cache_dir,
+    const std::function<std::vector<ChannelSums>()>& compute) {
+  const std::string name = "statistics-" + key + ".txt";
   std::vector<ChannelSums> sums;
-  if (const auto text = cached_text(cache_dir, name))
-    sums = from_file(*text, fingerprint, records.shape.channels);
+  if (const auto text = cached_text(cache_dir, name)) sums = from_file(*text, key, channels);
   if (sums.empty()) {
-    sums = sums_of(records);
-    keep_text(cache_dir, name, to_file(sums, fingerprint));
+    sums = compute();
+    if (!sums.empty()) keep_text(cache_dir, name, to_file(sums, key));
   }
   std::vector<ChannelStatistics> statistics;
   for (const ChannelSums& channel : sums) statistics.push_back(statistics_of(channel));

@@ -11,6 +11,7 @@
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
 #include "data/index/cached_text.h"
+#include "data/index/look_once.h"
 #include "data/index/mapped_file.h"
 #include "data/index/records.h"
 #include "data/index/token_files.h"
@@ -56,8 +57,9 @@ uint32_t token_at(const TokenFile& file, uint64_t i) {
 }
 
 Status beyond(const TokenFile& file, uint64_t i, uint64_t vocab) {
-  return {Code::kBadData, file.path + " has token " + std::to_string(token_at(file, i)) +
-                              " at offset " +
+  const uint32_t token = token_at(file, i);
+  const int64_t as_stored = file.range.is_signed ? int64_t{static_cast<int32_t>(token)} : token;
+  return {Code::kBadData, file.path + " has token " + std::to_string(as_stored) + " at offset " +
                               std::to_string(file.range.offset + i * file.range.token_bytes) +
                               ", beyond the vocabulary of " + std::to_string(vocab) +
                               "; is model.vocab right, and the format of the file?"};
@@ -105,16 +107,30 @@ class TokenDataset final : public Dataset {
   const std::vector<std::string>& files() const override { return files_; }
 
   const uint8_t* sample(uint64_t i) const override {
-    auto file = std::upper_bound(token_files_.begin(), token_files_.end(), i,
-                                 [](uint64_t n, const TokenFile& f) { return n < f.first_sample; });
-    --file;
-    return file->content().data() + (i - file->first_sample) * shape_.tokens * shape_.token_bytes;
+    const TokenFile& file = token_files_[file_of(i)];
+    return file.content().data() + (i - file.first_sample) * shape_.tokens * shape_.token_bytes;
   }
   uint32_t label(uint64_t) const override {
     LOCKSTEP_CHECK(false, "the labels of a sequence are in its sample");
   }
+  Status unchanged(std::span<const uint64_t> samples) const override {
+    return look_once(
+        samples, token_files_.size(), [this](uint64_t i) { return file_of(i); },
+        [this](size_t i) { return token_files_[i].file.unchanged(); });
+  }
+  Status unchanged() const {
+    for (const TokenFile& file : token_files_) LOCKSTEP_RETURN_IF_ERROR(file.file.unchanged());
+    return Status::ok();
+  }
 
  private:
+  size_t file_of(uint64_t sample) const {
+    const auto after =
+        std::upper_bound(token_files_.begin(), token_files_.end(), sample,
+                         [](uint64_t n, const TokenFile& f) { return n < f.first_sample; });
+    return static_cast<size_t>(after - token_files_.begin()) - 1;
+  }
+
   std::vector<TokenFile> token_files_;  // not empty
   std::string format_;
   uint32_t classes_ = 0;
@@ -128,15 +144,14 @@ class TokenDataset final : public Dataset {
 Result<TokenFile> open_token_file(const std::string& path, const std::string& format,
                                   uint32_t block) {
   LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
-  const auto range = token_range(file.bytes(), format);
-  if (!range.is_ok()) return Status(range.status().code(), path + " " + range.status().message());
-  if (range->tokens <= block)
-    return Status(Code::kBadData, path + " has " + std::to_string(range->tokens) +
+  LOCKSTEP_ASSIGN_OR_RETURN(const TokenRange range, token_range_of(path, file, format));
+  if (range.tokens <= block)
+    return Status(Code::kBadData, path + " has " + std::to_string(range.tokens) +
                                       " tokens; a sequence of model.block " +
                                       std::to_string(block) + " and its last label need " +
                                       std::to_string(uint64_t{block} + 1));
   file.will_need();
-  return TokenFile{path, std::move(file), range.value()};
+  return TokenFile{path, std::move(file), range};
 }
 
 std::string largest_text(const std::string& fingerprint, uint32_t largest) {
@@ -154,8 +169,8 @@ std::optional<uint32_t> parse_largest(const std::string& text, const std::string
 }
 
 // Of all tokens: every one is read, unless the number was stored when they were.
-uint32_t largest_token(const TokenDataset& dataset, const std::string& cache_dir,
-                       const ProgressFn& progress) {
+Result<uint32_t> largest_token(const TokenDataset& dataset, const std::string& cache_dir,
+                               const ProgressFn& progress) {
   const std::string name = "tokens-" + dataset.fingerprint() + ".txt";
   if (const auto text = cached_text(cache_dir, name))
     if (const auto stored = parse_largest(*text, dataset.fingerprint())) return *stored;
@@ -164,6 +179,7 @@ uint32_t largest_token(const TokenDataset& dataset, const std::string& cache_dir
     if (progress) progress("checking " + file.path, 0, file.content().size());
     largest = std::max(largest, largest_of(file));
   }
+  LOCKSTEP_RETURN_IF_ERROR(dataset.unchanged());
   keep_text(cache_dir, name, largest_text(dataset.fingerprint(), largest));
   return largest;
 }
@@ -174,16 +190,20 @@ Result<uint32_t> vocabulary(const TokenDataset& dataset, uint32_t asked,
   const bool is_text = dataset.format() == "text";
   if (is_text && asked == 0) return kTextVocabulary;
   const uint64_t limit = asked == 0 ? limits::kVocabulary : asked;
-  const uint32_t largest = largest_token(dataset, cache_dir, progress);
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t largest, largest_token(dataset, cache_dir, progress));
   if (largest >= limit) return first_beyond(dataset.token_files(), limit);
   return asked > 0 ? asked : largest + 1;
+}
+
+// Of all that only say how many bytes a token has the same: they are the same tokens.
+std::string shown_format(const std::string& format) {
+  return format == "text" || format == "megatron" ? format : "tokens";
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Dataset>> open_token_dataset(const std::vector<std::string>& paths,
-                                                    const std::string& format,
-                                                    const SequenceCut& cut,
+                                                    const std::string& format, const SampleCut& cut,
                                                     const std::string& cache_dir,
                                                     const ProgressFn& progress) {
   if (cut.block == 0 || cut.block > limits::kSequenceTokens)
@@ -203,8 +223,8 @@ Result<std::unique_ptr<Dataset>> open_token_dataset(const std::vector<std::strin
                                         std::to_string(files.back().range.token_bytes) +
                                         "; they do not belong together");
   }
-  auto dataset = std::make_unique<TokenDataset>(std::move(files),
-                                                format == "text" ? "text" : "tokens", cut.block);
+  auto dataset = std::make_unique<TokenDataset>(std::move(files), shown_format(format), cut.block);
+  LOCKSTEP_RETURN_IF_ERROR(dataset->unchanged());  // since it was looked at for its fingerprint
   LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t classes,
                             vocabulary(*dataset, cut.vocab, cache_dir, progress));
   dataset->set_classes(classes);

@@ -22,8 +22,7 @@ namespace lockstep::data {
 // change later are noticed by whoever reads the sample (sample_reader.h).
 // REQUIRES: paths is not empty.
 Result<std::unique_ptr<Dataset>> open_token_dataset(const std::vector<std::string>& paths,
-                                                    const std::string& format,
-                                                    const SequenceCut& cut,
+                                                    const std::string& format, const SampleCut& cut,
                                                     const std::string& cache_dir,
                                                     const ProgressFn& progress);
 

@@ -2,9 +2,15 @@
 //
 //   tokens      *.bin: uint16 or uint32 token ids, little-endian, behind llm.c's header of 1,024
 //               bytes (github.com/karpathy/llm.c, dev/data/data_common.py), which says how many
-//               bytes an id has and how many ids there are; without that header uint16
+//               bytes an id has and how many ids there are; without that header uint16. Or, where
+//               there is no *.bin, *.npy: NumPy arrays of one dimension of uint16, uint32 or int32
+//               (npy_header.h)
 //   tokens_u32  *.bin without a header, uint32
+//   megatron    pairs of *.bin and *.idx, of uint16 or int32 (megatron_index.h); a single pair can
+//               be named by either file, or by the prefix that they share
 //   text        *.txt: every byte is a token
+//
+// int32 is read as uint32: a negative number is beyond every vocabulary.
 //
 // A path is one file, which serves the split that is asked for, or a directory. Of a directory's
 // files those with "val", "test" or "eval" as a word of their name ("fineweb_val_000000.bin") are
@@ -20,17 +26,18 @@
 
 #include "comm/base/status.h"
 #include "data/index/dataset.h"
+#include "data/index/mapped_file.h"
 
 namespace lockstep::data {
 
-// "tokens", "text" or "idx": a directory with a pair of IDX files is that, whatever else lies in
-// it; else the endings of the names decide, and of a file with another ending "tokens" where
-// llm.c's header says so. kUsage where nothing tells, kNoInput when the path is not there.
-Result<std::string> detect_format(const std::string& path);
+// Whether it begins with llm.c's header.
+bool has_token_header(std::span<const uint8_t> file);
 
-bool is_token_format(const std::string& format);
+// Whether `path` is one file of a pair of Megatron-LM's, or the prefix of one, and both are there.
+bool is_megatron_file(const std::string& path);
 
-// Not empty, or kNoInput. REQUIRES: is_token_format(format).
+// Not empty, or kNoInput; of Megatron-LM's pairs the *.bin, and kNoInput where one of a pair is
+// missing. REQUIRES: is_token_format(format).
 Result<std::vector<std::string>> find_token_files(const std::string& path,
                                                   const std::string& format, Split split);
 
@@ -39,8 +46,15 @@ struct TokenRange {
   uint64_t offset = 0;
   uint64_t tokens = 0;
   uint32_t token_bytes = 0;
+  bool is_signed = false;  // as the file's type says; for messages
 };
-// kBadData for an empty, truncated or too long file; messages do not name it.
+// kBadData for an empty, truncated or too long file; messages do not name it. REQUIRES: format is
+// not "megatron", whose files do not say it themselves.
 Result<TokenRange> token_range(std::span<const uint8_t> file, const std::string& format);
+
+// The same for any format of tokens, of the file at `path`, which is mapped; messages name the file
+// that is wrong.
+Result<TokenRange> token_range_of(const std::string& path, const MappedFile& file,
+                                  const std::string& format);
 
 }  // namespace lockstep::data

@@ -1,17 +1,16 @@
 #include "data/read/loader.h"
 
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <csignal>
 #include <cstdlib>
 #include <limits>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -19,8 +18,10 @@
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
 #include "comm/base/thread_name.h"
+#include "data/index/quiet_signals.h"
 #include "data/order/digest.h"
 #include "data/order/epoch_order.h"
+#include "data/read/sample_team.h"
 
 namespace lockstep::data {
 namespace {
@@ -51,33 +52,20 @@ void prefetch(const uint8_t* sample, uint64_t bytes) {
     __builtin_prefetch(sample + i);
 }
 
-// A new thread inherits the mask: signals go to threads that know what to do with them.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
-
 }  // namespace
 
 struct Loader::Impl {
-  Impl(const Dataset& data, LoaderOptions wanted, SampleReader with)
-      : dataset(data), options(std::move(wanted)), reader(std::move(with)) {}
+  Impl(const Dataset& data, LoaderOptions wanted, SampleReader with, Augmenter varied)
+      : dataset(data), options(std::move(wanted)), reader(std::move(with)) {
+    hand.augmenter = std::move(varied);
+  }
 
   ~Impl() {
     {
       std::lock_guard lock(mutex);
       stop = true;
     }
+    breaks_off.store(true);
     space.notify_all();
     if (thread.joinable()) thread.join();
   }
@@ -87,6 +75,9 @@ struct Loader::Impl {
   bool produce(const StepPlan& plan, Step step, uint32_t slot);
   bool wait_for_space();
   Status fill(Batch& batch, std::byte* memory, const StepPlan& plan, const PositionRange& range);
+  template <typename StreamOf>
+  Status copy_stored(std::span<const uint64_t> samples, const StreamOf& stream_of,
+                     std::byte* inputs, int64_t* labels);
   bool end_with(Status status);
 
   const Dataset& dataset;
@@ -100,6 +91,8 @@ struct Loader::Impl {
   std::vector<Batch> ring;
 
   // Producer's own.
+  SampleHand hand;
+  std::unique_ptr<SampleTeam> team;  // of encoded images
   std::optional<EpochOrder> order;
   std::optional<Epoch> order_epoch;
   std::vector<uint64_t> indices;
@@ -113,6 +106,7 @@ struct Loader::Impl {
   Status failure;  // of the batch after the last one that was produced
   bool stop = false;
 
+  std::atomic<bool> breaks_off{false};  // as `stop`, for who is in the middle of a batch
   std::atomic<uint64_t> waited_ns{0};
   std::thread thread;  // last: it uses all of the above
 };
@@ -204,18 +198,32 @@ Status Loader::Impl::fill(Batch& batch, std::byte* buffer, const StepPlan& plan,
   else
     batch.images = reinterpret_cast<const float*>(buffer);
   batch.labels = labels;
-  // All indices first: their computations overlap, and the digest is of what is copied below.
+  // All indices first: their computations overlap, and the digest is of what is read below.
   for (uint64_t i = 0; i < batch.samples; ++i) indices[i] = order->at(range.begin + i);
   SampleDigest digest(0, plan.epoch);
-  for (uint64_t i = 0; i < batch.samples; ++i) {
-    const uint64_t sample = indices[i];
-    if (i + kSamplesAhead < batch.samples)
-      prefetch(dataset.sample(indices[i + kSamplesAhead]), batch.shape.stored_bytes());
-    LOCKSTEP_RETURN_IF_ERROR(
-        reader.read(sample, buffer + i * reader.input_bytes(), labels + i * batch.shape.labels()));
-    digest.add(range.begin + i, sample);
-  }
+  for (uint64_t i = 0; i < batch.samples; ++i) digest.add(range.begin + i, indices[i]);
   batch.digest = digest.value();
+  const auto samples = std::span(indices).first(batch.samples);
+  const auto stream_of = [&](uint64_t i) {
+    return Augmenter::stream_of(options.seed, plan.epoch, range.begin + i);
+  };
+  if (team != nullptr)
+    LOCKSTEP_RETURN_IF_ERROR(team->read(reader, samples, stream_of, breaks_off, buffer, labels));
+  else
+    LOCKSTEP_RETURN_IF_ERROR(copy_stored(samples, stream_of, buffer, labels));
+  return reader.unchanged(samples);
+}
+
+template <typename StreamOf>
+Status Loader::Impl::copy_stored(std::span<const uint64_t> samples, const StreamOf& stream_of,
+                                 std::byte* inputs, int64_t* labels) {
+  for (uint64_t i = 0; i < samples.size(); ++i) {
+    if (i + kSamplesAhead < samples.size())
+      prefetch(dataset.sample(samples[i + kSamplesAhead]), dataset.shape().stored_bytes());
+    LOCKSTEP_RETURN_IF_ERROR(reader.read(samples[i], inputs + i * reader.input_bytes(),
+                                         labels + i * dataset.shape().labels(), &hand,
+                                         stream_of(i)));
+  }
   return Status::ok();
 }
 
@@ -235,10 +243,16 @@ Result<std::unique_ptr<Loader>> Loader::start(const Dataset& dataset,
   const auto& statistics = options.statistics.empty() ? dataset.statistics() : options.statistics;
   LOCKSTEP_ASSIGN_OR_RETURN(SampleReader reader, SampleReader::create(dataset, options.transforms,
                                                                       statistics, options.form));
-  auto impl = std::make_unique<Impl>(dataset, options, std::move(reader));
+  LOCKSTEP_ASSIGN_OR_RETURN(TransformList transforms, parse_transforms(options.transforms));
+  LOCKSTEP_ASSIGN_OR_RETURN(Augmenter augmenter, Augmenter::create(std::move(transforms.augment),
+                                                                   dataset.shape(), statistics));
+  auto impl = std::make_unique<Impl>(dataset, options, std::move(reader), std::move(augmenter));
   LOCKSTEP_RETURN_IF_ERROR(impl->allocate());
+  if (dataset.encoded_form() != nullptr) {
+    LOCKSTEP_ASSIGN_OR_RETURN(impl->team, SampleTeam::start(options.threads, impl->hand.augmenter));
+  }
   try {
-    const SignalsBlocked blocked;
+    const QuietSignals quiet;
     impl->thread = std::thread([raw = impl.get()] {
       name_this_thread("loader");
       raw->run();

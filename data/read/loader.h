@@ -1,6 +1,7 @@
 // Batches of training data, prepared ahead on a thread of their own.
 //
 //   dataset ──▶ prefetch thread: order, gather, read ──▶ ring of buffers ──▶ next()
+//                  └─ with others where images are to be decoded (sample_team.h)
 //
 // One batch is one slot's micro-batch of one step. The loader's whole state is the step it starts
 // at: a new generation or a resume destroys it and starts another.
@@ -8,7 +9,8 @@
 // INVARIANTS
 //  L1 Batches come in order of (step, slot), none left out, over the slots of the run that have
 //     samples and are not skipped.
-//  L2 A batch depends on (dataset, transform, shape, seed, step, slot) only.
+//  L2 A batch depends on (dataset, transforms, shape, seed, step, slot) only; augmentation on the
+//     position of each sample, not on the batch; nothing on the number of threads.
 //  L3 `digest` is computed from the very indices whose bytes were copied.
 //  L4 At most prefetch_batches are ready ahead of the consumer; memory is allocated once, at start.
 //  L5 The thread sleeps when the ring is full and never spins; the destructor ends it at once.
@@ -63,6 +65,7 @@ struct LoaderOptions {
   // By channel; empty: the dataset's own.
   std::vector<ChannelStatistics> statistics;
   ImageForm form = ImageForm::kFloats;
+  uint32_t threads = 1;  // that decode images; others are copied by one
 };
 
 class Loader {

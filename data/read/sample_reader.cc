@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "comm/base/check.h"
+#include "data/transform/image_ops.h"
 
 namespace lockstep::data {
 namespace {
@@ -27,6 +29,15 @@ int64_t read_tokens(const uint8_t* stored, uint64_t tokens, int64_t* input, int6
   return largest;
 }
 
+// To (C, H, W).
+void copy_image(const uint8_t* stored, const SampleShape& shape, uint8_t* out) {
+  if (!shape.channels_last) {
+    std::memcpy(out, stored, shape.stored_bytes());
+    return;
+  }
+  copy_channels_first(stored, {out, shape.channels, shape.height, shape.width});
+}
+
 }  // namespace
 
 Result<SampleReader> SampleReader::create(const Dataset& dataset,
@@ -36,18 +47,51 @@ Result<SampleReader> SampleReader::create(const Dataset& dataset,
   if (dataset.shape().is_sequence() && !transforms.empty())
     return Status(Code::kUsage, "data.transforms names \"" + transforms.front() +
                                     "\", which is for images; leave the list empty for tokens");
+  LOCKSTEP_ASSIGN_OR_RETURN(const TransformList list, parse_transforms(transforms));
+  const bool is_encoded = dataset.encoded_form() != nullptr;
+  if (!is_encoded && !list.frame.is_empty())
+    return Status(Code::kUsage,
+                  "data.transforms changes the size of images, which is for JPEG and "
+                  "PNG files; these are stored as pixels. Leave out resize and the "
+                  "crops but pad_crop");
+  LOCKSTEP_CHECK(!is_encoded || dataset.encoded_form()->frame == list.frame,
+                 "images opened for another frame");
   LOCKSTEP_ASSIGN_OR_RETURN(Transform transform, Transform::create(transforms, statistics));
   return SampleReader(dataset, std::move(transform), form);
 }
 
-Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels) const {
-  const uint8_t* stored = dataset_->sample(i);
+Result<const uint8_t*> SampleReader::decode(uint64_t i, SampleHand& hand,
+                                            std::optional<uint64_t> stream) const {
+  LOCKSTEP_RETURN_IF_ERROR(dataset_->read_encoded(i, hand.encoded));
+  hand.decoded.resize(shape_.elements());
+  const Status decoded =
+      hand.decoder.decode(hand.encoded, *dataset_->encoded_form(), stream, hand.decoded.data());
+  if (!decoded.is_ok())
+    return Status(decoded.code(), dataset_->name_of(i) + " " + decoded.message());
+  return static_cast<const uint8_t*>(hand.decoded.data());
+}
+
+Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels, SampleHand* hand,
+                          std::optional<uint64_t> stream) const {
+  const bool is_encoded = dataset_->encoded_form() != nullptr;
+  LOCKSTEP_CHECK(hand != nullptr || (!is_encoded && !stream), "a sample made without a hand");
+  const uint8_t* stored = nullptr;
+  if (is_encoded) {
+    LOCKSTEP_ASSIGN_OR_RETURN(stored, decode(i, *hand, stream));
+  } else {
+    stored = dataset_->sample(i);
+  }
+  SampleShape shape = shape_;
+  if (stream && !hand->augmenter.is_empty()) {
+    stored = hand->augmenter.make(stored, *stream);
+    shape.channels_last = false;
+  }
   int64_t largest = 0;
   if (!shape_.is_sequence()) {
     if (form_ == ImageForm::kStored)
-      std::memcpy(input, stored, shape_.stored_bytes());
+      copy_image(stored, shape, reinterpret_cast<uint8_t*>(input));
     else
-      transform_.apply(stored, shape_, reinterpret_cast<float*>(input));
+      transform_.apply(stored, shape, reinterpret_cast<float*>(input));
     *labels = dataset_->label(i);
     largest = *labels;
   } else {
@@ -63,6 +107,7 @@ Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels) const {
 }
 
 Status SampleReader::not_a_class(uint64_t i, int64_t found) const {
+  LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // which would explain it
   const std::vector<std::string>& files = dataset_->files();
   const std::string where =
       files.empty() ? "the data"
@@ -70,19 +115,22 @@ Status SampleReader::not_a_class(uint64_t i, int64_t found) const {
   return {Code::kBadData, "sample " + std::to_string(i) + " of " + where + " has " +
                               (shape_.is_sequence() ? "token " : "label ") + std::to_string(found) +
                               ", but there are " + std::to_string(dataset_->classes()) +
-                              " (they are counted from 0). Either the file has changed since the "
-                              "run began, or model.vocab is too small for it"};
+                              " (they are counted from 0): the file has changed under the run. Put "
+                              "back what was there, and resume the run"};
 }
 
 Status SampleReader::read_range(uint64_t begin, uint64_t end, std::byte* inputs,
                                 int64_t* labels) const {
   LOCKSTEP_CHECK(begin <= end && end <= dataset_->samples(), "range beyond the dataset");
-  for (uint64_t i = begin; i < end; ++i) {
-    LOCKSTEP_RETURN_IF_ERROR(read(i, inputs, labels));
+  std::vector<uint64_t> samples(end - begin);
+  std::iota(samples.begin(), samples.end(), begin);
+  SampleHand hand;
+  for (const uint64_t i : samples) {
+    LOCKSTEP_RETURN_IF_ERROR(read(i, inputs, labels, &hand));
     inputs += input_bytes();
     labels += shape_.labels();
   }
-  return Status::ok();
+  return unchanged(samples);
 }
 
 }  // namespace lockstep::data

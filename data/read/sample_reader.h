@@ -1,34 +1,49 @@
-// From a stored sample to what a model gets: floats of an image, transformed; int64 token ids of a
-// sequence; and the labels of either.
+// From a stored sample to what a model gets: floats of an image, transformed, and for training
+// augmented; int64 token ids of a sequence; and the labels of either.
 //
-// Images can be had as stored, too, for a device that transforms them by itself.
+// Images can be had as bytes, too, for a device that transforms them by itself. Either way they are
+// (C, H, W), however they are stored.
 //
 // Files are mapped where they lie, and may change under us: every token and label is compared with
-// the number of classes, which the model and the loss index with, as it is read.
+// the number of classes, which the model and the loss index with, as it is read; and whoever has
+// read a batch asks whether the files are still what they were (unchanged()).
 //
 // Thread-safety: immutable after create(); all calls from any thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/image/image_decoder.h"
 #include "data/index/dataset.h"
+#include "data/transform/augment.h"
 #include "data/transform/normalize.h"
 
 namespace lockstep::data {
 
 enum class ImageForm {
   kFloats,  // transformed
-  kStored,  // bytes
+  kStored,  // bytes, not transformed
+};
+
+// What one thread makes samples with: where it keeps them on the way, and their augmentation.
+struct SampleHand {
+  Augmenter augmenter;  // makes nothing different where it is empty
+  ImageDecoder decoder;
+  std::vector<uint8_t> encoded;
+  std::vector<uint8_t> decoded;
 };
 
 class SampleReader {
  public:
   // `dataset` outlives the reader. `statistics` by channel, those of the training data for every
-  // split. kUsage for an unknown transform, and for any of sequences: they are for images.
+  // split. kUsage for an unknown transform, for any of sequences, which are no images, and for
+  // those that change the size of images which are not encoded.
   static Result<SampleReader> create(const Dataset& dataset,
                                      const std::vector<std::string>& transforms,
                                      const std::vector<ChannelStatistics>& statistics,
@@ -42,14 +57,23 @@ class SampleReader {
   const SampleShape& shape() const { return shape_; }
 
   // `input`: input_bytes(), aligned for what it holds; `labels`: shape().labels() of them.
-  // kBadData where a token or label is no class. REQUIRES: i < samples of the dataset.
-  Status read(uint64_t i, std::byte* input, int64_t* labels) const;
+  // kBadData where a token or label is no class, and for an image that cannot be decoded or is not
+  // what it was. With a stream the sample as training sees it, cut and augmented by chance.
+  // REQUIRES: i < samples of the dataset; a hand where there is a stream, or images are encoded.
+  Status read(uint64_t i, std::byte* input, int64_t* labels, SampleHand* hand = nullptr,
+              std::optional<uint64_t> stream = {}) const;
 
-  // Samples [begin, end) in their natural order, one after another, for evaluation.
+  // kBadData naming a file that is no longer what it was, where one holds any of these samples, or
+  // their labels: what was read of them does not count.
+  Status unchanged(std::span<const uint64_t> samples) const { return dataset_->unchanged(samples); }
+
+  // Samples [begin, end) in their natural order, one after another, for evaluation; with
+  // unchanged().
   // REQUIRES: begin <= end <= samples of the dataset.
   Status read_range(uint64_t begin, uint64_t end, std::byte* inputs, int64_t* labels) const;
 
  private:
+  Result<const uint8_t*> decode(uint64_t i, SampleHand& hand, std::optional<uint64_t> stream) const;
   Status not_a_class(uint64_t i, int64_t found) const;
 
   SampleReader(const Dataset& dataset, Transform transform, ImageForm form)

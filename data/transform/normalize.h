@@ -1,4 +1,5 @@
-// From stored bytes to the floats a model sees: data.transforms, compiled to a table.
+// From bytes to the floats a model sees: the end of data.transforms (transform_list.h), compiled to
+// a table.
 //
 // A byte x becomes x/255 in [0, 1]; with "normalize", (x/255 - mean) / std of its channel. There
 // are only 256 values a channel, each computed once in single precision, as PyTorch computes them:
@@ -19,12 +20,13 @@ namespace lockstep::data {
 
 class Transform {
  public:
-  // `statistics` by channel, those of the training data for every split. kUsage for a name that is
-  // not known, naming the nearest one, and for one given twice.
+  // `statistics` by channel, those of the training data for every split. kUsage for what
+  // parse_transforms() does not take; of what it takes, only `normalize` matters here.
   static Result<Transform> create(const std::vector<std::string>& names,
                                   const std::vector<ChannelStatistics>& statistics);
 
-  // One sample: (C, H, W) bytes to (C, H, W) floats. REQUIRES: shape.channels as at create().
+  // One sample: bytes as stored, (C, H, W) or (H, W, C), to (C, H, W) floats. REQUIRES:
+  // shape.channels as at create().
   void apply(const uint8_t* sample, const SampleShape& shape, float* out) const;
 
   // By channel, the float of every byte: for whoever looks them up elsewhere.
@@ -34,8 +36,5 @@ class Transform {
  private:
   std::vector<Table> tables_;  // by channel
 };
-
-// kUsage naming the nearest known transform, for checking a job file before any data are opened.
-Status check_transform_names(const std::vector<std::string>& names);
 
 }  // namespace lockstep::data

@@ -49,7 +49,7 @@ struct Agent::Impl {
         transport(loop, options.tls),
         workers({options.worker_program, options.run_dir, options.node, options.max_crashes,
                  options.max_preemptions, options.first_local_rank, options.agents_here,
-                 options.own_gpus, options.log_node},
+                 options.own_gpus, options.log_node, options.job.comm().backend() == "mpi"},
                 logger),
         coordinator({options.coordinator_program, options.run_dir, options.node, options.log_node,
                      options.job.comm().advertise().empty()},
@@ -104,7 +104,7 @@ struct Agent::Impl {
 
   void kill_after(int64_t delay_ms, const char* why) {
     loop.call_after(delay_ms, [this, why] {
-      if (goodbye) coordinator.signal(SIGKILL);  // it has said its last word
+      if (goodbye || stopping) coordinator.signal(SIGKILL);  // it has had its time
       if (workers.all_ended()) return;
       logger.warn("workers_killed", std::string("killing the workers that are left: ") + why);
       workers.signal_all(SIGKILL);
@@ -191,6 +191,7 @@ struct Agent::Impl {
       return file.control;
     };
     client_options.token = options.token;
+    client_options.silence_ms = limits::kCoordinatorSilentMs;
     client_options.jitter_seed = static_cast<uint64_t>(::getpid());
     client = std::make_unique<rpc::RpcClient>(
         transport, std::move(client_options),

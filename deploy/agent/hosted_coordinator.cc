@@ -5,6 +5,7 @@
 
 #include "coordinator/claim.h"
 #include "deploy/agent/exit_decision.h"
+#include "deploy/agent/run_files.h"
 
 namespace lockstep {
 
@@ -14,7 +15,7 @@ HostedCoordinator::HostedCoordinator(HostedCoordinatorOptions options, Logger& l
       logger_(logger) {}
 
 std::optional<int> HostedCoordinator::look(int64_t now_ms) {
-  if (is_running() || is_spent_) return std::nullopt;
+  if (is_spent_ || (is_running() && !serves())) return std::nullopt;
   const auto pulse = coordinator::read_pulse(options_.run_dir);
   const Term newest = coordinator::newest_claimed(options_.run_dir);
   switch (watch_.see(pulse, newest, now_ms)) {
@@ -26,6 +27,13 @@ std::optional<int> HostedCoordinator::look(int64_t now_ms) {
       break;
   }
   watch_.forget();
+  if (is_running()) {
+    logger_.warn("coordinator_hangs",
+                 "the coordinator here hangs: it has done nothing for long, "
+                 "and is killed");
+    signal(SIGKILL);
+    return std::nullopt;
+  }
   if (!options_.may_claim) return std::nullopt;
   logger_.warn("coordinator_machine_lost",
                "no sign of the coordinator for " + std::to_string(coordinator::kStillMs / 1000) +
@@ -69,6 +77,12 @@ HostedCoordinator::Ended HostedCoordinator::ended(const Reaped& reaped, int64_t 
   if (is_spent_) return {true, std::nullopt};
   budget_.spend(now_ms);
   return {true, restart_pause_ms(quick_deaths_)};
+}
+
+// Before that it has no pulse of its own.
+bool HostedCoordinator::serves() const {
+  const auto file = read_coordinator_file(options_.run_dir);
+  return file.is_ok() && file->pid == pid_;
 }
 
 void HostedCoordinator::signal(int signal) const {

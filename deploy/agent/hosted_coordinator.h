@@ -6,6 +6,7 @@
 //                       └ still for kStillMs, and we may ──▶ start --take-over --after TERM
 //                           ended with 75: another agent was faster ──▶ watch
 //                           died ──▶ started again, within its budget
+//                           hangs (its pulse stands still) ──▶ killed, which is a death
 //
 // Invariants
 //   1. At most one coordinator of ours lives.
@@ -59,6 +60,7 @@ class HostedCoordinator {
   void signal(int signal) const;
 
  private:
+  bool serves() const;
   void start(const std::vector<std::string>& words, int64_t now_ms);
 
   HostedCoordinatorOptions options_;

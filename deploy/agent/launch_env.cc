@@ -171,6 +171,11 @@ uint32_t own_gpus_of(const Variables& variables) {
   return count < *all ? count : 0;
 }
 
+// As Open MPI reads its parameters.
+bool is_on(std::string_view value) {
+  return value == "1" || value == "true" || value == "yes";
+}
+
 // Hashed: one of its parts is a key of Open MPI's.
 std::string launch_id_of(const Launcher& launcher, const Variables& variables) {
   std::string text;
@@ -192,6 +197,8 @@ Result<LaunchEnv> read_launch_env(const ReadVariable& read) {
   if (launcher == nullptr) return env;
   env.launcher = launcher->name;
   LOCKSTEP_RETURN_IF_ERROR(read_ranks(*launcher, variables, env));
+  if (env.launcher == "mpirun" && is_on(variables.text("OMPI_MCA_orte_allowed_exit_without_sync")))
+    env.mpi_ranks = env.size;
   if (env.launcher == "srun") {
     LOCKSTEP_RETURN_IF_ERROR(read_slurm_local_size(variables, env));
     env.own_gpus = own_gpus_of(variables);

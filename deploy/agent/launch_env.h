@@ -3,7 +3,9 @@
 //
 //   by hand   LOCKSTEP_RANK, LOCKSTEP_WORLD_SIZE, LOCKSTEP_LOCAL_RANK, LOCKSTEP_LOCAL_WORLD_SIZE
 //   Open MPI  OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE; before Slurm's, which inside
-//             an allocation are those of mpirun's daemons, not of ranks
+//             an allocation are those of mpirun's daemons, not of ranks. Without mpirun's parameter
+//             orte_allowed_exit_without_sync all ranks end with the first process that dies after
+//             it has begun MPI
 //   torchrun  PET_NODE_RANK, PET_NNODES, PET_NPROC_PER_NODE: one process a node, so many workers
 //   plain     RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE
 //   pods      JOB_COMPLETION_INDEX of an Indexed Job on Kubernetes, LOCKSTEP_PODS: how many keep
@@ -37,8 +39,10 @@ struct LaunchEnv {
   uint32_t size = 1;
   std::optional<uint32_t> local_rank;  // among the `local_size` on this host
   uint32_t local_size = 1;
-  std::optional<uint32_t> workers;    // that each process keeps; none: not said
-  uint32_t own_gpus = 0;              // that only it can see; 0: all on this host see the same
+  std::optional<uint32_t> workers;  // that each process keeps; none: not said
+  uint32_t own_gpus = 0;            // that only it can see; 0: all on this host see the same
+  uint32_t mpi_ranks = 0;           // one MPI world, of which a rank may die: all of mpirun's where
+                                    // it was told so; 0: there is none
   bool leader_keeps_workers = true;   // rank 0 does so too
   bool are_ranks_made_again = false;  // each by itself, in the same launch, until it ends with 0
   std::string launch_id;              // the same on all ranks of one launch, on no other; empty if

@@ -34,7 +34,7 @@ Status WorkerSlots::start(uint32_t place, int64_t now_ms) {
   slot.started_ms = now_ms;
   slot.output_begin = end_of_file(output_path(place));
   LOCKSTEP_ASSIGN_OR_RETURN(slot.in_hand, WorkInHand::make());
-  const ProcessSpec spec{
+  ProcessSpec spec{
       {options_.worker_program, "--run-dir", options_.run_dir, "--local-rank",
        std::to_string(local_rank(place)), "--gpu", std::to_string(gpu(place)), "--log-name",
        name(place), "--workers-here", std::to_string(wanted_ * options_.agents_here), "--node",
@@ -42,7 +42,10 @@ Status WorkerSlots::start(uint32_t place, int64_t now_ms) {
       output_path(place),
       SIGKILL,
       slot.in_hand->descriptor()};
+  const bool enters_mpi = options_.is_mpi_rank && is_mpi_left_;
+  if (enters_mpi) spec.argv.push_back("--mpi");
   LOCKSTEP_ASSIGN_OR_RETURN(slot.pid, start_process(spec));
+  if (enters_mpi) is_mpi_left_ = false;
   logger_.info("worker_started", "started worker " + std::to_string(local_rank(place)),
                {{"local_rank", local_rank(place)}, {"pid", slot.pid}});
   return Status::ok();

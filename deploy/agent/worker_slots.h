@@ -38,6 +38,7 @@ struct WorkerSlotsOptions {
   uint32_t agents_here = 1;   // of this run, on this host
   uint32_t own_gpus = 0;      // that only this agent sees; 0: all on this host see the same
   std::string log_node = {};  // in the names of logs, where nodes share a directory; empty: none
+  bool is_mpi_rank = false;   // of mpirun, whose MPI world one process of each rank can enter, once
 };
 
 // A worker has ended.
@@ -103,6 +104,7 @@ class WorkerSlots {
 
   WorkerSlotsOptions options_;
   Logger& logger_;
+  bool is_mpi_left_ = true;  // nobody was started into the MPI world
   uint32_t wanted_ = 0;
   std::vector<Slot> slots_;
 };

@@ -1,5 +1,6 @@
 #include "deploy/cli/job_model_file.h"
 
+#include "comm/wire/data_formats.h"
 #include "comm/wire/predictions.h"
 #include "deploy/cli/job_schema.h"
 #include "worker/model/model_file.h"
@@ -13,7 +14,7 @@ std::string told(const JobValues& values, std::string_view key, const wire::JobS
 }
 
 bool takes_tokens(const wire::JobSpec& job) {
-  if (is_from_file(job.model())) return job.data().train().format() != "idx";
+  if (is_from_file(job.model())) return is_token_format(job.data().train().format());
   return job.model().name() == "gpt2";
 }
 

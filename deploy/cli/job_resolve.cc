@@ -6,7 +6,9 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/step_window.h"
+#include "comm/wire/data_formats.h"
 #include "comm/wire/predictions.h"
+#include "data/transform/transform_list.h"
 #include "deploy/cli/job_model_file.h"
 #include "deploy/cli/job_network.h"
 #include "deploy/cli/job_schema.h"
@@ -99,12 +101,21 @@ uint32_t micro_batches(const wire::TrainSpec& train) {
 }
 
 Status resolve_formats(const JobContext& context, wire::JobSpec& job) {
+  const wire::DatasetSpec& train = job.data().train();
+  auto& eval = *job.mutable_data()->mutable_eval();
+  // What was said of a directory is so for all of its files.
+  if (eval.format() == "auto" && eval.path() == train.path()) eval.set_format(train.format());
   for (auto* set : {job.mutable_data()->mutable_train(), job.mutable_data()->mutable_eval()}) {
-    if (set->format() != "auto") continue;
-    set->set_format("idx");
-    if (job.model().name() != "gpt2" && !is_from_file(job.model())) continue;
+    const bool is_auto = set->format() == "auto";
+    if (!is_auto && set->format() != "npy") continue;  // which may be of images or of tokens
+    if (is_auto) set->set_format("idx");
     if (set->path().empty()) continue;
-    LOCKSTEP_ASSIGN_OR_RETURN(*set->mutable_format(), context.detect_format(set->path()));
+    const auto found = context.detect_format(set->path());
+    // What is not there is told in the words of the images that were meant.
+    const bool may_take_tokens = job.model().name() == "gpt2" || is_from_file(job.model());
+    if (found.status().code() == Code::kNoInput && !may_take_tokens) continue;
+    if (!found.is_ok()) return found.status();
+    if (is_auto || *found == "tokens") set->set_format(*found);
   }
   return Status::ok();
 }
@@ -180,7 +191,7 @@ Status check_model_fits_data(const JobValues& values, const wire::JobSpec& job) 
   const bool is_gpt2 = job.model().name() == "gpt2";
   if (is_gpt2) LOCKSTEP_RETURN_IF_ERROR(check_gpt2(job.model()));
   const auto check = [&](const char* key, const wire::DatasetSpec& set) {
-    if (set.path().empty() || (set.format() != "idx") == wants_tokens) return Status::ok();
+    if (set.path().empty() || is_token_format(set.format()) == wants_tokens) return Status::ok();
     if (is_from_file(job.model()))
       return Status(Code::kUsage, say("data.train.format") + " but " + say(key) +
                                       ": both must be images, or both tokens");
@@ -224,6 +235,8 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
                  ": a name has at most 64 letters, digits, '.', '-' and '_', and does "
                  "not begin with '.'");
   LOCKSTEP_RETURN_IF_ERROR(check_model_fits_data(values, job));
+  const auto& transforms = job.data().transforms();
+  LOCKSTEP_RETURN_IF_ERROR(data::parse_transforms({transforms.begin(), transforms.end()}).status());
   if (train.epochs() == 0 && train.max_steps() == 0)
     return usage("how long to train is not said: set train.epochs or train.max_steps");
   if (train.global_batch() > 0 && train.slots() > train.global_batch())
@@ -247,11 +260,6 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
       train.max_steps() > job.schedule().total_steps())
     return usage(say("schedule.total_steps") + " but " + say("train.max_steps") +
                  ": the onecycle schedule would end before the run");
-  if (job.comm().backend() == "mpi")
-    return Status(Code::kConfig,
-                  say("comm.backend") +
-                      ": the backend is there, but nothing starts workers into one MPI world yet; "
-                      "take host or auto");
   return Status::ok();
 }
 

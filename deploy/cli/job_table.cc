@@ -1,6 +1,7 @@
 #include "deploy/cli/job_table.h"
 
 #include "comm/base/limits.h"
+#include "comm/wire/data_formats.h"
 #include "worker/model/gpt2_parts.h"
 
 namespace lockstep {
@@ -14,8 +15,6 @@ constexpr double kMaxSeed = 9223372036854774784.0;  // largest double below 2^63
 constexpr std::string_view kModels[] = {"mlp",  "cnn",         "resnet18", "resnet50",
                                         "gpt2", "torchscript", "plugin"};
 constexpr std::string_view kStems[] = {"auto", "cifar", "imagenet"};
-constexpr std::string_view kFormats[] = {"auto", "idx", "tokens", "tokens_u32", "text"};
-constexpr std::string_view kTransforms[] = {"normalize"};
 constexpr std::string_view kOptimizers[] = {"sgd",     "adam",    "adamw",   "nadam",
                                             "rmsprop", "adagrad", "adadelta"};
 constexpr std::string_view kSchedules[] = {"constant",    "linear", "cosine",  "step",
@@ -79,23 +78,34 @@ constexpr JobKey kRows[] = {
   {"model.sha256", "", kNoRange, {}, kIdentity, kPlain,
    "of the content of model.path, in hex; empty: of what is there at the first start"},
   {"data.train.path", "required", kNoRange, {}, kChangeable, kShorthand,
-   "directory with train-images-* and train-labels-*, gzipped or not; for gpt2 a file of tokens "
-   "(*.bin) or text (*.txt), or a directory of such"},
-  {"data.train.format", "auto", kNoRange, kFormats, kChangeable, kPlain,
-   "format of the files; auto: as found; tokens: llm.c's, or uint16 without a header; tokens_u32: "
-   "uint32 without one; text: a token is a byte"},
+   "directory of images: one with a directory of JPEG or PNG files for each class, WebDataset shards "
+   "(*.tar), IDX files (train-images-*, train-labels-*, gzipped or not), CIFAR's binary version or "
+   "NumPy arrays; for gpt2 a file of tokens (*.bin, *.npy) or text (*.txt), or a "
+   "directory of such"},
+  {"data.train.format", "auto", kNoRange, kDataFormats, kChangeable, kPlain,
+   "format of the files; auto: as found; npy_nchw, npy_nhwc: which axis the channels are; tokens: "
+   "llm.c's or NumPy's, or uint16 without a header; tokens_u32: uint32 without one; megatron: "
+   "*.bin with *.idx; text: a token is a byte"},
   {"data.eval.path", "", kNoRange, {}, kChangeable, kShorthand,
-   "directory with t10k-*, or files with val, test or eval in their names; default: data.train.path "
-   "where it has them; empty: no evaluation"},
-  {"data.eval.format", "auto", kNoRange, kFormats, kChangeable, kPlain,
-   "format of the files; auto: as found; tokens: llm.c's, or uint16 without a header; tokens_u32: "
-   "uint32 without one; text: a token is a byte"},
-  {"data.transforms", "normalize", kNoRange, kTransforms, kIdentity, kPlain,
-   "applied to every image in this order; normalize: zero mean, unit variance; gpt2: none"},
+   "directory with t10k-* or CIFAR's test files, or files with val, test or eval in their names, or "
+   "a directory for each class; "
+   "default: data.train.path where it has them; empty: no evaluation"},
+  {"data.eval.format", "auto", kNoRange, kDataFormats, kChangeable, kPlain,
+   "format of the files; auto: as found; npy_nchw, npy_nhwc: which axis the channels are; tokens: "
+   "llm.c's or NumPy's, or uint16 without a header; tokens_u32: uint32 without one; megatron: "
+   "*.bin with *.idx; text: a token is a byte"},
+  {"data.transforms", "normalize", kNoRange, {}, kIdentity, kPlain,
+   "applied to images in this order. Of JPEG and PNG files first: random_resized_crop=N, or resize=N "
+   "and center_crop=N or random_crop=N. Of training data: flip[=P], flip_vertical[=P], pad_crop=N, "
+   "rotate=DEGREES, brightness=A, contrast=A, saturation=A, cutout=N, each at random; of all, at "
+   "the end: normalize, to zero mean and unit variance. gpt2: none"},
   {"data.cache_dir", "", kNoRange, {}, kChangeable, kPlain,
-   "inflated files and statistics; empty: RUN_DIR/cache"},
+   "inflated files, indexes of images, statistics; empty: RUN_DIR/cache"},
   {"data.prefetch_batches", "4", count(1, 1024), {}, kChangeable, kPlain,
    "batches that a worker reads ahead"},
+  {"data.threads", "0", count(0, limits::kDataThreads), {}, kChangeable, kPlain,
+   "threads of a worker that decode JPEG and PNG images; they do not change what is read; 0: the "
+   "cores of its machine over cluster.workers, 1 to 16"},
   {"train.global_batch", "required", count(1, kMaxSmallCount), {}, kIdentity, kPlain,
    "samples of one optimizer step, over all workers; auto: train.slots times the largest power of "
    "two that fits into the memory of every worker, found and frozen before the first step",
@@ -195,7 +205,7 @@ constexpr JobKey kRows[] = {
    "linear, cosine, onecycle: length; 0: until the end of the run"},
   {"comm.backend", "auto", kNoRange, kBackends, kChangeable, kPlain,
    "how gradients are summed; host: shared memory and TCP; nccl: between GPUs, one for each worker; "
-   "mpi: not yet; auto: host"},
+   "mpi: Open MPI under mpirun; auto: host"},
   {"comm.bucket_mb", "4", {0, 1024, true, false}, {}, kChangeable, kPlain,
    "MiB of gradients that are summed at a time, while backward goes on"},
   {"comm.numerics", "exact", kNoRange, kNumerics, kIdentity, kPlain,

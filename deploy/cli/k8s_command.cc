@@ -62,6 +62,10 @@ Result<wire::JobSpec> checked_job(const JobRequest& files, const k8s::Request& r
     return Status(Code::kUsage, "cluster.workers is " + std::to_string(job.cluster().workers()) +
                                     " but the pods keep " + std::to_string(request.workers) +
                                     " (--workers)");
+  if (job.comm().backend() == "mpi" && request.kind != k8s::Kind::kMpiJob)
+    return Status(Code::kConfig,
+                  "comm.backend is mpi, but only an MPIJob (--kind mpijob) makes an MPI world; or "
+                  "take host or auto");
   return job;
 }
 
@@ -75,6 +79,7 @@ Result<std::string> manifests(const K8sArguments& arguments) {
   request.overrides = files.overrides;
   LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, checked_job(files, request));
   request.grace_s = job.cluster().grace_s();
+  request.enters_mpi = job.comm().backend() == "mpi";
   if (request.name.empty()) request.name = k8s::name_from(job.job());
   LOCKSTEP_RETURN_IF_ERROR(k8s::check(request));
   return k8s::render(request);

@@ -90,6 +90,7 @@ Result<wire::JobSpec> job_of(const LaunchedAgent& arguments, const LaunchEnv& en
   if (!is_alone(arguments, env)) {
     request.launched_workers = env.ranks_with_workers() * workers_of(arguments, env);
     request.launcher = env.launcher;
+    request.mpi_ranks = env.mpi_ranks;
     if (env.own_gpus > 0) request.gpu_views = env.size;
   }
   if (!resume) return load_job(request);

@@ -10,7 +10,7 @@
 #include "comm/base/gpu_driver.h"
 #include "comm/base/limits.h"
 #include "comm/rpc/tls_context.h"
-#include "data/index/token_files.h"
+#include "data/index/detect_format.h"
 #include "deploy/agent/process.h"
 #include "deploy/cli/job_resolve.h"
 #include "deploy/cli/job_values.h"
@@ -35,22 +35,6 @@ uint32_t usable_cores() {
   CPU_ZERO(&set);
   if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
   return static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
-}
-
-bool has_eval_files(const std::string& directory) {
-  std::error_code error;
-  if (!fs::is_directory(directory, error)) return false;
-  if (const auto format = data::detect_format(directory);
-      format.is_ok() && data::is_token_format(format.value()))
-    return data::find_token_files(directory, format.value(), data::Split::kEval).is_ok();
-  bool images = false;
-  bool labels = false;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    images = images || name.starts_with("t10k-images");
-    labels = labels || name.starts_with("t10k-labels");
-  }
-  return images && labels;
 }
 
 Result<std::string> hash_of_model_file(const std::string& path) {
@@ -90,6 +74,26 @@ Status check_launched(const JobRequest& request, const wire::JobSpec& job) {
                                   " but " + request.launcher + " starts " +
                                   std::to_string(request.launched_workers) +
                                   "; start as many, or leave the key out");
+}
+
+Status check_mpi(const JobRequest& request, const wire::JobSpec& job) {
+  if (job.comm().backend() != "mpi") return Status::ok();
+  const auto refused = [](const std::string& why) {
+    return Status(Code::kConfig, "comm.backend is mpi, but " + why + "; or take host or auto");
+  };
+  if (request.launcher != "mpirun")
+    return refused(
+        "only mpirun makes an MPI world: mpirun --mca orte_allowed_exit_without_sync 1 -np 4 "
+        "lockstep agent JOB.yaml --run-dir DIR");
+  if (request.mpi_ranks == 0)
+    return refused(
+        "mpirun would end the whole run with the first worker that dies: start it with --mca "
+        "orte_allowed_exit_without_sync 1");
+  if (request.mpi_ranks != request.launched_workers)
+    return refused(
+        "a rank of mpirun is one worker there: leave --workers out, and start as many ranks as "
+        "there are to be workers");
+  return Status::ok();
 }
 
 // The worker computes on a GPU through a module beside it (worker/cuda/module_entry.h).
@@ -132,7 +136,7 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
     LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t seen, usable_gpus());
     return seen * request.gpu_views;
   };
-  context.has_eval_files = has_eval_files;
+  context.has_eval_files = data::has_eval_files;
   context.detect_format = data::detect_format;
   context.hash_model_file = hash_of_model_file;
   context.stored = request.stored;
@@ -140,6 +144,7 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   auto job = resolve_job(values, context);
   if (!job.is_ok()) return job;
   LOCKSTEP_RETURN_IF_ERROR(check_launched(request, *job));
+  LOCKSTEP_RETURN_IF_ERROR(check_mpi(request, *job));
   if (!job->comm().tls().empty())
     LOCKSTEP_RETURN_IF_ERROR(rpc::TlsContext::load(job->comm().tls()).status());
   return job;

@@ -18,6 +18,7 @@ struct JobRequest {
   std::string workers;                 // of --workers, as typed; empty: not given
   uint32_t launched_workers = 0;       // that a launcher starts: as many unless the job says
   std::string launcher;                // otherwise, and never more; 0: no launcher
+  uint32_t mpi_ranks = 0;              // that can be one MPI world (launch_env.h)
   uint32_t gpu_views = 1;              // processes that see as many GPUs as this one, each others
   std::optional<uint32_t> gpus;        // where the job is to run; none: those that are seen here
   const wire::JobSpec* stored = nullptr;  // of the run that is resumed

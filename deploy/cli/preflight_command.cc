@@ -29,6 +29,7 @@ Result<int> run_preflight(const PreflightArguments& arguments) {
   if (env.is_launched()) {
     request.launched_workers = env.ranks_with_workers() * env.workers.value_or(1);
     request.launcher = env.launcher;
+    request.mpi_ranks = env.mpi_ranks;
     if (env.own_gpus > 0) request.gpu_views = env.size;
   }
   preflight::Options options;

@@ -35,7 +35,7 @@ Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& r
                    : percent(static_cast<double>(done) / static_cast<double>(total), 0);
     progress("preparing data: " + what + " " + share);
   };
-  const data::SequenceCut cut = data::sequence_cut(job.model());
+  const data::SampleCut cut = data::sample_cut(job);
   LOCKSTEP_ASSIGN_OR_RETURN(
       const std::unique_ptr<data::Dataset> train,
       data::open_dataset(job.data().train(), data::Split::kTrain, cache_dir, show, cut));

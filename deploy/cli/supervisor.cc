@@ -10,6 +10,7 @@
 #include "comm/base/host_name.h"
 #include "comm/rpc/asio_transport.h"
 #include "coordinator/claim.h"
+#include "coordinator/pulse.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/cli/run_dir.h"
@@ -25,6 +26,7 @@ constexpr int64_t kStatusTimeoutMs = 1'000;
 constexpr int64_t kReadyPollMs = 20;   // until a coordinator that starts can be told to stop
 constexpr int64_t kAgentStopMs = 500;  // from a stop of the coordinator to one of the agent
 constexpr int64_t kOrphansMs = 1'000;  // from the coordinator's end to that of who missed it
+constexpr int kSupersededLooks = 15;   // in a row, which a coordinator that is well does not see
 constexpr int kSoftwareError = 70;
 constexpr uint64_t kLeastRoomBytes = 1024 * 1024;  // with less free the disk is full
 
@@ -93,10 +95,36 @@ struct Supervisor::Impl {
     return true;
   }
 
-  // Someone else claimed a term after ours.
-  bool is_superseded() const {
+  // Someone else claimed a term after ours. Before ours there are those of whom it resumes.
+  bool is_superseded() {
     const auto newest = coordinator::newest_claim(options.run_dir);
-    return newest.is_ok() && *newest && (*newest)->seat != seat;
+    if (!newest.is_ok() || !*newest) return false;
+    const bool is_ours = (*newest)->seat == seat;
+    has_claimed = has_claimed || is_ours;
+    return has_claimed && !is_ours;
+  }
+
+  // One that serves beats (coordinator/pulse.h), and what stands still for so long hangs.
+  bool stands_still() {
+    const auto file = read_coordinator_file(options.run_dir);
+    if (!coordinator.is_running() || !file.is_ok() || file->pid != coordinator.pid()) {
+      pulse.forget();
+      return false;
+    }
+    return pulse.see(coordinator::read_pulse(options.run_dir),
+                     coordinator::newest_claimed(options.run_dir),
+                     loop.now_ms()) == coordinator::PulseWatch::Verdict::kLost;
+  }
+
+  // A coordinator that another one has replaced ends within a beat, if it does not hang.
+  void watch_coordinator() {
+    loop.call_after(coordinator::kPulseLookMs, [this] { watch_coordinator(); });
+    superseded_looks = coordinator.is_running() && is_superseded() ? superseded_looks + 1 : 0;
+    if (superseded_looks < kSupersededLooks && !stands_still()) return;
+    reporter.note("the coordinator hangs: it has done nothing for long, and is killed");
+    pulse.forget();
+    superseded_looks = 0;
+    coordinator.send(SIGKILL);
   }
 
   void give_up(SupervisedChild& child, const std::string& why) {
@@ -178,16 +206,11 @@ struct Supervisor::Impl {
 
   void on_coordinator_end(const ProcessEnd& how) {
     coordinator.ended(how);
+    if (!killing && !options.agent_words.empty() && is_superseded()) return on_superseded();
     if (start_again(coordinator, was_ready() ? "it takes over" : "from the beginning")) return;
     note_loss(coordinator);
     agent.forget_restart();
     if (!agent.is_running()) return;
-    if (is_superseded()) {
-      superseded = true;
-      return reporter.note(
-          "the coordinator of this run is on another machine now, which took this "
-          "one for lost; the workers here go on under it");
-    }
     // It ended before anybody could find it: agent and workers only wait for it, and hold nothing.
     if (!coordinator.died() && !was_ready()) return kill_all();
     if (coordinator.died()) {
@@ -200,6 +223,14 @@ struct Supervisor::Impl {
     kill_after(options.leave_ms, "workers were still there after the coordinator had ended");
   }
 
+  void on_superseded() {
+    superseded = true;
+    agent.forget_restart();
+    reporter.note(
+        "the coordinator of this run is on another machine now, which took this "
+        "one for lost; the workers here go on under it");
+  }
+
   void on_agent_end(const ProcessEnd& how) {
     agent.ended(how);
     const bool is_needed = !coordinator.is_over() && !end.stop_requested;
@@ -209,7 +240,7 @@ struct Supervisor::Impl {
       return;
     }
     if (!end.stop_requested || how.signal != SIGTERM) note_loss(agent);
-    if (!coordinator.is_over())
+    if (!coordinator.is_over() && !is_superseded())
       kill_after(options.leave_ms, "the coordinator was still there after the agent had ended");
   }
 
@@ -245,6 +276,7 @@ struct Supervisor::Impl {
       if (coordinator.pid() == 0) return {exit_code(started), trouble, false};
     }
     refresh();
+    watch_coordinator();
     loop.run();
     show_output(true);
     end.exit_code = final_code(started);
@@ -254,8 +286,9 @@ struct Supervisor::Impl {
 
   int final_code(const Status& started) const {
     if (!started.is_ok()) return exit_code(started);
-    if (coordinator.died() || !trouble.empty()) return kSoftwareError;
+    if (!trouble.empty()) return kSoftwareError;
     if (superseded) return agent.died() ? kSoftwareError : agent.end().exit_code;
+    if (coordinator.died()) return kSoftwareError;
     const bool lost_agent = agent.died() && !killing;
     if (coordinator.end().exit_code == 0 && lost_agent) return kSoftwareError;
     return coordinator.end().exit_code;
@@ -278,10 +311,13 @@ struct Supervisor::Impl {
   rpc::AsioLoop loop;
   SupervisedChild coordinator;
   SupervisedChild agent;
+  coordinator::PulseWatch pulse;
   RunEnd end;
   rpc::TimerId stop_timer = 0;  // of tell_stop()
   bool may_hurry = false;       // a SIGTERM that comes now
   bool killing = false;         // from here on a child's death is our doing
+  bool has_claimed = false;     // a term, as far as was seen
+  int superseded_looks = 0;     // in a row at which ours runs and has no right to
   bool superseded = false;      // the run goes on without a coordinator of ours
   std::string deaths;           // of children that were not told to end and do not come back
   std::string trouble;

@@ -6,6 +6,8 @@
 //                         One that was never ready is started as it was
 //   coordinator superseded ──▶ another machine has it (coordinator/claim.h): the agent stays, and
 //                         ends with the run
+//   coordinator hangs ──▶ its pulse stands still for kStillMs, or it is there three beats after it
+//                         was superseded: it is killed, and that is a death
 //   agent ended first ──▶ the coordinator gets `leave_ms` to notice and end the run
 //   agent died        ──▶ another one is started; its workers died with it. Not during a stop
 //   first signal      ──▶ SIGTERM to the coordinator, to the agent only if that is not enough: a

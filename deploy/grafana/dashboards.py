@@ -134,6 +134,18 @@ def ranks():
                   "percentunit", (of("lockstep_utilization_ratio", WORKER), "{{instance}}"),
                   span=12, high=1, limits=good_above(0.5, 0.8)),
         ]),
+        ("All ranks, as the coordinator sees them", [
+            chart("Time of a slot", "What a rank needs for one slot of a step by itself, whatever "
+                  "its share of the slots: the slowest, the usual, the fastest.", "s",
+                  (of("lockstep_job_ranks_slot_seconds"), "{{stat}}")),
+            chart("Slowest ranks", "The same of the eight that need most.", "s",
+                  (f"topk(8, {of('lockstep_rank_slot_seconds')})",
+                   "{{rank}}: {{node}} {{local_rank}}")),
+            chart("Silence", "Time since the coordinator has heard of the eight that it has not "
+                  "heard of for longest.", "s",
+                  (f"topk(8, {of('lockstep_rank_silence_seconds')})",
+                   "{{rank}}: {{node}} {{local_rank}}")),
+        ]),
         ("Processes", [
             chart("Processors used", "Of each worker, all threads.", "none",
                   (rate("lockstep_process_cpu_seconds_total", WORKER, "instance"),

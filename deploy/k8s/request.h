@@ -27,7 +27,8 @@ struct Request {
   uint32_t workers = 2;  // in all
   uint32_t gpus = 0;     // of each pod; as many workers in it. 0: one worker, no GPU
   uint32_t grace_s = 60;
-  std::string job_text;  // the job file, as it is
+  bool enters_mpi = false;  // comm.backend: mpi
+  std::string job_text;     // the job file, as it is
   std::vector<std::string> overrides;
 
   uint32_t workers_of_pod() const { return gpus == 0 ? 1 : gpus; }

@@ -58,8 +58,7 @@ Result<std::unique_ptr<data::Dataset>> open_training_data(const TrainOptions& op
   wire::DatasetSpec spec;
   spec.set_path(options.data);
   spec.set_format("auto");
-  return data::open_dataset(spec, data::Split::kTrain, options.cache, {},
-                            data::sequence_cut(job.model()));
+  return data::open_dataset(spec, data::Split::kTrain, options.cache, {}, data::sample_cut(job));
 }
 
 namespace {

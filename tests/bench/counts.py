@@ -7,7 +7,8 @@
     tests/bench/counts.py run [--members 1,2,4] [--steps 1000] [--checkpoints 200]
 
 series and records: a real coordinator and members that only talk (load_members.h); the last one
-whom the coordinator waits for does not come, or all report records of steps that nobody computed.
+whom the coordinator waits for does not come, so that nobody has a rank, or all have one and report
+records of steps that nobody computed.
 run: `lockstep run` on made-up images. Counts do not depend on the machine's speed, but for records:
 workers batch them by time as well (200 ms), so slow steps make small batches; see --batch-steps.
 Everything stays on loopback.
@@ -93,24 +94,26 @@ def records_of(options, members, steps):
         if sum(event["reported"] for event in reported) != members:
             raise SystemExit("not all records were acknowledged: give it fewer --steps")
         most_kb = memory_kb(coordinator.pid, "VmHWM")
+        ranked = series_at(json.loads((load.dir / "coordinator.json").read_text())["http"])
         wait_for_lines(load.dir / "history.jsonl", steps)
         load.end()
-        return journal_of(load.dir), sum(event["record_bytes"] for event in reported), most_kb
+        return (journal_of(load.dir), sum(event["record_bytes"] for event in reported), most_kb,
+                ranked)
     finally:
         load.clean()
 
 
 def records(options, members):
     """What the steps add: the journal after many of them less the journal after one."""
-    one, _, _ = records_of(options, members, 1)
-    many, sent, most_kb = records_of(options, members, options.steps)
+    one, _, _, _ = records_of(options, members, 1)
+    many, sent, most_kb, ranked = records_of(options, members, options.steps)
     many["steps"] -= 1
     many["history_bytes"] -= one["history_bytes"]
     return {"members": members, "steps": options.steps, "batch_steps": options.batch_steps,
             "batch_bytes_per_step": round(many["batch_bytes"] / options.steps, 1),
             **per_step(many, one["journal_bytes"], members), "journal_bytes": many["journal_bytes"],
             "sent_per_step_and_member": round(sent / options.steps / members, 1),
-            "most_memory_mb": round(most_kb / 1024, 1)}
+            "most_memory_mb": round(most_kb / 1024, 1), "series": ranked}
 
 
 def run(options, members):

@@ -76,6 +76,7 @@ void LoadMembers::register_member(uint32_t index) {
 }
 
 void LoadMembers::on_message(uint32_t index, const wire::Envelope& message) {
+  if (message.has_beat()) return;
   Member& member = members_[index];
   member.term = message.term();
   member.generation = message.generation();

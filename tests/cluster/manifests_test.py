@@ -151,6 +151,12 @@ class Rendered(unittest.TestCase):
             with self.subTest(words):
                 self.assertIn(needle, render(*words, expect=64))
 
+    def test_gradients_over_mpi_are_for_mpijobs_which_lets_a_worker_die(self):
+        over_mpi = ["comm.backend=mpi", "comm.trusted_network=true"]
+        self.assertIn("orte_allowed_exit_without_sync", render("--kind", "mpijob", *over_mpi))
+        self.assertNotIn("orte_allowed_exit_without_sync", render("--kind", "mpijob"))
+        self.assertIn("--kind mpijob", render(*over_mpi, expect=78))
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -60,6 +60,8 @@ class Page(LaunchTest):
     def test_its_commands_do_what_it_says(self):
         self.assertIn("ready: 4 ranks on 1 host", self.typed("Before the run"))
         self.the_run_is_drained_stopped_and_continued()
+        self.typed("Gradients over MPI", "mpi")
+        self.assert_as_if_nothing_had_happened(self.runs[-1])
         self.one_that_is_told_to_end_has_time_for_a_checkpoint()
         self.ranks_on_two_hosts()
         self.typed("Other launchers", "own")

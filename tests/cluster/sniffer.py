@@ -1,9 +1,8 @@
-"""Hears what passes the network interfaces of this host until its stdin ends, then prints as JSON how
-many bytes of TCP that was and which of the given words, in hexadecimal, were in it.
+"""Hears what passes the network interfaces of this host until that is so many bytes, then prints as
+JSON which of the given words, in hexadecimal, were in it.
 
-    sniffer.py WORD..."""
+    sniffer.py BYTES WORD..."""
 import json
-import select
 import socket
 import sys
 
@@ -12,18 +11,15 @@ LONGEST_FRAME = 65_536
 
 
 def main():
-    words = {word: bytes.fromhex(word) for word in sys.argv[1:]}
+    enough_bytes = int(sys.argv[1])
+    words = {word: bytes.fromhex(word) for word in sys.argv[2:]}
     found, heard_bytes = set(), 0
     ear = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(EVERY_PROTOCOL))
-    print("listening", flush=True)
-    while True:
-        ready, _, _ = select.select([ear, sys.stdin], [], [])
-        if sys.stdin in ready:
-            break
+    while heard_bytes < enough_bytes:
         frame = ear.recv(LONGEST_FRAME)
         heard_bytes += len(frame)
         found |= {word for word, value in words.items() if value in frame}
-    print(json.dumps({"bytes": heard_bytes, "found": sorted(found)}))
+    print(json.dumps(sorted(found)))
 
 
 if __name__ == "__main__":

@@ -31,22 +31,31 @@ class BitFlipper:
     CHECKED_SUM = "lockstep::host::GenerationCollective::check_next_sum("
     SUM = "lockstep::evaluate_sum("
     STATE_CHECKED = "lockstep::hash_of(std::span<lockstep::StateTensor const"
+    APPLY = "lockstep::EngineImpl::apply("
 
     def __init__(self, program):
         self.at = addresses(program, [self.GRADIENT_DONE, self.CHECKED_SUM, self.SUM,
-                                      self.STATE_CHECKED])
+                                      self.STATE_CHECKED, self.APPLY])
 
-    def at_check(self, pid, action, deadline_s):
+    def at_check(self, pid, action, deadline_s, later_steps=0):
         """`action()` while the worker stands still: a step is applied, and the check that follows
-        has not looked at the weights yet."""
+        has not looked at the weights yet; or so many steps after that, in which others go by what
+        it has."""
         deadline = time.monotonic() + deadline_s
         tracer = Tracer(pid)
         try:
             entry = tracer.base + self.at[self.STATE_CHECKED]
             tracer.begin_at(entry, deadline)
             tid, _ = tracer.next_hit(deadline)
+            tracer.step_over(tid, entry)
+            tracer.clear_breakpoint(tid, entry)
+            entry = tracer.base + self.at[self.APPLY]
+            tracer.set_breakpoint(tid, entry)
+            for _ in range(later_steps):
+                tracer.go_on(tid)
+                tid, _ = tracer.next_hit(deadline)
+                tracer.step_over(tid, entry)
             action()
-            tracer.leave(tid, entry)
         finally:
             tracer.let_go()
 

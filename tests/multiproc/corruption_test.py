@@ -26,6 +26,8 @@ SLOW = {**TRAINING, "optimizer": {"name": "adamw", "lr": 1e-5}}
 # finds them in a worker's memory. Losses still differ from step to step, and with the weights.
 FROZEN = {**TRAINING, "optimizer": {"name": "adamw", "lr": 1e-30}}
 
+SPREAD_STEPS = 25  # of 50 from check to check
+
 
 def some_weights(run):
     """The bytes of 1,024 weights, from the newest checkpoint."""
@@ -60,8 +62,10 @@ def places_of(pid, pattern):
     return found
 
 
-def flip_one_bit(pid, places):
-    """In each of them the same, as a faulty module would."""
+def flip_one_bit(run, pid):
+    """Of a weight, wherever this worker holds it, as a faulty module would. It stands still."""
+    places = places_of(pid, some_weights(run))
+    assert places, "the weights were not found"
     with open(f"/proc/{pid}/mem", "r+b", 0) as memory:
         for place in places:
             memory.seek(place + 42)
@@ -70,6 +74,7 @@ def flip_one_bit(pid, places):
             memory.write(bytes([value ^ 0x40]))
 
 
+@unittest.skipUnless(platform.machine() == "x86_64", "breakpoints are written for x86-64")
 class Corruption(LockstepTest):
     def corruptions(self, run):
         """What the log says of corruption, in all terms."""
@@ -82,25 +87,24 @@ class Corruption(LockstepTest):
         self.assert_nothing_left(run)
         self.assert_same_result(run, undisturbed)
 
-    def run_with_known_weights(self, workers):
-        """A run that has come some way, the undisturbed one, the pid of a worker and where in its
-        memory the weights lie."""
+    def run_with_a_flip(self, workers, later_steps=0):
+        """A run in which a bit of one worker's weights flips right before a check or some steps
+        after one, the undisturbed one, and the pid of that worker."""
+        flipper = BitFlipper(BIN / "lockstep-worker")
         job = self.job(self.small_data(), **FROZEN)
         undisturbed = self.finish(job, "--workers", 1, name="undisturbed")
         run = self.start(job, "--workers", workers)
         run.wait_for_step(150)
         victim = run.workers()[1]
-        places = places_of(victim, some_weights(run))
-        self.assertGreater(len(places), 0)
-        return run, undisturbed, victim, places
+        flipper.at_check(victim, lambda: flip_one_bit(run, victim), DEADLINE_S, later_steps)
+        return run, undisturbed, victim
 
     def wait_until_without(self, run, victim, others):
         run.wait_for(lambda: len(run.workers()) == others and victim not in run.workers()
                      and run.status()["state"] == "training", "the others went on without it")
 
     def test_one_flipped_bit_in_a_workers_weights_costs_that_worker_and_nothing_else(self):
-        run, undisturbed, victim, places = self.run_with_known_weights(workers=3)
-        flip_one_bit(victim, places)
+        run, undisturbed, victim = self.run_with_a_flip(workers=3, later_steps=SPREAD_STEPS)
         self.wait_until_without(run, victim, 2)
         self.assert_as_if_nothing_had_happened(run, undisturbed)
         said = self.corruptions(run)
@@ -108,11 +112,8 @@ class Corruption(LockstepTest):
         self.assertIn(f"pid {victim}", said[0])
         self.assertIn("holds other weights", said[0])
 
-    @unittest.skipUnless(platform.machine() == "x86_64", "breakpoints are written for x86-64")
     def test_of_two_workers_the_one_that_was_wrong_is_named_when_the_step_is_computed_again(self):
-        flipper = BitFlipper(BIN / "lockstep-worker")
-        run, undisturbed, victim, places = self.run_with_known_weights(workers=2)
-        flipper.at_check(victim, lambda: flip_one_bit(victim, places), DEADLINE_S)
+        run, undisturbed, victim = self.run_with_a_flip(workers=2)
         self.wait_until_without(run, victim, 1)
         self.assert_as_if_nothing_had_happened(run, undisturbed)
         said = self.corruptions(run)
@@ -124,8 +125,7 @@ class Corruption(LockstepTest):
         self.assertNotIn("local rank 0 on node", said[1])
 
     def test_of_two_workers_whose_difference_had_spread_nobody_is_blamed_and_it_is_undone(self):
-        run, undisturbed, victim, places = self.run_with_known_weights(workers=2)
-        flip_one_bit(victim, places)
+        run, undisturbed, _ = self.run_with_a_flip(workers=2, later_steps=SPREAD_STEPS)
         run.wait_for(lambda: self.corruptions(run), "a word about it")
         self.assert_as_if_nothing_had_happened(run, undisturbed)
         said = self.corruptions(run)
@@ -134,7 +134,6 @@ class Corruption(LockstepTest):
         self.assertIn("had spread to all", said[1])
         self.assertEqual(run.summary()["terms"], 2)
 
-    @unittest.skipUnless(platform.machine() == "x86_64", "breakpoints are written for x86-64")
     def run_in_which(self, flip, **train):
         """One of three workers computes wrong once, and is put out: the run, the undisturbed one,
         and the line that names the victim. `flip(flipper, victim)`."""

@@ -1,4 +1,4 @@
-"""A worker that is stopped: nothing proves its death, and it does not die."""
+"""Processes that are stopped: nothing proves their death, and they do not die."""
 import os
 import signal
 import unittest
@@ -47,6 +47,18 @@ class Stopped(DisturbedTest):
                      "the run went on from the checkpoint")
         self.assertNotIn(stopped, run.workers())
         self.assert_as_if_nothing_had_happened(run)
+
+    def test_a_coordinator_that_stays_so_is_replaced_and_killed(self):
+        run = self.start_run(2)
+        workers, stopped = run.workers(), run.coordinator()["pid"]
+        os.kill(stopped, signal.SIGSTOP)  # its kernel goes on to answer
+        run.wait_for(lambda: run.coordinator()["pid"] != stopped, "another one had taken over")
+        self.assert_as_if_nothing_had_happened(run)
+        self.assertIn("the coordinator hangs", run.text())
+        with self.assertRaises(ProcessLookupError):
+            os.kill(stopped, 0)
+        deaths = (run.run_dir / "logs" / "agent.log.jsonl").read_text().count('"worker_died"')
+        self.assertEqual(deaths, 0, f"{workers} trained on, or waited for the end")
 
 
 if __name__ == "__main__":

@@ -66,6 +66,8 @@ const Scenario* scene(Bug bug) {
       return scenario_named("one-of-three-holds-other-weights");
     case Bug::kKilledAtOnce:
       return scenario_named("wakes-up-in-time");
+    case Bug::kEndForgotten:
+      return scenario_named("dies-with-the-end");
     case Bug::kSkipNotTold:
     case Bug::kSkippedCountExpected:
     case Bug::kSkippedSlotCounted:

@@ -36,6 +36,7 @@ const char* bug_name(Bug bug) {
       "skip-not-told",
       "skipped-count-expected",
       "experience-lost",
+      "end-forgotten",
       "batch-lost-on-reconnect",
       "closed-gate-lets-in",
       "numbers-of-old-identity",

@@ -31,6 +31,7 @@ enum class Bug : uint8_t {
   kSkipNotTold,              // a start does not name the slots that are left out
   kSkippedCountExpected,     // a step's record must count the samples that were left out
   kExperienceLost,           // a term forgets whom the one before it kept out for a while
+  kEndForgotten,             // a take-over does not know that the run has ended
   // worker/session/
   kBatchLostOnReconnect,  // what was sent and not acknowledged is not sent again
   kClosedGateLetsIn,      // an apply begins in a closed generation

@@ -68,6 +68,7 @@ Status SimCoordinator::begin(BeginMode mode) {
       coordinator::begin_state(term.beginning, loop().now_ms(), std::exchange(experience_, {}));
   if (term.is_complete) {
     state.run = coordinator::RunState::kEnded;
+    state.exit_code = 0;
     if (mode == BeginMode::kResume) {
       loop().post([this] { exit(0); });
       return Status::ok();

@@ -27,6 +27,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/base/alive.h"
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "worker/checkpoint/file_ops.h"
@@ -73,7 +74,7 @@ Result<std::vector<ListedCheckpoint>> list_checkpoints(const std::string& dir);
 Result<CheckpointInfo> read_checkpoint_info(const std::string& path);
 
 // Reads everything: sizes and SHA-256 of every file, the format, and the weights hash.
-Result<CheckpointInfo> verify_checkpoint(const std::string& path);
+Result<CheckpointInfo> verify_checkpoint(const std::string& path, const AliveFn& alive = {});
 
 // weights_hash() of what the files hold, computed from their bytes (not from the manifest).
 Result<std::string> hash_checkpoint(const std::string& path, bool all);
@@ -94,8 +95,8 @@ Result<int> prune_checkpoints(FileOps& files, const std::string& dir,
                               std::span<const std::string> names, uint32_t keep);
 
 // Deletes what crashed writers of generations before `before` left (tmp-*). For the writer of
-// `before`, however late it comes to it: a newer one's work in progress stays. Without it: all, when
-// nobody writes.
+// `before`, however late it comes to it: a newer one's work in progress stays. Without it: all,
+// when nobody writes.
 inline constexpr Generation kEveryGeneration = ~Generation{0};
 Status remove_leftovers(FileOps& files, const std::string& dir,
                         Generation before = kEveryGeneration);

@@ -1,9 +1,9 @@
 // The order in which the buckets of a step leave, the same on every rank.
 //
 // Where a model registers its layers is no promise of when their gradients come, and a bucket that
-// waits for one that comes late is not overlapped. So rank 0 notes in which order backward completes
-// its buckets, and tells the others; backward takes the same order in every step. The order changes
-// no sum (collective.h, C1).
+// waits for one that comes late is not overlapped. So rank 0 notes in which order backward
+// completes its buckets, and tells the others; backward takes the same order in every step. The
+// order changes no sum (collective.h, C1).
 //
 //   ascending ── behind the last bucket of a step that rank 0 has computed ──▶ as rank 0 noted it
 //

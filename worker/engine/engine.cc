@@ -217,8 +217,13 @@ Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const data::RunSha
       .in_hand = in_hand,
       .transforms = {job_.data().transforms().begin(), job_.data().transforms().end()},
       .statistics = {},
-      .form = device_->image_form()};
+      .form = device_->image_form(),
+      .threads = decode_threads(train_)};
   return data::Loader::start(train_, options);
+}
+
+uint32_t EngineImpl::decode_threads(const data::Dataset& dataset) const {
+  return data::decode_threads(dataset, job_.data().threads(), job_.cluster().workers());
 }
 
 Result<StepOutcome> EngineImpl::step() {

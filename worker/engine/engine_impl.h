@@ -18,6 +18,7 @@
 #include "data/order/step_plan.h"
 #include "data/read/loader.h"
 #include "data/read/sample_reader.h"
+#include "data/read/sample_team.h"
 #include "metrics/phase_clock.h"
 #include "worker/engine/boundary_state.h"
 #include "worker/engine/device.h"
@@ -115,7 +116,8 @@ class EngineImpl final : public Engine {
     uint64_t correct = 0;
   };
   Result<wire::EvalReport> run_evaluation();
-  Result<BatchScore> score_batch(const data::SampleReader& reader, uint64_t begin, uint64_t end);
+  Result<BatchScore> score_batch(const data::SampleReader& reader, data::SampleTeam& team,
+                                 uint64_t begin, uint64_t end);
 
   void go_to(Step applied_steps);
   Status check_batch_norm() const;
@@ -125,6 +127,7 @@ class EngineImpl final : public Engine {
                                                     const SlotRun& slots, Step first, Step end,
                                                     uint32_t prefetch_batches,
                                                     WorkInHand* in_hand) const;
+  uint32_t decode_threads(const data::Dataset& dataset) const;
 
   const wire::JobSpec job_;  // but for the global batch, which is shape_'s
   const data::Dataset& train_;

@@ -18,6 +18,8 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
       data::SampleReader::create(*eval_,
                                  {job_.data().transforms().begin(), job_.data().transforms().end()},
                                  train_.statistics(), device_->image_form()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto team,
+                            data::SampleTeam::start(decode_threads(*eval_), data::Augmenter()));
   const PhaseClock::Scope scope(*phases_, WorkPhase::kEval);
   const at::NoGradGuard no_grad;
   const uint64_t samples = eval_->samples();
@@ -32,7 +34,7 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
   for (uint64_t i = 0; i < share && first + i < batches; ++i) {
     const uint64_t begin = (first + i) * batch;
     LOCKSTEP_ASSIGN_OR_RETURN(mine[i],
-                              score_batch(reader, begin, std::min(begin + batch, samples)));
+                              score_batch(reader, *team, begin, std::min(begin + batch, samples)));
   }
   std::vector<BatchScore> all(share * world);
   const Tag tag{view_.generation, state_->applied_steps(), Phase::kEval, 0,
@@ -54,14 +56,15 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
 }
 
 Result<EngineImpl::BatchScore> EngineImpl::score_batch(const data::SampleReader& reader,
-                                                       uint64_t begin, uint64_t end) {
+                                                       data::SampleTeam& team, uint64_t begin,
+                                                       uint64_t end) {
   const uint64_t n = end - begin;
   eval_inputs_.resize(n * reader.input_bytes());
   eval_labels_.resize(n * reader.shape().labels());
   LOCKSTEP_RETURN_IF_ERROR(
-      reader.read_range(begin, end, eval_inputs_.data(), eval_labels_.data()));
-  LOCKSTEP_RETURN_IF_ERROR(device_->send(reader.shape(), eval_inputs_.data(), eval_labels_.data(),
-                                         n, SlotValues{}));
+      team.read_range(reader, begin, end, eval_inputs_.data(), eval_labels_.data()));
+  LOCKSTEP_RETURN_IF_ERROR(
+      device_->send(reader.shape(), eval_inputs_.data(), eval_labels_.data(), n, SlotValues{}));
   LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor x, device_->inputs());
   const AutocastScope autocast(device_->where().type(), compute_type_);
   const at::Tensor computed =  // (B, classes) or (B, T, classes)

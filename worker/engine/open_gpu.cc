@@ -122,16 +122,6 @@ class DeviceMeter final : public MemoryMeter {
 
 }  // namespace
 
-std::string nccl_interface(const wire::JobSpec& job) {
-  constexpr char kLoopback[] = "lo";
-  if (!job.comm().trusted_network()) return kLoopback;
-  const auto address = rpc::own_address_in(job.comm().network());
-  if (!address.is_ok()) return kLoopback;
-  for (const rpc::InterfaceAddress& each : rpc::own_addresses())
-    if (each.address == *address) return each.interface;
-  return kLoopback;
-}
-
 Result<std::unique_ptr<DeviceModule>> open_gpu(const wire::JobSpec& job, const std::string& path,
                                                uint32_t local_rank) {
   const bool is_exact = job.comm().numerics() != "fast";
@@ -139,7 +129,9 @@ Result<std::unique_ptr<DeviceModule>> open_gpu(const wire::JobSpec& job, const s
   // cuBLAS reads it when it is first used: with other workspaces it may add in another order.
   if (is_exact) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   // Its connections prove nothing and encrypt nothing: they stay on this machine unless told.
-  ::setenv("NCCL_SOCKET_IFNAME", ("=" + nccl_interface(job)).c_str(), /*overwrite=*/1);
+  const std::string interface =
+      rpc::open_data_interface(job.comm().network(), job.comm().trusted_network());
+  ::setenv("NCCL_SOCKET_IFNAME", ("=" + interface).c_str(), /*overwrite=*/1);
   LOCKSTEP_RETURN_IF_ERROR(load_torch_cuda());  // first: our module uses its CUDA runtime
   LOCKSTEP_ASSIGN_OR_RETURN(auto module, open_device_module(path, local_rank));
   try {

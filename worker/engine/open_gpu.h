@@ -22,10 +22,6 @@ namespace lockstep {
 Result<std::unique_ptr<DeviceModule>> open_gpu(const wire::JobSpec& job, const std::string& path,
                                                uint32_t local_rank);
 
-// The network interface that NCCL's sockets stay on: that of loopback, or with
-// comm.trusted_network the one of comm.network.
-std::string nccl_interface(const wire::JobSpec& job);
-
 // Where the module lies that was built with this program: beside it.
 std::string device_module_path();
 

@@ -90,9 +90,9 @@ class StepReducer {
   // once; call for every slot of the schedule.
   Status slot_done(const SlotWork& work);
 
-  // Reduces what has not left yet; blocks until all sums are there, and in a generation's first step
-  // until the ranks agree on the buckets' order. `votes` is asked when the last
-  // bucket leaves, which is not if a bucket before it failed.
+  // Reduces what has not left yet; blocks until all sums are there, and in a generation's first
+  // step until the ranks agree on the buckets' order. `votes` is asked when the last bucket leaves,
+  // which is not if a bucket before it failed.
   Status finish(const std::function<Votes()>& votes);
 
   // The sums. REQUIRES: finish() has returned ok.
@@ -146,7 +146,7 @@ class StepReducer {
   std::vector<uint32_t> missing_;          // by bucket: gradients of the last slot not yet there
   uint32_t sent_ = 0;                      // place in the order before which transfers set out
   uint32_t launched_ = 0;                  // place before which buckets have left
-  Status launch_error_;  // of tensor_ready()
+  Status launch_error_;                    // of tensor_ready()
   std::optional<SumCheck> check_;
   TraceLog* trace_ = nullptr;
 };

@@ -11,6 +11,7 @@
 #include "worker/engine/flat_layout.h"
 #include "worker/optim/loss_scale.h"
 #include "worker/replay/batch_file.h"
+#include "worker/replay/sample_place.h"
 #include "worker/replay/slot_look.h"
 #include "worker/replay/source.h"
 
@@ -36,6 +37,7 @@ class Replay {
 
  private:
   Status open();
+  Status say_where(const std::string& format);
   Status load_base();
   void compare_machines(const Manifest& manifest);
   Status begin_generation(data::SkipSet skips);
@@ -64,9 +66,8 @@ Status Replay::open() {
             "the run was trained on GPUs, and replay computes on the CPU, whose bits are others"};
   }
   const std::string cache = data::cache_directory(job.data(), request_.run_dir);
-  LOCKSTEP_ASSIGN_OR_RETURN(dataset_,
-                            data::open_dataset(job.data().train(), data::Split::kTrain, cache, {},
-                                               data::sequence_cut(job.model())));
+  LOCKSTEP_ASSIGN_OR_RETURN(dataset_, data::open_dataset(job.data().train(), data::Split::kTrain,
+                                                         cache, {}, data::sample_cut(job)));
   if (dataset_->fingerprint() != source_->order().fingerprint) {
     return {Code::kBadData, "the data in " + job.data().train().path() +
                                 " are not those that the run was trained with (fingerprint " +
@@ -78,8 +79,6 @@ Status Replay::open() {
                               " slots, counted from 0; there is no slot " +
                               std::to_string(*request_.slot)};
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(report_.place,
-                            place_of_samples(*dataset_, job.data().train().format()));
   LOCKSTEP_ASSIGN_OR_RETURN(model_,
                             make_model(job.model(), dataset_->shape(), dataset_->classes()));
   const auto make_buffer = [](const BufferLayout& layout, uint32_t regions) {
@@ -239,6 +238,17 @@ Status Replay::look() {
                      }
                      return a.loss > b.loss;
                    });
+  return say_where(job.data().train().format());
+}
+
+Status Replay::say_where(const std::string& format) {
+  const bool is_encoded = dataset_->encoded_form() != nullptr;
+  SamplePlace place;
+  if (!is_encoded) {
+    LOCKSTEP_ASSIGN_OR_RETURN(place, place_of_samples(*dataset_, format));
+  }
+  for (ReplayedSample& sample : report_.samples)
+    sample.where = is_encoded ? dataset_->name_of(sample.sample) : to_text(place, sample.sample);
   return Status::ok();
 }
 

@@ -16,7 +16,6 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "coordinator/journal_entry.h"
-#include "worker/replay/sample_place.h"
 #include "worker/replay/tensor_stats.h"
 
 namespace lockstep {
@@ -34,6 +33,7 @@ struct ReplayedSample {
   uint64_t sample = 0;    // number in the data set
   int64_t label = 0;      // of an image; of a sequence the first one
   float loss = 0;         // of a sequence the mean over its tokens
+  std::string where{};    // file and place in it, for people
   bool operator==(const ReplayedSample&) const = default;
 };
 
@@ -50,8 +50,7 @@ struct ReplayReport {
   std::vector<std::string> notes;
   std::vector<TensorStats> gradients;    // of the parameters, for the whole step
   std::vector<TensorStats> activations;  // of the layers, over the slots looked at; input first
-  SamplePlace place;
-  std::vector<ReplayedSample> samples;  // of the slots looked at, the largest loss first
+  std::vector<ReplayedSample> samples;   // of the slots looked at, the largest loss first
   std::string batch_file;
 };
 

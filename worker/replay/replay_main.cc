@@ -26,14 +26,11 @@ void print_samples(const ReplayReport& report) {
   const size_t shown = std::min(report.samples.size(), kSamplesShown);
   for (size_t i = 0; i < shown; ++i) {
     const ReplayedSample& sample = report.samples[i];
-    std::printf("  loss %-12.6g slot %u position %llu sample %llu label %lld  %s%s offset %llu\n",
+    std::printf("  loss %-12.6g slot %u position %llu sample %llu label %lld  %s\n",
                 static_cast<double>(sample.loss), sample.slot,
                 static_cast<unsigned long long>(sample.position),
                 static_cast<unsigned long long>(sample.sample),
-                static_cast<long long>(sample.label),
-                report.place.file_of(sample.sample).path.c_str(),
-                report.place.is_compressed ? " (inflated)" : "",
-                static_cast<unsigned long long>(report.place.offset_of(sample.sample)));
+                static_cast<long long>(sample.label), sample.where.c_str());
   }
   if (shown < report.samples.size()) {
     std::printf("  and %zu more, in the saved batch\n", report.samples.size() - shown);

@@ -6,8 +6,10 @@
 #include <array>
 
 #include "comm/base/limits.h"
+#include "data/index/cifar_files.h"
 #include "data/index/idx_header.h"
 #include "data/index/mapped_file.h"
+#include "data/index/npy_header.h"
 #include "data/index/token_files.h"
 
 namespace lockstep {
@@ -31,6 +33,30 @@ Result<SamplePlace> place_in_idx(const data::Dataset& dataset) {
   return place;
 }
 
+// Of records, the label before the pixels included.
+Result<SamplePlace> place_in_cifar(const data::Dataset& dataset, const data::CifarFormat& format) {
+  SamplePlace place;
+  place.sample_bytes = format.record_bytes();
+  uint64_t first = 0;
+  for (const std::string& path : dataset.files()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto file, data::MappedFile::open(path));
+    place.files.push_back({path, first, 0});
+    first += file.bytes().size() / place.sample_bytes;
+  }
+  return place;
+}
+
+Result<SamplePlace> place_in_npy(const data::Dataset& dataset) {
+  const std::string& path = dataset.files().front();
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto file, data::MappedFile::open(path));
+  const auto header = data::parse_npy_header(file.bytes());
+  if (!header.is_ok()) return header.status().with_context(path);
+  SamplePlace place;
+  place.sample_bytes = dataset.shape().stored_bytes();
+  place.files.push_back({path, 0, header->header_bytes});
+  return place;
+}
+
 Result<SamplePlace> place_in_tokens(const data::Dataset& dataset, const std::string& format) {
   const data::SampleShape shape = dataset.shape();
   SamplePlace place;
@@ -38,10 +64,10 @@ Result<SamplePlace> place_in_tokens(const data::Dataset& dataset, const std::str
   uint64_t first = 0;
   for (const std::string& path : dataset.files()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const auto file, data::MappedFile::open(path));
-    const auto range = data::token_range(file.bytes(), format);
-    if (!range.is_ok()) return range.status().with_context(path);
-    place.files.push_back({path, first, range->offset});
-    first += (range->tokens - 1) / shape.tokens;
+    LOCKSTEP_ASSIGN_OR_RETURN(const data::TokenRange range,
+                              data::token_range_of(path, file, format));
+    place.files.push_back({path, first, range.offset});
+    first += (range.tokens - 1) / shape.tokens;
   }
   return place;
 }
@@ -59,9 +85,18 @@ uint64_t SamplePlace::offset_of(uint64_t sample) const {
   return file.first_offset + (sample - file.first_sample) * sample_bytes;
 }
 
+std::string to_text(const SamplePlace& place, uint64_t sample) {
+  if (place.files.empty()) return "in memory";
+  return place.file_of(sample).path + (place.is_compressed ? " (inflated)" : "") + " offset " +
+         std::to_string(place.offset_of(sample));
+}
+
 Result<SamplePlace> place_of_samples(const data::Dataset& dataset, const std::string& format) {
   if (dataset.files().empty()) return SamplePlace{};
-  return dataset.shape().is_sequence() ? place_in_tokens(dataset, format) : place_in_idx(dataset);
+  if (dataset.shape().is_sequence()) return place_in_tokens(dataset, format);
+  if (const data::CifarFormat* cifar = data::cifar_format(dataset.format()))
+    return place_in_cifar(dataset, *cifar);
+  return dataset.format() == "npy" ? place_in_npy(dataset) : place_in_idx(dataset);
 }
 
 }  // namespace lockstep

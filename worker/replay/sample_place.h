@@ -26,7 +26,10 @@ struct SamplePlace {
   uint64_t offset_of(uint64_t sample) const;
 };
 
-// `format`: as the dataset was opened with.
+// "FILE offset N".
+std::string to_text(const SamplePlace& place, uint64_t sample);
+
+// `format`: as the dataset was opened with. REQUIRES: its samples are not encoded.
 Result<SamplePlace> place_of_samples(const data::Dataset& dataset, const std::string& format);
 
 }  // namespace lockstep

@@ -46,6 +46,9 @@ int main(int argc, char** argv) {
                  "workers of the run on this node, which share its memory")
       ->check(CLI::PositiveNumber);
   app.add_option("--node", options.node, "name of this node (default: the host's name)");
+  app.add_flag(
+      "--mpi", options.mpi,
+      "enter mpirun's MPI world (comm.backend: mpi), which one worker of a rank can, once");
   app.add_option("--in-hand-fd", options.in_hand_fd,
                  "descriptor from the agent, where this worker says which samples it is at");
   app.set_version_flag("--version", std::string(lockstep::build_info().version));

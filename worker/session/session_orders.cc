@@ -66,6 +66,8 @@ void Session::Impl::on_message(wire::Envelope&& message) {
       return host.on_stop(message.stop().reason());
     case wire::Envelope::kPlanned:
       return on_planned(generation, message.planned().next());
+    case wire::Envelope::kBeat:
+      return;
     default:
       logger.warn("unknown_message", "dropped a message that this worker does not know",
                   {{"kind", static_cast<int>(message.body_case())}});

@@ -11,6 +11,7 @@
 #include "comm/base/gpu_driver.h"
 #include "comm/base/hash.h"
 #include "comm/base/log.h"
+#include "comm/collectives/mpi/mpi_over_host.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/http_options.h"
 #include "comm/rpc/network.h"
@@ -22,6 +23,7 @@
 #include "metrics/serve_metrics.h"
 #include "worker/engine/open_gpu.h"
 #include "worker/session/metrics_probe.h"
+#include "worker/session/open_mpi.h"
 #include "worker/session/run_files.h"
 #include "worker/session/worker_host.h"
 
@@ -51,6 +53,11 @@ std::string unique_name(uint32_t local_rank) {
   return std::to_string(local_rank) + "." +
          to_hex({reinterpret_cast<const uint8_t*>(random.data()), random.size()}) + "." +
          std::to_string(::getpid());
+}
+
+// Of what goes over NCCL and MPI.
+std::string open_interface(const wire::JobSpec& job) {
+  return rpc::open_data_interface(job.comm().network(), job.comm().trusted_network());
 }
 
 void release_stop_signals() {
@@ -143,6 +150,7 @@ void Worker::Impl::open_session() {
   session_options.rpc.token = secrets.token;
   session_options.rpc.max_backoff_ms = kMaxBackoffMs;
   session_options.rpc.give_up_after_ms = kCoordinatorWaitMs;
+  session_options.rpc.silence_ms = limits::kCoordinatorSilentMs;
   session_options.rpc.jitter_seed = static_cast<uint64_t>(::getpid());
   session_options.heartbeat_ms = heartbeat_interval_ms(job.cluster().lease_s());
   session_options.join_deadline_ms = int64_t{job.cluster().start_timeout_s()} * 1'000;
@@ -166,13 +174,11 @@ void Worker::Impl::on_end(int code) {
 
 Status Worker::Impl::open_data() {
   const std::string cache = data::cache_directory(job.data(), options.run_dir);
-  LOCKSTEP_ASSIGN_OR_RETURN(train_data,
-                            data::open_dataset(job.data().train(), data::Split::kTrain, cache, {},
-                                               data::sequence_cut(job.model())));
+  LOCKSTEP_ASSIGN_OR_RETURN(train_data, data::open_dataset(job.data().train(), data::Split::kTrain,
+                                                           cache, {}, data::sample_cut(job)));
   if (job.data().eval().path().empty()) return Status::ok();
-  LOCKSTEP_ASSIGN_OR_RETURN(eval_data,
-                            data::open_dataset(job.data().eval(), data::Split::kEval, cache, {},
-                                               data::sequence_cut(job.model())));
+  LOCKSTEP_ASSIGN_OR_RETURN(eval_data, data::open_dataset(job.data().eval(), data::Split::kEval,
+                                                          cache, {}, data::sample_cut(job)));
   return data::check_eval_fits_train(*train_data, *eval_data);
 }
 
@@ -233,7 +239,7 @@ Status Worker::Impl::open_devices() {
   logger->info("nccl",
                "gradients go between GPUs over NCCL, which neither authenticates nor encrypts; its "
                "sockets are on the interface " +
-                   nccl_interface(job));
+                   open_interface(job));
   return Status::ok();
 }
 
@@ -293,6 +299,14 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
   if (!job.comm().trusted_network()) host_options.tls = secrets.tls;
   LOCKSTEP_ASSIGN_OR_RETURN(host_options.tcp_host, rpc::own_address_in(job.comm().network()));
   LOCKSTEP_ASSIGN_OR_RETURN(auto context, HostContext::create(std::move(host_options)));
+  if (job.comm().backend() == "mpi") {
+    std::unique_ptr<MpiLane> lane;
+    if (options.mpi) {
+      const bool is_fast = job.comm().numerics() == "fast";
+      LOCKSTEP_ASSIGN_OR_RETURN(lane, open_mpi(open_interface(job), is_fast));
+    }
+    context = prefer_mpi(std::move(context), std::move(lane), *logger);
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(WorkInHand in_hand, options.in_hand_fd < 0
                                                     ? WorkInHand::make()
                                                     : WorkInHand::attach(options.in_hand_fd));

@@ -24,6 +24,7 @@ struct WorkerOptions {
   uint32_t workers_here = 1;  // of this run on this node, with this one
   std::string node;
   std::string log_name;  // empty: worker-LOCAL_RANK
+  bool mpi = false;      // begin MPI: the first worker that this process's rank of mpirun keeps
   int in_hand_fd = -1;   // memory from the agent (comm/base/work_in_hand.h); -1: there is none
 };
 

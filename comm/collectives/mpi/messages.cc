@@ -4,6 +4,8 @@
 #include <thread>
 #include <utility>
 
+#include "comm/base/check.h"
+
 namespace lockstep::mpi {
 namespace {
 
@@ -34,6 +36,13 @@ std::string error_text(int error) {
 }
 
 }  // namespace
+
+void World::make_sums(uint64_t elements) {
+  constexpr size_t kPage = 4096;
+  const size_t bytes = (elements * sizeof(float) + kPage - 1) / kPage * kPage;
+  sums.reset(static_cast<float*>(std::aligned_alloc(kPage, bytes)));
+  LOCKSTEP_CHECK(sums != nullptr, "memory for the sums");
+}
 
 Messages::Messages(std::shared_ptr<World> world, std::vector<int> mpi_ranks, uint32_t rank,
                    Generation generation)

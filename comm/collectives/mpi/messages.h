@@ -6,8 +6,9 @@
 //     is one description on the way between any two ranks, and messages need no number.
 //  M2 A generation has MPI tags of its own: what a receive of an older one was left for never
 //     takes a message of a newer one.
-//  M3 Memory that MPI may still read or write is never freed. MPI cannot take back what is under
-//     way, so an aborted generation is kept for good, and its world makes no further one.
+//  M3 MPI cannot take back what is under way. So it writes into memory of the world and of the
+//     generation only, which after an abort are kept for good, and never into the gradient buffer,
+//     with which the run goes on; and the world makes no further generation.
 //
 // Errors: kAborted once abort() was called, here or (seen while waiting) on a peer, or when MPI
 // itself fails; kInternal for operations that do not match.
@@ -23,6 +24,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <string>
@@ -35,14 +37,20 @@
 
 namespace lockstep::mpi {
 
+struct FreeFloats {
+  void operator()(float* data) const { std::free(data); }
+};
+
 // What all generations of a process have in common.
 struct World {
+  void make_sums(uint64_t elements);
+
   MPI_Comm comm = MPI_COMM_NULL;  // used by nothing else
   int rank = 0;
   int size = 0;
-  std::shared_ptr<GradientBuffer> buffer;
-  std::atomic<bool> over{false};            // a generation was aborted (M3)
-  std::vector<std::shared_ptr<void>> kept;  // of aborted generations
+  std::unique_ptr<float[], FreeFloats> sums;  // of all elements; null: there is no buffer
+  std::atomic<bool> over{false};              // a generation was aborted (M3)
+  std::vector<std::shared_ptr<void>> kept;    // of aborted generations
 };
 
 class Messages : public std::enable_shared_from_this<Messages> {
@@ -72,6 +80,9 @@ class Messages : public std::enable_shared_from_this<Messages> {
   // REQUIRES: is_whole_world().
   void all_reduce(std::span<float> data);
   Status wait();
+
+  // Where sums go; null where the worker has no gradient buffer.
+  float* sums() const { return world_->sums.get(); }
 
   // Memory for what is received; valid until the next call.
   float* staging(uint64_t elements);

@@ -24,13 +24,11 @@ std::span<std::byte> room_for(float* data, uint64_t elements) {
 
 }  // namespace
 
-MpiCollective::MpiCollective(std::shared_ptr<Messages> messages,
-                             std::shared_ptr<GradientBuffer> buffer, bool fast)
+MpiCollective::MpiCollective(std::shared_ptr<Messages> messages, GradientBuffer* buffer, bool fast)
     : messages_(std::move(messages)),
-      buffer_(std::move(buffer)),
-      fast_(fast && messages_->is_whole_world()) {
-  if (buffer_ != nullptr) reduced_ = buffer_->result();
-}
+      buffer_(buffer),
+      fast_(fast && messages_->is_whole_world()),
+      reduced_(messages_->sums()) {}
 
 MpiCollective::~MpiCollective() {
   messages_->close();
@@ -46,7 +44,7 @@ Status MpiCollective::begin_step(const Tag& tag, const StepMerge& merge) {
   merge_hash_ = hash_of(merge);
   const std::vector<Leaf>& leaves = merge.gradients.leaves;
   alone_ = world_size() == 1 && leaves.size() == 1 && merge.control.leaves.size() == 1;
-  reduced_ = alone_ ? buffer_->partial(leaves[0].region) : buffer_->result();
+  reduced_ = alone_ ? buffer_->partial(leaves[0].region) : messages_->sums();
   return Status::ok();
 }
 
@@ -76,7 +74,7 @@ Status MpiCollective::reduce_fast(const ElementRange& range) {
     add({rank(), partial.region}, &own.control);
     if (!partial.empty) add({rank(), partial.region}, &own.gradients);
   }
-  float* out = buffer_->result() + range.begin;
+  float* out = messages_->sums() + range.begin;
   const auto leaf_at = [&](const Leaf& each) {
     return buffer_->partial(each.region) + range.begin;
   };
@@ -93,7 +91,7 @@ Status MpiCollective::reduce_exact(const ElementRange& range) {
   const ElementRange slice = direct ? range : host::slice_of(range, rank(), world_size());
   LOCKSTEP_RETURN_IF_ERROR(exchange_partials(range, direct));
   const auto leaf_at = [&](const Leaf& each) { return leaf(each, slice); };
-  sum_slice(merge_, buffer_->layout().statistics, slice, leaf_at, buffer_->result() + slice.begin);
+  sum_slice(merge_, buffer_->layout().statistics, slice, leaf_at, messages_->sums() + slice.begin);
   if (!direct) LOCKSTEP_RETURN_IF_ERROR(exchange_results(range));
   check_sum(range, direct);
   return Status::ok();
@@ -134,8 +132,8 @@ Status MpiCollective::exchange_results(const ElementRange& range) {
   for (uint32_t i = 1; i < world_size(); ++i) {
     const uint32_t r = (rank() + i) % world_size();
     const ElementRange theirs = host::slice_of(range, r, world_size());
-    messages_->receive(r, room_for(buffer_->result() + theirs.begin, theirs.size()));
-    messages_->send(r, bytes_of(buffer_->result(), mine));
+    messages_->receive(r, room_for(messages_->sums() + theirs.begin, theirs.size()));
+    messages_->send(r, bytes_of(messages_->sums(), mine));
   }
   return messages_->wait();
 }
@@ -158,7 +156,7 @@ void MpiCollective::check_sum(const ElementRange& range, bool direct) {
   const ElementRange slice = host::slice_of(range, owner, world_size());
   if (slice.size() == 0 || !takes_part(rank(), owner, world_size())) return;
   if (direct || rank() == owner) {
-    checked_sum_ = hash_of(buffer_->result() + slice.begin, slice.size());
+    checked_sum_ = hash_of(messages_->sums() + slice.begin, slice.size());
   }
 }
 

@@ -21,9 +21,9 @@ namespace lockstep::mpi {
 
 class MpiCollective final : public Collective {
  public:
-  // `buffer` may be null; then only small operations work.
-  MpiCollective(std::shared_ptr<Messages> messages, std::shared_ptr<GradientBuffer> buffer,
-                bool fast);
+  // `buffer` holds the partials and outlives this; sums go to memory of the world (M3). It may be
+  // null; then only small operations work.
+  MpiCollective(std::shared_ptr<Messages> messages, GradientBuffer* buffer, bool fast);
   ~MpiCollective() override;
 
   uint32_t rank() const override { return messages_->rank(); }
@@ -51,7 +51,7 @@ class MpiCollective final : public Collective {
   void check_sum(const ElementRange& range, bool direct);
 
   const std::shared_ptr<Messages> messages_;
-  const std::shared_ptr<GradientBuffer> buffer_;
+  GradientBuffer* const buffer_;
   const bool fast_;
 
   uint64_t operations_ = 0;

@@ -6,6 +6,7 @@
 namespace lockstep::sim {
 namespace {
 
+using coordinator::EventEntry;
 using coordinator::GenerationEntry;
 using coordinator::GenerationState;
 
@@ -34,6 +35,23 @@ void dies_after(Script& s, GenerationState state) {
          };
          s.kill(name);
        });
+}
+
+// A loss that is no number ends the run, and the coordinator dies with the commit that says so.
+void dies_with_the_end(Script& s) {
+  s.world().absurd = {static_cast<Step>(s.between(0, 23)), static_cast<uint32_t>(s.between(0, 3))};
+  s.world().disk.kills_after = [](const Disk::Entries& entries) {
+    return std::any_of(entries.begin(), entries.end(), [](const auto& entry) {
+      const auto* event = std::get_if<EventEntry>(&entry);
+      return event != nullptr && event->kind == "run_ended";
+    });
+  };
+}
+
+std::string ended_all_the_same(const Outcome& outcome) {
+  if (outcome.stuck != "the run ended with 65") return "it was not stopped: " + outcome.stuck;
+  if (outcome.starts != 1 || outcome.seen.generations != 1) return "it trained on after its end";
+  return outcome.seen.terms < 2 ? "the coordinator did not die" : "";
 }
 
 // One member cannot hear of a change; then the coordinator dies, and the others switch or do not.
@@ -84,6 +102,7 @@ std::vector<Scenario> scenarios_of_coordinators() {
        [](Script& s) { dies_after(s, GenerationState::kPrepared); }, taken_over},
       {"dies-between-start-and-push", four(),
        [](Script& s) { dies_after(s, GenerationState::kStarted); }, taken_over},
+      {"dies-with-the-end", four(), dies_with_the_end, ended_all_the_same},
       {"one-misses-a-change", four(), one_misses_change, taken_over},
       {"restarted-twice-in-a-transfer", four(), restarted_twice_in_transfer, taken_over},
       {"resumed-with-another-batch", four(),

@@ -52,6 +52,17 @@ TEST(LaunchEnv, MpirunNamesRankAndPlaceOnTheHost) {
   EXPECT_EQ(env->local_rank, 0u);
   EXPECT_EQ(env->local_size, 2u);
   EXPECT_FALSE(env->workers.has_value());
+  EXPECT_EQ(env->mpi_ranks, 0u);
+}
+
+TEST(LaunchEnv, AllRanksOfMpirunAreOneMpiWorldIfItLetsOneDie) {
+  const auto ranks = [](const Variables& base, const char* value) {
+    return read(with(base, {{"OMPI_MCA_orte_allowed_exit_without_sync", value}}))->mpi_ranks;
+  };
+  EXPECT_EQ(ranks(kMpirun, "1"), 4u);
+  EXPECT_EQ(ranks(kMpirun, "true"), 4u);
+  EXPECT_EQ(ranks(kMpirun, "0"), 0u);
+  EXPECT_EQ(ranks(kSrun, "1"), 0u);
 }
 
 TEST(LaunchEnv, SrunNamesItsStepsTasksAndTheListSaysHowManyAreOnTheNode) {

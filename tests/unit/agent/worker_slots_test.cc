@@ -65,6 +65,26 @@ class WorkerSlotsTest : public testing::Test {
   std::optional<WorkerSlots> slots_;
 };
 
+TEST_F(WorkerSlotsTest, OfARankOfMpirunTheFirstProcessEntersTheMpiWorldAndNoneAfterIt) {
+  slots_.emplace(WorkerSlotsOptions{.worker_program = program(),
+                                    .run_dir = directory_,
+                                    .node = "node1",
+                                    .max_crashes = 5,
+                                    .is_mpi_rank = true},
+                 *logger_);
+  const auto killed_after_it_spoke = [&](uint32_t place) {
+    const auto path = directory_ + "/logs/worker-" + std::to_string(place) + ".stderr";
+    while (last_words(path).empty()) std::this_thread::yield();
+    return kill(place).last_words;
+  };
+  start(slots_->set_wanted(2));
+  EXPECT_THAT(killed_after_it_spoke(1), testing::Not(HasSubstr("--mpi")));
+  EXPECT_THAT(killed_after_it_spoke(0), HasSubstr("--mpi"));
+  std::filesystem::remove(directory_ + "/logs/worker-0.stderr");
+  start({0});
+  EXPECT_THAT(killed_after_it_spoke(0), testing::Not(HasSubstr("--mpi")));
+}
+
 TEST_F(WorkerSlotsTest, WhereSeveralAgentsAreOnAHostNoTwoOfTheirWorkersHaveTheSameLocalRank) {
   slots_.emplace(WorkerSlotsOptions{program(), directory_, "node1", 5, 5, 1, 3}, *logger_);
   start(slots_->set_wanted(2));

@@ -43,6 +43,15 @@ TEST(CheckpointName, HasOneTextForEachName) {
     EXPECT_FALSE(parse_checkpoint_name(text)) << text;
 }
 
+TEST_F(CheckpointStore, VerifyingShowsThatItLivesWithEveryTensorItReadsAndHashes) {
+  const CheckpointInfo info = write(1500, 1);
+  size_t shown = 0;
+  ASSERT_TRUE(verify_checkpoint(info.path, [&shown] { ++shown; }).is_ok());
+  const size_t files = 2;
+  const size_t tensors = 5;
+  EXPECT_GE(shown, files + tensors);  // in order, and by names
+}
+
 TEST_F(CheckpointStore, WhatWasWrittenVerifiesAndLoadsBack) {
   const CheckpointInfo info = write(1500, 1);
   EXPECT_THAT(names_in(info.path),

@@ -74,6 +74,45 @@ TEST(JobResolve, Gpt2RefusesWhatDoesNotFitIt) {
   EXPECT_THAT(error_of({"data.train.format=text"}), HasSubstr("only gpt2 learns from"));
 }
 
+TEST(JobResolve, TransformsAreLookedAtBeforeAnythingIsStarted) {
+  EXPECT_THAT(error_of({"data.transforms=[flip, normalise]"}),
+              HasSubstr("did you mean normalize?"));
+  EXPECT_THAT(error_of({"data.transforms=[normalize, flip]"}), HasSubstr("behind normalize"));
+}
+
+TEST(JobResolve, TheFormatIsFoundWhicheverTheModel) {
+  JobContext files = context();
+  files.detect_format = [](const std::string& path) -> Result<std::string> {
+    if (path.ends_with("gone")) return Status(Code::kNoInput, "data " + path + " is not there");
+    if (path.ends_with("both")) return Status(Code::kUsage, path + " holds both");
+    return std::string(path.ends_with("cifar") ? "cifar10" : "tokens");
+  };
+  const auto resolved_as = [&](const char* job, const std::string& path,
+                               const std::string& format) {
+    const auto found = resolve_job(
+        values_of(job, {"data.train.path=" + path, "data.train.format=" + format}), files);
+    return found.is_ok() ? found->data().train().format() : found.status().message();
+  };
+  EXPECT_EQ(resolved_as(kMinimal, "cifar", "auto"), "cifar10");
+  EXPECT_EQ(resolved_as(kMinimal, "gone", "auto"), "idx");  // opening it says what is missing
+  EXPECT_THAT(resolved_as(kMinimal, "both", "auto"), HasSubstr("holds both"));
+  EXPECT_THAT(resolved_as(kMinimal, "arrays", "auto"), HasSubstr("only gpt2 learns from tokens"));
+  EXPECT_EQ(resolved_as(kMinimal, "cifar", "npy_nhwc"), "npy_nhwc");
+  EXPECT_EQ(resolved_as(kGpt2, "arrays", "npy"), "tokens");
+  EXPECT_THAT(resolved_as(kGpt2, "cifar", "auto"), HasSubstr("gpt2 learns from tokens or text"));
+}
+
+TEST(JobResolve, OneDirectoryHasOneFormat) {
+  const auto formats = [](const std::vector<std::string>& overrides) {
+    const wire::JobSpec job = resolved(overrides);
+    return job.data().train().format() + " " + job.data().eval().format();
+  };
+  EXPECT_EQ(formats({"data.train.format=npy_nhwc"}), "npy_nhwc npy_nhwc");
+  EXPECT_EQ(formats({"data.train.format=npy_nhwc", "data.eval.path=/other"}), "npy_nhwc idx");
+  EXPECT_EQ(formats({"data.train.format=npy_nhwc", "data.eval.format=cifar10"}),
+            "npy_nhwc cifar10");
+}
+
 TEST(JobResolve, SgdHasItsOwnDefaults) {
   const wire::JobSpec job = resolved({"optimizer.name=sgd"});
   EXPECT_EQ(job.optimizer().lr(), 0.1);
@@ -242,10 +281,6 @@ TEST(JobResolve, NcclIsForWorkersWithAGpuEach) {
               HasSubstr("there are 2 for 3 workers; take host or auto"));
   EXPECT_THAT(backend({"cluster.device=cpu", "comm.backend=nccl"}),
               HasSubstr("it sums between GPUs, and cluster.device"));
-}
-
-TEST(JobResolve, NothingStartsWorkersIntoAnMpiWorldYet) {
-  EXPECT_THAT(error_of({"comm.backend=mpi"}, Code::kConfig), HasSubstr("take host or auto"));
 }
 
 TEST(JobResolve, DefaultWorkersNeverExceedSlotsOrBatch) {

@@ -210,6 +210,23 @@ TEST_F(ServerTest, ARunThatIsOverTellsWhoStillWaitsAndKeepsItsSummary) {
   EXPECT_EQ(ended_, 0);
 }
 
+TEST_F(ServerTest, ABeatReachesAllWhoAreThereAndNobodyWhenTheRunIsOver) {
+  auto a = member(0);
+  auto b = member(1);
+  a->leaves = b->leaves = false;
+  loop_.run_for(1'000);
+  for (int i = 0; i < 2; ++i) server_->beat();
+  loop_.run_for(1'000);
+  EXPECT_EQ(a->beats, 2u);
+  EXPECT_EQ(b->beats, 2u);
+  EXPECT_FALSE(ended_.has_value());
+  server_->stop("signal SIGTERM");
+  ASSERT_TRUE(run_to_the_end());
+  server_->beat();
+  loop_.run_for(1'000);
+  EXPECT_EQ(a->beats, 2u);
+}
+
 TEST_F(ServerTest, ASignalBeforeTheStartEndsWith75) {
   auto a = member(0);
   loop_.run_for(500);

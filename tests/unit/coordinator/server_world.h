@@ -38,6 +38,7 @@ class FakeMember {
 
   std::optional<uint32_t> goodbye_code;
   uint32_t starts = 0;
+  uint32_t beats = 0;
   uint32_t prepares = 0;
   bool leaves = true;
   bool keeps_state = true;
@@ -55,6 +56,7 @@ class FakeMember {
   void on_message(const wire::Envelope& e) {
     term_ = e.term();
     if (e.has_registered()) member_ = e.registered().member();
+    if (e.has_beat()) ++beats;
     if (e.has_prepare()) {
       ++prepares;
       wire::Envelope answer;

@@ -115,6 +115,18 @@ TEST_F(TermTest, ATakeOverGoesOnWithTheStartedGenerationAndCutsNothing) {
   EXPECT_EQ(state_of(1), GenerationState::kStarted);
 }
 
+TEST_F(TermTest, ATakeOverOfAnEndedRunKnowsHowItEndedAndAResumeBeginsAnew) {
+  commit({GenerationEntry{1, 1, GenerationState::kClosed, {}, {}},
+          SettingEntry{"end", "65 a loss is no number"}});
+  const State ended = begin_state(good(BeginMode::kTakeOver).beginning, 0, {});
+  EXPECT_EQ(ended.run, RunState::kEnded);
+  EXPECT_EQ(ended.exit_code, 65);
+  EXPECT_EQ(ended.message, "a loss is no number");
+  const State resumed = begin_state(good(BeginMode::kResume).beginning, 0, {});
+  EXPECT_EQ(resumed.run, RunState::kGathering);
+  EXPECT_EQ(resumed.exit_code, 0);
+}
+
 TEST_F(TermTest, ATakeOverAbandonsWhatWasPreparedAndKeepsWhatWasPlanned) {
   commit({GenerationEntry{2, 1, GenerationState::kPlanned, {1, 3}, start_blob({1, 3}, false)},
           GenerationEntry{3, 1, GenerationState::kPrepared, {1}, {}}});

@@ -109,7 +109,7 @@ wire::StepRecord record_of(uint32_t forward_us) {
   return record;
 }
 
-TEST(PhaseWatch, ForgetsOldStepsAndMembersThatAreGone) {
+TEST(PhaseWatch, ForgetsOldSteps) {
   PhaseWatch watch;
   for (uint64_t i = 0; i < PhaseWatch::kWindowSteps; ++i) watch.add(1, record_of(1'000));
   for (uint64_t i = 0; i < 2 * PhaseWatch::kWindowSteps; ++i) watch.add(1, record_of(10));
@@ -118,9 +118,15 @@ TEST(PhaseWatch, ForgetsOldStepsAndMembersThatAreGone) {
   EXPECT_GE(watch.of(1).steps, PhaseWatch::kWindowSteps);
   EXPECT_LE(watch.of(1).steps, 2 * PhaseWatch::kWindowSteps);
   EXPECT_EQ(watch.of(2).own_us(), 7u) << "without communication";
-  watch.keep({1});
-  EXPECT_EQ(watch.of(2).steps, 0u);
-  EXPECT_EQ(watch.all().steps, watch.of(1).steps);
+  EXPECT_EQ(watch.all().steps, watch.of(1).steps + 1);
+}
+
+TEST(PhaseWatch, ForgetsLongStepsAfterMinutesAndNotHours) {
+  PhaseWatch watch;
+  for (int i = 0; i < 10; ++i) watch.add(1, record_of(PhaseWatch::kWindowUs));
+  for (int i = 0; i < 10; ++i) watch.add(1, record_of(PhaseWatch::kWindowUs / 4));
+  EXPECT_EQ(watch.of(1).us[1], watch.of(1).steps * (PhaseWatch::kWindowUs / 4));
+  EXPECT_GE(watch.of(1).steps, 4u);
 }
 
 TEST(StatusReport, TellsWhereTheTimeOfEveryRankGoesAndListsAsManyAsAreAskedFor) {

@@ -125,6 +125,7 @@ class ExampleDataset : public Dataset {
   const std::vector<std::string>& files() const override { return example().files(); }
   const uint8_t* sample(uint64_t i) const override { return example().sample(i); }
   uint32_t label(uint64_t i) const override { return example().label(i); }
+  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
 };
 
 // Notes what is in hand while a sample of it is read.
@@ -275,7 +276,7 @@ TEST(Loader, UsesGivenStatisticsInsteadOfItsOwn) {
 TEST(Loader, RefusesWhatCannotWork) {
   const RunShape shape{kSamples, 10, 1};
   LoaderOptions options = options_for(shape, 0, 1, {0, 1});
-  options.transforms = {"flip"};
+  options.transforms = {"flipp"};
   EXPECT_EQ(Loader::start(example(), options).status().code(), Code::kUsage);
   EXPECT_EQ(Loader::start(example(), options_for(shape, 0, 1, {0, 1}, 0)).status().code(),
             Code::kUsage);

@@ -39,17 +39,17 @@ std::string counting(uint32_t tokens) {
 
 class TokenDataset : public ::testing::Test {
  protected:
-  Result<std::unique_ptr<Dataset>> open(const std::string& name, SequenceCut cut = {4, 0},
+  Result<std::unique_ptr<Dataset>> open(const std::string& name, SampleCut cut = {4, 0},
                                         const std::string& format = "auto",
                                         Split split = Split::kTrain) {
     return open_dataset(spec_of(dir_.path(name), format), split, dir_.path("cache"), {}, cut);
   }
-  Result<std::unique_ptr<Dataset>> open_bytes(const std::string& bytes, SequenceCut cut = {4, 0},
+  Result<std::unique_ptr<Dataset>> open_bytes(const std::string& bytes, SampleCut cut = {4, 0},
                                               const std::string& format = "auto") {
     write_file(dir_.path("x.bin"), bytes);
     return open("x.bin", cut, format);
   }
-  std::string error_of(const std::string& bytes, SequenceCut cut = {4, 0},
+  std::string error_of(const std::string& bytes, SampleCut cut = {4, 0},
                        const std::string& format = "auto") {
     const auto dataset = open_bytes(bytes, cut, format);
     EXPECT_EQ(dataset.status().code(), Code::kBadData) << dataset.status().message();
@@ -192,8 +192,12 @@ TEST_F(TokenDataset, ATokenThatHasBecomeTooLargeIsNotHandedOut) {
     return reader->read(i, reinterpret_cast<std::byte*>(tokens), labels);
   };
   ASSERT_TRUE(read(1).is_ok());
+  const auto written = std::filesystem::last_write_time(dir_.path("x.bin"));
   std::fstream file(dir_.path("x.bin"), std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(16).write("\xff\xff", 2).flush();  // the last label of the second sequence
+  EXPECT_THAT(read(1).message(), HasSubstr(dir_.path("x.bin") + " has changed"));
+  // Who writes through a mapping changes the time much later.
+  std::filesystem::last_write_time(dir_.path("x.bin"), written);
   EXPECT_TRUE(read(0).is_ok());
   EXPECT_EQ(read(1).code(), Code::kBadData);
   EXPECT_THAT(read(1).message(), AllOf(HasSubstr("sample 1 of " + dir_.path("x.bin")),

@@ -45,15 +45,6 @@ TEST(Transform, LeavesAConstantChannelFinite) {
   EXPECT_EQ(out, 0.0F);
 }
 
-TEST(Transform, NamesTheNearestWhenOneIsNotKnown) {
-  const Status status = check_transform_names({"normalise"});
-  EXPECT_EQ(status.code(), Code::kUsage);
-  EXPECT_THAT(status.message(), testing::HasSubstr("did you mean \"normalize\""));
-  EXPECT_EQ(check_transform_names({"normalize", "normalize"}).code(), Code::kUsage);
-  EXPECT_EQ(Transform::create({"flip"}, {{0, 1}}).status().code(), Code::kUsage);
-  EXPECT_TRUE(check_transform_names({}).is_ok());
-}
-
 TEST(ReadRange, GivesSamplesInNaturalOrder) {
   const auto data = example();
   const auto reader = SampleReader::create(*data, {}, data->statistics());

@@ -144,6 +144,7 @@ class StuckBit final : public data::Dataset {
     return pixels_.data() + i * shape().elements();
   }
   uint32_t label(uint64_t i) const override { return inner_.label(i); }
+  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
 
  private:
   const data::Dataset& inner_;

@@ -80,6 +80,7 @@ class WithoutTheLastSlot final : public data::Dataset {
   const std::vector<std::string>& files() const override { return whole_.files(); }
   const uint8_t* sample(uint64_t i) const override { return whole_.sample(sample_of_[i]); }
   uint32_t label(uint64_t i) const override { return whole_.label(sample_of_[i]); }
+  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
 
  private:
   const data::Dataset& whole_;

@@ -87,6 +87,12 @@ inline void everything_happens(CoordinatorMetrics& metrics) {
   metrics.eval().evaluated(0.25, 0.9);
   metrics.checkpoint().complete(1, 1'000);
   metrics.check().agreed();
+  metrics.ranks().show({{.rank = 0,
+                         .node = "n1",
+                         .local_rank = 0,
+                         .slot_seconds = 0.01,
+                         .data_wait_ratio = 0.1,
+                         .silence_seconds = 1}});
   metrics.tls().expires_in(3'600);
 }
 

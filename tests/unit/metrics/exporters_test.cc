@@ -6,7 +6,9 @@
 #include <atomic>
 #include <regex>
 #include <thread>
+#include <vector>
 
+#include "comm/base/limits.h"
 #include "tests/unit/metrics/exposition.h"
 
 namespace lockstep::test {
@@ -143,6 +145,21 @@ TEST(CoordinatorMetrics, UtilizationComesFromTheRanksTimes) {
   everything_happens(metrics);
   const ExposedFamilies families = parse_exposition(metrics.expose_text());
   EXPECT_NEAR(families.at("lockstep_job_utilization_ratio").series.begin()->second, 0.8, 1e-9);
+}
+
+// What a Prometheus has to keep must not grow with the job.
+TEST(CoordinatorMetrics, TenThousandRanksAddFewSeries) {
+  HandClock clock;
+  CoordinatorMetrics metrics("r1", build_info(), clock);
+  everything_happens(metrics);
+  std::vector<RankSample> ranks;
+  for (uint32_t i = 0; i < 10'000; ++i)
+    ranks.push_back({i, "n" + std::to_string(i / 8), i % 8, 0.01, 0.1, 1.0});
+  metrics.ranks().show(ranks);
+  const size_t many = count_series(parse_exposition(metrics.expose_text()));
+  metrics.ranks().show({});
+  const size_t none = count_series(parse_exposition(metrics.expose_text()));
+  EXPECT_EQ(many - none, 3 * (limits::kWorstRanksShown + 3)) << "of each family, and three of all";
 }
 
 TEST(ProcessProbe, KnowsThisProcess) {

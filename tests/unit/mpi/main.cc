@@ -1,7 +1,7 @@
 // Runs all tests in all ranks at once; of the ranks after the first only failures are printed.
 #include <gtest/gtest.h>
 
-#include "comm/collectives/mpi/mpi_context.h"
+#include "comm/collectives/mpi/mpi_world.h"
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);

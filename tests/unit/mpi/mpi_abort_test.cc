@@ -106,7 +106,7 @@ TEST_F(MpiAborts, DifferentTagsAreAnErrorAndNeverAHang) {
       [&](uint32_t r) { return collective_->barrier(tag_of(1, r)); }};
   for (const auto& operation : operations) {
     MPI_Comm_dup(MPI_COMM_WORLD, &comm_);
-    context_ = make_context(false);
+    lane_ = make_lane(false);
     make_buffer(layout_of(kGradients, 0), 1);
     start(1);
     ASSERT_TRUE(collective_->begin_step(tag_of(1, 0), merge_).is_ok());
@@ -120,19 +120,21 @@ TEST_F(MpiAborts, DifferentTagsAreAnErrorAndNeverAHang) {
 
 TEST_F(MpiAborts, ACloseAbortsItsGenerationAndTheWorldMakesNoOther) {
   start(3);
-  context_->close(2);
+  lane_->close(2);
   EXPECT_TRUE(collective_->barrier(tag_of(3, 0)).is_ok());
-  context_->close(3);
+  lane_->close(3);
   EXPECT_EQ(collective_->barrier(tag_of(3, 1)).code(), Code::kAborted);
   EXPECT_EQ(connect(3, 0, {static_cast<int>(rank_)}).code(), Code::kAborted);
-  EXPECT_EQ(connect(4, 0, {static_cast<int>(rank_)}).code(), Code::kCheckpointed);
+  EXPECT_FALSE(lane_->is_open());
+  EXPECT_EQ(connect(4, 0, {static_cast<int>(rank_)}).code(), Code::kAborted);
 }
 
 TEST_F(MpiAborts, AGenerationThatIsOverWithoutAnAbortMayBeClosed) {
   start(1);
   ASSERT_TRUE(collective_->barrier(tag_of(1, 0)).is_ok());
   collective_.reset();
-  context_->close(1);
+  lane_->close(1);
+  EXPECT_TRUE(lane_->is_open());
   start(2);
   EXPECT_TRUE(collective_->barrier(tag_of(2, 0)).is_ok());
 }

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "comm/collectives/mpi/mpi_context.h"
+#include "comm/collectives/mpi/mpi_world.h"
 #include "tests/unit/collectives/world.h"
 
 namespace lockstep::testing {
@@ -22,7 +22,7 @@ class MpiTest : public ::testing::Test {
     MPI_Comm_rank(comm_, &rank);
     ranks_ = static_cast<uint32_t>(size);
     rank_ = static_cast<uint32_t>(rank);
-    context_ = make_context(false);
+    lane_ = make_lane(false);
   }
   // Nobody begins the next test before all have ended this one.
   ~MpiTest() override {
@@ -30,16 +30,14 @@ class MpiTest : public ::testing::Test {
     MPI_Barrier(MPI_COMM_WORLD);
   }
 
-  std::unique_ptr<HostContext> make_context(bool fast) const {
-    auto made = make_mpi_context(comm_, fast);
+  std::unique_ptr<MpiLane> make_lane(bool fast) const {
+    auto made = open_mpi_world(comm_, fast);
     EXPECT_TRUE(made.is_ok()) << made.status().message();
     return std::move(made).value();
   }
 
   void make_buffer(const BufferLayout& layout, uint32_t regions) {
-    auto made = context_->make_buffer(layout, regions);
-    ASSERT_TRUE(made.is_ok()) << made.status().message();
-    buffer_ = std::move(made).value();
+    buffer_ = make_plain_buffer(layout, regions);
   }
 
   // A generation of all, in the order of MPI's ranks.
@@ -52,22 +50,17 @@ class MpiTest : public ::testing::Test {
 
   // order[r]: the MPI rank of rank r.
   Status connect(Generation generation, uint32_t rank, const std::vector<int>& order) {
-    std::vector<PeerAddress> peers;
-    for (const int mpi_rank : order) {
-      peers.push_back(
-          {static_cast<MemberId>(100 + mpi_rank), {"", "", "mpi:" + std::to_string(mpi_rank)}});
-    }
     collective_.reset();
-    auto connected = context_->connect(generation, rank, peers[rank].member, peers, kConnectMs);
-    if (!connected.is_ok()) return connected.status();
-    collective_ = std::move(connected).value();
+    auto opened = lane_->open(generation, rank, order, buffer_.get());
+    if (!opened.is_ok()) return opened.status();
+    collective_ = std::move(opened).value();
     return Status::ok();
   }
 
   MPI_Comm comm_ = MPI_COMM_NULL;  // not freed: messages of an abort may be under way
   uint32_t rank_ = 0;
   uint32_t ranks_ = 0;
-  std::unique_ptr<HostContext> context_;
+  std::unique_ptr<MpiLane> lane_;
   std::unique_ptr<GradientBuffer> buffer_;
   std::unique_ptr<Collective> collective_;
 };

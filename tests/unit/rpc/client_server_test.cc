@@ -123,5 +123,42 @@ TEST_F(ClientServer, ADestroyedServerCallsNobody) {
   EXPECT_EQ(test.events, (Events{"ready", "lost"}));
 }
 
+TEST_F(ClientServer, AServerThatHangsIsLostAndTriedAgain) {
+  start_server();
+  TestClient& test = add_client("token", 0, 30'000);
+  loop_.run_for(1'000);
+  for (int i = 0; i < 20; ++i) {  // beats
+    server_->send_all(heartbeat(0));
+    loop_.run_for(5'000);
+  }
+  EXPECT_EQ(test.events, Events{"ready"});
+  loop_.run_for(31'000);
+  EXPECT_EQ(test.events, (Events{"ready", "lost", "ready"}));
+}
+
+TEST_F(ClientServer, AnyWordBeginsTheSilenceAnew) {
+  start_server();
+  TestClient& test = add_client("token", 0, 30'000);
+  loop_.run_for(1'000);
+  loop_.run_for(5'000 * (limits::kSilenceLooks - 1));
+  server_->send_all(heartbeat(7));
+  loop_.run_for(5'000 * (limits::kSilenceLooks - 1));
+  EXPECT_EQ(test.steps, std::vector<uint64_t>{7});
+  EXPECT_EQ(test.events, Events{"ready"});
+}
+
+TEST_F(ClientServer, EveryProvenPeerHearsWhatIsSaidToAll) {
+  start_server();
+  TestClient& one = add_client();
+  TestClient& other = add_client();
+  const auto stranger = add_stranger();
+  loop_.run_for(100);
+  server_->send_all(heartbeat(9));
+  loop_.run_for(100);
+  EXPECT_EQ(one.steps, std::vector<uint64_t>{9});
+  EXPECT_EQ(other.steps, std::vector<uint64_t>{9});
+  EXPECT_EQ(strangers_closed_, 0);
+}
+
 }  // namespace
 }  // namespace lockstep::rpc

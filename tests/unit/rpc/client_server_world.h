@@ -46,7 +46,8 @@ class ClientServer : public testing::Test {
     server_ = std::move(server).value();
   }
 
-  TestClient& add_client(const std::string& token = "token", int64_t give_up_after_ms = 0) {
+  TestClient& add_client(const std::string& token = "token", int64_t give_up_after_ms = 0,
+                         int64_t silence_ms = 0) {
     TestClient& test = clients_.emplace_back();
     RpcClient::Options options;
     options.address = [this]() -> Result<Address> {
@@ -55,6 +56,7 @@ class ClientServer : public testing::Test {
     };
     options.token = token;
     options.give_up_after_ms = give_up_after_ms;
+    options.silence_ms = silence_ms;
     options.jitter_seed = clients_.size();
     test.client = std::make_unique<RpcClient>(
         *client_side_, options,

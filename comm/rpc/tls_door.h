@@ -1,0 +1,86 @@
+// Lets callers begin TLS as fast as handshakes are finished, however many come at once. A handshake
+// costs both ends about a millisecond of arithmetic: of ten thousand begun together none is over
+// before its deadline, and all of that work is lost.
+//
+//            knock()            first bytes             call_next()             proven or gone
+//   (accepted) ─────▶ silent ───────────────▶ waiting ───────────────▶ entered ─────────────▶
+//                       │ kAuthDeadlineMs, or     │ hung up, or
+//                       │ room for others         │ room for others
+//                       └──────────▶ turned away ◀┘
+//
+// Invariants:
+//  1. A turn of the loop begins one handshake at most, so those in hand go on first.
+//  2. At most kTlsHandshakes are in hand, not counting those that take longer than kTlsPromptMs:
+//     nobody holds the others up by stopping in the middle.
+//  3. The newest goes first. It has the most of its own patience left; who waits too long for that
+//     comes again, and is the newest then. Who has hung up meanwhile costs no arithmetic.
+//  4. At most kTlsCallers are silent or waiting. One more makes room for itself: by the oldest of
+//     the silent, or else of the waiting.
+//  5. Until it enters, a caller costs a descriptor and no memory of OpenSSL's.
+//
+// Source of 3: adaptive LIFO, B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015.
+//
+// Thread-safety: the loop's thread.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "comm/base/limits.h"
+#include "comm/base/status.h"
+#include "comm/rpc/transport.h"
+
+namespace lockstep::rpc {
+
+class TlsDoor final : public std::enable_shared_from_this<TlsDoor> {
+ public:
+  // A handshake in hand: to be let go of when the caller is proven or gone.
+  using Turn = std::shared_ptr<void>;
+  // Called for every caller once, unless the door is closed before, from the loop: with its turn,
+  // or why it was turned away.
+  using Enter = std::function<void(boost::asio::ip::tcp::socket, Result<Turn>)>;
+
+  TlsDoor(Loop& loop, Enter enter, size_t callers = limits::kTlsCallers)
+      : loop_(loop), enter_(std::move(enter)), most_callers_(callers) {}
+
+  void knock(boost::asio::ip::tcp::socket socket);
+  void close();  // nobody enters any more
+
+ private:
+  struct Caller {
+    boost::asio::ip::tcp::socket socket;
+    int64_t since_ms = 0;
+    TimerId deadline = 0;
+  };
+  using CallerId = uint64_t;
+  using Callers = std::map<CallerId, std::shared_ptr<Caller>>;  // the oldest first
+
+  void make_room();
+  void listen_to(CallerId id, const std::shared_ptr<Caller>& caller);
+  void on_word(CallerId id);
+  void turn_away(Callers& from, Callers::iterator caller, Status why);
+  bool is_room_in_hand();
+  void call_next();
+  void wake_at(int64_t when_ms);
+  void let_in();
+  void enter(boost::asio::ip::tcp::socket socket, Result<Turn> turn);
+  void finished(uint64_t turn);
+
+  Loop& loop_;
+  Enter enter_;  // null once closed
+  const size_t most_callers_;
+  Callers silent_;
+  Callers waiting_;
+  std::map<uint64_t, int64_t> in_hand_;  // turns, the oldest first, and since when, ms
+  CallerId last_id_ = 0;
+  uint64_t last_turn_ = 0;
+  bool is_called_ = false;
+  TimerId wake_ = 0;  // 0: not needed
+};
+
+}  // namespace lockstep::rpc

@@ -1,0 +1,45 @@
+// The names of the formats of data, as they stand in data.train.format and data.eval.format.
+//
+// Thread-safety: constants and pure functions.
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+namespace lockstep {
+
+// In the order in which people read them. What each is: data/index/dataset.h.
+inline constexpr std::string_view kDataFormats[] = {
+    "auto",         "idx",        "cifar10",  "cifar100", "npy",        "npy_nchw", "npy_nhwc",
+    "image_folder", "webdataset", "megatron", "tokens",   "tokens_u32", "text",
+};
+
+// A sample is a sequence of tokens, else an image. REQUIRES: the format is resolved; `auto` may
+// turn out to be either, and so may `npy` (data/index/detect_format.h).
+inline bool is_token_format(std::string_view format) {
+  return format == "megatron" || format == "tokens" || format == "tokens_u32" || format == "text";
+}
+
+// A sample is a JPEG or PNG image, decoded when it is needed. REQUIRES: as above.
+inline bool is_encoded_format(std::string_view format) {
+  return format == "image_folder" || format == "webdataset";
+}
+
+inline bool is_data_format(std::string_view format) {
+  return std::find(std::begin(kDataFormats), std::end(kDataFormats), format) !=
+         std::end(kDataFormats);
+}
+
+// "a, b and c".
+inline std::string known_data_formats() {
+  std::string text;
+  for (const std::string_view& format : kDataFormats) {
+    if (!text.empty()) text += &format == std::end(kDataFormats) - 1 ? " and " : ", ";
+    text += format;
+  }
+  return text;
+}
+
+}  // namespace lockstep

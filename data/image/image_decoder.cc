@@ -1,0 +1,71 @@
+#include "data/image/image_decoder.h"
+
+#include <string>
+
+#include "data/image/decode.h"
+#include "data/index/file_errors.h"
+
+namespace lockstep::data {
+namespace {
+
+// The most that still leaves as many pixels as are wanted. Half, a quarter and an eighth are cheap
+// to decode; what is between is left to resample().
+uint32_t shrink_of(const ImageInfo& info, const FrameCut& cut) {
+  if (info.codec != ImageCodec::kJpeg) return 1;
+  uint32_t shrink = 8;
+  while (shrink > 1 && (cut.box.width < cut.width * shrink || cut.box.height < cut.height * shrink))
+    shrink /= 2;
+  return shrink;
+}
+
+// Which pixels [first, end) of the image the window needs on one axis.
+void needed(uint32_t box_at, uint32_t box_length, uint32_t scaled, uint32_t first, uint32_t count,
+            uint32_t shrink, uint32_t& at, uint32_t& length) {
+  const double scale = static_cast<double>(box_length) / scaled;
+  const double reach = scale > shrink ? scale : shrink;  // of a weight, either way
+  const double begin = first * scale - reach - shrink;
+  const double end = (first + count) * scale + reach + shrink;
+  const auto from = begin > 0 ? static_cast<uint32_t>(begin) : 0;
+  const uint32_t to = end < box_length ? static_cast<uint32_t>(end) + 1 : box_length;
+  at = box_at + from;
+  length = std::min(to, box_length) - from;
+}
+
+PixelBox needed_of(const FrameCut& cut, uint32_t shrink) {
+  PixelBox box;
+  needed(cut.box.x, cut.box.width, cut.width, cut.window.x, cut.window.width, shrink, box.x,
+         box.width);
+  needed(cut.box.y, cut.box.height, cut.height, cut.window.y, cut.window.height, shrink, box.y,
+         box.height);
+  return box;
+}
+
+FrameCut as_it_is(const WantedImage& form) {
+  const PixelBox all{0, 0, form.width, form.height};
+  return {all, form.width, form.height, all};
+}
+
+}  // namespace
+
+Status ImageDecoder::decode(std::span<const uint8_t> encoded, const WantedImage& form,
+                            std::optional<uint64_t> stream, uint8_t* out) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const ImageInfo info, read_image_info(encoded));
+  if (form.frame.is_empty() && (info.width != form.width || info.height != form.height))
+    return bad("is an image of " + std::to_string(info.width) + " x " +
+               std::to_string(info.height) + " pixels, the others have " +
+               std::to_string(form.width) + " x " + std::to_string(form.height));
+  const FrameCut cut =
+      form.frame.is_empty() ? as_it_is(form) : cut_of(form.frame, info.width, info.height, stream);
+  DecodeRequest request{info, {}, shrink_of(info, cut), form.channels};
+  request.box = needed_of(cut, request.shrink);
+  LOCKSTEP_RETURN_IF_ERROR(data::decode(encoded, request, part_));
+  const double shrink = part_.shrink;
+  const AxisSpec x{cut.box.x / shrink - part_.box.x, cut.box.width / shrink, cut.width,
+                   cut.window.x, cut.window.width};
+  const AxisSpec y{cut.box.y / shrink - part_.box.y, cut.box.height / shrink, cut.height,
+                   cut.window.y, cut.window.height};
+  resample(part_, x, y, scratch_, out);
+  return Status::ok();
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,41 @@
+// From an encoded image to the square that a model sees.
+//
+//   encoded ──▶ cut (frame.h) ──▶ the part of it, decoded at 1, 1/2, 1/4 or 1/8 ──▶ scaled ──▶ out
+//
+// Thread-safety: one thread at a time; it keeps the memory that it works in.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/image/frame.h"
+#include "data/image/image_info.h"
+#include "data/image/resample.h"
+
+namespace lockstep::data {
+
+// How images are wanted: (side, side, channels), of a frame, or all of one size as they are.
+struct WantedImage {
+  ImageFrame frame;
+  uint32_t width = 0;
+  uint32_t height = 0;
+  uint32_t channels = 0;  // 1 or 3
+};
+
+class ImageDecoder {
+ public:
+  // `out`: channels x height x width bytes, (C, H, W). kBadData, going on after the name of the
+  // file, for an image that is damaged or, without a frame, of another size. With a stream the part
+  // that a random frame takes by chance.
+  Status decode(std::span<const uint8_t> encoded, const WantedImage& form,
+                std::optional<uint64_t> stream, uint8_t* out);
+
+ private:
+  DecodedPart part_;
+  ResampleScratch scratch_;
+};
+
+}  // namespace lockstep::data

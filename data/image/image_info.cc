@@ -1,0 +1,118 @@
+#include "data/image/image_info.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstring>
+#include <string>
+
+#include "comm/base/limits.h"
+#include "data/index/file_errors.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr std::array<uint8_t, 8> kPngSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+
+uint32_t big16(const uint8_t* p) {
+  return uint32_t{p[0]} << 8 | p[1];
+}
+
+uint32_t big32(const uint8_t* p) {
+  return big16(p) << 16 | big16(p + 2);
+}
+
+Status ends_early() {
+  return bad("is truncated: it ends before it says how large the image is");
+}
+
+Result<ImageInfo> checked(const ImageInfo& info) {
+  const std::string sides = std::to_string(info.width) + " x " + std::to_string(info.height);
+  if (info.width == 0 || info.height == 0)
+    return bad("is damaged: it says that the image has " + sides + " pixels");
+  if (info.width > limits::kImageSide || info.height > limits::kImageSide ||
+      uint64_t{info.width} * info.height > limits::kImagePixels)
+    return bad("is an image of " + sides + " pixels, and no side may be longer than " +
+               std::to_string(limits::kImageSide) + " nor all more than " +
+               std::to_string(limits::kImagePixels) + "; scale it down");
+  return info;
+}
+
+Result<ImageInfo> png_info(std::span<const uint8_t> bytes) {
+  constexpr size_t kHeaderBytes = 8 + 8 + 13;
+  if (bytes.size() < kHeaderBytes) return ends_early();
+  const uint8_t* chunk = bytes.data() + kPngSignature.size();
+  if (big32(chunk) != 13 || std::memcmp(chunk + 4, "IHDR", 4) != 0)
+    return bad("is damaged: a PNG image that does not begin with its header");
+  const uint8_t colour = chunk[17];  // 0 grey, 2 colours, 3 a palette, 4 and 6 with opacity
+  if (colour > 6 || colour == 1 || colour == 5)
+    return bad("is damaged: a PNG image of colour type " + std::to_string(colour));
+  return checked({ImageCodec::kPng, big32(chunk + 8), big32(chunk + 12),
+                  colour == 0 || colour == 4 ? 1U : 3U});
+}
+
+// Of a frame: the segment behind SOF and its length.
+Result<ImageInfo> frame_info(uint8_t marker, const uint8_t* segment, size_t bytes) {
+  if (bytes < 6) return bad("is damaged: a JPEG frame of " + std::to_string(bytes) + " bytes");
+  const uint8_t kind = marker - 0xc0;
+  const bool is_lossless = (kind & 3) == 3;
+  const bool is_differential = (kind & 7) > 3;
+  if (is_lossless || is_differential || segment[0] != 8)
+    return bad("is a JPEG image of a kind that nobody decodes here (frame type " +
+               std::to_string(kind) + ", " + std::to_string(segment[0]) +
+               " bits); write it as a baseline or progressive one of 8 bits");
+  const uint8_t components = segment[5];
+  if (components != 1 && components != 3 && components != 4)
+    return bad("is damaged: a JPEG image of " + std::to_string(components) + " components");
+  return checked(
+      {ImageCodec::kJpeg, big16(segment + 3), big16(segment + 1), components == 1 ? 1U : 3U});
+}
+
+bool is_frame(uint8_t marker) {
+  const bool is_table = marker == 0xc4 || marker == 0xc8 || marker == 0xcc;
+  return marker >= 0xc0 && marker <= 0xcf && !is_table;
+}
+
+Result<ImageInfo> jpeg_info(std::span<const uint8_t> bytes) {
+  size_t at = 2;
+  while (true) {
+    if (at + 4 > bytes.size()) return ends_early();
+    if (bytes[at] != 0xff) return bad("is damaged: a JPEG image without the marker that is due");
+    const uint8_t marker = bytes[at + 1];
+    if (marker == 0xff) {  // filling
+      ++at;
+      continue;
+    }
+    if (marker == 0xd9 || marker == 0xda)
+      return bad("is damaged: a JPEG image that does not say how large it is");
+    const size_t length = big16(&bytes[at + 2]);  // with itself
+    if (length < 2) return bad("is damaged: a JPEG segment of " + std::to_string(length));
+    if (is_frame(marker)) {
+      if (at + 2 + length > bytes.size()) return ends_early();
+      return frame_info(marker, &bytes[at + 4], length - 2);
+    }
+    at += 2 + length;
+  }
+}
+
+}  // namespace
+
+Result<ImageInfo> read_image_info(std::span<const uint8_t> bytes) {
+  if (bytes.size() >= 2 && bytes[0] == 0xff && bytes[1] == 0xd8) return jpeg_info(bytes);
+  const size_t n = std::min(bytes.size(), kPngSignature.size());
+  if (n >= 2 &&
+      std::equal(bytes.begin(), bytes.begin() + static_cast<ptrdiff_t>(n), kPngSignature.begin()))
+    return png_info(bytes);
+  if (bytes.size() < 2) return bad(bytes.empty() ? "is empty" : "is truncated: it has one byte");
+  return bad("is neither a JPEG nor a PNG image, going by its first bytes");
+}
+
+bool has_image_ending(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  std::string ending(name.substr(dot + 1));
+  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return ending == "jpg" || ending == "jpeg" || ending == "png";
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,115 @@
+#include "data/index/detect_format.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "comm/wire/data_formats.h"
+#include "data/index/cifar_files.h"
+#include "data/index/idx_pair.h"
+#include "data/index/image_folder.h"
+#include "data/index/list_files.h"
+#include "data/index/mapped_file.h"
+#include "data/index/npy_header.h"
+#include "data/index/npy_pair.h"
+#include "data/index/token_files.h"
+#include "data/index/webdataset.h"
+
+namespace lockstep::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool has_prefix_of_idx(const std::string& name) {
+  const bool is_other = name.ends_with(".npy");
+  return !is_other && (name.starts_with("train-images") || name.starts_with("train-labels") ||
+                       name.starts_with("t10k-images") || name.starts_with("t10k-labels"));
+}
+
+// Tokens have one dimension, images more. What cannot be read is tokens: opening it says why.
+std::string kind_of_array(const MappedFile& file) {
+  const auto header = parse_npy_header(file.bytes());
+  return header.is_ok() && header->dims.size() > 1 ? "npy" : "tokens";
+}
+
+Result<std::string> detect_directory(const std::string& path) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto names, list_data_files(path));
+  const auto first = [&](std::string_view ending) {
+    return std::find_if(names.begin(), names.end(),
+                        [&](const std::string& name) { return name.ends_with(ending); });
+  };
+  if (std::any_of(names.begin(), names.end(), has_prefix_of_idx) ||
+      find_idx_pair(path, Split::kTrain).is_ok())
+    return std::string("idx");
+  LOCKSTEP_ASSIGN_OR_RETURN(const CifarFormat* cifar, cifar_in(path));
+  if (cifar != nullptr) return std::string(cifar->name);
+  if (has_npy_pair_names(path)) return std::string("npy");
+  const auto is_pair = [&](const std::string& name) {
+    return name.ends_with(".idx") && is_megatron_file((fs::path(path) / name).string());
+  };
+  if (std::any_of(names.begin(), names.end(), is_pair)) return std::string("megatron");
+  if (first(".tar") != names.end()) return std::string("webdataset");
+  if (first(".bin") != names.end()) return std::string("tokens");
+  if (const auto array = first(".npy"); array != names.end()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file,
+                              MappedFile::open((fs::path(path) / *array).string()));
+    return kind_of_array(file);
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(cifar, cifar_below(path));
+  if (cifar != nullptr) return std::string(cifar->name);
+  if (first(".txt") != names.end()) return std::string("text");
+  return std::string(is_image_folder(path) ? "image_folder" : "idx");
+}
+
+}  // namespace
+
+Result<std::string> detect_format(const std::string& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) return detect_directory(path);
+  if (is_megatron_file(path)) return std::string("megatron");
+  if (!fs::exists(path, error)) return Status(Code::kNoInput, "data " + path + " is not there");
+  if (path.ends_with(".bin")) return std::string("tokens");
+  if (path.ends_with(".txt")) return std::string("text");
+  if (path.ends_with(".tar")) return std::string("webdataset");
+  LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
+  if (is_npy(file.bytes()) || path.ends_with(".npy")) return kind_of_array(file);
+  if (has_token_header(file.bytes())) return std::string("tokens");
+  return Status(Code::kUsage, path +
+                                  " is a file whose format its name does not tell; set "
+                                  "data.train.format to text, tokens or tokens_u32, or for images "
+                                  "name the directory that holds the files");
+}
+
+Result<std::string> resolve_format(const std::string& path, const std::string& format) {
+  if (format.empty() || format == "auto") return detect_format(path);
+  if (format != "npy") return format;
+  const auto found = detect_format(path);
+  return found.is_ok() && *found == "tokens" ? *found : format;
+}
+
+bool has_eval_files(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return false;
+  const auto format = detect_format(path);
+  if (!format.is_ok()) return false;
+  if (is_token_format(*format)) return find_token_files(path, *format, Split::kEval).is_ok();
+  if (*format == "image_folder") return has_image_splits(path);
+  if (*format == "webdataset") return find_webdataset(path, Split::kEval).is_ok();
+  if (const CifarFormat* cifar = cifar_format(*format))
+    return find_cifar_files(path, *cifar, Split::kEval).is_ok();
+  if (*format == "npy") {
+    // Files that leave a choice are there; opening them tells.
+    const auto pair = find_npy_pair(path, Split::kEval);
+    return pair.is_ok() ? !pair->serves_both : pair.status().code() != Code::kNoInput;
+  }
+  const auto names = list_data_files(path);
+  const auto any = [&](std::string_view prefix) {
+    return names.is_ok() && std::any_of(names->begin(), names->end(), [&](const std::string& name) {
+             return name.starts_with(prefix);
+           });
+  };
+  return any("t10k-images") && any("t10k-labels");
+}
+
+}  // namespace lockstep::data

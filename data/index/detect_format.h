@@ -1,0 +1,30 @@
+// What the data of a path are, going by the names of files, and where these leave it open by sizes
+// and first bytes.
+//
+// A directory is looked at for each in turn, and is the first that fits: IDX files; CIFAR-10 or
+// CIFAR-100; NumPy arrays of images and labels; Megatron-LM's pairs of *.bin and *.idx; tar shards;
+// tokens (*.bin, *.npy); a directory that a CIFAR archive unpacks to; text (*.txt); directories of
+// JPEG and PNG files; else "idx", which says what is missing. A file is `megatron`, `tokens`,
+// `text` or `webdataset` by its name, or `tokens` where it begins as llm.c's and NumPy's files do.
+//
+// Thread-safety: free functions.
+#pragma once
+
+#include <string>
+
+#include "comm/base/status.h"
+
+namespace lockstep::data {
+
+// One of kDataFormats but "auto". kUsage where nothing tells, or two do; kNoInput when the path is
+// not there.
+Result<std::string> detect_format(const std::string& path);
+
+// What `format` stands for at this path: "auto" (or nothing) for what is detected, and "npy" for
+// "tokens" where the arrays are tokens. Others stand for themselves, known or not.
+Result<std::string> resolve_format(const std::string& path, const std::string& format);
+
+// Whether the names of the files of `path` say that some are for evaluation.
+bool has_eval_files(const std::string& path);
+
+}  // namespace lockstep::data

@@ -1,0 +1,204 @@
+#include "data/index/encoded_dataset.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "comm/base/file.h"
+#include "comm/base/hash.h"
+#include "data/index/encoded_files.h"
+#include "data/index/encoded_records.h"
+#include "data/index/image_folder.h"
+#include "data/index/read_at.h"
+#include "data/index/thread_team.h"
+#include "data/index/webdataset.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr uint32_t kMostThreads = 16;  // that look at a data set which is new
+
+uint32_t threads_to_look() {
+  return std::clamp(usable_processors(), 1U, kMostThreads);
+}
+
+// One index for one directory: machines that have their own copies at the same place tell them
+// apart by the directory's number and time.
+Result<std::string> index_path(const EncodedSource& source, const std::string& cache_dir) {
+  struct stat root {};
+  if (::stat(source.directory.c_str(), &root) != 0)
+    return Status(Code::kNoInput,
+                  "cannot read directory " + source.directory + ": " + errno_text(errno));
+  std::error_code error;
+  const auto whole = std::filesystem::weakly_canonical(source.directory, error);
+  std::string what = source.format + "\n" + whole.native() + "\n" + std::to_string(root.st_ino) +
+                     "\n" + std::to_string(modified_ns(root));
+  for (const std::string& name : source.names) what += "\n" + name;
+  return cache_dir + "/" + source.format + "." + xxh3_hex(what.data(), what.size()).substr(0, 16) +
+         ".index";
+}
+
+// Of the processes of a machine that find no index one makes it, and the others wait. Where the
+// file system knows no locks, several make the same.
+class OneAtATime {
+ public:
+  explicit OneAtATime(const std::string& path)
+      : fd_(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    while (fd_.get() >= 0 && ::flock(fd_.get(), LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+
+ private:
+  const Descriptor fd_;  // the lock goes with it
+};
+
+Status make_index(const EncodedSource& source, const std::string& path,
+                  const ProgressFn& progress) {
+  const uint32_t threads = threads_to_look();
+  LOCKSTEP_ASSIGN_OR_RETURN(IndexContent content, source.look(threads));
+  LOCKSTEP_ASSIGN_OR_RETURN(content.fingerprint,
+                            fingerprint_of(content, source.directory, threads, progress));
+  return write_extent_index(path, content);
+}
+
+Status differ_in_size(const EncodedSource& source, const Extent& a, const Extent& b) {
+  const auto sides = [](const Extent& e) {
+    return std::to_string(e.width) + " x " + std::to_string(e.height);
+  };
+  return {Code::kUsage, source.directory + " has images of " + sides(a) + " and of " + sides(b) +
+                            " pixels, and a model sees one size; begin data.transforms with "
+                            "random_resized_crop=224, or with resize=256 and center_crop=224"};
+}
+
+Result<WantedImage> wanted_of(const EncodedSource& source, const ExtentIndex& index,
+                              const ImageFrame& frame) {
+  const Extent& first = index.extent(0);
+  WantedImage wanted{frame, frame.size, frame.size, 1};
+  if (frame.is_empty()) wanted = {frame, first.width, first.height, 1};
+  for (uint64_t i = 0; i < index.samples(); ++i) {
+    const Extent& extent = index.extent(i);
+    if (extent.channels == 3) wanted.channels = 3;
+    if (frame.is_empty() && (extent.width != first.width || extent.height != first.height))
+      return differ_in_size(source, first, extent);
+  }
+  return wanted;
+}
+
+class EncodedDataset final : public Dataset {
+ public:
+  EncodedDataset(const EncodedSource& source, ExtentIndex index)
+      : index_(std::move(index)),
+        source_files_(index_, source.directory),
+        format_(source.format),
+        has_class_names_(source.has_class_names),
+        fingerprint_(index_.fingerprint()),
+        files_{source.directory} {}
+
+  Status measure(const WantedImage& wanted, const std::string& cache_dir,
+                 const ProgressFn& progress) {
+    wanted_ = wanted;
+    const std::string frame = to_text(wanted.frame);
+    Status failure;
+    statistics_ = stored_statistics(
+        fingerprint_ + (frame.empty() ? "" : "-" + frame), wanted.channels, cache_dir, [&] {
+          auto sums = sums_of(index_, source_files_, wanted, threads_to_look(), progress);
+          if (!sums.is_ok()) failure = sums.status();
+          return sums.is_ok() ? *sums : std::vector<ChannelSums>();
+        });
+    return failure;
+  }
+
+  uint64_t samples() const override { return index_.samples(); }
+  SampleShape shape() const override { return {wanted_.channels, wanted_.height, wanted_.width}; }
+  uint32_t classes() const override { return static_cast<uint32_t>(index_.classes()); }
+  const std::string& format() const override { return format_; }
+  const std::string& fingerprint() const override { return fingerprint_; }
+  const std::vector<ChannelStatistics>& statistics() const override { return statistics_; }
+  const std::vector<std::string>& files() const override { return files_; }
+  std::vector<std::string> class_names() const override {
+    std::vector<std::string> names;
+    if (!has_class_names_) return names;
+    for (uint64_t i = 0; i < index_.classes(); ++i) names.emplace_back(index_.class_name(i));
+    return names;
+  }
+
+  const uint8_t* sample(uint64_t) const override { return nullptr; }
+  uint32_t label(uint64_t i) const override { return index_.extent(i).label; }
+  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
+
+  const WantedImage* encoded_form() const override { return &wanted_; }
+  Status read_encoded(uint64_t i, std::vector<uint8_t>& out) const override {
+    return source_files_.read(index_.extent(i), out);
+  }
+  std::string name_of(uint64_t i) const override { return source_files_.name_of(index_.extent(i)); }
+
+ private:
+  ExtentIndex index_;
+  EncodedFiles source_files_;
+  std::string format_;
+  bool has_class_names_;
+  std::string fingerprint_;
+  std::vector<std::string> files_;
+  WantedImage wanted_;
+  std::vector<ChannelStatistics> statistics_;
+};
+
+}  // namespace
+
+Result<EncodedSource> find_encoded_source(const std::string& path, const std::string& format,
+                                          Split split, const ProgressFn& progress) {
+  EncodedSource source;
+  source.format = format;
+  if (format == "image_folder") {
+    LOCKSTEP_ASSIGN_OR_RETURN(source.directory, find_image_folder(path, split));
+    source.has_class_names = true;
+    source.look = [directory = source.directory, &progress](uint32_t threads) {
+      return look_at_image_folder(directory, threads, progress);
+    };
+    return source;
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const WebdatasetShards shards, find_webdataset(path, split));
+  source.directory = shards.directory;
+  source.names = shards.names;
+  source.look = [shards, &progress](uint32_t threads) {
+    return look_at_webdataset(shards, threads, progress);
+  };
+  return source;
+}
+
+Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& cache_dir,
+                               const ProgressFn& progress) {
+  if (cache_dir.empty())
+    return Status(Code::kUsage, "no cache directory for the index of " + source.directory +
+                                    "; set data.cache_dir");
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string path, index_path(source, cache_dir));
+  if (auto index = ExtentIndex::open(path, source.directory); index.is_ok()) return index;
+  std::error_code error;
+  std::filesystem::create_directories(cache_dir, error);
+  const OneAtATime alone(path);
+  if (auto index = ExtentIndex::open(path, source.directory); index.is_ok()) return index;
+  LOCKSTEP_RETURN_IF_ERROR(make_index(source, path, progress));
+  auto made = ExtentIndex::open(path, source.directory);
+  if (made.is_ok() || made.status().code() != Code::kBadData) return made;
+  return Status(Code::kBadData, made.status().message() + ": " + source.directory +
+                                    " changes while it is looked at; begin when it is complete");
+}
+
+Result<std::unique_ptr<Dataset>> open_encoded_dataset(const EncodedSource& source,
+                                                      const ImageFrame& frame,
+                                                      const std::string& cache_dir,
+                                                      const ProgressFn& progress) {
+  LOCKSTEP_ASSIGN_OR_RETURN(ExtentIndex index, open_index(source, cache_dir, progress));
+  LOCKSTEP_ASSIGN_OR_RETURN(const WantedImage wanted, wanted_of(source, index, frame));
+  auto dataset = std::make_unique<EncodedDataset>(source, std::move(index));
+  LOCKSTEP_RETURN_IF_ERROR(dataset->measure(wanted, cache_dir, progress));
+  return std::unique_ptr<Dataset>(std::move(dataset));
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,52 @@
+// The bytes of encoded samples, read from the files that an index names.
+//
+// Every read compares the file's size and time with the index: what is written to, cut off or gone
+// is told, whatever its bytes would have been. Files are opened as they are needed; few large ones
+// stay open, many small ones do not.
+//
+// Thread-safety: read() from any thread; the index outlives it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/index/extent_index.h"
+
+namespace lockstep::data {
+
+// Exactly extent.bytes of the open file, which is at `path` and was `then` when it was looked at.
+// kBadData naming it when it is not any more. Any thread.
+Status read_extent(int fd, const std::string& path, const Extent& extent, const IndexedPath& then,
+                   std::vector<uint8_t>& out);
+
+// The same, and opens it. Any thread.
+Status open_and_read(const std::string& path, const Extent& extent, const IndexedPath& then,
+                     std::vector<uint8_t>& out);
+
+class EncodedFiles {
+ public:
+  EncodedFiles(const ExtentIndex& index, std::string directory);
+  ~EncodedFiles();
+  EncodedFiles(const EncodedFiles&) = delete;
+  EncodedFiles& operator=(const EncodedFiles&) = delete;
+
+  // Exactly extent.bytes into `out`. kBadData naming the file that is not what it was.
+  Status read(const Extent& extent, std::vector<uint8_t>& out) const;
+
+  // "FILE", or "FILE at byte N" where it holds several samples; for messages.
+  std::string name_of(const Extent& extent) const;
+
+ private:
+  std::string path_of(const Extent& extent) const;
+
+  const ExtentIndex& index_;
+  std::string directory_;
+  mutable std::vector<std::atomic<int>> open_;  // by file, -1: not yet; empty: none stays open
+};
+
+}  // namespace lockstep::data

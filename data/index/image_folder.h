@@ -1,0 +1,37 @@
+// A directory of classes: every directory in it is one, and every JPEG or PNG image below that is
+// one sample of it.
+//
+//   DIR/tench/a.jpg, DIR/tench/more/b.png, DIR/goldfish/c.jpg
+//
+// Classes are numbered in the order of their names' bytes, as torchvision's ImageFolder does; so
+// are the samples of a class, by their paths. Names that begin with a dot are left out, and so is
+// what does not end like an image. A class may be empty: then others keep their numbers.
+//
+// DIR may hold `train` and one of `val`, `valid`, `validation`, `test` instead, with the classes
+// below each.
+//
+// Thread-safety: free functions and values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/index/dataset.h"
+#include "data/index/extent_index.h"
+
+namespace lockstep::data {
+
+// Whether `path` looks like one: a directory below it, or below its `train`, has an image.
+bool is_image_folder(const std::string& path);
+
+// The directory that holds the classes of this split. kNoInput where there is none for evaluation.
+Result<std::string> find_image_folder(const std::string& path, Split split);
+bool has_image_splits(const std::string& path);
+
+// Everything but the fingerprint, looked at with `threads` threads. Errors as open_dataset(),
+// naming the file.
+Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t threads,
+                                          const ProgressFn& progress);
+
+}  // namespace lockstep::data

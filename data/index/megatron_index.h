@@ -1,0 +1,40 @@
+// The index (PREFIX.idx) of an indexed dataset of Megatron-LM, whose tokens are PREFIX.bin, one
+// sequence after another without anything between.
+//
+//     "MMIDIDX\0\0" | version (8) | type of a token (1) | sequences S (8) | documents D (8)
+//     | tokens of each sequence (4 S) | where it begins in PREFIX.bin (8 S) | documents (8 D)
+//
+// numbers little-endian. D counts the entries of the last table: the sequence at which each
+// document begins, and S at its end. We read the tokens as one stream, as training on them does,
+// and take from the index what a token is, and that the two files belong together.
+//
+// Bytes come from outside: nothing here allocates by what they say, and every sum and product is
+// checked. All errors are kBadData, one clause without the file's name, which the caller puts
+// before it.
+//
+// Source: github.com/NVIDIA/Megatron-LM, megatron/core/datasets/indexed_dataset.py, _IndexWriter.
+//
+// Thread-safety: pure functions and values.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "comm/base/status.h"
+
+namespace lockstep::data {
+
+struct MegatronIndex {
+  uint32_t token_bytes = 0;  // 2 or 4
+  bool is_signed = false;
+  uint64_t sequences = 0;
+  uint64_t tokens = 0;                                         // of all sequences
+  uint64_t bin_bytes() const { return tokens * token_bytes; }  // <= limits::kDatasetBytes
+};
+
+bool is_megatron_index(std::span<const uint8_t> file);  // by its magic
+
+// Reads the whole file once; that is 12 bytes a sequence.
+Result<MegatronIndex> parse_megatron_index(std::span<const uint8_t> file);
+
+}  // namespace lockstep::data

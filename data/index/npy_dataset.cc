@@ -1,0 +1,111 @@
+#include "data/index/npy_dataset.h"
+
+#include <utility>
+
+#include "comm/base/limits.h"
+#include "data/index/file_errors.h"
+#include "data/index/image_dataset.h"
+#include "data/index/mapped_file.h"
+
+namespace lockstep::data {
+namespace {
+
+// Grey, grey and opacity, colours, colours and opacity: so many channels an image has where nobody
+// says which axis they are.
+constexpr uint64_t kUsualChannels = 4;
+
+struct NpyFile {
+  MappedFile file;
+  NpyHeader header;
+  const uint8_t* content() const { return file.bytes().data() + header.header_bytes; }
+};
+
+Result<NpyFile> open_npy_file(const std::string& path) {
+  LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
+  auto header = parse_npy_header(file.bytes());
+  if (!header.is_ok()) return about(path, header.status());
+  if (const Status status = check_npy_size(*header, file.bytes().size()); !status.is_ok())
+    return about(path, status);
+  return NpyFile{std::move(file), std::move(header).value()};
+}
+
+// REQUIRES: four dimensions.
+Result<bool> is_channels_last(const NpyHeader& header, const std::string& format) {
+  if (format != "npy") return format == "npy_nhwc";
+  const auto is_usual = [](uint64_t n) { return n >= 1 && n <= kUsualChannels; };
+  if (is_usual(header.dims[1]) != is_usual(header.dims[3])) return is_usual(header.dims[3]);
+  return Status(Code::kUsage,
+                "has the shape " + header.shape_text() +
+                    ", which does not tell the axis of the channels; set data.train.format to "
+                    "npy_nchw for (N, C, H, W), or to npy_nhwc for (N, H, W, C)");
+}
+
+Status check_labels(const NpyHeader& header) {
+  if (!header.is_integer())
+    return bad("holds " + header.type_text() +
+               ", but labels are whole numbers; write it again: numpy.save(FILE, "
+               "a.astype(\"int64\"))");
+  if (header.dims.size() != 1)
+    return bad("has the shape " + header.shape_text() +
+               ", but labels have one dimension; write it again: numpy.save(FILE, a.reshape(-1))");
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<SampleShape> npy_image_shape(const NpyHeader& header, const std::string& format) {
+  if (header.kind != 'u' || header.element_bytes != 1)
+    return bad("holds " + header.type_text() +
+               ", but images are uint8, 0 to 255; write it again: numpy.save(FILE, "
+               "a.astype(\"uint8\")), scaled if need be");
+  const std::vector<uint64_t>& dims = header.dims;
+  if (dims.size() != 3 && dims.size() != 4)
+    return bad("has the shape " + header.shape_text() +
+               ", but images have (N, H, W), (N, C, H, W) or (N, H, W, C)");
+  if (dims[0] == 0) return bad("holds no sample");
+  if (header.content_bytes == 0) return bad("holds images of size 0 " + header.shape_text());
+  const uint64_t sample_bytes = header.content_bytes / dims[0];
+  // So every dimension fits 32 bits, too.
+  if (sample_bytes > limits::kSampleBytes)
+    return bad("holds images of " + std::to_string(sample_bytes) + " bytes, the limit is " +
+               std::to_string(limits::kSampleBytes));
+  SampleShape shape;
+  bool is_last = false;
+  if (dims.size() == 4) {
+    LOCKSTEP_ASSIGN_OR_RETURN(is_last, is_channels_last(header, format));
+  }
+  const size_t rows = dims.size() == 4 && !is_last ? 2 : 1;
+  shape.height = static_cast<uint32_t>(dims[rows]);
+  shape.width = static_cast<uint32_t>(dims[rows + 1]);
+  shape.channels = static_cast<uint32_t>(sample_bytes / (dims[rows] * dims[rows + 1]));
+  shape.channels_last = is_last && shape.channels > 1;  // one channel: both are the same
+  return shape;
+}
+
+Result<std::unique_ptr<Dataset>> open_npy_dataset(const NpyPair& pair, const std::string& format,
+                                                  const std::string& cache_dir,
+                                                  const ProgressFn& progress) {
+  LOCKSTEP_ASSIGN_OR_RETURN(NpyFile labels, open_npy_file(pair.labels));
+  LOCKSTEP_ASSIGN_OR_RETURN(NpyFile images, open_npy_file(pair.images));
+  const auto shape = npy_image_shape(images.header, format);
+  if (!shape.is_ok()) return about(pair.images, shape.status());
+  if (const Status status = check_labels(labels.header); !status.is_ok())
+    return about(pair.labels, status);
+  const uint64_t samples = images.header.dims[0];
+  if (samples != labels.header.dims[0])
+    return bad(pair.images + " holds " + std::to_string(samples) + " images, but " + pair.labels +
+               " holds " + std::to_string(labels.header.dims[0]) +
+               " labels; they do not belong together");
+  const std::span<const uint8_t> content(images.content(), images.header.content_bytes);
+  ImageFiles files{"npy", shape.value(), {pair.images, pair.labels}, {}, {}, 0, ""};
+  files.runs.push_back({content, content.data(), shape->elements(), samples, pair.labels,
+                        [header = labels.header, stored = labels.content()](uint64_t i) {
+                          return npy_integer(header, stored, i);
+                        },
+                        0, 2});
+  files.files.push_back(std::move(images.file));
+  files.files.push_back(std::move(labels.file));
+  return make_image_dataset(std::move(files), cache_dir, progress);
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,44 @@
+#include "data/read/sample_team.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+namespace lockstep::data {
+
+uint32_t decode_threads(const Dataset& dataset, uint32_t wanted, uint32_t workers) {
+  constexpr uint32_t kMost = 16;
+  if (dataset.encoded_form() == nullptr) return 1;
+  if (wanted > 0) return wanted;
+  return std::clamp(usable_processors() / std::max(workers, 1U), 1U, kMost);
+}
+
+Result<std::unique_ptr<SampleTeam>> SampleTeam::start(uint32_t threads,
+                                                      const Augmenter& augmenter) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto team, ThreadTeam::start(threads, "decode"));
+  return std::unique_ptr<SampleTeam>(new SampleTeam(std::move(team), augmenter));
+}
+
+Status SampleTeam::read(const SampleReader& reader, std::span<const uint64_t> samples,
+                        const StreamFn& stream_of, const std::atomic<bool>& stop, std::byte* inputs,
+                        int64_t* labels) {
+  return threads_->run(samples.size(), [&](uint32_t thread, uint64_t i) -> Status {
+    if (stop.load(std::memory_order_relaxed)) return {Code::kAborted, "reading was broken off"};
+    std::optional<uint64_t> stream;
+    if (stream_of) stream = stream_of(i);
+    return reader.read(samples[i], inputs + i * reader.input_bytes(),
+                       labels + i * reader.shape().labels(), &hands_[thread], stream);
+  });
+}
+
+Status SampleTeam::read_range(const SampleReader& reader, uint64_t begin, uint64_t end,
+                              std::byte* inputs, int64_t* labels) {
+  std::vector<uint64_t> samples(end - begin);
+  std::iota(samples.begin(), samples.end(), begin);
+  const std::atomic<bool> never{false};
+  LOCKSTEP_RETURN_IF_ERROR(read(reader, samples, /*stream_of=*/{}, never, inputs, labels));
+  return reader.unchanged(samples);
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,138 @@
+#include "data/read/verify.h"
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "comm/wire/data_formats.h"
+#include "data/image/decode.h"
+#include "data/index/detect_format.h"
+#include "data/index/encoded_dataset.h"
+#include "data/index/encoded_files.h"
+#include "data/index/inspect.h"
+#include "data/index/look_at_image.h"
+#include "data/index/thread_team.h"
+#include "data/read/sample_reader.h"
+
+namespace lockstep::data {
+namespace {
+
+// What several threads find, in whatever order.
+class Faults {
+ public:
+  void add(uint64_t sample, const Status& status) {
+    if (status.is_ok()) return;
+    const std::lock_guard lock(mutex_);
+    found_.emplace_back(sample, status.message());
+  }
+
+  void tell(Verification& out) {
+    std::sort(found_.begin(), found_.end());
+    out.damaged = found_.size();
+    for (size_t i = 0; i < std::min(found_.size(), kMostFaults); ++i)
+      out.faults.push_back(std::move(found_[i].second));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<uint64_t, std::string>> found_;
+};
+
+Status decode_whole(const EncodedFiles& files, const Extent& extent) {
+  thread_local std::vector<uint8_t> encoded;
+  thread_local DecodedPart decoded;
+  LOCKSTEP_RETURN_IF_ERROR(files.read(extent, encoded));
+  const auto info = read_image_info(encoded);
+  const std::string name = files.name_of(extent) + " ";
+  if (!info.is_ok()) return {info.status().code(), name + info.status().message()};
+  const Status status =
+      decode(encoded, {*info, {0, 0, info->width, info->height}, 1, info->channels}, decoded);
+  return status.is_ok() ? status : Status(status.code(), name + status.message());
+}
+
+Status verify_images(const EncodedSource& source, const std::string& cache_dir, ThreadTeam& team,
+                     const ProgressFn& progress, Verification& out) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const ExtentIndex index, open_index(source, cache_dir, progress));
+  const EncodedFiles files(index, source.directory);
+  Faults faults;
+  ProgressOfMany shown("decoding the images of " + source.directory, index.samples(), progress);
+  LOCKSTEP_RETURN_IF_ERROR(team.run(index.samples(), [&](uint32_t thread, uint64_t i) {
+    faults.add(i, decode_whole(files, index.extent(i)));
+    shown.one_done(thread);
+    return Status::ok();
+  }));
+  out.samples = index.samples();
+  faults.tell(out);
+  return Status::ok();
+}
+
+Status verify_stored(const wire::DatasetSpec& spec, Split split, const std::string& cache_dir,
+                     ThreadTeam& team, const ProgressFn& progress, const SampleCut& cut,
+                     Verification& out) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto dataset,
+                            open_dataset(spec, split, cache_dir, progress, cut));
+  LOCKSTEP_ASSIGN_OR_RETURN(const SampleReader reader,
+                            SampleReader::create(*dataset, {}, dataset->statistics()));
+  struct Room {
+    std::vector<std::byte> input;
+    std::vector<int64_t> labels;
+  };
+  std::vector<Room> rooms(team.threads());
+  for (Room& room : rooms) {
+    room.input.resize(reader.input_bytes());
+    room.labels.resize(dataset->shape().labels());
+  }
+  Faults faults;
+  ProgressOfMany shown("reading " + spec.path(), dataset->samples(), progress);
+  LOCKSTEP_RETURN_IF_ERROR(team.run(dataset->samples(), [&](uint32_t thread, uint64_t i) {
+    Room& room = rooms[thread];
+    Status status = reader.read(i, room.input.data(), room.labels.data());
+    if (status.is_ok()) status = reader.unchanged(std::span(&i, 1));
+    faults.add(i, status);
+    shown.one_done(thread);
+    return Status::ok();
+  }));
+  out.samples = dataset->samples();
+  faults.tell(out);
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& spec,
+                                              const std::string& cache_dir, uint32_t threads,
+                                              const ProgressFn& progress, const SampleCut& cut) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string format, resolve_format(spec.path(), spec.format()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto team, ThreadTeam::start(threads, "verify"));
+  const bool is_encoded = is_encoded_format(format);
+  std::vector<Verification> all;
+  for (const Split split : {Split::kTrain, Split::kEval}) {
+    Verification& out = all.emplace_back();
+    out.split = split == Split::kTrain ? "train" : "eval";
+    out.format = format;
+    Status status;
+    if (is_encoded) {
+      auto source = find_encoded_source(spec.path(), format, split, progress);
+      status = source.is_ok() ? verify_images(*source, cache_dir, *team, progress, out)
+                              : source.status();
+    } else {
+      status = verify_stored(spec, split, cache_dir, *team, progress, cut, out);
+    }
+    if (split == Split::kTrain) {
+      LOCKSTEP_RETURN_IF_ERROR(status);
+      LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), format));
+      if (!is_both) continue;
+      out.split = "data";
+      return all;
+    }
+    if (status.code() == Code::kNoInput) {
+      all.pop_back();  // training data only
+      return all;
+    }
+    LOCKSTEP_RETURN_IF_ERROR(status);
+  }
+  return all;
+}
+
+}  // namespace lockstep::data

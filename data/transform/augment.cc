@@ -1,0 +1,121 @@
+#include "data/transform/augment.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+#include <utility>
+
+#include "comm/base/check.h"
+#include "comm/base/prng.h"
+#include "data/transform/image_ops.h"
+
+namespace lockstep::data {
+namespace {
+
+Status does_not_fit(const std::string& what) {
+  return {Code::kUsage, "data.transforms: " + what};
+}
+
+Status check_fits(const AugmentStep& step, const SampleShape& shape) {
+  const uint32_t side = std::min(shape.height, shape.width);
+  const bool is_place = step.kind == AugmentKind::kPadCrop || step.kind == AugmentKind::kCutout;
+  if (is_place && step.amount > side)
+    return does_not_fit("a border or square of " + std::to_string(static_cast<int>(step.amount)) +
+                        " pixels is larger than the images, of " + std::to_string(shape.height) +
+                        " x " + std::to_string(shape.width));
+  if (step.kind == AugmentKind::kSaturation && shape.channels != 3)
+    return does_not_fit("saturation is of images of three channels; these have " +
+                        std::to_string(shape.channels));
+  return Status::ok();
+}
+
+// [0, 1)
+double unit(uint64_t key, uint64_t i) {
+  return static_cast<double>(stream_value(key, i) >> 11) * 0x1p-53;
+}
+
+// -1 to 1
+double either_way(uint64_t key) {
+  return 2 * unit(key, 0) - 1;
+}
+
+float factor(uint64_t key, double amount) {
+  return static_cast<float>(1 + amount * either_way(key));
+}
+
+int64_t below(uint64_t key, uint64_t i, uint64_t bound) {
+  return static_cast<int64_t>(stream_value(key, i) % bound);
+}
+
+int64_t fixed_point(double value) {
+  return std::llround(value * 65'536);
+}
+
+}  // namespace
+
+Result<Augmenter> Augmenter::create(std::vector<AugmentStep> steps, const SampleShape& shape,
+                                    const std::vector<ChannelStatistics>& statistics) {
+  Augmenter augmenter;
+  if (steps.empty()) return augmenter;
+  if (shape.is_sequence()) return does_not_fit("augmentation is for images, and these are tokens");
+  LOCKSTEP_CHECK(statistics.size() == shape.channels, "statistics of another number of channels");
+  for (const AugmentStep& step : steps) LOCKSTEP_RETURN_IF_ERROR(check_fits(step, shape));
+  for (const ChannelStatistics& channel : statistics)
+    augmenter.means_.push_back(static_cast<uint8_t>(std::lround(255 * channel.mean)));
+  augmenter.steps_ = std::move(steps);
+  augmenter.shape_ = shape;
+  augmenter.image_.resize(shape.elements());
+  augmenter.other_.resize(shape.elements());
+  return augmenter;
+}
+
+uint64_t Augmenter::stream_of(uint64_t seed, uint64_t epoch, uint64_t position) {
+  return stream_key({static_cast<uint64_t>(StreamKind::kAugment), seed, epoch, position});
+}
+
+const uint8_t* Augmenter::make(const uint8_t* stored, uint64_t stream) {
+  const ImageBytes image{image_.data(), shape_.channels, shape_.height, shape_.width};
+  if (shape_.channels_last)
+    copy_channels_first(stored, image);
+  else
+    std::memcpy(image_.data(), stored, image_.size());
+  for (const AugmentStep& step : steps_)
+    apply(step, stream_key({stream, static_cast<uint64_t>(step.kind)}));
+  return image_.data();
+}
+
+void Augmenter::apply(const AugmentStep& step, uint64_t stream) {
+  const ImageBytes image{image_.data(), shape_.channels, shape_.height, shape_.width};
+  const ImageBytes other{other_.data(), shape_.channels, shape_.height, shape_.width};
+  const auto whole = static_cast<int64_t>(step.amount);
+  switch (step.kind) {
+    case AugmentKind::kFlip:
+      if (unit(stream, 0) < step.amount) mirror(image);
+      return;
+    case AugmentKind::kFlipVertical:
+      if (unit(stream, 0) < step.amount) mirror_vertically(image);
+      return;
+    case AugmentKind::kPadCrop: {
+      const auto places = static_cast<uint64_t>(2 * whole + 1);
+      shift(image, below(stream, 0, places) - whole, below(stream, 1, places) - whole, other);
+      return std::swap(image_, other_);
+    }
+    case AugmentKind::kRotate: {
+      const double angle = step.amount * either_way(stream) * std::numbers::pi / 180;
+      rotate(image, fixed_point(std::cos(angle)), fixed_point(std::sin(angle)), other);
+      return std::swap(image_, other_);
+    }
+    case AugmentKind::kBrightness:
+      return scale_brightness(image, factor(stream, step.amount));
+    case AugmentKind::kContrast:
+      return scale_contrast(image, factor(stream, step.amount));
+    case AugmentKind::kSaturation:
+      return scale_saturation(image, factor(stream, step.amount));
+    case AugmentKind::kCutout:
+      return fill_square(image, below(stream, 0, shape_.height) - whole / 2,
+                         below(stream, 1, shape_.width) - whole / 2, whole, means_);
+  }
+}
+
+}  // namespace lockstep::data

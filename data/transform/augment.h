@@ -1,0 +1,51 @@
+// Images made different every time they are seen, so that a model learns what stays the same:
+// the augmentation of data.transforms (transform_list.h), on bytes, before they become floats.
+//
+// Every choice is a number of a stream of the image's own, keyed by (seed, epoch, position) and by
+// what is done: it depends on neither threads nor ranks nor on what else is done to the image, and
+// a resumed run makes the same images.
+//
+// Arithmetic is of integers and of single operations of IEEE floats, so the bits do not depend on
+// the instruction set; of the math library only the sine and cosine of `rotate` are used, rounded
+// to 16 bits behind the point.
+//
+// Thread-safety: an Augmentation is immutable; an Augmenter is for one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/index/dataset.h"
+#include "data/transform/transform_list.h"
+
+namespace lockstep::data {
+
+class Augmenter {
+ public:
+  Augmenter() = default;  // an empty one
+  // Of images of `shape`, whose channels have these `statistics` over the training data. kUsage
+  // where a step does not fit the shape: saturation of other than three channels, a border or a
+  // square larger than the image, a sequence.
+  static Result<Augmenter> create(std::vector<AugmentStep> steps, const SampleShape& shape,
+                                  const std::vector<ChannelStatistics>& statistics);
+
+  bool is_empty() const { return steps_.empty(); }
+
+  // From one as stored, (C, H, W) or (H, W, C), to (C, H, W), valid until the next call.
+  const uint8_t* make(const uint8_t* stored, uint64_t stream);
+
+  // The stream of the sample at a position of an epoch.
+  static uint64_t stream_of(uint64_t seed, uint64_t epoch, uint64_t position);
+
+ private:
+  void apply(const AugmentStep& step, uint64_t stream);
+
+  std::vector<AugmentStep> steps_;
+  SampleShape shape_;
+  std::vector<uint8_t> means_;  // by channel
+  std::vector<uint8_t> image_;
+  std::vector<uint8_t> other_;
+};
+
+}  // namespace lockstep::data

@@ -1,0 +1,67 @@
+// What data.transforms says: a list of words, some with a number behind "=".
+//
+//   resize=N             scaled until the shorter side has N pixels
+//   center_crop=N        of that a square of N x N in its middle
+//   random_crop=N        at a random place; of evaluation data in the middle
+//   random_resized_crop=N  any part, scaled to N x N (data/image/frame.h); of evaluation data the
+//                        middle of what `resize` says, or resize=8/7 N
+//   flip[=P]             mirrored left to right with probability P (0.5)
+//   flip_vertical[=P]    mirrored top to bottom
+//   pad_crop=N           a black border of N pixels all around, and of that a window of the
+//                        image's size at a random place
+//   rotate=DEGREES       around its middle, by an angle up to that much either way; what comes from
+//                        outside is black
+//   brightness=A         times a factor between 1 - A and 1 + A
+//   contrast=A           the same of the distance from the image's mean grey
+//   saturation=A         the same of the distance from every pixel's grey; of three channels
+//   cutout=N             a square of N x N pixels around a random place becomes the data set's mean
+//   normalize            zero mean, unit variance (normalize.h); the last one, if at all
+//
+// The first four are of encoded images, stand in front, and are all that may change an image's
+// size; one of the crops, if any. The others are augmentation (augment.h), which training data get
+// and evaluation data do not.
+//
+// Sources: pad_crop, flip: K. He et al., Deep Residual Learning, CVPR 2016, section 4.2; cutout: T.
+// DeVries, G. Taylor, arXiv 1708.04552.
+//
+// Thread-safety: pure functions and values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/image/frame.h"
+
+namespace lockstep::data {
+
+// Their numbers are part of random streams: never change one.
+enum class AugmentKind : uint32_t {
+  kFlip = 1,
+  kFlipVertical = 2,
+  kPadCrop = 3,
+  kRotate = 4,
+  kBrightness = 5,
+  kContrast = 6,
+  kSaturation = 7,
+  kCutout = 8,
+};
+
+struct AugmentStep {
+  AugmentKind kind;
+  double amount;  // P, N, DEGREES or A
+  bool operator==(const AugmentStep&) const = default;
+};
+
+struct TransformList {
+  ImageFrame frame;
+  std::vector<AugmentStep> augment;  // in the order given
+  bool normalizes = false;
+};
+
+// kUsage for a word that is not known, naming the nearest one, for one given twice or behind
+// `normalize`, and for a number that is missing, not wanted or out of range.
+Result<TransformList> parse_transforms(const std::vector<std::string>& words);
+
+}  // namespace lockstep::data

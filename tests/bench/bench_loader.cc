@@ -1,0 +1,218 @@
+// How fast the loader makes batches, alone, and how soon it is in the middle of an epoch;
+// tests/bench/loader.py sets it beside peers.
+//
+//     bench_loader epochs --data DIR [--format cifar10] [--form stored] [--epochs 3] [--batch 128]
+//     bench_loader resume [--samples 10000000000] [--rounds 200]
+//
+// epochs: one rank takes all batches of some epochs and does nothing with them. Of each epoch but
+// the first, which warms the page cache, one JSON line: samples, wall_s, cpu_s (of the process, all
+// threads), wait_s (of the consumer), and copy_s: the same bytes by memcpy, sample by sample in
+// order; 0 of encoded images.
+// resume: from the call of Loader::start() to the first batch, in the middle of an epoch of so many
+// samples of 3 KB (which share 16 MiB of memory). Microseconds, and the growth of the process.
+#include <sys/resource.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "comm/base/check.h"
+#include "comm/base/clock.h"
+#include "comm/base/prng.h"
+#include "data/index/dataset.h"
+#include "data/read/loader.h"
+#include "data/transform/transform_list.h"
+
+namespace lockstep::bench {
+namespace {
+
+struct Arguments {
+  std::string data;
+  std::string format = "auto";
+  std::string form = "stored";
+  std::vector<std::string> transforms = {"normalize"};
+  uint32_t epochs = 3;
+  uint32_t threads = 1;
+  uint64_t batch = 128;
+  uint32_t block = 1024;
+  uint32_t rounds = 200;
+  uint64_t samples = 10'000'000'000;
+};
+
+double seconds(int64_t ns) {
+  return static_cast<double>(ns) / 1e9;
+}
+
+double cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto of = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
+  return of(usage.ru_utime) + of(usage.ru_stime);
+}
+
+int64_t peak_kib() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+template <typename T>
+T checked(Result<T> result) {
+  if (!result.is_ok()) {
+    std::fprintf(stderr, "bench_loader: %s\n", result.status().message().c_str());
+    std::exit(exit_code(result.status()));
+  }
+  return std::move(result).value();
+}
+
+// ---- epochs ----
+
+// Every sample once, in the order in which they lie, into one batch's memory.
+double copy_seconds(const data::Dataset& dataset, uint64_t batch) {
+  if (dataset.encoded_form() != nullptr) return 0;
+  const uint64_t bytes = dataset.shape().stored_bytes();
+  std::vector<uint8_t> room(bytes * batch);
+  const SystemClock clock;
+  const int64_t begin = clock.monotonic_ns();
+  for (uint64_t i = 0; i < dataset.samples(); ++i)
+    std::memcpy(room.data() + i % batch * bytes, dataset.sample(i), bytes);
+  return seconds(clock.monotonic_ns() - begin);
+}
+
+void measure_epoch(const data::Dataset& dataset, const Arguments& arguments, Epoch epoch) {
+  data::LoaderOptions options;
+  options.shape = {dataset.samples(), arguments.batch, 1};
+  options.seed = 11;
+  const uint64_t steps = data::steps_per_epoch(options.shape);
+  options.first_step = epoch * steps;
+  options.end_step = options.first_step + steps;
+  options.slots = {0, 1};
+  options.transforms = arguments.transforms;
+  options.threads = arguments.threads;
+  if (dataset.shape().is_sequence()) options.transforms.clear();
+  options.form = arguments.form == "stored" ? data::ImageForm::kStored : data::ImageForm::kFloats;
+  const SystemClock clock;
+  const double cpu = cpu_seconds();
+  const int64_t begin = clock.monotonic_ns();
+  const auto loader = checked(data::Loader::start(dataset, options));
+  uint64_t samples = 0;
+  while (const data::Batch* batch = checked(loader->next())) samples += batch->samples;
+  const double wall = seconds(clock.monotonic_ns() - begin);
+  LOCKSTEP_CHECK(samples == dataset.samples(), "every sample once");
+  if (epoch == 0) return;
+  std::printf(
+      "{\"samples\": %lu, \"sample_bytes\": %lu, \"wall_s\": %.4f, \"cpu_s\": %.4f, "
+      "\"wait_s\": %.4f, \"copy_s\": %.4f}\n",
+      samples, dataset.shape().stored_bytes(), wall, cpu_seconds() - cpu,
+      seconds(static_cast<int64_t>(loader->wait_ns())), copy_seconds(dataset, arguments.batch));
+  std::fflush(stdout);
+}
+
+void measure_epochs(const Arguments& arguments) {
+  wire::DatasetSpec spec;
+  spec.set_path(arguments.data);
+  spec.set_format(arguments.format);
+  const auto cache = std::filesystem::temp_directory_path() / "lockstep-bench-loader";
+  const auto transforms = checked(data::parse_transforms(arguments.transforms));
+  const auto dataset = checked(
+      data::open_dataset(spec, data::Split::kTrain, cache.string(), {},
+                         {.block = arguments.block, .vocab = 0, .frame = transforms.frame}));
+  for (Epoch epoch = 0; epoch < arguments.epochs + 1; ++epoch)
+    measure_epoch(*dataset, arguments, epoch);
+}
+
+// ---- resume ----
+
+// As many samples as one likes, in 16 MiB.
+class HugeDataset final : public data::Dataset {
+ public:
+  explicit HugeDataset(uint64_t samples) : samples_(samples), memory_(16 << 20, 1) {}
+
+  uint64_t samples() const override { return samples_; }
+  data::SampleShape shape() const override { return {3, 32, 32, 0, 0, false}; }
+  uint32_t classes() const override { return 10; }
+  const std::string& format() const override { return format_; }
+  const std::string& fingerprint() const override { return fingerprint_; }
+  const std::vector<data::ChannelStatistics>& statistics() const override { return statistics_; }
+  const std::vector<std::string>& files() const override { return files_; }
+  const uint8_t* sample(uint64_t i) const override {
+    return memory_.data() + i % (memory_.size() / kBytes) * kBytes;
+  }
+  uint32_t label(uint64_t i) const override { return static_cast<uint32_t>(i % 10); }
+  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
+
+ private:
+  static constexpr uint64_t kBytes = 3072;
+  const uint64_t samples_;
+  const std::vector<uint8_t> memory_;
+  const std::string format_ = "memory";
+  const std::string fingerprint_ = "0123456789abcdef0123456789abcdef";
+  const std::vector<data::ChannelStatistics> statistics_ = {3, {0.5, 0.25}};
+  const std::vector<std::string> files_;
+};
+
+void measure_resume(const Arguments& arguments) {
+  const HugeDataset dataset(arguments.samples);
+  data::LoaderOptions options;
+  options.shape = {arguments.samples, arguments.batch, 1};
+  options.slots = {0, 1};
+  options.form = data::ImageForm::kStored;
+  options.end_step = data::steps_per_epoch(options.shape);
+  const SystemClock clock;
+  Prng prng(7);
+  std::vector<double> us;
+  const int64_t before_kib = peak_kib();
+  for (uint32_t round = 0; round < arguments.rounds; ++round) {
+    options.seed = round;
+    options.first_step = prng.below(options.end_step);
+    const int64_t begin = clock.monotonic_ns();
+    const auto loader = checked(data::Loader::start(dataset, options));
+    LOCKSTEP_CHECK(checked(loader->next()) != nullptr, "a batch");
+    us.push_back(static_cast<double>(clock.monotonic_ns() - begin) / 1e3);
+  }
+  std::sort(us.begin(), us.end());
+  std::printf(
+      "{\"samples\": %lu, \"batch\": %lu, \"median_us\": %.1f, \"least_us\": %.1f, "
+      "\"most_us\": %.1f, \"growth_kib\": %ld}\n",
+      arguments.samples, arguments.batch, us[us.size() / 2], us.front(), us.back(),
+      peak_kib() - before_kib);
+}
+
+int run(int argc, char** argv) {
+  Arguments arguments;
+  CLI::App app("Measures the loader; see the top of bench_loader.cc.", "bench_loader");
+  app.require_subcommand(1);
+  auto* epochs = app.add_subcommand("epochs", "Batches of whole epochs");
+  epochs->add_option("--data", arguments.data)->required();
+  epochs->add_option("--format", arguments.format);
+  epochs->add_option("--form", arguments.form, "stored: bytes; floats: transformed")
+      ->check(CLI::IsMember({"stored", "floats"}));
+  epochs->add_option("--transforms", arguments.transforms);
+  epochs->add_option("--epochs", arguments.epochs);
+  epochs->add_option("--threads", arguments.threads, "that decode images");
+  epochs->add_option("--block", arguments.block, "tokens of a sequence");
+  epochs->add_option("--batch", arguments.batch);
+  auto* resume = app.add_subcommand("resume", "The first batch in the middle of an epoch");
+  resume->add_option("--samples", arguments.samples);
+  resume->add_option("--rounds", arguments.rounds);
+  resume->add_option("--batch", arguments.batch);
+  CLI11_PARSE(app, argc, argv);
+  if (epochs->parsed())
+    measure_epochs(arguments);
+  else
+    measure_resume(arguments);
+  return 0;
+}
+
+}  // namespace
+}  // namespace lockstep::bench
+
+int main(int argc, char** argv) {
+  return lockstep::bench::run(argc, argv);
+}

@@ -1,0 +1,93 @@
+"""Peers of `loader.py jpeg`: any part of an image, scaled to 224 x 224 and mirrored or not, to bytes
+in (C, H, W); and the images themselves."""
+import math
+import pathlib
+import random
+
+WIDTH, HEIGHT, SIDE, BATCH = 500, 375, 224, 32
+CLASSES, EACH = 4, 75
+
+
+def make_images(directory):
+    """Noise with the spectrum of photographs (amplitude falls with frequency), at a quality that
+    gives the size of ImageNet's files."""
+    import numpy
+    from PIL import Image
+    rng = numpy.random.default_rng(1)
+    for label in range(CLASSES):
+        (pathlib.Path(directory) / f"class{label}").mkdir()
+        for i in range(EACH):
+            total = numpy.zeros((HEIGHT, WIDTH, 3))
+            for scale in (1, 2, 4, 8, 16, 32, 64, 128):
+                size = (HEIGHT // scale + 2, WIDTH // scale + 2)
+                for channel in range(3):
+                    noise = Image.fromarray(rng.normal(size=size).astype("f"))
+                    wide = noise.resize((WIDTH, HEIGHT), Image.Resampling.BICUBIC)
+                    total[..., channel] += numpy.asarray(wide) * scale ** 0.55
+            total = (total - total.mean()) / total.std() * 50 + 128
+            image = Image.fromarray(total.clip(0, 255).astype("u1"))
+            image.save(pathlib.Path(directory) / f"class{label}" / f"{i:03d}.jpg", quality=97)
+
+
+def files_of(directory):
+    return sorted(pathlib.Path(directory).rglob("*.jpg"))
+
+
+def any_part(width, height):
+    """The box of torchvision's RandomResizedCrop."""
+    for _ in range(10):
+        area = random.uniform(0.08, 1) * width * height
+        ratio = math.exp(random.uniform(math.log(3 / 4), math.log(4 / 3)))
+        w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
+        if 0 < w <= width and 0 < h <= height:
+            x, y = random.randint(0, width - w), random.randint(0, height - h)
+            return x, y, x + w, y + h
+    return 0, 0, width, height
+
+
+def torch_epochs(directory):
+    import numpy
+    import torch
+    from PIL import Image
+    from torch.utils.data import DataLoader, Dataset
+    torch.set_num_threads(1)
+    files = files_of(directory)
+
+    class Images(Dataset):
+        def __len__(self):
+            return len(files)
+
+        def __getitem__(self, i):
+            image = Image.open(files[i]).convert("RGB")
+            image = image.crop(any_part(*image.size)).resize((SIDE, SIDE),
+                                                             Image.Resampling.BILINEAR)
+            if random.random() < 0.5:
+                image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+            return torch.from_numpy(numpy.array(image)).permute(2, 0, 1).contiguous(), 0
+
+    loader = DataLoader(Images(), batch_size=BATCH, shuffle=True)
+    return lambda: sum(len(batch[1]) for batch in loader)
+
+
+def dali_epochs(directory):
+    from nvidia.dali import fn, pipeline_def, types
+
+    @pipeline_def(batch_size=BATCH, num_threads=1, device_id=None)
+    def pipe():
+        encoded, labels = fn.readers.file(file_root=str(directory), random_shuffle=True,
+                                          name="files")
+        images = fn.decoders.image_random_crop(encoded, device="cpu", output_type=types.RGB)
+        images = fn.resize(images, size=(SIDE, SIDE), interp_type=types.INTERP_LINEAR)
+        images = fn.flip(images, horizontal=fn.random.coin_flip())
+        return fn.transpose(images, perm=(2, 0, 1)), labels
+
+    made = pipe()
+    made.build()
+    samples = len(files_of(directory))
+
+    def epoch():
+        done = 0
+        while done < samples:
+            done += len(made.run()[0])
+        return done
+    return epoch

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""The loader alone, beside others on the same files, in turns.
+
+    loader.py images --bench build/release/bin/bench_loader --torch-python PYTHON
+              [--grain-python PYTHON] [--rounds 5]
+    loader.py tokens --bench ... --torch-python PYTHON [--rounds 5]
+    loader.py resume --bench ... --torch-python PYTHON [--rounds 5]
+    loader.py jpeg --bench ... --torch-python PYTHON [--dali-python PYTHON] [--rounds 5]
+
+images: batches of 128 from a CIFAR-10 file of 50,000 samples of 3 KB, as bytes.
+tokens: batches of 16 sequences of 1,024 tokens from 100 million uint16.
+jpeg: 500 x 375 pixels, about 110 KB each, in a directory of classes: any part of an image, scaled to
+224 x 224, mirrored or not, as bytes. PYTHON needs Pillow and numpy besides.
+resume: from nothing to the first batch in the middle of an epoch of 1e6, 1e8 and 1e10 samples.
+A peer whose PYTHON is not given is a row `not measured`. Peers: loader_peers.py.
+
+Rates are samples per second of processor time, of all threads: what one core does. Printed are the
+median of the rounds, the range, and the ratio of medians to the first row.
+"""
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+DEADLINE_S = 600
+SAMPLES, SIDE, CLASSES = 50_000, 32, 10
+TOKENS, VOCAB, BLOCK = 100_000_000, 50_000, 1024
+RESUMED = (10**6, 10**8, 10**10)
+
+
+def lines(command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                          timeout=DEADLINE_S)
+    if done.returncode != 0:
+        sys.exit(f"{command} ended with {done.returncode}:\n{done.stderr[-2000:]}")
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def make_images(directory):
+    """The five training files and the test file, which all hold the same."""
+    record = 1 + 3 * SIDE * SIDE
+    content = bytearray(os.urandom(SAMPLES // 5 * record))
+    content[::record] = bytes(i % CLASSES for i in range(SAMPLES // 5))
+    for name in [f"data_batch_{i}" for i in range(1, 6)] + ["test_batch"]:
+        (directory / f"{name}.bin").write_bytes(content)
+
+
+def make_tokens(directory):
+    import array
+    import random
+    rng = random.Random(1)
+    piece = array.array("H", (rng.randrange(VOCAB) for _ in range(1_000_000)))
+    path = directory / "train.bin"
+    with open(path, "wb") as file:
+        for _ in range(TOKENS // len(piece)):
+            file.write(piece.tobytes())
+    return path
+
+
+def rate(line):
+    return line["samples"] / line["cpu_s"]
+
+
+def compare(ways, rounds):
+    """`ways`: name -> what gives one round's rates, or None; in turns."""
+    rates = {name: [] for name in ways}
+    for round_ in range(rounds):
+        for name, way in ways.items():
+            if way is not None:
+                rates[name].append(statistics.median(way()))
+            print(f"\rround {round_ + 1} of {rounds}: {name:<40}", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    return rates
+
+
+def table(rates, unit):
+    first = statistics.median(next(iter(rates.values())))
+    print(f"| | {unit} | ratio |\n|---|---|---|")
+    for name, values in rates.items():
+        if not values:
+            print(f"| {name} | not measured: no interpreter given | |")
+            continue
+        median = statistics.median(values)
+        print(f"| {name} | {median:,.0f} ({min(values):,.0f} to {max(values):,.0f}) "
+              f"| {first / median:.2f} |")
+
+
+def peer(python, which, path):
+    if python is None:
+        return None
+    return lambda: [rate(line) for line in lines([python, HERE / "loader_peers.py", which, path])]
+
+
+def ours(args, path, *words):
+    return lambda: [rate(line) for line in lines([args.bench, "epochs", "--data", path, *words])]
+
+
+def images(args, directory):
+    make_images(directory)
+    rates = compare({
+        "Lockstep, bytes": ours(args, directory),
+        "Lockstep, normalised floats": ours(args, directory, "--form", "floats"),
+        "torch DataLoader, a sample at a time": peer(args.torch_python, "torch", directory),
+        "torch DataLoader, a batch at a time": peer(args.torch_python, "torch_batched", directory),
+        "Grain": peer(args.grain_python, "grain", directory)}, args.rounds)
+    table(rates, "samples of 3 KB a core-second")
+    copies = [line["samples"] / line["copy_s"]
+              for line in lines([args.bench, "epochs", "--data", directory, "--epochs", 5])]
+    print(f"\nlimit: memcpy of the same bytes, in order: {statistics.median(copies):,.0f} a second")
+
+
+def tokens(args, directory):
+    path = make_tokens(directory)
+    words = ("--format", "tokens", "--block", BLOCK, "--batch", 16)
+    rates = compare({"Lockstep": ours(args, path, *words),
+                     "torch, random windows of a memmap": peer(args.torch_python, "torch_tokens",
+                                                               path)}, args.rounds)
+    table(rates, f"sequences of {BLOCK:,} tokens a core-second")
+    line = lines([args.bench, "epochs", "--data", path, *words])[-1]
+    written = 2 * 8 * BLOCK  # inputs and labels, int64
+    print(f"\nLockstep: {line['sample_bytes'] + written:,} bytes are read and written a sequence")
+
+
+def jpeg(args, directory):
+    if args.torch_python is None:
+        sys.exit("the images are made with Pillow: name --torch-python")
+    subprocess.run([args.torch_python, HERE / "loader_peers.py", "make_jpeg", directory], check=True)
+    files = [path.stat().st_size for path in directory.rglob("*.jpg")]
+    words = ("--transforms", "random_resized_crop=224", "flip", "normalize", "--batch", 32)
+    rates = compare({
+        "Lockstep": ours(args, directory, *words),
+        "Lockstep, two threads": ours(args, directory, *words, "--threads", 2),
+        "torch DataLoader, Pillow": peer(args.torch_python, "torch_jpeg", directory),
+        "DALI, CPU, fused crop": peer(args.dali_python, "dali_jpeg", directory)}, args.rounds)
+    table(rates, "images a core-second")
+    print(f"\n{len(files)} files of {statistics.mean(files) / 1000:.0f} KB on average")
+
+
+def resume(args, directory):
+    print("| samples | Lockstep, first batch | memory | torch RandomSampler, first index |\n"
+          "|---|---|---|---|")
+    for samples in RESUMED:
+        runs = [lines([args.bench, "resume", "--samples", samples])[-1] for _ in range(args.rounds)]
+        us = [run["median_us"] for run in runs]
+        theirs = "not measured: no interpreter given"
+        if args.torch_python is not None and samples <= 10**8:
+            seconds = [lines([args.torch_python, HERE / "loader_peers.py", "torch_resume",
+                              samples])[-1]["wall_s"] for _ in range(3)]
+            theirs = f"{statistics.median(seconds):.3g} s"
+        elif args.torch_python is not None:
+            theirs = f"not measured: its list of indices takes {8 * samples >> 30} GiB"
+        print(f"| {samples:,} | {statistics.median(us):.0f} us ({min(us):.0f} to {max(us):.0f}) "
+              f"| {max(run['growth_kib'] for run in runs)} KiB | {theirs} |")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("images", "tokens", "resume", "jpeg"))
+    parser.add_argument("--bench", required=True, help="bench_loader (LOCKSTEP_BENCH=ON)")
+    parser.add_argument("--torch-python", help="interpreter that has torch and numpy")
+    parser.add_argument("--grain-python", help="interpreter that has grain")
+    parser.add_argument("--dali-python", help="interpreter that has nvidia.dali")
+    parser.add_argument("--rounds", type=int, default=5)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        {"images": images, "tokens": tokens, "resume": resume, "jpeg": jpeg}[args.what](args, pathlib.Path(name))
+
+
+if __name__ == "__main__":
+    main()

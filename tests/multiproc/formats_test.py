@@ -1,0 +1,105 @@
+"""Every format of data in real runs, each found by itself: trained on, evaluated, replayed."""
+import json
+import random
+import struct
+import subprocess
+import unittest
+
+from harness import BIN, LockstepTest
+
+TRAIN = {"global_batch": 40, "slots": 4, "epochs": 3}
+EVALUATION = 60
+AUGMENTED = ["pad_crop=4", "flip", "rotate=10", "brightness=0.2", "contrast=0.2", "saturation=0.2",
+             "cutout=8", "normalize"]
+
+
+def images(count, side, classes, seed):
+    """Labels, and images of as many planes of (R, G, B), which are the brighter the larger it is."""
+    rng = random.Random(seed)
+    for _ in range(count):
+        label = rng.randrange(classes)
+        yield label, [bytes(rng.randrange(20 * label, 20 * label + 60) for _ in range(side * side))
+                      for _ in range(3)]
+
+
+def npy(path, dtype, shape, content):
+    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}"
+    text = text.ljust(117) + "\n"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + content)
+
+
+class Formats(LockstepTest):
+    def inspect(self, path, *args):
+        seen = subprocess.run([BIN / "lockstep", "data", "inspect", path, "--json", *args],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(seen.returncode, 0, seen.stdout + seen.stderr)
+        return json.loads(seen.stdout)["splits"]
+
+    def train(self, data, model, transforms=None):
+        """With one worker and with two, and the last step once more."""
+        job = self.job(data, model=model, train=TRAIN)
+        if transforms is not None:
+            sections = json.loads(job.read_text())
+            sections["data"]["transforms"] = transforms
+            job.write_text(json.dumps(sections))
+        one = self.finish(job, "--workers", 1, name="one")
+        two = self.finish(job, "--workers", 2, name="two")
+        self.assert_same_result(two, one)
+        self.assertLess(one.history()[-1]["loss"], one.history()[0]["loss"])
+        self.assertIn("eval_accuracy", one.summary())
+        replay = subprocess.run([BIN / "lockstep", "replay", two.run_dir, "--step", "2"],
+                                capture_output=True, text=True, timeout=120)
+        self.assertEqual(replay.returncode, 0, replay.stdout + replay.stderr)
+        return replay.stdout
+
+    def test_cifar10_below_the_directory_where_it_was_unpacked(self):
+        inside = self.scratch / "data" / "cifar-10-batches-bin"
+        inside.mkdir(parents=True)
+        names = [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]
+        for seed, name in enumerate(names):
+            records = (bytes([label]) + b"".join(planes)
+                       for label, planes in images(EVALUATION, 32, 10, seed))
+            (inside / name).write_bytes(b"".join(records))
+        splits = self.inspect(inside.parent)
+        self.assertEqual([(s["split"], s["format"], s["samples"]) for s in splits],
+                         [("train", "cifar10", 300), ("eval", "cifar10", EVALUATION)])
+        text = self.train(inside.parent, {"name": "mlp"}, AUGMENTED)
+        self.assertRegex(text, rf"label \d  {inside}/data_batch_\d\.bin offset \d+")
+
+    def test_numpy_arrays_with_the_channels_last(self):
+        data = self.scratch / "data"
+        data.mkdir()
+        for split, count in (("train", 200), ("val", EVALUATION)):
+            made = list(images(count, 12, 4, seed=count))
+            pixels = (bytes(x for rgb in zip(*planes) for x in rgb) for _, planes in made)
+            npy(data / f"{split}_images.npy", "|u1", (count, 12, 12, 3), b"".join(pixels))
+            npy(data / f"{split}_labels.npy", "<i8", (count,),
+                struct.pack(f"<{count}q", *(label for label, _ in made)))
+        splits = self.inspect(data)
+        self.assertEqual([(s["format"], s["samples"], s["shape"]) for s in splits],
+                         [("npy", 200, [3, 12, 12]), ("npy", EVALUATION, [3, 12, 12])])
+        self.assertIn("train_images.npy offset ", self.train(data, {"name": "cnn"}))
+
+    def test_an_indexed_dataset_of_megatron_lm(self):
+        data = self.scratch / "data"
+        data.mkdir()
+        for split, sequences in (("train", 70), ("val", 20)):
+            sizes = [16 + i % 7 for i in range(sequences)]
+            tokens = [i * 7 % 50 for i in range(sum(sizes))]
+            places = [2 * sum(sizes[:i]) for i in range(sequences)]
+            (data / f"{split}_text_document.bin").write_bytes(
+                struct.pack(f"<{len(tokens)}H", *tokens))
+            (data / f"{split}_text_document.idx").write_bytes(
+                b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, 8, sequences, sequences + 1)
+                + struct.pack(f"<{sequences}i", *sizes) + struct.pack(f"<{sequences}q", *places)
+                + struct.pack(f"<{sequences + 1}q", *range(sequences + 1)))
+        splits = self.inspect(data, "--block", "16")
+        self.assertEqual([(s["split"], s["format"]) for s in splits],
+                         [("train", "megatron"), ("eval", "megatron")])
+        text = self.train(data, {"name": "gpt2", "n_layer": 1, "n_head": 2, "n_embd": 32,
+                                 "block": 16})
+        self.assertIn("train_text_document.bin offset ", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,202 @@
+"""Directories of JPEG and PNG files and WebDataset shards in real runs: found by themselves, trained
+on with any number of workers and threads, evaluated, resumed, replayed; and what is said of files
+that are damaged or change."""
+import io
+import json
+import os
+import random
+import shutil
+import signal
+import struct
+import subprocess
+import tarfile
+import unittest
+import zlib
+
+from harness import BIN, LockstepTest
+
+TRAIN = {"global_batch": 24, "slots": 4, "epochs": 3}
+LONG = "train.epochs=60"  # 300 steps: enough that a disturbance comes in their middle
+TRANSFORMS = ["random_resized_crop=16", "flip", "normalize"]
+CLASSES = ("apple", "pear", "plum")
+EACH, EVALUATION = 40, 10  # images of a class
+
+
+def pixels(label, width, height, rng):
+    """Brighter the larger the label is, in (R, G, B) after (R, G, B)."""
+    return bytes(min(255, 70 * label + rng.randrange(50) + (x % width) * 20 // width)
+                 for x in range(width * height) for _ in range(3))
+
+
+def png(width, height, colours):
+    def chunk(kind, content):
+        return (struct.pack(">I", len(content)) + kind + content
+                + struct.pack(">I", zlib.crc32(kind + content)))
+    rows = b"".join(b"\0" + colours[3 * width * y:3 * width * (y + 1)] for y in range(height))
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def jpeg(width, height, colours):
+    """By libjpeg-turbo's own program."""
+    image = b"P6 %d %d 255\n" % (width, height) + colours
+    return subprocess.run(["cjpeg", "-quality", "90"], input=image, stdout=subprocess.PIPE,
+                          check=True).stdout
+
+
+def images(each, seed):
+    """Name, label and content of images of several sizes, every fourth one PNG."""
+    rng = random.Random(seed)
+    for i in range(each):
+        for label, name in enumerate(CLASSES):
+            width, height = rng.randrange(20, 60), rng.randrange(20, 60)
+            colours = pixels(label, width, height, rng)
+            if i % 4 == 0:
+                yield f"{name}/{i:03d}.png", label, png(width, height, colours)
+            else:
+                yield f"{name}/{i:03d}.jpg", label, jpeg(width, height, colours)
+
+
+@unittest.skipUnless(shutil.which("cjpeg"), "cjpeg is not installed (Debian: libjpeg-turbo-progs)")
+class Images(LockstepTest):
+    def folder(self):
+        data = self.scratch / "data"
+        for split, each, seed in (("train", EACH, 1), ("val", EVALUATION, 2)):
+            for name, _, content in images(each, seed):
+                path = data / split / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+        return data
+
+    def shards(self):
+        data = self.scratch / "shards"
+        data.mkdir()
+        for split, each, seed, shards in (("train", EACH, 1, 4), ("val", EVALUATION, 2, 1)):
+            archives = [tarfile.open(data / f"{split}-{i:03d}.tar", "w") for i in range(shards)]
+            for i, (name, label, content) in enumerate(images(each, seed)):
+                key, ending = name.split(".")
+                for suffix, part in ((ending, content), ("cls", str(label).encode())):
+                    entry = tarfile.TarInfo(f"{key}.{suffix}")
+                    entry.size = len(part)
+                    archives[i % shards].addfile(entry, io.BytesIO(part))
+            for archive in archives:
+                archive.close()
+        return data
+
+    def inspect(self, path):
+        seen = subprocess.run([BIN / "lockstep", "data", "inspect", path, "--json"],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(seen.returncode, 0, seen.stdout + seen.stderr)
+        return [(split["split"], split["format"], split["samples"], split["classes"])
+                for split in json.loads(seen.stdout)["splits"]]
+
+    def image_job(self, data, name="job.yaml", **sections):
+        job = self.job(data, model={"name": "cnn"}, train=TRAIN, name=name, **sections)
+        text = json.loads(job.read_text())
+        text["data"]["transforms"] = TRANSFORMS
+        job.write_text(json.dumps(text))
+        return job
+
+    def train_and_compare(self, data):
+        job = self.image_job(data)
+        one = self.finish(job, "--workers", 1, "data.threads=1", name="one")
+        many = self.finish(job, "--workers", 3, "data.threads=3", name="many")
+        self.assert_same_result(many, one)
+        self.assertLess(one.history()[-1]["loss"], 0.7 * one.history()[0]["loss"])
+        self.assertGreater(one.summary()["eval_accuracy"], 0.6)
+        return many
+
+    def test_a_folder_of_images_gives_the_same_bits_for_workers_and_threads(self):
+        data = self.folder()
+        self.assertEqual(self.inspect(data),
+                         [("train", "image_folder", len(CLASSES) * EACH, len(CLASSES)),
+                          ("eval", "image_folder", len(CLASSES) * EVALUATION, len(CLASSES))])
+        run = self.train_and_compare(data)
+        replay = subprocess.run([BIN / "lockstep", "replay", run.run_dir, "--step", "2"],
+                                capture_output=True, text=True, timeout=120)
+        self.assertEqual(replay.returncode, 0, replay.stdout + replay.stderr)
+        self.assertRegex(replay.stdout, rf"label \d  {data}/train/(apple|pear|plum)/\d+\.(jpg|png)\n")
+
+    def test_shards_give_the_same_bits_for_workers_and_threads(self):
+        data = self.shards()
+        self.assertEqual(self.inspect(data),
+                         [("train", "webdataset", len(CLASSES) * EACH, len(CLASSES)),
+                          ("eval", "webdataset", len(CLASSES) * EVALUATION, len(CLASSES))])
+        run = self.train_and_compare(data)
+        replay = subprocess.run([BIN / "lockstep", "replay", run.run_dir, "--step", "2"],
+                                capture_output=True, text=True, timeout=120)
+        self.assertRegex(replay.stdout, rf"label \d  {data}/train-\d+\.tar at byte \d+\n")
+
+    def test_a_worker_killed_and_a_resume_in_mid_epoch_change_nothing(self):
+        job = self.image_job(self.folder())
+        undisturbed = self.finish(job, "--workers", 2, LONG, name="undisturbed")
+        run = self.start(job, "--workers", 2, LONG, name="disturbed")
+        run.wait_for_step(3)
+        os.kill(run.workers()[0], signal.SIGKILL)
+        run.wait_for_more_steps(2)
+        run.process.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 75)
+        resumed = self.start(job, "--workers", 3, LONG, "--resume", name="disturbed")
+        self.assertEqual(resumed.wait(), 0, resumed.text())
+        self.assert_same_result(resumed, undisturbed)
+
+    def test_an_image_that_changes_ends_the_run_and_put_back_goes_on(self):
+        data = self.folder()
+        job = self.image_job(data)
+        undisturbed = self.finish(job, "--workers", 2, LONG, name="undisturbed")
+        victim = data / "train" / "pear" / "001.jpg"
+        run = self.start(job, "--workers", 2, LONG, name="changed")
+        run.wait_for_step(3)
+        workers = run.workers()
+        for pid in workers:  # so that it does not end meanwhile
+            os.kill(pid, signal.SIGSTOP)
+        good, times = victim.read_bytes(), victim.stat()
+        victim.write_bytes(good[:len(good) // 2])
+        for pid in workers:
+            os.kill(pid, signal.SIGCONT)
+        self.assertEqual(run.wait(), 65, run.text())
+        self.assert_clear_line(run, "pear/001.jpg", "Put back what was there")
+        victim.write_bytes(good)
+        os.utime(victim, ns=(times.st_atime_ns, times.st_mtime_ns))
+        resumed = self.start(job, "--workers", 2, LONG, "--resume", name="changed")
+        self.assertEqual(resumed.wait(), 0, resumed.text())
+        self.assert_same_result(resumed, undisturbed)
+
+    def verify(self, data):
+        seen = subprocess.run([BIN / "lockstep", "data", "verify", data], capture_output=True,
+                              text=True, timeout=120)
+        return seen.returncode, seen.stdout + seen.stderr
+
+    def test_verify_names_every_damaged_file(self):
+        data = self.folder()
+        code, text = self.verify(data)
+        self.assertEqual(code, 0, text)
+        self.assertIn("train: 120 samples of format image_folder, none is damaged", text)
+        for name in ("apple/001.jpg", "plum/004.png"):
+            path = data / "train" / name
+            path.write_bytes(path.read_bytes()[:-30])
+        code, text = self.verify(data)
+        self.assertEqual(code, 65, text)
+        self.assertIn("train: 120 samples of format image_folder, 2 damaged", text)
+        self.assertIn("apple/001.jpg is a JPEG image that cannot be decoded", text)
+        self.assertIn("plum/004.png is a PNG image that cannot be decoded", text)
+
+    def test_what_is_wrong_is_said_before_a_worker_starts(self):
+        data = self.folder()
+        job = self.job(data, model={"name": "cnn"}, train=TRAIN)
+        run = self.start(job, "--workers", 1, name="no-frame")
+        self.assertEqual(run.wait(), 64, run.text())
+        self.assert_clear_line(run, "random_resized_crop=224")
+        (data / "train" / "plum" / "broken.jpg").write_bytes(b"\xff\xd8 no image")
+        run = self.start(self.image_job(data, name="broken.yaml"), "--workers", 1, name="broken")
+        self.assertEqual(run.wait(), 65, run.text())
+        self.assert_clear_line(run, "plum/broken.jpg", "mend it or take it away")
+        shutil.rmtree(data / "val" / "pear")
+        (data / "train" / "plum" / "broken.jpg").unlink()
+        run = self.start(self.image_job(data, name="classes.yaml"), "--workers", 1, name="classes")
+        self.assertEqual(run.wait(), 65, run.text())
+        self.assert_clear_line(run, "labels would mean different things")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,157 @@
+// Files that change while they are mapped: nothing dies, nothing is handed on, and the file is
+// named.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <span>
+
+#include "data/index/dataset.h"
+#include "data/index/mapped_file.h"
+#include "data/read/loader.h"
+#include "data/read/sample_reader.h"
+#include "tests/unit/data/idx_writer.h"
+
+namespace lockstep::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint32_t kCount = 64;
+constexpr uint32_t kImageSide = 64;  // a page an image
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+void set_modified(const std::string& path, int64_t seconds) {
+  const timespec times[2] = {{0, UTIME_OMIT}, {seconds, 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+}
+
+class ChangedFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_file(images_, some_images(kCount, kImageSide, kImageSide));
+    write_file(labels_, some_labels(kCount));
+  }
+
+  Result<std::unique_ptr<Dataset>> open(const ProgressFn& progress = {}) {
+    return open_dataset(spec_of(dir_.path()), Split::kTrain, dir_.path("cache"), progress);
+  }
+
+  // What is said of sample `i` after `change` was made to the open files.
+  Status after(const std::function<void()>& change, uint64_t i = kCount - 1) {
+    const auto dataset = open();
+    EXPECT_TRUE(dataset.is_ok()) << dataset.status().message();
+    const std::vector<uint64_t> samples{i};
+    EXPECT_TRUE((*dataset)->unchanged(samples).is_ok());
+    change();
+    const auto reader = SampleReader::create(**dataset, {"normalize"}, (*dataset)->statistics());
+    std::vector<std::byte> input(reader->input_bytes());
+    int64_t label = 0;
+    return reader->read_range(i, i + 1, input.data(), &label);
+  }
+
+  TemporaryDirectory dir_;
+  const std::string images_ = dir_.path("train-images-idx3-ubyte");
+  const std::string labels_ = dir_.path("train-labels-idx1-ubyte");
+};
+
+TEST_F(ChangedFiles, OneThatIsCutOffIsNamed) {
+  const Status status = after([&] { fs::resize_file(images_, 10'000); });
+  EXPECT_EQ(status.code(), Code::kBadData);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr(images_ + " has changed"),
+                                      HasSubstr("had 262160 bytes"), HasSubstr("has 10000")));
+}
+
+TEST_F(ChangedFiles, AShrinkWithinTheLastPageIsSeenThoughNothingFaults) {
+  const Status status = after([&] { fs::resize_file(images_, fs::file_size(images_) - 1); });
+  EXPECT_THAT(status.message(), HasSubstr(images_));
+}
+
+TEST_F(ChangedFiles, LabelsThatAreCutOffAreNamed) {
+  const Status status = after([&] { fs::resize_file(labels_, 0); });
+  EXPECT_EQ(status.code(), Code::kBadData);
+  EXPECT_THAT(status.message(), HasSubstr(labels_ + " has changed"));
+}
+
+TEST_F(ChangedFiles, OneThatWasWrittenToIsNamed) {
+  const Status status = after([&] { set_modified(images_, 1'000'000'000); });
+  EXPECT_EQ(status.code(), Code::kBadData);
+  EXPECT_THAT(status.message(), HasSubstr("or was written to"));
+}
+
+TEST_F(ChangedFiles, ReplacingOrRemovingThemIsHarmless) {
+  EXPECT_TRUE(after([&] {
+                fs::rename(images_, images_ + ".old");
+                write_file(images_, "something else");
+                fs::remove(images_ + ".old");
+                fs::remove(labels_);
+              }).is_ok());
+}
+
+TEST_F(ChangedFiles, ACutDuringOpeningIsNamedAndNothingOfItIsKept) {
+  const auto dataset = open([&](const std::string&, uint64_t done, uint64_t) {
+    if (done == 0) fs::resize_file(images_, 10'000);
+  });
+  ASSERT_FALSE(dataset.is_ok());
+  EXPECT_EQ(dataset.status().code(), Code::kBadData);
+  EXPECT_THAT(dataset.status().message(), HasSubstr(images_ + " has changed"));
+  EXPECT_FALSE(fs::exists(dir_.path("cache")));
+}
+
+TEST_F(ChangedFiles, OfManyFilesOnlyThoseThatHoldTheSamplesCount) {
+  fs::create_directory(dir_.path("tokens"));
+  const std::string first = dir_.path("tokens/a.bin");
+  const std::string second = dir_.path("tokens/b.bin");
+  write_file(first, std::string(200, '\1'));
+  write_file(second, std::string(200, '\1'));
+  const auto dataset =
+      open_dataset(spec_of(dir_.path("tokens"), "tokens"), Split::kTrain, "", {}, SampleCut{9, 0});
+  ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
+  ASSERT_EQ((*dataset)->samples(), 22U);
+  fs::resize_file(second, 150);
+  const std::vector<uint64_t> of_first{0, 10, 3};
+  const std::vector<uint64_t> of_both{0, 10, 11};
+  EXPECT_TRUE((*dataset)->unchanged(of_first).is_ok());
+  EXPECT_THAT((*dataset)->unchanged(of_both).message(), HasSubstr(second));
+}
+
+TEST_F(ChangedFiles, TheLoaderHandsOnNoBatchOfThem) {
+  const auto dataset = open();
+  ASSERT_TRUE(dataset.is_ok());
+  LoaderOptions options;
+  options.shape = {kCount, 8, 1};
+  options.end_step = 1'000;
+  options.slots = {0, 1};
+  options.prefetch_batches = 2;
+  const auto loader = Loader::start(**dataset, options);
+  ASSERT_TRUE(loader.is_ok());
+  ASSERT_NE(loader.value()->next().value(), nullptr);
+  fs::resize_file(images_, 0);
+  Status failure;
+  int batches = 0;
+  for (; failure.is_ok() && batches < 1'000; ++batches) {
+    const auto next = loader.value()->next();
+    failure = next.status();
+    EXPECT_FALSE(failure.is_ok() && next.value() == nullptr);
+  }
+  EXPECT_THAT(failure.message(), HasSubstr(images_ + " has changed"));
+  EXPECT_LE(batches, 4) << "only what was ready before";
+}
+
+TEST_F(ChangedFiles, ThousandsOfThemMayBeOpen) {
+  std::vector<MappedFile> files;
+  for (int i = 0; i < 1'500; ++i) {
+    auto file = MappedFile::open(labels_);
+    ASSERT_TRUE(file.is_ok()) << file.status().message();
+    files.push_back(std::move(file).value());
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::data

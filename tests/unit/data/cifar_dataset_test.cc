@@ -1,0 +1,192 @@
+#include "data/index/cifar_dataset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "data/index/detect_format.h"
+#include "data/index/inspect.h"
+#include "tests/unit/data/idx_writer.h"
+
+namespace lockstep::data {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr size_t kPixels = 3072;
+
+// A record: labels, then red, green and blue planes, each of one value and its place in a corner.
+std::string cifar_record(const std::string& labels, uint8_t red) {
+  std::string record = labels;
+  for (int channel = 0; channel < 3; ++channel) {
+    std::string plane(1024, static_cast<char>(red + channel));
+    plane[33] = static_cast<char>(200 + channel);  // row 1, column 1
+    record += plane;
+  }
+  return record;
+}
+
+class CifarDataset : public testing::Test {
+ protected:
+  // Batch b (0: for evaluation) has 2 records, of the labels b and 9.
+  void put_cifar10(const std::string& directory = "") {
+    for (int batch = 0; batch <= 5; ++batch) {
+      const auto value = static_cast<uint8_t>(10 * batch);
+      write_file(dir_.path(directory + name_of(batch)),
+                 cifar_record({static_cast<char>(batch)}, value) +
+                     cifar_record({9}, static_cast<uint8_t>(value + 5)));
+    }
+  }
+  void put_cifar100(const std::string& directory = "") {
+    write_file(dir_.path(directory + "train.bin"),
+               cifar_record({19, 99}, 1) + cifar_record({0, 7}, 2));
+    write_file(dir_.path(directory + "test.bin"), cifar_record({3, 41}, 3));
+  }
+  static std::string name_of(int batch) {
+    return batch == 0 ? "test_batch.bin" : "data_batch_" + std::to_string(batch) + ".bin";
+  }
+  Result<std::unique_ptr<Dataset>> open(const std::string& format = "auto",
+                                        Split split = Split::kTrain) {
+    return open_dataset(spec_of(dir_.path(), format), split, dir_.path("cache"));
+  }
+  std::string error(Code code, Split split = Split::kTrain) {
+    const auto dataset = open("auto", split);
+    EXPECT_EQ(dataset.status().code(), code) << dataset.status().message();
+    return dataset.status().message();
+  }
+
+  TemporaryDirectory dir_;
+};
+
+TEST_F(CifarDataset, TheFiveBatchesAreOneDataset) {
+  put_cifar10();
+  write_file(dir_.path("batches.meta.txt"), "airplane\n");
+  write_file(dir_.path("readme.html"), "<html>");
+  const auto dataset = open();
+  ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
+  EXPECT_EQ((*dataset)->format(), "cifar10");
+  EXPECT_EQ((*dataset)->samples(), 10U);
+  EXPECT_EQ((*dataset)->shape(), (SampleShape{3, 32, 32}));
+  EXPECT_EQ((*dataset)->classes(), 10U);
+  EXPECT_EQ((*dataset)->files().size(), 5U);
+  for (uint64_t i = 0; i < 10; ++i) {
+    EXPECT_EQ((*dataset)->label(i), i % 2 == 0 ? i / 2 + 1 : 9);
+    const uint8_t* sample = (*dataset)->sample(i);
+    const uint64_t red = 10 * (i / 2 + 1) + 5 * (i % 2);
+    for (uint64_t channel = 0; channel < 3; ++channel) {
+      EXPECT_EQ(sample[1024 * channel], red + channel);
+      EXPECT_EQ(sample[1024 * channel + 33], 200 + channel);
+      EXPECT_EQ(sample[1024 * channel + 1023], red + channel);
+    }
+  }
+  // (10 + 15 + ... + 55) / 10 of 1,023 places, and 200 of one.
+  EXPECT_NEAR((*dataset)->statistics()[0].mean, (32.5 * 1023 + 200) / 1024 / 255, 1e-12);
+  const auto eval = open("cifar10", Split::kEval);
+  ASSERT_TRUE(eval.is_ok()) << eval.status().message();
+  EXPECT_EQ((*eval)->samples(), 2U);
+  EXPECT_EQ((*eval)->label(0), 0U);
+}
+
+TEST_F(CifarDataset, TheFineLabelOfCifar100IsTheLabel) {
+  put_cifar100();
+  const auto dataset = open();
+  ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
+  EXPECT_EQ((*dataset)->format(), "cifar100");
+  EXPECT_EQ((*dataset)->classes(), 100U);
+  EXPECT_EQ((*dataset)->samples(), 2U);
+  EXPECT_EQ((*dataset)->label(0), 99U);
+  EXPECT_EQ((*dataset)->label(1), 7U);
+  EXPECT_EQ((*dataset)->sample(1)[0], 2);
+  EXPECT_EQ((*dataset)->sample(1)[kPixels - 1], 4);
+  EXPECT_EQ((*open("auto", Split::kEval))->label(0), 41U);
+}
+
+TEST_F(CifarDataset, IsFoundBelowTheDirectoryToWhichTheArchiveWasUnpacked) {
+  std::filesystem::create_directory(dir_.path("cifar-10-batches-bin"));
+  put_cifar10("cifar-10-batches-bin/");
+  write_file(dir_.path("notes.txt"), "from the web");
+  for (const char* format : {"auto", "cifar10"}) {
+    const auto dataset = open(format);
+    ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
+    EXPECT_THAT((*dataset)->files()[0], HasSubstr("/cifar-10-batches-bin/data_batch_1.bin"));
+  }
+  EXPECT_TRUE(has_eval_files(dir_.path()));
+  std::filesystem::create_directory(dir_.path("cifar-100-binary"));
+  put_cifar100("cifar-100-binary/");
+  EXPECT_THAT(error(Code::kUsage), AllOf(HasSubstr("both"), HasSubstr("data.train.format")));
+  EXPECT_EQ((*open("cifar100"))->classes(), 100U);
+}
+
+TEST_F(CifarDataset, AMissingBatchIsNamed) {
+  put_cifar10();
+  std::filesystem::remove(dir_.path("data_batch_3.bin"));
+  EXPECT_THAT(error(Code::kNoInput),
+              AllOf(HasSubstr("lacks data_batch_3.bin"), HasSubstr("cifar-10-binary.tar.gz")));
+  std::filesystem::remove(dir_.path("test_batch.bin"));
+  EXPECT_THAT(error(Code::kNoInput, Split::kEval), HasSubstr("lacks test_batch.bin"));
+  EXPECT_FALSE(has_eval_files(dir_.path()));
+}
+
+TEST_F(CifarDataset, TrainingDataAloneCanBeInspected) {
+  put_cifar10();
+  std::filesystem::remove(dir_.path("test_batch.bin"));
+  const auto seen = inspect_data(spec_of(dir_.path()), "");
+  ASSERT_TRUE(seen.is_ok()) << seen.status().message();
+  EXPECT_EQ(seen->splits.size(), 1U);
+  EXPECT_EQ(seen->splits[0].split, "train");
+  EXPECT_EQ(seen->splits[0].class_counts[9], 5U);
+  EXPECT_EQ(seen->splits[0].class_counts[0], 0U);
+}
+
+TEST_F(CifarDataset, DamageIsToldWithFileAndSampleAndWhatToDo) {
+  put_cifar10();
+  const std::string good = slurp(dir_.path("data_batch_2.bin"));
+  write_file(dir_.path("data_batch_2.bin"), good.substr(0, 5000));
+  EXPECT_THAT(error(Code::kBadData),
+              AllOf(HasSubstr(dir_.path("data_batch_2.bin") + " is truncated"),
+                    HasSubstr("5000 bytes, no multiple of the 3073"), HasSubstr("unpack")));
+  write_file(dir_.path("data_batch_2.bin"), "");
+  EXPECT_THAT(error(Code::kBadData), HasSubstr("data_batch_2.bin is empty"));
+  std::string damaged = good;
+  damaged[3073] = 10;
+  write_file(dir_.path("data_batch_2.bin"), damaged);
+  EXPECT_THAT(error(Code::kBadData),
+              AllOf(HasSubstr("data_batch_2.bin has label 10 at sample 1; labels are 0 to 9"),
+                    HasSubstr("unpack")));
+}
+
+TEST_F(CifarDataset, ALabelOfCifar100BeyondItsClassesIsRefused) {
+  put_cifar100();
+  write_file(dir_.path("test.bin"), cifar_record({3, 100}, 3));
+  EXPECT_THAT(error(Code::kBadData, Split::kEval),
+              HasSubstr("test.bin has label 100 at sample 0; labels are 0 to 99"));
+  // Cut off, it could be somebody's tokens, but for what lies beside it.
+  write_file(dir_.path("test.bin"), "too short");
+  EXPECT_EQ(*detect_format(dir_.path()), "tokens");
+  write_file(dir_.path("fine_label_names.txt"), "apple\n");
+  EXPECT_THAT(error(Code::kBadData, Split::kEval), HasSubstr("test.bin is truncated"));
+}
+
+TEST_F(CifarDataset, TheFingerprintIsOfWhatTheFilesHold) {
+  put_cifar10();
+  const std::string before = (*open())->fingerprint();
+  EXPECT_EQ((*open("cifar10"))->fingerprint(), before);
+  const TemporaryDirectory copy;
+  std::filesystem::copy(dir_.path(), copy.path(), std::filesystem::copy_options::recursive);
+  EXPECT_EQ((*open_dataset(spec_of(copy.path()), Split::kTrain, ""))->fingerprint(), before);
+  std::string other = slurp(dir_.path("data_batch_5.bin"));
+  other.back() ^= 1;
+  write_file(dir_.path("data_batch_5.bin"), other);
+  EXPECT_NE((*open())->fingerprint(), before);
+}
+
+TEST_F(CifarDataset, NanoGptsTokensOfTheSameNameAreTokens) {
+  put_cifar100();
+  std::filesystem::rename(dir_.path("test.bin"), dir_.path("val.bin"));
+  EXPECT_EQ(*detect_format(dir_.path()), "tokens");
+}
+
+}  // namespace
+}  // namespace lockstep::data

@@ -1,0 +1,73 @@
+#include "data/transform/transform_list.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace lockstep::data {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::string error_of(const std::vector<std::string>& words) {
+  const auto list = parse_transforms(words);
+  EXPECT_EQ(list.status().code(), Code::kUsage);
+  return list.status().message();
+}
+
+TEST(TransformList, KeepsTheOrderAndTakesUsualAmounts) {
+  const auto list = parse_transforms({"pad_crop=4", "flip", "rotate=7.5", "cutout=8", "normalize"});
+  ASSERT_TRUE(list.is_ok()) << list.status().message();
+  EXPECT_TRUE(list->normalizes);
+  EXPECT_THAT(
+      list->augment,
+      ElementsAre(AugmentStep{AugmentKind::kPadCrop, 4}, AugmentStep{AugmentKind::kFlip, 0.5},
+                  AugmentStep{AugmentKind::kRotate, 7.5}, AugmentStep{AugmentKind::kCutout, 8}));
+}
+
+TEST(TransformList, OfNothingIsNothing) {
+  const auto list = parse_transforms({});
+  ASSERT_TRUE(list.is_ok());
+  EXPECT_FALSE(list->normalizes);
+  EXPECT_TRUE(list->augment.empty());
+}
+
+TEST(TransformList, NamesTheNearestWhereOneIsNotKnown) {
+  EXPECT_THAT(error_of({"normalise"}), HasSubstr("did you mean normalize?"));
+  EXPECT_THAT(error_of({"flipp=0.1"}), HasSubstr("did you mean flip?"));
+  EXPECT_THAT(error_of({"mosaic"}), HasSubstr("\"mosaic\" but must be of normalize, resize, "));
+}
+
+TEST(TransformList, RefusesNumbersThatAreMissingOrWrong) {
+  EXPECT_THAT(error_of({"pad_crop"}), HasSubstr("write pad_crop=NUMBER"));
+  for (const char* wrong : {"pad_crop=", "pad_crop=0", "pad_crop=2.5", "pad_crop=4px",
+                            "pad_crop=257", "pad_crop=-1", "pad_crop=nan"})
+    EXPECT_THAT(error_of({wrong}), HasSubstr("a whole number, 1 to 256")) << wrong;
+  EXPECT_THAT(error_of({"flip=1.01"}), HasSubstr("a number, 0 to 1"));
+  EXPECT_THAT(error_of({"rotate=181"}), HasSubstr("a number, 0 to 180"));
+  EXPECT_THAT(error_of({"normalize=1"}), HasSubstr("takes no number"));
+}
+
+TEST(TransformList, TheFrameComesFirst) {
+  const auto list = parse_transforms({"resize=256", "random_crop=224", "flip", "normalize"});
+  ASSERT_TRUE(list.is_ok());
+  EXPECT_EQ(list->frame, (ImageFrame{CropKind::kRandom, 224, 256}));
+  EXPECT_EQ(list->augment.size(), 1U);
+  EXPECT_EQ(parse_transforms({"random_resized_crop=32"})->frame,
+            (ImageFrame{CropKind::kRandomResized, 32, 0}));
+  EXPECT_THAT(error_of({"flip", "center_crop=8"}), HasSubstr("put it in front"));
+  EXPECT_THAT(error_of({"center_crop=8", "random_crop=8"}), HasSubstr("behind another crop"));
+  EXPECT_THAT(error_of({"center_crop=8", "resize=9"}), HasSubstr("behind another crop"));
+  EXPECT_THAT(error_of({"resize=9"}), HasSubstr("without a crop"));
+  EXPECT_THAT(error_of({"resize=9", "center_crop=10"}), HasSubstr("cuts 10 pixels out of 9"));
+  for (const char* word : {"resize", "center_crop=0", "random_crop=x", "random_resized_crop=5000"})
+    EXPECT_THAT(error_of({word}), HasSubstr("a number of pixels, 1 to 4096")) << word;
+}
+
+TEST(TransformList, RefusesWhatIsThereTwiceOrBehindTheEnd) {
+  EXPECT_THAT(error_of({"flip", "flip=0.1"}), HasSubstr("names flip twice"));
+  EXPECT_THAT(error_of({"normalize", "flip"}), HasSubstr("behind normalize"));
+}
+
+}  // namespace
+}  // namespace lockstep::data
