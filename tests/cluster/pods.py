@@ -27,7 +27,7 @@ class PodsTest(DisturbedTest):
     train = {"global_batch": 64, "slots": 4, "max_steps": 4000}
 
     def render(self, kind, *words, workers=3):
-        job = self.job("/data", name="shoes.yaml", job="shoes", train=self.train,
+        job = self.job("/data", name="shoes.yaml", job="shoes", train=self.paced_train,
                        **SECTIONS)
         out = subprocess.run([BIN / "lockstep", "k8s", "render", job, "--kind", kind, "--image",
                               "registry.example/lockstep:0.2", "--run-claim", "runs",

@@ -4,6 +4,7 @@ import shutil
 import tempfile
 
 from harness import LockstepTest, Run, synthetic_dataset
+from pace import paced
 
 # Long enough to be hit in the middle, short enough for a test: a few seconds.
 TRAIN = {"global_batch": 64, "slots": 4, "max_steps": 4500}
@@ -14,18 +15,19 @@ SECTIONS = {"model": {"name": "mlp", "dropout": 0.25},
 
 
 class DisturbedTest(LockstepTest):
-    train = TRAIN
+    train = TRAIN  # its steps on a slow machine (pace.py)
 
     @classmethod
     def setUpClass(cls):
         cls.shared = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-test-"))
         cls.addClassCleanup(shutil.rmtree, cls.shared, ignore_errors=True)
+        cls.paced_train = paced(cls.train)
         cls.data = synthetic_dataset(cls.shared / "data", train=3000)
         cls.undisturbed = None
 
     def job_of(self, **sections):
         """The job file; the undisturbed run is made first, once for the class."""
-        job = self.job(self.data, **{"train": self.train, **SECTIONS, **sections})
+        job = self.job(self.data, **{"train": self.paced_train, **SECTIONS, **sections})
         cls = type(self)
         if cls.undisturbed is None:
             cls.undisturbed = Run([job, "--workers", 1], self.shared / "undisturbed")

@@ -5,6 +5,7 @@ import signal
 import unittest
 
 from harness import LockstepTest
+from pace import paced
 
 
 class Logs(LockstepTest):
@@ -13,8 +14,9 @@ class Logs(LockstepTest):
             return [json.loads(line) for line in f]
 
     def test_every_line_tells_where_its_process_stood(self):
-        job = self.job(self.small_data(), job="placed", model={"name": "mlp"},
-                       train={"global_batch": 64, "slots": 4, "max_steps": 3000},
+        train = paced({"global_batch": 64, "slots": 4, "max_steps": 3000})
+        steps = train["max_steps"]
+        job = self.job(self.small_data(), job="placed", model={"name": "mlp"}, train=train,
                        checkpoint={"every_steps": 100})
         run = self.start(job, "--workers", 2)
         run.wait_for_workers(2)
@@ -29,7 +31,7 @@ class Logs(LockstepTest):
             self.assertIn("step", line)
             self.assertNotIn("rank", line, "it has none")
         started = {line["event"]: line for line in coordinator}
-        self.assertEqual(started["run_ended"]["step"], 3000)
+        self.assertEqual(started["run_ended"]["step"], steps)
         self.assertGreaterEqual(started["run_ended"]["generation"], 2)
         died = started["member_died"]
         self.assertGreater(died["step"], 0)
@@ -39,7 +41,7 @@ class Logs(LockstepTest):
             lines = self.lines(run, f"worker-{rank}")
             self.assertEqual({line["run"] for line in lines}, {"placed"})
             last = lines[-1]
-            self.assertEqual((last["rank"], last["step"]), (rank, 3000), last)
+            self.assertEqual((last["rank"], last["step"]), (rank, steps), last)
             self.assertEqual(last["generation"], started["run_ended"]["generation"])
         checkpoints = [line for line in self.lines(run, "worker-0")
                        if line["event"] == "checkpoint_written"]
