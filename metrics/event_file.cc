@@ -3,29 +3,14 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <bit>
 #include <cerrno>
 
+#include "comm/base/crc32c.h"
 #include "comm/base/file.h"
 
 namespace lockstep {
 namespace {
-
-constexpr std::array<uint32_t, 256> make_table() {
-  std::array<uint32_t, 256> table{};
-  for (uint32_t i = 0; i < table.size(); ++i) {
-    uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? crc >> 1 ^ 0x82F63B78u : crc >> 1;
-    table[i] = crc;
-  }
-  return table;
-}
-
-// So that a CRC of bytes that hold CRCs is no trouble (TFRecord).
-uint32_t masked_crc(std::string_view bytes) {
-  return std::rotr(crc32c(bytes), 15) + 0xA282EAD8u;
-}
 
 template <typename T>
 void put_fixed(T value, std::string* out) {  // little-endian
@@ -51,13 +36,6 @@ void put_bytes(uint32_t field, std::string_view bytes, std::string* out) {
 }
 
 }  // namespace
-
-uint32_t crc32c(std::string_view bytes) {
-  static constexpr std::array<uint32_t, 256> kTable = make_table();
-  uint32_t crc = ~0u;
-  for (const char c : bytes) crc = crc >> 8 ^ kTable[(crc ^ static_cast<uint8_t>(c)) & 0xFF];
-  return ~crc;
-}
 
 std::string event_file_name(int64_t wall_s, const std::string& host, uint64_t number) {
   return "events.out.tfevents." + std::to_string(wall_s) + "." + host + "." +
@@ -111,9 +89,9 @@ void EventFile::add(double wall_s, uint64_t step, std::string_view rest) {
   std::string length;
   put_fixed(uint64_t{event.size()}, &length);
   pending_ += length;
-  put_fixed(masked_crc(length), &pending_);
+  put_fixed(masked_crc32c(length), &pending_);
   pending_ += event;
-  put_fixed(masked_crc(event), &pending_);
+  put_fixed(masked_crc32c(event), &pending_);
 }
 
 Status EventFile::flush() {

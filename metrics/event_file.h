@@ -46,7 +46,4 @@ class EventFile {
   std::string pending_;
 };
 
-// CRC-32C (Castagnoli) of RFC 3720.
-uint32_t crc32c(std::string_view bytes);
-
 }  // namespace lockstep

@@ -12,8 +12,9 @@ namespace lockstep {
 
 // In the order in which people read them. What each is: data/index/dataset.h.
 inline constexpr std::string_view kDataFormats[] = {
-    "auto",         "idx",        "cifar10",  "cifar100", "npy",        "npy_nchw", "npy_nhwc",
-    "image_folder", "webdataset", "megatron", "tokens",   "tokens_u32", "text",
+    "auto",     "idx",      "cifar10",      "cifar100",   "npy",
+    "npy_nchw", "npy_nhwc", "image_folder", "webdataset", "tfrecord",
+    "mds",      "megatron", "tokens",       "tokens_u32", "text",
 };
 
 // A sample is a sequence of tokens, else an image. REQUIRES: the format is resolved; `auto` may
@@ -24,7 +25,8 @@ inline bool is_token_format(std::string_view format) {
 
 // A sample is a JPEG or PNG image, decoded when it is needed. REQUIRES: as above.
 inline bool is_encoded_format(std::string_view format) {
-  return format == "image_folder" || format == "webdataset";
+  return format == "image_folder" || format == "webdataset" || format == "tfrecord" ||
+         format == "mds";
 }
 
 inline bool is_data_format(std::string_view format) {

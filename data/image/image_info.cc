@@ -107,6 +107,13 @@ Result<ImageInfo> read_image_info(std::span<const uint8_t> bytes) {
   return bad("is neither a JPEG nor a PNG image, going by its first bytes");
 }
 
+bool begins_as_image(std::span<const uint8_t> bytes) {
+  const bool is_jpeg =
+      bytes.size() >= 3 && bytes[0] == 0xff && bytes[1] == 0xd8 && bytes[2] == 0xff;
+  return is_jpeg || (bytes.size() >= kPngSignature.size() &&
+                     std::equal(kPngSignature.begin(), kPngSignature.end(), bytes.begin()));
+}
+
 bool has_image_ending(std::string_view name) {
   const size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return false;

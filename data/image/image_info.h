@@ -31,6 +31,9 @@ inline constexpr size_t kImageHeadBytes = 16 * 1024;
 // early: with more bytes of the file that may change.
 Result<ImageInfo> read_image_info(std::span<const uint8_t> bytes);
 
+// Whether they are taken for a JPEG or PNG image, by the first of them.
+bool begins_as_image(std::span<const uint8_t> bytes);
+
 // Whether a file is taken for an image, by its name: .jpg, .jpeg, .png, in any case.
 bool has_image_ending(std::string_view name);
 

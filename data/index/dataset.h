@@ -72,8 +72,8 @@ class Dataset {
   virtual uint64_t samples() const = 0;  // > 0
   virtual SampleShape shape() const = 0;
   virtual uint32_t classes() const = 0;  // largest label + 1, or the vocabulary
-  // "idx", "cifar10", "cifar100", "npy", "image_folder", "webdataset"; "tokens", "megatron",
-  // "text".
+  // "idx", "cifar10", "cifar100", "npy", "image_folder", "webdataset", "tfrecord", "mds"; "tokens",
+  // "megatron", "text".
   virtual const std::string& format() const = 0;
   virtual const std::string& fingerprint() const = 0;  // XXH3-128, 32 hex digits
   // By channel, of this dataset; none of sequences. Evaluation data are normalised with those of
@@ -129,7 +129,8 @@ using ProgressFn =
 //             and (N, C, H, W) are told apart by which axis has 1 to 4 entries; npy_nchw and
 //             npy_nhwc say it. Or arrays of tokens, which are `tokens`.
 //   image_folder  a directory with one for each class, of JPEG and PNG files (image_folder.h)
-//   webdataset  tar shards with JPEG or PNG images and labels (webdataset.h)
+//   webdataset, tfrecord, mds  shards with JPEG or PNG images and labels (webdataset.h, tfrecord.h,
+//             mds.h)
 //   tokens, tokens_u32, megatron, text  a file or a directory (token_files.h)
 //
 // All are mapped and read where they lie, but gzipped IDX files: these are inflated once into

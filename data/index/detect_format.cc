@@ -7,14 +7,15 @@
 
 #include "comm/wire/data_formats.h"
 #include "data/index/cifar_files.h"
+#include "data/index/encoded_source.h"
 #include "data/index/idx_pair.h"
 #include "data/index/image_folder.h"
 #include "data/index/list_files.h"
 #include "data/index/mapped_file.h"
 #include "data/index/npy_header.h"
 #include "data/index/npy_pair.h"
+#include "data/index/tfrecord.h"
 #include "data/index/token_files.h"
-#include "data/index/webdataset.h"
 
 namespace lockstep::data {
 namespace {
@@ -49,7 +50,7 @@ Result<std::string> detect_directory(const std::string& path) {
     return name.ends_with(".idx") && is_megatron_file((fs::path(path) / name).string());
   };
   if (std::any_of(names.begin(), names.end(), is_pair)) return std::string("megatron");
-  if (first(".tar") != names.end()) return std::string("webdataset");
+  if (const std::string shards = format_of_shards(path); !shards.empty()) return shards;
   if (first(".bin") != names.end()) return std::string("tokens");
   if (const auto array = first(".npy"); array != names.end()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file,
@@ -72,6 +73,7 @@ Result<std::string> detect_format(const std::string& path) {
   if (path.ends_with(".bin")) return std::string("tokens");
   if (path.ends_with(".txt")) return std::string("text");
   if (path.ends_with(".tar")) return std::string("webdataset");
+  if (is_tfrecord_file(path)) return std::string("tfrecord");
   LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
   if (is_npy(file.bytes()) || path.ends_with(".npy")) return kind_of_array(file);
   if (has_token_header(file.bytes())) return std::string("tokens");
@@ -94,8 +96,7 @@ bool has_eval_files(const std::string& path) {
   const auto format = detect_format(path);
   if (!format.is_ok()) return false;
   if (is_token_format(*format)) return find_token_files(path, *format, Split::kEval).is_ok();
-  if (*format == "image_folder") return has_image_splits(path);
-  if (*format == "webdataset") return find_webdataset(path, Split::kEval).is_ok();
+  if (is_encoded_format(*format)) return has_encoded_eval(path, *format);
   if (const CifarFormat* cifar = cifar_format(*format))
     return find_cifar_files(path, *cifar, Split::kEval).is_ok();
   if (*format == "npy") {

@@ -14,10 +14,8 @@
 #include "comm/base/hash.h"
 #include "data/index/encoded_files.h"
 #include "data/index/encoded_records.h"
-#include "data/index/image_folder.h"
 #include "data/index/read_at.h"
 #include "data/index/thread_team.h"
-#include "data/index/webdataset.h"
 
 namespace lockstep::data {
 namespace {
@@ -150,27 +148,6 @@ class EncodedDataset final : public Dataset {
 };
 
 }  // namespace
-
-Result<EncodedSource> find_encoded_source(const std::string& path, const std::string& format,
-                                          Split split, const ProgressFn& progress) {
-  EncodedSource source;
-  source.format = format;
-  if (format == "image_folder") {
-    LOCKSTEP_ASSIGN_OR_RETURN(source.directory, find_image_folder(path, split));
-    source.has_class_names = true;
-    source.look = [directory = source.directory, &progress](uint32_t threads) {
-      return look_at_image_folder(directory, threads, progress);
-    };
-    return source;
-  }
-  LOCKSTEP_ASSIGN_OR_RETURN(const WebdatasetShards shards, find_webdataset(path, split));
-  source.directory = shards.directory;
-  source.names = shards.names;
-  source.look = [shards, &progress](uint32_t threads) {
-    return look_at_webdataset(shards, threads, progress);
-  };
-  return source;
-}
 
 Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& cache_dir,
                                const ProgressFn& progress) {

@@ -10,6 +10,7 @@
 #include "data/image/image_info.h"
 #include "data/index/file_errors.h"
 #include "data/index/look_at_image.h"
+#include "data/index/split_directory.h"
 #include "data/index/thread_team.h"
 
 namespace lockstep::data {
@@ -18,7 +19,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kDepth = 16;  // of directories in each other; a link may lead in a circle
-constexpr const char* kEvalNames[] = {"val", "valid", "validation", "test"};
 
 struct Found {
   std::vector<std::string> directories;  // relative, the class's own first
@@ -83,26 +83,15 @@ Status no_images(const std::string& directory) {
 
 }  // namespace
 
-bool has_image_splits(const std::string& path) {
-  std::error_code error;
-  if (!fs::is_directory(path + "/train", error)) return false;
-  return std::any_of(std::begin(kEvalNames), std::end(kEvalNames),
-                     [&](const char* name) { return fs::is_directory(path + "/" + name, error); });
-}
-
 bool is_image_folder(const std::string& path) {
-  return has_images(has_image_splits(path) ? path + "/train" : path);
+  return has_images(has_split_directories(path) ? path + "/train" : path);
 }
 
 Result<std::string> find_image_folder(const std::string& path, Split split) {
   std::error_code error;
   if (!fs::is_directory(path, error))
     return Status(Code::kNoInput, "data directory " + path + " does not exist");
-  if (!has_image_splits(path)) return path;
-  if (split == Split::kTrain) return path + "/train";
-  for (const char* name : kEvalNames)
-    if (fs::is_directory(path + "/" + name, error)) return path + "/" + name;
-  return no_images(path);
+  return has_split_directories(path) ? split_directory(path, split) : path;
 }
 
 Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t threads,

@@ -7,8 +7,7 @@
 // are the samples of a class, by their paths. Names that begin with a dot are left out, and so is
 // what does not end like an image. A class may be empty: then others keep their numbers.
 //
-// DIR may hold `train` and one of `val`, `valid`, `validation`, `test` instead, with the classes
-// below each.
+// DIR may hold a directory for each split instead (split_directory.h), with the classes below it.
 //
 // Thread-safety: free functions and values.
 #pragma once
@@ -27,7 +26,6 @@ bool is_image_folder(const std::string& path);
 
 // The directory that holds the classes of this split. kNoInput where there is none for evaluation.
 Result<std::string> find_image_folder(const std::string& path, Split split);
-bool has_image_splits(const std::string& path);
 
 // Everything but the fingerprint, looked at with `threads` threads. Errors as open_dataset(),
 // naming the file.

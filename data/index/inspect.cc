@@ -8,10 +8,9 @@
 #include "comm/wire/data_formats.h"
 #include "data/index/cifar_files.h"
 #include "data/index/detect_format.h"
+#include "data/index/encoded_source.h"
 #include "data/index/idx_pair.h"
-#include "data/index/image_folder.h"
 #include "data/index/npy_pair.h"
-#include "data/index/webdataset.h"
 
 namespace lockstep::data {
 namespace {
@@ -71,8 +70,7 @@ Result<bool> serves_both(const std::string& path, const std::string& format) {
     return !std::filesystem::is_directory(path, error);
   }
   if (cifar_format(format) != nullptr) return false;
-  if (format == "image_folder") return !has_image_splits(path);
-  if (format == "webdataset") return !find_webdataset(path, Split::kEval).is_ok();
+  if (is_encoded_format(format)) return !has_encoded_eval(path, format);
   if (format == "npy") {
     LOCKSTEP_ASSIGN_OR_RETURN(const NpyPair arrays, find_npy_pair(path, Split::kTrain));
     return arrays.serves_both;

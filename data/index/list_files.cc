@@ -50,7 +50,7 @@ bool has_word(const std::string& name, std::initializer_list<std::string_view> w
 }
 
 bool is_for_evaluation(const std::string& name) {
-  return has_word(name, {"val", "test", "eval"});
+  return has_word(name, {"val", "valid", "validation", "test", "eval"});
 }
 
 }  // namespace lockstep::data

@@ -18,7 +18,7 @@ Result<std::vector<std::string>> list_data_files(const std::string& directory);
 // Whether one of `words` is a word of `name`, which is cut at whatever is no letter; cases alike.
 bool has_word(const std::string& name, std::initializer_list<std::string_view> words);
 
-// "val", "test" or "eval" is a word of it: "fineweb_val_000000.bin".
+// "val", "valid", "validation", "test" or "eval" is a word of it: "fineweb_val_000000.bin".
 bool is_for_evaluation(const std::string& name);
 
 }  // namespace lockstep::data

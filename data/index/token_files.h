@@ -13,8 +13,9 @@
 // int32 is read as uint32: a negative number is beyond every vocabulary.
 //
 // A path is one file, which serves the split that is asked for, or a directory. Of a directory's
-// files those with "val", "test" or "eval" as a word of their name ("fineweb_val_000000.bin") are
-// for evaluation, the others for training; they follow each other in the order of their names.
+// files those with "val", "validation", "test" or "eval" as a word of their name
+// ("fineweb_val_000000.bin") are for evaluation, the others for training; they follow each other in
+// the order of their names.
 //
 // Thread-safety: free functions and values.
 #pragma once

@@ -87,7 +87,7 @@ constexpr JobKey kRows[] = {
    "llm.c's or NumPy's, or uint16 without a header; tokens_u32: uint32 without one; megatron: "
    "*.bin with *.idx; text: a token is a byte"},
   {"data.eval.path", "", kNoRange, {}, kChangeable, kShorthand,
-   "directory with t10k-* or CIFAR's test files, or files with val, test or eval in their names, or "
+   "directory with t10k-* or CIFAR's test files, or files with val, validation, test or eval in their names, or "
    "a directory for each class; "
    "default: data.train.path where it has them; empty: no evaluation"},
   {"data.eval.format", "auto", kNoRange, kDataFormats, kChangeable, kPlain,

@@ -33,7 +33,7 @@ void try_archive(std::span<const uint8_t> archive) {
     return Status::ok();
   });
   LOCKSTEP_CHECK(walked.is_ok() || walked.code() == Code::kBadData, "damage is bad data");
-  const auto samples = samples_of_shard(archive);
+  const auto samples = samples_of_tar(archive);
   LOCKSTEP_CHECK(samples.is_ok() || samples.status().code() == Code::kBadData,
                  "damage is bad data");
   if (!samples.is_ok()) return;

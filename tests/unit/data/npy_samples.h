@@ -4,6 +4,8 @@
 #include <map>
 #include <string>
 
+#include "tests/unit/data/sample_bytes.h"
+
 namespace lockstep::data {
 
 // clang-format off
@@ -154,13 +156,8 @@ inline const std::map<std::string, std::string> kNpySamples = {
 };
 // clang-format on
 
-// Bytes of a sample. REQUIRES: it is there.
 inline std::string npy_sample(const std::string& name) {
-  const std::string& hex = kNpySamples.at(name);
-  std::string bytes;
-  for (size_t i = 0; i < hex.size(); i += 2)
-    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));
-  return bytes;
+  return sample_bytes(kNpySamples, name);
 }
 
 }  // namespace lockstep::data

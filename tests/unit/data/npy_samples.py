@@ -3,9 +3,10 @@
   pip install numpy && python3 tests/unit/data/npy_samples.py
 """
 import io
-import pathlib
 
 import numpy
+
+import samples_header
 
 COUNT = numpy.arange(100, 111)
 PIXELS = (numpy.arange(4 * 5 * 6 * 3) % 256).astype("uint8").reshape(4, 5, 6, 3)
@@ -46,20 +47,4 @@ SAMPLES = {
 }
 
 if __name__ == "__main__":
-    text = (f"// Files that numpy {numpy.__version__} wrote, in hex; made by npy_samples.py.\n"
-            "#pragma once\n\n#include <map>\n#include <string>\n\n"
-            "namespace lockstep::data {\n\n// clang-format off\n"
-            "inline const std::map<std::string, std::string> kNpySamples = {\n")
-    for name, data in SAMPLES.items():
-        hex_text = data.hex()
-        lines = [hex_text[i:i + 92] for i in range(0, len(hex_text), 92)]
-        text += f'  {{"{name}",\n' + "\n".join(f'   "{line}"' for line in lines) + "},\n"
-    text += ("};\n// clang-format on\n\n"
-             "// Bytes of a sample. REQUIRES: it is there.\n"
-             "inline std::string npy_sample(const std::string& name) {\n"
-             "  const std::string& hex = kNpySamples.at(name);\n"
-             "  std::string bytes;\n"
-             "  for (size_t i = 0; i < hex.size(); i += 2)\n"
-             "    bytes += static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16));\n"
-             "  return bytes;\n}\n\n}  // namespace lockstep::data\n")
-    pathlib.Path(__file__).with_suffix(".h").write_text(text)
+    samples_header.write(__file__, f"numpy {numpy.__version__}", "npy", SAMPLES)

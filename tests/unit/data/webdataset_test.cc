@@ -97,14 +97,14 @@ class Shards : public testing::Test {
  protected:
   static std::string image() { return image_sample("jpeg_420"); }
   static std::string failure(const std::string& archive) {
-    const auto samples = samples_of_shard(span_of(archive));
+    const auto samples = samples_of_tar(span_of(archive));
     return samples.is_ok() ? "no failure" : samples.status().message();
   }
 };
 
 TEST_F(Shards, HaveImagesAndLabels) {
   const std::string png = image_sample("png_grey");
-  const auto samples = samples_of_shard(span_of(
+  const auto samples = samples_of_tar(span_of(
       tar_entry({"d/1.jpg", image()}) + tar_entry({"d/1.cls", "12\n"}) +
       tar_entry({"d/1.txt", "a cat"}) + tar_entry({"d/2.json", R"({"label": 3, "x": [1]})"}) +
       tar_entry({"d/2.png", png}) + tar_entry({"README", "no sample"}) + kTarEnd));

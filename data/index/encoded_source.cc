@@ -1,0 +1,79 @@
+#include "data/index/encoded_source.h"
+
+#include <utility>
+
+#include "data/index/image_folder.h"
+#include "data/index/mds.h"
+#include "data/index/shards.h"
+#include "data/index/tfrecord.h"
+#include "data/index/webdataset.h"
+
+namespace lockstep::data {
+namespace {
+
+bool is_tar_file(const std::string& path) {
+  return path.ends_with(".tar");
+}
+
+EncodedSource source_of(const std::string& format, Shards shards, ReadShardFn read,
+                        const ProgressFn& progress) {
+  EncodedSource source;
+  source.format = format;
+  source.directory = shards.directory;
+  source.names = shards.names;
+  source.look = [shards = std::move(shards), read = std::move(read), &progress](uint32_t threads) {
+    return look_at_shards(shards, read, threads, progress);
+  };
+  return source;
+}
+
+Result<EncodedSource> image_folder(const std::string& path, Split split,
+                                   const ProgressFn& progress) {
+  EncodedSource source;
+  source.format = "image_folder";
+  LOCKSTEP_ASSIGN_OR_RETURN(source.directory, find_image_folder(path, split));
+  source.has_class_names = true;
+  source.look = [directory = source.directory, &progress](uint32_t threads) {
+    return look_at_image_folder(directory, threads, progress);
+  };
+  return source;
+}
+
+}  // namespace
+
+Result<EncodedSource> find_encoded_source(const std::string& path, const std::string& format,
+                                          Split split, const ProgressFn& progress) {
+  if (format == "image_folder") return image_folder(path, split, progress);
+  if (format == "mds") {
+    LOCKSTEP_ASSIGN_OR_RETURN(MdsSet set, find_mds(path, split));
+    const auto read = [said = std::move(set.said)](size_t i, std::span<const uint8_t> bytes) {
+      return samples_of_mds(said[i], bytes);
+    };
+    return source_of(format, std::move(set.shards), read, progress);
+  }
+  const bool is_tar = format == "webdataset";
+  LOCKSTEP_ASSIGN_OR_RETURN(Shards shards, find_shards(path, split, is_tar ? "*.tar" : "TFRecords",
+                                                       is_tar ? is_tar_file : is_tfrecord_file));
+  const auto read = [is_tar](size_t, std::span<const uint8_t> bytes) {
+    return is_tar ? samples_of_tar(bytes) : samples_of_tfrecord(bytes);
+  };
+  return source_of(format, std::move(shards), read, progress);
+}
+
+bool has_encoded_eval(const std::string& path, const std::string& format) {
+  const auto train = find_encoded_source(path, format, Split::kTrain, {});
+  const auto eval = find_encoded_source(path, format, Split::kEval, {});
+  if (!eval.is_ok()) return false;
+  return !train.is_ok() || train->directory != eval->directory || train->names != eval->names;
+}
+
+std::string format_of_shards(const std::string& directory) {
+  if (is_mds_directory(directory)) return "mds";
+  for (const Split split : {Split::kTrain, Split::kEval}) {
+    if (find_shards(directory, split, "", is_tar_file).is_ok()) return "webdataset";
+    if (find_shards(directory, split, "", is_tfrecord_file).is_ok()) return "tfrecord";
+  }
+  return {};
+}
+
+}  // namespace lockstep::data

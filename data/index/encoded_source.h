@@ -1,0 +1,39 @@
+// Where encoded samples come from: which files of a path are those of a split, and what looks at
+// them, by format.
+//
+// Thread-safety: values and free functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/index/dataset.h"
+#include "data/index/extent_index.h"
+
+namespace lockstep::data {
+
+struct EncodedSource {
+  std::string format;
+  std::string directory;           // what names in the index are relative to
+  std::vector<std::string> names;  // of its files, where not all in it are of the data set
+  bool has_class_names = false;
+  // What it takes to look at all samples: everything but the fingerprint.
+  std::function<Result<IndexContent>(uint32_t threads)> look;
+};
+
+// Of this path and split. REQUIRES: is_encoded_format(format). `progress` outlives it. Errors as
+// open_dataset().
+Result<EncodedSource> find_encoded_source(const std::string& path, const std::string& format,
+                                          Split split, const ProgressFn& progress);
+
+// Whether the path has samples for evaluation that are none for training.
+bool has_encoded_eval(const std::string& path, const std::string& format);
+
+// The format of a directory with shards, in it or in the directories of its splits; empty where it
+// has none.
+std::string format_of_shards(const std::string& directory);
+
+}  // namespace lockstep::data

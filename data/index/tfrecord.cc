@@ -1,0 +1,141 @@
+#include "data/index/tfrecord.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "comm/base/crc32c.h"
+#include "data/image/image_info.h"
+#include "data/index/file_errors.h"
+#include "data/index/gzip.h"
+#include "data/index/list_files.h"
+#include "data/index/little_endian.h"
+#include "data/index/read_at.h"
+#include "data/index/shards.h"
+#include "data/index/tf_example.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr size_t kHeadBytes = 12;  // length and its CRC
+constexpr size_t kTailBytes = 4;
+
+constexpr std::string_view kLabelNames[] = {"label", "image/class/label", "class", "cls", "target"};
+constexpr std::string_view kImageNames[] = {"image/encoded", "image"};
+
+bool has_good_head(std::span<const uint8_t> file) {
+  const std::string_view length(reinterpret_cast<const char*>(file.data()), sizeof(uint64_t));
+  return load<uint32_t>(file.data() + sizeof(uint64_t)) == masked_crc32c(length);
+}
+
+// "-00000-of-00128"
+bool ends_as_a_shard(std::string_view name) {
+  const size_t of = name.rfind("-of-");
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() &&
+           std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  if (of == std::string_view::npos || !is_number(name.substr(of + 4))) return false;
+  const size_t dash = name.substr(0, of).rfind('-');
+  return dash != std::string_view::npos && is_number(name.substr(dash + 1, of - dash - 1));
+}
+
+// The better of two names by a list of them, best first; those not on it are equal.
+size_t rank_of(std::string_view name, std::span<const std::string_view> names) {
+  return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+// What of one feature after another is the image, and what the label.
+struct Choice {
+  std::span<const std::string_view> names;
+  size_t rank = SIZE_MAX;
+  TfFeature best;
+  bool is_open = false;  // several are equally good
+
+  void offer(const TfFeature& feature) {
+    const size_t its = rank_of(feature.name, names);
+    if (its > rank) return;
+    is_open = its == rank;
+    rank = its;
+    best = feature;
+  }
+  bool is_made() const { return rank != SIZE_MAX && !is_open; }
+};
+
+Result<Extent> sample_of(std::span<const uint8_t> shard, std::span<const uint8_t> record) {
+  Choice image{kImageNames, SIZE_MAX, {}, false};
+  Choice label{kLabelNames, SIZE_MAX, {}, false};
+  LOCKSTEP_RETURN_IF_ERROR(walk_example(record, [&](const TfFeature& feature) {
+    if (feature.texts == 1 && begins_as_image(feature.text)) image.offer(feature);
+    if (feature.numbers == 1) label.offer(feature);
+    return Status::ok();
+  }));
+  if (!image.is_made())
+    return bad(image.is_open
+                   ? "has several images, and none of them is called image or image/encoded"
+                   : "has no feature that is one JPEG or PNG image");
+  if (!label.is_made())
+    return bad("has no label: there must be one whole number in a feature called label");
+  const auto value = as_label(label.best.number);
+  if (!value)
+    return bad("has " + std::string(label.best.name) + " " + std::to_string(label.best.number) +
+               ", which is no label: " + label_bounds());
+  const auto offset = static_cast<uint64_t>(image.best.text.data() - shard.data());
+  auto extent = image_in_shard(shard, offset, image.best.text.size());
+  if (!extent.is_ok())
+    return bad("has an image in " + std::string(image.best.name) + " which " +
+               extent.status().message());
+  extent->label = *value;
+  return extent;
+}
+
+}  // namespace
+
+bool is_tfrecord_file(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const bool is_named = has_word(name, {"tfrecord", "tfrecords"});
+  if (!is_named && !ends_as_a_shard(name)) return false;
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::array<uint8_t, kHeadBytes> head{};
+  const ssize_t got = fd.get() < 0 ? -1 : read_at(fd.get(), 0, head.size(), head.data());
+  if (got == static_cast<ssize_t>(head.size()) && has_good_head(head)) return true;
+  return is_named && (got == 0 || (got > 2 && is_gzip(head)));
+}
+
+Status walk_tfrecord(
+    std::span<const uint8_t> file,
+    const std::function<Status(uint64_t offset, std::span<const uint8_t> data)>& each) {
+  if (is_gzip(file))
+    return bad("is compressed as a whole, so its records cannot be found; unpack it (gunzip)");
+  for (uint64_t at = 0; at < file.size();) {
+    const auto rest = file.subspan(at);
+    if (rest.size() < kHeadBytes + kTailBytes) return bad("is truncated: it ends inside a record");
+    if (!has_good_head(rest))
+      return bad("has no record at byte " + std::to_string(at) +
+                 ", where one should begin: it is damaged, or no TFRecord file");
+    const uint64_t length = load<uint64_t>(rest.data());
+    if (length > rest.size() - kHeadBytes - kTailBytes)
+      return bad("is truncated: it ends inside a record");
+    LOCKSTEP_RETURN_IF_ERROR(each(at, rest.subspan(kHeadBytes, length)));
+    at += kHeadBytes + length + kTailBytes;
+  }
+  return Status::ok();
+}
+
+Result<std::vector<Extent>> samples_of_tfrecord(std::span<const uint8_t> shard) {
+  std::vector<Extent> samples;
+  LOCKSTEP_RETURN_IF_ERROR(
+      walk_tfrecord(shard, [&](uint64_t offset, std::span<const uint8_t> record) {
+        auto sample = sample_of(shard, record);
+        if (sample.is_ok()) samples.push_back(*sample);
+        return sample.is_ok() ? Status::ok()
+                              : bad("has a record at byte " + std::to_string(offset) + " that " +
+                                    sample.status().message());
+      }));
+  return samples;
+}
+
+}  // namespace lockstep::data
