@@ -22,7 +22,7 @@ Without --tier, every tier in this order:
               and link; skipped without CUDA 13 and nccl.h
   sanitizers  unit tests of everything without LibTorch: all under ASan + UBSan, those with threads
               under TSan
-  fuzz        every parser for \$LOCKSTEP_FUZZ_SECONDS (20) seconds
+  fuzz        every parser for \$LOCKSTEP_FUZZ_SECONDS (60) seconds
 Logs: build/logs/TIER.log
 TEXT
 }
@@ -168,7 +168,7 @@ fuzz_one() {
 }
 
 fuzz_tier() {
-  local seconds=${LOCKSTEP_FUZZ_SECONDS:-20} target targets=() i
+  local seconds=${LOCKSTEP_FUZZ_SECONDS:-60} target targets=() i
   configure_and_build . fuzz "$1" fuzz_targets || {
     failed_check 1 "cmake --preset fuzz && cmake --build build/fuzz --target fuzz_targets"
     return

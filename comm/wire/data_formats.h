@@ -12,9 +12,9 @@ namespace lockstep {
 
 // In the order in which people read them. What each is: data/index/dataset.h.
 inline constexpr std::string_view kDataFormats[] = {
-    "auto",     "idx",      "cifar10",      "cifar100",   "npy",
-    "npy_nchw", "npy_nhwc", "image_folder", "webdataset", "tfrecord",
-    "mds",      "megatron", "tokens",       "tokens_u32", "text",
+    "auto",     "idx",    "cifar10",      "cifar100",   "npy",      "npy_nchw",
+    "npy_nhwc", "npz",    "image_folder", "webdataset", "tfrecord", "mds",
+    "megatron", "tokens", "tokens_u32",   "text",
 };
 
 // A sample is a sequence of tokens, else an image. REQUIRES: the format is resolved; `auto` may

@@ -22,10 +22,16 @@ ImageRun run_of(const std::string& path, const MappedFile& file, const CifarForm
                 size_t number) {
   const uint64_t stride = format.record_bytes();
   const uint8_t* label = file.bytes().data() + format.label_bytes - 1;
-  return {file.bytes(), file.bytes().data() + format.label_bytes,
-          stride,       file.bytes().size() / stride,
-          path,         [label, stride](uint64_t i) { return int64_t{label[i * stride]}; },
-          number};
+  ImageRun run;
+  run.content = file.bytes();
+  run.first = file.bytes().data() + format.label_bytes;
+  run.stride_bytes = stride;
+  run.samples = file.bytes().size() / stride;
+  run.path = path;
+  run.labels_path = path;
+  run.label = [label, stride](uint64_t i) { return int64_t{label[i * stride]}; };
+  run.first_file = number;
+  return run;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "data/index/idx_pair.h"
 #include "data/index/npy_dataset.h"
 #include "data/index/npy_pair.h"
+#include "data/index/npz_pair.h"
 #include "data/index/token_dataset.h"
 #include "data/index/token_files.h"
 #include "data/transform/transform_list.h"
@@ -55,6 +56,10 @@ Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& spec, Spl
   if (const CifarFormat* cifar = cifar_format(format)) {
     LOCKSTEP_ASSIGN_OR_RETURN(const auto paths, find_cifar_files(spec.path(), *cifar, split));
     return open_cifar_dataset(paths, *cifar, cache_dir, progress);
+  }
+  if (format == "npz" || (format.starts_with("npy") && is_npz(spec.path()))) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair pair, find_npz_pair(spec.path(), split));
+    return open_npz_dataset(pair, format, cache_dir, progress);
   }
   if (format.starts_with("npy")) {
     LOCKSTEP_ASSIGN_OR_RETURN(const NpyPair pair, find_npy_pair(spec.path(), split));

@@ -72,8 +72,8 @@ class Dataset {
   virtual uint64_t samples() const = 0;  // > 0
   virtual SampleShape shape() const = 0;
   virtual uint32_t classes() const = 0;  // largest label + 1, or the vocabulary
-  // "idx", "cifar10", "cifar100", "npy", "image_folder", "webdataset", "tfrecord", "mds"; "tokens",
-  // "megatron", "text".
+  // "idx", "cifar10", "cifar100", "npy", "npz", "image_folder", "webdataset", "tfrecord", "mds";
+  // "tokens", "megatron", "text".
   virtual const std::string& format() const = 0;
   virtual const std::string& fingerprint() const = 0;  // XXH3-128, 32 hex digits
   // By channel, of this dataset; none of sequences. Evaluation data are normalised with those of
@@ -127,15 +127,16 @@ using ProgressFn =
 //   cifar10, cifar100  the directory of the binary version (cifar_files.h)
 //   npy       a directory with NumPy arrays of images and labels (npy_pair.h), where (N, H, W, C)
 //             and (N, C, H, W) are told apart by which axis has 1 to 4 entries; npy_nchw and
-//             npy_nhwc say it. Or arrays of tokens, which are `tokens`.
+//             npy_nhwc say it, also of npz. Or arrays of tokens, which are `tokens`.
+//   npz       a file or directory with archives of such arrays (npz_pair.h)
 //   image_folder  a directory with one for each class, of JPEG and PNG files (image_folder.h)
 //   webdataset, tfrecord, mds  shards with JPEG or PNG images and labels (webdataset.h, tfrecord.h,
 //             mds.h)
 //   tokens, tokens_u32, megatron, text  a file or a directory (token_files.h)
 //
-// All are mapped and read where they lie, but gzipped IDX files: these are inflated once into
-// `cache_dir`, which is created when missing. Encoded images are found through an index there
-// (extent_index.h), and read as they are needed.
+// All are mapped and read where they lie, but gzipped IDX files and compressed arrays: these are
+// inflated once into `cache_dir`, which is created when missing. Encoded images are found through
+// an index there (extent_index.h), and read as they are needed.
 Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& spec, Split split,
                                               const std::string& cache_dir,
                                               const ProgressFn& progress = {},

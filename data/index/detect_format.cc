@@ -14,6 +14,7 @@
 #include "data/index/mapped_file.h"
 #include "data/index/npy_header.h"
 #include "data/index/npy_pair.h"
+#include "data/index/npz_pair.h"
 #include "data/index/tfrecord.h"
 #include "data/index/token_files.h"
 
@@ -46,6 +47,7 @@ Result<std::string> detect_directory(const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(const CifarFormat* cifar, cifar_in(path));
   if (cifar != nullptr) return std::string(cifar->name);
   if (has_npy_pair_names(path)) return std::string("npy");
+  if (is_npz(path)) return std::string("npz");
   const auto is_pair = [&](const std::string& name) {
     return name.ends_with(".idx") && is_megatron_file((fs::path(path) / name).string());
   };
@@ -73,6 +75,7 @@ Result<std::string> detect_format(const std::string& path) {
   if (path.ends_with(".bin")) return std::string("tokens");
   if (path.ends_with(".txt")) return std::string("text");
   if (path.ends_with(".tar")) return std::string("webdataset");
+  if (is_npz(path)) return std::string("npz");
   if (is_tfrecord_file(path)) return std::string("tfrecord");
   LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
   if (is_npy(file.bytes()) || path.ends_with(".npy")) return kind_of_array(file);
@@ -92,18 +95,19 @@ Result<std::string> resolve_format(const std::string& path, const std::string& f
 
 bool has_eval_files(const std::string& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) return false;
+  if (!fs::is_directory(path, error) && !is_npz(path)) return false;
   const auto format = detect_format(path);
   if (!format.is_ok()) return false;
   if (is_token_format(*format)) return find_token_files(path, *format, Split::kEval).is_ok();
   if (is_encoded_format(*format)) return has_encoded_eval(path, *format);
   if (const CifarFormat* cifar = cifar_format(*format))
     return find_cifar_files(path, *cifar, Split::kEval).is_ok();
-  if (*format == "npy") {
-    // Files that leave a choice are there; opening them tells.
-    const auto pair = find_npy_pair(path, Split::kEval);
+  // Arrays that leave a choice are there; opening them tells.
+  const auto is_there = [](const auto& pair) {
     return pair.is_ok() ? !pair->serves_both : pair.status().code() != Code::kNoInput;
-  }
+  };
+  if (*format == "npy") return is_there(find_npy_pair(path, Split::kEval));
+  if (*format == "npz") return is_there(find_npz_pair(path, Split::kEval));
   const auto names = list_data_files(path);
   const auto any = [&](std::string_view prefix) {
     return names.is_ok() && std::any_of(names->begin(), names->end(), [&](const std::string& name) {

@@ -2,11 +2,11 @@
 // and first bytes.
 //
 // A directory is looked at for each in turn, and is the first that fits: IDX files; CIFAR-10 or
-// CIFAR-100; NumPy arrays of images and labels; Megatron-LM's pairs of *.bin and *.idx; shards, MDS
-// before tar before TFRecord; tokens (*.bin, *.npy); a directory that a CIFAR archive unpacks to;
-// text (*.txt); directories of JPEG and PNG files; else "idx", which says what is missing. A file
-// is `megatron`, `tokens`, `text`, `webdataset` or `tfrecord` by its name, or `tokens` where it
-// begins as llm.c's and NumPy's files do.
+// CIFAR-100; NumPy arrays of images and labels, *.npy before *.npz; Megatron-LM's pairs of *.bin
+// and *.idx; shards, MDS before tar before TFRecord; tokens (*.bin, *.npy); a directory that a
+// CIFAR archive unpacks to; text (*.txt); directories of JPEG and PNG files; else "idx", which says
+// what is missing. A file is `megatron`, `tokens`, `text`, `webdataset` or `tfrecord` by its name,
+// or `tokens` or `npz` where it begins as llm.c's and NumPy's files do.
 //
 // Thread-safety: free functions.
 #pragma once

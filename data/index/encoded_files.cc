@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "comm/base/file.h"
+#include "data/index/file_errors.h"
 #include "data/index/read_at.h"
 
 namespace lockstep::data {
@@ -71,7 +72,7 @@ std::string EncodedFiles::path_of(const Extent& extent) const {
 
 std::string EncodedFiles::name_of(const Extent& extent) const {
   const bool is_whole = extent.bytes == index_.file(extent.file).bytes;
-  return path_of(extent) + (is_whole ? "" : " at byte " + std::to_string(extent.offset));
+  return is_whole ? path_of(extent) : place_text(path_of(extent), extent.offset);
 }
 
 Status EncodedFiles::read(const Extent& extent, std::vector<uint8_t>& out) const {

@@ -3,6 +3,7 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,11 @@ namespace lockstep::data {
 // `what` goes on after the file's name: "is truncated: ...".
 inline Status bad(std::string what) {
   return {Code::kBadData, std::move(what)};
+}
+
+// Where something lies.
+inline std::string place_text(const std::string& path, uint64_t offset) {
+  return path + " at byte " + std::to_string(offset);
 }
 
 inline Status about(const std::string& path, const Status& status) {

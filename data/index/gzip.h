@@ -1,5 +1,6 @@
-// Reading gzip from memory, piece by piece (RFC 1952, by zlib): several members are read as one,
-// and the CRC and length of each are verified before the end is reported.
+// Inflating from memory, piece by piece (by zlib). Of gzip (RFC 1952) several members are read as
+// one, and the CRC and length of each are verified before the end is reported; a bare stream (RFC
+// 1951) ends where it says, and its CRC lies elsewhere.
 //
 // Nothing is allocated by what the bytes say; the caller bounds the output by what it asks for.
 // All errors are kBadData, one clause without the file's name.
@@ -20,10 +21,14 @@ namespace lockstep::data {
 
 bool is_gzip(std::span<const uint8_t> bytes);
 
+// kBadData: what is to be said of a gzipped file that holds many samples.
+Status gzipped_whole();
+
 class GzipReader {
  public:
+  enum class Wrapping { kGzip, kNone };
   // `compressed` outlives the reader.
-  explicit GzipReader(std::span<const uint8_t> compressed);
+  explicit GzipReader(std::span<const uint8_t> compressed, Wrapping wrapping = Wrapping::kGzip);
   ~GzipReader();
   GzipReader(const GzipReader&) = delete;
   GzipReader& operator=(const GzipReader&) = delete;
@@ -36,11 +41,15 @@ class GzipReader {
   std::unique_ptr<Impl> impl_;
 };
 
-// Takes the next piece of the inflated file.
-using ByteSink = std::function<Status(std::span<const uint8_t>)>;
+// Takes the next piece of the inflated file, which will have `bytes` altogether.
+using ByteSink = std::function<Status(std::span<const uint8_t> piece, uint64_t bytes)>;
 
 // Inflates a whole IDX file into `sink`, header included: exactly as many bytes as its header
 // promises, never more (a file that holds more or less is refused).
 Result<IdxHeader> inflate_idx(std::span<const uint8_t> compressed, const ByteSink& sink);
+
+// Inflates a bare stream into `sink`: exactly `bytes` with this CRC-32, never more.
+Status inflate_bare(std::span<const uint8_t> compressed, uint64_t bytes, uint32_t crc,
+                    const ByteSink& sink);
 
 }  // namespace lockstep::data

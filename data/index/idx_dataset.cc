@@ -18,6 +18,7 @@ namespace {
 struct IdxFile {
   MappedFile file;
   IdxHeader header;
+  bool is_inflated = false;
   const uint8_t* content() const { return file.bytes().data() + header.header_bytes; }
 };
 
@@ -25,8 +26,10 @@ Result<IdxFile> open_idx_file(const std::string& path, const std::string& cache_
                               const ProgressFn& progress) {
   LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
   uint64_t bytes = file.bytes().size();
-  if (is_gzip(file.bytes())) {
-    LOCKSTEP_ASSIGN_OR_RETURN(MappedFile inflated, open_inflated(path, file, cache_dir, progress));
+  const bool is_inflated = is_gzip(file.bytes());
+  if (is_inflated) {
+    LOCKSTEP_ASSIGN_OR_RETURN(MappedFile inflated,
+                              open_inflated_idx(path, file, cache_dir, progress));
     file = std::move(inflated);
     bytes = file.bytes().size() - kTrailerBytes;
   }
@@ -38,7 +41,7 @@ Result<IdxFile> open_idx_file(const std::string& path, const std::string& cache_
     return Status(Code::kBadData, path + (bytes < wanted ? " is truncated: it has " : " has ") +
                                       std::to_string(bytes) + " bytes, its header promises " +
                                       std::to_string(wanted));
-  return IdxFile{std::move(file), std::move(header).value()};
+  return IdxFile{std::move(file), std::move(header).value(), is_inflated};
 }
 
 }  // namespace
@@ -60,11 +63,19 @@ Result<std::unique_ptr<Dataset>> open_idx_dataset(const IdxPair& pair, const std
   const uint64_t elements = shape->elements();
   const std::span<const uint8_t> content(images.content(), samples * elements);
   ImageFiles files{"idx", shape.value(), {pair.images, pair.labels}, {}, {}, 0, ""};
-  files.runs.push_back({content, content.data(), elements, samples, pair.labels,
-                        [header = labels.header, stored = labels.content()](uint64_t i) {
-                          return label_at(header, stored, i);
-                        },
-                        0, 2});
+  ImageRun run;
+  run.content = content;
+  run.first = content.data();
+  run.stride_bytes = elements;
+  run.samples = samples;
+  run.path = pair.images;
+  run.is_inflated = images.is_inflated;
+  run.labels_path = pair.labels;
+  run.label = [header = labels.header, stored = labels.content()](uint64_t i) {
+    return label_at(header, stored, i);
+  };
+  run.files = 2;
+  files.runs.push_back(std::move(run));
   files.files.push_back(std::move(images.file));
   files.files.push_back(std::move(labels.file));
   return make_image_dataset(std::move(files), cache_dir, progress);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "data/index/file_errors.h"
 #include "data/index/look_once.h"
 #include "data/index/records.h"
 
@@ -61,6 +62,12 @@ class ImageDataset final : public Dataset {
   uint32_t label(uint64_t i) const override {
     const size_t r = run_of(i);
     return static_cast<uint32_t>(files_.runs[r].label(i - first_samples_[r]));
+  }
+  std::string name_of(uint64_t i) const override {
+    const ImageRun& run = files_.runs[run_of(i)];
+    const uint8_t* file = files_.files[run.first_file].bytes().data();
+    return place_text(run.path + (run.is_inflated ? " (inflated)" : ""),
+                      static_cast<uint64_t>(sample(i) - file));
   }
   Status unchanged(std::span<const uint64_t> samples) const override {
     return look_once(

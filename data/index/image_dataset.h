@@ -26,6 +26,8 @@ struct ImageRun {
   const uint8_t* first = nullptr;    // pixels of the first one, in `content`
   uint64_t stride_bytes = 0;         // from one to the next
   uint64_t samples = 0;
+  std::string path;                        // of the pixels, for messages
+  bool is_inflated = false;                // what is mapped is what the file inflates to
   std::string labels_path;                 // for messages
   std::function<int64_t(uint64_t)> label;  // as stored, of the i-th of this run
   size_t first_file = 0;                   // of ImageFiles::files, with its pixels and labels

@@ -14,7 +14,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
-#include "data/index/gzip.h"
+#include "data/index/file_errors.h"
 
 namespace lockstep::data {
 namespace {
@@ -104,31 +104,26 @@ class TemporaryFile {
   bool renamed_ = false;
 };
 
-Status make_cache_file(const std::string& path, const std::string& source_path,
-                       const MappedFile& source, const ProgressFn& progress) {
+// "a.npz (x_train)".
+std::string name_of(const Compressed& what, const std::string& path) {
+  return path + (what.member.empty() ? "" : " (" + what.member + ")");
+}
+
+Status make_cache_file(const std::string& path, const Compressed& what, const MappedFile& source,
+                       const ProgressFn& progress) {
   TemporaryFile file(path);
   LOCKSTEP_RETURN_IF_ERROR(file.opened());
   Xxh3 hash;
   uint64_t done = 0;
-  uint64_t total = 0;
-  const std::string what = "inflating " + fs::path(source_path).filename().string();
-  const ByteSink sink = [&](std::span<const uint8_t> piece) -> Status {
-    if (done == 0) {
-      // inflate_idx() has parsed this very header: it is valid.
-      const auto header = parse_idx_header(piece);
-      if (header.is_ok()) total = header.value().file_bytes();
-    }
+  const std::string said = "inflating " + name_of(what, fs::path(what.path).filename().string());
+  const ByteSink sink = [&](std::span<const uint8_t> piece, uint64_t bytes) -> Status {
     hash.update(piece.data(), piece.size());
     done += piece.size();
-    if (progress) progress(what, done, total);
+    if (progress) progress(said, done, bytes);
     return file.append(piece.data(), piece.size());
   };
-  const auto header = inflate_idx(source.bytes(), sink);
-  if (!header.is_ok()) {
-    const Status status = header.status();
-    if (status.code() != Code::kBadData) return status;
-    return Status(status.code(), source_path + " " + status.message());
-  }
+  if (const Status status = what.inflate(sink); !status.is_ok())
+    return status.code() == Code::kBadData ? about(name_of(what, what.path), status) : status;
   const Fields fields = make_fields(source, done);
   hash.update(fields.data(), fields.size());
   const std::string checksum = hash.hex();
@@ -156,33 +151,44 @@ void remove_abandoned(const std::string& path) {
 
 }  // namespace
 
-std::string inflated_path(const std::string& source_path, const std::string& cache_dir) {
+std::string inflated_path(const Compressed& what, const std::string& cache_dir) {
   std::error_code error;
-  fs::path whole = fs::weakly_canonical(source_path, error);
-  if (error) whole = source_path;
+  fs::path whole = fs::weakly_canonical(what.path, error);
+  if (error) whole = what.path;
   // The hash keeps files of the same name in different places apart; the name is for people.
-  const std::string place = xxh3_hex(whole.native().data(), whole.native().size()).substr(0, 16);
+  std::string place = whole.native();
+  if (!what.member.empty()) place += std::string(1, '\0') + what.member;
   std::string name = whole.filename().string();
   if (name.size() > 3 && name.ends_with(".gz")) name.resize(name.size() - 3);
-  return (fs::path(cache_dir) / (name + "." + place + ".inflated")).string();
+  return (fs::path(cache_dir) /
+          (name + "." + xxh3_hex(place.data(), place.size()).substr(0, 16) + ".inflated"))
+      .string();
 }
 
-Result<MappedFile> open_inflated(const std::string& source_path, const MappedFile& source,
+Result<MappedFile> open_inflated(const Compressed& what, const MappedFile& source,
                                  const std::string& cache_dir, const ProgressFn& progress) {
-  const std::string path = inflated_path(source_path, cache_dir);
+  const std::string path = inflated_path(what, cache_dir);
   if (auto cached = MappedFile::open(path); cached.is_ok() && is_valid(cached.value(), source))
     return cached;
   std::error_code error;
   fs::create_directories(cache_dir, error);
   if (error) return cannot_write(cache_dir, error.value());
   remove_abandoned(path);
-  LOCKSTEP_RETURN_IF_ERROR(make_cache_file(path, source_path, source, progress));
+  LOCKSTEP_RETURN_IF_ERROR(make_cache_file(path, what, source, progress));
   // Read back and checked: what was written is what will be used.
   LOCKSTEP_ASSIGN_OR_RETURN(MappedFile made, MappedFile::open(path));
   if (!is_valid(made, source))
-    return Status(Code::kInternal, path + " changed right after it was written; is " + source_path +
+    return Status(Code::kInternal, path + " changed right after it was written; is " + what.path +
                                        " being replaced, or the disk failing?");
   return made;
+}
+
+Result<MappedFile> open_inflated_idx(const std::string& path, const MappedFile& source,
+                                     const std::string& cache_dir, const ProgressFn& progress) {
+  const auto inflate = [&](const ByteSink& sink) {
+    return inflate_idx(source.bytes(), sink).status();
+  };
+  return open_inflated({path, "", inflate}, source, cache_dir, progress);
 }
 
 }  // namespace lockstep::data

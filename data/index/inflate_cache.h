@@ -1,4 +1,4 @@
-// Inflated copies of gzipped files in a cache directory.
+// Inflated copies of compressed files, and of compressed members of archives, in a cache directory.
 //
 // A cache file is the inflated content followed by a trailer of kTrailerBytes:
 //
@@ -18,23 +18,36 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "comm/base/status.h"
 #include "data/index/dataset.h"
+#include "data/index/gzip.h"
 #include "data/index/mapped_file.h"
 
 namespace lockstep::data {
 
 inline constexpr uint64_t kTrailerBytes = 40 + 32;
 
-// The inflated form of the gzipped IDX file `source_path` (mapped as `source`). The file ends with
-// the trailer; the content is everything before. kBadData when the source is damaged; kInternal
-// when the cache cannot be written.
-Result<MappedFile> open_inflated(const std::string& source_path, const MappedFile& source,
+struct Compressed {
+  std::string path;    // of the file
+  std::string member;  // of an archive, which the file is then; else empty
+  // Inflates it into the sink; kBadData going on after its name.
+  std::function<Status(const ByteSink&)> inflate;
+};
+
+// Its inflated form; `source` is its file. What is returned ends with the trailer; the content is
+// everything before. kBadData when the source is damaged; kInternal when the cache cannot be
+// written.
+Result<MappedFile> open_inflated(const Compressed& what, const MappedFile& source,
                                  const std::string& cache_dir, const ProgressFn& progress);
 
+// Of a gzipped IDX file.
+Result<MappedFile> open_inflated_idx(const std::string& path, const MappedFile& source,
+                                     const std::string& cache_dir, const ProgressFn& progress);
+
 // Where open_inflated() keeps it.
-std::string inflated_path(const std::string& source_path, const std::string& cache_dir);
+std::string inflated_path(const Compressed& what, const std::string& cache_dir);
 
 }  // namespace lockstep::data

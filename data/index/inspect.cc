@@ -11,6 +11,7 @@
 #include "data/index/encoded_source.h"
 #include "data/index/idx_pair.h"
 #include "data/index/npy_pair.h"
+#include "data/index/npz_pair.h"
 
 namespace lockstep::data {
 namespace {
@@ -73,6 +74,10 @@ Result<bool> serves_both(const std::string& path, const std::string& format) {
   if (is_encoded_format(format)) return !has_encoded_eval(path, format);
   if (format == "npy") {
     LOCKSTEP_ASSIGN_OR_RETURN(const NpyPair arrays, find_npy_pair(path, Split::kTrain));
+    return arrays.serves_both;
+  }
+  if (format == "npz") {
+    LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair arrays, find_npz_pair(path, Split::kTrain));
     return arrays.serves_both;
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const IdxPair pair, find_idx_pair(path, Split::kTrain));

@@ -1,5 +1,6 @@
 #include "data/index/npy_dataset.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "comm/base/limits.h"
@@ -14,24 +15,15 @@ namespace {
 // says which axis they are.
 constexpr uint64_t kUsualChannels = 4;
 
-struct NpyFile {
-  MappedFile file;
-  NpyHeader header;
-  const uint8_t* content() const { return file.bytes().data() + header.header_bytes; }
-};
-
-Result<NpyFile> open_npy_file(const std::string& path) {
+Result<NpyArray> open_npy_file(const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
-  auto header = parse_npy_header(file.bytes());
-  if (!header.is_ok()) return about(path, header.status());
-  if (const Status status = check_npy_size(*header, file.bytes().size()); !status.is_ok())
-    return about(path, status);
-  return NpyFile{std::move(file), std::move(header).value()};
+  const uint64_t bytes = file.bytes().size();
+  return open_npy_array({path, path, std::move(file), {}, 0, false}, bytes);
 }
 
 // REQUIRES: four dimensions.
-Result<bool> is_channels_last(const NpyHeader& header, const std::string& format) {
-  if (format != "npy") return format == "npy_nhwc";
+Result<bool> is_channels_last(const NpyHeader& header, const std::string& axes) {
+  if (axes == "npy_nchw" || axes == "npy_nhwc") return axes == "npy_nhwc";
   const auto is_usual = [](uint64_t n) { return n >= 1 && n <= kUsualChannels; };
   if (is_usual(header.dims[1]) != is_usual(header.dims[3])) return is_usual(header.dims[3]);
   return Status(Code::kUsage,
@@ -45,7 +37,9 @@ Status check_labels(const NpyHeader& header) {
     return bad("holds " + header.type_text() +
                ", but labels are whole numbers; write it again: numpy.save(FILE, "
                "a.astype(\"int64\"))");
-  if (header.dims.size() != 1)
+  const auto entries =
+      std::count_if(header.dims.begin(), header.dims.end(), [](uint64_t n) { return n != 1; });
+  if (header.dims.empty() || entries > 1 || (entries == 1 && header.dims[0] == 1))
     return bad("has the shape " + header.shape_text() +
                ", but labels have one dimension; write it again: numpy.save(FILE, a.reshape(-1))");
   return Status::ok();
@@ -53,7 +47,7 @@ Status check_labels(const NpyHeader& header) {
 
 }  // namespace
 
-Result<SampleShape> npy_image_shape(const NpyHeader& header, const std::string& format) {
+Result<SampleShape> npy_image_shape(const NpyHeader& header, const std::string& axes) {
   if (header.kind != 'u' || header.element_bytes != 1)
     return bad("holds " + header.type_text() +
                ", but images are uint8, 0 to 255; write it again: numpy.save(FILE, "
@@ -72,7 +66,7 @@ Result<SampleShape> npy_image_shape(const NpyHeader& header, const std::string& 
   SampleShape shape;
   bool is_last = false;
   if (dims.size() == 4) {
-    LOCKSTEP_ASSIGN_OR_RETURN(is_last, is_channels_last(header, format));
+    LOCKSTEP_ASSIGN_OR_RETURN(is_last, is_channels_last(header, axes));
   }
   const size_t rows = dims.size() == 4 && !is_last ? 2 : 1;
   shape.height = static_cast<uint32_t>(dims[rows]);
@@ -82,30 +76,56 @@ Result<SampleShape> npy_image_shape(const NpyHeader& header, const std::string& 
   return shape;
 }
 
-Result<std::unique_ptr<Dataset>> open_npy_dataset(const NpyPair& pair, const std::string& format,
+Result<NpyArray> open_npy_array(NpyArray where, uint64_t bytes) {
+  auto header = parse_npy_header(where.file.bytes().subspan(where.offset, bytes));
+  if (!header.is_ok()) return about(where.name, header.status());
+  if (const Status status = check_npy_size(*header, bytes); !status.is_ok())
+    return about(where.name, status);
+  where.header = std::move(header).value();
+  return where;
+}
+
+Result<std::unique_ptr<Dataset>> make_npy_dataset(NpyArray images, NpyArray labels,
+                                                  const std::string& format,
+                                                  const std::string& axes,
                                                   const std::string& cache_dir,
                                                   const ProgressFn& progress) {
-  LOCKSTEP_ASSIGN_OR_RETURN(NpyFile labels, open_npy_file(pair.labels));
-  LOCKSTEP_ASSIGN_OR_RETURN(NpyFile images, open_npy_file(pair.images));
-  const auto shape = npy_image_shape(images.header, format);
-  if (!shape.is_ok()) return about(pair.images, shape.status());
+  const auto shape = npy_image_shape(images.header, axes);
+  if (!shape.is_ok()) return about(images.name, shape.status());
   if (const Status status = check_labels(labels.header); !status.is_ok())
-    return about(pair.labels, status);
+    return about(labels.name, status);
   const uint64_t samples = images.header.dims[0];
   if (samples != labels.header.dims[0])
-    return bad(pair.images + " holds " + std::to_string(samples) + " images, but " + pair.labels +
+    return bad(images.name + " holds " + std::to_string(samples) + " images, but " + labels.name +
                " holds " + std::to_string(labels.header.dims[0]) +
                " labels; they do not belong together");
   const std::span<const uint8_t> content(images.content(), images.header.content_bytes);
-  ImageFiles files{"npy", shape.value(), {pair.images, pair.labels}, {}, {}, 0, ""};
-  files.runs.push_back({content, content.data(), shape->elements(), samples, pair.labels,
-                        [header = labels.header, stored = labels.content()](uint64_t i) {
-                          return npy_integer(header, stored, i);
-                        },
-                        0, 2});
+  ImageFiles files{format, shape.value(), {images.path}, {}, {}, 0, ""};
+  if (labels.path != images.path) files.paths.push_back(labels.path);
+  ImageRun run;
+  run.content = content;
+  run.first = content.data();
+  run.stride_bytes = shape->elements();
+  run.samples = samples;
+  run.path = images.path;
+  run.is_inflated = images.is_inflated;
+  run.labels_path = labels.name;
+  run.label = [header = labels.header, stored = labels.content()](uint64_t i) {
+    return npy_integer(header, stored, i);
+  };
+  run.files = 2;
+  files.runs.push_back(std::move(run));
   files.files.push_back(std::move(images.file));
   files.files.push_back(std::move(labels.file));
   return make_image_dataset(std::move(files), cache_dir, progress);
+}
+
+Result<std::unique_ptr<Dataset>> open_npy_dataset(const NpyPair& pair, const std::string& axes,
+                                                  const std::string& cache_dir,
+                                                  const ProgressFn& progress) {
+  LOCKSTEP_ASSIGN_OR_RETURN(NpyArray labels, open_npy_file(pair.labels));
+  LOCKSTEP_ASSIGN_OR_RETURN(NpyArray images, open_npy_file(pair.images));
+  return make_npy_dataset(std::move(images), std::move(labels), "npy", axes, cache_dir, progress);
 }
 
 }  // namespace lockstep::data

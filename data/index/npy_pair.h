@@ -1,9 +1,5 @@
 // Which two NumPy files of a directory hold the images and the labels of a split.
-//
-// Their names say it: a *.npy with the word "images" or "labels" (train_images.npy,
-// labels-val.npy). Those with "val", "validation", "test" or "eval" are for evaluation, the others
-// for training; a pair for training whose names do not say "train" serves either split where no
-// other is there.
+// Their names say it (array_choice.h): train_images.npy, labels-val.npy.
 //
 // Thread-safety: free functions.
 #pragma once

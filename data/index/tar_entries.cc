@@ -8,6 +8,7 @@
 
 #include "comm/base/limits.h"
 #include "data/index/file_errors.h"
+#include "data/index/gzip.h"
 
 namespace lockstep::data {
 namespace {
@@ -131,12 +132,7 @@ Status damaged_at(uint64_t at) {
 }
 
 Status compressed_or_damaged(std::span<const uint8_t> archive) {
-  const bool is_gzip = archive.size() > 1 && archive[0] == 0x1f && archive[1] == 0x8b;
-  if (is_gzip)
-    return bad(
-        "is compressed as a whole, so that no sample can be read by itself; "
-        "unpack it with gunzip");
-  return damaged_at(0);
+  return is_gzip(archive) ? gzipped_whole() : damaged_at(0);
 }
 
 }  // namespace

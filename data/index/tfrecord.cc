@@ -108,8 +108,7 @@ bool is_tfrecord_file(const std::string& path) {
 Status walk_tfrecord(
     std::span<const uint8_t> file,
     const std::function<Status(uint64_t offset, std::span<const uint8_t> data)>& each) {
-  if (is_gzip(file))
-    return bad("is compressed as a whole, so its records cannot be found; unpack it (gunzip)");
+  if (is_gzip(file)) return gzipped_whole();
   for (uint64_t at = 0; at < file.size();) {
     const auto rest = file.subspan(at);
     if (rest.size() < kHeadBytes + kTailBytes) return bad("is truncated: it ends inside a record");

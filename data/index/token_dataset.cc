@@ -11,6 +11,7 @@
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
 #include "data/index/cached_text.h"
+#include "data/index/file_errors.h"
 #include "data/index/look_once.h"
 #include "data/index/mapped_file.h"
 #include "data/index/records.h"
@@ -112,6 +113,10 @@ class TokenDataset final : public Dataset {
   }
   uint32_t label(uint64_t) const override {
     LOCKSTEP_CHECK(false, "the labels of a sequence are in its sample");
+  }
+  std::string name_of(uint64_t i) const override {
+    const TokenFile& file = token_files_[file_of(i)];
+    return place_text(file.path, static_cast<uint64_t>(sample(i) - file.file.bytes().data()));
   }
   Status unchanged(std::span<const uint64_t> samples) const override {
     return look_once(

@@ -78,17 +78,17 @@ constexpr JobKey kRows[] = {
   {"model.sha256", "", kNoRange, {}, kIdentity, kPlain,
    "of the content of model.path, in hex; empty: of what is there at the first start"},
   {"data.train.path", "required", kNoRange, {}, kChangeable, kShorthand,
-   "directory of images: one with a directory of JPEG or PNG files for each class, WebDataset shards "
-   "(*.tar), IDX files (train-images-*, train-labels-*, gzipped or not), CIFAR's binary version or "
-   "NumPy arrays; for gpt2 a file of tokens (*.bin, *.npy) or text (*.txt), or a "
-   "directory of such"},
+   "directory of images: one with a directory of JPEG or PNG files for each class, shards of "
+   "WebDataset (*.tar), TFRecord or MDS, IDX files (train-images-*, train-labels-*, gzipped or not), "
+   "CIFAR's binary version or NumPy arrays (*.npy, *.npz); for gpt2 a file of tokens (*.bin, *.npy) "
+   "or text (*.txt), or a directory of such"},
   {"data.train.format", "auto", kNoRange, kDataFormats, kChangeable, kPlain,
    "format of the files; auto: as found; npy_nchw, npy_nhwc: which axis the channels are; tokens: "
    "llm.c's or NumPy's, or uint16 without a header; tokens_u32: uint32 without one; megatron: "
    "*.bin with *.idx; text: a token is a byte"},
   {"data.eval.path", "", kNoRange, {}, kChangeable, kShorthand,
-   "directory with t10k-* or CIFAR's test files, or files with val, validation, test or eval in their names, or "
-   "a directory for each class; "
+   "directory with t10k-* or CIFAR's test files, or files with val, validation, test or eval in "
+   "their names, or a directory for each class; "
    "default: data.train.path where it has them; empty: no evaluation"},
   {"data.eval.format", "auto", kNoRange, kDataFormats, kChangeable, kPlain,
    "format of the files; auto: as found; npy_nchw, npy_nhwc: which axis the channels are; tokens: "

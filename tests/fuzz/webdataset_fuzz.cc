@@ -6,10 +6,9 @@
 #include <cstring>
 #include <vector>
 
-#include "comm/base/check.h"
-#include "comm/base/limits.h"
 #include "data/index/tar_entries.h"
 #include "data/index/webdataset.h"
+#include "tests/fuzz/samples_within.h"
 
 namespace lockstep::data {
 namespace {
@@ -33,15 +32,7 @@ void try_archive(std::span<const uint8_t> archive) {
     return Status::ok();
   });
   LOCKSTEP_CHECK(walked.is_ok() || walked.code() == Code::kBadData, "damage is bad data");
-  const auto samples = samples_of_tar(archive);
-  LOCKSTEP_CHECK(samples.is_ok() || samples.status().code() == Code::kBadData,
-                 "damage is bad data");
-  if (!samples.is_ok()) return;
-  for (const Extent& sample : *samples)
-    LOCKSTEP_CHECK(sample.offset <= archive.size() &&
-                       sample.bytes <= archive.size() - sample.offset &&
-                       sample.label <= limits::kLabel && sample.width > 0,
-                   "a sample lies within its archive");
+  check_samples_within(samples_of_tar(archive), archive);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@ import random
 import struct
 import subprocess
 import unittest
+import zipfile
 
 from harness import BIN, LockstepTest
 
@@ -22,10 +23,18 @@ def images(count, side, classes, seed):
                       for _ in range(3)]
 
 
-def npy(path, dtype, shape, content):
+def npy(dtype, shape, content):
     text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}"
     text = text.ljust(117) + "\n"
-    path.write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + content)
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + content
+
+
+def channels_last(count):
+    """So many images and their labels, as arrays."""
+    made = list(images(count, 12, 4, seed=count))
+    pixels = (bytes(x for rgb in zip(*planes) for x in rgb) for _, planes in made)
+    return (npy("|u1", (count, 12, 12, 3), b"".join(pixels)),
+            npy("<i8", (count,), struct.pack(f"<{count}q", *(label for label, _ in made))))
 
 
 class Formats(LockstepTest):
@@ -64,21 +73,30 @@ class Formats(LockstepTest):
         self.assertEqual([(s["split"], s["format"], s["samples"]) for s in splits],
                          [("train", "cifar10", 300), ("eval", "cifar10", EVALUATION)])
         text = self.train(inside.parent, {"name": "mlp"}, AUGMENTED)
-        self.assertRegex(text, rf"label \d  {inside}/data_batch_\d\.bin offset \d+")
+        self.assertRegex(text, rf"label \d  {inside}/data_batch_\d\.bin at byte \d+")
 
     def test_numpy_arrays_with_the_channels_last(self):
         data = self.scratch / "data"
         data.mkdir()
         for split, count in (("train", 200), ("val", EVALUATION)):
-            made = list(images(count, 12, 4, seed=count))
-            pixels = (bytes(x for rgb in zip(*planes) for x in rgb) for _, planes in made)
-            npy(data / f"{split}_images.npy", "|u1", (count, 12, 12, 3), b"".join(pixels))
-            npy(data / f"{split}_labels.npy", "<i8", (count,),
-                struct.pack(f"<{count}q", *(label for label, _ in made)))
+            for what, array in zip(("images", "labels"), channels_last(count)):
+                (data / f"{split}_{what}.npy").write_bytes(array)
         splits = self.inspect(data)
         self.assertEqual([(s["format"], s["samples"], s["shape"]) for s in splits],
                          [("npy", 200, [3, 12, 12]), ("npy", EVALUATION, [3, 12, 12])])
-        self.assertIn("train_images.npy offset ", self.train(data, {"name": "cnn"}))
+        self.assertIn("train_images.npy at byte ", self.train(data, {"name": "cnn"}))
+
+    def test_arrays_in_one_compressed_archive(self):
+        data = self.scratch / "shapes.npz"
+        with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+            for split, count in (("train", 200), ("test", EVALUATION)):
+                for what, array in zip("xy", channels_last(count)):
+                    archive.writestr(f"{what}_{split}.npy", array)
+        splits = self.inspect(data)
+        self.assertEqual([(s["split"], s["format"], s["samples"], s["shape"]) for s in splits],
+                         [("train", "npz", 200, [3, 12, 12]),
+                          ("eval", "npz", EVALUATION, [3, 12, 12])])
+        self.assertIn("shapes.npz (inflated) at byte ", self.train(data, {"name": "cnn"}))
 
     def test_an_indexed_dataset_of_megatron_lm(self):
         data = self.scratch / "data"
@@ -98,7 +116,7 @@ class Formats(LockstepTest):
                          [("train", "megatron"), ("eval", "megatron")])
         text = self.train(data, {"name": "gpt2", "n_layer": 1, "n_head": 2, "n_embd": 32,
                                  "block": 16})
-        self.assertIn("train_text_document.bin offset ", text)
+        self.assertIn("train_text_document.bin at byte ", text)
 
 
 if __name__ == "__main__":

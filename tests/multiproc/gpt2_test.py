@@ -73,7 +73,7 @@ class Gpt2(LockstepTest):
         for i, sample in enumerate(samples):
             self.assertEqual(bytes(tokens[i * BLOCK:(i + 1) * BLOCK]),
                              text[sample * BLOCK:(sample + 1) * BLOCK])
-            self.assertIn(f"{path} offset {sample * BLOCK}", answer.stdout)
+            self.assertIn(f"{path} at byte {sample * BLOCK}", answer.stdout)
 
     def test_what_does_not_fit_together_is_one_line(self):
         text = self.text()

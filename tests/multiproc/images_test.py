@@ -1,7 +1,6 @@
-"""Directories of JPEG and PNG files and WebDataset shards in real runs: found by themselves, trained
-on with any number of workers and threads, evaluated, resumed, replayed; and what is said of files
-that are damaged or change."""
-import io
+"""Directories of JPEG and PNG files and shards of every format in real runs: found by themselves,
+trained on with any number of workers and threads, evaluated, resumed, replayed; and what is said of
+files that are damaged or change."""
 import json
 import os
 import random
@@ -9,10 +8,10 @@ import shutil
 import signal
 import struct
 import subprocess
-import tarfile
 import unittest
 import zlib
 
+import shard_files
 from harness import BIN, LockstepTest
 
 TRAIN = {"global_batch": 24, "slots": 4, "epochs": 3}
@@ -68,19 +67,14 @@ class Images(LockstepTest):
                 path.write_bytes(content)
         return data
 
-    def shards(self):
+    def shards(self, write, ending):
+        """`write`: of shard_files, with the ending of its files."""
         data = self.scratch / "shards"
         data.mkdir()
         for split, each, seed, shards in (("train", EACH, 1, 4), ("val", EVALUATION, 2, 1)):
-            archives = [tarfile.open(data / f"{split}-{i:03d}.tar", "w") for i in range(shards)]
-            for i, (name, label, content) in enumerate(images(each, seed)):
-                key, ending = name.split(".")
-                for suffix, part in ((ending, content), ("cls", str(label).encode())):
-                    entry = tarfile.TarInfo(f"{key}.{suffix}")
-                    entry.size = len(part)
-                    archives[i % shards].addfile(entry, io.BytesIO(part))
-            for archive in archives:
-                archive.close()
+            samples = list(images(each, seed))
+            for i in range(shards):
+                write(data / f"{split}-{i:03d}.{ending}", samples[i::shards])
         return data
 
     def inspect(self, path):
@@ -117,15 +111,28 @@ class Images(LockstepTest):
         self.assertEqual(replay.returncode, 0, replay.stdout + replay.stderr)
         self.assertRegex(replay.stdout, rf"label \d  {data}/train/(apple|pear|plum)/\d+\.(jpg|png)\n")
 
-    def test_shards_give_the_same_bits_for_workers_and_threads(self):
-        data = self.shards()
+    def assert_shards_train(self, data, kind, place):
         self.assertEqual(self.inspect(data),
-                         [("train", "webdataset", len(CLASSES) * EACH, len(CLASSES)),
-                          ("eval", "webdataset", len(CLASSES) * EVALUATION, len(CLASSES))])
+                         [("train", kind, len(CLASSES) * EACH, len(CLASSES)),
+                          ("eval", kind, len(CLASSES) * EVALUATION, len(CLASSES))])
         run = self.train_and_compare(data)
         replay = subprocess.run([BIN / "lockstep", "replay", run.run_dir, "--step", "2"],
                                 capture_output=True, text=True, timeout=120)
-        self.assertRegex(replay.stdout, rf"label \d  {data}/train-\d+\.tar at byte \d+\n")
+        self.assertRegex(replay.stdout, rf"label \d  {data}/{place} at byte \d+\n")
+
+    def test_tar_shards_give_the_same_bits_for_workers_and_threads(self):
+        self.assert_shards_train(self.shards(shard_files.tar, "tar"), "webdataset",
+                                 r"train-\d+\.tar")
+
+    def test_tfrecords_give_the_same_bits_for_workers_and_threads(self):
+        self.assert_shards_train(self.shards(shard_files.tfrecord, "tfrecord"), "tfrecord",
+                                 r"train-\d+\.tfrecord")
+
+    def test_mds_shards_give_the_same_bits_for_workers_and_threads(self):
+        data = self.scratch / "mds"
+        shard_files.mds(data / "train", list(images(EACH, 1)))
+        shard_files.mds(data / "val", list(images(EVALUATION, 2)))
+        self.assert_shards_train(data, "mds", r"train/shard\.\d+\.mds")
 
     def test_a_worker_killed_and_a_resume_in_mid_epoch_change_nothing(self):
         job = self.image_job(self.folder())

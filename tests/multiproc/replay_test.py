@@ -82,7 +82,7 @@ class Replay(LockstepTest):
         self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
         first = re.search(r"^  loss .*$", answer.stdout, re.M).group()
         self.assertIn(f"sample 333 label {label}", first)
-        self.assertIn(f"{data}/train-images-idx3-ubyte offset {HEADER + 333 * SIDE * SIDE}", first)
+        self.assertIn(f"{data}/train-images-idx3-ubyte at byte {HEADER + 333 * SIDE * SIDE}", first)
 
     def test_what_cannot_be_replayed_is_one_line(self):
         run = self.finish(self.job(self.small_data()), "--workers", 1)

@@ -11,7 +11,6 @@
 #include "worker/engine/flat_layout.h"
 #include "worker/optim/loss_scale.h"
 #include "worker/replay/batch_file.h"
-#include "worker/replay/sample_place.h"
 #include "worker/replay/slot_look.h"
 #include "worker/replay/source.h"
 
@@ -37,7 +36,6 @@ class Replay {
 
  private:
   Status open();
-  Status say_where(const std::string& format);
   Status load_base();
   void compare_machines(const Manifest& manifest);
   Status begin_generation(data::SkipSet skips);
@@ -238,17 +236,7 @@ Status Replay::look() {
                      }
                      return a.loss > b.loss;
                    });
-  return say_where(job.data().train().format());
-}
-
-Status Replay::say_where(const std::string& format) {
-  const bool is_encoded = dataset_->encoded_form() != nullptr;
-  SamplePlace place;
-  if (!is_encoded) {
-    LOCKSTEP_ASSIGN_OR_RETURN(place, place_of_samples(*dataset_, format));
-  }
-  for (ReplayedSample& sample : report_.samples)
-    sample.where = is_encoded ? dataset_->name_of(sample.sample) : to_text(place, sample.sample);
+  for (ReplayedSample& sample : report_.samples) sample.where = dataset_->name_of(sample.sample);
   return Status::ok();
 }
 

@@ -19,7 +19,7 @@ struct Inflated {
 Inflated inflate(const std::string& compressed) {
   Inflated result;
   const auto bytes = bytes_of(compressed);
-  const auto header = inflate_idx(bytes, [&](std::span<const uint8_t> piece) {
+  const auto header = inflate_idx(bytes, [&](std::span<const uint8_t> piece, uint64_t) {
     result.content.append(piece.begin(), piece.end());
     return Status::ok();
   });

@@ -21,7 +21,7 @@ class InflateCache : public testing::Test {
   Result<MappedFile> open() {
     auto source = MappedFile::open(source_);
     EXPECT_TRUE(source.is_ok());
-    return open_inflated(source_, source.value(), cache_, [this](auto&&...) { ++made_; });
+    return open_inflated_idx(source_, source.value(), cache_, [this](auto&&...) { ++made_; });
   }
 
   std::string content() {
@@ -52,7 +52,7 @@ TEST_F(InflateCache, InflatesOnceAndThenUsesTheCopy) {
 TEST_F(InflateCache, MakesADamagedCopyAnew) {
   write_source(some_images(30, 4, 4));
   const std::string plain = content();
-  const std::string path = inflated_path(source_, cache_);
+  const std::string path = inflated_path({source_, "", {}}, cache_);
   const std::string good = slurp(path);
   for (size_t i = 0; i < good.size(); i += 7) {
     std::string damaged = good;
@@ -105,7 +105,7 @@ TEST_F(InflateCache, SaysWhatToDoWhenTheCacheCannotBeWritten) {
 TEST_F(InflateCache, RemovesOnlyOldLeftOversOfKilledProcesses) {
   write_source(some_labels(5));
   fs::create_directories(cache_);
-  const std::string path = inflated_path(source_, cache_);
+  const std::string path = inflated_path({source_, "", {}}, cache_);
   write_file(path + ".tmp.oldone", "x");
   write_file(path + ".tmp.young1", "x");
   fs::last_write_time(path + ".tmp.oldone",

@@ -138,10 +138,12 @@ TEST_F(NpyDataset, NamesSayTheSplit) {
   EXPECT_THAT(to_text(*seen), HasSubstr("stored channels-last"));
   put("val_labels.npy", "labels_uint8");
   EXPECT_THAT(open("auto", Split::kEval).status().message(),
-              HasSubstr("has both labels_test.npy and val_labels.npy"));
+              HasSubstr("has no array called val_images.npy"));
+  put("val_images.npy", "images_nchw");
+  EXPECT_THAT((*open("npy", Split::kEval))->files()[0], HasSubstr("val_images"));
   std::filesystem::remove(dir_.path("train-labels.npy"));
   EXPECT_EQ(open().status().code(), Code::kNoInput);
-  EXPECT_THAT(open().status().message(), HasSubstr("lacks train_labels.npy"));
+  EXPECT_THAT(open().status().message(), HasSubstr("has no array called train_labels.npy"));
 }
 
 TEST_F(NpyDataset, APairWithoutASplitServesBoth) {
@@ -152,8 +154,14 @@ TEST_F(NpyDataset, APairWithoutASplitServesBoth) {
   EXPECT_EQ(seen->splits[0].split, "data");
 }
 
+TEST_F(NpyDataset, LabelsMayBeAColumn) {
+  const auto dataset = open_pair("images_nhw", "labels_column");
+  ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
+  EXPECT_EQ((*dataset)->label(2), 2U);
+}
+
 TEST_F(NpyDataset, DamageIsToldWithTheFileAndWhatToDo) {
-  EXPECT_THAT(pair_error("images_nhw", "labels_column", "labels.npy"), HasSubstr("a.reshape(-1)"));
+  EXPECT_THAT(pair_error("images_nhw", "images_nhw", "labels.npy"), HasSubstr("a.reshape(-1)"));
   EXPECT_THAT(pair_error("images_nhw", "labels_float", "labels.npy"),
               HasSubstr("holds float32, but labels are whole numbers"));
   EXPECT_THAT(pair_error("images_nhw", "labels_negative", "labels.npy"),
