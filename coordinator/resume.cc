@@ -167,10 +167,11 @@ std::vector<ListedCheckpoint> candidates(const std::vector<ListedCheckpoint>& on
     const CheckpointEntry* known = find(contents, checkpoint_name(it->name));
     const bool is_same = known == nullptr || !it->status.is_ok() ||
                          known->manifest_sha256 == it->info.manifest_sha256;
-    const bool counts = known != nullptr
-                            ? is_same && known->state != CheckpointState::kRolledBack
-                            : lineage_contains(contents.ledger, it->name.generation, it->name.step);
-    if (counts) found.push_back(*it);
+    // A rollback marks only what counted then. One that was dropped before may still be there.
+    const bool is_in_lineage =
+        lineage_contains(contents.ledger, it->name.generation, it->name.step) &&
+        (known == nullptr || known->state != CheckpointState::kRolledBack);
+    if (is_same && is_in_lineage) found.push_back(*it);
   }
   return found;
 }

@@ -54,6 +54,28 @@ TEST(Resume, OnlyCheckpointsOfTheSurvivingLineageCount) {
   EXPECT_EQ(found[1].info.name, checkpoint_name({900, 1, 1}));
 }
 
+TEST(Resume, ACheckpointThatWasDroppedBeforeItsStepsWereCutDoesNotCount) {
+  MemoryJournal journal;
+  CheckpointEntry dropped;  // and nobody has deleted it yet
+  dropped.name = checkpoint_name({105, 1, 1});
+  dropped.step = 105;
+  dropped.manifest_sha256 = "x";
+  dropped.state = CheckpointState::kDropped;
+  CheckpointEntry still_good = dropped;
+  still_good.name = checkpoint_name({91, 1, 1});
+  still_good.step = 91;
+  const std::vector<JournalEntry> entries{
+      LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, ""}}, dropped, still_good,
+      RollbackEntry{{98, Phase::kTrain}, "", ""},
+      LedgerEntry{{2, {98, Phase::kTrain}, std::nullopt, false, ""}}};
+  ASSERT_TRUE(journal.commit(entries, 0).is_ok());
+  const auto found =
+      candidates({on_disk(91, 1, "x"), on_disk(98, 2, "y"), on_disk(105, 1, "x")}, *journal.load());
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].info.name, checkpoint_name({98, 2, 1}));
+  EXPECT_EQ(found[1].info.name, checkpoint_name({91, 1, 1}));
+}
+
 TEST(Resume, AnEpochEndWithoutItsEvaluationResumesWithIt) {
   const Options o = small_options(2, 60);  // 25 steps an epoch
   EvalEntry known;
