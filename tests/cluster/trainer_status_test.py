@@ -6,12 +6,13 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
 
 from disturbed import DisturbedTest  # noqa: E402
-from harness import BIN  # noqa: E402
+from harness import BIN, standing_still  # noqa: E402
 from status_server import StatusServer  # noqa: E402
 
 WORKERS = 2
@@ -23,9 +24,6 @@ def percents(statuses):
 
 
 class TrainerStatus(DisturbedTest):
-    # Long enough for a second report.
-    train = {"global_batch": 64, "slots": 4, "max_steps": 7000}
-
     def setUp(self):
         super().setUp()
         self.ours = self.certify("ours")
@@ -49,7 +47,8 @@ class TrainerStatus(DisturbedTest):
         fresh.rename(self.token)
 
     def start_reporting(self, authority=None):
-        job = self.job_of()  # the undisturbed run reports to nobody
+        # The undisturbed run reports to nobody. Leases of workers that stand still while time passes.
+        job = self.job_of(cluster={"lease_s": 120})
         env = {**os.environ, "KUBEFLOW_TRAINER_SERVER_URL": self.server.url,
                "KUBEFLOW_TRAINER_SERVER_CA_CERT": str((authority or self.ours) / "ca.crt"),
                "KUBEFLOW_TRAINER_SERVER_TOKEN": str(self.token)}
@@ -61,6 +60,13 @@ class TrainerStatus(DisturbedTest):
 
     def wait_for_reports(self, run, count):
         run.wait_for(lambda: len(self.server.statuses()) >= count, f"{count} reports came")
+
+    def let_the_interval_pass(self, run):
+        """Until another report is due; the workers stand still, so that there is one."""
+        run.wait_for_workers(WORKERS)
+        with standing_still(run):
+            run.wait_for(lambda: time.monotonic() - self.server.requests()[-1]["at_s"] > EVERY_S,
+                         "the time between two reports was over")
 
     def assert_told_to_the_end(self, statuses):
         self.assertEqual(percents(statuses), sorted(percents(statuses)))
@@ -77,6 +83,7 @@ class TrainerStatus(DisturbedTest):
         run = self.start_reporting()
         self.wait_for_reports(run, 1)
         self.replace_token("second")
+        self.let_the_interval_pass(run)
         self.wait_for_reports(run, 2)
         self.assert_as_if_nothing_had_happened(run)
         requests = self.server.requests()
@@ -95,6 +102,7 @@ class TrainerStatus(DisturbedTest):
         killed, told = run.coordinator()["pid"], len(self.server.statuses())
         os.kill(killed, signal.SIGKILL)
         run.wait_for(lambda: run.coordinator()["pid"] != killed, "another coordinator served")
+        self.let_the_interval_pass(run)
         self.wait_for_reports(run, told + 1)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         self.assert_same_result(run, self.undisturbed)
@@ -105,6 +113,7 @@ class TrainerStatus(DisturbedTest):
         run = self.start_reporting()
         run.wait_for(lambda: self.server.requests()[0]["code"] == 500, "the server failed")
         self.server.set("mood", "hang")
+        self.let_the_interval_pass(run)
         run.wait_for(lambda: self.server.requests()[-1]["code"] == 0, "it was tried again")
         generation = run.status()["generation"]
         self.assertEqual(generation, 1, "nobody was disturbed")

@@ -9,6 +9,7 @@ import subprocess
 import unittest
 
 from harness import BIN, LockstepTest, processes_of
+from pace import paced
 
 LONG = {"global_batch": 64, "slots": 4, "epochs": 5000}
 
@@ -34,7 +35,9 @@ class Audit(LockstepTest):
         return answer.stdout
 
     def test_a_run_with_deaths_of_workers_and_coordinator_is_proven_and_not_touched(self):
-        job = self.job(self.small_data(), train={"global_batch": 64, "slots": 4, "epochs": 60},
+        epochs = paced({"epochs": 60})["epochs"]
+        job = self.job(self.small_data(),
+                       train={"global_batch": 64, "slots": 4, "epochs": epochs},
                        checkpoint={"every_steps": 50})
         run = self.start(job, "--workers", 3)
         run.wait_for_step(40)
@@ -43,7 +46,7 @@ class Audit(LockstepTest):
         os.kill(run.coordinator()["pid"], signal.SIGKILL)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         before = contents(run.run_dir)
-        text = self.assert_clean(run, 60, 60 * 600)
+        text = self.assert_clean(run, epochs, epochs * 600)
         self.assertIn("generation 2", text)
         self.assertEqual(contents(run.run_dir), before)
         rows = json.loads(audit(run.run_dir, "--json", "--steps", "10:12").stdout)["rows"]
@@ -52,14 +55,16 @@ class Audit(LockstepTest):
                          [[576, 582], [582, 588], [588, 594], [594, 600]])
 
     def test_a_run_that_lost_everything_is_told_what_was_rolled_back(self):
-        job = self.job(self.small_data(), train={"global_batch": 64, "slots": 4, "epochs": 40},
+        epochs = paced({"epochs": 80})["epochs"]
+        job = self.job(self.small_data(),
+                       train={"global_batch": 64, "slots": 4, "epochs": epochs},
                        checkpoint={"every_steps": 150})
         run = self.start(job, "--workers", 2)
-        run.wait_for_step(170)  # well behind one checkpoint and long before the next
+        run.wait_for_step(170)  # behind a checkpoint and long before the end
         for pid in run.workers():
             os.kill(pid, signal.SIGKILL)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
-        self.assertIn("rolled back: step", self.assert_clean(run, 40, 40 * 600))
+        self.assertIn("rolled back: step", self.assert_clean(run, epochs, epochs * 600))
 
     def test_a_stopped_run_has_lost_nothing_and_a_living_one_is_left_alone(self):
         run = self.start(self.job(self.small_data(), train=LONG), "--workers", 2)

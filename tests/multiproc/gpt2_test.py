@@ -6,6 +6,7 @@ import struct
 import unittest
 
 from harness import LockstepTest
+from pace import paced
 from replay_test import replay, safetensors
 
 BLOCK = 16
@@ -26,9 +27,10 @@ class Gpt2(LockstepTest):
         self.text()
         directory = self.text("val.txt", sequences=30, seed=2).parent
         # Epochs enough that the one that is to be killed is not done before it is.
-        job = self.job(directory, model=MODEL, train={**TRAIN, "epochs": 30})
+        train = paced({**TRAIN, "epochs": 30})
+        job = self.job(directory, model=MODEL, train=train)
         one = self.finish(job, "--workers", 1, name="one")
-        self.assertEqual(len(one.history()), 330)
+        self.assertEqual(len(one.history()), 11 * train["epochs"])
         self.assertEqual(one.history()[10]["samples"], 3)
         self.assertLess(one.history()[-1]["loss"], one.history()[0]["loss"])
         self.assertTrue(0 < one.summary()["eval_accuracy"] < 1, one.summary())
@@ -47,7 +49,7 @@ class Gpt2(LockstepTest):
         path = self.scratch / "tokens.bin"
         tokens = [i * 7919 % 500 for i in range(103 * BLOCK)]
         path.write_bytes(struct.pack(f"<{len(tokens)}H", *tokens))
-        job = self.job(path, model=MODEL, train={**TRAIN, "epochs": 300})
+        job = self.job(path, model=MODEL, train=paced({**TRAIN, "epochs": 300}))
         run = self.start(job, "--workers", 2)
         run.wait_for_step(3)
         with open(path, "r+b") as file:

@@ -7,6 +7,7 @@ import threading
 import unittest
 
 from harness import LockstepTest
+from pace import paced
 
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 
@@ -47,7 +48,7 @@ class StoppedThread:
 
 class Hang(LockstepTest):
     def test_the_one_that_is_stuck_goes_its_stacks_are_saved_and_the_result_is_the_same(self):
-        train = {"global_batch": 64, "slots": 4, "epochs": 40}
+        train = paced({"global_batch": 64, "slots": 4, "epochs": 40})
         sections = {"model": {"name": "mlp"}, "train": train,
                     "checkpoint": {"every_steps": 100, "keep": 2}}
         data = self.small_data()

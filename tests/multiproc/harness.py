@@ -195,6 +195,20 @@ def trace(run):
     return len(rows), hashlib.sha256(repr(rows).encode()).hexdigest()
 
 
+@contextlib.contextmanager
+def standing_still(run):
+    """Its workers do nothing meanwhile, so that the run is not over, however fast the machine is.
+    Their leases must be longer than that."""
+    pids = run.workers()
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+
+
 class LockstepTest(unittest.TestCase):
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-test-"))

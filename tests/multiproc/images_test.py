@@ -13,9 +13,11 @@ import zlib
 
 import shard_files
 from harness import BIN, LockstepTest
+from pace import paced
 
 TRAIN = {"global_batch": 24, "slots": 4, "epochs": 3}
-LONG = "train.epochs=60"  # 300 steps: enough that a disturbance comes in their middle
+# Enough that a disturbance comes in their middle.
+LONG = f"train.epochs={paced({'epochs': 60})['epochs']}"
 TRANSFORMS = ["random_resized_crop=16", "flip", "normalize"]
 CLASSES = ("apple", "pear", "plum")
 EACH, EVALUATION = 40, 10  # images of a class

@@ -8,10 +8,12 @@ import subprocess
 import unittest
 
 from harness import BIN, ROOT, LockstepTest, synthetic_dataset
+from pace import paced
 from replay_test import replay
 
 GOLDEN = ROOT / "tests/golden"
-TRAIN = {"global_batch": 64, "slots": 4, "epochs": 30}  # 300 steps of 600 samples, some short
+TRAIN = paced({"global_batch": 64, "slots": 4, "epochs": 30})  # steps of 600 samples, some short
+STEPS = 10 * TRAIN["epochs"]
 
 
 class ModelFileTest(LockstepTest):
@@ -26,7 +28,7 @@ class ModelFileTest(LockstepTest):
 
     def assert_any_number_of_workers_and_a_death_give_the_same(self, job):
         one = self.finish(job, "--workers", 1, name="one")
-        self.assertEqual(len(one.history()), 300)
+        self.assertEqual(len(one.history()), STEPS)
         self.assertLess(one.history()[-1]["loss"], one.history()[0]["loss"])
         killed = self.start(job, "--workers", 2, name="killed")
         killed.wait_for_step(20)

@@ -10,6 +10,7 @@ import subprocess
 import unittest
 
 from harness import BIN, LockstepTest, write_idx
+from pace import pace
 
 HEADER = 16  # of an IDX file of three dimensions
 SIDE = 12
@@ -28,23 +29,26 @@ def safetensors(path):
 
 class Replay(LockstepTest):
     def test_a_step_of_a_run_with_a_death_gives_the_same_bits_on_one_process(self):
+        newest = 40 * round(6 * pace())  # of the checkpoints but the last one, after an epoch of 10
+        last = newest + 30
         job = self.job(self.small_data(), model={"name": "cnn", "batch_norm": True, "dropout": 0.2},
-                       train={"global_batch": 64, "slots": 4, "epochs": 15},
+                       train={"global_batch": 64, "slots": 4, "max_steps": last},
                        checkpoint={"every_steps": 40, "keep": 3})
         run = self.start(job, "--workers", 3)
         run.wait_for_step(50)
         os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         self.assertGreater(run.summary()["generations"], 1)
-        for step, base in ((150, "step-0000000120"), (121, "step-0000000120"),
+        base_name = f"step-{newest:010}"
+        for step, base in ((last, base_name), (newest + 1, base_name),
                            (30, "the initial weights")):
             answer = replay(run.run_dir, "--step", step)
             self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
             self.assertIn(f"step {step} (epoch {(step - 1) // 10 + 1}), computed from {base}",
                           answer.stdout)
             self.assertIn("the recorded losses again, bit for bit", answer.stdout)
-        self.assertIn("the weights are those of step-0000000150",
-                      replay(run.run_dir, "--step", 150).stdout)
+        self.assertIn(f"the weights are those of step-{last:010}",
+                      replay(run.run_dir, "--step", last).stdout)
 
         header, _ = safetensors(run.run_dir / "replay-step-30.safetensors")
         self.assertEqual(header["images"]["shape"], [24, 1, SIDE, SIDE])  # the epoch's last step
@@ -53,10 +57,10 @@ class Replay(LockstepTest):
         self.assertEqual(safetensors(file)[0]["logits"]["shape"], [16, 4])
 
         # Other bits are said to be other bits.
-        self.damage_history_of(run, step=130)
-        answer = replay(run.run_dir, "--step", 140)
+        self.damage_history_of(run, step=newest + 10)
+        answer = replay(run.run_dir, "--step", newest + 20)
         self.assertEqual(answer.returncode, 1)
-        self.assertIn("DIFFERS: the loss of step 130", answer.stdout)
+        self.assertIn(f"DIFFERS: the loss of step {newest + 10}", answer.stdout)
 
     def damage_history_of(self, run, step):
         with contextlib.closing(sqlite3.connect(run.run_dir / "journal.db")) as journal:

@@ -3,6 +3,7 @@ import signal
 import unittest
 
 from harness import FASHION, LockstepTest, synthetic_dataset, trace
+from pace import paced
 
 
 def contents(run_dir):
@@ -39,9 +40,9 @@ class SameBits(LockstepTest):
 class StoppedAndResumed(LockstepTest):
     def setUp(self):
         super().setUp()
-        # 600 = 9 * 64 + 24; 40 epochs are 400 steps, so that a signal finds it in the middle.
-        self.file = self.job(self.small_data(), model=MODEL,
-                             train={"global_batch": 64, "slots": 4, "epochs": 40},
+        # 600 = 9 * 64 + 24: 10 steps an epoch, and so many that a signal finds it in the middle.
+        self.train = paced({"global_batch": 64, "slots": 4, "epochs": 40})
+        self.file = self.job(self.small_data(), model=MODEL, train=self.train,
                              checkpoint={"every_steps": 7, "keep": 2})
 
     def test_an_interrupt_in_mid_epoch_and_another_world_change_nothing(self):
@@ -51,7 +52,7 @@ class StoppedAndResumed(LockstepTest):
         cut.process.send_signal(signal.SIGINT)
         self.assertEqual(cut.wait(), 75, cut.text()[-2000:])
         self.assert_nothing_left(cut)
-        self.assertLess(len(cut.history()), 400)
+        self.assertLess(len(cut.history()), 10 * self.train["epochs"])
         rest = self.finish(self.file, "--resume", "--workers", 2, name="cut")
         self.assertEqual(rest.summary()["weights_sha256"], whole.summary()["weights_sha256"])
         self.assertEqual(trace(rest), trace(whole))
