@@ -86,6 +86,20 @@ inline constexpr uint32_t kModelWidth = 65'536;
 inline constexpr size_t kModelFileBytes = size_t{16} << 30;  // TorchScript file or plug-in
 inline constexpr size_t kStatisticsFileBytes = 16 * 1024 * 1024;
 
+// Sources that are far away
+inline constexpr int64_t kSourcePauseMs = 5'000;          // between two attempts, at most
+inline constexpr long kHttpRedirects = 5;                 // of one request
+inline constexpr size_t kHttpErrorBytes = 16 * 1024;      // read of an answer that is an error
+inline constexpr uint64_t kSourceListBytes = 64'000'000;  // of a manifest, or a page of a listing
+inline constexpr size_t kHttpObjects = 100'000;           // in a manifest: a request each
+inline constexpr size_t kSourceObjects = 50'000'000;      // of one source
+inline constexpr size_t kSourceNameBytes = 1'024;         // of one object, as S3 has it
+inline constexpr size_t kCredentialsFileBytes = 1024 * 1024;
+inline constexpr uint64_t kChunkBytesMin = 64 * 1024;  // of a cached piece of an object
+inline constexpr uint64_t kChunkBytesMax = uint64_t{64} * 1024 * 1024;
+inline constexpr uint32_t kSourceRequests = 64;      // of one process, at once
+inline constexpr size_t kAnnouncedRanges = 262'144;  // that wait to be fetched ahead
+
 // Checkpoints
 inline constexpr size_t kSafetensorsHeaderBytes = 16 * 1024 * 1024;
 inline constexpr size_t kTensors = 65'536;  // in one safetensors file

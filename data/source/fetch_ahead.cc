@@ -1,0 +1,54 @@
+#include "data/source/fetch_ahead.h"
+
+#include <csignal>
+#include <system_error>
+
+#include "comm/base/limits.h"
+#include "comm/base/thread_name.h"
+
+namespace lockstep::source {
+
+FetchAhead::~FetchAhead() {
+  {
+    std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void FetchAhead::announce(const ObjectInfo& object, uint64_t offset, uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  if (ranges_.size() == limits::kAnnouncedRanges) return;
+  ranges_.push_back({&object, offset, bytes});
+  changed_.notify_one();
+  if (!threads_.empty()) return;
+  // Signals are for threads that know what to do with them.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    while (threads_.size() < wanted_) threads_.emplace_back([this] { run(); });
+  } catch (const std::system_error&) {
+    // Fewer do as well; with none, what is announced is fetched when it is read.
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void FetchAhead::run() {
+  name_this_thread("fetch");
+  for (;;) {
+    Range range{};
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [this] { return stop_ || !ranges_.empty(); });
+      if (stop_) return;
+      range = ranges_.front();
+      ranges_.pop_front();
+    }
+    reader_.fetch_ahead(*range.object, range.offset, range.bytes);
+  }
+}
+
+}  // namespace lockstep::source

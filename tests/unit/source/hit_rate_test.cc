@@ -1,0 +1,62 @@
+// Each epoch reads every object once, in another order: what each policy finds in the cache.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <random>
+
+#include "data/source/cached_reader.h"
+#include "data/source/chunk_file.h"
+#include "tests/unit/source/fake_store.h"
+
+namespace lockstep::source {
+namespace {
+
+constexpr uint64_t kObjects = 100;
+constexpr uint64_t kBytes = 100;
+constexpr int kEpochs = 4;
+
+// Share of reads that were hits, after the first epoch.
+double hit_rate(CachePolicy policy, uint64_t percent) {
+  const TemporaryDirectory dir;
+  FakeStore store;
+  for (uint64_t i = 0; i < kObjects; ++i) store.objects[std::to_string(i)] = some_bytes(kBytes);
+  CacheOptions options;
+  options.policy = policy;
+  options.keep_free_share = 0;
+  options.limit_bytes = kObjects * percent / 100 * chunk_file_bytes(kBytes);
+  const std::atomic<bool> stop{false};
+  DiskCache disk(dir.path("c"), options);
+  CachedReader reader(store, disk, options, stop);
+  std::vector<uint64_t> order(kObjects);
+  std::iota(order.begin(), order.end(), uint64_t{0});
+  std::mt19937_64 random(percent);
+  SourceCounts first;
+  for (int epoch = 0; epoch <= kEpochs; ++epoch) {
+    std::shuffle(order.begin(), order.end(), random);
+    for (const uint64_t i : order) {
+      uint8_t out[kBytes];
+      EXPECT_TRUE(reader.read({std::to_string(i), kBytes, "v1"}, 0, kBytes, out).is_ok());
+      EXPECT_LE(disk.bytes(), options.limit_bytes);
+    }
+    if (epoch == 0) first = reader.counts();
+  }
+  return static_cast<double>(reader.counts().hits - first.hits) / (kObjects * kEpochs);
+}
+
+TEST(HitRate, OfPinIsTheShareThatFitsAndNoOtherPolicyHasMore) {
+  std::printf("capacity   pin   lru  fifo\n");
+  for (const uint64_t percent : {10, 20, 40, 60, 80}) {
+    const double pin = hit_rate(CachePolicy::kPin, percent);
+    const double lru = hit_rate(CachePolicy::kLru, percent);
+    const double fifo = hit_rate(CachePolicy::kFifo, percent);
+    std::printf("%7d %% %5.3f %5.3f %5.3f\n", static_cast<int>(percent), pin, lru, fifo);
+    EXPECT_DOUBLE_EQ(pin, static_cast<double>(percent) / 100);
+    EXPECT_LT(lru, pin);
+    EXPECT_LT(fifo, pin);
+  }
+}
+
+}  // namespace
+}  // namespace lockstep::source
