@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "comm/base/prng.h"
+#include "comm/base/chance.h"
 
 namespace lockstep::data {
 namespace {
@@ -17,18 +17,13 @@ constexpr double kLeastArea = 0.08;
 constexpr double kLeastRatio = 3.0 / 4.0;
 constexpr double kMostRatio = 4.0 / 3.0;
 
-// [0, 1)
-double unit(uint64_t key, uint64_t i) {
-  return static_cast<double>(stream_value(key, i) >> 11) * 0x1p-53;
-}
-
 // To 16 bits behind the point: libraries differ in the last ones.
 double rounded_exp(double x) {
   return std::round(std::exp(x) * 65'536) / 65'536;
 }
 
-uint32_t below(uint64_t key, uint64_t i, uint32_t bound) {
-  return static_cast<uint32_t>(stream_value(key, i) % bound);
+uint32_t place(uint64_t key, uint64_t i, uint32_t places) {
+  return static_cast<uint32_t>(below(key, i, places));
 }
 
 FrameCut whole_window(const PixelBox& box, uint32_t size) {
@@ -57,7 +52,7 @@ PixelBox random_box(uint32_t width, uint32_t height, uint64_t key) {
     if (w < 1 || h < 1 || w > width || h > height) continue;
     const auto box_w = static_cast<uint32_t>(w);
     const auto box_h = static_cast<uint32_t>(h);
-    return {below(key, i + 2, width - box_w + 1), below(key, i + 3, height - box_h + 1), box_w,
+    return {place(key, i + 2, width - box_w + 1), place(key, i + 3, height - box_h + 1), box_w,
             box_h};
   }
   return middle(width, height);
@@ -105,8 +100,8 @@ FrameCut cut_of(const ImageFrame& frame, uint32_t width, uint32_t height,
   cut.window = {half(wide), half(high), frame.size, frame.size};
   if (frame.crop == CropKind::kRandom && stream) {
     const uint64_t key = stream_key({*stream, kPlaceStream});
-    cut.window.x = below(key, 0, wide + 1);
-    cut.window.y = below(key, 1, high + 1);
+    cut.window.x = place(key, 0, wide + 1);
+    cut.window.y = place(key, 1, high + 1);
   }
   return cut;
 }

@@ -92,6 +92,7 @@ struct Loader::Impl {
 
   // Producer's own.
   SampleHand hand;
+  BatchMixer mixer;
   std::unique_ptr<SampleTeam> team;  // of encoded images
   std::optional<EpochOrder> order;
   std::optional<Epoch> order_epoch;
@@ -211,6 +212,7 @@ Status Loader::Impl::fill(Batch& batch, std::byte* buffer, const StepPlan& plan,
     LOCKSTEP_RETURN_IF_ERROR(team->read(reader, samples, stream_of, breaks_off, buffer, labels));
   else
     LOCKSTEP_RETURN_IF_ERROR(copy_stored(samples, stream_of, buffer, labels));
+  batch.shares = mixer.mix(stream_of(0), batch.samples, buffer);
   return reader.unchanged(samples);
 }
 
@@ -247,6 +249,7 @@ Result<std::unique_ptr<Loader>> Loader::start(const Dataset& dataset,
   LOCKSTEP_ASSIGN_OR_RETURN(Augmenter augmenter, Augmenter::create(std::move(transforms.augment),
                                                                    dataset.shape(), statistics));
   auto impl = std::make_unique<Impl>(dataset, options, std::move(reader), std::move(augmenter));
+  impl->mixer = BatchMixer(transforms.mix, dataset.shape(), impl->reader.input_bytes());
   LOCKSTEP_RETURN_IF_ERROR(impl->allocate());
   if (dataset.encoded_form() != nullptr) {
     LOCKSTEP_ASSIGN_OR_RETURN(impl->team, SampleTeam::start(options.threads, impl->hand.augmenter));

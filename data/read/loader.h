@@ -10,7 +10,8 @@
 //  L1 Batches come in order of (step, slot), none left out, over the slots of the run that have
 //     samples and are not skipped.
 //  L2 A batch depends on (dataset, transforms, shape, seed, step, slot) only; augmentation on the
-//     position of each sample, not on the batch; nothing on the number of threads.
+//     position of each sample, not on the batch; what is mixed within it on its positions; nothing
+//     on the number of threads.
 //  L3 `digest` is computed from the very indices whose bytes were copied.
 //  L4 At most prefetch_batches are ready ahead of the consumer; memory is allocated once, at start.
 //  L5 The thread sleeps when the ring is full and never spins; the destructor ends it at once.
@@ -31,6 +32,7 @@
 #include "data/order/skip_set.h"
 #include "data/order/step_plan.h"
 #include "data/read/sample_reader.h"
+#include "data/transform/batch_mix.h"
 
 namespace lockstep::data {
 
@@ -43,6 +45,7 @@ struct Batch {
   const uint8_t* stored = nullptr;  // (B, C, H, W), as LoaderOptions::form may ask
   const int64_t* tokens = nullptr;  // (B, T)
   const int64_t* labels = nullptr;  // (B) of images, (B, T) of sequences
+  MixShares shares;                 // the rest is of the sample before (batch_mix.h)
   uint64_t digest = 0;              // data/order/digest.h
   SampleShape shape;                // the pointers are 64-byte aligned
 

@@ -6,8 +6,8 @@
 #include <numbers>
 #include <utility>
 
+#include "comm/base/chance.h"
 #include "comm/base/check.h"
-#include "comm/base/prng.h"
 #include "data/transform/image_ops.h"
 
 namespace lockstep::data {
@@ -30,11 +30,6 @@ Status check_fits(const AugmentStep& step, const SampleShape& shape) {
   return Status::ok();
 }
 
-// [0, 1)
-double unit(uint64_t key, uint64_t i) {
-  return static_cast<double>(stream_value(key, i) >> 11) * 0x1p-53;
-}
-
 // -1 to 1
 double either_way(uint64_t key) {
   return 2 * unit(key, 0) - 1;
@@ -44,8 +39,8 @@ float factor(uint64_t key, double amount) {
   return static_cast<float>(1 + amount * either_way(key));
 }
 
-int64_t below(uint64_t key, uint64_t i, uint64_t bound) {
-  return static_cast<int64_t>(stream_value(key, i) % bound);
+int64_t place(uint64_t key, uint64_t i, uint64_t places) {
+  return static_cast<int64_t>(below(key, i, places));
 }
 
 int64_t fixed_point(double value) {
@@ -98,7 +93,7 @@ void Augmenter::apply(const AugmentStep& step, uint64_t stream) {
       return;
     case AugmentKind::kPadCrop: {
       const auto places = static_cast<uint64_t>(2 * whole + 1);
-      shift(image, below(stream, 0, places) - whole, below(stream, 1, places) - whole, other);
+      shift(image, place(stream, 0, places) - whole, place(stream, 1, places) - whole, other);
       return std::swap(image_, other_);
     }
     case AugmentKind::kRotate: {
@@ -113,8 +108,8 @@ void Augmenter::apply(const AugmentStep& step, uint64_t stream) {
     case AugmentKind::kSaturation:
       return scale_saturation(image, factor(stream, step.amount));
     case AugmentKind::kCutout:
-      return fill_square(image, below(stream, 0, shape_.height) - whole / 2,
-                         below(stream, 1, shape_.width) - whole / 2, whole, means_);
+      return fill_square(image, place(stream, 0, shape_.height) - whole / 2,
+                         place(stream, 1, shape_.width) - whole / 2, whole, means_);
   }
 }
 

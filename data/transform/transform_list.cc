@@ -16,25 +16,38 @@ namespace {
 constexpr std::string_view kNormalize = "normalize";
 constexpr double kNeeded = -1;  // there is no amount that everybody means
 
-struct Word {
-  std::string_view name;
-  AugmentKind kind;
-  double usual;  // the amount where none is said
+struct Amount {
+  double usual;  // where none is said
   double least;
   double most;
   bool whole;
 };
 
-constexpr Word kWords[] = {
-    {"flip", AugmentKind::kFlip, 0.5, 0, 1, false},
-    {"flip_vertical", AugmentKind::kFlipVertical, 0.5, 0, 1, false},
-    {"pad_crop", AugmentKind::kPadCrop, kNeeded, 1, 256, true},
-    {"rotate", AugmentKind::kRotate, kNeeded, 0, 180, false},
-    {"brightness", AugmentKind::kBrightness, kNeeded, 0, 1, false},
-    {"contrast", AugmentKind::kContrast, kNeeded, 0, 1, false},
-    {"saturation", AugmentKind::kSaturation, kNeeded, 0, 1, false},
-    {"cutout", AugmentKind::kCutout, kNeeded, 1, 1024, true},
+struct Word {
+  std::string_view name;
+  AugmentKind kind;
+  Amount amount;
 };
+
+constexpr Word kWords[] = {
+    {"flip", AugmentKind::kFlip, {0.5, 0, 1, false}},
+    {"flip_vertical", AugmentKind::kFlipVertical, {0.5, 0, 1, false}},
+    {"pad_crop", AugmentKind::kPadCrop, {kNeeded, 1, 256, true}},
+    {"rotate", AugmentKind::kRotate, {kNeeded, 0, 180, false}},
+    {"brightness", AugmentKind::kBrightness, {kNeeded, 0, 1, false}},
+    {"contrast", AugmentKind::kContrast, {kNeeded, 0, 1, false}},
+    {"saturation", AugmentKind::kSaturation, {kNeeded, 0, 1, false}},
+    {"cutout", AugmentKind::kCutout, {kNeeded, 1, 1024, true}},
+};
+
+// Of the batch, behind all others.
+struct MixWord {
+  std::string_view name;
+  double MixRule::*alpha;
+};
+
+constexpr MixWord kMixWords[] = {{"mixup", &MixRule::mixup}, {"cutmix", &MixRule::cutmix}};
+constexpr Amount kAlpha = {1, 0.001, 1000, false};  // within what draw_beta() takes
 
 Status wrong(const std::string& what) {
   return {Code::kUsage, "data.transforms " + what};
@@ -58,30 +71,34 @@ Status not_known(std::string_view name) {
   std::vector<std::string_view> names{kNormalize};
   for (const FrameWord& word : kFrameWords) names.push_back(word.name);
   for (const Word& word : kWords) names.push_back(word.name);
+  for (const MixWord& word : kMixWords) names.push_back(word.name);
   return wrong("has \"" + std::string(name) + "\" but must be of " + join_names(names) +
                did_you_mean(name, names));
 }
 
-std::string range_of(const Word& word) {
+std::string range_of(const Amount& amount) {
   std::ostringstream text;
-  text << (word.whole ? "a whole number, " : "a number, ") << word.least << " to " << word.most;
+  text << (amount.whole ? "a whole number, " : "a number, ") << amount.least << " to "
+       << amount.most;
   return text.str();
 }
 
-Result<AugmentStep> parse_step(const Word& word, const std::string& text, bool has_amount,
-                               std::string_view amount) {
-  AugmentStep step{word.kind, word.usual};
-  if (!has_amount) {
-    if (word.usual != kNeeded) return step;
-    return wrong("has \"" + text + "\" without " + range_of(word) + "; write " + text + "=NUMBER");
+// Behind the = of `text`, or the usual one.
+Result<double> parse_amount(const Amount& amount, const std::string& text) {
+  const size_t equals = text.find('=');
+  if (equals == std::string::npos) {
+    if (amount.usual != kNeeded) return amount.usual;
+    return wrong("has \"" + text + "\" without " + range_of(amount) + "; write " + text +
+                 "=NUMBER");
   }
-  const char* end = amount.data() + amount.size();
-  const auto [rest, error] = std::from_chars(amount.data(), end, step.amount);
-  const bool is_number = error == std::errc() && rest == end && std::isfinite(step.amount);
-  const bool is_right = is_number && step.amount >= word.least && step.amount <= word.most &&
-                        (!word.whole || step.amount == std::floor(step.amount));
-  if (is_right) return step;
-  return wrong("has \"" + text + "\", but behind = there must be " + range_of(word));
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data() + equals + 1, end, value);
+  const bool is_number = error == std::errc() && rest == end && std::isfinite(value);
+  const bool is_right = is_number && value >= amount.least && value <= amount.most &&
+                        (!amount.whole || value == std::floor(value));
+  if (is_right) return value;
+  return wrong("has \"" + text + "\", but behind = there must be " + range_of(amount));
 }
 
 Status parse_frame_word(const FrameWord& word, const std::string& text, std::string_view amount,
@@ -118,38 +135,54 @@ Status check_frame(const ImageFrame& frame) {
   return Status::ok();
 }
 
+template <typename Words>
+auto* find_word(const Words& words, std::string_view name) {
+  const auto* end = std::end(words);
+  const auto* word =
+      std::find_if(std::begin(words), end, [&](const auto& w) { return w.name == name; });
+  return word == end ? nullptr : word;
+}
+
+// What is done to the images one by one, but for `normalize`.
+Status parse_image_word(const std::string& text, std::string_view name, TransformList& list) {
+  if (const FrameWord* word = find_word(kFrameWords, name)) {
+    const bool has_amount = name.size() < text.size();
+    const auto pixels = has_amount ? std::string_view(text).substr(name.size() + 1) : "";
+    return parse_frame_word(*word, text, pixels, list);
+  }
+  const Word* word = find_word(kWords, name);
+  if (word == nullptr) return not_known(name);
+  LOCKSTEP_ASSIGN_OR_RETURN(const double amount, parse_amount(word->amount, text));
+  list.augment.push_back({word->kind, amount});
+  return Status::ok();
+}
+
 }  // namespace
 
 Result<TransformList> parse_transforms(const std::vector<std::string>& words) {
   TransformList list;
   std::set<std::string_view> seen;
   for (const std::string& text : words) {
-    const size_t equals = text.find('=');
-    const bool has_amount = equals != std::string::npos;
-    const std::string_view name = std::string_view(text).substr(0, equals);
+    const std::string_view name = std::string_view(text).substr(0, text.find('='));
     if (!seen.insert(name).second)
       return wrong("names " + std::string(name) + " twice; leave one of them");
+    if (const MixWord* word = find_word(kMixWords, name)) {
+      LOCKSTEP_ASSIGN_OR_RETURN(list.mix.*(word->alpha), parse_amount(kAlpha, text));
+      continue;
+    }
+    if (!list.mix.is_empty())
+      return wrong("has \"" + text + "\" behind what mixes images; mixup and cutmix come last");
     if (list.normalizes)
-      return wrong("has \"" + text + "\" behind normalize, which must be the last one");
-    if (name == kNormalize && !has_amount) {
+      return wrong("has \"" + text +
+                   "\" behind normalize, behind which there may only be mixup "
+                   "and cutmix");
+    if (name == kNormalize) {
+      if (name.size() < text.size())
+        return wrong("has \"" + text + "\", but normalize takes no number");
       list.normalizes = true;
       continue;
     }
-    if (name == kNormalize) return wrong("has \"" + text + "\", but normalize takes no number");
-    const auto* frame_word = std::find_if(std::begin(kFrameWords), std::end(kFrameWords),
-                                          [&](const FrameWord& w) { return w.name == name; });
-    if (frame_word != std::end(kFrameWords)) {
-      const std::string_view pixels = has_amount ? std::string_view(text).substr(equals + 1) : "";
-      LOCKSTEP_RETURN_IF_ERROR(parse_frame_word(*frame_word, text, pixels, list));
-      continue;
-    }
-    const auto* word = std::find_if(std::begin(kWords), std::end(kWords),
-                                    [&](const Word& w) { return w.name == name; });
-    if (word == std::end(kWords)) return not_known(name);
-    const std::string_view amount =
-        has_amount ? std::string_view(text).substr(equals + 1) : std::string_view();
-    LOCKSTEP_ASSIGN_OR_RETURN(const AugmentStep step, parse_step(*word, text, has_amount, amount));
-    list.augment.push_back(step);
+    LOCKSTEP_RETURN_IF_ERROR(parse_image_word(text, name, list));
   }
   LOCKSTEP_RETURN_IF_ERROR(check_frame(list.frame));
   return list;

@@ -16,9 +16,14 @@
 //   saturation=A         the same of the distance from every pixel's grey; of three channels
 //   cutout=N             a square of N x N pixels around a random place becomes the data set's mean
 //   normalize            zero mean, unit variance (normalize.h); the last one, if at all
+//   mixup[=ALPHA]        each image becomes a weighted sum with another of its batch, and its label
+//                        both in the same shares, drawn from Beta(ALPHA, ALPHA) (1)
+//   cutmix[=ALPHA]       each gets a rectangle of another, of a share drawn likewise; with mixup
+//                        either one or the other, as often
 //
 // The first four are of encoded images, stand in front, and are all that may change an image's
-// size; one of the crops, if any. The others are augmentation (augment.h), which training data get
+// size; one of the crops, if any. The last two mix what the others made (batch_mix.h), and nothing
+// stands behind them. They and all from `flip` to `cutout` (augment.h) are what training data get
 // and evaluation data do not.
 //
 // Sources: pad_crop, flip: K. He et al., Deep Residual Learning, CVPR 2016, section 4.2; cutout: T.
@@ -54,14 +59,24 @@ struct AugmentStep {
   bool operator==(const AugmentStep&) const = default;
 };
 
+// The parameter of Beta of each; 0: it is not done.
+struct MixRule {
+  double mixup = 0;
+  double cutmix = 0;
+  bool operator==(const MixRule&) const = default;
+
+  bool is_empty() const { return mixup == 0 && cutmix == 0; }
+};
+
 struct TransformList {
   ImageFrame frame;
   std::vector<AugmentStep> augment;  // in the order given
   bool normalizes = false;
+  MixRule mix;
 };
 
-// kUsage for a word that is not known, naming the nearest one, for one given twice or behind
-// `normalize`, and for a number that is missing, not wanted or out of range.
+// kUsage for a word that is not known, naming the nearest one, for one given twice or behind what
+// comes last, and for a number that is missing, not wanted or out of range.
 Result<TransformList> parse_transforms(const std::vector<std::string>& words);
 
 }  // namespace lockstep::data

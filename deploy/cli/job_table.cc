@@ -97,8 +97,9 @@ constexpr JobKey kRows[] = {
   {"data.transforms", "normalize", kNoRange, {}, kIdentity, kPlain,
    "applied to images in this order. Of JPEG and PNG files first: random_resized_crop=N, or resize=N "
    "and center_crop=N or random_crop=N. Of training data: flip[=P], flip_vertical[=P], pad_crop=N, "
-   "rotate=DEGREES, brightness=A, contrast=A, saturation=A, cutout=N, each at random; of all, at "
-   "the end: normalize, to zero mean and unit variance. gpt2: none"},
+   "rotate=DEGREES, brightness=A, contrast=A, saturation=A, cutout=N, each at random; of all: "
+   "normalize, to zero mean and unit variance; of training data at the end mixup[=ALPHA], "
+   "cutmix[=ALPHA]: mixed with others of the slot. gpt2: none"},
   {"data.cache_dir", "", kNoRange, {}, kChangeable, kPlain,
    "inflated files, indexes of images, statistics; empty: RUN_DIR/cache"},
   {"data.prefetch_batches", "4", count(1, 1024), {}, kChangeable, kPlain,

@@ -1,5 +1,5 @@
 // The first 20 losses against PyTorch's, from the same weights and batches (losses.py), also in
-// mixed precision (precision.py).
+// mixed precision (precision.py) and of images that are mixed with others (mixing.py).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/unit/engine/loopback_world.h"
+#include "worker/engine/loss.h"
 #include "worker/optim/loss_scale.h"
 
 namespace lockstep {
@@ -104,6 +105,22 @@ class GoldenLosses : public ::testing::Test {
     }
   }
 
+  void expect_golden_mixed(const nlohmann::json& run) {
+    const uint32_t slots = run["slots"];
+    wire::JobSpec job = job_of(golden_, run["model"], false, run["optimizer"], slots);
+    for (const char* word : {"mixup", "cutmix"}) {
+      if (run[word] != 0) job.mutable_data()->add_transforms(word + ("=" + run[word].dump()));
+    }
+    SCOPED_TRACE(job.ShortDebugString());
+    const std::vector<double> expected = run["losses"];
+    testing::LoopbackWorld world(job, *dataset_, testing::even_runs(slots, slots > 1 ? 2 : 1));
+    world.begin_generation(expected.size());
+    const std::vector<double> losses = world.train_to(expected.size()).losses;
+    ASSERT_EQ(losses.size(), expected.size());
+    for (size_t i = 0; i < losses.size(); ++i)
+      EXPECT_NEAR(losses[i], expected[i], kRelative * expected[i]) << "step " << i;
+  }
+
   nlohmann::json golden_;
   std::filesystem::path cache_;
   std::unique_ptr<data::Dataset> dataset_;
@@ -150,6 +167,25 @@ TEST_F(GoldenLosses, ResidualNetworksTrainAsInPyTorch) {
 TEST_F(GoldenLosses, MixedPrecisionTrainsAsInPyTorch) {
   const nlohmann::json golden = read_json("precision.json");
   for (const nlohmann::json& run : golden["runs"]) expect_golden_in(run);
+}
+
+TEST_F(GoldenLosses, MixedImagesTrainAsInPyTorch) {
+  const nlohmann::json golden = read_json("mixing.json");
+  for (const nlohmann::json& run : golden["runs"]) expect_golden_mixed(run);
+}
+
+TEST(GoldenRows, LossAndGradientOfMixedAndSmoothedLabelsAreThoseOfPyTorch) {
+  const nlohmann::json golden = read_json("mixing.json");
+  for (const nlohmann::json& row : golden["rows"]) {
+    SCOPED_TRACE(row.dump());
+    const std::vector<float> logits = row["logits"], expected = row["gradient"];
+    const RowTarget target{row["label"], row["other"], row["share"], row["smoothing"]};
+    std::vector<float> gradient(logits.size());
+    const SlotLoss loss =
+        softmax_cross_entropy(logits.data(), target, logits.size(), 1, gradient.data());
+    EXPECT_NEAR(loss.sum, double{row["loss"]}, 1e-6);
+    for (size_t i = 0; i < logits.size(); ++i) EXPECT_NEAR(gradient[i], expected[i], 2e-7) << i;
+  }
 }
 
 }  // namespace

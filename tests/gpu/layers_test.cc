@@ -160,7 +160,9 @@ TEST_F(DeviceLayers, AGradientInThePlaceOfTheLogitsGivesTheSameBits) {
   const at::Tensor weight = noise({kClasses, kWidth});
   const at::Tensor x = noise({2, 5, kWidth});
   const at::Tensor labels = at::randint(0, kClasses, {10}, at::kLong).to(where_);
-  const at::Tensor step_labels = at::tensor({int64_t{10}}, at::kLong).to(where_);
+  const SlotValues on_host{.step_labels = 10};
+  const at::Tensor values =
+      at::from_blob(const_cast<SlotValues*>(&on_host), {sizeof on_host}, at::kByte).to(where_);
   const auto gradients = [&](bool in_place) {
     const std::vector<at::Tensor> parameters = {weight.clone().set_requires_grad(true)};
     const at::Tensor from = x.clone().set_requires_grad(true);
@@ -177,7 +179,7 @@ TEST_F(DeviceLayers, AGradientInThePlaceOfTheLogitsGivesTheSameBits) {
          into.mutable_data_ptr<float>(),
          labels.const_data_ptr<int64_t>(),
          {static_cast<uint32_t>(kClasses), stride},
-         static_cast<const uint64_t*>(step_labels.const_data_ptr()),
+         static_cast<const SlotValues*>(values.const_data_ptr()),
          losses.mutable_data_ptr<float>(),
          static_cast<uint32_t*>(right.mutable_data_ptr())},
         10);

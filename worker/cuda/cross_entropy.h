@@ -2,7 +2,7 @@
 //
 // Logits are T (float or Bf16), all arithmetic is float. A row is `stride` wide, of which the first
 // `classes` are real; the rest is padding, read by nobody and given a zero gradient, whatever it
-// holds.
+// holds. What a row is to predict: row_target.h.
 //
 // Thread-safety: one team per row; rows are independent.
 #pragma once
@@ -12,6 +12,7 @@
 
 #include "comm/base/host_device.h"
 #include "worker/cuda/bf16.h"
+#include "worker/cuda/row_target.h"
 #include "worker/cuda/team.h"
 
 namespace lockstep::cuda {
@@ -28,29 +29,52 @@ LOCKSTEP_HOST_DEVICE float loss_share(uint64_t step_labels) {
   return 1.0f / static_cast<float>(step_labels);
 }
 
-// *loss = -log softmax(logits)[label]; gradient = (softmax - one at the label) * scale. A label
-// that is no class gives a loss that is no number, and a zero gradient.
+LOCKSTEP_HOST_DEVICE bool is_class(int64_t label, RowWidth width) {
+  return label >= 0 && label < static_cast<int64_t>(width.classes);
+}
+
+// By what the gradient of the loss is less than the softmax, of class i.
+LOCKSTEP_HOST_DEVICE float wanted_share(const RowTarget& target, RowWidth width, uint32_t i) {
+  float wanted = i == static_cast<uint64_t>(target.label) ? target.label_weight() : 0.0f;
+  if (target.share < 1 && i == static_cast<uint64_t>(target.other)) wanted += target.other_weight();
+  if (target.smoothing > 0) wanted += target.smoothing / static_cast<float>(width.classes);
+  return wanted;
+}
+
+// *loss = the sum of -log softmax(logits) times what is wanted of each class; gradient = (softmax -
+// wanted) * scale. A label that is no class gives a loss that is no number, and a zero gradient.
 template <typename Team, typename T>
 LOCKSTEP_TEAM_CODE void cross_entropy_row(const Team& team, const T* logits, T* gradient,
-                                          RowWidth width, int64_t label, float scale, float* loss) {
-  if (label < 0 || label >= static_cast<int64_t>(width.classes)) {
+                                          RowWidth width, const RowTarget& target, float scale,
+                                          float* loss) {
+  const bool is_mixed = target.share < 1;
+  if (!is_class(target.label, width) || (is_mixed && !is_class(target.other, width))) {
     team.lane_loop(width.stride, [&](uint32_t i) { gradient[i] = from_float<T>(0.0f); });
-    team.once([&] { *loss = label == kIgnoredLabel ? 0.0f : NAN; });
+    team.once([&] { *loss = target.label == kIgnoredLabel ? 0.0f : NAN; });
     return;
   }
+  // Read before the sums, behind which a lane overwrites what others do not read any more.
+  const float of_label = to_float(logits[target.label]);
+  const float of_other = is_mixed ? to_float(logits[target.other]) : 0.0f;
   const float largest = team.max(width.classes, [&](uint32_t i) { return to_float(logits[i]); });
   const float log_total = std::log(
       team.sum(width.classes, [&](uint32_t i) { return std::exp(to_float(logits[i]) - largest); }));
-  // Each lane overwrites only what it alone reads from here on; the label's lane gives the loss.
+  float of_row = -(of_label - largest - log_total);
+  if (is_mixed) of_row = mixed(of_row, -(of_other - largest - log_total), target.share);
+  if (target.smoothing > 0) {
+    const float below =
+        team.sum(width.classes, [&](uint32_t i) { return largest - to_float(logits[i]); });
+    const float of_all = below / static_cast<float>(width.classes) + log_total;
+    of_row = (1.0f - target.smoothing) * of_row + target.smoothing * of_all;
+  }
+  team.once([&] { *loss = of_row; });
   team.lane_loop(width.stride, [&](uint32_t i) {
     if (i >= width.classes) {
       gradient[i] = from_float<T>(0.0f);
       return;
     }
-    const float log_share = to_float(logits[i]) - largest - log_total;
-    const bool is_label = i == static_cast<uint64_t>(label);
-    if (is_label) *loss = -log_share;
-    gradient[i] = from_float<T>((std::exp(log_share) - (is_label ? 1.0f : 0.0f)) * scale);
+    const float share = std::exp(to_float(logits[i]) - largest - log_total);
+    gradient[i] = from_float<T>((share - wanted_share(target, width, i)) * scale);
   });
 }
 
@@ -59,7 +83,7 @@ LOCKSTEP_TEAM_CODE void cross_entropy_row(const Team& team, const T* logits, T* 
 template <typename Team, typename T>
 LOCKSTEP_TEAM_CODE bool is_right_row(const Team& team, const T* logits, RowWidth width,
                                      int64_t label) {
-  if (label < 0 || label >= static_cast<int64_t>(width.classes)) return false;
+  if (!is_class(label, width)) return false;
   const float of_label = to_float(logits[label]);
   const float ahead = team.sum(width.classes, [&](uint32_t i) {
     const float x = to_float(logits[i]);

@@ -14,6 +14,7 @@
 #include "worker/cuda/cross_entropy.h"
 #include "worker/cuda/dropout.h"
 #include "worker/cuda/layer_norm.h"
+#include "worker/cuda/slot_values.h"
 
 namespace lockstep {
 
@@ -45,15 +46,15 @@ struct BiasGeluBackward {
 };
 
 // Softmax cross-entropy of rows of logits and its gradient, which may lie in their place
-// (cross_entropy.h); by row the loss, and 1 where the label has the first of the largest logits,
-// else 0.
+// (cross_entropy.h), for the targets that labels and values make (row_target.h); by row the loss,
+// and 1 where the label has the first of the largest logits, else 0.
 template <typename T>
 struct CrossEntropy {
   const T* logits = nullptr;  // (rows, width.stride)
   T* gradient = nullptr;      // likewise
   const int64_t* labels = nullptr;
   cuda::RowWidth width = {};
-  const uint64_t* step_labels = nullptr;  // one number; the gradient is divided by it
+  const SlotValues* values = nullptr;  // the gradient is divided by step_labels
   float* losses = nullptr;
   uint32_t* right = nullptr;  // null: nobody asks
 };

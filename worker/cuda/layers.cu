@@ -28,8 +28,12 @@ __global__ void images_kernel(ImageWork work) {
     table[i] = work.tables[channel * kTable + i];
   __syncthreads();
   const uint64_t begin = uint64_t{blockIdx.x} * work.plane;
-  for (uint32_t i = threadIdx.x; i < work.plane; i += kThreads)
-    work.out[begin + i] = table[work.bytes[begin + i]];
+  const uint64_t other = mixed_plane(work, blockIdx.x);
+  const float share = *work.share;
+  for (uint32_t i = threadIdx.x; i < work.plane; i += kThreads) {
+    const float own = table[work.bytes[begin + i]];
+    work.out[begin + i] = share < 1 ? mixed(own, table[work.bytes[other + i]], share) : own;
+  }
 }
 
 // A warp a row.
@@ -78,13 +82,13 @@ __global__ void cross_entropy_kernel(CrossEntropy<T> op) {
   const BlockTeam<kThreads> team(lanes);
   const uint64_t row = blockIdx.x;
   const T* logits = op.logits + row * op.width.stride;
-  const int64_t label = op.labels[row];
+  const RowTarget target = target_of(op.labels, row, gridDim.x, *op.values);
   if (op.right != nullptr) {
-    const bool is_right = is_right_row(team, logits, op.width, label);
+    const bool is_right = is_right_row(team, logits, op.width, target.likelier());
     team.once([&] { op.right[row] = is_right ? 1 : 0; });
   }
-  cross_entropy_row(team, logits, op.gradient + row * op.width.stride, op.width, label,
-                    loss_share(*op.step_labels), op.losses + row);
+  cross_entropy_row(team, logits, op.gradient + row * op.width.stride, op.width, target,
+                    loss_share(op.values->step_labels), op.losses + row);
 }
 
 }  // namespace

@@ -13,6 +13,9 @@ struct SlotValues {
   uint64_t dropout_key = 0;  // of the slot's random stream
   uint64_t step_labels = 1;  // labels of the whole step, by which the gradient is divided
   float loss_scale = 1;      // by which it is multiplied
+  float label_share = 1;     // of a sample's own label (row_target.h)
+  float pixel_share = 1;     // of its own pixels (images.h)
+  float label_smoothing = 0;
 };
 
 }  // namespace lockstep

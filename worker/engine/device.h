@@ -70,10 +70,10 @@ class Device {
 
   // The type in which start_loss() takes logits that were computed in this one.
   virtual at::ScalarType loss_type(at::ScalarType /*computed*/) const { return at::kFloat; }
-  // Softmax cross-entropy of logits (..., classes). `gradient` becomes that of (sum of losses) /
-  // step_labels * loss_scale, of the values that were sent; null: none is wanted. It may lie in the
-  // place of the logits where `in_place` says that nobody needs them any more. Does not wait for
-  // the device.
+  // Softmax cross-entropy of logits (..., classes) for the targets that the labels and values make
+  // that were sent (row_target.h). `gradient` becomes that of (sum of losses) / step_labels *
+  // loss_scale; null: none is wanted. It may lie in the place of the logits where `in_place` says
+  // that nobody needs them any more. Does not wait for the device.
   virtual Status start_loss(const at::Tensor& logits, bool in_place, at::Tensor* gradient) = 0;
   virtual Result<SlotLoss> loss() = 0;
 

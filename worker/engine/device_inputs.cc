@@ -80,6 +80,7 @@ Result<at::Tensor> DeviceInputs::transformed(const std::byte* stored) {
                 at::TensorOptions(where_).dtype(at::kFloat));  // (B, C, H, W)
   LOCKSTEP_RETURN_IF_ERROR(module_.images({.bytes = reinterpret_cast<const uint8_t*>(stored),
                                            .tables = transform_->data(),
+                                           .share = &values()->pixel_share,
                                            .out = images.mutable_data_ptr<float>(),
                                            .samples = static_cast<uint32_t>(samples_),
                                            .channels = shape_.channels,

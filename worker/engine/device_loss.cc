@@ -34,7 +34,7 @@ CrossEntropy<T> DeviceLoss::work_of(const at::Tensor& in, const at::Tensor& out,
           .gradient = static_cast<T*>(out.mutable_data_ptr()),
           .labels = inputs.labels(),
           .width = {static_cast<uint32_t>(in.size(1)), static_cast<uint32_t>(in.stride(0))},
-          .step_labels = &inputs.values()->step_labels,
+          .values = inputs.values(),
           .losses = reserved_.at(rows_).losses,
           .right = reserved_.at(rows_).right};
 }

@@ -262,7 +262,9 @@ SlotValues EngineImpl::values_of(const data::Batch& batch, const StepWork& work)
   return {.dropout_key = stream_key(
               {static_cast<uint64_t>(StreamKind::kDropout), job_.seed(), batch.step, batch.slot}),
           .step_labels = work.samples * batch.shape.labels(),
-          .loss_scale = state_->loss_scale()};
+          .loss_scale = state_->loss_scale(),
+          .label_share = batch.shares.label,
+          .pixel_share = batch.shares.pixels};
 }
 
 Result<SlotGraphs*> EngineImpl::launch_graph(uint64_t samples) {

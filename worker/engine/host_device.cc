@@ -43,17 +43,16 @@ Status HostDevice::start_loss(const at::Tensor& logits, bool /*in_place*/, at::T
   row_losses_.resize(static_cast<size_t>(out.numel() / classes));
   const auto compute = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      row_losses_[static_cast<size_t>(i)] = softmax_cross_entropy(
-          rows + i * classes, labels_ + i, 1, static_cast<uint64_t>(classes), values_.step_labels,
-          slopes == nullptr ? nullptr : slopes + i * classes);
+      const auto row = static_cast<uint64_t>(i);
+      row_losses_[row] = softmax_cross_entropy(rows + i * classes,
+                                               target_of(labels_, row, row_losses_.size(), values_),
+                                               static_cast<uint64_t>(classes), values_.step_labels,
+                                               slopes == nullptr ? nullptr : slopes + i * classes);
     }
   };
   at::parallel_for(0, out.numel() / classes, kElementsPerThread / classes + 1, compute);
   loss_ = {};
-  for (const SlotLoss& row : row_losses_) {  // in their order, whoever computed them
-    loss_.sum += row.sum;
-    loss_.correct += row.correct;
-  }
+  for (const SlotLoss& row : row_losses_) loss_.add(row);  // in their order, whoever computed them
   if (gradient != nullptr && values_.loss_scale != 1) gradient->mul_(values_.loss_scale);
   return Status::ok();
 }

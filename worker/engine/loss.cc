@@ -64,35 +64,71 @@ void multiply(float* __restrict values, uint64_t n, float factor) {
   for (uint64_t i = 0; i < n; ++i) values[i] *= factor;
 }
 
+// How far the logits are below the largest, in sum.
+LOCKSTEP_CLONES
+double sum_below(const float* __restrict row, uint64_t n, float largest) {
+  std::array<double, kLanes> lane{};
+  uint64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (uint64_t l = 0; l < kLanes; ++l) lane[l] += double{largest} - double{row[i + l]};
+  for (uint64_t l = 0; i + l < n; ++l) lane[l] += double{largest} - double{row[i + l]};
+  for (uint64_t half = kLanes / 2; half > 0; half /= 2)
+    for (uint64_t l = 0; l < half; ++l) lane[l] += lane[l + half];
+  return lane[0];
+}
+
+LOCKSTEP_CLONES
+void subtract(float* __restrict values, uint64_t n, float amount) {
+  for (uint64_t i = 0; i < n; ++i) values[i] -= amount;
+}
+
 // Whether the label's is the first of the largest logits.
 bool is_right(const float* row, uint64_t label, float largest) {
   return row[label] == largest && std::find(row, row + label, largest) == row + label;
 }
 
+// Of a row whose exponentials sum to e^log_total.
+double loss_of(const float* row, const RowTarget& target, uint64_t classes, float largest,
+               double log_total) {
+  const auto of = [&](int64_t label) { return log_total - (double{row[label]} - double{largest}); };
+  double loss = of(target.label);
+  if (target.share < 1)
+    loss = double{target.share} * loss + double{1.0f - target.share} * of(target.other);
+  if (target.smoothing > 0) {
+    const double of_all =
+        log_total + sum_below(row, classes, largest) / static_cast<double>(classes);
+    loss = double{1.0f - target.smoothing} * loss + double{target.smoothing} * of_all;
+  }
+  return loss;
+}
+
+// `gradient` is the softmax times `scale`, and becomes what it is more than what is wanted.
+void subtract_wanted(const RowTarget& target, uint64_t classes, float scale, float* gradient) {
+  gradient[target.label] -= scale * target.label_weight();
+  if (target.share < 1) gradient[target.other] -= scale * target.other_weight();
+  if (target.smoothing > 0)
+    subtract(gradient, classes, scale * target.smoothing / static_cast<float>(classes));
+}
+
 }  // namespace
 
-SlotLoss softmax_cross_entropy(const float* logits, const int64_t* labels, uint64_t batch,
-                               uint64_t classes, uint64_t step_samples, float* gradient) {
-  SlotLoss loss;
+SlotLoss softmax_cross_entropy(const float* row, const RowTarget& target, uint64_t classes,
+                               uint64_t step_samples, float* gradient) {
   std::array<float, kBlock> scratch;
   const float scale = 1.0f / static_cast<float>(step_samples);
-  for (uint64_t b = 0; b < batch; ++b) {
-    const float* row = logits + b * classes;
-    float* out = gradient == nullptr ? nullptr : gradient + b * classes;
-    const auto label = static_cast<uint64_t>(labels[b]);
-    const float largest = largest_of(row, classes);
-    double total = 0;
-    for (uint64_t c = 0; c < classes; c += kBlock) {
-      float* const block = out == nullptr ? scratch.data() : out + c;
-      total += double{exponentials(row + c, std::min(kBlock, classes - c), largest, block)};
-    }
-    const double of_row = std::log(total) - (double{row[label]} - double{largest});
-    loss.sum += double{static_cast<float>(of_row)};  // floats, as a GPU writes them down
-    loss.correct += is_right(row, label, largest);
-    if (out == nullptr) continue;
-    multiply(out, classes, static_cast<float>(double{scale} / total));
-    out[label] -= scale;
+  const float largest = largest_of(row, classes);
+  double total = 0;
+  for (uint64_t c = 0; c < classes; c += kBlock) {
+    float* const block = gradient == nullptr ? scratch.data() : gradient + c;
+    total += double{exponentials(row + c, std::min(kBlock, classes - c), largest, block)};
   }
+  SlotLoss loss;
+  // A float, as a GPU writes it down.
+  loss.sum = double{static_cast<float>(loss_of(row, target, classes, largest, std::log(total)))};
+  loss.correct = is_right(row, static_cast<uint64_t>(target.likelier()), largest) ? 1 : 0;
+  if (gradient == nullptr) return loss;
+  multiply(gradient, classes, static_cast<float>(double{scale} / total));
+  subtract_wanted(target, classes, scale, gradient);
   return loss;
 }
 

@@ -1,5 +1,5 @@
-// Softmax cross-entropy of one slot, with its gradient and the number of right predictions. Plain
-// floats: host code that runs the same under every tensor library.
+// Softmax cross-entropy of a slot's rows, with its gradient and whether the prediction is right.
+// Plain floats: host code that runs the same under every tensor library.
 //
 // A row's exponentials are computed once, in blocks that stay in the first-level cache, by an exp
 // of our own: +, - and * alone, so IEEE fixes its bits on every machine and the compiler can take
@@ -12,18 +12,25 @@
 
 #include <cstdint>
 
+#include "worker/cuda/row_target.h"
+
 namespace lockstep {
 
 struct SlotLoss {
-  double sum = 0;        // of the samples' losses
-  uint64_t correct = 0;  // samples whose largest logit is their label's (the first, on a tie)
+  double sum = 0;  // of the samples' losses
+  uint64_t correct =
+      0;  // samples whose largest logit is the likelier label's (the first, on a tie)
+
+  void add(const SlotLoss& row) {
+    sum += row.sum;
+    correct += row.correct;
+  }
 };
 
-// logits: (B, classes) row-major, B over positions too where samples are sequences. When `gradient`
-// (B, classes) is not null it gets the gradient of sum / step_samples: softmax minus one at the
-// label, divided by the labels of the whole step. REQUIRES: 0 <= labels[i] < classes.
-// Rows are summed in order: several calls for parts of a slot add up to the same only per row.
-SlotLoss softmax_cross_entropy(const float* logits, const int64_t* labels, uint64_t batch,
-                               uint64_t classes, uint64_t step_samples, float* gradient);
+// Of one row of logits, (classes). When `gradient` (classes) is not null it gets the gradient of
+// sum / step_samples: softmax minus what is wanted (row_target.h), divided by the labels of the
+// whole step. REQUIRES: labels from 0 up to below `classes`.
+SlotLoss softmax_cross_entropy(const float* row, const RowTarget& target, uint64_t classes,
+                               uint64_t step_samples, float* gradient);
 
 }  // namespace lockstep

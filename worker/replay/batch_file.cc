@@ -26,11 +26,15 @@ Status write_batch(const std::string& path, const LookedAt& seen, const data::Sa
   std::vector<int64_t> positions;
   std::vector<int64_t> slots;
   std::vector<float> losses;
+  std::vector<int64_t> other_labels;
+  std::vector<float> shares;
   for (const ReplayedSample& sample : seen.samples) {
     samples.push_back(static_cast<int64_t>(sample.sample));
     positions.push_back(static_cast<int64_t>(sample.position));
     slots.push_back(sample.slot);
     losses.push_back(sample.loss);
+    other_labels.push_back(sample.other_label);
+    shares.push_back(sample.share);
   }
   const auto batch = static_cast<int64_t>(seen.samples.size());
   std::vector<StateTensor> tensors{tensor_of("samples", DType::kI64, {batch}, samples),
@@ -45,6 +49,10 @@ Status write_batch(const std::string& path, const LookedAt& seen, const data::Sa
                                 {batch, shape.channels, shape.height, shape.width}, seen.images));
     tensors.push_back(tensor_of("logits", DType::kF32, {batch, classes}, seen.logits));
     tensors.push_back(tensor_of("labels", DType::kI64, {batch}, seen.labels));
+  }
+  if (seen.are_mixed) {
+    tensors.push_back(tensor_of("other_labels", DType::kI64, {batch}, other_labels));
+    tensors.push_back(tensor_of("shares", DType::kF32, {batch}, shares));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const SafetensorsPlan plan, plan_safetensors(tensors, {}));
   std::string bytes = plan.prefix;

@@ -3,6 +3,9 @@
 //   images F32 (B, C, H, W) as the model saw them · labels, samples, positions, slots I64 (B)
 //   loss F32 (B) · logits F32 (B, classes)
 //
+// Where images are mixed with others of their slot (mixup, cutmix), images are as they were mixed,
+// and there are: other_labels I64 (B), of the other one · shares F32 (B), of the first label
+//
 // Of sequences: tokens I64 (B, T) instead of images, labels (B, T), and no logits.
 //
 // Thread-safety: a free function.

@@ -21,16 +21,28 @@ void print_stats(const char* what, const std::vector<TensorStats>& all) {
   }
 }
 
+// "3", or of a mixed image "0.8 of 3 and 0.2 of 5 (sample 17)".
+std::string label_text(const ReplayedSample& sample) {
+  const std::string label = std::to_string(sample.label);
+  if (sample.share == 1) return label;
+  char text[128];
+  std::snprintf(text, sizeof text, "%.3g of %s and %.3g of %lld (sample %llu)",
+                static_cast<double>(sample.share), label.c_str(),
+                static_cast<double>(1 - sample.share), static_cast<long long>(sample.other_label),
+                static_cast<unsigned long long>(sample.other));
+  return text;
+}
+
 void print_samples(const ReplayReport& report) {
   std::printf("samples, the largest loss first\n");
   const size_t shown = std::min(report.samples.size(), kSamplesShown);
   for (size_t i = 0; i < shown; ++i) {
     const ReplayedSample& sample = report.samples[i];
-    std::printf("  loss %-12.6g slot %u position %llu sample %llu label %lld  %s\n",
+    std::printf("  loss %-12.6g slot %u position %llu sample %llu label %s  %s\n",
                 static_cast<double>(sample.loss), sample.slot,
                 static_cast<unsigned long long>(sample.position),
-                static_cast<unsigned long long>(sample.sample),
-                static_cast<long long>(sample.label), sample.where.c_str());
+                static_cast<unsigned long long>(sample.sample), label_text(sample).c_str(),
+                sample.where.c_str());
   }
   if (shown < report.samples.size()) {
     std::printf("  and %zu more, in the saved batch\n", report.samples.size() - shown);

@@ -100,13 +100,24 @@ void SlotLook::keep(const data::Batch& batch, const at::Tensor& logits, LookedAt
   const uint64_t classes = dataset_.classes();
   const uint64_t each = batch.shape.labels();
   const auto* rows = logits.const_data_ptr<float>();  // (B, classes) or (B, T, classes)
-  for (uint32_t i = 0; i < batch.samples; ++i) {
-    const int64_t* labels = batch.labels + i * each;
-    const SlotLoss loss =
-        softmax_cross_entropy(rows + i * each * classes, labels, each, classes, 1, nullptr);
-    out->samples.push_back({batch.slot, begin + i, order.at(begin + i), labels[0],
-                            static_cast<float>(loss.sum / static_cast<double>(each))});
+  const SlotValues values{.label_share = batch.shares.label};
+  for (uint64_t i = 0; i < batch.samples; ++i) {
+    SlotLoss loss;
+    for (uint64_t row = i * each; row < (i + 1) * each; ++row)
+      loss.add(softmax_cross_entropy(rows + row * classes,
+                                     target_of(batch.labels, row, batch.samples * each, values),
+                                     classes, 1, nullptr));
+    const uint64_t other = mixed_with(i, batch.samples);
+    out->samples.push_back({.slot = batch.slot,
+                            .position = begin + i,
+                            .sample = order.at(begin + i),
+                            .label = batch.labels[i * each],
+                            .share = values.label_share,
+                            .other = order.at(begin + other),
+                            .other_label = batch.labels[other * each],
+                            .loss = static_cast<float>(loss.sum / static_cast<double>(each))});
   }
+  out->are_mixed |= values.label_share < 1;
   const uint64_t elements = batch.samples * batch.shape.elements();
   out->labels.insert(out->labels.end(), batch.labels, batch.labels + batch.samples * each);
   if (batch.shape.is_sequence()) {

@@ -24,6 +24,7 @@ struct LookedAt {
   std::vector<float> logits;
   std::vector<int64_t> tokens;  // of sequences only
   std::vector<int64_t> labels;  // one of an image, one a token of a sequence
+  bool are_mixed = false;       // labels and images, with others of their slot
 };
 
 class SlotLook {

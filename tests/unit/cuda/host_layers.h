@@ -59,10 +59,11 @@ class HostLayers : public LayerKernelsOf<T> {
     const cuda::SerialTeam<256> team;
     for (uint64_t row = 0; row < rows; ++row) {
       const T* logits = work.logits + row * work.width.stride;
-      const bool is_right = cuda::is_right_row(team, logits, work.width, work.labels[row]);
+      const RowTarget target = target_of(work.labels, row, rows, *work.values);
+      const bool is_right = cuda::is_right_row(team, logits, work.width, target.likelier());
       work.right[row] = is_right ? 1 : 0;
       cuda::cross_entropy_row(team, logits, work.gradient + row * work.width.stride, work.width,
-                              work.labels[row], cuda::loss_share(*work.step_labels),
+                              target, cuda::loss_share(work.values->step_labels),
                               work.losses + row);
     }
     return Status::ok();

@@ -171,7 +171,8 @@ TYPED_TEST(Layers, GiveCrossEntropyAndItsGradientInPlace) {
   for (uint32_t i = 0; i < kWidth.classes; ++i)
     total += std::exp(static_cast<double>(to_float(before[i])) - 80);
   float loss = 0;
-  cross_entropy_row(Block{}, logits.data(), logits.data(), kWidth, kLabel, kScale, &loss);
+  cross_entropy_row(Block{}, logits.data(), logits.data(), kWidth, {.label = kLabel}, kScale,
+                    &loss);
   const double expected_loss = std::log(total) + 80 - to_float(before[kLabel]);
   EXPECT_NEAR(loss, expected_loss, 1e-5 * expected_loss);
   for (uint32_t i = 0; i < kWidth.stride; ++i) {
@@ -184,11 +185,51 @@ TYPED_TEST(Layers, GiveCrossEntropyAndItsGradientInPlace) {
   }
 }
 
+TYPED_TEST(Layers, GiveTheLossOfMixedAndSmoothedLabelsInPlace) {
+  constexpr RowWidth kWidth{301, 384};
+  constexpr float kScale = 0.125f;
+  for (const RowTarget& target : {RowTarget{17, 300, 0.75f, 0}, RowTarget{17, 17, 0.25f, 0.1f},
+                                  RowTarget{.label = 0, .smoothing = 0.3f}}) {
+    auto logits = noise<TypeParam>(1, kWidth.stride);
+    const auto before = logits;
+    std::vector<double> wanted(kWidth.stride, 0);
+    double total = 0, expected = 0;
+    for (uint32_t i = 0; i < kWidth.classes; ++i) {
+      total += std::exp(static_cast<double>(to_float(before[i])));
+      wanted[i] = static_cast<double>(target.smoothing) / kWidth.classes;
+      if (i == target.label) wanted[i] += (1 - double{target.smoothing}) * double{target.share};
+      if (i == target.other)
+        wanted[i] += (1 - double{target.smoothing}) * (1 - double{target.share});
+    }
+    for (uint32_t i = 0; i < kWidth.classes; ++i)
+      expected += wanted[i] * (std::log(total) - static_cast<double>(to_float(before[i])));
+    float loss = 0;
+    cross_entropy_row(Block{}, logits.data(), logits.data(), kWidth, target, kScale, &loss);
+    EXPECT_NEAR(loss, expected, 1e-5 * expected);
+    for (uint32_t i = 0; i < kWidth.stride; ++i) {
+      double gradient = 0;
+      if (i < kWidth.classes)
+        gradient =
+            (std::exp(static_cast<double>(to_float(before[i]))) / total - wanted[i]) * kScale;
+      EXPECT_NEAR(to_float(logits[i]), gradient, tolerance<TypeParam>(gradient)) << i;
+    }
+  }
+}
+
+TEST(CrossEntropy, OfASecondLabelThatIsNoClassIsNoNumberWhereItCounts) {
+  for (const float share : {0.5f, 1.0f}) {
+    auto logits = noise<float>(1, 16);
+    float loss = 1;
+    cross_entropy_row(Block{}, logits.data(), logits.data(), {10, 16}, {2, 10, share, 0}, 1, &loss);
+    EXPECT_EQ(std::isnan(loss), share < 1);
+  }
+}
+
 TEST(CrossEntropy, OfAnIgnoredRowIsNothingAndOfAWrongLabelNoNumber) {
   for (const int64_t label : {kIgnoredLabel, int64_t{-1}, int64_t{10}}) {
     auto logits = noise<Bf16>(1, 16);
     float loss = 1;
-    cross_entropy_row(Block{}, logits.data(), logits.data(), {10, 16}, label, 1, &loss);
+    cross_entropy_row(Block{}, logits.data(), logits.data(), {10, 16}, {.label = label}, 1, &loss);
     if (label == kIgnoredLabel)
       EXPECT_EQ(loss, 0.0f);
     else
@@ -208,7 +249,7 @@ TEST(CrossEntropy, OfALogitThatIsNoNumberIsNoNumber) {
   auto logits = noise<float>(1, 16);
   logits[3] = NAN;
   float loss = 0;
-  cross_entropy_row(Block{}, logits.data(), logits.data(), {10, 16}, 4, 1, &loss);
+  cross_entropy_row(Block{}, logits.data(), logits.data(), {10, 16}, {.label = 4}, 1, &loss);
   EXPECT_TRUE(std::isnan(loss));
 }
 

@@ -64,6 +64,20 @@ TEST(TransformList, TheFrameComesFirst) {
     EXPECT_THAT(error_of({word}), HasSubstr("a number of pixels, 1 to 4096")) << word;
 }
 
+TEST(TransformList, WhatMixesImagesComesLast) {
+  const auto list = parse_transforms({"flip", "normalize", "cutmix", "mixup=0.2"});
+  ASSERT_TRUE(list.is_ok()) << list.status().message();
+  EXPECT_EQ(list->mix, (MixRule{.mixup = 0.2, .cutmix = 1}));
+  EXPECT_EQ(list->augment.size(), 1U);
+  EXPECT_TRUE(list->normalizes);
+  EXPECT_TRUE(parse_transforms({"normalize"})->mix.is_empty());
+  for (const char* word : {"flip", "normalize", "random_crop=8"})
+    EXPECT_THAT(error_of({"mixup", word}), HasSubstr("mixup and cutmix come last")) << word;
+  for (const char* word : {"mixup=0", "cutmix=-1", "mixup=1001", "cutmix=x", "mixup="})
+    EXPECT_THAT(error_of({word}), HasSubstr("a number, 0.001 to 1000")) << word;
+  EXPECT_THAT(error_of({"mixup", "cutmix", "mixup=0.2"}), HasSubstr("names mixup twice"));
+}
+
 TEST(TransformList, RefusesWhatIsThereTwiceOrBehindTheEnd) {
   EXPECT_THAT(error_of({"flip", "flip=0.1"}), HasSubstr("names flip twice"));
   EXPECT_THAT(error_of({"normalize", "flip"}), HasSubstr("behind normalize"));

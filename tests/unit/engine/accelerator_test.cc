@@ -127,6 +127,19 @@ TEST(Accelerator, TrainsWithEveryOptimizerToTheCpusBits) {
   check("rmsprop", 0, true);
 }
 
+TEST(Accelerator, MixesImagesToTheCpusBits) {
+  const auto dataset = make_patterns(83);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"mixup=0.4"}, {"cutmix"}, {"mixup", "cutmix"}}) {
+    SCOPED_TRACE(words.front());
+    wire::JobSpec job = small_job("cnn");
+    for (const std::string& word : words) job.mutable_data()->add_transforms(word);
+    const TrainResult expected = on_the_cpu(job, *dataset, kSteps);
+    for (const uint32_t ranks : {1u, 2u})
+      expect_same(on_devices(job, *dataset, kSteps, ranks), expected);
+  }
+}
+
 TEST(Accelerator, SkipsStepsThatOverflowAndScalesAsTheCpuDoes) {
   const auto dataset = make_patterns(80);
   wire::JobSpec job = small_job("mlp");

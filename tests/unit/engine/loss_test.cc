@@ -14,8 +14,9 @@ TEST(Loss, IsSoftmaxCrossEntropyWithItsGradient) {
   const std::vector<float> logits = {1, 2, 3, 0.5f, -1, 0.25f, 100, -100, 0};
   const std::vector<int64_t> labels = {2, 1, 0};
   std::vector<float> gradient(9, 99);
-  const SlotLoss loss =
-      softmax_cross_entropy(logits.data(), labels.data(), 3, 3, 12, gradient.data());
+  SlotLoss loss;
+  for (size_t b = 0; b < 3; ++b)
+    loss.add(softmax_cross_entropy(&logits[3 * b], {.label = labels[b]}, 3, 12, &gradient[3 * b]));
   double expected = 0;
   for (size_t b = 0; b < 3; ++b) {
     double total = 0;
@@ -33,17 +34,16 @@ TEST(Loss, IsSoftmaxCrossEntropyWithItsGradient) {
 
 TEST(Loss, OfATieTheFirstCounts) {
   const std::vector<float> logits = {1, 1};
-  const int64_t first = 0, second = 1;
-  EXPECT_EQ(softmax_cross_entropy(logits.data(), &first, 1, 2, 1, nullptr).correct, 1u);
-  EXPECT_EQ(softmax_cross_entropy(logits.data(), &second, 1, 2, 1, nullptr).correct, 0u);
+  EXPECT_EQ(softmax_cross_entropy(logits.data(), {.label = 0}, 2, 1, nullptr).correct, 1u);
+  EXPECT_EQ(softmax_cross_entropy(logits.data(), {.label = 1}, 2, 1, nullptr).correct, 0u);
 }
 
 TEST(Loss, OfLogitsThatAreNotNumbersIsNotANumber) {
   for (const size_t place : {0, 1, 17, 1024, 1030}) {
     std::vector<float> logits(1031, 0.5f);
     logits[place] = std::nanf("");
-    const int64_t label = 3;
-    EXPECT_TRUE(std::isnan(softmax_cross_entropy(logits.data(), &label, 1, 1031, 1, nullptr).sum));
+    for (const RowTarget target : {RowTarget{.label = 3}, RowTarget{3, 4, 0.5f, 0.1f}})
+      EXPECT_TRUE(std::isnan(softmax_cross_entropy(logits.data(), target, 1031, 1, nullptr).sum));
   }
 }
 
@@ -58,7 +58,7 @@ TEST(Loss, OfRowsOfAnyLengthIsWhatDoublesGive) {
     double total = 0;
     for (const float logit : logits) total += std::exp(double{logit});
     const SlotLoss loss =
-        softmax_cross_entropy(logits.data(), &label, 1, classes, 1, gradient.data());
+        softmax_cross_entropy(logits.data(), {.label = label}, classes, 1, gradient.data());
     EXPECT_NEAR(loss.sum, std::log(total) - double{logits[static_cast<size_t>(label)]}, 1e-5);
     gradient[static_cast<size_t>(label)] += 1;
     for (size_t c = 0; c < classes; ++c) {
@@ -66,8 +66,46 @@ TEST(Loss, OfRowsOfAnyLengthIsWhatDoublesGive) {
       const double rounded = c == static_cast<size_t>(label) ? 6e-8 : 0;  // by taking one off
       ASSERT_NEAR(gradient[c], p, p * 5e-7 + rounded + 1e-37) << c << " of " << classes;
     }
-    EXPECT_EQ(softmax_cross_entropy(logits.data(), &label, 1, classes, 1, nullptr).sum, loss.sum);
+    EXPECT_EQ(softmax_cross_entropy(logits.data(), {.label = label}, classes, 1, nullptr).sum,
+              loss.sum);
   }
+}
+
+// Of labels that differ and that are the same, next to nothing of either, with smoothing and
+// without.
+TEST(Loss, OfMixedAndSmoothedLabelsIsTheSumOverAllClassesOfWhatIsWantedOfEach) {
+  constexpr size_t kClasses = 37;
+  Prng prng(5);
+  for (const RowTarget& target :
+       {RowTarget{3, 36, 0.75f, 0}, RowTarget{3, 3, 0.25f, 0}, RowTarget{0, 9, 0x1p-24f, 0},
+        RowTarget{0, 9, 0, 0.3f}, RowTarget{.label = 5, .smoothing = 0.1f},
+        RowTarget{36, 0, 0.5f, 0.9f}}) {
+    std::vector<float> logits(kClasses), gradient(kClasses);
+    for (float& logit : logits) logit = static_cast<float>(prng.below(8 * 1024)) / 1024 - 3;
+    std::vector<double> wanted(kClasses, double{target.smoothing} / kClasses);
+    const double whole = 1 - double{target.smoothing};
+    wanted[static_cast<size_t>(target.label)] += whole * double{target.share};
+    wanted[static_cast<size_t>(target.other)] += whole * (1 - double{target.share});
+    double total = 0, expected = 0;
+    for (const float logit : logits) total += std::exp(double{logit});
+    for (size_t c = 0; c < kClasses; ++c)
+      expected += wanted[c] * (std::log(total) - double{logits[c]});
+    const SlotLoss loss =
+        softmax_cross_entropy(logits.data(), target, kClasses, 8, gradient.data());
+    EXPECT_NEAR(loss.sum, expected, 1e-6);
+    for (size_t c = 0; c < kClasses; ++c)
+      EXPECT_NEAR(gradient[c], (std::exp(double{logits[c]}) / total - wanted[c]) / 8, 2e-8) << c;
+  }
+}
+
+TEST(Loss, APredictionIsRightThatIsTheLargerSharesLabel) {
+  const std::vector<float> logits = {1, 2};
+  const auto is_right = [&](float share) {
+    return softmax_cross_entropy(logits.data(), {0, 1, share, 0}, 2, 1, nullptr).correct == 1;
+  };
+  EXPECT_TRUE(is_right(0.4f));
+  EXPECT_FALSE(is_right(0.5f)) << "of two halves the sample's own counts";
+  EXPECT_FALSE(is_right(0.6f));
 }
 
 }  // namespace

@@ -151,12 +151,17 @@ Status PlainModule::wait(uint32_t mark) {
 }
 
 Status PlainModule::images(const cuda::ImageWork& work) {
-  tell("images", static_cast<const void*>(work.bytes), work.samples);
+  tell("images", static_cast<const void*>(work.bytes), work.share, work.samples);
   expect_mine(work.bytes);
   expect_mine(work.tables);
+  expect_mine(work.share);
   const uint64_t planes = uint64_t{work.samples} * work.channels;
-  for (uint64_t i = 0; i < planes * work.plane; ++i)
-    work.out[i] = work.tables[i / work.plane % work.channels * 256 + work.bytes[i]];
+  for (uint64_t i = 0; i < planes * work.plane; ++i) {
+    const float* table = work.tables + i / work.plane % work.channels * 256;
+    const float own = table[work.bytes[i]];
+    const uint64_t other = cuda::mixed_plane(work, i / work.plane) + i % work.plane;
+    work.out[i] = *work.share < 1 ? mixed(own, table[work.bytes[other]], *work.share) : own;
+  }
   return Status::ok();
 }
 
@@ -165,8 +170,9 @@ Status PlainLayers<T>::cross_entropy(const CrossEntropy<T>& work, uint32_t rows)
   of_.expect_mine(work.labels);
   of_.expect_mine(work.losses);
   of_.expect_mine(work.right);
-  of_.expect_mine(work.step_labels);
-  of_.tell("cross entropy", work.labels, work.step_labels, work.losses, work.right, rows);
+  of_.expect_mine(work.values);
+  of_.tell("cross entropy", work.labels, static_cast<const void*>(work.values), work.losses,
+           work.right, rows);
   if constexpr (!std::is_same_v<T, float>) {
     return HostLayers<T>::cross_entropy(work, rows);
   } else {
@@ -175,8 +181,9 @@ Status PlainLayers<T>::cross_entropy(const CrossEntropy<T>& work, uint32_t rows)
       float* gradient = work.gradient + row * work.width.stride;
       const std::vector<float> logits(work.logits + row * work.width.stride,
                                       work.logits + row * work.width.stride + work.width.classes);
-      const SlotLoss loss = softmax_cross_entropy(logits.data(), work.labels + row, 1,
-                                                  work.width.classes, *work.step_labels, gradient);
+      const SlotLoss loss =
+          softmax_cross_entropy(logits.data(), target_of(work.labels, row, rows, *work.values),
+                                work.width.classes, work.values->step_labels, gradient);
       std::fill(gradient + work.width.classes, gradient + work.width.stride, 0.0f);
       work.losses[row] = static_cast<float>(loss.sum);
       work.right[row] = static_cast<uint32_t>(loss.correct);

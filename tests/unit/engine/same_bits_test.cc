@@ -28,6 +28,7 @@ struct Case {
   std::vector<uint32_t> ranks = {2, 3, 4};
   uint32_t epochs = 2;
   uint32_t side = 12;
+  std::vector<std::string> mixing = {};  // of data.transforms
 };
 
 class SameBitsOf : public ::testing::TestWithParam<Case> {};
@@ -39,6 +40,7 @@ TEST_P(SameBitsOf, ForAnyNumberOfRanksAndAnyBuckets) {
   job.mutable_model()->set_dropout(c.dropout);
   job.mutable_model()->set_batch_norm(c.batch_norm);
   job.mutable_train()->set_global_batch(c.global_batch);
+  for (const std::string& word : c.mixing) job.mutable_data()->add_transforms(word);
   const Step steps = c.epochs * ((c.samples + c.global_batch - 1) / c.global_batch);
 
   const TrainResult one = train(job, *dataset, even_runs(4, 1), steps);
@@ -62,9 +64,30 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"MlpWithBatchNorm", "mlp", 0.1, true, 24, 80},
                       Case{"Cnn", "cnn", 0, false, 20, 80},
                       Case{"CnnWithAllAndAnEmptySlot", "cnn", 0.25, true, 20, 63},
+                      Case{"CnnOnMixedImagesWithSlotsOfOneSample",
+                           "cnn",
+                           0,
+                           false,
+                           20,
+                           63,
+                           {2, 3, 4},
+                           2,
+                           12,
+                           {"mixup=0.4", "cutmix"}},
                       Case{"Resnet18", "resnet18", 0.25, false, 20, 23, {2, 4}, 1},
                       Case{"Resnet50", "resnet50", 0, false, 20, 8, {4}, 1, 9}),
     [](const auto& c) { return c.param.name; });
+
+TEST(SameBits, MixedImagesGiveOthersThanPlainOnes) {
+  const auto dataset = make_patterns(80);
+  wire::JobSpec job = small_job("mlp");
+  const TrainResult plain = train(job, *dataset, even_runs(4, 1), 4);
+  for (const char* word : {"mixup", "cutmix"}) {
+    job = small_job("mlp");
+    job.mutable_data()->add_transforms(word);
+    EXPECT_NE(train(job, *dataset, even_runs(4, 1), 4).losses, plain.losses) << word;
+  }
+}
 
 // Adds the ranks' partials from left to right instead of along the tree.
 class LeftToRight final : public Forwarding<Collective> {

@@ -104,6 +104,18 @@ TEST_P(Graphs, TrainToTheBitsOfEagerSlotsWithTheShortStepRecordedAsWell) {
 INSTANTIATE_TEST_SUITE_P(Models, Graphs, ::testing::Values("mlp", "cnn", "gpt2"),
                          [](const auto& c) { return std::string(c.param); });
 
+TEST(SlotGraphs, FollowSharesOfMixedImagesThatAreOthersInEverySlot) {
+  const auto dataset = make_patterns(83);
+  wire::JobSpec job = job_of("cnn", "on");
+  for (const char* word : {"mixup=0.4", "cutmix"}) job.mutable_data()->add_transforms(word);
+  const TrainResult expected = train_eagerly(job, *dataset, kSteps);
+  for (const uint32_t ranks : {1u, 2u}) {
+    Devices devices(ranks);
+    expect_same(train(job, *dataset, devices, kSteps), expected);
+    EXPECT_EQ(devices.recorders[0]->recordings, kMostGraphs);
+  }
+}
+
 TEST(SlotGraphs, FollowALossScaleThatChanges) {
   const auto dataset = make_patterns(80);
   wire::JobSpec job = small_job("mlp", "fp16");

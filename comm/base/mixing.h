@@ -1,0 +1,24 @@
+// Mixing of the samples of a batch, for everybody who does a part of it: the loader
+// (data/transform/batch_mix.h), the loss, and kernels. Each sample is mixed with the one before it,
+// and the first with the last.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <cstdint>
+
+#include "comm/base/host_device.h"
+
+namespace lockstep {
+
+// Of `count` samples, the one with which `i` is mixed. REQUIRES: i < count.
+LOCKSTEP_HOST_DEVICE uint64_t mixed_with(uint64_t i, uint64_t count) {
+  return i == 0 ? count - 1 : i - 1;
+}
+
+// `share`: a multiple of 2^-24 from 0 to 1, so that what is left of 1 is a float, too.
+LOCKSTEP_HOST_DEVICE float mixed(float own, float other, float share) {
+  return share * own + (1.0f - share) * other;
+}
+
+}  // namespace lockstep

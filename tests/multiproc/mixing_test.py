@@ -1,0 +1,68 @@
+"""Images mixed with others of their slot (mixup, cutmix) in real runs: the same bits for any number of
+workers, through a kill and a resume, and in a replay."""
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+from harness import BIN, LockstepTest
+from pace import paced
+from replay_test import safetensors
+
+MIXED = ["flip", "normalize", "mixup=0.4", "cutmix"]
+SHORT = {"global_batch": 64, "slots": 4, "epochs": 2}  # 600 = 9 * 64 + 24
+LONG = paced({"global_batch": 64, "slots": 4, "max_steps": 400})
+
+
+class Mixing(LockstepTest):
+    def mixed_job(self, train, transforms=MIXED, name="job.yaml"):
+        job = self.job(self.small_data(), train=train, name=name)
+        text = json.loads(job.read_text())
+        text["data"]["transforms"] = transforms
+        job.write_text(json.dumps(text))
+        return job
+
+    def test_one_to_four_workers_give_the_same_bits_and_others_than_plain_images(self):
+        job = self.mixed_job(SHORT)
+        one = self.finish(job, "--workers", 1, name="w1")
+        for workers in (2, 3, 4):
+            run = self.finish(job, "--workers", workers, name=f"w{workers}")
+            self.assert_same_result(run, one)
+        plain = self.finish(self.mixed_job(SHORT, MIXED[:2], name="plain.yaml"), name="plain")
+        self.assertNotEqual(plain.summary()["weights_sha256"], one.summary()["weights_sha256"])
+        self.assertGreater(one.history()[-1]["loss"], plain.history()[-1]["loss"])
+
+    def test_a_worker_killed_and_a_resume_in_mid_epoch_change_nothing(self):
+        job = self.mixed_job(LONG)
+        undisturbed = self.finish(job, "--workers", 2, name="undisturbed")
+        run = self.start(job, "--workers", 3, name="disturbed")
+        run.wait_for_step(3)
+        os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
+        run.wait_for_more_steps(2)
+        run.process.send_signal(signal.SIGINT)
+        self.assertEqual(run.wait(), 75, run.text()[-2000:])
+        resumed = self.finish(job, "--workers", 4, "--resume", name="disturbed")
+        self.assert_same_result(resumed, undisturbed)
+
+    def test_a_replay_gives_the_bits_and_shows_what_was_mixed_with_what(self):
+        run = self.finish(self.mixed_job(SHORT), "--workers", 2)
+        replay = subprocess.run([BIN / "lockstep", "replay", run.run_dir, "--step", "13"],
+                                capture_output=True, text=True, timeout=120)
+        self.assertEqual(replay.returncode, 0, replay.stdout + replay.stderr)
+        self.assertIn("the recorded losses again, bit for bit", replay.stdout)
+        self.assertRegex(replay.stdout, r"label [0-9.e-]+ of \d and [0-9.e-]+ of \d \(sample \d+\) ")
+        header, _ = safetensors(run.run_dir / "replay-step-13.safetensors")
+        for name in ("labels", "other_labels", "shares"):
+            self.assertEqual(header[name]["shape"], [64])
+
+    def test_what_cannot_be_mixed_is_said_before_a_worker_starts(self):
+        for transforms, words in ((["mixup", "flip"], "mixup and cutmix come last"),
+                                  (["mixup=0"], "a number, 0.001 to 1000")):
+            run = self.start(self.mixed_job(SHORT, transforms), "--workers", 1)
+            self.assertEqual(run.wait(), 64, run.text())
+            self.assert_clear_line(run, words)
+
+
+if __name__ == "__main__":
+    unittest.main()
