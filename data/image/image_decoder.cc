@@ -3,6 +3,7 @@
 #include <string>
 
 #include "data/image/decode.h"
+#include "data/image/raw_image.h"
 #include "data/index/file_errors.h"
 
 namespace lockstep::data {
@@ -49,7 +50,9 @@ FrameCut as_it_is(const WantedImage& form) {
 
 Status ImageDecoder::decode(std::span<const uint8_t> encoded, const WantedImage& form,
                             std::optional<uint64_t> stream, uint8_t* out) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const ImageInfo info, read_image_info(encoded));
+  const bool is_raw = is_raw_image(encoded);
+  LOCKSTEP_ASSIGN_OR_RETURN(const ImageInfo info,
+                            is_raw ? raw_image_info(encoded) : read_image_info(encoded));
   if (form.frame.is_empty() && (info.width != form.width || info.height != form.height))
     return bad("is an image of " + std::to_string(info.width) + " x " +
                std::to_string(info.height) + " pixels, the others have " +
@@ -58,7 +61,8 @@ Status ImageDecoder::decode(std::span<const uint8_t> encoded, const WantedImage&
       form.frame.is_empty() ? as_it_is(form) : cut_of(form.frame, info.width, info.height, stream);
   DecodeRequest request{info, {}, shrink_of(info, cut), form.channels};
   request.box = needed_of(cut, request.shrink);
-  LOCKSTEP_RETURN_IF_ERROR(data::decode(encoded, request, part_));
+  LOCKSTEP_RETURN_IF_ERROR(is_raw ? decode_raw_image(encoded, request, part_)
+                                  : data::decode(encoded, request, part_));
   const double shrink = part_.shrink;
   const AxisSpec x{cut.box.x / shrink - part_.box.x, cut.box.width / shrink, cut.width,
                    cut.window.x, cut.window.width};

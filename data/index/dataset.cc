@@ -1,10 +1,13 @@
 #include "data/index/dataset.h"
 
+#include <utility>
+
 #include "comm/wire/data_formats.h"
 #include "data/index/cifar_dataset.h"
 #include "data/index/cifar_files.h"
 #include "data/index/detect_format.h"
 #include "data/index/encoded_dataset.h"
+#include "data/index/framed_dataset.h"
 #include "data/index/idx_dataset.h"
 #include "data/index/idx_pair.h"
 #include "data/index/npy_dataset.h"
@@ -35,6 +38,31 @@ SampleCut sample_cut(const wire::JobSpec& job) {
           transforms.is_ok() ? transforms->frame : ImageFrame()};
 }
 
+namespace {
+
+// Of images that are stored as pixels.
+Result<std::unique_ptr<Dataset>> open_stored(const wire::DatasetSpec& spec,
+                                             const std::string& format, Split split,
+                                             const std::string& cache_dir,
+                                             const ProgressFn& progress) {
+  if (const CifarFormat* cifar = cifar_format(format)) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto paths, find_cifar_files(spec.path(), *cifar, split));
+    return open_cifar_dataset(paths, *cifar, cache_dir, progress);
+  }
+  if (format == "npz" || (format.starts_with("npy") && is_npz(spec.path()))) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair pair, find_npz_pair(spec.path(), split));
+    return open_npz_dataset(pair, format, cache_dir, progress);
+  }
+  if (format.starts_with("npy")) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const NpyPair pair, find_npy_pair(spec.path(), split));
+    return open_npy_dataset(pair, format, cache_dir, progress);
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const IdxPair pair, find_idx_pair(spec.path(), split));
+  return open_idx_dataset(pair, cache_dir, progress);
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& spec, Split split,
                                               const std::string& cache_dir,
                                               const ProgressFn& progress, const SampleCut& cut) {
@@ -53,20 +81,8 @@ Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& spec, Spl
                               find_encoded_source(spec.path(), format, split, progress));
     return open_encoded_dataset(source, cut.frame, cache_dir, progress);
   }
-  if (const CifarFormat* cifar = cifar_format(format)) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const auto paths, find_cifar_files(spec.path(), *cifar, split));
-    return open_cifar_dataset(paths, *cifar, cache_dir, progress);
-  }
-  if (format == "npz" || (format.starts_with("npy") && is_npz(spec.path()))) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair pair, find_npz_pair(spec.path(), split));
-    return open_npz_dataset(pair, format, cache_dir, progress);
-  }
-  if (format.starts_with("npy")) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const NpyPair pair, find_npy_pair(spec.path(), split));
-    return open_npy_dataset(pair, format, cache_dir, progress);
-  }
-  LOCKSTEP_ASSIGN_OR_RETURN(const IdxPair pair, find_idx_pair(spec.path(), split));
-  return open_idx_dataset(pair, cache_dir, progress);
+  LOCKSTEP_ASSIGN_OR_RETURN(auto stored, open_stored(spec, format, split, cache_dir, progress));
+  return make_framed_dataset(std::move(stored), cut.frame);
 }
 
 }  // namespace lockstep::data

@@ -83,7 +83,7 @@ class Dataset {
   virtual const std::vector<std::string>& files() const = 0;
 
   // shape().stored_bytes() bytes, valid as long as the dataset. REQUIRES: i < samples().
-  // Null of encoded images.
+  // Null where encoded_form() is not.
   virtual const uint8_t* sample(uint64_t i) const = 0;
   // REQUIRES: an image. The labels of a sequence are in its sample.
   virtual uint32_t label(uint64_t i) const = 0;
@@ -91,7 +91,7 @@ class Dataset {
   // was: whatever was read of them does not count. One system call a file.
   virtual Status unchanged(std::span<const uint64_t> samples) const = 0;
 
-  // Samples that are encoded images: how they are wanted, as shape() has it, else null.
+  // Samples that are decoded, cut or scaled: how they are wanted, as shape() has it, else null.
   virtual const WantedImage* encoded_form() const { return nullptr; }
   // REQUIRES of these two: encoded_form() is not null. The whole encoded image; kBadData naming the
   // file that is not what it was.
@@ -105,7 +105,7 @@ class Dataset {
 struct SampleCut {
   uint32_t block = 0;  // tokens of a sequence
   uint32_t vocab = 0;  // different tokens; 0: as many as the files have
-  ImageFrame frame{};  // of encoded images
+  ImageFrame frame{};  // of images
 };
 SampleCut sample_cut(const wire::JobSpec& job);
 

@@ -49,13 +49,8 @@ Result<SampleReader> SampleReader::create(const Dataset& dataset,
                                     "\", which is for images; leave the list empty for tokens");
   LOCKSTEP_ASSIGN_OR_RETURN(const TransformList list, parse_transforms(transforms));
   const bool is_encoded = dataset.encoded_form() != nullptr;
-  if (!is_encoded && !list.frame.is_empty())
-    return Status(Code::kUsage,
-                  "data.transforms changes the size of images, which is for JPEG and "
-                  "PNG files; these are stored as pixels. Leave out resize and the "
-                  "crops but pad_crop");
-  LOCKSTEP_CHECK(!is_encoded || dataset.encoded_form()->frame == list.frame,
-                 "images opened for another frame");
+  const ImageFrame frame = is_encoded ? dataset.encoded_form()->frame : ImageFrame();
+  LOCKSTEP_CHECK(frame == list.frame, "images opened for another frame");
   LOCKSTEP_ASSIGN_OR_RETURN(Transform transform, Transform::create(transforms, statistics));
   return SampleReader(dataset, std::move(transform), form);
 }

@@ -42,8 +42,8 @@ struct SampleHand {
 class SampleReader {
  public:
   // `dataset` outlives the reader. `statistics` by channel, those of the training data for every
-  // split. kUsage for an unknown transform, for any of sequences, which are no images, and for
-  // those that change the size of images which are not encoded.
+  // split. kUsage for an unknown transform, and for any of sequences, which are no images.
+  // REQUIRES: a data set opened with the frame that the transforms begin with.
   static Result<SampleReader> create(const Dataset& dataset,
                                      const std::vector<std::string>& transforms,
                                      const std::vector<ChannelStatistics>& statistics,

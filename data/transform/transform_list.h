@@ -21,10 +21,10 @@
 //   cutmix[=ALPHA]       each gets a rectangle of another, of a share drawn likewise; with mixup
 //                        either one or the other, as often
 //
-// The first four are of encoded images, stand in front, and are all that may change an image's
-// size; one of the crops, if any. The last two mix what the others made (batch_mix.h), and nothing
-// stands behind them. They and all from `flip` to `cutout` (augment.h) are what training data get
-// and evaluation data do not.
+// The first four stand in front, one of the crops if any, and are all that may change a size; of
+// images stored as pixels, of one or three channels. The last two mix what the others made
+// (batch_mix.h), and nothing stands behind them. They and all from `flip` to `cutout` (augment.h)
+// are what training data get and evaluation data do not.
 //
 // Sources: pad_crop, flip: K. He et al., Deep Residual Learning, CVPR 2016, section 4.2; cutout: T.
 // DeVries, G. Taylor, arXiv 1708.04552.

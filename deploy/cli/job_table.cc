@@ -95,8 +95,8 @@ constexpr JobKey kRows[] = {
    "llm.c's or NumPy's, or uint16 without a header; tokens_u32: uint32 without one; megatron: "
    "*.bin with *.idx; text: a token is a byte"},
   {"data.transforms", "normalize", kNoRange, {}, kIdentity, kPlain,
-   "applied to images in this order. Of JPEG and PNG files first: random_resized_crop=N, or resize=N "
-   "and center_crop=N or random_crop=N. Of training data: flip[=P], flip_vertical[=P], pad_crop=N, "
+   "applied to images in this order. First what changes their size: random_resized_crop=N, or "
+   "resize=N and center_crop=N or random_crop=N. Of training data: flip[=P], flip_vertical[=P], pad_crop=N, "
    "rotate=DEGREES, brightness=A, contrast=A, saturation=A, cutout=N, each at random; of all: "
    "normalize, to zero mean and unit variance; of training data at the end mixup[=ALPHA], "
    "cutmix[=ALPHA]: mixed with others of the slot. gpt2: none"},

@@ -1,4 +1,4 @@
-// Any bytes as a JPEG or PNG image: refused, or decoded into exactly the memory that was given, and
+// Any bytes as a JPEG, PNG or raw image: refused, or decoded into exactly the memory that was given, and
 // the same twice.
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
 #include "data/image/image_decoder.h"
+#include "data/image/raw_image.h"
 
 namespace lockstep::data {
 namespace {
@@ -27,7 +28,7 @@ void try_frame(std::span<const uint8_t> file, const WantedImage& wanted,
 }
 
 void try_file(std::span<const uint8_t> file) {
-  const auto info = read_image_info(file);
+  const auto info = is_raw_image(file) ? raw_image_info(file) : read_image_info(file);
   if (!info.is_ok()) {
     LOCKSTEP_CHECK(info.status().code() == Code::kBadData, "damage is bad data");
     return;

@@ -7,6 +7,7 @@ import unittest
 import zipfile
 
 from harness import BIN, LockstepTest
+from replay_test import safetensors
 
 TRAIN = {"global_batch": 40, "slots": 4, "epochs": 3}
 EVALUATION = 60
@@ -85,6 +86,18 @@ class Formats(LockstepTest):
         self.assertEqual([(s["format"], s["samples"], s["shape"]) for s in splits],
                          [("npy", 200, [3, 12, 12]), ("npy", EVALUATION, [3, 12, 12])])
         self.assertIn("train_images.npy at byte ", self.train(data, {"name": "cnn"}))
+
+    def test_stored_images_cut_and_scaled_to_another_size(self):
+        data = self.scratch / "data"
+        data.mkdir()
+        for split, count in (("train", 200), ("val", EVALUATION)):
+            for what, array in zip(("images", "labels"), channels_last(count)):
+                (data / f"{split}_{what}.npy").write_bytes(array)
+        transforms = ["random_resized_crop=16", "flip", "normalize"]
+        text = self.train(data, {"name": "cnn"}, transforms)
+        self.assertIn("train_images.npy at byte ", text)
+        header, _ = safetensors(self.scratch / "two" / "replay-step-2.safetensors")
+        self.assertEqual(header["images"]["shape"], [40, 3, 16, 16])
 
     def test_arrays_in_one_compressed_archive(self):
         data = self.scratch / "shapes.npz"

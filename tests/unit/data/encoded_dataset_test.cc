@@ -350,12 +350,5 @@ TEST_F(EncodedImages, InspectionCutsThemAsIsUsual) {
   EXPECT_THAT(to_text(*inspection), AllOf(HasSubstr("image_folder"), HasSubstr("3 x 224 x 224")));
 }
 
-TEST_F(EncodedImages, StoredImagesKeepTheirSize) {
-  const auto dataset =
-      make_memory_dataset({1, 4, 4}, std::vector<uint8_t>(32), std::vector<uint32_t>(2));
-  EXPECT_THAT(SampleReader::create(**dataset, {"center_crop=2"}, {}).status().message(),
-              HasSubstr("is for JPEG and PNG files"));
-}
-
 }  // namespace
 }  // namespace lockstep::data

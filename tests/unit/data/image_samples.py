@@ -6,6 +6,7 @@ the images as files for the fuzzer (tests/fuzz/corpus/image).
 import io
 import pathlib
 import random
+import struct
 import zlib
 
 from PIL import Image
@@ -130,6 +131,10 @@ def main():
     corpus.mkdir(parents=True, exist_ok=True)
     for name, data in samples():
         (corpus / name).write_bytes(data)
+    for name, mode, channels in (("raw_grey", "L", 1), ("raw_colours", "RGB", 3)):
+        header = struct.pack("<4I", WIDTH, HEIGHT, channels, 1)  # data/image/raw_image.h
+        pixels = picture().convert(mode).tobytes()
+        (corpus / name).write_bytes(b"\x93PIXELS\n" + header + pixels)
 
 
 main()
