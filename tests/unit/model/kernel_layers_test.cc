@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kWidth = 37;  // no multiple of a warp
 constexpr uint64_t kKey = 5;
-constexpr uint64_t kStepLabels = 10;
+constexpr SlotValues kValues{.step_labels = 10};
 
 at::Tensor noise(at::IntArrayRef shape, double offset = 0) {
   return at::randn(shape, at::kFloat).add_(offset);
@@ -147,7 +147,7 @@ TEST_F(KernelLayers, AGradientInThePlaceOfTheLogitsGivesTheSameBits) {
     std::vector<float> losses(10);
     std::vector<uint32_t> right(10);
     EXPECT_TRUE(floats.cross_entropy({logits.const_data_ptr<float>(), into.mutable_data_ptr<float>(),
-                                      labels.const_data_ptr<int64_t>(), {130, 256}, &kStepLabels,
+                                      labels.const_data_ptr<int64_t>(), {130, 256}, &kValues,
                                       losses.data(), right.data()},
                                      10)
                     .is_ok());
