@@ -30,12 +30,33 @@ std::string cache_directory(const wire::DataSpec& data, const std::string& run_d
   return data.cache_dir().empty() ? run_dir + "/cache" : data.cache_dir();
 }
 
+namespace {
+
+// 0 and empty: of a run that was begun before the keys were there.
+source::CacheOptions cache_options(const wire::CacheSpec& spec) {
+  source::CacheOptions options;
+  options.covers_paths = spec.tier() == "all";
+  if (spec.policy() == "lru") options.policy = source::CachePolicy::kLru;
+  if (spec.policy() == "fifo") options.policy = source::CachePolicy::kFifo;
+  options.limit_bytes = static_cast<uint64_t>(spec.limit_gb() * 1e9);
+  if (spec.chunk_kb() == 0) return options;
+  options.memory_bytes = uint64_t{spec.memory_mb()} << 20;
+  options.chunk_bytes = uint64_t{spec.chunk_kb()} << 10;
+  options.requests = spec.requests();
+  options.stall_s = spec.stall_s();
+  options.attempts = spec.attempts();
+  return options;
+}
+
+}  // namespace
+
 SampleCut sample_cut(const wire::JobSpec& job) {
   const auto& words = job.data().transforms();
   // What cannot be parsed is told where it is used (sample_reader.h).
   const auto transforms = parse_transforms({words.begin(), words.end()});
   return {job.model().block(), job.model().vocab(),
-          transforms.is_ok() ? transforms->frame : ImageFrame()};
+          transforms.is_ok() ? transforms->frame : ImageFrame(), cache_options(job.data().cache()),
+          nullptr};
 }
 
 namespace {
@@ -63,11 +84,27 @@ Result<std::unique_ptr<Dataset>> open_stored(const wire::DatasetSpec& spec,
 
 }  // namespace
 
-Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& spec, Split split,
+Result<DataPlace> find_place(const wire::DatasetSpec& spec, const std::string& cache_dir,
+                             const ProgressFn& progress, const SampleCut& cut) {
+  DataPlace place{spec, cut};
+  const bool is_found = cut.far != nullptr && spec.path() == cut.far->path();
+  if (is_found || !source::is_far(spec.path(), cut.cache)) return place;
+  LOCKSTEP_ASSIGN_OR_RETURN(place.cut.far,
+                            source::RemoteFiles::open(spec.path(), cache_dir, cut.cache, progress));
+  place.spec.set_path(place.cut.far->path());
+  return place;
+}
+
+Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& wanted, Split split,
                                               const std::string& cache_dir,
-                                              const ProgressFn& progress, const SampleCut& cut) {
-  if (spec.path().empty())
+                                              const ProgressFn& progress,
+                                              const SampleCut& wanted_cut) {
+  if (wanted.path().empty())
     return Status(Code::kUsage, "no data path; set data.train.path to the directory of the files");
+  LOCKSTEP_ASSIGN_OR_RETURN(const DataPlace place,
+                            find_place(wanted, cache_dir, progress, wanted_cut));
+  const wire::DatasetSpec& spec = place.spec;
+  const SampleCut& cut = place.cut;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string format, resolve_format(spec.path(), spec.format()));
   if (!is_data_format(format))
     return Status(Code::kUsage,
@@ -78,7 +115,7 @@ Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& spec, Spl
   }
   if (is_encoded_format(format)) {
     LOCKSTEP_ASSIGN_OR_RETURN(const EncodedSource source,
-                              find_encoded_source(spec.path(), format, split, progress));
+                              find_encoded_source(spec.path(), format, split, progress, cut.far));
     return open_encoded_dataset(source, cut.frame, cache_dir, progress);
   }
   LOCKSTEP_ASSIGN_OR_RETURN(auto stored, open_stored(spec, format, split, cache_dir, progress));

@@ -32,6 +32,7 @@
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
 #include "data/image/image_decoder.h"
+#include "data/source/remote_files.h"
 
 namespace lockstep::data {
 
@@ -99,13 +100,22 @@ class Dataset {
   virtual std::string name_of(uint64_t i) const;  // for messages
   // Where labels stand for names, these, by label.
   virtual std::vector<std::string> class_names() const { return {}; }
+
+  // What the samples are read from, where that is far away; else null.
+  virtual const source::RemoteFiles* far() const { return nullptr; }
+  // REQUIRES: far() is not null. Sample i, which has so many bytes, will be read soon: it is
+  // fetched meanwhile.
+  virtual uint64_t announce(uint64_t) const { return 0; }
 };
 
 // What of a job decides how files become samples.
 struct SampleCut {
-  uint32_t block = 0;  // tokens of a sequence
-  uint32_t vocab = 0;  // different tokens; 0: as many as the files have
-  ImageFrame frame{};  // of images
+  uint32_t block = 0;            // tokens of a sequence
+  uint32_t vocab = 0;            // different tokens; 0: as many as the files have
+  ImageFrame frame{};            // of images
+  source::CacheOptions cache{};  // of data that are far away
+  // Those data, once they are found (find_place()).
+  std::shared_ptr<source::RemoteFiles> far{};
 };
 SampleCut sample_cut(const wire::JobSpec& job);
 
@@ -117,6 +127,16 @@ std::string cache_directory(const wire::DataSpec& data, const std::string& run_d
 // Called from the opening thread while something takes long (inflating, hashing); may be empty.
 using ProgressFn =
     std::function<void(const std::string& what, uint64_t done_bytes, uint64_t total_bytes)>;
+
+// Data at a URL, or on a slow mount (SampleCut::cache), as files here: a spec and a cut that
+// everything below takes as if they were local. Of local data both as they are. Errors of
+// source::RemoteFiles::open().
+struct DataPlace {
+  wire::DatasetSpec spec;
+  SampleCut cut;
+};
+Result<DataPlace> find_place(const wire::DatasetSpec& spec, const std::string& cache_dir,
+                             const ProgressFn& progress, const SampleCut& cut);
 
 // By spec.format, which is one of kDataFormats (comm/wire/data_formats.h):
 //

@@ -61,7 +61,8 @@ Status make_index(const EncodedSource& source, const std::string& path,
   const uint32_t threads = threads_to_look();
   LOCKSTEP_ASSIGN_OR_RETURN(IndexContent content, source.look(threads));
   LOCKSTEP_ASSIGN_OR_RETURN(content.fingerprint,
-                            fingerprint_of(content, source.directory, threads, progress));
+                            fingerprint_of(content, source.directory, threads, progress,
+                                           kWholeContentBytes, source.far.get()));
   return write_extent_index(path, content);
 }
 
@@ -92,7 +93,7 @@ class EncodedDataset final : public Dataset {
  public:
   EncodedDataset(const EncodedSource& source, ExtentIndex index)
       : index_(std::move(index)),
-        source_files_(index_, source.directory),
+        source_files_(index_, source.directory, source.far),
         format_(source.format),
         has_class_names_(source.has_class_names),
         fingerprint_(index_.fingerprint()),
@@ -134,6 +135,11 @@ class EncodedDataset final : public Dataset {
   Status read_encoded(uint64_t i, std::vector<uint8_t>& out) const override {
     return source_files_.read(index_.extent(i), out);
   }
+  uint64_t announce(uint64_t i) const override {
+    source_files_.announce(index_.extent(i));
+    return index_.extent(i).bytes;
+  }
+  const source::RemoteFiles* far() const override { return source_files_.far(); }
   std::string name_of(uint64_t i) const override { return source_files_.name_of(index_.extent(i)); }
 
  private:

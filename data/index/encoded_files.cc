@@ -54,8 +54,16 @@ Status open_and_read(const std::string& path, const Extent& extent, const Indexe
   return fd.get() < 0 ? cannot_open(path) : read_extent(fd.get(), path, extent, then, out);
 }
 
-EncodedFiles::EncodedFiles(const ExtentIndex& index, std::string directory)
-    : index_(index), directory_(std::move(directory)) {
+Status read_wherever(source::RemoteFiles* far, const std::string& path, const Extent& extent,
+                     const IndexedPath& then, std::vector<uint8_t>& out) {
+  if (far == nullptr || !far->has_only_place(path)) return open_and_read(path, extent, then, out);
+  out.resize(extent.bytes);
+  return far->read(path, {then.bytes, then.modified_ns}, extent.offset, extent.bytes, out.data());
+}
+
+EncodedFiles::EncodedFiles(const ExtentIndex& index, std::string directory,
+                           std::shared_ptr<source::RemoteFiles> far)
+    : index_(index), directory_(std::move(directory)), far_(std::move(far)) {
   if (index.files() > kFilesKeptOpen) return;
   open_ = std::vector<std::atomic<int>>(index.files());
   for (std::atomic<int>& fd : open_) fd.store(-1);
@@ -75,9 +83,14 @@ std::string EncodedFiles::name_of(const Extent& extent) const {
   return is_whole ? path_of(extent) : place_text(path_of(extent), extent.offset);
 }
 
+void EncodedFiles::announce(const Extent& extent) const {
+  if (far_ != nullptr) far_->announce(path_of(extent), extent.offset, extent.bytes);
+}
+
 Status EncodedFiles::read(const Extent& extent, std::vector<uint8_t>& out) const {
   const std::string path = path_of(extent);
   const IndexedPath& then = index_.file(extent.file);
+  if (far_ != nullptr) return read_wherever(far_.get(), path, extent, then, out);
   if (open_.empty()) return open_and_read(path, extent, then, out);
   std::atomic<int>& kept = open_[extent.file];
   if (const int fd = kept.load(); fd >= 0) return read_extent(fd, path, extent, then, out);

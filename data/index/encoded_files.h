@@ -16,6 +16,7 @@
 
 #include "comm/base/status.h"
 #include "data/index/extent_index.h"
+#include "data/source/remote_files.h"
 
 namespace lockstep::data {
 
@@ -28,15 +29,25 @@ Status read_extent(int fd, const std::string& path, const Extent& extent, const 
 Status open_and_read(const std::string& path, const Extent& extent, const IndexedPath& then,
                      std::vector<uint8_t>& out);
 
+// The same where the file may be far away (`far`, null: it is not).
+Status read_wherever(source::RemoteFiles* far, const std::string& path, const Extent& extent,
+                     const IndexedPath& then, std::vector<uint8_t>& out);
+
 class EncodedFiles {
  public:
-  EncodedFiles(const ExtentIndex& index, std::string directory);
+  // `far`: what has the content of files that are only places; null: they all are here.
+  EncodedFiles(const ExtentIndex& index, std::string directory,
+               std::shared_ptr<source::RemoteFiles> far = nullptr);
   ~EncodedFiles();
   EncodedFiles(const EncodedFiles&) = delete;
   EncodedFiles& operator=(const EncodedFiles&) = delete;
 
   // Exactly extent.bytes into `out`. kBadData naming the file that is not what it was.
   Status read(const Extent& extent, std::vector<uint8_t>& out) const;
+
+  // It will be read soon. Of files that are here this does nothing.
+  void announce(const Extent& extent) const;
+  source::RemoteFiles* far() const { return far_.get(); }
 
   // "FILE", or "FILE at byte N" where it holds several samples; for messages.
   std::string name_of(const Extent& extent) const;
@@ -46,6 +57,7 @@ class EncodedFiles {
 
   const ExtentIndex& index_;
   std::string directory_;
+  std::shared_ptr<source::RemoteFiles> far_;
   mutable std::vector<std::atomic<int>> open_;  // by file, -1: not yet; empty: none stays open
 };
 

@@ -31,11 +31,11 @@ std::vector<uint64_t> contents_to_hash(const std::vector<Extent>& extents, uint6
 }
 
 Result<std::string> hash_of_content(const IndexContent& content, const std::string& directory,
-                                    const Extent& extent) {
+                                    const Extent& extent, source::RemoteFiles* far) {
   thread_local std::vector<uint8_t> bytes;
   const IndexContent::Path& file = content.files[extent.file];
-  LOCKSTEP_RETURN_IF_ERROR(
-      open_and_read(directory + "/" + file.name, extent, {file.bytes, file.modified_ns, 0}, bytes));
+  LOCKSTEP_RETURN_IF_ERROR(read_wherever(far, directory + "/" + file.name, extent,
+                                         {file.bytes, file.modified_ns, 0}, bytes));
   return xxh3_hex(bytes.data(), bytes.size());
 }
 
@@ -54,13 +54,13 @@ void add_text(std::string_view text, Xxh3& hash) {
 
 Result<std::string> fingerprint_of(const IndexContent& content, const std::string& directory,
                                    uint32_t threads, const ProgressFn& progress,
-                                   uint64_t whole_bytes) {
+                                   uint64_t whole_bytes, source::RemoteFiles* far) {
   const std::vector<uint64_t> chosen = contents_to_hash(content.extents, whole_bytes);
   std::vector<std::string> hashes(chosen.size());
   LOCKSTEP_ASSIGN_OR_RETURN(const auto team, ThreadTeam::start(threads, "index"));
   ProgressOfMany shown("checking what is in them", chosen.size(), progress);
   LOCKSTEP_RETURN_IF_ERROR(team->run(chosen.size(), [&](uint32_t thread, uint64_t i) {
-    auto hash = hash_of_content(content, directory, content.extents[chosen[i]]);
+    auto hash = hash_of_content(content, directory, content.extents[chosen[i]], far);
     if (hash.is_ok()) hashes[i] = std::move(*hash);
     shown.one_done(thread);
     return hash.status();

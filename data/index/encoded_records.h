@@ -21,10 +21,11 @@ inline constexpr uint64_t kSampledContents = 4'096;
 
 // XXH3-128 over the number of samples, the names of classes, and of each sample the name of its
 // file, its place, size and label; and over contents, all of them up to `whole_bytes`. Names are
-// relative to the data set's directory.
+// relative to the data set's directory. `far`: what has the content of files that are not here.
 Result<std::string> fingerprint_of(const IndexContent& content, const std::string& directory,
                                    uint32_t threads, const ProgressFn& progress,
-                                   uint64_t whole_bytes = kWholeContentBytes);
+                                   uint64_t whole_bytes = kWholeContentBytes,
+                                   source::RemoteFiles* far = nullptr);
 
 // Sums over pixels as models see them, of at most kStatisticsImages samples at equal distances, cut
 // in the middle.

@@ -16,8 +16,10 @@ bool is_tar_file(const std::string& path) {
 }
 
 EncodedSource source_of(const std::string& format, Shards shards, ReadShardFn read,
-                        const ProgressFn& progress) {
+                        const ProgressFn& progress, std::shared_ptr<source::RemoteFiles> far) {
   EncodedSource source;
+  source.far = far;
+  shards.far = std::move(far);
   source.format = format;
   source.directory = shards.directory;
   source.names = shards.names;
@@ -27,14 +29,15 @@ EncodedSource source_of(const std::string& format, Shards shards, ReadShardFn re
   return source;
 }
 
-Result<EncodedSource> image_folder(const std::string& path, Split split,
-                                   const ProgressFn& progress) {
+Result<EncodedSource> image_folder(const std::string& path, Split split, const ProgressFn& progress,
+                                   std::shared_ptr<source::RemoteFiles> far) {
   EncodedSource source;
   source.format = "image_folder";
   LOCKSTEP_ASSIGN_OR_RETURN(source.directory, find_image_folder(path, split));
   source.has_class_names = true;
-  source.look = [directory = source.directory, &progress](uint32_t threads) {
-    return look_at_image_folder(directory, threads, progress);
+  source.far = std::move(far);
+  source.look = [directory = source.directory, &progress, at = source.far](uint32_t threads) {
+    return look_at_image_folder(directory, threads, progress, at.get());
   };
   return source;
 }
@@ -42,14 +45,15 @@ Result<EncodedSource> image_folder(const std::string& path, Split split,
 }  // namespace
 
 Result<EncodedSource> find_encoded_source(const std::string& path, const std::string& format,
-                                          Split split, const ProgressFn& progress) {
-  if (format == "image_folder") return image_folder(path, split, progress);
+                                          Split split, const ProgressFn& progress,
+                                          std::shared_ptr<source::RemoteFiles> far) {
+  if (format == "image_folder") return image_folder(path, split, progress, std::move(far));
   if (format == "mds") {
     LOCKSTEP_ASSIGN_OR_RETURN(MdsSet set, find_mds(path, split));
     const auto read = [said = std::move(set.said)](size_t i, std::span<const uint8_t> bytes) {
       return samples_of_mds(said[i], bytes);
     };
-    return source_of(format, std::move(set.shards), read, progress);
+    return source_of(format, std::move(set.shards), read, progress, std::move(far));
   }
   const bool is_tar = format == "webdataset";
   LOCKSTEP_ASSIGN_OR_RETURN(Shards shards, find_shards(path, split, is_tar ? "*.tar" : "TFRecords",
@@ -57,7 +61,7 @@ Result<EncodedSource> find_encoded_source(const std::string& path, const std::st
   const auto read = [is_tar](size_t, std::span<const uint8_t> bytes) {
     return is_tar ? samples_of_tar(bytes) : samples_of_tfrecord(bytes);
   };
-  return source_of(format, std::move(shards), read, progress);
+  return source_of(format, std::move(shards), read, progress, std::move(far));
 }
 
 bool has_encoded_eval(const std::string& path, const std::string& format) {

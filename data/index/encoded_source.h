@@ -6,12 +6,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "comm/base/status.h"
 #include "data/index/dataset.h"
 #include "data/index/extent_index.h"
+#include "data/source/remote_files.h"
 
 namespace lockstep::data {
 
@@ -20,14 +22,16 @@ struct EncodedSource {
   std::string directory;           // what names in the index are relative to
   std::vector<std::string> names;  // of its files, where not all in it are of the data set
   bool has_class_names = false;
+  std::shared_ptr<source::RemoteFiles> far;  // what has the content of files that are only places
   // What it takes to look at all samples: everything but the fingerprint.
   std::function<Result<IndexContent>(uint32_t threads)> look;
 };
 
-// Of this path and split. REQUIRES: is_encoded_format(format). `progress` outlives it. Errors as
-// open_dataset().
+// Of this path and split, which may be in the view of `far`. REQUIRES: is_encoded_format(format).
+// `progress` outlives it. Errors as open_dataset().
 Result<EncodedSource> find_encoded_source(const std::string& path, const std::string& format,
-                                          Split split, const ProgressFn& progress);
+                                          Split split, const ProgressFn& progress,
+                                          std::shared_ptr<source::RemoteFiles> far = nullptr);
 
 // Whether the path has samples for evaluation that are none for training.
 bool has_encoded_eval(const std::string& path, const std::string& format);

@@ -95,7 +95,7 @@ Result<std::string> find_image_folder(const std::string& path, Split split) {
 }
 
 Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t threads,
-                                          const ProgressFn& progress) {
+                                          const ProgressFn& progress, source::RemoteFiles* far) {
   IndexContent content;
   std::vector<std::string> ignored;
   LOCKSTEP_RETURN_IF_ERROR(list(directory, content.classes, ignored));
@@ -125,7 +125,7 @@ Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t
     content.extents[i].file = static_cast<uint32_t>(i);
     content.files[i].name = found.images[i];
     shown.one_done(thread);
-    return look_at_image(directory, content.files[i], content.extents[i]);
+    return look_at_image(directory, content.files[i], content.extents[i], far);
   }));
   return content;
 }

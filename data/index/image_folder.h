@@ -18,6 +18,7 @@
 #include "comm/base/status.h"
 #include "data/index/dataset.h"
 #include "data/index/extent_index.h"
+#include "data/source/remote_files.h"
 
 namespace lockstep::data {
 
@@ -28,8 +29,8 @@ bool is_image_folder(const std::string& path);
 Result<std::string> find_image_folder(const std::string& path, Split split);
 
 // Everything but the fingerprint, looked at with `threads` threads. Errors as open_dataset(),
-// naming the file.
+// naming the file. `far`: what has the content of the files; null: they are here.
 Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t threads,
-                                          const ProgressFn& progress);
+                                          const ProgressFn& progress, source::RemoteFiles* far);
 
 }  // namespace lockstep::data

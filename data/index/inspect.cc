@@ -84,10 +84,13 @@ Result<bool> serves_both(const std::string& path, const std::string& format) {
   return pair.serves_both;
 }
 
-Result<Inspection> inspect_data(const wire::DatasetSpec& spec, const std::string& cache_dir,
-                                const ProgressFn& progress, const SampleCut& cut) {
+Result<Inspection> inspect_data(const wire::DatasetSpec& wanted, const std::string& cache_dir,
+                                const ProgressFn& progress, const SampleCut& wanted_cut) {
   Inspection inspection;
-  inspection.path = spec.path();
+  inspection.path = wanted.path();
+  LOCKSTEP_ASSIGN_OR_RETURN(const DataPlace place,
+                            find_place(wanted, cache_dir, progress, wanted_cut));
+  const auto& [spec, cut] = place;
   LOCKSTEP_ASSIGN_OR_RETURN(const auto train,
                             open_to_look(spec, Split::kTrain, cache_dir, progress, cut));
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), train->format()));

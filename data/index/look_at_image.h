@@ -10,12 +10,15 @@
 #include "comm/base/status.h"
 #include "data/index/dataset.h"
 #include "data/index/extent_index.h"
+#include "data/source/remote_files.h"
 
 namespace lockstep::data {
 
 // An image that is a file of its own: fills in size and time of `file`, which has its name, and all
-// of `extent` but its label and file. Errors as open_dataset(). Any thread.
-Status look_at_image(const std::string& directory, IndexContent::Path& file, Extent& extent);
+// of `extent` but its label and file. `far`: what has its content; null: it is here. Errors as
+// open_dataset(). Any thread.
+Status look_at_image(const std::string& directory, IndexContent::Path& file, Extent& extent,
+                     source::RemoteFiles* far);
 
 // What `bytes`, which begin an image of `extent.bytes`, say of it, into `extent`. kBadData going on
 // after its name; more of its bytes may help. Any thread.

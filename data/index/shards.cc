@@ -23,10 +23,21 @@ struct LookedAt {
   IndexContent::Path file;
 };
 
+// The whole shard. What is far away is fetched into a file that is gone when it is no longer
+// mapped.
+Result<MappedFile> open_shard(const Shards& shards, const std::string& path) {
+  if (shards.far == nullptr || !shards.far->has_only_place(path)) return MappedFile::open(path);
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string copy, shards.far->copy_of(path));
+  auto file = MappedFile::open(copy);
+  std::error_code ignored;
+  fs::remove(copy, ignored);
+  return file;
+}
+
 Status look_at_shard(const Shards& shards, size_t i, const ReadShardFn& read, LookedAt& out) {
   const std::string path = shards.directory + "/" + shards.names[i];
   LOCKSTEP_ASSIGN_OR_RETURN(out.file, stamp_of(shards.directory, shards.names[i]));
-  LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, open_shard(shards, path));
   auto samples = read(i, file.bytes());
   LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // which would explain it
   if (!samples.is_ok()) return about(path, samples.status());

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,13 +19,15 @@
 #include "comm/base/status.h"
 #include "data/index/dataset.h"
 #include "data/index/extent_index.h"
+#include "data/source/remote_files.h"
 
 namespace lockstep::data {
 
 struct Shards {
   std::string directory;
-  std::vector<std::string> names;    // within it, sorted
-  std::vector<std::string> sources;  // other files that say what is in them, within it
+  std::vector<std::string> names;            // within it, sorted
+  std::vector<std::string> sources;          // other files that say what is in them, within it
+  std::shared_ptr<source::RemoteFiles> far;  // what has their content; null: they are here
 };
 
 // The files of a directory that `is_shard` takes, of this split; or the one file `path`, which

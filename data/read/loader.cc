@@ -21,6 +21,7 @@
 #include "data/index/quiet_signals.h"
 #include "data/order/digest.h"
 #include "data/order/epoch_order.h"
+#include "data/read/look_ahead.h"
 #include "data/read/sample_team.h"
 
 namespace lockstep::data {
@@ -56,7 +57,10 @@ void prefetch(const uint8_t* sample, uint64_t bytes) {
 
 struct Loader::Impl {
   Impl(const Dataset& data, LoaderOptions wanted, SampleReader with, Augmenter varied)
-      : dataset(data), options(std::move(wanted)), reader(std::move(with)) {
+      : dataset(data),
+        options(std::move(wanted)),
+        reader(std::move(with)),
+        ahead(dataset, options) {
     hand.augmenter = std::move(varied);
   }
 
@@ -97,6 +101,7 @@ struct Loader::Impl {
   std::optional<EpochOrder> order;
   std::optional<Epoch> order_epoch;
   std::vector<uint64_t> indices;
+  LookAhead ahead;
 
   mutable std::mutex mutex;
   std::condition_variable space;  // the consumer took enough, or stop
@@ -158,6 +163,7 @@ bool Loader::Impl::end_with(Status status) {
 bool Loader::Impl::produce(const StepPlan& plan, Step step, uint32_t slot) {
   const PositionRange range = slot_positions(plan, slot, options.shape.slots);
   if (range.size() == 0 || options.skips.contains(step, slot)) return true;
+  ahead.go_on();
   if (!wait_for_space()) return false;
   const uint64_t index = produced % ring.size();  // only this thread changes `produced`
   Batch& batch = ring[index];
@@ -167,6 +173,7 @@ bool Loader::Impl::produce(const StepPlan& plan, Step step, uint32_t slot) {
   Status filled = fill(batch, memory.get() + index * buffer_bytes, plan, range);
   if (options.in_hand != nullptr) options.in_hand->has_read();
   if (!filled.is_ok()) return end_with(std::move(filled));
+  ahead.has_used_one();
   std::lock_guard lock(mutex);
   ++produced;
   ready.notify_one();

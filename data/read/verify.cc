@@ -54,7 +54,7 @@ Status decode_whole(const EncodedFiles& files, const Extent& extent) {
 Status verify_images(const EncodedSource& source, const std::string& cache_dir, ThreadTeam& team,
                      const ProgressFn& progress, Verification& out) {
   LOCKSTEP_ASSIGN_OR_RETURN(const ExtentIndex index, open_index(source, cache_dir, progress));
-  const EncodedFiles files(index, source.directory);
+  const EncodedFiles files(index, source.directory, source.far);
   Faults faults;
   ProgressOfMany shown("decoding the images of " + source.directory, index.samples(), progress);
   LOCKSTEP_RETURN_IF_ERROR(team.run(index.samples(), [&](uint32_t thread, uint64_t i) {
@@ -100,9 +100,14 @@ Status verify_stored(const wire::DatasetSpec& spec, Split split, const std::stri
 
 }  // namespace
 
-Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& spec,
+Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& wanted,
                                               const std::string& cache_dir, uint32_t threads,
-                                              const ProgressFn& progress, const SampleCut& cut) {
+                                              const ProgressFn& progress,
+                                              const SampleCut& wanted_cut) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const DataPlace place,
+                            find_place(wanted, cache_dir, progress, wanted_cut));
+  const wire::DatasetSpec& spec = place.spec;
+  const SampleCut& cut = place.cut;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string format, resolve_format(spec.path(), spec.format()));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto team, ThreadTeam::start(threads, "verify"));
   const bool is_encoded = is_encoded_format(format);
@@ -113,7 +118,7 @@ Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& spec,
     out.format = format;
     Status status;
     if (is_encoded) {
-      auto source = find_encoded_source(spec.path(), format, split, progress);
+      auto source = find_encoded_source(spec.path(), format, split, progress, cut.far);
       status = source.is_ok() ? verify_images(*source, cache_dir, *team, progress, out)
                               : source.status();
     } else {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/base/thread_name.h"
+#include "data/source/quiet_thread.h"
 
 namespace lockstep::source {
 
@@ -27,11 +27,7 @@ Status at_once(uint32_t threads, uint64_t parts, const std::function<Status(uint
   std::vector<std::thread> others;
   const uint64_t wanted = std::min<uint64_t>(std::max(threads, 1U), parts);
   try {
-    while (others.size() + 1 < wanted)
-      others.emplace_back([&] {
-        name_this_thread("fetch");
-        work();
-      });
+    while (others.size() + 1 < wanted) others.push_back(quiet_thread(work));
   } catch (const std::system_error&) {
     // Fewer threads do as well.
   }

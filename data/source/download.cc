@@ -42,11 +42,11 @@ Status cannot_write(const std::string& path) {
                                "; make room there, or set data.cache_dir to another place"};
 }
 
-Status fetch(const ObjectInfo& object, CachedReader& reader, const Piece& piece) {
+Status fetch(const ReadPieceFn& read, const Piece& piece) {
   std::vector<uint8_t> bytes(piece.bytes);
   if (read_chunk(piece.path, piece.id, 0, piece.bytes, bytes.data()) == ChunkRead::kRead)
     return Status::ok();
-  LOCKSTEP_RETURN_IF_ERROR(reader.read_once(object, piece.offset, piece.bytes, bytes.data()));
+  LOCKSTEP_RETURN_IF_ERROR(read(piece.offset, piece.bytes, bytes.data()));
   return write_chunk(piece.path, piece.id, bytes) ? Status::ok() : cannot_write(piece.path);
 }
 
@@ -69,14 +69,14 @@ Status put_together(const std::vector<Piece>& pieces, int fd, const std::string&
 
 }  // namespace
 
-Status download(const ObjectInfo& object, CachedReader& reader, uint32_t requests,
+Status download(const ObjectInfo& object, const ReadPieceFn& read, uint32_t requests,
                 const std::string& path, const std::function<void(uint64_t bytes)>& has_read) {
   const std::string directory = path + ".pieces";
   std::error_code error;
   fs::create_directories(directory, error);
   const std::vector<Piece> pieces = pieces_of(object, directory);
   LOCKSTEP_RETURN_IF_ERROR(at_once(requests, pieces.size(), [&](uint64_t i) {
-    Status status = fetch(object, reader, pieces[i]);
+    Status status = fetch(read, pieces[i]);
     if (status.is_ok()) has_read(pieces[i].bytes);
     return status;
   }));

@@ -1,10 +1,9 @@
 #include "data/source/fetch_ahead.h"
 
-#include <csignal>
 #include <system_error>
 
 #include "comm/base/limits.h"
-#include "comm/base/thread_name.h"
+#include "data/source/quiet_thread.h"
 
 namespace lockstep::source {
 
@@ -23,21 +22,14 @@ void FetchAhead::announce(const ObjectInfo& object, uint64_t offset, uint64_t by
   ranges_.push_back({&object, offset, bytes});
   changed_.notify_one();
   if (!threads_.empty()) return;
-  // Signals are for threads that know what to do with them.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    while (threads_.size() < wanted_) threads_.emplace_back([this] { run(); });
+    while (threads_.size() < wanted_) threads_.push_back(quiet_thread([this] { run(); }));
   } catch (const std::system_error&) {
     // Fewer do as well; with none, what is announced is fetched when it is read.
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void FetchAhead::run() {
-  name_this_thread("fetch");
   for (;;) {
     Range range{};
     {

@@ -193,7 +193,10 @@ class View {
         if (progress_ && std::this_thread::get_id() == caller)
           progress_("fetching " + objects_[i].name, so_far, total);
       };
-      LOCKSTEP_RETURN_IF_ERROR(download(objects_[i], reader_, requests_, part, has_read));
+      const auto read = [&](uint64_t offset, uint64_t bytes, uint8_t* out) {
+        return reader_.read_once(objects_[i], offset, bytes, out);
+      };
+      LOCKSTEP_RETURN_IF_ERROR(download(objects_[i], read, requests_, part, has_read));
       LOCKSTEP_RETURN_IF_ERROR(put(i, part));
     }
     return Status::ok();

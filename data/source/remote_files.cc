@@ -132,8 +132,11 @@ Result<std::string> RemoteFiles::copy_of(const std::string& path) {
   const std::string what = object->name + "\n" + object->version;
   const std::string copy = impl_->directory + ".part/copy-" + xxh3_hex(what.data(), what.size()) +
                            "-" + std::to_string(impl_->copies++);
-  LOCKSTEP_RETURN_IF_ERROR(
-      download(*object, *impl_->reader, impl_->options.requests, copy, [](uint64_t) {}));
+  // Through the cache: what is looked at now is read soon.
+  const auto read = [&](uint64_t offset, uint64_t bytes, uint8_t* out) {
+    return impl_->reader->read(*object, offset, bytes, out);
+  };
+  LOCKSTEP_RETURN_IF_ERROR(download(*object, read, impl_->options.requests, copy, [](uint64_t) {}));
   return copy;
 }
 
@@ -141,6 +144,10 @@ void RemoteFiles::announce(const std::string& path, uint64_t offset, uint64_t by
   const ObjectInfo* object = impl_->find(path);
   if (object == nullptr || offset > object->bytes || bytes > object->bytes - offset) return;
   impl_->ahead->announce(*object, offset, bytes);
+}
+
+uint64_t RemoteFiles::ahead_bytes() const {
+  return impl_->options.memory_bytes / 2;
 }
 
 SourceCounts RemoteFiles::counts() const {

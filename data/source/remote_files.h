@@ -54,8 +54,10 @@ class RemoteFiles {
   // A copy of the whole file, whose path is returned; the caller removes it. kNoInput where it is
   // none.
   Result<std::string> copy_of(const std::string& path);
-  // What will be read soon, in that order.
+  // What will be read soon, in that order; of what was announced and is not read yet at most
+  // ahead_bytes(): more would push out of memory what is needed first.
   void announce(const std::string& path, uint64_t offset, uint64_t bytes);
+  uint64_t ahead_bytes() const;
 
   SourceCounts counts() const;
 

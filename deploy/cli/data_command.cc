@@ -11,6 +11,7 @@
 #include "data/index/inspect.h"
 #include "data/index/thread_team.h"
 #include "data/read/verify.h"
+#include "data/source/url.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/progress_line.h"
@@ -29,7 +30,7 @@ struct DataArguments {
 
   wire::DatasetSpec spec() const {
     wire::DatasetSpec spec;
-    spec.set_path(std::filesystem::absolute(path).string());
+    spec.set_path(source::is_url(path) ? path : std::filesystem::absolute(path).string());
     spec.set_format(format);
     return spec;
   }

@@ -8,6 +8,7 @@
 #include "comm/base/step_window.h"
 #include "comm/wire/data_formats.h"
 #include "comm/wire/predictions.h"
+#include "data/source/url.h"
 #include "data/transform/transform_list.h"
 #include "deploy/cli/job_model_file.h"
 #include "deploy/cli/job_network.h"
@@ -73,7 +74,7 @@ Status set_given(const JobValues& values, wire::JobSpec& job) {
 
 std::string absolute_path(const std::string& path, const JobValue& value,
                           const JobContext& context) {
-  if (path.empty() || path[0] == '/') return path;
+  if (path.empty() || path[0] == '/' || source::is_url(path)) return path;
   const std::filesystem::path base =
       value.from_file ? context.file_directory : context.working_directory;
   return (base / path).lexically_normal().string();
@@ -90,9 +91,15 @@ void set_paths(const JobValues& values, const JobContext& context, wire::JobSpec
   make_absolute("data.cache_dir", data.mutable_cache_dir());
   make_absolute("comm.tls", job.mutable_comm()->mutable_tls());
   make_absolute("model.path", job.mutable_model()->mutable_path());
+}
+
+// Evaluation data where the training data are, unless something else was said.
+Status find_eval(const JobValues& values, const JobContext& context, wire::DataSpec& data) {
   const bool eval_said = values.count("data.eval.path") > 0 || context.stored != nullptr;
-  if (!eval_said && context.has_eval_files(data.train().path()))
-    data.mutable_eval()->set_path(data.train().path());
+  if (eval_said) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string train, context.local_path(data, data.train().path()));
+  if (context.has_eval_files(train)) data.mutable_eval()->set_path(data.train().path());
+  return Status::ok();
 }
 
 // Of each worker of the first start. 0: of a run that was begun before the key was there.
@@ -110,7 +117,8 @@ Status resolve_formats(const JobContext& context, wire::JobSpec& job) {
     if (!is_auto && set->format() != "npy") continue;  // which may be of images or of tokens
     if (is_auto) set->set_format("idx");
     if (set->path().empty()) continue;
-    const auto found = context.detect_format(set->path());
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::string path, context.local_path(job.data(), set->path()));
+    const auto found = context.detect_format(path);
     // What is not there is told in the words of the images that were meant.
     const bool may_take_tokens = job.model().name() == "gpt2" || is_from_file(job.model());
     if (found.status().code() == Code::kNoInput && !may_take_tokens) continue;
@@ -277,6 +285,7 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
   if (context.stored != nullptr && job.train().global_batch() == 0)
     job.mutable_train()->set_global_batch(context.stored->train().global_batch());
   set_paths(values, context, job);
+  LOCKSTEP_RETURN_IF_ERROR(find_eval(values, context, *job.mutable_data()));
   resolve_autos(context, job);
   LOCKSTEP_RETURN_IF_ERROR(resolve_formats(context, job));
   LOCKSTEP_RETURN_IF_ERROR(resolve_model_file(values, context, job));

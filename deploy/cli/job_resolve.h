@@ -22,6 +22,9 @@ struct JobContext {
   std::function<Result<uint32_t>()> count_gpus = [] {
     return Result<uint32_t>(Status(Code::kConfig, "no GPU was looked for"));
   };
+  // Where data that the job says are far away stand here; others where they are.
+  std::function<Result<std::string>(const wire::DataSpec& data, const std::string& path)>
+      local_path = [](auto&, const std::string& path) { return Result<std::string>(path); };
   // Whether a directory holds the files of an evaluation set.
   std::function<bool(const std::string& directory)> has_eval_files = [](auto&) { return false; };
   // What the files of a path are, for `auto` (data::detect_format).

@@ -25,11 +25,14 @@ constexpr std::string_view kPrecisions[] = {"fp32", "bf16", "fp16"};
 constexpr std::string_view kOnCorruption[] = {"rollback", "continue"};
 constexpr std::string_view kOnBadSamples[] = {"stop", "skip"};
 constexpr std::string_view kGraphs[] = {"auto", "on", "off"};
+constexpr std::string_view kCacheTiers[] = {"remote", "all"};
+constexpr std::string_view kCachePolicies[] = {"pin", "lru", "fifo"};
 constexpr std::string_view kDevices[] = {"auto", "cpu", "cuda"};
 
 constexpr NumberRange kNoRange = {-kInfinity, kInfinity, false, false};
 constexpr NumberRange kPositive = {0, kInfinity, true, true};
 constexpr NumberRange kNotNegative = {0, kInfinity, false, true};
+constexpr NumberRange kGigabytes = {0, 1e9, false, true};
 constexpr NumberRange kProbability = {0, 1, false, true};
 constexpr NumberRange kShare = {0, 1, true, true};
 
@@ -81,7 +84,7 @@ constexpr JobKey kRows[] = {
    "directory of images: one with a directory of JPEG or PNG files for each class, shards of "
    "WebDataset (*.tar), TFRecord or MDS, IDX files (train-images-*, train-labels-*, gzipped or not), "
    "CIFAR's binary version or NumPy arrays (*.npy, *.npz); for gpt2 a file of tokens (*.bin, *.npy) "
-   "or text (*.txt), or a directory of such"},
+   "or text (*.txt), or a directory of such; or where these are: http://, https:// or s3://"},
   {"data.train.format", "auto", kNoRange, kDataFormats, kChangeable, kPlain,
    "format of the files; auto: as found; npy_nchw, npy_nhwc: which axis the channels are; tokens: "
    "llm.c's or NumPy's, or uint16 without a header; tokens_u32: uint32 without one; megatron: "
@@ -107,6 +110,25 @@ constexpr JobKey kRows[] = {
   {"data.threads", "0", count(0, limits::kDataThreads), {}, kChangeable, kPlain,
    "threads of a worker that decode JPEG and PNG images; they do not change what is read; 0: the "
    "cores of its machine over cluster.workers, 1 to 16"},
+  {"data.cache.tier", "remote", kNoRange, kCacheTiers, kChangeable, kPlain,
+   "what is kept in data.cache_dir, which must be a local disk then. remote: data at a URL; all: "
+   "those at a path, too, which is on a slow mount"},
+  {"data.cache.policy", "pin", kNoRange, kCachePolicies, kChangeable, kPlain,
+   "when data.cache.limit_gb is reached. pin: what is there stays, best where every sample is read "
+   "once an epoch; lru: what was used longest ago goes; fifo: what came first goes"},
+  {"data.cache.limit_gb", "0", kGigabytes, {}, kChangeable, kPlain,
+   "GB of samples on each machine; 0: as much as leaves a tenth of the disk free. Files that are "
+   "read as a whole are kept beside it"},
+  {"data.cache.memory_mb", "256", count(0, 1'000'000), {}, kChangeable, kPlain,
+   "MiB of a worker: what was fetched ahead and is not kept on the disk"},
+  {"data.cache.chunk_kb", "4096", count(64, 65'536), {}, kChangeable, kPlain,
+   "KiB that are fetched with one request, and kept in one file"},
+  {"data.cache.requests", "8", count(1, limits::kSourceRequests), {}, kChangeable, kPlain,
+   "requests of a worker at a time"},
+  {"data.cache.stall_s", "15", count(1, 3'600), {}, kChangeable, kPlain,
+   "seconds with less than 1 KiB/s after which a request has failed"},
+  {"data.cache.attempts", "5", count(1, 100), {}, kChangeable, kPlain,
+   "times that a request is made before reading fails"},
   {"train.global_batch", "required", count(1, kMaxSmallCount), {}, kIdentity, kPlain,
    "samples of one optimizer step, over all workers; auto: train.slots times the largest power of "
    "two that fits into the memory of every worker, found and frozen before the first step",

@@ -12,6 +12,7 @@
 #include "comm/rpc/tls_context.h"
 #include "data/index/detect_format.h"
 #include "deploy/agent/process.h"
+#include "deploy/cli/far_data.h"
 #include "deploy/cli/job_resolve.h"
 #include "deploy/cli/job_values.h"
 #include "deploy/cli/same_run.h"
@@ -135,6 +136,10 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
     if (request.gpus) return *request.gpus;
     LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t seen, usable_gpus());
     return seen * request.gpu_views;
+  };
+  FarData far;
+  context.local_path = [&far](const wire::DataSpec& data, const std::string& path) {
+    return far.local_path(data, path);
   };
   context.has_eval_files = data::has_eval_files;
   context.detect_format = data::detect_format;

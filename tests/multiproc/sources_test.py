@@ -1,0 +1,271 @@
+"""Data at a URL: over HTTP and from a bucket, trained on with the bits of a local copy, from a cache
+that is filled once; and what becomes of servers that fail, stall, lie or refuse."""
+import json
+import os
+import pathlib
+import shutil
+import ssl
+import subprocess
+import unittest
+
+import shard_files
+from harness import BIN, LockstepTest, synthetic_dataset
+from images_test import images
+from range_server import RangeServer
+from s3_server import S3Server, signature
+
+TRAIN = {"global_batch": 24, "slots": 4, "epochs": 2}
+TRANSFORMS = ["random_resized_crop=16", "flip", "normalize"]
+SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+def quiet_env(**more):
+    """Without proxies and credentials of whoever runs the tests."""
+    env = {name: value for name, value in os.environ.items()
+           if not name.startswith("AWS_") and not name.lower().endswith("_proxy")}
+    return {**env, **more}
+
+
+class SourcesTest(LockstepTest):
+    def setUp(self):
+        super().setUp()
+        self.env = quiet_env(HOME=str(self.scratch))
+        self.cache = self.scratch / "cache"
+        self.far = self.scratch / "far"
+
+    def shards(self, directory, pictures=12):
+        directory.mkdir(parents=True)
+        for split, each, seed, shards in (("train", pictures, 1, 3), ("val", 4, 2, 1)):
+            samples = list(images(each, seed))
+            for i in range(shards):
+                shard_files.tar(directory / f"{split}-{i:03d}.tar", samples[i::shards])
+        return directory
+
+    def inspect(self, path, expect=0, cache=None, env=None):
+        seen = subprocess.run([BIN / "lockstep", "data", "inspect", str(path), "--json", "--cache-dir",
+                               cache or self.cache], capture_output=True, text=True, timeout=300,
+                              env=env or self.env)
+        self.assertEqual(seen.returncode, expect, seen.stdout + seen.stderr)
+        return json.loads(seen.stdout)["splits"] if expect == 0 else seen.stdout + seen.stderr
+
+    def prints(self, path, **more):
+        """Split, format and fingerprint."""
+        return [(s["split"], s["format"], s["fingerprint"]) for s in self.inspect(path, **more)]
+
+    def bucket(self):
+        """Class directories with keys that are hard to write down."""
+        root = self.far / "bucket" / "a set"
+        odd = ("a b", "a+b", "50%25", "é & <ü>", "it's", "x;y=z", "~.-_", "日本")
+        for n, (name, _, content) in enumerate(images(6, 1)):
+            path = root / name
+            path = path.with_name(f"{odd[n % len(odd)]} {path.name}")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        return root
+
+    def far_job(self, url, name="job.yaml", **cache):
+        return self.job(url, name=name, model={"name": "cnn"}, train=TRAIN, data={
+            "train": {"path": str(url)}, "transforms": TRANSFORMS, "threads": 2,
+            "cache_dir": str(self.cache), "cache": {"chunk_kb": 64, **cache}})
+
+
+@unittest.skipUnless(shutil.which("cjpeg"), "cjpeg is not installed (Debian: libjpeg-turbo-progs)")
+class Http(SourcesTest):
+    def test_shards_train_as_a_local_copy_does_and_are_fetched_once(self):
+        self.shards(self.far)
+        with RangeServer(self.far) as server:
+            server.write_manifest()
+            local = self.far_job(self.far, name="local.yaml")
+            far = self.far_job(server.url)
+            there = self.finish(local, "--workers", 1, name="there")
+            here = self.start(far, "--workers", 2, name="here", env=self.env)
+            self.assertEqual(here.wait(), 0, here.text()[-3000:])
+            self.assert_same_result(here, there)
+            self.assertEqual(here.summary()["eval_accuracy"], there.summary()["eval_accuracy"])
+            fetched = server.bytes
+            again = self.start(far, "--workers", 1, name="again", env=self.env)
+            self.assertEqual(again.wait(), 0, again.text()[-3000:])
+            self.assert_same_result(again, there)
+            content = {path for method, path in server.requests if method == "GET"}
+            self.assertIn("train-000.tar", content)
+            # Listed anew, but nothing of the shards was fetched a second time.
+            lists = sum(path.stat().st_size for path in self.far.glob("manifest.txt"))
+            self.assertLessEqual(server.bytes - fetched, 20 * lists)
+            replay = subprocess.run([BIN / "lockstep", "replay", here.run_dir, "--step", "2"],
+                                    capture_output=True, text=True, timeout=300, env=self.env)
+            self.assertEqual(replay.returncode, 0, replay.stdout + replay.stderr)
+
+    def test_every_kind_of_format_has_the_fingerprint_of_its_local_copy(self):
+        folder = self.far / "folder"
+        for split, each, seed in (("train", 4, 1), ("val", 2, 2)):
+            for name, _, content in images(each, seed):
+                path = folder / split / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+        shard_files.mds(self.far / "mds", list(images(8, 1)))
+        (self.far / "tfrecord").mkdir()
+        shard_files.tfrecord(self.far / "tfrecord/train.tfrecord", list(images(4, 1)))
+        synthetic_dataset(self.far / "idx", train=200, evaluation=50)
+        for name in ("folder", "mds", "tfrecord", "idx"):
+            local = self.prints(self.far / name, cache=self.scratch / "local")
+            with RangeServer(self.far / name) as server:
+                if name != "mds":  # which has a list of its own
+                    server.write_manifest()
+                self.assertEqual(self.prints(server.url), local, name)
+                (self.far / name / "manifest.txt").unlink(missing_ok=True)
+
+    def test_a_single_file_needs_no_manifest_and_a_directory_does(self):
+        self.shards(self.far)
+        with RangeServer(self.far) as server:
+            self.assertEqual([s["samples"] for s in self.inspect(server.url + "/train-000.tar")], [12])
+            self.assertIn("manifest.txt", self.inspect(server.url, expect=66))
+
+    def test_failures_that_pass_are_survived(self):
+        self.shards(self.far)
+        local = self.prints(self.far, cache=self.scratch / "local")
+        faults = ["500", "cut", "wrong range", "more", "another etag"]
+        with RangeServer(self.far) as server:
+            server.write_manifest()
+            server.fault = lambda path, part: faults.pop() if faults else None
+            self.assertEqual(self.prints(server.url), local)
+            self.assertEqual(len(server.faults), 5)
+
+    def test_failures_that_stay_are_told_with_the_object(self):
+        self.shards(self.far, pictures=40)  # shards of several chunks
+        said = {"500": (66, "the server answers 500"),
+                "cut": (66, "attempts"),
+                "no ranges": (66, "byte ranges"),
+                "wrong range": (66, "another range"),
+                "stall": (66, "the server stalled"),
+                "another etag": (65, "has changed since it was listed")}
+        for fault, (code, message) in said.items():
+            with RangeServer(self.far) as server:
+                server.write_manifest()
+                server.fault = lambda path, part, kind=fault: kind
+                job = self.far_job(server.url, stall_s=1, attempts=2)
+                run = self.start(job, name=fault.replace(" ", "-"), env=self.env)
+                self.assertEqual(run.wait(), code, run.text())
+                self.assert_clear_line(run, message, server.url, ".tar")
+
+    def test_a_damaged_cache_is_read_past(self):
+        self.shards(self.far)
+        with RangeServer(self.far) as server:
+            server.write_manifest()
+            first = self.prints(server.url)
+            chunks = [p for p in (self.cache / "objects").rglob("*")
+                      if p.is_file() and p.stat().st_size > 1000]
+            self.assertTrue(chunks)
+            for chunk in chunks:
+                chunk.write_bytes(bytes(chunk.stat().st_size))
+            for index in self.cache.glob("*.index"):
+                index.unlink()
+            self.assertEqual(self.prints(server.url), first)
+
+    def test_names_that_lead_elsewhere_are_refused(self):
+        self.far.mkdir()
+        (self.far / "manifest.txt").write_text("../../escaped.bin\n")
+        with RangeServer(self.far) as server:
+            self.inspect(server.url, expect=66)  # that is not there, says the server
+            (self.far / "x").mkdir()
+            (self.far / "escaped.bin").write_bytes(b"12345678")
+            (self.far / "manifest.txt").write_text("x/../escaped.bin\n")
+            self.assertIn("which no file can have", self.inspect(server.url, expect=65))
+            self.assertFalse(list(self.cache.rglob("escaped*")))
+
+    def test_certificates_are_verified_and_https_never_leads_to_http(self):
+        self.shards(self.far)
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                        "-subj", "/CN=test", "-addext", "subjectAltName=IP:127.0.0.1",
+                        "-keyout", self.scratch / "key.pem", "-out", self.scratch / "cert.pem"],
+                       check=True, capture_output=True)
+        trusted = {**self.env, "SSL_CERT_FILE": str(self.scratch / "cert.pem")}
+        with RangeServer(self.far) as plain, RangeServer(self.far) as server:
+            server.write_manifest()
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self.scratch / "cert.pem", self.scratch / "key.pem")
+            server.http.socket = context.wrap_socket(server.http.socket, server_side=True)
+            url = server.url.replace("http:", "https:")
+            self.assertIn("certificate", self.inspect(url, expect=66))
+            self.assertEqual(len(self.inspect(url, env=trusted)), 2)
+            server.elsewhere = plain.url
+            server.fault = lambda path, part: "redirect"
+            text = self.inspect(url, expect=66, env=trusted, cache=self.scratch / "other")
+            self.assertIn("must not be followed", text)
+            self.assertEqual(plain.requests, [])
+
+
+@unittest.skipUnless(shutil.which("cjpeg"), "cjpeg is not installed (Debian: libjpeg-turbo-progs)")
+class S3(SourcesTest):
+    def secrets_env(self, server, secret=SECRET, key="AKIAIOSFODNN7EXAMPLE", **more):
+        return {**self.env, "AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret,
+                "AWS_ENDPOINT_URL": server.url, "AWS_REGION": "eu-test-1", **more}
+
+    def test_signatures_are_those_that_amazon_has_published(self):
+        def published(query, host="examplebucket.s3.amazonaws.com", path="/", **more):
+            headers = {"host": host, "x-amz-content-sha256": EMPTY,
+                       "x-amz-date": "20130524T000000Z", **more}
+            return signature(SECRET, "GET", path, query, headers, sorted(headers), "us-east-1")
+        self.assertEqual(published([], path="/test.txt", range="bytes=0-9"),
+                         "f0e8bdb87c964420e857bd35b5d6ed310bd44f0170aba48dd91039c6036bdb41")
+        self.assertEqual(published([("lifecycle", "")]),
+                         "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543")
+        self.assertEqual(published([("prefix", "J"), ("max-keys", "2")]),
+                         "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7")
+
+    def test_odd_keys_and_many_pages_give_the_local_fingerprint(self):
+        local = self.prints(self.bucket(), cache=self.scratch / "local")
+        with S3Server(self.far, {"AKIAIOSFODNN7EXAMPLE": (SECRET, None)}, page=5) as server:
+            far = self.prints("s3://bucket/a set", env=self.secrets_env(server))
+            self.assertEqual(far, local)
+            self.assertGreaterEqual(server.pages, 4)
+            self.assertEqual(server.refusals, [])
+
+    def test_a_wrong_secret_is_told_and_stands_nowhere(self):
+        self.bucket()
+        with S3Server(self.far, {"AKIAIOSFODNN7EXAMPLE": (SECRET, None)}) as server:
+            wrong = "wrongwrongwrong"
+            text = self.inspect("s3://bucket/a set", expect=66,
+                                env=self.secrets_env(server, secret=wrong))
+            self.assertIn("the server answers 403 (SignatureDoesNotMatch)", text)
+            nobody = self.inspect("s3://bucket/a set", expect=66,
+                                  env={**self.env, "AWS_ENDPOINT_URL": server.url})
+            self.assertIn("there are no credentials", nobody)
+            job = self.far_job("s3://bucket/a set")
+            run = self.start(job, env=self.secrets_env(server))
+            self.assertEqual(run.wait(), 0, run.text()[-3000:])
+            said = text.encode() + run.text().encode() + b"".join(
+                path.read_bytes() for root in (run.run_dir, self.cache)
+                for path in pathlib.Path(root).rglob("*") if path.is_file())
+            for secret in (wrong, SECRET, "AKIAIOSFODNN7EXAMPLE"):
+                self.assertNotIn(secret.encode(), said)
+
+    def test_a_token_that_expires_is_read_again_from_the_file(self):
+        local = self.prints(self.bucket(), cache=self.scratch / "local")
+        file = self.scratch / "credentials"
+
+        def hand_out(server, token):
+            file.write_text(f"[lab]\naws_access_key_id = TEMP{token}\naws_secret_access_key = "
+                            f"{SECRET}\naws_session_token = {token}\n")
+            server.keys = {"TEMP1": (SECRET, "no longer"), f"TEMP{token}": (SECRET, token)}
+
+        with S3Server(self.far, {}, page=5) as server:
+            hand_out(server, "1")
+            etag = server.etag
+
+            def etag_and_turn(path, content):  # in the middle of the first page
+                if server.pages == 1 and "TEMP2" not in server.keys:
+                    hand_out(server, "2")
+                return etag(path, content)
+
+            server.etag = etag_and_turn
+            far = self.prints("s3://bucket/a set", env={
+                **self.env, "AWS_ENDPOINT_URL_S3": server.url, "AWS_PROFILE": "lab",
+                "AWS_SHARED_CREDENTIALS_FILE": str(file)})
+            self.assertEqual(far, local)
+            self.assertIn("ExpiredToken", server.refusals)
+            self.assertIn("TEMP2", server.keys)
+
+
+if __name__ == "__main__":
+    unittest.main()
