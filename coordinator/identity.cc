@@ -58,6 +58,16 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
   add("data.eval fingerprint", facts.eval_fingerprint());
   add("data.eval samples", facts.eval_samples());
   add(kOrderVersionKey, data::kOrderVersion);
+  // Where they say nothing they are left out, as of runs from before they were there. What they
+  // select is in the fingerprints, too.
+  const wire::DataSpec& data = job.data();
+  const auto add_share = [&](const char* key, double share) {
+    if (share != 0 && share != 1) add(key, share);
+  };
+  add_share("data.train.fraction", data.train().fraction());
+  add_share("data.eval.fraction", data.eval().fraction());
+  add_share("data.holdout", data.holdout());
+  if (data.split_seed() != 0) add("data.split_seed", data.split_seed());
   std::string transforms;
   for (const std::string& name : job.data().transforms()) transforms += "[" + name + "]";
   add("data.transforms", transforms);

@@ -23,12 +23,17 @@ uint64_t round_value(uint64_t half, uint64_t key) {
 }
 
 uint64_t order_key(uint64_t seed, Epoch epoch, std::string_view fingerprint) {
-  const XXH128_hash_t name = XXH3_128bits(fingerprint.data(), fingerprint.size());
-  return stream_key({static_cast<uint64_t>(StreamKind::kOrder), kOrderVersion, seed, epoch,
-                     name.low64, name.high64});
+  const NameKey name = name_key(fingerprint);
+  return stream_key(
+      {static_cast<uint64_t>(StreamKind::kOrder), kOrderVersion, seed, epoch, name.low, name.high});
 }
 
 }  // namespace
+
+NameKey name_key(std::string_view name) {
+  const XXH128_hash_t hash = XXH3_128bits(name.data(), name.size());
+  return {hash.low64, hash.high64};
+}
 
 FeistelPermutation::FeistelPermutation(uint64_t key, uint64_t size, int rounds)
     : size_(size), rounds_(rounds) {

@@ -25,6 +25,13 @@ namespace lockstep::data {
 
 inline constexpr uint64_t kOrderVersion = 1;
 
+// What a name, such as a fingerprint, adds to the key of a stream.
+struct NameKey {
+  uint64_t low = 0;
+  uint64_t high = 0;
+};
+NameKey name_key(std::string_view name);
+
 // A keyed permutation of [0, size). EpochOrder is this with six rounds; fewer are for tests only.
 class FeistelPermutation {
  public:

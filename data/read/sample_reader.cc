@@ -103,11 +103,7 @@ Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels, SampleH
 
 Status SampleReader::not_a_class(uint64_t i, int64_t found) const {
   LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // which would explain it
-  const std::vector<std::string>& files = dataset_->files();
-  const std::string where =
-      files.empty() ? "the data"
-                    : files.front() + (files.size() > 1 ? " and the files with it" : "");
-  return {Code::kBadData, "sample " + std::to_string(i) + " of " + where + " has " +
+  return {Code::kBadData, dataset_->name_of(i) + " has " +
                               (shape_.is_sequence() ? "token " : "label ") + std::to_string(found) +
                               ", but there are " + std::to_string(dataset_->classes()) +
                               " (they are counted from 0): the file has changed under the run. Put "

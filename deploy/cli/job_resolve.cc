@@ -13,6 +13,7 @@
 #include "deploy/cli/job_model_file.h"
 #include "deploy/cli/job_network.h"
 #include "deploy/cli/job_schema.h"
+#include "deploy/cli/job_split.h"
 #include "worker/model/gpt2_parts.h"
 
 namespace lockstep {
@@ -286,6 +287,7 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
     job.mutable_train()->set_global_batch(context.stored->train().global_batch());
   set_paths(values, context, job);
   LOCKSTEP_RETURN_IF_ERROR(find_eval(values, context, *job.mutable_data()));
+  LOCKSTEP_RETURN_IF_ERROR(resolve_split(values, job));
   resolve_autos(context, job);
   LOCKSTEP_RETURN_IF_ERROR(resolve_formats(context, job));
   LOCKSTEP_RETURN_IF_ERROR(resolve_model_file(values, context, job));

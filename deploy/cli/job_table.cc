@@ -35,6 +35,7 @@ constexpr NumberRange kNotNegative = {0, kInfinity, false, true};
 constexpr NumberRange kGigabytes = {0, 1e9, false, true};
 constexpr NumberRange kProbability = {0, 1, false, true};
 constexpr NumberRange kShare = {0, 1, true, true};
+constexpr NumberRange kFraction = {0, 1, true, false};
 
 constexpr NumberRange count(double min, double max = kMaxCount) {
   return {min, max, false, false};
@@ -89,6 +90,9 @@ constexpr JobKey kRows[] = {
    "format of the files; auto: as found; npy_nchw, npy_nhwc: which axis the channels are; tokens: "
    "llm.c's or NumPy's, or uint16 without a header; tokens_u32: uint32 without one; megatron: "
    "*.bin with *.idx; text: a token is a byte"},
+  {"data.train.fraction", "1", kFraction, {}, kIdentity, kPlain,
+   "share of the samples that is trained on, after those of data.holdout; always the same ones of a "
+   "data set and data.split_seed"},
   {"data.eval.path", "", kNoRange, {}, kChangeable, kShorthand,
    "directory with t10k-* or CIFAR's test files, or files with val, validation, test or eval in "
    "their names, or a directory for each class; "
@@ -97,6 +101,14 @@ constexpr JobKey kRows[] = {
    "format of the files; auto: as found; npy_nchw, npy_nhwc: which axis the channels are; tokens: "
    "llm.c's or NumPy's, or uint16 without a header; tokens_u32: uint32 without one; megatron: "
    "*.bin with *.idx; text: a token is a byte"},
+  {"data.eval.fraction", "1", kFraction, {}, kIdentity, kPlain,
+   "share of the evaluation data that is used; not with data.holdout"},
+  {"data.holdout", "0", kProbability, {}, kIdentity, kPlain,
+   "share of the training data that is held out, never trained on, and evaluated on instead of "
+   "data.eval; 0: none"},
+  {"data.split_seed", "0", count(0, kMaxSeed), {}, kIdentity, kPlain,
+   "of which samples data.holdout and fraction take; not data.train's order, which is of seed, so "
+   "that runs are compared on the same samples"},
   {"data.transforms", "normalize", kNoRange, {}, kIdentity, kPlain,
    "applied to images in this order. First what changes their size: random_resized_crop=N, or "
    "resize=N and center_crop=N or random_crop=N. Of training data: flip[=P], flip_vertical[=P], pad_crop=N, "

@@ -1,9 +1,8 @@
 #include "deploy/cli/prepare_data.h"
 
-#include <memory>
-
 #include "data/index/dataset.h"
 #include "data/index/facts.h"
+#include "data/view/run_data.h"
 #include "deploy/cli/text.h"
 
 namespace lockstep {
@@ -35,17 +34,10 @@ Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& r
                    : percent(static_cast<double>(done) / static_cast<double>(total), 0);
     progress("preparing data: " + what + " " + share);
   };
-  const data::SampleCut cut = data::sample_cut(job);
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const std::unique_ptr<data::Dataset> train,
-      data::open_dataset(job.data().train(), data::Split::kTrain, cache_dir, show, cut));
-  std::unique_ptr<data::Dataset> eval;
-  if (!job.data().eval().path().empty()) {
-    LOCKSTEP_ASSIGN_OR_RETURN(
-        eval, data::open_dataset(job.data().eval(), data::Split::kEval, cache_dir, show, cut));
-    LOCKSTEP_RETURN_IF_ERROR(data::check_eval_fits_train(*train, *eval));
-  }
-  return PreparedData{data::make_data_facts(*train, eval.get()), describe(*train, eval.get())};
+  LOCKSTEP_ASSIGN_OR_RETURN(const data::RunData opened, data::open_run_data(job, cache_dir, show));
+  const data::Dataset& train = *opened.train;
+  const data::Dataset* eval = opened.eval.get();
+  return PreparedData{data::make_data_facts(train, eval), describe(train, eval)};
 }
 
 }  // namespace lockstep

@@ -17,7 +17,7 @@ struct PreparedData {
   std::string description;  // "60,000 samples of 28x28x1 in 10 classes, 10,000 for evaluation"
 };
 
-// `progress` gets sentences while something takes long. Errors as data::open_dataset().
+// `progress` gets sentences while something takes long. Errors as data::open_run_data().
 Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& run_dir,
                                   const std::function<void(const std::string&)>& progress);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "comm/collectives/loopback/loopback.h"
+#include "data/view/run_data.h"
 #include "worker/checkpoint/weights_hash.h"
 #include "worker/engine/flat_layout.h"
 #include "worker/optim/loss_scale.h"
@@ -64,8 +65,7 @@ Status Replay::open() {
             "the run was trained on GPUs, and replay computes on the CPU, whose bits are others"};
   }
   const std::string cache = data::cache_directory(job.data(), request_.run_dir);
-  LOCKSTEP_ASSIGN_OR_RETURN(dataset_, data::open_dataset(job.data().train(), data::Split::kTrain,
-                                                         cache, {}, data::sample_cut(job)));
+  LOCKSTEP_ASSIGN_OR_RETURN(dataset_, data::open_train_data(job, cache));
   if (dataset_->fingerprint() != source_->order().fingerprint) {
     return {Code::kBadData, "the data in " + job.data().train().path() +
                                 " are not those that the run was trained with (fingerprint " +

@@ -20,6 +20,7 @@
 #include "comm/wire/predictions.h"
 #include "data/index/dataset.h"
 #include "data/index/facts.h"
+#include "data/view/run_data.h"
 #include "metrics/serve_metrics.h"
 #include "worker/engine/open_gpu.h"
 #include "worker/session/metrics_probe.h"
@@ -174,12 +175,10 @@ void Worker::Impl::on_end(int code) {
 
 Status Worker::Impl::open_data() {
   const std::string cache = data::cache_directory(job.data(), options.run_dir);
-  LOCKSTEP_ASSIGN_OR_RETURN(train_data, data::open_dataset(job.data().train(), data::Split::kTrain,
-                                                           cache, {}, data::sample_cut(job)));
-  if (job.data().eval().path().empty()) return Status::ok();
-  LOCKSTEP_ASSIGN_OR_RETURN(eval_data, data::open_dataset(job.data().eval(), data::Split::kEval,
-                                                          cache, {}, data::sample_cut(job)));
-  return data::check_eval_fits_train(*train_data, *eval_data);
+  LOCKSTEP_ASSIGN_OR_RETURN(data::RunData opened, data::open_run_data(job, cache));
+  train_data = std::move(opened.train);
+  eval_data = std::move(opened.eval);
+  return Status::ok();
 }
 
 Status Worker::Impl::build() {

@@ -136,6 +136,25 @@ TEST(JobResolve, EvaluationCanBeTurnedOffAndIsOffWithoutItsFiles) {
   EXPECT_EQ(resolved({"data.train.path=/other"}).data().eval().path(), "");
 }
 
+TEST(JobResolve, AHoldoutIsEvaluatedOnWhereThereAreEvaluationFilesToo) {
+  const auto data = resolved({"data.holdout=0.1", "data.train.format=npy_nhwc"}).data();
+  EXPECT_EQ(data.eval().path(), "/jobs/d");
+  EXPECT_EQ(data.eval().format(), "npy_nhwc");
+  EXPECT_EQ(resolved({"data.holdout=0.1", "data.train.path=/x"}).data().eval().path(), "/x");
+}
+
+TEST(JobResolve, AHoldoutBesideOtherEvaluationDataIsRefused) {
+  EXPECT_THAT(error_of({"data.holdout=0.1", "data.eval.path=/other"}),
+              AllOf(HasSubstr("data.holdout is 0.1 (command line) but data.eval.path is /other"),
+                    HasSubstr("leave one of the two out")));
+  EXPECT_THAT(error_of({"data.holdout=0.1", "data.eval.path="}), HasSubstr("leave one of the two"));
+  EXPECT_THAT(error_of({"data.holdout=0.1", "data.eval.format=cifar10"}),
+              HasSubstr("leave one of the two"));
+  EXPECT_THAT(error_of({"data.holdout=0.1", "data.eval.fraction=0.5"}), HasSubstr("hold out less"));
+  EXPECT_THAT(error_of({"data.holdout=1"}), HasSubstr("at least 0 and below 1"));
+  EXPECT_THAT(error_of({"data.train.fraction=0"}), HasSubstr("above 0 and at most 1"));
+}
+
 TEST(JobResolve, AMissingRequiredKeyIsNamedWithItsMeaning) {
   const auto job = resolve_job(values_of("job: x\n"), context());
   EXPECT_EQ(job.status().code(), Code::kUsage);

@@ -14,8 +14,8 @@ namespace lockstep {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
 using testing::context;
+using ::testing::HasSubstr;
 using testing::resolved;
 using testing::values_of;
 
@@ -69,6 +69,8 @@ TEST(JobResume, AnotherIdentityIsRefusedWithBothValues) {
            {"model.name=mlp", "model.name is cnn in this run and was asked to be mlp"},
            {"data.transforms=[]", "data.transforms"},
            {"optimizer.beta1=0.8", "optimizer.beta1 is 0.9 in this run"},
+           {"data.holdout=0.1", "data.holdout is (not set) in this run and was asked to be 0.1"},
+           {"data.train.fraction=0.5", "data.train.fraction is (not set) in this run"},
            {"comm.numerics=fast", "comm.numerics is exact in this run"}}) {
     const Status status = check_same_run(stored, resolved({override}));
     EXPECT_EQ(status.code(), Code::kUsage) << override;
@@ -93,6 +95,11 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
   std::set<std::string> identifying;
   wire::JobSpec job = resolved();
   job.mutable_model()->set_sha256("0123");  // of a model from a file only
+  // Where they select anything.
+  job.mutable_data()->set_holdout(0.1);
+  job.mutable_data()->set_split_seed(1);
+  job.mutable_data()->mutable_train()->set_fraction(0.1);
+  job.mutable_data()->mutable_eval()->set_fraction(0.1);
   for (const auto& entry : coordinator::identity_of(job, {}))
     if (find_job_key(entry.key) != nullptr) identifying.insert(entry.key);
   EXPECT_EQ(marked, identifying);

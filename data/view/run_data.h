@@ -1,0 +1,33 @@
+// The data of a job as its run sees them: opened, with what data.train.fraction,
+// data.eval.fraction and data.holdout select of them.
+//
+// Everybody who trains, evaluates, plans or replays opens data here, so that all number the same
+// samples.
+//
+// Thread-safety: free functions.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/base/status.h"
+#include "data/index/dataset.h"
+
+namespace lockstep::data {
+
+struct RunData {
+  std::unique_ptr<Dataset> train;
+  std::unique_ptr<Dataset> eval;  // null: no evaluation
+};
+
+// Errors as open_dataset(); kUsage where a selection has no sample, kBadData where evaluation data
+// do not fit the training data (facts.h).
+Result<RunData> open_run_data(const wire::JobSpec& job, const std::string& cache_dir,
+                              const ProgressFn& progress = {});
+
+// Only what is trained on.
+Result<std::unique_ptr<Dataset>> open_train_data(const wire::JobSpec& job,
+                                                 const std::string& cache_dir,
+                                                 const ProgressFn& progress = {});
+
+}  // namespace lockstep::data

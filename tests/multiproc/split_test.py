@@ -1,0 +1,68 @@
+"""Parts of a data set in real runs: held out for evaluation, or a share to train on."""
+import pathlib
+import subprocess
+import unittest
+
+from harness import BIN, LockstepTest, synthetic_dataset
+
+TRAIN = {"global_batch": 32, "slots": 4, "epochs": 2}
+
+
+class Split(LockstepTest):
+    def setUp(self):
+        super().setUp()
+        self.data = synthetic_dataset(self.scratch / "data", train=600, evaluation=100)
+        for path in self.data.glob("t10k-*"):
+            path.unlink()
+
+    def start_and_finish(self, name, workers, *overrides):
+        return self.finish(self.job_of(), "--workers", workers, *overrides, name=name)
+
+    def job_of(self):
+        return self.job(self.data, data={"train": str(self.data)}, train=TRAIN)
+
+    def lockstep(self, *args):
+        done = subprocess.run([BIN / "lockstep", *map(str, args)], capture_output=True, text=True,
+                              timeout=120)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_a_holdout_is_the_same_for_any_number_of_workers_and_proven(self):
+        one = self.start_and_finish("one", 1, "data.holdout=0.1")
+        three = self.start_and_finish("three", 3, "data.holdout=0.1")
+        self.assert_same_result(three, one)
+        self.assertIn("540 samples", one.text())
+        self.assertIn("60 for evaluation", one.text())
+        self.assertIn("eval_accuracy", one.summary())
+        self.assertEqual(sum(row["samples"] for row in one.history()), 2 * 540)
+        code, text = self.lockstep("audit", three.run_dir)
+        self.assertEqual(code, 0, text)
+        self.assertIn("lost 0, repeated 0", text)
+        code, text = self.lockstep("replay", three.run_dir, "--step", 20)
+        self.assertEqual(code, 0, text)
+        self.assertIn("train-images-idx3-ubyte at byte ", text)
+
+    def test_a_resume_with_another_share_is_refused_and_with_the_same_goes_on(self):
+        job = self.job_of()
+        run = self.finish(job, "--workers", 2, "data.train.fraction=0.5", "train.epochs=1")
+        code, text = self.lockstep("run", job, "--resume", "--run-dir", run.run_dir,
+                                   "data.train.fraction=0.25")
+        self.assertEqual(code, 64, text)
+        self.assertIn("data.train.fraction is 0.5 in this run and was asked to be 0.25", text)
+        whole = self.finish(job, "--workers", 1, "data.train.fraction=0.5", name="whole")
+        code, text = self.lockstep("run", job, "--resume", "--run-dir", run.run_dir,
+                                   "--workers", 3, "data.train.fraction=0.5")
+        self.assertEqual(code, 0, text)
+        self.assert_same_result(run, whole)
+        self.assertEqual(sum(row["samples"] for row in run.history()), 2 * 300)
+
+    def test_a_holdout_of_nothing_is_refused_before_anything_starts(self):
+        job = self.job_of()
+        code, text = self.lockstep("run", job, "--run-dir", self.scratch / "none",
+                                   "data.holdout=0.001")
+        self.assertEqual(code, 64, text)
+        self.assertIn("a share of 0.001 of the 600 samples of ", text)
+        self.assertFalse(pathlib.Path(self.scratch / "none" / "journal.db").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,128 @@
+#include "data/view/selected_dataset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "data/read/loader.h"
+
+namespace lockstep::data {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// Sample i is two bytes that say its number; its label is i modulo 7.
+std::unique_ptr<Dataset> numbered(uint32_t samples) {
+  std::vector<uint8_t> pixels;
+  std::vector<uint32_t> labels;
+  for (uint32_t i = 0; i < samples; ++i) {
+    pixels.push_back(static_cast<uint8_t>(i >> 8));
+    pixels.push_back(static_cast<uint8_t>(i));
+    labels.push_back(i % 7);
+  }
+  return std::move(make_memory_dataset({1, 1, 2}, std::move(pixels), std::move(labels))).value();
+}
+
+uint32_t number_of(const uint8_t* sample) {
+  return uint32_t{sample[0]} << 8 | sample[1];
+}
+
+std::set<uint32_t> numbers(const Dataset& dataset) {
+  std::set<uint32_t> found;
+  for (uint64_t i = 0; i < dataset.samples(); ++i) {
+    const uint32_t number = number_of(dataset.sample(i));
+    EXPECT_EQ(dataset.label(i), number % 7);
+    EXPECT_TRUE(found.insert(number).second);
+  }
+  return found;
+}
+
+TEST(SelectedDataset, HeldOutAndKeptSamplesAreTogetherAllOfThem) {
+  const auto parts = split(numbered(9'000), {.held_out = 0.05});
+  ASSERT_TRUE(parts.is_ok());
+  EXPECT_EQ(parts->held_out->samples(), 450U);
+  EXPECT_EQ(parts->kept->samples(), 8'550U);
+  std::set<uint32_t> all = numbers(*parts->held_out);
+  all.merge(numbers(*parts->kept));
+  EXPECT_EQ(all.size(), 9'000U);
+}
+
+TEST(SelectedDataset, HasTheClassesAndTheStatisticsOfTheWhole) {
+  const auto whole = numbered(600);
+  const auto part = select_kept(numbered(600), {.kept = 0.01});
+  ASSERT_TRUE(part.is_ok());
+  EXPECT_EQ((*part)->samples(), 6U);
+  EXPECT_EQ((*part)->classes(), 7U);
+  EXPECT_EQ((*part)->statistics(), whole->statistics());
+  EXPECT_EQ((*part)->shape(), whole->shape());
+}
+
+TEST(SelectedDataset, HasAnotherFingerprintForEveryOtherSelection) {
+  std::set<std::string> seen;
+  for (const SelectionSpec& spec :
+       {SelectionSpec{}, SelectionSpec{0, 0.5, 0}, SelectionSpec{0, 0.5, 1},
+        SelectionSpec{0, 0.25, 0}, SelectionSpec{0.5, 1, 0}, SelectionSpec{0.5, 0.5, 0}})
+    seen.insert((*select_kept(numbered(600), spec))->fingerprint());
+  seen.insert(split(numbered(600), {0.5, 1, 0})->held_out->fingerprint());
+  seen.insert((*select_kept(numbered(601), {0, 0.5, 0}))->fingerprint());
+  EXPECT_EQ(seen.size(), 8U);
+  // Which samples are held out does not depend on what is trained on.
+  EXPECT_EQ(split(numbered(600), {0.5, 0.5, 0})->held_out->fingerprint(),
+            split(numbered(600), {0.5, 1, 0})->held_out->fingerprint());
+}
+
+TEST(SelectedDataset, OfAllSamplesIsTheDataSetItself) {
+  auto whole = numbered(60);
+  const Dataset* before = whole.get();
+  const auto all = select_kept(std::move(whole), {0, 1, 9});
+  EXPECT_EQ(all->get(), before);
+}
+
+TEST(SelectedDataset, NamesASampleByItsPlaceInTheFiles) {
+  const auto whole = numbered(600);
+  const auto part = select_kept(numbered(600), {.kept = 0.1});
+  const uint64_t in_whole = number_of((*part)->sample(17));
+  EXPECT_EQ((*part)->name_of(17), whole->name_of(in_whole));
+}
+
+TEST(SelectedDataset, WithoutASampleIsRefused) {
+  const auto none = split(numbered(600), {.held_out = 0.001});
+  EXPECT_EQ(none.status().code(), Code::kUsage);
+  EXPECT_THAT(none.status().message(),
+              AllOf(HasSubstr("a share of 0.001 of the 600 samples of the data is less than one"),
+                    HasSubstr("data.holdout")));
+  const auto all = split(numbered(600), {.held_out = 0.9999999999});
+  EXPECT_THAT(all.status().message(), HasSubstr("leaves none to train on"));
+  EXPECT_THAT(select_kept(numbered(600), {.kept = 0.001}).status().message(),
+              HasSubstr("take a larger fraction"));
+}
+
+// The loader reads the very samples of the selection, each once an epoch.
+TEST(SelectedDataset, IsReadOnceAnEpochByTheLoader) {
+  const auto part = select_kept(numbered(900), {.kept = 0.1});
+  LoaderOptions options;
+  options.shape = {90, 16, 2};
+  options.seed = 3;
+  options.end_step = steps_per_epoch(options.shape);
+  options.slots = {0, 2};
+  options.form = ImageForm::kStored;
+  options.transforms = {};
+  const auto loader = Loader::start(**part, options);
+  ASSERT_TRUE(loader.is_ok()) << loader.status().message();
+  std::set<uint32_t> seen;
+  uint64_t count = 0;
+  for (;;) {
+    const auto batch = (*loader)->next();
+    ASSERT_TRUE(batch.is_ok());
+    if (*batch == nullptr) break;
+    for (uint32_t i = 0; i < (*batch)->samples; ++i, ++count)
+      seen.insert(number_of((*batch)->stored + uint64_t{i} * 2));
+  }
+  EXPECT_EQ(count, 90U);
+  EXPECT_EQ(seen, numbers(**part));
+}
+
+}  // namespace
+}  // namespace lockstep::data
