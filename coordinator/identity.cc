@@ -57,7 +57,13 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
   add(kSamplesKey, facts.train_samples());
   add("data.eval fingerprint", facts.eval_fingerprint());
   add("data.eval samples", facts.eval_samples());
-  add(kOrderVersionKey, data::kOrderVersion);
+  const bool has_blocks = job.data().shuffle() == "block";
+  add(kOrderVersionKey, has_blocks ? data::kBlockOrderVersion : data::kOrderVersion);
+  if (has_blocks) {
+    add("data.shuffle", job.data().shuffle());
+    add(kBlockSamplesKey, job.data().block_samples());
+    add(kWindowBlocksKey, job.data().window_blocks());
+  }
   // Where they say nothing they are left out, as of runs from before they were there. What they
   // select is in the fingerprints, too.
   const wire::DataSpec& data = job.data();

@@ -22,6 +22,8 @@ inline constexpr char kSeedKey[] = "seed";
 inline constexpr char kFingerprintKey[] = "data.train fingerprint";
 inline constexpr char kSamplesKey[] = "data.train samples";
 inline constexpr char kOrderVersionKey[] = "data order version";
+inline constexpr char kBlockSamplesKey[] = "data.block_samples";
+inline constexpr char kWindowBlocksKey[] = "data.window_blocks";
 inline constexpr char kGlobalBatchKey[] = "train.global_batch";
 inline constexpr char kSlotsKey[] = "train.slots";
 

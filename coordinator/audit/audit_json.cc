@@ -101,7 +101,12 @@ std::string audit_json(const AuditReport& report, const std::vector<std::string>
   out["samples_per_epoch"] = report.order.shape.samples;
   out["global_batch"] = report.order.shape.global_batch;
   out["slots"] = report.order.shape.slots;
-  out["seed"] = report.order.seed;
+  out["seed"] = report.order.spec.seed;
+  const data::BlockShuffle& blocks = report.order.spec.blocks;
+  if (blocks.is_on()) {
+    out["block_samples"] = blocks.block_samples;
+    out["window_blocks"] = blocks.window_blocks;
+  }
   out["generations"] = generations_json(report);
   out["rolled_back"] = json::array();
   for (const UndoneSteps& undone : report.undone) {

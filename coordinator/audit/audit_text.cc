@@ -134,13 +134,20 @@ std::string fault_text(const AuditFault& fault) {
   return text + "\n";
 }
 
+std::string blocks_text(const data::BlockShuffle& blocks) {
+  if (!blocks.is_on()) return {};
+  return ", in blocks of " + number(blocks.block_samples) + " samples, " +
+         number(blocks.window_blocks) + " mixed at a time";
+}
+
 }  // namespace
 
 std::string audit_text(const AuditReport& report) {
   const RunOrder& order = report.order;
   std::string text = number(order.shape.samples) + " samples, global batch " +
                      number(order.shape.global_batch) + " in " + number(order.shape.slots) +
-                     " slots, seed " + number(order.seed) + "\n";
+                     " slots, seed " + number(order.spec.seed) + blocks_text(order.spec.blocks) +
+                     "\n";
   for (size_t i = 0; i < report.rows.size(); ++i) {
     const LedgerRow& row = report.rows[i];
     text += "generation " + number(row.generation) + " (" + row.reason + "): " +

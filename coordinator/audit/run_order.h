@@ -17,8 +17,7 @@ namespace lockstep::coordinator {
 
 // What fixes the order of the samples, from the frozen identity of the run.
 struct RunOrder {
-  uint64_t seed = 0;
-  std::string fingerprint;  // of the training data
+  data::OrderSpec spec;
   data::RunShape shape;
 };
 // kUsage when no generation was ever started; kConfig when another version made the order.

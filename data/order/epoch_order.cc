@@ -2,30 +2,24 @@
 
 #include <xxhash.h>
 
-#include <algorithm>
-#include <bit>
-
-#include "comm/base/check.h"
 #include "comm/base/prng.h"
 
 namespace lockstep::data {
 namespace {
 
-// Tiny sets are walked inside a larger domain: a network on two or three bits can only reach a few
-// of the permutations, and not evenly.
-constexpr int kMinDomainBits = 8;
-
-// The round function: two multiplications mix every bit of the half into every bit of the result.
-uint64_t round_value(uint64_t half, uint64_t key) {
-  uint64_t z = (half ^ key) * 0x9e3779b97f4a7c15ULL;
-  z = (z ^ (z >> 32)) * 0xd6e8feb86659fd93ULL;
-  return z >> 32;
+uint64_t order_key(const OrderSpec& spec, Epoch epoch) {
+  const NameKey name = name_key(spec.fingerprint);
+  const uint64_t kind = static_cast<uint64_t>(StreamKind::kOrder);
+  if (!spec.blocks.is_on())
+    return stream_key({kind, kOrderVersion, spec.seed, epoch, name.low, name.high});
+  return stream_key({kind, kBlockOrderVersion, spec.seed, epoch, name.low, name.high,
+                     spec.blocks.block_samples, spec.blocks.window_blocks});
 }
 
-uint64_t order_key(uint64_t seed, Epoch epoch, std::string_view fingerprint) {
-  const NameKey name = name_key(fingerprint);
-  return stream_key(
-      {static_cast<uint64_t>(StreamKind::kOrder), kOrderVersion, seed, epoch, name.low, name.high});
+std::variant<FeistelPermutation, BlockOrder> make_order(const OrderSpec& spec, Epoch epoch) {
+  const uint64_t key = order_key(spec, epoch);
+  if (spec.blocks.is_on()) return BlockOrder(key, spec.samples, spec.blocks);
+  return FeistelPermutation(key, spec.samples);
 }
 
 }  // namespace
@@ -35,38 +29,6 @@ NameKey name_key(std::string_view name) {
   return {hash.low64, hash.high64};
 }
 
-FeistelPermutation::FeistelPermutation(uint64_t key, uint64_t size, int rounds)
-    : size_(size), rounds_(rounds) {
-  LOCKSTEP_CHECK(size > 0 && size <= uint64_t{1} << 62, "size of a permutation");
-  LOCKSTEP_CHECK(rounds > 0 && rounds <= kMaxRounds && rounds % 2 == 0, "rounds of a permutation");
-  const int bits = std::max(kMinDomainBits, static_cast<int>(std::bit_width(size - 1)));
-  low_bits_ = (bits + 1) / 2;
-  low_mask_ = (uint64_t{1} << low_bits_) - 1;
-  high_mask_ = (uint64_t{1} << (bits - low_bits_)) - 1;
-  for (uint64_t i = 0; i < keys_.size(); ++i) keys_[i] = stream_value(key, i);
-}
-
-uint64_t FeistelPermutation::permute_once(uint64_t x) const {
-  uint64_t high = x >> low_bits_;
-  uint64_t low = x & low_mask_;
-  // Two rounds at a time: each half is changed in place, so that widths may differ by one bit.
-  for (int round = 0; round < rounds_; round += 2) {
-    high ^= round_value(low, keys_[static_cast<size_t>(round)]) & high_mask_;
-    low ^= round_value(high, keys_[static_cast<size_t>(round) + 1]) & low_mask_;
-  }
-  return high << low_bits_ | low;
-}
-
-uint64_t FeistelPermutation::at(uint64_t x) const {
-  LOCKSTEP_CHECK(x < size_, "position beyond the end of the epoch");
-  // Ends: the orbit of x is a cycle that contains x itself, which is inside.
-  do {
-    x = permute_once(x);
-  } while (x >= size_);
-  return x;
-}
-
-EpochOrder::EpochOrder(uint64_t seed, Epoch epoch, std::string_view fingerprint, uint64_t samples)
-    : permutation_(order_key(seed, epoch, fingerprint), samples) {}
+EpochOrder::EpochOrder(const OrderSpec& spec, Epoch epoch) : order_(make_order(spec, epoch)) {}
 
 }  // namespace lockstep::data

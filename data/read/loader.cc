@@ -20,7 +20,6 @@
 #include "comm/base/thread_name.h"
 #include "data/index/quiet_signals.h"
 #include "data/order/digest.h"
-#include "data/order/epoch_order.h"
 #include "data/read/look_ahead.h"
 #include "data/read/sample_team.h"
 
@@ -193,7 +192,7 @@ bool Loader::Impl::wait_for_space() {
 Status Loader::Impl::fill(Batch& batch, std::byte* buffer, const StepPlan& plan,
                           const PositionRange& range) {
   if (order_epoch != plan.epoch) {
-    order.emplace(options.seed, plan.epoch, dataset.fingerprint(), options.shape.samples);
+    order.emplace(options.order, plan.epoch);
     order_epoch = plan.epoch;
   }
   batch.samples = static_cast<uint32_t>(range.size());
@@ -213,7 +212,7 @@ Status Loader::Impl::fill(Batch& batch, std::byte* buffer, const StepPlan& plan,
   batch.digest = digest.value();
   const auto samples = std::span(indices).first(batch.samples);
   const auto stream_of = [&](uint64_t i) {
-    return Augmenter::stream_of(options.seed, plan.epoch, range.begin + i);
+    return Augmenter::stream_of(options.order.seed, plan.epoch, range.begin + i);
   };
   if (team != nullptr)
     LOCKSTEP_RETURN_IF_ERROR(team->read(reader, samples, stream_of, breaks_off, buffer, labels));
@@ -242,6 +241,7 @@ Loader::~Loader() = default;
 Result<std::unique_ptr<Loader>> Loader::start(const Dataset& dataset,
                                               const LoaderOptions& options) {
   LOCKSTEP_CHECK(options.shape.samples == dataset.samples(), "run made for another dataset");
+  LOCKSTEP_CHECK(options.order.samples == dataset.samples(), "order made for another dataset");
   LOCKSTEP_CHECK(
       options.slots.begin <= options.slots.end && options.slots.end <= options.shape.slots,
       "slots of this rank beyond those of the run");

@@ -9,7 +9,7 @@
 // INVARIANTS
 //  L1 Batches come in order of (step, slot), none left out, over the slots of the run that have
 //     samples and are not skipped.
-//  L2 A batch depends on (dataset, transforms, shape, seed, step, slot) only; augmentation on the
+//  L2 A batch depends on (dataset, transforms, shape, order, step, slot) only; augmentation on the
 //     position of each sample, not on the batch; what is mixed within it on its positions; nothing
 //     on the number of threads.
 //  L3 `digest` is computed from the very indices whose bytes were copied.
@@ -29,6 +29,7 @@
 #include "comm/base/work_in_hand.h"
 #include "comm/collectives/reduction_tree.h"
 #include "data/index/dataset.h"
+#include "data/order/epoch_order.h"
 #include "data/order/skip_set.h"
 #include "data/order/step_plan.h"
 #include "data/read/sample_reader.h"
@@ -56,8 +57,8 @@ struct Batch {
 };
 
 struct LoaderOptions {
-  RunShape shape;  // shape.samples == dataset.samples()
-  uint64_t seed = 0;
+  RunShape shape;   // shape.samples == dataset.samples()
+  OrderSpec order;  // of the same dataset; its seed is that of augmentation, too
   Step first_step = 0;
   Step end_step = 0;  // first step that is not wanted
   SlotRun slots;      // of this rank, within [0, shape.slots); may be empty

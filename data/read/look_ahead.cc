@@ -20,7 +20,7 @@ void LookAhead::announce_one() {
   const PositionRange range = slot_positions(plan, slot_, options_.shape.slots);
   if (range.size() > 0 && !options_.skips.contains(step_, slot_)) {
     if (order_epoch_ != plan.epoch) {
-      order_.emplace(options_.seed, plan.epoch, dataset_.fingerprint(), options_.shape.samples);
+      order_.emplace(options_.order, plan.epoch);
       order_epoch_ = plan.epoch;
     }
     uint64_t bytes = 0;

@@ -56,6 +56,8 @@ class SelectedDataset final : public Dataset {
     return whole_->read_encoded(in_whole(i), out);
   }
   std::string name_of(uint64_t i) const override { return whole_->name_of(in_whole(i)); }
+  const source::RemoteFiles* far() const override { return whole_->far(); }
+  uint64_t announce(uint64_t i) const override { return whole_->announce(in_whole(i)); }
 
   Status unchanged(std::span<const uint64_t> samples) const override {
     std::vector<uint64_t> in_the_whole;

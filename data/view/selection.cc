@@ -5,7 +5,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/prng.h"
-#include "data/order/epoch_order.h"
+#include "data/order/feistel.h"
 
 namespace lockstep::data {
 namespace {

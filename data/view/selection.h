@@ -1,12 +1,12 @@
 // Which samples of a data set are held out, and which of the others are trained on: arithmetic in
 // O(1) memory, whatever the number of samples.
 //
-// The samples are cut into stripes of kStripeSamples. In each, a keyed permutation (epoch_order.h)
-// puts them in order; the first of that order are held out, the next are kept, the rest is not
-// used. How many of each is what is due up to the end of the stripe, rounded down, less what the
-// stripes before it had: so the counts are exact over the whole, every part of the data is in
-// every selection by its share (also where they are sorted by label), and neighbours in a
-// selection lie near each other in the files.
+// The samples are cut into stripes of kStripeSamples. In each, a keyed permutation
+// (data/order/feistel.h) puts them in order; the first of that order are held out, the next are
+// kept, the rest is not used. How many of each is what is due up to the end of the stripe, rounded
+// down, less what the stripes before it had: so the counts are exact over the whole, every part of
+// the data is in every selection by its share (also where they are sorted by label), and neighbours
+// in a selection lie near each other in the files.
 //
 // INVARIANTS
 //  V1 No sample is in both parts, and none is twice in one.

@@ -24,6 +24,7 @@ constexpr std::string_view kNumerics[] = {"exact", "fast"};
 constexpr std::string_view kPrecisions[] = {"fp32", "bf16", "fp16"};
 constexpr std::string_view kOnCorruption[] = {"rollback", "continue"};
 constexpr std::string_view kOnBadSamples[] = {"stop", "skip"};
+constexpr std::string_view kShuffles[] = {"sample", "block"};
 constexpr std::string_view kGraphs[] = {"auto", "on", "off"};
 constexpr std::string_view kCacheTiers[] = {"remote", "all"};
 constexpr std::string_view kCachePolicies[] = {"pin", "lru", "fifo"};
@@ -109,6 +110,14 @@ constexpr JobKey kRows[] = {
   {"data.split_seed", "0", count(0, kMaxSeed), {}, kIdentity, kPlain,
    "of which samples data.holdout and fraction take; not data.train's order, which is of seed, so "
    "that runs are compared on the same samples"},
+  {"data.shuffle", "sample", kNoRange, kShuffles, kIdentity, kPlain,
+   "sample: any sample after any other; block: data.block_samples that lie side by side in the files "
+   "are read together, for large files where single reads are slow"},
+  {"data.block_samples", "1024", count(1), {}, kIdentity, kPlain,
+   "data.shuffle block: samples of a block"},
+  {"data.window_blocks", "256", count(1, kMaxSmallCount), {}, kIdentity, kPlain,
+   "data.shuffle block: blocks from all of the data whose samples are mixed at a time; with fewer "
+   "than 256 the batches of data that are sorted by label are one-sided"},
   {"data.transforms", "normalize", kNoRange, {}, kIdentity, kPlain,
    "applied to images in this order. First what changes their size: random_resized_crop=N, or "
    "resize=N and center_crop=N or random_crop=N. Of training data: flip[=P], flip_vertical[=P], pad_crop=N, "

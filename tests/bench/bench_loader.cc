@@ -88,7 +88,7 @@ double copy_seconds(const data::Dataset& dataset, uint64_t batch) {
 void measure_epoch(const data::Dataset& dataset, const Arguments& arguments, Epoch epoch) {
   data::LoaderOptions options;
   options.shape = {dataset.samples(), arguments.batch, 1};
-  options.seed = 11;
+  options.order = {11, dataset.fingerprint(), dataset.samples()};
   const uint64_t steps = data::steps_per_epoch(options.shape);
   options.first_step = epoch * steps;
   options.end_step = options.first_step + steps;
@@ -169,7 +169,7 @@ void measure_resume(const Arguments& arguments) {
   std::vector<double> us;
   const int64_t before_kib = peak_kib();
   for (uint32_t round = 0; round < arguments.rounds; ++round) {
-    options.seed = round;
+    options.order = {round, dataset.fingerprint(), dataset.samples()};
     options.first_step = prng.below(options.end_step);
     const int64_t begin = clock.monotonic_ns();
     const auto loader = checked(data::Loader::start(dataset, options));

@@ -100,7 +100,7 @@ uint64_t World::digest_of(Step step, uint32_t slot) {
   const auto [found, is_new] = digests_.try_emplace({step, slot});
   if (is_new) {
     const data::StepPlan plan = data::plan_step(shape, step);
-    const data::EpochOrder order(seed, plan.epoch, facts.train_fingerprint(), shape.samples);
+    const data::EpochOrder order({seed, facts.train_fingerprint(), shape.samples}, plan.epoch);
     found->second = data::planned_digest(order, plan, slot, shape.slots);
   }
   return found->second;

@@ -9,6 +9,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/prng.h"
+#include "data/read/job_order.h"
 #include "worker/engine/accelerator.h"
 #include "worker/engine/engine_impl.h"
 #include "worker/engine/host_device.h"
@@ -208,7 +209,7 @@ Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const data::RunSha
                                                               WorkInHand* in_hand) const {
   const data::LoaderOptions options{
       .shape = shape,
-      .seed = job_.seed(),
+      .order = data::job_order(job_, train_),
       .first_step = first,
       .end_step = end,
       .slots = slots,

@@ -66,11 +66,11 @@ Status Replay::open() {
   }
   const std::string cache = data::cache_directory(job.data(), request_.run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(dataset_, data::open_train_data(job, cache));
-  if (dataset_->fingerprint() != source_->order().fingerprint) {
+  if (dataset_->fingerprint() != source_->order().spec.fingerprint) {
     return {Code::kBadData, "the data in " + job.data().train().path() +
                                 " are not those that the run was trained with (fingerprint " +
-                                dataset_->fingerprint() + ", then " + source_->order().fingerprint +
-                                ")"};
+                                dataset_->fingerprint() + ", then " +
+                                source_->order().spec.fingerprint + ")"};
   }
   if (request_.slot && *request_.slot >= job.train().slots()) {
     return {Code::kUsage, "the run has " + std::to_string(job.train().slots()) +

@@ -7,7 +7,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/prng.h"
-#include "data/order/epoch_order.h"
+#include "data/read/job_order.h"
 #include "worker/engine/loss.h"
 #include "worker/engine/precision.h"
 
@@ -41,7 +41,7 @@ SlotLook::SlotLook(const wire::JobSpec& job, const data::Dataset& dataset, const
 Result<std::unique_ptr<data::Loader>> SlotLook::load(uint32_t slot) const {
   data::LoaderOptions options;
   options.shape = shape_;
-  options.seed = job_.seed();
+  options.order = data::job_order(job_, dataset_);
   options.first_step = step_;
   options.end_step = step_ + 1;
   options.slots = {slot, slot + 1};
@@ -95,7 +95,7 @@ void SlotLook::forward(const data::Batch& batch, LookedAt* out) {
 
 void SlotLook::keep(const data::Batch& batch, const at::Tensor& logits, LookedAt* out) {
   const data::StepPlan plan = data::plan_step(shape_, step_);
-  const data::EpochOrder order(job_.seed(), plan.epoch, dataset_.fingerprint(), shape_.samples);
+  const data::EpochOrder order(data::job_order(job_, dataset_), plan.epoch);
   const uint64_t begin = data::slot_positions(plan, batch.slot, shape_.slots).begin;
   const uint64_t classes = dataset_.classes();
   const uint64_t each = batch.shape.labels();

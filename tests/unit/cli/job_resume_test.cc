@@ -69,6 +69,7 @@ TEST(JobResume, AnotherIdentityIsRefusedWithBothValues) {
            {"model.name=mlp", "model.name is cnn in this run and was asked to be mlp"},
            {"data.transforms=[]", "data.transforms"},
            {"optimizer.beta1=0.8", "optimizer.beta1 is 0.9 in this run"},
+           {"data.shuffle=block", "data order version is 1 in this run and was asked to be 2"},
            {"data.holdout=0.1", "data.holdout is (not set) in this run and was asked to be 0.1"},
            {"data.train.fraction=0.5", "data.train.fraction is (not set) in this run"},
            {"comm.numerics=fast", "comm.numerics is exact in this run"}}) {
@@ -95,6 +96,7 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
   std::set<std::string> identifying;
   wire::JobSpec job = resolved();
   job.mutable_model()->set_sha256("0123");  // of a model from a file only
+  job.mutable_data()->set_shuffle("block");
   // Where they select anything.
   job.mutable_data()->set_holdout(0.1);
   job.mutable_data()->set_split_seed(1);

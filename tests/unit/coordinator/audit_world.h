@@ -37,7 +37,7 @@ inline std::vector<wire::StepRecord> train(const data::Dataset& data, Step from,
                                            uint64_t seed = kSeed) {
   data::LoaderOptions options;
   options.shape = run_shape();
-  options.seed = seed;
+  options.order = {seed, data.fingerprint(), data.samples()};
   options.first_step = from;
   options.end_step = to;
   options.slots = {0, kSlots};

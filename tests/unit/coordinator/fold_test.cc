@@ -209,12 +209,12 @@ TEST(FoldBlock, IsShorterWhereThereAreManySlots) {
 
 // 600,000 samples are not put in order in one turn of the coordinator's loop.
 TEST(FoldWork, IsDoneInPieces) {
-  const RunOrder order{7, "data", {60'000, 60'000, 2}};
+  const RunOrder order{{7, "data", 60'000}, {60'000, 60'000, 2}};
   MemoryJournal journal;
   RecordsEntry batch{1, 1, 1, {}};
   for (Step step = 0; step < 10; ++step) {
     const data::StepPlan plan = data::plan_step(order.shape, step);
-    const data::EpochOrder epoch(7, plan.epoch, "data", 60'000);
+    const data::EpochOrder epoch(order.spec, plan.epoch);
     wire::StepRecord& record = batch.records.emplace_back();
     record.set_step(step);
     for (uint32_t slot = 0; slot < 2; ++slot) {

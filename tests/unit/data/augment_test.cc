@@ -132,7 +132,7 @@ std::map<uint8_t, Bytes> images_of(const Dataset& dataset, Step step, uint32_t s
   for (uint32_t slot = 0; slot < slots; ++slot) {
     LoaderOptions options;
     options.shape = {40, 20, slots};
-    options.seed = 5;
+    options.order = {5, dataset.fingerprint(), 40};
     options.first_step = step;
     options.end_step = step + 1;
     options.slots = {slot, slot + 1};

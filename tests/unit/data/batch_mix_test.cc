@@ -120,7 +120,7 @@ std::unique_ptr<Dataset> numbered() {
 LoaderOptions options_of(const std::vector<std::string>& transforms, SlotRun slots) {
   LoaderOptions options;
   options.shape = {40, 17, 3};  // slots of 5 and 6; in the last step of 2
-  options.seed = 5;
+  options.order = {5, "mixed", 40};
   options.end_step = 6;
   options.slots = slots;
   options.transforms = transforms;

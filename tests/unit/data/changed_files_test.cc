@@ -126,6 +126,7 @@ TEST_F(ChangedFiles, TheLoaderHandsOnNoBatchOfThem) {
   ASSERT_TRUE(dataset.is_ok());
   LoaderOptions options;
   options.shape = {kCount, 8, 1};
+  options.order = {0, (*dataset)->fingerprint(), kCount};
   options.end_step = 1'000;
   options.slots = {0, 1};
   options.prefetch_batches = 2;

@@ -36,7 +36,7 @@ TEST(SampleDigest, SeesEveryWayToDeliverSomethingElse) {
 TEST(SampleDigest, OfThePlanIsThatOfItsPositionsInOrder) {
   const RunShape shape{100, 32, 3};
   const StepPlan plan = plan_step(shape, 5);
-  const EpochOrder order(9, plan.epoch, "data", shape.samples);
+  const EpochOrder order({9, "data", shape.samples}, plan.epoch);
   const PositionRange range = slot_positions(plan, 1, 3);
   Delivered delivered;
   for (uint64_t p = range.begin; p < range.end; ++p) delivered.emplace_back(p, order.at(p));

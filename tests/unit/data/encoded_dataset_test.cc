@@ -71,7 +71,7 @@ class EncodedImages : public testing::Test {
                                        Step first = 0) {
     LoaderOptions options;
     options.shape = {.samples = dataset.samples(), .global_batch = 4, .slots = 2};
-    options.seed = 3;
+    options.order = {3, dataset.fingerprint(), dataset.samples()};
     options.first_step = first;
     options.end_step = 6;
     options.slots = slots;
@@ -335,6 +335,7 @@ TEST_F(EncodedImages, TheLoaderStopsInTheMiddleOfABatch) {
   for (int i = 0; i < 20; ++i) {
     LoaderOptions options;
     options.shape = {.samples = 12, .global_batch = 12, .slots = 1};
+    options.order = {0, (*dataset)->fingerprint(), 12};
     options.end_step = 1'000;
     options.slots = {0, 1};
     options.transforms = {"random_resized_crop=16"};

@@ -101,12 +101,12 @@ TEST(EpochOrder, IsAPermutationOfTheSizesAtTheEdges) {
   std::vector<uint64_t> sizes = {1, 2, 3, 5, 7, 60'000};
   for (uint64_t power = 4; power <= 65'536; power *= 2)
     for (const uint64_t n : {power - 1, power, power + 1}) sizes.push_back(n);
-  for (const uint64_t n : sizes) expect_permutation(EpochOrder(7, 3, "data", n), n);
+  for (const uint64_t n : sizes) expect_permutation(EpochOrder({7, "data", n}, 3), n);
 }
 
 RC_GTEST_PROP(EpochOrder, IsAPermutationOfAnySize, (uint64_t seed, uint32_t epoch)) {
   const auto n = *rc::gen::inRange<uint64_t>(1, 5'000);
-  const EpochOrder order(seed, epoch, "data", n);
+  const EpochOrder order({seed, "data", n}, epoch);
   std::vector<bool> seen(n);
   for (uint64_t i = 0; i < n; ++i) {
     const uint64_t sample = order.at(i);
@@ -126,10 +126,10 @@ TEST(EpochOrder, WithTwoRoundsFailsTheSameStatistics) {
 
 TEST(EpochOrder, OfTwoEpochsSeedsOrDatasetsHasNothingInCommon) {
   constexpr uint64_t kSamples = 60'000;
-  const EpochOrder base(1, 2, "data", kSamples);
+  const EpochOrder base({1, "data", kSamples}, 2);
   const EpochOrder others[] = {
-      EpochOrder(1, 3, "data", kSamples), EpochOrder(2, 2, "data", kSamples),
-      EpochOrder(2, 1, "data", kSamples), EpochOrder(1, 2, "Data", kSamples)};
+      EpochOrder({1, "data", kSamples}, 3), EpochOrder({2, "data", kSamples}, 2),
+      EpochOrder({2, "data", kSamples}, 1), EpochOrder({1, "Data", kSamples}, 2)};
   for (const EpochOrder& other : others) {
     uint64_t equal = 0;
     for (uint64_t i = 0; i < kSamples; ++i) equal += base.at(i) == other.at(i);
@@ -139,12 +139,12 @@ TEST(EpochOrder, OfTwoEpochsSeedsOrDatasetsHasNothingInCommon) {
 
 TEST(EpochOrder, StaysTheSameForeverUnderItsVersion) {
   static_assert(kOrderVersion == 1, "new version: pin new values");
-  EXPECT_EQ(first_of(EpochOrder(42, 0, "fashion", 60'000), 6),
+  EXPECT_EQ(first_of(EpochOrder({42, "fashion", 60'000}, 0), 6),
             (std::vector<uint64_t>{41226, 47751, 18789, 11037, 25112, 44390}));
-  EXPECT_EQ(first_of(EpochOrder(42, 1, "fashion", 60'000), 6),
+  EXPECT_EQ(first_of(EpochOrder({42, "fashion", 60'000}, 1), 6),
             (std::vector<uint64_t>{12380, 45933, 21549, 18048, 42043, 36314}));
-  EXPECT_EQ(first_of(EpochOrder(0, 0, "", 3), 3), (std::vector<uint64_t>{2, 1, 0}));
-  EXPECT_EQ(first_of(EpochOrder(1, 0, "big", 10'000'000'000), 2),
+  EXPECT_EQ(first_of(EpochOrder({0, "", 3}, 0), 3), (std::vector<uint64_t>{2, 1, 0}));
+  EXPECT_EQ(first_of(EpochOrder({1, "big", 10'000'000'000}, 0), 2),
             (std::vector<uint64_t>{2259502296, 7890752730}));
 }
 

@@ -121,6 +121,7 @@ TEST(FramedDataset, IsWhatAnIdxFileBecomesWhereTheTransformsChangeItsSize) {
   const auto batches = [&](uint32_t threads) {
     LoaderOptions options;
     options.shape = {.samples = 20, .global_batch = 6, .slots = 2};
+    options.order = {0, (*framed)->fingerprint(), 20};
     options.end_step = 8;
     options.slots = {0, 2};
     options.transforms = {"resize=10", "random_crop=8", "flip", "normalize", "mixup"};

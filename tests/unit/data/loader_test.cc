@@ -41,7 +41,7 @@ LoaderOptions options_for(const RunShape& shape, Step first, Step end, SlotRun s
                           uint32_t prefetch = 3) {
   LoaderOptions options;
   options.shape = shape;
-  options.seed = kSeed;
+  options.order = {kSeed, example().fingerprint(), kSamples};
   options.first_step = first;
   options.end_step = end;
   options.slots = slots;
@@ -82,7 +82,7 @@ std::vector<Seen> all_batches(const LoaderOptions& options) {
 // What the plan says the batch of (step, slot) is, computed without the loader.
 Seen planned(const RunShape& shape, Step step, uint32_t slot) {
   const StepPlan plan = plan_step(shape, step);
-  const EpochOrder order(kSeed, plan.epoch, example().fingerprint(), kSamples);
+  const EpochOrder order({kSeed, example().fingerprint(), kSamples}, plan.epoch);
   const auto transform = Transform::create({"normalize"}, example().statistics());
   const PositionRange range = slot_positions(plan, slot, shape.slots);
   Seen seen{step, slot, planned_digest(order, plan, slot, shape.slots), {}, {}};
@@ -178,8 +178,7 @@ TEST(Loader, WhatCannotBeReadEndsTheBatchesBeforeItAndNotSooner) {
   WorkInHand in_hand = std::move(WorkInHand::make()).value();
   options.in_hand = &in_hand;
   const uint64_t place = slot_positions(plan_step(shape, 1), 2, shape.slots).begin;
-  const ChangedDataset dataset(
-      EpochOrder(options.seed, 0, example().fingerprint(), kSamples).at(place));
+  const ChangedDataset dataset(EpochOrder(options.order, 0).at(place));
   const auto loader = Loader::start(dataset, options);
   ASSERT_TRUE(loader.is_ok());
   for (int batch = 0; batch < 6; ++batch) ASSERT_NE(loader.value()->next().value(), nullptr);
@@ -290,6 +289,7 @@ TEST(Loader, SaysSoWhenItsBuffersCannotFitInMemory) {
   const auto dataset =
       make_memory_dataset(shape, std::vector<uint8_t>(shape.elements() * 2), {0, 1});
   LoaderOptions options = options_for({2, 2, 1}, 0, 1, {0, 1}, 1'024);
+  options.order.samples = 2;
   const auto loader = Loader::start(*dataset.value(), options);
   if (loader.is_ok()) GTEST_SKIP() << "this machine has more than 128 GiB of memory";
   EXPECT_EQ(loader.status().code(), Code::kConfig);
@@ -306,13 +306,14 @@ TEST(Loader, DeliversSequencesByTheSamePlan) {
   ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
   const RunShape shape{21, 8, 3};
   LoaderOptions options = options_for(shape, 0, 3, {0, 3});
+  options.order = {kSeed, (*dataset)->fingerprint(), 21};
   options.transforms = {};
   const auto loader = Loader::start(**dataset, options);
   ASSERT_TRUE(loader.is_ok()) << loader.status().message();
   std::set<int64_t> delivered;
   while (const Batch* batch = loader.value()->next().value()) {
     const StepPlan plan = plan_step(shape, batch->step);
-    const EpochOrder order(kSeed, plan.epoch, (*dataset)->fingerprint(), 21);
+    const EpochOrder order(options.order, plan.epoch);
     const PositionRange range = slot_positions(plan, batch->slot, shape.slots);
     ASSERT_EQ(batch->samples, range.size());
     EXPECT_EQ(batch->images, nullptr);
@@ -327,8 +328,8 @@ TEST(Loader, DeliversSequencesByTheSamePlan) {
     }
   }
   EXPECT_EQ(delivered.size(), 21U);
-  EXPECT_EQ(Loader::start(**dataset, options_for(shape, 0, 3, {0, 3})).status().code(),
-            Code::kUsage);  // "normalize"
+  options.transforms = {"normalize"};
+  EXPECT_EQ(Loader::start(**dataset, options).status().code(), Code::kUsage);  // "normalize"
 }
 
 }  // namespace

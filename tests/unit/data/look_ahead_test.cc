@@ -55,7 +55,7 @@ TEST(LookAhead, AnnouncesWhatTheLoaderWillReadInItsOrderAndNoMoreThanMemoryHolds
   const FarSamples dataset;
   LoaderOptions options;
   options.shape = {.samples = 50, .global_batch = 12, .slots = 4};
-  options.seed = 3;
+  options.order = {3, dataset.fingerprint(), 50};
   options.first_step = 2;
   options.end_step = 9;  // into the second epoch: five steps an epoch, the last of two samples
   options.slots = {1, 3};
@@ -63,7 +63,7 @@ TEST(LookAhead, AnnouncesWhatTheLoaderWillReadInItsOrderAndNoMoreThanMemoryHolds
   LookAhead ahead(dataset, options);
   for (Step step = options.first_step; step < options.end_step; ++step) {
     const StepPlan plan = plan_step(options.shape, step);
-    const EpochOrder order(options.seed, plan.epoch, dataset.fingerprint(), 50);
+    const EpochOrder order(options.order, plan.epoch);
     for (uint32_t slot = options.slots.begin; slot < options.slots.end; ++slot) {
       const PositionRange range = slot_positions(plan, slot, options.shape.slots);
       if (range.size() == 0) continue;

@@ -101,7 +101,7 @@ TEST(Engine, EveryRankReportsTheDigestsOfAllSlotsAsThePlanPromisesThem) {
     world.begin_generation(6);
     for (Step step = 0; step < 6; ++step) {
       const data::StepPlan plan = data::plan_step(shape, step);
-      const data::EpochOrder order(job.seed(), plan.epoch, dataset->fingerprint(), 63);
+      const data::EpochOrder order({job.seed(), dataset->fingerprint(), 63}, plan.epoch);
       for (const auto& outcome : world.step_all()) {
         ASSERT_TRUE(outcome.is_ok()) << outcome.status().message();
         for (const wire::SlotDigest& slot : outcome->record.slots()) {

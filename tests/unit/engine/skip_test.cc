@@ -64,8 +64,8 @@ class WithoutTheLastSlot final : public data::Dataset {
  public:
   WithoutTheLastSlot(const data::Dataset& whole, uint64_t seed, uint64_t samples)
       : whole_(whole), sample_of_(samples) {
-    const data::EpochOrder order(seed, 0, whole.fingerprint(), whole.samples());
-    const data::EpochOrder own(seed, 0, fingerprint_, samples);
+    const data::EpochOrder order({seed, whole.fingerprint(), whole.samples()}, 0);
+    const data::EpochOrder own({seed, fingerprint_, samples}, 0);
     for (uint64_t position = 0; position < samples; ++position)
       sample_of_[own.at(position)] = order.at(position);
   }

@@ -1,0 +1,17 @@
+// The order of a run's samples, from its job and its training data: the one place where those who
+// read samples get it from.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include "comm/wire/job.pb.h"
+#include "data/index/dataset.h"
+#include "data/order/epoch_order.h"
+
+namespace lockstep::data {
+
+BlockShuffle block_shuffle(const wire::DataSpec& data);
+
+OrderSpec job_order(const wire::JobSpec& job, const Dataset& train);
+
+}  // namespace lockstep::data

@@ -1,0 +1,64 @@
+"""data.shuffle: block in real runs: same bits for any number of workers, after a kill, resumed,
+audited and replayed."""
+import os
+import signal
+import subprocess
+import unittest
+
+from harness import BIN, LockstepTest, synthetic_dataset
+from pace import paced
+
+BLOCKS = {"shuffle": "block", "block_samples": 16, "window_blocks": 8}
+TRAIN = {"global_batch": 32, "slots": 4, "epochs": 3}
+
+
+class BlockOrder(LockstepTest):
+    def block_job(self, train):
+        data = self.small_data()
+        return self.job(data, data={"train": str(data), "eval": str(data), **BLOCKS}, train=train)
+
+    def lockstep(self, *args):
+        done = subprocess.run([BIN / "lockstep", *map(str, args)], capture_output=True, text=True,
+                              timeout=120)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_the_order_is_the_same_for_any_number_of_workers_and_proven(self):
+        job = self.block_job(TRAIN)
+        one = self.finish(job, "--workers", 1, name="one")
+        four = self.finish(job, "--workers", 4, name="four")
+        self.assert_same_result(four, one)
+        code, text = self.lockstep("audit", four.run_dir)
+        self.assertEqual(code, 0, text)
+        self.assertIn("lost 0, repeated 0", text)
+        self.assertIn("in blocks of 16 samples, 8 mixed at a time", text)
+        code, text = self.lockstep("replay", four.run_dir, "--step", 25)
+        self.assertEqual(code, 0, text)
+        other = self.finish(job, "--workers", 1, "data.window_blocks=4", name="other")
+        self.assertNotEqual(other.summary()["weights_sha256"], one.summary()["weights_sha256"])
+
+    def test_a_resume_goes_on_in_the_same_order_and_with_another_is_refused(self):
+        job = self.block_job(TRAIN)
+        whole = self.finish(job, "--workers", 1, name="whole")
+        run = self.finish(job, "--workers", 3, "train.max_steps=30")
+        code, text = self.lockstep("run", job, "--resume", "--run-dir", run.run_dir,
+                                   "data.block_samples=8")
+        self.assertEqual(code, 64, text)
+        self.assertIn("data.block_samples is 16 in this run and was asked to be 8", text)
+        code, text = self.lockstep("run", job, "--resume", "--run-dir", run.run_dir,
+                                   "--workers", 2, "train.max_steps=0")
+        self.assertEqual(code, 0, text)
+        self.assert_same_result(run, whole)
+
+    def test_a_killed_worker_changes_nothing(self):
+        job = self.block_job(paced({"global_batch": 32, "slots": 4, "max_steps": 800}))
+        whole = self.finish(job, "--workers", 1, name="whole")
+        run = self.start(job, "--workers", 3)
+        run.wait_for_workers(3)
+        run.wait_for_more_steps(5)
+        os.kill(run.workers()[1], signal.SIGKILL)
+        self.assertEqual(run.wait(), 0, run.text()[-2000:])
+        self.assert_same_result(run, whole)
+
+
+if __name__ == "__main__":
+    unittest.main()
