@@ -39,20 +39,6 @@ std::string fixed6(double value) {
   return text;
 }
 
-// Images of many sizes as most models see them, where nobody says how.
-Result<std::unique_ptr<Dataset>> open_to_look(const wire::DatasetSpec& spec, Split split,
-                                              const std::string& cache_dir,
-                                              const ProgressFn& progress, const SampleCut& cut) {
-  auto dataset = open_dataset(spec, split, cache_dir, progress, cut);
-  if (dataset.is_ok() || dataset.status().code() != Code::kUsage || !cut.frame.is_empty())
-    return dataset;
-  const auto format = resolve_format(spec.path(), spec.format());
-  if (!format.is_ok() || !is_encoded_format(*format)) return dataset;
-  SampleCut usual = cut;
-  usual.frame = {CropKind::kCenter, 224, 256};
-  return open_dataset(spec, split, cache_dir, progress, usual);
-}
-
 std::string shape_text(const SampleShape& shape, bool is_encoded) {
   if (shape.is_sequence()) {
     return std::to_string(shape.tokens) + " tokens and the next one, uint" +
@@ -65,6 +51,19 @@ std::string shape_text(const SampleShape& shape, bool is_encoded) {
 
 }  // namespace
 
+Result<std::unique_ptr<Dataset>> open_any_size(const wire::DatasetSpec& spec, Split split,
+                                               const std::string& cache_dir,
+                                               const ProgressFn& progress, const SampleCut& cut) {
+  auto dataset = open_dataset(spec, split, cache_dir, progress, cut);
+  if (dataset.is_ok() || dataset.status().code() != Code::kUsage || !cut.frame.is_empty())
+    return dataset;
+  const auto format = resolve_format(spec.path(), spec.format());
+  if (!format.is_ok() || !is_encoded_format(*format)) return dataset;
+  SampleCut usual = cut;
+  usual.frame = {CropKind::kCenter, 224, 256};
+  return open_dataset(spec, split, cache_dir, progress, usual);
+}
+
 Result<bool> serves_both(const std::string& path, const std::string& format) {
   if (is_token_format(format)) {
     std::error_code error;
@@ -72,12 +71,12 @@ Result<bool> serves_both(const std::string& path, const std::string& format) {
   }
   if (cifar_format(format) != nullptr) return false;
   if (is_encoded_format(format)) return !has_encoded_eval(path, format);
-  if (format == "npy") {
-    LOCKSTEP_ASSIGN_OR_RETURN(const NpyPair arrays, find_npy_pair(path, Split::kTrain));
+  if (format == "npz" || (format.starts_with("npy") && is_npz(path))) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair arrays, find_npz_pair(path, Split::kTrain));
     return arrays.serves_both;
   }
-  if (format == "npz") {
-    LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair arrays, find_npz_pair(path, Split::kTrain));
+  if (format.starts_with("npy")) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const NpyPair arrays, find_npy_pair(path, Split::kTrain));
     return arrays.serves_both;
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const IdxPair pair, find_idx_pair(path, Split::kTrain));
@@ -92,11 +91,11 @@ Result<Inspection> inspect_data(const wire::DatasetSpec& wanted, const std::stri
                             find_place(wanted, cache_dir, progress, wanted_cut));
   const auto& [spec, cut] = place;
   LOCKSTEP_ASSIGN_OR_RETURN(const auto train,
-                            open_to_look(spec, Split::kTrain, cache_dir, progress, cut));
+                            open_any_size(spec, Split::kTrain, cache_dir, progress, cut));
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), train->format()));
   inspection.splits.push_back(look_at(*train, is_both ? "data" : "train"));
   if (is_both) return inspection;
-  const auto eval = open_to_look(spec, Split::kEval, cache_dir, progress, cut);
+  const auto eval = open_any_size(spec, Split::kEval, cache_dir, progress, cut);
   if (eval.is_ok())
     inspection.splits.push_back(look_at(*eval.value(), "eval"));
   else if (eval.status().code() != Code::kNoInput)  // a directory of training data only is fine

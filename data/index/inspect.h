@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -32,6 +33,11 @@ struct Inspection {
 // Whether the files of `path` say nothing of training and evaluation. REQUIRES: the format is
 // resolved.
 Result<bool> serves_both(const std::string& path, const std::string& format);
+
+// As open_dataset(), of images of many sizes as most models see them where `cut` does not say how.
+Result<std::unique_ptr<Dataset>> open_any_size(const wire::DatasetSpec& spec, Split split,
+                                               const std::string& cache_dir,
+                                               const ProgressFn& progress, const SampleCut& cut);
 
 // Everything below `spec.path`; errors as open_dataset(). `cut`: of tokens only.
 Result<Inspection> inspect_data(const wire::DatasetSpec& spec, const std::string& cache_dir,

@@ -111,6 +111,33 @@ class Formats(LockstepTest):
                           ("eval", "npz", EVALUATION, [3, 12, 12])])
         self.assertIn("shapes.npz (inflated) at byte ", self.train(data, {"name": "cnn"}))
 
+    def index(self, path, cache, *args):
+        made = subprocess.run([BIN / "lockstep", "data", "index", path, "--cache-dir", cache, *args],
+                              capture_output=True, text=True, timeout=60)
+        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
+        return made.stdout
+
+    def test_a_job_begins_with_what_was_made_ahead(self):
+        data = self.scratch / "shapes.npz"
+        with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+            for split, count in (("train", 200), ("test", EVALUATION)):
+                for what, array in zip("xy", channels_last(count)):
+                    archive.writestr(f"{what}_{split}.npy", array)
+        cache = self.scratch / "cache"
+        text = self.index(data, cache)
+        self.assertRegex(text, r"train: 200 samples of format npz, fingerprint [0-9a-f]{32}")
+        self.assertRegex(text, r"made shapes\.npz\.[0-9a-f]{16}\.inflated, ")
+        self.assertIn(f"data.cache_dir: {cache}", text)
+
+        def files():
+            return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns)
+                    for path in cache.iterdir()}
+        made = files()
+        self.assertIn(f"all that a run needs was in {cache} already", self.index(data, cache))
+        run = self.finish(self.job(data, train=TRAIN), f"data.cache_dir={cache}")
+        self.assertEqual(files(), made)
+        self.assertFalse((run.run_dir / "cache").exists())
+
     def test_an_indexed_dataset_of_megatron_lm(self):
         data = self.scratch / "data"
         data.mkdir()

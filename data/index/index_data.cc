@@ -1,0 +1,97 @@
+#include "data/index/index_data.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <system_error>
+
+#include "data/index/detect_format.h"
+#include "data/index/inspect.h"
+#include "data/index/read_at.h"
+#include "data/index/thread_team.h"
+
+namespace lockstep::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Stamp {
+  uint64_t bytes = 0;
+  int64_t modified = 0;
+  ino_t number = 0;
+  bool operator==(const Stamp&) const = default;
+};
+using Stamps = std::map<std::string, Stamp>;
+
+// What somebody is about to write, or holds while he does.
+bool is_passing(const std::string& name) {
+  return name.ends_with(".lock") || name.find(".tmp.") != std::string::npos;
+}
+
+Stamps stamps_in(const std::string& directory) {
+  Stamps stamps;
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+    struct stat info {};
+    const std::string name = it->path().filename().string();
+    if (is_passing(name) || ::stat(it->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode))
+      continue;
+    stamps[name] = {static_cast<uint64_t>(info.st_size), modified_ns(info), info.st_ino};
+  }
+  return stamps;
+}
+
+void compare(const Stamps& before, const Stamps& now, IndexedData& out) {
+  for (const auto& [name, stamp] : now) {
+    const auto was = before.find(name);
+    const bool is_kept = was != before.end() && was->second == stamp;
+    (is_kept ? out.kept : out.made).push_back({name, stamp.bytes});
+  }
+}
+
+using Opened = Result<std::unique_ptr<Dataset>>;
+
+IndexedData::Split describe(const Dataset& dataset, std::string split) {
+  return {std::move(split), dataset.format(), dataset.samples(), dataset.fingerprint()};
+}
+
+}  // namespace
+
+Result<IndexedData> index_data(const wire::DatasetSpec& wanted, const std::string& cache_dir,
+                               const ProgressFn& progress, const SampleCut& wanted_cut) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const DataPlace place,
+                            find_place(wanted, cache_dir, progress, wanted_cut));
+  const auto& [spec, cut] = place;
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string format, resolve_format(spec.path(), spec.format()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), format));
+  const Stamps before = stamps_in(cache_dir);
+  std::mutex mutex;
+  const ProgressFn one_at_a_time = [&](const auto&... said) {
+    const std::lock_guard lock(mutex);
+    if (progress) progress(said...);
+  };
+  const uint32_t splits = is_both ? 1 : 2;
+  std::optional<Opened> opened[2];
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto team, ThreadTeam::start(splits, "index"));
+  LOCKSTEP_RETURN_IF_ERROR(team->run(splits, [&](uint32_t, uint64_t i) {
+    opened[i] =
+        open_any_size(spec, i == 0 ? Split::kTrain : Split::kEval, cache_dir, one_at_a_time, cut);
+    return Status::ok();
+  }));
+  IndexedData out;
+  for (uint32_t i = 0; i < splits; ++i) {
+    const Opened& dataset = *opened[i];
+    // A directory of training data only is fine.
+    if (i == 1 && dataset.status().code() == Code::kNoInput) continue;
+    LOCKSTEP_RETURN_IF_ERROR(dataset.status());
+    out.splits.push_back(describe(**dataset, is_both ? "data" : i == 0 ? "train" : "eval"));
+  }
+  compare(before, stamps_in(cache_dir), out);
+  return out;
+}
+
+}  // namespace lockstep::data

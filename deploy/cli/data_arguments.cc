@@ -1,0 +1,54 @@
+#include <stdlib.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "comm/base/limits.h"
+#include "data/index/thread_team.h"
+#include "data/source/url.h"
+#include "deploy/cli/console.h"
+#include "deploy/cli/data_subcommands.h"
+
+namespace lockstep {
+
+wire::DatasetSpec DataArguments::spec() const {
+  wire::DatasetSpec spec;
+  spec.set_path(source::is_url(path) ? path : std::filesystem::absolute(path).string());
+  spec.set_format(format);
+  return spec;
+}
+
+uint32_t DataArguments::used_threads() const {
+  return threads > 0 ? threads : data::usable_processors();
+}
+
+void add_data_options(CLI::App& command, DataArguments& arguments) {
+  command
+      .add_option("path", arguments.path,
+                  "Directory of the dataset, or a file of tokens, text or tar shards, or a prefix "
+                  "of Megatron-LM's files")
+      ->required();
+  command.add_option("--cache-dir", arguments.cache_dir,
+                     "Keep inflated files and indexes here; default: a temporary directory");
+  command.add_option("--format", arguments.format, "As data.train.format of a job file");
+  command.add_option("--block", arguments.cut.block, "Tokens: cut into sequences of so many");
+}
+
+void add_threads_option(CLI::App& command, DataArguments& arguments) {
+  command.add_option("--threads", arguments.threads, "Default: as many as there are processors")
+      ->check(CLI::Range(uint32_t{0}, limits::kDataThreads));
+}
+
+int with_cache(const DataArguments& arguments, const std::function<int(const std::string&)>& work) {
+  if (!arguments.cache_dir.empty()) return work(arguments.cache_dir);
+  std::string name = (std::filesystem::temp_directory_path() / "lockstep-data-XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr)
+    return report(Status(Code::kConfig, "cannot create a temporary directory " + name +
+                                            "; name one with --cache-dir"));
+  const int code = work(name);
+  std::error_code ignored;
+  std::filesystem::remove_all(name, ignored);
+  return code;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,49 @@
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "data/index/inspect.h"
+#include "deploy/cli/console.h"
+#include "deploy/cli/data_subcommands.h"
+#include "deploy/cli/progress_line.h"
+
+namespace lockstep {
+namespace {
+
+struct InspectArguments : DataArguments {
+  bool json = false;
+};
+
+// Names of files may be any bytes; what is no UTF-8 is shown as such.
+std::string json_text(const nlohmann::json& json) {
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+int inspect(const InspectArguments& arguments, const std::string& cache_dir) {
+  ProgressLine line;
+  const data::ProgressFn show = [&](const auto&... said) { line.show(said...); };
+  const auto found = data::inspect_data(arguments.spec(), cache_dir, show, arguments.cut);
+  if (!found.is_ok()) return report(found.status());
+  const std::string text =
+      arguments.json ? json_text(data::to_json(*found)) : data::to_text(*found);
+  std::fputs(text.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+
+void add_data_inspect(CLI::App& group, Commands& commands) {
+  const auto arguments = std::make_shared<InspectArguments>();
+  auto* command = group.add_subcommand("inspect", "Samples, classes, statistics, fingerprint");
+  add_data_options(*command, *arguments);
+  command->add_flag("--json", arguments->json, "As JSON");
+  command->footer(
+      "Examples:\n  lockstep data inspect /usr/share/datasets/fashion-mnist\n"
+      "  lockstep data inspect /usr/share/datasets/fashion-mnist --json\n\n"
+      "Exit codes: 0 usable, 65 damaged, 66 not there.");
+  commands[command] = [arguments] {
+    return with_cache(*arguments, [&](const std::string& dir) { return inspect(*arguments, dir); });
+  };
+}
+
+}  // namespace lockstep
