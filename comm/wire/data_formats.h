@@ -12,13 +12,14 @@ namespace lockstep {
 
 // In the order in which people read them. What each is: data/index/dataset.h.
 inline constexpr std::string_view kDataFormats[] = {
-    "auto",     "idx",    "cifar10",      "cifar100",   "npy",      "npy_nchw",
-    "npy_nhwc", "npz",    "image_folder", "webdataset", "tfrecord", "mds",
-    "megatron", "tokens", "tokens_u32",   "text",
+    "auto",     "idx",      "cifar10",     "cifar100",     "npy",        "npy_nchw",
+    "npy_nhwc", "npz",      "safetensors", "image_folder", "webdataset", "tfrecord",
+    "mds",      "megatron", "tokens",      "tokens_u32",   "text",
 };
 
 // A sample is a sequence of tokens, else an image. REQUIRES: the format is resolved; `auto` may
-// turn out to be either, and so may `npy` (data/index/detect_format.h).
+// turn out to be either, and so may `npy` and `safetensors`
+// (data/index/detect_format.h).
 inline bool is_token_format(std::string_view format) {
   return format == "megatron" || format == "tokens" || format == "tokens_u32" || format == "text";
 }

@@ -13,6 +13,7 @@
 #include "data/index/npy_dataset.h"
 #include "data/index/npy_pair.h"
 #include "data/index/npz_pair.h"
+#include "data/index/safetensors_files.h"
 #include "data/index/token_dataset.h"
 #include "data/index/token_files.h"
 #include "data/transform/transform_list.h"
@@ -73,6 +74,10 @@ Result<std::unique_ptr<Dataset>> open_stored(const wire::DatasetSpec& spec,
   if (format == "npz" || (format.starts_with("npy") && is_npz(spec.path()))) {
     LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair pair, find_npz_pair(spec.path(), split));
     return open_npz_dataset(pair, format, cache_dir, progress);
+  }
+  if (format == "safetensors" || (format.starts_with("npy") && has_safetensors(spec.path()))) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const TensorPair pair, find_tensor_pair(spec.path(), split));
+    return open_tensor_dataset(pair, format, cache_dir, progress);
   }
   if (format.starts_with("npy")) {
     LOCKSTEP_ASSIGN_OR_RETURN(const NpyPair pair, find_npy_pair(spec.path(), split));

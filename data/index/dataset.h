@@ -41,7 +41,7 @@ struct SampleShape {
   uint32_t height = 0;
   uint32_t width = 0;
   uint32_t tokens = 0;       // of a sequence; 0 of an image
-  uint32_t token_bytes = 0;  // as stored, little-endian: 1, 2 or 4
+  uint32_t token_bytes = 0;  // as stored, little-endian: 1, 2, 4 or 8
   // Of an image: stored as (H, W, C). Whoever reads samples for a model (read/sample_reader.h)
   // turns them into (C, H, W), so that files which may be large are read where they lie.
   bool channels_last = false;
@@ -73,7 +73,8 @@ class Dataset {
   virtual uint64_t samples() const = 0;  // > 0
   virtual SampleShape shape() const = 0;
   virtual uint32_t classes() const = 0;  // largest label + 1, or the vocabulary
-  // "idx", "cifar10", "cifar100", "npy", "npz", "image_folder", "webdataset", "tfrecord", "mds";
+  // "idx", "cifar10", "cifar100", "npy", "npz", "safetensors", "image_folder",
+  // "webdataset", "tfrecord", "mds";
   // "tokens", "megatron", "text".
   virtual const std::string& format() const = 0;
   virtual const std::string& fingerprint() const = 0;  // XXH3-128, 32 hex digits
@@ -149,6 +150,7 @@ Result<DataPlace> find_place(const wire::DatasetSpec& spec, const std::string& c
 //             and (N, C, H, W) are told apart by which axis has 1 to 4 entries; npy_nchw and
 //             npy_nhwc say it, also of npz. Or arrays of tokens, which are `tokens`.
 //   npz       a file or directory with archives of such arrays (npz_pair.h)
+//   safetensors  a file or directory with such tensors (safetensors_files.h), or, like npy, tokens
 //   image_folder  a directory with one for each class, of JPEG and PNG files (image_folder.h)
 //   webdataset, tfrecord, mds  shards with JPEG or PNG images and labels (webdataset.h, tfrecord.h,
 //             mds.h)

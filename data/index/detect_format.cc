@@ -15,6 +15,7 @@
 #include "data/index/npy_header.h"
 #include "data/index/npy_pair.h"
 #include "data/index/npz_pair.h"
+#include "data/index/safetensors_files.h"
 #include "data/index/tfrecord.h"
 #include "data/index/token_files.h"
 
@@ -48,6 +49,8 @@ Result<std::string> detect_directory(const std::string& path) {
   if (cifar != nullptr) return std::string(cifar->name);
   if (has_npy_pair_names(path)) return std::string("npy");
   if (is_npz(path)) return std::string("npz");
+  const bool has_tensors = has_safetensors(path);
+  if (has_tensors && kind_of_tensors(path) == "safetensors") return std::string("safetensors");
   const auto is_pair = [&](const std::string& name) {
     return name.ends_with(".idx") && is_megatron_file((fs::path(path) / name).string());
   };
@@ -59,6 +62,7 @@ Result<std::string> detect_directory(const std::string& path) {
                               MappedFile::open((fs::path(path) / *array).string()));
     return kind_of_array(file);
   }
+  if (has_tensors) return std::string("tokens");
   LOCKSTEP_ASSIGN_OR_RETURN(cifar, cifar_below(path));
   if (cifar != nullptr) return std::string(cifar->name);
   if (first(".txt") != names.end()) return std::string("text");
@@ -76,6 +80,7 @@ Result<std::string> detect_format(const std::string& path) {
   if (path.ends_with(".txt")) return std::string("text");
   if (path.ends_with(".tar")) return std::string("webdataset");
   if (is_npz(path)) return std::string("npz");
+  if (has_safetensors(path)) return kind_of_tensors(path);
   if (is_tfrecord_file(path)) return std::string("tfrecord");
   LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
   if (is_npy(file.bytes()) || path.ends_with(".npy")) return kind_of_array(file);
@@ -88,16 +93,17 @@ Result<std::string> detect_format(const std::string& path) {
 
 Result<std::string> resolve_format(const std::string& path, const std::string& format) {
   if (format.empty() || format == "auto") return detect_format(path);
-  if (format != "npy") return format;
+  if (format != "npy" && format != "safetensors") return format;
   const auto found = detect_format(path);
   return found.is_ok() && *found == "tokens" ? *found : format;
 }
 
 bool has_eval_files(const std::string& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error) && !is_npz(path)) return false;
+  if (!fs::is_directory(path, error) && !is_npz(path) && !has_safetensors(path)) return false;
   const auto format = detect_format(path);
   if (!format.is_ok()) return false;
+  if (is_token_format(*format) && !fs::is_directory(path, error)) return false;
   if (is_token_format(*format)) return find_token_files(path, *format, Split::kEval).is_ok();
   if (is_encoded_format(*format)) return has_encoded_eval(path, *format);
   if (const CifarFormat* cifar = cifar_format(*format))
@@ -108,6 +114,7 @@ bool has_eval_files(const std::string& path) {
   };
   if (*format == "npy") return is_there(find_npy_pair(path, Split::kEval));
   if (*format == "npz") return is_there(find_npz_pair(path, Split::kEval));
+  if (*format == "safetensors") return is_there(find_tensor_pair(path, Split::kEval));
   const auto names = list_data_files(path);
   const auto any = [&](std::string_view prefix) {
     return names.is_ok() && std::any_of(names->begin(), names->end(), [&](const std::string& name) {

@@ -2,11 +2,12 @@
 // and first bytes.
 //
 // A directory is looked at for each in turn, and is the first that fits: IDX files; CIFAR-10 or
-// CIFAR-100; NumPy arrays of images and labels, *.npy before *.npz; Megatron-LM's pairs of *.bin
-// and *.idx; shards, MDS before tar before TFRecord; tokens (*.bin, *.npy); a directory that a
-// CIFAR archive unpacks to; text (*.txt); directories of JPEG and PNG files; else "idx", which says
-// what is missing. A file is `megatron`, `tokens`, `text`, `webdataset` or `tfrecord` by its name,
-// or `tokens` or `npz` where it begins as llm.c's and NumPy's files do.
+// CIFAR-100; arrays of images and labels, *.npy before *.npz before *.safetensors; Megatron-LM's
+// pairs of *.bin and *.idx; shards, MDS before tar before TFRecord; tokens, *.bin before *.npy
+// before *.safetensors; a directory that a CIFAR archive unpacks to; text (*.txt); directories of
+// JPEG and PNG files; else "idx", which says what is missing. A file is `megatron`, `tokens`,
+// `text`, `webdataset`, `tfrecord`, `npz` or `safetensors` by its name, or `tokens` where it begins
+// as llm.c's and NumPy's files do.
 //
 // Thread-safety: free functions.
 #pragma once
@@ -21,8 +22,9 @@ namespace lockstep::data {
 // not there.
 Result<std::string> detect_format(const std::string& path);
 
-// What `format` stands for at this path: "auto" (or nothing) for what is detected, and "npy" for
-// "tokens" where the arrays are tokens. Others stand for themselves, known or not.
+// What `format` stands for at this path: "auto" (or nothing) for what is detected, and "npy" and
+// "safetensors" for "tokens" where the arrays are tokens. Others stand for themselves, known or
+// not.
 Result<std::string> resolve_format(const std::string& path, const std::string& format);
 
 // Whether the names of the files of `path` say that some are for evaluation.

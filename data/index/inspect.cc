@@ -12,6 +12,7 @@
 #include "data/index/idx_pair.h"
 #include "data/index/npy_pair.h"
 #include "data/index/npz_pair.h"
+#include "data/index/safetensors_files.h"
 
 namespace lockstep::data {
 namespace {
@@ -74,6 +75,10 @@ Result<bool> serves_both(const std::string& path, const std::string& format) {
   if (format == "npz" || (format.starts_with("npy") && is_npz(path))) {
     LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair arrays, find_npz_pair(path, Split::kTrain));
     return arrays.serves_both;
+  }
+  if (format == "safetensors" || (format.starts_with("npy") && has_safetensors(path))) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const TensorPair tensors, find_tensor_pair(path, Split::kTrain));
+    return tensors.serves_both;
   }
   if (format.starts_with("npy")) {
     LOCKSTEP_ASSIGN_OR_RETURN(const NpyPair arrays, find_npy_pair(path, Split::kTrain));

@@ -35,7 +35,7 @@ struct TokenFile {
 
 // The largest; a loop over plain integers, which the compiler makes wide.
 template <typename T>
-uint32_t largest_of(const TokenFile& file) {
+uint64_t largest_of(const TokenFile& file) {
   const uint8_t* content = file.content().data();
   T largest = 0;
   for (uint64_t i = 0; i < file.range.tokens; ++i) {
@@ -46,21 +46,26 @@ uint32_t largest_of(const TokenFile& file) {
   return largest;
 }
 
-uint32_t largest_of(const TokenFile& file) {
+uint64_t largest_of(const TokenFile& file) {
+  if (file.range.token_bytes == 8) return largest_of<uint64_t>(file);
   if (file.range.token_bytes == 1) return largest_of<uint8_t>(file);
   return file.range.token_bytes == 2 ? largest_of<uint16_t>(file) : largest_of<uint32_t>(file);
 }
 
-uint32_t token_at(const TokenFile& file, uint64_t i) {
-  uint32_t value = 0;  // little-endian, as the files are
+uint64_t token_at(const TokenFile& file, uint64_t i) {
+  uint64_t value = 0;  // little-endian, as the files are
   std::memcpy(&value, file.content().data() + i * file.range.token_bytes, file.range.token_bytes);
   return value;
 }
 
 Status beyond(const TokenFile& file, uint64_t i, uint64_t vocab) {
-  const uint32_t token = token_at(file, i);
-  const int64_t as_stored = file.range.is_signed ? int64_t{static_cast<int32_t>(token)} : token;
-  return {Code::kBadData, file.path + " has token " + std::to_string(as_stored) + " at offset " +
+  const uint64_t token = token_at(file, i);
+  const bool is_wide = file.range.token_bytes == 8;
+  const int64_t as_signed =
+      is_wide ? static_cast<int64_t>(token) : int64_t{static_cast<int32_t>(token)};
+  const std::string shown =
+      file.range.is_signed ? std::to_string(as_signed) : std::to_string(token);
+  return {Code::kBadData, file.path + " has token " + shown + " at offset " +
                               std::to_string(file.range.offset + i * file.range.token_bytes) +
                               ", beyond the vocabulary of " + std::to_string(vocab) +
                               "; is model.vocab right, and the format of the file?"};
@@ -159,27 +164,27 @@ Result<TokenFile> open_token_file(const std::string& path, const std::string& fo
   return TokenFile{path, std::move(file), range};
 }
 
-std::string largest_text(const std::string& fingerprint, uint32_t largest) {
+std::string largest_text(const std::string& fingerprint, uint64_t largest) {
   return "lockstep tokens 1\nfingerprint " + fingerprint + "\nlargest " + std::to_string(largest) +
          "\n";
 }
 
 // Nothing where `text` is not what largest_text() writes for this fingerprint.
-std::optional<uint32_t> parse_largest(const std::string& text, const std::string& fingerprint) {
+std::optional<uint64_t> parse_largest(const std::string& text, const std::string& fingerprint) {
   const size_t last = text.rfind(' ');
   if (last == std::string::npos) return std::nullopt;
-  const auto largest = static_cast<uint32_t>(std::strtoul(text.c_str() + last, nullptr, 10));
+  const uint64_t largest = std::strtoull(text.c_str() + last, nullptr, 10);
   if (largest_text(fingerprint, largest) != text) return std::nullopt;
   return largest;
 }
 
 // Of all tokens: every one is read, unless the number was stored when they were.
-Result<uint32_t> largest_token(const TokenDataset& dataset, const std::string& cache_dir,
+Result<uint64_t> largest_token(const TokenDataset& dataset, const std::string& cache_dir,
                                const ProgressFn& progress) {
   const std::string name = "tokens-" + dataset.fingerprint() + ".txt";
   if (const auto text = cached_text(cache_dir, name))
     if (const auto stored = parse_largest(*text, dataset.fingerprint())) return *stored;
-  uint32_t largest = 0;
+  uint64_t largest = 0;
   for (const TokenFile& file : dataset.token_files()) {
     if (progress) progress("checking " + file.path, 0, file.content().size());
     largest = std::max(largest, largest_of(file));
@@ -195,9 +200,9 @@ Result<uint32_t> vocabulary(const TokenDataset& dataset, uint32_t asked,
   const bool is_text = dataset.format() == "text";
   if (is_text && asked == 0) return kTextVocabulary;
   const uint64_t limit = asked == 0 ? limits::kVocabulary : asked;
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t largest, largest_token(dataset, cache_dir, progress));
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t largest, largest_token(dataset, cache_dir, progress));
   if (largest >= limit) return first_beyond(dataset.token_files(), limit);
-  return asked > 0 ? asked : largest + 1;
+  return asked > 0 ? asked : static_cast<uint32_t>(largest) + 1;
 }
 
 // Of all that only say how many bytes a token has the same: they are the same tokens.

@@ -9,6 +9,7 @@
 #include "data/index/list_files.h"
 #include "data/index/megatron_index.h"
 #include "data/index/npy_header.h"
+#include "data/index/safetensors_files.h"
 
 namespace lockstep::data {
 namespace {
@@ -21,6 +22,7 @@ constexpr char kText[] = "text";
 constexpr char kMegatron[] = "megatron";
 constexpr char kBinEnding[] = ".bin";
 constexpr char kArrayEnding[] = ".npy";
+constexpr char kTensorEnding[] = ".safetensors";
 constexpr char kIndexEnding[] = ".idx";
 constexpr char kTextEnding[] = ".txt";
 
@@ -98,7 +100,7 @@ Result<std::vector<std::string>> megatron_pair(const std::string& path) {
   return std::vector<std::string>{prefix + kBinEnding};
 }
 
-// Tokens lie in *.bin, and where a directory has none in *.npy.
+// Tokens lie in *.bin, where a directory has none in *.npy, and else in *.safetensors.
 std::string ending_of(const std::vector<std::string>& names, const std::string& format) {
   if (format == kText) return kTextEnding;
   if (format == kMegatron) return kIndexEnding;
@@ -106,7 +108,8 @@ std::string ending_of(const std::vector<std::string>& names, const std::string& 
     return std::any_of(names.begin(), names.end(),
                        [&](const std::string& name) { return name.ends_with(ending); });
   };
-  return format == kTokens && !any(kBinEnding) && any(kArrayEnding) ? kArrayEnding : kBinEnding;
+  if (format != kTokens || any(kBinEnding)) return kBinEnding;
+  return any(kArrayEnding) || !any(kTensorEnding) ? kArrayEnding : kTensorEnding;
 }
 
 }  // namespace
@@ -170,7 +173,9 @@ Result<TokenRange> token_range_of(const std::string& path, const MappedFile& fil
     return Status(status.code(), name + " " + status.message());
   };
   if (format != kMegatron) {
-    const auto range = token_range(file.bytes(), format);
+    const auto range = format == kTokens && is_safetensors_name(path)
+                           ? tokens_in_safetensors(file.bytes())
+                           : token_range(file.bytes(), format);
     return range.is_ok() ? range : named(path, range.status());
   }
   const std::string index_path = without_ending(path) + kIndexEnding;

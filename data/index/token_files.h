@@ -4,13 +4,14 @@
 //               bytes (github.com/karpathy/llm.c, dev/data/data_common.py), which says how many
 //               bytes an id has and how many ids there are; without that header uint16. Or, where
 //               there is no *.bin, *.npy: NumPy arrays of one dimension of uint16, uint32 or int32
-//               (npy_header.h)
+//               (npy_header.h); or, where there is neither, *.safetensors, each of one tensor of
+//               one dimension (safetensors_files.h)
 //   tokens_u32  *.bin without a header, uint32
 //   megatron    pairs of *.bin and *.idx, of uint16 or int32 (megatron_index.h); a single pair can
 //               be named by either file, or by the prefix that they share
 //   text        *.txt: every byte is a token
 //
-// int32 is read as uint32: a negative number is beyond every vocabulary.
+// int32 and int64 are read without their sign: a negative number is beyond every vocabulary.
 //
 // A path is one file, which serves the split that is asked for, or a directory. Of a directory's
 // files those with "val", "validation", "test" or "eval" as a word of their name

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -18,7 +19,7 @@ int64_t read_tokens(const uint8_t* stored, uint64_t tokens, int64_t* input, int6
   const auto token = [stored](uint64_t i) {
     T value;
     std::memcpy(&value, stored + i * sizeof(T), sizeof(T));
-    return static_cast<int64_t>(value);
+    return static_cast<int64_t>(std::min<uint64_t>(value, std::numeric_limits<int64_t>::max()));
   };
   int64_t largest = token(0);
   for (uint64_t i = 0; i < tokens; ++i) input[i] = token(i);
@@ -97,6 +98,8 @@ Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels, SampleH
       largest = read_tokens<uint16_t>(stored, shape_.tokens, tokens, labels);
     if (shape_.token_bytes == 4)
       largest = read_tokens<uint32_t>(stored, shape_.tokens, tokens, labels);
+    if (shape_.token_bytes == 8)
+      largest = read_tokens<uint64_t>(stored, shape_.tokens, tokens, labels);
   }
   return largest < int64_t{dataset_->classes()} ? Status::ok() : not_a_class(i, largest);
 }

@@ -115,7 +115,8 @@ Status resolve_formats(const JobContext& context, wire::JobSpec& job) {
   if (eval.format() == "auto" && eval.path() == train.path()) eval.set_format(train.format());
   for (auto* set : {job.mutable_data()->mutable_train(), job.mutable_data()->mutable_eval()}) {
     const bool is_auto = set->format() == "auto";
-    if (!is_auto && set->format() != "npy") continue;  // which may be of images or of tokens
+    const bool is_either = set->format() == "npy" || set->format() == "safetensors";
+    if (!is_auto && !is_either) continue;  // which may be of images or of tokens
     if (is_auto) set->set_format("idx");
     if (set->path().empty()) continue;
     LOCKSTEP_ASSIGN_OR_RETURN(const std::string path, context.local_path(job.data(), set->path()));

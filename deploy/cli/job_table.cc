@@ -85,8 +85,9 @@ constexpr JobKey kRows[] = {
   {"data.train.path", "required", kNoRange, {}, kChangeable, kShorthand,
    "directory of images: one with a directory of JPEG or PNG files for each class, shards of "
    "WebDataset (*.tar), TFRecord or MDS, IDX files (train-images-*, train-labels-*, gzipped or not), "
-   "CIFAR's binary version or NumPy arrays (*.npy, *.npz); for gpt2 a file of tokens (*.bin, *.npy) "
-   "or text (*.txt), or a directory of such; or where these are: http://, https:// or s3://"},
+   "CIFAR's binary version, NumPy arrays (*.npy, *.npz) or *.safetensors; for gpt2 a file of tokens "
+   "(*.bin, *.npy, *.safetensors) or text (*.txt), or a directory of such; or where these are: "
+   "http://, https:// or s3://"},
   {"data.train.format", "auto", kNoRange, kDataFormats, kChangeable, kPlain,
    "format of the files; auto: as found; npy_nchw, npy_nhwc: which axis the channels are; tokens: "
    "llm.c's or NumPy's, or uint16 without a header; tokens_u32: uint32 without one; megatron: "

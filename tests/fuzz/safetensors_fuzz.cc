@@ -4,18 +4,16 @@
 #include <string_view>
 
 #include "comm/base/check.h"
-#include "worker/checkpoint/safetensors.h"
+#include "data/safetensors/header.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  const std::string_view file(reinterpret_cast<const char*>(data), size);
-  const auto header_bytes = lockstep::parse_safetensors_prefix(file, size);
-  if (!header_bytes.is_ok()) return 0;
-  const auto header = lockstep::parse_safetensors_header(
-      file.substr(lockstep::kSafetensorsPrefixBytes, *header_bytes), size);
+  namespace safetensors = lockstep::safetensors;
+  const auto header =
+      safetensors::parse_file(std::string_view(reinterpret_cast<const char*>(data), size));
   if (!header.is_ok()) return 0;
   uint64_t next = 0;
-  for (const lockstep::SafetensorsEntry& entry : header->tensors) {
-    const auto bytes = lockstep::tensor_bytes(entry.dtype, entry.shape);
+  for (const safetensors::Entry& entry : header->tensors) {
+    const auto bytes = safetensors::bytes_of(entry.type->bytes, entry.shape);
     LOCKSTEP_CHECK(bytes && *bytes == entry.end - entry.begin, "S2");
     LOCKSTEP_CHECK(entry.begin == next && !entry.name.empty(), "S1, S3");
     next = entry.end;

@@ -38,6 +38,17 @@ def channels_last(count):
             npy("<i8", (count,), struct.pack(f"<{count}q", *(label for label, _ in made))))
 
 
+def safetensors(tensors):
+    """A file of (dtype, shape, content) by name."""
+    header, offset = {}, 0
+    for name, (dtype, shape, content) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape,
+                        "data_offsets": [offset, offset + len(content)]}
+        offset += len(content)
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + b"".join(t[2] for t in tensors.values())
+
+
 class Formats(LockstepTest):
     def inspect(self, path, *args):
         seen = subprocess.run([BIN / "lockstep", "data", "inspect", path, "--json", *args],
@@ -137,6 +148,35 @@ class Formats(LockstepTest):
         run = self.finish(self.job(data, train=TRAIN), f"data.cache_dir={cache}")
         self.assertEqual(files(), made)
         self.assertFalse((run.run_dir / "cache").exists())
+
+    def test_tensors_in_one_safetensors_file(self):
+        data = self.scratch / "shapes.safetensors"
+        tensors = {}
+        for split, count in (("train", 200), ("test", EVALUATION)):
+            made = list(images(count, 12, 4, seed=count))
+            tensors[f"x_{split}"] = ("U8", [count, 3, 12, 12],
+                                     b"".join(b"".join(planes) for _, planes in made))
+            tensors[f"y_{split}"] = ("U8", [count], bytes(label for label, _ in made))
+        data.write_bytes(safetensors(tensors))
+        splits = self.inspect(data)
+        self.assertEqual([(s["split"], s["format"], s["samples"], s["shape"]) for s in splits],
+                         [("train", "safetensors", 200, [3, 12, 12]),
+                          ("eval", "safetensors", EVALUATION, [3, 12, 12])])
+        self.assertIn("shapes.safetensors at byte ", self.train(data, {"name": "cnn"}))
+
+    def test_tokens_of_eight_bytes_in_safetensors_files(self):
+        data = self.scratch / "data"
+        data.mkdir()
+        for split, count in (("train", 1_000), ("val", 300)):
+            ids = struct.pack(f"<{count}q", *(i * 7 % 50 for i in range(count)))
+            (data / f"{split}.safetensors").write_bytes(
+                safetensors({"input_ids": ("I64", [count], ids)}))
+        splits = self.inspect(data, "--block", "16")
+        self.assertEqual([(s["split"], s["format"], s["classes"]) for s in splits],
+                         [("train", "tokens", 50), ("eval", "tokens", 50)])
+        text = self.train(data, {"name": "gpt2", "n_layer": 1, "n_head": 2, "n_embd": 32,
+                                 "block": 16})
+        self.assertIn("train.safetensors at byte ", text)
 
     def test_an_indexed_dataset_of_megatron_lm(self):
         data = self.scratch / "data"

@@ -11,12 +11,6 @@ namespace lockstep {
 // Tensors are written as they lie in memory, and the formats say little-endian.
 static_assert(std::endian::native == std::endian::little);
 
-inline uint64_t load_le64(const char* bytes) {
-  uint64_t value = 0;
-  for (int i = 7; i >= 0; --i) value = value << 8 | static_cast<unsigned char>(bytes[i]);
-  return value;
-}
-
 inline void append_le64(std::string& out, uint64_t value) {
   for (int i = 0; i < 8; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
 }

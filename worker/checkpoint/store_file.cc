@@ -41,10 +41,10 @@ CheckpointFile::~CheckpointFile() {
 
 Status CheckpointFile::read_header() {
   const uint64_t bytes = expected_.bytes;
-  std::string prefix(kSafetensorsPrefixBytes, '\0');
+  std::string prefix(safetensors::kPrefixBytes, '\0');
   if (bytes < prefix.size()) return damaged_checkpoint(path_, "it is shorter than its header");
   LOCKSTEP_RETURN_IF_ERROR(read(std::as_writable_bytes(std::span(prefix))));
-  auto header_bytes = parse_safetensors_prefix(prefix, bytes);
+  auto header_bytes = safetensors::parse_prefix(prefix, bytes);
   if (!header_bytes.is_ok()) return header_bytes.status().with_context(path_);
   std::string text(*header_bytes, '\0');
   LOCKSTEP_RETURN_IF_ERROR(read(std::as_writable_bytes(std::span(text))));

@@ -9,7 +9,7 @@ namespace lockstep {
 namespace {
 
 std::string describe(DType dtype, std::span<const int64_t> shape) {
-  return std::string(dtype_safetensors_name(dtype)) + shape_text(shape);
+  return std::string(dtype_safetensors_name(dtype)) + safetensors::shape_text(shape);
 }
 
 // The tensors of `state` that belong into one file, by name; each may be taken once.

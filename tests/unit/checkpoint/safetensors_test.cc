@@ -21,7 +21,7 @@ std::string file_of(const SafetensorsPlan& plan) {
 }
 
 Result<SafetensorsHeader> parse(const std::string& file) {
-  auto bytes = parse_safetensors_prefix(file, file.size());
+  auto bytes = safetensors::parse_prefix(file, file.size());
   if (!bytes.is_ok()) return bytes.status();
   return parse_safetensors_header(std::string_view(file).substr(8, *bytes), file.size());
 }
