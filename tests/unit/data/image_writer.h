@@ -9,6 +9,7 @@
 #include <jpeglib.h>
 // clang-format on
 #include <png.h>
+#include <zlib.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -117,6 +118,20 @@ inline std::string image_sample(const std::string& name) {
   for (const auto& sample : image_samples::kSamples)
     if (name == sample.name) return from_hex(sample.hex, sample.bytes);
   std::abort();
+}
+
+// A PNG header that says any size.
+inline std::string png_saying(uint32_t width, uint32_t height) {
+  std::string image = image_sample("png_colours");
+  for (int i = 0; i < 4; ++i) {
+    image[static_cast<size_t>(16 + i)] = static_cast<char>(width >> (24 - 8 * i));
+    image[static_cast<size_t>(20 + i)] = static_cast<char>(height >> (24 - 8 * i));
+  }
+  const auto crc =
+      static_cast<uint32_t>(::crc32(0, reinterpret_cast<const uint8_t*>(image.data()) + 12, 17));
+  for (int i = 0; i < 4; ++i)
+    image[static_cast<size_t>(29 + i)] = static_cast<char>(crc >> (24 - 8 * i));
+  return image;
 }
 
 }  // namespace lockstep::data
