@@ -88,6 +88,9 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
   add("train.loss_scale_growth", job.train().loss_scale_growth());
   add("train.loss_scale_growth_every", job.train().loss_scale_growth_every());
   add("train.loss_scale_backoff", job.train().loss_scale_backoff());
+  // Runs that were begun before the key was there have no such entry.
+  if (job.train().label_smoothing() != 0)
+    add("train.label_smoothing", job.train().label_smoothing());
   const wire::OptimizerSpec& optimizer = job.optimizer();
   add("optimizer.name", optimizer.name());
   add("optimizer.weight_decay", optimizer.weight_decay());

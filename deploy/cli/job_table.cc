@@ -186,6 +186,9 @@ constexpr JobKey kRows[] = {
    "fp16: steps without an overflow in a row after which the scale grows"},
   {"train.loss_scale_backoff", "0.5", kShare, {}, kIdentity, kPlain,
    "fp16: after an overflow, of which nothing is applied, the scale is multiplied by it"},
+  {"train.label_smoothing", "0", kProbability, {}, kIdentity, kPlain,
+   "so much of every label belongs to all classes alike, as PyTorch's CrossEntropyLoss has it; "
+   "evaluation counts whole labels"},
   {"train.accumulate", "1", count(1, limits::kSlots), {}, kIdentity, kPlain,
    "micro-batches of each worker a step: train.slots is this times the workers of the first start"},
   {"train.trace", "", kNoRange, {}, kChangeable, kPlain,

@@ -24,7 +24,7 @@ class Mixing(LockstepTest):
         return job
 
     def test_one_to_four_workers_give_the_same_bits_and_others_than_plain_images(self):
-        job = self.mixed_job(SHORT)
+        job = self.mixed_job({**SHORT, "label_smoothing": 0.1})
         one = self.finish(job, "--workers", 1, name="w1")
         for workers in (2, 3, 4):
             run = self.finish(job, "--workers", workers, name=f"w{workers}")
@@ -46,7 +46,7 @@ class Mixing(LockstepTest):
         self.assert_same_result(resumed, undisturbed)
 
     def test_a_replay_gives_the_bits_and_shows_what_was_mixed_with_what(self):
-        run = self.finish(self.mixed_job(SHORT), "--workers", 2)
+        run = self.finish(self.mixed_job({**SHORT, "label_smoothing": 0.1}), "--workers", 2)
         replay = subprocess.run([BIN / "lockstep", "replay", run.run_dir, "--step", "13"],
                                 capture_output=True, text=True, timeout=120)
         self.assertEqual(replay.returncode, 0, replay.stdout + replay.stderr)

@@ -265,7 +265,8 @@ SlotValues EngineImpl::values_of(const data::Batch& batch, const StepWork& work)
           .step_labels = work.samples * batch.shape.labels(),
           .loss_scale = state_->loss_scale(),
           .label_share = batch.shares.label,
-          .pixel_share = batch.shares.pixels};
+          .pixel_share = batch.shares.pixels,
+          .label_smoothing = static_cast<float>(job_.train().label_smoothing())};
 }
 
 Result<SlotGraphs*> EngineImpl::launch_graph(uint64_t samples) {

@@ -100,7 +100,8 @@ void SlotLook::keep(const data::Batch& batch, const at::Tensor& logits, LookedAt
   const uint64_t classes = dataset_.classes();
   const uint64_t each = batch.shape.labels();
   const auto* rows = logits.const_data_ptr<float>();  // (B, classes) or (B, T, classes)
-  const SlotValues values{.label_share = batch.shares.label};
+  const SlotValues values{.label_share = batch.shares.label,
+                          .label_smoothing = static_cast<float>(job_.train().label_smoothing())};
   for (uint64_t i = 0; i < batch.samples; ++i) {
     SlotLoss loss;
     for (uint64_t row = i * each; row < (i + 1) * each; ++row)
