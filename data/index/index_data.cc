@@ -65,7 +65,8 @@ Result<IndexedData> index_data(const wire::DatasetSpec& wanted, const std::strin
                                const ProgressFn& progress, const SampleCut& wanted_cut) {
   LOCKSTEP_ASSIGN_OR_RETURN(const DataPlace place,
                             find_place(wanted, cache_dir, progress, wanted_cut));
-  const auto& [spec, cut] = place;
+  const wire::DatasetSpec& spec = place.spec;
+  const SampleCut& cut = place.cut;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string format, resolve_format(spec.path(), spec.format()));
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), format));
   const Stamps before = stamps_in(cache_dir);

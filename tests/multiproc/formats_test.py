@@ -38,7 +38,7 @@ def channels_last(count):
             npy("<i8", (count,), struct.pack(f"<{count}q", *(label for label, _ in made))))
 
 
-def safetensors(tensors):
+def safetensors_file(tensors):
     """A file of (dtype, shape, content) by name."""
     header, offset = {}, 0
     for name, (dtype, shape, content) in tensors.items():
@@ -157,7 +157,7 @@ class Formats(LockstepTest):
             tensors[f"x_{split}"] = ("U8", [count, 3, 12, 12],
                                      b"".join(b"".join(planes) for _, planes in made))
             tensors[f"y_{split}"] = ("U8", [count], bytes(label for label, _ in made))
-        data.write_bytes(safetensors(tensors))
+        data.write_bytes(safetensors_file(tensors))
         splits = self.inspect(data)
         self.assertEqual([(s["split"], s["format"], s["samples"], s["shape"]) for s in splits],
                          [("train", "safetensors", 200, [3, 12, 12]),
@@ -170,7 +170,7 @@ class Formats(LockstepTest):
         for split, count in (("train", 1_000), ("val", 300)):
             ids = struct.pack(f"<{count}q", *(i * 7 % 50 for i in range(count)))
             (data / f"{split}.safetensors").write_bytes(
-                safetensors({"input_ids": ("I64", [count], ids)}))
+                safetensors_file({"input_ids": ("I64", [count], ids)}))
         splits = self.inspect(data, "--block", "16")
         self.assertEqual([(s["split"], s["format"], s["classes"]) for s in splits],
                          [("train", "tokens", 50), ("eval", "tokens", 50)])
