@@ -26,7 +26,7 @@ int64_t stamp_of(const std::string& path) {
 
 // Does anybody on this machine hold a lock of it? Asked without taking one, which would be in the
 // way of whoever wants it.
-bool is_locked(const std::string& path) {
+bool is_held_by_anybody(const std::string& path) {
   struct stat file {};
   if (::stat(path.c_str(), &file) != 0) return false;
   char id[64];
@@ -64,7 +64,7 @@ Result<std::string> RunSource::ask_coordinator(std::string_view name,
 Status RunSource::may_read_files() const {
   const std::string coordinators = coordinator::lock_path(coordinator::journal_path(run_dir_));
   for (const std::string& lock : {run_dir_ + "/run.lock", coordinators}) {
-    if (is_locked(lock))
+    if (is_held_by_anybody(lock))
       return Status(Code::kUnavailable, "the run goes on, so they are left alone");
   }
   const bool is_told_over = stamp_of(run_dir_ + "/summary.json") != heard_summary_;
