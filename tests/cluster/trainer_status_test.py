@@ -115,8 +115,9 @@ class TrainerStatus(DisturbedTest):
         self.server.set("mood", "hang")
         self.let_the_interval_pass(run)
         run.wait_for(lambda: self.server.requests()[-1]["code"] == 0, "it was tried again")
-        generation = run.status()["generation"]
-        self.assertEqual(generation, 1, "nobody was disturbed")
+        self.assertEqual(run.status()["generation"], 1, "somebody was disturbed:\n" + "\n".join(
+            line["message"] for line in self.events(run, "generation_prepared", "generation_broke",
+                                                    "change_planned")))
         self.assert_as_if_nothing_had_happened(run)
         complaints = self.events(run, "trainer_status_not_sent")
         self.assertEqual(len(complaints), 1, complaints)
