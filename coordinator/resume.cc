@@ -7,6 +7,7 @@
 
 #include "comm/base/counted.h"
 #include "comm/base/limits.h"
+#include "comm/base/planted_bug.h"
 #include "coordinator/corruption.h"
 #include "coordinator/skips.h"
 
@@ -169,7 +170,8 @@ std::vector<ListedCheckpoint> candidates(const std::vector<ListedCheckpoint>& on
                          known->manifest_sha256 == it->info.manifest_sha256;
     // A rollback marks only what counted then. One that was dropped before may still be there.
     const bool is_in_lineage =
-        lineage_contains(contents.ledger, it->name.generation, it->name.step) &&
+        (lineage_contains(contents.ledger, it->name.generation, it->name.step) ||
+         (LOCKSTEP_BUG(kDroppedCounts) && known != nullptr)) &&
         (known == nullptr || known->state != CheckpointState::kRolledBack);
     if (is_same && is_in_lineage) found.push_back(*it);
   }

@@ -68,6 +68,8 @@ const Scenario* scene(Bug bug) {
       return scenario_named("wakes-up-in-time");
     case Bug::kEndForgotten:
       return scenario_named("dies-with-the-end");
+    case Bug::kDroppedCounts:
+      return scenario_named("all-die-among-dropped-checkpoints");
     case Bug::kSkipNotTold:
     case Bug::kSkippedCountExpected:
     case Bug::kSkippedSlotCounted:

@@ -37,6 +37,7 @@ const char* bug_name(Bug bug) {
       "skipped-count-expected",
       "experience-lost",
       "end-forgotten",
+      "dropped-counts",
       "batch-lost-on-reconnect",
       "closed-gate-lets-in",
       "numbers-of-old-identity",

@@ -32,6 +32,7 @@ enum class Bug : uint8_t {
   kSkippedCountExpected,     // a step's record must count the samples that were left out
   kExperienceLost,           // a term forgets whom the one before it kept out for a while
   kEndForgotten,             // a take-over does not know that the run has ended
+  kDroppedCounts,            // a resume takes a checkpoint that was dropped before it was undone
   // worker/session/
   kBatchLostOnReconnect,  // what was sent and not acknowledged is not sent again
   kClosedGateLetsIn,      // an apply begins in a closed generation

@@ -145,6 +145,7 @@ void Disk::rot(Step last) {
 }
 
 void Disk::drop_checkpoints(const std::vector<std::string>& names, uint32_t keep) {
+  if (keeps_dropped) return;
   std::vector<std::string> all;  // names sort by step
   for (const auto& [name, stored] : checkpoints_) all.push_back(name);
   const size_t newest = std::min<size_t>(all.size(), std::max(keep, 2u));

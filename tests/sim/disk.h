@@ -33,6 +33,8 @@ class Disk {
   bool failed_commit_survives = false;
   // The next checkpoint stays half-written, and its writer dies.
   bool tears_checkpoint = false;
+  // What was dropped stays: its writer always dies before it deletes it.
+  bool keeps_dropped = false;
   // The commit after so many more kills its process; 0: none. `survives`: it is durable even so.
   uint32_t kill_in_commits = 0;
   bool killed_commit_survives = false;

@@ -83,17 +83,37 @@ void all_die_between_batches(Script& s) {
        [&s](const std::string&) { s.later(s.between(0, 200), [&s] { s.kill_all_workers(); }); });
 }
 
+void damage_at(Script& s, Step step) {
+  s.at(
+      Moment::kApplied, [step](const SimWorker& w) { return w.trainer()->state().step == step; },
+      [&s](const std::string& name) { s.worker(name)->damage(Damage::kWeights); });
+}
+
 // A check finds a damage and the run goes back; before it is where it was, everything is lost.
 void all_die_after_rollback(Script& s) {
-  s.at(
-      Moment::kApplied, [](const SimWorker& w) { return w.trainer()->state().step == 9; },
-      [&s](const std::string& name) { s.worker(name)->damage(Damage::kWeights); });
+  damage_at(s, 9);
   s.at(
       Moment::kApplied,
       [&s](const SimWorker& w) {
         return w.trainer()->state().step == 10 && has_rolled_back(s.world());
       },
       [&s](const std::string&) { s.later(0, [&s] { s.cluster().lose_everything(); }); });
+}
+
+// The same later: what was undone has left checkpoints that were dropped before, the journal has
+// the records up to one of them once more, and the one that was written of these is torn.
+void all_die_among_dropped(Script& s) {
+  const auto again = [&s](Step step) {
+    return [&s, step](const SimWorker& w) {
+      return w.trainer()->state().step == step && has_rolled_back(s.world());
+    };
+  };
+  s.world().disk.keeps_dropped = true;
+  damage_at(s, 9);
+  s.at(Moment::kApplied, again(9),
+       [&s](const std::string&) { s.world().disk.tears_checkpoint = true; });
+  s.at(Moment::kApplied, again(11),
+       [&s](const std::string&) { s.later(20, [&s] { s.cluster().lose_everything(); }); });
 }
 
 void dies_in_evaluation(Script& s) {
@@ -165,6 +185,8 @@ std::vector<Scenario> scenarios_of_deaths() {
   WorldOptions checked = workers(1, 3);
   checked.check_every = 4;
   checked.checkpoint_every = 2;
+  WorldOptions rarely = checked;
+  rarely.check_every = 8;
   WorldOptions longer = workers(2, 2);
   longer.steps = 60;
   return {
@@ -177,6 +199,7 @@ std::vector<Scenario> scenarios_of_deaths() {
       {"source-dies-half-way", workers(2, 2), source_dies, finished_or_suspected},
       {"all-die-between-batches", workers(2, 2), all_die_between_batches, finished},
       {"all-die-after-a-rollback", checked, all_die_after_rollback, finished},
+      {"all-die-among-dropped-checkpoints", rarely, all_die_among_dropped, finished},
       {"death-in-evaluation", workers(2, 2), dies_in_evaluation, in_place},
       {"writer-dies-at-the-last-step", workers(2, 2), writer_dies_at_last_step, finished},
       {"writer-dies-before-its-answer", workers(2, 2), writer_dies_before_ack, finished},
