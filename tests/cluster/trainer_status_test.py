@@ -11,7 +11,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
 
-from disturbed import DisturbedTest  # noqa: E402
+from disturbed import SECTIONS, DisturbedTest  # noqa: E402
 from harness import BIN, standing_still  # noqa: E402
 from status_server import StatusServer  # noqa: E402
 
@@ -48,7 +48,7 @@ class TrainerStatus(DisturbedTest):
 
     def start_reporting(self, authority=None):
         # The undisturbed run reports to nobody. Leases of workers that stand still while time passes.
-        job = self.job_of(cluster={"lease_s": 120})
+        job = self.job_of(cluster={**SECTIONS["cluster"], "lease_s": 120})
         env = {**os.environ, "KUBEFLOW_TRAINER_SERVER_URL": self.server.url,
                "KUBEFLOW_TRAINER_SERVER_CA_CERT": str((authority or self.ours) / "ca.crt"),
                "KUBEFLOW_TRAINER_SERVER_TOKEN": str(self.token)}
