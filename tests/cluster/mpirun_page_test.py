@@ -80,7 +80,9 @@ class Page(LaunchTest):
         self.assert_as_if_nothing_had_happened(self.runs[-1])
 
     def one_that_is_told_to_end_has_time_for_a_checkpoint(self):
-        run = self.begun("Stopping and continuing", "patient")
+        # mpirun passes the signal on after ten seconds: the run must not be over by then.
+        job = self.job_of(name="long.yaml", train={**self.train, "max_steps": 1_000_000})
+        run = self.begun("Stopping and continuing", "patient", JOB=str(job))
         began = time.monotonic()
         os.kill(self.mpirun_pid(run), signal.SIGTERM)
         self.assertNotEqual(run.wait(), 0)
