@@ -6,10 +6,11 @@
 //   DIRECTORY/in-use, scan   locks: somebody counts by `usage`; somebody adds, or counts anew
 //
 // INVARIANTS
-//  C1 Whatever goes wrong with the disk, a read is a miss and a store keeps nothing: never an
-//  error. C2 Chunks and what is being written are within the limit. A process that is killed leaves
-//  its
-//     share counted at most until the cache is next opened by nobody else, or something is evicted.
+//  C1 Whatever goes wrong with the disk, a read is a miss and a store keeps nothing: no error.
+//
+//  C2 Chunks and what is being written are within the limit. The share of a process that is killed
+//     stays counted at most until the cache is next opened by nobody else, or something is evicted.
+//
 //  C3 Of a chunk only what its checksums vouch for is handed out; a damaged one is taken away.
 //
 // Thread-safety: all calls from any thread.

@@ -3,15 +3,17 @@ that is filled once; and what becomes of servers that fail, stall, lie or refuse
 import json
 import os
 import pathlib
+import random
 import shutil
+import signal
 import ssl
 import subprocess
 import unittest
 
 import shard_files
 from harness import BIN, LockstepTest, synthetic_dataset
-from images_test import images
-from range_server import RangeServer
+from images_test import images, png
+from range_server import RangeServer, Throttle
 from s3_server import S3Server, signature
 
 TRAIN = {"global_batch": 24, "slots": 4, "epochs": 2}
@@ -193,6 +195,61 @@ class Http(SourcesTest):
             text = self.inspect(url, expect=66, env=trusted, cache=self.scratch / "other")
             self.assertIn("must not be followed", text)
             self.assertEqual(plain.requests, [])
+
+
+class Disturbed(SourcesTest):
+    """Runs that find the index of their data, and nothing of the content."""
+
+    def setUp(self):
+        super().setUp()
+        rng = random.Random(3)
+        shard_files.mds(self.far, [
+            (f"{n}.png", n % 3, png(150, 150, rng.randbytes(3 * 150 * 150))) for n in range(192)])
+        self.content_bytes = sum(path.stat().st_size for path in self.far.glob("*.mds"))
+        self.there = self.finish(self.far_job(self.far, "local.yaml"), "--workers", 1, name="there")
+
+    def index(self, server):
+        self.inspect(server.url)
+        shutil.rmtree(self.cache / "objects")
+        server.bytes = 0
+
+    def test_a_worker_that_is_killed_while_it_fetches_costs_nothing(self):
+        with RangeServer(self.far) as server:
+            self.index(server)
+            server.throttle = Throttle(self.content_bytes / 20)
+            job = self.far_job(server.url, memory_mb=0)
+            run = self.start(job, "--workers", 2, name="here", env=self.env)
+            run.wait_for_step(1)
+            os.kill(run.workers()[0], signal.SIGKILL)
+            self.assertLess(server.bytes, self.content_bytes, "it was at it still")
+            server.throttle = None
+            self.assertEqual(run.wait(), 0, run.text()[-3000:])
+            self.assert_same_result(run, self.there)
+            fetched = server.bytes
+            again = self.start(job, "--workers", 2, name="again", env=self.env)
+            self.assertEqual(again.wait(), 0, again.text()[-3000:])
+            self.assert_same_result(again, self.there)
+            self.assertLess(server.bytes - fetched, 64 * 1024, "what was kept is whole")
+
+    def test_a_cache_on_a_disk_without_room_keeps_nothing_and_training_goes_on(self):
+        self.cache.mkdir(exist_ok=True)
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=20m", "lockstep-test", self.cache],
+                                 capture_output=True, text=True)
+        if mounted.returncode != 0:
+            self.skipTest("THE FULL CACHE IS NOT TESTED: nothing can be mounted here: "
+                          + mounted.stderr.strip())
+        self.addCleanup(subprocess.run, ["umount", "-l", self.cache], check=True)
+        with RangeServer(self.far) as server:
+            self.index(server)
+            free = os.statvfs(self.cache).f_bavail * os.statvfs(self.cache).f_frsize
+            (self.cache / "somebody-elses").write_bytes(bytes(free - 128 * 1024))
+            run = self.start(self.far_job(server.url), "--workers", 2, name="here", env=self.env)
+            self.assertEqual(run.wait(), 0, run.text()[-3000:])
+            self.assert_same_result(run, self.there)
+            self.assertGreater(server.bytes, self.content_bytes)
+            kept = sum(path.stat().st_size for path in (self.cache / "objects").rglob("*")
+                       if path.is_file())
+            self.assertLess(kept, 128 * 1024)
 
 
 @unittest.skipUnless(shutil.which("cjpeg"), "cjpeg is not installed (Debian: libjpeg-turbo-progs)")
