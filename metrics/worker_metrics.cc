@@ -17,7 +17,8 @@ WorkerMetrics::WorkerMetrics(const WorkerTarget& target, const BuildInfo& build,
       eval_(families_, "lockstep_"),
       checkpoint_(families_, "lockstep_"),
       process_(families_),
-      tls_(families_) {
+      tls_(families_),
+      far_data_(families_) {
   build_.set(build_labels(build));
 }
 
@@ -31,6 +32,7 @@ std::string WorkerMetrics::expose_text() {
   step_.refresh();
   phase_.refresh();
   process_.refresh();
+  far_data_.refresh();
   return families_.text();
 }
 

@@ -1,7 +1,7 @@
 // Everything that a worker exports at /metrics: the probes that observe it, and the text.
 //
 //   training thread ── StepProbe, ReductionProbe, EvalProbe, CheckpointProbe, MemberProbe ──┐
-//   PhaseClock, /proc/self ──────────────── read by expose_text() ──────────────────────────┴→ text
+//   PhaseClock, /proc/self, FarDataProbe ── read by expose_text() ──────────────────────────┴→ text
 //
 // Thread-safety: each probe says; expose_text() from any thread, also while the probes are used.
 //
@@ -19,6 +19,7 @@
 #include "metrics/checkpoint_probe.h"
 #include "metrics/eval_probe.h"
 #include "metrics/families.h"
+#include "metrics/far_data_probe.h"
 #include "metrics/member_probe.h"
 #include "metrics/phase_clock.h"
 #include "metrics/phase_probe.h"
@@ -37,7 +38,7 @@ struct WorkerTarget {
 
 class WorkerMetrics {
  public:
-  static constexpr size_t kSeries = 60;
+  static constexpr size_t kSeries = 64;
 
   // `phases` and `clock` outlive this object.
   WorkerMetrics(const WorkerTarget& target, const BuildInfo& build, const PhaseClock& phases,
@@ -50,6 +51,7 @@ class WorkerMetrics {
   CheckpointProbe& checkpoint() { return checkpoint_; }
 
   TlsProbe& tls() { return tls_; }
+  FarDataProbe& far_data() { return far_data_; }
 
   // The exposition, of type kMetricsContentType.
   std::string expose_text();
@@ -65,6 +67,7 @@ class WorkerMetrics {
   CheckpointProbe checkpoint_;
   ProcessProbe process_;
   TlsProbe tls_;
+  FarDataProbe far_data_;
   std::mutex scrape_;
 };
 

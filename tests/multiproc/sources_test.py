@@ -1,14 +1,17 @@
 """Data at a URL: over HTTP and from a bucket, trained on with the bits of a local copy, from a cache
 that is filled once; and what becomes of servers that fail, stall, lie or refuse."""
+import collections
 import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import ssl
 import subprocess
 import unittest
+import urllib.request
 
 import shard_files
 from harness import BIN, LockstepTest, synthetic_dataset
@@ -20,6 +23,11 @@ TRAIN = {"global_batch": 24, "slots": 4, "epochs": 2}
 TRANSFORMS = ["random_resized_crop=16", "flip", "normalize"]
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
+
+def get(url):
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return answer.read()
 
 
 def quiet_env(**more):
@@ -213,6 +221,16 @@ class Disturbed(SourcesTest):
         shutil.rmtree(self.cache / "objects")
         server.bytes = 0
 
+    def metrics(self, run):
+        """Name and value of every series without labels of its own, summed over all targets."""
+        found = collections.Counter()
+        for group in json.loads(get(f"http://{run.coordinator()['http']}/sd")):
+            for target in group["targets"]:
+                for name, value in re.findall(r"^(\w+)\{[^}]*\} (\S+)$",
+                                              get(f"http://{target}/metrics").decode(), re.M):
+                    found[name] += float(value)
+        return found
+
     def test_a_worker_that_is_killed_while_it_fetches_costs_nothing(self):
         with RangeServer(self.far) as server:
             self.index(server)
@@ -220,6 +238,9 @@ class Disturbed(SourcesTest):
             job = self.far_job(server.url, memory_mb=0)
             run = self.start(job, "--workers", 2, name="here", env=self.env)
             run.wait_for_step(1)
+            said = self.metrics(run)
+            self.assertGreater(said["lockstep_far_data_fetched_bytes_total"], 64 * 1024)
+            self.assertGreater(said["lockstep_far_data_cache_bytes"], 64 * 1024)
             os.kill(run.workers()[0], signal.SIGKILL)
             self.assertLess(server.bytes, self.content_bytes, "it was at it still")
             server.throttle = None

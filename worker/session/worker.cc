@@ -23,6 +23,7 @@
 #include "data/view/run_data.h"
 #include "metrics/serve_metrics.h"
 #include "worker/engine/open_gpu.h"
+#include "worker/session/far_data.h"
 #include "worker/session/metrics_probe.h"
 #include "worker/session/open_mpi.h"
 #include "worker/session/run_files.h"
@@ -178,6 +179,7 @@ Status Worker::Impl::open_data() {
   LOCKSTEP_ASSIGN_OR_RETURN(data::RunData opened, data::open_run_data(job, cache));
   train_data = std::move(opened.train);
   eval_data = std::move(opened.eval);
+  watch_far_data(*train_data, eval_data.get(), metrics.far_data());
   return Status::ok();
 }
 

@@ -60,6 +60,7 @@ inline void everything_happens(BusyWorker& worker) {
   worker.metrics.checkpoint().failed();
   worker.metrics.member().started(2, 7, 0, 1);
   worker.metrics.tls().expires_in(3'600);
+  worker.metrics.far_data().watch([] { return FarDataCounts{90, 10, 1'000, 0.5, 800}; });
 }
 
 inline void everything_happens(CoordinatorMetrics& metrics) {

@@ -28,7 +28,7 @@ double value(WorkerMetrics& metrics, const std::string& series) {
   return -1;
 }
 
-TEST(WorkerMetrics, ExportsAtMostSixtySeries) {
+TEST(WorkerMetrics, ExportsAtMostSixtyFourSeries) {
   BusyWorker worker;
   everything_happens(worker);
   EXPECT_LE(count_series(parse_exposition(worker.metrics.expose_text())), WorkerMetrics::kSeries);
@@ -67,6 +67,26 @@ TEST(WorkerMetrics, PhasesAddUpToTheWallTime) {
   EXPECT_NEAR(sum, static_cast<double>(worker.clock.now_ns - begin_ns) / 1e9, 1e-9);
   EXPECT_NEAR(value(worker.metrics, std::string("lockstep_data_wait_seconds_total") + kTarget), 0.1,
               1e-9);
+}
+
+TEST(WorkerMetrics, FarDataAreCountedWhereThereAreSome) {
+  BusyWorker worker;
+  EXPECT_EQ(parse_exposition(worker.metrics.expose_text()).count("lockstep_far_data_reads_total"),
+            0u);
+  FarDataCounts counts{90, 10, 1'000, 0.5, 800};
+  worker.metrics.far_data().watch([&] { return counts; });
+  worker.metrics.expose_text();
+  counts.reads_near = 95;
+  counts.kept_bytes = 700;
+  const auto families = parse_exposition(worker.metrics.expose_text());
+  EXPECT_EQ(families.at("lockstep_far_data_reads_total").series,
+            (std::map<std::string, double>{
+                {R"(lockstep_far_data_reads_total{local_rank="1",node="n1",run="r1",from="cache"})", 95},
+                {R"(lockstep_far_data_reads_total{local_rank="1",node="n1",run="r1",from="source"})",
+                 10}}));
+  EXPECT_EQ(value(worker.metrics, std::string("lockstep_far_data_cache_bytes") + kTarget), 700);
+  EXPECT_EQ(value(worker.metrics, std::string("lockstep_far_data_fetch_seconds_total") + kTarget),
+            0.5);
 }
 
 TEST(WorkerMetrics, ANewRankReplacesTheOldOneInMemberInfoAndNowhereElse) {
