@@ -106,6 +106,16 @@ inline constexpr uint64_t kChunkBytesMax = uint64_t{64} * 1024 * 1024;
 inline constexpr uint32_t kSourceRequests = 64;      // of one process, at once
 inline constexpr size_t kAnnouncedRanges = 262'144;  // that wait to be fetched ahead
 
+// Arrow IPC files
+inline constexpr size_t kArrowMetadataBytes = 64 * 1024 * 1024;   // of one message, or the footer
+inline constexpr uint32_t kArrowTablesDeep = 64;                  // within each other, of these
+inline constexpr size_t kArrowDepth = 16;                         // columns within columns
+inline constexpr size_t kArrowFields = 4'096;                     // of a file, with those within
+inline constexpr size_t kArrowJsonBytes = 4 * 1024 * 1024;        // of what metadata say in JSON
+inline constexpr uint64_t kArrowInflateRatio = 1'000;             // inflated to compressed, and
+inline constexpr uint64_t kArrowInflateBytes = 16 * 1024 * 1024;  // so much on top, of a file
+inline constexpr uint64_t kJoinedTokenBytes = 256 * 1024 * 1024;  // of sequences across batches
+
 // Checkpoints
 inline constexpr size_t kSafetensorsHeaderBytes = 16 * 1024 * 1024;
 inline constexpr size_t kTensors = 65'536;  // in one safetensors file

@@ -12,22 +12,23 @@ namespace lockstep {
 
 // In the order in which people read them. What each is: data/index/dataset.h.
 inline constexpr std::string_view kDataFormats[] = {
-    "auto",     "idx",      "cifar10",     "cifar100",     "npy",        "npy_nchw",
-    "npy_nhwc", "npz",      "safetensors", "image_folder", "webdataset", "tfrecord",
-    "mds",      "megatron", "tokens",      "tokens_u32",   "text",
+    "auto",         "idx",      "cifar10", "cifar100",    "npy",
+    "npy_nchw",     "npy_nhwc", "npz",     "safetensors", "image_folder",
+    "webdataset",   "tfrecord", "mds",     "arrow",       "arrow_images",
+    "arrow_tokens", "megatron", "tokens",  "tokens_u32",  "text",
 };
 
 // A sample is a sequence of tokens, else an image. REQUIRES: the format is resolved; `auto` may
-// turn out to be either, and so may `npy` and `safetensors`
-// (data/index/detect_format.h).
+// turn out to be either, and so may `npy`, `safetensors` and `arrow` (data/index/detect_format.h).
 inline bool is_token_format(std::string_view format) {
-  return format == "megatron" || format == "tokens" || format == "tokens_u32" || format == "text";
+  return format == "megatron" || format == "tokens" || format == "tokens_u32" || format == "text" ||
+         format == "arrow_tokens";
 }
 
 // A sample is a JPEG or PNG image, decoded when it is needed. REQUIRES: as above.
 inline bool is_encoded_format(std::string_view format) {
   return format == "image_folder" || format == "webdataset" || format == "tfrecord" ||
-         format == "mds";
+         format == "mds" || format == "arrow_images";
 }
 
 inline bool is_data_format(std::string_view format) {

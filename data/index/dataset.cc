@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "comm/wire/data_formats.h"
+#include "data/index/arrow_file.h"
 #include "data/index/cifar_dataset.h"
 #include "data/index/cifar_files.h"
 #include "data/index/detect_format.h"
@@ -67,6 +68,10 @@ Result<std::unique_ptr<Dataset>> open_stored(const wire::DatasetSpec& spec,
                                              const std::string& format, Split split,
                                              const std::string& cache_dir,
                                              const ProgressFn& progress) {
+  if (format == "arrow") {
+    LOCKSTEP_ASSIGN_OR_RETURN(const Shards shards, find_arrow_shards(spec.path(), split));
+    return open_arrow_pixels(shards, cache_dir, progress);
+  }
   if (const CifarFormat* cifar = cifar_format(format)) {
     LOCKSTEP_ASSIGN_OR_RETURN(const auto paths, find_cifar_files(spec.path(), *cifar, split));
     return open_cifar_dataset(paths, *cifar, cache_dir, progress);
@@ -119,8 +124,9 @@ Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& wanted, S
     return open_token_dataset(paths, format, cut, cache_dir, progress);
   }
   if (is_encoded_format(format)) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const EncodedSource source,
+    LOCKSTEP_ASSIGN_OR_RETURN(EncodedSource found,
                               find_encoded_source(spec.path(), format, split, progress, cut.far));
+    LOCKSTEP_ASSIGN_OR_RETURN(const EncodedSource source, inflated(std::move(found), cache_dir));
     return open_encoded_dataset(source, cut.frame, cache_dir, progress);
   }
   LOCKSTEP_ASSIGN_OR_RETURN(auto stored, open_stored(spec, format, split, cache_dir, progress));

@@ -73,9 +73,8 @@ class Dataset {
   virtual uint64_t samples() const = 0;  // > 0
   virtual SampleShape shape() const = 0;
   virtual uint32_t classes() const = 0;  // largest label + 1, or the vocabulary
-  // "idx", "cifar10", "cifar100", "npy", "npz", "safetensors", "image_folder",
-  // "webdataset", "tfrecord", "mds";
-  // "tokens", "megatron", "text".
+  // "idx", "cifar10", "cifar100", "npy", "npz", "safetensors", "arrow", "image_folder",
+  // "webdataset", "tfrecord", "mds", "arrow_images"; "tokens", "megatron", "text", "arrow_tokens".
   virtual const std::string& format() const = 0;
   virtual const std::string& fingerprint() const = 0;  // XXH3-128, 32 hex digits
   // By channel, of this dataset; none of sequences. Evaluation data are normalised with those of
@@ -154,6 +153,8 @@ Result<DataPlace> find_place(const wire::DatasetSpec& spec, const std::string& c
 //   image_folder  a directory with one for each class, of JPEG and PNG files (image_folder.h)
 //   webdataset, tfrecord, mds  shards with JPEG or PNG images and labels (webdataset.h, tfrecord.h,
 //             mds.h)
+//   arrow     Arrow IPC files with pixels, or with one of the next two, which it then stands for
+//   arrow_images, arrow_tokens  such files with JPEG or PNG images, or tokens (arrow_choice.h)
 //   tokens, tokens_u32, megatron, text  a file or a directory (token_files.h)
 //
 // All are mapped and read where they lie, but gzipped IDX files and compressed arrays: these are

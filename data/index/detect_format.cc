@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "comm/wire/data_formats.h"
+#include "data/arrow/layout.h"
+#include "data/index/arrow_file.h"
 #include "data/index/cifar_files.h"
 #include "data/index/encoded_source.h"
 #include "data/index/idx_pair.h"
@@ -82,9 +84,11 @@ Result<std::string> detect_format(const std::string& path) {
   if (is_npz(path)) return std::string("npz");
   if (has_safetensors(path)) return kind_of_tensors(path);
   if (is_tfrecord_file(path)) return std::string("tfrecord");
+  if (has_arrow_ending(path)) return arrow_format_of(path);
   LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
   if (is_npy(file.bytes()) || path.ends_with(".npy")) return kind_of_array(file);
   if (has_token_header(file.bytes())) return std::string("tokens");
+  if (is_arrow_file(file.bytes())) return arrow_format_of(path);
   return Status(Code::kUsage, path +
                                   " is a file whose format its name does not tell; set "
                                   "data.train.format to text, tokens or tokens_u32, or for images "
@@ -93,6 +97,7 @@ Result<std::string> detect_format(const std::string& path) {
 
 Result<std::string> resolve_format(const std::string& path, const std::string& format) {
   if (format.empty() || format == "auto") return detect_format(path);
+  if (format == "arrow") return arrow_format_of(path);
   if (format != "npy" && format != "safetensors") return format;
   const auto found = detect_format(path);
   return found.is_ok() && *found == "tokens" ? *found : format;
@@ -106,6 +111,7 @@ bool has_eval_files(const std::string& path) {
   if (is_token_format(*format) && !fs::is_directory(path, error)) return false;
   if (is_token_format(*format)) return find_token_files(path, *format, Split::kEval).is_ok();
   if (is_encoded_format(*format)) return has_encoded_eval(path, *format);
+  if (*format == "arrow") return has_arrow_eval(path);
   if (const CifarFormat* cifar = cifar_format(*format))
     return find_cifar_files(path, *cifar, Split::kEval).is_ok();
   // Arrays that leave a choice are there; opening them tells.

@@ -3,11 +3,12 @@
 //
 // A directory is looked at for each in turn, and is the first that fits: IDX files; CIFAR-10 or
 // CIFAR-100; arrays of images and labels, *.npy before *.npz before *.safetensors; Megatron-LM's
-// pairs of *.bin and *.idx; shards, MDS before tar before TFRecord; tokens, *.bin before *.npy
+// pairs of *.bin and *.idx; shards, MDS before tar, TFRecord and Arrow; tokens, *.bin before *.npy
 // before *.safetensors; a directory that a CIFAR archive unpacks to; text (*.txt); directories of
 // JPEG and PNG files; else "idx", which says what is missing. A file is `megatron`, `tokens`,
-// `text`, `webdataset`, `tfrecord`, `npz` or `safetensors` by its name, or `tokens` where it begins
-// as llm.c's and NumPy's files do.
+// `text`, `webdataset`, `tfrecord`, `npz`, `safetensors` or `arrow` by its name, or `tokens` or
+// `arrow` where it begins as the files of llm.c, NumPy and Arrow do. Of Arrow's files the columns
+// of the first decide which of the three formats it is.
 //
 // Thread-safety: free functions.
 #pragma once
@@ -22,9 +23,9 @@ namespace lockstep::data {
 // not there.
 Result<std::string> detect_format(const std::string& path);
 
-// What `format` stands for at this path: "auto" (or nothing) for what is detected, and "npy" and
-// "safetensors" for "tokens" where the arrays are tokens. Others stand for themselves, known or
-// not.
+// What `format` stands for at this path: "auto" (or nothing) for what is detected, "npy" and
+// "safetensors" for "tokens" where the arrays are tokens, and "arrow" for what its columns are.
+// Others stand for themselves, known or not.
 Result<std::string> resolve_format(const std::string& path, const std::string& format);
 
 // Whether the names of the files of `path` say that some are for evaluation.

@@ -1,7 +1,5 @@
 #include "data/index/encoded_dataset.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include "comm/base/hash.h"
 #include "data/index/encoded_files.h"
 #include "data/index/encoded_records.h"
+#include "data/index/one_at_a_time.h"
 #include "data/index/read_at.h"
 #include "data/index/thread_team.h"
 
@@ -41,20 +40,6 @@ Result<std::string> index_path(const EncodedSource& source, const std::string& c
   return cache_dir + "/" + source.format + "." + xxh3_hex(what.data(), what.size()).substr(0, 16) +
          ".index";
 }
-
-// Of the processes of a machine that find no index one makes it, and the others wait. Where the
-// file system knows no locks, several make the same.
-class OneAtATime {
- public:
-  explicit OneAtATime(const std::string& path)
-      : fd_(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
-    while (fd_.get() >= 0 && ::flock(fd_.get(), LOCK_EX) != 0 && errno == EINTR) {
-    }
-  }
-
- private:
-  const Descriptor fd_;  // the lock goes with it
-};
 
 Status make_index(const EncodedSource& source, const std::string& path,
                   const ProgressFn& progress) {

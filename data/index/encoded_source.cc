@@ -1,8 +1,13 @@
 #include "data/index/encoded_source.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "data/index/arrow_choice.h"
+#include "data/index/arrow_file.h"
+#include "data/index/arrow_images.h"
 #include "data/index/image_folder.h"
+#include "data/index/inflate_cache.h"
 #include "data/index/mds.h"
 #include "data/index/shards.h"
 #include "data/index/tfrecord.h"
@@ -29,6 +34,36 @@ EncodedSource source_of(const std::string& format, Shards shards, ReadShardFn re
   return source;
 }
 
+// `behind`: bytes of each file that are not of it.
+EncodedSource arrow_source(const Shards& shards, size_t behind,
+                           const std::vector<std::string>& classes, const ProgressFn& progress) {
+  const auto read = [behind](size_t, std::span<const uint8_t> bytes) {
+    return samples_of_arrow(bytes.first(bytes.size() - std::min(behind, bytes.size())));
+  };
+  // Data that are far away have their Arrow files here, whole: none is only a place.
+  EncodedSource source = source_of("arrow_images", shards, read, progress, nullptr);
+  source.has_class_names = are_names(classes);
+  source.look = [look = source.look, classes](uint32_t threads) -> Result<IndexContent> {
+    LOCKSTEP_ASSIGN_OR_RETURN(IndexContent content, look(threads));
+    // Fewer names than labels are names of something else.
+    if (classes.size() >= content.classes.size()) content.classes = classes;
+    return content;
+  };
+  return source;
+}
+
+EncodedSource arrow_source(const Shards& shards, const ProgressFn& progress) {
+  const std::vector<std::string> classes = arrow_class_names(shards);
+  EncodedSource source = arrow_source(shards, 0, classes, progress);
+  source.inflate = [=, &progress](const std::string& cache_dir) -> Result<EncodedSource> {
+    LOCKSTEP_ASSIGN_OR_RETURN(const Shards plain,
+                              inflated_arrow_shards(shards, cache_dir, progress));
+    const bool is_copy = plain.directory != shards.directory;
+    return arrow_source(plain, is_copy ? kTrailerBytes : 0, classes, progress);
+  };
+  return source;
+}
+
 Result<EncodedSource> image_folder(const std::string& path, Split split, const ProgressFn& progress,
                                    std::shared_ptr<source::RemoteFiles> far) {
   EncodedSource source;
@@ -48,6 +83,10 @@ Result<EncodedSource> find_encoded_source(const std::string& path, const std::st
                                           Split split, const ProgressFn& progress,
                                           std::shared_ptr<source::RemoteFiles> far) {
   if (format == "image_folder") return image_folder(path, split, progress, std::move(far));
+  if (format == "arrow_images") {
+    LOCKSTEP_ASSIGN_OR_RETURN(const Shards shards, find_arrow_shards(path, split));
+    return arrow_source(shards, progress);
+  }
   if (format == "mds") {
     LOCKSTEP_ASSIGN_OR_RETURN(MdsSet set, find_mds(path, split));
     const auto read = [said = std::move(set.said)](size_t i, std::span<const uint8_t> bytes) {
@@ -64,6 +103,10 @@ Result<EncodedSource> find_encoded_source(const std::string& path, const std::st
   return source_of(format, std::move(shards), read, progress, std::move(far));
 }
 
+Result<EncodedSource> inflated(EncodedSource source, const std::string& cache_dir) {
+  return source.inflate ? source.inflate(cache_dir) : Result<EncodedSource>(std::move(source));
+}
+
 bool has_encoded_eval(const std::string& path, const std::string& format) {
   const auto train = find_encoded_source(path, format, Split::kTrain, {});
   const auto eval = find_encoded_source(path, format, Split::kEval, {});
@@ -76,6 +119,7 @@ std::string format_of_shards(const std::string& directory) {
   for (const Split split : {Split::kTrain, Split::kEval}) {
     if (find_shards(directory, split, "", is_tar_file).is_ok()) return "webdataset";
     if (find_shards(directory, split, "", is_tfrecord_file).is_ok()) return "tfrecord";
+    if (find_arrow_shards(directory, split).is_ok()) return arrow_format_of(directory);
   }
   return {};
 }

@@ -25,6 +25,8 @@ struct EncodedSource {
   std::shared_ptr<source::RemoteFiles> far;  // what has the content of files that are only places
   // What it takes to look at all samples: everything but the fingerprint.
   std::function<Result<IndexContent>(uint32_t threads)> look;
+  // Where samples may be compressed once more: the same source as inflated().
+  std::function<Result<EncodedSource>(const std::string& cache_dir)> inflate;
 };
 
 // Of this path and split, which may be in the view of `far`. REQUIRES: is_encoded_format(format).
@@ -32,6 +34,10 @@ struct EncodedSource {
 Result<EncodedSource> find_encoded_source(const std::string& path, const std::string& format,
                                           Split split, const ProgressFn& progress,
                                           std::shared_ptr<source::RemoteFiles> far = nullptr);
+
+// The source, or where its files are compressed in batches that of copies in `cache_dir` which are
+// not; before its index is made or opened. Errors as open_dataset().
+Result<EncodedSource> inflated(EncodedSource source, const std::string& cache_dir);
 
 // Whether the path has samples for evaluation that are none for training.
 bool has_encoded_eval(const std::string& path, const std::string& format);

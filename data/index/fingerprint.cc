@@ -26,19 +26,20 @@ void hash_labels(const Records& records, Xxh3& hash) {
 
 }  // namespace
 
-void hash_sampled(std::span<const uint8_t> content, uint64_t whole_bytes, Xxh3& hash) {
-  const uint8_t* begin = content.data();
-  const uint64_t bytes = content.size();
-  if (bytes <= whole_bytes || bytes <= kBlockBytes) {
-    hash.update(begin, bytes);
-    return;
-  }
+void hash_sampled(uint64_t bytes, const AddContentFn& add, uint64_t whole_bytes) {
+  if (bytes <= whole_bytes || bytes <= kBlockBytes) return add(0, bytes);
   const uint64_t places = bytes - kBlockBytes + 1;
-  hash.update(begin, kBlockBytes);
-  hash.update(begin + places - 1, kBlockBytes);
+  add(0, kBlockBytes);
+  add(places - 1, kBlockBytes);
   const uint64_t key = stream_key({bytes, kBlocks});
-  for (uint64_t i = 0; i < kBlocks; ++i)
-    hash.update(begin + stream_value(key, i) % places, kBlockBytes);
+  for (uint64_t i = 0; i < kBlocks; ++i) add(stream_value(key, i) % places, kBlockBytes);
+}
+
+void hash_sampled(std::span<const uint8_t> content, uint64_t whole_bytes, Xxh3& hash) {
+  const auto add = [&](uint64_t offset, uint64_t bytes) {
+    hash.update(content.data() + offset, bytes);
+  };
+  hash_sampled(content.size(), add, whole_bytes);
 }
 
 std::string fingerprint_of(const Records& records, uint64_t whole_bytes) {

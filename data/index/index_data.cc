@@ -9,6 +9,7 @@
 #include <optional>
 #include <system_error>
 
+#include "data/index/arrow_images.h"
 #include "data/index/detect_format.h"
 #include "data/index/inspect.h"
 #include "data/index/read_at.h"
@@ -32,16 +33,24 @@ bool is_passing(const std::string& name) {
   return name.ends_with(".lock") || name.find(".tmp.") != std::string::npos;
 }
 
-Stamps stamps_in(const std::string& directory) {
-  Stamps stamps;
+// `under`: what names begin with; empty, or a directory within and a slash.
+void add_stamps(const std::string& directory, const std::string& under, Stamps& stamps) {
   std::error_code error;
-  for (fs::directory_iterator it(directory, error), end; !error && it != end; it.increment(error)) {
+  for (fs::directory_iterator it(directory + "/" + under, error), end; !error && it != end;
+       it.increment(error)) {
     struct stat info {};
     const std::string name = it->path().filename().string();
-    if (is_passing(name) || ::stat(it->path().c_str(), &info) != 0 || !S_ISREG(info.st_mode))
-      continue;
-    stamps[name] = {static_cast<uint64_t>(info.st_size), modified_ns(info), info.st_ino};
+    if (is_passing(name) || ::stat(it->path().c_str(), &info) != 0) continue;
+    if (S_ISREG(info.st_mode))
+      stamps[under + name] = {static_cast<uint64_t>(info.st_size), modified_ns(info), info.st_ino};
+    else if (under.empty() && S_ISDIR(info.st_mode) && name.starts_with(kArrowCopies))
+      add_stamps(directory, name + "/", stamps);
   }
+}
+
+Stamps stamps_in(const std::string& directory) {
+  Stamps stamps;
+  add_stamps(directory, "", stamps);
   return stamps;
 }
 

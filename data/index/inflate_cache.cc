@@ -152,6 +152,7 @@ void remove_abandoned(const std::string& path) {
 }  // namespace
 
 std::string inflated_path(const Compressed& what, const std::string& cache_dir) {
+  if (!what.name.empty()) return (fs::path(cache_dir) / what.name).string();
   std::error_code error;
   fs::path whole = fs::weakly_canonical(what.path, error);
   if (error) whole = what.path;

@@ -35,6 +35,7 @@ struct Compressed {
   std::string member;  // of an archive, which the file is then; else empty
   // Inflates it into the sink; kBadData going on after its name.
   std::function<Status(const ByteSink&)> inflate;
+  std::string name = {};  // of the copy; empty: made of the two above
 };
 
 // Its inflated form; `source` is its file. What is returned ends with the trailer; the content is

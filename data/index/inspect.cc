@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "comm/wire/data_formats.h"
+#include "data/index/arrow_file.h"
 #include "data/index/cifar_files.h"
 #include "data/index/detect_format.h"
 #include "data/index/encoded_source.h"
@@ -72,6 +73,7 @@ Result<bool> serves_both(const std::string& path, const std::string& format) {
   }
   if (cifar_format(format) != nullptr) return false;
   if (is_encoded_format(format)) return !has_encoded_eval(path, format);
+  if (format == "arrow") return !has_arrow_eval(path);
   if (format == "npz" || (format.starts_with("npy") && is_npz(path))) {
     LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair arrays, find_npz_pair(path, Split::kTrain));
     return arrays.serves_both;

@@ -1,8 +1,10 @@
-// Files of token ids as a Dataset of sequences. The index is arithmetic: no memory per sample.
+// Streams of token ids (token_stream.h) as a Dataset of sequences. The index is arithmetic: no
+// memory per sample, but a copy of those that lie in several pieces of a stream.
 //
-// Sample i of a file is its tokens [i * block, (i + 1) * block], one more than a block: what
-// follows the last one is its label, and begins the next sample. So every token is predicted once,
-// but the first of a file, and a rest shorter than a block at its end. No sequence crosses files.
+// Sample i of a stream, which but for Arrow's is a file, is its tokens [i * block, (i + 1) *
+// block], one more than a block: what follows the last one is its label, and begins the next
+// sample. So every token is predicted once, but the first of a stream, and a rest shorter than a
+// block at its end. No sequence crosses streams.
 //
 // Thread-safety: a free function; any thread and process.
 #pragma once

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "data/index/arrow_file.h"
 #include "data/index/file_errors.h"
 #include "data/index/list_files.h"
 #include "data/index/megatron_index.h"
@@ -20,6 +21,7 @@ constexpr char kTokens[] = "tokens";
 constexpr char kTokensU32[] = "tokens_u32";
 constexpr char kText[] = "text";
 constexpr char kMegatron[] = "megatron";
+constexpr char kArrow[] = "arrow_tokens";
 constexpr char kBinEnding[] = ".bin";
 constexpr char kArrayEnding[] = ".npy";
 constexpr char kTensorEnding[] = ".safetensors";
@@ -129,6 +131,12 @@ bool is_megatron_file(const std::string& path) {
 Result<std::vector<std::string>> find_token_files(const std::string& path,
                                                   const std::string& format, Split split) {
   std::error_code error;
+  if (format == kArrow) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const Shards shards, find_arrow_shards(path, split));
+    std::vector<std::string> files;
+    for (const std::string& name : shards.names) files.push_back(shards.directory + "/" + name);
+    return files;
+  }
   if (!fs::is_directory(path, error)) {
     if (format == kMegatron) return megatron_pair(path);
     if (fs::exists(path, error)) return std::vector<std::string>{path};

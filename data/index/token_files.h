@@ -10,6 +10,8 @@
 //   megatron    pairs of *.bin and *.idx, of uint16 or int32 (megatron_index.h); a single pair can
 //               be named by either file, or by the prefix that they share
 //   text        *.txt: every byte is a token
+//   arrow_tokens  *.arrow, *.feather, *.ipc: a column of lists of whole numbers, or of these
+//               (arrow_file.h)
 //
 // int32 and int64 are read without their sign: a negative number is beyond every vocabulary.
 //
@@ -51,11 +53,12 @@ struct TokenRange {
   bool is_signed = false;  // as the file's type says; for messages
 };
 // kBadData for an empty, truncated or too long file; messages do not name it. REQUIRES: format is
-// not "megatron", whose files do not say it themselves.
+// not "megatron", whose files do not say it themselves, nor "arrow_tokens", which may lie in
+// pieces.
 Result<TokenRange> token_range(std::span<const uint8_t> file, const std::string& format);
 
-// The same for any format of tokens, of the file at `path`, which is mapped; messages name the file
-// that is wrong.
+// The same for any format of tokens but arrow_tokens, of the file at `path`, which is mapped;
+// messages name the file that is wrong.
 Result<TokenRange> token_range_of(const std::string& path, const MappedFile& file,
                                   const std::string& format);
 

@@ -119,6 +119,7 @@ Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& wanted,
     Status status;
     if (is_encoded) {
       auto source = find_encoded_source(spec.path(), format, split, progress, cut.far);
+      if (source.is_ok()) source = inflated(std::move(*source), cache_dir);
       status = source.is_ok() ? verify_images(*source, cache_dir, *team, progress, out)
                               : source.status();
     } else {

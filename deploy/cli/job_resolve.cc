@@ -115,8 +115,9 @@ Status resolve_formats(const JobContext& context, wire::JobSpec& job) {
   if (eval.format() == "auto" && eval.path() == train.path()) eval.set_format(train.format());
   for (auto* set : {job.mutable_data()->mutable_train(), job.mutable_data()->mutable_eval()}) {
     const bool is_auto = set->format() == "auto";
-    const bool is_either = set->format() == "npy" || set->format() == "safetensors";
-    if (!is_auto && !is_either) continue;  // which may be of images or of tokens
+    const bool is_open =
+        set->format() == "npy" || set->format() == "safetensors" || set->format() == "arrow";
+    if (!is_auto && !is_open) continue;  // these may be of images or of tokens
     if (is_auto) set->set_format("idx");
     if (set->path().empty()) continue;
     LOCKSTEP_ASSIGN_OR_RETURN(const std::string path, context.local_path(job.data(), set->path()));
@@ -125,7 +126,8 @@ Status resolve_formats(const JobContext& context, wire::JobSpec& job) {
     const bool may_take_tokens = job.model().name() == "gpt2" || is_from_file(job.model());
     if (found.status().code() == Code::kNoInput && !may_take_tokens) continue;
     if (!found.is_ok()) return found.status();
-    if (is_auto || *found == "tokens") set->set_format(*found);
+    const bool is_arrow = set->format() == "arrow" && found->starts_with("arrow");
+    if (is_auto || is_arrow || *found == "tokens") set->set_format(*found);
   }
   return Status::ok();
 }

@@ -6,6 +6,7 @@ import subprocess
 import unittest
 import zipfile
 
+import arrow_files
 from harness import BIN, LockstepTest
 from replay_test import safetensors
 
@@ -177,6 +178,34 @@ class Formats(LockstepTest):
         text = self.train(data, {"name": "gpt2", "n_layer": 1, "n_head": 2, "n_embd": 32,
                                  "block": 16})
         self.assertIn("train.safetensors at byte ", text)
+
+    def test_pixels_in_arrow_files_of_several_batches(self):
+        data = self.scratch / "data"
+        data.mkdir()
+        for split, count in (("train", 200), ("val", EVALUATION)):
+            made = [(label, bytes(x for rgb in zip(*planes) for x in rgb))
+                    for label, planes in images(count, 12, 4, seed=count)]
+            arrow_files.pixels(data / f"{split}.arrow", (12, 12, 3), made)
+        splits = self.inspect(data)
+        self.assertEqual([(s["split"], s["format"], s["samples"], s["shape"]) for s in splits],
+                         [("train", "arrow", 200, [3, 12, 12]),
+                          ("eval", "arrow", EVALUATION, [3, 12, 12])])
+        self.assertIn("train.arrow at byte ", self.train(data, {"name": "cnn"}, AUGMENTED))
+
+    def test_lists_of_tokens_in_arrow_files(self):
+        data = self.scratch / "data"
+        data.mkdir()
+        for split, lists in (("train", 70), ("val", 20)):
+            sizes = [16 + i % 7 for i in range(lists)]
+            ids = iter(i * 7 % 50 for i in range(sum(sizes)))
+            arrow_files.tokens(data / f"{split}.arrow",
+                               [[next(ids) for _ in range(size)] for size in sizes])
+        splits = self.inspect(data, "--block", "16")
+        self.assertEqual([(s["split"], s["format"], s["classes"]) for s in splits],
+                         [("train", "arrow_tokens", 50), ("eval", "arrow_tokens", 50)])
+        text = self.train(data, {"name": "gpt2", "n_layer": 1, "n_head": 2, "n_embd": 32,
+                                 "block": 16})
+        self.assertIn("train.arrow at byte ", text)
 
     def test_an_indexed_dataset_of_megatron_lm(self):
         data = self.scratch / "data"

@@ -11,6 +11,7 @@ import subprocess
 import unittest
 import zlib
 
+import arrow_files
 import shard_files
 from harness import BIN, LockstepTest
 from pace import paced
@@ -135,6 +136,10 @@ class Images(LockstepTest):
         shard_files.mds(data / "train", list(images(EACH, 1)))
         shard_files.mds(data / "val", list(images(EVALUATION, 2)))
         self.assert_shards_train(data, "mds", r"train/shard\.\d+\.mds")
+
+    def test_arrow_files_give_the_same_bits_for_workers_and_threads(self):
+        self.assert_shards_train(self.shards(arrow_files.encoded, "arrow"), "arrow_images",
+                                 r"train-\d+\.arrow")
 
     def test_a_worker_killed_and_a_resume_in_mid_epoch_change_nothing(self):
         job = self.image_job(self.folder())

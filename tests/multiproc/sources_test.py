@@ -13,6 +13,7 @@ import subprocess
 import unittest
 import urllib.request
 
+import arrow_files
 import shard_files
 from harness import BIN, LockstepTest, synthetic_dataset
 from images_test import images, png
@@ -117,13 +118,28 @@ class Http(SourcesTest):
         (self.far / "tfrecord").mkdir()
         shard_files.tfrecord(self.far / "tfrecord/train.tfrecord", list(images(4, 1)))
         synthetic_dataset(self.far / "idx", train=200, evaluation=50)
-        for name in ("folder", "mds", "tfrecord", "idx"):
+        (self.far / "arrow").mkdir()
+        for split, each in (("train", 8), ("val", 2)):
+            arrow_files.encoded(self.far / f"arrow/{split}-00000-of-00001.arrow",
+                                list(images(each, 1)))
+        for name in ("folder", "mds", "tfrecord", "idx", "arrow"):
             local = self.prints(self.far / name, cache=self.scratch / "local")
             with RangeServer(self.far / name) as server:
                 if name != "mds":  # which has a list of its own
                     server.write_manifest()
                 self.assertEqual(self.prints(server.url), local, name)
                 (self.far / name / "manifest.txt").unlink(missing_ok=True)
+
+    def test_arrow_files_train_as_a_local_copy_does(self):
+        self.far.mkdir()
+        for split, each in (("train", 12), ("val", 4)):
+            arrow_files.encoded(self.far / f"{split}.arrow", list(images(each, 1)))
+        there = self.finish(self.far_job(self.far, name="local.yaml"), "--workers", 1, name="there")
+        with RangeServer(self.far) as server:
+            server.write_manifest()
+            here = self.start(self.far_job(server.url), "--workers", 2, name="here", env=self.env)
+            self.assertEqual(here.wait(), 0, here.text()[-3000:])
+            self.assert_same_result(here, there)
 
     def test_a_single_file_needs_no_manifest_and_a_directory_does(self):
         self.shards(self.far)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "data/index/dataset.h"
+#include "tests/unit/data/arrow_samples.h"
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/image_writer.h"
 #include "tests/unit/data/mds_samples.h"
@@ -167,6 +168,33 @@ inline std::vector<HostileFormat> hostile_formats() {
        .victim = "x.tfrecord",
        .write = one_file("x.tfrecord", tfrecord_sample("datasets")),
        .renamed_ending = ".tfrecord"},
+      {.name = "arrow",
+       .format = "arrow",
+       .victim = "x.arrow",
+       .write = one_file("x.arrow", arrow_sample("tensor_hwc")),
+       .renamed_ending = ".arrow"},
+      {.name = "arrow_compressed",
+       .format = "arrow",
+       .victim = "x.arrow",
+       .write = one_file("x.arrow", arrow_sample("tensor_grey_zstd")),
+       .is_inflated = true,
+       .renamed_ending = ".arrow"},
+      {.name = "arrow_images",
+       .format = "arrow_images",
+       .victim = "x.arrow",
+       .write = one_file("x.arrow", arrow_sample("hugging_face")),
+       .renamed_ending = ".arrow"},
+      {.name = "arrow_images_compressed",
+       .format = "arrow_images",
+       .victim = "x.arrow",
+       .write = one_file("x.arrow", arrow_sample("encoded_lz4")),
+       .is_inflated = true,
+       .renamed_ending = ".arrow"},
+      {.name = "arrow_tokens",
+       .format = "arrow_tokens",
+       .victim = "x.arrow",
+       .write = one_file("x.arrow", arrow_sample("list_int32_batches")),
+       .renamed_ending = ".arrow"},
       {"mds", "mds", "shard.00000.mds",
        [](const std::string& dir) {
          write_file(dir + "/index.json", mds_sample("bytes/index.json"));

@@ -42,7 +42,7 @@ class EveryFormat : public testing::TestWithParam<HostileFormat> {
   static bool is_encoded() {
     const std::string& format = GetParam().format;
     return format == "image_folder" || format == "webdataset" || format == "tfrecord" ||
-           format == "mds";
+           format == "mds" || format == "arrow_images";
   }
   Result<std::unique_ptr<Dataset>> open(const std::string& directory) {
     SampleCut wanted = cut();

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <set>
 
+#include "tests/unit/data/arrow_samples.h"
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/image_writer.h"
 #include "tests/unit/data/npy_samples.h"
@@ -18,6 +20,7 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::IsSupersetOf;
 using testing::SizeIs;
 
 class IndexData : public testing::Test {
@@ -71,6 +74,24 @@ TEST_F(IndexData, ImagesOfManySizesGetTheirIndex) {
   EXPECT_EQ(indexed.splits[0].split, "data");
   EXPECT_THAT(names(indexed.made), ElementsAre(HasSubstr(".index"), HasSubstr("statistics-")));
   EXPECT_THAT(index(dir_.path("data")).made, IsEmpty());
+}
+
+TEST_F(IndexData, CompressedArrowFilesOfImagesAreInflatedEachSplitByItself) {
+  fs::create_directory(dir_.path("data"));
+  for (const char* name : {"data/train.arrow", "data/val.arrow"})
+    write_file(dir_.path(name), arrow_sample("encoded_lz4"));
+  const IndexedData first = index(dir_.path("data"));
+  EXPECT_THAT(first.splits, SizeIs(2));
+  EXPECT_THAT(names(first.made),
+              IsSupersetOf({HasSubstr("/train.arrow"), HasSubstr("/val.arrow")}));
+  // What one adds must not make the other's index look old.
+  std::set<std::string> places;
+  for (const std::string& name : names(first.made))
+    if (name.ends_with(".arrow")) places.insert(name.substr(0, name.find('/')));
+  EXPECT_THAT(places, SizeIs(2));
+  const IndexedData again = index(dir_.path("data"));
+  EXPECT_THAT(again.made, IsEmpty());
+  EXPECT_EQ(names(again.kept), names(first.made));
 }
 
 TEST_F(IndexData, TheFormatMayBeNamed) {

@@ -1,0 +1,54 @@
+// The columns of an Arrow file, as far as Lockstep has to know them: what can be a sample or a
+// label in full, of anything else how many buffers it has, so that it can be passed over.
+//
+// Thread-safety: values.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace lockstep::data {
+
+enum class ArrowKind {
+  kInt,
+  kBinary,       // offsets of 4 bytes
+  kLargeBinary,  // of 8
+  kFixedBinary,
+  kList,
+  kLargeList,
+  kFixedList,
+  kStruct,
+  kOther,
+};
+
+struct ArrowField {
+  std::string name;
+  ArrowKind kind = ArrowKind::kOther;
+  uint32_t width = 0;  // bytes of a number or of fixed binary; entries of a fixed list
+  bool is_signed = false;
+  bool is_dictionary = false;  // its buffer has numbers of values that lie elsewhere
+  bool is_view = false;        // has as many more buffers as each batch says
+  uint32_t buffers = 0;        // of its own, without its children's
+  std::string type_text;       // "fixed_size_list[784] of uint8", for messages
+  std::vector<ArrowField> children;
+  std::map<std::string, std::string> metadata;
+};
+
+struct ArrowSchema {
+  std::vector<ArrowField> fields;
+  std::map<std::string, std::string> metadata;
+
+  // Of fields and all that is below them.
+  size_t nodes() const;
+};
+
+// "image (binary), label (int64)", for messages; at most a dozen.
+std::string columns_text(const ArrowSchema& schema);
+
+// An integer of this type, without metadata.
+ArrowField arrow_int(std::string name, uint32_t bytes, bool is_signed);
+
+}  // namespace lockstep::data

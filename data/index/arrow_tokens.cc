@@ -1,0 +1,81 @@
+#include "data/index/arrow_tokens.h"
+
+#include <optional>
+#include <utility>
+
+#include "data/arrow/column.h"
+#include "data/index/arrow_file.h"
+#include "data/index/file_errors.h"
+
+namespace lockstep::data {
+namespace {
+
+// Where the tokens of a batch lie in the file.
+struct TokensIn {
+  uint64_t offset = 0;
+  uint64_t tokens = 0;
+};
+
+// The values from the first row's begin to the last one's end.
+Result<TokensIn> tokens_of(const ArrowFile& file, const ArrowBatch& batch) {
+  auto parts = parts_of(file.layout.schema, batch, file.choice.samples);
+  const ArrowPart& numbers = parts.back();
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint8_t* first, fixed_values(file.bytes(), numbers));
+  const auto offset = static_cast<uint64_t>(first - file.bytes().data());
+  const ArrowPart& rows = parts.front();
+  if (parts.size() == 1) return TokensIn{offset, numbers.node.rows};
+  LOCKSTEP_RETURN_IF_ERROR(check_no_nulls(rows));
+  if (rows.field->kind == ArrowKind::kFixedList)
+    return TokensIn{offset, rows.node.rows * rows.field->width};
+  std::optional<uint64_t> begin;
+  uint64_t end = 0;
+  LOCKSTEP_RETURN_IF_ERROR(walk_offsets(file.bytes(), rows, numbers.node.rows,
+                                        [&](uint64_t, uint64_t row_begin, uint64_t row_end) {
+                                          if (!begin) begin = row_begin;
+                                          end = row_end;
+                                          return Status::ok();
+                                        }));
+  const uint64_t from = begin.value_or(0);
+  return TokensIn{offset + from * numbers.field->width, end - from};
+}
+
+Status add_file(const std::string& path, const std::string& cache_dir, const ProgressFn& progress,
+                std::optional<std::string>& last, std::vector<TokenStream>& streams) {
+  LOCKSTEP_ASSIGN_OR_RETURN(ArrowFile file,
+                            open_arrow_file(path, "arrow_tokens", cache_dir, progress));
+  const ArrowField& column = file.layout.schema.fields[file.choice.samples];
+  const ArrowField& number = column.children.empty() ? column : column.children[0];
+  const auto said = file.layout.schema.metadata.find(kArrowStreamKey);
+  const auto key =
+      said == file.layout.schema.metadata.end() ? std::nullopt : std::optional(said->second);
+  if (!key || key != last) streams.emplace_back(number.width, number.is_signed);
+  last = key;
+  TokenStream& stream = streams.back();
+  if (stream.token_bytes() != number.width)
+    return bad(path + " has " + std::to_string(number.width) +
+               " bytes a token, the files before it have " + std::to_string(stream.token_bytes()) +
+               "; they do not belong together");
+  std::vector<TokensIn> found;
+  for (const ArrowBatch& batch : file.layout.batches) {
+    const auto tokens = tokens_of(file, batch);
+    if (!tokens.is_ok()) return about(path, tokens.status());
+    found.push_back(*tokens);
+  }
+  stream.add_file(path + (file.is_inflated ? " (inflated)" : ""), std::move(file.file));
+  for (const TokensIn& piece : found) stream.add_piece(piece.offset, piece.tokens);
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<std::vector<TokenStream>> open_arrow_tokens(const std::vector<std::string>& paths,
+                                                   const std::string& cache_dir,
+                                                   const ProgressFn& progress) {
+  std::vector<TokenStream> streams;
+  std::optional<std::string> last;
+  for (const std::string& path : paths)
+    LOCKSTEP_RETURN_IF_ERROR(add_file(path, cache_dir, progress, last, streams));
+  return streams;
+}
+
+}  // namespace lockstep::data
