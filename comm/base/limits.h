@@ -115,6 +115,8 @@ inline constexpr size_t kArrowJsonBytes = 4 * 1024 * 1024;        // of what met
 inline constexpr uint64_t kArrowInflateRatio = 1'000;             // inflated to compressed, and
 inline constexpr uint64_t kArrowInflateBytes = 16 * 1024 * 1024;  // so much on top, of a file
 inline constexpr uint64_t kJoinedTokenBytes = 256 * 1024 * 1024;  // of sequences across batches
+inline constexpr uint64_t kPackBatchBytes = 16 * 1024 * 1024;     // of one that is written
+inline constexpr uint32_t kPackShardMb = 65'536;                  // of one file
 
 // Checkpoints
 inline constexpr size_t kSafetensorsHeaderBytes = 16 * 1024 * 1024;

@@ -109,7 +109,7 @@ class TokenDataset final : public Dataset {
                                     " has so few tokens in a batch that most sequences of "
                                     "model.block " +
                                     std::to_string(shape_.tokens) +
-                                    " lie in several; write it again with larger batches"};
+                                    " lie in several; write it again: lockstep data pack"};
         joined_.push_back({sample, std::vector<uint8_t>(shape_.stored_bytes())});
         streams_[s].copy(i * shape_.tokens, shape_.tokens + uint64_t{1},
                          joined_.back().tokens.data());

@@ -11,6 +11,7 @@ void add_data_command(CLI::App& app, Commands& commands) {
       "  lockstep data verify /data/my-images");
   add_data_index(*group, commands);
   add_data_inspect(*group, commands);
+  add_data_pack(*group, commands);
   add_data_verify(*group, commands);
 }
 

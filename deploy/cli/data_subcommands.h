@@ -35,6 +35,7 @@ int with_cache(const DataArguments& arguments,
 // To `group`, which is `lockstep data`.
 void add_data_index(CLI::App& group, Commands& commands);
 void add_data_inspect(CLI::App& group, Commands& commands);
+void add_data_pack(CLI::App& group, Commands& commands);
 void add_data_verify(CLI::App& group, Commands& commands);
 
 }  // namespace lockstep

@@ -141,6 +141,22 @@ class Http(SourcesTest):
             self.assertEqual(here.wait(), 0, here.text()[-3000:])
             self.assert_same_result(here, there)
 
+    def test_data_at_a_url_are_packed_as_a_local_copy_is(self):
+        self.shards(self.far)
+        packed = {}
+        with RangeServer(self.far) as server:
+            server.write_manifest()
+            for name, source in (("here", self.far), ("there", server.url)):
+                to = self.scratch / name
+                done = subprocess.run([BIN / "lockstep", "data", "pack", str(source), to, "--cache-dir",
+                                       self.cache], capture_output=True, text=True, timeout=300,
+                                      env=self.env)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                packed[name] = {path.relative_to(to): path.read_bytes()
+                                for path in to.rglob("*") if path.is_file()}
+        self.assertEqual(len(packed["here"]), 3)  # a file of each split, and what says how
+        self.assertEqual(packed["there"], packed["here"])
+
     def test_a_single_file_needs_no_manifest_and_a_directory_does(self):
         self.shards(self.far)
         with RangeServer(self.far) as server:

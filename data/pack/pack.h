@@ -1,0 +1,52 @@
+// `lockstep data pack`: a data set of any format as Arrow IPC files.
+//
+//   DST/pack.json                 what is packed and how, written first
+//   DST/train/data-00000-of-00003.arrow ..., DST/val/...   of a data set with both splits; of one
+//                                 without, the files lie in DST itself
+//
+// INVARIANTS
+//  P1 A file is whole once it has its name; several are written at once, each by one thread.
+//  P2 A second call with the same data and settings writes the files that are missing, with the
+//     bytes that an undisturbed call would have given; with others it is refused.
+//  P3 Samples keep their order, labels and bytes; tokens their streams.
+//
+// Thread-safety: a free function; one process at a time writes a directory, others are refused.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+#include "data/index/dataset.h"
+
+namespace lockstep::data {
+
+struct PackOptions {
+  std::string compression = "none";  // or "zstd", "lz4"
+  uint32_t shard_mb = 256;           // about; before it is compressed
+  uint32_t threads = 1;
+};
+
+struct PackedSplit {
+  std::string directory;  // of its files
+  std::string unit;       // "samples" or "tokens"
+  uint64_t units = 0;
+  uint64_t files = 0;
+  uint64_t found = 0;  // of the files, from an earlier call
+};
+
+struct PackReport {
+  std::vector<PackedSplit> splits;
+  uint64_t read_bytes = 0;     // of samples and labels, in this call
+  uint64_t written_bytes = 0;  // of files, in this call
+};
+
+// Errors as open_dataset(); kUsage where `to` holds something else, or is being written; kInternal
+// when it cannot be written.
+Result<PackReport> pack_data(const wire::DatasetSpec& spec, const std::string& to,
+                             const PackOptions& options, const std::string& cache_dir,
+                             const ProgressFn& progress);
+
+}  // namespace lockstep::data

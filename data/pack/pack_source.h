@@ -1,0 +1,69 @@
+// One split of a data set as what `lockstep data pack` writes: cut into shards and batches, by its
+// content and the size of a shard alone, so that a second call finds the same cuts.
+//
+//   pixels  image: fixed_size_list of uint8, an arrow.fixed_shape_tensor; label: int64
+//   JPEG and PNG images, as they are  image: binary; label: int64
+//   tokens  tokens: whole numbers of the width that they have; a stream may go on in the next shard
+//           (data/index/arrow_tokens.h)
+//
+// Thread-safety: immutable; all calls from any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+#include "data/arrow/layout.h"
+#include "data/arrow/schema.h"
+#include "data/index/dataset.h"
+
+namespace lockstep::data {
+
+// [begin, end) of the samples, or of the tokens of a stream.
+struct PackShard {
+  uint64_t begin = 0;
+  uint64_t end = 0;
+  size_t stream = 0;
+  uint64_t bytes = 0;  // of what is in it, as it is stored where it comes from
+};
+
+// What a batch holds, in the order of the schema, children behind; without nulls.
+struct PackBatch {
+  uint64_t rows = 0;
+  std::vector<ArrowNode> nodes;
+  std::vector<std::string> buffers;
+};
+using GiveBatchFn = std::function<Status(const PackBatch&)>;
+
+class PackSource {
+ public:
+  virtual ~PackSource() = default;
+  PackSource() = default;
+  PackSource(const PackSource&) = delete;
+  PackSource& operator=(const PackSource&) = delete;
+
+  virtual std::string fingerprint() const = 0;                      // of what is packed
+  virtual const char* unit() const = 0;                             // "samples" or "tokens"
+  const std::vector<PackShard>& shards() const { return shards_; }  // not empty
+
+  virtual ArrowSchema schema(const PackShard& shard) const = 0;
+  // Its batches one after another, until one is not ok. kBadData naming a file that is not what it
+  // was: what was given does not count.
+  virtual Status read(const PackShard& shard, const GiveBatchFn& give) const = 0;
+
+ protected:
+  std::vector<PackShard> shards_;
+};
+
+// Errors as open_dataset(). `progress` is called while it is opened only.
+// `place`: find_place().
+Result<std::unique_ptr<PackSource>> open_pack_source(const DataPlace& place, Split split,
+                                                     const std::string& cache_dir,
+                                                     uint64_t shard_bytes,
+                                                     const ProgressFn& progress);
+
+}  // namespace lockstep::data
