@@ -110,10 +110,6 @@ Result<Plan> plan_of(std::span<const uint8_t> file, const ArrowLayout& layout,
   return plan;
 }
 
-std::span<const uint8_t> span_of(const std::string& text) {
-  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-}
-
 Status give_body(std::span<const uint8_t> file, const Planned& planned, uint64_t total,
                  const ArrowStreamSink& sink) {
   for (size_t i = 0; i < planned.packed.size(); ++i) {
@@ -142,12 +138,12 @@ Status give_body(std::span<const uint8_t> file, const Planned& planned, uint64_t
 Status inflate_arrow(std::span<const uint8_t> file, const ArrowLayout& layout,
                      const std::vector<size_t>& columns, const ArrowStreamSink& sink) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Plan plan, plan_of(file, layout, columns));
-  LOCKSTEP_RETURN_IF_ERROR(sink(span_of(plan.schema), plan.bytes));
+  LOCKSTEP_RETURN_IF_ERROR(sink(as_bytes(plan.schema), plan.bytes));
   for (const Planned& planned : plan.batches) {
-    LOCKSTEP_RETURN_IF_ERROR(sink(span_of(planned.message), plan.bytes));
+    LOCKSTEP_RETURN_IF_ERROR(sink(as_bytes(planned.message), plan.bytes));
     LOCKSTEP_RETURN_IF_ERROR(give_body(file, planned, plan.bytes, sink));
   }
-  return sink(span_of(arrow_stream_end()), plan.bytes);
+  return sink(as_bytes(arrow_stream_end()), plan.bytes);
 }
 
 }  // namespace lockstep::data

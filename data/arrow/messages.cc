@@ -114,10 +114,8 @@ Status set_type(const fb::Field& from, bool is_v4, ArrowField& field) {
 }
 
 Status check_children(const ArrowField& field) {
-  const bool is_list = field.kind == ArrowKind::kList || field.kind == ArrowKind::kLargeList ||
-                       field.kind == ArrowKind::kFixedList;
   const bool has_none = field.kind != ArrowKind::kStruct && field.kind != ArrowKind::kOther;
-  if (is_list ? field.children.size() == 1 : !has_none || field.children.empty())
+  if (is_list(field) ? field.children.size() == 1 : !has_none || field.children.empty())
     return Status::ok();
   return damaged();
 }

@@ -37,6 +37,12 @@ struct ArrowField {
   std::map<std::string, std::string> metadata;
 };
 
+// Of rows of any length, or of one; its one child has the values.
+inline bool is_list(const ArrowField& field) {
+  return field.kind == ArrowKind::kList || field.kind == ArrowKind::kLargeList ||
+         field.kind == ArrowKind::kFixedList;
+}
+
 struct ArrowSchema {
   std::vector<ArrowField> fields;
   std::map<std::string, std::string> metadata;

@@ -20,6 +20,11 @@ namespace lockstep::data {
 
 inline constexpr uint64_t kArrowAlignBytes = 64;
 
+// What is written is kept as text.
+inline std::span<const uint8_t> as_bytes(const std::string& text) {
+  return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
+}
+
 inline constexpr uint64_t arrow_aligned(uint64_t bytes) {
   return (bytes + kArrowAlignBytes - 1) / kArrowAlignBytes * kArrowAlignBytes;
 }

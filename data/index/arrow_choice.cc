@@ -69,9 +69,7 @@ bool is_number(const ArrowField& field) {
 }
 
 bool is_token_list(const ArrowField& field) {
-  const bool is_list = field.kind == ArrowKind::kList || field.kind == ArrowKind::kLargeList ||
-                       field.kind == ArrowKind::kFixedList;
-  return is_list && !field.is_dictionary && field.children[0].kind == ArrowKind::kInt &&
+  return is_list(field) && !field.is_dictionary && field.children[0].kind == ArrowKind::kInt &&
          !field.children[0].is_dictionary;
 }
 

@@ -35,8 +35,7 @@ Result<Parsed> read_columns(const std::string& path, const MappedFile& file,
 Result<MappedFile> inflate(const std::string& path, const std::string& name, const MappedFile& file,
                            const Parsed& parsed, const std::string& cache_dir,
                            const ProgressFn& progress) {
-  if (cache_dir.empty())
-    return Status(Code::kUsage, "no cache directory to inflate " + path + "; set data.cache_dir");
+  LOCKSTEP_RETURN_IF_ERROR(check_cache(cache_dir, path));
   std::vector<size_t> columns = {parsed.choice.samples};
   if (parsed.choice.use != ArrowUse::kTokens) columns.push_back(parsed.choice.label);
   std::sort(columns.begin(), columns.end());

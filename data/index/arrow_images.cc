@@ -9,6 +9,7 @@
 #include "data/index/arrow_choice.h"
 #include "data/index/arrow_file.h"
 #include "data/index/file_errors.h"
+#include "data/index/inflate_cache.h"
 #include "data/index/mapped_file.h"
 #include "data/index/one_at_a_time.h"
 
@@ -82,8 +83,7 @@ Result<Shards> inflated_arrow_shards(const Shards& shards, const std::string& ca
   LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(first));
   const auto layout = parse_arrow(file.bytes());
   if (!layout.is_ok() || !layout->is_compressed()) return shards;
-  if (cache_dir.empty())
-    return Status(Code::kUsage, "no cache directory to inflate " + first + "; set data.cache_dir");
+  LOCKSTEP_RETURN_IF_ERROR(check_cache(cache_dir, first));
   std::error_code error;
   std::string what = std::filesystem::weakly_canonical(shards.directory, error).native();
   for (const std::string& name : shards.names) what += "\n" + name;  // each split by itself

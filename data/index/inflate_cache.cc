@@ -151,6 +151,11 @@ void remove_abandoned(const std::string& path) {
 
 }  // namespace
 
+Status check_cache(const std::string& cache_dir, const std::string& name) {
+  if (!cache_dir.empty()) return Status::ok();
+  return {Code::kUsage, "no cache directory to inflate " + name + "; set data.cache_dir"};
+}
+
 std::string inflated_path(const Compressed& what, const std::string& cache_dir) {
   if (!what.name.empty()) return (fs::path(cache_dir) / what.name).string();
   std::error_code error;

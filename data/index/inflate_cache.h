@@ -38,6 +38,9 @@ struct Compressed {
   std::string name = {};  // of the copy; empty: made of the two above
 };
 
+// kUsage where there is no cache to inflate `name` into.
+Status check_cache(const std::string& cache_dir, const std::string& name);
+
 // Its inflated form; `source` is its file. What is returned ends with the trailer; the content is
 // everything before. kBadData when the source is damaged; kInternal when the cache cannot be
 // written.

@@ -71,8 +71,7 @@ Result<NpyArray> open_array(const NpzArray& array, const std::string& cache_dir,
   if (!entry.is_deflated)
     return open_npy_array({array.path, name, std::move(file), {}, entry.offset, false},
                           entry.bytes);
-  if (cache_dir.empty())
-    return Status(Code::kUsage, "no cache directory to inflate " + name + "; set data.cache_dir");
+  LOCKSTEP_RETURN_IF_ERROR(check_cache(cache_dir, name));
   const auto packed = file.bytes().subspan(entry.offset, entry.stored_bytes);
   const auto inflate = [&](const ByteSink& sink) {
     LOCKSTEP_RETURN_IF_ERROR(check_head(array, packed));

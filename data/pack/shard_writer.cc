@@ -74,10 +74,6 @@ class Writer {
   }
 
  private:
-  static std::span<const uint8_t> as_bytes(const std::string& text) {
-    return {reinterpret_cast<const uint8_t*>(text.data()), text.size()};
-  }
-
   Status failed(int error) const {
     return {Code::kInternal, "cannot write " + temporary_ + ": " + errno_text(error) +
                                  "; mend that and give the same command again, it goes on"};

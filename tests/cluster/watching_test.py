@@ -13,19 +13,13 @@ import termios
 import time
 import unittest
 import urllib.error
-import urllib.request
 import pathlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
 
 import browser  # noqa: E402
 from browser import Browser  # noqa: E402
-from harness import BIN, LockstepTest, kill_at_once, processes_of  # noqa: E402
-
-
-def get(url):
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        return answer.read()
+from harness import BIN, LockstepTest, get, kill_at_once, processes_of  # noqa: E402
 
 
 class Watching(LockstepTest):

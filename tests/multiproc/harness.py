@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("LOCKSTEP_BIN", ROOT / "build/release/bin")).resolve()
@@ -193,6 +194,11 @@ def trace(run):
     """What a run computed: steps, losses and samples, as one value to compare."""
     rows = [(r["step"], r["loss"], r["samples"]) for r in run.history()]
     return len(rows), hashlib.sha256(repr(rows).encode()).hexdigest()
+
+
+def get(url):
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return answer.read()
 
 
 @contextlib.contextmanager

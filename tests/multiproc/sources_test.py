@@ -11,11 +11,10 @@ import signal
 import ssl
 import subprocess
 import unittest
-import urllib.request
 
 import arrow_files
 import shard_files
-from harness import BIN, LockstepTest, synthetic_dataset
+from harness import BIN, LockstepTest, get, synthetic_dataset
 from images_test import images, png
 from range_server import RangeServer, Throttle
 from s3_server import S3Server, signature
@@ -24,11 +23,6 @@ TRAIN = {"global_batch": 24, "slots": 4, "epochs": 2}
 TRANSFORMS = ["random_resized_crop=16", "flip", "normalize"]
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-
-
-def get(url):
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        return answer.read()
 
 
 def quiet_env(**more):

@@ -45,6 +45,12 @@ void Script::later(int64_t ms, std::function<void()> fn) {
   world().loop.call_after(ms, std::move(fn));
 }
 
+void Script::damage_at(Step step, Damage what) {
+  at(
+      Moment::kApplied, [step](const SimWorker& w) { return w.trainer()->state().step == step; },
+      [this, what](const std::string& name) { worker(name)->damage(what); });
+}
+
 void Script::kill(const std::string& process) {
   later(0, [this, process] {
     if (SimWorker* victim = worker(process)) victim->kill();

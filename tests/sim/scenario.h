@@ -36,6 +36,9 @@ class Script {
   // step, for so long alone.
   void one_ahead(uint64_t nth, int64_t hold_ms, Strike then);
 
+  // Whoever is the first to have applied so many steps.
+  void damage_at(Step step, Damage what);
+
   void kill(const std::string& process);
   void kill_all_workers();
   SimWorker* worker(const std::string& process) const { return cluster_.worker_named(process); }

@@ -83,15 +83,9 @@ void all_die_between_batches(Script& s) {
        [&s](const std::string&) { s.later(s.between(0, 200), [&s] { s.kill_all_workers(); }); });
 }
 
-void damage_at(Script& s, Step step) {
-  s.at(
-      Moment::kApplied, [step](const SimWorker& w) { return w.trainer()->state().step == step; },
-      [&s](const std::string& name) { s.worker(name)->damage(Damage::kWeights); });
-}
-
 // A check finds a damage and the run goes back; before it is where it was, everything is lost.
 void all_die_after_rollback(Script& s) {
-  damage_at(s, 9);
+  s.damage_at(9, Damage::kWeights);
   s.at(
       Moment::kApplied,
       [&s](const SimWorker& w) {
@@ -109,7 +103,7 @@ void all_die_among_dropped(Script& s) {
     };
   };
   s.world().disk.keeps_dropped = true;
-  damage_at(s, 9);
+  s.damage_at(9, Damage::kWeights);
   s.at(Moment::kApplied, again(9),
        [&s](const std::string&) { s.world().disk.tears_checkpoint = true; });
   s.at(Moment::kApplied, again(11),

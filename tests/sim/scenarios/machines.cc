@@ -48,10 +48,7 @@ std::string spared(const Outcome& outcome) {
 }
 
 void damaged(Script& s, Damage what) {
-  const auto step = static_cast<Step>(s.between(1, 15));
-  s.at(
-      Moment::kApplied, [step](const SimWorker& w) { return w.trainer()->state().step == step; },
-      [&s, what](const std::string& name) { s.worker(name)->damage(what); });
+  s.damage_at(static_cast<Step>(s.between(1, 15)), what);
 }
 
 // Nobody else has worked with it when it is compared: the same step, done again, tells who was
