@@ -28,6 +28,18 @@ TEST(Transform, GivesTheBitsOfTheSameArithmeticInSinglePrecision) {
   }
 }
 
+TEST(Transform, MakesAFloatOfEveryByteHoweverManyThereAre) {
+  const auto transform = Transform::create({}, {{0, 1}});
+  std::vector<uint8_t> bytes(13);
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(17 * i + 1);
+  for (uint32_t width = 1; width <= bytes.size(); ++width) {
+    std::vector<float> out(bytes.size(), -1);
+    transform.value().apply(bytes.data(), {1, 1, width}, out.data());
+    for (size_t i = 0; i < bytes.size(); ++i)
+      EXPECT_EQ(out[i], i < width ? static_cast<float>(bytes[i]) / 255.0F : -1) << width;
+  }
+}
+
 TEST(Transform, WithoutNamesOnlyScalesToOne) {
   const auto data = example();
   const auto transform = Transform::create({}, data->statistics());
