@@ -36,7 +36,7 @@ build_packages=(g++ cmake ninja-build ccache mold pkg-config python3-venv libboo
   libgtest-dev libgmock-dev librapidcheck-dev dataset-fashion-mnist)
 test_packages=(clang libclang-rt-14-dev libbenchmark-dev libopenmpi-dev openmpi-bin curl procps
   binutils iproute2 openssl prometheus slurm-wlm munge chromium openssh-client openssh-server
-  python3-jsonschema python3-yaml libjpeg-turbo-progs)
+  python3-jsonschema python3-yaml libjpeg-turbo-progs python3-fusepy fuse3)
 
 purpose=build
 use_apt=1

@@ -8,8 +8,8 @@
 //     ▼
 //   no fault: the trainer computes all the time
 //
-// The narrow place is the lowest rung that is below the trainer's rate and no more than 1.5 times
-// the lowest rate of all: higher rungs take what lower ones give, so they are as slow as these; and
+// The narrow place is the lowest rung that is below the trainer's rate and no more than twice the
+// lowest rate of all: higher rungs take what lower ones give, so they are as slow as these; and
 // a lower one that is slow too, but not as slow, is not what has to be mended first. Raw reads:
 // storage. Decoding and augmentation, which threads do: threads, where there are fewer of them than
 // idle cores, else decode.
@@ -55,7 +55,7 @@ struct Finding {
 Finding decide(const Measurements& measured);
 
 inline constexpr double kEnough = 1.1;      // loader over trainer: no data fault
-inline constexpr double kSamePlace = 1.5;   // rates no further apart have one cause
+inline constexpr double kSamePlace = 2;     // rates no further apart have one cause
 inline constexpr double kStepGrowth = 1.5;  // t(2B) / t(B) below which the batch is tiny
 
 }  // namespace lockstep::doctor

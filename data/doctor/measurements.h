@@ -68,8 +68,8 @@ struct Setting {
 struct Measurements {
   Setting setting;
   std::vector<Rung> rungs;  // upwards; of each kind at most one
-  // Seconds of a step of B, and of one of twice as many samples, each the shortest that was seen;
-  // 0: not measured.
+  // Seconds of a step of B, and of one of twice as many samples, each the shortest that was seen; on
+  // a CPU the cores' time that they take. 0: not measured.
   double step_s = 0;
   double double_step_s = 0;
   // Share of the samples' bytes that could be put out of memory before the cold rungs. 0: none

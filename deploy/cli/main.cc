@@ -22,6 +22,7 @@ constexpr char kExamples[] =
     "  lockstep scale runs/first 4               # while it goes on\n"
     "  lockstep sbatch job.yaml --run-dir runs/first --nodes 4 --submit\n"
     "  lockstep data inspect /usr/share/datasets/fashion-mnist\n"
+    "  lockstep doctor job.yaml                  # what holds it back?\n"
     "\n"
     "'lockstep COMMAND --help' tells more; 'lockstep run --help-job' lists the keys of a job file.";
 
@@ -66,6 +67,7 @@ int run(int argc, char** argv) {
   add_audit_command(app, commands);
   add_replay_command(app, commands);
   add_data_command(app, commands);
+  add_doctor_command(app, commands);
   add_certs_command(app, commands);
   add_k8s_command(app, commands);
   add_version_command(app, commands);

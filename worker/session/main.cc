@@ -13,6 +13,7 @@
 #include "comm/base/host_name.h"
 #include "comm/base/thread_name.h"
 #include "comm/rpc/asio_transport.h"
+#include "worker/doctor/doctor_main.h"
 #include "worker/replay/replay_main.h"
 #include "worker/session/worker.h"
 
@@ -31,6 +32,9 @@ void ignore_signals() {
 int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "replay") {
     return lockstep::replay_main(argc - 1, argv + 1);
+  }
+  if (argc > 1 && std::string(argv[1]) == "doctor") {
+    return lockstep::doctor_main(argc - 1, argv + 1);
   }
   lockstep::hold_stop_signals();
   lockstep::WorkerOptions options;

@@ -112,6 +112,12 @@ TEST(Decide, OfTwoPlacesBelowTheTrainerTheNarrowerOneIsNamed) {
   EXPECT_EQ(decide(measured(both)).fault, Fault::kDecode);
 }
 
+TEST(Decide, RatesNoFurtherApartThanTwoTimesAreOnePlaceAndItsLowestRungIsNamed) {
+  const Table noisy{
+      .raw_cold = 90, .decode = 5'000, .samples = 70, .loader_cold = 50, .loader = 70};
+  EXPECT_EQ(decide(measured(noisy)).fault, Fault::kStorage);
+}
+
 TEST(Decide, ColdBatchesThatAreSlowWhereColdReadsAreNotAreReadOneAtATime) {
   const Table waits{
       .raw_cold = 5'000, .decode = 8'000, .samples = 7'000, .loader_cold = 300, .loader = 6'000};

@@ -1,0 +1,255 @@
+#include "data/doctor/ladder.h"
+
+#include <algorithm>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "comm/base/clock.h"
+#include "data/doctor/cold.h"
+#include "data/doctor/machine_limits.h"
+#include "data/doctor/sample_pool.h"
+#include "data/doctor/windows.h"
+#include "data/read/job_order.h"
+#include "data/read/loader.h"
+
+namespace lockstep::doctor {
+namespace {
+
+constexpr uint32_t kReadsAtOnce = 8;  // of raw reads: as many as keep a disk or a server busy
+constexpr double kMostlyCold = 0.75;  // share of bytes out of memory from which on a read is cold
+constexpr uint32_t kRungsMeasured = 8;
+constexpr uint32_t kWindows = 5;
+
+uint64_t rounded_up(uint64_t number, uint64_t by) {
+  return (number + by - 1) / by;
+}
+
+class Ladder {
+ public:
+  Ladder(const wire::JobSpec& job, const data::Dataset& dataset, const LadderOptions& options,
+         Measurements& out)
+      : job_(job),
+        dataset_(dataset),
+        options_(options),
+        out_(out),
+        shape_(share_of_worker(job, dataset.samples())),
+        plan_{kWindows, options.seconds / kRungsMeasured / kWindows} {}
+
+  Status measure();
+
+ private:
+  enum class Memory { kCold, kWarm };
+
+  Status measure_raw();
+  Status measure_making();
+  Status measure_loader(Memory memory);
+  Result<Rate> rate_of_reads(std::span<const uint64_t> samples, uint32_t threads, Memory memory);
+  Result<Rate> rate_of_decoding(uint32_t threads);
+  Result<Rate> rate_of_making(uint32_t threads);
+  Result<Rate> rate_of_loader(Memory memory);
+  Result<std::unique_ptr<data::Loader>> start_loader() const;
+  void add(RungKind kind, const Rate& rate, double limit, const std::string& bound);
+
+  const wire::JobSpec& job_;
+  const data::Dataset& dataset_;
+  const LadderOptions& options_;
+  Measurements& out_;
+  const data::RunShape shape_;
+  const WindowPlan plan_;
+  const SystemClock clock_;
+  SamplePool pool_;
+  double copy_rate_ = 0;      // bytes a second
+  double making_limit_ = 0;   // samples a second
+  std::string making_bound_;  // what that is
+};
+
+void Ladder::add(RungKind kind, const Rate& rate, double limit, const std::string& bound) {
+  out_.rungs.push_back({kind, rate, limit, bound});
+}
+
+// Cold, every sample once; then it is put out of memory again.
+Result<Rate> Ladder::rate_of_reads(std::span<const uint64_t> samples, uint32_t threads,
+                                   Memory memory) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto team, PoolTeam::start(dataset_, job_, threads));
+  Windows windows(clock_, plan_);
+  Walk walk(samples.size());
+  if (memory == Memory::kCold) make_cold(dataset_, samples);
+  return windows.measure([&]() -> Result<uint64_t> {
+    if (memory == Memory::kCold && walk.is_at_end())
+      windows.aside([&] { return make_cold(dataset_, samples); });
+    const auto part = walk.next(clock_, samples);
+    LOCKSTEP_RETURN_IF_ERROR(team->read(part, pool_));
+    return static_cast<uint64_t>(part.size());
+  });
+}
+
+Status Ladder::measure_raw() {
+  const Coldness cold = make_cold(dataset_, pool_.samples());
+  out_.cold_share = cold.share;
+  const bool is_cold = out_.cold_share >= kMostlyCold;
+  const bool is_copied = dataset_.far() == nullptr &&
+                         source::is_far(job_.data().train().path(), data::sample_cut(job_).cache);
+  if (is_copied)
+    out_.notes.push_back("the data are far away; what is read here is their copy on this machine");
+  if (is_cold) {
+    options_.progress("reading samples that are not in memory");
+    LOCKSTEP_ASSIGN_OR_RETURN(const Rate as_trained,
+                              rate_of_reads(pool_.samples(), kReadsAtOnce, Memory::kCold));
+    std::vector<uint64_t> sorted(pool_.samples().begin(), pool_.samples().end());
+    std::sort(sorted.begin(), sorted.end());
+    LOCKSTEP_ASSIGN_OR_RETURN(const Rate in_order,
+                              rate_of_reads(sorted, kReadsAtOnce, Memory::kCold));
+    add(RungKind::kRawCold, as_trained, in_order.median,
+        "the same in the order they are stored in");
+  } else {
+    out_.notes.push_back("cold reads were not measured: " + cold.why_not);
+  }
+  options_.progress("reading samples");
+  const uint32_t threads = out_.setting.data_threads;
+  LOCKSTEP_ASSIGN_OR_RETURN(const Rate warm,
+                            rate_of_reads(pool_.samples(), threads, Memory::kWarm));
+  add(RungKind::kRaw, warm, copy_rate_ * threads / pool_.sample_bytes(),
+      "memcpy on " + std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
+  return Status::ok();
+}
+
+Result<Rate> Ladder::rate_of_decoding(uint32_t threads) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto team, PoolTeam::start(dataset_, job_, threads));
+  Windows windows(clock_, plan_);
+  Walk walk(pool_.in_hand());
+  return windows.measure([&]() -> Result<uint64_t> {
+    const auto part = walk.next(clock_, pool_.samples());
+    LOCKSTEP_RETURN_IF_ERROR(team->decode(part, walk.begun_at(), pool_));
+    return static_cast<uint64_t>(part.size());
+  });
+}
+
+Result<Rate> Ladder::rate_of_making(uint32_t threads) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto team, PoolTeam::start(dataset_, job_, threads));
+  Windows windows(clock_, plan_);
+  Walk walk(pool_.in_hand());
+  return windows.measure([&]() -> Result<uint64_t> {
+    const auto part = walk.next(clock_, pool_.samples());
+    LOCKSTEP_RETURN_IF_ERROR(team->make(part, walk.begun_at()));
+    return static_cast<uint64_t>(part.size());
+  });
+}
+
+// What threads do: of encoded images decoding first, which is as fast as there are cores; of stored
+// ones it is copying.
+Status Ladder::measure_making() {
+  const Setting& setting = out_.setting;
+  if (setting.is_encoded) {
+    options_.progress("decoding images");
+    LOCKSTEP_ASSIGN_OR_RETURN(const Rate one, rate_of_decoding(1));
+    LOCKSTEP_ASSIGN_OR_RETURN(const Rate all, rate_of_decoding(setting.data_threads));
+    making_limit_ = one.median * setting.cores;
+    making_bound_ = std::to_string(setting.cores) + (setting.cores == 1 ? " core" : " cores") +
+                    " at the rate of one thread";
+    add(RungKind::kDecode, all, making_limit_, making_bound_);
+  } else {
+    making_limit_ = copy_rate_ / static_cast<double>(pool_.input_bytes());
+    making_bound_ = "memcpy of what a batch holds";
+  }
+  options_.progress("making samples");
+  LOCKSTEP_ASSIGN_OR_RETURN(const Rate rate, rate_of_making(setting.data_threads));
+  add(RungKind::kSamples, rate, making_limit_, making_bound_);
+  return Status::ok();
+}
+
+Result<std::unique_ptr<data::Loader>> Ladder::start_loader() const {
+  data::LoaderOptions options;
+  options.shape = shape_;
+  options.order = data::job_order(job_, dataset_);
+  options.end_step = pool_.steps();
+  options.slots = {0, shape_.slots};
+  options.prefetch_batches = out_.setting.prefetch_batches;
+  options.transforms = {job_.data().transforms().begin(), job_.data().transforms().end()};
+  options.form = form_of(job_, dataset_);
+  options.threads = out_.setting.data_threads;
+  return data::Loader::start(dataset_, options);
+}
+
+// Taken as fast as they come. After the pool's last batch it starts again.
+Result<Rate> Ladder::rate_of_loader(Memory memory) {
+  std::unique_ptr<data::Loader> loader;
+  Windows windows(clock_, plan_);
+  const auto restart = [&]() -> Status {
+    loader.reset();
+    if (memory == Memory::kCold) make_cold(dataset_, pool_.samples());
+    LOCKSTEP_ASSIGN_OR_RETURN(loader, start_loader());
+    return Status::ok();
+  };
+  LOCKSTEP_RETURN_IF_ERROR(restart());
+  return windows.measure([&]() -> Result<uint64_t> {
+    LOCKSTEP_ASSIGN_OR_RETURN(const data::Batch* batch, loader->next());
+    if (batch == nullptr) {
+      LOCKSTEP_RETURN_IF_ERROR(windows.aside(restart));
+      LOCKSTEP_ASSIGN_OR_RETURN(batch, loader->next());
+    }
+    return uint64_t{batch->samples};
+  });
+}
+
+Status Ladder::measure_loader(Memory memory) {
+  const bool is_cold = memory == Memory::kCold;
+  options_.progress(is_cold ? "loading batches that are not in memory" : "loading batches");
+  LOCKSTEP_ASSIGN_OR_RETURN(const Rate rate, rate_of_loader(memory));
+  double limit = making_limit_;
+  std::string bound = making_bound_;
+  const Rung* raw = out_.find(RungKind::kRawCold);
+  if (is_cold && raw->limit < limit) {
+    limit = raw->limit;
+    bound = raw->bound;
+  }
+  add(is_cold ? RungKind::kLoaderCold : RungKind::kLoader, rate, limit, bound);
+  return Status::ok();
+}
+
+Status Ladder::measure() {
+  LOCKSTEP_ASSIGN_OR_RETURN(pool_, SamplePool::choose(dataset_, job_, shape_));
+  options_.progress("copying memory");
+  copy_rate_ = memory_copy_rate();
+  LOCKSTEP_RETURN_IF_ERROR(measure_raw());
+  LOCKSTEP_RETURN_IF_ERROR(measure_making());
+  if (out_.find(RungKind::kRawCold) != nullptr)
+    LOCKSTEP_RETURN_IF_ERROR(measure_loader(Memory::kCold));
+  LOCKSTEP_RETURN_IF_ERROR(measure_loader(Memory::kWarm));
+  return dataset_.unchanged(pool_.samples());
+}
+
+}  // namespace
+
+data::RunShape share_of_worker(const wire::JobSpec& job, uint64_t samples) {
+  const uint32_t slots = std::max(1u, job.train().slots());
+  const uint64_t slot = rounded_up(job.train().global_batch(), slots);
+  const uint64_t own = rounded_up(slots, std::max(1u, job.cluster().workers()));
+  return {samples, own * slot, static_cast<uint32_t>(own)};
+}
+
+Setting setting_of(const wire::JobSpec& job, const data::Dataset& dataset) {
+  const uint32_t workers = std::max(1u, job.cluster().workers());
+  Setting setting;
+  setting.samples = dataset.samples();
+  setting.global_batch = job.train().global_batch();
+  setting.slots = std::max(1u, job.train().slots());
+  setting.slot_samples = rounded_up(setting.global_batch, setting.slots);
+  setting.data_threads = data::decode_threads(dataset, job.data().threads(), workers);
+  setting.cores = std::max(1u, data::usable_processors() / workers);
+  setting.prefetch_batches = std::max(1u, job.data().prefetch_batches());
+  setting.is_encoded = dataset.encoded_form() != nullptr;
+  setting.is_on_gpu = job.cluster().device() == "cuda";
+  setting.uses_graphs = job.train().graph() == "on" ||
+                        (job.train().graph() == "auto" && job.comm().numerics() == "fast");
+  setting.precision = job.train().precision();
+  return setting;
+}
+
+Status measure_data(const wire::JobSpec& job, const data::Dataset& dataset,
+                    const LadderOptions& options, Measurements& out) {
+  return Ladder(job, dataset, options, out).measure();
+}
+
+}  // namespace lockstep::doctor

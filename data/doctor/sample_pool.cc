@@ -1,0 +1,140 @@
+#include "data/doctor/sample_pool.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "data/order/epoch_order.h"
+#include "data/read/job_order.h"
+#include "data/transform/augment.h"
+#include "data/transform/transform_list.h"
+
+namespace lockstep::doctor {
+namespace {
+
+constexpr uint64_t kPoolBytes = uint64_t{64} << 20;
+constexpr uint64_t kPoolSamples = 65'536;
+constexpr uint64_t kEncodedSamples = 1'024;  // they are larger than what is made of them
+constexpr int64_t kPartNs = 5'000'000;  // long beside a wake-up of threads, short beside a window
+
+std::vector<std::string> transforms_of(const wire::JobSpec& job) {
+  return {job.data().transforms().begin(), job.data().transforms().end()};
+}
+
+}  // namespace
+
+data::ImageForm form_of(const wire::JobSpec& job, const data::Dataset& dataset) {
+  const bool is_stored = job.cluster().device() == "cuda" && !dataset.shape().is_sequence();
+  return is_stored ? data::ImageForm::kStored : data::ImageForm::kFloats;
+}
+
+Result<SamplePool> SamplePool::choose(const data::Dataset& dataset, const wire::JobSpec& job,
+                                      const data::RunShape& shape) {
+  SamplePool pool;
+  const data::EpochOrder order(data::job_order(job, dataset), /*epoch=*/0);
+  const uint64_t epoch_steps = data::steps_per_epoch(shape);
+  pool.stored_bytes_ = dataset.shape().stored_bytes();
+  pool.is_encoded_ = dataset.encoded_form() != nullptr;
+  const uint64_t most =
+      pool.is_encoded_ ? kEncodedSamples : std::min(kPoolSamples, kPoolBytes / pool.stored_bytes_);
+  while (pool.steps_ < epoch_steps && (pool.steps_ == 0 || pool.samples_.size() < most)) {
+    const data::StepPlan plan = data::plan_step(shape, pool.steps_++);
+    for (uint64_t i = 0; i < plan.samples; ++i) pool.samples_.push_back(order.at(plan.begin + i));
+  }
+  if (pool.is_encoded_) pool.encoded_.resize(pool.samples_.size());
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const auto reader, data::SampleReader::create(dataset, transforms_of(job),
+                                                    dataset.statistics(), form_of(job, dataset)));
+  pool.input_bytes_ = reader.input_bytes();
+  return pool;
+}
+
+double SamplePool::sample_bytes() const {
+  const uint64_t count = in_hand();
+  if (!is_encoded_ || count == 0) return static_cast<double>(stored_bytes_);
+  uint64_t bytes = 0;
+  for (uint64_t i = 0; i < count; ++i) bytes += encoded_[i].size();
+  return static_cast<double>(bytes) / static_cast<double>(count);
+}
+
+uint64_t SamplePool::in_hand() const {
+  if (!is_encoded_) return samples_.size();
+  const auto gap = std::find_if(encoded_.begin(), encoded_.end(),
+                                [](const auto& sample) { return sample.empty(); });
+  return static_cast<uint64_t>(gap - encoded_.begin());
+}
+
+std::span<const uint64_t> Walk::next(const Clock& clock, std::span<const uint64_t> samples) {
+  const int64_t now_ns = clock.monotonic_ns();
+  if (last_ns_ > 0 && now_ns - last_ns_ < kPartNs) part_ = std::min(2 * part_, places_);
+  last_ns_ = now_ns;
+  if (at_ == places_) at_ = 0;
+  begun_at_ = at_;
+  const uint64_t count = std::min(part_, places_ - at_);
+  at_ += count;
+  return samples.subspan(begun_at_, count);
+}
+
+Result<std::unique_ptr<PoolTeam>> PoolTeam::start(const data::Dataset& dataset,
+                                                  const wire::JobSpec& job, uint32_t threads) {
+  const auto& statistics = dataset.statistics();
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      auto reader,
+      data::SampleReader::create(dataset, transforms_of(job), statistics, form_of(job, dataset)));
+  LOCKSTEP_ASSIGN_OR_RETURN(data::TransformList list, data::parse_transforms(transforms_of(job)));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const data::Augmenter augmenter,
+      data::Augmenter::create(std::move(list.augment), dataset.shape(), statistics));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto team, data::ThreadTeam::start(threads, "doctor"));
+  std::unique_ptr<PoolTeam> pool(new PoolTeam(dataset, job, std::move(reader), std::move(team)));
+  for (Room& room : pool->rooms_) {
+    room.hand.augmenter = augmenter;
+    room.stored.resize(dataset.shape().stored_bytes());
+    room.input.resize(pool->reader_.input_bytes());
+    room.labels.resize(dataset.shape().labels());
+  }
+  return pool;
+}
+
+uint64_t PoolTeam::stream_of(uint64_t place) const {
+  return data::Augmenter::stream_of(seed_, /*epoch=*/0, place);
+}
+
+Status PoolTeam::read(std::span<const uint64_t> samples, SamplePool& pool) {
+  const bool is_encoded = dataset_.encoded_form() != nullptr;
+  // Those of the pool stay in its hand; others, such as the same in another order, do not.
+  const auto all = pool.samples();
+  const bool is_of_pool = !samples.empty() && samples.data() >= all.data() &&
+                          samples.data() + samples.size() <= all.data() + all.size();
+  const auto first = static_cast<uint64_t>(is_of_pool ? samples.data() - all.data() : 0);
+  return threads_->run(samples.size(), [&](uint32_t thread, uint64_t i) -> Status {
+    Room& room = rooms_[thread];
+    if (!is_encoded) {
+      std::memcpy(room.stored.data(), dataset_.sample(samples[i]), room.stored.size());
+      return Status::ok();
+    }
+    return dataset_.read_encoded(samples[i],
+                                 is_of_pool ? pool.encoded_[first + i] : room.hand.encoded);
+  });
+}
+
+Status PoolTeam::decode(std::span<const uint64_t> samples, uint64_t first, const SamplePool& pool) {
+  return threads_->run(samples.size(), [&](uint32_t thread, uint64_t i) -> Status {
+    Room& room = rooms_[thread];
+    room.hand.decoded.resize(dataset_.shape().elements());
+    return room.hand.decoder
+        .decode(pool.encoded(first + i), *dataset_.encoded_form(), stream_of(first + i),
+                room.hand.decoded.data())
+        .with_context(dataset_.name_of(samples[i]));
+  });
+}
+
+Status PoolTeam::make(std::span<const uint64_t> samples, uint64_t first) {
+  return threads_->run(samples.size(), [&](uint32_t thread, uint64_t i) -> Status {
+    Room& room = rooms_[thread];
+    return reader_.read(samples[i], room.input.data(), room.labels.data(), &room.hand,
+                        stream_of(first + i));
+  });
+}
+
+}  // namespace lockstep::doctor

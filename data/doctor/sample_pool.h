@@ -1,0 +1,107 @@
+// The samples that every rung is measured with, those of a worker's first batches; a way through
+// them; and threads that read, decode or make them.
+//
+// Thread-safety: one thread; a PoolTeam has others of its own.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/base/clock.h"
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+#include "data/index/dataset.h"
+#include "data/index/thread_team.h"
+#include "data/order/step_plan.h"
+#include "data/read/sample_team.h"
+
+namespace lockstep::doctor {
+
+// How a worker of the job wants its samples.
+data::ImageForm form_of(const wire::JobSpec& job, const data::Dataset& dataset);
+
+class SamplePool {
+ public:
+  SamplePool() = default;
+  // Whole steps, at least one; about 64 MiB of stored samples, or a thousand encoded ones.
+  static Result<SamplePool> choose(const data::Dataset& dataset, const wire::JobSpec& job,
+                                   const data::RunShape& shape);
+
+  std::span<const uint64_t> samples() const { return samples_; }
+  uint64_t steps() const { return steps_; }
+  double sample_bytes() const;  // as stored, on average; of encoded ones those in hand
+  uint64_t input_bytes() const { return input_bytes_; }  // in a batch
+
+  // Encoded samples that have been read so far, from the first one on without a gap; of stored ones
+  // all.
+  uint64_t in_hand() const;
+  const std::vector<uint8_t>& encoded(uint64_t place) const { return encoded_[place]; }
+
+ private:
+  friend class PoolTeam;
+  std::vector<uint64_t> samples_;
+  uint64_t steps_ = 0;
+  uint64_t stored_bytes_ = 0;
+  uint64_t input_bytes_ = 0;
+  bool is_encoded_ = false;
+  std::vector<std::vector<uint8_t>> encoded_;  // by place; empty: not read yet
+};
+
+// Through the first `places` samples, over and over, in parts that take some milliseconds.
+class Walk {
+ public:
+  explicit Walk(uint64_t places) : places_(places) {}
+
+  bool is_at_end() const { return at_ == places_; }
+  std::span<const uint64_t> next(const Clock& clock, std::span<const uint64_t> samples);
+  uint64_t begun_at() const { return begun_at_; }  // place of the last part's first sample
+
+ private:
+  const uint64_t places_;
+  uint64_t at_ = 0;
+  uint64_t begun_at_ = 0;
+  uint64_t part_ = 4;
+  int64_t last_ns_ = 0;
+};
+
+class PoolTeam {
+ public:
+  static Result<std::unique_ptr<PoolTeam>> start(const data::Dataset& dataset,
+                                                 const wire::JobSpec& job, uint32_t threads);
+
+  // What is stored, into memory. Encoded samples of the pool's begin stay in its hand.
+  Status read(std::span<const uint64_t> samples, SamplePool& pool);
+  // From the pool's hand, `first` being the place of the first one.
+  Status decode(std::span<const uint64_t> samples, uint64_t first, const SamplePool& pool);
+  // As a batch holds them.
+  Status make(std::span<const uint64_t> samples, uint64_t first);
+
+ private:
+  struct Room {
+    data::SampleHand hand;
+    std::vector<uint8_t> stored;
+    std::vector<std::byte> input;
+    std::vector<int64_t> labels;
+  };
+
+  PoolTeam(const data::Dataset& dataset, const wire::JobSpec& job, data::SampleReader reader,
+           std::unique_ptr<data::ThreadTeam> threads)
+      : dataset_(dataset),
+        seed_(job.seed()),
+        reader_(std::move(reader)),
+        threads_(std::move(threads)),
+        rooms_(threads_->threads()) {}
+
+  uint64_t stream_of(uint64_t place) const;
+
+  const data::Dataset& dataset_;
+  const uint64_t seed_;
+  const data::SampleReader reader_;
+  std::unique_ptr<data::ThreadTeam> threads_;
+  std::vector<Room> rooms_;  // by thread
+};
+
+}  // namespace lockstep::doctor

@@ -1,0 +1,28 @@
+#include "data/doctor/windows.h"
+
+#include <utility>
+
+namespace lockstep::doctor {
+
+Result<Rate> Windows::measure(const PartFn& part) {
+  constexpr double kOverdue = 3;
+  const auto window_ns = static_cast<int64_t>(plan_.window_s * 1e9);
+  const double most_ns = kOverdue * plan_.window_s * 1e9 * plan_.windows;
+  const int64_t first_ns = now_ns();
+  std::vector<double> rates;
+  int64_t begin_ns = first_ns;
+  while (rates.size() < plan_.windows && static_cast<double>(begin_ns - first_ns) < most_ns) {
+    uint64_t samples = 0;
+    int64_t end_ns = begin_ns;
+    while (end_ns - begin_ns < window_ns || end_ns == begin_ns) {
+      LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t done, part());
+      samples += done;
+      end_ns = now_ns();
+    }
+    rates.push_back(static_cast<double>(samples) * 1e9 / static_cast<double>(end_ns - begin_ns));
+    begin_ns = end_ns;
+  }
+  return rate_of(std::move(rates));
+}
+
+}  // namespace lockstep::doctor

@@ -1,0 +1,49 @@
+// A rate, measured over a few short windows, so that it comes with its spread.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "comm/base/clock.h"
+#include "comm/base/status.h"
+#include "data/doctor/measurements.h"
+
+namespace lockstep::doctor {
+
+struct WindowPlan {
+  uint32_t windows = 5;
+  double window_s = 0.2;
+};
+
+class Windows {
+ public:
+  // `clock` outlives it.
+  Windows(const Clock& clock, const WindowPlan& plan) : clock_(clock), plan_(plan) {}
+
+  // `part` does some work and says how many samples that was. It is called until a window is over,
+  // at least once in each, and so for all; but where they take so much longer than planned that
+  // three times of all is gone, there are no more.
+  using PartFn = std::function<Result<uint64_t>()>;
+  Result<Rate> measure(const PartFn& part);
+
+  // Within a part: what is done here is in no window.
+  template <typename Work>
+  auto aside(const Work& work) {
+    const int64_t begin_ns = clock_.monotonic_ns();
+    auto result = work();
+    aside_ns_ += clock_.monotonic_ns() - begin_ns;
+    return result;
+  }
+
+ private:
+  int64_t now_ns() const { return clock_.monotonic_ns() - aside_ns_; }
+
+  const Clock& clock_;
+  const WindowPlan plan_;
+  int64_t aside_ns_ = 0;
+};
+
+}  // namespace lockstep::doctor

@@ -1,0 +1,76 @@
+"""`lockstep doctor` on jobs with a planted bottleneck: it names what was planted, and its advice
+mends it."""
+import os
+import subprocess
+import unittest
+
+import doctor_world
+from harness import BIN, LockstepTest
+
+
+class Doctor(LockstepTest):
+    def diagnose(self, planted, *args):
+        try:
+            job, mount = doctor_world.PLANTED[planted](self.scratch)
+        except doctor_world.CannotMount as refused:
+            self.skipTest(f"no file system in user space can be mounted here: {refused}")
+        if mount is not None:
+            self.addCleanup(mount.close)
+        return doctor_world.examine(job, *args, temporary=self.temporary)
+
+    def rates(self, found):
+        return {rung["name"]: rung["samples_per_second"] for rung in found["rungs"]}
+
+    @unittest.skipIf(doctor_world.why_no_fuse(), doctor_world.why_no_fuse())
+    def test_a_slow_disk_is_named_storage(self):
+        found = self.diagnose("storage")
+        self.assertEqual(found["finding"]["fault"], "storage", found)
+        rates = self.rates(found)
+        self.assertLess(rates["raw_cold"], rates["trainer"])
+
+    def test_images_that_are_slow_to_decode_on_all_cores_are_named_decode(self):
+        found = self.diagnose("decode")
+        self.assertEqual(found["finding"]["fault"], "decode", found)
+
+    @unittest.skipIf(len(os.sched_getaffinity(0)) < 2, "needs two cores")
+    def test_too_few_threads_are_named_and_applied_they_are_as_many_as_cores(self):
+        both = self.diagnose("threads", "--apply")
+        before, after = both["before"], both["after"]
+        self.assertEqual(before["finding"]["fault"], "threads", before)
+        cores = before["cores"]
+        self.assertEqual(before["finding"]["changes"],
+                         [{"key": "data.threads", "value": str(cores), "new_run_only": False}])
+        self.assertEqual((before["data_threads"], after["data_threads"]), (1, cores))
+        self.assertEqual(after["finding"]["fault"], "decode", after)
+
+    def test_a_tiny_batch_is_named_and_a_larger_one_advised(self):
+        found = self.diagnose("tiny_batch")
+        self.assertEqual(found["finding"]["fault"], "tiny_batch", found)
+        change = found["finding"]["changes"][0]
+        self.assertEqual(change["key"], "train.global_batch")
+        self.assertGreater(int(change["value"]), found["global_batch"])
+        self.assertTrue(change["new_run_only"])
+
+    def test_a_job_that_computes_all_the_time_has_no_fault(self):
+        found = self.diagnose("none")
+        self.assertEqual(found["finding"]["fault"], "none", found)
+        rates = self.rates(found)
+        self.assertGreater(rates["loader"], rates["trainer"])
+
+    def test_what_is_wrong_with_a_job_is_said_in_a_line(self):
+        job, _ = doctor_world.no_fault(self.scratch)
+        for overrides, code, words in (
+                (["train.global_batch=auto"], 64, "give the doctor a number"),
+                (["data.train.path=/nowhere"], 66, "/nowhere"),
+                (["model.batch_norm=true", "model.name=mlp", "train.global_batch=1"], 78,
+                 "cannot normalise over one value")):
+            seen = subprocess.run(
+                [BIN / "lockstep", "doctor", job, "--seconds", "1", "--workers", "1", *overrides],
+                capture_output=True, text=True, timeout=300, check=False,
+                env={**os.environ, "TMPDIR": str(self.temporary)})
+            self.assertEqual(seen.returncode, code, seen.stdout + seen.stderr)
+            self.assertIn(words, seen.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,119 @@
+#include "deploy/cli/diagnose.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace lockstep {
+namespace {
+
+using doctor::Measurements;
+using doctor::RungKind;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+
+TEST(ReadTrainer, StepsBecomeARateAndTheLargerStepATime) {
+  Measurements out;
+  const Status read = read_trainer(R"({"once": {"samples": 10, "steps_s": [0.1, 0.4, 0.2],
+                                                "shortest_s": [0.1, 0.3, 0.05]},
+                                       "twice": {"samples": 20, "steps_s": [], "shortest_s": [0.4, 0.3]}})",
+                                   out);
+  ASSERT_EQ(read, Status::ok());
+  EXPECT_DOUBLE_EQ(out.step_s, 0.05);
+  EXPECT_DOUBLE_EQ(out.double_step_s, 0.3);
+  EXPECT_DOUBLE_EQ(out.find(RungKind::kTrainer)->rate.median, 50);
+  EXPECT_DOUBLE_EQ(out.find(RungKind::kTrainer)->rate.high, 100);
+}
+
+TEST(ReadTrainer, WithoutTheLargerStepItSaysWhy) {
+  Measurements out;
+  const Status read =
+      read_trainer(R"({"once": {"samples": 10, "steps_s": [0.1], "shortest_s": [0.1]},
+      "twice": {"samples": 0, "steps_s": [], "shortest_s": [], "why_none": "no memory"}})",
+                   out);
+  ASSERT_EQ(read, Status::ok());
+  EXPECT_EQ(out.double_step_s, 0);
+  EXPECT_THAT(out.notes, Contains(HasSubstr("no memory")));
+}
+
+TEST(ReadTrainer, WhatIsNoFiguresIsAnError) {
+  for (const char* json :
+       {"", "null", "[]", "{}", R"({"once": 1, "twice": 2})", R"({"once": {}, "twice": {}})",
+        R"({"once": {"samples": -1, "steps_s": [0.1]}, "twice": {"steps_s": []}})",
+        R"({"once": {"samples": 1, "steps_s": []}, "twice": {"steps_s": []}})",
+        R"({"once": {"samples": 1, "steps_s": [0]}, "twice": {"steps_s": []}})",
+        R"({"once": {"samples": 1, "steps_s": [1e999]}, "twice": {"steps_s": []}})",
+        R"({"once": {"samples": 1, "steps_s": ["x"]}, "twice": {"steps_s": []}})",
+        R"({"once": {"samples": 1, "steps_s": [0.1]}, "twice": {"steps_s": {}}})"}) {
+    Measurements out;
+    EXPECT_EQ(read_trainer(json, out).code(), Code::kInternal) << json;
+  }
+}
+
+Diagnosis slow_by_threads() {
+  Diagnosis diagnosis;
+  Measurements& measured = diagnosis.measured;
+  measured.setting = {.samples = 1000,
+                      .global_batch = 64,
+                      .slots = 1,
+                      .slot_samples = 64,
+                      .data_threads = 1,
+                      .cores = 4,
+                      .prefetch_batches = 4,
+                      .is_encoded = true};
+  const auto add = [&](RungKind kind, double rate) {
+    measured.rungs.push_back({kind, doctor::rate_of({rate}), 4 * rate, "4 cores"});
+  };
+  add(RungKind::kRaw, 90'000);
+  add(RungKind::kDecode, 250);
+  add(RungKind::kSamples, 240);
+  add(RungKind::kLoader, 230);
+  add(RungKind::kTrainer, 4'000);
+  measured.step_s = 0.016;
+  measured.double_step_s = 0.031;
+  diagnosis.finding = doctor::decide(measured);
+  return diagnosis;
+}
+
+TEST(DoctorReport, HasEveryRungTheFindingAndTheChangeAsAKeyOfTheJob) {
+  const std::string text = to_text(slow_by_threads());
+  for (const char* words : {"raw reads ", "90,000", "decode", "finding: threads",
+                            "change: data.threads=4\n", "1.94 times as long"})
+    EXPECT_THAT(text, HasSubstr(words));
+}
+
+TEST(DoctorReport, ShowsTheNewFigureBesideTheOld) {
+  const Diagnosis before = slow_by_threads();
+  Diagnosis after = before;
+  for (doctor::Rung& rung : after.measured.rungs)
+    if (rung.kind == RungKind::kLoader) rung.rate = doctor::rate_of({911});
+  const std::string text = compare_text(before, after);
+  EXPECT_THAT(text, HasSubstr("with data.threads=4"));
+  EXPECT_THAT(text, ::testing::ContainsRegex("a worker trains +230 +911"));
+}
+
+TEST(Diagnose, RatesThatWereFarApartAreNotedWithTheRungWhereTheyWereFarthest) {
+  Measurements out;
+  out.rungs = {{RungKind::kRaw, doctor::rate_of({100, 150}), 0, ""},
+               {RungKind::kLoader, doctor::rate_of({10, 25}), 0, ""},
+               {RungKind::kTrainer, doctor::rate_of({10, 40}), 0, ""}};
+  note_unrest(out);
+  ASSERT_EQ(out.notes.size(), 1u);
+  EXPECT_THAT(out.notes[0], HasSubstr("up to 4.0 times apart (trainer, batch at hand)"));
+}
+
+TEST(Diagnose, RatesNearEachOtherAreNotNoted) {
+  Measurements out;
+  out.rungs = {{RungKind::kRaw, doctor::rate_of({100, 150}), 0, ""}};
+  note_unrest(out);
+  EXPECT_THAT(out.notes, ::testing::IsEmpty());
+}
+
+TEST(Diagnose, ABatchThatARunFindsItselfIsRefusedWithWhatToType) {
+  wire::JobSpec job;
+  const auto found = diagnose(job, {});
+  EXPECT_EQ(found.status().code(), Code::kUsage);
+  EXPECT_THAT(found.status().message(), HasSubstr("train.global_batch=128"));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,77 @@
+#include "worker/doctor/cached_batch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "data/order/epoch_order.h"
+#include "data/read/job_order.h"
+#include "data/read/sample_reader.h"
+
+namespace lockstep {
+namespace {
+
+class CachedBatch final : public data::Dataset {
+ public:
+  CachedBatch(const data::Dataset& of, std::vector<uint8_t> stored, std::vector<uint32_t> labels)
+      : of_(of), shape_(of.shape()), stored_(std::move(stored)), labels_(std::move(labels)) {
+    if (!shape_.is_sequence()) shape_.channels_last = false;
+  }
+
+  uint64_t samples() const override { return labels_.size(); }
+  data::SampleShape shape() const override { return shape_; }
+  uint32_t classes() const override { return of_.classes(); }
+  const std::string& format() const override { return of_.format(); }
+  const std::string& fingerprint() const override { return of_.fingerprint(); }
+  const std::vector<data::ChannelStatistics>& statistics() const override {
+    return of_.statistics();
+  }
+  const std::vector<std::string>& files() const override { return of_.files(); }
+  const uint8_t* sample(uint64_t i) const override {
+    return stored_.data() + i * shape_.stored_bytes();
+  }
+  uint32_t label(uint64_t i) const override { return labels_[i]; }
+  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
+
+ private:
+  const data::Dataset& of_;
+  data::SampleShape shape_;
+  std::vector<uint8_t> stored_;
+  std::vector<uint32_t> labels_;  // of sequences zeros: theirs are among the tokens
+};
+
+Status copy_image(const data::SampleReader& reader, data::SampleHand& hand, uint64_t i,
+                  uint8_t* out, uint32_t* label) {
+  int64_t read = 0;
+  LOCKSTEP_RETURN_IF_ERROR(reader.read(i, reinterpret_cast<std::byte*>(out), &read, &hand));
+  *label = static_cast<uint32_t>(read);
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<data::Dataset>> cache_batch(const data::Dataset& dataset,
+                                                   const wire::JobSpec& job, uint64_t samples) {
+  const uint64_t count = std::min(samples, dataset.samples());
+  const data::SampleShape shape = dataset.shape();
+  const data::EpochOrder order(data::job_order(job, dataset), /*epoch=*/0);
+  std::vector<uint8_t> stored(count * shape.stored_bytes());
+  std::vector<uint32_t> labels(count);
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const auto reader,
+      data::SampleReader::create(dataset,
+                                 {job.data().transforms().begin(), job.data().transforms().end()},
+                                 dataset.statistics(), data::ImageForm::kStored));
+  data::SampleHand hand;
+  for (uint64_t i = 0; i < count; ++i) {
+    uint8_t* const out = stored.data() + i * shape.stored_bytes();
+    if (shape.is_sequence())
+      std::memcpy(out, dataset.sample(order.at(i)), shape.stored_bytes());
+    else
+      LOCKSTEP_RETURN_IF_ERROR(copy_image(reader, hand, order.at(i), out, &labels[i]));
+  }
+  return std::unique_ptr<data::Dataset>(
+      std::make_unique<CachedBatch>(dataset, std::move(stored), std::move(labels)));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,22 @@
+// A few samples of a data set as a data set of their own in memory, as the model sees them: what it
+// takes to read them is behind us, so that a trainer can be measured by itself.
+//
+// Thread-safety: immutable.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+#include "data/index/dataset.h"
+
+namespace lockstep {
+
+// The first `samples` of the first epoch, in its order. `dataset` outlives it. Images are cut and
+// decoded, and not varied.
+Result<std::unique_ptr<data::Dataset>> cache_batch(const data::Dataset& dataset,
+                                                   const wire::JobSpec& job, uint64_t samples);
+
+}  // namespace lockstep

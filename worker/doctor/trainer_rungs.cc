@@ -1,0 +1,141 @@
+#include "worker/doctor/trainer_rungs.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <utility>
+
+#include "comm/base/clock.h"
+#include "comm/collectives/loopback/loopback.h"
+#include "data/doctor/ladder.h"
+#include "worker/doctor/cached_batch.h"
+#include "worker/engine/engine.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint32_t kWindows = 10;
+constexpr uint32_t kStepsToWarmUp = 3;          // libraries, memory; with graphs also their capture
+constexpr double kShortest = 1e-9;              // seconds
+constexpr uint64_t kNoEnd = uint64_t{1} << 40;  // steps
+
+// A worker that is alone, whose data set is one step.
+class Trainer {
+ public:
+  static Result<std::unique_ptr<Trainer>> create(const wire::JobSpec& job,
+                                                 const data::Dataset& dataset, uint64_t times,
+                                                 DeviceModule* module);
+  // A step that failed may have left the collective in use.
+  ~Trainer() {
+    for (const auto& collective : collectives_) collective->abort();
+    if (engine_ != nullptr) engine_->end_generation();
+  }
+
+  uint64_t samples() const { return batch_->samples(); }
+  // Steps for as long as a window, whose times go to `out`.
+  Status run_window(double window_s, StepTimes& out);
+  Status warm_up();
+
+ private:
+  explicit Trainer(bool is_on_gpu) : is_on_gpu_(is_on_gpu) {}
+
+  const bool is_on_gpu_;
+  std::unique_ptr<data::Dataset> batch_;
+  std::unique_ptr<Engine> engine_;                        // null: it could not be made
+  std::vector<std::unique_ptr<Collective>> collectives_;  // one, once there is an engine
+};
+
+Result<std::unique_ptr<Trainer>> Trainer::create(const wire::JobSpec& job,
+                                                 const data::Dataset& dataset, uint64_t times,
+                                                 DeviceModule* module) {
+  const data::RunShape share = doctor::share_of_worker(job, dataset.samples());
+  std::unique_ptr<Trainer> trainer(new Trainer(module != nullptr));
+  LOCKSTEP_ASSIGN_OR_RETURN(trainer->batch_, cache_batch(dataset, job, times * share.global_batch));
+  if (trainer->samples() < times * share.global_batch)
+    return Status(Code::kUsage, "the data have only " + std::to_string(trainer->samples()) +
+                                    " samples, and a step of this size has " +
+                                    std::to_string(times * share.global_batch));
+  wire::JobSpec own = job;
+  own.mutable_train()->set_global_batch(trainer->samples());
+  own.mutable_train()->set_slots(share.slots);
+  own.mutable_train()->set_check_every(0);
+  own.mutable_cluster()->set_workers(1);
+  // Images are cut and decoded already; what else is done to them is the loader's.
+  own.mutable_data()->clear_transforms();
+  const auto make_buffer = [](const BufferLayout& layout, uint32_t regions) {
+    return Result<std::unique_ptr<GradientBuffer>>(make_plain_buffer(layout, regions));
+  };
+  LOCKSTEP_ASSIGN_OR_RETURN(trainer->engine_, Engine::create(own, *trainer->batch_, nullptr,
+                                                             share.slots, make_buffer, module));
+  LOCKSTEP_RETURN_IF_ERROR(trainer->engine_->start_afresh());
+  GradientBuffer& buffer = trainer->engine_->gradient_buffer();
+  trainer->collectives_ = make_loopback(1, {&buffer});
+  GenerationView view;
+  view.generation = 1;
+  view.collective = trainer->collectives_.front().get();
+  view.slot_runs = {{0, share.slots}};
+  view.bucket_bounds = {0, buffer.layout().elements};
+  view.total_steps = kNoEnd;
+  LOCKSTEP_RETURN_IF_ERROR(trainer->engine_->begin_generation(view, {}));
+  return trainer;
+}
+
+Status Trainer::warm_up() {
+  for (uint32_t i = 0; i < kStepsToWarmUp; ++i) LOCKSTEP_RETURN_IF_ERROR(engine_->step().status());
+  return Status::ok();
+}
+
+// What the threads of this process have computed so far, whatever else the machine did meanwhile.
+double core_seconds() {
+  timespec spent{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
+  return static_cast<double>(spent.tv_sec) + static_cast<double>(spent.tv_nsec) * 1e-9;
+}
+
+Status Trainer::run_window(double window_s, StepTimes& out) {
+  const SystemClock clock;
+  const auto now_s = [&clock] { return static_cast<double>(clock.monotonic_ns()) * 1e-9; };
+  const double end_s = now_s() + window_s;
+  double sum_s = 0;
+  double shortest_s = std::numeric_limits<double>::max();
+  uint64_t steps = 0;
+  while (now_s() < end_s || steps == 0) {
+    const double begin_s = now_s();
+    const double core_begin_s = core_seconds();
+    LOCKSTEP_ASSIGN_OR_RETURN(const StepOutcome outcome, engine_->step());
+    const double core_s = core_seconds() - core_begin_s;
+    const double data_s = outcome.record.times().data_wait_us() * 1e-6;
+    const double step_s = std::max(now_s() - begin_s - data_s, kShortest);
+    sum_s += step_s;
+    shortest_s = std::min(shortest_s, is_on_gpu_ ? step_s : std::max(core_s, kShortest));
+    ++steps;
+  }
+  out.steps_s.push_back(sum_s / static_cast<double>(steps));
+  out.shortest_s.push_back(shortest_s);
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<TrainerTimes> time_trainer(const wire::JobSpec& job, const data::Dataset& dataset,
+                                  double seconds, DeviceModule* module) {
+  TrainerTimes times;
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto once, Trainer::create(job, dataset, 1, module));
+  times.once.samples = once->samples();
+  LOCKSTEP_RETURN_IF_ERROR(once->warm_up());
+  auto twice = Trainer::create(job, dataset, 2, module);
+  Status larger = twice.status();
+  if (larger.is_ok()) larger = (*twice)->warm_up();
+  times.twice.why_none = larger.message();
+  if (larger.is_ok()) times.twice.samples = (*twice)->samples();
+  const double window_s = seconds / (2 * kWindows);
+  for (uint32_t i = 0; i < kWindows; ++i) {
+    LOCKSTEP_RETURN_IF_ERROR(once->run_window(window_s, times.once));
+    if (larger.is_ok()) LOCKSTEP_RETURN_IF_ERROR((*twice)->run_window(window_s, times.twice));
+  }
+  return times;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,40 @@
+// The trainer by itself: steps of the job's real model, on one worker's share of a batch that is
+// there already, and on twice as many samples a slot.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+#include "data/index/dataset.h"
+
+namespace lockstep {
+
+class DeviceModule;
+
+// Steps of one size, by short windows that take turns with those of the other size, so that what
+// else the machine does falls on both.
+struct StepTimes {
+  uint64_t samples = 0;         // of a step
+  std::vector<double> steps_s;  // by window, seconds of a step without waiting for its batch
+  // By window, of its shortest step: on a CPU the cores' time that it took, which other processes
+  // hardly change; on a GPU as above.
+  std::vector<double> shortest_s;
+  std::string why_none;  // where there are none
+};
+
+struct TrainerTimes {
+  StepTimes once;   // the job's own
+  StepTimes twice;  // of twice as many samples a slot
+};
+
+// `seconds` for all of it, about; at least a step in each window. `module`: the GPU, or null.
+// Errors as Engine's; but that only the larger step cannot be is told in `twice`.
+Result<TrainerTimes> time_trainer(const wire::JobSpec& job, const data::Dataset& dataset,
+                                  double seconds, DeviceModule* module);
+
+}  // namespace lockstep
