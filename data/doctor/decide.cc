@@ -26,12 +26,6 @@ std::string ratio(double of, double to) {
   return text;
 }
 
-// The Loader as the run meets it: a sample is read once an epoch, so out of the files.
-const Rung& loader_of(const Measurements& measured) {
-  const Rung* cold = measured.find(RungKind::kLoaderCold);
-  return cold != nullptr ? *cold : *measured.find(RungKind::kLoader);
-}
-
 // What people call a rung.
 std::string what_it_does(RungKind kind) {
   switch (kind) {
@@ -54,7 +48,7 @@ std::string what_it_does(RungKind kind) {
 }
 
 const Rung& narrow_place(const Measurements& measured, double trainer) {
-  const Rung& loader = loader_of(measured);
+  const Rung& loader = measured.loader();
   double lowest = loader.rate.median;
   for (const Rung& rung : measured.rungs)
     if (rung.kind != RungKind::kTrainer) lowest = std::min(lowest, rung.rate.median);
@@ -118,7 +112,7 @@ Fault fault_at(const Measurements& measured, const Rung& rung) {
 
 Finding data_fault(const Measurements& measured, double trainer) {
   const Setting& setting = measured.setting;
-  const Rung& loader = loader_of(measured);
+  const Rung& loader = measured.loader();
   const Rung& narrow = narrow_place(measured, trainer);
   Finding finding;
   finding.fault = fault_at(measured, narrow);
@@ -185,7 +179,7 @@ Finding tiny_batch(const Measurements& measured) {
 
 Finding no_fault(const Measurements& measured, double trainer) {
   Finding finding;
-  const Rung& loader = loader_of(measured);
+  const Rung& loader = measured.loader();
   finding.reason = "the loader gives " + ratio(loader.rate.median, trainer) +
                    " times what the trainer takes (" + a_second(trainer) + ")";
   if (measured.double_step_s > 0)
@@ -227,7 +221,7 @@ Finding decide(const Measurements& measured) {
   LOCKSTEP_CHECK(trainer != nullptr && measured.find(RungKind::kLoader) != nullptr,
                  "a ladder without its ends");
   const double rate = trainer->rate.median;
-  if (loader_of(measured).rate.median < kEnough * rate) return data_fault(measured, rate);
+  if (measured.loader().rate.median < kEnough * rate) return data_fault(measured, rate);
   const bool is_tiny =
       measured.double_step_s > 0 && measured.double_step_s < kStepGrowth * measured.step_s;
   return is_tiny ? tiny_batch(measured) : no_fault(measured, rate);

@@ -27,4 +27,9 @@ const Rung* Measurements::find(RungKind kind) const {
   return at == rungs.end() ? nullptr : &*at;
 }
 
+const Rung& Measurements::loader() const {
+  const Rung* cold = find(RungKind::kLoaderCold);
+  return cold != nullptr ? *cold : *find(RungKind::kLoader);
+}
+
 }  // namespace lockstep::doctor

@@ -78,6 +78,9 @@ struct Measurements {
   std::vector<std::string> notes;  // what was not measured, and why
 
   const Rung* find(RungKind kind) const;
+  // The Loader as the run meets it: a sample is read once an epoch, so cold where that was measured.
+  // REQUIRES: the rung kLoader.
+  const Rung& loader() const;
 };
 
 }  // namespace lockstep::doctor

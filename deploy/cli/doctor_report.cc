@@ -101,9 +101,7 @@ std::string rung_title(RungKind kind) {
 }
 
 double delivered(const doctor::Measurements& measured) {
-  const Rung* cold = measured.find(RungKind::kLoaderCold);
-  const Rung* loader = cold != nullptr ? cold : measured.find(RungKind::kLoader);
-  return std::min(loader->rate.median, measured.find(RungKind::kTrainer)->rate.median);
+  return std::min(measured.loader().rate.median, measured.find(RungKind::kTrainer)->rate.median);
 }
 
 std::string to_text(const Diagnosis& diagnosis) {
