@@ -68,8 +68,8 @@ struct Setting {
 struct Measurements {
   Setting setting;
   std::vector<Rung> rungs;  // upwards; of each kind at most one
-  // Seconds of a step of B, and of one of twice as many samples, each the shortest that was seen; on
-  // a CPU the cores' time that they take. 0: not measured.
+  // Seconds of a step of B, and of one of twice as many samples, each the shortest that was seen;
+  // on a CPU the cores' time that they take. 0: not measured.
   double step_s = 0;
   double double_step_s = 0;
   // Share of the samples' bytes that could be put out of memory before the cold rungs. 0: none
@@ -78,8 +78,8 @@ struct Measurements {
   std::vector<std::string> notes;  // what was not measured, and why
 
   const Rung* find(RungKind kind) const;
-  // The Loader as the run meets it: a sample is read once an epoch, so cold where that was measured.
-  // REQUIRES: the rung kLoader.
+  // The Loader as the run meets it: a sample is read once an epoch, so cold where that was
+  // measured. REQUIRES: the rung kLoader.
   const Rung& loader() const;
 };
 
