@@ -74,6 +74,7 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
   add_share("data.eval.fraction", data.eval().fraction());
   add_share("data.holdout", data.holdout());
   if (data.split_seed() != 0) add("data.split_seed", data.split_seed());
+  if (!data.tokenizer_sha256().empty()) add("data.tokenizer_sha256", data.tokenizer_sha256());
   std::string transforms;
   for (const std::string& name : job.data().transforms()) transforms += "[" + name + "]";
   add("data.transforms", transforms);

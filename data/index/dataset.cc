@@ -17,6 +17,7 @@
 #include "data/index/safetensors_files.h"
 #include "data/index/token_dataset.h"
 #include "data/index/token_files.h"
+#include "data/index/tokenized_text.h"
 #include "data/transform/transform_list.h"
 
 namespace lockstep::data {
@@ -56,8 +57,12 @@ SampleCut sample_cut(const wire::JobSpec& job) {
   const auto& words = job.data().transforms();
   // What cannot be parsed is told where it is used (sample_reader.h).
   const auto transforms = parse_transforms({words.begin(), words.end()});
-  return {job.model().block(), job.model().vocab(),
-          transforms.is_ok() ? transforms->frame : ImageFrame(), cache_options(job.data().cache()),
+  return {job.model().block(),
+          job.model().vocab(),
+          transforms.is_ok() ? transforms->frame : ImageFrame(),
+          cache_options(job.data().cache()),
+          job.data().tokenizer(),
+          job.data().tokenizer_sha256(),
           nullptr};
 }
 
@@ -119,6 +124,7 @@ Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& wanted, S
   if (!is_data_format(format))
     return Status(Code::kUsage,
                   "unknown data format \"" + format + "\"; known are " + known_data_formats());
+  LOCKSTEP_RETURN_IF_ERROR(check_is_text(cut, spec.path(), format));
   if (is_token_format(format)) {
     LOCKSTEP_ASSIGN_OR_RETURN(const auto paths, find_token_files(spec.path(), format, split));
     return open_token_dataset(paths, format, cut, cache_dir, progress);

@@ -110,11 +110,13 @@ class Dataset {
 
 // What of a job decides how files become samples.
 struct SampleCut {
-  uint32_t block = 0;            // tokens of a sequence
-  uint32_t vocab = 0;            // different tokens; 0: as many as the files have
-  ImageFrame frame{};            // of images
-  source::CacheOptions cache{};  // of data that are far away
-  // Those data, once they are found (find_place()).
+  uint32_t block = 0;              // tokens of a sequence
+  uint32_t vocab = 0;              // different tokens; 0: as many as the files have
+  ImageFrame frame{};              // of images
+  source::CacheOptions cache{};    // of data that are far away
+  std::string tokenizer{};         // of text (data/bpe/vocabulary.h); empty: every byte is a token
+  std::string tokenizer_sha256{};  // of that, in hex; empty: whatever it is
+  // Data that are far away, once they are found (find_place()).
   std::shared_ptr<source::RemoteFiles> far{};
 };
 SampleCut sample_cut(const wire::JobSpec& job);
@@ -158,7 +160,8 @@ Result<DataPlace> find_place(const wire::DatasetSpec& spec, const std::string& c
 //   tokens, tokens_u32, megatron, text  a file or a directory (token_files.h)
 //
 // All are mapped and read where they lie, but gzipped IDX files and compressed arrays: these are
-// inflated once into `cache_dir`, which is created when missing. Encoded images are found through
+// inflated once into `cache_dir`, which is created when missing; and so are the tokens of text with
+// SampleCut::tokenizer (tokenized_text.h). Encoded images are found through
 // an index there (extent_index.h), and read as they are needed.
 Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& spec, Split split,
                                               const std::string& cache_dir,

@@ -9,12 +9,14 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <vector>
 
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
 #include "data/index/file_errors.h"
+#include "data/index/one_at_a_time.h"
 
 namespace lockstep::data {
 namespace {
@@ -23,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kFieldBytes = 40;  // of the trailer, before the checksum
 constexpr char kMagic[8] = {'L', 'K', 'S', 'I', 'N', 'F', 'L', '1'};
-constexpr size_t kGzipFooterBytes = 8;
+constexpr size_t kMarkBytes = 8;  // as a gzip file's last ones
 constexpr auto kAbandonedAfter = std::chrono::hours(1);
 
 using Fields = std::array<uint8_t, kFieldBytes>;
@@ -32,24 +34,25 @@ void put64(uint8_t* out, uint64_t value) {
   for (int i = 0; i < 8; ++i) out[i] = static_cast<uint8_t>(value >> (8 * i));
 }
 
-Fields make_fields(const MappedFile& source, uint64_t content_bytes) {
+Fields make_fields(const Compressed& what, const MappedFile& source, uint64_t content_bytes) {
   Fields fields{};
   std::memcpy(fields.data(), kMagic, sizeof kMagic);
   put64(fields.data() + 8, content_bytes);
   put64(fields.data() + 16, source.bytes().size());
   put64(fields.data() + 24, static_cast<uint64_t>(source.modified_ns()));
   const auto bytes = source.bytes();
-  if (bytes.size() >= kGzipFooterBytes)
-    std::memcpy(fields.data() + 32, bytes.data() + bytes.size() - kGzipFooterBytes,
-                kGzipFooterBytes);
+  if (what.mark.size() >= kMarkBytes)
+    std::memcpy(fields.data() + 32, what.mark.data(), kMarkBytes);
+  else if (bytes.size() >= kMarkBytes)
+    std::memcpy(fields.data() + 32, bytes.data() + bytes.size() - kMarkBytes, kMarkBytes);
   return fields;
 }
 
-bool is_valid(const MappedFile& cached, const MappedFile& source) {
+bool is_valid(const MappedFile& cached, const Compressed& what, const MappedFile& source) {
   const auto bytes = cached.bytes();
   if (bytes.size() < kTrailerBytes) return false;
   const uint64_t content_bytes = bytes.size() - kTrailerBytes;
-  const Fields wanted = make_fields(source, content_bytes);
+  const Fields wanted = make_fields(what, source, content_bytes);
   if (std::memcmp(bytes.data() + content_bytes, wanted.data(), wanted.size()) != 0) return false;
   const std::string checksum = xxh3_hex(bytes.data(), content_bytes + kFieldBytes);
   return std::memcmp(bytes.data() + content_bytes + kFieldBytes, checksum.data(),
@@ -115,7 +118,7 @@ Status make_cache_file(const std::string& path, const Compressed& what, const Ma
   LOCKSTEP_RETURN_IF_ERROR(file.opened());
   Xxh3 hash;
   uint64_t done = 0;
-  const std::string said = "inflating " + name_of(what, fs::path(what.path).filename().string());
+  const std::string said = what.verb + " " + name_of(what, fs::path(what.path).filename().string());
   const ByteSink sink = [&](std::span<const uint8_t> piece, uint64_t bytes) -> Status {
     hash.update(piece.data(), piece.size());
     done += piece.size();
@@ -124,7 +127,7 @@ Status make_cache_file(const std::string& path, const Compressed& what, const Ma
   };
   if (const Status status = what.inflate(sink); !status.is_ok())
     return status.code() == Code::kBadData ? about(name_of(what, what.path), status) : status;
-  const Fields fields = make_fields(source, done);
+  const Fields fields = make_fields(what, source, done);
   hash.update(fields.data(), fields.size());
   const std::string checksum = hash.hex();
   LOCKSTEP_RETURN_IF_ERROR(file.append(fields.data(), fields.size()));
@@ -163,27 +166,37 @@ std::string inflated_path(const Compressed& what, const std::string& cache_dir) 
   if (error) whole = what.path;
   // The hash keeps files of the same name in different places apart; the name is for people.
   std::string place = whole.native();
-  if (!what.member.empty()) place += std::string(1, '\0') + what.member;
+  for (const std::string* more : {&what.member, &what.means})
+    if (!more->empty()) place += std::string(1, '\0') + *more;
   std::string name = whole.filename().string();
   if (name.size() > 3 && name.ends_with(".gz")) name.resize(name.size() - 3);
   return (fs::path(cache_dir) /
-          (name + "." + xxh3_hex(place.data(), place.size()).substr(0, 16) + ".inflated"))
+          (name + "." + xxh3_hex(place.data(), place.size()).substr(0, 16) + "." + what.ending))
       .string();
 }
 
 Result<MappedFile> open_inflated(const Compressed& what, const MappedFile& source,
                                  const std::string& cache_dir, const ProgressFn& progress) {
   const std::string path = inflated_path(what, cache_dir);
-  if (auto cached = MappedFile::open(path); cached.is_ok() && is_valid(cached.value(), source))
+  if (auto cached = MappedFile::open(path);
+      cached.is_ok() && is_valid(cached.value(), what, source))
     return cached;
   std::error_code error;
   fs::create_directories(cache_dir, error);
   if (error) return cannot_write(cache_dir, error.value());
+  // What takes long is made by one; the others find it then.
+  std::optional<OneAtATime> alone;
+  if (!what.means.empty()) {
+    alone.emplace(path);
+    if (auto cached = MappedFile::open(path);
+        cached.is_ok() && is_valid(cached.value(), what, source))
+      return cached;
+  }
   remove_abandoned(path);
   LOCKSTEP_RETURN_IF_ERROR(make_cache_file(path, what, source, progress));
   // Read back and checked: what was written is what will be used.
   LOCKSTEP_ASSIGN_OR_RETURN(MappedFile made, MappedFile::open(path));
-  if (!is_valid(made, source))
+  if (!is_valid(made, what, source))
     return Status(Code::kInternal, path + " changed right after it was written; is " + what.path +
                                        " being replaced, or the disk failing?");
   return made;

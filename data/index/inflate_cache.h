@@ -1,9 +1,11 @@
-// Inflated copies of compressed files, and of compressed members of archives, in a cache directory.
+// Inflated copies of compressed files, and of compressed members of archives, in a cache directory;
+// and what else is made of a whole file once (tokenized_text.h).
 //
 // A cache file is the inflated content followed by a trailer of kTrailerBytes:
 //
 //     magic (8) | content bytes (8) | source bytes (8) | source mtime ns (8)
-//     | last 8 bytes of the source: its CRC-32 and length | XXH3-128 of all before, hex (32)
+//     | mark of the source (8): its last 8 bytes, where it is compressed CRC-32 and length
+//     | XXH3-128 of all before, hex (32)
 //
 // numbers little-endian. One file, so content and checksum cannot come apart; it appears by rename,
 // so a reader sees all of it or nothing.
@@ -12,7 +14,8 @@
 //  K1 What is returned has the checksum of its trailer and belongs to the source as it is now;
 //     anything else is made anew.
 //  K2 Any number of processes may do this at once: each writes a temporary file of its own, and
-//     whichever rename comes last, the content is the same.
+//     whichever rename comes last, the content is the same. What is made otherwise than by
+//     inflating is made by one of a machine's processes, and the others wait.
 //
 // Thread-safety: free functions; from any thread and process.
 #pragma once
@@ -36,6 +39,12 @@ struct Compressed {
   // Inflates it into the sink; kBadData going on after its name.
   std::function<Status(const ByteSink&)> inflate;
   std::string name = {};  // of the copy; empty: made of the two above
+  // What is made otherwise than by inflating: how that is called, the ending of its file's name,
+  // what it is made by, and 8 bytes instead of the last ones of the source.
+  std::string verb = "inflating";
+  std::string ending = "inflated";
+  std::string means = {};
+  std::string mark = {};
 };
 
 // kUsage where there is no cache to inflate `name` into.

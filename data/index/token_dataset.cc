@@ -13,6 +13,7 @@
 #include "data/index/cached_text.h"
 #include "data/index/file_errors.h"
 #include "data/index/token_stream.h"
+#include "data/index/tokenized_text.h"
 
 namespace lockstep::data {
 namespace {
@@ -243,6 +244,15 @@ Result<uint32_t> vocabulary(const TokenDataset& dataset, uint32_t asked,
   return asked > 0 ? asked : static_cast<uint32_t>(largest + 1);
 }
 
+// No token of these is beyond the vocabulary, and what is kept has a checksum.
+Result<uint32_t> vocabulary_of(const BpeVocabulary& bpe, const SampleCut& cut) {
+  if (cut.vocab == 0) return bpe.size();
+  if (cut.vocab >= bpe.size()) return cut.vocab;
+  return Status(Code::kUsage, "model.vocab is " + std::to_string(cut.vocab) + ", but " +
+                                  cut.tokenizer + " has " + std::to_string(bpe.size()) +
+                                  " tokens; take that or more, or leave the key out");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Dataset>> open_token_dataset(const std::vector<std::string>& paths,
@@ -255,8 +265,9 @@ Result<std::unique_ptr<Dataset>> open_token_dataset(const std::vector<std::strin
                                     "model.block; that is " +
                                     std::to_string(cut.block) + " but must be 1 to " +
                                     std::to_string(limits::kSequenceTokens));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto bpe, open_vocabulary(cut));
   LOCKSTEP_ASSIGN_OR_RETURN(std::vector<TokenStream> streams,
-                            open_token_streams(paths, format, cache_dir, progress));
+                            open_token_streams(paths, format, bpe.get(), cache_dir, progress));
   for (const TokenStream& stream : streams) {
     LOCKSTEP_RETURN_IF_ERROR(check_stream(stream, streams.front(), cut.block));
     stream.will_need();
@@ -265,7 +276,8 @@ Result<std::unique_ptr<Dataset>> open_token_dataset(const std::vector<std::strin
   LOCKSTEP_RETURN_IF_ERROR(dataset->join());
   LOCKSTEP_RETURN_IF_ERROR(dataset->unchanged());  // since it was looked at for its fingerprint
   LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t classes,
-                            vocabulary(*dataset, cut.vocab, cache_dir, progress));
+                            bpe != nullptr ? vocabulary_of(*bpe, cut)
+                                           : vocabulary(*dataset, cut.vocab, cache_dir, progress));
   dataset->set_classes(classes);
   return std::unique_ptr<Dataset>(std::move(dataset));
 }

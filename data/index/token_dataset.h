@@ -6,6 +6,9 @@
 // sample. So every token is predicted once, but the first of a stream, and a rest shorter than a
 // block at its end. No sequence crosses streams.
 //
+// Text with a tokenizer (SampleCut) is cut so, too, once its tokens are made (tokenized_text.h);
+// its vocabulary is the tokenizer's.
+//
 // Thread-safety: a free function; any thread and process.
 #pragma once
 

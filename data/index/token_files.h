@@ -9,7 +9,8 @@
 //   tokens_u32  *.bin without a header, uint32
 //   megatron    pairs of *.bin and *.idx, of uint16 or int32 (megatron_index.h); a single pair can
 //               be named by either file, or by the prefix that they share
-//   text        *.txt: every byte is a token
+//   text        *.txt: every byte is a token, or with a tokenizer what that makes of them
+//               (tokenized_text.h)
 //   arrow_tokens  *.arrow, *.feather, *.ipc: a column of lists of whole numbers, or of these
 //               (arrow_file.h)
 //

@@ -8,6 +8,7 @@
 #include "data/index/file_errors.h"
 #include "data/index/records.h"
 #include "data/index/token_files.h"
+#include "data/index/tokenized_text.h"
 
 namespace lockstep::data {
 
@@ -102,11 +103,20 @@ void TokenStream::will_need() const {
 
 Result<std::vector<TokenStream>> open_token_streams(const std::vector<std::string>& paths,
                                                     const std::string& format,
+                                                    const BpeVocabulary* vocabulary,
                                                     const std::string& cache_dir,
                                                     const ProgressFn& progress) {
   if (format == "arrow_tokens") return open_arrow_tokens(paths, cache_dir, progress);
   std::vector<TokenStream> streams;
   for (const std::string& path : paths) {
+    if (vocabulary != nullptr) {
+      LOCKSTEP_ASSIGN_OR_RETURN(TokenizedText made,
+                                open_tokenized(path, *vocabulary, cache_dir, progress));
+      streams.emplace_back(made.token_bytes, /*is_signed=*/false);
+      streams.back().add_file(path + " (its tokens)", std::move(made.file));
+      streams.back().add_piece(0, made.tokens);
+      continue;
+    }
     LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
     LOCKSTEP_ASSIGN_OR_RETURN(const TokenRange range, token_range_of(path, file, format));
     streams.emplace_back(range.token_bytes, range.is_signed);

@@ -13,6 +13,7 @@
 
 #include "comm/base/hash.h"
 #include "comm/base/status.h"
+#include "data/bpe/vocabulary.h"
 #include "data/index/dataset.h"
 #include "data/index/mapped_file.h"
 
@@ -82,9 +83,11 @@ class TokenStream {
 };
 
 // Of these files (token_files.h), which are of this format, one or more streams in their order.
-// Errors as open_dataset(). REQUIRES: paths is not empty.
+// Text becomes tokens of `vocabulary`, where there is one, else of bytes. Errors as open_dataset().
+// REQUIRES: paths is not empty.
 Result<std::vector<TokenStream>> open_token_streams(const std::vector<std::string>& paths,
                                                     const std::string& format,
+                                                    const BpeVocabulary* vocabulary,
                                                     const std::string& cache_dir,
                                                     const ProgressFn& progress);
 

@@ -139,7 +139,9 @@ ArrowCodec codec_of(const std::string& compression) {
 Result<PackReport> pack_data(const wire::DatasetSpec& spec, const std::string& to,
                              const PackOptions& options, const std::string& cache_dir,
                              const ProgressFn& progress) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const DataPlace place, find_place(spec, cache_dir, progress, {}));
+  SampleCut cut;
+  cut.tokenizer = options.tokenizer;
+  LOCKSTEP_ASSIGN_OR_RETURN(const DataPlace place, find_place(spec, cache_dir, progress, cut));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto splits, open_splits(place, cache_dir, options, progress));
   LOCKSTEP_RETURN_IF_ERROR(make_directory(to));
   const Descriptor alone(::open(to.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

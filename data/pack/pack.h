@@ -27,6 +27,7 @@ struct PackOptions {
   std::string compression = "none";  // or "zstd", "lz4"
   uint32_t shard_mb = 256;           // about; before it is compressed
   uint32_t threads = 1;
+  std::string tokenizer{};  // of text, whose tokens are packed (SampleCut); empty: its bytes
 };
 
 struct PackedSplit {

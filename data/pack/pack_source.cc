@@ -16,6 +16,7 @@
 #include "data/index/encoded_source.h"
 #include "data/index/token_files.h"
 #include "data/index/token_stream.h"
+#include "data/index/tokenized_text.h"
 
 namespace lockstep::data {
 namespace {
@@ -195,11 +196,14 @@ Result<std::unique_ptr<PackSource>> open_pack_source(const DataPlace& place, Spl
                                                      const ProgressFn& progress) {
   const wire::DatasetSpec& spec = place.spec;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string format, resolve_format(spec.path(), spec.format()));
+  LOCKSTEP_RETURN_IF_ERROR(check_is_text(place.cut, spec.path(), format));
   std::unique_ptr<PackSource> source;
   if (is_token_format(format)) {
     LOCKSTEP_ASSIGN_OR_RETURN(const auto paths, find_token_files(spec.path(), format, split));
-    LOCKSTEP_ASSIGN_OR_RETURN(std::vector<TokenStream> streams,
-                              open_token_streams(paths, format, cache_dir, progress));
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto vocabulary, open_vocabulary(place.cut));
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        std::vector<TokenStream> streams,
+        open_token_streams(paths, format, vocabulary.get(), cache_dir, progress));
     source = std::make_unique<TokenSource>(std::move(streams), shard_bytes);
   } else if (is_encoded_format(format)) {
     LOCKSTEP_ASSIGN_OR_RETURN(EncodedSource found, find_encoded_source(spec.path(), format, split,

@@ -13,6 +13,7 @@
 #include "data/index/inspect.h"
 #include "data/index/look_at_image.h"
 #include "data/index/thread_team.h"
+#include "data/index/tokenized_text.h"
 #include "data/read/sample_reader.h"
 
 namespace lockstep::data {
@@ -109,6 +110,7 @@ Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& wanted,
   const wire::DatasetSpec& spec = place.spec;
   const SampleCut& cut = place.cut;
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string format, resolve_format(spec.path(), spec.format()));
+  LOCKSTEP_RETURN_IF_ERROR(check_is_text(cut, spec.path(), format));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto team, ThreadTeam::start(threads, "verify"));
   const bool is_encoded = is_encoded_format(format);
   std::vector<Verification> all;

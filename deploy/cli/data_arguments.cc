@@ -18,6 +18,12 @@ wire::DatasetSpec DataArguments::spec() const {
   return spec;
 }
 
+data::SampleCut DataArguments::used_cut() const {
+  data::SampleCut used = cut;
+  if (!used.tokenizer.empty()) used.tokenizer = std::filesystem::absolute(used.tokenizer).string();
+  return used;
+}
+
 uint32_t DataArguments::used_threads() const {
   return threads > 0 ? threads : data::usable_processors();
 }
@@ -32,6 +38,8 @@ void add_data_options(CLI::App& command, DataArguments& arguments) {
                      "Keep inflated files and indexes here; default: a temporary directory");
   command.add_option("--format", arguments.format, "As data.train.format of a job file");
   command.add_option("--block", arguments.cut.block, "Tokens: cut into sequences of so many");
+  command.add_option("--tokenizer", arguments.cut.tokenizer,
+                     "Text: a vocabulary that makes its tokens, as data.tokenizer of a job file");
 }
 
 void add_threads_option(CLI::App& command, DataArguments& arguments) {

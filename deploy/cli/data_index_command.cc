@@ -32,7 +32,7 @@ void print(const data::IndexedData& indexed, const std::string& cache_dir) {
 int index(const IndexArguments& arguments) {
   const auto transforms = data::parse_transforms(arguments.transforms);
   if (!transforms.is_ok()) return report(transforms.status());
-  data::SampleCut cut = arguments.cut;
+  data::SampleCut cut = arguments.used_cut();
   cut.frame = transforms->frame;
   const std::string cache_dir = std::filesystem::absolute(arguments.cache_dir).string();
   Result<data::IndexedData> indexed = data::IndexedData();
@@ -62,11 +62,13 @@ void add_data_index(CLI::App& group, Commands& commands) {
                    "measured")
       ->delimiter(',');
   command->footer(
-      "Inflated files, indexes of samples, statistics. What is there and belongs to the files as "
+      "Inflated files, tokens of text, indexes of samples, statistics. What is there and belongs "
+      "to the files as "
       "they are stays; so does what is complete when this is stopped.\n\n"
       "Examples:\n  lockstep data index /data/my-images --cache-dir /fast/cache\n"
       "  lockstep data index /data/shards --cache-dir /fast/cache --transforms "
-      "random_resized_crop=224,flip,normalize\n\n"
+      "random_resized_crop=224,flip,normalize\n"
+      "  lockstep data index /data/books --cache-dir /fast/cache --tokenizer tokenizer.json\n\n"
       "Exit codes: 0 ready, 65 damaged, 66 not there.");
   commands[command] = [arguments] { return index(*arguments); };
 }

@@ -22,7 +22,7 @@ std::string json_text(const nlohmann::json& json) {
 int inspect(const InspectArguments& arguments, const std::string& cache_dir) {
   ProgressLine line;
   const data::ProgressFn show = [&](const auto&... said) { line.show(said...); };
-  const auto found = data::inspect_data(arguments.spec(), cache_dir, show, arguments.cut);
+  const auto found = data::inspect_data(arguments.spec(), cache_dir, show, arguments.used_cut());
   if (!found.is_ok()) return report(found.status());
   const std::string text =
       arguments.json ? json_text(data::to_json(*found)) : data::to_text(*found);

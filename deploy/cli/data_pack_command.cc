@@ -29,6 +29,7 @@ void print(const data::PackedSplit& split) {
 int pack(const PackArguments& arguments, const std::string& cache_dir) {
   data::PackOptions options = arguments.options;
   options.threads = arguments.used_threads();
+  options.tokenizer = arguments.used_cut().tokenizer;
   const std::string to = std::filesystem::absolute(arguments.to).string();
   const SystemClock clock;
   const int64_t begin_ns = clock.monotonic_ns();

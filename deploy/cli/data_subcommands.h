@@ -17,14 +17,15 @@ struct DataArguments {
   std::string path;
   std::string cache_dir;
   std::string format = "auto";
-  data::SampleCut cut{.block = 1024, .vocab = 0};
-  uint32_t threads = 0;  // 0: as many as there are processors
+  data::SampleCut cut{.block = 1024, .vocab = 0};  // its tokenizer by any path
+  uint32_t threads = 0;                            // 0: as many as there are processors
 
   wire::DatasetSpec spec() const;
+  data::SampleCut used_cut() const;  // by absolute paths
   uint32_t used_threads() const;
 };
 
-// PATH, --cache-dir, --format and --block. `arguments` outlives the parser.
+// PATH, --cache-dir, --format, --block and --tokenizer. `arguments` outlives the parser.
 void add_data_options(CLI::App& command, DataArguments& arguments);
 void add_threads_option(CLI::App& command, DataArguments& arguments);
 

@@ -27,7 +27,7 @@ int verify(const DataArguments& arguments, const std::string& cache_dir) {
     ProgressLine line;
     const data::ProgressFn show = [&](const auto&... said) { line.show(said...); };
     all = data::verify_data(arguments.spec(), cache_dir, arguments.used_threads(), show,
-                            arguments.cut);
+                            arguments.used_cut());
   }
   if (!all.is_ok()) return report(all.status());
   uint64_t damaged = 0;

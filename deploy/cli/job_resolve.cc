@@ -14,6 +14,7 @@
 #include "deploy/cli/job_network.h"
 #include "deploy/cli/job_schema.h"
 #include "deploy/cli/job_split.h"
+#include "deploy/cli/job_tokenizer.h"
 #include "worker/model/gpt2_parts.h"
 
 namespace lockstep {
@@ -90,6 +91,7 @@ void set_paths(const JobValues& values, const JobContext& context, wire::JobSpec
   make_absolute("data.train.path", data.mutable_train()->mutable_path());
   make_absolute("data.eval.path", data.mutable_eval()->mutable_path());
   make_absolute("data.cache_dir", data.mutable_cache_dir());
+  make_absolute("data.tokenizer", data.mutable_tokenizer());
   make_absolute("comm.tls", job.mutable_comm()->mutable_tls());
   make_absolute("model.path", job.mutable_model()->mutable_path());
 }
@@ -247,6 +249,7 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
                  ": a name has at most 64 letters, digits, '.', '-' and '_', and does "
                  "not begin with '.'");
   LOCKSTEP_RETURN_IF_ERROR(check_model_fits_data(values, job));
+  LOCKSTEP_RETURN_IF_ERROR(check_tokenizer(values, job));
   const auto& transforms = job.data().transforms();
   LOCKSTEP_RETURN_IF_ERROR(data::parse_transforms({transforms.begin(), transforms.end()}).status());
   if (train.epochs() == 0 && train.max_steps() == 0)
@@ -294,6 +297,7 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
   resolve_autos(context, job);
   LOCKSTEP_RETURN_IF_ERROR(resolve_formats(context, job));
   LOCKSTEP_RETURN_IF_ERROR(resolve_model_file(values, context, job));
+  LOCKSTEP_RETURN_IF_ERROR(resolve_tokenizer(context, job));
   if (context.stored != nullptr)
     LOCKSTEP_RETURN_IF_ERROR(context.check_same_run(*context.stored, job));
   LOCKSTEP_RETURN_IF_ERROR(check_accumulate(values, context, job));

@@ -35,6 +35,10 @@ struct JobContext {
   std::function<Result<std::string>(const std::string& path)> hash_model_file = [](auto&) {
     return Result<std::string>("");
   };
+  // SHA-256 of a vocabulary's files, in hex (data/bpe/vocabulary.h).
+  std::function<Result<std::string>(const std::string& path)> hash_tokenizer = [](auto&) {
+    return Result<std::string>("");
+  };
   // The run that is resumed: its values stand where nothing else was said.
   const wire::JobSpec* stored = nullptr;
   // An error where the job asked for is not the one that is resumed (same_run.h).

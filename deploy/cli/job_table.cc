@@ -76,7 +76,8 @@ constexpr JobKey kRows[] = {
   {"model.block", "0", count(0, limits::kSequenceTokens), {}, kIdentity, kPlain,
    "tokens of a sequence, which is a sample; 0: 1024 with gpt2"},
   {"model.vocab", "0", count(0, limits::kVocabulary), {}, kIdentity, kPlain,
-   "different tokens; 0: of text 256, else up to the largest in the training data"},
+   "different tokens; 0: of text 256, or as many as data.tokenizer has; else up to the largest in "
+   "the training data"},
   {"model.path", "", kNoRange, {}, kChangeable, kPlain,
    "torchscript: a module that torch.jit.save wrote; plugin: a shared library (PLUGIN.md); every "
    "worker reads it; relative to the job file"},
@@ -91,7 +92,7 @@ constexpr JobKey kRows[] = {
   {"data.train.format", "auto", kNoRange, kDataFormats, kChangeable, kPlain,
    "format of the files; auto: as found; npy_nchw, npy_nhwc: which axis the channels are; tokens: "
    "llm.c's or NumPy's, or uint16 without a header; tokens_u32: uint32 without one; megatron: "
-   "*.bin with *.idx; text: a token is a byte"},
+   "*.bin with *.idx; text: a token is a byte, or data.tokenizer makes them"},
   {"data.train.fraction", "1", kFraction, {}, kIdentity, kPlain,
    "share of the samples that is trained on, after those of data.holdout; always the same ones of a "
    "data set and data.split_seed"},
@@ -102,7 +103,7 @@ constexpr JobKey kRows[] = {
   {"data.eval.format", "auto", kNoRange, kDataFormats, kChangeable, kPlain,
    "format of the files; auto: as found; npy_nchw, npy_nhwc: which axis the channels are; tokens: "
    "llm.c's or NumPy's, or uint16 without a header; tokens_u32: uint32 without one; megatron: "
-   "*.bin with *.idx; text: a token is a byte"},
+   "*.bin with *.idx; text: a token is a byte, or data.tokenizer makes them"},
   {"data.eval.fraction", "1", kFraction, {}, kIdentity, kPlain,
    "share of the evaluation data that is used; not with data.holdout"},
   {"data.holdout", "0", kProbability, {}, kIdentity, kPlain,
@@ -125,8 +126,14 @@ constexpr JobKey kRows[] = {
    "rotate=DEGREES, brightness=A, contrast=A, saturation=A, cutout=N, each at random; of all: "
    "normalize, to zero mean and unit variance; of training data at the end mixup[=ALPHA], "
    "cutmix[=ALPHA]: mixed with others of the slot. gpt2: none"},
+  {"data.tokenizer", "", kNoRange, {}, kChangeable, kPlain,
+   "text: a byte-level BPE vocabulary that cuts as GPT-2's, which makes its tokens: a tokenizer.json, "
+   "or a directory with that, or with vocab.json and merges.txt; empty: every byte is a token; "
+   "every worker reads it; relative to the job file"},
+  {"data.tokenizer_sha256", "", kNoRange, {}, kIdentity, kPlain,
+   "of the content of data.tokenizer, in hex; empty: of what is there at the first start"},
   {"data.cache_dir", "", kNoRange, {}, kChangeable, kPlain,
-   "inflated files, indexes of images, statistics; empty: RUN_DIR/cache"},
+   "inflated files, tokens of text, indexes of images, statistics; empty: RUN_DIR/cache"},
   {"data.prefetch_batches", "4", count(1, 1024), {}, kChangeable, kPlain,
    "batches that a worker reads ahead"},
   {"data.threads", "0", count(0, limits::kDataThreads), {}, kChangeable, kPlain,

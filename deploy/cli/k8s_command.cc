@@ -26,7 +26,8 @@ const std::map<std::string, k8s::Kind> kKinds = {{"jobset", k8s::Kind::kJobSet},
 
 // Files are read in the pods, where the job file lies in a directory of its own.
 Status check_paths(const JobValues& values) {
-  for (const char* key : {"data.train.path", "data.eval.path", "data.cache_dir", "model.path"}) {
+  for (const char* key :
+       {"data.train.path", "data.eval.path", "data.tokenizer", "data.cache_dir", "model.path"}) {
     const auto value = values.find(key);
     if (value == values.end() || value->second.items.empty()) continue;
     const std::string& path = value->second.items[0];

@@ -10,6 +10,7 @@
 #include "comm/base/gpu_driver.h"
 #include "comm/base/limits.h"
 #include "comm/rpc/tls_context.h"
+#include "data/bpe/vocabulary.h"
 #include "data/index/detect_format.h"
 #include "deploy/agent/process.h"
 #include "deploy/cli/far_data.h"
@@ -144,6 +145,7 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   context.has_eval_files = data::has_eval_files;
   context.detect_format = data::detect_format;
   context.hash_model_file = hash_of_model_file;
+  context.hash_tokenizer = data::vocabulary_sha256;
   context.stored = request.stored;
   context.check_same_run = check_same_run;
   auto job = resolve_job(values, context);

@@ -95,8 +95,9 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
     if (row.identity) marked.insert(std::string(row.key));
   std::set<std::string> identifying;
   wire::JobSpec job = resolved();
-  job.mutable_model()->set_sha256("0123");        // of a model from a file only
-  job.mutable_train()->set_label_smoothing(0.1);  // where there is any
+  job.mutable_model()->set_sha256("0123");         // of a model from a file only
+  job.mutable_train()->set_label_smoothing(0.1);   // where there is any
+  job.mutable_data()->set_tokenizer_sha256("45");  // likewise
   job.mutable_data()->set_shuffle("block");
   // Where they select anything.
   job.mutable_data()->set_holdout(0.1);
