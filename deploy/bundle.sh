@@ -22,6 +22,7 @@ TEXT
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$root/deploy/shell/common.sh"
+. "$root/deploy/shell/environments.sh"
 . "$root/deploy/shell/torch.sh"
 
 out=$root/build/bundle

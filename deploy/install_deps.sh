@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs what is missing, and nothing else: Debian packages, and LibTorch from its Python wheel
-# into a private directory outside the clone. When nothing is missing it ends within a second.
+# Installs what is missing, and nothing else: Debian packages, and LibTorch and Arrow from their Python
+# wheels into private directories outside the clone. When nothing is missing it ends within a second.
 set -euo pipefail
 
 usage() {
   cat <<'TEXT'
 usage: deploy/install_deps.sh [--for build|tests|bench] [--no-apt] [--print-torch-root]
+                              [--print-arrow-root]
 
   --for build   what building and running needs (default)
   --for tests   that, and clang with its fuzzer, Google Benchmark, Open MPI, Slurm, Prometheus,
@@ -16,18 +17,21 @@ usage: deploy/install_deps.sh [--for build|tests|bench] [--no-apt] [--print-torc
                 (same as LOCKSTEP_SKIP_APT=1)
   --print-torch-root  print the directory that holds LibTorch's include/ and lib/, or nothing,
                 and install nothing
+  --print-arrow-root  likewise, of Arrow's include/ and libraries
 
 environment:
   Torch_DIR, CMAKE_PREFIX_PATH, LOCKSTEP_TORCH_ROOT   use this LibTorch; none is downloaded
-  LOCKSTEP_DEPS_DIR   where the private one goes (default: ~/.cache/lockstep)
-  LOCKSTEP_PYTHON     the Python that makes its environment (default: /usr/bin/python3)
+  LOCKSTEP_DEPS_DIR   where the private ones go (default: ~/.cache/lockstep)
+  LOCKSTEP_PYTHON     the Python that makes their environments (default: /usr/bin/python3)
 TEXT
 }
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
 . "$here/shell/common.sh"
+. "$here/shell/environments.sh"
 . "$here/shell/torch.sh"
+. "$here/shell/arrow.sh"
 
 build_packages=(g++ cmake ninja-build ccache mold pkg-config python3-venv libboost1.81-dev
   libssl-dev libprotobuf-dev protobuf-compiler libsqlite3-dev prometheus-cpp-dev libyaml-cpp-dev
@@ -41,13 +45,14 @@ test_packages=(clang libclang-rt-14-dev libbenchmark-dev libopenmpi-dev openmpi-
 purpose=build
 use_apt=1
 [[ -z ${LOCKSTEP_SKIP_APT:-} || ${LOCKSTEP_SKIP_APT:-} == 0 ]] || use_apt=0
-print_root=0
+print_root=
 while (($# > 0)); do
   case $1 in
     --for) purpose=${2:-}; shift ;;
     --for=*) purpose=${1#--for=} ;;
     --no-apt) use_apt=0 ;;
-    --print-torch-root) print_root=1 ;;
+    --print-torch-root) print_root=torch_root ;;
+    --print-arrow-root) print_root=arrow_root ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; fail 64 "unknown argument '$1'." ;;
   esac
@@ -55,8 +60,8 @@ while (($# > 0)); do
 done
 case $purpose in build | tests | bench) ;; *) fail 64 "--for takes build, tests or bench." ;; esac
 
-if ((print_root)); then
-  torch_root
+if [[ -n $print_root ]]; then
+  "$print_root"
   exit 0
 fi
 
@@ -122,3 +127,4 @@ if ((use_apt)); then
   ((${#missing[@]} == 0)) || install_packages "${missing[@]}"
 fi
 install_torch "$purpose" "$log"
+install_arrow "$log"

@@ -17,6 +17,7 @@
 #include "data/index/npy_header.h"
 #include "data/index/npy_pair.h"
 #include "data/index/npz_pair.h"
+#include "data/index/parquet_files.h"
 #include "data/index/safetensors_files.h"
 #include "data/index/tfrecord.h"
 #include "data/index/token_files.h"
@@ -68,6 +69,7 @@ Result<std::string> detect_directory(const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(cifar, cifar_below(path));
   if (cifar != nullptr) return std::string(cifar->name);
   if (first(".txt") != names.end()) return std::string("text");
+  if (is_parquet(path)) return pack_it_first(path);
   return std::string(is_image_folder(path) ? "image_folder" : "idx");
 }
 
@@ -85,6 +87,7 @@ Result<std::string> detect_format(const std::string& path) {
   if (has_safetensors(path)) return kind_of_tensors(path);
   if (is_tfrecord_file(path)) return std::string("tfrecord");
   if (has_arrow_ending(path)) return arrow_format_of(path);
+  if (is_parquet_file(path)) return pack_it_first(path);
   LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
   if (is_npy(file.bytes()) || path.ends_with(".npy")) return kind_of_array(file);
   if (has_token_header(file.bytes())) return std::string("tokens");

@@ -70,6 +70,11 @@ if(LOCKSTEP_MPI AND NOT LOCKSTEP_SANITIZE)
   endif()
 endif()
 
+# Libraries that are not built with a sanitizer would seem to overrun what they were given.
+if(LOCKSTEP_PARQUET AND NOT LOCKSTEP_SANITIZE)
+  include(LockstepArrow)
+endif()
+
 if(LOCKSTEP_TESTS)
   find_package(GTest QUIET)
   if(NOT GTest_FOUND)

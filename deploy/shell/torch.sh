@@ -1,10 +1,9 @@
 # shellcheck shell=bash
-# Sourced by deploy/install_deps.sh: LibTorch, given or private.
+# Sourced by deploy/install_deps.sh, after environments.sh: LibTorch, given or private.
 #
-# The private one is the Python wheel in a virtual environment of its own, outside the clone, so
-# that clones share it. It counts as installed only when its stamp, written last, says what this
-# file wants; anything else is removed and made again. All packages go in with --no-deps: the
-# wheel's own list would bring 3 GB of CUDA libraries that training on a CPU never opens.
+# The private one is the Python wheel in an environment of its own. All packages go in with
+# --no-deps: the wheel's own list would bring 3 GB of CUDA libraries that training on a CPU never
+# opens.
 
 torch_version=2.11.0
 # libtorch_cpu.so is linked against the CUDA runtime and its profiler, even where no GPU is used.
@@ -31,20 +30,7 @@ cuda_libraries=(
   libcusparse.so.12 nvidia-cusparse==12.6.3.3
   libnvJitLink.so.13 nvidia-nvjitlink==13.0.88)
 
-torch_python() {
-  local python=${LOCKSTEP_PYTHON:-/usr/bin/python3}
-  [[ -x $python ]] || python=$(command -v python3) || return 1
-  printf '%s\n' "$python"
-}
-
-torch_environment() {  # the directory of the private environment, whether it exists or not
-  local python version
-  python=$(torch_python) || return 1
-  version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])') || return 1
-  printf '%s/torch-%s-py%s\n' \
-    "${LOCKSTEP_DEPS_DIR:-${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/lockstep}" \
-    "$torch_version" "$version"
-}
+torch_environment() { private_environment "torch-$torch_version"; }
 
 is_torch_root() { [[ -e $1/lib/libtorch_cpu.so && -e $1/include/ATen/ATen.h ]]; }
 
@@ -61,10 +47,6 @@ given_torch_root() {  # a LibTorch that the environment names; fails when it nam
     fi
   done
   return 1
-}
-
-has_stamp() {  # has_stamp ENVIRONMENT NAME PACKAGE...
-  [[ -r $1/$2 && $(<"$1/$2") == "${*:3}" ]]
 }
 
 private_torch_root() {  # of a complete private environment; fails when there is none
@@ -84,29 +66,12 @@ unresolved_libraries() {
   env -u LD_LIBRARY_PATH "$loader" --inhibit-cache --list "$1" | awk '/not found/ {print $1}'
 }
 
-pip_install() {  # pip_install LOG WHAT ENVIRONMENT PACKAGE...
-  local log=$1 what=$2 environment=$3
-  shift 3
-  mkdir -p "$environment/tmp"
-  # Unpacked beside its destination: /tmp is often too small for a wheel of this size.
-  logged "$log" "$what" env TMPDIR="$environment/tmp" PYTHONNOUSERSITE=1 \
-    "$environment/bin/python" -m pip install --disable-pip-version-check --no-input \
-    --no-cache-dir --no-deps "$@" ||
-    fail 70 "pip could not install $what; is there a network? Details: $log"
-  rm -rf "$environment/tmp"
-}
-
 install_torch_environment() {  # install_torch_environment ENVIRONMENT LOG
-  local environment=$1 log=$2 free unresolved
+  local environment=$1 log=$2 unresolved
   say "LibTorch to install: ${torch_packages[*]}"
   say "  into $environment (540 MB to download, 1.3 GB on disk)"
-  free=$(free_mib "$environment")
-  ((free >= 3000)) || fail 78 "the disk of $environment has $free MiB free; LibTorch needs 3000" \
-    "while it is installed. Make room, or set LOCKSTEP_DEPS_DIR to a directory on another disk."
-  rm -rf "$environment"
-  "$(torch_python)" -m venv "$environment" >>"$log" 2>&1 ||
-    fail 78 "$(torch_python) cannot make a virtual environment (Debian: python3-venv)." \
-      "Details: $log"
+  check_room "$environment" 3000 LibTorch
+  make_environment "$environment" "$log"
   pip_install "$log" "LibTorch $torch_version" "$environment" "${torch_packages[@]}"
   unresolved=$(unresolved_libraries "$environment"/lib/python3*/site-packages/torch/lib/libtorch_cpu.so)
   [[ -z $unresolved ]] ||
@@ -115,14 +80,13 @@ install_torch_environment() {  # install_torch_environment ENVIRONMENT LOG
 }
 
 install_torch_python() {  # install_torch_python ENVIRONMENT LOG: `import torch` works afterwards
-  local environment=$1 log=$2 i known packages=("${python_packages[@]}") free
+  local environment=$1 log=$2 i known packages=("${python_packages[@]}")
   known=$(/sbin/ldconfig -p)
   for ((i = 0; i < ${#cuda_libraries[@]}; i += 2)); do
     [[ $known == *"${cuda_libraries[i]} "* ]] || packages+=("${cuda_libraries[i + 1]}")
   done
   say "for the PyTorch side of comparisons: ${packages[*]}"
-  free=$(free_mib "$environment")
-  ((free >= 5000)) || fail 78 "the disk of $environment has $free MiB free; this needs up to 5000."
+  check_room "$environment" 5000 PyTorch
   pip_install "$log" "what 'import torch' needs" "$environment" "${packages[@]}"
   "$environment/bin/python" -c 'import numpy, torch, torch.distributed as d
 assert d.is_gloo_available()' >>"$log" 2>&1 ||

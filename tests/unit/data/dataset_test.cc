@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "data/index/detect_format.h"
 #include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {
@@ -136,6 +137,19 @@ TEST_F(OpenDataset, NamesTheKnownFormats) {
   const auto dataset = open("parquet");
   EXPECT_EQ(dataset.status().code(), Code::kUsage);
   EXPECT_THAT(dataset.status().message(), HasSubstr("\"parquet\"; known are auto, idx, cifar10,"));
+}
+
+TEST_F(OpenDataset, SaysHowParquetBecomesSomethingThatIsReadInPlace) {
+  const auto expect_hint = [&](const std::string& path) {
+    const auto format = detect_format(path);
+    EXPECT_EQ(format.status().code(), Code::kUsage);
+    EXPECT_THAT(format.status().message(), HasSubstr("lockstep data pack " + path + " DIRECTORY"));
+  };
+  put("train.bytes", "PAR1 and so on");  // whatever its name
+  expect_hint(dir_.path("train.bytes"));
+  EXPECT_THAT(detect_format(dir_.path()).status().message(), Not(HasSubstr("Parquet")));
+  put("train-00000-of-00001.parquet", "");
+  expect_hint(dir_.path());
 }
 
 TEST_F(OpenDataset, LeavesNoCacheFileOfPlainDataButTheStatistics) {

@@ -1,0 +1,101 @@
+#include "data/parquet/parquet_copy.h"
+
+#include <arrow/io/file.h>
+#include <arrow/ipc/writer.h>
+#include <arrow/record_batch.h>
+#include <arrow/result.h>
+#include <arrow/type.h>
+#include <parquet/arrow/reader.h>
+#include <parquet/arrow/schema.h>
+#include <parquet/file_reader.h>
+#include <parquet/metadata.h>
+#include <parquet/properties.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+
+namespace lockstep::parquet_copy {
+namespace {
+
+using Reader = std::unique_ptr<parquet::arrow::FileReader>;
+
+// Parquet counts what is within structs and lists.
+void add_leaves(const parquet::arrow::SchemaField& field, std::vector<int>& leaves) {
+  if (field.is_leaf()) leaves.push_back(field.column_index);
+  for (const auto& child : field.children) add_leaves(child, leaves);
+}
+
+arrow::Status written(const arrow::Status& status) {
+  return status.ok() ? status : arrow::Status::ExecutionError(status.message());
+}
+
+// Rows that are about kBatchBytes.
+int64_t batch_rows(const parquet::FileMetaData& file) {
+  int64_t bytes = 0;
+  for (int group = 0; group < file.num_row_groups(); ++group)
+    bytes += std::max<int64_t>(file.RowGroup(group)->total_byte_size(), 0);
+  const int64_t rows = std::max<int64_t>(file.num_rows(), 1);
+  return std::clamp<int64_t>(kBatchBytes / std::max<int64_t>(bytes / rows, 1), 1, 1 << 20);
+}
+
+arrow::Result<Reader> open(const std::string& from) {
+  // Read, not mapped: a file that shrinks is an error, not a signal.
+  ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::ReadableFile::Open(from));
+  parquet::arrow::FileReaderBuilder builder;
+  parquet::ReaderProperties reading;
+  reading.enable_buffered_stream();  // pages as they are needed, not whole row groups
+  ARROW_RETURN_NOT_OK(builder.Open(std::move(file), reading));
+  parquet::ArrowReaderProperties decoding;
+  decoding.set_use_threads(false);  // several files are decoded at a time
+  decoding.set_pre_buffer(false);
+  decoding.set_batch_size(batch_rows(*builder.raw_reader()->metadata()));
+  builder.properties(decoding);
+  Reader reader;
+  ARROW_RETURN_NOT_OK(builder.Build(&reader));
+  return reader;
+}
+
+}  // namespace
+
+arrow::Status write_schema(const std::string& from, const std::string& to) {
+  ARROW_ASSIGN_OR_RAISE(const Reader reader, open(from));
+  std::shared_ptr<arrow::Schema> schema;
+  ARROW_RETURN_NOT_OK(reader->GetSchema(&schema));
+  ARROW_ASSIGN_OR_RAISE(const auto out, arrow::io::FileOutputStream::Open(to));
+  ARROW_ASSIGN_OR_RAISE(const auto writer, arrow::ipc::MakeFileWriter(out, schema));
+  ARROW_RETURN_NOT_OK(written(writer->Close()));
+  return written(out->Close());
+}
+
+arrow::Status copy_columns(const std::string& from, const std::string& to,
+                           const std::vector<int>& columns, const ProgressFn& progress) {
+  ARROW_ASSIGN_OR_RAISE(const Reader reader, open(from));
+  const auto& manifest = reader->manifest();
+  std::vector<int> leaves;
+  for (const int column : columns) {
+    if (column < 0 || static_cast<size_t>(column) >= manifest.schema_fields.size())
+      return arrow::Status::Invalid("has no column ", column);
+    add_leaves(manifest.schema_fields[static_cast<size_t>(column)], leaves);
+  }
+  std::vector<int> groups(static_cast<size_t>(reader->num_row_groups()));
+  for (size_t i = 0; i < groups.size(); ++i) groups[i] = static_cast<int>(i);
+  ARROW_ASSIGN_OR_RAISE(const auto batches, reader->GetRecordBatchReader(groups, leaves));
+  ARROW_ASSIGN_OR_RAISE(const auto out, arrow::io::FileOutputStream::Open(to));
+  ARROW_ASSIGN_OR_RAISE(const auto writer, arrow::ipc::MakeFileWriter(out, batches->schema()));
+  const int64_t rows = reader->parquet_reader()->metadata()->num_rows();
+  int64_t done = 0;
+  std::shared_ptr<arrow::RecordBatch> batch;
+  for (;;) {
+    ARROW_RETURN_NOT_OK(batches->ReadNext(&batch));
+    if (batch == nullptr) break;
+    ARROW_RETURN_NOT_OK(batch->Validate());
+    ARROW_RETURN_NOT_OK(written(writer->WriteRecordBatch(*batch)));
+    progress(done += batch->num_rows(), rows);
+  }
+  if (done != rows) return arrow::Status::Invalid("promises ", rows, " rows and has ", done);
+  ARROW_RETURN_NOT_OK(written(writer->Close()));
+  return written(out->Close());
+}
+
+}  // namespace lockstep::parquet_copy

@@ -1,0 +1,82 @@
+// lockstep-parquet: what `lockstep data pack` starts for each Parquet file.
+//
+//   lockstep-parquet schema FILE OUT DESCRIPTOR
+//   lockstep-parquet copy FILE OUT DESCRIPTOR COLUMN...
+//
+// writes OUT, an Arrow IPC file: the types of all columns without rows, or the columns of these
+// numbers. How far it is goes to DESCRIPTOR, as one unsigned 64-bit number of this machine after
+// the other: parts of kWhole; its end is the end of the work. Exit codes: 0; 65 with a line on
+// stderr when FILE is damaged; 70.
+//
+// It takes at most kMemoryBytes, so that a file that promises more than it has is an error here
+// and nowhere else.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/parquet/parquet_copy.h"
+
+namespace {
+
+namespace copy = lockstep::parquet_copy;
+
+constexpr rlim_t kMemoryBytes = rlim_t{16} << 30;  // of addresses, libraries included
+constexpr uint64_t kWhole = 1'000'000;
+
+bool parse(std::string_view text, int& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && number >= 0;
+}
+
+int usage() {
+  std::fputs(
+      "lockstep-parquet decodes files for `lockstep data pack`, which starts it:\n"
+      "  lockstep-parquet schema FILE OUT DESCRIPTOR\n"
+      "  lockstep-parquet copy FILE OUT DESCRIPTOR COLUMN...\n",
+      stderr);
+  return 64;
+}
+
+arrow::Status run(const std::vector<std::string>& words, int descriptor,
+                  const std::vector<int>& columns) {
+  if (words[0] == "schema") return copy::write_schema(words[1], words[2]);
+  return copy::copy_columns(words[1], words[2], columns, [&](int64_t done, int64_t rows) {
+    const auto all = static_cast<uint64_t>(std::max<int64_t>(rows, 1));
+    const uint64_t part = static_cast<uint64_t>(done) * kWhole / all;
+    // Who does not listen any more has ended, and this with it.
+    [[maybe_unused]] const ssize_t n = ::write(descriptor, &part, sizeof part);
+  });
+}
+
+int ended(const arrow::Status& status) {
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "%s\n", status.message().c_str());
+  return status.IsExecutionError() ? 70 : 65;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  int descriptor = -1;
+  std::vector<int> columns;
+  if (words.size() < 4 || !parse(words[3], descriptor)) return usage();
+  for (size_t i = 4; i < words.size(); ++i)
+    if (!parse(words[i], columns.emplace_back())) return usage();
+  if (words[0] != (columns.empty() ? "schema" : "copy")) return usage();
+  const rlimit limit{kMemoryBytes, kMemoryBytes};
+  ::setrlimit(RLIMIT_AS, &limit);
+  try {
+    return ended(run(words, descriptor, columns));
+  } catch (const std::exception& error) {  // libparquet throws in places
+    std::fprintf(stderr, "%s\n", error.what());
+    return 65;
+  }
+}

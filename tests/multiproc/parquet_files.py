@@ -1,0 +1,64 @@
+"""Parquet files by Arrow's own library, for parquet_test.py, which runs this with the Python that has
+it: `parquet_files.py tokens DIRECTORY`, `images FOLDER DIRECTORY`, `captions FILE`,
+`same DIRECTORY PACKED`."""
+import pathlib
+import random
+import sys
+
+import pyarrow
+import pyarrow.ipc
+import pyarrow.parquet
+
+TOKENS = {"train-00000-of-00002": 700, "train-00001-of-00002": 450, "validation-00000-of-00001": 90}
+CODECS = ["zstd", "snappy", "gzip"]
+
+
+def tokens(directory):
+    """Of documents of different lengths beside a text, and the same as Arrow files."""
+    rng = random.Random(7)
+    for (name, documents), codec in zip(TOKENS.items(), CODECS):
+        lists = [[rng.randrange(50) for _ in range(rng.randrange(1, 40))] for _ in range(documents)]
+        # Long texts, so that it takes several batches.
+        table = pyarrow.table({"text": ["-" * 200_000] * documents,
+                               "input_ids": pyarrow.array(lists, pyarrow.list_(pyarrow.int32()))})
+        for kind in ("parquet", "arrow"):
+            (directory / kind).mkdir(parents=True, exist_ok=True)
+        pyarrow.parquet.write_table(table, directory / "parquet" / f"{name}.parquet",
+                                    compression=codec, row_group_size=128, use_dictionary=False)
+        table = table.select(["input_ids"])
+        with pyarrow.ipc.new_file(directory / "arrow" / f"{name}.arrow", table.schema) as out:
+            out.write_table(table)
+
+
+def images(folder, directory):
+    """As Hugging Face's datasets write them, a file for each split."""
+    for split in ("train", "val"):
+        classes = sorted(path.name for path in (folder / split).iterdir())
+        rows = [{"image": {"bytes": path.read_bytes(), "path": path.name},
+                 "caption": f"an image of {path.parent.name}",
+                 "label": classes.index(path.parent.name)}
+                for path in sorted((folder / split).glob("*/*"))]
+        (directory / split).mkdir(parents=True, exist_ok=True)
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows),
+                                    directory / split / "data.parquet", row_group_size=7)
+
+
+def captions(path):
+    """Nothing to train on."""
+    pyarrow.parquet.write_table(pyarrow.table({"caption": ["a", "b"], "score": [0.5, 1.5]}), path)
+
+
+def same(directory, packed):
+    """Every image and label again, in order."""
+    for split in ("train", "val"):
+        rows = pyarrow.parquet.read_table(directory / split / "data.parquet").to_pylist()
+        again = [row for path in sorted((packed / split).glob("*.arrow"))
+                 for row in pyarrow.ipc.open_file(path).read_all().to_pylist()]
+        wanted = [(row["image"]["bytes"], row["label"]) for row in rows]
+        found = [(row["image"], row["label"]) for row in again]
+        assert found == wanted, f"{split}: {len(found)} samples, wanted are {len(wanted)}"
+
+
+if __name__ == "__main__":
+    {"tokens": tokens, "images": images, "captions": captions, "same": same}[sys.argv[1]](
+        *map(pathlib.Path, sys.argv[2:]))

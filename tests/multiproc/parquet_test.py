@@ -1,0 +1,151 @@
+"""Parquet with real processes: packed, then trained on; stopped in the middle; damaged."""
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from harness import BIN, ROOT, LockstepTest
+from images_test import CLASSES, EACH, EVALUATION, images
+from pack_test import GPT2, contents
+
+WRITER = pathlib.Path(__file__).with_name("parquet_files.py")
+
+
+def arrow_python():
+    """The Python whose library of Arrow lockstep-parquet is linked to."""
+    root = subprocess.run([ROOT / "deploy/install_deps.sh", "--print-arrow-root"],
+                          capture_output=True, text=True, check=True).stdout.strip()
+    return pathlib.Path(root).parents[3] / "bin/python" if root else None
+
+
+@unittest.skipUnless((BIN / "lockstep-parquet").exists() and arrow_python(),
+                     "built without lockstep-parquet (deploy/install_deps.sh installs what it needs)")
+class Parquet(LockstepTest):
+    def write(self, *args):
+        done = subprocess.run([arrow_python(), WRITER, *args], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def tokens(self):
+        self.write("tokens", self.scratch)
+        return self.scratch / "parquet"
+
+    def command(self, source, to, *args):
+        return [BIN / "lockstep", "data", "pack", source, to, *map(str, args)]
+
+    def pack(self, source, to, *args, expect=0):
+        done = subprocess.run(self.command(source, to, *args), capture_output=True, text=True,
+                              timeout=120)
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        self.assertNotIn("terminate called", done.stderr)
+        return done.stdout + done.stderr
+
+    def unpacked(self, to):
+        return to.with_name(to.name + ".unpacked")
+
+    def test_a_run_on_packed_tokens_is_the_run_on_arrow_files_of_the_same(self):
+        packed = self.scratch / "packed"
+        self.assertIn("tokens in 1 file", self.pack(self.tokens(), packed))
+        self.assertFalse(self.unpacked(packed).exists())
+        runs = [self.finish(self.job(path, model=GPT2, name=f"{path.name}.yaml",
+                                     train={"global_batch": 40, "slots": 4, "epochs": 2}),
+                            "--workers", workers, name=f"{path.name}-{workers}")
+                for path, workers in ((self.scratch / "arrow", 1), (packed, 2))]
+        self.assert_same_result(runs[1], runs[0])
+
+    @unittest.skipUnless(shutil.which("cjpeg"),
+                         "cjpeg is not installed (Debian: libjpeg-turbo-progs)")
+    def test_images_and_labels_come_out_as_they_went_in(self):
+        for split, each, seed in (("train", EACH, 1), ("val", EVALUATION, 2)):
+            for name, _, content in images(each, seed):
+                path = self.scratch / "folder" / split / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+        source, packed = self.scratch / "parquet", self.scratch / "packed"
+        self.write("images", self.scratch / "folder", source)
+        self.pack(source, packed)
+        self.write("same", source, packed)
+        seen = subprocess.run([BIN / "lockstep", "data", "verify", packed], capture_output=True,
+                              text=True, timeout=120)
+        self.assertEqual(seen.returncode, 0, seen.stdout + seen.stderr)
+        self.assertIn(f"{len(CLASSES) * EACH} samples of format arrow_images", seen.stdout)
+
+    def test_what_a_kill_leaves_is_gone_on_with(self):
+        source = self.tokens()
+        self.pack(source, self.scratch / "whole")
+        killed = self.scratch / "killed"
+        process = subprocess.Popen(self.command(source, killed, "--threads", 1),
+                                   stdout=subprocess.DEVNULL)
+        # However far it has come, or whether it is over.
+        while process.poll() is None and not list(self.unpacked(killed).glob("*/*.arrow")):
+            time.sleep(0.001)
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        self.pack(source, killed)
+        self.assertEqual(contents(killed), contents(self.scratch / "whole"))
+        self.assertFalse(self.unpacked(killed).exists())
+
+    def test_what_is_decoded_is_used_again_while_its_file_is_as_it_was(self):
+        source = self.tokens()
+        self.pack(source, self.scratch / "whole")
+        to = self.scratch / "again"
+        to.mkdir()
+        (to / "foreign").touch()
+        self.assertIn("is not empty", self.pack(source, to, expect=64))
+        self.assertEqual(len(list(self.unpacked(to).glob("*/*.arrow"))), 3)
+        (to / "foreign").unlink()
+        victim = source / "train-00001-of-00002.parquet"
+        info = victim.stat()
+        victim.write_bytes(bytes(info.st_size))
+        os.utime(victim, ns=(info.st_atime_ns, info.st_mtime_ns + 1))
+        self.assertIn(str(victim), self.pack(source, to, expect=65))
+        os.utime(victim, ns=(info.st_atime_ns, info.st_mtime_ns))
+        self.pack(source, to)
+        self.assertEqual(contents(to), contents(self.scratch / "whole"))
+
+    def test_a_job_that_names_parquet_is_refused_with_the_command(self):
+        source = self.tokens()
+        for path in (source, source / "train-00000-of-00002.parquet"):
+            run = self.finish(self.job(path, model=GPT2), "--workers", 1, name=path.name,
+                              expect=64)
+            self.assert_clear_line(run, f"lockstep data pack {path} DIRECTORY")
+
+    def test_what_is_damaged_is_named_and_harms_nothing_else(self):
+        victim = self.tokens() / "train-00000-of-00002.parquet"
+        whole = victim.read_bytes()
+        to = self.scratch / "packed"
+        for damaged in (b"PAR1", whole[:len(whole) // 2], whole[:-8] + b"\xff\xff\xff\x7fPAR1"):
+            victim.write_bytes(damaged)
+            said = self.pack(victim.parent, to, expect=65)
+            self.assertIn(f"{victim} is no sound Parquet: ", said)
+        self.assertFalse(to.exists())
+        rng = random.Random(3)
+        refused = 0
+        for _ in range(30):
+            damaged = bytearray(whole)
+            for at in rng.sample(range(len(damaged)), 3):
+                damaged[at] ^= 1 << rng.randrange(8)
+            victim.write_bytes(damaged)
+            shutil.rmtree(to, ignore_errors=True)
+            done = subprocess.run(self.command(victim, to), capture_output=True, text=True,
+                                  timeout=120)
+            self.assertIn(done.returncode, (0, 65), done.stderr)  # a value may be another one
+            refused += done.returncode == 65
+        self.assertGreater(refused, 10)
+
+    def test_a_file_without_samples_is_told_what_it_has(self):
+        said = self.pack(self.tokens() / "train-00000-of-00002.parquet", self.scratch / "packed")
+        self.assertIn("tokens in 1 file", said)
+        self.write("captions", self.scratch / "captions.parquet")
+        said = self.pack(self.scratch / "captions.parquet", self.scratch / "none", expect=65)
+        self.assertIn("captions.parquet", said)
+        self.assertIn("caption", said)
+        self.assertFalse(self.unpacked(self.scratch / "none").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
