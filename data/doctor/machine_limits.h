@@ -2,7 +2,6 @@
 // Thread-safety: free functions.
 #pragma once
 
-#include "comm/base/status.h"
 
 namespace lockstep::doctor {
 

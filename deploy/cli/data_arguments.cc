@@ -1,13 +1,11 @@
-#include <stdlib.h>
-
 #include <filesystem>
-#include <system_error>
 
 #include "comm/base/limits.h"
 #include "data/index/thread_team.h"
 #include "data/source/url.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/data_subcommands.h"
+#include "deploy/cli/scratch_directory.h"
 
 namespace lockstep {
 
@@ -49,14 +47,10 @@ void add_threads_option(CLI::App& command, DataArguments& arguments) {
 
 int with_cache(const DataArguments& arguments, const std::function<int(const std::string&)>& work) {
   if (!arguments.cache_dir.empty()) return work(arguments.cache_dir);
-  std::string name = (std::filesystem::temp_directory_path() / "lockstep-data-XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr)
-    return report(Status(Code::kConfig, "cannot create a temporary directory " + name +
-                                            "; name one with --cache-dir"));
-  const int code = work(name);
-  std::error_code ignored;
-  std::filesystem::remove_all(name, ignored);
-  return code;
+  const auto scratch = ScratchDirectory::create("lockstep-data-");
+  if (scratch.is_ok()) return work((*scratch)->path());
+  return report(Status(scratch.status().code(),
+                       scratch.status().message() + ", or name a directory with --cache-dir"));
 }
 
 }  // namespace lockstep

@@ -1,16 +1,13 @@
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 
-#include "comm/base/file.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/diagnose.h"
 #include "deploy/cli/load_job.h"
+#include "deploy/cli/scratch_directory.h"
 
 namespace lockstep {
 namespace {
@@ -23,30 +20,6 @@ struct DoctorArguments {
   double seconds = 40;
   bool apply = false;
   bool json = false;
-};
-
-// A directory for files on the way, gone with this object.
-class ScratchDirectory {
- public:
-  static Result<std::unique_ptr<ScratchDirectory>> create() {
-    std::string name = (std::filesystem::temp_directory_path() / "lockstep-doctor-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr)
-      return Status(Code::kConfig, "cannot create a temporary directory " + name + ": " +
-                                       errno_text(errno) + "; set TMPDIR to where there is room");
-    return std::unique_ptr<ScratchDirectory>(new ScratchDirectory(name));
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  explicit ScratchDirectory(std::string path) : path_(std::move(path)) {}
-  const std::string path_;
 };
 
 // On stderr, so that stdout has the outcome only: in a terminal one line that is written over,
@@ -90,8 +63,10 @@ void print_json(const nlohmann::json& json) {
 Status run_doctor(const DoctorArguments& arguments) {
   JobRequest request;
   LOCKSTEP_RETURN_IF_ERROR(split_arguments(arguments.positional, request));
+  if (request.file.empty())
+    return {Code::kUsage, "no job file given; try 'lockstep doctor JOB.yaml'"};
   request.workers = arguments.workers;
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto scratch, ScratchDirectory::create());
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto scratch, ScratchDirectory::create("lockstep-doctor-"));
   LOCKSTEP_ASSIGN_OR_RETURN(const Diagnosis before,
                             measure(request, arguments.seconds, scratch->path()));
   if (!arguments.json) print(to_text(before));

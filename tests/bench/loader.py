@@ -4,7 +4,7 @@
     loader.py images --bench build/release/bin/bench_loader --torch-python PYTHON
               [--grain-python PYTHON] [--rounds 5]
     loader.py tokens --bench ... --torch-python PYTHON [--rounds 5]
-    loader.py resume --bench ... --torch-python PYTHON [--rounds 5]
+    loader.py resume --bench ... --torch-python PYTHON [--mosaic-python PYTHON] [--rounds 5]
     loader.py jpeg --bench ... --torch-python PYTHON [--dali-python PYTHON] [--rounds 5]
 
 images: batches of 128 from a CIFAR-10 file of 50,000 samples of 3 KB, as bytes.
@@ -30,6 +30,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 DEADLINE_S = 600
 SAMPLES, SIDE, CLASSES = 50_000, 32, 10
 TOKENS, VOCAB, BLOCK = 100_000_000, 50_000, 1024
+MEMORY_GIB = 16  # of a list of indices
 RESUMED = (10**6, 10**8, 10**10)
 
 
@@ -141,21 +142,29 @@ def jpeg(args, directory):
     print(f"\n{len(files)} files of {statistics.mean(files) / 1000:.0f} KB on average")
 
 
+def their_resume(python, which, samples, memory_gib):
+    """Seconds, and GiB where it says them; `memory_gib`: that it takes, where that is too much."""
+    if python is None:
+        return "not measured: no interpreter given"
+    if memory_gib > MEMORY_GIB:
+        return f"not measured: takes {memory_gib} GiB"
+    runs = [lines([python, HERE / "loader_peers.py", which, samples])[-1] for _ in range(3)]
+    text = f"{statistics.median(run['wall_s'] for run in runs):.3g} s"
+    growth = max(run.get("growth_kib", 0) for run in runs)
+    return text + (f", {growth / 2**20:.2g} GiB" if growth else "")
+
+
 def resume(args, directory):
-    print("| samples | Lockstep, first batch | memory | torch RandomSampler, first index |\n"
-          "|---|---|---|---|")
+    print("| samples | Lockstep, first batch | memory | torch RandomSampler, first index "
+          "| MosaicML Streaming, order of the epoch |\n|---|---|---|---|---|")
     for samples in RESUMED:
         runs = [lines([args.bench, "resume", "--samples", samples])[-1] for _ in range(args.rounds)]
         us = [run["median_us"] for run in runs]
-        theirs = "not measured: no interpreter given"
-        if args.torch_python is not None and samples <= 10**8:
-            seconds = [lines([args.torch_python, HERE / "loader_peers.py", "torch_resume",
-                              samples])[-1]["wall_s"] for _ in range(3)]
-            theirs = f"{statistics.median(seconds):.3g} s"
-        elif args.torch_python is not None:
-            theirs = f"not measured: its list of indices takes {8 * samples >> 30} GiB"
+        gib = samples * 8 >> 30
         print(f"| {samples:,} | {statistics.median(us):.0f} us ({min(us):.0f} to {max(us):.0f}) "
-              f"| {max(run['growth_kib'] for run in runs)} KiB | {theirs} |")
+              f"| {max(run['growth_kib'] for run in runs)} KiB "
+              f"| {their_resume(args.torch_python, 'torch_resume', samples, gib)} "
+              f"| {their_resume(args.mosaic_python, 'mosaic_resume', samples, gib)} |")
 
 
 def main():
@@ -165,6 +174,7 @@ def main():
     parser.add_argument("--bench", required=True, help="bench_loader (LOCKSTEP_BENCH=ON)")
     parser.add_argument("--torch-python", help="interpreter that has torch and numpy")
     parser.add_argument("--grain-python", help="interpreter that has grain")
+    parser.add_argument("--mosaic-python", help="interpreter that has streaming, of MosaicML")
     parser.add_argument("--dali-python", help="interpreter that has nvidia.dali")
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()

@@ -2,13 +2,14 @@
 
     loader_peers.py torch|torch_batched|grain DIRECTORY     images
     loader_peers.py torch_tokens FILE
-    loader_peers.py torch_resume SAMPLES
+    loader_peers.py torch_resume|mosaic_resume SAMPLES
     loader_peers.py make_jpeg|torch_jpeg|dali_jpeg DIRECTORY    jpeg_peers.py
 """
 import json
 import os
 import pathlib
 import sys
+import tempfile
 import time
 
 import jpeg_peers
@@ -99,6 +100,32 @@ def torch_resume(samples):
     print(json.dumps({"samples": samples, "wall_s": time.perf_counter() - begin}))
 
 
+def mosaic_resume(samples):
+    """What StreamingDataset computes before the first sample of a resume: the arrangement of its
+    epoch. Its shards are promised by an index and not there: nothing of them is read."""
+    import resource
+    from streaming import StreamingDataset
+    from streaming.base.batching import generate_work
+    from streaming.base.world import World
+    shard = {"version": 2, "format": "mds", "hashes": [], "compression": None, "samples": 100_000,
+             "column_names": ["x"], "column_encodings": ["bytes"], "column_sizes": [3072],
+             "size_limit": 1 << 30, "zip_data": None}
+    with tempfile.TemporaryDirectory() as directory:
+        shards = [{**shard, "raw_data": {"basename": f"{i}.mds", "bytes": 1 << 28, "hashes": {}}}
+                  for i in range(samples // shard["samples"])]
+        (pathlib.Path(directory) / "index.json").write_text(
+            json.dumps({"version": 2, "shards": shards}))
+        dataset = StreamingDataset(local=directory, shuffle=True, batch_size=BATCH,
+                                   num_canonical_nodes=1)
+        world = World.detect()
+        dataset._set_shuffle_block_size(world)  # as its iterator does first
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        begin = time.perf_counter()
+        generate_work(dataset.batching_method, dataset, world, 0, samples // 2)
+        print(json.dumps({"samples": samples, "wall_s": time.perf_counter() - begin, "growth_kib":
+                          resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before}))
+
+
 def main():
     which, argument = sys.argv[1:]
     {"torch": lambda: torch_images(argument, False),
@@ -106,6 +133,7 @@ def main():
      "grain": lambda: grain_images(argument),
      "torch_tokens": lambda: torch_tokens(argument),
      "torch_resume": lambda: torch_resume(int(argument)),
+     "mosaic_resume": lambda: mosaic_resume(int(argument)),
      "make_jpeg": lambda: jpeg_peers.make_images(argument),
      "torch_jpeg": lambda: tell(jpeg_peers.torch_epochs(argument)),
      "dali_jpeg": lambda: tell(jpeg_peers.dali_epochs(argument))}[which]()

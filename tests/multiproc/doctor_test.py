@@ -1,6 +1,7 @@
 """`lockstep doctor` on jobs with a planted bottleneck: it names what was planted, and its advice
 mends it."""
 import os
+import signal
 import subprocess
 import unittest
 
@@ -56,6 +57,21 @@ class Doctor(LockstepTest):
         self.assertEqual(found["finding"]["fault"], "none", found)
         rates = self.rates(found)
         self.assertGreater(rates["loader"], rates["trainer"])
+
+    def test_an_end_in_the_middle_leaves_nothing(self):
+        job, _ = doctor_world.no_fault(self.scratch)
+        room = self.scratch / "room"
+        room.mkdir()
+        for end in (signal.SIGINT, signal.SIGKILL):
+            process = subprocess.Popen([BIN / "lockstep", "doctor", job], stderr=subprocess.PIPE,
+                                       stdout=subprocess.DEVNULL, text=True,
+                                       env={**os.environ, "TMPDIR": str(room)})
+            self.assertIn("measuring: ", process.stderr.readline())
+            self.assertEqual(len(list(room.iterdir())), 1)
+            process.send_signal(end)
+            process.communicate(timeout=60)  # until who removes it has closed stderr, too
+            self.assertEqual(process.returncode, -end)
+            self.assertEqual(list(room.iterdir()), [])
 
     def test_what_is_wrong_with_a_job_is_said_in_a_line(self):
         job, _ = doctor_world.no_fault(self.scratch)

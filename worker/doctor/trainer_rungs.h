@@ -4,7 +4,6 @@
 // Thread-safety: one thread.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 

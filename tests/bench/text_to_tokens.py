@@ -2,7 +2,7 @@
 """Text to BPE tokens, on one core: `lockstep data index --tokenizer` beside Hugging Face's tokenizers
 and OpenAI's tiktoken, on the same text with the same vocabulary; all must make the same tokens.
 
-    tokenize.py --lockstep build/release/bin/lockstep [--text FILE] [--megabytes 64] [--vocab 32000]
+    text_to_tokens.py --lockstep build/release/bin/lockstep [--text FILE] [--megabytes 64] [--vocab 32000]
 
 Python with `pip install tokenizers tiktoken`. The vocabulary is trained on the text, of which as
 much is taken, over and over, as the size says; without one it is this repository's own. Ours

@@ -1,0 +1,34 @@
+// A directory for files on the way, gone with this object, and when the process ends, however it
+// does: a child waits for that and removes it.
+//
+// Thread-safety: made on the main thread before there are others, since it forks.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+
+#include "comm/base/status.h"
+
+namespace lockstep {
+
+class ScratchDirectory {
+ public:
+  // PREFIX and six letters, in the directory for temporary files. kConfig when there is no room.
+  static Result<std::unique_ptr<ScratchDirectory>> create(const std::string& prefix);
+  ~ScratchDirectory();  // returns when it is gone
+  ScratchDirectory(const ScratchDirectory&) = delete;
+  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  ScratchDirectory(std::string path, pid_t remover, int alive);
+
+  const std::string path_;
+  const pid_t remover_;
+  const int alive_;  // the end of a pipe that the remover waits for
+};
+
+}  // namespace lockstep
