@@ -12,10 +12,10 @@ namespace lockstep {
 
 // In the order in which people read them. What each is: data/index/dataset.h.
 inline constexpr std::string_view kDataFormats[] = {
-    "auto",         "idx",      "cifar10", "cifar100",    "npy",
-    "npy_nchw",     "npy_nhwc", "npz",     "safetensors", "image_folder",
-    "webdataset",   "tfrecord", "mds",     "arrow",       "arrow_images",
-    "arrow_tokens", "megatron", "tokens",  "tokens_u32",  "text",
+    "auto",       "idx",   "cifar10",      "cifar100",     "npy",        "npy_nchw",
+    "npy_nhwc",   "npz",   "safetensors",  "image_folder", "webdataset", "tfrecord",
+    "mds",        "arrow", "arrow_images", "arrow_tokens", "megatron",   "tokens",
+    "tokens_u32", "text",  "csv",
 };
 
 // A sample is a sequence of tokens, else an image. REQUIRES: the format is resolved; `auto` may

@@ -55,7 +55,7 @@ constexpr Physical kPhysical[] = {
     {ArrowKind::kOther, 0, "none"},
     {ArrowKind::kOther, 0, "null"},
     {ArrowKind::kInt, 2, "int"},
-    {ArrowKind::kOther, 2, "float"},
+    {ArrowKind::kFloat, 2, "float"},
     {ArrowKind::kBinary, 3, "binary"},
     {ArrowKind::kOther, 3, "string"},
     {ArrowKind::kOther, 2, "bool"},
@@ -96,6 +96,10 @@ Status set_type(const fb::Field& from, bool is_v4, ArrowField& field) {
     field.is_signed = type->is_signed();
     field.type_text = (field.is_signed ? "int" : "uint") + std::to_string(type->bit_width());
     if (width != 1 && width != 2 && width != 4 && width != 8) width = 0;
+  } else if (const auto* real = from.type_as_FloatingPoint()) {
+    width = real->precision() == fb::Precision_Half ? 2 : 4;
+    if (real->precision() == fb::Precision_Double) width = 8;
+    field.type_text += std::to_string(8 * width);
   } else if (const auto* binary = from.type_as_FixedSizeBinary()) {
     width = binary->byte_width();
     field.type_text += "[" + std::to_string(width) + "]";

@@ -42,4 +42,14 @@ ArrowField arrow_int(std::string name, uint32_t bytes, bool is_signed) {
   return field;
 }
 
+ArrowField arrow_float32(std::string name) {
+  ArrowField field;
+  field.name = std::move(name);
+  field.kind = ArrowKind::kFloat;
+  field.width = sizeof(float);
+  field.buffers = 2;
+  field.type_text = "float32";
+  return field;
+}
+
 }  // namespace lockstep::data

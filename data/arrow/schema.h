@@ -14,6 +14,7 @@ namespace lockstep::data {
 
 enum class ArrowKind {
   kInt,
+  kFloat,
   kBinary,       // offsets of 4 bytes
   kLargeBinary,  // of 8
   kFixedBinary,
@@ -54,7 +55,8 @@ struct ArrowSchema {
 // "image (binary), label (int64)", for messages; at most a dozen.
 std::string columns_text(const ArrowSchema& schema);
 
-// An integer of this type, without metadata.
+// An integer of this type, or a float32, without metadata.
 ArrowField arrow_int(std::string name, uint32_t bytes, bool is_signed);
+ArrowField arrow_float32(std::string name);
 
 }  // namespace lockstep::data

@@ -24,7 +24,8 @@ std::vector<std::string> transforms_of(const wire::JobSpec& job) {
 }  // namespace
 
 data::ImageForm form_of(const wire::JobSpec& job, const data::Dataset& dataset) {
-  const bool is_stored = job.cluster().device() == "cuda" && !dataset.shape().is_sequence();
+  const data::SampleShape shape = dataset.shape();
+  const bool is_stored = job.cluster().device() == "cuda" && !shape.is_sequence() && !shape.is_row;
   return is_stored ? data::ImageForm::kStored : data::ImageForm::kFloats;
 }
 

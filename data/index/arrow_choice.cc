@@ -18,6 +18,7 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kImageColumns[] = {"image", "images", "img", "pixels",
                                               "x",     "jpg",    "png"};
+constexpr std::string_view kRowColumns[] = {"features", "x"};
 constexpr std::string_view kLabelColumns[] = {"label", "labels", "cls", "class", "target", "y"};
 constexpr std::string_view kTokenNames[] = {"input_ids", "tokens", "ids"};
 constexpr char kExtensionName[] = "ARROW:extension:name";
@@ -62,6 +63,12 @@ std::vector<uint64_t> list_sizes(const ArrowField& field) {
 
 bool is_pixels(const ArrowField& field) {
   return field.kind == ArrowKind::kFixedBinary || !list_sizes(field).empty();
+}
+
+bool is_row(const ArrowField& field) {
+  if (field.kind != ArrowKind::kFixedList || field.is_dictionary) return false;
+  const ArrowField& value = field.children[0];
+  return value.kind == ArrowKind::kFloat && value.width == sizeof(float) && !value.is_dictionary;
 }
 
 bool is_number(const ArrowField& field) {
@@ -170,6 +177,7 @@ std::vector<std::string> classes_of(const ArrowSchema& schema, const std::string
   return classes;
 }
 
+// Or rows.
 Result<ArrowChoice> images(const ArrowSchema& schema, size_t image, size_t label) {
   const ArrowField& field = schema.fields[image];
   const ArrowField& number = schema.fields[label];
@@ -183,6 +191,14 @@ Result<ArrowChoice> images(const ArrowSchema& schema, size_t image, size_t label
   choice.classes = classes_of(schema, number.name);
   if (encoded_bytes(field) != nullptr) return choice;
   choice.use = ArrowUse::kPixels;
+  if (is_row(field)) {
+    if (field.width > limits::kSampleBytes / sizeof(float))
+      return bad("has rows in column " + field.name + " of " + std::to_string(field.width) +
+                 " values, the limit is " + std::to_string(limits::kSampleBytes / sizeof(float)));
+    choice.shape = {field.width, 1, 1};
+    choice.shape.is_row = true;
+    return choice;
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(choice.shape, shape_of(field));
   return choice;
 }
@@ -210,12 +226,16 @@ Result<ArrowChoice> choose_columns(const ArrowSchema& schema) {
     choice.samples = *tokens;
     return choice;
   }
-  if (image)
+  // What goes with images and tokens may be such lists, too.
+  const auto row = image ? image : chosen(schema, kRowColumns, is_row);
+  if (row && label) return images(schema, *row, *label);
+  if (row)
     return bad("has no label: there must be a column of whole numbers called label; it has " +
                columns_text(schema));
   return bad(
       "has no column that Lockstep can train on: images as binary, or as fixed_size_list of "
-      "uint8, called image, with a label; or tokens as lists of whole numbers, called "
+      "uint8, called image, or rows as one of float32, called features, with a label; or tokens as "
+      "lists of whole numbers, called "
       "input_ids or tokens; it has " +
       columns_text(schema));
 }

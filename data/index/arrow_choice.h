@@ -3,8 +3,9 @@
 // Images are a column of binary, or of the struct {bytes, path} of Hugging Face's datasets, with
 // JPEG or PNG; or pixels, uint8, in a fixed_size_list or fixed_size_binary whose shape is said: by
 // the type arrow.fixed_shape_tensor, lists in lists, or the field's metadata `shape`, a JSON list.
-// Their label is a column of whole numbers. Tokens are a column of lists of whole numbers, or of
-// these themselves. Names decide between several of a kind; nothing else may be left open.
+// Rows of a table are float32 in a fixed_size_list. The label of either is a column of whole
+// numbers. Tokens are a column of lists of whole numbers, or of these themselves. Names decide
+// between several of a kind; nothing else may be left open.
 //
 // Thread-safety: pure functions and values.
 #pragma once
@@ -20,13 +21,13 @@
 
 namespace lockstep::data {
 
-enum class ArrowUse { kEncoded, kPixels, kTokens };
+enum class ArrowUse { kEncoded, kPixels, kTokens };  // rows are pixels of one place
 
 struct ArrowChoice {
   ArrowUse use = ArrowUse::kEncoded;
   size_t samples = 0;  // which column
-  size_t label = 0;    // likewise; of images
-  SampleShape shape;   // of pixels
+  size_t label = 0;    // likewise; of images and rows
+  SampleShape shape;   // of pixels and rows
   // Of labels, as Hugging Face's metadata (features: ClassLabel) say them; may be empty.
   std::vector<std::string> classes;
 };

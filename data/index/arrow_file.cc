@@ -45,23 +45,23 @@ Result<MappedFile> inflate(const std::string& path, const std::string& name, con
   return open_inflated({path, "", give, name}, file, cache_dir, progress);
 }
 
-// The pixels of one batch, and its labels.
+// The pixels or rows of one batch, and its labels.
 Result<ImageRun> run_of(const ArrowFile& file, const ArrowBatch& batch) {
   const ArrowSchema& schema = file.layout.schema;
-  const uint64_t elements = file.choice.shape.elements();
+  const uint64_t bytes = file.choice.shape.stored_bytes();
   auto parts = parts_of(schema, batch, file.choice.samples);
   for (const ArrowPart& part : parts) LOCKSTEP_RETURN_IF_ERROR(check_no_nulls(part));
   const std::string& column = schema.fields[file.choice.samples].name;
   ArrowPart& values = parts.back();  // of lists the innermost
   const ArrowBuffer& buffer = values.buffers[1];
-  if (batch.rows > buffer.bytes / elements)
+  if (batch.rows > buffer.bytes / bytes)
     return bad("is damaged: column " + column + " is shorter than its batch");
   const ArrowPart label = parts_of(schema, batch, file.choice.label)[0];
   LOCKSTEP_ASSIGN_OR_RETURN(const uint8_t* labels, fixed_values(file.bytes(), label));
   ImageRun run;
-  run.content = file.bytes().subspan(buffer.offset, batch.rows * elements);
+  run.content = file.bytes().subspan(buffer.offset, batch.rows * bytes);
   run.first = run.content.data();
-  run.stride_bytes = elements;
+  run.stride_bytes = bytes;
   run.samples = batch.rows;
   run.path = file.path;
   run.is_inflated = file.is_inflated;
@@ -154,6 +154,11 @@ Result<std::unique_ptr<Dataset>> open_arrow_pixels(const Shards& shards,
       return bad(path + " has images of another shape than " + files.paths[0] +
                  "; they do not belong together");
     files.classes = std::max(files.classes, static_cast<uint32_t>(file.choice.classes.size()));
+    // Of names that do not agree none is believed; labels are numbers.
+    const bool is_first = files.paths.empty();
+    const auto& classes = file.choice.classes;
+    if (is_first && are_names(classes)) files.class_names = classes;
+    if (!is_first && files.class_names != classes) files.class_names.clear();
     files.paths.push_back(path);
     LOCKSTEP_RETURN_IF_ERROR(add_runs(file, files));
     files.files.push_back(std::move(file.file));

@@ -31,7 +31,7 @@ bool has_arrow_eval(const std::string& path);
 // told, which opening it explains.
 std::string arrow_format_of(const std::string& path);
 
-// Of pixels "arrow", of JPEG and PNG "arrow_images", of tokens "arrow_tokens".
+// Of pixels and rows "arrow", of JPEG and PNG "arrow_images", of tokens "arrow_tokens".
 std::string arrow_format(ArrowUse use);
 
 struct ArrowFile {

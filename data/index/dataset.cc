@@ -6,6 +6,7 @@
 #include "data/index/arrow_file.h"
 #include "data/index/cifar_dataset.h"
 #include "data/index/cifar_files.h"
+#include "data/index/csv_dataset.h"
 #include "data/index/detect_format.h"
 #include "data/index/encoded_dataset.h"
 #include "data/index/framed_dataset.h"
@@ -68,11 +69,12 @@ SampleCut sample_cut(const wire::JobSpec& job) {
 
 namespace {
 
-// Of images that are stored as pixels.
+// Of images that are stored as pixels, and of tables.
 Result<std::unique_ptr<Dataset>> open_stored(const wire::DatasetSpec& spec,
                                              const std::string& format, Split split,
                                              const std::string& cache_dir,
                                              const ProgressFn& progress) {
+  if (format == "csv") return open_csv_dataset(spec.path(), split, progress);
   if (format == "arrow") {
     LOCKSTEP_ASSIGN_OR_RETURN(const Shards shards, find_arrow_shards(spec.path(), split));
     return open_arrow_pixels(shards, cache_dir, progress);

@@ -1,9 +1,9 @@
 // A dataset as training sees it: numbered samples of one shape with integer labels, read-only.
 //
-// A sample is an image, uint8 in (C, H, W) or (H, W, C) order with one label, or a sequence of
-// tokens whose labels are the tokens that follow each. What lies on disk, compressed or not, is
-// behind this interface; opening checks everything that can be wrong with files that stay as they
-// are.
+// A sample is an image, uint8 in (C, H, W) or (H, W, C) order with one label, a row of a table,
+// float32 with one label, or a sequence of tokens whose labels are the tokens that follow each.
+// What lies on disk, compressed or not, is behind this interface; opening checks everything that
+// can be wrong with files that stay as they are.
 //
 // ERRORS of open_dataset(), each one sentence that names the file and says what to do:
 //   kNoInput  the directory or a file of the pair is not there
@@ -45,6 +45,8 @@ struct SampleShape {
   // Of an image: stored as (H, W, C). Whoever reads samples for a model (read/sample_reader.h)
   // turns them into (C, H, W), so that files which may be large are read where they lie.
   bool channels_last = false;
+  // A row of a table: an image of 1 x 1, each channel a column, of float32 instead of bytes.
+  bool is_row = false;
 
   bool is_sequence() const { return tokens > 0; }
   // Values that a model gets of one sample: floats of an image, token ids of a sequence.
@@ -54,12 +56,14 @@ struct SampleShape {
   // As stored: of a sequence its tokens and the one behind them, which is the last label. Bounded
   // by limits::kSampleBytes.
   uint64_t stored_bytes() const {
-    return is_sequence() ? (uint64_t{tokens} + 1) * token_bytes : elements();
+    if (is_sequence()) return (uint64_t{tokens} + 1) * token_bytes;
+    return elements() * (is_row ? sizeof(float) : 1);
   }
   bool operator==(const SampleShape&) const = default;
 };
 
-// Of one channel over all samples, for values scaled to [0, 1]; the deviation is the population's.
+// Of one channel over all samples, for values scaled to [0, 1], or of a column as they are; the
+// deviation is the population's.
 struct ChannelStatistics {
   double mean = 0;
   double std = 0;
@@ -73,7 +77,7 @@ class Dataset {
   virtual uint64_t samples() const = 0;  // > 0
   virtual SampleShape shape() const = 0;
   virtual uint32_t classes() const = 0;  // largest label + 1, or the vocabulary
-  // "idx", "cifar10", "cifar100", "npy", "npz", "safetensors", "arrow", "image_folder",
+  // "idx", "cifar10", "cifar100", "npy", "npz", "safetensors", "arrow", "csv", "image_folder",
   // "webdataset", "tfrecord", "mds", "arrow_images"; "tokens", "megatron", "text", "arrow_tokens".
   virtual const std::string& format() const = 0;
   virtual const std::string& fingerprint() const = 0;  // XXH3-128, 32 hex digits
@@ -152,6 +156,7 @@ Result<DataPlace> find_place(const wire::DatasetSpec& spec, const std::string& c
 //             npy_nhwc say it, also of npz. Or arrays of tokens, which are `tokens`.
 //   npz       a file or directory with archives of such arrays (npz_pair.h)
 //   safetensors  a file or directory with such tensors (safetensors_files.h), or, like npy, tokens
+//   csv       a file or directory of tables, *.csv or *.tsv (csv_dataset.h)
 //   image_folder  a directory with one for each class, of JPEG and PNG files (image_folder.h)
 //   webdataset, tfrecord, mds  shards with JPEG or PNG images and labels (webdataset.h, tfrecord.h,
 //             mds.h)

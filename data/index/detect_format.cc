@@ -9,6 +9,7 @@
 #include "data/arrow/layout.h"
 #include "data/index/arrow_file.h"
 #include "data/index/cifar_files.h"
+#include "data/index/csv_dataset.h"
 #include "data/index/encoded_source.h"
 #include "data/index/idx_pair.h"
 #include "data/index/image_folder.h"
@@ -70,7 +71,9 @@ Result<std::string> detect_directory(const std::string& path) {
   if (cifar != nullptr) return std::string(cifar->name);
   if (first(".txt") != names.end()) return std::string("text");
   if (is_parquet(path)) return pack_it_first(path);
-  return std::string(is_image_folder(path) ? "image_folder" : "idx");
+  if (is_image_folder(path)) return std::string("image_folder");
+  if (has_csv_files(path)) return std::string("csv");
+  return std::string("idx");
 }
 
 }  // namespace
@@ -92,6 +95,7 @@ Result<std::string> detect_format(const std::string& path) {
   if (is_npy(file.bytes()) || path.ends_with(".npy")) return kind_of_array(file);
   if (has_token_header(file.bytes())) return std::string("tokens");
   if (is_arrow_file(file.bytes())) return arrow_format_of(path);
+  if (has_csv_ending(path)) return std::string("csv");
   return Status(Code::kUsage, path +
                                   " is a file whose format its name does not tell; set "
                                   "data.train.format to text, tokens or tokens_u32, or for images "
@@ -115,6 +119,7 @@ bool has_eval_files(const std::string& path) {
   if (is_token_format(*format)) return find_token_files(path, *format, Split::kEval).is_ok();
   if (is_encoded_format(*format)) return has_encoded_eval(path, *format);
   if (*format == "arrow") return has_arrow_eval(path);
+  if (*format == "csv") return has_csv_eval(path);
   if (const CifarFormat* cifar = cifar_format(*format))
     return find_cifar_files(path, *cifar, Split::kEval).is_ok();
   // Arrays that leave a choice are there; opening them tells.

@@ -5,10 +5,11 @@
 // CIFAR-100; arrays of images and labels, *.npy before *.npz before *.safetensors; Megatron-LM's
 // pairs of *.bin and *.idx; shards, MDS before tar, TFRecord and Arrow; tokens, *.bin before *.npy
 // before *.safetensors; a directory that a CIFAR archive unpacks to; text (*.txt); directories of
-// JPEG and PNG files; else "idx", which says what is missing. A file is `megatron`, `tokens`,
-// `text`, `webdataset`, `tfrecord`, `npz`, `safetensors` or `arrow` by its name, or `tokens` or
-// `arrow` where it begins as the files of llm.c, NumPy and Arrow do. Of Arrow's files the columns
-// of the first decide which of the three formats it is.
+// JPEG and PNG files; tables (*.csv, *.tsv), which beside any of the others only describe them;
+// else "idx", which says what is missing. A file is `megatron`, `tokens`, `text`, `webdataset`,
+// `tfrecord`, `npz`, `safetensors` or `arrow` by its name, or `tokens` or `arrow` where it begins
+// as the files of llm.c, NumPy and Arrow do; a *.csv or *.tsv that does not is a table. Of Arrow's
+// files the columns of the first decide which of the three formats it is.
 //
 // Thread-safety: free functions.
 #pragma once

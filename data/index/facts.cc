@@ -5,6 +5,7 @@ namespace {
 
 std::string shape_text(const SampleShape& shape) {
   if (shape.is_sequence()) return "sequences of " + std::to_string(shape.tokens) + " tokens";
+  if (shape.is_row) return "rows of " + std::to_string(shape.channels) + " columns";
   return "images of " + std::to_string(shape.channels) + "x" + std::to_string(shape.height) + "x" +
          std::to_string(shape.width) + " (C x H x W)";
 }

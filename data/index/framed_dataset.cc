@@ -50,6 +50,10 @@ Result<std::unique_ptr<Dataset>> make_framed_dataset(std::unique_ptr<Dataset> st
                                                      const ImageFrame& frame) {
   if (frame.is_empty()) return stored;
   const uint32_t channels = stored->shape().channels;
+  if (stored->shape().is_row)
+    return Status(Code::kUsage,
+                  "data.transforms changes the size of images, and these are the rows of a table; "
+                  "leave out resize and the crops");
   if (channels != 1 && channels != 3)
     return Status(Code::kUsage,
                   "data.transforms changes the size of images, which is for those of "

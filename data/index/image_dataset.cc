@@ -41,8 +41,12 @@ class ImageDataset final : public Dataset {
     if (progress) progress("checking " + files_.paths[0], 0, bytes);
     fingerprint_ = fingerprint_of(records);
     LOCKSTEP_RETURN_IF_ERROR(unchanged());  // before anything of it is stored
-    statistics_ = stored_statistics(fingerprint_, files_.shape.channels, cache_dir,
-                                    [&] { return sums_of(records); });
+    if (files_.shape.is_row) {
+      LOCKSTEP_RETURN_IF_ERROR(examine_rows(records));
+    } else {
+      statistics_ = stored_statistics(fingerprint_, files_.shape.channels, cache_dir,
+                                      [&] { return sums_of(records); });
+    }
     if (progress) progress("checking " + files_.paths[0], bytes, bytes);
     return unchanged();
   }
@@ -63,6 +67,7 @@ class ImageDataset final : public Dataset {
     const size_t r = run_of(i);
     return static_cast<uint32_t>(files_.runs[r].label(i - first_samples_[r]));
   }
+  std::vector<std::string> class_names() const override { return files_.class_names; }
   std::string name_of(uint64_t i) const override {
     const ImageRun& run = files_.runs[run_of(i)];
     const uint8_t* file = files_.files[run.first_file].bytes().data();
@@ -90,6 +95,14 @@ class ImageDataset final : public Dataset {
   size_t run_of(uint64_t sample) const {
     const auto after = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
     return static_cast<size_t>(after - first_samples_.begin()) - 1;
+  }
+
+  Status examine_rows(const Records& records) {
+    auto statistics = row_statistics(records);
+    LOCKSTEP_RETURN_IF_ERROR(unchanged());  // which would explain it
+    if (!statistics.is_ok()) return about(files_.paths[0], statistics.status());
+    statistics_ = std::move(*statistics);
+    return Status::ok();
   }
 
   Status examine_labels() {

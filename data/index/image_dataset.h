@@ -37,11 +37,12 @@ struct ImageRun {
 struct ImageFiles {
   std::string format;
   SampleShape shape;
-  std::vector<std::string> paths;  // for people
-  std::vector<MappedFile> files;   // what the runs point into
-  std::vector<ImageRun> runs;      // not empty, none without samples
-  uint32_t classes = 0;            // 0: as many as the largest label tells
-  std::string advice;              // appended to what is said of a bad label; may be empty
+  std::vector<std::string> paths;          // for people
+  std::vector<MappedFile> files;           // what the runs point into
+  std::vector<ImageRun> runs;              // not empty, none without samples
+  uint32_t classes = 0;                    // 0: as many as the largest label tells
+  std::string advice;                      // appended to what is said of a bad label; may be empty
+  std::vector<std::string> class_names{};  // by label, where they have any
 };
 
 // kBadData where a file changed meanwhile, and naming the file and the sample where a label is

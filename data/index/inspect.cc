@@ -8,6 +8,7 @@
 #include "comm/wire/data_formats.h"
 #include "data/index/arrow_file.h"
 #include "data/index/cifar_files.h"
+#include "data/index/csv_dataset.h"
 #include "data/index/detect_format.h"
 #include "data/index/encoded_source.h"
 #include "data/index/idx_pair.h"
@@ -46,6 +47,7 @@ std::string shape_text(const SampleShape& shape, bool is_encoded) {
     return std::to_string(shape.tokens) + " tokens and the next one, uint" +
            std::to_string(8 * shape.token_bytes);
   }
+  if (shape.is_row) return std::to_string(shape.channels) + " columns, float32";
   return std::to_string(shape.channels) + " x " + std::to_string(shape.height) + " x " +
          std::to_string(shape.width) + " (channels x height x width), uint8" +
          (shape.channels_last && !is_encoded ? ", stored channels-last" : "");
@@ -74,6 +76,7 @@ Result<bool> serves_both(const std::string& path, const std::string& format) {
   if (cifar_format(format) != nullptr) return false;
   if (is_encoded_format(format)) return !has_encoded_eval(path, format);
   if (format == "arrow") return !has_arrow_eval(path);
+  if (format == "csv") return !has_csv_eval(path);
   if (format == "npz" || (format.starts_with("npy") && is_npz(path))) {
     LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair arrays, find_npz_pair(path, Split::kTrain));
     return arrays.serves_both;
@@ -124,8 +127,9 @@ std::string to_text(const Inspection& inspection) {
       text +=
           "    " + std::to_string(label) + ": " + std::to_string(split.class_counts[label]) + "\n";
     for (size_t c = 0; c < split.statistics.size(); ++c)
-      text += "  channel " + std::to_string(c) + "    mean " + fixed6(split.statistics[c].mean) +
-              "  std " + fixed6(split.statistics[c].std) + "  (of values in 0 to 1)\n";
+      text += (split.shape.is_row ? "  column " : "  channel ") + std::to_string(c) + "    mean " +
+              fixed6(split.statistics[c].mean) + "  std " + fixed6(split.statistics[c].std) +
+              (split.shape.is_row ? "\n" : "  (of values in 0 to 1)\n");
     text += "  fingerprint  " + split.fingerprint + "\n";
   }
   return text;

@@ -1,7 +1,8 @@
 // The logical records of a dataset of fixed-size samples, wherever they lie, and what is computed
 // over all of them: fingerprint and statistics.
 //
-// Both read integers only and sum integers only, so they are the same on every machine.
+// Both read integers only and sum integers only, so they are the same on every machine; of rows of
+// a table the statistics are of floating point, summed in one order.
 //
 // Thread-safety: pure functions over memory that nobody writes.
 #pragma once
@@ -23,7 +24,7 @@ struct Records {
   SampleShape shape;
   // Where the samples lie, file after file; with what lies between them.
   std::vector<std::span<const uint8_t>> content;
-  // Of sample i: its shape.elements() bytes, somewhere in `content`, and its label.
+  // Of sample i: its shape.stored_bytes(), somewhere in `content`, and its label.
   std::function<const uint8_t*(uint64_t)> sample;
   std::function<uint32_t(uint64_t)> label;
 };
@@ -56,6 +57,11 @@ std::vector<ChannelSums> sums_of(const Records& records);
 // Adds one image. REQUIRES: as many sums as it has channels.
 void add_image(const uint8_t* image, const SampleShape& shape, std::vector<ChannelSums>& sums);
 ChannelStatistics statistics_of(const ChannelSums& sums);
+
+// Of rows of a table, by column, in float64 and in the order of the rows; of a column with one
+// value that value and 0. kBadData for what is no finite number, saying in which row; messages do
+// not name the file. REQUIRES: records.shape.is_row.
+Result<std::vector<ChannelStatistics>> row_statistics(const Records& records);
 
 // The statistics of what has this key, its fingerprint and, where that matters, how it is looked
 // at: from `cache_dir`, or computed and stored there. A stored file that does not check out is

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <sstream>
 
 #include "comm/base/hash.h"
@@ -94,6 +96,48 @@ ChannelStatistics statistics_of(const ChannelSums& sums) {
   ChannelStatistics statistics;
   statistics.mean = static_cast<double>(sums.sum) / count / 255.0;
   statistics.std = std::sqrt(static_cast<double>(spread)) / count / 255.0;
+  return statistics;
+}
+
+Result<std::vector<ChannelStatistics>> row_statistics(const Records& records) {
+  const size_t columns = records.shape.channels;
+  const auto rows = static_cast<double>(records.samples);
+  struct Column {
+    float least = std::numeric_limits<float>::infinity();
+    float most = -std::numeric_limits<float>::infinity();
+    double sum = 0;  // of the values, then of the squares of what they are off their mean
+  };
+  std::vector<Column> seen(columns);
+  std::vector<float> row(columns);
+  const auto read = [&](uint64_t i) {
+    std::memcpy(row.data(), records.sample(i), columns * sizeof(float));
+  };
+  for (uint64_t i = 0; i < records.samples; ++i) {
+    read(i);
+    for (size_t c = 0; c < columns; ++c) {
+      if (!std::isfinite(row[c]))
+        return Status(Code::kBadData, "has no finite number in row " + std::to_string(i) +
+                                          ", column " + std::to_string(c) +
+                                          " (both counted from 0); fill it in, or leave it out");
+      seen[c].least = std::min(seen[c].least, row[c]);
+      seen[c].most = std::max(seen[c].most, row[c]);
+      seen[c].sum += double{row[c]};
+    }
+  }
+  std::vector<ChannelStatistics> statistics(columns);
+  for (size_t c = 0; c < columns; ++c) {
+    const bool is_constant = seen[c].least == seen[c].most;
+    statistics[c].mean = is_constant ? double{seen[c].least} : seen[c].sum / rows;
+    seen[c].sum = 0;
+  }
+  for (uint64_t i = 0; i < records.samples; ++i) {
+    read(i);
+    for (size_t c = 0; c < columns; ++c) {
+      const double off = double{row[c]} - statistics[c].mean;
+      seen[c].sum += off * off;
+    }
+  }
+  for (size_t c = 0; c < columns; ++c) statistics[c].std = std::sqrt(seen[c].sum / rows);
   return statistics;
 }
 

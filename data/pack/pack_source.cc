@@ -22,6 +22,7 @@ namespace lockstep::data {
 namespace {
 
 constexpr char kImage[] = "image";
+constexpr char kRow[] = "features";
 constexpr char kLabel[] = "label";
 constexpr char kTokens[] = "tokens";
 constexpr uint32_t kLabelBytes = 8;
@@ -46,6 +47,18 @@ std::vector<std::string> numbered(uint64_t classes) {
   return names;
 }
 
+// Of one sample as it is stored.
+ArrowField stored_field(const SampleShape& shape) {
+  ArrowField field;
+  field.name = shape.is_row ? kRow : kImage;
+  field.kind = ArrowKind::kFixedList;
+  field.width = static_cast<uint32_t>(shape.elements());
+  field.children = {shape.is_row ? arrow_float32("item") : arrow_int("item", 1, false)};
+  if (!shape.is_row) field.metadata = shape_metadata(shape);
+  return field;
+}
+
+// Images and rows.
 class PixelSource final : public PackSource {
  public:
   PixelSource(std::unique_ptr<Dataset> dataset, uint64_t shard_bytes)
@@ -57,21 +70,17 @@ class PixelSource final : public PackSource {
   const char* unit() const override { return "samples"; }
 
   ArrowSchema schema(const PackShard&) const override {
-    ArrowField image;
-    image.name = kImage;
-    image.kind = ArrowKind::kFixedList;
-    image.width = static_cast<uint32_t>(bytes_);
-    image.children = {arrow_int("item", 1, false)};
-    image.metadata = shape_metadata(dataset_->shape());
-    return {{image, arrow_int(kLabel, kLabelBytes, true)},
-            classes_metadata(kLabel, numbered(dataset_->classes()))};
+    const std::vector<std::string> names = dataset_->class_names();
+    return {{stored_field(dataset_->shape()), arrow_int(kLabel, kLabelBytes, true)},
+            classes_metadata(kLabel, names.empty() ? numbered(dataset_->classes()) : names)};
   }
 
   Status read(const PackShard& shard, const GiveBatchFn& give) const override {
     const uint64_t each = std::max<uint64_t>(1, limits::kPackBatchBytes / bytes_);
+    const uint64_t elements = dataset_->shape().elements();
     for (uint64_t begin = shard.begin; begin < shard.end; begin += each) {
       const uint64_t rows = std::min(each, shard.end - begin);
-      PackBatch batch{rows, {{rows, 0}, {rows * bytes_, 0}, {rows, 0}}, {{}, {}, {}, {}, {}}};
+      PackBatch batch{rows, {{rows, 0}, {rows * elements, 0}, {rows, 0}}, {{}, {}, {}, {}, {}}};
       std::string& pixels = batch.buffers[2];
       pixels.reserve(rows * bytes_);
       for (uint64_t i = begin; i < begin + rows; ++i) {

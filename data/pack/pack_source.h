@@ -2,6 +2,7 @@
 // content and the size of a shard alone, so that a second call finds the same cuts.
 //
 //   pixels  image: fixed_size_list of uint8, an arrow.fixed_shape_tensor; label: int64
+//   rows of a table  features: fixed_size_list of float32; label: int64
 //   JPEG and PNG images, as they are  image: binary; label: int64
 //   tokens  tokens: whole numbers of the width that they have; a stream may go on in the next shard
 //           (data/index/arrow_tokens.h)

@@ -200,7 +200,7 @@ Status Loader::Impl::fill(Batch& batch, std::byte* buffer, const StepPlan& plan,
   auto* labels = reinterpret_cast<int64_t*>(buffer + inputs_bytes);
   if (batch.shape.is_sequence())
     batch.tokens = reinterpret_cast<const int64_t*>(buffer);
-  else if (options.form == ImageForm::kStored)
+  else if (options.form == ImageForm::kStored && !batch.shape.is_row)
     batch.stored = reinterpret_cast<const uint8_t*>(buffer);
   else
     batch.images = reinterpret_cast<const float*>(buffer);

@@ -42,7 +42,7 @@ struct Batch {
   uint32_t slot = 0;
   uint32_t samples = 0;  // B, never 0
   // One of them is not null.
-  const float* images = nullptr;    // (B, C, H, W), transformed
+  const float* images = nullptr;    // (B, C, H, W), or (B, C) of rows, transformed
   const uint8_t* stored = nullptr;  // (B, C, H, W), as LoaderOptions::form may ask
   const int64_t* tokens = nullptr;  // (B, T)
   const int64_t* labels = nullptr;  // (B) of images, (B, T) of sequences

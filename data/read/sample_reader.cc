@@ -50,6 +50,12 @@ Result<SampleReader> SampleReader::create(const Dataset& dataset,
     return Status(Code::kUsage, "data.transforms names \"" + transforms.front() +
                                     "\", which is for images; leave the list empty for tokens");
   LOCKSTEP_ASSIGN_OR_RETURN(const TransformList list, parse_transforms(transforms));
+  const auto of_images = std::find_if(transforms.begin(), transforms.end(),
+                                      [](const std::string& word) { return word != "normalize"; });
+  if (dataset.shape().is_row && of_images != transforms.end())
+    return Status(Code::kUsage, "data.transforms names \"" + *of_images +
+                                    "\", which is for images; rows of a table can only be given "
+                                    "\"normalize\"");
   const bool is_encoded = dataset.encoded_form() != nullptr;
   const ImageFrame frame = is_encoded ? dataset.encoded_form()->frame : ImageFrame();
   LOCKSTEP_CHECK(frame == list.frame, "images opened for another frame");
@@ -85,7 +91,9 @@ Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels, SampleH
   }
   int64_t largest = 0;
   if (!shape_.is_sequence()) {
-    if (form_ == ImageForm::kStored)
+    if (shape_.is_row)
+      transform_.apply_row(stored, reinterpret_cast<float*>(input));
+    else if (form_ == ImageForm::kStored)
       copy_image(stored, shape, reinterpret_cast<uint8_t*>(input));
     else
       transform_.apply(stored, shape, reinterpret_cast<float*>(input));

@@ -1,8 +1,8 @@
 // From a stored sample to what a model gets: floats of an image, transformed, and for training
-// augmented; int64 token ids of a sequence; and the labels of either.
+// augmented; floats of a row of a table; int64 token ids of a sequence; and the labels of each.
 //
-// Images can be had as bytes, too, for a device that transforms them by itself. Either way they are
-// (C, H, W), however they are stored.
+// Images, and only they, can be had as bytes, too, for a device that transforms them by itself.
+// Either way they are (C, H, W), however they are stored.
 //
 // Files are mapped where they lie, and may change under us: every token and label is compared with
 // the number of classes, which the model and the loss index with, as it is read; and whoever has
@@ -42,7 +42,8 @@ struct SampleHand {
 class SampleReader {
  public:
   // `dataset` outlives the reader. `statistics` by channel, those of the training data for every
-  // split. kUsage for an unknown transform, and for any of sequences, which are no images.
+  // split. kUsage for an unknown transform, for any of sequences, which are no images, and of rows
+  // for any but `normalize`.
   // REQUIRES: a data set opened with the frame that the transforms begin with.
   static Result<SampleReader> create(const Dataset& dataset,
                                      const std::vector<std::string>& transforms,
@@ -52,7 +53,8 @@ class SampleReader {
   // In a batch, of one sample.
   uint64_t input_bytes() const {
     if (shape_.is_sequence()) return shape_.elements() * sizeof(int64_t);
-    return shape_.elements() * (form_ == ImageForm::kStored ? sizeof(uint8_t) : sizeof(float));
+    const bool are_bytes = form_ == ImageForm::kStored && !shape_.is_row;
+    return shape_.elements() * (are_bytes ? sizeof(uint8_t) : sizeof(float));
   }
   const SampleShape& shape() const { return shape_; }
 

@@ -1,5 +1,7 @@
 #include "data/transform/normalize.h"
 
+#include <cstring>
+
 #include "comm/base/check.h"
 #include "data/transform/transform_list.h"
 
@@ -40,6 +42,7 @@ Result<Transform> Transform::create(const std::vector<std::string>& names,
       table[x] = list.normalizes ? (value - mean) / std : value;
     }
     transform.tables_.push_back(table);
+    transform.scales_.push_back(list.normalizes ? Scale{mean, std} : Scale());
   }
   return transform;
 }
@@ -61,6 +64,11 @@ void Transform::apply(const uint8_t* sample, const SampleShape& shape, float* ou
     sample += plane;
     out += plane;
   }
+}
+
+void Transform::apply_row(const uint8_t* row, float* out) const {
+  std::memcpy(out, row, scales_.size() * sizeof(float));
+  for (size_t i = 0; i < scales_.size(); ++i) out[i] = (out[i] - scales_[i].mean) / scales_[i].std;
 }
 
 }  // namespace lockstep::data

@@ -29,12 +29,21 @@ class Transform {
   // shape.channels as at create().
   void apply(const uint8_t* sample, const SampleShape& shape, float* out) const;
 
+  // One row of a table, float32 as stored and in any place: of each column x, or (x - mean) / std.
+  void apply_row(const uint8_t* row, float* out) const;
+
   // By channel, the float of every byte: for whoever looks them up elsewhere.
   using Table = std::array<float, 256>;
   const std::vector<Table>& tables() const { return tables_; }
 
  private:
+  struct Scale {
+    float mean = 0;
+    float std = 1;
+  };
+
   std::vector<Table> tables_;  // by channel
+  std::vector<Scale> scales_;  // likewise, of what is no byte
 };
 
 }  // namespace lockstep::data

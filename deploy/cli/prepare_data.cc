@@ -14,6 +14,9 @@ std::string describe(const data::Dataset& train, const data::Dataset* eval) {
   if (shape.is_sequence()) {
     text += " sequences of " + grouped(shape.tokens) + " tokens, " + grouped(train.classes()) +
             " different ones";
+  } else if (shape.is_row) {
+    text += " rows of " + std::to_string(shape.channels) + " columns in " +
+            std::to_string(train.classes()) + " classes";
   } else {
     text += " samples of " + std::to_string(shape.height) + "x" + std::to_string(shape.width) +
             "x" + std::to_string(shape.channels) + " in " + std::to_string(train.classes()) +

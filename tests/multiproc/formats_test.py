@@ -1,4 +1,5 @@
 """Every format of data in real runs, each found by itself: trained on, evaluated, replayed."""
+import csv
 import json
 import random
 import struct
@@ -37,6 +38,25 @@ def channels_last(count):
     pixels = (bytes(x for rgb in zip(*planes) for x in rgb) for _, planes in made)
     return (npy("|u1", (count, 12, 12, 3), b"".join(pixels)),
             npy("<i8", (count,), struct.pack(f"<{count}q", *(label for label, _ in made))))
+
+
+CLASSES = ["small", "middle, or so", "\"large\""]
+
+
+def table(path, count, **dialect):
+    """So many rows of four numbers and the name of a class, as Python writes them."""
+    rng = random.Random(count)
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, **dialect)
+        writer.writerow(["width", "class", "height, in mm", "weight", "always 7"])
+        for _ in range(count):
+            size = rng.randrange(3)
+            writer.writerow([rng.gauss(size, 0.3), CLASSES[size], rng.uniform(-1, 1) * 1e20,
+                             rng.gauss(-2 * size, 0.3) * 1e-9, 7])
+
+
+def as_float32(text):
+    return struct.pack("<f", float(text))
 
 
 def safetensors_file(tensors):
@@ -206,6 +226,70 @@ class Formats(LockstepTest):
         text = self.train(data, {"name": "gpt2", "n_layer": 1, "n_head": 2, "n_embd": 32,
                                  "block": 16})
         self.assertIn("train.arrow at byte ", text)
+
+    def test_tables_of_numbers_with_names_of_classes(self):
+        data = self.scratch / "data"
+        data.mkdir()
+        table(data / "train.csv", 200, quoting=csv.QUOTE_NONNUMERIC)
+        table(data / "test.tsv", EVALUATION, dialect="excel-tab")
+        splits = self.inspect(data)
+        self.assertEqual([(s["split"], s["format"], s["samples"], s["shape"], s["classes"])
+                          for s in splits],
+                         [("train", "csv", 200, [4, 1, 1], 3),
+                          ("eval", "csv", EVALUATION, [4, 1, 1], 3)])
+        verified = subprocess.run([BIN / "lockstep", "data", "verify", data], capture_output=True,
+                                  text=True, timeout=60)
+        self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
+        self.assertIn("200 samples of format csv, none is damaged", verified.stdout)
+        self.assertRegex(self.train(data, {"name": "mlp"}),
+                         rf"label \d  {data}/train.csv in line \d+")
+
+    def test_a_table_reaches_the_model_as_python_reads_it(self):
+        data = self.scratch / "small.csv"
+        table(data, 200, delimiter=";", lineterminator="\n")
+        sections = {"data": {"train": {"path": str(data)}, "eval": {"path": str(data)},
+                             "transforms": []}}
+        self.finish(self.job(data, model={"name": "mlp"}, train=TRAIN, **sections))
+        replay = subprocess.run([BIN / "lockstep", "replay", self.scratch / "run", "--step", "2"],
+                                capture_output=True, text=True, timeout=120)
+        self.assertEqual(replay.returncode, 0, replay.stdout + replay.stderr)
+        header, content = safetensors(self.scratch / "run" / "replay-step-2.safetensors")
+
+        def tensor(name):
+            begin, end = header[name]["data_offsets"]
+            return content[begin:end]
+        self.assertEqual(header["rows"]["shape"], [40, 4])
+        with data.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file, delimiter=";"))
+        samples = struct.unpack("<40q", tensor("samples"))
+        features = [name for name in rows[0] if name != "class"]
+        self.assertEqual(tensor("rows"), b"".join(as_float32(rows[i][name]) for i in samples
+                                                  for name in features))
+        classes = sorted(CLASSES)
+        self.assertEqual(list(struct.unpack("<40q", tensor("labels"))),
+                         [classes.index(rows[i]["class"]) for i in samples])
+
+    def test_a_part_of_one_table_held_out_and_the_table_packed(self):
+        data = self.scratch / "small.csv"
+        table(data, 300)
+        packed = self.scratch / "packed"
+        done = subprocess.run([BIN / "lockstep", "data", "pack", data, packed], capture_output=True,
+                              text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for path in (data, packed):
+            job = self.job(path, model={"name": "mlp"}, train=TRAIN,
+                           data={"train": {"path": str(path)}, "holdout": 0.2})
+            one = self.finish(job, "--workers", 1, name=path.stem + "-one")
+            two = self.finish(job, "--workers", 2, name=path.stem + "-two")
+            self.assert_same_result(two, one)
+            self.assertLess(one.history()[-1]["loss"], one.history()[0]["loss"])
+            self.assertGreater(one.summary()["eval_accuracy"], 0.9)
+
+    def test_a_table_with_a_gap_is_refused_before_anything_starts(self):
+        data = self.scratch / "small.csv"
+        data.write_text("a,b,label\n1,2,0\n3,,1\n")
+        run = self.finish(self.job(data, model={"name": "mlp"}, train=TRAIN), expect=65)
+        self.assertIn("small.csv has nothing in line 3, column 2 (\"b\")", run.text())
 
     def test_an_indexed_dataset_of_megatron_lm(self):
         data = self.scratch / "data"

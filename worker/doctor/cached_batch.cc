@@ -65,10 +65,12 @@ Result<std::unique_ptr<data::Dataset>> cache_batch(const data::Dataset& dataset,
   data::SampleHand hand;
   for (uint64_t i = 0; i < count; ++i) {
     uint8_t* const out = stored.data() + i * shape.stored_bytes();
-    if (shape.is_sequence())
-      std::memcpy(out, dataset.sample(order.at(i)), shape.stored_bytes());
-    else
+    if (!shape.is_sequence() && !shape.is_row) {
       LOCKSTEP_RETURN_IF_ERROR(copy_image(reader, hand, order.at(i), out, &labels[i]));
+      continue;
+    }
+    std::memcpy(out, dataset.sample(order.at(i)), shape.stored_bytes());
+    if (shape.is_row) labels[i] = dataset.label(order.at(i));
   }
   return std::unique_ptr<data::Dataset>(
       std::make_unique<CachedBatch>(dataset, std::move(stored), std::move(labels)));

@@ -29,7 +29,8 @@ Status DeviceInputs::set_transform(const data::Transform& transform) {
 
 Status DeviceInputs::send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                           uint64_t samples, const SlotValues& values) {
-  const size_t each = shape.is_sequence() ? sizeof(int64_t) : sizeof(uint8_t);
+  const size_t of_image = shape.is_row ? sizeof(float) : sizeof(uint8_t);
+  const size_t each = shape.is_sequence() ? sizeof(int64_t) : of_image;
   const size_t input_bytes = samples * shape.elements() * each;
   shape_ = shape;
   samples_ = samples;
@@ -70,7 +71,7 @@ Status DeviceInputs::reserve(Stage* stage, size_t bytes) {
 
 Result<at::Tensor> DeviceInputs::inputs() {
   const std::byte* stored = at_ + kInputsAt;
-  if (shape_.is_sequence()) return model_input(shape_, stored, samples_, where_);
+  if (shape_.is_sequence() || shape_.is_row) return model_input(shape_, stored, samples_, where_);
   return transformed(stored);
 }
 

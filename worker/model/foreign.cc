@@ -74,7 +74,8 @@ at::Tensor sample_input(const data::SampleShape& shape, uint64_t batch, uint32_t
       out[i] = static_cast<int64_t>(mix64(static_cast<uint64_t>(i)) % classes);
     return tokens;
   }
-  at::Tensor image = at::empty({n, shape.channels, shape.height, shape.width});
+  at::Tensor image = shape.is_row ? at::empty({n, shape.channels})
+                                  : at::empty({n, shape.channels, shape.height, shape.width});
   auto* out = image.mutable_data_ptr<float>();
   for (int64_t i = 0; i < count; ++i)
     out[i] = static_cast<float>(mix64(static_cast<uint64_t>(i)) >> 40) * 0x1p-23f - 1;
@@ -92,9 +93,9 @@ std::string wrong_output(const at::Tensor& output, const data::SampleShape& shap
                          uint32_t classes) {
   std::vector<int64_t> wanted = {static_cast<int64_t>(batch), classes};
   if (shape.is_sequence()) wanted.insert(wanted.begin() + 1, shape.tokens);
-  const std::string needed = std::string(shape.is_sequence() ? "tokens" : "images") +
-                             " need logits " + text(wanted) + " for " + std::to_string(batch) +
-                             " samples";
+  const char* what = shape.is_row ? "rows" : "images";
+  const std::string needed = std::string(shape.is_sequence() ? "tokens" : what) + " need logits " +
+                             text(wanted) + " for " + std::to_string(batch) + " samples";
   if (!output.defined()) return "gives no tensor; " + needed;
   if (!at::isFloatingType(output.scalar_type()) || !output.device().is_cpu())
     return std::string("gives values of type ") + c10::toString(output.scalar_type()) + " on " +

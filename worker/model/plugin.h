@@ -44,7 +44,8 @@ typedef struct LockstepModelDescription {
   uint32_t plugin_abi;    /* set by lockstep_handshake(), likewise the next */
   const char* plugin_torch;
 
-  /* The samples. Of an image channels, height and width; of a sequence tokens; else 0. */
+  /* The samples. Of an image channels, height and width; of a row of a table as many channels as it
+     has columns, of 1 by 1; of a sequence tokens; else 0. */
   uint32_t channels;
   uint32_t height;
   uint32_t width;
@@ -71,7 +72,7 @@ typedef struct LockstepModelDescription {
 
 typedef struct LockstepModelForward {
   void* instance;
-  /* at::Tensor: (B, channels, height, width) floats, or (B, tokens) int64 */
+  /* at::Tensor: (B, channels, height, width) floats, (B, channels) of rows, or (B, tokens) int64 */
   const void* input;
   const void* const* parameters; /* at::Tensor each, by index */
   const void* const* buffers;    /* at::Tensor each, (size); to be changed in place, if training */

@@ -54,6 +54,7 @@ at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint6
         .make_tensor();
   };
   if (shape.is_sequence()) return view({n, shape.tokens}, at::kLong);
+  if (shape.is_row) return view({n, shape.channels}, at::kFloat);
   return view({n, shape.channels, shape.height, shape.width}, at::kFloat);
 }
 

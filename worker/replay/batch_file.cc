@@ -45,8 +45,10 @@ Status write_batch(const std::string& path, const LookedAt& seen, const data::Sa
     tensors.push_back(tensor_of("tokens", DType::kI64, {batch, shape.tokens}, seen.tokens));
     tensors.push_back(tensor_of("labels", DType::kI64, {batch, shape.tokens}, seen.labels));
   } else {
-    tensors.push_back(tensor_of("images", DType::kF32,
-                                {batch, shape.channels, shape.height, shape.width}, seen.images));
+    std::vector<int64_t> sizes{batch, shape.channels};
+    if (!shape.is_row) sizes.insert(sizes.end(), {shape.height, shape.width});
+    const char* name = shape.is_row ? "rows" : "images";
+    tensors.push_back(tensor_of(name, DType::kF32, std::move(sizes), seen.images));
     tensors.push_back(tensor_of("logits", DType::kF32, {batch, classes}, seen.logits));
     tensors.push_back(tensor_of("labels", DType::kI64, {batch}, seen.labels));
   }

@@ -101,7 +101,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"schedule.name", "one-cycle", "did you mean onecycle?"},
         Wrong{"comm.backend", "hots", "did you mean host?"},
         Wrong{"comm.numerics", "exat", "did you mean exact?"},
-        Wrong{"data.train.format", "csv", "megatron, tokens, tokens_u32 or text"},
+        Wrong{"data.train.format", "xlsx", "megatron, tokens, tokens_u32, text or csv"},
         Wrong{"checkpoint.keep", "1", "at least 2"}, Wrong{"comm.bucket_mb", "0", "above 0"},
         Wrong{"job", "", "not empty"}, Wrong{"job", "a\nb", "printable"},
         Wrong{"data.train.path", "\xff\xfe", "UTF-8"}));

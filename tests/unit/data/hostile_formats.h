@@ -26,7 +26,7 @@ struct HostileFormat {
   std::string victim;  // below the data set's directory
   std::function<void(const std::string& directory)> write;
   bool says_its_size = true;  // else any part of the file is a file of the format
-  bool is_inflated = false;   // what is read is a copy in the cache
+  bool is_inflated = false;   // what is read is a copy in the cache, or in memory
   // Where the victim may have another name: its ending.
   std::string renamed_ending{};
 };
@@ -195,6 +195,13 @@ inline std::vector<HostileFormat> hostile_formats() {
        .victim = "x.arrow",
        .write = one_file("x.arrow", arrow_sample("list_int32_batches")),
        .renamed_ending = ".arrow"},
+      {.name = "csv",
+       .format = "csv",
+       .victim = "x.csv",
+       .write = one_file("x.csv", "a,b,label\n1,2.5,no\n\"3\",-4e1,yes\n5,6,no\n"),
+       .says_its_size = false,
+       .is_inflated = true,
+       .renamed_ending = ".csv"},
       {"mds", "mds", "shard.00000.mds",
        [](const std::string& dir) {
          write_file(dir + "/index.json", mds_sample("bytes/index.json"));

@@ -117,6 +117,20 @@ TEST_F(Pack, PixelsAndLabelsAreTheSameWhateverTheCompression) {
   EXPECT_EQ((*open("zstd"))->fingerprint(), (*open("none"))->fingerprint());
 }
 
+TEST_F(Pack, RowsKeepEveryBitAndTheNamesOfTheirClasses) {
+  fs::create_directories(dir_.path("table"));
+  write_file(dir_.path("table/train.csv"), "a,label,b\n0.1,pear,3e-9\n-7,apple,0\n1e30,pear,2\n");
+  write_file(dir_.path("table/test.csv"), "a,label,b\n5,pear,6\n");
+  for (const char* compression : {"none", "zstd"}) {
+    const auto report = pack("table", {compression, 1, 1}, compression);
+    ASSERT_TRUE(report.is_ok()) << report.status().message();
+    EXPECT_EQ(*detect_format(dir_.path(compression)), "arrow");
+    expect_same(open("table"), open(compression));
+    expect_same(open("table", Split::kEval), open(compression, Split::kEval));
+    EXPECT_EQ((*open(compression, Split::kEval))->class_names().size(), 2U);
+  }
+}
+
 TEST_F(Pack, EncodedImagesKeepTheirBytesAndTheNamesOfTheirClasses) {
   put_classes();
   for (const char* compression : {"none", "zstd"}) {

@@ -1,0 +1,40 @@
+#include "data/csv/csv_numbers.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <system_error>
+
+namespace lockstep::data {
+namespace {
+
+// Half way from the largest float32 to what would be the next one.
+constexpr double kRoundsToInfinity = 0x1.ffffffp127;
+
+}  // namespace
+
+CsvNumber parse_csv_number(std::string_view text, float* out) {
+  // from_chars() takes no plus; of two signs neither does this.
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [behind, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc::invalid_argument || behind != end) return CsvNumber::kNone;
+  if (error != std::errc()) return CsvNumber::kTooLarge;
+  if (!std::isfinite(value)) return CsvNumber::kNotFinite;
+  if (std::fabs(value) >= kRoundsToInfinity) return CsvNumber::kTooLarge;
+  constexpr double kMost = std::numeric_limits<float>::max();
+  *out = static_cast<float>(std::clamp(value, -kMost, kMost));
+  return CsvNumber::kFinite;
+}
+
+std::optional<uint64_t> parse_csv_count(std::string_view text) {
+  uint64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [behind, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || behind != end) return std::nullopt;
+  return value;
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,221 @@
+#include "data/csv/csv_table.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+#include "comm/base/check.h"
+#include "comm/base/limits.h"
+#include "data/csv/csv_numbers.h"
+#include "data/csv/csv_text.h"
+
+namespace lockstep::data {
+namespace {
+
+// Of several in a header the first of these.
+constexpr std::string_view kLabelNames[] = {"label", "target", "class", "y"};
+constexpr size_t kNameBytes = 1'024;  // of a class or a column
+
+Status wrong(const std::string& what) {
+  return {Code::kBadData, what};
+}
+
+std::string_view text_of(const CsvField& field) {
+  return field.is_quoted ? field.text : trimmed(field.text);
+}
+
+bool is_number(const CsvField& field) {
+  float ignored = 0;
+  return parse_csv_number(text_of(field), &ignored) != CsvNumber::kNone;
+}
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return out;
+}
+
+Status check_name(std::string_view name, const std::string& place) {
+  if (name.empty()) return wrong("has no name in " + place + "; give it one");
+  if (name.size() > kNameBytes)
+    return wrong("has a name of " + std::to_string(name.size()) + " bytes in " + place +
+                 "; the limit is " + std::to_string(kNameBytes));
+  if (is_utf8(name)) return Status::ok();
+  return wrong("has " + shown(name) + " in " + place +
+               ", which is no UTF-8; save the file as UTF-8");
+}
+
+// Which of the columns is the label.
+Result<size_t> label_in(const std::vector<std::string>& names, uint64_t line) {
+  for (const std::string_view wanted : kLabelNames) {
+    const auto is_it = [&](const std::string& name) { return lower(name) == wanted; };
+    const auto found = std::find_if(names.begin(), names.end(), is_it);
+    if (found == names.end()) continue;
+    if (std::count_if(names.begin(), names.end(), is_it) > 1)
+      return wrong("has several columns called " + std::string(wanted) + " in line " +
+                   std::to_string(line) + "; only one can be the label, so rename the others");
+    return static_cast<size_t>(found - names.begin());
+  }
+  return names.size() - 1;
+}
+
+Result<CsvColumns> read_header(const CsvRecord& record) {
+  CsvColumns columns;
+  columns.fields = record.fields.size();
+  for (size_t i = 0; i < columns.fields; ++i) {
+    const std::string_view name = text_of(record.fields[i]);
+    const std::string place = csv_place(record.line, i);
+    if (name.empty())
+      return wrong("has a column without a name in its header, " + place +
+                   "; name it, or leave it out (pandas writes row numbers so: "
+                   "to_csv(index=False))");
+    LOCKSTEP_RETURN_IF_ERROR(check_name(name, place));
+    columns.names.emplace_back(name);
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(columns.label, label_in(columns.names, record.line));
+  return columns;
+}
+
+}  // namespace
+
+std::string CsvColumns::place(uint64_t line, size_t column) const {
+  const std::string where = csv_place(line, column);
+  return column < names.size() ? where + " (" + shown(names[column]) + ")" : where;
+}
+
+CsvTableReader::CsvTableReader(const CsvTable* training) : training_(training) {
+  if (training_ == nullptr) return;
+  table_.columns = training_->columns;
+  kind_ = training_->classes.empty() ? Labels::kNumbers : Labels::kNames;
+  for (uint32_t i = 0; i < training_->classes.size(); ++i) names_[training_->classes[i]] = i;
+}
+
+Status CsvTableReader::add(std::string_view text) {
+  LOCKSTEP_ASSIGN_OR_RETURN(CsvRecords records, CsvRecords::open(text));
+  CsvRecord record;
+  LOCKSTEP_ASSIGN_OR_RETURN(bool has_record, records.next(record));
+  if (!has_record) return wrong("is empty; a table has a row for each sample");
+  bool is_header = false;
+  LOCKSTEP_RETURN_IF_ERROR(begin(record, &is_header));
+  if (is_header) {
+    LOCKSTEP_ASSIGN_OR_RETURN(has_record, records.next(record));
+    if (!has_record) return wrong("has a header and no row; a table has a row for each sample");
+  }
+  while (has_record) {
+    LOCKSTEP_RETURN_IF_ERROR(add_row(record));
+    LOCKSTEP_ASSIGN_OR_RETURN(has_record, records.next(record));
+  }
+  return Status::ok();
+}
+
+// Of one table: what its columns are, compared with those before.
+Status CsvTableReader::begin(const CsvRecord& first, bool* is_header) {
+  first_line_ = first.line;
+  const size_t fields = first.fields.size();
+  if (fields < 2)
+    return wrong("has one column in line " + std::to_string(first.line) +
+                 "; a table has features and a label, with commas, tabs or semicolons between");
+  const auto numbers =
+      static_cast<size_t>(std::count_if(first.fields.begin(), first.fields.end(), is_number));
+  *is_header = numbers == 0;
+  const std::string last = lower(text_of(first.fields.back()));
+  if (numbers + 1 == fields && (last == "label" || last == "target" || last == "class"))
+    return wrong("has numbers and " + shown(last) + " in line " + std::to_string(first.line) +
+                 ", which may be a header or a row; name every column, or take the line away");
+  CsvColumns columns{fields, fields - 1, {}};
+  if (*is_header) {
+    LOCKSTEP_ASSIGN_OR_RETURN(columns, read_header(first));
+  }
+  const bool is_first = table_.columns.fields == 0;
+  if (is_first)
+    table_.columns = std::move(columns);
+  else if (columns.fields != table_.columns.fields || columns.names != table_.columns.names)
+    return wrong(
+        "has other columns than the table before it, or those of training; all have the "
+        "same, in the same order, with the same header or none");
+  return Status::ok();
+}
+
+Status CsvTableReader::add_row(const CsvRecord& record) {
+  if (record.fields.size() != table_.columns.fields)
+    return wrong("has " + std::to_string(record.fields.size()) + " columns in line " +
+                 std::to_string(record.line) + ", and " + std::to_string(table_.columns.fields) +
+                 " in line " + std::to_string(first_line_) +
+                 "; every row has as many, and a field with a separator in it is quoted");
+  for (size_t i = 0; i < record.fields.size(); ++i)
+    if (i != table_.columns.label) LOCKSTEP_RETURN_IF_ERROR(add_feature(record, i));
+  LOCKSTEP_RETURN_IF_ERROR(add_label(record));
+  table_.lines.push_back(static_cast<uint32_t>(record.line));
+  return Status::ok();
+}
+
+Status CsvTableReader::add_feature(const CsvRecord& record, size_t column) {
+  const std::string_view text = text_of(record.fields[column]);
+  const CsvNumber kind = parse_csv_number(text, &table_.values.emplace_back());
+  if (kind == CsvNumber::kFinite) return Status::ok();
+  const std::string place = table_.columns.place(record.line, column);
+  if (text.empty())
+    return wrong("has nothing in " + place + "; fill it in, or take the row or the column away");
+  const std::string what = "has " + shown(text) + " in " + place + ", which is ";
+  if (kind == CsvNumber::kNotFinite)
+    return wrong(what + "no finite number; fill it in, or take the row or the column away");
+  if (kind == CsvNumber::kTooLarge)
+    return wrong(what +
+                 "beyond the range of numbers here (float32, up to 3.4e38); scale the column");
+  return wrong(what +
+               "no number with a decimal point, as features are; write words as numbers, or "
+               "take the column away");
+}
+
+Status CsvTableReader::add_label(const CsvRecord& record) {
+  const size_t column = table_.columns.label;
+  const CsvField& field = record.fields[column];
+  const std::string_view text = text_of(field);
+  const std::string place = table_.columns.place(record.line, column);
+  if (text.empty()) return wrong("has no label in " + place + "; fill it in, or take the row away");
+  const auto number = parse_csv_count(text);
+  if (!number && is_number(field))
+    return wrong("has the label " + shown(text) + " in " + place +
+                 "; labels are whole numbers from 0, or names of classes");
+  const Labels kind = number ? Labels::kNumbers : Labels::kNames;
+  if (kind_ == Labels::kUnknown) kind_ = kind;
+  if (kind != kind_)
+    return wrong("has the label " + shown(text) + " in " + place + ", where those before it " +
+                 (number ? "are names" : "are numbers") + "; all are of one kind");
+  if (!number) return add_name(text, place);
+  if (*number > limits::kLabel)
+    return wrong("has the label " + shown(text) + " in " + place + "; labels are 0 to " +
+                 std::to_string(limits::kLabel));
+  table_.labels.push_back(static_cast<uint32_t>(*number));
+  return Status::ok();
+}
+
+Status CsvTableReader::add_name(std::string_view name, const std::string& place) {
+  auto known = names_.find(name);
+  if (known == names_.end()) {
+    LOCKSTEP_RETURN_IF_ERROR(check_name(name, place));
+    if (training_ != nullptr)
+      return wrong("has the label " + shown(name) + " in " + place +
+                   ", which no row for training has; correct it, or take the row away");
+    if (names_.size() > limits::kLabel)
+      return wrong("has more than " + std::to_string(limits::kLabel + 1) +
+                   " different labels up to " + place + "; is this column the label?");
+    known = names_.emplace(name, static_cast<uint32_t>(names_.size())).first;
+  }
+  table_.labels.push_back(known->second);
+  return Status::ok();
+}
+
+CsvTable CsvTableReader::finish() {
+  LOCKSTEP_CHECK(!table_.labels.empty(), "a table without a row was taken");
+  std::vector<uint32_t> numbers(names_.size());  // by the order in which names came
+  for (const auto& [name, came] : names_) {      // in the order of their bytes
+    numbers[came] = static_cast<uint32_t>(table_.classes.size());
+    table_.classes.push_back(name);
+  }
+  if (!numbers.empty())
+    for (uint32_t& label : table_.labels) label = numbers[label];
+  return std::move(table_);
+}
+
+}  // namespace lockstep::data

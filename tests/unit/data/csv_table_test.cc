@@ -1,0 +1,217 @@
+#include "data/csv/csv_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "data/csv/csv_numbers.h"
+#include "data/csv/csv_text.h"
+
+namespace lockstep::data {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Result<CsvTable> read(const std::vector<std::string>& texts, const CsvTable* training = nullptr) {
+  CsvTableReader reader(training);
+  for (const std::string& text : texts) LOCKSTEP_RETURN_IF_ERROR(reader.add(text));
+  return reader.finish();
+}
+
+std::string failure(const std::string& text) {
+  const auto table = read({text});
+  if (table.is_ok()) return "no failure";
+  EXPECT_EQ(table.status().code(), Code::kBadData);
+  return table.status().message();
+}
+
+TEST(CsvTable, RowsAreNumbersAndTheLastColumnIsTheLabel) {
+  const auto table = read({"1,2.5,0\n-3e2,+.5,2\n"});
+  ASSERT_TRUE(table.is_ok()) << table.status().message();
+  EXPECT_THAT(table->values, ElementsAre(1, 2.5F, -300, .5F));
+  EXPECT_THAT(table->labels, ElementsAre(0, 2));
+  EXPECT_THAT(table->classes, IsEmpty());
+  EXPECT_THAT(table->columns.names, IsEmpty());
+  EXPECT_THAT(table->lines, ElementsAre(1, 2));
+}
+
+TEST(CsvTable, EveryEndOfLineAndSeparatorGivesTheSame) {
+  for (const std::string end : {"\n", "\r\n", "\r"})
+    for (const std::string between : {",", ";", "\t", " , ", "; "})
+      for (const std::string& last : {std::string(), end, end + end}) {
+        const auto row = [&](const char* a, const char* b, const char* c) {
+          return a + between + b + between + c;
+        };
+        const std::string text = end + row("a", "\"b\"", "label") + end + row("1", "2", "x") + end +
+                                 end + row("3", "4", "y") + last;
+        if (text.find(" \"") != std::string::npos) continue;  // a quote is its field's first byte
+        const auto table = read({text});
+        ASSERT_TRUE(table.is_ok()) << text << table.status().message();
+        EXPECT_THAT(table->columns.names, ElementsAre("a", "b", "label"));
+        EXPECT_THAT(table->values, ElementsAre(1, 2, 3, 4));
+        EXPECT_THAT(table->classes, ElementsAre("x", "y"));
+        EXPECT_THAT(table->lines, ElementsAre(3, 5));
+      }
+}
+
+TEST(CsvTable, AByteOrderMarkIsNoPartOfTheFirstName) {
+  const auto table = read({"\xEF\xBB\xBFlabel,a\n1,2\n"});
+  ASSERT_TRUE(table.is_ok()) << table.status().message();
+  EXPECT_THAT(table->columns.names, ElementsAre("label", "a"));
+  EXPECT_THAT(table->labels, ElementsAre(1));
+  EXPECT_THAT(failure(std::string("\xFF\xFE"
+                                  "a\0,\0",
+                                  6)),
+              HasSubstr("UTF-16"));
+}
+
+TEST(CsvTable, QuotedFieldsHoldSeparatorsLinesAndQuotes) {
+  const auto table = read({"\"a, b\",\"the\r\n\"\"label\"\"\"\n\"1\",\"x,\ny\"\n2,\"\"\"\"\n"});
+  ASSERT_TRUE(table.is_ok()) << table.status().message();
+  EXPECT_THAT(table->columns.names, ElementsAre("a, b", "the\r\n\"label\""));
+  EXPECT_THAT(table->values, ElementsAre(1, 2));
+  EXPECT_THAT(table->classes, ElementsAre("\"", "x,\ny"));
+  EXPECT_THAT(table->labels, ElementsAre(1, 0));
+  EXPECT_THAT(table->lines, ElementsAre(3, 5));
+}
+
+TEST(CsvTable, TheHeaderSaysWhichColumnIsTheLabel) {
+  for (const auto& [header, label] :
+       {std::pair("a,b,c", 2), std::pair("Label,b,c", 0), std::pair("a,target,c", 1),
+        std::pair("x,y,label", 2), std::pair("label,x,y", 0), std::pair("y,class,z", 1),
+        std::pair("y,b,c", 0)}) {
+    const auto table = read({std::string(header) + "\n1,1,1\n"});
+    ASSERT_TRUE(table.is_ok()) << table.status().message();
+    EXPECT_EQ(table->columns.label, static_cast<size_t>(label)) << header;
+  }
+  EXPECT_THAT(failure("a,label,LABEL\n1,1,1\n"), HasSubstr("several columns called label"));
+}
+
+// A header that is taken for a row, or a row for a header, would be a sample too many or too few.
+TEST(CsvTable, WhatMayBeAHeaderOrARowIsRefused) {
+  EXPECT_THAT(failure("0,1,label\n1,2,3\n"), HasSubstr("may be a header or a row"));
+  EXPECT_THAT(failure("1,abc,0\n1,2,0\n"), HasSubstr("\"abc\" in line 1, column 2"));
+  EXPECT_THAT(failure("1,abc,def,0\n1,2,3,0\n"), HasSubstr("\"abc\" in line 1, column 2"));
+  EXPECT_THAT(failure("nan,nan,a\n1,2,b\n"), HasSubstr("no finite number"));
+  EXPECT_THAT(failure(",a,label\n0,2,1\n"), HasSubstr("without a name in its header, line 1, "
+                                                      "column 1"));
+  EXPECT_EQ(read({"1,2,y\n1,2,n\n"})->classes.size(), 2U);
+}
+
+TEST(CsvTable, NamesOfClassesAreInTheOrderOfTheirBytes) {
+  const auto table = read({"1,pear\n2,Zebra\n3,apple\n4,pear\n5,\xC3\xA4pfel\n"});
+  ASSERT_TRUE(table.is_ok()) << table.status().message();
+  EXPECT_THAT(table->classes, ElementsAre("Zebra", "apple", "pear", "\xC3\xA4pfel"));
+  EXPECT_THAT(table->labels, ElementsAre(2, 0, 1, 2, 3));
+}
+
+TEST(CsvTable, LabelsAreAllNumbersOrAllNames) {
+  EXPECT_THAT(failure("1,0\n2,a\n"), HasSubstr("\"a\" in line 2, column 2"));
+  EXPECT_THAT(failure("1,a\n2,0\n"), HasSubstr("those before it are names"));
+  for (const char* label : {"-1", "1.0", "0.5", "1e3", "nan", "inf"})
+    EXPECT_THAT(failure(std::string("1,0\n1,") + label + "\n"),
+                HasSubstr("labels are whole numbers from 0, or names"));
+  EXPECT_THAT(failure("1,65536\n"), HasSubstr("labels are 0 to 65535"));
+  EXPECT_THAT(failure("1,99999999999999999999\n"), HasSubstr("labels are whole numbers"));
+  EXPECT_THAT(failure("1,0\n1,\n"), HasSubstr("no label in line 2, column 2"));
+}
+
+TEST(CsvTable, WhatIsNoFeatureIsSaidWithLineColumnAndName) {
+  const std::string good = "age,mass,label\n1,2,0\n";
+  EXPECT_THAT(failure(good + "1,,0\n"), HasSubstr("nothing in line 3, column 2 (\"mass\")"));
+  EXPECT_THAT(failure(good + "1, \t,0\n"), HasSubstr("nothing in line 3, column 2"));
+  EXPECT_THAT(failure(good + "\n\n1,abc,0\n"), HasSubstr("\"abc\" in line 5, column 2 (\"mass\")"));
+  for (const char* odd : {"1,2", "0x10", "1 2", "1e", "--1", "+-1", "1_000", "true",
+                          "\xC2\xA0"
+                          "1"})
+    EXPECT_THAT(failure(good + "\"" + odd + "\",2,0\n"),
+                HasSubstr("no number with a decimal point"))
+        << odd;
+  for (const char* odd : {"nan", "-NaN", "inf", "Infinity", "-inf", "nan(1)"})
+    EXPECT_THAT(failure(good + "1," + odd + ",0\n"), HasSubstr("no finite number")) << odd;
+  for (const char* odd : {"1e400", "-1e400", "3.4028236e38", "1e-400"})
+    EXPECT_THAT(failure(good + "1," + odd + ",0\n"), HasSubstr("beyond the range")) << odd;
+}
+
+TEST(CsvTable, ARowOfAnotherWidthIsRefused) {
+  EXPECT_THAT(failure("1,2,0\n1,0\n"), HasSubstr("2 columns in line 2, and 3 in line 1"));
+  EXPECT_THAT(failure("1,2,0\n1,2,3,0\n"), HasSubstr("4 columns in line 2"));
+  EXPECT_THAT(failure("1,2,0\n \n"), HasSubstr("1 columns in line 2"));
+  EXPECT_THAT(failure("1\n2\n"), HasSubstr("has one column in line 1"));
+}
+
+TEST(CsvTable, DamageIsSeen) {
+  EXPECT_THAT(failure(""), HasSubstr("is empty"));
+  EXPECT_THAT(failure("\n\r\n\n"), HasSubstr("is empty"));
+  EXPECT_THAT(failure("\xEF\xBB\xBF"), HasSubstr("is empty"));
+  EXPECT_THAT(failure("a,label\n"), HasSubstr("a header and no row"));
+  EXPECT_THAT(failure("1,0\n\"2,0\n3,0\n"),
+              HasSubstr("quoted field that begins in line 2, column 1"));
+  EXPECT_THAT(failure("1,0\n2,\""), HasSubstr("line 2, column 2"));
+  EXPECT_THAT(failure("1,0\n\"2\"x,0\n"), HasSubstr("behind the closing quote"));
+  EXPECT_THAT(failure("1,0\n2\",0\n"), HasSubstr("a quote inside a field in line 2, column 1"));
+  EXPECT_THAT(failure(std::string("1,0\n2\0,0\n", 9)), HasSubstr("a NUL byte"));
+  EXPECT_THAT(failure(std::string("1,0\n\"\0\",0\n", 11)),
+              HasSubstr("NUL byte in line 2, column 1"));
+  EXPECT_THAT(failure("1,caf\xE9\n"), HasSubstr("\"caf?\" in line 1, column 2, which is no UTF-8"));
+  EXPECT_THAT(failure("\xFF,label\n1,0\n"), HasSubstr("no UTF-8"));
+}
+
+TEST(CsvTable, AHugeLineIsRefusedBeforeItTakesMemory) {
+  EXPECT_THAT(failure(std::string(50'000'000, ',')),
+              HasSubstr("more than 16385 columns in line 1"));
+  EXPECT_THAT(failure("a," + std::string(2'000, 'n') + "\n1,0\n"),
+              HasSubstr("a name of 2000 bytes"));
+  EXPECT_THAT(failure("1,0\n" + std::string(10'000'000, '1') + ",0\n"),
+              HasSubstr("beyond the range"));
+  EXPECT_LT(failure("1,0\n" + std::string(10'000'000, 'n') + ",0\n").size(), 300U);
+}
+
+TEST(CsvTable, SeveralTablesHaveTheSameColumns) {
+  const auto both = read({"a,label\n1,x\n", "a,label\n2,b\n3,x\n"});
+  ASSERT_TRUE(both.is_ok()) << both.status().message();
+  EXPECT_THAT(both->labels, ElementsAre(1, 0, 1));
+  EXPECT_THAT(both->lines, ElementsAre(2, 2, 3));
+  for (const char* other : {"b,label\n2,b\n", "2,b\n", "label,a\nb,2\n", "a,b,label\n1,2,b\n"})
+    EXPECT_THAT(read({"a,label\n1,x\n", other}).status().message(), HasSubstr("other columns"));
+}
+
+TEST(CsvTable, EvaluationHasTheColumnsAndClassesOfTraining) {
+  const auto training = read({"a,label\n1,x\n2,b\n3,c\n"});
+  const auto evaluation = read({"a,label\n5,x\n"}, &*training);
+  ASSERT_TRUE(evaluation.is_ok()) << evaluation.status().message();
+  EXPECT_THAT(evaluation->labels, ElementsAre(2));
+  EXPECT_EQ(evaluation->classes, training->classes);
+  EXPECT_THAT(read({"a,label\n5,new\n"}, &*training).status().message(),
+              HasSubstr("\"new\" in line 2, column 2 (\"label\"), which no row for training has"));
+  EXPECT_THAT(read({"b,label\n5,x\n"}, &*training).status().message(), HasSubstr("other columns"));
+  EXPECT_THAT(read({"a,label\n5,1\n"}, &*training).status().message(), HasSubstr("are names"));
+}
+
+TEST(CsvTable, NumbersAreRoundedAsFloat64AndThenToFloat32) {
+  float out = 0;
+  for (const auto& [text, value] :
+       {std::pair("0.1", 0.1F), std::pair("3.4028235e38", 3.4028235e38F),
+        std::pair("-3.4028235e+38", -3.4028235E38F), std::pair("1e-300", 0.0F),
+        std::pair("-0", -0.0F), std::pair("16777217", 16777216.0F)}) {
+    ASSERT_EQ(parse_csv_number(text, &out), CsvNumber::kFinite) << text;
+    EXPECT_EQ(out, value) << text;
+  }
+}
+
+TEST(CsvText, IsShownInOneLineAndShort) {
+  EXPECT_EQ(shown("a\n\x1b\x7f\xff\xC3\xA4"), "\"a????\xC3\xA4\"");
+  EXPECT_EQ(shown(std::string(99, 'a')), "\"" + std::string(40, 'a') + "...\"");
+}
+
+TEST(CsvText, Utf8HasNoOverlongFormAndNoSurrogate) {
+  for (const char* good : {"", "a", "\xC2\x80", "\xE0\xA0\x80", "\xEF\xBF\xBF", "\xF4\x8F\xBF\xBF"})
+    EXPECT_TRUE(is_utf8(good)) << good;
+  for (const char* bad : {"\x80", "\xC0\x80", "\xC3", "\xE0\x9F\xBF", "\xED\xA0\x80", "\xE2\x82",
+                          "\xF0\x8F\xBF\xBF", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "a\xFF"})
+    EXPECT_FALSE(is_utf8(bad)) << bad;
+}
+
+}  // namespace
+}  // namespace lockstep::data
