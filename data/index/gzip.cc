@@ -16,6 +16,10 @@ namespace {
 constexpr size_t kMostPerCall = size_t{1} << 30;  // zlib counts in 32 bits
 constexpr size_t kPieceBytes = 256 * 1024;        // stays in the second-level cache
 
+Status wrong_checksum() {
+  return bad("is corrupt: its checksum is wrong");
+}
+
 }  // namespace
 
 bool is_gzip(std::span<const uint8_t> bytes) {
@@ -140,7 +144,16 @@ Status inflate_bare(std::span<const uint8_t> compressed, uint64_t bytes, uint32_
     return sink(part, all);
   };
   LOCKSTEP_RETURN_IF_ERROR(pass_on(reader, piece, 0, bytes, counted));
-  return seen == crc ? Status::ok() : bad("is corrupt: its checksum is wrong");
+  return seen == crc ? Status::ok() : wrong_checksum();
+}
+
+Status check_crc32(std::span<const uint8_t> bytes, uint32_t crc) {
+  uLong seen = ::crc32(0, nullptr, 0);
+  for (size_t at = 0; at < bytes.size(); at += kMostPerCall) {
+    const size_t n = std::min(bytes.size() - at, kMostPerCall);
+    seen = ::crc32(seen, bytes.data() + at, static_cast<uInt>(n));
+  }
+  return seen == crc ? Status::ok() : wrong_checksum();
 }
 
 }  // namespace lockstep::data

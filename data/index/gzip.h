@@ -52,4 +52,7 @@ Result<IdxHeader> inflate_idx(std::span<const uint8_t> compressed, const ByteSin
 Status inflate_bare(std::span<const uint8_t> compressed, uint64_t bytes, uint32_t crc,
                     const ByteSink& sink);
 
+// kBadData where `bytes` have another CRC-32.
+Status check_crc32(std::span<const uint8_t> bytes, uint32_t crc);
+
 }  // namespace lockstep::data

@@ -124,6 +124,11 @@ Status walk_tfrecord(
   return Status::ok();
 }
 
+bool has_good_checksum(std::span<const uint8_t> data) {
+  const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
+  return load<uint32_t>(data.data() + data.size()) == masked_crc32c(text);
+}
+
 Result<std::vector<Extent>> samples_of_tfrecord(std::span<const uint8_t> shard) {
   std::vector<Extent> samples;
   LOCKSTEP_RETURN_IF_ERROR(

@@ -9,7 +9,7 @@
 // number.
 //
 // Lengths are checked against their CRC whenever a shard is looked at; the data's is not, for that
-// would read all of every image.
+// would read all of every image (read/checksums.h does).
 //
 // Source: https://www.tensorflow.org/tutorials/load_data/tfrecord, "TFRecords format details".
 // Thread-safety: free functions; any thread.
@@ -35,6 +35,9 @@ bool is_tfrecord_file(const std::string& path);
 Status walk_tfrecord(
     std::span<const uint8_t> file,
     const std::function<Status(uint64_t offset, std::span<const uint8_t> data)>& each);
+
+// Whether the CRC behind the data is theirs. REQUIRES: data as walk_tfrecord() gives them.
+bool has_good_checksum(std::span<const uint8_t> data);
 
 // The samples of one shard (shards.h); their `file` is left as it is. kBadData going on after its
 // name.

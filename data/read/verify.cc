@@ -1,10 +1,12 @@
 #include "data/read/verify.h"
 
-#include <algorithm>
+#include <iterator>
+#include <map>
 #include <mutex>
-#include <optional>
+#include <unordered_set>
 #include <utility>
 
+#include "comm/base/clock.h"
 #include "comm/wire/data_formats.h"
 #include "data/image/decode.h"
 #include "data/index/detect_format.h"
@@ -14,30 +16,42 @@
 #include "data/index/look_at_image.h"
 #include "data/index/thread_team.h"
 #include "data/index/tokenized_text.h"
+#include "data/read/checksums.h"
 #include "data/read/sample_reader.h"
 
 namespace lockstep::data {
 namespace {
 
-// What several threads find, in whatever order.
+// What several threads find, in whatever order. Of each sample what is found first counts.
 class Faults {
  public:
   void add(uint64_t sample, const Status& status) {
-    if (status.is_ok()) return;
+    if (!status.is_ok()) add(sample, status.message());
+  }
+  void add(uint64_t sample, const std::string& message) {
     const std::lock_guard lock(mutex_);
-    found_.emplace_back(sample, status.message());
+    if (!damaged_.insert(sample).second) return;
+    told_.emplace(sample, message);
+    if (told_.size() > kMostFaults) told_.erase(std::prev(told_.end()));
   }
 
   void tell(Verification& out) {
-    std::sort(found_.begin(), found_.end());
-    out.damaged = found_.size();
-    for (size_t i = 0; i < std::min(found_.size(), kMostFaults); ++i)
-      out.faults.push_back(std::move(found_[i].second));
+    out.damaged = damaged_.size();
+    for (auto& [sample, message] : told_) out.faults.push_back(std::move(message));
   }
 
  private:
   std::mutex mutex_;
-  std::vector<std::pair<uint64_t, std::string>> found_;
+  std::unordered_set<uint64_t> damaged_;
+  std::map<uint64_t, std::string> told_;  // the first of these
+};
+
+// What is to be done, and with what.
+struct Work {
+  const std::string& cache_dir;
+  ThreadTeam& team;
+  const ProgressFn& progress;
+  VerifyDepth depth;
 };
 
 Status decode_whole(const EncodedFiles& files, const Extent& extent) {
@@ -52,41 +66,55 @@ Status decode_whole(const EncodedFiles& files, const Extent& extent) {
   return status.is_ok() ? status : Status(status.code(), name + status.message());
 }
 
-Status verify_images(const EncodedSource& source, const std::string& cache_dir, ThreadTeam& team,
-                     const ProgressFn& progress, Verification& out) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const ExtentIndex index, open_index(source, cache_dir, progress));
+Status verify_images(const EncodedSource& source, const Work& work, Verification& out) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const ExtentIndex index,
+                            open_index(source, work.cache_dir, work.progress));
   const EncodedFiles files(index, source.directory, source.far);
   Faults faults;
-  ProgressOfMany shown("decoding the images of " + source.directory, index.samples(), progress);
-  LOCKSTEP_RETURN_IF_ERROR(team.run(index.samples(), [&](uint32_t thread, uint64_t i) {
+  if (work.depth == VerifyDepth::kFull) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const ChecksumReport sums,
+                              check_record_sums(index, source, work.team, work.progress));
+    for (const auto& [sample, message] : sums.samples) faults.add(sample, message);
+    out.bytes += sums.bytes;
+  }
+  ProgressOfMany shown("decoding the images of " + source.directory, index.samples(),
+                       work.progress);
+  LOCKSTEP_RETURN_IF_ERROR(work.team.run(index.samples(), [&](uint32_t thread, uint64_t i) {
     faults.add(i, decode_whole(files, index.extent(i)));
     shown.one_done(thread);
     return Status::ok();
   }));
   out.samples = index.samples();
+  for (uint64_t i = 0; i < index.samples(); ++i) out.bytes += index.extent(i).bytes;
   faults.tell(out);
   return Status::ok();
 }
 
-Status verify_stored(const wire::DatasetSpec& spec, Split split, const std::string& cache_dir,
-                     ThreadTeam& team, const ProgressFn& progress, const SampleCut& cut,
-                     Verification& out) {
+Status verify_stored(const wire::DatasetSpec& spec, Split split, const SampleCut& cut,
+                     const Work& work, Verification& out) {
+  if (work.depth == VerifyDepth::kFull) {
+    LOCKSTEP_ASSIGN_OR_RETURN(ChecksumReport sums, check_file_sums(spec.path(), out.format, split,
+                                                                   work.team, work.progress));
+    out.damaged_files = std::move(sums.files);
+    out.bytes += sums.bytes;
+    if (!out.damaged_files.empty()) return Status::ok();  // nothing in them can be believed
+  }
   LOCKSTEP_ASSIGN_OR_RETURN(const auto dataset,
-                            open_dataset(spec, split, cache_dir, progress, cut));
+                            open_dataset(spec, split, work.cache_dir, work.progress, cut));
   LOCKSTEP_ASSIGN_OR_RETURN(const SampleReader reader,
                             SampleReader::create(*dataset, {}, dataset->statistics()));
   struct Room {
     std::vector<std::byte> input;
     std::vector<int64_t> labels;
   };
-  std::vector<Room> rooms(team.threads());
+  std::vector<Room> rooms(work.team.threads());
   for (Room& room : rooms) {
     room.input.resize(reader.input_bytes());
     room.labels.resize(dataset->shape().labels());
   }
   Faults faults;
-  ProgressOfMany shown("reading " + spec.path(), dataset->samples(), progress);
-  LOCKSTEP_RETURN_IF_ERROR(team.run(dataset->samples(), [&](uint32_t thread, uint64_t i) {
+  ProgressOfMany shown("reading " + spec.path(), dataset->samples(), work.progress);
+  LOCKSTEP_RETURN_IF_ERROR(work.team.run(dataset->samples(), [&](uint32_t thread, uint64_t i) {
     Room& room = rooms[thread];
     Status status = reader.read(i, room.input.data(), room.labels.data());
     if (status.is_ok()) status = reader.unchanged(std::span(&i, 1));
@@ -95,6 +123,7 @@ Status verify_stored(const wire::DatasetSpec& spec, Split split, const std::stri
     return Status::ok();
   }));
   out.samples = dataset->samples();
+  out.bytes += dataset->samples() * dataset->shape().stored_bytes();
   faults.tell(out);
   return Status::ok();
 }
@@ -104,7 +133,7 @@ Status verify_stored(const wire::DatasetSpec& spec, Split split, const std::stri
 Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& wanted,
                                               const std::string& cache_dir, uint32_t threads,
                                               const ProgressFn& progress,
-                                              const SampleCut& wanted_cut) {
+                                              const SampleCut& wanted_cut, VerifyDepth depth) {
   LOCKSTEP_ASSIGN_OR_RETURN(const DataPlace place,
                             find_place(wanted, cache_dir, progress, wanted_cut));
   const wire::DatasetSpec& spec = place.spec;
@@ -113,20 +142,22 @@ Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& wanted,
   LOCKSTEP_RETURN_IF_ERROR(check_is_text(cut, spec.path(), format));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto team, ThreadTeam::start(threads, "verify"));
   const bool is_encoded = is_encoded_format(format);
+  const Work work{cache_dir, *team, progress, depth};
   std::vector<Verification> all;
   for (const Split split : {Split::kTrain, Split::kEval}) {
     Verification& out = all.emplace_back();
     out.split = split == Split::kTrain ? "train" : "eval";
     out.format = format;
     Status status;
+    const int64_t begin_ns = SystemClock().monotonic_ns();
     if (is_encoded) {
       auto source = find_encoded_source(spec.path(), format, split, progress, cut.far);
       if (source.is_ok()) source = inflated(std::move(*source), cache_dir);
-      status = source.is_ok() ? verify_images(*source, cache_dir, *team, progress, out)
-                              : source.status();
+      status = source.is_ok() ? verify_images(*source, work, out) : source.status();
     } else {
-      status = verify_stored(spec, split, cache_dir, *team, progress, cut, out);
+      status = verify_stored(spec, split, cut, work, out);
     }
+    out.seconds = static_cast<double>(SystemClock().monotonic_ns() - begin_ns) / 1e9;
     if (split == Split::kTrain) {
       LOCKSTEP_RETURN_IF_ERROR(status);
       LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), format));

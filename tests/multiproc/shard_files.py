@@ -16,12 +16,19 @@ def tar(path, samples):
                 archive.addfile(entry, io.BytesIO(part))
 
 
+def _after_a_byte(crc):
+    for _ in range(8):
+        crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    return crc
+
+
+_CRC32C = [_after_a_byte(byte) for byte in range(256)]
+
+
 def _crc32c(data):
     crc = 0xFFFFFFFF
     for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        crc = crc >> 8 ^ _CRC32C[(crc ^ byte) & 0xFF]
     return crc ^ 0xFFFFFFFF
 
 
@@ -47,8 +54,7 @@ def tfrecord(path, samples):
                 _field(1, _field(1, name) + _field(2, feature))
                 for name, feature in ((b"image", image), (b"label", number))))
             length = struct.pack("<Q", len(example))
-            # The checksum of the data is not read; that of the length is.
-            out.write(length + _masked(length) + example + b"\0\0\0\0")
+            out.write(length + _masked(length) + example + _masked(example))
 
 
 def mds(directory, samples, each=15):

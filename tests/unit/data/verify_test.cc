@@ -7,6 +7,8 @@
 
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/image_writer.h"
+#include "tests/unit/data/npz_samples.h"
+#include "tests/unit/data/tfrecord_samples.h"
 
 namespace lockstep::data {
 namespace {
@@ -23,8 +25,15 @@ class Verify : public testing::Test {
     write_file(dir_.path("data/" + name), content);
   }
 
-  Result<std::vector<Verification>> verify(uint32_t threads = 2) {
-    return verify_data(spec_of(dir_.path("data")), dir_.path("cache"), threads, {}, {.block = 4});
+  Result<std::vector<Verification>> verify(uint32_t threads = 2,
+                                           VerifyDepth depth = VerifyDepth::kSamples) {
+    return verify_data(spec_of(dir_.path("data")), dir_.path("cache"), threads, {}, {.block = 4},
+                       depth);
+  }
+  Verification fully() {
+    const auto all = verify(2, VerifyDepth::kFull);
+    EXPECT_TRUE(all.is_ok()) << all.status().message();
+    return all.is_ok() ? all->front() : Verification();
   }
 
   TemporaryDirectory dir_;
@@ -70,6 +79,66 @@ TEST_F(Verify, OfManyThatAreDamagedTheFirstAreNamed) {
   EXPECT_EQ((*bad)[0].damaged, 120U);
   ASSERT_EQ((*bad)[0].faults.size(), kMostFaults);
   EXPECT_THAT((*bad)[0].faults.back(), HasSubstr("a/1099.jpg"));
+}
+
+TEST_F(Verify, InFullTheChecksumOfEveryRecordIsCompared) {
+  const std::string shard = tfrecord_sample("datasets");
+  put("a.tfrecord", shard);
+  put("b.tfrecord", shard);
+  const Verification good = fully();
+  EXPECT_EQ(good.samples, 8U);
+  EXPECT_EQ(good.damaged, 0U);
+  EXPECT_GT(good.bytes, 2 * (shard.size() - 4 * 16)) << "every record, and every image";
+
+  // Names of files, which no image and no label needs.
+  std::string damaged = shard;
+  const size_t name = shard.find("green");
+  ASSERT_NE(name, std::string::npos);
+  damaged[name] = 'G';
+  put("b.tfrecord", damaged);
+  EXPECT_EQ(verify()->front().damaged, 0U);
+  const Verification bad = fully();
+  EXPECT_EQ(bad.damaged, 1U);
+  EXPECT_THAT(bad.faults, ElementsAre(HasSubstr("b.tfrecord at byte 384 has a record whose "
+                                                "checksum is wrong")));
+
+  // What cannot be decoded either is one sample, too.
+  const size_t png = shard.find("IDAT", name - 200);
+  ASSERT_LT(png, name);
+  damaged[png + 6] = static_cast<char>(damaged[png + 6] ^ 0x40);
+  put("b.tfrecord", damaged);
+  EXPECT_EQ(verify()->front().damaged, 1U);
+  EXPECT_EQ(fully().damaged, 1U);
+}
+
+TEST_F(Verify, InFullTheChecksumsOfAnArchiveAreCompared) {
+  for (const char* sample : {"mnist", "mnist_compressed"}) {
+    const std::string archive = npz_sample(sample);
+    put("x.npz", archive);
+    EXPECT_TRUE(fully().damaged_files.empty());
+    std::string damaged = archive;
+    damaged[200] = static_cast<char>(damaged[200] ^ 1);
+    put("x.npz", damaged);
+    EXPECT_THAT(fully().damaged_files, ElementsAre(HasSubstr("x.npz (x_train) is")));
+    EXPECT_EQ(fully().damaged, 0U);
+  }
+  std::string damaged = npz_sample("mnist");
+  damaged[200] = static_cast<char>(damaged[200] ^ 1);
+  put("x.npz", damaged);
+  EXPECT_EQ(verify()->front().damaged, 0U) << "a pixel like any other";
+}
+
+// Also where training reads a copy in the cache, which was right.
+TEST_F(Verify, InFullTheChecksumsOfGzippedFilesAreCompared) {
+  const std::string images = gzip_bytes(some_images(30, 4, 4), /*level=*/0);
+  put("train-images-idx3-ubyte.gz", images);
+  put("train-labels-idx1-ubyte", some_labels(30));
+  EXPECT_EQ(fully().samples, 30U);
+  std::string damaged = images;
+  damaged[100] = static_cast<char>(damaged[100] ^ 1);
+  put("train-images-idx3-ubyte.gz", damaged);
+  EXPECT_THAT(fully().damaged_files,
+              ElementsAre(HasSubstr("train-images-idx3-ubyte.gz is corrupt")));
 }
 
 TEST_F(Verify, ReadsWhatIsStoredToo) {

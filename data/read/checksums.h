@@ -1,0 +1,43 @@
+// The checksums that the files of a data set have of their own content, compared with it: those
+// that opening does not look at because it would have to read everything.
+//
+//   tfrecord  CRC-32C of every record
+//   npz       CRC-32 of the arrays of images and labels, deflated or not
+//   idx       CRC-32 at the end of files that are gzipped
+//
+// What else has checksums is compared when it is read (the chunks of PNG, Arrow's LZ4 and
+// Zstandard); the other formats have none.
+//
+// Thread-safety: free functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/index/dataset.h"
+#include "data/index/encoded_source.h"
+#include "data/index/extent_index.h"
+#include "data/index/thread_team.h"
+
+namespace lockstep::data {
+
+struct ChecksumReport {
+  // By sample, rising: what is wrong with its record, naming file and place.
+  std::vector<std::pair<uint64_t, std::string>> samples;
+  std::vector<std::string> files;  // what is wrong with a file or array as a whole, naming it
+  uint64_t bytes = 0;              // that were compared
+};
+
+// Of records with images, several files at a time; each is mapped, not copied. kBadData where a
+// file is not what it was when it was indexed.
+Result<ChecksumReport> check_record_sums(const ExtentIndex& index, const EncodedSource& source,
+                                         ThreadTeam& team, const ProgressFn& progress);
+
+// Of stored images, one file or array a thread. REQUIRES: `format` is resolved.
+Result<ChecksumReport> check_file_sums(const std::string& path, const std::string& format,
+                                       Split split, ThreadTeam& team, const ProgressFn& progress);
+
+}  // namespace lockstep::data

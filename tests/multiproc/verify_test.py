@@ -1,0 +1,84 @@
+"""`lockstep data verify` on many samples, of which some are damaged: each is named, all counted."""
+import random
+import re
+import shutil
+import subprocess
+import unittest
+import zipfile
+
+import formats_test
+import shard_files
+from harness import BIN, LockstepTest
+from images_test import CLASSES, EACH, images
+
+SAMPLES = len(CLASSES) * EACH
+
+
+def flip(path, at):
+    """One bit of the byte there."""
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+class Verify(LockstepTest):
+    def verify(self, path, *args, expect):
+        done = subprocess.run([BIN / "lockstep", "data", "verify", path, *args],
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"  read \d+(\.\d)? [kMG]?B in \d+\.\d s\n")
+        return done.stdout, done.stderr
+
+    @unittest.skipUnless(shutil.which("cjpeg"),
+                         "cjpeg is not installed (Debian: libjpeg-turbo-progs)")
+    def test_damaged_images_among_many_are_named(self):
+        data = self.scratch / "data"
+        for name, _, content in images(EACH, 1):
+            path = data / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        out, _ = self.verify(data, "--full", expect=0)
+        self.assertIn(f"{SAMPLES} samples of format image_folder, none is damaged", out)
+        bad = random.Random(5).sample(sorted(data.glob("*/*")), 7)
+        for path in bad:
+            path.write_bytes(path.read_bytes()[:-30])
+        for args in ((), ("--full",), ("--full", "--threads", "1")):
+            out, errors = self.verify(data, *args, expect=65)
+            named = re.findall(rf"  ({data}/\S+) is a (?:JPEG|PNG) image that", out)
+            self.assertEqual(sorted(named), sorted(map(str, bad)))
+            self.assertIn(f"data: {SAMPLES} samples of format image_folder, 7 damaged", out)
+            self.assertIn("7 of the samples", errors)
+
+    @unittest.skipUnless(shutil.which("cjpeg"),
+                         "cjpeg is not installed (Debian: libjpeg-turbo-progs)")
+    def test_a_label_that_changed_in_a_record_is_found_by_its_checksum(self):
+        data = self.scratch / "shards"
+        data.mkdir()
+        samples = list(images(EACH, 1))
+        for i in range(4):
+            shard_files.tfrecord(data / f"train-{i}.tfrecord", samples[i::4])
+        self.verify(data, "--full", expect=0)
+        path = data / "train-2.tfrecord"
+        flip(path, path.stat().st_size - 5)  # the last byte before the checksum
+        self.verify(data, expect=0)
+        out, errors = self.verify(data, "--full", expect=65)
+        self.assertEqual(re.findall(r"(\S+) at byte \d+ has a record whose checksum is wrong", out),
+                         [str(path)])
+        self.assertIn("1 of the samples", errors)
+
+    def test_a_pixel_that_changed_in_an_archive_is_found_by_its_checksum(self):
+        data = self.scratch / "shapes.npz"
+        with zipfile.ZipFile(data, "w", zipfile.ZIP_STORED) as archive:
+            for split, count in (("train", 200), ("test", 60)):
+                for what, array in zip("xy", formats_test.channels_last(count)):
+                    archive.writestr(f"{what}_{split}.npy", array)
+        self.verify(data, "--full", expect=0)
+        flip(data, 1_000)
+        self.verify(data, expect=0)
+        out, errors = self.verify(data, "--full", expect=65)
+        self.assertIn(f"{data} (x_train) is corrupt: its checksum is wrong", out)
+        self.assertIn("1 of the files and arrays of", errors)
+
+
+if __name__ == "__main__":
+    unittest.main()
