@@ -2,15 +2,13 @@
 
 #include <algorithm>
 
+#include "data/index/file_errors.h"
+
 namespace lockstep::data {
 namespace {
 
 constexpr std::string_view kMark = "\xEF\xBB\xBF";
 constexpr std::string_view kUtf16Marks[] = {"\xFF\xFE", "\xFE\xFF"};
-
-Status wrong(const std::string& what) {
-  return {Code::kBadData, what};
-}
 
 // By the first line.
 char separator_in(std::string_view text) {
@@ -42,7 +40,7 @@ CsvRecords::CsvRecords(std::string_view text) : text_(text) {
 Result<CsvRecords> CsvRecords::open(std::string_view text) {
   for (const std::string_view mark : kUtf16Marks)
     if (text.starts_with(mark))
-      return wrong("is text in UTF-16; save it as UTF-8, or with iconv -f UTF-16 -t UTF-8");
+      return bad("is text in UTF-16; save it as UTF-8, or with iconv -f UTF-16 -t UTF-8");
   return CsvRecords(text);
 }
 
@@ -63,8 +61,8 @@ Result<bool> CsvRecords::next(CsvRecord& record) {
   if (at_ == text_.size()) return false;
   for (;;) {
     if (record.fields.size() == kCsvFields)
-      return wrong("has more than " + std::to_string(kCsvFields) + " columns in line " +
-                   std::to_string(record.line) + "; is it a table with one row a line?");
+      return bad("has more than " + std::to_string(kCsvFields) + " columns in line " +
+                 std::to_string(record.line) + "; is it a table with one row a line?");
     LOCKSTEP_ASSIGN_OR_RETURN(const CsvField field, this->field(record));
     record.fields.push_back(field);
     if (at_ == text_.size() || text_[at_] != separator_) break;
@@ -81,11 +79,11 @@ Result<CsvField> CsvRecords::field(const CsvRecord& record) {
     const char c = text_[at_];
     if (c == separator_ || c == '\n' || c == '\r') break;
     if (c != '"' && c != '\0') continue;
-    return wrong("has " + std::string(c == '"' ? "a quote" : "a NUL byte") + " inside a field in " +
-                 csv_place(record.line, record.fields.size()) +
-                 (c == '"' ? "; a field that has one begins and ends with one, and has two for "
-                             "each within"
-                           : ": it is damaged, or no text"));
+    return bad("has " + std::string(c == '"' ? "a quote" : "a NUL byte") + " inside a field in " +
+               csv_place(record.line, record.fields.size()) +
+               (c == '"' ? "; a field that has one begins and ends with one, and has two for "
+                           "each within"
+                         : ": it is damaged, or no text"));
   }
   return CsvField{text_.substr(begin, at_ - begin), false};
 }
@@ -96,9 +94,9 @@ Result<CsvField> CsvRecords::quoted(const CsvRecord& record) {
   bool has_quotes = false;
   for (;; ++at_) {
     if (at_ == text_.size())
-      return wrong("is truncated: it ends inside the quoted field that begins in " + place);
+      return bad("is truncated: it ends inside the quoted field that begins in " + place);
     const char c = text_[at_];
-    if (c == '\0') return wrong("has a NUL byte in " + place + ": it is damaged, or no text");
+    if (c == '\0') return bad("has a NUL byte in " + place + ": it is damaged, or no text");
     // Of "\r\n" the second counts.
     const bool is_pair = c == '\r' && at_ + 1 < text_.size() && text_[at_ + 1] == '\n';
     if (c == '\n' || (c == '\r' && !is_pair)) ++line_;
@@ -110,8 +108,8 @@ Result<CsvField> CsvRecords::quoted(const CsvRecord& record) {
   std::string_view inside = text_.substr(begin, at_ - begin);
   ++at_;
   if (at_ < text_.size() && text_[at_] != separator_ && text_[at_] != '\n' && text_[at_] != '\r')
-    return wrong("has more behind the closing quote of the field in " + place +
-                 "; a quote within a field is written twice");
+    return bad("has more behind the closing quote of the field in " + place +
+               "; a quote within a field is written twice");
   if (!has_quotes) return CsvField{inside, true};
   std::string& once = unquoted_.emplace_back();
   for (size_t i = 0; i < inside.size(); ++i) {

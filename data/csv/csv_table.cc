@@ -8,6 +8,7 @@
 #include "comm/base/limits.h"
 #include "data/csv/csv_numbers.h"
 #include "data/csv/csv_text.h"
+#include "data/index/file_errors.h"
 
 namespace lockstep::data {
 namespace {
@@ -15,10 +16,6 @@ namespace {
 // Of several in a header the first of these.
 constexpr std::string_view kLabelNames[] = {"label", "target", "class", "y"};
 constexpr size_t kNameBytes = 1'024;  // of a class or a column
-
-Status wrong(const std::string& what) {
-  return {Code::kBadData, what};
-}
 
 std::string_view text_of(const CsvField& field) {
   return field.is_quoted ? field.text : trimmed(field.text);
@@ -36,13 +33,12 @@ std::string lower(std::string_view text) {
 }
 
 Status check_name(std::string_view name, const std::string& place) {
-  if (name.empty()) return wrong("has no name in " + place + "; give it one");
+  if (name.empty()) return bad("has no name in " + place + "; give it one");
   if (name.size() > kNameBytes)
-    return wrong("has a name of " + std::to_string(name.size()) + " bytes in " + place +
-                 "; the limit is " + std::to_string(kNameBytes));
+    return bad("has a name of " + std::to_string(name.size()) + " bytes in " + place +
+               "; the limit is " + std::to_string(kNameBytes));
   if (is_utf8(name)) return Status::ok();
-  return wrong("has " + shown(name) + " in " + place +
-               ", which is no UTF-8; save the file as UTF-8");
+  return bad("has " + shown(name) + " in " + place + ", which is no UTF-8; save the file as UTF-8");
 }
 
 // Which of the columns is the label.
@@ -52,8 +48,8 @@ Result<size_t> label_in(const std::vector<std::string>& names, uint64_t line) {
     const auto found = std::find_if(names.begin(), names.end(), is_it);
     if (found == names.end()) continue;
     if (std::count_if(names.begin(), names.end(), is_it) > 1)
-      return wrong("has several columns called " + std::string(wanted) + " in line " +
-                   std::to_string(line) + "; only one can be the label, so rename the others");
+      return bad("has several columns called " + std::string(wanted) + " in line " +
+                 std::to_string(line) + "; only one can be the label, so rename the others");
     return static_cast<size_t>(found - names.begin());
   }
   return names.size() - 1;
@@ -66,9 +62,9 @@ Result<CsvColumns> read_header(const CsvRecord& record) {
     const std::string_view name = text_of(record.fields[i]);
     const std::string place = csv_place(record.line, i);
     if (name.empty())
-      return wrong("has a column without a name in its header, " + place +
-                   "; name it, or leave it out (pandas writes row numbers so: "
-                   "to_csv(index=False))");
+      return bad("has a column without a name in its header, " + place +
+                 "; name it, or leave it out (pandas writes row numbers so: "
+                 "to_csv(index=False))");
     LOCKSTEP_RETURN_IF_ERROR(check_name(name, place));
     columns.names.emplace_back(name);
   }
@@ -94,12 +90,12 @@ Status CsvTableReader::add(std::string_view text) {
   LOCKSTEP_ASSIGN_OR_RETURN(CsvRecords records, CsvRecords::open(text));
   CsvRecord record;
   LOCKSTEP_ASSIGN_OR_RETURN(bool has_record, records.next(record));
-  if (!has_record) return wrong("is empty; a table has a row for each sample");
+  if (!has_record) return bad("is empty; a table has a row for each sample");
   bool is_header = false;
   LOCKSTEP_RETURN_IF_ERROR(begin(record, &is_header));
   if (is_header) {
     LOCKSTEP_ASSIGN_OR_RETURN(has_record, records.next(record));
-    if (!has_record) return wrong("has a header and no row; a table has a row for each sample");
+    if (!has_record) return bad("has a header and no row; a table has a row for each sample");
   }
   while (has_record) {
     LOCKSTEP_RETURN_IF_ERROR(add_row(record));
@@ -113,15 +109,15 @@ Status CsvTableReader::begin(const CsvRecord& first, bool* is_header) {
   first_line_ = first.line;
   const size_t fields = first.fields.size();
   if (fields < 2)
-    return wrong("has one column in line " + std::to_string(first.line) +
-                 "; a table has features and a label, with commas, tabs or semicolons between");
+    return bad("has one column in line " + std::to_string(first.line) +
+               "; a table has features and a label, with commas, tabs or semicolons between");
   const auto numbers =
       static_cast<size_t>(std::count_if(first.fields.begin(), first.fields.end(), is_number));
   *is_header = numbers == 0;
   const std::string last = lower(text_of(first.fields.back()));
   if (numbers + 1 == fields && (last == "label" || last == "target" || last == "class"))
-    return wrong("has numbers and " + shown(last) + " in line " + std::to_string(first.line) +
-                 ", which may be a header or a row; name every column, or take the line away");
+    return bad("has numbers and " + shown(last) + " in line " + std::to_string(first.line) +
+               ", which may be a header or a row; name every column, or take the line away");
   CsvColumns columns{fields, fields - 1, {}};
   if (*is_header) {
     LOCKSTEP_ASSIGN_OR_RETURN(columns, read_header(first));
@@ -130,7 +126,7 @@ Status CsvTableReader::begin(const CsvRecord& first, bool* is_header) {
   if (is_first)
     table_.columns = std::move(columns);
   else if (columns.fields != table_.columns.fields || columns.names != table_.columns.names)
-    return wrong(
+    return bad(
         "has other columns than the table before it, or those of training; all have the "
         "same, in the same order, with the same header or none");
   return Status::ok();
@@ -138,10 +134,10 @@ Status CsvTableReader::begin(const CsvRecord& first, bool* is_header) {
 
 Status CsvTableReader::add_row(const CsvRecord& record) {
   if (record.fields.size() != table_.columns.fields)
-    return wrong("has " + std::to_string(record.fields.size()) + " columns in line " +
-                 std::to_string(record.line) + ", and " + std::to_string(table_.columns.fields) +
-                 " in line " + std::to_string(first_line_) +
-                 "; every row has as many, and a field with a separator in it is quoted");
+    return bad("has " + std::to_string(record.fields.size()) + " columns in line " +
+               std::to_string(record.line) + ", and " + std::to_string(table_.columns.fields) +
+               " in line " + std::to_string(first_line_) +
+               "; every row has as many, and a field with a separator in it is quoted");
   for (size_t i = 0; i < record.fields.size(); ++i)
     if (i != table_.columns.label) LOCKSTEP_RETURN_IF_ERROR(add_feature(record, i));
   LOCKSTEP_RETURN_IF_ERROR(add_label(record));
@@ -155,16 +151,15 @@ Status CsvTableReader::add_feature(const CsvRecord& record, size_t column) {
   if (kind == CsvNumber::kFinite) return Status::ok();
   const std::string place = table_.columns.place(record.line, column);
   if (text.empty())
-    return wrong("has nothing in " + place + "; fill it in, or take the row or the column away");
+    return bad("has nothing in " + place + "; fill it in, or take the row or the column away");
   const std::string what = "has " + shown(text) + " in " + place + ", which is ";
   if (kind == CsvNumber::kNotFinite)
-    return wrong(what + "no finite number; fill it in, or take the row or the column away");
+    return bad(what + "no finite number; fill it in, or take the row or the column away");
   if (kind == CsvNumber::kTooLarge)
-    return wrong(what +
-                 "beyond the range of numbers here (float32, up to 3.4e38); scale the column");
-  return wrong(what +
-               "no number with a decimal point, as features are; write words as numbers, or "
-               "take the column away");
+    return bad(what + "beyond the range of numbers here (float32, up to 3.4e38); scale the column");
+  return bad(what +
+             "no number with a decimal point, as features are; write words as numbers, or "
+             "take the column away");
 }
 
 Status CsvTableReader::add_label(const CsvRecord& record) {
@@ -172,20 +167,20 @@ Status CsvTableReader::add_label(const CsvRecord& record) {
   const CsvField& field = record.fields[column];
   const std::string_view text = text_of(field);
   const std::string place = table_.columns.place(record.line, column);
-  if (text.empty()) return wrong("has no label in " + place + "; fill it in, or take the row away");
+  if (text.empty()) return bad("has no label in " + place + "; fill it in, or take the row away");
   const auto number = parse_csv_count(text);
   if (!number && is_number(field))
-    return wrong("has the label " + shown(text) + " in " + place +
-                 "; labels are whole numbers from 0, or names of classes");
+    return bad("has the label " + shown(text) + " in " + place +
+               "; labels are whole numbers from 0, or names of classes");
   const Labels kind = number ? Labels::kNumbers : Labels::kNames;
   if (kind_ == Labels::kUnknown) kind_ = kind;
   if (kind != kind_)
-    return wrong("has the label " + shown(text) + " in " + place + ", where those before it " +
-                 (number ? "are names" : "are numbers") + "; all are of one kind");
+    return bad("has the label " + shown(text) + " in " + place + ", where those before it " +
+               (number ? "are names" : "are numbers") + "; all are of one kind");
   if (!number) return add_name(text, place);
   if (*number > limits::kLabel)
-    return wrong("has the label " + shown(text) + " in " + place + "; labels are 0 to " +
-                 std::to_string(limits::kLabel));
+    return bad("has the label " + shown(text) + " in " + place + "; labels are 0 to " +
+               std::to_string(limits::kLabel));
   table_.labels.push_back(static_cast<uint32_t>(*number));
   return Status::ok();
 }
@@ -195,11 +190,11 @@ Status CsvTableReader::add_name(std::string_view name, const std::string& place)
   if (known == names_.end()) {
     LOCKSTEP_RETURN_IF_ERROR(check_name(name, place));
     if (training_ != nullptr)
-      return wrong("has the label " + shown(name) + " in " + place +
-                   ", which no row for training has; correct it, or take the row away");
+      return bad("has the label " + shown(name) + " in " + place +
+                 ", which no row for training has; correct it, or take the row away");
     if (names_.size() > limits::kLabel)
-      return wrong("has more than " + std::to_string(limits::kLabel + 1) +
-                   " different labels up to " + place + "; is this column the label?");
+      return bad("has more than " + std::to_string(limits::kLabel + 1) +
+                 " different labels up to " + place + "; is this column the label?");
     known = names_.emplace(name, static_cast<uint32_t>(names_.size())).first;
   }
   table_.labels.push_back(known->second);
