@@ -197,10 +197,23 @@ class VocabularyReader {
       for (const char* key : {"single_word", "lstrip", "rstrip"})
         if (!is_false(member(added, key)))
           return other("has the added token \"" + shown(text) + "\" with " + key);
+      LOCKSTEP_RETURN_IF_ERROR(check_added_id(text.get_ref<const std::string&>(), *id));
       made_.size_ = std::max(made_.size_, *id + 1);
       made_.added_.push_back({text, *id, member(added, "normalized") == true});
     }
     return Status::ok();
+  }
+
+  // Whoever reads the file gives an added token the id that its text has, or else the next one,
+  // whatever is written there.
+  Status check_added_id(const std::string& text, uint32_t id) {
+    const auto known = ids_.find(text);
+    uint32_t wanted = static_cast<uint32_t>(ids_.size());
+    for (const auto& added : made_.added_) wanted = std::max(wanted, added.token + 1);
+    if (known != ids_.end()) wanted = known->second;
+    if (id == wanted) return Status::ok();
+    return other("gives the added token \"" + shown(text) + "\" the id " + std::to_string(id) +
+                 ", where tokenizers gives it " + std::to_string(wanted));
   }
 
   // "left right", or since tokenizers 0.20 ["left", "right"].

@@ -70,8 +70,8 @@ Result<std::string> detect_directory(const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(cifar, cifar_below(path));
   if (cifar != nullptr) return std::string(cifar->name);
   if (first(".txt") != names.end()) return std::string("text");
-  if (is_parquet(path)) return pack_it_first(path);
   if (is_image_folder(path)) return std::string("image_folder");
+  if (is_parquet(path)) return pack_it_first(path);
   if (has_csv_files(path)) return std::string("csv");
   return std::string("idx");
 }

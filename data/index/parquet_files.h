@@ -18,7 +18,7 @@ bool is_parquet_file(const std::string& path);
 // The files of this split (shards.h).
 Result<Shards> find_parquet_shards(const std::string& path, Split split);
 
-// Whether this is a Parquet file, or a directory with such and nothing that comes before it.
+// Whether this is a Parquet file, or a directory with such, whatever else is there.
 bool is_parquet(const std::string& path);
 
 // kUsage, saying how it becomes something that can be read in place.

@@ -27,7 +27,15 @@ void add_leaves(const parquet::arrow::SchemaField& field, std::vector<int>& leav
 }
 
 arrow::Status written(const arrow::Status& status) {
-  return status.ok() ? status : arrow::Status::ExecutionError(status.message());
+  if (status.ok()) return status;
+  const auto& detail = status.detail();
+  return arrow::Status::ExecutionError(status.message(), detail ? " " + detail->ToString() : "");
+}
+
+arrow::Result<std::shared_ptr<arrow::io::FileOutputStream>> create(const std::string& path) {
+  auto file = arrow::io::FileOutputStream::Open(path);
+  if (!file.ok()) return written(file.status());
+  return file;
 }
 
 // Rows that are about kBatchBytes.
@@ -45,6 +53,7 @@ arrow::Result<Reader> open(const std::string& from) {
   parquet::arrow::FileReaderBuilder builder;
   parquet::ReaderProperties reading;
   reading.enable_buffered_stream();  // pages as they are needed, not whole row groups
+  reading.set_page_checksum_verification(true);  // of files that have such
   ARROW_RETURN_NOT_OK(builder.Open(std::move(file), reading));
   parquet::ArrowReaderProperties decoding;
   decoding.set_use_threads(false);  // several files are decoded at a time
@@ -62,7 +71,7 @@ arrow::Status write_schema(const std::string& from, const std::string& to) {
   ARROW_ASSIGN_OR_RAISE(const Reader reader, open(from));
   std::shared_ptr<arrow::Schema> schema;
   ARROW_RETURN_NOT_OK(reader->GetSchema(&schema));
-  ARROW_ASSIGN_OR_RAISE(const auto out, arrow::io::FileOutputStream::Open(to));
+  ARROW_ASSIGN_OR_RAISE(const auto out, create(to));
   ARROW_ASSIGN_OR_RAISE(const auto writer, arrow::ipc::MakeFileWriter(out, schema));
   ARROW_RETURN_NOT_OK(written(writer->Close()));
   return written(out->Close());
@@ -81,7 +90,7 @@ arrow::Status copy_columns(const std::string& from, const std::string& to,
   std::vector<int> groups(static_cast<size_t>(reader->num_row_groups()));
   for (size_t i = 0; i < groups.size(); ++i) groups[i] = static_cast<int>(i);
   ARROW_ASSIGN_OR_RAISE(const auto batches, reader->GetRecordBatchReader(groups, leaves));
-  ARROW_ASSIGN_OR_RAISE(const auto out, arrow::io::FileOutputStream::Open(to));
+  ARROW_ASSIGN_OR_RAISE(const auto out, create(to));
   ARROW_ASSIGN_OR_RAISE(const auto writer, arrow::ipc::MakeFileWriter(out, batches->schema()));
   const int64_t rows = reader->parquet_reader()->metadata()->num_rows();
   int64_t done = 0;

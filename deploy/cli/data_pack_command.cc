@@ -2,12 +2,13 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <system_error>
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
+#include "data/index/detect_format.h"
 #include "data/index/parquet_files.h"
 #include "data/pack/pack.h"
+#include "data/source/url.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/data_subcommands.h"
 #include "deploy/cli/progress_line.h"
@@ -29,41 +30,57 @@ void print(const data::PackedSplit& split) {
   std::fputs("\n", stdout);
 }
 
-// Beside the files, since their disk has room for about as much; a second call finds it again.
-std::string unpacked_directory(const std::string& to) {
-  return (std::filesystem::path(to) / "").parent_path().string() + ".unpacked";
+// Whether nothing else is there, which would be packed as it is.
+bool is_parquet_alone(const wire::DatasetSpec& spec) {
+  return spec.format() == "auto" && data::is_parquet(spec.path()) &&
+         !data::detect_format(spec.path()).is_ok();
 }
 
-// Parquet by its decoded columns, anything else by itself.
-Result<wire::DatasetSpec> readable_spec(const PackArguments& arguments, const std::string& to,
-                                        const data::ProgressFn& show) {
-  wire::DatasetSpec spec = arguments.spec();
-  if (spec.format() != "auto" || !data::is_parquet(spec.path())) return spec;
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const std::string path,
-      unpack_parquet(spec.path(), unpacked_directory(to), arguments.used_threads(), show));
-  spec.set_path(path);
-  return spec;
+Result<data::PackReport> pack_parquet(const wire::DatasetSpec& spec, const std::string& to,
+                                      const data::PackOptions& options,
+                                      const std::string& cache_dir,
+                                      const data::ProgressFn& progress) {
+  if (!options.tokenizer.empty())
+    return Status(Code::kUsage, "--tokenizer makes tokens of text, but " + spec.path() +
+                                    " is Parquet; leave it out");
+  LOCKSTEP_ASSIGN_OR_RETURN(const UnpackedParquet unpacked,
+                            UnpackedParquet::make(spec.path(), to, options.threads, progress));
+  wire::DatasetSpec decoded = spec;
+  decoded.set_path(unpacked.path());
+  auto packed = data::pack_data(decoded, to, options, cache_dir, progress);
+  // A second call would find the same in what is damaged.
+  if (packed.is_ok() || packed.status().code() == Code::kBadData) unpacked.remove();
+  if (packed.is_ok()) return packed;
+  return Status(packed.status().code(), packed.status().message() + " (" + unpacked.path() +
+                                            " is what was decoded of " + spec.path() + ")");
+}
+
+Result<data::PackReport> pack_any(const wire::DatasetSpec& spec, const std::string& to,
+                                  const data::PackOptions& options, const std::string& cache_dir,
+                                  const data::ProgressFn& progress) {
+  if (source::is_url(spec.path())) {
+    if (spec.path().ends_with(".parquet")) return data::pack_it_first(spec.path());
+  } else if (is_parquet_alone(spec)) {
+    return pack_parquet(spec, to, options, cache_dir, progress);
+  }
+  return data::pack_data(spec, to, options, cache_dir, progress);
 }
 
 int pack(const PackArguments& arguments, const std::string& cache_dir) {
   data::PackOptions options = arguments.options;
   options.threads = arguments.used_threads();
   options.tokenizer = arguments.used_cut().tokenizer;
-  const std::string to = std::filesystem::absolute(arguments.to).string();
+  const auto whole = std::filesystem::absolute(arguments.to).lexically_normal();
+  const std::string to = (whole.has_filename() ? whole : whole.parent_path()).string();
   const SystemClock clock;
   const int64_t begin_ns = clock.monotonic_ns();
   Result<data::PackReport> packed = data::PackReport();
   {
     ProgressLine line;
     const data::ProgressFn show = [&](const auto&... said) { line.show(said...); };
-    const auto spec = readable_spec(arguments, to, show);
-    if (!spec.is_ok()) return report(spec.status());
-    packed = data::pack_data(*spec, to, options, cache_dir, show);
+    packed = pack_any(arguments.spec(), to, options, cache_dir, show);
   }
   if (!packed.is_ok()) return report(packed.status());
-  std::error_code ignored;
-  std::filesystem::remove_all(unpacked_directory(to), ignored);
   const double seconds = std::max(static_cast<double>(clock.monotonic_ns() - begin_ns) / 1e9, 1e-3);
   for (const data::PackedSplit& split : packed->splits) print(split);
   std::printf(

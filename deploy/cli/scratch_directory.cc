@@ -1,6 +1,7 @@
 #include "deploy/cli/scratch_directory.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +18,11 @@ namespace {
 
 // The child's life: until nobody holds the other end of the pipe any more.
 [[noreturn]] void remove_at_the_end(const std::string& path, int pipe_end) {
-  ::setpgid(0, 0);  // a terminal's Ctrl-C is not for it
+  ::setpgid(0, 0);  // a terminal's Ctrl-C is not for it, nor what ends all processes of a job
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::signal(signal, SIG_IGN);
+  // Nothing else is held up by it, such as the pipe of another one.
+  if (pipe_end > STDERR_FILENO + 1) ::close_range(STDERR_FILENO + 1, pipe_end - 1, 0);
+  ::close_range(pipe_end + 1, ~0U, 0);
   char nothing = 0;
   while (::read(pipe_end, &nothing, 1) != 0 && errno == EINTR) {
   }
@@ -38,7 +43,6 @@ Result<std::unique_ptr<ScratchDirectory>> ScratchDirectory::create(const std::st
   const pid_t pid = has_pipe ? ::fork() : -1;
   const int error = errno;
   if (pid == 0) {
-    ::close(ends[1]);
     remove_at_the_end(name, ends[0]);
   }
   if (has_pipe) ::close(ends[0]);

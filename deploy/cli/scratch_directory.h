@@ -1,5 +1,5 @@
 // A directory for files on the way, gone with this object, and when the process ends, however it
-// does: a child waits for that and removes it.
+// does: a child waits for that and removes it. It stays where SIGKILL ends both.
 //
 // Thread-safety: made on the main thread before there are others, since it forks.
 #pragma once

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,7 +39,7 @@ struct Source {
   std::string path;
   std::string name;  // below what was named
   uint64_t bytes = 0;
-  int64_t modified_ns = 0;
+  std::string identity;  // of which file it is, as it is now
 };
 
 using PartFn = std::function<void(uint64_t part)>;  // of kWhole
@@ -61,7 +62,11 @@ Result<std::vector<Source>> find_sources(const std::string& path) {
       if (::stat(source.path.c_str(), &info) != 0)
         return Status(Code::kNoInput, source.path + " cannot be read: " + errno_text(errno));
       source.bytes = static_cast<uint64_t>(info.st_size);
-      source.modified_ns = data::modified_ns(info);
+      if (::access(source.path.c_str(), R_OK) != 0)
+        return Status(Code::kNoInput, source.path + " cannot be read: " + errno_text(errno));
+      source.identity = std::to_string(info.st_dev) + " " + std::to_string(info.st_ino) + " " +
+                        std::to_string(info.st_size) + " " +
+                        std::to_string(data::modified_ns(info));
     }
   }
   return sources;
@@ -69,15 +74,26 @@ Result<std::vector<Source>> find_sources(const std::string& path) {
 
 std::string stamp_of(const std::vector<Source>& sources) {
   std::string all;
-  for (const Source& source : sources)
-    all += source.name + '\0' + std::to_string(source.bytes) + ' ' +
-           std::to_string(source.modified_ns) + '\0';
+  for (const Source& source : sources) all += source.name + '\0' + source.identity + '\0';
   return xxh3_hex(all.data(), all.size()).substr(0, 16);
 }
 
+// What a decoder says, in memory: the disk may be what is full.
+class Words {
+ public:
+  Words() : file_(::memfd_create("lockstep-parquet", MFD_CLOEXEC)) {}
+  // For who is given no descriptors, before it executes.
+  std::string path() const { return "/proc/self/fd/" + std::to_string(file_.get()); }
+  std::string last() const { return last_words(path()); }
+
+ private:
+  const data::Descriptor file_;
+};
+
 // Starts `lockstep-parquet MODE FILE OUT DESCRIPTOR COLUMN...`.
 Result<pid_t> start_decoder(const std::string& mode, const Source& source, const std::string& to,
-                            int descriptor, const std::vector<size_t>& columns) {
+                            int descriptor, const std::vector<size_t>& columns,
+                            const Words& words) {
   ProcessSpec spec;
   spec.argv = {sibling_program("lockstep-parquet"), mode, source.path, to,
                std::to_string(descriptor)};
@@ -86,38 +102,40 @@ Result<pid_t> start_decoder(const std::string& mode, const Source& source, const
     return Status(Code::kConfig,
                   source.path + " is Parquet, and this Lockstep was built without " +
                       "lockstep-parquet; run deploy/install_deps.sh, and build again");
-  spec.output_path = to + ".log";
+  spec.output_path = words.path();
   spec.parent_death_signal = SIGKILL;
   spec.kept_descriptor = descriptor;
   return start_process(spec);
 }
 
 // How it ended, and what it said.
-Status wait_for(pid_t pid, const Source& source, const std::string& log) {
+Status wait_for(pid_t pid, const Source& source, const std::string& to, const Words& words) {
   int wait_status = 0;
   while (::waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
   }
   const ProcessEnd end = ProcessEnd::from_wait_status(wait_status);
-  const std::string words = last_words(log);
-  std::error_code ignored;
-  fs::remove(log, ignored);
   if (end.is_success()) return Status::ok();
-  if (end.exit_code == 65) return {Code::kBadData, source.path + " is no sound Parquet: " + words};
+  const std::string said = words.last();
+  if (end.exit_code == 65) return {Code::kBadData, source.path + " is no sound Parquet: " + said};
+  if (end.exit_code == 70)
+    return {Code::kInternal, to + " cannot be written: " + said + "; make room there"};
   return {Code::kInternal, source.path + " was not decoded: lockstep-parquet " + end.text() +
-                               (words.empty() ? "" : ", after saying: " + words)};
+                               (said.empty() ? "" : ", after saying: " + said)};
 }
 
-// One call of lockstep-parquet, until it has ended.
+// One call of lockstep-parquet, until it has ended. What it leaves of `to` when it fails goes.
 Status decode(const std::string& mode, const Source& source, const std::string& to,
               const std::vector<size_t>& columns, const PartFn& part) {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0)
     return {Code::kInternal, "cannot make a pipe: " + errno_text(errno)};
   const data::Descriptor read_end(ends[0]);
+  const Words words;
   pid_t pid = 0;
   {
     const data::Descriptor write_end(ends[1]);  // the decoder alone holds it then
-    LOCKSTEP_ASSIGN_OR_RETURN(pid, start_decoder(mode, source, to, write_end.get(), columns));
+    LOCKSTEP_ASSIGN_OR_RETURN(pid,
+                              start_decoder(mode, source, to, write_end.get(), columns, words));
   }
   for (;;) {  // whole numbers: so few bytes are written at once
     uint64_t done = 0;
@@ -126,7 +144,9 @@ Status decode(const std::string& mode, const Source& source, const std::string& 
     if (n != sizeof done) break;
     part(std::min(done, kWhole));
   }
-  return wait_for(pid, source, to + ".log");
+  const Status status = wait_for(pid, source, to, words);
+  if (!status.is_ok()) ::unlink(to.c_str());
+  return status;
 }
 
 // Which columns hold the samples, rising.
@@ -147,6 +167,13 @@ Result<std::vector<size_t>> columns_of(const Source& source, const std::string& 
   return columns;
 }
 
+// So that after a power cut, too, what has its name is whole.
+Status sync_file(const std::string& path) {
+  const data::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() >= 0 && ::fsync(file.get()) == 0) return Status::ok();
+  return {Code::kInternal, "cannot write " + path + ": " + errno_text(errno)};
+}
+
 Status unpack(const Source& source, const std::string& to, const PartFn& part) {
   std::error_code error;
   if (fs::exists(to, error)) return Status::ok();
@@ -154,34 +181,23 @@ Status unpack(const Source& source, const std::string& to, const PartFn& part) {
   if (error) return {Code::kInternal, "cannot make a directory for " + to + ": " + error.message()};
   LOCKSTEP_ASSIGN_OR_RETURN(const auto columns, columns_of(source, to + ".types"));
   LOCKSTEP_RETURN_IF_ERROR(decode("copy", source, to + ".part", columns, part));
+  LOCKSTEP_RETURN_IF_ERROR(sync_file(to + ".part"));
   fs::rename(to + ".part", to, error);
   if (error) return {Code::kInternal, "cannot rename " + to + ".part: " + error.message()};
   return Status::ok();
 }
 
-}  // namespace
-
-Result<std::string> unpack_parquet(const std::string& path, const std::string& directory,
-                                   uint32_t threads, const data::ProgressFn& progress) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Source> sources, find_sources(path));
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error)
-    return Status(Code::kUsage, "cannot make the directory " + directory + ": " + error.message());
-  const data::Descriptor alone(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (::flock(alone.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    return Status(Code::kUsage, "another lockstep data pack is writing " + directory);
-  const std::string root = directory + "/" + stamp_of(sources);
-  const auto place = [&](const Source& source) {
-    return (fs::path(root) / source.name).replace_extension(".arrow").string();
-  };
+// Several at a time.
+Status unpack_all(const std::vector<Source>& sources,
+                  const std::function<std::string(const Source&)>& place, uint32_t threads,
+                  const std::string& what, const data::ProgressFn& progress) {
   uint64_t total = 0;
   for (const Source& source : sources) total += source.bytes;
   std::atomic<uint64_t> done{0};
   const auto used = static_cast<uint32_t>(
       std::clamp<uint64_t>(sources.size(), 1, std::max(threads, uint32_t{1})));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto team, data::ThreadTeam::start(used, "parquet"));
-  const Status unpacked = team->run(sources.size(), [&](uint32_t thread, uint64_t i) {
+  return team->run(sources.size(), [&](uint32_t thread, uint64_t i) {
     const Source& source = sources[i];
     uint64_t said = 0;
     const auto reached = [&](uint64_t part) {
@@ -189,17 +205,49 @@ Result<std::string> unpack_parquet(const std::string& path, const std::string& d
                                                static_cast<double>(part) / kWhole);
       done += bytes - said;
       said = bytes;
-      if (thread == 0 && progress) progress("decoding Parquet of " + path, done, total);
+      if (thread == 0 && progress) progress(what, done, total);
     };
     const Status status = unpack(source, place(source), reached);
     if (status.is_ok()) reached(kWhole);
     return status;
   });
-  if (!unpacked.is_ok()) {  // directories stay where there is something in them
-    for (const std::string& one : {root, directory}) fs::remove(one, error);
-    return unpacked;
-  }
-  return fs::is_directory(path, error) ? root : place(sources.front());
+}
+
+}  // namespace
+
+Result<UnpackedParquet> UnpackedParquet::make(const std::string& path, const std::string& to,
+                                              uint32_t threads, const data::ProgressFn& progress) {
+  std::error_code error;
+  if (fs::exists(to, error) && !fs::is_directory(to, error))
+    return Status(Code::kUsage, to + " is no directory; name one that is empty or not there");
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Source> sources, find_sources(path));
+  UnpackedParquet made;
+  made.directory_ = to + ".unpacked";
+  made.root_ = made.directory_ + "/" + stamp_of(sources);
+  fs::create_directories(made.directory_, error);
+  made.alone_ = std::make_unique<data::Descriptor>(
+      ::open(made.directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (made.alone_->get() < 0)
+    return Status(Code::kUsage,
+                  "cannot make the directory " + made.directory_ + ": " + errno_text(errno));
+  if (::flock(made.alone_->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    return Status(Code::kUsage, "another lockstep data pack is writing " + made.directory_);
+  const auto place = [&](const Source& source) {
+    return (fs::path(made.root_) / source.name).replace_extension(".arrow").string();
+  };
+  made.path_ = fs::is_directory(path, error) ? made.root_ : place(sources.front());
+  const Status status =
+      unpack_all(sources, place, threads, "decoding Parquet of " + path, progress);
+  if (status.is_ok()) return made;
+  // Directories stay where there is something in them.
+  for (const std::string& one : {made.root_, made.directory_}) fs::remove(one, error);
+  return status;
+}
+
+void UnpackedParquet::remove() const {
+  std::error_code ignored;
+  fs::remove_all(root_, ignored);
+  fs::remove(directory_, ignored);
 }
 
 }  // namespace lockstep

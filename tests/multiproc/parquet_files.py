@@ -1,6 +1,6 @@
 """Parquet files by Arrow's own library, for parquet_test.py, which runs this with the Python that has
 it: `parquet_files.py tokens DIRECTORY`, `images FOLDER DIRECTORY`, `captions FILE`,
-`same DIRECTORY PACKED`."""
+`nulls FILE`, `checked FILE`, `same DIRECTORY PACKED`."""
 import pathlib
 import random
 import sys
@@ -48,6 +48,17 @@ def captions(path):
     pyarrow.parquet.write_table(pyarrow.table({"caption": ["a", "b"], "score": [0.5, 1.5]}), path)
 
 
+def nulls(path):
+    pyarrow.parquet.write_table(pyarrow.table({"input_ids": [[1, 2], None, [3]]}), path)
+
+
+def checked(path):
+    """A checksum for each page."""
+    column = pyarrow.array([[i % 50] * 20 for i in range(500)], pyarrow.list_(pyarrow.int32()))
+    pyarrow.parquet.write_table(pyarrow.table({"input_ids": column}), path, compression="none",
+                                use_dictionary=False, write_page_checksum=True)
+
+
 def same(directory, packed):
     """Every image and label again, in order."""
     for split in ("train", "val"):
@@ -60,5 +71,6 @@ def same(directory, packed):
 
 
 if __name__ == "__main__":
-    {"tokens": tokens, "images": images, "captions": captions, "same": same}[sys.argv[1]](
+    {"tokens": tokens, "images": images, "captions": captions, "nulls": nulls,
+     "checked": checked, "same": same}[sys.argv[1]](
         *map(pathlib.Path, sys.argv[2:]))

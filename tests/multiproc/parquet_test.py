@@ -137,6 +137,49 @@ class Parquet(LockstepTest):
             refused += done.returncode == 65
         self.assertGreater(refused, 10)
 
+    def test_a_page_with_another_checksum_is_damaged(self):
+        path = self.scratch / "one.parquet"
+        self.write("checked", path)
+        self.pack(path, self.scratch / "whole")
+        damaged = bytearray(path.read_bytes())
+        at = damaged.find((7).to_bytes(4, "little") * 20) + 8  # within the values of a page
+        self.assertGreater(at, 8)
+        damaged[at] ^= 1
+        path.write_bytes(damaged)
+        self.assertIn("is no sound Parquet: ",
+                      self.pack(path, self.scratch / "packed", expect=65))
+
+    def test_rows_without_a_value_are_refused_and_leave_nothing(self):
+        path = self.scratch / "nulls.parquet"
+        self.write("nulls", path)
+        to = self.scratch / "packed"
+        self.assertIn(f"is what was decoded of {path}", self.pack(path, to, expect=65))
+        self.assertFalse(self.unpacked(to).exists())
+
+    def test_what_lies_beside_the_result_stays_and_what_lies_beside_parquet_is_packed(self):
+        source = self.tokens()
+        to = self.scratch / "packed"
+        theirs = self.unpacked(to) / "theirs"
+        theirs.mkdir(parents=True)
+        (theirs / "file").touch()
+        self.pack(source, to)
+        self.assertTrue((theirs / "file").exists())
+        (source / "train.txt").write_text("words " * 100)
+        said = self.pack(source, self.scratch / "text", "--block", 8)
+        self.assertIn("600 tokens in 1 file", said)
+        self.assertFalse(self.unpacked(self.scratch / "text").exists())
+
+    def test_files_of_the_same_name_size_and_time_in_another_directory_are_others(self):
+        to = self.scratch / "packed"
+        to.mkdir()
+        (to / "foreign").touch()
+        for name in ("one", "two"):
+            (self.scratch / name).mkdir()
+            self.write("checked", self.scratch / name / "a.parquet")
+            os.utime(self.scratch / name / "a.parquet", ns=(10**18, 10**18))
+            self.pack(self.scratch / name, to, expect=64)
+        self.assertEqual(len(list(self.unpacked(to).glob("*/a.arrow"))), 2)
+
     def test_a_file_without_samples_is_told_what_it_has(self):
         said = self.pack(self.tokens() / "train-00000-of-00002.parquet", self.scratch / "packed")
         self.assertIn("tokens in 1 file", said)

@@ -113,6 +113,7 @@ TEST(BpeVocabulary, WhatWouldMakeOtherTokensIsRefusedByItsName) {
            {with("/model/ignore_merges", true), "ignore_merges"},
            {with("/model/byte_fallback", true), "byte_fallback"},
            {with("/model/dropout", 0.1), "drops merges at random"},
+           {with("/added_tokens/0/id", 70'000), "the id 70000, where tokenizers gives it"},
            {with("/added_tokens/0/lstrip", true), "lstrip"}}) {
     EXPECT_EQ(status.code(), Code::kUsage) << words;
     EXPECT_THAT(status.message(), AllOf(HasSubstr(words), HasSubstr("which is not read")));
