@@ -18,6 +18,7 @@ WorkerMetrics::WorkerMetrics(const WorkerTarget& target, const BuildInfo& build,
       checkpoint_(families_, "lockstep_"),
       process_(families_),
       tls_(families_),
+      data_(families_),
       far_data_(families_) {
   build_.set(build_labels(build));
 }

@@ -17,6 +17,7 @@
 #include "comm/base/build_info.h"
 #include "comm/base/clock.h"
 #include "metrics/checkpoint_probe.h"
+#include "metrics/data_probe.h"
 #include "metrics/eval_probe.h"
 #include "metrics/families.h"
 #include "metrics/far_data_probe.h"
@@ -51,6 +52,7 @@ class WorkerMetrics {
   CheckpointProbe& checkpoint() { return checkpoint_; }
 
   TlsProbe& tls() { return tls_; }
+  DataProbe& data() { return data_; }
   FarDataProbe& far_data() { return far_data_; }
 
   // The exposition, of type kMetricsContentType.
@@ -67,6 +69,7 @@ class WorkerMetrics {
   CheckpointProbe checkpoint_;
   ProcessProbe process_;
   TlsProbe tls_;
+  DataProbe data_;
   FarDataProbe far_data_;
   std::mutex scrape_;
 };

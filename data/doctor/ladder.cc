@@ -13,6 +13,7 @@
 #include "data/doctor/windows.h"
 #include "data/read/job_order.h"
 #include "data/read/loader.h"
+#include "data/read/reading.h"
 
 namespace lockstep::doctor {
 namespace {
@@ -35,7 +36,8 @@ class Ladder {
         options_(options),
         out_(out),
         shape_(share_of_worker(job, dataset.samples())),
-        plan_{kWindows, options.seconds / kRungsMeasured / kWindows} {}
+        plan_{kWindows, options.seconds / kRungsMeasured / kWindows},
+        reading_(job.data(), [](const std::string&) {}) {}
 
   Status measure();
 
@@ -49,7 +51,7 @@ class Ladder {
   Result<Rate> rate_of_decoding(uint32_t threads);
   Result<Rate> rate_of_making(uint32_t threads);
   Result<Rate> rate_of_loader(Memory memory);
-  Result<std::unique_ptr<data::Loader>> start_loader() const;
+  Result<std::unique_ptr<data::Loader>> start_loader();
   void add(RungKind kind, const Rate& rate, double limit, const std::string& bound);
 
   const wire::JobSpec& job_;
@@ -58,6 +60,7 @@ class Ladder {
   Measurements& out_;
   const data::RunShape shape_;
   const WindowPlan plan_;
+  data::Reading reading_;  // as the job's workers read
   const SystemClock clock_;
   SamplePool pool_;
   double copy_rate_ = 0;      // bytes a second
@@ -159,13 +162,14 @@ Status Ladder::measure_making() {
   return Status::ok();
 }
 
-Result<std::unique_ptr<data::Loader>> Ladder::start_loader() const {
+Result<std::unique_ptr<data::Loader>> Ladder::start_loader() {
   data::LoaderOptions options;
   options.shape = shape_;
   options.order = data::job_order(job_, dataset_);
   options.end_step = pool_.steps();
   options.slots = {0, shape_.slots};
   options.prefetch_batches = out_.setting.prefetch_batches;
+  options.reading = &reading_;
   options.transforms = {job_.data().transforms().begin(), job_.data().transforms().end()};
   options.form = form_of(job_, dataset_);
   options.threads = out_.setting.data_threads;

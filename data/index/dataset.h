@@ -25,6 +25,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
 #include "data/image/image_decoder.h"
+#include "data/io/file_extent.h"
 #include "data/source/remote_files.h"
 
 namespace lockstep::data {
@@ -92,6 +94,9 @@ class Dataset {
   virtual const uint8_t* sample(uint64_t i) const = 0;
   // REQUIRES: an image. The labels of a sequence are in its sample.
   virtual uint32_t label(uint64_t i) const = 0;
+  // Where its bytes lie, for who reads them without sample() or read_encoded(): the same bytes.
+  // Nothing where they do not lie here in one piece of a file, as they are stored.
+  virtual std::optional<FileExtent> extent(uint64_t) const { return std::nullopt; }
   // kBadData naming a file with one of these samples, or their labels, that is no longer what it
   // was: whatever was read of them does not count. One system call a file.
   virtual Status unchanged(std::span<const uint64_t> samples) const = 0;

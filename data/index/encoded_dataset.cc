@@ -114,6 +114,10 @@ class EncodedDataset final : public Dataset {
 
   const uint8_t* sample(uint64_t) const override { return nullptr; }
   uint32_t label(uint64_t i) const override { return index_.extent(i).label; }
+  std::optional<FileExtent> extent(uint64_t i) const override {
+    if (far() != nullptr) return std::nullopt;
+    return source_files_.at(index_.extent(i));
+  }
   Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
 
   const WantedImage* encoded_form() const override { return &wanted_; }

@@ -1,12 +1,9 @@
 #include "data/index/encoded_files.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
-#include <cerrno>
 #include <utility>
 
-#include "comm/base/file.h"
 #include "data/index/file_errors.h"
 #include "data/index/read_at.h"
 
@@ -15,48 +12,21 @@ namespace {
 
 constexpr uint64_t kFilesKeptOpen = 64;
 
-Status changed(const std::string& path, const std::string& how) {
-  return {Code::kBadData, path + " " + how +
-                              " since the data set was indexed. Put back what was there and resume "
-                              "the run, or begin a new run in another run directory"};
+FileExtent where(const std::string& path, const Extent& extent, const IndexedPath& then) {
+  return {/*fd=*/-1, path, extent.offset, extent.bytes, then.bytes, then.modified_ns};
 }
 
-// Not blocking: a FIFO that somebody left there must not hang.
-int open_to_read(const std::string& path) {
-  return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-}
-
-Status cannot_open(const std::string& path) {
-  return changed(path, "has gone (" + errno_text(errno) + ")");
+Status read_into(const FileExtent& extent, std::vector<uint8_t>& out) {
+  out.resize(extent.bytes);
+  return read_extent(extent, out.data());
 }
 
 }  // namespace
 
-Status read_extent(int fd, const std::string& path, const Extent& extent, const IndexedPath& then,
-                   std::vector<uint8_t>& out) {
-  out.resize(extent.bytes);
-  const ssize_t got = read_at(fd, extent.offset, out.size(), out.data());
-  if (got < 0)
-    return {Code::kBadData, "cannot read " + path + ": " + errno_text(errno) +
-                                "; is its disk failing, or its server gone? Resume the run when "
-                                "it can be read"};
-  if (static_cast<size_t>(got) < out.size()) return changed(path, "was cut off");
-  struct stat now {};  // after the bytes: a write that came before they were read is seen
-  if (::fstat(fd, &now) != 0) return cannot_open(path);
-  if (static_cast<uint64_t>(now.st_size) != then.bytes || modified_ns(now) != then.modified_ns)
-    return changed(path, "was written to, or replaced,");
-  return Status::ok();
-}
-
-Status open_and_read(const std::string& path, const Extent& extent, const IndexedPath& then,
-                     std::vector<uint8_t>& out) {
-  const Descriptor fd(open_to_read(path));
-  return fd.get() < 0 ? cannot_open(path) : read_extent(fd.get(), path, extent, then, out);
-}
-
 Status read_wherever(source::RemoteFiles* far, const std::string& path, const Extent& extent,
                      const IndexedPath& then, std::vector<uint8_t>& out) {
-  if (far == nullptr || !far->has_only_place(path)) return open_and_read(path, extent, then, out);
+  if (far == nullptr || !far->has_only_place(path))
+    return read_into(where(path, extent, then), out);
   out.resize(extent.bytes);
   return far->read(path, {then.bytes, then.modified_ns}, extent.offset, extent.bytes, out.data());
 }
@@ -87,19 +57,23 @@ void EncodedFiles::announce(const Extent& extent) const {
   if (far_ != nullptr) far_->announce(path_of(extent), extent.offset, extent.bytes);
 }
 
-Status EncodedFiles::read(const Extent& extent, std::vector<uint8_t>& out) const {
-  const std::string path = path_of(extent);
-  const IndexedPath& then = index_.file(extent.file);
-  if (far_ != nullptr) return read_wherever(far_.get(), path, extent, then, out);
-  if (open_.empty()) return open_and_read(path, extent, then, out);
+FileExtent EncodedFiles::at(const Extent& extent) const {
+  FileExtent found = where(path_of(extent), extent, index_.file(extent.file));
+  if (open_.empty()) return found;
   std::atomic<int>& kept = open_[extent.file];
-  if (const int fd = kept.load(); fd >= 0) return read_extent(fd, path, extent, then, out);
-  Descriptor fd(open_to_read(path));
-  if (fd.get() < 0) return cannot_open(path);
-  LOCKSTEP_RETURN_IF_ERROR(read_extent(fd.get(), path, extent, then, out));
+  found.fd = kept.load();
+  if (found.fd >= 0) return found;
+  Descriptor fd(open_to_read(found.path));
+  if (fd.get() < 0) return found;  // whoever reads it will be told why
   int none = -1;
-  if (kept.compare_exchange_strong(none, fd.get())) fd.release();
-  return Status::ok();
+  found.fd = kept.compare_exchange_strong(none, fd.get()) ? fd.release() : none;
+  return found;
+}
+
+Status EncodedFiles::read(const Extent& extent, std::vector<uint8_t>& out) const {
+  if (far_ != nullptr)
+    return read_wherever(far_.get(), path_of(extent), extent, index_.file(extent.file), out);
+  return read_into(at(extent), out);
 }
 
 }  // namespace lockstep::data

@@ -16,20 +16,13 @@
 
 #include "comm/base/status.h"
 #include "data/index/extent_index.h"
+#include "data/io/file_extent.h"
 #include "data/source/remote_files.h"
 
 namespace lockstep::data {
 
-// Exactly extent.bytes of the open file, which is at `path` and was `then` when it was looked at.
-// kBadData naming it when it is not any more. Any thread.
-Status read_extent(int fd, const std::string& path, const Extent& extent, const IndexedPath& then,
-                   std::vector<uint8_t>& out);
-
-// The same, and opens it. Any thread.
-Status open_and_read(const std::string& path, const Extent& extent, const IndexedPath& then,
-                     std::vector<uint8_t>& out);
-
-// The same where the file may be far away (`far`, null: it is not).
+// Exactly extent.bytes of the file at `path`, which was `then` when it was looked at and may be far
+// away (`far`, null: it is not). kBadData naming it when it is not any more. Any thread.
 Status read_wherever(source::RemoteFiles* far, const std::string& path, const Extent& extent,
                      const IndexedPath& then, std::vector<uint8_t>& out);
 
@@ -44,6 +37,9 @@ class EncodedFiles {
 
   // Exactly extent.bytes into `out`. kBadData naming the file that is not what it was.
   Status read(const Extent& extent, std::vector<uint8_t>& out) const;
+
+  // The same place as a file's, of which those that stay open are. REQUIRES: none is far away.
+  FileExtent at(const Extent& extent) const;
 
   // It will be read soon. Of files that are here this does nothing.
   void announce(const Extent& extent) const;

@@ -67,6 +67,10 @@ class ImageDataset final : public Dataset {
     const size_t r = run_of(i);
     return static_cast<uint32_t>(files_.runs[r].label(i - first_samples_[r]));
   }
+  std::optional<FileExtent> extent(uint64_t i) const override {
+    return files_.files[files_.runs[run_of(i)].first_file].extent(sample(i),
+                                                                  files_.shape.stored_bytes());
+  }
   std::vector<std::string> class_names() const override { return files_.class_names; }
   std::string name_of(uint64_t i) const override {
     const ImageRun& run = files_.runs[run_of(i)];

@@ -14,6 +14,7 @@
 
 #include "comm/base/status.h"
 #include "data/index/guarded_range.h"
+#include "data/io/file_extent.h"
 
 namespace lockstep::data {
 
@@ -29,6 +30,10 @@ class MappedFile {
 
   std::span<const uint8_t> bytes() const { return {data_, size_}; }
   int64_t modified_ns() const { return modified_ns_; }
+  // Some of its bytes, for who reads them from the file itself. REQUIRES: they are of bytes().
+  FileExtent extent(const uint8_t* begin, uint64_t bytes) const {
+    return {fd_, path_, static_cast<uint64_t>(begin - data_), bytes, size_, modified_ns_};
+  }
 
   // Asks the kernel to read the file ahead of its use.
   void will_need() const;

@@ -142,6 +142,10 @@ class TokenDataset final : public Dataset {
   uint32_t label(uint64_t) const override {
     LOCKSTEP_CHECK(false, "the labels of a sequence are in its sample");
   }
+  std::optional<FileExtent> extent(uint64_t i) const override {
+    const size_t s = stream_of(i);
+    return streams_[s].extent(first_token(s, i), stored_tokens());
+  }
   std::string name_of(uint64_t i) const override {
     const size_t s = stream_of(i);
     return streams_[s].place_of(first_token(s, i));

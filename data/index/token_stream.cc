@@ -45,6 +45,12 @@ const uint8_t* TokenStream::contiguous(uint64_t begin, uint64_t n) const {
   return n <= piece.tokens - within ? at(piece) + within * token_bytes_ : nullptr;
 }
 
+std::optional<FileExtent> TokenStream::extent(uint64_t begin, uint64_t n) const {
+  const uint8_t* first = contiguous(begin, n);
+  if (first == nullptr) return std::nullopt;
+  return files_[pieces_[piece_of(begin)].file].extent(first, n * token_bytes_);
+}
+
 void TokenStream::copy(uint64_t begin, uint64_t n, uint8_t* out) const {
   for (size_t i = piece_of(begin); n > 0; ++i) {
     const Piece& piece = pieces_[i];

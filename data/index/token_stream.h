@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,6 +46,8 @@ class TokenStream {
   // Where tokens [begin, begin + n) lie, or null where they do not lie in one piece. REQUIRES: they
   // are of the stream; n > 0.
   const uint8_t* contiguous(uint64_t begin, uint64_t n) const;
+  // The same as a place in a file, or nothing. REQUIRES: as above.
+  std::optional<FileExtent> extent(uint64_t begin, uint64_t n) const;
   // Copies them. REQUIRES: as above.
   void copy(uint64_t begin, uint64_t n, uint8_t* out) const;
 

@@ -36,7 +36,7 @@ struct ReadDone {
 class Reader {
  public:
   virtual ~Reader() = default;
-  virtual const char* name() const = 0;    // "pread", "uring", "mmap"
+  virtual const char* name() const = 0;    // "pread", "io_uring", "mmap"
   virtual uint32_t depth() const = 0;      // reads in flight at most, > 0
   virtual uint32_t in_flight() const = 0;  // submitted, and wait() has not told of them
   // REQUIRES: in_flight() < depth().

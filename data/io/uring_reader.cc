@@ -56,7 +56,7 @@ class UringReader final : public Reader {
     return is_enough ? Status::ok() : refused("this kernel's io_uring opens no files", ENOSYS);
   }
 
-  const char* name() const override { return "uring"; }
+  const char* name() const override { return "io_uring"; }
   uint32_t depth() const override { return limits::kReadsInFlight; }
   uint32_t in_flight() const override { return in_flight_; }
 

@@ -1,15 +1,10 @@
 #include "data/read/loader.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdlib>
-#include <limits>
 #include <mutex>
-#include <optional>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -20,36 +15,24 @@
 #include "comm/base/thread_name.h"
 #include "data/index/quiet_signals.h"
 #include "data/order/digest.h"
+#include "data/read/batch_memory.h"
+#include "data/read/batch_sequence.h"
 #include "data/read/look_ahead.h"
+#include "data/read/read_ahead.h"
+#include "data/read/sample_supply.h"
 #include "data/read/sample_team.h"
 
 namespace lockstep::data {
 namespace {
-
-constexpr uint64_t kAlignment = 64;  // a cache line, and the widest vector
-
-uint64_t aligned(uint64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
-
-struct FreeDeleter {
-  void operator()(void* memory) const { std::free(memory); }
-};
-using AlignedBytes = std::unique_ptr<std::byte, FreeDeleter>;
-
-uint64_t memory_bytes() {
-  return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
-         static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-}
 
 // Samples lie in random order: asked for two samples ahead, they cost 0.2 us instead of 0.55 (784
 // bytes each). The hardware follows by itself after the first few lines of a long one.
 constexpr uint64_t kSamplesAhead = 2;
 constexpr uint64_t kPrefetchBytes = 4096;
 
-void prefetch(const uint8_t* sample, uint64_t bytes) {
-  for (uint64_t i = 0; i < std::min(bytes, kPrefetchBytes); i += kAlignment)
-    __builtin_prefetch(sample + i);
+BatchSequenceOptions sequence_of(const LoaderOptions& options) {
+  return {options.shape,    options.order, options.first_step,
+          options.end_step, options.slots, options.skips};
 }
 
 }  // namespace
@@ -59,7 +42,8 @@ struct Loader::Impl {
       : dataset(data),
         options(std::move(wanted)),
         reader(std::move(with)),
-        ahead(dataset, options) {
+        sequence(sequence_of(options)),
+        announced(dataset, sequence_of(options)) {
     hand.augmenter = std::move(varied);
   }
 
@@ -70,17 +54,21 @@ struct Loader::Impl {
     }
     breaks_off.store(true);
     space.notify_all();
+    if (supply != nullptr) supply->stop();
     if (thread.joinable()) thread.join();
   }
 
   Status allocate();
   void run();
-  bool produce(const StepPlan& plan, Step step, uint32_t slot);
+  bool produce(const PlannedBatch& planned);
   bool wait_for_space();
-  Status fill(Batch& batch, std::byte* memory, const StepPlan& plan, const PositionRange& range);
+  Status fill(Batch& batch, std::byte* inputs, int64_t* labels, const PlannedBatch& planned);
   template <typename StreamOf>
-  Status copy_stored(std::span<const uint64_t> samples, const StreamOf& stream_of,
+  Status copy_mapped(std::span<const uint64_t> samples, const StreamOf& stream_of,
                      std::byte* inputs, int64_t* labels);
+  template <typename StreamOf>
+  Status copy_read(ReadAhead& ahead, std::span<const uint64_t> samples, const StreamOf& stream_of,
+                   std::byte* inputs, int64_t* labels);
   bool end_with(Status status);
 
   const Dataset& dataset;
@@ -88,19 +76,17 @@ struct Loader::Impl {
   const SampleReader reader;
 
   // One more buffer than may be ready: the consumer holds one.
-  AlignedBytes memory;
-  uint64_t buffer_bytes = 0;
-  uint64_t inputs_bytes = 0;
+  BatchMemory memory;
   std::vector<Batch> ring;
 
   // Producer's own.
   SampleHand hand;
   BatchMixer mixer;
   std::unique_ptr<SampleTeam> team;  // of encoded images
-  std::optional<EpochOrder> order;
-  std::optional<Epoch> order_epoch;
+  BatchSequence sequence;
   std::vector<uint64_t> indices;
-  LookAhead ahead;
+  std::unique_ptr<SampleSupply> supply;  // of samples in files
+  LookAhead announced;                   // of samples that are far away
 
   mutable std::mutex mutex;
   std::condition_variable space;  // the consumer took enough, or stop
@@ -118,34 +104,17 @@ struct Loader::Impl {
 
 Status Loader::Impl::allocate() {
   const uint64_t samples = max_slot_samples(options.shape);
-  const uint64_t labels_bytes = dataset.shape().labels() * sizeof(int64_t);
-  const uint64_t most = memory_bytes();
   const uint64_t buffers = uint64_t{options.prefetch_batches} + 1;
-  const uint64_t sample_bytes = reader.input_bytes() + labels_bytes;
-  if (samples > std::numeric_limits<uint32_t>::max() ||
-      samples > most / buffers / (sample_bytes + 2 * kAlignment))
-    return Status(Code::kConfig,
-                  "prefetching " + std::to_string(buffers) + " batches of " +
-                      std::to_string(samples) + " samples needs more than the memory of this " +
-                      "machine; use a smaller train.global_batch, more slots, or a smaller " +
-                      "data.prefetch_batches");
-  inputs_bytes = aligned(samples * reader.input_bytes());
-  buffer_bytes = inputs_bytes + aligned(samples * labels_bytes);
-  memory.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, buffer_bytes * buffers)));
-  if (memory == nullptr)
-    return Status(Code::kConfig, "no memory for " + std::to_string(buffer_bytes * buffers) +
-                                     " bytes of batches; use a smaller data.prefetch_batches");
+  LOCKSTEP_ASSIGN_OR_RETURN(memory, BatchMemory::make(buffers, samples, reader.input_bytes(),
+                                                      dataset.shape().labels() * sizeof(int64_t)));
   ring.resize(buffers);
   indices.resize(samples);
   return Status::ok();
 }
 
 void Loader::Impl::run() {
-  for (Step step = options.first_step; step < options.end_step; ++step) {
-    const StepPlan plan = plan_step(options.shape, step);
-    for (uint32_t slot = options.slots.begin; slot < options.slots.end; ++slot)
-      if (!produce(plan, step, slot)) return;
-  }
+  while (const auto planned = sequence.next())
+    if (!produce(*planned)) return;
   end_with(Status::ok());
 }
 
@@ -159,20 +128,20 @@ bool Loader::Impl::end_with(Status status) {
 }
 
 // False when the loader is stopping, or has failed.
-bool Loader::Impl::produce(const StepPlan& plan, Step step, uint32_t slot) {
-  const PositionRange range = slot_positions(plan, slot, options.shape.slots);
-  if (range.size() == 0 || options.skips.contains(step, slot)) return true;
-  ahead.go_on();
+bool Loader::Impl::produce(const PlannedBatch& planned) {
+  announced.go_on();
   if (!wait_for_space()) return false;
   const uint64_t index = produced % ring.size();  // only this thread changes `produced`
   Batch& batch = ring[index];
-  batch.step = step;
-  batch.slot = slot;
-  if (options.in_hand != nullptr) options.in_hand->reads(step, slot);
-  Status filled = fill(batch, memory.get() + index * buffer_bytes, plan, range);
+  batch.step = planned.step;
+  batch.slot = planned.slot;
+  if (options.in_hand != nullptr) options.in_hand->reads(planned.step, planned.slot);
+  supply->before(planned);
+  Status filled = fill(batch, memory.inputs(index), memory.labels(index), planned);
+  supply->after(planned);
   if (options.in_hand != nullptr) options.in_hand->has_read();
   if (!filled.is_ok()) return end_with(std::move(filled));
-  ahead.has_used_one();
+  announced.has_used_one();
   std::lock_guard lock(mutex);
   ++produced;
   ready.notify_one();
@@ -189,48 +158,69 @@ bool Loader::Impl::wait_for_space() {
   return !stop;
 }
 
-Status Loader::Impl::fill(Batch& batch, std::byte* buffer, const StepPlan& plan,
-                          const PositionRange& range) {
-  if (order_epoch != plan.epoch) {
-    order.emplace(options.order, plan.epoch);
-    order_epoch = plan.epoch;
-  }
+Status Loader::Impl::fill(Batch& batch, std::byte* inputs, int64_t* labels,
+                          const PlannedBatch& planned) {
+  const PositionRange& range = planned.range;
   batch.samples = static_cast<uint32_t>(range.size());
   batch.shape = dataset.shape();
-  auto* labels = reinterpret_cast<int64_t*>(buffer + inputs_bytes);
   if (batch.shape.is_sequence())
-    batch.tokens = reinterpret_cast<const int64_t*>(buffer);
+    batch.tokens = reinterpret_cast<const int64_t*>(inputs);
   else if (options.form == ImageForm::kStored && !batch.shape.is_row)
-    batch.stored = reinterpret_cast<const uint8_t*>(buffer);
+    batch.stored = reinterpret_cast<const uint8_t*>(inputs);
   else
-    batch.images = reinterpret_cast<const float*>(buffer);
+    batch.images = reinterpret_cast<const float*>(inputs);
   batch.labels = labels;
   // All indices first: their computations overlap, and the digest is of what is read below.
-  for (uint64_t i = 0; i < batch.samples; ++i) indices[i] = order->at(range.begin + i);
-  SampleDigest digest(0, plan.epoch);
+  const EpochOrder& order = sequence.order_of(planned.epoch);
+  for (uint64_t i = 0; i < batch.samples; ++i) indices[i] = order.at(range.begin + i);
+  SampleDigest digest(0, planned.epoch);
   for (uint64_t i = 0; i < batch.samples; ++i) digest.add(range.begin + i, indices[i]);
   batch.digest = digest.value();
   const auto samples = std::span(indices).first(batch.samples);
   const auto stream_of = [&](uint64_t i) {
-    return Augmenter::stream_of(options.order.seed, plan.epoch, range.begin + i);
+    return Augmenter::stream_of(options.order.seed, planned.epoch, range.begin + i);
   };
   if (team != nullptr)
-    LOCKSTEP_RETURN_IF_ERROR(team->read(reader, samples, stream_of, breaks_off, buffer, labels));
+    LOCKSTEP_RETURN_IF_ERROR(team->read(reader, samples, stream_of, breaks_off, inputs, labels,
+                                        supply->ahead(), supply->first()));
+  else if (supply->ahead() != nullptr)
+    LOCKSTEP_RETURN_IF_ERROR(copy_read(*supply->ahead(), samples, stream_of, inputs, labels));
   else
-    LOCKSTEP_RETURN_IF_ERROR(copy_stored(samples, stream_of, buffer, labels));
-  batch.shares = mixer.mix(stream_of(0), batch.samples, buffer);
+    LOCKSTEP_RETURN_IF_ERROR(copy_mapped(samples, stream_of, inputs, labels));
+  batch.shares = mixer.mix(stream_of(0), batch.samples, inputs);
   return reader.unchanged(samples);
 }
 
+// Half a microsecond each, so this loop has nothing in it for what is read ahead.
 template <typename StreamOf>
-Status Loader::Impl::copy_stored(std::span<const uint64_t> samples, const StreamOf& stream_of,
+Status Loader::Impl::copy_mapped(std::span<const uint64_t> samples, const StreamOf& stream_of,
                                  std::byte* inputs, int64_t* labels) {
+  const uint64_t prefetched = std::min(dataset.shape().stored_bytes(), kPrefetchBytes);
   for (uint64_t i = 0; i < samples.size(); ++i) {
-    if (i + kSamplesAhead < samples.size())
-      prefetch(dataset.sample(samples[i + kSamplesAhead]), dataset.shape().stored_bytes());
+    if (i + kSamplesAhead < samples.size()) {
+      const uint8_t* const next = dataset.sample(samples[i + kSamplesAhead]);
+      for (uint64_t at = 0; at < prefetched; at += BatchMemory::kAlignment)
+        __builtin_prefetch(next + at);
+    }
     LOCKSTEP_RETURN_IF_ERROR(reader.read(samples[i], inputs + i * reader.input_bytes(),
                                          labels + i * dataset.shape().labels(), &hand,
                                          stream_of(i)));
+  }
+  return Status::ok();
+}
+
+template <typename StreamOf>
+Status Loader::Impl::copy_read(ReadAhead& ahead, std::span<const uint64_t> samples,
+                               const StreamOf& stream_of, std::byte* inputs, int64_t* labels) {
+  for (uint64_t i = 0; i < samples.size(); ++i) {
+    const auto held = ahead.take(supply->first() + i, hand.encoded);
+    if (!held.is_ok()) {
+      LOCKSTEP_RETURN_IF_ERROR(reader.unchanged(samples));  // which says more
+      return held.status();
+    }
+    LOCKSTEP_RETURN_IF_ERROR(reader.read(samples[i], inputs + i * reader.input_bytes(),
+                                         labels + i * dataset.shape().labels(), &hand, stream_of(i),
+                                         held->bytes()));
   }
   return Status::ok();
 }
@@ -261,6 +251,8 @@ Result<std::unique_ptr<Loader>> Loader::start(const Dataset& dataset,
   if (dataset.encoded_form() != nullptr) {
     LOCKSTEP_ASSIGN_OR_RETURN(impl->team, SampleTeam::start(options.threads, impl->hand.augmenter));
   }
+  LOCKSTEP_ASSIGN_OR_RETURN(impl->supply,
+                            SampleSupply::start(dataset, sequence_of(options), options.reading));
   try {
     const QuietSignals quiet;
     impl->thread = std::thread([raw = impl.get()] {

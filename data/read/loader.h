@@ -1,7 +1,8 @@
 // Batches of training data, prepared ahead on a thread of their own.
 //
 //   dataset ──▶ prefetch thread: order, gather, read ──▶ ring of buffers ──▶ next()
-//                  └─ with others where images are to be decoded (sample_team.h)
+//      │           └─ with others where images are to be decoded (sample_team.h)
+//      └── what is not used where it is mapped: read ahead of it (read_ahead.h)
 //
 // One batch is one slot's micro-batch of one step. The loader's whole state is the step it starts
 // at: a new generation or a resume destroys it and starts another.
@@ -11,7 +12,7 @@
 //     samples and are not skipped.
 //  L2 A batch depends on (dataset, transforms, shape, order, step, slot) only; augmentation on the
 //     position of each sample, not on the batch; what is mixed within it on its positions; nothing
-//     on the number of threads.
+//     on the number of threads, on what reads the files or how far ahead.
 //  L3 `digest` is computed from the very indices whose bytes were copied.
 //  L4 At most prefetch_batches are ready ahead of the consumer; memory is allocated once, at start.
 //  L5 The thread sleeps when the ring is full and never spins; the destructor ends it at once.
@@ -32,6 +33,7 @@
 #include "data/order/epoch_order.h"
 #include "data/order/skip_set.h"
 #include "data/order/step_plan.h"
+#include "data/read/reading.h"
 #include "data/read/sample_reader.h"
 #include "data/transform/batch_mix.h"
 
@@ -65,6 +67,7 @@ struct LoaderOptions {
   SkipSet skips;      // nothing of these is read
   uint32_t prefetch_batches = 4;
   WorkInHand* in_hand = nullptr;  // told what is being read; outlives the loader
+  Reading* reading = nullptr;     // how; outlives the loader. Null: nothing is read ahead
   std::vector<std::string> transforms = {"normalize"};
   // By channel; empty: the dataset's own.
   std::vector<ChannelStatistics> statistics;

@@ -9,22 +9,18 @@
 
 #include <cstdint>
 #include <deque>
-#include <optional>
+#include <utility>
 
 #include "data/index/dataset.h"
-#include "data/order/epoch_order.h"
-#include "data/read/loader.h"
+#include "data/read/batch_sequence.h"
 
 namespace lockstep::data {
 
 class LookAhead {
  public:
-  // Both outlive it. Of data that are here it does nothing.
-  LookAhead(const Dataset& dataset, const LoaderOptions& options)
-      : dataset_(dataset),
-        options_(options),
-        step_(options.first_step),
-        slot_(options.slots.begin) {}
+  // `dataset` outlives it. Of data that are here it does nothing.
+  LookAhead(const Dataset& dataset, BatchSequenceOptions sequence)
+      : dataset_(dataset), sequence_(std::move(sequence)) {}
 
   // Announces as much as may be.
   void go_on();
@@ -32,17 +28,8 @@ class LookAhead {
   void has_used_one();
 
  private:
-  bool is_at_end() const {
-    return step_ >= options_.end_step || options_.slots.begin == options_.slots.end;
-  }
-  void announce_one();
-
   const Dataset& dataset_;
-  const LoaderOptions& options_;
-  Step step_;      // of the next batch
-  uint32_t slot_;  // likewise
-  std::optional<EpochOrder> order_;
-  std::optional<Epoch> order_epoch_;
+  BatchSequence sequence_;
   std::deque<uint64_t> ahead_;  // bytes of each batch that is announced and not used
   uint64_t ahead_bytes_ = 0;
 };

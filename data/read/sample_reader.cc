@@ -64,25 +64,29 @@ Result<SampleReader> SampleReader::create(const Dataset& dataset,
 }
 
 Result<const uint8_t*> SampleReader::decode(uint64_t i, SampleHand& hand,
-                                            std::optional<uint64_t> stream) const {
-  LOCKSTEP_RETURN_IF_ERROR(dataset_->read_encoded(i, hand.encoded));
+                                            std::optional<uint64_t> stream,
+                                            std::span<const uint8_t> encoded) const {
+  if (encoded.empty()) {
+    LOCKSTEP_RETURN_IF_ERROR(dataset_->read_encoded(i, hand.encoded));
+    encoded = hand.encoded;
+  }
   hand.decoded.resize(shape_.elements());
   const Status decoded =
-      hand.decoder.decode(hand.encoded, *dataset_->encoded_form(), stream, hand.decoded.data());
+      hand.decoder.decode(encoded, *dataset_->encoded_form(), stream, hand.decoded.data());
   if (!decoded.is_ok())
     return Status(decoded.code(), dataset_->name_of(i) + " " + decoded.message());
   return static_cast<const uint8_t*>(hand.decoded.data());
 }
 
 Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels, SampleHand* hand,
-                          std::optional<uint64_t> stream) const {
+                          std::optional<uint64_t> stream, std::span<const uint8_t> given) const {
   const bool is_encoded = dataset_->encoded_form() != nullptr;
   LOCKSTEP_CHECK(hand != nullptr || (!is_encoded && !stream), "a sample made without a hand");
   const uint8_t* stored = nullptr;
   if (is_encoded) {
-    LOCKSTEP_ASSIGN_OR_RETURN(stored, decode(i, *hand, stream));
+    LOCKSTEP_ASSIGN_OR_RETURN(stored, decode(i, *hand, stream, given));
   } else {
-    stored = dataset_->sample(i);
+    stored = given.empty() ? dataset_->sample(i) : given.data();
   }
   SampleShape shape = shape_;
   if (stream && !hand->augmenter.is_empty()) {

@@ -61,9 +61,10 @@ class SampleReader {
   // `input`: input_bytes(), aligned for what it holds; `labels`: shape().labels() of them.
   // kBadData where a token or label is no class, and for an image that cannot be decoded or is not
   // what it was. With a stream the sample as training sees it, cut and augmented by chance.
+  // `given`: its bytes, where they have been read already (Dataset::extent()).
   // REQUIRES: i < samples of the dataset; a hand where there is a stream, or images are encoded.
   Status read(uint64_t i, std::byte* input, int64_t* labels, SampleHand* hand = nullptr,
-              std::optional<uint64_t> stream = {}) const;
+              std::optional<uint64_t> stream = {}, std::span<const uint8_t> given = {}) const;
 
   // kBadData naming a file that is no longer what it was, where one holds any of these samples, or
   // their labels: what was read of them does not count.
@@ -75,7 +76,8 @@ class SampleReader {
   Status read_range(uint64_t begin, uint64_t end, std::byte* inputs, int64_t* labels) const;
 
  private:
-  Result<const uint8_t*> decode(uint64_t i, SampleHand& hand, std::optional<uint64_t> stream) const;
+  Result<const uint8_t*> decode(uint64_t i, SampleHand& hand, std::optional<uint64_t> stream,
+                                std::span<const uint8_t> encoded) const;
   Status not_a_class(uint64_t i, int64_t found) const;
 
   SampleReader(const Dataset& dataset, Transform transform, ImageForm form)

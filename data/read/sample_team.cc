@@ -22,13 +22,20 @@ Result<std::unique_ptr<SampleTeam>> SampleTeam::start(uint32_t threads,
 
 Status SampleTeam::read(const SampleReader& reader, std::span<const uint64_t> samples,
                         const StreamFn& stream_of, const std::atomic<bool>& stop, std::byte* inputs,
-                        int64_t* labels) {
+                        int64_t* labels, ReadAhead* ahead, uint64_t first) {
   return threads_->run(samples.size(), [&](uint32_t thread, uint64_t i) -> Status {
     if (stop.load(std::memory_order_relaxed)) return {Code::kAborted, "reading was broken off"};
     std::optional<uint64_t> stream;
     if (stream_of) stream = stream_of(i);
+    SampleHand& hand = hands_[thread];
+    std::optional<ReadAhead::Held> held;
+    if (ahead != nullptr) {
+      LOCKSTEP_ASSIGN_OR_RETURN(ReadAhead::Held taken, ahead->take(first + i, hand.encoded));
+      held.emplace(std::move(taken));
+    }
     return reader.read(samples[i], inputs + i * reader.input_bytes(),
-                       labels + i * reader.shape().labels(), &hands_[thread], stream);
+                       labels + i * reader.shape().labels(), &hand, stream,
+                       held ? held->bytes() : std::span<const uint8_t>());
   });
 }
 

@@ -15,6 +15,7 @@
 
 #include "comm/base/status.h"
 #include "data/index/thread_team.h"
+#include "data/read/read_ahead.h"
 #include "data/read/sample_reader.h"
 
 namespace lockstep::data {
@@ -30,10 +31,11 @@ class SampleTeam {
 
   // sample i of `samples` to place i of a batch, as SampleReader::read(), with the stream of i
   // where there are streams. The error of the first that fails; kAborted once `stop` is set.
+  // `ahead`: where their bytes come from, sample i as its number `first` + i; null: they are read.
   using StreamFn = std::function<uint64_t(uint64_t i)>;
   Status read(const SampleReader& reader, std::span<const uint64_t> samples,
               const StreamFn& stream_of, const std::atomic<bool>& stop, std::byte* inputs,
-              int64_t* labels);
+              int64_t* labels, ReadAhead* ahead = nullptr, uint64_t first = 0);
 
   // Samples [begin, end) in their natural order, as evaluation sees them.
   Status read_range(const SampleReader& reader, uint64_t begin, uint64_t end, std::byte* inputs,

@@ -52,6 +52,9 @@ class SelectedDataset final : public Dataset {
 
   const uint8_t* sample(uint64_t i) const override { return whole_->sample(in_whole(i)); }
   uint32_t label(uint64_t i) const override { return whole_->label(in_whole(i)); }
+  std::optional<FileExtent> extent(uint64_t i) const override {
+    return whole_->extent(in_whole(i));
+  }
   Status read_encoded(uint64_t i, std::vector<uint8_t>& out) const override {
     return whole_->read_encoded(in_whole(i), out);
   }

@@ -26,6 +26,7 @@ constexpr std::string_view kOnCorruption[] = {"rollback", "continue"};
 constexpr std::string_view kOnBadSamples[] = {"stop", "skip"};
 constexpr std::string_view kShuffles[] = {"sample", "block"};
 constexpr std::string_view kGraphs[] = {"auto", "on", "off"};
+constexpr std::string_view kReaders[] = {"auto", "mmap", "io_uring", "pread"};
 constexpr std::string_view kCacheTiers[] = {"remote", "all"};
 constexpr std::string_view kCachePolicies[] = {"pin", "lru", "fifo"};
 constexpr std::string_view kDevices[] = {"auto", "cpu", "cuda"};
@@ -139,6 +140,13 @@ constexpr JobKey kRows[] = {
   {"data.threads", "0", count(0, limits::kDataThreads), {}, kChangeable, kPlain,
    "threads of a worker that decode JPEG and PNG images; they do not change what is read; 0: the "
    "cores of its machine over cluster.workers, 1 to 16"},
+  {"data.reader", "auto", kNoRange, kReaders, kChangeable, kPlain,
+   "how files are read ahead; it does not change what is read. auto: pread on file systems of a "
+   "network; else nothing while all is in memory, then images by what is fastest on the first of "
+   "them, other samples by mmap"},
+  {"data.read_ahead_mb", "64", count(0, limits::kReadAheadMib), {}, kChangeable, kPlain,
+   "MiB of samples, as they are stored, that a worker reads ahead of their use; 0: none, each is "
+   "read when it is used"},
   {"data.cache.tier", "remote", kNoRange, kCacheTiers, kChangeable, kPlain,
    "what is kept in data.cache_dir, which must be a local disk then. remote: data at a URL; all: "
    "those at a path, too, which is on a slow mount"},

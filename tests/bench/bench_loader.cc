@@ -2,14 +2,18 @@
 // tests/bench/loader.py sets it beside peers.
 //
 //     bench_loader epochs --data DIR [--format cifar10] [--form stored] [--epochs 3] [--batch 128]
+//     bench_loader cold --data DIR --records N [--reader auto] [--read-ahead-mb 64] [--seed 1]
 //     bench_loader resume [--samples 10000000000] [--rounds 200]
 //
 // epochs: one rank takes all batches of some epochs and does nothing with them. Of each epoch but
 // the first, which warms the page cache, one JSON line: samples, wall_s, cpu_s (of the process, all
 // threads), wait_s (of the consumer), and copy_s: the same bytes by memcpy, sample by sample in
 // order; 0 of encoded images.
-// resume: from the call of Loader::start() to the first batch, in the middle of an epoch of so many
-// samples of 3 KB (which share 16 MiB of memory). Microseconds, and the growth of the process.
+// cold: the first batches of an epoch, with about so many samples, once all files are put out of
+// the page cache; tests/bench/cold_reads.py sets it beside fio and dd. One JSON line: bytes,
+// wall_s, cpu_s. resume: from the call of Loader::start() to the first batch, in the middle of an
+// epoch of so many samples of 3 KB (which share 16 MiB of memory). Microseconds, and the growth of
+// the process.
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
@@ -17,14 +21,18 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "comm/base/check.h"
 #include "comm/base/clock.h"
 #include "comm/base/prng.h"
+#include "data/doctor/cold.h"
 #include "data/index/dataset.h"
 #include "data/read/loader.h"
+#include "data/read/reading.h"
 #include "data/transform/transform_list.h"
 
 namespace lockstep::bench {
@@ -34,10 +42,14 @@ struct Arguments {
   std::string data;
   std::string format = "auto";
   std::string form = "stored";
+  std::string reader = "auto";
+  uint64_t read_ahead_mb = 64;
   std::vector<std::string> transforms = {"normalize"};
   uint32_t epochs = 3;
   uint32_t threads = 1;
   uint64_t batch = 128;
+  uint64_t records = 1'000;
+  uint64_t seed = 11;
   uint32_t block = 1024;
   uint32_t rounds = 200;
   uint64_t samples = 10'000'000'000;
@@ -85,46 +97,102 @@ double copy_seconds(const data::Dataset& dataset, uint64_t batch) {
   return seconds(clock.monotonic_ns() - begin);
 }
 
-void measure_epoch(const data::Dataset& dataset, const Arguments& arguments, Epoch epoch) {
+// One rank's, of which it takes everything.
+data::LoaderOptions options_of(const data::Dataset& dataset, const Arguments& arguments,
+                               data::Reading& reading) {
   data::LoaderOptions options;
+  options.reading = &reading;
   options.shape = {dataset.samples(), arguments.batch, 1};
-  options.order = {11, dataset.fingerprint(), dataset.samples()};
-  const uint64_t steps = data::steps_per_epoch(options.shape);
-  options.first_step = epoch * steps;
-  options.end_step = options.first_step + steps;
+  options.order = {arguments.seed, dataset.fingerprint(), dataset.samples()};
   options.slots = {0, 1};
   options.transforms = arguments.transforms;
   options.threads = arguments.threads;
   if (dataset.shape().is_sequence()) options.transforms.clear();
   options.form = arguments.form == "stored" ? data::ImageForm::kStored : data::ImageForm::kFloats;
+  return options;
+}
+
+struct Taken {
+  uint64_t samples = 0;
+  double wall_s = 0;
+  double cpu_s = 0;
+  double wait_s = 0;
+};
+
+Taken take_all(const data::Dataset& dataset, const data::LoaderOptions& options) {
+  Taken taken;
   const SystemClock clock;
   const double cpu = cpu_seconds();
   const int64_t begin = clock.monotonic_ns();
   const auto loader = checked(data::Loader::start(dataset, options));
-  uint64_t samples = 0;
-  while (const data::Batch* batch = checked(loader->next())) samples += batch->samples;
-  const double wall = seconds(clock.monotonic_ns() - begin);
-  LOCKSTEP_CHECK(samples == dataset.samples(), "every sample once");
+  while (const data::Batch* batch = checked(loader->next())) taken.samples += batch->samples;
+  taken.wall_s = seconds(clock.monotonic_ns() - begin);
+  taken.cpu_s = cpu_seconds() - cpu;
+  taken.wait_s = seconds(static_cast<int64_t>(loader->wait_ns()));
+  return taken;
+}
+
+void measure_epoch(const data::Dataset& dataset, const Arguments& arguments, data::Reading& reading,
+                   Epoch epoch) {
+  data::LoaderOptions options = options_of(dataset, arguments, reading);
+  const uint64_t steps = data::steps_per_epoch(options.shape);
+  options.first_step = epoch * steps;
+  options.end_step = options.first_step + steps;
+  const Taken taken = take_all(dataset, options);
+  LOCKSTEP_CHECK(taken.samples == dataset.samples(), "every sample once");
   if (epoch == 0) return;
   std::printf(
       "{\"samples\": %lu, \"sample_bytes\": %lu, \"wall_s\": %.4f, \"cpu_s\": %.4f, "
       "\"wait_s\": %.4f, \"copy_s\": %.4f}\n",
-      samples, dataset.shape().stored_bytes(), wall, cpu_seconds() - cpu,
-      seconds(static_cast<int64_t>(loader->wait_ns())), copy_seconds(dataset, arguments.batch));
+      taken.samples, dataset.shape().stored_bytes(), taken.wall_s, taken.cpu_s, taken.wait_s,
+      copy_seconds(dataset, arguments.batch));
   std::fflush(stdout);
 }
 
-void measure_epochs(const Arguments& arguments) {
+std::unique_ptr<data::Dataset> open(const Arguments& arguments) {
   wire::DatasetSpec spec;
   spec.set_path(arguments.data);
   spec.set_format(arguments.format);
   const auto cache = std::filesystem::temp_directory_path() / "lockstep-bench-loader";
   const auto transforms = checked(data::parse_transforms(arguments.transforms));
-  const auto dataset = checked(
+  return checked(
       data::open_dataset(spec, data::Split::kTrain, cache.string(), {},
                          {.block = arguments.block, .vocab = 0, .frame = transforms.frame}));
+}
+
+data::Reading reading_of(const Arguments& arguments) {
+  wire::DataSpec how;
+  how.set_reader(arguments.reader);
+  how.set_read_ahead_mb(arguments.read_ahead_mb);
+  return {how, [](const std::string& note) { std::fprintf(stderr, "%s\n", note.c_str()); }};
+}
+
+void measure_epochs(const Arguments& arguments) {
+  const auto dataset = open(arguments);
+  data::Reading reading = reading_of(arguments);
   for (Epoch epoch = 0; epoch < arguments.epochs + 1; ++epoch)
-    measure_epoch(*dataset, arguments, epoch);
+    measure_epoch(*dataset, arguments, reading, epoch);
+}
+
+// ---- cold ----
+
+void measure_cold(const Arguments& arguments) {
+  const auto dataset = open(arguments);
+  data::Reading reading = reading_of(arguments);
+  data::LoaderOptions options = options_of(*dataset, arguments, reading);
+  options.end_step = std::min(data::steps_per_epoch(options.shape),
+                              (arguments.records + arguments.batch - 1) / arguments.batch);
+  std::vector<uint64_t> samples(dataset->samples());
+  std::iota(samples.begin(), samples.end(), uint64_t{0});
+  const doctor::Coldness cold = doctor::make_cold(*dataset, samples);
+  if (cold.share < 0.99) std::fprintf(stderr, "bench_loader: %s\n", cold.why_not.c_str());
+  LOCKSTEP_CHECK(cold.share >= 0.99, "samples that are out of the page cache");
+  const Taken taken = take_all(*dataset, options);
+  // Encoded ones are about of one size where this is used.
+  const auto extent = dataset->extent(0);
+  LOCKSTEP_CHECK(extent.has_value(), "samples that lie in files");
+  std::printf("{\"bytes\": %lu, \"wall_s\": %.4f, \"cpu_s\": %.4f}\n",
+              taken.samples * extent->bytes, taken.wall_s, taken.cpu_s);
 }
 
 // ---- resume ----
@@ -189,15 +257,23 @@ int run(int argc, char** argv) {
   CLI::App app("Measures the loader; see the top of bench_loader.cc.", "bench_loader");
   app.require_subcommand(1);
   auto* epochs = app.add_subcommand("epochs", "Batches of whole epochs");
-  epochs->add_option("--data", arguments.data)->required();
-  epochs->add_option("--format", arguments.format);
-  epochs->add_option("--form", arguments.form, "stored: bytes; floats: transformed")
-      ->check(CLI::IsMember({"stored", "floats"}));
-  epochs->add_option("--transforms", arguments.transforms);
   epochs->add_option("--epochs", arguments.epochs);
-  epochs->add_option("--threads", arguments.threads, "that decode images");
-  epochs->add_option("--block", arguments.block, "tokens of a sequence");
-  epochs->add_option("--batch", arguments.batch);
+  auto* cold = app.add_subcommand("cold", "First batches of what is not in memory");
+  cold->add_option("--records", arguments.records)->check(CLI::PositiveNumber);
+  cold->add_option("--seed", arguments.seed, "of the order");
+  for (CLI::App* of_files : {epochs, cold}) {
+    of_files->add_option("--data", arguments.data)->required();
+    of_files->add_option("--format", arguments.format);
+    of_files->add_option("--form", arguments.form, "stored: bytes; floats: transformed")
+        ->check(CLI::IsMember({"stored", "floats"}));
+    of_files->add_option("--reader", arguments.reader, "data.reader")
+        ->check(CLI::IsMember({"auto", "mmap", "io_uring", "pread"}));
+    of_files->add_option("--read-ahead-mb", arguments.read_ahead_mb, "data.read_ahead_mb");
+    of_files->add_option("--transforms", arguments.transforms);
+    of_files->add_option("--threads", arguments.threads, "that decode images");
+    of_files->add_option("--block", arguments.block, "tokens of a sequence");
+    of_files->add_option("--batch", arguments.batch)->check(CLI::PositiveNumber);
+  }
   auto* resume = app.add_subcommand("resume", "The first batch in the middle of an epoch");
   resume->add_option("--samples", arguments.samples);
   resume->add_option("--rounds", arguments.rounds);
@@ -205,6 +281,8 @@ int run(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   if (epochs->parsed())
     measure_epochs(arguments);
+  else if (cold->parsed())
+    measure_cold(arguments);
   else
     measure_resume(arguments);
   return 0;

@@ -1,34 +1,51 @@
 #!/usr/bin/env python3
-"""Reads of a file that is not in memory, by each reader, beside fio and dd on the same file.
+"""Reads of a file that is not in memory, by each reader and by the loader, beside fio and dd on the
+same file.
 
-    cold_reads.py --bench build/release/bin/bench_reads [--file PATH] [--mib 1024] [--rounds 5]
+    cold_reads.py --bin build/release/bin [--scratch DIR] [--rounds 5]
 
 Records of 3 KB, 100 KB and 1 MB in permuted order, other places in each round and the same for all
-readers, and large pieces in sequence. Before each measurement the file is put out of the page cache
-(posix_fadvise). Turns alternate: all rows of a round, then the next round. Printed are the medians of
-the rounds in MB/s with their range, the processor time a GB, and the ratio to the first row.
+readers, and large pieces in sequence. The loader makes batches of them, of the same number of records
+in the order of an epoch: stored images of such a size (IDX), and PNG images of 100 KB in a tar shard,
+nearly all of which is a chunk that no decoder looks into. Before each measurement the file is put out of
+the page cache (posix_fadvise). Turns alternate: all rows of a round, then the next round, which begins
+with another row: what the host of a virtual machine has cached helps whoever comes later. Printed are
+the medians of the rounds in MB/s with their range, the processor time a GB, and the ratio to the first
+row.
 
 fio reads at random places by itself: psync one at a time, and io_uring with 32 in flight, both through
 the page cache, and io_uring around it (direct, for records of whole pages). dd is for the sequence. What
 is not installed is a row `not measured`.
 """
 import argparse
+import io
 import json
 import os
 import pathlib
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
+import zlib
 
 DEADLINE_S = 600
-PATTERNS = (("3 KB records", 3_072, 4_000, "permuted"),
-            ("100 KB records", 102_400, 1_500, "permuted"),
-            ("1 MB records", 1_048_576, 250, "permuted"),
-            ("8 MB in sequence", 8_388_608, 48, "sequential"))
+# Whole records of every size; from 1 GiB on only some of the content makes the fingerprint.
+FILE_BYTES = 15 * 75 << 20
+PICTURE_BYTES = 102_400
+# Name, bytes of a record, records, order, height and width of an image of that size.
+PATTERNS = (("3 KB records", 3_072, 4_000, "permuted", (48, 64)),
+            ("100 KB records", 102_400, 1_500, "permuted", (320, 320)),
+            ("1 MB records", 1_048_576, 250, "permuted", (1024, 1024)),
+            ("8 MB in sequence", 8_388_608, 48, "sequential", None))
 READERS = ("one-by-one", "pread", "uring", "uring-direct", "mmap")
+# What data.reader and data.read_ahead_mb say.
+LOADERS = (("auto", 0), ("auto", 64), ("mmap", 64), ("io_uring", 64), ("pread", 64))
+BATCH_BYTES = 4 << 20
+BATCH_SAMPLES = 128
 
 
 def run(command):
@@ -74,6 +91,24 @@ def dd(path, record, records):
     return record * records / wall / 1e6, cpu / (record * records) * 1e9
 
 
+def loader(programs, directory, reader, mib, record, records, seed, decoded):
+    words = [programs / "bench_loader", "cold", "--data", directory, "--records", records,
+             "--reader", reader, "--read-ahead-mb", mib, "--seed", seed,
+             "--batch", min(BATCH_SAMPLES, BATCH_BYTES // record)]
+    if decoded:
+        words += ["--threads", os.cpu_count()]
+    seen = json.loads(run(words).stdout)
+    return seen["bytes"] / seen["wall_s"] / 1e6, seen["cpu_s"] / seen["bytes"] * 1e9
+
+
+def loader_rows(programs, directory, record, records, decoded=False):
+    def of(reader, mib):
+        return lambda seed: loader(programs, directory, reader, mib, record, records, seed, decoded)
+
+    return [(f"loader, {reader}" if mib else "loader, nothing read ahead", of(reader, mib))
+            for reader, mib in LOADERS]
+
+
 def rows_of(bench, path, record, records, order):
     """Name and what measures it, given the round; None: cannot be measured."""
     def of_reader(reader):
@@ -94,12 +129,57 @@ def rows_of(bench, path, record, records, order):
     return rows
 
 
-def make_file(path, mib):
+def idx_header(kind, *dimensions):
+    return struct.pack(f">{1 + len(dimensions)}I", kind, *dimensions)
+
+
+def make_images(directory):
+    """Bytes that as_images() makes images of."""
+    directory.mkdir()
+    path = directory / "train-images-idx3-ubyte"
     with open(path, "wb") as file:
-        for _ in range(mib):
+        file.write(idx_header(0x803, 0, 0, 0))
+        for _ in range(FILE_BYTES >> 20):
             file.write(os.urandom(1 << 20))
         file.flush()
         os.fsync(file.fileno())
+    return path
+
+
+def as_images(path, height, width):
+    count = FILE_BYTES // (height * width)
+    with open(path, "r+b") as file:
+        file.write(idx_header(0x803, count, height, width))
+        file.flush()
+        os.fsync(file.fileno())
+    labels = idx_header(0x801, count) + bytes(i % 10 for i in range(count))
+    (path.parent / "train-labels-idx1-ubyte").write_bytes(labels)
+
+
+def png_chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def picture():
+    """16 x 16, in PICTURE_BYTES."""
+    grey = b"".join(b"\0" + os.urandom(16) for _ in range(16))
+    head = b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", struct.pack(">IIBBBBB", 16, 16, 8, 0, 0, 0, 0))
+    tail = png_chunk(b"IDAT", zlib.compress(grey)) + png_chunk(b"IEND", b"")
+    return head + png_chunk(b"raNd", os.urandom(PICTURE_BYTES - len(head) - len(tail) - 12)) + tail
+
+
+def make_shard(directory):
+    directory.mkdir()
+    path = directory / "train-0.tar"
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as shard:
+        for i in range(FILE_BYTES // PICTURE_BYTES):
+            for suffix, data in (("png", picture()), ("cls", str(i % 10).encode())):
+                entry = tarfile.TarInfo(f"{i:06}.{suffix}")
+                entry.size = len(data)
+                shard.addfile(entry, io.BytesIO(data))
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())
+    return path
 
 
 def show(name, rows, seen):
@@ -118,27 +198,41 @@ def show(name, rows, seen):
               f"{middle / first:.1f}x |")
 
 
+def measure(name, rows, rounds):
+    seen = {row: [] for row, _ in rows}
+    for seed in range(1, rounds + 1):
+        first = seed * len(rows) // rounds % len(rows)
+        for row, measure_it in rows[first:] + rows[:first]:
+            if measure_it is not None:
+                seen[row].append(measure_it(seed))
+    show(name, rows, seen)
+    sys.stdout.flush()
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bench", required=True, type=pathlib.Path)
-    parser.add_argument("--file", type=pathlib.Path, help="made where it is not there")
-    parser.add_argument("--mib", type=int, default=1024)
+    parser.add_argument("--bin", required=True, type=pathlib.Path,
+                        help="with bench_reads and bench_loader")
+    parser.add_argument("--scratch", type=pathlib.Path, help="on the disk that is measured")
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="lockstep-cold-reads-") as scratch:
-        path = args.file or pathlib.Path(scratch) / "file"
-        if not path.exists():
-            make_file(path, args.mib)
-        for name, record, records, order in PATTERNS:
-            rows = rows_of(args.bench, path, record, records, order)
-            seen = {row: [] for row, _ in rows}
-            for seed in range(1, args.rounds + 1):
-                for row, measure in rows:
-                    if measure is not None:
-                        seen[row].append(measure(seed))
-            show(name, rows, seen)
-            sys.stdout.flush()
+    with tempfile.TemporaryDirectory(prefix="lockstep-cold-reads-", dir=args.scratch) as scratch:
+        directory = pathlib.Path(scratch)
+        os.environ["TMPDIR"] = scratch  # what the loader keeps of the data
+        images, bench = make_images(directory / "images"), args.bin / "bench_reads"
+        for name, record, records, order, size in PATTERNS:
+            rows = rows_of(bench, images, record, records, order)
+            if size is not None:
+                as_images(images, *size)
+                rows += loader_rows(args.bin, images.parent, record, records)
+            measure(name, rows, args.rounds)
+        images.unlink()
+        shard, records = make_shard(directory / "shard"), 1_500
+        measure("PNG images of 100 KB in a tar shard",
+                rows_of(bench, shard, PICTURE_BYTES, records, "permuted")
+                + loader_rows(args.bin, shard.parent, PICTURE_BYTES, records, decoded=True),
+                args.rounds)
 
 
 if __name__ == "__main__":

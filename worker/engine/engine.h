@@ -37,7 +37,8 @@ class TraceLog;
 
 namespace data {
 class Dataset;
-}
+class Reading;
+}  // namespace data
 
 // One fixed membership, as the engine sees it. The Collectives live until end_generation().
 struct GenerationView {
@@ -51,6 +52,7 @@ struct GenerationView {
   data::SkipSet skips;                  // slots that this generation leaves out
   PhaseClock* phases = nullptr;         // told what a step is doing; null: the engine's own
   WorkInHand* in_hand = nullptr;        // told which samples it is at; may be null
+  data::Reading* reading = nullptr;     // how samples are read; null: nothing is read ahead
   TraceLog* trace = nullptr;  // where the steps of its window are recorded; null: none are
   // Asked once a step, when the last bucket leaves: does this member know of a planned change?
   std::function<bool()> wants_switch = [] { return false; };

@@ -72,6 +72,7 @@ class Runner {
     std::function<void(const Status&)> on_failure;
     WorkInHand* in_hand = nullptr;  // for the engine; may be null
     DeviceComm* devices = nullptr;  // gradients are summed over it; null: over the context
+    data::Reading* reading = nullptr;  // for the engine; may be null
   };
 
   Runner(Options options, Parts parts);

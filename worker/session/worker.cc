@@ -20,6 +20,7 @@
 #include "comm/wire/predictions.h"
 #include "data/index/dataset.h"
 #include "data/index/facts.h"
+#include "data/read/reading.h"
 #include "data/view/run_data.h"
 #include "metrics/serve_metrics.h"
 #include "worker/engine/open_gpu.h"
@@ -90,6 +91,7 @@ struct Worker::Impl {
         secrets(std::move(s)),
         context(std::move(c)),
         in_hand(std::move(work)),
+        reading(job.data(), [this](const std::string& what) { logger->info("data_reader", what); }),
         own_name(unique_name(options.local_rank)),
         metrics({job.job(), options.node, options.local_rank}, build_info(), phases, clock),
         probe(metrics, phases, predictions_per_sample(job.model()), *place),
@@ -105,6 +107,7 @@ struct Worker::Impl {
   const Secrets secrets;
   const std::unique_ptr<HostContext> context;
   WorkInHand in_hand;
+  data::Reading reading;
   const std::string own_name;
 
   SystemClock clock;
@@ -163,6 +166,8 @@ void Worker::Impl::open_session() {
 void Worker::Impl::open_metrics() {
   const auto expose = [this] {
     if (secrets.tls) metrics.tls().expires_in(secrets.tls->expiry_seconds());
+    const data::ReadFigures read = reading.figures();
+    metrics.data().show({read.reader, read.reads, read.ahead_bytes});
     return metrics.expose_text();
   };
   http = serve_metrics(loop, http::http_options(job, options.run_dir, secrets.tls, *logger), expose,
@@ -223,7 +228,8 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
   runner = std::make_unique<Runner>(
       std::move(runner_options),
       Runner::Parts{*engine, *context, gate, mailbox, *session, *files, probe, &phases, *logger,
-                    [this](const Status& status) { fail(status); }, &in_hand, devices.get()});
+                    [this](const Status& status) { fail(status); }, &in_hand, devices.get(),
+                    &reading});
 }
 
 // NCCL takes a GPU once: a worker that was added beyond them says so, before it is in anybody's

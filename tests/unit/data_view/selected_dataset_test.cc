@@ -3,9 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <set>
 
 #include "data/read/loader.h"
+#include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {
 namespace {
@@ -85,6 +87,26 @@ TEST(SelectedDataset, NamesASampleByItsPlaceInTheFiles) {
   const auto part = select_kept(numbered(600), {.kept = 0.1});
   const uint64_t in_whole = number_of((*part)->sample(17));
   EXPECT_EQ((*part)->name_of(17), whole->name_of(in_whole));
+}
+
+// Its samples as a reader finds them that knows nothing of the selection.
+TEST(SelectedDataset, SamplesLieWhereTheyLieInTheFiles) {
+  const TemporaryDirectory dir;
+  write_file(dir.path("train-images-idx3-ubyte"), some_images(60, 5, 7));
+  write_file(dir.path("train-labels-idx1-ubyte"), some_labels(60));
+  auto whole = open_dataset(spec_of(dir.path("")), Split::kTrain, dir.path("cache"), {}, {});
+  ASSERT_TRUE(whole.is_ok()) << whole.status().message();
+  const auto parts = split(std::move(*whole), {.held_out = 0.4, .kept = 0.5});
+  ASSERT_TRUE(parts.is_ok());
+  for (const Dataset* part : {parts->kept.get(), parts->held_out.get()})
+    for (uint64_t i = 0; i < part->samples(); ++i) {
+      const auto extent = part->extent(i);
+      ASSERT_TRUE(extent);
+      std::vector<uint8_t> read(extent->bytes);
+      ASSERT_TRUE(read_extent(*extent, read.data()).is_ok());
+      EXPECT_EQ(std::memcmp(read.data(), part->sample(i), part->shape().stored_bytes()), 0) << i;
+    }
+  EXPECT_FALSE((*select_kept(numbered(600), {.kept = 0.1}))->extent(0)) << "of memory";
 }
 
 TEST(SelectedDataset, WithoutASampleIsRefused) {

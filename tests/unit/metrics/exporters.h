@@ -60,6 +60,8 @@ inline void everything_happens(BusyWorker& worker) {
   worker.metrics.checkpoint().failed();
   worker.metrics.member().started(2, 7, 0, 1);
   worker.metrics.tls().expires_in(3'600);
+  worker.metrics.data().show({"mmap", 10, 300});
+  worker.metrics.data().show({"io_uring", 20, 100});
   worker.metrics.far_data().watch([] { return FarDataCounts{90, 10, 1'000, 0.5, 800}; });
 }
 
