@@ -53,7 +53,7 @@ class FarSamples final : public Dataset {
 
 TEST(LookAhead, AnnouncesWhatTheLoaderWillReadInItsOrderAndNoMoreThanMemoryHolds) {
   const FarSamples dataset;
-  LoaderOptions options;
+  BatchSequenceOptions options;
   options.shape = {.samples = 50, .global_batch = 12, .slots = 4};
   options.order = {3, dataset.fingerprint(), 50};
   options.first_step = 2;
