@@ -1,7 +1,6 @@
 #include "data/bpe/pre_tokens.h"
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 
 #include "data/bpe/unicode_ranges.h"
@@ -82,18 +81,6 @@ size_t blanks_bytes(std::string_view text) {
   return at == text.size() || last == 0 ? at : last;
 }
 
-// Eight at a time while they are.
-size_t ascii_bytes(std::string_view text) {
-  size_t at = 0;
-  for (; at + 8 <= text.size(); at += 8) {
-    uint64_t eight;
-    std::memcpy(&eight, text.data() + at, sizeof eight);
-    if ((eight & 0x8080808080808080) != 0) break;
-  }
-  while (at < text.size() && static_cast<uint8_t>(text[at]) < 0x80) ++at;
-  return at;
-}
-
 }  // namespace
 
 size_t pre_token_bytes(std::string_view text) {
@@ -105,28 +92,6 @@ size_t pre_token_bytes(std::string_view text) {
   const Character first = character_at(text, begin);
   if (first.kind != Kind::kBlank) return end_of_run(text, begin, first.kind);
   return blanks_bytes(text);
-}
-
-std::optional<size_t> find_no_utf8(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  size_t at = 0;
-  while (at < text.size()) {
-    const uint8_t first = byte(at);
-    if (first < 0x80) {
-      at += ascii_bytes(text.substr(at));
-      continue;
-    }
-    const size_t bytes = length_of(first);
-    if (first < 0xc2 || first > 0xf4 || bytes > text.size() - at) return at;
-    // The second byte says whether it is overlong, a surrogate or too large.
-    const uint8_t lowest = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-    const uint8_t highest = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-    if (byte(at + 1) < lowest || byte(at + 1) > highest) return at;
-    for (size_t i = 2; i < bytes; ++i)
-      if ((byte(at + i) & 0xc0) != 0x80) return at;
-    at += bytes;
-  }
-  return std::nullopt;
 }
 
 bool is_blank_at(std::string_view text, size_t at) {

@@ -12,17 +12,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace lockstep::data {
 
 // The bytes of the first piece of `text`. REQUIRES: not empty, and valid UTF-8.
 size_t pre_token_bytes(std::string_view text);
-
-// Where the first byte lies that is not UTF-8: overlong forms, surrogates and what is beyond
-// U+10FFFF are not.
-std::optional<size_t> find_no_utf8(std::string_view text);
 
 // Whether the character that begins at text[at] is a blank. REQUIRES: as above, and at < size.
 bool is_blank_at(std::string_view text, size_t at);

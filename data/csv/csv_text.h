@@ -15,7 +15,4 @@ std::string shown(std::string_view text);
 // Without blanks and tabs at its ends.
 std::string_view trimmed(std::string_view text);
 
-// RFC 3629: no overlong form, no surrogate, nothing beyond U+10FFFF.
-bool is_utf8(std::string_view text);
-
 }  // namespace lockstep::data

@@ -2,7 +2,6 @@
 // Thread-safety: free functions.
 #pragma once
 
-
 namespace lockstep::doctor {
 
 // Bytes a second that one thread copies from memory to memory, the best of a few attempts.
