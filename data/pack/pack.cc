@@ -1,11 +1,7 @@
 #include "data/pack/pack.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -16,8 +12,8 @@
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "data/index/detect_format.h"
-#include "data/index/read_at.h"
 #include "data/index/thread_team.h"
+#include "data/pack/hold_directory.h"
 #include "data/pack/pack_source.h"
 #include "data/pack/shard_writer.h"
 
@@ -144,11 +140,7 @@ Result<PackReport> pack_data(const wire::DatasetSpec& spec, const std::string& t
   LOCKSTEP_ASSIGN_OR_RETURN(const DataPlace place, find_place(spec, cache_dir, progress, cut));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto splits, open_splits(place, cache_dir, options, progress));
   LOCKSTEP_RETURN_IF_ERROR(make_directory(to));
-  const Descriptor alone(::open(to.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (alone.get() < 0)
-    return Status(Code::kUsage, "cannot open directory " + to + ": " + errno_text(errno));
-  if (::flock(alone.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    return Status(Code::kUsage, "another lockstep data pack is writing " + to);
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto alone, hold_directory(to));
   LOCKSTEP_RETURN_IF_ERROR(agree(to, plan_of(splits, options)));
   PackReport report;
   std::vector<Part> parts;

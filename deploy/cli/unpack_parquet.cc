@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -26,6 +25,7 @@
 #include "data/index/parquet_files.h"
 #include "data/index/read_at.h"
 #include "data/index/thread_team.h"
+#include "data/pack/hold_directory.h"
 #include "deploy/agent/process.h"
 
 namespace lockstep {
@@ -225,13 +225,7 @@ Result<UnpackedParquet> UnpackedParquet::make(const std::string& path, const std
   made.directory_ = to + ".unpacked";
   made.root_ = made.directory_ + "/" + stamp_of(sources);
   fs::create_directories(made.directory_, error);
-  made.alone_ = std::make_unique<data::Descriptor>(
-      ::open(made.directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (made.alone_->get() < 0)
-    return Status(Code::kUsage,
-                  "cannot make the directory " + made.directory_ + ": " + errno_text(errno));
-  if (::flock(made.alone_->get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-    return Status(Code::kUsage, "another lockstep data pack is writing " + made.directory_);
+  LOCKSTEP_ASSIGN_OR_RETURN(made.alone_, data::hold_directory(made.directory_));
   const auto place = [&](const Source& source) {
     return (fs::path(made.root_) / source.name).replace_extension(".arrow").string();
   };

@@ -19,6 +19,15 @@ def contents(directory):
             for path in directory.rglob("*") if path.is_file()}
 
 
+def kill_once(process, has_begun):
+    """kill -9 as soon as that is so. However far it has come by then, or whether it is over."""
+    while process.poll() is None and not has_begun():
+        time.sleep(0.001)
+    if process.poll() is None:
+        os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+
 class Pack(LockstepTest):
     def command(self, source, to, *args):
         return [BIN / "lockstep", "data", "pack", source, to, *map(str, args)]
@@ -79,12 +88,8 @@ class Pack(LockstepTest):
         killed = self.scratch / "killed"
         process = subprocess.Popen(self.command(source, killed, "--shard-mb", 1, "--threads", 2),
                                    stdout=subprocess.DEVNULL)
-        # However far it has come, or whether it is over: what it leaves is gone on with.
-        while process.poll() is None and not list(killed.glob("*.arrow")):
-            time.sleep(0.001)
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        # What it leaves is gone on with.
+        kill_once(process, lambda: list(killed.glob("*.arrow")))
         self.pack(source, killed, "--shard-mb", 1, "--threads", 2)
         self.assertEqual(contents(killed), contents(whole))
 

@@ -3,14 +3,12 @@ import os
 import pathlib
 import random
 import shutil
-import signal
 import subprocess
-import time
 import unittest
 
 from harness import BIN, ROOT, LockstepTest
 from images_test import CLASSES, EACH, EVALUATION, images
-from pack_test import GPT2, contents
+from pack_test import GPT2, contents, kill_once
 
 WRITER = pathlib.Path(__file__).with_name("parquet_files.py")
 
@@ -79,12 +77,7 @@ class Parquet(LockstepTest):
         killed = self.scratch / "killed"
         process = subprocess.Popen(self.command(source, killed, "--threads", 1),
                                    stdout=subprocess.DEVNULL)
-        # However far it has come, or whether it is over.
-        while process.poll() is None and not list(self.unpacked(killed).glob("*/*.arrow")):
-            time.sleep(0.001)
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGKILL)
-        process.wait()
+        kill_once(process, lambda: list(self.unpacked(killed).glob("*/*.arrow")))
         self.pack(source, killed)
         self.assertEqual(contents(killed), contents(self.scratch / "whole"))
         self.assertFalse(self.unpacked(killed).exists())
