@@ -1,7 +1,9 @@
 #include "data/index/dataset.h"
 
+#include <charconv>
 #include <utility>
 
+#include "comm/base/check.h"
 #include "comm/wire/data_formats.h"
 #include "data/index/arrow_file.h"
 #include "data/index/cifar_dataset.h"
@@ -24,6 +26,15 @@
 namespace lockstep::data {
 Status Dataset::read_encoded(uint64_t, std::vector<uint8_t>&) const {
   return {Code::kInternal, "samples of format " + format() + " are not encoded"};
+}
+
+int64_t Dataset::make_sequence(uint64_t, int64_t*, int64_t*) const {
+  LOCKSTEP_CHECK(false, "sequences that lie in files are not made");
+  return 0;
+}
+
+uint64_t Dataset::counted_labels(uint64_t) const {
+  return shape().labels();
 }
 
 std::string Dataset::name_of(uint64_t i) const {
@@ -52,6 +63,20 @@ source::CacheOptions cache_options(const wire::CacheSpec& spec) {
   return options;
 }
 
+Documents documents_of(const wire::DataSpec& spec) {
+  if (spec.documents() == "pad") return Documents::kPad;
+  return spec.documents() == "pack" ? Documents::kPack : Documents::kStream;
+}
+
+// What is no number was refused when the job was read.
+std::optional<uint64_t> document_end_of(const wire::DataSpec& spec) {
+  uint64_t token = 0;
+  const std::string& text = spec.document_end();
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), token);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return token;
+}
+
 }  // namespace
 
 SampleCut sample_cut(const wire::JobSpec& job) {
@@ -64,6 +89,9 @@ SampleCut sample_cut(const wire::JobSpec& job) {
           cache_options(job.data().cache()),
           job.data().tokenizer(),
           job.data().tokenizer_sha256(),
+          documents_of(job.data()),
+          document_end_of(job.data()),
+          job.data().length_classes() > 0,
           nullptr};
 }
 

@@ -49,10 +49,17 @@ struct SampleShape {
   bool channels_last = false;
   // A row of a table: an image of 1 x 1, each channel a column, of float32 instead of bytes.
   bool is_row = false;
+  // A sequence of several documents: behind its tokens are as many positions, each counted from the
+  // first token of its document, so that a model can tell them apart.
+  bool has_positions = false;
 
   bool is_sequence() const { return tokens > 0; }
-  // Values that a model gets of one sample: floats of an image, token ids of a sequence.
-  uint64_t elements() const { return is_sequence() ? tokens : uint64_t{channels} * height * width; }
+  // Values that a model gets of one sample: floats of an image, token ids of a sequence, and their
+  // positions.
+  uint64_t elements() const {
+    if (is_sequence()) return has_positions ? uint64_t{2} * tokens : tokens;
+    return uint64_t{channels} * height * width;
+  }
   // Predictions that a model makes of one sample.
   uint64_t labels() const { return is_sequence() ? tokens : 1; }
   // As stored: of a sequence its tokens and the one behind them, which is the last label. Bounded
@@ -94,6 +101,15 @@ class Dataset {
   virtual const uint8_t* sample(uint64_t i) const = 0;
   // REQUIRES: an image. The labels of a sequence are in its sample.
   virtual uint32_t label(uint64_t i) const = 0;
+  // Sequences that are made from several places, or have labels that do not count: sample() is null
+  // then, and make_sequence() gives them.
+  virtual bool makes_sequences() const { return false; }
+  // REQUIRES of these two: makes_sequences(). `input`: shape().elements() token ids and positions;
+  // `labels`: shape().labels(), kIgnoredLabel (comm/base/labels.h) where nothing is to be predicted.
+  // Returns the largest token id among them.
+  virtual int64_t make_sequence(uint64_t i, int64_t* input, int64_t* labels) const;
+  // How many labels of the sample count: at least 1, all without make_sequence().
+  virtual uint64_t counted_labels(uint64_t i) const;
   // Where its bytes lie, for who reads them without sample() or read_encoded(): the same bytes.
   // Nothing where they do not lie here in one piece of a file, as they are stored.
   virtual std::optional<FileExtent> extent(uint64_t) const { return std::nullopt; }
@@ -117,6 +133,13 @@ class Dataset {
   virtual uint64_t announce(uint64_t) const { return 0; }
 };
 
+// How the documents of a data set of tokens become sequences.
+enum class Documents {
+  kStream,  // one after another, cut wherever a sequence ends
+  kPad,     // each by itself, with nothing to be predicted behind its end
+  kPack,    // several in a sequence, none of which sees the others
+};
+
 // What of a job decides how files become samples.
 struct SampleCut {
   uint32_t block = 0;              // tokens of a sequence
@@ -125,6 +148,9 @@ struct SampleCut {
   source::CacheOptions cache{};    // of data that are far away
   std::string tokenizer{};         // of text (data/bpe/vocabulary.h); empty: every byte is a token
   std::string tokenizer_sha256{};  // of that, in hex; empty: whatever it is
+  Documents documents = Documents::kStream;
+  std::optional<uint64_t> document_end{};  // the token that ends one; nothing: as the files say
+  bool by_length = false;                  // kPad: samples are numbered from short to long
   // Data that are far away, once they are found (find_place()).
   std::shared_ptr<source::RemoteFiles> far{};
 };

@@ -11,13 +11,12 @@
 #include <cstdint>
 
 #include "comm/base/host_device.h"
+#include "comm/base/labels.h"
 #include "worker/cuda/bf16.h"
 #include "worker/cuda/row_target.h"
 #include "worker/cuda/team.h"
 
 namespace lockstep::cuda {
-
-inline constexpr int64_t kIgnoredLabel = -100;  // PyTorch's: no loss, no gradient
 
 struct RowWidth {
   uint32_t classes = 0;
