@@ -1,23 +1,23 @@
-// The order of the samples of one epoch: a permutation of [0, samples) in O(1) memory, of single
-// samples (feistel.h) or of blocks (block_order.h). So a loader can start anywhere, and nothing is
-// stored, shuffled or exchanged.
+// The order of the samples of one epoch: of one data set a pass over it (pass_order.h), of a
+// mixture one over its first (mixed_order.h), with samples of the others in between. So a loader
+// can start anywhere, and nothing is stored, shuffled or exchanged.
 //
 // INVARIANTS
-//  O1 at() is a permutation of [0, samples) for every OrderSpec and epoch.
+//  O1 Of one data set at() is a permutation of [0, samples) for every OrderSpec and epoch.
 //  O2 The order is a function of (OrderSpec, epoch, its version) only. Another algorithm needs
-//     another version: the number is part of the key and of a run's identity.
+//     another version: the number is part of a run's identity.
 //
 // Thread-safety: immutable; all calls from any thread.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <variant>
+#include <vector>
 
 #include "comm/base/ids.h"
-#include "data/order/block_order.h"
-#include "data/order/feistel.h"
+#include "data/order/mixed_order.h"
+#include "data/order/pass_order.h"
 
 namespace lockstep::data {
 
@@ -26,37 +26,36 @@ namespace lockstep::data {
 struct OrderSpec {
   uint64_t seed = 0;
   std::string fingerprint;  // of the training data
-  uint64_t samples = 0;     // of the training data
+  uint64_t samples = 0;     // of an epoch: of the training data, or of a mixture units_of(parts)
   BlockShuffle blocks = {};
+  std::vector<MixedPart> parts = {};  // of a mixture
   bool operator==(const OrderSpec&) const = default;
 };
 
-inline constexpr uint64_t kOrderVersion = 1;       // of single samples
-inline constexpr uint64_t kBlockOrderVersion = 2;  // of blocks
-inline uint64_t order_version(const BlockShuffle& blocks) {
-  return blocks.is_on() ? kBlockOrderVersion : kOrderVersion;
+// Of mixtures, of single samples and of blocks; of one data set they are those of pass_order.h.
+inline constexpr uint64_t kMixedOrderVersion = 3;
+inline constexpr uint64_t kMixedBlockOrderVersion = 4;
+inline uint64_t order_version(bool has_blocks, bool is_mixed) {
+  if (is_mixed) return has_blocks ? kMixedBlockOrderVersion : kMixedOrderVersion;
+  return has_blocks ? kBlockOrderVersion : kOrderVersion;
 }
-
-// What a name, such as a fingerprint, adds to the key of a stream.
-struct NameKey {
-  uint64_t low = 0;
-  uint64_t high = 0;
-};
-NameKey name_key(std::string_view name);
 
 class EpochOrder {
  public:
-  // REQUIRES: 0 < spec.samples <= 2^62.
+  // REQUIRES: 0 < spec.samples <= 2^62; of a mixture check_mixture(spec.parts).
   EpochOrder(const OrderSpec& spec, Epoch epoch);
 
-  // The sample at `position` of the epoch. REQUIRES: position < samples.
+  // The sample at `position` of the epoch; those of a mixture are numbered part after part.
+  // REQUIRES: position < spec.samples.
   uint64_t at(uint64_t position) const {
-    if (const auto* single = std::get_if<FeistelPermutation>(&order_)) return single->at(position);
-    return std::get<BlockOrder>(order_).at(position);
+    if (const auto* pass = std::get_if<PassOrder>(&order_)) return pass->at(position);
+    return std::get<MixedOrder>(order_).at(position);
   }
+  // Null where it is that of one data set.
+  const MixedOrder* mixed() const { return std::get_if<MixedOrder>(&order_); }
 
  private:
-  std::variant<FeistelPermutation, BlockOrder> order_;
+  std::variant<PassOrder, MixedOrder> order_;
 };
 
 }  // namespace lockstep::data

@@ -1,0 +1,42 @@
+// The order of one epoch of a mixture: which data set each unit is of (mixture.h), and in its pass
+// over that, which sample (pass_order.h). A pass is in the order that a run on that data set alone
+// has in the epoch of that number.
+//
+// Samples are numbered part after part: those of the first from 0, those of the second behind them.
+//
+// Thread-safety: immutable; all calls from any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "data/order/mixture.h"
+#include "data/order/pass_order.h"
+
+namespace lockstep::data {
+
+class MixedOrder {
+ public:
+  // REQUIRES: check_mixture(parts).
+  MixedOrder(uint64_t seed, const BlockShuffle& blocks, std::span<const MixedPart> parts,
+             Epoch epoch);
+
+  // REQUIRES of both: position < units of the epoch.
+  Mixture::Unit unit_at(uint64_t position) const { return mixture_.at(epoch_, position); }
+  uint64_t at(uint64_t position) const;
+
+ private:
+  struct Part {
+    PassSpec spec;
+    uint64_t first_sample = 0;
+    uint64_t first_pass = 0;
+    std::vector<PassOrder> passes;  // from there on; a small set may have more in an epoch
+  };
+
+  Epoch epoch_;
+  Mixture mixture_;
+  std::vector<Part> parts_;
+};
+
+}  // namespace lockstep::data

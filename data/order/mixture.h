@@ -1,0 +1,95 @@
+// Which data set each unit of a mixture is of, by weights: arithmetic over a pattern that every
+// block of as many units repeats as the weights sum up to.
+//
+//   weights 3, 2, 1   │ 0 1 0 2 1 0 │ 0 1 0 2 1 0 │ 0 1 ...     an epoch ends with the last sample
+//   of epoch of 7 of 0   │             │             │ 0 .         one pass over data set 0
+//
+// An epoch uses every sample of the first data set once. The others run through passes of their
+// own, which go on where the epoch before left them.
+//
+// INVARIANTS
+//  M1 Every block holds each data set as often as its weight says, weights divided by their
+//  greatest
+//     common divisor.
+//  M2 Among the first n units of an epoch are n * share of each, but for less than one, for every
+//  n. M3 Units of a data set, over all epochs, count its passes up: every (pass, position) comes
+//  once,
+//     and no pass begins before the one before is used up.
+//  M4 A function of the parts' samples and weights only: it does not depend on slots, batches or
+//     workers.
+//
+// Source of the pattern: Tijdeman: The chairman assignment problem, Discrete Mathematics 32 (1980):
+// among those that may be next, the one that has to be soonest.
+//
+// Thread-safety: immutable; all calls from any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/base/ids.h"
+#include "comm/base/status.h"
+
+namespace lockstep::data {
+
+// One of the data sets of a mixture.
+struct MixedPart {
+  std::string fingerprint;
+  uint64_t samples = 0;
+  uint32_t weight = 0;
+  bool operator==(const MixedPart&) const = default;
+};
+
+// One block: for each place which set, and which of that set's it is.
+class MixPattern {
+ public:
+  // REQUIRES: as check_mixture() has the weights.
+  explicit MixPattern(std::span<const uint32_t> weights);
+
+  uint64_t size() const { return sets_.size(); }
+  uint32_t weight(uint32_t set) const { return weights_[set]; }  // in one block
+  uint32_t set_at(uint64_t place) const { return sets_[place]; }
+  uint32_t count_before(uint64_t place) const { return counts_[place]; }  // of the same set
+  // How many of the set are before the place, which may be size().
+  uint64_t count(uint32_t set, uint64_t place) const;
+
+ private:
+  std::vector<uint32_t> weights_;
+  std::vector<uint8_t> sets_;
+  std::vector<uint32_t> counts_;
+};
+
+class Mixture {
+ public:
+  struct Unit {
+    uint32_t set = 0;
+    uint64_t pass = 0;
+    uint64_t position = 0;  // in the pass
+  };
+
+  // REQUIRES: check_mixture(parts).
+  explicit Mixture(std::span<const MixedPart> parts);
+
+  uint64_t units() const { return units_; }  // of an epoch
+  // Of an epoch, of that set.
+  uint64_t units_of(uint32_t set) const { return of_set_[set]; }
+  // REQUIRES: position < units().
+  Unit at(Epoch epoch, uint64_t position) const;
+
+ private:
+  MixPattern pattern_;
+  std::vector<uint64_t> samples_;  // by set
+  uint64_t units_;
+  std::vector<uint64_t> of_set_;
+};
+
+// kUsage, naming a set by its number, where weights or samples are impossible, or one of the sets
+// would have no unit in an epoch.
+Status check_mixture(std::span<const MixedPart> parts);
+
+// Units of an epoch. REQUIRES: check_mixture(parts).
+uint64_t units_of(std::span<const MixedPart> parts);
+
+}  // namespace lockstep::data
