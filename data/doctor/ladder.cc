@@ -35,7 +35,7 @@ class Ladder {
         dataset_(dataset),
         options_(options),
         out_(out),
-        shape_(share_of_worker(job, dataset.samples())),
+        shape_(share_of_worker(job, data::epoch_units(dataset))),
         plan_{kWindows, options.seconds / kRungsMeasured / kWindows},
         reading_(job.data(), [](const std::string&) {}) {}
 
@@ -236,7 +236,7 @@ data::RunShape share_of_worker(const wire::JobSpec& job, uint64_t samples) {
 Setting setting_of(const wire::JobSpec& job, const data::Dataset& dataset) {
   const uint32_t workers = std::max(1u, job.cluster().workers());
   Setting setting;
-  setting.samples = dataset.samples();
+  setting.samples = data::epoch_units(dataset);
   setting.global_batch = job.train().global_batch();
   setting.slots = std::max(1u, job.train().slots());
   setting.slot_samples = rounded_up(setting.global_batch, setting.slots);

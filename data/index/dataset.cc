@@ -37,6 +37,10 @@ uint64_t Dataset::counted_labels(uint64_t) const {
   return shape().labels();
 }
 
+uint64_t epoch_units(const Dataset& train) {
+  return train.parts().empty() ? train.samples() : units_of(train.parts());
+}
+
 std::string Dataset::name_of(uint64_t i) const {
   return "sample " + std::to_string(i) + " of " + (files().empty() ? "the data" : files().front());
 }

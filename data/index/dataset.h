@@ -34,6 +34,7 @@
 #include "comm/wire/job.pb.h"
 #include "data/image/image_decoder.h"
 #include "data/io/file_extent.h"
+#include "data/order/mixture.h"
 #include "data/source/remote_files.h"
 
 namespace lockstep::data {
@@ -105,8 +106,8 @@ class Dataset {
   // then, and make_sequence() gives them.
   virtual bool makes_sequences() const { return false; }
   // REQUIRES of these two: makes_sequences(). `input`: shape().elements() token ids and positions;
-  // `labels`: shape().labels(), kIgnoredLabel (comm/base/labels.h) where nothing is to be predicted.
-  // Returns the largest token id among them.
+  // `labels`: shape().labels(), kIgnoredLabel (comm/base/labels.h) where nothing is to be
+  // predicted. Returns the largest token id among them.
   virtual int64_t make_sequence(uint64_t i, int64_t* input, int64_t* labels) const;
   // How many labels of the sample count: at least 1, all without make_sequence().
   virtual uint64_t counted_labels(uint64_t i) const;
@@ -126,12 +127,22 @@ class Dataset {
   // Where labels stand for names, these, by label.
   virtual std::vector<std::string> class_names() const { return {}; }
 
-  // What the samples are read from, where that is far away; else null.
+  // Of a mixture its data sets, data.train first; none where it is one data set.
+  virtual std::span<const MixedPart> parts() const { return {}; }
+
+  // What the samples are read from, where that is far away; else null. Of a mixture one of them.
   virtual const source::RemoteFiles* far() const { return nullptr; }
+  virtual std::vector<const source::RemoteFiles*> all_far() const {
+    return far() == nullptr ? std::vector<const source::RemoteFiles*>() : std::vector{far()};
+  }
   // REQUIRES: far() is not null. Sample i, which has so many bytes, will be read soon: it is
   // fetched meanwhile.
   virtual uint64_t announce(uint64_t) const { return 0; }
 };
+
+// Positions of an epoch: every sample once; of a mixture every one of its first data set, and what
+// the others have in between.
+uint64_t epoch_units(const Dataset& train);
 
 // How the documents of a data set of tokens become sequences.
 enum class Documents {

@@ -10,17 +10,60 @@ std::string shape_text(const SampleShape& shape) {
          std::to_string(shape.width) + " (C x H x W)";
 }
 
+// For messages.
+std::string first_file(const Dataset& dataset) {
+  return dataset.files().empty() ? "the data" : dataset.files().front();
+}
+
 }  // namespace
 
 wire::DataFacts make_data_facts(const Dataset& train, const Dataset* eval) {
   wire::DataFacts facts;
   facts.set_train_fingerprint(train.fingerprint());
-  facts.set_train_samples(train.samples());
+  facts.set_train_samples(epoch_units(train));
+  for (const MixedPart& part : train.parts()) {
+    wire::MixedFacts& mixed = *facts.add_mixed();
+    mixed.set_fingerprint(part.fingerprint);
+    mixed.set_samples(part.samples);
+    mixed.set_weight(part.weight);
+  }
   if (eval != nullptr) {
     facts.set_eval_fingerprint(eval->fingerprint());
     facts.set_eval_samples(eval->samples());
   }
   return facts;
+}
+
+Status check_parts_fit(const Dataset& train, const Dataset& other) {
+  const std::string both = first_file(other) + " cannot be mixed with " + first_file(train);
+  const auto refused = [&](const std::string& why) {
+    return Status(Code::kUsage, both + ": " + why);
+  };
+  SampleShape shape = other.shape();
+  shape.token_bytes = train.shape().token_bytes;
+  shape.channels_last = train.shape().channels_last;
+  if (!(train.shape() == shape))
+    return refused("the first has " + shape_text(other.shape()) + ", the second " +
+                   shape_text(train.shape()) + "; samples of a mixture must be alike");
+  if (train.makes_sequences() != other.makes_sequences())
+    return refused("only one of them makes sequences of its documents");
+  if (other.shape().token_bytes != train.shape().token_bytes)
+    return refused("tokens are stored in " + std::to_string(other.shape().token_bytes) +
+                   " bytes in the first and in " + std::to_string(train.shape().token_bytes) +
+                   " in the second; write them alike");
+  if (other.shape().channels_last != train.shape().channels_last)
+    return refused("one stores images as (H, W, C), the other as (C, H, W); write them alike");
+  if ((train.encoded_form() == nullptr) != (other.encoded_form() == nullptr))
+    return refused(
+        "one holds JPEG or PNG images that are decoded, cut or scaled, the other images "
+        "as they are; write them alike");
+  const auto names = train.class_names();
+  const auto others = other.class_names();
+  if (!names.empty() && !others.empty() && names != others)
+    return refused(
+        "their classes are not the same, by their names, so that labels would mean "
+        "different things; give both the same directories, empty ones too");
+  return Status::ok();
 }
 
 Status check_eval_fits_train(const Dataset& train, const Dataset& eval) {

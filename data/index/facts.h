@@ -11,6 +11,10 @@ namespace lockstep::data {
 // `eval` may be null: no evaluation.
 wire::DataFacts make_data_facts(const Dataset& train, const Dataset* eval);
 
+// kUsage, naming a file of both, where data sets cannot be mixed: samples that are not alike, or
+// not stored alike, or classes with other names.
+Status check_parts_fit(const Dataset& train, const Dataset& other);
+
 // kBadData when evaluation samples have another shape, or a label that training never shows.
 Status check_eval_fits_train(const Dataset& train, const Dataset& eval);
 

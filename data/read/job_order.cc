@@ -8,7 +8,9 @@ BlockShuffle block_shuffle(const wire::DataSpec& data) {
 }
 
 OrderSpec job_order(const wire::JobSpec& job, const Dataset& train) {
-  return {job.seed(), train.fingerprint(), train.samples(), block_shuffle(job.data())};
+  const auto parts = train.parts();
+  return {job.seed(), train.fingerprint(), epoch_units(train), block_shuffle(job.data()),
+          std::vector(parts.begin(), parts.end())};
 }
 
 }  // namespace lockstep::data

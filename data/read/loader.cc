@@ -173,10 +173,8 @@ Status Loader::Impl::fill(Batch& batch, std::byte* inputs, int64_t* labels,
   // All indices first: their computations overlap, and the digest is of what is read below.
   const EpochOrder& order = sequence.order_of(planned.epoch);
   for (uint64_t i = 0; i < batch.samples; ++i) indices[i] = order.at(range.begin + i);
-  SampleDigest digest(0, planned.epoch);
-  for (uint64_t i = 0; i < batch.samples; ++i) digest.add(range.begin + i, indices[i]);
-  batch.digest = digest.value();
   const auto samples = std::span(indices).first(batch.samples);
+  batch.digest = delivered_digest(order, planned.epoch, range.begin, samples);
   const auto stream_of = [&](uint64_t i) {
     return Augmenter::stream_of(options.order.seed, planned.epoch, range.begin + i);
   };
@@ -230,8 +228,9 @@ Loader::~Loader() = default;
 
 Result<std::unique_ptr<Loader>> Loader::start(const Dataset& dataset,
                                               const LoaderOptions& options) {
-  LOCKSTEP_CHECK(options.shape.samples == dataset.samples(), "run made for another dataset");
-  LOCKSTEP_CHECK(options.order.samples == dataset.samples(), "order made for another dataset");
+  const uint64_t units = epoch_units(dataset);
+  LOCKSTEP_CHECK(options.shape.samples == units, "run made for another dataset");
+  LOCKSTEP_CHECK(options.order.samples == units, "order made for another dataset");
   LOCKSTEP_CHECK(
       options.slots.begin <= options.slots.end && options.slots.end <= options.shape.slots,
       "slots of this rank beyond those of the run");

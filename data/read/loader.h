@@ -59,7 +59,7 @@ struct Batch {
 };
 
 struct LoaderOptions {
-  RunShape shape;   // shape.samples == dataset.samples()
+  RunShape shape;   // shape.samples == epoch_units(dataset)
   OrderSpec order;  // of the same dataset; its seed is that of augmentation, too
   Step first_step = 0;
   Step end_step = 0;  // first step that is not wanted

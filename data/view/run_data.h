@@ -1,5 +1,5 @@
 // The data of a job as its run sees them: opened, with what data.train.fraction,
-// data.eval.fraction and data.holdout select of them.
+// data.eval.fraction and data.holdout select of them, and mixed with data.mix.
 //
 // Everybody who trains, evaluates, plans or replays opens data here, so that all number the same
 // samples.
@@ -20,8 +20,8 @@ struct RunData {
   std::unique_ptr<Dataset> eval;  // null: no evaluation
 };
 
-// Errors as open_dataset(); kUsage where a selection has no sample, kBadData where evaluation data
-// do not fit the training data (facts.h).
+// Errors as open_dataset(); kUsage where a selection has no sample or the data sets of a mixture do
+// not fit each other, kBadData where evaluation data do not fit the training data (facts.h).
 Result<RunData> open_run_data(const wire::JobSpec& job, const std::string& cache_dir,
                               const ProgressFn& progress = {});
 

@@ -52,7 +52,7 @@ Status copy_image(const data::SampleReader& reader, data::SampleHand& hand, uint
 
 Result<std::unique_ptr<data::Dataset>> cache_batch(const data::Dataset& dataset,
                                                    const wire::JobSpec& job, uint64_t samples) {
-  const uint64_t count = std::min(samples, dataset.samples());
+  const uint64_t count = std::min(samples, data::epoch_units(dataset));
   const data::SampleShape shape = dataset.shape();
   const data::EpochOrder order(data::job_order(job, dataset), /*epoch=*/0);
   std::vector<uint8_t> stored(count * shape.stored_bytes());

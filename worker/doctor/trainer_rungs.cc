@@ -50,7 +50,7 @@ class Trainer {
 Result<std::unique_ptr<Trainer>> Trainer::create(const wire::JobSpec& job,
                                                  const data::Dataset& dataset, uint64_t times,
                                                  DeviceModule* module) {
-  const data::RunShape share = doctor::share_of_worker(job, dataset.samples());
+  const data::RunShape share = doctor::share_of_worker(job, data::epoch_units(dataset));
   std::unique_ptr<Trainer> trainer(new Trainer(module != nullptr));
   LOCKSTEP_ASSIGN_OR_RETURN(trainer->batch_, cache_batch(dataset, job, times * share.global_batch));
   if (trainer->samples() < times * share.global_batch)

@@ -36,7 +36,7 @@ SlotLook::SlotLook(const wire::JobSpec& job, const data::Dataset& dataset, const
       model_(model),
       engine_(engine),
       step_(step),
-      shape_{dataset.samples(), job.train().global_batch(), job.train().slots()} {}
+      shape_{data::epoch_units(dataset), job.train().global_batch(), job.train().slots()} {}
 
 Result<std::unique_ptr<data::Loader>> SlotLook::load(uint32_t slot) const {
   data::LoaderOptions options;

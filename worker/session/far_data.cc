@@ -11,7 +11,8 @@ void watch_far_data(const data::Dataset& train, const data::Dataset* evaluation,
                     FarDataProbe& probe) {
   std::set<const source::RemoteFiles*> sources;  // both may be of one
   for (const data::Dataset* data : {&train, evaluation})
-    if (data != nullptr && data->far() != nullptr) sources.insert(data->far());
+    if (data != nullptr)
+      for (const source::RemoteFiles* each : data->all_far()) sources.insert(each);
   if (sources.empty()) return;
   probe.watch([sources] {
     FarDataCounts sum;
