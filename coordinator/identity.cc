@@ -34,7 +34,40 @@ std::map<std::string, std::string> by_key(const std::vector<IdentityEntry>& entr
   return map;
 }
 
+std::string mixed_key(size_t set, const char* what) {
+  return "data set " + std::to_string(set) + " of the mixture, " + what;
+}
+
+// What a mixture adds: how it is mixed, from the job, and of what, from who reads the data.
+void add_mixture(const wire::DataSpec& data, const wire::DataFacts& facts,
+                 std::vector<IdentityEntry>& entries) {
+  if (data.mix_size() > 0 || data.mix_weight() > 1)
+    entries.push_back({"data.mix_weight", text(data.mix_weight())});
+  for (int i = 0; i < data.mix_size(); ++i) {
+    const std::string key = "data.mix." + std::to_string(i);
+    entries.push_back({key + ".weight", text(data.mix(i).weight())});
+    entries.push_back({key + ".fraction", text(data.mix(i).fraction())});
+  }
+  for (int i = 0; i < facts.mixed_size(); ++i) {
+    const wire::MixedFacts& mixed = facts.mixed(i);
+    const auto set = static_cast<size_t>(i);
+    entries.push_back({mixed_fingerprint_key(set), mixed.fingerprint()});
+    entries.push_back({mixed_samples_key(set), text(mixed.samples())});
+    entries.push_back({mixed_weight_key(set), text(mixed.weight())});
+  }
+}
+
 }  // namespace
+
+std::string mixed_fingerprint_key(size_t set) {
+  return mixed_key(set, "fingerprint");
+}
+std::string mixed_samples_key(size_t set) {
+  return mixed_key(set, "samples");
+}
+std::string mixed_weight_key(size_t set) {
+  return mixed_key(set, "weight");
+}
 
 std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::DataFacts& facts) {
   std::vector<IdentityEntry> entries;
@@ -58,7 +91,8 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
   add("data.eval fingerprint", facts.eval_fingerprint());
   add("data.eval samples", facts.eval_samples());
   const bool has_blocks = job.data().shuffle() == "block";
-  add(kOrderVersionKey, has_blocks ? data::kBlockOrderVersion : data::kOrderVersion);
+  add(kOrderVersionKey, data::order_version(has_blocks, job.data().mix_size() > 0));
+  add_mixture(job.data(), facts, entries);
   if (has_blocks) {
     add("data.shuffle", job.data().shuffle());
     add(kBlockSamplesKey, job.data().block_samples());
@@ -110,16 +144,17 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
   return entries;
 }
 
-Status read_number(const std::vector<IdentityEntry>& identity, const char* key, uint64_t* value) {
+Status read_number(const std::vector<IdentityEntry>& identity, const std::string& key,
+                   uint64_t* value) {
   for (const IdentityEntry& entry : identity) {
     if (entry.key != key) continue;
     const char* end = entry.value.data() + entry.value.size();
     const auto read = std::from_chars(entry.value.data(), end, *value);
     if (read.ec == std::errc() && read.ptr == end) return Status::ok();
-    return {Code::kBadData, std::string("the journal says that ") + key + " is \"" + entry.value +
-                                "\", which is no number"};
+    return {Code::kBadData,
+            "the journal says that " + key + " is \"" + entry.value + "\", which is no number"};
   }
-  return {Code::kBadData, std::string("the journal does not know ") + key + " of the run"};
+  return {Code::kBadData, "the journal does not know " + key + " of the run"};
 }
 
 std::vector<IdentityDifference> identity_diff(const std::vector<IdentityEntry>& stored,

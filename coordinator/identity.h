@@ -26,13 +26,18 @@ inline constexpr char kBlockSamplesKey[] = "data.block_samples";
 inline constexpr char kWindowBlocksKey[] = "data.window_blocks";
 inline constexpr char kGlobalBatchKey[] = "train.global_batch";
 inline constexpr char kSlotsKey[] = "train.slots";
+// Of a mixture, data.train's first.
+std::string mixed_fingerprint_key(size_t set);
+std::string mixed_samples_key(size_t set);
+std::string mixed_weight_key(size_t set);
 
 // Keys are those of the job file where there is one. Doubles are written so that equal text means
 // equal bits.
 std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::DataFacts& facts);
 
 // kBadData when it is not there or no number.
-Status read_number(const std::vector<IdentityEntry>& identity, const char* key, uint64_t* value);
+Status read_number(const std::vector<IdentityEntry>& identity, const std::string& key,
+                   uint64_t* value);
 
 struct IdentityDifference {
   std::string key;

@@ -107,6 +107,10 @@ std::string audit_json(const AuditReport& report, const std::vector<std::string>
     out["block_samples"] = blocks.block_samples;
     out["window_blocks"] = blocks.window_blocks;
   }
+  for (const data::MixedPart& part : report.order.spec.parts) {
+    out["mixture"].push_back(
+        {{"fingerprint", part.fingerprint}, {"samples", part.samples}, {"weight", part.weight}});
+  }
   out["generations"] = generations_json(report);
   out["rolled_back"] = json::array();
   for (const UndoneSteps& undone : report.undone) {

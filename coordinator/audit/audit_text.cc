@@ -140,6 +140,18 @@ std::string blocks_text(const data::BlockShuffle& blocks) {
          number(blocks.window_blocks) + " mixed at a time";
 }
 
+// ", mixed 7:2:1 of data sets of 6000, 900, 50 samples"
+std::string mixture_text(const std::vector<data::MixedPart>& parts) {
+  if (parts.empty()) return {};
+  std::string weights;
+  std::string samples;
+  for (const data::MixedPart& part : parts) {
+    weights += (weights.empty() ? "" : ":") + number(part.weight);
+    samples += (samples.empty() ? "" : ", ") + number(part.samples);
+  }
+  return ", mixed " + weights + " of data sets of " + samples + " samples";
+}
+
 }  // namespace
 
 std::string audit_text(const AuditReport& report) {
@@ -147,7 +159,7 @@ std::string audit_text(const AuditReport& report) {
   std::string text = number(order.shape.samples) + " samples, global batch " +
                      number(order.shape.global_batch) + " in " + number(order.shape.slots) +
                      " slots, seed " + number(order.spec.seed) + blocks_text(order.spec.blocks) +
-                     "\n";
+                     mixture_text(order.spec.parts) + "\n";
   for (size_t i = 0; i < report.rows.size(); ++i) {
     const LedgerRow& row = report.rows[i];
     text += "generation " + number(row.generation) + " (" + row.reason + "): " +

@@ -1,5 +1,9 @@
 #include "coordinator/audit/run_order.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "comm/base/limits.h"
 #include "coordinator/identity.h"
 #include "data/order/digest.h"
 
@@ -7,19 +11,60 @@ namespace lockstep::coordinator {
 namespace {
 
 // Which kind of order it is, is its version.
-Status read_blocks(const std::vector<IdentityEntry>& identity, uint64_t version,
-                   data::BlockShuffle* blocks) {
-  if (version == data::kOrderVersion) return Status::ok();
-  if (version != data::kBlockOrderVersion) {
-    return {Code::kConfig,
-            "the samples were put in order by version " + std::to_string(version) +
-                ", this program knows versions " + std::to_string(data::kOrderVersion) + " and " +
-                std::to_string(data::kBlockOrderVersion) + ": use the lockstep that began the run"};
+struct OrderKind {
+  bool has_blocks = false;
+  bool is_mixed = false;
+};
+
+Status read_kind(const std::vector<IdentityEntry>& identity, OrderKind* kind) {
+  uint64_t version = 0;
+  LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kOrderVersionKey, &version));
+  for (const OrderKind known : {OrderKind{false, false}, OrderKind{true, false},
+                                OrderKind{false, true}, OrderKind{true, true}}) {
+    if (data::order_version(known.has_blocks, known.is_mixed) != version) continue;
+    *kind = known;
+    return Status::ok();
   }
+  return {Code::kConfig, "the samples were put in order by version " + std::to_string(version) +
+                             ", this program knows versions " +
+                             std::to_string(data::kOrderVersion) + " to " +
+                             std::to_string(data::kMixedBlockOrderVersion) +
+                             ": use the lockstep that began the run"};
+}
+
+Status read_blocks(const std::vector<IdentityEntry>& identity, data::BlockShuffle* blocks) {
   LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kBlockSamplesKey, &blocks->block_samples));
   LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kWindowBlocksKey, &blocks->window_blocks));
   if (blocks->block_samples > 0 && blocks->window_blocks > 0) return Status::ok();
   return {Code::kBadData, "the journal says that the blocks of the run's order are empty"};
+}
+
+const std::string* value_of(const std::vector<IdentityEntry>& identity, const std::string& key) {
+  for (const IdentityEntry& entry : identity) {
+    if (entry.key == key) return &entry.value;
+  }
+  return nullptr;
+}
+
+Status read_parts(const std::vector<IdentityEntry>& identity, data::OrderSpec* spec) {
+  for (size_t set = 0; set < limits::kMixedDatasets; ++set) {
+    const std::string* const fingerprint = value_of(identity, mixed_fingerprint_key(set));
+    if (fingerprint == nullptr) break;
+    data::MixedPart part{*fingerprint, 0, 0};
+    uint64_t weight = 0;
+    LOCKSTEP_RETURN_IF_ERROR(read_number(identity, mixed_samples_key(set), &part.samples));
+    LOCKSTEP_RETURN_IF_ERROR(read_number(identity, mixed_weight_key(set), &weight));
+    part.weight = static_cast<uint32_t>(std::min<uint64_t>(weight, limits::kMixWeights + 1));
+    spec->parts.push_back(std::move(part));
+  }
+  const Status possible = data::check_mixture(spec->parts);
+  if (!possible.is_ok())
+    return {Code::kBadData,
+            "the journal has a mixture of data sets that none can be: " + possible.message()};
+  if (data::units_of(spec->parts) == spec->samples) return Status::ok();
+  return {Code::kBadData, "the journal says that an epoch has " + std::to_string(spec->samples) +
+                              " samples, of its mixture of data sets it is " +
+                              std::to_string(data::units_of(spec->parts))};
 }
 
 }  // namespace
@@ -29,19 +74,19 @@ Result<RunOrder> order_of(const std::vector<IdentityEntry>& identity) {
     return Status(Code::kUsage, "no step was ever begun: there is nothing to tell of this run");
   }
   RunOrder order;
-  uint64_t version = 0;
+  OrderKind kind;
   uint64_t slots = 0;
   LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kSeedKey, &order.spec.seed));
-  LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kOrderVersionKey, &version));
+  LOCKSTEP_RETURN_IF_ERROR(read_kind(identity, &kind));
   LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kSamplesKey, &order.spec.samples));
   LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kGlobalBatchKey, &order.shape.global_batch));
   LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kSlotsKey, &slots));
   order.shape.samples = order.spec.samples;
   order.shape.slots = static_cast<uint32_t>(slots);
-  for (const IdentityEntry& entry : identity) {
-    if (entry.key == kFingerprintKey) order.spec.fingerprint = entry.value;
-  }
-  LOCKSTEP_RETURN_IF_ERROR(read_blocks(identity, version, &order.spec.blocks));
+  if (const std::string* const value = value_of(identity, kFingerprintKey); value != nullptr)
+    order.spec.fingerprint = *value;
+  if (kind.has_blocks) LOCKSTEP_RETURN_IF_ERROR(read_blocks(identity, &order.spec.blocks));
+  if (kind.is_mixed) LOCKSTEP_RETURN_IF_ERROR(read_parts(identity, &order.spec));
   if (order.shape.samples == 0 || order.shape.global_batch == 0 || slots == 0) {
     return Status(Code::kBadData, "the journal says that the run has no samples or no slots");
   }

@@ -1,5 +1,8 @@
 #include "coordinator/audit/audit.h"
 
+#include "data/index/facts.h"
+#include "data/read/job_order.h"
+#include "data/view/mixed_dataset.h"
 #include "tests/unit/coordinator/audit_world.h"
 
 namespace lockstep::coordinator {
@@ -139,6 +142,70 @@ TEST_F(AuditTest, AJournalOfAnotherOrderIsNotJudged) {
   EXPECT_EQ(audit(*journal_).status().code(), Code::kConfig);
   MemoryJournal empty;
   EXPECT_EQ(audit(empty).status().code(), Code::kUsage);
+}
+
+std::unique_ptr<data::Dataset> in_memory(uint64_t samples, uint8_t pixel) {
+  auto made = data::make_memory_dataset({1, 1, 1}, std::vector<uint8_t>(samples, pixel),
+                                        std::vector<uint32_t>(samples));
+  return std::move(made).value();
+}
+
+// What a mixture of three data sets freezes when it starts.
+struct MixedRun {
+  MixedRun() {
+    std::vector<data::WeightedDataset> sets;
+    sets.push_back({in_memory(30, 1), 3});
+    sets.push_back({in_memory(7, 2), 2});
+    sets.push_back({in_memory(90, 3), 1});
+    train = std::move(data::mix(std::move(sets))).value();
+    job.set_seed(kSeed);
+    job.mutable_train()->set_global_batch(8);
+    job.mutable_train()->set_slots(kSlots);
+    job.mutable_data()->set_mix_weight(3);
+    job.mutable_data()->add_mix()->set_weight(2);
+    job.mutable_data()->add_mix()->set_weight(1);
+    facts = data::make_data_facts(*train, nullptr);
+  }
+  std::unique_ptr<data::Dataset> train;
+  wire::JobSpec job;
+  wire::DataFacts facts;
+};
+
+TEST(RunOrder, OfAMixtureIsReadBackFromTheIdentityOfTheRun) {
+  MixedRun run;
+  for (const char* shuffle : {"sample", "block"}) {
+    run.job.mutable_data()->set_shuffle(shuffle);
+    run.job.mutable_data()->set_block_samples(4);
+    run.job.mutable_data()->set_window_blocks(2);
+    const auto order = order_of(identity_of(run.job, run.facts));
+    ASSERT_TRUE(order.is_ok()) << order.status().message();
+    EXPECT_EQ(order->spec, data::job_order(run.job, *run.train));
+    EXPECT_EQ(order->shape.samples, 60u);
+  }
+}
+
+TEST(RunOrder, AMixtureThatDoesNotMakeTheEpochIsRefused) {
+  MixedRun run;
+  run.facts.mutable_mixed(0)->set_samples(29);
+  EXPECT_EQ(order_of(identity_of(run.job, run.facts)).status().code(), Code::kBadData);
+  run.facts.mutable_mixed(1)->set_weight(0);
+  EXPECT_EQ(order_of(identity_of(run.job, run.facts)).status().code(), Code::kBadData);
+  run.facts.clear_mixed();
+  EXPECT_EQ(order_of(identity_of(run.job, run.facts)).status().code(), Code::kBadData);
+}
+
+TEST(RunOrder, SamplesOfAMixtureAreProvenInEachOfItsDataSets) {
+  const MixedRun run;
+  OrderedPlan plan(*order_of(identity_of(run.job, run.facts)));
+  data::LoaderOptions options;
+  options.shape = {60, 8, kSlots};
+  options.order = data::job_order(run.job, *run.train);
+  options.end_step = 24;  // three epochs
+  options.slots = {0, kSlots};
+  const auto loader = data::Loader::start(*run.train, options);
+  ASSERT_TRUE(loader.is_ok()) << loader.status().message();
+  while (const data::Batch* batch = *(*loader)->next())
+    EXPECT_EQ(batch->digest, plan.digest(plan.step(batch->step), batch->slot));
 }
 
 // A step whose slot 1 killed its readers, and one of which nothing was left.
