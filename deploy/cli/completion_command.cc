@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "deploy/cli/commands.h"
+#include "deploy/cli/job_list.h"
 #include "deploy/cli/job_schema.h"
 
 namespace lockstep {
@@ -9,7 +10,7 @@ namespace {
 
 std::string job_key_words() {
   std::string words;
-  for (const JobKey& key : job_keys()) words += std::string(key.key) + "= ";
+  for (const JobKey& key : job_keys()) words += numbered_key(key, 0) + "= ";
   return words;
 }
 
@@ -17,7 +18,7 @@ std::string choice_cases() {
   std::string cases;
   for (const JobKey& key : job_keys()) {
     if (key.names.empty()) continue;
-    cases += "    " + std::string(key.key) + "=*) values='";
+    cases += "    " + numbered_key(key, 0) + "=*) values='";
     for (std::string_view name : key.names) cases += std::string(name) + " ";
     cases += "' ;;\n";
   }

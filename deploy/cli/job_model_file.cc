@@ -2,6 +2,7 @@
 
 #include "comm/wire/data_formats.h"
 #include "comm/wire/predictions.h"
+#include "deploy/cli/job_list.h"
 #include "deploy/cli/job_schema.h"
 #include "worker/model/model_file.h"
 
@@ -10,7 +11,8 @@ namespace lockstep {
 std::string told(const JobValues& values, std::string_view key, const wire::JobSpec& job) {
   const auto it = values.find(key);
   const std::string origin = it == values.end() ? "default" : it->second.origin;
-  return std::string(key) + " is " + job_value_text(*find_job_key(key), job) + " (" + origin + ")";
+  return std::string(key) + " is " + job_value_text(*find_job_key(key), job, element_of(key)) +
+         " (" + origin + ")";
 }
 
 bool takes_tokens(const wire::JobSpec& job) {

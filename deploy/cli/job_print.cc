@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "comm/base/log.h"
+#include "deploy/cli/job_list.h"
 #include "deploy/cli/job_schema.h"
 
 namespace lockstep {
@@ -21,8 +22,8 @@ std::string scalar(const std::string& text) {
   return "\"" + json_escape(text) + "\"";
 }
 
-std::string yaml_value(const JobKey& row, const wire::JobSpec& job) {
-  const std::vector<std::string> items = job_value(row, job);
+std::string yaml_value(const JobKey& row, const wire::JobSpec& job, size_t element = 0) {
+  const std::vector<std::string> items = job_value(row, job, element);
   if (!is_list(row)) return scalar(items[0]);
   std::string out = "[";
   for (const std::string& item : items) out += (out.size() > 1 ? ", " : "") + scalar(item);
@@ -46,17 +47,43 @@ size_t open_groups(std::string_view before, std::string_view key, Open open) {
   return depth;
 }
 
+std::string last_word(std::string_view key) {
+  return std::string(key.substr(key.rfind('.') + 1));
+}
+
+// A list of maps, each on a line of its own.
+std::string yaml_list(std::string_view list, const wire::JobSpec& job) {
+  const auto depth = static_cast<size_t>(std::count(list.begin(), list.end(), '.'));
+  const std::string indent(2 * depth, ' ');
+  const size_t elements = list_size(list, job);
+  std::string out = indent + last_word(list) + ":" + (elements == 0 ? " []" : "") + "\n";
+  for (size_t element = 0; element < elements; ++element) {
+    std::string map;
+    for (const JobKey& row : job_keys())
+      if (list_of(row) == list)
+        map +=
+            (map.empty() ? "" : ", ") + last_word(row.key) + ": " + yaml_value(row, job, element);
+    out += indent + "  - {" + map + "}\n";
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string job_yaml(const wire::JobSpec& job) {
   std::string out;
   std::string_view before;
+  std::string_view list_before;
   for (const JobKey& row : job_keys()) {
+    if (!list_of(row).empty()) {
+      if (list_of(row) != list_before) out += yaml_list(list_of(row), job);
+      list_before = list_of(row);
+      continue;
+    }
     const size_t depth = open_groups(before, row.key, [&](size_t level, std::string_view name) {
       out += std::string(2 * level, ' ') + std::string(name) + ":\n";
     });
-    out += std::string(2 * depth, ' ') + std::string(row.key.substr(row.key.rfind('.') + 1)) +
-           ": " + yaml_value(row, job) + "\n";
+    out += std::string(2 * depth, ' ') + last_word(row.key) + ": " + yaml_value(row, job) + "\n";
     before = row.key;
   }
   return out;

@@ -10,6 +10,8 @@
 #include "comm/wire/predictions.h"
 #include "data/source/url.h"
 #include "data/transform/transform_list.h"
+#include "deploy/cli/job_formats.h"
+#include "deploy/cli/job_list.h"
 #include "deploy/cli/job_model_file.h"
 #include "deploy/cli/job_network.h"
 #include "deploy/cli/job_schema.h"
@@ -53,22 +55,39 @@ std::string default_text(const JobKey& row, const wire::JobSpec& job) {
   return std::string(row.default_text);
 }
 
+Status set_default(const JobValues& values, const JobKey& row, size_t element, wire::JobSpec& job) {
+  const std::string key = numbered_key(row, element);
+  if (values.count(key)) return Status::ok();
+  if (row.required()) return Status(Code::kUsage, key + " is missing: " + std::string(row.meaning));
+  if (row.key == "cluster.workers") return Status::ok();
+  if (row.key == "data.transforms" && job.model().name() == "gpt2") return Status::ok();  // tokens
+  return set_job_value(row, {default_text(row, job)}, job, element);
+}
+
 Status set_defaults(const JobValues& values, wire::JobSpec& job) {
   for (const JobKey& row : job_keys()) {
-    if (values.count(row.key)) continue;
-    if (row.required())
-      return Status(Code::kUsage,
-                    std::string(row.key) + " is missing: " + std::string(row.meaning));
-    if (row.key == "cluster.workers") continue;
-    if (row.key == "data.transforms" && job.model().name() == "gpt2") continue;  // tokens have none
-    LOCKSTEP_RETURN_IF_ERROR(set_job_value(row, {default_text(row, job)}, job));
+    const size_t elements = list_of(row).empty() ? 1 : list_size(list_of(row), job);
+    for (size_t element = 0; element < elements; ++element)
+      LOCKSTEP_RETURN_IF_ERROR(set_default(values, row, element, job));
   }
   return Status::ok();
 }
 
+Status set_one(const std::string& key, const JobValue& value, wire::JobSpec& job) {
+  constexpr size_t kMost = limits::kMixedDatasets - 1;  // and data.train
+  const bool is_whole_list = is_job_list(key);
+  const size_t elements = is_whole_list ? std::stoul(value.items[0]) : element_of(key) + 1;
+  if (elements > 1 && elements > kMost)
+    return Status(Code::kUsage, key + ": a list of maps has at most " + std::to_string(kMost));
+  if (!is_whole_list) return set_job_value(*find_job_key(key), value.items, job, element_of(key));
+  set_list_size(key, elements, job);
+  return Status::ok();
+}
+
+// A list of maps comes before the keys of its maps.
 Status set_given(const JobValues& values, wire::JobSpec& job) {
   for (const auto& [key, value] : values) {
-    const Status status = set_job_value(*find_job_key(key), value.items, job);
+    const Status status = set_one(key, value, job);
     if (!status.is_ok()) return status.with_context(value.origin);
   }
   return Status::ok();
@@ -82,14 +101,20 @@ std::string absolute_path(const std::string& path, const JobValue& value,
   return (base / path).lexically_normal().string();
 }
 
+std::string mix_key(int element, const char* leaf) {
+  return "data.mix." + std::to_string(element) + "." + leaf;
+}
+
 void set_paths(const JobValues& values, const JobContext& context, wire::JobSpec& job) {
   auto& data = *job.mutable_data();
-  const auto make_absolute = [&](const char* key, std::string* path) {
+  const auto make_absolute = [&](const std::string& key, std::string* path) {
     if (const auto it = values.find(key); it != values.end())
       *path = absolute_path(*path, it->second, context);
   };
   make_absolute("data.train.path", data.mutable_train()->mutable_path());
   make_absolute("data.eval.path", data.mutable_eval()->mutable_path());
+  for (int i = 0; i < data.mix_size(); ++i)
+    make_absolute(mix_key(i, "path"), data.mutable_mix(i)->mutable_path());
   make_absolute("data.cache_dir", data.mutable_cache_dir());
   make_absolute("data.tokenizer", data.mutable_tokenizer());
   make_absolute("comm.tls", job.mutable_comm()->mutable_tls());
@@ -108,30 +133,6 @@ Status find_eval(const JobValues& values, const JobContext& context, wire::DataS
 // Of each worker of the first start. 0: of a run that was begun before the key was there.
 uint32_t micro_batches(const wire::TrainSpec& train) {
   return std::max(1u, train.accumulate());
-}
-
-Status resolve_formats(const JobContext& context, wire::JobSpec& job) {
-  const wire::DatasetSpec& train = job.data().train();
-  auto& eval = *job.mutable_data()->mutable_eval();
-  // What was said of a directory is so for all of its files.
-  if (eval.format() == "auto" && eval.path() == train.path()) eval.set_format(train.format());
-  for (auto* set : {job.mutable_data()->mutable_train(), job.mutable_data()->mutable_eval()}) {
-    const bool is_auto = set->format() == "auto";
-    const bool is_open =
-        set->format() == "npy" || set->format() == "safetensors" || set->format() == "arrow";
-    if (!is_auto && !is_open) continue;  // these may be of images or of tokens
-    if (is_auto) set->set_format("idx");
-    if (set->path().empty()) continue;
-    LOCKSTEP_ASSIGN_OR_RETURN(const std::string path, context.local_path(job.data(), set->path()));
-    const auto found = context.detect_format(path);
-    // What is not there is told in the words of the images that were meant.
-    const bool may_take_tokens = job.model().name() == "gpt2" || is_from_file(job.model());
-    if (found.status().code() == Code::kNoInput && !may_take_tokens) continue;
-    if (!found.is_ok()) return found.status();
-    const bool is_arrow = set->format() == "arrow" && found->starts_with("arrow");
-    if (is_auto || is_arrow || *found == "tokens") set->set_format(*found);
-  }
-  return Status::ok();
 }
 
 // One a GPU, or as many as there are cores for their threads.
@@ -204,7 +205,7 @@ Status check_model_fits_data(const JobValues& values, const wire::JobSpec& job) 
   const bool wants_tokens = takes_tokens(job);
   const bool is_gpt2 = job.model().name() == "gpt2";
   if (is_gpt2) LOCKSTEP_RETURN_IF_ERROR(check_gpt2(job.model()));
-  const auto check = [&](const char* key, const wire::DatasetSpec& set) {
+  const auto check = [&](const std::string& key, const auto& set) {
     if (set.path().empty() || is_token_format(set.format()) == wants_tokens) return Status::ok();
     if (is_from_file(job.model()))
       return Status(Code::kUsage, say("data.train.format") + " but " + say(key) +
@@ -215,6 +216,8 @@ Status check_model_fits_data(const JobValues& values, const wire::JobSpec& job) 
   };
   LOCKSTEP_RETURN_IF_ERROR(check("data.train.format", job.data().train()));
   LOCKSTEP_RETURN_IF_ERROR(check("data.eval.format", job.data().eval()));
+  for (int i = 0; i < job.data().mix_size(); ++i)
+    LOCKSTEP_RETURN_IF_ERROR(check(mix_key(i, "format"), job.data().mix(i)));
   if (wants_tokens && job.data().transforms_size() > 0)
     return Status(Code::kUsage, say("data.transforms") + ": that is for images; " +
                                     (is_gpt2 ? "gpt2 takes tokens" : "tokens are taken") +

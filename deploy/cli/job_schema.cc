@@ -9,6 +9,7 @@
 
 #include "comm/base/log.h"
 #include "comm/base/nearest.h"
+#include "deploy/cli/job_list.h"
 #include "deploy/cli/job_table.h"
 
 namespace lockstep {
@@ -23,27 +24,47 @@ struct Field {
   const FieldDescriptor* descriptor = nullptr;
 };
 
+// Takes the first word off a key.
+std::string next_word(std::string_view& key) {
+  const size_t dot = key.find('.');
+  const std::string word(key.substr(0, dot));
+  key.remove_prefix(dot == std::string_view::npos ? key.size() : dot + 1);
+  return word;
+}
+
+bool is_map_list(const FieldDescriptor& field) {
+  return field.is_repeated() && field.message_type() != nullptr;
+}
+
+// Of an element of a list, its list.
 const FieldDescriptor* field_of(std::string_view key) {
   const auto* type = wire::JobSpec::descriptor();
-  const FieldDescriptor* field = nullptr;
+  if (key.ends_with('.')) return nullptr;
   while (type != nullptr) {
-    const size_t dot = key.find('.');
-    field = type->FindFieldByName(std::string(key.substr(0, dot)));
-    if (field == nullptr || dot == std::string_view::npos) return field;
+    const FieldDescriptor* const field = type->FindFieldByName(next_word(key));
+    if (field == nullptr) return nullptr;
+    if (is_map_list(*field)) next_word(key);  // the element's number
+    if (key.empty()) return field;
     type = field->message_type();
-    key.remove_prefix(dot + 1);
   }
   return nullptr;
 }
 
-Field locate(std::string_view key, wire::JobSpec& spec) {
+Field locate(std::string_view key, wire::JobSpec& spec, size_t element) {
   Message* owner = &spec;
-  for (size_t dot = key.find('.'); dot != std::string_view::npos; dot = key.find('.')) {
-    const auto* field = owner->GetDescriptor()->FindFieldByName(std::string(key.substr(0, dot)));
-    owner = owner->GetReflection()->MutableMessage(owner, field);
-    key.remove_prefix(dot + 1);
+  while (true) {
+    const FieldDescriptor* const field = owner->GetDescriptor()->FindFieldByName(next_word(key));
+    if (key.empty()) return {owner, field};
+    const auto* reflection = owner->GetReflection();
+    if (!is_map_list(*field)) {
+      owner = reflection->MutableMessage(owner, field);
+      continue;
+    }
+    next_word(key);
+    while (static_cast<size_t>(reflection->FieldSize(*owner, field)) <= element)
+      reflection->AddMessage(owner, field);
+    owner = reflection->MutableRepeatedMessage(owner, field, static_cast<int>(element));
   }
-  return {owner, owner->GetDescriptor()->FindFieldByName(std::string(key))};
 }
 
 std::string number_text(double value) {
@@ -152,9 +173,28 @@ std::span<const JobKey> job_keys() {
 }
 
 const JobKey* find_job_key(std::string_view key) {
-  for (const JobKey& row : job_table())
-    if (row.key == key) return &row;
+  for (const JobKey& row : job_table()) {
+    const bool is_its = list_of(row).empty() ? row.key == key : !element_digits(row, key).empty();
+    if (is_its) return &row;
+  }
   return nullptr;
+}
+
+size_t list_size(std::string_view list, const wire::JobSpec& spec) {
+  wire::JobSpec copy = spec;  // locate() gives what may be changed
+  const Field field = locate(list, copy, 0);
+  const auto* reflection = field.owner->GetReflection();
+  return static_cast<size_t>(reflection->FieldSize(*field.owner, field.descriptor));
+}
+
+void set_list_size(std::string_view list, size_t elements, wire::JobSpec& spec) {
+  const Field field = locate(list, spec, 0);
+  const auto* reflection = field.owner->GetReflection();
+  const auto size = [&] {
+    return static_cast<size_t>(reflection->FieldSize(*field.owner, field.descriptor));
+  };
+  while (size() > elements) reflection->RemoveLast(field.owner, field.descriptor);
+  while (size() < elements) reflection->AddMessage(field.owner, field.descriptor);
 }
 
 bool is_job_group(std::string_view key) {
@@ -172,9 +212,12 @@ bool is_list(const JobKey& key) {
   return field_of(key.key)->is_repeated();
 }
 
-Status set_job_value(const JobKey& key, const std::vector<std::string>& items,
-                     wire::JobSpec& spec) {
-  const Field field = locate(key.key, spec);
+Status set_job_value(const JobKey& row, const std::vector<std::string>& items, wire::JobSpec& spec,
+                     size_t element) {
+  const Field field = locate(row.key, spec, element);
+  const std::string name = numbered_key(row, element);
+  JobKey key = row;
+  key.key = name;  // for messages
   if (field.descriptor->is_repeated()) return set_list(key, items, field);
   if (items.size() != 1)
     return Status(Code::kUsage, std::string(key.key) + " is a list but must be one value");
@@ -197,14 +240,17 @@ Status set_job_value(const JobKey& key, const std::vector<std::string>& items,
   }
 }
 
-std::vector<std::string> job_value(const JobKey& key, const wire::JobSpec& spec) {
+std::vector<std::string> job_value(const JobKey& key, const wire::JobSpec& spec, size_t element) {
   const FieldDescriptor* field = field_of(key.key);
   const Message* owner = &spec;
   std::string_view path = key.key;
-  for (size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
-    const auto* group = owner->GetDescriptor()->FindFieldByName(std::string(path.substr(0, dot)));
-    owner = &owner->GetReflection()->GetMessage(*owner, group);
-    path.remove_prefix(dot + 1);
+  for (std::string word = next_word(path); !path.empty(); word = next_word(path)) {
+    const auto* group = owner->GetDescriptor()->FindFieldByName(word);
+    const auto* reflection = owner->GetReflection();
+    if (is_map_list(*group)) next_word(path);
+    owner = is_map_list(*group)
+                ? &reflection->GetRepeatedMessage(*owner, group, static_cast<int>(element))
+                : &reflection->GetMessage(*owner, group);
   }
   const auto* reflection = owner->GetReflection();
   if (field->is_repeated()) {
@@ -229,8 +275,8 @@ std::vector<std::string> job_value(const JobKey& key, const wire::JobSpec& spec)
   }
 }
 
-std::string job_value_text(const JobKey& key, const wire::JobSpec& spec) {
-  const std::vector<std::string> items = job_value(key, spec);
+std::string job_value_text(const JobKey& key, const wire::JobSpec& spec, size_t element) {
+  const std::vector<std::string> items = job_value(key, spec, element);
   if (!is_list(key)) return items[0].empty() ? "(empty)" : items[0];
   std::string out = "[";
   for (const std::string& item : items) out += (out.size() > 1 ? ", " : "") + item;

@@ -1,6 +1,7 @@
 // The keys of a job file: one table, from which parsing, validation, printing, documentation and
 // completion follow. A key is the path of a field of wire::JobSpec, so "train.global_batch" is
-// JobSpec.train.global_batch, and the field's type is the key's type.
+// JobSpec.train.global_batch, and the field's type is the key's type. Keys of a list
+// of maps are in job_list.h.
 //
 // Invariants
 //   1. Every leaf field of JobSpec has exactly one row, and every row is such a field.
@@ -45,7 +46,11 @@ struct JobKey {
 };
 
 std::span<const JobKey> job_keys();
+// The row of a key; null where it is none.
 const JobKey* find_job_key(std::string_view key);
+// Of a list of maps (job_list.h). REQUIRES of both: is_job_list(list).
+size_t list_size(std::string_view list, const wire::JobSpec& spec);
+void set_list_size(std::string_view list, size_t elements, wire::JobSpec& spec);
 // "train", "data.eval": a key that has others below it.
 bool is_job_group(std::string_view key);
 // The row that a plain value given to `group` sets, or null.
@@ -53,12 +58,15 @@ const JobKey* shorthand_of_group(std::string_view group);
 bool is_list(const JobKey& key);
 
 // Sets the field. `items` has one element unless the key is a list. The error names the key, the
-// value and what would be right; kUsage.
-Status set_job_value(const JobKey& key, const std::vector<std::string>& items, wire::JobSpec& spec);
-// The field's value; numbers in the shortest form that reads back the same.
-std::vector<std::string> job_value(const JobKey& key, const wire::JobSpec& spec);
+// value and what would be right; kUsage. `element`: of the key's list, which gets so long.
+Status set_job_value(const JobKey& key, const std::vector<std::string>& items, wire::JobSpec& spec,
+                     size_t element = 0);
+// The field's value; numbers in the shortest form that reads back the same. REQUIRES: the element
+// is there.
+std::vector<std::string> job_value(const JobKey& key, const wire::JobSpec& spec,
+                                   size_t element = 0);
 // For messages: a list as "[a, b]", an empty text as "(empty)".
-std::string job_value_text(const JobKey& key, const wire::JobSpec& spec);
+std::string job_value_text(const JobKey& key, const wire::JobSpec& spec, size_t element = 0);
 
 // The error for a key that is none, with the nearest that is one.
 Status unknown_job_key(const std::string& key);

@@ -113,6 +113,18 @@ constexpr JobKey kRows[] = {
   {"data.split_seed", "0", count(0, kMaxSeed), {}, kIdentity, kPlain,
    "of which samples data.holdout and fraction take; not data.train's order, which is of seed, so "
    "that runs are compared on the same samples"},
+  {"data.mix_weight", "1", count(1, limits::kMixWeights), {}, kIdentity, kPlain,
+   "data.mix: samples of data.train of every so many as all weights sum up to"},
+  {"data.mix.N.path", "required", kNoRange, {}, kChangeable, kPlain,
+   "another data set whose samples come between those of data.train, by weight; as data.train.path. "
+   "data.mix is a list of maps with these four keys, which N counts from 0; train.epochs counts "
+   "passes over data.train"},
+  {"data.mix.N.format", "auto", kNoRange, kDataFormats, kChangeable, kPlain,
+   "as data.train.format"},
+  {"data.mix.N.fraction", "1", kFraction, {}, kIdentity, kPlain,
+   "as data.train.fraction, of this data set"},
+  {"data.mix.N.weight", "1", count(1, limits::kMixWeights), {}, kIdentity, kPlain,
+   "its samples of every so many as all weights sum up to"},
   {"data.shuffle", "sample", kNoRange, kShuffles, kIdentity, kPlain,
    "sample: any sample after any other; block: data.block_samples that lie side by side in the files "
    "are read together, for large files where single reads are slow"},

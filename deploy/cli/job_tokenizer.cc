@@ -25,12 +25,14 @@ Status check_tokenizer(const JobValues& values, const wire::JobSpec& job) {
     return {Code::kUsage, say("data.tokenizer_sha256") + " but " + say("data.tokenizer") +
                               ": name the vocabulary that it is the hash of"};
   }
-  const auto check = [&](const char* key, const wire::DatasetSpec& set) {
+  const auto check = [&](const std::string& key, const auto& set) {
     if (set.path().empty() || set.format() == "text") return Status::ok();
     return Status(Code::kUsage, say("data.tokenizer") + " but " + say(key) +
                                     ": it makes tokens of text; leave it out, or name text");
   };
   LOCKSTEP_RETURN_IF_ERROR(check("data.train.format", data.train()));
+  for (int i = 0; i < data.mix_size(); ++i)
+    LOCKSTEP_RETURN_IF_ERROR(check("data.mix." + std::to_string(i) + ".format", data.mix(i)));
   return check("data.eval.format", data.eval());
 }
 

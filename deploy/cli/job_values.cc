@@ -9,6 +9,7 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/log.h"
+#include "deploy/cli/job_list.h"
 #include "deploy/cli/job_schema.h"
 
 namespace lockstep {
@@ -38,19 +39,34 @@ class Reader {
   }
 
   Status value(const std::string& key, const YAML::Node& node, const std::string& origin) {
-    if (const JobKey* row = find_job_key(key)) return leaf(*row, node, origin);
+    if (const JobKey* row = find_job_key(key)) return leaf(*row, key, node, origin);
+    if (is_job_list(key)) return list(key, node, origin);
     if (!is_job_group(key)) return unknown_job_key(key).with_context(origin);
     if (node.IsMap()) return group(key + ".", node);
     const JobKey* row = shorthand_of_group(key);
-    if (row != nullptr && node.IsScalar()) return leaf(*row, node, origin);
+    if (row != nullptr && node.IsScalar()) return leaf(*row, std::string(row->key), node, origin);
     return usage(origin, key + " must hold keys of its own, like " + first_key_below(key));
+  }
+
+  Status list(const std::string& key, const YAML::Node& node, const std::string& origin) {
+    if (!node.IsSequence())
+      return usage(origin, key + " must be a list of maps, as in [{path: DIR, weight: 2}]");
+    values_[key] = {{std::to_string(node.size())}, origin, is_file_};
+    size_t element = 0;
+    for (const auto& item : node) {
+      const std::string name = key + "." + std::to_string(element++);
+      if (!item.IsMap())
+        return usage(origin, name + " must hold keys of its own, as in {path: DIR, weight: 2}");
+      LOCKSTEP_RETURN_IF_ERROR(group(name + ".", item));
+    }
+    return Status::ok();
   }
 
   JobValues take() { return std::move(values_); }
 
  private:
-  Status leaf(const JobKey& row, const YAML::Node& node, const std::string& origin) {
-    const std::string key(row.key);
+  Status leaf(const JobKey& row, const std::string& key, const YAML::Node& node,
+              const std::string& origin) {
     JobValue value{{}, origin, is_file_};
     if (node.IsNull() || !node.IsDefined()) return usage(origin, key + " has no value");
     if (node.IsScalar()) {
@@ -190,6 +206,11 @@ Result<JobValues> parse_job_environment(std::span<const std::string> environment
 }
 
 void overlay(JobValues& lower, const JobValues& upper) {
+  // A list that is given anew is not mixed with the one below.
+  for (const auto& [key, value] : upper) {
+    if (!is_job_list(key)) continue;
+    std::erase_if(lower, [&](const auto& below) { return below.first.starts_with(key + "."); });
+  }
   for (const auto& [key, value] : upper) lower[key] = value;
 }
 

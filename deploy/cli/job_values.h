@@ -3,7 +3,8 @@
 // puts one over the other.
 //
 // Invariants
-//   1. Every key in a JobValues is a key of the schema; an unknown one is an error of the parser.
+//   1. Every key in a JobValues is a key of the schema; an unknown one is an error of the parser. A
+//      list of maps is there as a whole, with the number of its maps, and as the keys of each.
 //   2. Nothing from outside can cost more than the size of the file: aliases are never expanded,
 //      depth is that of the schema.
 //
@@ -21,9 +22,10 @@
 namespace lockstep {
 
 struct JobValue {
-  std::vector<std::string> items;  // one element unless the key is a list
-  std::string origin;              // "job.yaml:7", "LOCKSTEP_TRAIN__SLOTS", "command line"
-  bool from_file = false;          // relative paths are relative to the file
+  // One element unless the key is a list; of a list of maps the number of these.
+  std::vector<std::string> items;
+  std::string origin;      // "job.yaml:7", "LOCKSTEP_TRAIN__SLOTS", "command line"
+  bool from_file = false;  // relative paths are relative to the file
 };
 
 using JobValues = std::map<std::string, JobValue, std::less<>>;

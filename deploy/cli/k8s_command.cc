@@ -1,5 +1,7 @@
 // `lockstep k8s render`: the manifests of a run on Kubernetes.
+#include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <memory>
 
 #include "comm/base/file.h"
@@ -7,6 +9,7 @@
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/job_resolve.h"
+#include "deploy/cli/job_schema.h"
 #include "deploy/cli/load_job.h"
 #include "deploy/k8s/pod.h"
 #include "deploy/k8s/render.h"
@@ -26,14 +29,15 @@ const std::map<std::string, k8s::Kind> kKinds = {{"jobset", k8s::Kind::kJobSet},
 
 // Files are read in the pods, where the job file lies in a directory of its own.
 Status check_paths(const JobValues& values) {
-  for (const char* key :
-       {"data.train.path", "data.eval.path", "data.tokenizer", "data.cache_dir", "model.path"}) {
-    const auto value = values.find(key);
-    if (value == values.end() || value->second.items.empty()) continue;
-    const std::string& path = value->second.items[0];
+  constexpr std::string_view kPaths[] = {"data.train.path", "data.eval.path", "data.mix.N.path",
+                                         "data.tokenizer",  "data.cache_dir", "model.path"};
+  for (const auto& [key, value] : values) {
+    const JobKey* const row = find_job_key(key);
+    if (row == nullptr || value.items.empty()) continue;
+    if (std::find(std::begin(kPaths), std::end(kPaths), row->key) == std::end(kPaths)) continue;
+    const std::string& path = value.items[0];
     if (!path.empty() && path.front() != '/')
-      return Status(Code::kUsage, std::string(key) + " is \"" + path + "\" (" +
-                                      value->second.origin +
+      return Status(Code::kUsage, key + " is \"" + path + "\" (" + value.origin +
                                       ") but must be the whole path that it has in the pods, as "
                                       "in /data/" +
                                       path);

@@ -22,6 +22,9 @@ std::string describe(const data::Dataset& train, const data::Dataset* eval) {
             "x" + std::to_string(shape.channels) + " in " + std::to_string(train.classes()) +
             " classes";
   }
+  if (!train.parts().empty())
+    text += " of " + std::to_string(train.parts().size()) + " data sets, " +
+            grouped(data::epoch_units(train)) + " an epoch";
   if (eval != nullptr) text += ", " + grouped(eval->samples()) + " for evaluation";
   return text;
 }

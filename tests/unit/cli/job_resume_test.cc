@@ -104,8 +104,10 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
   job.mutable_data()->set_split_seed(1);
   job.mutable_data()->mutable_train()->set_fraction(0.1);
   job.mutable_data()->mutable_eval()->set_fraction(0.1);
+  job.mutable_data()->add_mix();
   for (const auto& entry : coordinator::identity_of(job, {}))
-    if (find_job_key(entry.key) != nullptr) identifying.insert(entry.key);
+    if (const JobKey* row = find_job_key(entry.key); row != nullptr)
+      identifying.insert(std::string(row->key));
   EXPECT_EQ(marked, identifying);
 }
 

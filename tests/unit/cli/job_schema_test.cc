@@ -14,7 +14,8 @@ void collect(const google::protobuf::Descriptor& type, const std::string& prefix
   for (int i = 0; i < type.field_count(); ++i) {
     const auto* field = type.field(i);
     if (field->message_type() != nullptr)
-      collect(*field->message_type(), prefix + field->name() + ".", out);
+      collect(*field->message_type(), prefix + field->name() + (field->is_repeated() ? ".N." : "."),
+              out);
     else
       out.insert(prefix + field->name());
   }

@@ -1,0 +1,117 @@
+"""data.mix in real runs: several data sets by weight, the same bits for any number of workers, after
+a kill and resumed, every sample proven, replayed and diagnosed."""
+import json
+import os
+import signal
+import subprocess
+import unittest
+
+from harness import BIN, LockstepTest, synthetic_dataset
+from pace import paced
+
+# 7 : 2 : 1 of 300, 90 and 20 samples: an epoch is 42 blocks of 10 and what brings 6 more of the
+# first; the second is passed in the second epoch, the third twice an epoch.
+SIZES = {"web": 300, "code": 90, "books": 20}
+UNITS = 428
+TRAIN = {"global_batch": 32, "slots": 4, "epochs": 3}  # 14 steps an epoch, the last of 12
+
+
+class MixedData(LockstepTest):
+    def sets(self):
+        return {name: synthetic_dataset(self.scratch / name, train=size, seed=seed)
+                for seed, (name, size) in enumerate(SIZES.items())}
+
+    def mixed_job(self, train, **more):
+        self.sets()
+        data = {"train": "web", "eval": "web", "mix_weight": 7,
+                "mix": [{"path": "code", "weight": 2}, {"path": "books"}], **more}
+        return self.job("unused", data=data, train=train)
+
+    def lockstep(self, *args):
+        done = subprocess.run([BIN / "lockstep", *map(str, args)], capture_output=True, text=True,
+                              timeout=240)
+        return done.returncode, done.stdout + done.stderr
+
+    def assert_proven(self, run, samples):
+        code, text = self.lockstep("audit", run.run_dir)
+        self.assertEqual(code, 0, text)
+        self.assertIn(f"samples {samples}: lost 0, repeated 0", text)
+        self.assertIn("mixed 7:2:1 of data sets of 300, 90, 20 samples", text)
+
+    def test_any_number_of_workers_gives_the_same_weights_and_every_sample_is_proven(self):
+        job = self.mixed_job(TRAIN)
+        one = self.finish(job, "--workers", 1, name="one")
+        self.assertEqual([step["samples"] for step in one.history()[:14]], [32] * 13 + [UNITS - 13 * 32])
+        for count in (2, 3):
+            run = self.finish(job, "--workers", count, name=f"with-{count}")
+            self.assert_same_result(run, one)
+            self.assert_proven(run, 3 * UNITS)
+        code, text = self.lockstep("audit", one.run_dir, "--json")
+        self.assertEqual(code, 0, text)
+        self.assertEqual([part["weight"] for part in json.loads(text.splitlines()[-1])["mixture"]],
+                         [7, 2, 1])
+        code, text = self.lockstep("replay", run.run_dir, "--step", 20)
+        self.assertEqual(code, 0, text)
+        self.assertIn("bit for bit", text)
+        other = self.finish(job, "--workers", 1, "data.mix.1.weight=2", name="other")
+        self.assertNotEqual(other.summary()["weights_sha256"], one.summary()["weights_sha256"])
+
+    def test_blocks_are_shuffled_in_each_set(self):
+        job = self.mixed_job(TRAIN, shuffle="block", block_samples=8, window_blocks=4)
+        one = self.finish(job, "--workers", 1, name="one")
+        two = self.finish(job, "--workers", 2, name="two")
+        self.assert_same_result(two, one)
+        self.assert_proven(two, 3 * UNITS)
+
+    def test_a_resume_goes_on_in_the_middle_of_passes_and_with_another_mixture_is_refused(self):
+        job = self.mixed_job(TRAIN)
+        whole = self.finish(job, "--workers", 1, name="whole")
+        run = self.finish(job, "--workers", 3, "train.max_steps=19")
+        resume = ["run", job, "--resume", "--run-dir", run.run_dir]
+        for said, told in (
+                ("data.mix.0.weight=3", "data.mix.0.weight is 2 in this run and was asked to be 3"),
+                ("data.mix_weight=6", "data.mix_weight is 7 in this run and was asked to be 6"),
+                ("data.mix=[{path: %s, weight: 2}]" % (self.scratch / "code"),
+                 "data.mix.1.weight is 1 in this run and was asked to be (not set)"),
+                (f"data.mix.1.path={self.scratch / 'code'}", "larger weight"),
+        ):
+            code, text = self.lockstep(*resume, said)
+            self.assertEqual(code, 64, text)
+            self.assertIn(told, text)
+        other = synthetic_dataset(self.scratch / "other", train=20, seed=9)
+        code, text = self.lockstep(*resume, f"data.mix.1.path={other}")
+        self.assertEqual(code, 64, text)
+        self.assertIn("data set 2 of the mixture, fingerprint", text)
+        code, text = self.lockstep(*resume, "--workers", 2, "train.max_steps=0")
+        self.assertEqual(code, 0, text)
+        self.assert_same_result(run, whole)
+        self.assert_proven(run, 3 * UNITS)
+
+    def test_a_killed_worker_changes_nothing(self):
+        job = self.mixed_job(paced({"global_batch": 32, "slots": 4, "max_steps": 800}))
+        whole = self.finish(job, "--workers", 1, name="whole")
+        run = self.start(job, "--workers", 3)
+        run.wait_for_workers(3)
+        run.wait_for_more_steps(5)
+        os.kill(run.workers()[1], signal.SIGKILL)
+        self.assertEqual(run.wait(), 0, run.text()[-2000:])
+        self.assertGreater(run.summary()["generations"], 1)
+        self.assert_same_result(run, whole)
+
+    def test_data_sets_that_do_not_fit_are_refused_with_both_files(self):
+        job = self.mixed_job(TRAIN)
+        wide = synthetic_dataset(self.scratch / "wide", train=50, size=14)
+        code, text = self.lockstep("run", job, "--run-dir", self.scratch / "run",
+                                   f"data.mix.1.path={wide}")
+        self.assertEqual(code, 64, text)
+        self.assertIn(f"{wide}/train-images-idx3-ubyte cannot be mixed with {self.scratch}/web/", text)
+
+    def test_the_doctor_takes_a_mixture(self):
+        job = self.mixed_job({**TRAIN, "threads_per_worker": 1})
+        code, text = self.lockstep("doctor", job, "--seconds", 3)
+        self.assertIn(code, (0, 1), text)
+        self.assertIn("training", text)
+
+
+if __name__ == "__main__":
+    unittest.main()
