@@ -1,19 +1,16 @@
 // Which data set each unit of a mixture is of, by weights: arithmetic over a pattern that every
 // block of as many units repeats as the weights sum up to.
 //
-//   weights 3, 2, 1   │ 0 1 0 2 1 0 │ 0 1 0 2 1 0 │ 0 1 ...     an epoch ends with the last sample
-//   of epoch of 7 of 0   │             │             │ 0 .         one pass over data set 0
+//   weights 3, 2, 1   │ 0 1 0 2 1 0 │ 0 1 0 2 1 0 │ 0 1 ...
+//   an epoch of 7 samples of 0: two blocks, and the first unit of the next
 //
 // An epoch uses every sample of the first data set once. The others run through passes of their
 // own, which go on where the epoch before left them.
 //
 // INVARIANTS
-//  M1 Every block holds each data set as often as its weight says, weights divided by their
-//  greatest
-//     common divisor.
-//  M2 Among the first n units of an epoch are n * share of each, but for less than one, for every
-//  n. M3 Units of a data set, over all epochs, count its passes up: every (pass, position) comes
-//  once,
+//  M1 Every block holds each data set as often as its weight says; weights are in lowest terms.
+//  M2 Among the first n units of an epoch are n * share of each set, but for less than one.
+//  M3 The units of a set, over all epochs, count its passes up: every (pass, position) comes once,
 //     and no pass begins before the one before is used up.
 //  M4 A function of the parts' samples and weights only: it does not depend on slots, batches or
 //     workers.

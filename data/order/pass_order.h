@@ -3,9 +3,8 @@
 //
 // INVARIANTS
 //  O1 at() is a permutation of [0, samples) for every PassSpec and pass.
-//  O2 The order is a function of (PassSpec, pass, its version) only. Another algorithm needs
-//  another
-//     version: the number is part of the key and of a run's identity.
+//  O2 The order is a function of (PassSpec, pass, its version) only. Another algorithm
+//     needs another version: the number is part of the key and of a run's identity.
 //
 // Thread-safety: immutable; all calls from any thread.
 #pragma once
