@@ -209,7 +209,8 @@ void overlay(JobValues& lower, const JobValues& upper) {
   // A list that is given anew is not mixed with the one below.
   for (const auto& [key, value] : upper) {
     if (!is_job_list(key)) continue;
-    std::erase_if(lower, [&](const auto& below) { return below.first.starts_with(key + "."); });
+    const std::string elements = key + ".";
+    std::erase_if(lower, [&](const auto& below) { return below.first.starts_with(elements); });
   }
   for (const auto& [key, value] : upper) lower[key] = value;
 }
