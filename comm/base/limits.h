@@ -99,6 +99,12 @@ inline constexpr uint32_t kModelWidth = 65'536;
 inline constexpr size_t kModelFileBytes = size_t{16} << 30;  // TorchScript file or plug-in
 inline constexpr size_t kStatisticsFileBytes = 16 * 1024 * 1024;
 
+// data.tune
+inline constexpr uint32_t kTuningWindows = 24;  // of batches, until it is done
+inline constexpr uint64_t kTuningWindowBatches = 4'096;
+inline constexpr uint32_t kTunedBatches = 64;                    // ahead of the training, and
+inline constexpr uint64_t kTunedBatchBytes = 256 * 1024 * 1024;  // their memory
+
 // Sources that are far away
 inline constexpr int64_t kSourcePauseMs = 5'000;          // between two attempts, at most
 inline constexpr long kHttpRedirects = 5;                 // of one request

@@ -27,24 +27,19 @@ uint32_t usable_processors() {
 }
 
 struct ThreadTeam::Impl {
-  ~Impl() {
-    {
-      const std::lock_guard lock(mutex);
-      stop = true;
-    }
-    begun.notify_all();
-    for (std::thread& helper : helpers) helper.join();
-  }
+  ~Impl() { keep(1); }
 
-  void help(uint32_t thread);
+  Status grow(uint32_t threads);
+  void keep(uint32_t threads);
+  void help(uint32_t thread, uint64_t seen);
   void take_parts(uint32_t thread);
 
   std::mutex mutex;
-  std::condition_variable begun;  // a piece of work, or stop
+  std::condition_variable begun;  // a piece of work, or fewer threads
   std::condition_variable ended;  // the last helper is done with it
   uint64_t pieces = 0;            // begun so far
   uint32_t busy = 0;              // helpers that are not done with the last one
-  bool stop = false;
+  uint32_t kept = 1;              // the others end
 
   // Of the piece of work in hand.
   const PartFn* part = nullptr;
@@ -53,8 +48,44 @@ struct ThreadTeam::Impl {
   uint64_t failed = 0;  // under mutex: the lowest that is not ok
   Status failure;
 
+  const char* name = "";
   std::vector<std::thread> helpers;  // last: they use all of the above
 };
+
+Status ThreadTeam::Impl::grow(uint32_t threads) {
+  {
+    const std::lock_guard lock(mutex);
+    kept = threads;
+  }
+  const QuietSignals quiet;
+  try {
+    while (helpers.size() + 1 < threads) {
+      const auto thread = static_cast<uint32_t>(helpers.size()) + 1;
+      helpers.emplace_back([this, thread, seen = pieces] {
+        name_this_thread(name);
+        help(thread, seen);
+      });
+    }
+  } catch (const std::system_error& error) {
+    return Status(Code::kInternal, "cannot start " + std::to_string(threads) +
+                                       " threads: " + error.what() +
+                                       "; set data.threads to less, or is a process limit "
+                                       "(ulimit -u) reached?");
+  }
+  return Status::ok();
+}
+
+void ThreadTeam::Impl::keep(uint32_t threads) {
+  {
+    const std::lock_guard lock(mutex);
+    kept = threads;
+  }
+  begun.notify_all();
+  while (helpers.size() + 1 > threads) {
+    helpers.back().join();
+    helpers.pop_back();
+  }
+}
 
 void ThreadTeam::Impl::take_parts(uint32_t thread) {
   for (uint64_t i = next.fetch_add(1); i < parts; i = next.fetch_add(1)) {
@@ -70,12 +101,12 @@ void ThreadTeam::Impl::take_parts(uint32_t thread) {
   }
 }
 
-void ThreadTeam::Impl::help(uint32_t thread) {
-  uint64_t seen = 0;
+// `seen`: pieces that were begun before it was there.
+void ThreadTeam::Impl::help(uint32_t thread, uint64_t seen) {
   std::unique_lock lock(mutex);
   while (true) {
-    begun.wait(lock, [&] { return stop || pieces > seen; });
-    if (stop) return;
+    begun.wait(lock, [&] { return thread >= kept || pieces > seen; });
+    if (thread >= kept) return;
     seen = pieces;
     lock.unlock();
     take_parts(thread);
@@ -89,24 +120,19 @@ ThreadTeam::~ThreadTeam() = default;
 
 Result<std::unique_ptr<ThreadTeam>> ThreadTeam::start(uint32_t threads, const char* name) {
   auto impl = std::make_unique<Impl>();
-  const QuietSignals quiet;
-  try {
-    for (uint32_t thread = 1; thread < threads; ++thread)
-      impl->helpers.emplace_back([raw = impl.get(), thread, name] {
-        name_this_thread(name);
-        raw->help(thread);
-      });
-  } catch (const std::system_error& error) {
-    return Status(Code::kInternal, "cannot start " + std::to_string(threads) +
-                                       " threads: " + error.what() +
-                                       "; set data.threads to less, or is a process limit "
-                                       "(ulimit -u) reached?");
-  }
+  impl->name = name;
+  LOCKSTEP_RETURN_IF_ERROR(impl->grow(threads));
   return std::unique_ptr<ThreadTeam>(new ThreadTeam(std::move(impl)));
 }
 
 uint32_t ThreadTeam::threads() const {
   return static_cast<uint32_t>(impl_->helpers.size()) + 1;
+}
+
+Status ThreadTeam::resize(uint32_t threads) {
+  threads = std::max(threads, 1U);
+  if (threads < this->threads()) impl_->keep(threads);
+  return impl_->grow(threads);
 }
 
 Status ThreadTeam::run(uint64_t parts, const PartFn& part) {

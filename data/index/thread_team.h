@@ -26,6 +26,10 @@ class ThreadTeam {
 
   uint32_t threads() const;
 
+  // Between two calls of run(): that many from here on, at least 1. kInternal as start(); then
+  // there are as many as could be had.
+  Status resize(uint32_t threads);
+
   // part(thread, i) for every i < parts, thread < threads(), in about that order and several at a
   // time. Returns when all that were begun have ended. After one that is not ok no more are begun,
   // and of those that are not, the lowest is returned: the same one for any number of threads.

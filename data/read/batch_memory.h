@@ -21,6 +21,8 @@ class BatchMemory {
   static Result<BatchMemory> make(uint64_t batches, uint64_t samples, uint64_t input_bytes,
                                   uint64_t labels_bytes);
 
+  uint64_t batch_bytes() const { return batch_bytes_; }
+
   // Of batch i: samples * input_bytes, and behind them samples * labels_bytes; both aligned.
   std::byte* inputs(uint64_t i) const { return memory_.get() + i * batch_bytes_; }
   int64_t* labels(uint64_t i) const {

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -16,11 +13,13 @@
 #include "data/index/quiet_signals.h"
 #include "data/order/digest.h"
 #include "data/read/batch_memory.h"
+#include "data/read/batch_ring.h"
 #include "data/read/batch_sequence.h"
 #include "data/read/look_ahead.h"
 #include "data/read/read_ahead.h"
 #include "data/read/sample_supply.h"
 #include "data/read/sample_team.h"
+#include "data/read/tuning_link.h"
 
 namespace lockstep::data {
 namespace {
@@ -48,12 +47,8 @@ struct Loader::Impl {
   }
 
   ~Impl() {
-    {
-      std::lock_guard lock(mutex);
-      stop = true;
-    }
+    if (ring != nullptr) ring->stop();
     breaks_off.store(true);
-    space.notify_all();
     if (supply != nullptr) supply->stop();
     if (thread.joinable()) thread.join();
   }
@@ -61,7 +56,6 @@ struct Loader::Impl {
   Status allocate();
   void run();
   bool produce(const PlannedBatch& planned);
-  bool wait_for_space();
   Status fill(Batch& batch, std::byte* inputs, int64_t* labels, const PlannedBatch& planned);
   template <typename StreamOf>
   Status copy_mapped(std::span<const uint64_t> samples, const StreamOf& stream_of,
@@ -75,9 +69,8 @@ struct Loader::Impl {
   const LoaderOptions options;
   const SampleReader reader;
 
-  // One more buffer than may be ready: the consumer holds one.
-  BatchMemory memory;
-  std::vector<Batch> ring;
+  std::unique_ptr<BatchRing> ring;
+  std::unique_ptr<TuningLink> tuning;
 
   // Producer's own.
   SampleHand hand;
@@ -88,26 +81,16 @@ struct Loader::Impl {
   std::unique_ptr<SampleSupply> supply;  // of samples in files
   LookAhead announced;                   // of samples that are far away
 
-  mutable std::mutex mutex;
-  std::condition_variable space;  // the consumer took enough, or stop
-  std::condition_variable ready;  // a batch was produced, or all are
-  uint64_t produced = 0;
-  uint64_t taken = 0;
-  bool all_produced = false;
-  Status failure;  // of the batch after the last one that was produced
-  bool stop = false;
-
-  std::atomic<bool> breaks_off{false};  // as `stop`, for who is in the middle of a batch
-  std::atomic<uint64_t> waited_ns{0};
-  std::thread thread;  // last: it uses all of the above
+  std::atomic<bool> breaks_off{false};  // the ring's stop, for who is in the middle of a batch
+  std::thread thread;                   // last: it uses all of the above
 };
 
 Status Loader::Impl::allocate() {
   const uint64_t samples = max_slot_samples(options.shape);
-  const uint64_t buffers = uint64_t{options.prefetch_batches} + 1;
-  LOCKSTEP_ASSIGN_OR_RETURN(memory, BatchMemory::make(buffers, samples, reader.input_bytes(),
-                                                      dataset.shape().labels() * sizeof(int64_t)));
-  ring.resize(buffers);
+  const uint64_t labels_bytes = dataset.shape().labels() * sizeof(int64_t);
+  LOCKSTEP_ASSIGN_OR_RETURN(ring, BatchRing::make({samples, reader.input_bytes(), labels_bytes},
+                                                  options.prefetch_batches));
+  tuning = std::make_unique<TuningLink>(options.tuning, options.threads, *ring);
   indices.resize(samples);
   return Status::ok();
 }
@@ -120,42 +103,28 @@ void Loader::Impl::run() {
 
 // There is nothing behind what was produced. False, for produce().
 bool Loader::Impl::end_with(Status status) {
-  std::lock_guard lock(mutex);
-  failure = std::move(status);
-  all_produced = true;
-  ready.notify_one();
+  ring->end_with(std::move(status));
   return false;
 }
 
 // False when the loader is stopping, or has failed.
 bool Loader::Impl::produce(const PlannedBatch& planned) {
   announced.go_on();
-  if (!wait_for_space()) return false;
-  const uint64_t index = produced % ring.size();  // only this thread changes `produced`
-  Batch& batch = ring[index];
+  BatchRing::Place* const place = ring->wait_for_place();
+  if (place == nullptr) return false;
+  tuning->begin_batch(team.get());
+  Batch& batch = place->batch;
   batch.step = planned.step;
   batch.slot = planned.slot;
   if (options.in_hand != nullptr) options.in_hand->reads(planned.step, planned.slot);
   supply->before(planned);
-  Status filled = fill(batch, memory.inputs(index), memory.labels(index), planned);
+  Status filled = fill(batch, place->inputs, place->labels, planned);
   supply->after(planned);
   if (options.in_hand != nullptr) options.in_hand->has_read();
   if (!filled.is_ok()) return end_with(std::move(filled));
   announced.has_used_one();
-  std::lock_guard lock(mutex);
-  ++produced;
-  ready.notify_one();
-  return !stop;
-}
-
-bool Loader::Impl::wait_for_space() {
-  std::unique_lock lock(mutex);
-  const uint64_t capacity = options.prefetch_batches;
-  // Once full, it sleeps until half is gone: one wake-up fills several batches, and the worker on
-  // the same core is interrupted less often.
-  if (produced - taken >= capacity)
-    space.wait(lock, [&] { return stop || produced - taken <= capacity / 2; });
-  return !stop;
+  tuning->end_batch(*place);
+  return ring->made();
 }
 
 Status Loader::Impl::fill(Batch& batch, std::byte* inputs, int64_t* labels,
@@ -267,32 +236,19 @@ Result<std::unique_ptr<Loader>> Loader::start(const Dataset& dataset,
 
 Result<const Batch*> Loader::next() {
   Impl& loader = *impl_;
-  std::unique_lock lock(loader.mutex);
-  const auto available = [&] { return loader.produced > loader.taken || loader.all_produced; };
-  if (!available()) {
-    const auto begin = std::chrono::steady_clock::now();
-    loader.ready.wait(lock, available);
-    loader.waited_ns += static_cast<uint64_t>(
-        std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count());
-  }
-  if (loader.produced == loader.taken) {
-    LOCKSTEP_RETURN_IF_ERROR(loader.failure);
-    return static_cast<const Batch*>(nullptr);
-  }
-  const Batch* batch = &loader.ring[loader.taken % loader.ring.size()];
-  ++loader.taken;
-  if (loader.produced - loader.taken <= loader.options.prefetch_batches / 2)
-    loader.space.notify_one();
-  return batch;
+  loader.tuning->asks();
+  LOCKSTEP_ASSIGN_OR_RETURN(const BatchRing::Place* const place, loader.ring->take());
+  if (place == nullptr) return static_cast<const Batch*>(nullptr);
+  loader.tuning->got(*place);
+  return &place->batch;
 }
 
 uint64_t Loader::wait_ns() const {
-  return impl_->waited_ns;
+  return impl_->ring->wait_ns();
 }
 
 uint32_t Loader::ready_batches() const {
-  std::lock_guard lock(impl_->mutex);
-  return static_cast<uint32_t>(impl_->produced - impl_->taken);
+  return impl_->ring->ready();
 }
 
 }  // namespace lockstep::data

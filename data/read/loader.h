@@ -1,6 +1,6 @@
 // Batches of training data, prepared ahead on a thread of their own.
 //
-//   dataset ──▶ prefetch thread: order, gather, read ──▶ ring of buffers ──▶ next()
+//   dataset ──▶ prefetch thread: order, gather, read ──▶ batch_ring.h ──▶ next()
 //      │           └─ with others where images are to be decoded (sample_team.h)
 //      └── what is not used where it is mapped: read ahead of it (read_ahead.h)
 //
@@ -14,7 +14,8 @@
 //     position of each sample, not on the batch; what is mixed within it on its positions; nothing
 //     on the number of threads, on what reads the files or how far ahead.
 //  L3 `digest` is computed from the very indices whose bytes were copied.
-//  L4 At most prefetch_batches are ready ahead of the consumer; memory is allocated once, at start.
+//  L4 At most prefetch_batches are ready ahead of the consumer, or what tuning makes of it, within
+//     limits; memory is allocated at start, and when tuning first goes further ahead than before.
 //  L5 The thread sleeps when the ring is full and never spins; the destructor ends it at once.
 //
 // Thread-safety: next() from one thread; wait_ns() and ready_batches() from any.
@@ -33,30 +34,12 @@
 #include "data/order/epoch_order.h"
 #include "data/order/skip_set.h"
 #include "data/order/step_plan.h"
+#include "data/read/batch.h"
+#include "data/read/loader_tuning.h"
 #include "data/read/reading.h"
 #include "data/read/sample_reader.h"
-#include "data/transform/batch_mix.h"
 
 namespace lockstep::data {
-
-struct Batch {
-  Step step = 0;
-  uint32_t slot = 0;
-  uint32_t samples = 0;  // B, never 0
-  // One of them is not null.
-  const float* images = nullptr;    // (B, C, H, W), or (B, C) of rows, transformed
-  const uint8_t* stored = nullptr;  // (B, C, H, W), as LoaderOptions::form may ask
-  const int64_t* tokens = nullptr;  // (B, T)
-  const int64_t* labels = nullptr;  // (B) of images, (B, T) of sequences
-  MixShares shares;                 // the rest is of the sample before (batch_mix.h)
-  uint64_t digest = 0;              // data/order/digest.h
-  SampleShape shape;                // the pointers are 64-byte aligned
-
-  const void* inputs() const {
-    if (stored != nullptr) return stored;
-    return shape.is_sequence() ? static_cast<const void*>(tokens) : images;
-  }
-};
 
 struct LoaderOptions {
   RunShape shape;   // shape.samples == epoch_units(dataset)
@@ -73,6 +56,9 @@ struct LoaderOptions {
   std::vector<ChannelStatistics> statistics;
   ImageForm form = ImageForm::kFloats;
   uint32_t threads = 1;  // that decode images; others are copied by one
+  // Says how many of both there are, instead, and is told how that goes; outlives the loader. Null:
+  // they stay.
+  LoaderTuning* tuning = nullptr;
 };
 
 class Loader {

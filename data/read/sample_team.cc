@@ -7,17 +7,39 @@
 
 namespace lockstep::data {
 
+namespace {
+
+constexpr uint32_t kMostDecodeThreads = 16;
+
+}  // namespace
+
 uint32_t decode_threads(const Dataset& dataset, uint32_t wanted, uint32_t workers) {
-  constexpr uint32_t kMost = 16;
   if (dataset.encoded_form() == nullptr) return 1;
   if (wanted > 0) return wanted;
-  return std::clamp(usable_processors() / std::max(workers, 1U), 1U, kMost);
+  return std::clamp(usable_processors() / std::max(workers, 1U), 1U, kMostDecodeThreads);
+}
+
+uint32_t most_decode_threads(const Dataset& dataset, uint32_t wanted) {
+  if (dataset.encoded_form() == nullptr || wanted > 0) return 0;
+  return std::min(usable_processors(), kMostDecodeThreads);
 }
 
 Result<std::unique_ptr<SampleTeam>> SampleTeam::start(uint32_t threads,
                                                       const Augmenter& augmenter) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto team, ThreadTeam::start(threads, "decode"));
   return std::unique_ptr<SampleTeam>(new SampleTeam(std::move(team), augmenter));
+}
+
+Status SampleTeam::resize(uint32_t threads) {
+  const Status resized = threads_->resize(threads);
+  give_hands();
+  return resized;
+}
+
+void SampleTeam::give_hands() {
+  const size_t had = hands_.size();
+  hands_.resize(threads_->threads());
+  for (size_t i = had; i < hands_.size(); ++i) hands_[i].augmenter = augmenter_;
 }
 
 Status SampleTeam::read(const SampleReader& reader, std::span<const uint64_t> samples,

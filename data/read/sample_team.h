@@ -1,5 +1,5 @@
 // Threads that make samples, each with what it needs for it: images are decoded and augmented on
-// several at a time. What is made does not depend on how many they are.
+// several at a time. What is made does not depend on how many they are, and that may change.
 //
 // Thread-safety: one call at a time.
 #pragma once
@@ -24,10 +24,18 @@ namespace lockstep::data {
 // are stored as they are used need no more than one.
 uint32_t decode_threads(const Dataset& dataset, uint32_t wanted, uint32_t workers);
 
+// How many data.tune may make of them, at most: all processors, or 16. 0: they stay, since they are
+// `wanted`, or would not help.
+uint32_t most_decode_threads(const Dataset& dataset, uint32_t wanted);
+
 class SampleTeam {
  public:
   // With a copy of `augmenter` for each.
   static Result<std::unique_ptr<SampleTeam>> start(uint32_t threads, const Augmenter& augmenter);
+
+  uint32_t threads() const { return threads_->threads(); }
+  // Between two batches: so many from here on. kInternal where the machine gives no more.
+  Status resize(uint32_t threads);
 
   // sample i of `samples` to place i of a batch, as SampleReader::read(), with the stream of i
   // where there are streams. The error of the first that fails; kAborted once `stop` is set.
@@ -43,11 +51,13 @@ class SampleTeam {
 
  private:
   SampleTeam(std::unique_ptr<ThreadTeam> threads, const Augmenter& augmenter)
-      : threads_(std::move(threads)), hands_(threads_->threads()) {
-    for (SampleHand& hand : hands_) hand.augmenter = augmenter;
+      : threads_(std::move(threads)), augmenter_(augmenter) {
+    give_hands();
   }
+  void give_hands();
 
   std::unique_ptr<ThreadTeam> threads_;
+  const Augmenter augmenter_;
   std::vector<SampleHand> hands_;  // by thread
 };
 

@@ -27,6 +27,7 @@ constexpr std::string_view kOnBadSamples[] = {"stop", "skip"};
 constexpr std::string_view kShuffles[] = {"sample", "block"};
 constexpr std::string_view kGraphs[] = {"auto", "on", "off"};
 constexpr std::string_view kReaders[] = {"auto", "mmap", "io_uring", "pread"};
+constexpr std::string_view kTunings[] = {"auto", "off"};
 constexpr std::string_view kCacheTiers[] = {"remote", "all"};
 constexpr std::string_view kCachePolicies[] = {"pin", "lru", "fifo"};
 constexpr std::string_view kDevices[] = {"auto", "cpu", "cuda"};
@@ -148,10 +149,14 @@ constexpr JobKey kRows[] = {
   {"data.cache_dir", "", kNoRange, {}, kChangeable, kPlain,
    "inflated files, tokens of text, indexes of images, statistics; empty: RUN_DIR/cache"},
   {"data.prefetch_batches", "4", count(1, 1024), {}, kChangeable, kPlain,
-   "batches that a worker reads ahead"},
+   "batches that a worker reads ahead; data.tune: auto begins with them, and never takes fewer"},
   {"data.threads", "0", count(0, limits::kDataThreads), {}, kChangeable, kPlain,
    "threads of a worker that decode JPEG and PNG images; they do not change what is read; 0: the "
-   "cores of its machine over cluster.workers, 1 to 16"},
+   "cores of its machine over cluster.workers, 1 to 16, from where data.tune: auto goes on"},
+  {"data.tune", "auto", kNoRange, kTunings, kChangeable, kPlain,
+   "auto: in the first batches of a run, threads that decode (1 to 16, where data.threads is 0) and "
+   "batches that are read ahead (data.prefetch_batches to 64) follow the time that a worker waits "
+   "for data, and stay then; they do not change what is read. off: both stay from the start"},
   {"data.reader", "auto", kNoRange, kReaders, kChangeable, kPlain,
    "how files are read ahead; it does not change what is read. auto: pread on file systems of a "
    "network; else nothing while all is in memory, then images by what is fastest on the first of "

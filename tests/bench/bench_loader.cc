@@ -32,7 +32,9 @@
 #include "data/doctor/cold.h"
 #include "data/index/dataset.h"
 #include "data/read/loader.h"
+#include "data/read/loader_tuning.h"
 #include "data/read/reading.h"
+#include "data/read/sample_team.h"
 #include "data/transform/transform_list.h"
 
 namespace lockstep::bench {
@@ -43,6 +45,7 @@ struct Arguments {
   std::string format = "auto";
   std::string form = "stored";
   std::string reader = "auto";
+  std::string tune = "off";
   uint64_t read_ahead_mb = 64;
   std::vector<std::string> transforms = {"normalize"};
   uint32_t epochs = 3;
@@ -133,8 +136,9 @@ Taken take_all(const data::Dataset& dataset, const data::LoaderOptions& options)
 }
 
 void measure_epoch(const data::Dataset& dataset, const Arguments& arguments, data::Reading& reading,
-                   Epoch epoch) {
+                   data::LoaderTuning* tuning, Epoch epoch) {
   data::LoaderOptions options = options_of(dataset, arguments, reading);
+  options.tuning = tuning;
   const uint64_t steps = data::steps_per_epoch(options.shape);
   options.first_step = epoch * steps;
   options.end_step = options.first_step + steps;
@@ -170,8 +174,12 @@ data::Reading reading_of(const Arguments& arguments) {
 void measure_epochs(const Arguments& arguments) {
   const auto dataset = open(arguments);
   data::Reading reading = reading_of(arguments);
+  data::LoaderTuning tuning({arguments.threads, data::LoaderOptions().prefetch_batches},
+                            data::most_decode_threads(*dataset, 0));
   for (Epoch epoch = 0; epoch < arguments.epochs + 1; ++epoch)
-    measure_epoch(*dataset, arguments, reading, epoch);
+    measure_epoch(*dataset, arguments, reading, arguments.tune == "auto" ? &tuning : nullptr,
+                  epoch);
+  if (tuning.is_done()) std::fprintf(stderr, "%s\n", tuning.result()->text().c_str());
 }
 
 // ---- cold ----
@@ -271,6 +279,8 @@ int run(int argc, char** argv) {
     of_files->add_option("--read-ahead-mb", arguments.read_ahead_mb, "data.read_ahead_mb");
     of_files->add_option("--transforms", arguments.transforms);
     of_files->add_option("--threads", arguments.threads, "that decode images");
+    of_files->add_option("--tune", arguments.tune, "data.tune, beginning with --threads")
+        ->check(CLI::IsMember({"auto", "off"}));
     of_files->add_option("--block", arguments.block, "tokens of a sequence");
     of_files->add_option("--batch", arguments.batch)->check(CLI::PositiveNumber);
   }

@@ -114,6 +114,22 @@ class Images(LockstepTest):
         self.assertEqual(replay.returncode, 0, replay.stdout + replay.stderr)
         self.assertRegex(replay.stdout, rf"label \d  {data}/train/(apple|pear|plum)/\d+\.(jpg|png)\n")
 
+    def test_tuning_says_once_what_it_came_to_and_changes_no_bit(self):
+        # So many ahead that there is nothing to try but threads, which soon comes to its end.
+        job = self.image_job(self.folder())
+        keys = ("--workers", 1, "train.epochs=60", "data.prefetch_batches=64")
+        fixed = self.finish(job, *keys, "data.tune=off", name="fixed")
+        tuned = self.finish(job, *keys, name="tuned")
+        self.assert_same_result(tuned, fixed)
+        self.assertEqual(self.said_of_tuning(fixed), [])
+        said, = self.said_of_tuning(tuned)
+        self.assertRegex(said, r"data\.tune: \d+ threads?, \d+ batches ahead: the training waited ")
+
+    def said_of_tuning(self, run):
+        return [line["message"] for log in (run.run_dir / "logs").glob("worker-*.log.jsonl")
+                for line in map(json.loads, log.read_text().splitlines())
+                if line["message"].startswith("data.tune")]
+
     def assert_shards_train(self, data, kind, place):
         self.assertEqual(self.inspect(data),
                          [("train", kind, len(CLASSES) * EACH, len(CLASSES)),

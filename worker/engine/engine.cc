@@ -93,6 +93,10 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
     buffers_.push_back(view(data, static_cast<int64_t>(place.elements)));
   }
   gradients_ = std::make_unique<SlotGradients>(layout_, parameters_);
+  if (job_.data().tune() == "auto")
+    tuning_.emplace(data::LoaderSetting{.threads = decode_threads(train_),
+                                        .ahead = std::max(1u, job_.data().prefetch_batches())},
+                    data::most_decode_threads(train_, job_.data().threads()));
   return Status::ok();
 }
 
@@ -196,17 +200,18 @@ Status EngineImpl::begin_generation(const GenerationView& view, ApplyGate gate) 
   }
   reducer_ = std::make_unique<StepReducer>(layout_, *buffer_, *view.collective, view.generation,
                                            view.bucket_bounds, progress_bucket_, path);
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      loader_,
-      make_loader(shape_, view_.slot_runs[view_.collective->rank()], state_->applied_steps(),
-                  view_.total_steps, std::max(1u, job_.data().prefetch_batches()), view_.in_hand));
+  LOCKSTEP_ASSIGN_OR_RETURN(loader_, make_loader(shape_, view_.slot_runs[view_.collective->rank()],
+                                                 state_->applied_steps(), view_.total_steps,
+                                                 std::max(1u, job_.data().prefetch_batches()),
+                                                 view_.in_hand, tuning_ ? &*tuning_ : nullptr));
   return Status::ok();
 }
 
 Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const data::RunShape& shape,
                                                               const SlotRun& slots, Step first,
                                                               Step end, uint32_t prefetch_batches,
-                                                              WorkInHand* in_hand) const {
+                                                              WorkInHand* in_hand,
+                                                              data::LoaderTuning* tuning) const {
   const data::LoaderOptions options{
       .shape = shape,
       .order = data::job_order(job_, train_),
@@ -220,12 +225,19 @@ Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const data::RunSha
       .transforms = {job_.data().transforms().begin(), job_.data().transforms().end()},
       .statistics = {},
       .form = device_->image_form(),
-      .threads = decode_threads(train_)};
+      .threads = decode_threads(train_),
+      .tuning = tuning};
   return data::Loader::start(train_, options);
 }
 
 uint32_t EngineImpl::decode_threads(const data::Dataset& dataset) const {
   return data::decode_threads(dataset, job_.data().threads(), job_.cluster().workers());
+}
+
+void EngineImpl::note_tuning() {
+  if (tuning_is_noted_ || !tuning_ || !tuning_->is_done()) return;
+  tuning_is_noted_ = true;
+  view_.note(tuning_->result()->text());
 }
 
 Result<StepOutcome> EngineImpl::step() {

@@ -125,8 +125,9 @@ class EngineImpl final : public Engine {
   Status use_this_thread();
   Result<std::unique_ptr<data::Loader>> make_loader(const data::RunShape& shape,
                                                     const SlotRun& slots, Step first, Step end,
-                                                    uint32_t prefetch_batches,
-                                                    WorkInHand* in_hand) const;
+                                                    uint32_t prefetch_batches, WorkInHand* in_hand,
+                                                    data::LoaderTuning* tuning = nullptr) const;
+  void note_tuning();
   uint32_t decode_threads(const data::Dataset& dataset) const;
 
   const wire::JobSpec job_;  // but for the global batch, which is shape_'s
@@ -151,6 +152,10 @@ class EngineImpl final : public Engine {
   SystemClock system_clock_;
   PhaseClock own_phases_{system_clock_, WorkPhase::kOther};
   PhaseClock* phases_ = &own_phases_;
+
+  // Over all generations; none: data.tune is off.
+  std::optional<data::LoaderTuning> tuning_;
+  bool tuning_is_noted_ = false;
 
   // Of the generation.
   GenerationView view_;

@@ -60,6 +60,7 @@ Result<StepOutcome> EngineImpl::run_step() {
   phases_->switch_to(WorkPhase::kOptimizer);
   LOCKSTEP_RETURN_IF_ERROR(apply(work));
   phases_->switch_to(WorkPhase::kOther);
+  note_tuning();
   return report(work);
 }
 

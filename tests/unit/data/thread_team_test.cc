@@ -50,6 +50,27 @@ TEST(ThreadTeam, PartsAreDoneAtTheSameTime) {
   EXPECT_EQ(seen.size(), 4U);
 }
 
+TEST(ThreadTeam, BecomesLargerAndSmaller) {
+  const auto team = team_of(1);
+  for (const uint32_t threads : {3U, 1U, 7U, 2U, 2U, 4U}) {
+    ASSERT_TRUE(team->resize(threads).is_ok());
+    ASSERT_EQ(team->threads(), threads);
+    for (int round = 0; round < 20; ++round) {
+      std::atomic<uint32_t> begun{0};
+      // As many parts as threads, each of which waits for all of them.
+      ASSERT_TRUE(team->run(threads,
+                            [&](uint32_t thread, uint64_t) {
+                              EXPECT_LT(thread, threads);
+                              ++begun;
+                              while (begun.load() < threads) std::this_thread::yield();
+                              return Status::ok();
+                            })
+                      .is_ok());
+      ASSERT_EQ(begun.load(), threads);
+    }
+  }
+}
+
 TEST(ThreadTeam, SaysTheLowestPartThatFailed) {
   for (int round = 0; round < 50; ++round) {
     const auto team = team_of(4);
