@@ -109,6 +109,9 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
   add_share("data.holdout", data.holdout());
   if (data.split_seed() != 0) add("data.split_seed", data.split_seed());
   if (!data.tokenizer_sha256().empty()) add("data.tokenizer_sha256", data.tokenizer_sha256());
+  const bool has_documents = !data.documents().empty() && data.documents() != "stream";
+  if (has_documents) add("data.documents", data.documents());
+  if (!data.document_end().empty()) add("data.document_end", data.document_end());
   std::string transforms;
   for (const std::string& name : job.data().transforms()) transforms += "[" + name + "]";
   add("data.transforms", transforms);

@@ -90,6 +90,7 @@ inline constexpr size_t kSampleNameBytes = 4'096;           // a path inside of 
 inline constexpr size_t kMixedDatasets = 64;                // of one mixture
 inline constexpr uint32_t kMixWeights = 100'000;            // sum of its weights
 inline constexpr uint32_t kSequenceTokens = 1'048'576;      // of one sample
+inline constexpr uint64_t kDocumentPieces = 1'000'000'000;  // of one data set, held in memory
 inline constexpr uint32_t kVocabulary = 16'777'216;         // different tokens
 inline constexpr uint64_t kVocabularyBytes = 32'000'000;    // of a file of BPE tokens
 inline constexpr size_t kVocabularyTokenBytes = 65'536;     // of one of these

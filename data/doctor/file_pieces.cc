@@ -61,7 +61,7 @@ FilePieces::FilePieces(const data::Dataset& dataset, std::span<const uint64_t> s
   const std::vector<MappedRange> mapped = ranges_of_this_process();
   const uint64_t bytes = dataset.shape().stored_bytes();
   for (const uint64_t i : samples) {
-    if (dataset.encoded_form() == nullptr)
+    if (dataset.encoded_form() == nullptr && !dataset.makes_sequences())
       add_stored(mapped, dataset.sample(i), bytes);
     else
       add_named(dataset.name_of(i));

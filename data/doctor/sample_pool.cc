@@ -110,6 +110,11 @@ Status PoolTeam::read(std::span<const uint64_t> samples, SamplePool& pool) {
   const auto first = static_cast<uint64_t>(is_of_pool ? samples.data() - all.data() : 0);
   return threads_->run(samples.size(), [&](uint32_t thread, uint64_t i) -> Status {
     Room& room = rooms_[thread];
+    if (dataset_.makes_sequences()) {
+      dataset_.make_sequence(samples[i], reinterpret_cast<int64_t*>(room.input.data()),
+                             room.labels.data());
+      return Status::ok();
+    }
     if (!is_encoded) {
       std::memcpy(room.stored.data(), dataset_.sample(samples[i]), room.stored.size());
       return Status::ok();

@@ -14,9 +14,11 @@ namespace lockstep::data {
 inline constexpr char kArrowStreamKey[] = "lockstep.stream";
 
 // The streams of tokens in Arrow files: each file is one, or several with the same kArrowStreamKey
-// are. Errors as open_dataset(). REQUIRES: paths is not empty.
+// are. With the rows of lists as documents, where that is asked for; what goes on in the next file
+// of a stream is one. Errors as open_dataset(). REQUIRES: paths is not empty.
 Result<std::vector<TokenStream>> open_arrow_tokens(const std::vector<std::string>& paths,
                                                    const std::string& cache_dir,
-                                                   const ProgressFn& progress);
+                                                   const ProgressFn& progress,
+                                                   bool with_documents = false);
 
 }  // namespace lockstep::data

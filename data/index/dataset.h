@@ -80,6 +80,14 @@ struct ChannelStatistics {
   bool operator==(const ChannelStatistics&) const = default;
 };
 
+// Of tokens whose documents are kept apart.
+struct DocumentCounts {
+  uint64_t documents = 0;
+  uint64_t too_short = 0;    // left out: of one token or none, where nothing can be predicted
+  uint64_t pieces = 0;       // of documents, none longer than a sequence
+  uint64_t predictions = 0;  // in all samples; the rest of these is padding
+};
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -111,6 +119,8 @@ class Dataset {
   virtual int64_t make_sequence(uint64_t i, int64_t* input, int64_t* labels) const;
   // How many labels of the sample count: at least 1, all without make_sequence().
   virtual uint64_t counted_labels(uint64_t i) const;
+  // For people; null where documents are not kept apart.
+  virtual const DocumentCounts* document_counts() const { return nullptr; }
   // Where its bytes lie, for who reads them without sample() or read_encoded(): the same bytes.
   // Nothing where they do not lie here in one piece of a file, as they are stored.
   virtual std::optional<FileExtent> extent(uint64_t) const { return std::nullopt; }

@@ -26,6 +26,7 @@ SplitInspection look_at(const Dataset& dataset, std::string split) {
   seen.files = dataset.files();
   seen.samples = dataset.samples();
   seen.shape = dataset.shape();
+  if (const DocumentCounts* counts = dataset.document_counts()) seen.documents = *counts;
   seen.classes = dataset.classes();
   if (!seen.shape.is_sequence()) {
     seen.class_counts.resize(dataset.classes());
@@ -51,6 +52,25 @@ std::string shape_text(const SampleShape& shape, bool is_encoded) {
   return std::to_string(shape.channels) + " x " + std::to_string(shape.height) + " x " +
          std::to_string(shape.width) + " (channels x height x width), uint8" +
          (shape.channels_last && !is_encoded ? ", stored channels-last" : "");
+}
+
+// Of the predictions that a model makes, those that do not count.
+double padding_of(const SplitInspection& split) {
+  const auto all = static_cast<double>(split.samples) * static_cast<double>(split.shape.tokens);
+  return 1 - static_cast<double>(split.documents->predictions) / all;
+}
+
+std::string documents_text(const SplitInspection& split) {
+  const DocumentCounts& counts = *split.documents;
+  char padding[32];
+  std::snprintf(padding, sizeof padding, "%.3f", 100 * padding_of(split));
+  std::string text = "  documents    " + std::to_string(counts.documents) + " in " +
+                     std::to_string(counts.pieces) + " pieces";
+  if (counts.too_short > 0)
+    text += "; " + std::to_string(counts.too_short) +
+            " left out, of one token or none, where nothing can be predicted";
+  return text + "\n  predictions  " + std::to_string(counts.predictions) + ", and " + padding +
+         " % padding\n";
 }
 
 }  // namespace
@@ -121,6 +141,7 @@ std::string to_text(const Inspection& inspection) {
     for (const std::string& file : split.files) text += "  file         " + file + "\n";
     text += "  samples      " + std::to_string(split.samples) + "\n";
     text += "  shape        " + shape_text(split.shape, is_encoded_format(split.format)) + "\n";
+    if (split.documents) text += documents_text(split);
     text += (split.shape.is_sequence() ? "  vocabulary   " : "  classes      ") +
             std::to_string(split.classes) + "\n";
     for (size_t label = 0; label < split.class_counts.size(); ++label)
@@ -151,6 +172,12 @@ nlohmann::json to_json(const Inspection& inspection) {
                       {"class_counts", split.class_counts},
                       {"fingerprint", split.fingerprint},
                       {"statistics", statistics}});
+    if (split.documents)
+      splits.back()["documents"] = {{"count", split.documents->documents},
+                                    {"too_short", split.documents->too_short},
+                                    {"pieces", split.documents->pieces},
+                                    {"predictions", split.documents->predictions},
+                                    {"padding", padding_of(split)}};
   }
   return {{"path", inspection.path}, {"splits", splits}};
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct SplitInspection {
   std::vector<std::string> files;
   uint64_t samples = 0;
   SampleShape shape;
+  std::optional<DocumentCounts> documents;  // of tokens, where they are kept apart
   uint32_t classes = 0;
   std::vector<uint64_t> class_counts;  // by label; of images only
   std::string fingerprint;

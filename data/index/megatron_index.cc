@@ -1,5 +1,6 @@
 #include "data/index/megatron_index.h"
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <string>
@@ -125,6 +126,23 @@ Result<MegatronIndex> parse_megatron_index(std::span<const uint8_t> file) {
   LOCKSTEP_ASSIGN_OR_RETURN(index.tokens, count_tokens(file, tables, index.token_bytes));
   LOCKSTEP_RETURN_IF_ERROR(check_documents(file, tables));
   return index;
+}
+
+Result<std::vector<uint64_t>> megatron_documents(std::span<const uint8_t> file) {
+  LOCKSTEP_RETURN_IF_ERROR(parse_megatron_index(file).status());
+  LOCKSTEP_ASSIGN_OR_RETURN(const Tables tables, find_tables(file));
+  std::vector<uint64_t> ends;
+  ends.reserve(tables.documents);
+  uint64_t sequence = 0;
+  uint64_t tokens = 0;
+  for (uint64_t i = 1; i < tables.documents; ++i) {
+    const auto end = number<uint64_t>(file, tables.documents_at + 8 * i);
+    // Whatever a file says that changes meanwhile.
+    for (; sequence < std::min(end, tables.sequences); ++sequence)
+      tokens += number<uint32_t>(file, kTablesAt + 4 * sequence);
+    ends.push_back(tokens);
+  }
+  return ends;
 }
 
 }  // namespace lockstep::data

@@ -6,7 +6,8 @@
 //
 // numbers little-endian. D counts the entries of the last table: the sequence at which each
 // document begins, and S at its end. We read the tokens as one stream, as training on them does,
-// and take from the index what a token is, and that the two files belong together.
+// and take from the index what a token is, that the two files belong together, and where documents
+// end for who asks.
 //
 // Bytes come from outside: nothing here allocates by what they say, and every sum and product is
 // checked. All errors are kBadData, one clause without the file's name, which the caller puts
@@ -19,6 +20,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "comm/base/status.h"
 
@@ -36,5 +38,9 @@ bool is_megatron_index(std::span<const uint8_t> file);  // by its magic
 
 // Reads the whole file once; that is 12 bytes a sequence.
 Result<MegatronIndex> parse_megatron_index(std::span<const uint8_t> file);
+
+// The token behind each document, rising; the last is the number of all tokens. Everything is
+// checked again: the file may have changed.
+Result<std::vector<uint64_t>> megatron_documents(std::span<const uint8_t> file);
 
 }  // namespace lockstep::data

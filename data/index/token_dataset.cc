@@ -1,8 +1,6 @@
 #include "data/index/token_dataset.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <utility>
@@ -10,71 +8,19 @@
 #include "comm/base/check.h"
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
-#include "data/index/cached_text.h"
-#include "data/index/file_errors.h"
+#include "data/index/document_dataset.h"
+#include "data/index/token_files.h"
 #include "data/index/token_stream.h"
+#include "data/index/token_vocabulary.h"
 #include "data/index/tokenized_text.h"
 
 namespace lockstep::data {
 namespace {
 
-constexpr uint32_t kTextVocabulary = 256;
-
-// Of whole numbers without a sign, which a loop makes wide.
-template <typename T>
-uint64_t largest_in(std::span<const uint8_t> piece) {
-  T largest = 0;
-  for (uint64_t i = 0; i < piece.size(); i += sizeof(T)) {
-    T value;
-    std::memcpy(&value, piece.data() + i, sizeof(T));
-    largest = std::max(largest, value);
-  }
-  return largest;
-}
-
-uint64_t largest_of(const TokenStream& stream) {
-  uint64_t largest = 0;
-  for (size_t i = 0; i < stream.pieces(); ++i) {
-    const auto piece = stream.piece(i);
-    const uint32_t bytes = stream.token_bytes();
-    largest = std::max(largest, bytes == 1   ? largest_in<uint8_t>(piece)
-                                : bytes == 2 ? largest_in<uint16_t>(piece)
-                                : bytes == 4 ? largest_in<uint32_t>(piece)
-                                             : largest_in<uint64_t>(piece));
-  }
-  return largest;
-}
-
-Status beyond(const TokenStream& stream, uint64_t i, uint64_t vocab) {
-  const uint32_t unused_bits = 64 - 8 * stream.token_bytes();
-  const uint64_t token = stream.token(i);
-  // Its sign is the highest bit that is stored.
-  const auto as_signed = static_cast<int64_t>(token << unused_bits) >> unused_bits;
-  return {Code::kBadData,
-          stream.path_of(i) + " has token " +
-              (stream.is_signed() ? std::to_string(as_signed) : std::to_string(token)) +
-              " at offset " + std::to_string(stream.offset_of(i)) + ", beyond the vocabulary of " +
-              std::to_string(vocab) + "; is model.vocab right, and the format of the file?"};
-}
-
-// No token is `vocab` or more. REQUIRES that one was.
-Status first_beyond(const std::vector<TokenStream>& streams, uint64_t vocab) {
-  for (const TokenStream& stream : streams)
-    for (uint64_t i = 0; i < stream.tokens(); ++i)
-      if (stream.token(i) >= vocab) return beyond(stream, i, vocab);
-  return {Code::kBadData,
-          streams.front().paths().front() + " changed while it was opened; try again"};
-}
-
-// Of all that only say how many bytes a token has the same: they are the same tokens.
-std::string shown_format(const std::string& format) {
-  return format.starts_with("tokens") ? "tokens" : format;
-}
-
 class TokenDataset final : public Dataset {
  public:
   TokenDataset(std::vector<TokenStream> streams, const std::string& format, uint32_t block)
-      : streams_(std::move(streams)), format_(shown_format(format)) {
+      : streams_(std::move(streams)), format_(shown_token_format(format)) {
     shape_.tokens = block;
     shape_.token_bytes = streams_.front().token_bytes();
     for (const TokenStream& stream : streams_) {
@@ -194,67 +140,12 @@ class TokenDataset final : public Dataset {
   const std::vector<ChannelStatistics> statistics_;
 };
 
-Status check_stream(const TokenStream& stream, const TokenStream& first, uint32_t block) {
+Status check_stream(const TokenStream& stream, uint32_t block) {
   const std::string& path = stream.paths().front();
-  if (stream.tokens() <= block)
-    return {Code::kBadData, path + " has " + std::to_string(stream.tokens()) +
-                                " tokens; a sequence of model.block " + std::to_string(block) +
-                                " and its last label need " + std::to_string(uint64_t{block} + 1)};
-  if (stream.token_bytes() == first.token_bytes()) return Status::ok();
-  return {Code::kBadData, first.paths().front() + " has " + std::to_string(first.token_bytes()) +
-                              " bytes a token, " + path + " has " +
-                              std::to_string(stream.token_bytes()) +
-                              "; they do not belong together"};
-}
-
-std::string largest_text(const std::string& fingerprint, uint64_t largest) {
-  return "lockstep tokens 1\nfingerprint " + fingerprint + "\nlargest " + std::to_string(largest) +
-         "\n";
-}
-
-// Nothing where `text` is not what largest_text() writes for this fingerprint.
-std::optional<uint64_t> parse_largest(const std::string& text, const std::string& fingerprint) {
-  const size_t last = text.rfind(' ');
-  if (last == std::string::npos) return std::nullopt;
-  const uint64_t largest = std::strtoull(text.c_str() + last, nullptr, 10);
-  if (largest_text(fingerprint, largest) != text) return std::nullopt;
-  return largest;
-}
-
-// Of all tokens: every one is read, unless the number was stored when they were.
-Result<uint64_t> largest_token(const TokenDataset& dataset, const std::string& cache_dir,
-                               const ProgressFn& progress) {
-  const std::string name = "tokens-" + dataset.fingerprint() + ".txt";
-  if (const auto text = cached_text(cache_dir, name))
-    if (const auto stored = parse_largest(*text, dataset.fingerprint())) return *stored;
-  uint64_t largest = 0;
-  for (const TokenStream& stream : dataset.streams()) {
-    if (progress) progress("checking " + stream.paths().front(), 0, stream.bytes());
-    largest = std::max(largest, largest_of(stream));
-  }
-  LOCKSTEP_RETURN_IF_ERROR(dataset.unchanged());
-  keep_text(cache_dir, name, largest_text(dataset.fingerprint(), largest));
-  return largest;
-}
-
-// The number of different tokens: what was asked for, if no token is beyond it.
-Result<uint32_t> vocabulary(const TokenDataset& dataset, uint32_t asked,
-                            const std::string& cache_dir, const ProgressFn& progress) {
-  const bool is_bytes = dataset.shape().token_bytes == 1;  // of text
-  if (is_bytes && asked == 0) return kTextVocabulary;
-  const uint64_t limit = asked == 0 ? limits::kVocabulary : asked;
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t largest, largest_token(dataset, cache_dir, progress));
-  if (largest >= limit) return first_beyond(dataset.streams(), limit);
-  return asked > 0 ? asked : static_cast<uint32_t>(largest + 1);
-}
-
-// No token of these is beyond the vocabulary, and what is kept has a checksum.
-Result<uint32_t> vocabulary_of(const BpeVocabulary& bpe, const SampleCut& cut) {
-  if (cut.vocab == 0) return bpe.size();
-  if (cut.vocab >= bpe.size()) return cut.vocab;
-  return Status(Code::kUsage, "model.vocab is " + std::to_string(cut.vocab) + ", but " +
-                                  cut.tokenizer + " has " + std::to_string(bpe.size()) +
-                                  " tokens; take that or more, or leave the key out");
+  if (stream.tokens() > block) return Status::ok();
+  return {Code::kBadData, path + " has " + std::to_string(stream.tokens()) +
+                              " tokens; a sequence of model.block " + std::to_string(block) +
+                              " and its last label need " + std::to_string(uint64_t{block} + 1)};
 }
 
 }  // namespace
@@ -270,18 +161,23 @@ Result<std::unique_ptr<Dataset>> open_token_dataset(const std::vector<std::strin
                                     std::to_string(cut.block) + " but must be 1 to " +
                                     std::to_string(limits::kSequenceTokens));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto bpe, open_vocabulary(cut));
-  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<TokenStream> streams,
-                            open_token_streams(paths, format, bpe.get(), cache_dir, progress));
+  const bool is_stream = cut.documents == Documents::kStream;
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      std::vector<TokenStream> streams,
+      open_token_streams(paths, format, bpe.get(), cache_dir, progress, !is_stream));
   for (const TokenStream& stream : streams) {
-    LOCKSTEP_RETURN_IF_ERROR(check_stream(stream, streams.front(), cut.block));
+    if (is_stream) LOCKSTEP_RETURN_IF_ERROR(check_stream(stream, cut.block));
+    LOCKSTEP_RETURN_IF_ERROR(check_alike(stream, streams.front()));
     stream.will_need();
   }
+  if (!is_stream)
+    return open_document_dataset(std::move(streams), format, cut, bpe.get(), cache_dir, progress);
   auto dataset = std::make_unique<TokenDataset>(std::move(streams), format, cut.block);
   LOCKSTEP_RETURN_IF_ERROR(dataset->join());
   LOCKSTEP_RETURN_IF_ERROR(dataset->unchanged());  // since it was looked at for its fingerprint
   LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t classes,
-                            bpe != nullptr ? vocabulary_of(*bpe, cut)
-                                           : vocabulary(*dataset, cut.vocab, cache_dir, progress));
+                            token_vocabulary(dataset->streams(), dataset->fingerprint(), cut,
+                                             bpe.get(), cache_dir, progress));
   dataset->set_classes(classes);
   return std::unique_ptr<Dataset>(std::move(dataset));
 }

@@ -198,4 +198,17 @@ Result<TokenRange> token_range_of(const std::string& path, const MappedFile& fil
              std::to_string(index->bin_bytes()) + "; copy both again");
 }
 
+Result<std::vector<uint64_t>> megatron_documents_of(const std::string& path, uint64_t tokens) {
+  const std::string index_path = without_ending(path) + kIndexEnding;
+  LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile index_file, MappedFile::open(index_path));
+  auto ends = megatron_documents(index_file.bytes());
+  if (!ends.is_ok()) return about(index_path, ends.status());
+  if (!ends->empty() && ends->back() == tokens) return ends;
+  return bad(index_path + " changed while it was opened; try again");
+}
+
+std::string shown_token_format(const std::string& format) {
+  return format.starts_with(kTokens) ? kTokens : format;
+}
+
 }  // namespace lockstep::data

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "data/index/arrow_tokens.h"
@@ -11,6 +12,29 @@
 #include "data/index/tokenized_text.h"
 
 namespace lockstep::data {
+namespace {
+
+// `T`: as stored; the target is little-endian, as the files are; they need not be aligned.
+template <typename T>
+int64_t widen(const uint8_t* stored, uint64_t tokens, int64_t* out) {
+  int64_t largest = 0;
+  for (uint64_t i = 0; i < tokens; ++i) {
+    T value;
+    std::memcpy(&value, stored + i * sizeof(T), sizeof(T));
+    out[i] = static_cast<int64_t>(std::min<uint64_t>(value, std::numeric_limits<int64_t>::max()));
+    largest = std::max(largest, out[i]);
+  }
+  return largest;
+}
+
+int64_t widen(const uint8_t* stored, uint32_t token_bytes, uint64_t tokens, int64_t* out) {
+  if (token_bytes == 1) return widen<uint8_t>(stored, tokens, out);
+  if (token_bytes == 2) return widen<uint16_t>(stored, tokens, out);
+  if (token_bytes == 4) return widen<uint32_t>(stored, tokens, out);
+  return widen<uint64_t>(stored, tokens, out);
+}
+
+}  // namespace
 
 void TokenStream::add_file(std::string path, MappedFile file) {
   paths_.push_back(std::move(path));
@@ -63,6 +87,21 @@ void TokenStream::copy(uint64_t begin, uint64_t n, uint8_t* out) const {
   }
 }
 
+int64_t TokenStream::read(uint64_t begin, uint64_t n, int64_t* out) const {
+  int64_t largest = 0;
+  for (size_t i = piece_of(begin); n > 0; ++i) {
+    const Piece& piece = pieces_[i];
+    const uint64_t within = begin - piece.first;
+    const uint64_t here = std::min(n, piece.tokens - within);
+    const int64_t found = widen(at(piece) + within * token_bytes_, token_bytes_, here, out);
+    largest = std::max(largest, found);
+    out += here;
+    begin += here;
+    n -= here;
+  }
+  return largest;
+}
+
 std::string TokenStream::path_of(uint64_t token) const {
   return paths_[pieces_[piece_of(token)].file];
 }
@@ -111,8 +150,10 @@ Result<std::vector<TokenStream>> open_token_streams(const std::vector<std::strin
                                                     const std::string& format,
                                                     const BpeVocabulary* vocabulary,
                                                     const std::string& cache_dir,
-                                                    const ProgressFn& progress) {
-  if (format == "arrow_tokens") return open_arrow_tokens(paths, cache_dir, progress);
+                                                    const ProgressFn& progress,
+                                                    bool with_documents) {
+  if (format == "arrow_tokens")
+    return open_arrow_tokens(paths, cache_dir, progress, with_documents);
   std::vector<TokenStream> streams;
   for (const std::string& path : paths) {
     if (vocabulary != nullptr) {
@@ -121,6 +162,7 @@ Result<std::vector<TokenStream>> open_token_streams(const std::vector<std::strin
       streams.emplace_back(made.token_bytes, /*is_signed=*/false);
       streams.back().add_file(path + " (its tokens)", std::move(made.file));
       streams.back().add_piece(0, made.tokens);
+      if (with_documents) streams.back().begin_documents();
       continue;
     }
     LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
@@ -128,6 +170,11 @@ Result<std::vector<TokenStream>> open_token_streams(const std::vector<std::strin
     streams.emplace_back(range.token_bytes, range.is_signed);
     streams.back().add_file(path, std::move(file));
     streams.back().add_piece(range.offset, range.tokens);
+    if (!with_documents) continue;
+    if (format == "text" || format == "megatron") streams.back().begin_documents();
+    if (format != "megatron") continue;
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto ends, megatron_documents_of(path, range.tokens));
+    for (const uint64_t end : ends) streams.back().end_document(end);
   }
   return streams;
 }

@@ -2,7 +2,7 @@
 // pieces of several files. Pieces are for reading only; what a stream holds does not depend on how
 // it is cut.
 //
-// Thread-safety: immutable once its files are added; any thread.
+// Thread-safety: immutable once its files are added, but for forget_documents(); any thread.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +29,13 @@ class TokenStream {
   // Of the file that was added last. REQUIRES: it lies within it.
   void add_piece(uint64_t offset, uint64_t tokens);
 
+  // Of a stream whose files say where documents end: it says so, and then where they do, rising; at
+  // its own end no document needs to. REQUIRES of the second: the first.
+  void begin_documents() { document_ends_.emplace(); }
+  void end_document(uint64_t token) { document_ends_->push_back(token); }
+  void forget_documents() { document_ends_.reset(); }
+  const std::optional<std::vector<uint64_t>>& document_ends() const { return document_ends_; }
+
   uint32_t token_bytes() const { return token_bytes_; }
   bool is_signed() const { return is_signed_; }  // as the files' type says; for messages
   uint64_t tokens() const { return tokens_; }
@@ -50,6 +57,10 @@ class TokenStream {
   std::optional<FileExtent> extent(uint64_t begin, uint64_t n) const;
   // Copies them. REQUIRES: as above.
   void copy(uint64_t begin, uint64_t n, uint8_t* out) const;
+
+  // As numbers; of 8 bytes those beyond int64 as its largest, which no vocabulary has. Returns the
+  // largest. REQUIRES: as above.
+  int64_t read(uint64_t begin, uint64_t n, int64_t* out) const;
 
   // "FILE at byte N", for messages.
   std::string place_of(uint64_t token) const;
@@ -83,15 +94,18 @@ class TokenStream {
   std::vector<std::string> paths_;
   std::vector<MappedFile> files_;
   std::vector<Piece> pieces_;  // none is empty
+  std::optional<std::vector<uint64_t>> document_ends_;
 };
 
 // Of these files (token_files.h), which are of this format, one or more streams in their order.
 // Text becomes tokens of `vocabulary`, where there is one, else of bytes. Errors as open_dataset().
-// REQUIRES: paths is not empty.
+// With their documents, where these are asked for and the files say them: each file of text, the
+// documents of Megatron-LM's indexes, each list of Arrow's. REQUIRES: paths is not empty.
 Result<std::vector<TokenStream>> open_token_streams(const std::vector<std::string>& paths,
                                                     const std::string& format,
                                                     const BpeVocabulary* vocabulary,
                                                     const std::string& cache_dir,
-                                                    const ProgressFn& progress);
+                                                    const ProgressFn& progress,
+                                                    bool with_documents = false);
 
 }  // namespace lockstep::data

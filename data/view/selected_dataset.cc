@@ -58,6 +58,11 @@ class SelectedDataset final : public Dataset {
 
   const uint8_t* sample(uint64_t i) const override { return whole_->sample(in_whole(i)); }
   uint32_t label(uint64_t i) const override { return whole_->label(in_whole(i)); }
+  bool makes_sequences() const override { return whole_->makes_sequences(); }
+  int64_t make_sequence(uint64_t i, int64_t* input, int64_t* labels) const override {
+    return whole_->make_sequence(in_whole(i), input, labels);
+  }
+  uint64_t counted_labels(uint64_t i) const override { return whole_->counted_labels(in_whole(i)); }
   std::optional<FileExtent> extent(uint64_t i) const override {
     return whole_->extent(in_whole(i));
   }

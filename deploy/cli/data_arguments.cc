@@ -19,6 +19,8 @@ wire::DatasetSpec DataArguments::spec() const {
 data::SampleCut DataArguments::used_cut() const {
   data::SampleCut used = cut;
   if (!used.tokenizer.empty()) used.tokenizer = std::filesystem::absolute(used.tokenizer).string();
+  if (documents == "pad") used.documents = data::Documents::kPad;
+  if (documents == "pack") used.documents = data::Documents::kPack;
   return used;
 }
 
@@ -38,6 +40,13 @@ void add_data_options(CLI::App& command, DataArguments& arguments) {
   command.add_option("--block", arguments.cut.block, "Tokens: cut into sequences of so many");
   command.add_option("--tokenizer", arguments.cut.tokenizer,
                      "Text: a vocabulary that makes its tokens, as data.tokenizer of a job file");
+}
+
+void add_document_options(CLI::App& command, DataArguments& arguments) {
+  command.add_option("--documents", arguments.documents, "Tokens: as data.documents of a job file")
+      ->check(CLI::IsMember({"stream", "pad", "pack"}));
+  command.add_option("--document-end", arguments.cut.document_end,
+                     "Tokens: the one behind which a document ends, as data.document_end");
 }
 
 void add_threads_option(CLI::App& command, DataArguments& arguments) {

@@ -53,6 +53,7 @@ void add_data_index(CLI::App& group, Commands& commands) {
   auto* command = group.add_subcommand(
       "index", "Make ahead what a run makes of its data before its first step");
   add_data_options(*command, *arguments);
+  add_document_options(*command, *arguments);
   command->get_option("--cache-dir")
       ->required()
       ->description("Keep it here; data.cache_dir of the job");

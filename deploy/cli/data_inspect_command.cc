@@ -36,6 +36,7 @@ void add_data_inspect(CLI::App& group, Commands& commands) {
   const auto arguments = std::make_shared<InspectArguments>();
   auto* command = group.add_subcommand("inspect", "Samples, classes, statistics, fingerprint");
   add_data_options(*command, *arguments);
+  add_document_options(*command, *arguments);
   command->add_flag("--json", arguments->json, "As JSON");
   command->footer(
       "Examples:\n  lockstep data inspect /usr/share/datasets/fashion-mnist\n"

@@ -18,6 +18,7 @@ struct DataArguments {
   std::string cache_dir;
   std::string format = "auto";
   data::SampleCut cut{.block = 1024, .vocab = 0};  // its tokenizer by any path
+  std::string documents = "stream";
   uint32_t threads = 0;                            // 0: as many as there are processors
 
   wire::DatasetSpec spec() const;
@@ -27,6 +28,8 @@ struct DataArguments {
 
 // PATH, --cache-dir, --format, --block and --tokenizer. `arguments` outlives the parser.
 void add_data_options(CLI::App& command, DataArguments& arguments);
+// --documents and --document-end, likewise.
+void add_document_options(CLI::App& command, DataArguments& arguments);
 void add_threads_option(CLI::App& command, DataArguments& arguments);
 
 // Inflated files and indexes go somewhere: into a directory that is gone afterwards, unless told.

@@ -59,6 +59,7 @@ void add_data_verify(CLI::App& group, Commands& commands) {
   const auto arguments = std::make_shared<VerifyArguments>();
   auto* command = group.add_subcommand("verify", "Read every sample, decode every image");
   add_data_options(*command, *arguments);
+  add_document_options(*command, *arguments);
   add_threads_option(*command, *arguments);
   command->add_flag("--full", arguments->full,
                     "And compare the checksums that files have of their own content: of every "

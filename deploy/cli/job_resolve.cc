@@ -10,8 +10,7 @@
 #include "comm/wire/predictions.h"
 #include "data/source/url.h"
 #include "data/transform/transform_list.h"
-#include "deploy/cli/job_formats.h"
-#include "deploy/cli/job_list.h"
+#include "deploy/cli/job_documents.h"
 #include "deploy/cli/job_model_file.h"
 #include "deploy/cli/job_network.h"
 #include "deploy/cli/job_schema.h"
@@ -253,6 +252,7 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
                  "not begin with '.'");
   LOCKSTEP_RETURN_IF_ERROR(check_model_fits_data(values, job));
   LOCKSTEP_RETURN_IF_ERROR(check_tokenizer(values, job));
+  LOCKSTEP_RETURN_IF_ERROR(check_documents(values, job));
   const auto& transforms = job.data().transforms();
   LOCKSTEP_RETURN_IF_ERROR(data::parse_transforms({transforms.begin(), transforms.end()}).status());
   if (train.epochs() == 0 && train.max_steps() == 0)

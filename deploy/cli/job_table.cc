@@ -25,6 +25,7 @@ constexpr std::string_view kPrecisions[] = {"fp32", "bf16", "fp16"};
 constexpr std::string_view kOnCorruption[] = {"rollback", "continue"};
 constexpr std::string_view kOnBadSamples[] = {"stop", "skip"};
 constexpr std::string_view kShuffles[] = {"sample", "block"};
+constexpr std::string_view kDocuments[] = {"stream", "pad", "pack"};
 constexpr std::string_view kGraphs[] = {"auto", "on", "off"};
 constexpr std::string_view kReaders[] = {"auto", "mmap", "io_uring", "pread"};
 constexpr std::string_view kTunings[] = {"auto", "off"};
@@ -146,6 +147,13 @@ constexpr JobKey kRows[] = {
    "every worker reads it; relative to the job file"},
   {"data.tokenizer_sha256", "", kNoRange, {}, kIdentity, kPlain,
    "of the content of data.tokenizer, in hex; empty: of what is there at the first start"},
+  {"data.documents", "stream", kNoRange, kDocuments, kIdentity, kPlain,
+   "tokens: how documents become sequences. stream: one after another, cut wherever a sequence ends; "
+   "pad: each by itself, and nothing is learnt from what fills its sequence up; pack: several in a "
+   "sequence by best fit, none of which sees the others (gpt2)"},
+  {"data.document_end", "", kNoRange, {}, kIdentity, kPlain,
+   "data.documents pad, pack: the token behind which a document ends, a number; empty: as the files "
+   "say it: each file of text, Megatron-LM's documents, each list of Arrow's"},
   {"data.cache_dir", "", kNoRange, {}, kChangeable, kPlain,
    "inflated files, tokens of text, indexes of images, statistics; empty: RUN_DIR/cache"},
   {"data.prefetch_batches", "4", count(1, 1024), {}, kChangeable, kPlain,

@@ -40,6 +40,49 @@ class CachedBatch final : public data::Dataset {
   std::vector<uint32_t> labels_;  // of sequences zeros: theirs are among the tokens
 };
 
+// Sequences that are made: the inputs of each, and behind them its labels.
+class CachedSequences final : public data::Dataset {
+ public:
+  CachedSequences(const data::Dataset& of, const data::EpochOrder& order, uint64_t samples)
+      : of_(of), inputs_(of.shape().elements()), each_(inputs_ + of.shape().labels()) {
+    values_.resize(samples * each_);
+    for (uint64_t i = 0; i < samples; ++i) {
+      int64_t* const input = values_.data() + i * each_;
+      largest_.push_back(of.make_sequence(order.at(i), input, input + inputs_));
+      counted_.push_back(of.counted_labels(order.at(i)));
+    }
+  }
+
+  uint64_t samples() const override { return largest_.size(); }
+  data::SampleShape shape() const override { return of_.shape(); }
+  uint32_t classes() const override { return of_.classes(); }
+  const std::string& format() const override { return of_.format(); }
+  const std::string& fingerprint() const override { return of_.fingerprint(); }
+  const std::vector<data::ChannelStatistics>& statistics() const override {
+    return of_.statistics();
+  }
+  const std::vector<std::string>& files() const override { return of_.files(); }
+  const uint8_t* sample(uint64_t) const override { return nullptr; }
+  uint32_t label(uint64_t) const override { return 0; }
+  bool makes_sequences() const override { return true; }
+  int64_t make_sequence(uint64_t i, int64_t* input, int64_t* labels) const override {
+    const int64_t* const from = values_.data() + i * each_;
+    std::copy(from, from + inputs_, input);
+    std::copy(from + inputs_, from + each_, labels);
+    return largest_[i];
+  }
+  uint64_t counted_labels(uint64_t i) const override { return counted_[i]; }
+  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
+
+ private:
+  const data::Dataset& of_;
+  const uint64_t inputs_;
+  const uint64_t each_;  // values of a sample
+  std::vector<int64_t> values_;
+  std::vector<int64_t> largest_;
+  std::vector<uint64_t> counted_;
+};
+
 Status copy_image(const data::SampleReader& reader, data::SampleHand& hand, uint64_t i,
                   uint8_t* out, uint32_t* label) {
   int64_t read = 0;
@@ -55,6 +98,8 @@ Result<std::unique_ptr<data::Dataset>> cache_batch(const data::Dataset& dataset,
   const uint64_t count = std::min(samples, data::epoch_units(dataset));
   const data::SampleShape shape = dataset.shape();
   const data::EpochOrder order(data::job_order(job, dataset), /*epoch=*/0);
+  if (dataset.makes_sequences())
+    return std::unique_ptr<data::Dataset>(std::make_unique<CachedSequences>(dataset, order, count));
   std::vector<uint8_t> stored(count * shape.stored_bytes());
   std::vector<uint32_t> labels(count);
   LOCKSTEP_ASSIGN_OR_RETURN(

@@ -98,6 +98,8 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
   job.mutable_model()->set_sha256("0123");         // of a model from a file only
   job.mutable_train()->set_label_smoothing(0.1);   // where there is any
   job.mutable_data()->set_tokenizer_sha256("45");  // likewise
+  job.mutable_data()->set_documents("pack");       // where they are not stream
+  job.mutable_data()->set_document_end("50256");
   job.mutable_data()->set_shuffle("block");
   // Where they select anything.
   job.mutable_data()->set_holdout(0.1);
