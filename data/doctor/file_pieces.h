@@ -2,9 +2,9 @@
 //
 // Of a stored sample it is what the process has mapped at its address: whatever the format, and
 // also where an inflated copy is read instead of the file. Of an encoded one it is the whole file
-// that is named for it, since where in it the sample lies is not told; so it is of a sequence that is
-// made, of which the file of its first document is taken. Samples that lie in no file
-// are left out: those made in memory, and copies.
+// that is named for it, since where in it the sample lies is not told; so it is of a sequence that
+// is made, of which the file of its first document is taken. Samples that lie in no file are left
+// out: those made in memory, and copies.
 //
 // Thread-safety: one thread.
 #pragma once

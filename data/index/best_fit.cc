@@ -69,8 +69,8 @@ class OpenPacks {
     queue.last = pack;
   }
 
-  RoomSet rooms_;              // that some pack has left
-  std::vector<Ends> ends_;     // by room
+  RoomSet rooms_;               // that some pack has left
+  std::vector<Ends> ends_;      // by room
   std::vector<uint32_t> next_;  // in the queue of a pack's room
 };
 

@@ -126,7 +126,8 @@ class DocumentDataset final : public Dataset {
       // One look at a file of its own; of several the piece's.
       if (streams_[s].paths().size() == 1 && seen[s]) return Status::ok();
       seen[s] = true;
-      return streams_[s].unchanged(begins_[piece] - first_tokens_[s], uint64_t{lengths_[piece]} + 1);
+      return streams_[s].unchanged(begins_[piece] - first_tokens_[s],
+                                   uint64_t{lengths_[piece]} + 1);
     };
     for (const uint64_t i : samples) {
       if (!shape_.has_positions) {
@@ -184,24 +185,19 @@ class DocumentDataset final : public Dataset {
 
 }  // namespace
 
-Result<std::unique_ptr<Dataset>> open_document_dataset(std::vector<TokenStream> streams,
-                                                       const std::string& format,
-                                                       const SampleCut& cut,
-                                                       const BpeVocabulary* bpe,
-                                                       const std::string& cache_dir,
-                                                       const ProgressFn& progress) {
+Result<std::unique_ptr<Dataset>> open_document_dataset(
+    std::vector<TokenStream> streams, const std::string& format, const SampleCut& cut,
+    const BpeVocabulary* bpe, const std::string& cache_dir, const ProgressFn& progress) {
   const std::string content = content_key(streams);
   LOCKSTEP_ASSIGN_OR_RETURN(
       DocumentPieces pieces,
       cut_documents(streams, cut.block, cut.document_end, content, cache_dir, progress));
   for (TokenStream& stream : streams) stream.forget_documents();
-  std::string fingerprint =
-      documents_fingerprint(content, shown_token_format(format), pieces, cut);
+  std::string fingerprint = documents_fingerprint(content, shown_token_format(format), pieces, cut);
   auto dataset =
       std::make_unique<DocumentDataset>(std::move(streams), format, std::move(pieces), cut);
   // Since they were looked at for all of this.
-  for (const TokenStream& stream : dataset->streams())
-    LOCKSTEP_RETURN_IF_ERROR(stream.unchanged());
+  for (const TokenStream& stream : dataset->streams()) LOCKSTEP_RETURN_IF_ERROR(stream.unchanged());
   LOCKSTEP_ASSIGN_OR_RETURN(
       const uint32_t classes,
       token_vocabulary(dataset->streams(), content, cut, bpe, cache_dir, progress));

@@ -25,11 +25,8 @@ namespace lockstep::data {
 
 // Errors of cut_documents() and token_vocabulary(). REQUIRES: streams is not empty, all have tokens
 // of one size; cut.documents is not kStream.
-Result<std::unique_ptr<Dataset>> open_document_dataset(std::vector<TokenStream> streams,
-                                                       const std::string& format,
-                                                       const SampleCut& cut,
-                                                       const BpeVocabulary* bpe,
-                                                       const std::string& cache_dir,
-                                                       const ProgressFn& progress);
+Result<std::unique_ptr<Dataset>> open_document_dataset(
+    std::vector<TokenStream> streams, const std::string& format, const SampleCut& cut,
+    const BpeVocabulary* bpe, const std::string& cache_dir, const ProgressFn& progress);
 
 }  // namespace lockstep::data

@@ -92,8 +92,7 @@ Result<std::vector<uint64_t>> document_ends(const std::vector<TokenStream>& stre
                                             const ProgressFn& progress) {
   uint64_t tokens = 0;
   for (const TokenStream& stream : streams) tokens += stream.tokens();
-  const std::string path =
-      cache_dir + "/documents-" + key + "-" + std::to_string(token) + ".ends";
+  const std::string path = cache_dir + "/documents-" + key + "-" + std::to_string(token) + ".ends";
   if (!cache_dir.empty())
     if (auto kept = kept_ends(path, tokens)) return std::move(*kept);
   std::vector<uint64_t> ends;

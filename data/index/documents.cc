@@ -68,8 +68,8 @@ bool add_stream(const TokenStream& stream, uint64_t first, const std::vector<uin
     const bool is_said = at != said.end();
     const bool is_by_token = next < by_token.size() && by_token[next] <= behind;
     if (!is_said && !is_by_token) break;
-    const uint64_t end = std::min(is_said ? first + *at : behind,
-                                  is_by_token ? by_token[next] : behind);
+    const uint64_t end =
+        std::min(is_said ? first + *at : behind, is_by_token ? by_token[next] : behind);
     if (is_by_token && by_token[next] == end) ++next;
     if (is_said && first + *at == end) ++at;
     if (!pieces.add(begin, end)) return false;
@@ -90,10 +90,11 @@ Result<DocumentPieces> cut_documents(const std::vector<TokenStream>& streams, ui
     LOCKSTEP_ASSIGN_OR_RETURN(by_token,
                               document_ends(streams, *end_token, key, cache_dir, progress));
     if (by_token.empty())
-      return Status(Code::kUsage, "data.document_end is " + std::to_string(*end_token) + ", but " +
-                                      streams.front().paths().front() +
-                                      (streams.size() > 1 ? " and the files beside it have" : " has") +
-                                      " no such token; name the one that ends documents");
+      return Status(Code::kUsage,
+                    "data.document_end is " + std::to_string(*end_token) + ", but " +
+                        streams.front().paths().front() +
+                        (streams.size() > 1 ? " and the files beside it have" : " has") +
+                        " no such token; name the one that ends documents");
   }
   PieceList pieces(block);
   uint64_t first = 0;

@@ -30,7 +30,8 @@ struct DocumentPieces {
 
 // kUsage where neither the files nor a token say where documents end, where there is none of this
 // token, or where there are too many pieces (limits::kDocumentPieces); kBadData where nothing can
-// be predicted. `key` as document_ends() takes it. REQUIRES: streams is not empty; those of open_token_streams() with documents.
+// be predicted. `key` as document_ends() takes it. REQUIRES: streams is not empty; those of
+// open_token_streams() with documents.
 Result<DocumentPieces> cut_documents(const std::vector<TokenStream>& streams, uint32_t block,
                                      std::optional<uint64_t> end_token, const std::string& key,
                                      const std::string& cache_dir, const ProgressFn& progress);

@@ -63,7 +63,8 @@ Result<TokenRange> token_range(std::span<const uint8_t> file, const std::string&
 Result<TokenRange> token_range_of(const std::string& path, const MappedFile& file,
                                   const std::string& format);
 
-// Where the documents of one of Megatron-LM's *.bin end (megatron_index.h), which has so many tokens.
+// Where the documents of one of Megatron-LM's *.bin end (megatron_index.h), which has so many
+// tokens.
 Result<std::vector<uint64_t>> megatron_documents_of(const std::string& path, uint64_t tokens);
 
 // Of all formats that only say how many bytes a token has the same: they are the same tokens.

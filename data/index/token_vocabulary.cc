@@ -76,8 +76,7 @@ std::optional<uint64_t> parse_largest(const std::string& text, const std::string
 
 // Of all tokens: every one is read, unless the number was stored when they were.
 Result<uint64_t> largest_token(const std::vector<TokenStream>& streams, const std::string& key,
-                               const std::string& cache_dir,
-                               const ProgressFn& progress) {
+                               const std::string& cache_dir, const ProgressFn& progress) {
   const std::string name = "tokens-" + key + ".txt";
   if (const auto text = cached_text(cache_dir, name))
     if (const auto stored = parse_largest(*text, key)) return *stored;
@@ -92,12 +91,14 @@ Result<uint64_t> largest_token(const std::vector<TokenStream>& streams, const st
 }
 
 // The number of different tokens: what was asked for, if no token is beyond it.
-Result<uint32_t> counted_vocabulary(const std::vector<TokenStream>& streams, const std::string& key, uint32_t asked,
-                            const std::string& cache_dir, const ProgressFn& progress) {
+Result<uint32_t> counted_vocabulary(const std::vector<TokenStream>& streams, const std::string& key,
+                                    uint32_t asked, const std::string& cache_dir,
+                                    const ProgressFn& progress) {
   const bool is_bytes = streams.front().token_bytes() == 1;  // of text
   if (is_bytes && asked == 0) return kTextVocabulary;
   const uint64_t limit = asked == 0 ? limits::kVocabulary : asked;
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t largest, largest_token(streams, key, cache_dir, progress));
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t largest,
+                            largest_token(streams, key, cache_dir, progress));
   if (largest >= limit) return first_beyond(streams, limit);
   return asked > 0 ? asked : static_cast<uint32_t>(largest + 1);
 }

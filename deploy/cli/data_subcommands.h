@@ -19,7 +19,7 @@ struct DataArguments {
   std::string format = "auto";
   data::SampleCut cut{.block = 1024, .vocab = 0};  // its tokenizer by any path
   std::string documents = "stream";
-  uint32_t threads = 0;                            // 0: as many as there are processors
+  uint32_t threads = 0;  // 0: as many as there are processors
 
   wire::DatasetSpec spec() const;
   data::SampleCut used_cut() const;  // by absolute paths

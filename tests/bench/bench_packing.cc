@@ -1,0 +1,57 @@
+// Packs lengths by best fit, as data.documents: pack does, and says how long that took:
+//
+//     bench_packing FILE ROOM ROUNDS OUT
+//
+// FILE: lengths, uint32. OUT, uint32: how many packs, where each begins among the pieces and where
+// the last ends, and the pieces. The least time of the rounds, in seconds, is printed.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <vector>
+
+#include "comm/base/clock.h"
+#include "data/index/best_fit.h"
+#include "data/index/mapped_file.h"
+
+int main(int argc, char** argv) {
+  using namespace lockstep;
+  if (argc != 5) {
+    std::fprintf(stderr, "usage: bench_packing FILE ROOM ROUNDS OUT\n");
+    return 64;
+  }
+  const auto file = data::MappedFile::open(argv[1]);
+  if (!file.is_ok()) {
+    std::fprintf(stderr, "bench_packing: %s\n", file.status().message().c_str());
+    return 66;
+  }
+  std::vector<uint32_t> lengths(file->bytes().size() / sizeof(uint32_t));
+  std::memcpy(lengths.data(), file->bytes().data(), lengths.size() * sizeof(uint32_t));
+  const auto room = static_cast<uint32_t>(std::strtoul(argv[2], nullptr, 10));
+  const bool fits = std::all_of(lengths.begin(), lengths.end(),
+                                [room](uint32_t length) { return length > 0 && length <= room; });
+  if (!fits) {
+    std::fprintf(stderr, "bench_packing: a length is 0 or more than the room\n");
+    return 65;
+  }
+  data::Packs packs;
+  double least = 0;
+  for (long round = std::max(1L, std::strtol(argv[3], nullptr, 10)); round > 0; --round) {
+    const int64_t begin_ns = SystemClock().monotonic_ns();
+    packs = data::best_fit(lengths, room);
+    const double seconds = static_cast<double>(SystemClock().monotonic_ns() - begin_ns) / 1e9;
+    least = least == 0 ? seconds : std::min(least, seconds);
+  }
+  std::ofstream out(argv[4], std::ios::binary);
+  const auto write = [&out](const uint32_t* values, size_t count) {
+    out.write(reinterpret_cast<const char*>(values),
+              static_cast<std::streamsize>(count * sizeof *values));
+  };
+  const auto count = static_cast<uint32_t>(packs.size());
+  write(&count, 1);
+  write(packs.begins.data(), packs.begins.size());
+  write(packs.pieces.data(), packs.pieces.size());
+  std::printf("%.6f\n", least);
+  return out.good() ? 0 : 70;
+}
