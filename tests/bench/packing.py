@@ -4,13 +4,13 @@ takes, of data.documents: pack beside others, on the same seeded lengths.
 
     packing.py [--bench build/release/bin/bench_packing] [--peers PYTHON] [--pieces 100000 1000000]
 
-Ours is checked here: every piece once, no pack too full. `reference`: best-fit decreasing as it is
-written down, with a sorted list of the rooms that are left; ours must need as many packs. `in order`:
-next-fit as the documents come, without sorting, as a loader packs on the fly. `trl` and `seqpacker`
-are Hugging Face's pack_dataset(strategy="bfd"), and a packer in Rust, where PYTHON (of an environment
-with `pip install trl seqpacker`) has them. `cut`: documents one after another, cut wherever a sequence
-ends: no padding, but so many documents are torn apart that would have fitted. Documents longer than
-a sequence are cut into such first, for all alike.
+Ours is checked here: every piece once, no pack too full. `reference` is best-fit decreasing as it is
+written down, with a sorted list of the rooms that are left; ours must need as many packs. `in order`
+is next-fit as the documents come, without sorting, as a loader packs on the fly. `trl bfd` is Hugging
+Face's pack_dataset(strategy="bfd"), by batches of 1,000 as it does by default, and of all pieces at
+once, where PYTHON, of an environment with `pip install trl`, has it; it moves the tokens, too. Cut as a
+stream, one document behind another, there is no padding, but so many documents are torn that would
+have fitted. Documents longer than a sequence are cut into such first, for all alike.
 """
 import argparse
 import bisect
@@ -26,28 +26,18 @@ from array import array
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEER = """
 import array, json, sys, time
-which, path, room = sys.argv[1], sys.argv[2], int(sys.argv[3])
+path, room = sys.argv[1], int(sys.argv[2])
 lengths = array.array("I"); lengths.frombytes(open(path, "rb").read())
-if which == "trl":
-    import pyarrow, datasets, numpy
-    try:
-        from trl.data_utils import pack_dataset
-    except ImportError:
-        from trl import pack_dataset
-    ends = numpy.cumsum(numpy.concatenate([[0], numpy.array(lengths)])).astype("int64")
-    ids = pyarrow.LargeListArray.from_arrays(ends, pyarrow.array(numpy.zeros(ends[-1], "uint8")))
-    data = datasets.Dataset(pyarrow.table({"input_ids": ids}))
-    begin = time.perf_counter()
-    packed = pack_dataset(data, seq_length=room, strategy="bfd")
-    seconds = time.perf_counter() - begin
-    packs = len(packed)
-else:
-    import seqpacker
-    packer = seqpacker.Packer(capacity=room, strategy=sys.argv[4])
-    begin = time.perf_counter()
-    result = packer.pack_lengths(list(lengths))
-    seconds = time.perf_counter() - begin
-    packs = result.num_bins
+import pyarrow, datasets, numpy
+from trl.data_utils import pack_dataset
+datasets.disable_progress_bars()
+ends = numpy.cumsum(numpy.concatenate([[0], numpy.array(lengths)])).astype("int32")
+ids = pyarrow.ListArray.from_arrays(ends, pyarrow.array(numpy.zeros(ends[-1], "uint16")))
+data = datasets.Dataset(pyarrow.table({"input_ids": ids}))
+begin = time.perf_counter()
+packed = pack_dataset(data, seq_length=room, strategy="bfd", map_kwargs={"batch_size": int(sys.argv[3])})
+seconds = time.perf_counter() - begin
+packs = len(packed)
 print(json.dumps([packs, seconds]))
 """
 
@@ -126,11 +116,11 @@ def ours(args, path, lengths, room, scratch):
     return packs, float(said)
 
 
-def peer(args, which, path, room, *more):
+def trl(args, path, room, batch):
     if args.peers is None:
         return None, "not measured: no --peers"
     try:
-        done = subprocess.run([args.peers, "-c", PEER, which, path, str(room), *more],
+        done = subprocess.run([args.peers, "-c", PEER, path, str(room), str(batch)],
                               capture_output=True, text=True, timeout=args.limit_s)
     except subprocess.TimeoutExpired:
         return None, f"more than {args.limit_s} s"
@@ -163,8 +153,8 @@ def main():
                     found = {"ours": ours(args, path, lengths, room, scratch),
                              "reference": timed(reference, lengths, room),
                              "in order": timed(in_order, lengths, room),
-                             "trl bfd": peer(args, "trl", path, room),
-                             "seqpacker obfd": peer(args, "seqpacker", path, room, "obfd")}
+                             "trl bfd, batches of 1,000": trl(args, path, room, 1000),
+                             "trl bfd, all at once": trl(args, path, room, count)}
                 worse += found["ours"][0] > found["reference"][0]
                 print(f"\n{kind}, {count} pieces into {room}: {tokens} tokens, at least "
                       f"{-(-tokens // room)} packs; cut as a stream {torn} documents are torn that "
