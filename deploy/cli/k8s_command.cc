@@ -6,6 +6,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "data/source/url.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/job_resolve.h"
@@ -36,6 +37,7 @@ Status check_paths(const JobValues& values) {
     if (row == nullptr || value.items.empty()) continue;
     if (std::find(std::begin(kPaths), std::end(kPaths), row->key) == std::end(kPaths)) continue;
     const std::string& path = value.items[0];
+    if (source::is_url(path)) continue;
     if (!path.empty() && path.front() != '/')
       return Status(Code::kUsage, key + " is \"" + path + "\" (" + value.origin +
                                       ") but must be the whole path that it has in the pods, as "

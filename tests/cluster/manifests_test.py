@@ -151,6 +151,10 @@ class Rendered(unittest.TestCase):
             with self.subTest(words):
                 self.assertIn(needle, render(*words, expect=64))
 
+    def test_data_at_a_url_need_no_path_in_the_pod(self):
+        for url in ("s3://bucket/shoes", "https://data.example/shoes"):
+            self.assertIn(url, render(f"data.train.path={url}", "data.cache_dir=/cache"))
+
     def test_gradients_over_mpi_are_for_mpijobs_which_lets_a_worker_die(self):
         over_mpi = ["comm.backend=mpi", "comm.trusted_network=true"]
         self.assertIn("orte_allowed_exit_without_sync", render("--kind", "mpijob", *over_mpi))
