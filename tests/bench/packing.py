@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Packing documents into sequences of one length: how much of these is padding, and how long it
-takes, of data.documents: pack beside others, on the same seeded lengths.
+"""Packing documents into sequences of one length: how much of these is padding, and how much
+processor time it takes, of data.documents: pack beside others, on the same seeded lengths.
 
     packing.py [--bench build/release/bin/bench_packing] [--peers PYTHON] [--pieces 100000 1000000]
 
@@ -34,9 +34,9 @@ datasets.disable_progress_bars()
 ends = numpy.cumsum(numpy.concatenate([[0], numpy.array(lengths)])).astype("int32")
 ids = pyarrow.ListArray.from_arrays(ends, pyarrow.array(numpy.zeros(ends[-1], "uint16")))
 data = datasets.Dataset(pyarrow.table({"input_ids": ids}))
-begin = time.perf_counter()
+begin = time.process_time()
 packed = pack_dataset(data, seq_length=room, strategy="bfd", map_kwargs={"batch_size": int(sys.argv[3])})
-seconds = time.perf_counter() - begin
+seconds = time.process_time() - begin
 packs = len(packed)
 print(json.dumps([packs, seconds]))
 """
@@ -97,9 +97,9 @@ def in_order(lengths, room):
 
 
 def timed(work, *args):
-    begin = time.perf_counter()
+    begin = time.process_time()
     result = work(*args)
-    return result, time.perf_counter() - begin
+    return result, time.process_time() - begin
 
 
 def ours(args, path, lengths, room, scratch):
@@ -158,7 +158,7 @@ def main():
                 worse += found["ours"][0] > found["reference"][0]
                 print(f"\n{kind}, {count} pieces into {room}: {tokens} tokens, at least "
                       f"{-(-tokens // room)} packs; cut as a stream {torn} documents are torn that "
-                      "fit\n\n| by | packs | padding | seconds |\n|---|---|---|---|")
+                      "fit\n\n| by | packs | padding | processor seconds |\n|---|---|---|---|")
                 for by, (packs, seconds) in found.items():
                     if packs is None:
                         print(f"| {by} | {seconds} | | |")
