@@ -5,6 +5,7 @@
 #include <map>
 
 #include "data/order/epoch_order.h"
+#include "data/order/job_shuffle.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -90,14 +91,18 @@ std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::Dat
   add(kSamplesKey, facts.train_samples());
   add("data.eval fingerprint", facts.eval_fingerprint());
   add("data.eval samples", facts.eval_samples());
-  const bool has_blocks = job.data().shuffle() == "block";
-  add(kOrderVersionKey, data::order_version(has_blocks, job.data().mix_size() > 0));
+  const data::BlockShuffle blocks = data::block_shuffle(job.data());
+  const uint32_t classes = job.data().length_classes();
+  add(kOrderVersionKey, data::order_version({.has_blocks = blocks.is_on(),
+                                             .has_classes = classes > 0,
+                                             .is_mixed = job.data().mix_size() > 0}));
   add_mixture(job.data(), facts, entries);
-  if (has_blocks) {
+  if (blocks.is_on()) {
     add("data.shuffle", job.data().shuffle());
-    add(kBlockSamplesKey, job.data().block_samples());
-    add(kWindowBlocksKey, job.data().window_blocks());
+    add(kBlockSamplesKey, blocks.block_samples);
+    add(kWindowBlocksKey, blocks.window_blocks);
   }
+  if (classes > 0) add(kLengthClassesKey, classes);
   // Where they say nothing they are left out, as of runs from before they were there. What they
   // select is in the fingerprints, too.
   const wire::DataSpec& data = job.data();

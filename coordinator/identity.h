@@ -24,6 +24,7 @@ inline constexpr char kSamplesKey[] = "data.train samples";
 inline constexpr char kOrderVersionKey[] = "data order version";
 inline constexpr char kBlockSamplesKey[] = "data.block_samples";
 inline constexpr char kWindowBlocksKey[] = "data.window_blocks";
+inline constexpr char kLengthClassesKey[] = "data.length_classes";
 inline constexpr char kGlobalBatchKey[] = "train.global_batch";
 inline constexpr char kSlotsKey[] = "train.slots";
 // Of a mixture, data.train's first.

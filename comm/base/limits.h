@@ -77,6 +77,7 @@ inline constexpr uint32_t kDataThreads = 256;           // of one worker's loade
 inline constexpr uint32_t kReadsInFlight = 32;          // of one reader
 inline constexpr uint32_t kReadAttempts = 4;            // of one that fails (EIO)
 inline constexpr size_t kReadAheadSamples = 4'096;      // on their way, of one loader
+inline constexpr uint32_t kLengthClasses = 1024;        // of a curriculum
 inline constexpr uint64_t kReadAheadMib = 1024 * 1024;  // of one worker
 inline constexpr uint64_t kDirectBytes = 256 * 1024;    // from there on around the page cache
 inline constexpr uint64_t kBounceBytes = 1024 * 1024;   // of one buffer for that

@@ -107,6 +107,7 @@ std::string audit_json(const AuditReport& report, const std::vector<std::string>
     out["block_samples"] = blocks.block_samples;
     out["window_blocks"] = blocks.window_blocks;
   }
+  if (report.order.spec.classes > 0) out["length_classes"] = report.order.spec.classes;
   for (const data::MixedPart& part : report.order.spec.parts) {
     out["mixture"].push_back(
         {{"fingerprint", part.fingerprint}, {"samples", part.samples}, {"weight", part.weight}});

@@ -134,6 +134,10 @@ std::string fault_text(const AuditFault& fault) {
   return text + "\n";
 }
 
+std::string classes_text(uint32_t classes) {
+  return classes == 0 ? "" : ", in " + number(uint64_t{classes}) + " classes from short to long";
+}
+
 std::string blocks_text(const data::BlockShuffle& blocks) {
   if (!blocks.is_on()) return {};
   return ", in blocks of " + number(blocks.block_samples) + " samples, " +
@@ -159,7 +163,7 @@ std::string audit_text(const AuditReport& report) {
   std::string text = number(order.shape.samples) + " samples, global batch " +
                      number(order.shape.global_batch) + " in " + number(order.shape.slots) +
                      " slots, seed " + number(order.spec.seed) + blocks_text(order.spec.blocks) +
-                     mixture_text(order.spec.parts) + "\n";
+                     classes_text(order.spec.classes) + mixture_text(order.spec.parts) + "\n";
   for (size_t i = 0; i < report.rows.size(); ++i) {
     const LedgerRow& row = report.rows[i];
     text += "generation " + number(row.generation) + " (" + row.reason + "): " +

@@ -10,26 +10,33 @@
 namespace lockstep::coordinator {
 namespace {
 
-// Which kind of order it is, is its version.
-struct OrderKind {
-  bool has_blocks = false;
-  bool is_mixed = false;
-};
+Status read_classes(const std::vector<IdentityEntry>& identity, uint32_t* classes) {
+  uint64_t count = 0;
+  LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kLengthClassesKey, &count));
+  *classes = static_cast<uint32_t>(count);
+  if (count > 0 && count <= limits::kLengthClasses) return Status::ok();
+  return {Code::kBadData, "the journal says that the run's order has " + std::to_string(count) +
+                              " classes of length"};
+}
 
-Status read_kind(const std::vector<IdentityEntry>& identity, OrderKind* kind) {
+// Which kind of order it is, is its version.
+Status read_kind(const std::vector<IdentityEntry>& identity, data::OrderKind* kind) {
   uint64_t version = 0;
   LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kOrderVersionKey, &version));
-  for (const OrderKind known : {OrderKind{false, false}, OrderKind{true, false},
-                                OrderKind{false, true}, OrderKind{true, true}}) {
-    if (data::order_version(known.has_blocks, known.is_mixed) != version) continue;
+  constexpr data::OrderKind kKinds[] = {{},
+                                        {.has_blocks = true},
+                                        {.has_classes = true},
+                                        {.is_mixed = true},
+                                        {.has_blocks = true, .is_mixed = true}};
+  for (const data::OrderKind& known : kKinds) {
+    if (data::order_version(known) != version) continue;
     *kind = known;
     return Status::ok();
   }
-  return {Code::kConfig, "the samples were put in order by version " + std::to_string(version) +
-                             ", this program knows versions " +
-                             std::to_string(data::kOrderVersion) + " to " +
-                             std::to_string(data::kMixedBlockOrderVersion) +
-                             ": use the lockstep that began the run"};
+  return {Code::kConfig,
+          "the samples were put in order by version " + std::to_string(version) +
+              ", this program knows versions " + std::to_string(data::kOrderVersion) + " to " +
+              std::to_string(data::kClassOrderVersion) + ": use the lockstep that began the run"};
 }
 
 Status read_blocks(const std::vector<IdentityEntry>& identity, data::BlockShuffle* blocks) {
@@ -74,7 +81,7 @@ Result<RunOrder> order_of(const std::vector<IdentityEntry>& identity) {
     return Status(Code::kUsage, "no step was ever begun: there is nothing to tell of this run");
   }
   RunOrder order;
-  OrderKind kind;
+  data::OrderKind kind;
   uint64_t slots = 0;
   LOCKSTEP_RETURN_IF_ERROR(read_number(identity, kSeedKey, &order.spec.seed));
   LOCKSTEP_RETURN_IF_ERROR(read_kind(identity, &kind));
@@ -86,6 +93,7 @@ Result<RunOrder> order_of(const std::vector<IdentityEntry>& identity) {
   if (const std::string* const value = value_of(identity, kFingerprintKey); value != nullptr)
     order.spec.fingerprint = *value;
   if (kind.has_blocks) LOCKSTEP_RETURN_IF_ERROR(read_blocks(identity, &order.spec.blocks));
+  if (kind.has_classes) LOCKSTEP_RETURN_IF_ERROR(read_classes(identity, &order.spec.classes));
   if (kind.is_mixed) LOCKSTEP_RETURN_IF_ERROR(read_parts(identity, &order.spec));
   if (order.shape.samples == 0 || order.shape.global_batch == 0 || slots == 0) {
     return Status(Code::kBadData, "the journal says that the run has no samples or no slots");

@@ -1,7 +1,7 @@
 // Pieces of several lengths into packs of one size, by best-fit decreasing: from the longest piece
 // to the shortest, each goes where the least room is left behind it, and into a new pack where none
-// has room. That takes at most 11/9 of the fewest packs possible, and of texts, with their many
-// short ones, hardly more than these.
+// has room. That takes at most 11/9 of the fewest packs possible and one more, and of texts, with
+// their many short ones, hardly more than these.
 //
 // Lengths are small whole numbers: counting sorts them, and a set of the rooms that are left finds
 // the place, so that all of it is linear in the pieces.

@@ -62,6 +62,12 @@ class CsvDataset final : public Dataset {
   uint32_t label(uint64_t i) const override { return loaded_.table.labels[i]; }
   Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
   std::vector<std::string> class_names() const override { return loaded_.table.classes; }
+  std::vector<std::string> column_names() const override {
+    std::vector<std::string> names = loaded_.table.columns.names;
+    if (!names.empty())
+      names.erase(names.begin() + static_cast<ptrdiff_t>(loaded_.table.columns.label));
+    return names;
+  }
   std::string name_of(uint64_t i) const override {
     const auto& firsts = loaded_.first_rows;
     const auto after = std::upper_bound(firsts.begin(), firsts.end(), i);

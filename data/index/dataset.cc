@@ -95,7 +95,7 @@ SampleCut sample_cut(const wire::JobSpec& job) {
           job.data().tokenizer_sha256(),
           documents_of(job.data()),
           document_end_of(job.data()),
-          job.data().length_classes() > 0,
+          job.data().length_classes() > 0 || job.data().shuffle() == "length",
           nullptr};
 }
 

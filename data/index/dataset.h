@@ -53,6 +53,9 @@ struct SampleShape {
   // A sequence of several documents: behind its tokens are as many positions, each counted from the
   // first token of its document, so that a model can tell them apart.
   bool has_positions = false;
+  // A sequence of one document, of which a batch may leave out the padding that all have behind
+  // them (read/cut_padding.h): it is shorter than `tokens` then.
+  bool is_padded = false;
 
   bool is_sequence() const { return tokens > 0; }
   // Values that a model gets of one sample: floats of an image, token ids of a sequence, and their
@@ -136,6 +139,9 @@ class Dataset {
   virtual std::string name_of(uint64_t i) const;  // for messages
   // Where labels stand for names, these, by label.
   virtual std::vector<std::string> class_names() const { return {}; }
+
+  // Of rows, their columns without the label; none where they have no names.
+  virtual std::vector<std::string> column_names() const { return {}; }
 
   // Of a mixture its data sets, data.train first; none where it is one data set.
   virtual std::span<const MixedPart> parts() const { return {}; }

@@ -53,6 +53,7 @@ class DocumentDataset final : public Dataset {
     shape_.tokens = cut.block;
     shape_.token_bytes = streams_.front().token_bytes();
     shape_.has_positions = cut.documents == Documents::kPack;
+    shape_.is_padded = cut.documents == Documents::kPad;
     uint64_t first = 0;
     for (const TokenStream& stream : streams_) {
       first_tokens_.push_back(first);

@@ -11,6 +11,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
+#include "comm/base/limits.h"
 #include "data/index/mapped_file.h"
 
 namespace lockstep::data {
@@ -24,12 +25,14 @@ constexpr size_t kHashBytes = 32;
 // wide.
 constexpr uint64_t kTokensAtOnce = 64;
 
+// Stops when there are too many.
 template <typename T>
 void find_token(std::span<const uint8_t> piece, T wanted, uint64_t first,
                 std::vector<uint64_t>& ends) {
   const uint64_t tokens = piece.size() / sizeof(T);
   T some[kTokensAtOnce];
-  for (uint64_t at = 0; at < tokens; at += kTokensAtOnce) {
+  for (uint64_t at = 0; at < tokens && ends.size() <= limits::kDocumentPieces;
+       at += kTokensAtOnce) {
     const uint64_t here = std::min(kTokensAtOnce, tokens - at);
     std::memcpy(some, piece.data() + at * sizeof(T), here * sizeof(T));
     uint32_t found = 0;
@@ -104,6 +107,12 @@ Result<std::vector<uint64_t>> document_ends(const std::vector<TokenStream>& stre
     if (stream.token_bytes() == 4) find_in_stream<uint32_t>(stream, token, first, ends);
     if (stream.token_bytes() == 8) find_in_stream<uint64_t>(stream, token, first, ends);
     LOCKSTEP_RETURN_IF_ERROR(stream.unchanged());
+    if (ends.size() > limits::kDocumentPieces)
+      return Status(Code::kUsage, "data.document_end is " + std::to_string(token) + ", which " +
+                                      stream.paths().front() +
+                                      " and the files before it have in more than " +
+                                      std::to_string(limits::kDocumentPieces) +
+                                      " places; is it the token that ends documents?");
     first += stream.tokens();
   }
   if (!cache_dir.empty()) keep_ends(cache_dir, path, ends);

@@ -19,7 +19,7 @@ namespace lockstep::data {
 
 // Rising. `key` stands for the content of the streams: what was kept in `cache_dir` (empty:
 // nowhere) under it is taken from there; what cannot be kept costs its time again. kBadData where a
-// file changes meanwhile.
+// file changes meanwhile, kUsage where there are more than limits::kDocumentPieces.
 Result<std::vector<uint64_t>> document_ends(const std::vector<TokenStream>& streams, uint64_t token,
                                             const std::string& key, const std::string& cache_dir,
                                             const ProgressFn& progress);

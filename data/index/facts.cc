@@ -15,6 +15,11 @@ std::string first_file(const Dataset& dataset) {
   return dataset.files().empty() ? "the data" : dataset.files().front();
 }
 
+// Who has no names says nothing.
+bool differ(const std::vector<std::string>& names, const std::vector<std::string>& others) {
+  return !names.empty() && !others.empty() && names != others;
+}
+
 }  // namespace
 
 wire::DataFacts make_data_facts(const Dataset& train, const Dataset* eval) {
@@ -57,12 +62,15 @@ Status check_parts_fit(const Dataset& train, const Dataset& other) {
     return refused(
         "one holds JPEG or PNG images that are decoded, cut or scaled, the other images "
         "as they are; write them alike");
-  const auto names = train.class_names();
-  const auto others = other.class_names();
-  if (!names.empty() && !others.empty() && names != others)
+  if (differ(train.column_names(), other.column_names()))
+    return refused(
+        "their columns are not the same, by their names and order, so that values would mean "
+        "different things; write them with the same header");
+  if (differ(train.class_names(), other.class_names()))
     return refused(
         "their classes are not the same, by their names, so that labels would mean "
-        "different things; give both the same directories, empty ones too");
+        "different things; give both the same directories, empty ones too, or tables the same "
+        "names of labels");
   return Status::ok();
 }
 
@@ -74,9 +82,12 @@ Status check_eval_fits_train(const Dataset& train, const Dataset& eval) {
     return Status(Code::kBadData, "evaluation samples are " + shape_text(shape) +
                                       ", training samples " + shape_text(train.shape()) +
                                       "; they must be alike");
-  const auto names = train.class_names();
-  const auto eval_names = eval.class_names();
-  if (!names.empty() && !eval_names.empty() && names != eval_names)
+  if (differ(train.column_names(), eval.column_names()))
+    return Status(Code::kBadData,
+                  "the columns of " + eval.files().front() + " are not those of " +
+                      train.files().front() +
+                      ", by their names and order; write them with the same header");
+  if (differ(train.class_names(), eval.class_names()))
     return Status(Code::kBadData, "the classes of " + eval.files().front() + " are not those of " +
                                       train.files().front() +
                                       ", by their names, so that labels would mean different "

@@ -5,7 +5,8 @@ namespace {
 
 std::variant<PassOrder, MixedOrder> make_epoch(const OrderSpec& spec, Epoch epoch) {
   if (!spec.parts.empty()) return MixedOrder(spec.seed, spec.blocks, spec.parts, epoch);
-  return PassOrder({spec.seed, name_key(spec.fingerprint), spec.samples, spec.blocks}, epoch);
+  return PassOrder({spec.seed, name_key(spec.fingerprint), spec.samples, spec.blocks, spec.classes},
+                   epoch);
 }
 
 }  // namespace

@@ -28,6 +28,7 @@ struct OrderSpec {
   std::string fingerprint;  // of the training data
   uint64_t samples = 0;     // of an epoch: of the training data, or of a mixture units_of(parts)
   BlockShuffle blocks = {};
+  uint32_t classes = 0;               // ClassOrder's; 0: none. Neither with blocks nor of a mixture
   std::vector<MixedPart> parts = {};  // of a mixture
   bool operator==(const OrderSpec&) const = default;
 };
@@ -35,9 +36,16 @@ struct OrderSpec {
 // Of mixtures, of single samples and of blocks; of one data set they are those of pass_order.h.
 inline constexpr uint64_t kMixedOrderVersion = 3;
 inline constexpr uint64_t kMixedBlockOrderVersion = 4;
-inline uint64_t order_version(bool has_blocks, bool is_mixed) {
-  if (is_mixed) return has_blocks ? kMixedBlockOrderVersion : kMixedOrderVersion;
-  return has_blocks ? kBlockOrderVersion : kOrderVersion;
+
+struct OrderKind {
+  bool has_blocks = false;
+  bool has_classes = false;
+  bool is_mixed = false;
+};
+inline uint64_t order_version(const OrderKind& kind) {
+  if (kind.is_mixed) return kind.has_blocks ? kMixedBlockOrderVersion : kMixedOrderVersion;
+  if (kind.has_classes) return kClassOrderVersion;
+  return kind.has_blocks ? kBlockOrderVersion : kOrderVersion;
 }
 
 class EpochOrder {

@@ -18,7 +18,7 @@ MixedOrder::MixedOrder(uint64_t seed, const BlockShuffle& blocks, std::span<cons
   uint64_t first_sample = 0;
   for (uint32_t set = 0; set < parts.size(); ++set) {
     const uint64_t samples = parts[set].samples;
-    Part part{{seed, name_key(parts[set].fingerprint), samples, blocks}, first_sample, 0, {}};
+    Part part{{seed, name_key(parts[set].fingerprint), samples, blocks, 0}, first_sample, 0, {}};
     const Wide begin = Wide{epoch} * mixture_.units_of(set);
     part.first_pass = static_cast<uint64_t>(begin / samples);
     const auto last_pass = static_cast<uint64_t>((begin + mixture_.units_of(set) - 1) / samples);

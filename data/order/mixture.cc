@@ -64,7 +64,8 @@ struct Length {
 Length epoch_length(const MixPattern& pattern, uint64_t samples) {
   Length length{samples / pattern.weight(0), 0};
   const uint64_t left = samples % pattern.weight(0);
-  while (pattern.count(0, length.places) < left) ++length.places;
+  for (uint64_t seen = 0; seen < left; ++length.places)
+    if (pattern.set_at(length.places) == 0) ++seen;
   return length;
 }
 

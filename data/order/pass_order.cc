@@ -9,14 +9,19 @@ namespace {
 
 uint64_t pass_key(const PassSpec& spec, uint64_t pass) {
   const uint64_t kind = static_cast<uint64_t>(StreamKind::kOrder);
+  if (spec.classes > 0)
+    return stream_key({kind, kClassOrderVersion, spec.seed, pass, spec.name.low, spec.name.high,
+                       uint64_t{spec.classes}});
   if (!spec.blocks.is_on())
     return stream_key({kind, kOrderVersion, spec.seed, pass, spec.name.low, spec.name.high});
   return stream_key({kind, kBlockOrderVersion, spec.seed, pass, spec.name.low, spec.name.high,
                      spec.blocks.block_samples, spec.blocks.window_blocks});
 }
 
-std::variant<FeistelPermutation, BlockOrder> make_order(const PassSpec& spec, uint64_t pass) {
+std::variant<FeistelPermutation, BlockOrder, ClassOrder> make_order(const PassSpec& spec,
+                                                                    uint64_t pass) {
   const uint64_t key = pass_key(spec, pass);
+  if (spec.classes > 0) return ClassOrder(key, spec.samples, spec.classes);
   if (spec.blocks.is_on()) return BlockOrder(key, spec.samples, spec.blocks);
   return FeistelPermutation(key, spec.samples);
 }

@@ -1,10 +1,10 @@
 // The order of one pass over one data set: a permutation of [0, samples) in O(1) memory, of single
-// samples (feistel.h) or of blocks (block_order.h).
+// samples (feistel.h), of blocks (block_order.h) or class after class (class_order.h).
 //
 // INVARIANTS
 //  O1 at() is a permutation of [0, samples) for every PassSpec and pass.
-//  O2 The order is a function of (PassSpec, pass, its version) only. Another algorithm
-//     needs another version: the number is part of the key and of a run's identity.
+//  O2 The order is a function of (PassSpec, pass, its version) only. Another algorithm needs
+//     another version: the number is part of the key and of a run's identity.
 //
 // Thread-safety: immutable; all calls from any thread.
 #pragma once
@@ -14,12 +14,14 @@
 #include <variant>
 
 #include "data/order/block_order.h"
+#include "data/order/class_order.h"
 #include "data/order/feistel.h"
 
 namespace lockstep::data {
 
 inline constexpr uint64_t kOrderVersion = 1;       // of single samples
 inline constexpr uint64_t kBlockOrderVersion = 2;  // of blocks
+inline constexpr uint64_t kClassOrderVersion = 5;  // of classes; others are of mixtures
 
 // What a name, such as a fingerprint, adds to the key of a stream.
 struct NameKey {
@@ -33,6 +35,7 @@ struct PassSpec {
   NameKey name;          // of the data set's fingerprint
   uint64_t samples = 0;  // 0 < samples <= 2^62
   BlockShuffle blocks = {};
+  uint32_t classes = 0;  // 0: none. Not with blocks
 };
 
 class PassOrder {
@@ -42,11 +45,12 @@ class PassOrder {
   // The sample at `position` of the pass. REQUIRES: position < samples.
   uint64_t at(uint64_t position) const {
     if (const auto* single = std::get_if<FeistelPermutation>(&order_)) return single->at(position);
-    return std::get<BlockOrder>(order_).at(position);
+    if (const auto* blocks = std::get_if<BlockOrder>(&order_)) return blocks->at(position);
+    return std::get<ClassOrder>(order_).at(position);
   }
 
  private:
-  std::variant<FeistelPermutation, BlockOrder> order_;
+  std::variant<FeistelPermutation, BlockOrder, ClassOrder> order_;
 };
 
 }  // namespace lockstep::data

@@ -10,8 +10,6 @@
 
 namespace lockstep::data {
 
-BlockShuffle block_shuffle(const wire::DataSpec& data);
-
 OrderSpec job_order(const wire::JobSpec& job, const Dataset& train);
 
 }  // namespace lockstep::data

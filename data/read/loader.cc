@@ -15,6 +15,7 @@
 #include "data/read/batch_memory.h"
 #include "data/read/batch_ring.h"
 #include "data/read/batch_sequence.h"
+#include "data/read/cut_padding.h"
 #include "data/read/look_ahead.h"
 #include "data/read/read_ahead.h"
 #include "data/read/sample_supply.h"
@@ -154,6 +155,8 @@ Status Loader::Impl::fill(Batch& batch, std::byte* inputs, int64_t* labels,
     LOCKSTEP_RETURN_IF_ERROR(copy_read(*supply->ahead(), samples, stream_of, inputs, labels));
   else
     LOCKSTEP_RETURN_IF_ERROR(copy_mapped(samples, stream_of, inputs, labels));
+  if (batch.shape.is_padded && !options.keeps_padding)
+    cut_padding(dataset, samples, inputs, labels, &batch.shape);
   batch.shares = mixer.mix(stream_of(0), batch.samples, inputs);
   return reader.unchanged(samples);
 }
@@ -162,9 +165,10 @@ Status Loader::Impl::fill(Batch& batch, std::byte* inputs, int64_t* labels,
 template <typename StreamOf>
 Status Loader::Impl::copy_mapped(std::span<const uint64_t> samples, const StreamOf& stream_of,
                                  std::byte* inputs, int64_t* labels) {
+  const bool is_in_one_place = !dataset.makes_sequences();
   const uint64_t prefetched = std::min(dataset.shape().stored_bytes(), kPrefetchBytes);
   for (uint64_t i = 0; i < samples.size(); ++i) {
-    if (i + kSamplesAhead < samples.size()) {
+    if (is_in_one_place && i + kSamplesAhead < samples.size()) {
       const uint8_t* const next = dataset.sample(samples[i + kSamplesAhead]);
       for (uint64_t at = 0; at < prefetched; at += BatchMemory::kAlignment)
         __builtin_prefetch(next + at);

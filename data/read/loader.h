@@ -55,7 +55,8 @@ struct LoaderOptions {
   // By channel; empty: the dataset's own.
   std::vector<ChannelStatistics> statistics;
   ImageForm form = ImageForm::kFloats;
-  uint32_t threads = 1;  // that decode images; others are copied by one
+  bool keeps_padding = false;  // batches are as wide as any can be
+  uint32_t threads = 1;        // that decode images; others are copied by one
   // Says how many of both there are, instead, and is told how that goes; outlives the loader. Null:
   // they stay.
   LoaderTuning* tuning = nullptr;

@@ -82,6 +82,10 @@ Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels, SampleH
                           std::optional<uint64_t> stream, std::span<const uint8_t> given) const {
   const bool is_encoded = dataset_->encoded_form() != nullptr;
   LOCKSTEP_CHECK(hand != nullptr || (!is_encoded && !stream), "a sample made without a hand");
+  if (dataset_->makes_sequences()) {
+    const int64_t largest = dataset_->make_sequence(i, reinterpret_cast<int64_t*>(input), labels);
+    return largest < int64_t{dataset_->classes()} ? Status::ok() : not_a_class(i, largest);
+  }
   const uint8_t* stored = nullptr;
   if (is_encoded) {
     LOCKSTEP_ASSIGN_OR_RETURN(stored, decode(i, *hand, stream, given));

@@ -49,6 +49,7 @@ class MixedDataset final : public Dataset {
   const std::vector<std::string>& files() const override { return files_; }
   const WantedImage* encoded_form() const override { return first().encoded_form(); }
   std::vector<std::string> class_names() const override { return names_; }
+  std::vector<std::string> column_names() const override { return first().column_names(); }
   std::span<const MixedPart> parts() const override { return parts_; }
 
   const uint8_t* sample(uint64_t i) const override {
@@ -140,10 +141,15 @@ std::string first_file_of(const WeightedDataset& part) {
   return files.empty() ? "the data" : files.front();
 }
 
+const std::string& whole_of(const WeightedDataset& part) {
+  return part.whole.empty() ? part.dataset->fingerprint() : part.whole;
+}
+
+// Nor two parts of one: what is held out of the first would be trained on in the second.
 Status check_different(const std::vector<WeightedDataset>& parts) {
   for (size_t i = 0; i < parts.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
-      if (parts[i].dataset->fingerprint() != parts[j].dataset->fingerprint()) continue;
+      if (whole_of(parts[i]) != whole_of(parts[j])) continue;
       return {Code::kUsage, first_file_of(parts[i]) + " holds the same samples as " +
                                 first_file_of(parts[j]) + ": mix it once, with a larger weight"};
     }

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "comm/base/status.h"
@@ -19,6 +20,7 @@ namespace lockstep::data {
 struct WeightedDataset {
   std::unique_ptr<Dataset> dataset;
   uint32_t weight = 0;
+  std::string whole = {};  // fingerprint of what it is a part of; empty: it is all there is
 };
 
 // kUsage, naming the files, where they cannot be mixed (facts.h, mixture.h), or one is there twice.

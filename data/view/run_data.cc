@@ -23,15 +23,17 @@ Result<std::unique_ptr<Dataset>> open_whole(const wire::JobSpec& job, const std:
   return open_dataset(job.data().train(), Split::kTrain, cache_dir, progress, sample_cut(job));
 }
 
-// `train` with those of data.mix; as it is where there are none.
+// `train`, a part of the data set with that fingerprint, with those of data.mix; as it is where
+// there are none.
 Result<std::unique_ptr<Dataset>> mix_with_others(const wire::JobSpec& job,
                                                  std::unique_ptr<Dataset> train,
+                                                 const std::string& whole_train,
                                                  const std::string& cache_dir,
                                                  const ProgressFn& progress) {
   const wire::DataSpec& data = job.data();
   if (data.mix_size() == 0) return train;
   std::vector<WeightedDataset> parts;
-  parts.push_back({std::move(train), data.mix_weight()});
+  parts.push_back({std::move(train), data.mix_weight(), whole_train});
   for (const wire::MixSpec& spec : data.mix()) {
     wire::DatasetSpec set;
     set.set_path(spec.path());
@@ -39,9 +41,10 @@ Result<std::unique_ptr<Dataset>> mix_with_others(const wire::JobSpec& job,
     set.set_fraction(spec.fraction());
     LOCKSTEP_ASSIGN_OR_RETURN(
         auto whole, open_dataset(set, Split::kTrain, cache_dir, progress, sample_cut(job)));
+    const std::string fingerprint = whole->fingerprint();
     LOCKSTEP_ASSIGN_OR_RETURN(auto part,
                               select_kept(std::move(whole), {0, share_of(set), data.split_seed()}));
-    parts.push_back({std::move(part), spec.weight()});
+    parts.push_back({std::move(part), spec.weight(), fingerprint});
   }
   return mix(std::move(parts));
 }
@@ -61,6 +64,7 @@ Result<RunData> open_run_data(const wire::JobSpec& job, const std::string& cache
   RunData opened;
   const wire::DataSpec& data = job.data();
   LOCKSTEP_ASSIGN_OR_RETURN(auto whole, open_whole(job, cache_dir, progress));
+  const std::string fingerprint = whole->fingerprint();
   if (data.holdout() > 0) {
     LOCKSTEP_ASSIGN_OR_RETURN(TwoParts parts, split(std::move(whole), training(data)));
     opened.eval = std::move(parts.held_out);
@@ -68,8 +72,8 @@ Result<RunData> open_run_data(const wire::JobSpec& job, const std::string& cache
   } else {
     LOCKSTEP_ASSIGN_OR_RETURN(opened.train, select_kept(std::move(whole), training(data)));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(opened.train,
-                            mix_with_others(job, std::move(opened.train), cache_dir, progress));
+  LOCKSTEP_ASSIGN_OR_RETURN(opened.train, mix_with_others(job, std::move(opened.train), fingerprint,
+                                                          cache_dir, progress));
   if (data.holdout() > 0 || data.eval().path().empty()) return opened;
   LOCKSTEP_ASSIGN_OR_RETURN(opened.eval, open_eval(job, cache_dir, progress));
   LOCKSTEP_RETURN_IF_ERROR(check_eval_fits_train(*opened.train, *opened.eval));
@@ -80,8 +84,9 @@ Result<std::unique_ptr<Dataset>> open_train_data(const wire::JobSpec& job,
                                                  const std::string& cache_dir,
                                                  const ProgressFn& progress) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto whole, open_whole(job, cache_dir, progress));
+  const std::string fingerprint = whole->fingerprint();
   LOCKSTEP_ASSIGN_OR_RETURN(auto train, select_kept(std::move(whole), training(job.data())));
-  return mix_with_others(job, std::move(train), cache_dir, progress);
+  return mix_with_others(job, std::move(train), fingerprint, cache_dir, progress);
 }
 
 }  // namespace lockstep::data

@@ -1,5 +1,6 @@
 #include "data/view/selected_dataset.h"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -37,7 +38,13 @@ class SelectedDataset final : public Dataset {
         part_(part),
         selection_(whole_->samples(), spec.held_out, spec.kept, key_of(*whole_, spec.seed)),
         samples_(selection_.size(part)),
-        fingerprint_(fingerprint_of(*whole_, spec, part)) {}
+        fingerprint_(fingerprint_of(*whole_, spec, part)) {
+    if (!whole_->makes_sequences()) return;
+    in_order_.reserve(samples_);
+    for (uint64_t i = 0; i < samples_; ++i)
+      in_order_.push_back(static_cast<uint32_t>(selection_.at(part_, i)));
+    std::sort(in_order_.begin(), in_order_.end());
+  }
 
   uint64_t samples() const override { return samples_; }
   const std::string& fingerprint() const override { return fingerprint_; }
@@ -49,12 +56,7 @@ class SelectedDataset final : public Dataset {
   const std::vector<std::string>& files() const override { return whole_->files(); }
   const WantedImage* encoded_form() const override { return whole_->encoded_form(); }
   std::vector<std::string> class_names() const override { return whole_->class_names(); }
-
-  bool makes_sequences() const override { return whole_->makes_sequences(); }
-  int64_t make_sequence(uint64_t i, int64_t* input, int64_t* labels) const override {
-    return whole_->make_sequence(in_whole(i), input, labels);
-  }
-  uint64_t counted_labels(uint64_t i) const override { return whole_->counted_labels(in_whole(i)); }
+  std::vector<std::string> column_names() const override { return whole_->column_names(); }
 
   const uint8_t* sample(uint64_t i) const override { return whole_->sample(in_whole(i)); }
   uint32_t label(uint64_t i) const override { return whole_->label(in_whole(i)); }
@@ -81,13 +83,16 @@ class SelectedDataset final : public Dataset {
   }
 
  private:
-  uint64_t in_whole(uint64_t i) const { return selection_.at(part_, i); }
+  uint64_t in_whole(uint64_t i) const {
+    return in_order_.empty() ? selection_.at(part_, i) : in_order_[i];
+  }
 
   const std::shared_ptr<const Dataset> whole_;
   const Part part_;
   const Selection selection_;
   const uint64_t samples_;
   const std::string fingerprint_;
+  std::vector<uint32_t> in_order_;  // of documents, fewer than 2^32, which may go by length
 };
 
 Result<std::unique_ptr<Dataset>> select(const std::shared_ptr<const Dataset>& whole,

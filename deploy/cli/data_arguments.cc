@@ -43,10 +43,13 @@ void add_data_options(CLI::App& command, DataArguments& arguments) {
 }
 
 void add_document_options(CLI::App& command, DataArguments& arguments) {
-  command.add_option("--documents", arguments.documents, "Tokens: as data.documents of a job file")
-      ->check(CLI::IsMember({"stream", "pad", "pack"}));
-  command.add_option("--document-end", arguments.cut.document_end,
-                     "Tokens: the one behind which a document ends, as data.document_end");
+  auto* documents = command.add_option("--documents", arguments.documents,
+                                       "Tokens: as data.documents of a job file");
+  documents->check(CLI::IsMember({"stream", "pad", "pack"}));
+  command
+      .add_option("--document-end", arguments.cut.document_end,
+                  "Tokens: the one behind which a document ends, as data.document_end")
+      ->needs(documents);
 }
 
 void add_threads_option(CLI::App& command, DataArguments& arguments) {

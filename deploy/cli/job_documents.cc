@@ -14,12 +14,36 @@ bool is_token_number(const std::string& text) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
+// Only padded documents are numbered by their length.
+Status check_lengths(const JobValues& values, const wire::JobSpec& job) {
+  const auto say = [&](std::string_view key) { return told(values, key, job); };
+  const wire::DataSpec& data = job.data();
+  const bool is_by_length = data.shuffle() == "length";
+  if (data.mix_size() > 0 && (is_by_length || data.length_classes() > 0))
+    return {Code::kUsage, say(is_by_length ? "data.shuffle" : "data.length_classes") +
+                              " but there is data.mix: samples of several data sets take turns, "
+                              "whatever their length; leave one of the two out"};
+  if (is_by_length && data.length_classes() > 0)
+    return {Code::kUsage, say("data.shuffle") + " but " + say("data.length_classes") +
+                              ": classes are shuffled sample by sample; leave one of the two out"};
+  if (data.length_classes() > 0 && data.shuffle() == "block")
+    return {Code::kUsage, say("data.shuffle") + " but " + say("data.length_classes") +
+                              ": what lies side by side is not of one length; leave one out"};
+  if ((!is_by_length && data.length_classes() == 0) || data.documents() == "pad")
+    return Status::ok();
+  return {Code::kUsage, say(is_by_length ? "data.shuffle" : "data.length_classes") + " but " +
+                            say("data.documents") +
+                            ": only documents that are a sample each, by data.documents: pad, "
+                            "differ in length"};
+}
+
 }  // namespace
 
 Status check_documents(const JobValues& values, const wire::JobSpec& job) {
   const auto say = [&](std::string_view key) { return told(values, key, job); };
   const auto usage = [](const std::string& message) { return Status(Code::kUsage, message); };
   const wire::DataSpec& data = job.data();
+  LOCKSTEP_RETURN_IF_ERROR(check_lengths(values, job));
   if (data.documents().empty() || data.documents() == "stream") {
     if (data.document_end().empty()) return Status::ok();
     return usage(say("data.document_end") + " but " + say("data.documents") +

@@ -11,6 +11,8 @@
 #include "data/source/url.h"
 #include "data/transform/transform_list.h"
 #include "deploy/cli/job_documents.h"
+#include "deploy/cli/job_formats.h"
+#include "deploy/cli/job_list.h"
 #include "deploy/cli/job_model_file.h"
 #include "deploy/cli/job_network.h"
 #include "deploy/cli/job_schema.h"

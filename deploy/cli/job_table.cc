@@ -24,7 +24,7 @@ constexpr std::string_view kNumerics[] = {"exact", "fast"};
 constexpr std::string_view kPrecisions[] = {"fp32", "bf16", "fp16"};
 constexpr std::string_view kOnCorruption[] = {"rollback", "continue"};
 constexpr std::string_view kOnBadSamples[] = {"stop", "skip"};
-constexpr std::string_view kShuffles[] = {"sample", "block"};
+constexpr std::string_view kShuffles[] = {"sample", "block", "length"};
 constexpr std::string_view kDocuments[] = {"stream", "pad", "pack"};
 constexpr std::string_view kGraphs[] = {"auto", "on", "off"};
 constexpr std::string_view kReaders[] = {"auto", "mmap", "io_uring", "pread"};
@@ -129,12 +129,16 @@ constexpr JobKey kRows[] = {
    "its samples of every so many as all weights sum up to"},
   {"data.shuffle", "sample", kNoRange, kShuffles, kIdentity, kPlain,
    "sample: any sample after any other; block: data.block_samples that lie side by side in the files "
-   "are read together, for large files where single reads are slow"},
+   "are read together, for large files where single reads are slow; length: of padded documents, "
+   "data.block_samples of about the same length after each other, so that little is padded"},
   {"data.block_samples", "1024", count(1), {}, kIdentity, kPlain,
-   "data.shuffle block: samples of a block"},
+   "data.shuffle block or length: samples of a block"},
   {"data.window_blocks", "256", count(1, kMaxSmallCount), {}, kIdentity, kPlain,
    "data.shuffle block: blocks from all of the data whose samples are mixed at a time; with fewer "
    "than 256 the batches of data that are sorted by label are one-sided"},
+  {"data.length_classes", "0", count(0, limits::kLengthClasses), {}, kIdentity, kPlain,
+   "of padded documents: so many classes as large as each other, from the shortest to the longest, "
+   "are trained on one after another in every epoch, each shuffled by itself; 0: no such order"},
   {"data.transforms", "normalize", kNoRange, {}, kIdentity, kPlain,
    "applied to images in this order. First what changes their size: random_resized_crop=N, or "
    "resize=N and center_crop=N or random_crop=N. Of training data: flip[=P], flip_vertical[=P], pad_crop=N, "

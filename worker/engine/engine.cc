@@ -58,6 +58,7 @@ EngineImpl::EngineImpl(const wire::JobSpec& job, const data::Dataset& train,
       schedule_(std::move(schedule)),
       layout_(make_flat_layout(model_->layout(), shape_.slots)),
       compute_type_(compute_type(job.train())),
+      label_count_(train, data::job_order(job, train)),
       on_tensor_ready_([this](uint32_t parameter) { reducer_->tensor_ready(parameter); }) {}
 
 EngineImpl::~EngineImpl() = default;
@@ -225,6 +226,7 @@ Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const data::RunSha
       .transforms = {job_.data().transforms().begin(), job_.data().transforms().end()},
       .statistics = {},
       .form = device_->image_form(),
+      .keeps_padding = shape_.global_batch == 0,  // of trial steps, which look for the largest
       .threads = decode_threads(train_),
       .tuning = tuning};
   return data::Loader::start(train_, options);
@@ -275,7 +277,7 @@ Progress EngineImpl::progress() const {
 SlotValues EngineImpl::values_of(const data::Batch& batch, const StepWork& work) const {
   return {.dropout_key = stream_key(
               {static_cast<uint64_t>(StreamKind::kDropout), job_.seed(), batch.step, batch.slot}),
-          .step_labels = work.samples * batch.shape.labels(),
+          .step_labels = work.labels,
           .loss_scale = state_->loss_scale(),
           .label_share = batch.shares.label,
           .pixel_share = batch.shares.pixels,

@@ -16,6 +16,7 @@
 #include "comm/base/clock.h"
 #include "data/index/dataset.h"
 #include "data/order/step_plan.h"
+#include "data/read/label_count.h"
 #include "data/read/loader.h"
 #include "data/read/sample_reader.h"
 #include "data/read/sample_team.h"
@@ -67,6 +68,7 @@ class EngineImpl final : public Engine {
     Step step = 0;
     data::StepPlan plan;
     uint64_t samples = 0;  // of the slots that are computed
+    uint64_t labels = 0;   // of these samples, that count
     const StepMerge* merge = nullptr;
     const MergeSchedule* schedule = nullptr;  // of this rank
     wire::StepRecord record;
@@ -164,7 +166,8 @@ class EngineImpl final : public Engine {
   std::unique_ptr<StepReducer> reducer_;
   std::map<uint64_t, StepMerge> merges_;         // by samples of the step: at most two in a run
   std::map<Step, StepMerge> merges_with_skips_;  // of steps with skipped slots
-  uint32_t voters_ = 0;                          // ranks that own slots
+  data::LabelCount label_count_;
+  uint32_t voters_ = 0;  // ranks that own slots
   const std::function<void(uint32_t)> on_tensor_ready_;
 
   std::atomic<bool> stop_requested_{false};

@@ -3,7 +3,10 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <numeric>
 
+#include "data/read/cut_padding.h"
+#include "data/read/label_count.h"
 #include "data/read/sample_reader.h"
 #include "worker/engine/engine_impl.h"
 
@@ -49,7 +52,7 @@ Result<wire::EvalReport> EngineImpl::run_evaluation() {
   wire::EvalReport report;
   report.set_step(state_->applied_steps());
   if (report.step() > 0) report.set_epoch(data::plan_step(shape_, report.step() - 1).epoch);
-  report.set_samples(samples * eval_->shape().labels());
+  report.set_samples(data::all_counted_labels(*eval_));
   report.set_correct(total.correct);
   report.set_loss(total.loss / static_cast<double>(report.samples()));
   return report;
@@ -63,8 +66,14 @@ Result<EngineImpl::BatchScore> EngineImpl::score_batch(const data::SampleReader&
   eval_labels_.resize(n * reader.shape().labels());
   LOCKSTEP_RETURN_IF_ERROR(
       team.read_range(reader, begin, end, eval_inputs_.data(), eval_labels_.data()));
+  data::SampleShape shape = reader.shape();
+  if (shape.is_padded) {
+    std::vector<uint64_t> read(n);
+    std::iota(read.begin(), read.end(), begin);
+    data::cut_padding(*eval_, read, eval_inputs_.data(), eval_labels_.data(), &shape);
+  }
   LOCKSTEP_RETURN_IF_ERROR(
-      device_->send(reader.shape(), eval_inputs_.data(), eval_labels_.data(), n, SlotValues{}));
+      device_->send(shape, eval_inputs_.data(), eval_labels_.data(), n, SlotValues{}));
   LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor x, device_->inputs());
   const AutocastScope autocast(device_->where().type(), compute_type_);
   const at::Tensor computed =  // (B, classes) or (B, T, classes)

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "comm/base/clones.h"
+#include "comm/base/labels.h"
 
 namespace lockstep {
 namespace {
@@ -114,6 +115,10 @@ void subtract_wanted(const RowTarget& target, uint64_t classes, float scale, flo
 
 SlotLoss softmax_cross_entropy(const float* row, const RowTarget& target, uint64_t classes,
                                uint64_t step_samples, float* gradient) {
+  if (target.label == kIgnoredLabel) {
+    if (gradient != nullptr) std::fill(gradient, gradient + classes, 0.0f);
+    return {};
+  }
   std::array<float, kBlock> scratch;
   const float scale = 1.0f / static_cast<float>(step_samples);
   const float largest = largest_of(row, classes);

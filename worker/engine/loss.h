@@ -29,7 +29,8 @@ struct SlotLoss {
 
 // Of one row of logits, (classes). When `gradient` (classes) is not null it gets the gradient of
 // sum / step_samples: softmax minus what is wanted (row_target.h), divided by the labels of the
-// whole step. REQUIRES: labels from 0 up to below `classes`.
+// whole step. A row whose label is kIgnoredLabel (comm/base/labels.h) has no loss, no gradient and
+// is not right. REQUIRES: other labels from 0 up to below `classes`.
 SlotLoss softmax_cross_entropy(const float* row, const RowTarget& target, uint64_t classes,
                                uint64_t step_samples, float* gradient);
 

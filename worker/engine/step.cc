@@ -1,6 +1,7 @@
 // One training step, from its plan to its record.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "comm/base/check.h"
 #include "comm/base/prng.h"
@@ -31,6 +32,13 @@ void sign(wire::StepRecord& record) {
   record.set_common_hash(stream_key(
       {record.step(), record.epoch(), record.samples(), record.skipped(), record.correct(),
        std::bit_cast<uint64_t>(record.loss()), std::bit_cast<uint64_t>(record.lr())}));
+}
+
+// Where some labels do not count, as large a share of all as is right of those that do.
+uint64_t correct_of_all(uint64_t correct, uint64_t counted, uint64_t all) {
+  if (counted == all) return correct;
+  return static_cast<uint64_t>(std::llround(
+      static_cast<double>(correct) * static_cast<double>(all) / static_cast<double>(counted)));
 }
 
 Status closed_before(Step step) {
@@ -165,6 +173,7 @@ EngineImpl::StepWork EngineImpl::plan_work() {
   work.record.set_samples(work.samples);
   work.record.set_lr(schedule_.lr(work.step, view_.total_steps));
   if (work.samples == 0) return work;
+  work.labels = label_count_.of_step(work.plan, work.step, shape_.slots, view_.skips);
   work.merge = &merge_of(work);
   work.schedule = &work.merge->ranks[view_.collective->rank()];
   work.check = plan_check(work);
@@ -200,7 +209,8 @@ StepOutcome EngineImpl::report(StepWork& work) {
   const float* control = reducer_->sums() + layout_.buffer.statistics;
   wire::StepRecord& record = work.record;
   record.set_loss(control[kControlLoss]);
-  record.set_correct(static_cast<uint64_t>(control[kControlCorrect]));
+  record.set_correct(correct_of_all(static_cast<uint64_t>(control[kControlCorrect]), work.labels,
+                                    work.samples * train_.shape().labels()));
   for (uint32_t slot = 0; slot < shape_.slots; ++slot) {
     const uint64_t samples = data::slot_positions(work.plan, slot, shape_.slots).size();
     if (samples == 0 || view_.skips.contains(work.step, slot)) continue;

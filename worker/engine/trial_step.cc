@@ -61,6 +61,7 @@ Status EngineImpl::compute_trial(uint64_t samples) {
   }
   StepWork work;
   work.samples = shape.global_batch;
+  work.labels = work.samples * batch->shape.labels();
   const SlotValues values = values_of(*batch, work);
   LOCKSTEP_RETURN_IF_ERROR(send_slot(*batch, values));
   LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_slot(values.dropout_key));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/base/prng.h"
+#include "data/read/cut_padding.h"
 
 namespace lockstep {
 namespace {
@@ -82,6 +83,11 @@ at::Tensor sample_input(const data::SampleShape& shape, uint64_t batch, uint32_t
   return image;
 }
 
+data::SampleShape shape_of_input(data::SampleShape shape, const at::Tensor& x) {
+  if (shape.is_padded) shape.tokens = static_cast<uint32_t>(x.size(1));
+  return shape;
+}
+
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
   const at::Tensor x = a.detach().contiguous();
@@ -120,8 +126,10 @@ std::string one_line(const std::exception& error) {
   return is_script ? last : first;  // a script's own words come after where it happened
 }
 
-Status check_start(const Model& model, const std::string& who, const data::SampleShape& shape,
-                   uint32_t classes) {
+namespace {
+
+Status check_one_width(const Model& model, const std::string& who, const data::SampleShape& shape,
+                       uint32_t classes) {
   const auto refused = [&who](const std::string& what) {
     return Status(Code::kConfig, who + what);
   };
@@ -141,6 +149,17 @@ Status check_start(const Model& model, const std::string& who, const data::Sampl
                        : " fails on samples " + text(sample_input(shape, kBatch, classes).sizes()) +
                              ": " + line);
   }
+}
+
+}  // namespace
+
+Status check_start(const Model& model, const std::string& who, const data::SampleShape& shape,
+                   uint32_t classes) {
+  LOCKSTEP_RETURN_IF_ERROR(check_one_width(model, who, shape, classes));
+  if (!shape.is_padded || shape.tokens <= data::kWidthStep) return Status::ok();
+  data::SampleShape narrow = shape;
+  narrow.tokens = data::kWidthStep;
+  return check_one_width(model, who, narrow, classes);
 }
 
 }  // namespace lockstep

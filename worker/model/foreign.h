@@ -20,6 +20,9 @@ namespace lockstep {
 // leave the statistics of a batch norm as they are.
 at::Tensor sample_input(const data::SampleShape& shape, uint64_t batch, uint32_t classes);
 
+// As x has it, which may be shorter than padded documents can be.
+data::SampleShape shape_of_input(data::SampleShape shape, const at::Tensor& x);
+
 bool same_bits(const at::Tensor& a, const at::Tensor& b);
 
 // "" if `output` is what a model gives for `batch` samples: floats (B, classes), or (B, T,
@@ -30,7 +33,8 @@ std::string wrong_output(const at::Tensor& output, const data::SampleShape& shap
 // One line of what an exception of LibTorch, or of a script, says, without its stack.
 std::string one_line(const std::exception& error);
 
-// Runs the model in both modes, with its initial values. kConfig, beginning with `who`, where it
+// Runs the model in both modes, with its initial values, on padded documents of both widths that
+// they have, too. kConfig, beginning with `who`, where it
 // throws, gives something else than finite logits, gives what does not depend on its parameters, or
 // changes buffers in evaluation.
 Status check_start(const Model& model, const std::string& who, const data::SampleShape& shape,

@@ -2,11 +2,18 @@
 //
 // Attention is LibTorch's scaled_dot_product_attention: its kernel for the CPU gives the same bits
 // for the same slot, since a head is computed by one thread in one order, forward and backward.
+// Several documents in a sequence, told apart by their positions, do not see each other.
+//
 // Dropout, on request, is behind the embedding and at the end of each half of a block; attention
 // weights are not dropped: that kernel would draw from a generator of its own.
 #include <ATen/ops/add.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cumsum.h>
 #include <ATen/ops/embedding.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/ge.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/logical_and.h>
 #include <ATen/ops/narrow.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 
@@ -17,6 +24,15 @@
 
 namespace lockstep {
 namespace {
+
+// What sees what: (B, 1, T, T), of position (B, T). Every position sees itself and those before it
+// in its document, which begins where one is 0.
+at::Tensor mask_of_documents(const at::Tensor& position) {
+  const at::Tensor document = position.eq(0).cumsum(1);  // (B, T)
+  const at::Tensor same = document.unsqueeze(1).eq(document.unsqueeze(2));
+  const at::Tensor place = at::arange(position.size(1), position.options());
+  return same.logical_and(place.unsqueeze(1).ge(place)).unsqueeze(1);
+}
 
 class Gpt2 final : public Model {
  public:
@@ -30,13 +46,13 @@ class Gpt2 final : public Model {
                      std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
     const Forward f{parameters, buffers, mode};
     const at::Tensor& tokens = parameters[parts_.tokens];
-    const at::Tensor positions = at::narrow(parameters[parts_.positions], 0, 0, x.size(1));
+    const Embedded in = embedded(x, tokens, parameters[parts_.positions]);
     uint32_t layer = 0;  // tells the dropouts apart
-    at::Tensor stream = dropout(f, at::add(at::embedding(tokens, x), positions), dropout_, layer++);
+    at::Tensor stream = dropout(f, in.sum, dropout_, layer++);
     at::Tensor branch;                              // what the half block before adds to the stream
     for (const Gpt2Block& block : parts_.blocks) {  // (B, T, E)
       const Normed first = add_and_norm(f, stream, branch, block.norm1);
-      branch = dropout(f, attention(f, first.y, block), dropout_, layer++);
+      branch = dropout(f, attention(f, first.y, in.mask, block), dropout_, layer++);
       const Normed second = add_and_norm(f, first.stream, branch, block.norm2);
       branch = linear(f, linear_gelu(f, second.y, block.wide), block.narrow);
       branch = dropout(f, branch, dropout_, layer++);
@@ -47,8 +63,23 @@ class Gpt2 final : public Model {
   bool keeps_logits() const override { return false; }
 
  private:
-  // x: (B, T, E) -> (B, T, E). Every position sees itself and those before.
-  at::Tensor attention(const Forward& f, const at::Tensor& x, const Gpt2Block& block) const {
+  struct Embedded {
+    at::Tensor sum;   // (B, T, E), of tokens and positions
+    at::Tensor mask;  // (B, 1, T, T); none: every position sees itself and all before
+  };
+  // x: (B, T), or (B, 2, T) of tokens and positions.
+  static Embedded embedded(const at::Tensor& x, const at::Tensor& tokens,
+                           const at::Tensor& positions) {
+    if (x.dim() == 2)
+      return {at::add(at::embedding(tokens, x), at::narrow(positions, 0, 0, x.size(1))), {}};
+    const at::Tensor position = x.select(1, 1);
+    return {at::add(at::embedding(tokens, x.select(1, 0)), at::embedding(positions, position)),
+            mask_of_documents(position)};
+  }
+
+  // x: (B, T, E) -> (B, T, E).
+  at::Tensor attention(const Forward& f, const at::Tensor& x, const at::Tensor& mask,
+                       const Gpt2Block& block) const {
     const int64_t batch = x.size(0);
     const int64_t length = x.size(1);
     const int64_t width = x.size(2);
@@ -57,8 +88,9 @@ class Gpt2 final : public Model {
       return t.view({batch, length, heads_, width / heads_}).transpose(1, 2);
     };
     const at::Tensor seen = at::scaled_dot_product_attention(
-        by_head(qkv[0]), by_head(qkv[1]), by_head(qkv[2]), /*attn_mask=*/{}, /*dropout_p=*/0,
-        /*is_causal=*/true);
+        by_head(qkv[0]), by_head(qkv[1]), by_head(qkv[2]),
+        mask.defined() ? std::optional(mask) : std::nullopt, /*dropout_p=*/0,
+        /*is_causal=*/!mask.defined());
     return linear(f, seen.transpose(1, 2).reshape({batch, length, width}), block.attended);
   }
 

@@ -45,7 +45,8 @@ class Model {
 
   const ModelLayout& layout() const { return layout_; }
 
-  // x: (B, C, H, W) floats, or (B, T) int64 token ids. Returns logits: (B, classes), or
+  // x: (B, C, H, W) floats, or (B, T) int64 token ids, or (B, 2, T) token ids and the position of
+  // each in its document, where SampleShape::has_positions. Returns logits: (B, classes), or
   // (B, T, classes). `parameters` and `buffers` by index of layout().
   virtual at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
                              std::span<const at::Tensor> buffers,

@@ -72,7 +72,8 @@ typedef struct LockstepModelDescription {
 
 typedef struct LockstepModelForward {
   void* instance;
-  /* at::Tensor: (B, channels, height, width) floats, (B, channels) of rows, or (B, tokens) int64 */
+  /* at::Tensor: (B, channels, height, width) floats, (B, channels) of rows, or (B, tokens) int64;
+     with data.documents: pad also fewer tokens than the samples' shape says */
   const void* input;
   const void* const* parameters; /* at::Tensor each, by index */
   const void* const* buffers;    /* at::Tensor each, (size); to be changed in place, if training */

@@ -68,8 +68,9 @@ class Plugin final : public Model {
     } catch (...) {
       throw std::runtime_error(who_ + " fails with an exception that is no std::exception");
     }
-    const auto batch = static_cast<uint64_t>(x.size(0));
-    if (const std::string wrong = wrong_output(out, shape_, batch, classes_); !wrong.empty())
+    if (const std::string wrong = wrong_output(out, shape_of_input(shape_, x),
+                                               static_cast<uint64_t>(x.size(0)), classes_);
+        !wrong.empty())
       throw std::runtime_error(who_ + " " + wrong);
     return out;
   }

@@ -26,6 +26,12 @@ Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
     return Status(Code::kUsage, "model.dropout must be at least 0 and below 1, not " +
                                     std::to_string(spec.dropout()));
   }
+  if (shape.has_positions && spec.name() != "gpt2") {
+    return Status(Code::kUsage,
+                  "data.documents is pack, whose sequences only gpt2 can tell apart; "
+                  "use pad with model.name " +
+                      spec.name());
+  }
   if (spec.name() == "torchscript") return make_torchscript(spec, shape, classes);
   if (spec.name() == "plugin") return make_plugin(spec, shape, classes);
   if (is_known(spec.name()) && shape.is_sequence() != (spec.name() == "gpt2")) {
@@ -53,6 +59,7 @@ at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint6
         .target_device(where)
         .make_tensor();
   };
+  if (shape.is_sequence() && shape.has_positions) return view({n, 2, shape.tokens}, at::kLong);
   if (shape.is_sequence()) return view({n, shape.tokens}, at::kLong);
   if (shape.is_row) return view({n, shape.channels}, at::kFloat);
   return view({n, shape.channels, shape.height, shape.width}, at::kFloat);

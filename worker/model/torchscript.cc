@@ -37,8 +37,9 @@ class TorchScript final : public Model {
     const RandomScope random(mode.dropout_key);
     bind(parameters, buffers);
     at::Tensor out = run(x, mode.training);
-    const auto batch = static_cast<uint64_t>(x.size(0));
-    if (const std::string wrong = wrong_output(out, shape_, batch, classes_); !wrong.empty())
+    if (const std::string wrong = wrong_output(out, shape_of_input(shape_, x),
+                                               static_cast<uint64_t>(x.size(0)), classes_);
+        !wrong.empty())
       throw std::runtime_error(who_ + " " + wrong);
     take_statistics(buffers);
     check_constants();

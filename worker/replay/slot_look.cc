@@ -6,6 +6,7 @@
 #include <exception>
 
 #include "comm/base/check.h"
+#include "comm/base/labels.h"
 #include "comm/base/prng.h"
 #include "data/read/job_order.h"
 #include "worker/engine/loss.h"
@@ -104,10 +105,13 @@ void SlotLook::keep(const data::Batch& batch, const at::Tensor& logits, LookedAt
                           .label_smoothing = static_cast<float>(job_.train().label_smoothing())};
   for (uint64_t i = 0; i < batch.samples; ++i) {
     SlotLoss loss;
-    for (uint64_t row = i * each; row < (i + 1) * each; ++row)
+    uint64_t counted = 0;
+    for (uint64_t row = i * each; row < (i + 1) * each; ++row) {
+      if (batch.labels[row] != kIgnoredLabel) ++counted;
       loss.add(softmax_cross_entropy(rows + row * classes,
                                      target_of(batch.labels, row, batch.samples * each, values),
                                      classes, 1, nullptr));
+    }
     const uint64_t other = mixed_with(i, batch.samples);
     out->samples.push_back({.slot = batch.slot,
                             .position = begin + i,
@@ -116,15 +120,24 @@ void SlotLook::keep(const data::Batch& batch, const at::Tensor& logits, LookedAt
                             .share = values.label_share,
                             .other = order.at(begin + other),
                             .other_label = batch.labels[other * each],
-                            .loss = static_cast<float>(loss.sum / static_cast<double>(each))});
+                            .loss = static_cast<float>(loss.sum / static_cast<double>(counted))});
   }
   out->are_mixed |= values.label_share < 1;
-  const uint64_t elements = batch.samples * batch.shape.elements();
-  out->labels.insert(out->labels.end(), batch.labels, batch.labels + batch.samples * each);
   if (batch.shape.is_sequence()) {
-    out->tokens.insert(out->tokens.end(), batch.tokens, batch.tokens + elements);
+    // With the padding that the batch left out: other slots have other widths.
+    const uint64_t padding = dataset_.shape().tokens - each;
+    for (uint64_t i = 0; i < batch.samples; ++i) {
+      const int64_t* const tokens = batch.tokens + i * batch.shape.elements();
+      const int64_t* const labels = batch.labels + i * each;
+      out->tokens.insert(out->tokens.end(), tokens, tokens + each);
+      out->tokens.insert(out->tokens.end(), padding, 0);
+      out->labels.insert(out->labels.end(), labels, labels + each);
+      out->labels.insert(out->labels.end(), padding, kIgnoredLabel);
+    }
     return;
   }
+  out->labels.insert(out->labels.end(), batch.labels, batch.labels + batch.samples);
+  const uint64_t elements = batch.samples * batch.shape.elements();
   out->logits.insert(out->logits.end(), rows, rows + batch.samples * classes);
   out->images.insert(out->images.end(), batch.images, batch.images + elements);
 }

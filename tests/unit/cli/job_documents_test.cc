@@ -58,6 +58,22 @@ TEST(JobDocuments, WhatDoesNotGoTogetherIsRefused) {
               AllOf(HasSubstr("model.name is torchscript"), HasSubstr("take pad")));
 }
 
+TEST(JobDocuments, OnlyPaddedOnesDifferInLength) {
+  EXPECT_TRUE(job_of({"data.documents=pad", "data.shuffle=length"}, "text").is_ok());
+  EXPECT_TRUE(job_of({"data.documents=pad", "data.length_classes=8"}, "text").is_ok());
+  const auto refused = [](const std::vector<std::string>& overrides) {
+    const auto job = job_of(overrides, "text");
+    EXPECT_EQ(job.status().code(), Code::kUsage);
+    return job.status().message();
+  };
+  EXPECT_THAT(refused({"data.documents=pack", "data.shuffle=length"}),
+              AllOf(HasSubstr("data.shuffle is length"), HasSubstr("data.documents is pack")));
+  EXPECT_THAT(refused({"data.length_classes=8"}), HasSubstr("data.documents is stream"));
+  for (const std::string shuffle : {"length", "block"})
+    EXPECT_THAT(refused({"data.documents=pad", "data.length_classes=8", "data.shuffle=" + shuffle}),
+                AllOf(HasSubstr("data.shuffle is " + shuffle), HasSubstr("leave one")));
+}
+
 // 0 and empty: of a run that was begun before the keys were there.
 TEST(JobDocuments, ARunFromBeforeGoesOn) {
   wire::JobSpec stored = *job_of({});

@@ -100,6 +100,7 @@ TEST(JobResume, TheKeysMarkedInTheHelpAreThoseThatIdentifyARun) {
   job.mutable_data()->set_tokenizer_sha256("45");  // likewise
   job.mutable_data()->set_documents("pack");       // where they are not stream
   job.mutable_data()->set_document_end("50256");
+  job.mutable_data()->set_length_classes(2);
   job.mutable_data()->set_shuffle("block");
   // Where they select anything.
   job.mutable_data()->set_holdout(0.1);

@@ -12,8 +12,8 @@
 #include "data/index/dataset.h"
 #include "data/index/inspect.h"
 #include "data/index/megatron_index.h"
-#include "data/view/selected_dataset.h"
 #include "tests/unit/data/arrow_samples.h"
+#include "tests/unit/data/document_files.h"
 #include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {
@@ -22,107 +22,8 @@ namespace {
 namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::EndsWith;
 using testing::HasSubstr;
-
-using Tokens = std::vector<int64_t>;
-constexpr int64_t kNone = kIgnoredLabel;
-
-template <typename T>
-std::string stored(const Tokens& tokens) {
-  std::vector<T> as(tokens.begin(), tokens.end());
-  return {reinterpret_cast<const char*>(as.data()), as.size() * sizeof(T)};
-}
-
-std::string number(uint64_t value, size_t bytes) {
-  return {reinterpret_cast<const char*>(&value), bytes};
-}
-
-// PREFIX.idx of Megatron-LM, uint16: sequences, and where documents begin among them.
-std::string index_of(const std::vector<uint64_t>& sizes, const std::vector<uint64_t>& firsts) {
-  std::string out = std::string("MMIDIDX\0\0", 9) + number(1, 8) + number(8, 1) +
-                    number(sizes.size(), 8) + number(firsts.size(), 8);
-  for (const uint64_t size : sizes) out += number(size, 4);
-  uint64_t at = 0;
-  for (const uint64_t size : sizes) out += number(std::exchange(at, at + 2 * size), 8);
-  for (const uint64_t first : firsts) out += number(first, 8);
-  return out;
-}
-
-struct Sample {
-  Tokens input;
-  Tokens positions;
-  Tokens labels;
-  bool operator==(const Sample&) const = default;
-  bool operator<(const Sample& other) const { return labels < other.labels; }
-};
-
-Sample sample_of(const Dataset& dataset, uint64_t i) {
-  const SampleShape shape = dataset.shape();
-  Tokens input(shape.elements(), 77);
-  Sample sample;
-  sample.labels.resize(shape.labels(), 77);
-  const int64_t largest = dataset.make_sequence(i, input.data(), sample.labels.data());
-  sample.input.assign(input.begin(), input.begin() + shape.tokens);
-  sample.positions.assign(input.begin() + shape.tokens, input.end());
-  EXPECT_EQ(largest, std::max(*std::max_element(sample.input.begin(), sample.input.end()),
-                              *std::max_element(sample.labels.begin(), sample.labels.end())));
-  const auto counted = std::count_if(sample.labels.begin(), sample.labels.end(),
-                                     [](int64_t label) { return label != kNone; });
-  EXPECT_EQ(dataset.counted_labels(i), static_cast<uint64_t>(counted));
-  EXPECT_EQ(dataset.sample(i), nullptr);
-  EXPECT_FALSE(dataset.extent(i).has_value());
-  EXPECT_TRUE(dataset.unchanged(std::span(&i, 1)).is_ok());
-  return sample;
-}
-
-std::vector<Sample> all_of(const Dataset& dataset) {
-  std::vector<Sample> all;
-  for (uint64_t i = 0; i < dataset.samples(); ++i) all.push_back(sample_of(dataset, i));
-  return all;
-}
-
-class DocumentFiles : public testing::Test {
- protected:
-  static SampleCut cut(Documents documents, std::optional<uint64_t> end = std::nullopt,
-                       uint32_t block = 4) {
-    SampleCut cut{.block = block};
-    cut.documents = documents;
-    cut.document_end = end;
-    return cut;
-  }
-  Result<std::unique_ptr<Dataset>> open(const SampleCut& wanted, const std::string& name = "d",
-                                        const std::string& format = "auto") {
-    const ProgressFn progress = [this](const std::string& what, uint64_t, uint64_t) {
-      if (what.starts_with("finding documents ")) ++looks_;
-    };
-    return open_dataset(spec_of(dir_.path(name), format), Split::kTrain, dir_.path("cache"),
-                        progress, wanted);
-  }
-  std::string put(const std::string& name, const std::string& content) {
-    fs::create_directories(fs::path(dir_.path(name)).parent_path());
-    write_file(dir_.path(name), content);
-    return name;
-  }
-  // Of what cannot be opened.
-  Status failure(const SampleCut& wanted, const std::string& name = "d") {
-    return open(wanted, name).status();
-  }
-  // Each document's labels, one after another.
-  std::vector<Tokens> labels(const SampleCut& wanted, const std::string& name = "d") {
-    const auto dataset = open(wanted, name);
-    EXPECT_TRUE(dataset.is_ok()) << dataset.status().message();
-    std::vector<Tokens> out;
-    if (!dataset.is_ok()) return out;
-    for (const Sample& sample : all_of(**dataset)) {
-      out.push_back(sample.labels);
-      while (out.back().back() == kNone) out.back().pop_back();
-    }
-    return out;
-  }
-
-  TemporaryDirectory dir_;
-  int looks_ = 0;
-};
 
 const SampleCut kPadded = [] {
   SampleCut cut{.block = 4};
@@ -384,21 +285,6 @@ TEST_F(DocumentFiles, AFileThatChangesIsSeenByThePacksThatHaveSomeOfIt) {
   fs::resize_file(dir_.path("d/b.txt"), 2);
   EXPECT_THAT((*dataset)->unchanged(first).message(), HasSubstr(dir_.path("d/b.txt")));
   EXPECT_TRUE((*dataset)->unchanged(second).is_ok());
-}
-
-TEST_F(DocumentFiles, APartOfThemIsMadeAsTheWholeIs) {
-  Tokens tokens;
-  for (int64_t i = 0; i < 200; ++i) tokens.insert(tokens.end(), {i + 10, i + 11, 9});
-  put("d/x.bin", stored<uint16_t>(tokens));
-  auto whole = open(cut(Documents::kPad, 9));
-  ASSERT_TRUE(whole.is_ok());
-  const auto all = all_of(**whole);
-  const auto part = select_kept(std::move(*whole), {0, 0.25, 3});
-  ASSERT_TRUE(part.is_ok()) << part.status().message();
-  EXPECT_TRUE((*part)->makes_sequences());
-  EXPECT_EQ((*part)->samples(), 50U);
-  for (const Sample& sample : all_of(**part))
-    EXPECT_NE(std::find(all.begin(), all.end(), sample), all.end());
 }
 
 }  // namespace

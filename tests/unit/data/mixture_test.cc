@@ -33,7 +33,7 @@ std::vector<MixedPart> parts_of(const std::vector<std::pair<uint64_t, uint32_t>>
 }
 
 OrderSpec spec_of(const std::vector<MixedPart>& parts, const BlockShuffle& blocks = {}) {
-  return {7, "all of them", units_of(parts), blocks, parts};
+  return {7, "all of them", units_of(parts), blocks, 0, parts};
 }
 
 // Weights and samples of which every set has a unit in an epoch.

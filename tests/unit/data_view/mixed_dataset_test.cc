@@ -173,6 +173,33 @@ TEST_F(MixedDatasetTest, TheSameSamplesTwiceAreRefused) {
                     HasSubstr("larger weight")));
 }
 
+// What is held out of data.train would be trained on in the other part.
+TEST_F(MixedDatasetTest, TwoPartsOfTheSameSamplesAreRefused) {
+  job_.mutable_data()->set_holdout(0.2);
+  add("web", 1);
+  EXPECT_THAT(refused().message(), HasSubstr("larger weight"));
+  job_.mutable_data()->set_holdout(0);
+  job_.mutable_data()->mutable_mix(2)->set_fraction(0.3);
+  EXPECT_THAT(refused().message(), HasSubstr("larger weight"));
+}
+
+TEST_F(MixedDatasetTest, TablesWithOtherColumnsAreRefused) {
+  job_.mutable_data()->clear_mix();
+  const auto table = [&](const std::string& name, const std::string& header) {
+    std::filesystem::create_directory(dir_.path(name));
+    std::string text = header + "\n";
+    for (int i = 0; i < 40; ++i)
+      text += std::to_string(i) + "," + std::to_string(2 * i + header[0]) + "," +
+              std::to_string(i % 3) + "\n";
+    write_file(dir_.path(name + "/train.csv"), {text.begin(), text.end()});
+  };
+  table("first", "a,b,label");
+  table("turned", "b,a,label");
+  job_.mutable_data()->mutable_train()->set_path(dir_.path("first"));
+  add("turned", 1);
+  EXPECT_THAT(refused().message(), AllOf(HasSubstr("turned/train.csv"), HasSubstr("columns")));
+}
+
 TEST_F(MixedDatasetTest, WeightsThatNoEpochHoldsAreRefusedWithTheFile) {
   job_.mutable_data()->set_mix_weight(9'000);
   EXPECT_THAT(refused().message(),

@@ -17,11 +17,11 @@ constexpr uint32_t kSide = 100;  // 10,000 bytes a sample: each has pages of its
 
 class FilePiecesTest : public ::testing::Test {
  protected:
-  std::unique_ptr<data::Dataset> open() {
+  std::unique_ptr<data::Dataset> open(const data::SampleCut& cut = {}) {
     wire::DatasetSpec spec;
     spec.set_path(dir_.path("data"));
     spec.set_format("auto");
-    auto opened = data::open_dataset(spec, data::Split::kTrain, dir_.path("cache"));
+    auto opened = data::open_dataset(spec, data::Split::kTrain, dir_.path("cache"), {}, cut);
     EXPECT_TRUE(opened.is_ok()) << opened.status().message();
     return std::move(opened).value();
   }
@@ -63,6 +63,20 @@ TEST_F(FilePiecesTest, SamplesThatAreReadFromAnInflatedCopyLieInTheCopy) {
   const FilePieces pieces(*dataset, std::vector<uint64_t>{0, 1});
   ASSERT_EQ(pieces.files().size(), 1U);
   EXPECT_EQ(fs::path(pieces.files()[0].path).parent_path(), fs::canonical(dir_.path("cache")));
+}
+
+TEST_F(FilePiecesTest, OfSequencesThatAreMadeTheFileOfTheFirstDocumentIsThere) {
+  fs::create_directories(dir_.path("data"));
+  data::write_file(dir_.path("data/1.txt"), std::string(9'000, 'a'));
+  data::write_file(dir_.path("data/2.txt"), std::string(9'000, 'b'));
+  data::SampleCut cut{.block = 9'000};
+  cut.documents = data::Documents::kPad;
+  const auto dataset = open(cut);
+  const FilePieces pieces(*dataset, std::vector<uint64_t>{1, 1});
+  ASSERT_EQ(pieces.files().size(), 1U);
+  EXPECT_EQ(pieces.files()[0].path, fs::canonical(dir_.path("data/2.txt")));
+  ASSERT_EQ(pieces.files()[0].pieces.size(), 1U);
+  EXPECT_GE(pieces.files()[0].pieces[0].end, 9'000U);
 }
 
 TEST_F(FilePiecesTest, OfEncodedSamplesEveryFileIsThereOnceAndWhole) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/unit/engine/loopback_world.h"
+#include "tests/unit/engine/made_documents.h"
 #include "tests/unit/engine/plain_module.h"
 
 namespace lockstep {
@@ -175,6 +176,19 @@ TEST(Accelerator, TrainsOnTokensToTheSameBitsWithAnyNumberOfRanks) {
     const TrainResult on_cpu = on_the_cpu(job, *text, 5);
     for (size_t i = 0; i < on_cpu.losses.size(); ++i)
       EXPECT_NEAR(on_one.losses[i], on_cpu.losses[i], tolerance) << i;
+  }
+}
+
+TEST(Accelerator, TrainsOnDocumentsToTheSameBitsWithAnyNumberOfRanks) {
+  const auto documents = testing::make_documents(120, 30);
+  for (const auto& dataset : {testing::packed(documents, 80), testing::padded(documents, 80)}) {
+    SCOPED_TRACE(dataset->samples());
+    const wire::JobSpec job = testing::small_gpt2(80);
+    const TrainResult on_one = on_devices(job, *dataset, 4, 1);
+    for (const uint32_t ranks : {2u, 4u}) expect_same(on_devices(job, *dataset, 4, ranks), on_one);
+    const TrainResult on_cpu = on_the_cpu(job, *dataset, 4);
+    for (size_t i = 0; i < on_cpu.losses.size(); ++i)
+      EXPECT_NEAR(on_one.losses[i], on_cpu.losses[i], 1e-5) << i;
   }
 }
 

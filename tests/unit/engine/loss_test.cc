@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "comm/base/labels.h"
 #include "comm/base/prng.h"
 
 namespace lockstep {
@@ -30,6 +31,16 @@ TEST(Loss, IsSoftmaxCrossEntropyWithItsGradient) {
   }
   EXPECT_NEAR(loss.sum, expected, 1e-6);
   EXPECT_EQ(loss.correct, 2u);
+}
+
+TEST(Loss, OfAnIgnoredLabelIsNothing) {
+  const std::vector<float> logits = {1, 2, std::nanf("")};
+  std::vector<float> gradient(3, 99);
+  const SlotLoss loss = softmax_cross_entropy(
+      logits.data(), {.label = kIgnoredLabel, .smoothing = 0.1f}, 3, 1, gradient.data());
+  EXPECT_EQ(loss.sum, 0);
+  EXPECT_EQ(loss.correct, 0u);
+  EXPECT_EQ(gradient, std::vector<float>(3, 0));
 }
 
 TEST(Loss, OfATieTheFirstCounts) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/unit/engine/loopback_world.h"
+#include "tests/unit/engine/made_documents.h"
 #include "tests/unit/engine/plain_module.h"
 #include "tests/unit/engine/plain_recorder.h"
 #include "worker/engine/device_marks.h"
@@ -114,6 +115,22 @@ TEST(SlotGraphs, FollowSharesOfMixedImagesThatAreOthersInEverySlot) {
     expect_same(train(job, *dataset, devices, kSteps), expected);
     EXPECT_EQ(devices.recorders[0]->recordings, kMostGraphs);
   }
+}
+
+TEST(SlotGraphs, HoldPackedDocumentsButNotPaddedOnes) {
+  const auto documents = testing::make_documents(400, 20);
+  wire::JobSpec job = job_of("gpt2", "on");
+  job.mutable_model()->set_block(64);
+  const auto packs = testing::packed(documents, 64);
+  const TrainResult expected = train_eagerly(job, *packs, kSteps);
+  Devices devices(2);
+  expect_same(train(job, *packs, devices, kSteps), expected);
+  EXPECT_GE(devices.recorders[0]->recordings, 1u);
+
+  job.mutable_data()->set_documents("pad");
+  Devices eager(1);
+  train(job, *testing::padded(documents, 64), eager, 8);
+  EXPECT_EQ(eager.recorders[0]->recordings, 0u);
 }
 
 TEST(SlotGraphs, FollowALossScaleThatChanges) {

@@ -14,6 +14,7 @@
 
 #include "comm/base/prng.h"
 #include "tests/unit/engine/loopback_world.h"
+#include "tests/unit/engine/made_documents.h"
 #include "worker/model/model.h"
 #include "worker/model/model_file.h"
 
@@ -190,6 +191,30 @@ TEST_F(Refused, WhatItGivesOrTakes) {
   expect(forward("  return h / 0.0\n"), "no numbers");
   expect(forward("  return h.matmul(h)\n"), "fails on samples as the training data have them");
   expect(forward("  assert x.size(2) == 28, 'give me 28'\n  return h\n"), "give me 28");
+}
+
+// A batch of padded documents is as wide as its longest.
+TEST_F(Refused, OneWidthOnlyWhereDocumentsArePadded) {
+  const auto table = [](const std::string& use) {
+    return [use](torch::jit::Module& m) {
+      m.register_parameter("w", at::ones({256, 256}).set_requires_grad(true), false);
+      m.register_parameter("places", at::ones({100, 256}).set_requires_grad(true), false);
+      m.define("def forward(self, x):\n  return torch.embedding(self.w, x)" + use + "\n");
+    };
+  };
+  const Build fixed = table(" + self.places");
+  const Build any = table(" + self.places[:x.size(1)]");
+  data::SampleShape documents{.tokens = 100, .token_bytes = 1};
+  EXPECT_TRUE(status_of(fixed, documents).is_ok());
+  documents.is_padded = true;
+  EXPECT_EQ(status_of(fixed, documents).code(), Code::kConfig);
+  EXPECT_TRUE(status_of(any, documents).is_ok()) << status_of(any, documents).message();
+  const auto dataset = testing::padded(testing::make_documents(60, 50), 100);
+  wire::JobSpec job = job_of(path_);
+  job.mutable_data()->clear_transforms();
+  LoopbackWorld world(job, *dataset, even_runs(4, 2));
+  world.begin_generation(3);
+  EXPECT_EQ(world.train_to(3).losses.size(), 3u);
 }
 
 TEST_F(Refused, ItsParameters) {

@@ -1,0 +1,38 @@
+// A permutation of [0, samples) that takes one class after another, each shuffled by itself: a
+// curriculum, where samples are numbered by what makes them hard, such as their length.
+//
+//   class c of K holds positions, and samples, [c N / K, (c + 1) N / K), rounded down
+//
+// INVARIANTS
+//  C1 at() is a permutation of [0, samples) for every key and every K > 0.
+//  C2 at(position) is of the class of the position.
+//  C3 O(K) memory, and any position is found at once.
+//
+// Thread-safety: immutable; all calls from any thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "data/order/feistel.h"
+
+namespace lockstep::data {
+
+class ClassOrder {
+ public:
+  // More classes than samples are as many as samples. REQUIRES: 0 < samples <= 2^62; classes > 0.
+  ClassOrder(uint64_t key, uint64_t samples, uint32_t classes);
+
+  // REQUIRES: position < samples.
+  uint64_t at(uint64_t position) const;
+
+ private:
+  struct Class {
+    uint64_t begin = 0;
+    FeistelPermutation inside;
+  };
+  uint64_t samples_;
+  std::vector<Class> classes_;
+};
+
+}  // namespace lockstep::data

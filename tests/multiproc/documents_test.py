@@ -1,0 +1,106 @@
+"""Documents that are kept apart, in real runs: packed, padded, by length and from short to long."""
+import os
+import random
+import signal
+import subprocess
+import unittest
+
+from harness import BIN, LockstepTest
+from pace import paced
+from replay_test import replay
+
+BLOCK = 128
+MODEL = {"name": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "block": BLOCK}
+WORDS = ["the ", "rank ", "sums ", "every ", "slot ", "again. "]
+
+
+class Documents(LockstepTest):
+    def text(self, count=300):
+        """A file is a document: most are much shorter than a sequence, some are longer."""
+        directory = self.scratch / "text"
+        directory.mkdir()
+        chance = random.Random(7)
+        for split, files in (("train", count), ("val", 40)):
+            for i in range(files):
+                words = chance.choices(WORDS, k=chance.choice([1, 2, 3, 5, 8, 60]))
+                (directory / f"{split}-{i:04}.txt").write_text("".join(words))
+        return directory
+
+    def document_job(self, train, **keys):
+        data = self.scratch / "text"
+        if not data.exists():
+            self.text()
+        return self.job(data, model=MODEL, train=train, checkpoint={"every_steps": 5, "keep": 3},
+                        data={"train": str(data), "eval": str(data), **keys})
+
+    def lockstep(self, *args):
+        done = subprocess.run([BIN / "lockstep", *map(str, args)], capture_output=True, text=True,
+                              timeout=120)
+        return done.returncode, done.stdout + done.stderr
+
+    def assert_accuracy(self, run):
+        """Right predictions are a share of those that count, not of the padding."""
+        summary = run.summary()
+        self.assertGreater(summary["eval_accuracy"], 0.3)
+        self.assertLessEqual(summary["eval_accuracy"], 1)
+
+    def assert_replays(self, run):
+        again = replay(run.run_dir, "--step", 7)
+        self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
+
+    def check_any_number_of_workers(self, **keys):
+        job = self.document_job({"global_batch": 16, "slots": 4, "epochs": 4}, **keys)
+        one = self.finish(job, "--workers", 1, name="one")
+        three = self.finish(job, "--workers", 3, name="three")
+        self.assert_same_result(three, one)
+        code, text = self.lockstep("audit", three.run_dir)
+        self.assertEqual(code, 0, text)
+        self.assertIn("lost 0, repeated 0", text)
+        self.assert_accuracy(one)
+        return one, text
+
+    def test_packed_ones_give_the_same_with_any_number_of_workers(self):
+        one, _ = self.check_any_number_of_workers(documents="pack")
+        self.assert_replays(one)
+
+    def test_padded_ones_by_length(self):
+        one, text = self.check_any_number_of_workers(documents="pad", shuffle="length",
+                                                     block_samples=32)
+        self.assertIn("in blocks of 32 samples", text)
+        self.assert_replays(one)
+
+    def test_padded_ones_from_short_to_long(self):
+        _, text = self.check_any_number_of_workers(documents="pad", length_classes=5)
+        self.assertIn("in 5 classes from short to long", text)
+
+    def test_a_killed_worker_and_a_resume_with_others_change_nothing(self):
+        train = paced({"global_batch": 16, "slots": 4, "epochs": 30})
+        job = self.document_job(train, documents="pack")
+        whole = self.finish(job, "--workers", 1, name="whole")
+        run = self.start(job, "--workers", 3)
+        run.wait_for_workers(3)
+        run.wait_for_more_steps(5)
+        os.kill(run.workers()[1], signal.SIGKILL)
+        run.wait_for_more_steps(5)
+        run.process.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 75, run.text()[-2000:])
+        code, text = self.lockstep("run", job, "--resume", "--run-dir", run.run_dir, "--workers", 2,
+                                   "data.documents=pad")
+        self.assertEqual(code, 64, text)
+        self.assertIn("data.documents", text)
+        code, text = self.lockstep("run", job, "--resume", "--run-dir", run.run_dir, "--workers", 2)
+        self.assertEqual(code, 0, text)
+        self.assert_same_result(run, whole)
+
+    def test_what_cannot_be_told_apart_is_refused_with_the_key_that_helps(self):
+        tokens = self.scratch / "tokens"
+        tokens.mkdir()
+        (tokens / "train.bin").write_bytes(bytes(4000))
+        job = self.job(tokens, model=MODEL, train={"global_batch": 16, "slots": 4, "epochs": 1},
+                       data={"train": str(tokens), "documents": "pack"})
+        run = self.finish(job, "--workers", 1, expect=64)
+        self.assert_clear_line(run, "data.document_end")
+
+
+if __name__ == "__main__":
+    unittest.main()
