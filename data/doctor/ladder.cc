@@ -96,6 +96,10 @@ Status Ladder::measure_raw() {
                          source::is_far(job_.data().train().path(), data::sample_cut(job_).cache);
   if (is_copied)
     out_.notes.push_back("the data are far away; what is read here is their copy on this machine");
+  if (job_.data().length_classes() > 0)
+    out_.notes.push_back(
+        "an epoch begins with its shortest documents (data.length_classes): all that is measured "
+        "here is of those");
   if (is_cold) {
     options_.progress("reading samples that are not in memory");
     LOCKSTEP_ASSIGN_OR_RETURN(const Rate as_trained,

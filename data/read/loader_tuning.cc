@@ -103,6 +103,7 @@ LoaderTuning::LoaderTuning(LoaderSetting first, uint32_t most_threads)
 void LoaderTuning::begin() {
   setting_ = kept_;
   try_ = Try::kNone;
+  least_threads_ = std::min(least_threads_, kept_.threads);
   window_ = {};
   settling_ = setting_.ahead + kFirstBatches;
 }
@@ -175,10 +176,11 @@ void LoaderTuning::give_up() {
   try_ = Try::kNone;
 }
 
-void LoaderTuning::refused() {
-  if (is_done() || try_ == Try::kNone) return;
-  most_threads_ = try_ == Try::kMoreThreads ? kept_.threads : most_threads_;
-  most_ahead_ = try_ == Try::kDeeper ? kept_.ahead : most_ahead_;
+void LoaderTuning::refused(LoaderSetting has) {
+  if (is_done()) return;
+  kept_ = {std::min(kept_.threads, has.threads), std::min(kept_.ahead, has.ahead)};
+  if (has.threads < setting_.threads) most_threads_ = kept_.threads;
+  if (has.ahead < setting_.ahead) most_ahead_ = kept_.ahead;
   begin();
 }
 
@@ -229,10 +231,13 @@ bool LoaderTuning::use(LoaderSetting setting, Try what) {
 }
 
 void LoaderTuning::end(TuningEnd how) {
-  if (shallow_ && kept_seen_.waited() > kFewerWaits * shallow_->waited)
-    kept_.ahead = shallow_->ahead;  // its memory is worth more
+  double waited = kept_seen_.waited();
+  if (shallow_ && waited > kFewerWaits * shallow_->waited) {  // its memory is worth more
+    kept_.ahead = shallow_->ahead;
+    waited = shallow_->waited;
+  }
   setting_ = kept_;
-  result_ = {how, kept_, kept_seen_.waited(), are_threads_};
+  result_ = {how, kept_, waited, are_threads_};
 }
 
 }  // namespace lockstep::data

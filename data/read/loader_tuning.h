@@ -69,8 +69,9 @@ class LoaderTuning {
   // After every batch but the first. True: setting() is another one.
   virtual bool took(const BatchTimes& times);
 
-  // Of what setting() now says the machine has no more threads, or memory: it goes back.
-  void refused();
+  // The machine has not the threads, or the memory, that setting() asks for, but only these: it
+  // goes back to what was kept, or where that is what was asked for, to what there is.
+  void refused(LoaderSetting has);
 
   // Once it is done.
   const std::optional<TuningResult>& result() const { return result_; }

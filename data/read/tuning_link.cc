@@ -44,7 +44,9 @@ void TuningLink::got(const BatchRing::Place& place) {
   given_ns_ = asked_ns_ + wait_ns;
   if (given_before_ns == 0) return;
   if (has_no_threads_.exchange(false, std::memory_order_relaxed)) {
-    tuning_->refused();
+    LoaderSetting has = tuning_->setting();
+    has.threads = wanted_threads_.load(std::memory_order_relaxed);
+    tuning_->refused(has);
     use_setting();
     return;
   }
@@ -54,7 +56,8 @@ void TuningLink::got(const BatchRing::Place& place) {
 
 void TuningLink::use_setting() {
   const LoaderSetting setting = tuning_->setting();
-  if (setting.ahead != ring_.ahead() && !ring_.set_ahead(setting.ahead)) tuning_->refused();
+  if (setting.ahead != ring_.ahead() && !ring_.set_ahead(setting.ahead))
+    tuning_->refused({setting.threads, ring_.ahead()});
   wanted_threads_.store(tuning_->setting().threads, std::memory_order_relaxed);
   measures_.store(is_on(), std::memory_order_relaxed);
 }

@@ -36,6 +36,7 @@ class MixedDataset final : public Dataset {
       const auto& files = set.dataset->files();
       files_.insert(files_.end(), files.begin(), files.end());
       if (names_.empty()) names_ = set.dataset->class_names();
+      if (columns_.empty()) columns_ = set.dataset->column_names();
       sets_.push_back(std::move(set.dataset));
     }
   }
@@ -49,7 +50,7 @@ class MixedDataset final : public Dataset {
   const std::vector<std::string>& files() const override { return files_; }
   const WantedImage* encoded_form() const override { return first().encoded_form(); }
   std::vector<std::string> class_names() const override { return names_; }
-  std::vector<std::string> column_names() const override { return first().column_names(); }
+  std::vector<std::string> column_names() const override { return columns_; }
   std::span<const MixedPart> parts() const override { return parts_; }
 
   const uint8_t* sample(uint64_t i) const override {
@@ -133,6 +134,7 @@ class MixedDataset final : public Dataset {
   uint32_t classes_ = 0;
   std::vector<std::string> files_;
   std::vector<std::string> names_;
+  std::vector<std::string> columns_;
 };
 
 // For messages.
@@ -150,7 +152,7 @@ Status check_different(const std::vector<WeightedDataset>& parts) {
   for (size_t i = 0; i < parts.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (whole_of(parts[i]) != whole_of(parts[j])) continue;
-      return {Code::kUsage, first_file_of(parts[i]) + " holds the same samples as " +
+      return {Code::kUsage, first_file_of(parts[i]) + " is of the same data set as " +
                                 first_file_of(parts[j]) + ": mix it once, with a larger weight"};
     }
   }
@@ -169,8 +171,10 @@ std::string sets_by_number(const std::vector<WeightedDataset>& parts) {
 
 Result<std::unique_ptr<Dataset>> mix(std::vector<WeightedDataset> parts) {
   LOCKSTEP_CHECK(!parts.empty(), "a mixture of something");
-  for (const WeightedDataset& part : parts)
-    LOCKSTEP_RETURN_IF_ERROR(check_parts_fit(*parts.front().dataset, *part.dataset));
+  // Each with each: who has no names of classes fits two who have others.
+  for (size_t i = 0; i < parts.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      LOCKSTEP_RETURN_IF_ERROR(check_parts_fit(*parts[j].dataset, *parts[i].dataset));
   LOCKSTEP_RETURN_IF_ERROR(check_different(parts));
   if (const Status possible = check_mixture(parts_of(parts)); !possible.is_ok())
     return Status(possible.code(),

@@ -3,6 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 
+#include <bit>
+
 #include "worker/engine/device_marks.h"
 #include "worker/engine/device_memory.h"
 
@@ -18,6 +20,7 @@ at::Tensor as_rows(const at::Tensor& logits, bool in_place) {
 }  // namespace
 
 Status DeviceLoss::reserve(size_t rows) {
+  rows = std::bit_ceil(rows);
   const auto [it, is_new] = reserved_.try_emplace(rows);
   if (!is_new) return Status::ok();
   LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &it->second.losses, rows));
@@ -35,8 +38,8 @@ CrossEntropy<T> DeviceLoss::work_of(const at::Tensor& in, const at::Tensor& out,
           .labels = inputs.labels(),
           .width = {static_cast<uint32_t>(in.size(1)), static_cast<uint32_t>(in.stride(0))},
           .values = inputs.values(),
-          .losses = reserved_.at(rows_).losses,
-          .right = reserved_.at(rows_).right};
+          .losses = reserved_.at(std::bit_ceil(rows_)).losses,
+          .right = reserved_.at(std::bit_ceil(rows_)).right};
 }
 
 Status DeviceLoss::start(const at::Tensor& logits, bool in_place, const DeviceInputs& inputs,
@@ -52,7 +55,7 @@ Status DeviceLoss::start(const at::Tensor& logits, bool in_place, const DeviceIn
           ? kernels.of_bf16->cross_entropy(work_of<cuda::Bf16>(in, out, inputs), count)
           : kernels.of_floats->cross_entropy(work_of<float>(in, out, inputs), count));
   constexpr DeviceLane kLane = DeviceLane::kCompute;
-  const Rows& rows = reserved_.at(rows_);
+  const Rows& rows = reserved_.at(std::bit_ceil(rows_));
   LOCKSTEP_RETURN_IF_ERROR(
       module_.copy(kLane, rows.losses_host, rows.losses, rows_ * sizeof(float)));
   LOCKSTEP_RETURN_IF_ERROR(
@@ -67,7 +70,7 @@ Status DeviceLoss::start(const at::Tensor& logits, bool in_place, const DeviceIn
 
 Result<SlotLoss> DeviceLoss::wait() {
   LOCKSTEP_RETURN_IF_ERROR(module_.wait(kLossThere));
-  const Rows& rows = reserved_.at(rows_);
+  const Rows& rows = reserved_.at(std::bit_ceil(rows_));
   SlotLoss loss;
   for (size_t row = 0; row < rows_; ++row) {
     loss.sum += static_cast<double>(rows.losses_host[row]);

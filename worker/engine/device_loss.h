@@ -44,8 +44,9 @@ class DeviceLoss {
 
   DeviceModule& module_;
   const bool is_scaled_;
-  std::map<size_t, Rows> reserved_;  // by their number: slots and evaluations have few sizes
-  size_t rows_ = 0;                  // of the loss that is waited for next
+  // By their number, rounded up to a power of two: padded documents make many.
+  std::map<size_t, Rows> reserved_;
+  size_t rows_ = 0;  // of the loss that is waited for next
 };
 
 }  // namespace lockstep

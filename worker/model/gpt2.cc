@@ -14,8 +14,12 @@
 #include <ATen/ops/ge.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/logical_and.h>
+#include <ATen/ops/logical_not.h>
 #include <ATen/ops/narrow.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/zeros.h>
+
+#include <limits>
 
 #include "worker/model/builtin.h"
 #include "worker/model/gpt2_parts.h"
@@ -34,6 +38,13 @@ at::Tensor mask_of_documents(const at::Tensor& position) {
   return same.logical_and(place.unsqueeze(1).ge(place)).unsqueeze(1);
 }
 
+// The same as what is added to scores of queries like this one: 0 where something is seen, minus
+// infinity where not. LibTorch makes that of a mask in each layer, and keeps each until backward.
+at::Tensor added_to_scores(const at::Tensor& mask, const at::Tensor& query) {
+  return at::zeros(mask.sizes(), query.options().requires_grad(false))
+      .masked_fill_(mask.logical_not(), -std::numeric_limits<double>::infinity());
+}
+
 class Gpt2 final : public Model {
  public:
   Gpt2(const wire::ModelSpec& spec, Gpt2Parts parts)
@@ -46,7 +57,7 @@ class Gpt2 final : public Model {
                      std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
     const Forward f{parameters, buffers, mode};
     const at::Tensor& tokens = parameters[parts_.tokens];
-    const Embedded in = embedded(x, tokens, parameters[parts_.positions]);
+    Embedded in = embedded(x, tokens, parameters[parts_.positions]);
     uint32_t layer = 0;  // tells the dropouts apart
     at::Tensor stream = dropout(f, in.sum, dropout_, layer++);
     at::Tensor branch;                              // what the half block before adds to the stream
@@ -64,8 +75,10 @@ class Gpt2 final : public Model {
 
  private:
   struct Embedded {
-    at::Tensor sum;   // (B, T, E), of tokens and positions
-    at::Tensor mask;  // (B, 1, T, T); none: every position sees itself and all before
+    at::Tensor sum;  // (B, T, E), of tokens and positions
+    // (B, 1, T, T), of truth values until the first layer has made of it what is added to scores.
+    // None: every position sees itself and all before.
+    at::Tensor mask;
   };
   // x: (B, T), or (B, 2, T) of tokens and positions.
   static Embedded embedded(const at::Tensor& x, const at::Tensor& tokens,
@@ -78,12 +91,13 @@ class Gpt2 final : public Model {
   }
 
   // x: (B, T, E) -> (B, T, E).
-  at::Tensor attention(const Forward& f, const at::Tensor& x, const at::Tensor& mask,
+  at::Tensor attention(const Forward& f, const at::Tensor& x, at::Tensor& mask,
                        const Gpt2Block& block) const {
     const int64_t batch = x.size(0);
     const int64_t length = x.size(1);
     const int64_t width = x.size(2);
     const std::vector<at::Tensor> qkv = linear(f, x, block.qkv).split(width, 2);
+    if (mask.defined() && mask.scalar_type() == at::kBool) mask = added_to_scores(mask, qkv[0]);
     const auto by_head = [&](const at::Tensor& t) {  // (B, heads, T, E / heads)
       return t.view({batch, length, heads_, width / heads_}).transpose(1, 2);
     };

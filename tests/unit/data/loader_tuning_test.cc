@@ -212,11 +212,29 @@ TEST(LoaderTuning, WhatTheMachineDoesNotHaveIsNotAskedForAgain) {
     pace.run(1);
     if (tuning.setting().threads <= 2) continue;
     asked.push_back(tuning.setting());
-    tuning.refused();
+    tuning.refused({2, 4});
     EXPECT_EQ(tuning.setting().threads, 2U);
   }
   EXPECT_EQ(asked, (std::vector<LoaderSetting>{{4, 4}}));
   EXPECT_EQ(tuning.setting().threads, 2U);
+}
+
+// The next generation's loader has less than the one before: nothing is asked for again and again.
+TEST(LoaderTuning, WhatWasKeptIsGivenUpWhereItIsNotThereAnyMore) {
+  Noise noise(11);
+  LoaderTuning tuning({.threads = 1, .ahead = 4}, 16);
+  LoaderPace pace(tuning, decoding(noise, 80), always(noise, 10));
+  while (tuning.setting().threads < 8 && !tuning.is_done()) pace.run(1);
+  ASSERT_FALSE(tuning.is_done());
+  tuning.begin();  // of the trial, which was not judged
+  ASSERT_EQ(tuning.setting().threads, 4U);
+  tuning.refused({3, 4});
+  EXPECT_EQ(tuning.setting(), (LoaderSetting{3, 4}));
+  while (!tuning.is_done()) {
+    pace.run(1);
+    EXPECT_LE(tuning.setting().threads, 3U);
+  }
+  EXPECT_EQ(tuning.setting(), (LoaderSetting{3, 4}));
 }
 
 // Whatever it is told: it stays within its bounds, tries nothing twice, and ends.

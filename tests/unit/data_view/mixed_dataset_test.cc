@@ -200,6 +200,27 @@ TEST_F(MixedDatasetTest, TablesWithOtherColumnsAreRefused) {
   EXPECT_THAT(refused().message(), AllOf(HasSubstr("turned/train.csv"), HasSubstr("columns")));
 }
 
+// Of the first nothing is known that the others could not fit.
+TEST_F(MixedDatasetTest, TablesThatFitTheFirstOnlyAreRefused) {
+  job_.mutable_data()->clear_mix();
+  const auto table = [&](const std::string& name, const std::string& header) {
+    std::filesystem::create_directory(dir_.path(name));
+    std::string text = header;
+    for (size_t i = 0; i < 40; ++i)
+      text += std::to_string(i) + "," + std::to_string(2 * i + header.size()) + "," +
+              std::to_string(i % 3) + "\n";
+    write_file(dir_.path(name + "/train.csv"), {text.begin(), text.end()});
+  };
+  table("first", "");
+  table("named", "a,b,label\n");
+  table("turned", "bb,a,label\n");
+  job_.mutable_data()->mutable_train()->set_path(dir_.path("first"));
+  add("named", 1);
+  EXPECT_TRUE(open().is_ok()) << open().status().message();
+  add("turned", 1);
+  EXPECT_THAT(refused().message(), AllOf(HasSubstr("turned/train.csv"), HasSubstr("columns")));
+}
+
 TEST_F(MixedDatasetTest, WeightsThatNoEpochHoldsAreRefusedWithTheFile) {
   job_.mutable_data()->set_mix_weight(9'000);
   EXPECT_THAT(refused().message(),
