@@ -7,8 +7,8 @@
 //
 // epochs: one rank takes all batches of some epochs and does nothing with them. Of each epoch but
 // the first, which warms the page cache, one JSON line: samples, wall_s, cpu_s (of the process, all
-// threads), wait_s (of the consumer), and copy_s: the same bytes by memcpy, sample by sample in
-// order; 0 of encoded images.
+// threads), wait_s (of the consumer), copy_s: the same bytes by memcpy, sample by sample in order,
+// and copy_shuffled_s: in an epoch's order; both 0 of encoded images.
 // cold: the first batches of an epoch, with about so many samples, once all files are put out of
 // the page cache; tests/bench/cold_reads.py sets it beside fio and dd. One JSON line: bytes,
 // wall_s, cpu_s. resume: from the call of Loader::start() to the first batch, in the middle of an
@@ -88,15 +88,18 @@ T checked(Result<T> result) {
 
 // ---- epochs ----
 
-// Every sample once, in the order in which they lie, into one batch's memory.
-double copy_seconds(const data::Dataset& dataset, uint64_t batch) {
+// Every sample once, in the order in which they lie or in an epoch's, into one batch's memory.
+double copy_seconds(const data::Dataset& dataset, uint64_t batch,
+                    const data::EpochOrder* order = nullptr) {
   if (dataset.encoded_form() != nullptr) return 0;
+  std::vector<uint64_t> samples(dataset.samples());
+  for (uint64_t i = 0; i < samples.size(); ++i) samples[i] = order == nullptr ? i : order->at(i);
   const uint64_t bytes = dataset.shape().stored_bytes();
   std::vector<uint8_t> room(bytes * batch);
   const SystemClock clock;
   const int64_t begin = clock.monotonic_ns();
-  for (uint64_t i = 0; i < dataset.samples(); ++i)
-    std::memcpy(room.data() + i % batch * bytes, dataset.sample(i), bytes);
+  for (uint64_t i = 0; i < samples.size(); ++i)
+    std::memcpy(room.data() + i % batch * bytes, dataset.sample(samples[i]), bytes);
   return seconds(clock.monotonic_ns() - begin);
 }
 
@@ -145,11 +148,12 @@ void measure_epoch(const data::Dataset& dataset, const Arguments& arguments, dat
   const Taken taken = take_all(dataset, options);
   LOCKSTEP_CHECK(taken.samples == dataset.samples(), "every sample once");
   if (epoch == 0) return;
+  const data::EpochOrder order(options.order, epoch);
   std::printf(
       "{\"samples\": %lu, \"sample_bytes\": %lu, \"wall_s\": %.4f, \"cpu_s\": %.4f, "
-      "\"wait_s\": %.4f, \"copy_s\": %.4f}\n",
+      "\"wait_s\": %.4f, \"copy_s\": %.4f, \"copy_shuffled_s\": %.4f}\n",
       taken.samples, dataset.shape().stored_bytes(), taken.wall_s, taken.cpu_s, taken.wait_s,
-      copy_seconds(dataset, arguments.batch));
+      copy_seconds(dataset, arguments.batch), copy_seconds(dataset, arguments.batch, &order));
   std::fflush(stdout);
 }
 

@@ -110,9 +110,10 @@ def images(args, directory):
         "torch DataLoader, a batch at a time": peer(args.torch_python, "torch_batched", directory),
         "Grain": peer(args.grain_python, "grain", directory)}, args.rounds)
     table(rates, "samples of 3 KB a core-second")
-    copies = [line["samples"] / line["copy_s"]
-              for line in lines([args.bench, "epochs", "--data", directory, "--epochs", 5])]
-    print(f"\nlimit: memcpy of the same bytes, in order: {statistics.median(copies):,.0f} a second")
+    copies = lines([args.bench, "epochs", "--data", directory, "--epochs", 5])
+    print("\nlimit: memcpy of the same bytes, in order and in the epoch's: " + ", ".join(
+        f"{statistics.median(line['samples'] / line[which] for line in copies):,.0f}"
+        for which in ("copy_s", "copy_shuffled_s")) + " a second")
 
 
 def tokens(args, directory):
