@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What padding costs: an epoch over the same documents, padded, by length, and packed.
 
-    documents.py --lockstep build/release/bin/lockstep [--documents 3000] [--rounds 3]
+    documents.py --lockstep build/release/bin/lockstep [--documents 500] [--rounds 3]
 
 Documents of log-normal lengths (median 90 tokens), a small gpt2, one worker of one thread. Prints
 predictions that count a second, of samples/s of summary.json: the median and the range of the
@@ -71,7 +71,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--lockstep", required=True)
-    parser.add_argument("--documents", type=int, default=3000)
+    parser.add_argument("--documents", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
