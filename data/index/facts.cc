@@ -10,17 +10,16 @@ std::string shape_text(const SampleShape& shape) {
          std::to_string(shape.width) + " (C x H x W)";
 }
 
-// For messages.
-std::string first_file(const Dataset& dataset) {
-  return dataset.files().empty() ? "the data" : dataset.files().front();
-}
-
 // Who has no names says nothing.
 bool differ(const std::vector<std::string>& names, const std::vector<std::string>& others) {
   return !names.empty() && !others.empty() && names != others;
 }
 
 }  // namespace
+
+std::string first_file(const Dataset& dataset) {
+  return dataset.files().empty() ? "the data" : dataset.files().front();
+}
 
 wire::DataFacts make_data_facts(const Dataset& train, const Dataset* eval) {
   wire::DataFacts facts;

@@ -2,11 +2,16 @@
 // Thread-safety: pure functions.
 #pragma once
 
+#include <string>
+
 #include "comm/base/status.h"
 #include "comm/wire/control.pb.h"
 #include "data/index/dataset.h"
 
 namespace lockstep::data {
+
+// The file that stands for a data set in messages.
+std::string first_file(const Dataset& dataset);
 
 // `eval` may be null: no evaluation.
 wire::DataFacts make_data_facts(const Dataset& train, const Dataset* eval);

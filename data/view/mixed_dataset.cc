@@ -137,12 +137,6 @@ class MixedDataset final : public Dataset {
   std::vector<std::string> columns_;
 };
 
-// For messages.
-std::string first_file_of(const WeightedDataset& part) {
-  const auto& files = part.dataset->files();
-  return files.empty() ? "the data" : files.front();
-}
-
 const std::string& whole_of(const WeightedDataset& part) {
   return part.whole.empty() ? part.dataset->fingerprint() : part.whole;
 }
@@ -152,8 +146,9 @@ Status check_different(const std::vector<WeightedDataset>& parts) {
   for (size_t i = 0; i < parts.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (whole_of(parts[i]) != whole_of(parts[j])) continue;
-      return {Code::kUsage, first_file_of(parts[i]) + " is of the same data set as " +
-                                first_file_of(parts[j]) + ": mix it once, with a larger weight"};
+      return {Code::kUsage, first_file(*parts[i].dataset) + " is of the same data set as " +
+                                first_file(*parts[j].dataset) +
+                                ": mix it once, with a larger weight"};
     }
   }
   return Status::ok();
@@ -163,7 +158,7 @@ Status check_different(const std::vector<WeightedDataset>& parts) {
 std::string sets_by_number(const std::vector<WeightedDataset>& parts) {
   std::string text;
   for (size_t i = 0; i < parts.size(); ++i)
-    text += (i == 0 ? "" : ", ") + std::to_string(i) + ": " + first_file_of(parts[i]);
+    text += (i == 0 ? "" : ", ") + std::to_string(i) + ": " + first_file(*parts[i].dataset);
   return text;
 }
 

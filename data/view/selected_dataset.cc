@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "comm/base/hash.h"
+#include "data/index/facts.h"
 #include "data/order/epoch_order.h"
 #include "data/view/selection.h"
 
@@ -99,7 +100,7 @@ Result<std::unique_ptr<Dataset>> select(const std::shared_ptr<const Dataset>& wh
                                         const SelectionSpec& spec, Part part) {
   auto selected = std::make_unique<SelectedDataset>(whole, spec, part);
   if (selected->samples() > 0) return std::unique_ptr<Dataset>(std::move(selected));
-  const std::string place = whole->files().empty() ? "the data" : whole->files().front();
+  const std::string place = first_file(*whole);
   const std::string of = " of the " + std::to_string(whole->samples()) + " samples of " + place;
   if (part == Part::kHeldOut)
     return Status(Code::kUsage, "a share of " + text_of(spec.held_out) + of +

@@ -308,6 +308,17 @@ class LockstepTest(unittest.TestCase):
                                text=True, timeout=120)
         self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
 
+    def assert_a_kill_changes_nothing(self, job):
+        """Of a job that lasts: a worker of three is killed. Returns that run."""
+        whole = self.finish(job, "--workers", 1, name="whole")
+        run = self.start(job, "--workers", 3)
+        run.wait_for_workers(3)
+        run.wait_for_more_steps(5)
+        os.kill(run.workers()[1], signal.SIGKILL)
+        self.assertEqual(run.wait(), 0, run.text()[-2000:])
+        self.assert_same_result(run, whole)
+        return run
+
     def assert_clear_line(self, run, *needles):
         text = run.text()
         for bad in ("terminate called", "core dumped", "what():", "egmentation", "frame #"):

@@ -1,8 +1,6 @@
 """data.mix in real runs: several data sets by weight, the same bits for any number of workers, after
 a kill and resumed, every sample proven, replayed and diagnosed."""
 import json
-import os
-import signal
 import subprocess
 import unittest
 
@@ -90,14 +88,8 @@ class MixedData(LockstepTest):
 
     def test_a_killed_worker_changes_nothing(self):
         job = self.mixed_job(paced({"global_batch": 32, "slots": 4, "max_steps": 800}))
-        whole = self.finish(job, "--workers", 1, name="whole")
-        run = self.start(job, "--workers", 3)
-        run.wait_for_workers(3)
-        run.wait_for_more_steps(5)
-        os.kill(run.workers()[1], signal.SIGKILL)
-        self.assertEqual(run.wait(), 0, run.text()[-2000:])
+        run = self.assert_a_kill_changes_nothing(job)
         self.assertGreater(run.summary()["generations"], 1)
-        self.assert_same_result(run, whole)
 
     def test_data_sets_that_do_not_fit_are_refused_with_both_files(self):
         job = self.mixed_job(TRAIN)

@@ -11,40 +11,49 @@
 namespace lockstep {
 namespace {
 
-class CachedBatch final : public data::Dataset {
+// Some samples of a data set, which is otherwise as it says; nothing can happen to them.
+class CachedSamples : public data::Dataset {
+ public:
+  explicit CachedSamples(const data::Dataset& of) : shape_(of.shape()), of_(of) {}
+
+  data::SampleShape shape() const final { return shape_; }
+  uint32_t classes() const final { return of_.classes(); }
+  const std::string& format() const final { return of_.format(); }
+  const std::string& fingerprint() const final { return of_.fingerprint(); }
+  const std::vector<data::ChannelStatistics>& statistics() const final { return of_.statistics(); }
+  const std::vector<std::string>& files() const final { return of_.files(); }
+  Status unchanged(std::span<const uint64_t>) const final { return Status::ok(); }
+
+ protected:
+  data::SampleShape shape_;
+
+ private:
+  const data::Dataset& of_;
+};
+
+class CachedBatch final : public CachedSamples {
  public:
   CachedBatch(const data::Dataset& of, std::vector<uint8_t> stored, std::vector<uint32_t> labels)
-      : of_(of), shape_(of.shape()), stored_(std::move(stored)), labels_(std::move(labels)) {
+      : CachedSamples(of), stored_(std::move(stored)), labels_(std::move(labels)) {
     if (!shape_.is_sequence()) shape_.channels_last = false;
   }
 
   uint64_t samples() const override { return labels_.size(); }
-  data::SampleShape shape() const override { return shape_; }
-  uint32_t classes() const override { return of_.classes(); }
-  const std::string& format() const override { return of_.format(); }
-  const std::string& fingerprint() const override { return of_.fingerprint(); }
-  const std::vector<data::ChannelStatistics>& statistics() const override {
-    return of_.statistics();
-  }
-  const std::vector<std::string>& files() const override { return of_.files(); }
   const uint8_t* sample(uint64_t i) const override {
     return stored_.data() + i * shape_.stored_bytes();
   }
   uint32_t label(uint64_t i) const override { return labels_[i]; }
-  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
 
  private:
-  const data::Dataset& of_;
-  data::SampleShape shape_;
   std::vector<uint8_t> stored_;
   std::vector<uint32_t> labels_;  // of sequences zeros: theirs are among the tokens
 };
 
 // Sequences that are made: the inputs of each, and behind them its labels.
-class CachedSequences final : public data::Dataset {
+class CachedSequences final : public CachedSamples {
  public:
   CachedSequences(const data::Dataset& of, const data::EpochOrder& order, uint64_t samples)
-      : of_(of), inputs_(of.shape().elements()), each_(inputs_ + of.shape().labels()) {
+      : CachedSamples(of), inputs_(of.shape().elements()), each_(inputs_ + of.shape().labels()) {
     values_.resize(samples * each_);
     for (uint64_t i = 0; i < samples; ++i) {
       int64_t* const input = values_.data() + i * each_;
@@ -54,14 +63,6 @@ class CachedSequences final : public data::Dataset {
   }
 
   uint64_t samples() const override { return largest_.size(); }
-  data::SampleShape shape() const override { return of_.shape(); }
-  uint32_t classes() const override { return of_.classes(); }
-  const std::string& format() const override { return of_.format(); }
-  const std::string& fingerprint() const override { return of_.fingerprint(); }
-  const std::vector<data::ChannelStatistics>& statistics() const override {
-    return of_.statistics();
-  }
-  const std::vector<std::string>& files() const override { return of_.files(); }
   const uint8_t* sample(uint64_t) const override { return nullptr; }
   uint32_t label(uint64_t) const override { return 0; }
   bool makes_sequences() const override { return true; }
@@ -72,10 +73,8 @@ class CachedSequences final : public data::Dataset {
     return largest_[i];
   }
   uint64_t counted_labels(uint64_t i) const override { return counted_[i]; }
-  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
 
  private:
-  const data::Dataset& of_;
   const uint64_t inputs_;
   const uint64_t each_;  // values of a sample
   std::vector<int64_t> values_;
