@@ -4,8 +4,10 @@
 #include <cctype>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "comm/base/limits.h"
+#include "data/source/object_names.h"
 
 namespace lockstep::data {
 
@@ -22,7 +24,9 @@ Result<std::vector<std::string>> list_data_files(const std::string& directory) {
   fs::directory_iterator it(directory, error);
   for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
     std::error_code unreadable;
-    if (it->is_regular_file(unreadable)) names.push_back(it->path().filename().string());
+    std::string name = it->path().filename().string();
+    if (it->is_regular_file(unreadable) && !source::is_manifest(name))
+      names.push_back(std::move(name));
     if (names.size() > limits::kDataDirectoryEntries)
       return Status(Code::kNoInput, "data directory " + directory + " holds more than " +
                                         std::to_string(limits::kDataDirectoryEntries) +

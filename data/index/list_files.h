@@ -11,7 +11,8 @@
 
 namespace lockstep::data {
 
-// Names of the regular files, sorted, so that messages and choices do not depend on the disk.
+// Names of the regular files, sorted, so that messages and choices do not depend on the disk. A
+// manifest that lists them (object_names.h) is none of the data.
 // kNoInput when it is not there, not a directory, or holds more than limits::kDataDirectoryEntries.
 Result<std::vector<std::string>> list_data_files(const std::string& directory);
 

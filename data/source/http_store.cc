@@ -8,6 +8,7 @@
 #include "comm/base/limits.h"
 #include "data/source/at_once.h"
 #include "data/source/http_client.h"
+#include "data/source/object_names.h"
 #include "data/source/ranged_get.h"
 #include "data/source/retry.h"
 #include "data/source/url.h"
@@ -25,7 +26,7 @@ class HttpStore final : public ObjectStore {
 
   Result<std::vector<ObjectInfo>> list() override {
     std::optional<std::vector<std::string>> names;
-    LOCKSTEP_ASSIGN_OR_RETURN(names, names_from("manifest.txt", names_in_manifest));
+    LOCKSTEP_ASSIGN_OR_RETURN(names, names_from(kManifestName, names_in_manifest));
     if (!names) {
       LOCKSTEP_ASSIGN_OR_RETURN(names, names_from("index.json", names_in_mds_index));
     }
@@ -126,7 +127,7 @@ Result<std::vector<std::string>> names_in_manifest(std::string_view text) {
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.starts_with("./")) line.remove_prefix(2);  // as `find` writes them
-    if (line.empty() || line.front() == '#' || line == "manifest.txt") continue;
+    if (line.empty() || line.front() == '#' || is_manifest(line)) continue;
     if (names.size() == limits::kHttpObjects)
       return Status(Code::kBadData, "names more than " + std::to_string(limits::kHttpObjects) +
                                         " files; put samples into shards");

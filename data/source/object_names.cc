@@ -82,15 +82,22 @@ Status check_names(const std::vector<ObjectInfo>& objects) {
   return Status::ok();
 }
 
+bool is_manifest(std::string_view name) {
+  return name.substr(name.rfind('/') + 1) == kManifestName;
+}
+
 std::vector<Fetching> fetching_of(const std::vector<ObjectInfo>& objects) {
   std::vector<Fetching> all;
   for (const ObjectInfo& object : objects) all.push_back(by_name(object.name));
   const bool is_encoded =
       std::any_of(all.begin(), all.end(), [](Fetching f) { return f != Fetching::kWhole; });
-  if (!is_encoded) return all;
+  const auto is_data = [&](const std::string& name) {
+    // One object alone is what was asked for.
+    return is_encoded ? lower_leaf(name) == "index.json"
+                      : objects.size() == 1 || !is_manifest(name);
+  };
   for (size_t i = 0; i < objects.size(); ++i)
-    if (all[i] == Fetching::kWhole && lower_leaf(objects[i].name) != "index.json")
-      all[i] = Fetching::kLeft;
+    if (all[i] == Fetching::kWhole && !is_data(objects[i].name)) all[i] = Fetching::kLeft;
   return all;
 }
 

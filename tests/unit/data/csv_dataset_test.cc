@@ -101,6 +101,17 @@ TEST_F(CsvFiles, AreFoundByTheirEndingAndWhatIsInThem) {
   EXPECT_EQ(format("odd.csv"), "tokens");
 }
 
+TEST_F(CsvFiles, AManifestBesideThemDoesNotMakeThemText) {
+  put("split/train/x.csv", "1,2,0\n3,4,1\n");
+  put("split/val/x.csv", "5,6,1\n");
+  const std::string before = (*open("split"))->fingerprint();
+  for (const char* name : {"split/manifest.txt", "split/train/manifest.txt"})
+    put(name, "./train/x.csv\n./val/x.csv\n./manifest.txt\n");
+  for (const char* name : {"split", "split/train"})
+    EXPECT_EQ(detect_format(dir_.path("data/" + std::string(name))).value(), "csv") << name;
+  EXPECT_EQ((*open("split"))->fingerprint(), before);
+}
+
 TEST_F(CsvFiles, TheFingerprintIsOfTheRowsAndNotOfHowTheyAreWritten) {
   const std::string was = fingerprint("1,2,a\n3,4,b\n");
   EXPECT_EQ(fingerprint("x;y;label\r\n\"1.0\"; 2e0 ;\"a\"\r\n3;4;b"), was);

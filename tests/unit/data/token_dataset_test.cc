@@ -222,6 +222,25 @@ TEST_F(TokenDataset, ANoteBesideImagesDoesNotMakeThemText) {
   EXPECT_EQ((*open("d"))->format(), "idx");
 }
 
+TEST_F(TokenDataset, AManifestOfTheFilesIsNoText) {
+  std::filesystem::create_directory(dir_.path("d"));
+  write_file(dir_.path("d/a.txt"), "to be or not to be, that is the question");
+  write_file(dir_.path("d/val.txt"), "whether 'tis nobler");
+  const auto look = [&](const SampleCut& cut) {
+    auto train = open("d", cut);
+    EXPECT_TRUE(train.is_ok()) << train.status().message();
+    return std::pair((*train)->samples(), (*train)->fingerprint());
+  };
+  SampleCut documents{.block = 4};
+  documents.documents = Documents::kPad;
+  const auto before = look({4, 0});
+  const auto padded = look(documents);
+  write_file(dir_.path("d/manifest.txt"), "./a.txt\n./manifest.txt\n./val.txt\n");
+  EXPECT_EQ(look({4, 0}), before);
+  EXPECT_EQ(look(documents), padded);
+  EXPECT_TRUE(open("d/manifest.txt").is_ok()) << "by its name it is a text like any other";
+}
+
 TEST_F(TokenDataset, TransformsAreForImages) {
   const auto dataset = open_bytes(counting(11));
   EXPECT_EQ(SampleReader::create(**dataset, {"normalize"}, {}).status().code(), Code::kUsage);

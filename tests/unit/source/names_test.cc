@@ -38,8 +38,16 @@ TEST(ObjectNames, ShardsAndImagesAreReadInPartsAndWhatDescribesThemWhole) {
             (std::vector{Fetching::kWhole, Fetching::kWhole}));
 }
 
+TEST(ObjectNames, AManifestIsNoData) {
+  EXPECT_EQ(fetching_of(named({"a.txt", "manifest.txt", "x/manifest.txt", "a-manifest.txt"})),
+            (std::vector{Fetching::kWhole, Fetching::kLeft, Fetching::kLeft, Fetching::kWhole}));
+  EXPECT_EQ(fetching_of(named({"a.tar", "manifest.txt"})),
+            (std::vector{Fetching::kRanges, Fetching::kLeft}));
+  EXPECT_EQ(fetching_of(named({"manifest.txt"})), std::vector{Fetching::kWhole}) << "asked for";
+}
+
 TEST(Manifest, NamesOneALineAsFindWritesThem) {
-  EXPECT_EQ(*names_in_manifest("# data\n./a/b c.jpg\r\nd\n\nmanifest.txt"),
+  EXPECT_EQ(*names_in_manifest("# data\n./a/b c.jpg\r\nd\n\n./x/manifest.txt\nmanifest.txt"),
             (std::vector<std::string>{"a/b c.jpg", "d"}));
   EXPECT_EQ(names_in_manifest("\n# nothing\n").status().code(), Code::kBadData);
 }
