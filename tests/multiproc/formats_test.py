@@ -78,14 +78,16 @@ class Formats(LockstepTest):
         return json.loads(seen.stdout)["splits"]
 
     def train(self, data, model, transforms=None):
-        """With one worker and with two, and the last step once more."""
+        """With one worker; with two, stopped in the middle of an epoch, and then three; and a step once
+        more."""
         job = self.job(data, model=model, train=TRAIN)
         if transforms is not None:
             sections = json.loads(job.read_text())
             sections["data"]["transforms"] = transforms
             job.write_text(json.dumps(sections))
         one = self.finish(job, "--workers", 1, name="one")
-        two = self.finish(job, "--workers", 2, name="two")
+        self.finish(job, "--workers", 2, "train.max_steps=3", name="two")
+        two = self.finish(job, "--workers", 3, "--resume", "train.max_steps=0", name="two")
         self.assert_same_result(two, one)
         self.assertLess(one.history()[-1]["loss"], one.history()[0]["loss"])
         self.assertIn("eval_accuracy", one.summary())

@@ -97,7 +97,9 @@ class Images(LockstepTest):
     def train_and_compare(self, data):
         job = self.image_job(data)
         one = self.finish(job, "--workers", 1, "data.threads=1", name="one")
-        many = self.finish(job, "--workers", 3, "data.threads=3", name="many")
+        self.finish(job, "--workers", 2, "data.threads=2", "train.max_steps=7", name="many")
+        many = self.finish(job, "--workers", 3, "data.threads=3", "--resume", "train.max_steps=0",
+                           name="many")
         self.assert_same_result(many, one)
         self.assertLess(one.history()[-1]["loss"], 0.7 * one.history()[0]["loss"])
         self.assertGreater(one.summary()["eval_accuracy"], 0.6)
