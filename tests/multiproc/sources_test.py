@@ -14,6 +14,7 @@ import unittest
 
 import arrow_files
 import shard_files
+import small_data
 from harness import BIN, LockstepTest, get, synthetic_dataset
 from images_test import images, png
 from range_server import RangeServer, Throttle
@@ -47,16 +48,17 @@ class SourcesTest(LockstepTest):
                 shard_files.tar(directory / f"{split}-{i:03d}.tar", samples[i::shards])
         return directory
 
-    def inspect(self, path, expect=0, cache=None, env=None):
+    def inspect(self, path, *args, expect=0, cache=None, env=None):
         seen = subprocess.run([BIN / "lockstep", "data", "inspect", str(path), "--json", "--cache-dir",
-                               cache or self.cache], capture_output=True, text=True, timeout=300,
+                               cache or self.cache, *args], capture_output=True, text=True, timeout=300,
                               env=env or self.env)
         self.assertEqual(seen.returncode, expect, seen.stdout + seen.stderr)
         return json.loads(seen.stdout)["splits"] if expect == 0 else seen.stdout + seen.stderr
 
-    def prints(self, path, **more):
+    def prints(self, path, *args, **more):
         """Split, format and fingerprint."""
-        return [(s["split"], s["format"], s["fingerprint"]) for s in self.inspect(path, **more)]
+        return [(s["split"], s["format"], s["fingerprint"])
+                for s in self.inspect(path, *args, **more)]
 
     def bucket(self):
         """Class directories with keys that are hard to write down."""
@@ -123,6 +125,21 @@ class Http(SourcesTest):
                     server.write_manifest()
                 self.assertEqual(self.prints(server.url), local, name)
                 (self.far / name / "manifest.txt").unlink(missing_ok=True)
+
+    def test_a_small_one_of_every_other_format_too_and_its_manifest_changes_nothing(self):
+        for name, (write, args) in small_data.ALL.items():
+            with self.subTest(format=name):
+                directory = self.far / name.replace(", ", "_")
+                directory.mkdir(parents=True)
+                write(directory)
+                near = self.scratch / "local" / name
+                local = self.prints(directory, *args, cache=near)
+                self.assertEqual([(split, format) for split, format, _ in local],
+                                 [(split, name.split(",")[0]) for split in ("train", "eval")])
+                with RangeServer(directory) as server:
+                    server.write_manifest()
+                    self.assertEqual(self.prints(server.url, *args), local)
+                self.assertEqual(self.prints(directory, *args, cache=near), local)
 
     def test_arrow_files_train_as_a_local_copy_does(self):
         self.far.mkdir()
