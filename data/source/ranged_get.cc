@@ -90,6 +90,11 @@ Status get_range(HttpClient& client, HttpRequest request, const ObjectInfo& obje
   request.range = std::to_string(offset) + "-" + std::to_string(offset + bytes - 1);
   request.most_bytes = bytes;
   LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, client.send(request));
+  return take_range(answer, object, offset, bytes, out);
+}
+
+Status take_range(const HttpAnswer& answer, const ObjectInfo& object, uint64_t offset,
+                  uint64_t bytes, uint8_t* out) {
   if (answer.status != 200 && answer.status != 206) return status_error(answer);
   if (answer.is_encoded)
     return {Code::kNoInput, "the server compresses what it sends; switch that off for the data"};

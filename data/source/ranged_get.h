@@ -16,6 +16,10 @@ namespace lockstep::source {
 Status get_range(HttpClient& client, HttpRequest request, const ObjectInfo& object, uint64_t offset,
                  uint64_t bytes, uint8_t* out);
 
+// Of the answer to such a request what was asked for, once it has it.
+Status take_range(const HttpAnswer& answer, const ObjectInfo& object, uint64_t offset,
+                  uint64_t bytes, uint8_t* out);
+
 // What an answer's headers tell of an object's content: its ETag, or else its time.
 std::string version_of(const HttpAnswer& answer);
 

@@ -1,13 +1,18 @@
 // Any bytes as what a server says: a page of a bucket's listing, an error, a manifest, MDS's
-// index.json; and as a file of AWS's. What comes out can be checked as names of files.
+// index.json, the range of an answer; and as a file of AWS's. What comes out can be checked as
+// names of files, and a part of an object is taken only where all of it is there.
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <string_view>
+#include <vector>
 
 #include "comm/base/check.h"
 #include "data/source/aws_credentials.h"
 #include "data/source/http_store.h"
 #include "data/source/object_names.h"
+#include "data/source/ranged_get.h"
 #include "data/source/s3_listing.h"
 
 namespace lockstep::source {
@@ -19,9 +24,9 @@ void try_names(const std::vector<ObjectInfo>& objects) {
   if (!status.is_ok()) return;
   for (const ObjectInfo& object : objects) {
     const std::string inside = "/" + object.name + "/";
-    LOCKSTEP_CHECK(inside.find("/../") == std::string::npos &&
-                       inside.find("//") == std::string::npos,
-                   "a name that was let through leads out of its directory");
+    LOCKSTEP_CHECK(
+        inside.find("/../") == std::string::npos && inside.find("//") == std::string::npos,
+        "a name that was let through leads out of its directory");
   }
 }
 
@@ -32,6 +37,29 @@ void try_list(const Result<std::vector<std::string>>& names) {
   try_names(objects);
 }
 
+// The text is what the answer says of its range. The part that was asked for begins at its first
+// number, so that it has a chance; the first byte says how long body and part are.
+void try_range(std::string_view text) {
+  if (text.empty()) return;
+  const auto byte = static_cast<uint8_t>(text[0]);
+  HttpAnswer answer;
+  answer.status = byte % 5 == 0 ? 200 : 206;
+  answer.content_range = text.substr(1);
+  answer.body.assign(byte / 16, 7);
+  const uint64_t bytes = 1 + byte % 16;
+  const size_t digit = answer.content_range.find_first_of("0123456789");
+  const uint64_t offset = digit == std::string::npos
+                              ? 0
+                              : std::strtoull(answer.content_range.c_str() + digit, nullptr, 10);
+  if (offset > UINT64_MAX - bytes) return;
+  const ObjectInfo object{"x", offset + bytes, ""};
+  std::vector<uint8_t> out(bytes);
+  const Status status = take_range(answer, object, offset, bytes, out.data());
+  const bool is_taken = std::count(out.begin(), out.end(), 7) == static_cast<int64_t>(bytes);
+  LOCKSTEP_CHECK(status.is_ok() == is_taken, "a part is taken whole or not at all");
+  LOCKSTEP_CHECK(!status.is_ok() || answer.body.size() >= bytes, "and never what is not there");
+}
+
 }  // namespace
 }  // namespace lockstep::source
 
@@ -40,6 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   if (const auto page = parse_s3_page(text); page.is_ok()) try_names(page->objects);
   (void)s3_error_code(text);
+  try_range(text);
   try_list(names_in_manifest(text));
   try_list(names_in_mds_index(text));
   (void)parse_ini(text);

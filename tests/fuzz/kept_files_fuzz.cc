@@ -1,0 +1,150 @@
+// Any bytes as a file that we keep and read back, the first of them says which: where documents
+// end, a piece of an object, the largest token, what was packed. What is damaged is as if it were
+// not there; that of a hash is also tried with the hash that it should have.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/base/check.h"
+#include "comm/base/hash.h"
+#include "data/index/document_ends.h"
+#include "data/index/token_vocabulary.h"
+#include "data/pack/pack.h"
+#include "data/source/chunk_file.h"
+
+namespace lockstep::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kTokens = 8;
+constexpr char kKey[] = "k";
+
+void put(const std::string& path, std::string_view bytes) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+// Tokens 1 to 8, and room for what is kept of them.
+class Place {
+ public:
+  Place() {
+    std::string name = (fs::temp_directory_path() / "lockstep-fuzz-XXXXXX").string();
+    LOCKSTEP_CHECK(::mkdtemp(name.data()) != nullptr, "a directory can be made");
+    path_ = name;
+    std::vector<uint16_t> tokens;
+    for (uint16_t token = 1; token <= kTokens; ++token) tokens.push_back(token);
+    put(at("t.bin"), {reinterpret_cast<const char*>(tokens.data()), 2 * tokens.size()});
+    auto opened = open_token_streams({at("t.bin")}, "tokens", nullptr, "", {});
+    LOCKSTEP_CHECK(opened.is_ok(), "the tokens are there");
+    streams_ = std::move(*opened);
+  }
+  ~Place() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Place(const Place&) = delete;
+  Place& operator=(const Place&) = delete;
+
+  std::string at(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+  const std::vector<TokenStream>& streams() const { return streams_; }
+
+ private:
+  std::string path_;
+  std::vector<TokenStream> streams_;
+};
+
+void try_ends(const Place& place, std::string bytes, bool with_hash) {
+  if (with_hash) bytes += xxh3_hex(bytes.data(), bytes.size());
+  put(place.at("documents-k-3.ends"), bytes);
+  const auto ends = document_ends(place.streams(), 3, kKey, place.path(), {});
+  LOCKSTEP_CHECK(ends.is_ok() && std::is_sorted(ends->begin(), ends->end()), "ends rise");
+  LOCKSTEP_CHECK(ends->empty() || (ends->front() > 0 && ends->back() <= kTokens),
+                 "an end is of the tokens");
+  if (!with_hash)  // nobody finds a hash
+    LOCKSTEP_CHECK(*ends == std::vector<uint64_t>{3}, "what is damaged is found anew");
+}
+
+// `rest` begins with where to read, and how much.
+void try_chunk(const Place& place, std::string_view rest, bool with_hash) {
+  if (rest.size() < 4) return;
+  const uint64_t offset = static_cast<uint8_t>(rest[0]) * 256U + static_cast<uint8_t>(rest[1]);
+  const uint64_t bytes = 1U + static_cast<uint8_t>(rest[2]) * 256U + static_cast<uint8_t>(rest[3]);
+  rest.remove_prefix(4);
+  const std::string path = place.at("chunk");
+  const std::vector<uint8_t> content(rest.begin(), rest.end());
+  if (with_hash)
+    LOCKSTEP_CHECK(source::write_chunk(path, "id", content), "it can be written");
+  else
+    put(path, rest);
+  std::vector<uint8_t> out(bytes);
+  const bool is_read =
+      source::read_chunk(path, "id", offset, bytes, out.data()) == source::ChunkRead::kRead;
+  const bool is_within = offset + bytes <= content.size();
+  LOCKSTEP_CHECK(is_read == (with_hash && is_within), "only what was written is read");
+  LOCKSTEP_CHECK(!is_read || std::memcmp(out.data(), content.data() + offset, bytes) == 0,
+                 "and as it was");
+  LOCKSTEP_CHECK(source::read_chunk(path, "other", 0, 1, out.data()) != source::ChunkRead::kRead,
+                 "nothing is read as another's");
+}
+
+void try_largest(const Place& place, std::string_view text) {
+  put(place.at("tokens-k.txt"), text);
+  const auto vocabulary =
+      token_vocabulary(place.streams(), kKey, SampleCut{.block = 1}, nullptr, place.path(), {});
+  // A number in our own words is believed, whatever it is.
+  LOCKSTEP_CHECK(vocabulary.is_ok() ? *vocabulary > 0 : !vocabulary.status().message().empty(),
+                 "a vocabulary, or what is wrong");
+  if (!text.starts_with("lockstep tokens 1\nfingerprint k\nlargest "))
+    LOCKSTEP_CHECK(vocabulary.is_ok() && *vocabulary == kTokens + 1, "it is counted anew");
+}
+
+void try_plan(const Place& place, std::string_view text) {
+  const std::string to = place.at("packed");
+  fs::create_directories(to);
+  put(to + "/pack.json", text);
+  wire::DatasetSpec spec;
+  spec.set_path(place.at("t.bin"));
+  spec.set_format("tokens");
+  const auto packed = pack_data(spec, to, {}, place.path(), {});
+  LOCKSTEP_CHECK(packed.is_ok() || !packed.status().message().empty(), "packed, or refused");
+}
+
+}  // namespace
+}  // namespace lockstep::data
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace lockstep::data;
+  static const Place place;
+  if (size == 0) return 0;
+  const std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
+  switch (data[0] % 6) {
+    case 0:
+      try_ends(place, std::string(rest), /*with_hash=*/true);
+      break;
+    case 1:
+      try_ends(place, std::string(rest), /*with_hash=*/false);
+      break;
+    case 2:
+      try_chunk(place, rest, /*with_hash=*/true);
+      break;
+    case 3:
+      try_chunk(place, rest, /*with_hash=*/false);
+      break;
+    case 4:
+      try_largest(place, rest);
+      break;
+    default:
+      try_plan(place, rest);
+  }
+  return 0;
+}
