@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <numeric>
 #include <thread>
 #include <vector>
@@ -114,6 +116,45 @@ TEST_F(GuardedDeathTest, ElsewhereItKillsAsBefore) {
 TEST_F(GuardedDeathTest, WhatSomebodySendsKillsAsBefore) {
   const GuardedRange range(data_, bytes_);
   EXPECT_EXIT((::raise(SIGBUS), std::exit(0)), died_of_it, "");
+}
+
+// Where the fault is to be, for a handler in a child.
+const void* volatile told_at = nullptr;
+
+// In a process of its own, of whose directory nothing is to be left.
+template <typename InstallFn>
+[[noreturn]] void read_with_a_handler_before(const TemporaryDirectory& dir, const uint8_t* data,
+                                             size_t page, const InstallFn& install) {
+  std::filesystem::remove_all(dir.path());
+  install();
+  const GuardedRange range(data, 2 * page);
+  const size_t sum = std::accumulate(data, data + 4 * page, size_t{0});
+  std::_Exit(sum > 0 ? 1 : 2);  // nobody was told
+}
+
+TEST_F(GuardedDeathTest, AHandlerThatWasThereBeforeIsAsked) {
+  // A new process, in which no range has installed anything.
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  cut_to(3);
+  EXPECT_EXIT(read_with_a_handler_before(dir_, data_, page_,
+                                         [] { std::signal(SIGBUS, [](int) { std::_Exit(41); }); }),
+              testing::ExitedWithCode(41), "");
+}
+
+TEST_F(GuardedDeathTest, AHandlerThatWasThereBeforeIsToldTheAddress) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  cut_to(3);
+  told_at = data_ + 3 * page_;
+  EXPECT_EXIT(read_with_a_handler_before(dir_, data_, page_,
+                                         [] {
+                                           struct sigaction action {};
+                                           action.sa_flags = SA_SIGINFO;
+                                           action.sa_sigaction = [](int, siginfo_t* info, void*) {
+                                             std::_Exit(info->si_addr == told_at ? 42 : 43);
+                                           };
+                                           ::sigaction(SIGBUS, &action, nullptr);
+                                         }),
+              testing::ExitedWithCode(42), "");
 }
 
 TEST_F(GuardedDeathTest, AfterTheRangeIsGoneItKills) {
