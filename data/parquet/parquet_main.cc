@@ -8,8 +8,8 @@
 // the other: parts of kWhole; its end is the end of the work. Exit codes: 0; 65 with a line on
 // stderr when FILE is damaged; 70.
 //
-// It takes at most kMemoryBytes, so that a file that promises more than it has is an error here
-// and nowhere else.
+// It takes at most kMemoryBytes, or half of the machine's where that is less, so that a file that
+// promises more than it has, or is a bomb, is an error here and nowhere else.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -17,6 +17,7 @@
 #include <charconv>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,13 @@ namespace copy = lockstep::parquet_copy;
 
 constexpr rlim_t kMemoryBytes = rlim_t{16} << 30;  // of addresses, libraries included
 constexpr uint64_t kWhole = 1'000'000;
+
+rlim_t memory_bytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = ::sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page_bytes <= 0) return kMemoryBytes;
+  return std::min(kMemoryBytes, static_cast<rlim_t>(pages) * static_cast<rlim_t>(page_bytes) / 2);
+}
 
 bool parse(std::string_view text, int& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -55,8 +63,15 @@ arrow::Status run(const std::vector<std::string>& words, int descriptor,
   });
 }
 
+int too_large() {
+  std::fprintf(stderr, "it takes more memory, decoded, than the %llu MiB that one file may have\n",
+               static_cast<unsigned long long>(memory_bytes() >> 20));
+  return 65;
+}
+
 int ended(const arrow::Status& status) {
   if (status.ok()) return 0;
+  if (status.IsOutOfMemory()) return too_large();
   std::fprintf(stderr, "%s\n", status.message().c_str());
   return status.IsExecutionError() ? 70 : 65;
 }
@@ -71,10 +86,12 @@ int main(int argc, char** argv) {
   for (size_t i = 4; i < words.size(); ++i)
     if (!parse(words[i], columns.emplace_back())) return usage();
   if (words[0] != (columns.empty() ? "schema" : "copy")) return usage();
-  const rlimit limit{kMemoryBytes, kMemoryBytes};
+  const rlimit limit{memory_bytes(), memory_bytes()};
   ::setrlimit(RLIMIT_AS, &limit);
   try {
     return ended(run(words, descriptor, columns));
+  } catch (const std::bad_alloc&) {
+    return too_large();
   } catch (const std::exception& error) {  // libparquet throws in places
     std::fprintf(stderr, "%s\n", error.what());
     return 65;

@@ -135,6 +135,8 @@ put("kept_files", {
     "plan": b"\5" + json.dumps(plan).encode(), "plan_list": b"\5[1, 2]",
     "plan_kinds": b"\5" + json.dumps({**plan, "shard_mb": {"a": [1]}}).encode()})
 
-put("sources", {"range_part": "\x41bytes 0-1/2", "range_total": "\x41bytes 5-6/9",
-                "range_huge": "\x41bytes 18446744073709551615-0/1", "range_whole": "\x23bytes 0-3/4",
-                "range_star": "\x41bytes */2", "range_negative": "\x41bytes -1-0/2"})
+# The first byte: 2 of 2 bytes that are asked for, 3 of 3 as a whole, none of 7.
+put("sources", {"range_part": "\x21bytes 0-1/2", "range_end": "\x21bytes 5-6/7",
+                "range_total": "\x21bytes 5-6/9", "range_huge": "\x21bytes 18446744073709551615-0/1",
+                "range_whole": "\x32bytes 0-2/3", "range_short": "\x06bytes 0-6/7",
+                "range_star": "\x21bytes */2", "range_negative": "\x21bytes -1-0/2"})

@@ -1,22 +1,32 @@
 """The table of hostile files (tests/unit/data/HOSTILE.md) names tests and fuzzers that are there, and
-leaves out no format."""
+leaves out no format, no other file that is read, and no fuzzer; each fuzzer has seeds."""
 import pathlib
 import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "tests/unit/data/HOSTILE.md"
-TESTS = ("tests/unit/data", "tests/unit/checkpoint")
+TESTS = ("tests/unit/data", "tests/unit/source", "tests/unit/checkpoint")
+# What is read beside the formats that a job can name, by the beginning of its row.
+OTHERS = ("Parquet", "data elsewhere", "documents of Arrow's lists", "the index in the cache",
+          "an inflated copy in the cache", "ends of documents in the cache",
+          "the largest token in the cache", "a piece of an object in the cache", "`pack.json`")
+NOT_OF_DATA = {"frames", "http_answer", "manifest", "job_file"}
 
 
 def named_tests():
     """Of the table: (suite, test, parameter or None)."""
     for name in re.findall(r"`([\w/]+\.\w+(?:/\w+)?)`", PAGE.read_text()):
-        if name.endswith((".h", ".md", ".py")):
+        if name.endswith((".h", ".md", ".py", ".json")):
             continue
         suite, test = name.split(".")
         test, _, parameter = test.partition("/")
         yield suite.rpartition("/")[2], test, parameter or None
+
+
+def named_python_tests():
+    """File, class and test."""
+    return re.findall(r"`(\w+_test)\.(\w+)\.(test_\w+)`", PAGE.read_text())
 
 
 def rows():
@@ -37,19 +47,37 @@ class Hostile(unittest.TestCase):
                 self.assertTrue(parameter is None or parameter in parameters, "no such format")
         self.assertGreater(len(list(named_tests())), 60)
 
+    def test_every_test_in_python_that_is_named_exists(self):
+        for file, suite, test in named_python_tests():
+            with self.subTest(test=f"{file}.{suite}.{test}"):
+                text = (ROOT / "tests/multiproc" / f"{file}.py").read_text()
+                of_class = text.split(f"\nclass {suite}(")[1].split("\nclass ")[0]
+                self.assertIn(f"    def {test}(self):", of_class)
+        self.assertGreater(len(named_python_tests()), 4)
+
+    def test_no_other_file_that_is_read_is_missing(self):
+        for what in OTHERS:
+            self.assertEqual(len([row for row in rows() if row[0].startswith(what)]), 1, what)
+
     def test_no_format_is_missing(self):
         text = (ROOT / "comm/wire/data_formats.h").read_text()
         formats = re.findall(r'"(\w+)"', text.split("kDataFormats[] = {")[1].split("}")[0])
         told = {name for row in rows() for name in re.findall(r"`(\w+)`", row[0])}
         self.assertEqual(set(formats) - {"auto"} - told, set())
 
-    def test_every_fuzzer_that_is_named_is_built_and_every_data_fuzzer_is_named(self):
+    def fuzzers(self):
         text = (ROOT / "tests/fuzz/CMakeLists.txt").read_text()
-        built = set(re.findall(r"lockstep_fuzz\((\w+)", text))
+        return set(re.findall(r"lockstep_fuzz\((\w+)", text))
+
+    def test_every_fuzzer_that_is_named_is_built_and_every_data_fuzzer_is_named(self):
         named = {name for row in rows() for name in re.findall(r"`(\w+)`", row[6])}
-        self.assertEqual(named - built, set())
-        of_data = set(re.findall(r"lockstep_fuzz\((\w+) [^)]*DEPS lockstep_data", text))
-        self.assertEqual(of_data - named, set())
+        self.assertEqual(named - self.fuzzers(), set())
+        self.assertEqual(self.fuzzers() - named, NOT_OF_DATA)
+
+    def test_every_fuzzer_begins_with_seeds_and_no_seeds_are_of_none(self):
+        corpus = ROOT / "tests/fuzz/corpus"
+        self.assertEqual({path.name for path in corpus.iterdir() if any(path.iterdir())},
+                         self.fuzzers())
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Parquet files by Arrow's own library, for parquet_test.py, which runs this with the Python that has
 it: `parquet_files.py tokens DIRECTORY`, `images FOLDER DIRECTORY`, `captions FILE`,
-`nulls FILE`, `checked FILE`, `same DIRECTORY PACKED`."""
+`nulls FILE`, `checked FILE`, `bomb FILE`, `same DIRECTORY PACKED`."""
 import pathlib
 import random
 import sys
@@ -59,6 +59,15 @@ def checked(path):
                                 use_dictionary=False, write_page_checksum=True)
 
 
+def bomb(path):
+    """Kilobytes that say 100 GB: an image of a megabyte in the dictionary, and 100,000 rows of it."""
+    image = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 100_000, pyarrow.int32()),
+                                                pyarrow.array([bytes(1_000_000)], pyarrow.binary()))
+    table = pyarrow.table({"image": image, "label": pyarrow.array([0] * 100_000)})
+    pyarrow.parquet.write_table(table, path, compression="zstd", store_schema=False,
+                                dictionary_pagesize_limit=2_000_000)
+
+
 def same(directory, packed):
     """Every image and label again, in order."""
     for split in ("train", "val"):
@@ -72,5 +81,5 @@ def same(directory, packed):
 
 if __name__ == "__main__":
     {"tokens": tokens, "images": images, "captions": captions, "nulls": nulls,
-     "checked": checked, "same": same}[sys.argv[1]](
+     "checked": checked, "bomb": bomb, "same": same}[sys.argv[1]](
         *map(pathlib.Path, sys.argv[2:]))

@@ -1,7 +1,10 @@
 """Parquet with real processes: packed, then trained on; stopped in the middle; damaged."""
+import contextlib
 import os
 import pathlib
 import random
+import re
+import resource
 import shutil
 import subprocess
 import unittest
@@ -129,6 +132,40 @@ class Parquet(LockstepTest):
             self.assertIn(done.returncode, (0, 65), done.stderr)  # a value may be another one
             refused += done.returncode == 65
         self.assertGreater(refused, 10)
+
+    def decoders(self, process):
+        """Pids of the processes that `lockstep data pack` has started."""
+        with contextlib.suppress(OSError):  # it ends meanwhile
+            return [int(pid) for task in pathlib.Path(f"/proc/{process.pid}/task").iterdir()
+                    for pid in (task / "children").read_text().split()]
+        return []
+
+    def test_a_bomb_ends_at_the_limit_of_its_decoder_and_leaves_nothing(self):
+        path, to = self.scratch / "bomb.parquet", self.scratch / "packed"
+        self.write("bomb", path)
+        self.assertLess(path.stat().st_size, 4096)
+        process = subprocess.Popen(self.command(path, to), stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT, text=True)
+        half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+        limited = set()
+        while process.poll() is None:  # one decoder for the schema, one for the columns
+            for pid in self.decoders(process):
+                with contextlib.suppress(OSError):
+                    grown = re.search(r"VmRSS:\s+(\d+) kB",
+                                      pathlib.Path(f"/proc/{pid}/status").read_text())
+                    if pid in limited or not grown or int(grown[1]) < 200_000:
+                        continue  # it has only begun
+                    limit, _ = resource.prlimit(pid, resource.RLIMIT_AS)
+                    self.assertTrue(0 < limit <= min(16 << 30, half), limit)
+                    # The same, sooner.
+                    resource.prlimit(pid, resource.RLIMIT_AS, (1 << 30, 1 << 30))
+                    limited.add(pid)
+        said, _ = process.communicate()
+        self.assertEqual(process.returncode, 65, said)
+        self.assertTrue(limited, "nobody decoded it")
+        self.assertIn(f"{path} is no sound Parquet: it takes more memory, decoded, than the ", said)
+        self.assertFalse(to.exists())
+        self.assertFalse(self.unpacked(to).exists())
 
     def test_a_page_with_another_checksum_is_damaged(self):
         path = self.scratch / "one.parquet"
