@@ -48,15 +48,15 @@ class CannotMount(OSError):
     """As of a container that may open /dev/fuse and not mount."""
 
 
-class SlowMount:
-    """A directory seen through FUSE, where every read takes its time, one after another."""
+class Mount:
+    """A directory seen through FUSE, by this script, with more arguments of its own."""
 
-    def __init__(self, directory, mount_point, read_s):
+    def __init__(self, directory, mount_point, *args, script="mounted_files.py"):
         mount_point.mkdir()
         self.mount_point = mount_point
-        script = pathlib.Path(__file__).with_name("slow_files.py")
+        script = pathlib.Path(__file__).with_name(script)
         self.process = subprocess.Popen(
-            [DEBIANS_PYTHON, script, directory, mount_point, str(read_s)], stdout=subprocess.PIPE,
+            [DEBIANS_PYTHON, script, directory, mount_point, *map(str, args)], stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
         if self.process.stdout.readline() != "mounted\n":
             self.process.wait()
@@ -68,6 +68,13 @@ class SlowMount:
                            stderr=subprocess.DEVNULL)
         self.process.kill()
         self.process.communicate()
+
+
+class SlowMount(Mount):
+    """Every read takes its time, one after another."""
+
+    def __init__(self, directory, mount_point, read_s):
+        super().__init__(directory, mount_point, read_s, script="slow_files.py")
 
 
 def why_no_fuse():

@@ -146,6 +146,8 @@ class Parquet(LockstepTest):
         self.assertLess(path.stat().st_size, 4096)
         process = subprocess.Popen(self.command(path, to), stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)  # where it fails, its decoder goes with it
         half = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
         limited = set()
         while process.poll() is None:  # one decoder for the schema, one for the columns

@@ -13,6 +13,7 @@ import subprocess
 import unittest
 
 import arrow_files
+import doctor_world
 import shard_files
 import small_data
 from harness import BIN, LockstepTest, get, synthetic_dataset
@@ -294,6 +295,33 @@ class Disturbed(SourcesTest):
             self.assertEqual(again.wait(), 0, again.text()[-3000:])
             self.assert_same_result(again, self.there)
             self.assertLess(server.bytes - fetched, 64 * 1024, "what was kept is whole")
+
+    def cache_notes(self, run):
+        return [line["message"] for log in (run.run_dir / "logs").glob("worker-*.log.jsonl")
+                for line in map(json.loads, log.read_text().splitlines())
+                if line["event"] == "cache_far_away"]
+
+    def test_a_cache_that_is_far_away_itself_is_noted_once_and_works(self):
+        if why := doctor_world.why_no_fuse():
+            self.skipTest("A CACHE ON A NETWORK IS NOT TESTED: " + why)
+        (self.scratch / "server").mkdir()
+        self.cache = self.scratch / "mount"
+        try:
+            mount = doctor_world.Mount(self.scratch / "server", self.cache)
+        except doctor_world.CannotMount as error:
+            self.skipTest(f"A CACHE ON A NETWORK IS NOT TESTED: {error}")
+        self.addCleanup(mount.close)
+        with RangeServer(self.far) as server:
+            far = self.start(self.far_job(server.url), "--workers", 2, name="mounted", env=self.env)
+            self.assertEqual(far.wait(), 0, far.text()[-3000:])
+            self.assert_same_result(far, self.there)
+            said, = self.cache_notes(far)
+            self.assertIn(f"data.cache_dir is {self.cache}, on a file system of a network", said)
+            # Of a cache on a disk, and of data that are here, there is nothing to say.
+            self.cache = self.scratch / "disk"
+            near = self.start(self.far_job(server.url, "near.yaml"), name="near", env=self.env)
+            self.assertEqual(near.wait(), 0, near.text()[-3000:])
+        self.assertEqual(self.cache_notes(near) + self.cache_notes(self.there), [])
 
     def test_a_cache_on_a_disk_without_room_keeps_nothing_and_training_goes_on(self):
         self.cache.mkdir(exist_ok=True)

@@ -20,6 +20,7 @@
 #include "comm/wire/predictions.h"
 #include "data/index/dataset.h"
 #include "data/index/facts.h"
+#include "data/io/file_system.h"
 #include "data/read/reading.h"
 #include "data/view/run_data.h"
 #include "metrics/serve_metrics.h"
@@ -185,6 +186,15 @@ Status Worker::Impl::open_data() {
   train_data = std::move(opened.train);
   eval_data = std::move(opened.eval);
   watch_far_data(*train_data, eval_data.get(), metrics.far_data());
+  // Of each machine once: they may have different disks at the same place.
+  const bool has_far_data =
+      !train_data->all_far().empty() || (eval_data && !eval_data->all_far().empty());
+  if (has_far_data && options.local_rank == 0 && data::is_on_remote_file_system(cache))
+    logger->warn("cache_far_away",
+                 "data.cache_dir is " + cache +
+                     ", on a file system of a network, which is to keep data of another place "
+                     "near; name a directory on a local disk",
+                 {{"path", cache}});
   return Status::ok();
 }
 
