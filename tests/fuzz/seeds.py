@@ -113,7 +113,8 @@ put("job_file", {
                "  cache: {policy: pin, chunk_kb: 64}\n  cache_dir: /var/cache\n",
     "json": json.dumps({"job": "x", "model": {"name": "mlp"}, "data": {"train": {"path": "d"}},
                         "train": {"global_batch": 8}}),
-    "unknown_key": "job: x\nmodle: {name: mlp}\n", "wrong_kind": "job: x\ntrain: {global_batch: many}\n",
+    "unknown_key": "job: x\nmodle: {name: mlp}\n",
+    "wrong_kind": "job: x\ntrain: {global_batch: many}\n",
     "no_map": "- 1\n- 2\n", "anchors": "a: &a [x, x]\nb: [*a, *a]\njob: *a\n", "cut": "job: {x: ["})
 
 chunk = bytes(range(200))
