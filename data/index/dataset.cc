@@ -33,6 +33,11 @@ int64_t Dataset::make_sequence(uint64_t, int64_t*, int64_t*) const {
   return 0;
 }
 
+std::unique_ptr<Dataset> Dataset::of_documents(const std::vector<bool>&, std::string) const {
+  LOCKSTEP_CHECK(false, "documents are not kept apart");
+  return nullptr;
+}
+
 uint64_t Dataset::counted_labels(uint64_t) const {
   return shape().labels();
 }

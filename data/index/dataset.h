@@ -122,8 +122,17 @@ class Dataset {
   virtual int64_t make_sequence(uint64_t i, int64_t* input, int64_t* labels) const;
   // How many labels of the sample count: at least 1, all without make_sequence().
   virtual uint64_t counted_labels(uint64_t i) const;
-  // For people; null where documents are not kept apart.
+
+  // Null where documents are not kept apart. Where they are, a part of the data has whole ones.
   virtual const DocumentCounts* document_counts() const { return nullptr; }
+  // Names what samples are made of, however they are made: of documents the tokens.
+  virtual const std::string& content() const { return fingerprint(); }
+  // Those of its documents for which `chosen`, in the order of the files, is true; made into
+  // samples as those of the whole are. It gets that fingerprint. REQUIRES: document_counts(), and
+  // `chosen` has as many; one is chosen; the data are not such a part themselves.
+  virtual std::unique_ptr<Dataset> of_documents(const std::vector<bool>& chosen,
+                                                std::string fingerprint) const;
+
   // Where its bytes lie, for who reads them without sample() or read_encoded(): the same bytes.
   // Nothing where they do not lie here in one piece of a file, as they are stored.
   virtual std::optional<FileExtent> extent(uint64_t) const { return std::nullopt; }

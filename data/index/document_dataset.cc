@@ -1,6 +1,7 @@
 #include "data/index/document_dataset.h"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "comm/base/labels.h"
 #include "data/index/best_fit.h"
 #include "data/index/documents.h"
+#include "data/index/stored_documents.h"
 #include "data/index/token_files.h"
 #include "data/index/token_vocabulary.h"
 
@@ -27,15 +29,24 @@ std::string content_key(const std::vector<TokenStream>& streams) {
   return hash.hex();
 }
 
+// What all parts of a data set have in common.
+struct DocumentForm {
+  std::string format;
+  std::string content;
+  uint32_t block = 0;
+  bool is_packed = false;
+  bool by_length = false;
+  uint32_t classes = 0;
+};
+
 // Where documents begin and end is in it, wherever that was said.
-std::string documents_fingerprint(const std::string& content, const std::string& format,
-                                  const DocumentPieces& pieces, const SampleCut& cut) {
-  const bool is_pack = cut.documents == Documents::kPack;
+std::string documents_fingerprint(const DocumentForm& form, const DocumentPieces& pieces) {
   Xxh3 hash;
-  hash.update("lockstep documents 1\nformat " + (format == "arrow_tokens" ? "tokens" : format) +
-              "\ncontent " + content + "\nblock " + std::to_string(cut.block) + "\n" +
-              (is_pack ? "pack " + std::to_string(kBestFitVersion) : std::string("pad")) +
-              (cut.by_length && !is_pack ? " by length" : "") + "\npieces " +
+  hash.update("lockstep documents 1\nformat " +
+              (form.format == "arrow_tokens" ? "tokens" : form.format) + "\ncontent " +
+              form.content + "\nblock " + std::to_string(form.block) + "\n" +
+              (form.is_packed ? "pack " + std::to_string(kBestFitVersion) : std::string("pad")) +
+              (form.by_length && !form.is_packed ? " by length" : "") + "\npieces " +
               std::to_string(pieces.begins.size()) + "\n");
   hash.update(pieces.begins.data(), pieces.begins.size() * sizeof pieces.begins[0]);
   hash.update(pieces.lengths.data(), pieces.lengths.size() * sizeof pieces.lengths[0]);
@@ -44,46 +55,52 @@ std::string documents_fingerprint(const std::string& content, const std::string&
 
 class DocumentDataset final : public Dataset {
  public:
-  DocumentDataset(std::vector<TokenStream> streams, const std::string& format,
-                  DocumentPieces pieces, const SampleCut& cut)
-      : streams_(std::move(streams)),
-        format_(shown_token_format(format)),
-        begins_(std::move(pieces.begins)),
-        lengths_(std::move(pieces.lengths)) {
-    shape_.tokens = cut.block;
-    shape_.token_bytes = streams_.front().token_bytes();
-    shape_.has_positions = cut.documents == Documents::kPack;
-    shape_.is_padded = cut.documents == Documents::kPad;
-    uint64_t first = 0;
-    for (const TokenStream& stream : streams_) {
-      first_tokens_.push_back(first);
-      first += stream.tokens();
-      for (const std::string& path : stream.paths()) files_.push_back(path);
+  // Of all documents, or of the pieces in `part`, which rise.
+  DocumentDataset(std::shared_ptr<const StoredDocuments> stored, DocumentForm form,
+                  std::string fingerprint, std::optional<std::vector<uint32_t>> part)
+      : stored_(std::move(stored)),
+        form_(std::move(form)),
+        fingerprint_(std::move(fingerprint)),
+        files_(stored_->files()),
+        is_part_(part.has_value()) {
+    shape_.tokens = form_.block;
+    shape_.token_bytes = stored_->streams().front().token_bytes();
+    shape_.has_positions = form_.is_packed;
+    shape_.is_padded = !form_.is_packed;
+    const DocumentPieces& all = stored_->pieces();
+    if (!is_part_) {
+      counts_ = {all.documents, all.too_short, all.begins.size(), 0};
+      arrange(all.lengths);
+      return;
     }
-    if (shape_.has_positions)
-      pack();
-    else if (cut.by_length)
-      order_ = by_length(lengths_, cut.block);
-    counts_ = {pieces.documents, pieces.too_short, begins_.size(), 0};
-    for (const uint32_t length : lengths_) counts_.predictions += length;
+    counts_ = {stored_->documents_of(*part), 0, part->size(), 0};
+    std::vector<uint32_t> lengths;
+    lengths.reserve(part->size());
+    for (const uint32_t piece : *part) lengths.push_back(all.lengths[piece]);
+    arrange(lengths);
+    std::vector<uint32_t>& numbers = form_.is_packed ? packs_.pieces : order_;
+    if (numbers.empty())
+      numbers = std::move(*part);
+    else
+      for (uint32_t& number : numbers) number = (*part)[number];
   }
 
-  void set(std::string fingerprint, uint32_t classes) {
-    fingerprint_ = std::move(fingerprint);
-    classes_ = classes;
-  }
-  const std::vector<TokenStream>& streams() const { return streams_; }
-
-  uint64_t samples() const override {
-    return shape_.has_positions ? packs_.size() : begins_.size();
-  }
+  uint64_t samples() const override { return form_.is_packed ? packs_.size() : counts_.pieces; }
   SampleShape shape() const override { return shape_; }
-  uint32_t classes() const override { return classes_; }
-  const std::string& format() const override { return format_; }
+  uint32_t classes() const override { return form_.classes; }
+  const std::string& format() const override { return form_.format; }
   const std::string& fingerprint() const override { return fingerprint_; }
   const std::vector<ChannelStatistics>& statistics() const override { return statistics_; }
   const std::vector<std::string>& files() const override { return files_; }
+
   const DocumentCounts* document_counts() const override { return &counts_; }
+  const std::string& content() const override { return form_.content; }
+  std::unique_ptr<Dataset> of_documents(const std::vector<bool>& chosen,
+                                        std::string fingerprint) const override {
+    LOCKSTEP_CHECK(!is_part_, "documents are numbered in the whole");
+    return std::make_unique<DocumentDataset>(stored_, form_, std::move(fingerprint),
+                                             stored_->pieces_of(chosen));
+  }
 
   const uint8_t* sample(uint64_t) const override { return nullptr; }
   uint32_t label(uint64_t) const override {
@@ -91,17 +108,18 @@ class DocumentDataset final : public Dataset {
   }
   bool makes_sequences() const override { return true; }
   uint64_t counted_labels(uint64_t i) const override {
-    return shape_.has_positions ? filled_[i] : lengths_[piece_of(i)];
+    return form_.is_packed ? filled_[i] : length_of(piece_of(i));
   }
 
   int64_t make_sequence(uint64_t i, int64_t* input, int64_t* labels) const override {
-    int64_t* const positions = shape_.has_positions ? input + shape_.tokens : nullptr;
+    int64_t* const positions = form_.is_packed ? input + shape_.tokens : nullptr;
     uint32_t at = 0;
     int64_t largest = 0;
     const auto add = [&](uint32_t piece) {
-      largest = std::max(largest, read(piece, input + at, labels + at));
-      for (uint32_t k = 0; positions != nullptr && k < lengths_[piece]; ++k) positions[at + k] = k;
-      at += lengths_[piece];
+      const uint32_t length = length_of(piece);
+      largest = std::max(largest, stored_->read(piece, input + at, labels + at));
+      for (uint32_t k = 0; positions != nullptr && k < length; ++k) positions[at + k] = k;
+      at += length;
     };
     if (positions == nullptr)
       add(piece_of(i));
@@ -114,71 +132,51 @@ class DocumentDataset final : public Dataset {
   }
 
   std::string name_of(uint64_t i) const override {
-    const uint64_t begin = begins_[shape_.has_positions ? packs_.of(i).front() : piece_of(i)];
-    const size_t s = stream_of(begin);
-    return streams_[s].place_of(begin - first_tokens_[s]);
+    return stored_->place_of(form_.is_packed ? packs_.of(i).front() : piece_of(i));
   }
 
   Status unchanged(std::span<const uint64_t> samples) const override {
-    if (streams_.size() == 1 && streams_[0].paths().size() == 1) return streams_[0].unchanged();
-    std::vector<bool> seen(streams_.size());
-    const auto look_at = [&](uint32_t piece) {
-      const size_t s = stream_of(begins_[piece]);
-      // One look at a file of its own; of several the piece's.
-      if (streams_[s].paths().size() == 1 && seen[s]) return Status::ok();
-      seen[s] = true;
-      return streams_[s].unchanged(begins_[piece] - first_tokens_[s],
-                                   uint64_t{lengths_[piece]} + 1);
-    };
+    std::vector<uint32_t> pieces;
     for (const uint64_t i : samples) {
-      if (!shape_.has_positions) {
-        LOCKSTEP_RETURN_IF_ERROR(look_at(piece_of(i)));
+      if (!form_.is_packed) {
+        pieces.push_back(piece_of(i));
         continue;
       }
-      for (const uint32_t piece : packs_.of(i)) LOCKSTEP_RETURN_IF_ERROR(look_at(piece));
+      const auto pack = packs_.of(i);
+      pieces.insert(pieces.end(), pack.begin(), pack.end());
     }
-    return Status::ok();
+    return stored_->unchanged(pieces);
   }
 
  private:
-  void pack() {
-    packs_ = best_fit(lengths_, shape_.tokens);
+  // Pieces of these lengths, by their places among them.
+  void arrange(const std::vector<uint32_t>& lengths) {
+    for (const uint32_t length : lengths) counts_.predictions += length;
+    if (!form_.is_packed) {
+      if (form_.by_length) order_ = data::by_length(lengths, form_.block);
+      return;
+    }
+    packs_ = best_fit(lengths, form_.block);
     filled_.resize(packs_.size());
     for (uint64_t i = 0; i < packs_.size(); ++i)
-      for (const uint32_t piece : packs_.of(i)) filled_[i] += lengths_[piece];
+      for (const uint32_t place : packs_.of(i)) filled_[i] += lengths[place];
   }
 
+  uint32_t length_of(uint32_t piece) const { return stored_->pieces().lengths[piece]; }
   // REQUIRES: no packs.
   uint32_t piece_of(uint64_t sample) const {
     return order_.empty() ? static_cast<uint32_t>(sample) : order_[sample];
   }
-  size_t stream_of(uint64_t token) const {
-    const auto after = std::upper_bound(first_tokens_.begin(), first_tokens_.end(), token);
-    return static_cast<size_t>(after - first_tokens_.begin()) - 1;
-  }
-  // Its tokens, and those behind each.
-  int64_t read(uint32_t piece, int64_t* input, int64_t* labels) const {
-    const size_t s = stream_of(begins_[piece]);
-    const uint64_t begin = begins_[piece] - first_tokens_[s];
-    const uint32_t length = lengths_[piece];
-    const int64_t largest = streams_[s].read(begin, length, input);
-    std::copy(input + 1, input + length, labels);
-    return std::max(largest, streams_[s].read(begin + length, 1, labels + length - 1));
-  }
 
-  std::vector<TokenStream> streams_;    // not empty
-  std::vector<uint64_t> first_tokens_;  // of each
-  std::string format_;
-  uint32_t classes_ = 0;
-  SampleShape shape_;
-  std::vector<std::string> files_;
-  std::string fingerprint_;
+  const std::shared_ptr<const StoredDocuments> stored_;
+  const DocumentForm form_;
+  const std::string fingerprint_;
+  const std::vector<std::string> files_;
+  const bool is_part_;
   const std::vector<ChannelStatistics> statistics_;
+  SampleShape shape_;
   DocumentCounts counts_;
 
-  // documents.h
-  std::vector<uint64_t> begins_;
-  std::vector<uint32_t> lengths_;
   std::vector<uint32_t> order_;   // pieces by sample; empty: as they are
   Packs packs_;                   // with positions
   std::vector<uint32_t> filled_;  // predictions of each
@@ -194,16 +192,17 @@ Result<std::unique_ptr<Dataset>> open_document_dataset(
       DocumentPieces pieces,
       cut_documents(streams, cut.block, cut.document_end, content, cache_dir, progress));
   for (TokenStream& stream : streams) stream.forget_documents();
-  std::string fingerprint = documents_fingerprint(content, shown_token_format(format), pieces, cut);
-  auto dataset =
-      std::make_unique<DocumentDataset>(std::move(streams), format, std::move(pieces), cut);
+  const auto stored =
+      std::make_shared<const StoredDocuments>(std::move(streams), std::move(pieces));
   // Since they were looked at for all of this.
-  for (const TokenStream& stream : dataset->streams()) LOCKSTEP_RETURN_IF_ERROR(stream.unchanged());
+  for (const TokenStream& stream : stored->streams()) LOCKSTEP_RETURN_IF_ERROR(stream.unchanged());
+  DocumentForm form{shown_token_format(format), content, cut.block,
+                    cut.documents == Documents::kPack, cut.by_length};
   LOCKSTEP_ASSIGN_OR_RETURN(
-      const uint32_t classes,
-      token_vocabulary(dataset->streams(), content, cut, bpe, cache_dir, progress));
-  dataset->set(std::move(fingerprint), classes);
-  return std::unique_ptr<Dataset>(std::move(dataset));
+      form.classes, token_vocabulary(stored->streams(), content, cut, bpe, cache_dir, progress));
+  std::string fingerprint = documents_fingerprint(form, stored->pieces());
+  return std::unique_ptr<Dataset>(std::make_unique<DocumentDataset>(
+      stored, std::move(form), std::move(fingerprint), std::nullopt));
 }
 
 }  // namespace lockstep::data

@@ -5,9 +5,12 @@
 //   pack  a sample is a pack (best_fit.h) of pieces, in the order of the files, each with positions
 //         from 0 on, by which a model keeps them apart; behind them each token is at position 0.
 //
+// A part of it (Dataset::of_documents) has whole documents, and packs of its own: which ones it has
+// does not depend on any of that.
+//
 // Behind the pieces are tokens 0 with kIgnoredLabel. Packs are made once, of all documents of the
-// split (adr/0006): what a sample is does not depend on the epoch. Takes 12 bytes a piece; with
-// packs or by length 4 more, and 8 a pack.
+// split, or of its part (adr/0006): what a sample is does not depend on the epoch. Takes 12 bytes a
+// piece, which parts share; with packs, by length or for a part 4 more, and 8 a pack.
 //
 // Thread-safety: a free function; any thread and process.
 #pragma once

@@ -1,9 +1,9 @@
 #include "data/view/selected_dataset.h"
 
-#include <algorithm>
 #include <charconv>
 #include <utility>
 
+#include "comm/base/check.h"
 #include "comm/base/hash.h"
 #include "data/index/facts.h"
 #include "data/order/epoch_order.h"
@@ -20,12 +20,17 @@ std::string text_of(double value) {
 
 // The seed of a split is its own: runs with other seeds are compared on the same samples.
 uint64_t key_of(const Dataset& whole, uint64_t seed) {
-  return name_key("selection of " + whole.fingerprint() + " by " + std::to_string(seed)).low;
+  return name_key("selection of " + whole.content() + " by " + std::to_string(seed)).low;
+}
+
+bool has_documents(const Dataset& whole) {
+  return whole.document_counts() != nullptr;
 }
 
 std::string fingerprint_of(const Dataset& whole, const SelectionSpec& spec, Part part) {
   const bool is_kept = part == Part::kKept;
   const std::string text = "selection " + std::to_string(kSelectionVersion) +
+                           (has_documents(whole) ? " of documents" : "") +
                            (is_kept ? " kept " : " held out ") + whole.fingerprint() + " " +
                            text_of(spec.held_out) + (is_kept ? " " + text_of(spec.kept) : "") +
                            " seed " + std::to_string(spec.seed);
@@ -34,17 +39,14 @@ std::string fingerprint_of(const Dataset& whole, const SelectionSpec& spec, Part
 
 class SelectedDataset final : public Dataset {
  public:
-  SelectedDataset(std::shared_ptr<const Dataset> whole, const SelectionSpec& spec, Part part)
+  SelectedDataset(std::shared_ptr<const Dataset> whole, const Selection& selection, Part part,
+                  std::string fingerprint)
       : whole_(std::move(whole)),
         part_(part),
-        selection_(whole_->samples(), spec.held_out, spec.kept, key_of(*whole_, spec.seed)),
+        selection_(selection),
         samples_(selection_.size(part)),
-        fingerprint_(fingerprint_of(*whole_, spec, part)) {
-    if (!whole_->makes_sequences()) return;
-    in_order_.reserve(samples_);
-    for (uint64_t i = 0; i < samples_; ++i)
-      in_order_.push_back(static_cast<uint32_t>(selection_.at(part_, i)));
-    std::sort(in_order_.begin(), in_order_.end());
+        fingerprint_(std::move(fingerprint)) {
+    LOCKSTEP_CHECK(!whole_->makes_sequences(), "a sample lies in a file or is of documents");
   }
 
   uint64_t samples() const override { return samples_; }
@@ -61,11 +63,6 @@ class SelectedDataset final : public Dataset {
 
   const uint8_t* sample(uint64_t i) const override { return whole_->sample(in_whole(i)); }
   uint32_t label(uint64_t i) const override { return whole_->label(in_whole(i)); }
-  bool makes_sequences() const override { return whole_->makes_sequences(); }
-  int64_t make_sequence(uint64_t i, int64_t* input, int64_t* labels) const override {
-    return whole_->make_sequence(in_whole(i), input, labels);
-  }
-  uint64_t counted_labels(uint64_t i) const override { return whole_->counted_labels(in_whole(i)); }
   std::optional<FileExtent> extent(uint64_t i) const override {
     return whole_->extent(in_whole(i));
   }
@@ -84,34 +81,52 @@ class SelectedDataset final : public Dataset {
   }
 
  private:
-  uint64_t in_whole(uint64_t i) const {
-    return in_order_.empty() ? selection_.at(part_, i) : in_order_[i];
-  }
+  uint64_t in_whole(uint64_t i) const { return selection_.at(part_, i); }
 
   const std::shared_ptr<const Dataset> whole_;
   const Part part_;
   const Selection selection_;
   const uint64_t samples_;
   const std::string fingerprint_;
-  std::vector<uint32_t> in_order_;  // of documents, fewer than 2^32, which may go by length
 };
+
+Status nothing_left(const Dataset& whole, const SelectionSpec& spec, Part part) {
+  const DocumentCounts* documents = whole.document_counts();
+  const std::string of =
+      " of the " +
+      (documents == nullptr ? std::to_string(whole.samples()) + " samples"
+                            : std::to_string(documents->documents) + " documents") +
+      " of " + first_file(whole);
+  // Which may be few, and then nothing helps but that.
+  const std::string instead =
+      documents == nullptr ? ""
+                           : " (documents are taken whole; data.documents: stream takes parts)";
+  if (part == Part::kHeldOut)
+    return {Code::kUsage, "a share of " + text_of(spec.held_out) + of +
+                              " is less than one: none would be held out; take a larger "
+                              "data.holdout" +
+                              instead};
+  if (spec.kept == 1)
+    return {Code::kUsage, "to hold out a share of " + text_of(spec.held_out) + of +
+                              " leaves none to train on; take a smaller data.holdout" + instead};
+  return {Code::kUsage, "a share of " + text_of(spec.kept) + of +
+                            (spec.held_out > 0 ? ", less those that are held out," : "") +
+                            " is less than one; take a larger fraction" + instead};
+}
 
 Result<std::unique_ptr<Dataset>> select(const std::shared_ptr<const Dataset>& whole,
                                         const SelectionSpec& spec, Part part) {
-  auto selected = std::make_unique<SelectedDataset>(whole, spec, part);
-  if (selected->samples() > 0) return std::unique_ptr<Dataset>(std::move(selected));
-  const std::string place = first_file(*whole);
-  const std::string of = " of the " + std::to_string(whole->samples()) + " samples of " + place;
-  if (part == Part::kHeldOut)
-    return Status(Code::kUsage, "a share of " + text_of(spec.held_out) + of +
-                                    " is less than one: none would be held out; take a larger "
-                                    "data.holdout");
-  if (spec.kept == 1)
-    return Status(Code::kUsage, "to hold out a share of " + text_of(spec.held_out) + of +
-                                    " leaves none to train on; take a smaller data.holdout");
-  return Status(Code::kUsage, "a share of " + text_of(spec.kept) + of +
-                                  (spec.held_out > 0 ? ", less those that are held out," : "") +
-                                  " is less than one; take a larger fraction");
+  const uint64_t all =
+      has_documents(*whole) ? whole->document_counts()->documents : whole->samples();
+  const Selection selection(all, spec.held_out, spec.kept, key_of(*whole, spec.seed));
+  if (selection.size(part) == 0) return nothing_left(*whole, spec, part);
+  std::string fingerprint = fingerprint_of(*whole, spec, part);
+  if (!has_documents(*whole))
+    return std::unique_ptr<Dataset>(
+        std::make_unique<SelectedDataset>(whole, selection, part, std::move(fingerprint)));
+  std::vector<bool> chosen(all);
+  for (uint64_t i = 0; i < selection.size(part); ++i) chosen[selection.at(part, i)] = true;
+  return whole->of_documents(chosen, std::move(fingerprint));
 }
 
 }  // namespace

@@ -1,11 +1,14 @@
 // A part of a data set, as a data set of its own: what training and evaluation see where some of
 // the samples are held out, or only a share is used.
 //
-// Samples are numbered from 0 in the order of the selection; those of documents in that of the
-// whole, which may be by length. Files, shape and format are those of
-// the whole, and so are the classes and their names (a label may be missing in a small part, and
-// means the same in all of them) and the statistics, so that two selections of one data set are
-// normalised alike. The fingerprint is that of the whole, with all that the selection depends on.
+// Where documents are kept apart, whole documents are selected, before they are cut, put in order
+// or packed: which ones follows from the tokens and the seed only. Everywhere else samples are;
+// they are numbered from 0 in the order of the selection.
+//
+// Files, shape and format are those of the whole, and so are the classes and their names (a label
+// may be missing in a small part, and means the same in all of them) and the statistics, so that
+// two selections of one data set are normalised alike. The fingerprint is that of the whole, with
+// all that the selection depends on.
 //
 // Thread-safety: as a Dataset.
 #pragma once

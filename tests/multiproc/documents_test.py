@@ -31,7 +31,8 @@ class Documents(LockstepTest):
         if not data.exists():
             self.text()
         return self.job(data, model=MODEL, train=train, checkpoint={"every_steps": 5, "keep": 3},
-                        data={"train": str(data), "eval": str(data), **keys})
+                        data={"train": str(data),
+                              **({} if "holdout" in keys else {"eval": str(data)}), **keys})
 
     def lockstep(self, *args):
         done = subprocess.run([BIN / "lockstep", *map(str, args)], capture_output=True, text=True,
@@ -72,6 +73,22 @@ class Documents(LockstepTest):
     def test_padded_ones_from_short_to_long(self):
         _, text = self.check_any_number_of_workers(documents="pad", length_classes=5)
         self.assertIn("in 5 classes from short to long", text)
+
+    def test_of_held_out_ones_the_same_are_evaluated_on_padded_by_length_and_packed(self):
+        still = "optimizer.lr=1e-12"  # so that all evaluate the same weights
+        losses = []
+        for keys in ({"documents": "pad"}, {"documents": "pad", "length_classes": 5},
+                     {"documents": "pack"}):
+            job = self.document_job({"global_batch": 16, "slots": 4, "epochs": 1}, holdout=0.2,
+                                    **keys)
+            name = "-".join(map(str, keys.values()))
+            one = self.finish(job, still, "--workers", 1, name=f"{name}-one")
+            three = self.finish(job, still, "--workers", 3, name=f"{name}-three")
+            self.assert_same_result(three, one)
+            self.assert_replays(three)
+            losses.append(one.summary()["eval_loss"])
+        self.assertAlmostEqual(losses[1], losses[0], places=6)
+        self.assertAlmostEqual(losses[2], losses[0], places=6)
 
     def test_a_killed_worker_and_a_resume_with_others_change_nothing(self):
         train = paced({"global_batch": 16, "slots": 4, "epochs": 30})
