@@ -42,27 +42,54 @@ std::string what_it_does(RungKind kind) {
     case RungKind::kLoader:
       return "loading batches";
     case RungKind::kTrainer:
+    case RungKind::kResident:
       break;
   }
   return "training";
+}
+
+bool is_of_data(const Rung& rung) {
+  return rung.kind != RungKind::kTrainer && rung.kind != RungKind::kResident;
 }
 
 const Rung& narrow_place(const Measurements& measured, double trainer) {
   const Rung& loader = measured.loader();
   double lowest = loader.rate.median;
   for (const Rung& rung : measured.rungs)
-    if (rung.kind != RungKind::kTrainer) lowest = std::min(lowest, rung.rate.median);
+    if (is_of_data(rung)) lowest = std::min(lowest, rung.rate.median);
   for (const Rung& rung : measured.rungs) {
-    if (rung.kind == RungKind::kTrainer) continue;
-    if (rung.rate.median < trainer && rung.rate.median <= kSamePlace * lowest) return rung;
+    if (is_of_data(rung) && rung.rate.median < trainer && rung.rate.median <= kSamePlace * lowest)
+      return rung;
   }
   return loader;  // between 1 and 1.1 times the trainer's rate
 }
 
+// Where reads of samples side by side are so much faster, blocks of them are read; where single
+// reads would be fast enough and batches are not, more of them at a time.
+void change_reading(const Measurements& measured, Finding& finding) {
+  const Setting& setting = measured.setting;
+  const Rung* cold = measured.find(RungKind::kRawCold);
+  if (cold == nullptr) return;
+  if (setting.can_shuffle_blocks && cold->limit > kSamePlace * cold->rate.median) {
+    finding.changes = {{"data.shuffle", "block", true}};
+    return;
+  }
+  const Rung* loader = measured.find(RungKind::kLoaderCold);
+  const uint64_t ahead =
+      std::min<uint64_t>(4 * uint64_t{std::max(1u, setting.read_ahead_mb)}, limits::kReadAheadMib);
+  if (loader != nullptr && cold->rate.median > kSamePlace * loader->rate.median &&
+      ahead > setting.read_ahead_mb)
+    finding.changes = {{"data.read_ahead_mb", std::to_string(ahead), false}};
+}
+
 void advise_storage(const Measurements& measured, Finding& finding) {
+  change_reading(measured, finding);
   finding.advice = {
       "copy the data to a disk of this machine, or to a faster one (data.train.path)",
-      "fewer and larger files are read faster than many small ones: write the images as shards"};
+      "fewer and larger files are read faster than many small ones: write the images as shards",
+      "data.cache.tier=all keeps what was read on this machine's disk (data.cache_dir), where "
+      "later "
+      "epochs find it"};
   const Rung* warm = measured.find(RungKind::kLoader);
   const Rung* trainer = measured.find(RungKind::kTrainer);
   if (warm->rate.median >= kEnough * trainer->rate.median)
@@ -138,6 +165,7 @@ Finding data_fault(const Measurements& measured, double trainer) {
       advise_batching(setting, finding);
       break;
     case Fault::kNone:
+    case Fault::kCopy:
     case Fault::kTinyBatch:
       LOCKSTEP_CHECK(false, "no data fault");
   }
@@ -167,14 +195,53 @@ Finding tiny_batch(const Measurements& measured) {
   finding.reason = "the loader is fast enough, but a step of twice as many samples takes only " +
                    ratio(measured.double_step_s, measured.step_s) + " times as long as one of " +
                    std::to_string(setting.slot_samples) + " a slot: most of a step is fixed cost";
+  const bool can_use_graphs = setting.is_on_gpu && !setting.uses_graphs;
   const uint64_t batch = slot_for(measured) * setting.slots;
-  if (batch > setting.global_batch)
+  if (can_use_graphs)
+    finding.changes = {{"train.graph", "on", false}};
+  else if (batch > setting.global_batch)
     finding.changes = {{"train.global_batch", std::to_string(batch), true}};
   finding.advice = {"the learning rate that suits a larger batch is another one",
                     "train.global_batch=auto takes the largest that fits into memory"};
-  if (setting.is_on_gpu && !setting.uses_graphs)
-    finding.advice.push_back("train.graph=on launches forward and backward as one CUDA graph");
+  if (can_use_graphs)
+    finding.advice.push_back(
+        "train.graph=on launches forward and backward of a built-in model as one CUDA graph; where "
+        "that is not enough, a larger train.global_batch");
   return finding;
+}
+
+std::string megabytes(uint64_t bytes) {
+  return rounded(static_cast<double>(bytes) / 1e6) + " MB";
+}
+
+Finding slow_copy(const Measurements& measured, double trainer, double resident) {
+  const Setting& setting = measured.setting;
+  Finding finding;
+  finding.fault = Fault::kCopy;
+  finding.reason =
+      "the loader is fast enough, but on a batch that is in the GPU's memory already "
+      "the trainer takes " +
+      a_second(resident) + ", " + ratio(resident, trainer) +
+      " times what it takes from the host's (" + a_second(trainer) + "): it waits for copies of " +
+      megabytes(setting.slot_samples * setting.input_bytes) + " a slot";
+  // A slot is copied while the one before is computed: a slot that is alone waits for all of it.
+  if (setting.slots <= setting.workers && setting.slot_samples > 1 &&
+      2 * setting.slots <= limits::kSlots)
+    finding.changes = {{"train.slots", std::to_string(2 * setting.slots), true}};
+  finding.advice = {
+      "copies are from pinned memory already, and of images as bytes: fewer bytes are those of "
+      "smaller images (random_resized_crop or center_crop in data.transforms, or images that are "
+      "stored smaller)",
+      "`nvidia-smi -q` tells whether the GPU's link has its full width and generation"};
+  return finding;
+}
+
+// The same batch in half as many slots, each twice as large, where these were seen to compute
+// faster by the sample.
+bool gains_by_fewer_slots(const Measurements& measured) {
+  const Setting& setting = measured.setting;
+  return setting.slots % (2 * setting.workers) == 0 && measured.double_step_s > 0 &&
+         measured.double_step_s < kFullGrowth * measured.step_s;
 }
 
 Finding no_fault(const Measurements& measured, double trainer) {
@@ -187,9 +254,12 @@ Finding no_fault(const Measurements& measured, double trainer) {
                       ratio(measured.double_step_s, measured.step_s) +
                       " times as long: it computes all the time";
   finding.advice = {"more workers share the computation (cluster.workers)"};
-  if (measured.setting.is_on_gpu && measured.setting.precision == "fp32")
-    finding.advice.push_back("train.precision=bf16 computes faster on GPUs, in a new run");
-  if (measured.setting.is_on_gpu)
+  const Setting& setting = measured.setting;
+  if (setting.is_on_gpu && setting.precision == "fp32")
+    finding.changes = {{"train.precision", "bf16", true}};
+  else if (gains_by_fewer_slots(measured))
+    finding.changes = {{"train.slots", std::to_string(setting.slots / 2), true}};
+  if (setting.is_on_gpu)
     finding.advice.push_back(
         "a larger micro-batch (fewer train.slots, or a larger "
         "train.global_batch) can use a GPU better, in a new run");
@@ -210,6 +280,8 @@ std::string_view fault_name(Fault fault) {
       return "decode";
     case Fault::kBatching:
       return "batching";
+    case Fault::kCopy:
+      return "copy";
     case Fault::kTinyBatch:
       return "tiny_batch";
   }
@@ -222,6 +294,9 @@ Finding decide(const Measurements& measured) {
                  "a ladder without its ends");
   const double rate = trainer->rate.median;
   if (measured.loader().rate.median < kEnough * rate) return data_fault(measured, rate);
+  const Rung* resident = measured.find(RungKind::kResident);
+  if (resident != nullptr && resident->rate.median >= kEnough * rate)
+    return slow_copy(measured, rate, resident->rate.median);
   const bool is_tiny =
       measured.double_step_s > 0 && measured.double_step_s < kStepGrowth * measured.step_s;
   return is_tiny ? tiny_batch(measured) : no_fault(measured, rate);

@@ -3,10 +3,13 @@
 //   Loader (cold, where it could be measured so) >= 1.1 x trainer ── no ──▶ a data fault:
 //     │ yes                                                  the narrow place, see below
 //     ▼
-//   t(2B) < 1.5 t(B) ── yes ──▶ tiny batch: a step costs much the same whatever is in it
-//     │ no
+//   trainer on the GPU's own batch >= 1.1 x trainer ── yes ──▶ copies to the GPU hold it back
+//     │ no, or no GPU
 //     ▼
-//   no fault: the trainer computes all the time
+//   t(2B) < 1.5 t(B) ── yes ──▶ tiny batch: a step costs much the same whatever is in it, on a GPU
+//     │ no                      launches: graphs first, then a larger batch
+//     ▼
+//   no fault: the trainer computes all the time; on a GPU bf16 first, then larger micro-batches
 //
 // The narrow place is the lowest rung that is below the trainer's rate and no more than twice the
 // lowest rate of all: higher rungs take what lower ones give, so they are as slow as these; and
@@ -31,6 +34,7 @@ enum class Fault {
   kThreads,    // too few threads decode and vary images; there are cores for more
   kDecode,     // all cores together decode and vary them too slowly
   kBatching,   // samples come fast enough one by one; putting them together does not
+  kCopy,       // a GPU waits for batches that lie in the host's memory
   kTinyBatch,  // the trainer does little in each step
 };
 
@@ -57,5 +61,6 @@ Finding decide(const Measurements& measured);
 inline constexpr double kEnough = 1.1;      // loader over trainer: no data fault
 inline constexpr double kSamePlace = 2;     // rates no further apart have one cause
 inline constexpr double kStepGrowth = 1.5;  // t(2B) / t(B) below which the batch is tiny
+inline constexpr double kFullGrowth = 1.8;  // and from which on a larger micro-batch gains nothing
 
 }  // namespace lockstep::doctor

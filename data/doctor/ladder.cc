@@ -228,6 +228,13 @@ Status Ladder::measure() {
   return dataset_.unchanged(pool_.samples());
 }
 
+uint64_t input_bytes(const data::SampleShape& shape, data::ImageForm form) {
+  const bool are_bytes = form == data::ImageForm::kStored;
+  const size_t of_image = are_bytes ? sizeof(uint8_t) : sizeof(float);
+  const size_t each = shape.is_sequence() ? sizeof(int64_t) : of_image;
+  return shape.elements() * each + shape.labels() * sizeof(int64_t);
+}
+
 }  // namespace
 
 data::RunShape share_of_worker(const wire::JobSpec& job, uint64_t samples) {
@@ -244,6 +251,8 @@ Setting setting_of(const wire::JobSpec& job, const data::Dataset& dataset) {
   setting.global_batch = job.train().global_batch();
   setting.slots = std::max(1u, job.train().slots());
   setting.slot_samples = rounded_up(setting.global_batch, setting.slots);
+  setting.workers = workers;
+  setting.input_bytes = input_bytes(dataset.shape(), form_of(job, dataset));
   setting.data_threads = data::decode_threads(dataset, job.data().threads(), workers);
   setting.cores = std::max(1u, data::usable_processors() / workers);
   setting.prefetch_batches = std::max(1u, job.data().prefetch_batches());
@@ -252,6 +261,8 @@ Setting setting_of(const wire::JobSpec& job, const data::Dataset& dataset) {
   setting.uses_graphs = job.train().graph() == "on" ||
                         (job.train().graph() == "auto" && job.comm().numerics() == "fast");
   setting.precision = job.train().precision();
+  setting.can_shuffle_blocks = job.data().shuffle() == "sample" || job.data().shuffle().empty();
+  setting.read_ahead_mb = job.data().read_ahead_mb();
   return setting;
 }
 

@@ -16,8 +16,9 @@ Rate rate_of(std::vector<double> windows) {
 }
 
 std::string_view rung_name(RungKind kind) {
-  constexpr std::string_view kNames[kRungKinds] = {"raw_cold",    "raw",    "decode", "samples",
-                                                   "loader_cold", "loader", "trainer"};
+  constexpr std::string_view kNames[kRungKinds] = {
+      "raw_cold",    "raw",    "decode",  "samples",
+      "loader_cold", "loader", "trainer", "trainer_resident"};
   return kNames[static_cast<size_t>(kind)];
 }
 

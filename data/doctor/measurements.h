@@ -1,11 +1,11 @@
 // What a diagnosis measures of one worker of a job: the ladder from the stored bytes to the
 // trainer. Every rung is what all below it can deliver at most, in samples a second.
 //
-//   raw, cold ─▶ raw ─▶ decode ─▶ samples ─▶ batches ─▶ trainer
-//   files that   bytes   pixels    varied,    of the     steps on a batch that is there
-//   were put     in      of them   floats     real
-//   out of       hand                         Loader, cold and warm
-//   memory
+//   raw, cold ─▶ raw ─▶ decode ─▶ samples ─▶ batches ─▶ trainer ─▶ trainer, on the GPU
+//   files that   bytes   pixels    varied,    of the     steps on    steps on a batch that
+//   were put     in      of them   floats     real       a batch     lies in the GPU's memory
+//   out of       hand                         Loader,    in memory   already
+//   memory                                    cold and warm
 //
 // Thread-safety: values.
 #pragma once
@@ -36,9 +36,10 @@ enum class RungKind {
   kSamples,     // stored samples to what a batch holds: read, decoded, varied, as floats
   kLoaderCold,  // batches of the real Loader, of files that are not in memory
   kLoader,      // the same, from memory where the system has kept them
-  kTrainer,     // steps of the real model, on a batch that waits for it
+  kTrainer,     // steps of the real model, on a batch that waits for it in the host's memory
+  kResident,    // the same, on a batch that the GPU has already; only there
 };
-inline constexpr size_t kRungKinds = static_cast<size_t>(RungKind::kTrainer) + 1;
+inline constexpr size_t kRungKinds = static_cast<size_t>(RungKind::kResident) + 1;
 
 // "raw_cold": of JSON.
 std::string_view rung_name(RungKind kind);
@@ -56,6 +57,8 @@ struct Setting {
   uint64_t global_batch = 0;
   uint32_t slots = 0;
   uint64_t slot_samples = 0;  // B: what is computed at a time
+  uint32_t workers = 1;       // that share the slots
+  uint64_t input_bytes = 0;   // of a sample in a batch, with its labels
   uint32_t data_threads = 1;  // that decode
   uint32_t cores = 1;         // of one worker's share of this machine
   uint32_t prefetch_batches = 1;
@@ -63,6 +66,8 @@ struct Setting {
   bool is_on_gpu = false;
   bool uses_graphs = false;
   std::string precision = "fp32";
+  bool can_shuffle_blocks = false;  // data.shuffle=block is another order than the job's
+  uint32_t read_ahead_mb = 0;
 };
 
 struct Measurements {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <vector>
 
 #include "comm/base/file.h"
@@ -40,6 +41,37 @@ Result<std::vector<double>> seconds_of(const nlohmann::json& times, const char* 
     if (!std::isfinite(seconds.back()) || seconds.back() <= 0) return cannot_read();
   }
   return seconds;
+}
+
+// Samples a second; nothing where no step was measured.
+Result<std::optional<doctor::Rate>> rate_of_steps(const nlohmann::json& times) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<double> steps_s, seconds_of(times, "steps_s"));
+  const auto samples = times.find("samples");
+  if (samples == times.end() || !samples->is_number_unsigned()) return cannot_read();
+  if (steps_s.empty()) return std::optional<doctor::Rate>();
+  std::vector<double> rates;
+  for (const double step_s : steps_s) rates.push_back(samples->get<double>() / step_s);
+  return std::optional(doctor::rate_of(rates));
+}
+
+std::string why_none(const nlohmann::json& times) {
+  const auto why = times.find("why_none");
+  return why != times.end() && why->is_string() ? why->get<std::string>() : "";
+}
+
+// On a GPU: what the trainer could do if copies cost nothing.
+Status read_resident(const nlohmann::json& times, doctor::Measurements& out) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto rate, rate_of_steps(times));
+  if (!rate) {
+    out.notes.push_back("steps on a batch that the GPU has already were not measured: " +
+                        why_none(times));
+    return Status::ok();
+  }
+  doctor::Rung& trainer = out.rungs.back();
+  trainer.limit = rate->median;
+  trainer.bound = "the same with the batch on the GPU";
+  out.rungs.push_back({doctor::RungKind::kResident, *rate, 0, ""});
+  return Status::ok();
 }
 
 // What else the machine does only makes steps longer: the shortest is nearest to what they take.
@@ -117,23 +149,19 @@ Status read_trainer(const std::string& json, doctor::Measurements& out) {
     return cannot_read();
   const nlohmann::json& once = parsed["once"];
   const nlohmann::json& twice = parsed["twice"];
-  const auto samples = once.find("samples");
-  if (samples == once.end() || !samples->is_number_unsigned()) return cannot_read();
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<double> steps_s, seconds_of(once, "steps_s"));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<double> shortest_s, seconds_of(once, "shortest_s"));
-  if (steps_s.empty() || shortest_s.empty()) return cannot_read();
+  if (shortest_s.empty()) return cannot_read();
   out.step_s = shortest(shortest_s);
-  std::vector<double> rates;
-  for (const double step_s : steps_s) rates.push_back(samples->get<double>() / step_s);
-  out.rungs.push_back({doctor::RungKind::kTrainer, doctor::rate_of(rates), 0, ""});
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto trainer, rate_of_steps(once));
+  if (!trainer) return cannot_read();
+  out.rungs.push_back({doctor::RungKind::kTrainer, *trainer, 0, ""});
+  if (parsed.contains("resident")) LOCKSTEP_RETURN_IF_ERROR(read_resident(parsed["resident"], out));
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<double> larger_s, seconds_of(twice, "shortest_s"));
   if (!larger_s.empty()) {
     out.double_step_s = shortest(larger_s);
     return Status::ok();
   }
-  const auto why = twice.find("why_none");
-  out.notes.push_back("a step of twice as many samples was not measured: " +
-                      (why != twice.end() && why->is_string() ? why->get<std::string>() : ""));
+  out.notes.push_back("a step of twice as many samples was not measured: " + why_none(twice));
   return Status::ok();
 }
 

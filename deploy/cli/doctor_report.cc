@@ -96,6 +96,8 @@ std::string rung_title(RungKind kind) {
       return "batches";
     case RungKind::kTrainer:
       return "trainer, batch at hand";
+    case RungKind::kResident:
+      return "trainer, batch on the GPU";
   }
   return "";
 }

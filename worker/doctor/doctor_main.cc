@@ -41,7 +41,8 @@ Status measure(const DoctorRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto dataset, data::open_train_data(job, request.cache_dir));
   LOCKSTEP_ASSIGN_OR_RETURN(const TrainerTimes times,
                             time_trainer(job, *dataset, request.seconds, gpu.get()));
-  const nlohmann::json json = {{"once", json_of(times.once)}, {"twice", json_of(times.twice)}};
+  nlohmann::json json = {{"once", json_of(times.once)}, {"twice", json_of(times.twice)}};
+  if (gpu != nullptr) json["resident"] = json_of(times.resident);
   return replace_file(request.output,
                       json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }

@@ -24,8 +24,12 @@ constexpr uint64_t kNoEnd = uint64_t{1} << 40;  // steps
 // A worker that is alone, whose data set is one step.
 class Trainer {
  public:
+  struct Kind {
+    uint64_t times = 1;  // the samples of the job's step
+    bool is_resident = false;
+  };
   static Result<std::unique_ptr<Trainer>> create(const wire::JobSpec& job,
-                                                 const data::Dataset& dataset, uint64_t times,
+                                                 const data::Dataset& dataset, const Kind& kind,
                                                  DeviceModule* module);
   // A step that failed may have left the collective in use.
   ~Trainer() {
@@ -48,15 +52,16 @@ class Trainer {
 };
 
 Result<std::unique_ptr<Trainer>> Trainer::create(const wire::JobSpec& job,
-                                                 const data::Dataset& dataset, uint64_t times,
+                                                 const data::Dataset& dataset, const Kind& kind,
                                                  DeviceModule* module) {
   const data::RunShape share = doctor::share_of_worker(job, data::epoch_units(dataset));
   std::unique_ptr<Trainer> trainer(new Trainer(module != nullptr));
-  LOCKSTEP_ASSIGN_OR_RETURN(trainer->batch_, cache_batch(dataset, job, times * share.global_batch));
-  if (trainer->samples() < times * share.global_batch)
+  const uint64_t samples = kind.times * share.global_batch;
+  LOCKSTEP_ASSIGN_OR_RETURN(trainer->batch_, cache_batch(dataset, job, samples));
+  if (trainer->samples() < samples)
     return Status(Code::kUsage, "the data have only " + std::to_string(trainer->samples()) +
                                     " samples, and a step of this size has " +
-                                    std::to_string(times * share.global_batch));
+                                    std::to_string(samples));
   wire::JobSpec own = job;
   own.mutable_train()->set_global_batch(trainer->samples());
   own.mutable_train()->set_slots(share.slots);
@@ -78,6 +83,7 @@ Result<std::unique_ptr<Trainer>> Trainer::create(const wire::JobSpec& job,
   view.slot_runs = {{0, share.slots}};
   view.bucket_bounds = {0, buffer.layout().elements};
   view.total_steps = kNoEnd;
+  view.keeps_inputs = kind.is_resident;
   LOCKSTEP_RETURN_IF_ERROR(trainer->engine_->begin_generation(view, {}));
   return trainer;
 }
@@ -117,23 +123,37 @@ Status Trainer::run_window(double window_s, StepTimes& out) {
   return Status::ok();
 }
 
+// One that has warmed up; null, and `times` says why: there is no memory for it, or no data.
+std::unique_ptr<Trainer> create_if_it_can_be(const wire::JobSpec& job, const data::Dataset& dataset,
+                                             const Trainer::Kind& kind, DeviceModule* module,
+                                             StepTimes& times) {
+  auto trainer = Trainer::create(job, dataset, kind, module);
+  Status ready = trainer.status();
+  if (ready.is_ok()) ready = (*trainer)->warm_up();
+  times.why_none = ready.message();
+  if (!ready.is_ok()) return nullptr;
+  times.samples = (*trainer)->samples();
+  return std::move(*trainer);
+}
+
 }  // namespace
 
 Result<TrainerTimes> time_trainer(const wire::JobSpec& job, const data::Dataset& dataset,
                                   double seconds, DeviceModule* module) {
   TrainerTimes times;
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto once, Trainer::create(job, dataset, 1, module));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto once, Trainer::create(job, dataset, {}, module));
   times.once.samples = once->samples();
   LOCKSTEP_RETURN_IF_ERROR(once->warm_up());
-  auto twice = Trainer::create(job, dataset, 2, module);
-  Status larger = twice.status();
-  if (larger.is_ok()) larger = (*twice)->warm_up();
-  times.twice.why_none = larger.message();
-  if (larger.is_ok()) times.twice.samples = (*twice)->samples();
-  const double window_s = seconds / (2 * kWindows);
+  const auto twice = create_if_it_can_be(job, dataset, {.times = 2}, module, times.twice);
+  const auto resident = module == nullptr ? nullptr
+                                          : create_if_it_can_be(job, dataset, {.is_resident = true},
+                                                                module, times.resident);
+  const double window_s = seconds / (module == nullptr ? 2 : 3) / kWindows;
   for (uint32_t i = 0; i < kWindows; ++i) {
     LOCKSTEP_RETURN_IF_ERROR(once->run_window(window_s, times.once));
-    if (larger.is_ok()) LOCKSTEP_RETURN_IF_ERROR((*twice)->run_window(window_s, times.twice));
+    if (twice != nullptr) LOCKSTEP_RETURN_IF_ERROR(twice->run_window(window_s, times.twice));
+    if (resident != nullptr)
+      LOCKSTEP_RETURN_IF_ERROR(resident->run_window(window_s, times.resident));
   }
   return times;
 }

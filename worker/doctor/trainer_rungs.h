@@ -1,5 +1,5 @@
 // The trainer by itself: steps of the job's real model, on one worker's share of a batch that is
-// there already, and on twice as many samples a slot.
+// there already, on twice as many samples a slot, and on one that is in the GPU's memory already.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -29,10 +29,13 @@ struct StepTimes {
 struct TrainerTimes {
   StepTimes once;   // the job's own
   StepTimes twice;  // of twice as many samples a slot
+  // As once, on samples that the GPU has. Without one there are none, and no reason.
+  StepTimes resident;
 };
 
 // `seconds` for all of it, about; at least a step in each window. `module`: the GPU, or null.
-// Errors as Engine's; but that only the larger step cannot be is told in `twice`.
+// Errors as Engine's; but that only the larger step cannot be, or a third engine beside both, is
+// told in `twice` and `resident`.
 Result<TrainerTimes> time_trainer(const wire::JobSpec& job, const data::Dataset& dataset,
                                   double seconds, DeviceModule* module);
 

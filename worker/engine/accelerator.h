@@ -58,6 +58,7 @@ class Accelerator final : public Device {
   data::ImageForm image_form() const override { return data::ImageForm::kStored; }
   Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
               uint64_t samples, const SlotValues& values) override;
+  void keep_inputs(bool keeps) override { inputs_.keep(keeps); }
   Result<at::Tensor> inputs() override { return inputs_.inputs(); }
   const uint64_t* dropout_key_at() override { return &inputs_.values()->dropout_key; }
   at::ScalarType loss_type(at::ScalarType computed) const override {

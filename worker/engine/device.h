@@ -64,6 +64,9 @@ class Device {
   // caller's, who keeps it until loss().
   virtual Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                       uint64_t samples, const SlotValues& values) = 0;
+  // Whether send() leaves the samples there that it sent before, where they are as many, and sends
+  // the values only.
+  virtual void keep_inputs(bool /*keeps*/) {}
   // Of what was sent, as forward() takes it: the samples, and the key where kernels() read it.
   virtual Result<at::Tensor> inputs() = 0;
   virtual const uint64_t* dropout_key_at() { return nullptr; }

@@ -41,18 +41,21 @@ Status DeviceInputs::send(const data::SampleShape& shape, const void* inputs, co
   LOCKSTEP_RETURN_IF_ERROR(module_.wait(kInputsSent + turn_));  // N1
   LOCKSTEP_RETURN_IF_ERROR(reserve(&stage, bytes()));
   std::memcpy(stage.host, &values, sizeof values);
+  at_ = stage.device;
+  if (keeps_ && stage.sent == bytes()) return copy_stage(sizeof values);
   std::memcpy(stage.host + kInputsAt, inputs, input_bytes);
   std::memcpy(stage.host + labels_at_, labels, label_bytes_);
-  at_ = stage.device;
-  return copy_stage();
+  stage.sent = bytes();
+  return copy_stage(stage.sent);
 }
 
-Status DeviceInputs::copy_stage() {
+// So many bytes of it, from its begin.
+Status DeviceInputs::copy_stage(size_t bytes) {
   const Stage& stage = stages_[turn_];
   // All that computes with the other stage has been enqueued by now.
   LOCKSTEP_RETURN_IF_ERROR(module_.mark(kInputsUsed + 1 - turn_, DeviceLane::kCompute));
   LOCKSTEP_RETURN_IF_ERROR(module_.hold(DeviceLane::kInputs, kInputsUsed + turn_));
-  LOCKSTEP_RETURN_IF_ERROR(module_.copy(DeviceLane::kInputs, stage.device, stage.host, bytes()));
+  LOCKSTEP_RETURN_IF_ERROR(module_.copy(DeviceLane::kInputs, stage.device, stage.host, bytes));
   LOCKSTEP_RETURN_IF_ERROR(module_.mark(kInputsSent + turn_, DeviceLane::kInputs));
   return module_.hold(DeviceLane::kCompute, kInputsSent + turn_);
 }

@@ -32,6 +32,9 @@ class DeviceInputs {
   // Images as stored or tokens, their labels and the slot's values, to a stage.
   Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
               uint64_t samples, const SlotValues& values);
+  // From here on a stage that has samples of as many bytes keeps them, and only the values are
+  // sent.
+  void keep(bool keeps) { keeps_ = keeps; }
   // All of that from its stage to `place`, of bytes(), in the device's memory.
   Status move_to(std::byte* place);
   size_t bytes() const { return labels_at_ + label_bytes_; }
@@ -48,10 +51,11 @@ class DeviceInputs {
     std::byte* host = nullptr;
     std::byte* device = nullptr;
     size_t bytes = 0;
+    size_t sent = 0;  // what lies there now
   };
 
   Status reserve(Stage* stage, size_t bytes);
-  Status copy_stage();
+  Status copy_stage(size_t bytes);
   Result<at::Tensor> transformed(const std::byte* stored);
 
   DeviceModule& module_;
@@ -59,6 +63,7 @@ class DeviceInputs {
   const data::Transform::Table* transform_ = nullptr;  // by channel, on the device
   std::array<Stage, 2> stages_;
   uint32_t turn_ = 0;  // the stage sent last
+  bool keeps_ = false;
   // Of what was sent last.
   data::SampleShape shape_;
   uint64_t samples_ = 0;

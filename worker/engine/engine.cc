@@ -194,6 +194,7 @@ Status EngineImpl::begin_generation(const GenerationView& view, ApplyGate gate) 
     return Status(Code::kInternal, "the bucket plan is not for this model");
   if (state_is_new_) LOCKSTEP_RETURN_IF_ERROR(device_->to_device());
   state_is_new_ = false;
+  device_->keep_inputs(view.keeps_inputs);
   if (view.in_hand != nullptr) view.in_hand->has_applied();  // what an earlier one broke off in
   GradientPath path{.transfer = device_->transfer(), .sums = nullptr, .devices = view.devices};
   if (view.collective->world_size() == 1 || view.devices != nullptr) {

@@ -53,6 +53,9 @@ struct GenerationView {
   PhaseClock* phases = nullptr;         // told what a step is doing; null: the engine's own
   WorkInHand* in_hand = nullptr;        // told which samples it is at; may be null
   data::Reading* reading = nullptr;     // how samples are read; null: nothing is read ahead
+  // For measurements: a slot computes with what an earlier one as large was sent, if the device has
+  // memory of its own, so that no samples are copied there.
+  bool keeps_inputs = false;
   TraceLog* trace = nullptr;  // where the steps of its window are recorded; null: none are
   // Asked once a step, when the last bucket leaves: does this member know of a planned change?
   std::function<bool()> wants_switch = [] { return false; };

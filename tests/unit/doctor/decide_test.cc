@@ -19,6 +19,7 @@ struct Table {
   double loader = 18'000;
   double trainer = 1'000;
   double step_growth = 1.9;  // t(2B) / t(B)
+  double resident = 0;
 };
 
 Measurements measured(const Table& table, Setting setting = {}) {
@@ -27,6 +28,7 @@ Measurements measured(const Table& table, Setting setting = {}) {
     setting.global_batch = 64;
     setting.slots = 2;
     setting.slot_samples = 32;
+    setting.workers = 2;
     setting.cores = 4;
     setting.data_threads = 4;
     setting.prefetch_batches = 4;
@@ -44,6 +46,7 @@ Measurements measured(const Table& table, Setting setting = {}) {
   add(RungKind::kLoaderCold, table.loader_cold);
   add(RungKind::kLoader, table.loader);
   add(RungKind::kTrainer, table.trainer);
+  add(RungKind::kResident, table.resident);
   out.step_s = 32 / table.trainer;
   out.double_step_s = table.step_growth * out.step_s;
   return out;
@@ -53,6 +56,12 @@ Setting with_threads(uint32_t threads) {
   Setting setting = measured({}).setting;
   setting.data_threads = threads;
   return setting;
+}
+
+std::string only_change(const Measurements& all) {
+  const Finding found = decide(all);
+  if (found.changes.size() != 1) return std::to_string(found.changes.size()) + " changes";
+  return found.changes[0].key + "=" + found.changes[0].value;
 }
 
 TEST(Decide, ALoaderThatIsFastEnoughIsNoFault) {
@@ -169,12 +178,82 @@ TEST(Decide, WithoutTheLargerStepThereIsNoTinyBatch) {
   EXPECT_EQ(decide(all).fault, Fault::kNone);
 }
 
-TEST(Decide, OnAGpuATinyBatchIsLaunchesAndGraphsAreNamed) {
+TEST(Decide, OnAGpuATinyBatchIsLaunchesAndGraphsComeBeforeALargerBatch) {
   Measurements all = measured({.step_growth = 1.1});
   all.setting.is_on_gpu = true;
   EXPECT_THAT(decide(all).advice, ::testing::Contains(HasSubstr("train.graph=on")));
+  EXPECT_EQ(only_change(all), "train.graph=on");
+  EXPECT_FALSE(decide(all).changes[0].is_identity);
   all.setting.uses_graphs = true;
+  EXPECT_EQ(only_change(all), "train.global_batch=2048");
   EXPECT_THAT(decide(all).advice, ::testing::Not(::testing::Contains(HasSubstr("train.graph"))));
+}
+
+TEST(Decide, ATrainerThatIsFasterOnABatchOfTheGpuWaitsForCopies) {
+  Measurements all = measured({.step_growth = 1.1, .resident = 1'500});
+  all.setting.is_on_gpu = true;
+  all.setting.input_bytes = 1'000'000;
+  const Finding found = decide(all);
+  EXPECT_EQ(found.fault, Fault::kCopy);
+  EXPECT_THAT(found.reason, HasSubstr("1500 samples/s, 1.50 times what it takes from the host's"));
+  EXPECT_THAT(found.reason, HasSubstr("copies of 32 MB a slot"));
+  // Each worker has one slot, which is copied while nothing is computed.
+  EXPECT_EQ(only_change(all), "train.slots=4");
+  EXPECT_TRUE(found.changes[0].is_identity);
+  all.setting.slots = 4;
+  EXPECT_EQ(only_change(all), "0 changes");
+}
+
+TEST(Decide, ATrainerATenthFasterOnABatchOfTheGpuIsHeldBackAndLessIsNot) {
+  EXPECT_EQ(decide(measured({.resident = 1'101})).fault, Fault::kCopy);
+  EXPECT_EQ(decide(measured({.resident = 1'099})).fault, Fault::kNone);
+}
+
+TEST(Decide, TheGpusOwnBatchIsNoStageOfTheData) {
+  const Table slow{.raw = 90, .samples = 80, .loader = 70, .resident = 10};
+  EXPECT_EQ(decide(measured(slow)).fault, Fault::kStorage);
+}
+
+TEST(Decide, ColdReadsThatAreFasterInOrderGetBlocksWhereTheJobHasNone) {
+  Measurements all = measured({.raw_cold = 100, .loader_cold = 95});
+  all.rungs.front().limit = 201;
+  EXPECT_EQ(only_change(all), "0 changes");
+  all.setting.can_shuffle_blocks = true;
+  EXPECT_EQ(only_change(all), "data.shuffle=block");
+  EXPECT_TRUE(decide(all).changes[0].is_identity);
+  all.rungs.front().limit = 199;
+  EXPECT_EQ(only_change(all), "0 changes");
+}
+
+TEST(Decide, ColdBatchesThatWaitForReadsAreReadFurtherAhead) {
+  Measurements all = measured(
+      {.raw_cold = 5'000, .decode = 8'000, .samples = 7'000, .loader_cold = 300, .loader = 6'000});
+  all.setting.read_ahead_mb = 64;
+  EXPECT_EQ(only_change(all), "data.read_ahead_mb=256");
+  EXPECT_FALSE(decide(all).changes[0].is_identity);
+}
+
+TEST(Decide, OnAGpuThatComputesAllTheTimeLessPrecisionComesBeforeLargerSlots) {
+  Measurements all = measured({.step_growth = 1.7});
+  all.setting.is_on_gpu = true;
+  all.setting.slots = 4;
+  EXPECT_EQ(decide(all).fault, Fault::kNone);
+  EXPECT_EQ(only_change(all), "train.precision=bf16");
+  all.setting.precision = "bf16";
+  EXPECT_EQ(only_change(all), "train.slots=2");
+}
+
+TEST(Decide, FewerSlotsAreForWhoHasSeveralAndComputesLargerOnesFaster) {
+  Measurements all = measured({.step_growth = 1.7});
+  EXPECT_EQ(only_change(all), "0 changes") << "a slot for each worker";
+  all.setting.slots = 6;
+  EXPECT_EQ(only_change(all), "0 changes") << "one worker would have more of them than the other";
+  all.setting.slots = 8;
+  EXPECT_EQ(only_change(all), "train.slots=4");
+  all.double_step_s = 1.85 * all.step_s;
+  EXPECT_EQ(only_change(all), "0 changes");
+  all.double_step_s = 0;
+  EXPECT_EQ(only_change(all), "0 changes");
 }
 
 TEST(RateOf, IsTheMedianWithTheExtremes) {

@@ -35,6 +35,31 @@ TEST(ReadTrainer, WithoutTheLargerStepItSaysWhy) {
   EXPECT_THAT(out.notes, Contains(HasSubstr("no memory")));
 }
 
+constexpr char kOnceAndTwice[] = R"({"once": {"samples": 10, "steps_s": [0.1], "shortest_s": [0.1]},
+    "twice": {"samples": 20, "steps_s": [0.2], "shortest_s": [0.2]}, "resident": )";
+
+TEST(ReadTrainer, StepsOnTheGpusOwnBatchAreARungAndTheLimitOfTheTrainer) {
+  Measurements out;
+  ASSERT_EQ(read_trainer(kOnceAndTwice + std::string(R"({"samples": 10, "steps_s": [0.04],
+                "shortest_s": [0.04]}})"),
+                         out),
+            Status::ok());
+  EXPECT_DOUBLE_EQ(out.find(RungKind::kResident)->rate.median, 250);
+  EXPECT_DOUBLE_EQ(out.find(RungKind::kTrainer)->rate.median, 100);
+  EXPECT_DOUBLE_EQ(out.find(RungKind::kTrainer)->limit, 250);
+}
+
+TEST(ReadTrainer, WithoutMemoryForAThirdEngineItSaysSo) {
+  Measurements out;
+  ASSERT_EQ(read_trainer(kOnceAndTwice + std::string(R"({"samples": 0, "steps_s": [],
+                "shortest_s": [], "why_none": "no memory"}})"),
+                         out),
+            Status::ok());
+  EXPECT_EQ(out.find(RungKind::kResident), nullptr);
+  EXPECT_EQ(out.find(RungKind::kTrainer)->limit, 0);
+  EXPECT_THAT(out.notes, Contains(HasSubstr("GPU has already were not measured: no memory")));
+}
+
 TEST(ReadTrainer, WhatIsNoFiguresIsAnError) {
   for (const char* json :
        {"", "null", "[]", "{}", R"({"once": 1, "twice": 2})", R"({"once": {}, "twice": {}})",
@@ -43,7 +68,9 @@ TEST(ReadTrainer, WhatIsNoFiguresIsAnError) {
         R"({"once": {"samples": 1, "steps_s": [0]}, "twice": {"steps_s": []}})",
         R"({"once": {"samples": 1, "steps_s": [1e999]}, "twice": {"steps_s": []}})",
         R"({"once": {"samples": 1, "steps_s": ["x"]}, "twice": {"steps_s": []}})",
-        R"({"once": {"samples": 1, "steps_s": [0.1]}, "twice": {"steps_s": {}}})"}) {
+        R"({"once": {"samples": 1, "steps_s": [0.1]}, "twice": {"steps_s": {}}})",
+        R"({"once": {"samples": 1, "steps_s": [1], "shortest_s": [1]}, "resident": 7,
+            "twice": {"samples": 2, "steps_s": [1], "shortest_s": [1]}})"}) {
     Measurements out;
     EXPECT_EQ(read_trainer(json, out).code(), Code::kInternal) << json;
   }

@@ -71,6 +71,7 @@ class LoopbackWorld {
 
   // Asked by every rank's engine for its vote; may be empty.
   std::function<bool(uint32_t rank)> wants_switch;
+  bool keeps_inputs = false;  // GenerationView
 
   // The gate around a rank's applies.
   using GateOf = std::function<Engine::ApplyGate(uint32_t rank)>;

@@ -6,9 +6,11 @@
 #include <cstring>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 #include "tests/unit/cuda/host_atomics.h"
 #include "tests/unit/cuda/host_kernels.h"
+#include "worker/cuda/slot_values.h"
 #include "worker/engine/device_marks.h"
 #include "worker/engine/loss.h"
 
@@ -107,7 +109,13 @@ Status PlainModule::copy(DeviceLane which, void* to, const void* from, size_t by
   }
   ++lane(which).enqueued;
   if (which != DeviceLane::kCompute) {
-    lane(which).late.push_back([to, from, bytes] { std::memcpy(to, from, bytes); });
+    const bool is_of_samples = which == DeviceLane::kInputs && bytes > sizeof(SlotValues);
+    const auto takes = is_of_samples ? samples_take : std::chrono::milliseconds(0);
+    sample_copies += is_of_samples ? 1 : 0;
+    lane(which).late.push_back([to, from, bytes, takes] {
+      std::this_thread::sleep_for(takes);
+      std::memcpy(to, from, bytes);
+    });
     return Status::ok();
   }
   const auto* begin = static_cast<const std::byte*>(from);

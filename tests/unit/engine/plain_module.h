@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <functional>
@@ -77,6 +78,10 @@ class PlainModule final : public DeviceModule {
   // The next so many copies from the device fail.
   uint32_t copies_to_fail = 0;
   uint64_t largest_copy = 0;  // bytes, between host and device either way, but for batches
+  // What copies of the lane kInputs take, each, once they have more bytes than SlotValues; and how
+  // many those were.
+  std::chrono::milliseconds samples_take{0};
+  uint32_t sample_copies = 0;
   size_t pinned() const { return pinned_.size(); }
   std::vector<uint32_t> gradients_held;  // marks for which kGradients was held, in order
 

@@ -1,0 +1,73 @@
+// The trainer's rungs on a device in plain memory, whose way from the host can be made slow.
+#include "worker/doctor/trainer_rungs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "data/doctor/decide.h"
+#include "tests/unit/engine/loopback_world.h"
+#include "tests/unit/engine/plain_module.h"
+
+namespace lockstep {
+namespace {
+
+using testing::even_runs;
+using testing::LoopbackWorld;
+using testing::make_patterns;
+using testing::PlainModule;
+using testing::small_job;
+
+constexpr double kSeconds = 0.01;  // a step in each window, at least
+
+double median_of(const StepTimes& times) {
+  std::vector<double> rates;
+  for (const double step_s : times.steps_s)
+    rates.push_back(static_cast<double>(times.samples) / step_s);
+  return doctor::rate_of(rates).median;
+}
+
+TEST(TrainerRungs, WithoutAGpuThereIsNoBatchOnIt) {
+  const auto dataset = make_patterns(80);
+  const auto times = time_trainer(small_job("mlp"), *dataset, kSeconds, nullptr);
+  ASSERT_TRUE(times.is_ok()) << times.status().message();
+  EXPECT_EQ(times->once.samples, 20U);
+  EXPECT_EQ(times->twice.samples, 40U);
+  EXPECT_TRUE(times->resident.steps_s.empty());
+  EXPECT_EQ(times->resident.why_none, "");
+}
+
+TEST(TrainerRungs, OfASlowWayToTheGpuTheCopyIsNamed) {
+  const auto dataset = make_patterns(80);
+  PlainModule module;
+  module.samples_take = std::chrono::milliseconds(20);
+  const auto times = time_trainer(small_job("mlp"), *dataset, kSeconds, &module);
+  ASSERT_TRUE(times.is_ok()) << times.status().message();
+  EXPECT_EQ(times->resident.samples, times->once.samples);
+  ASSERT_EQ(times->resident.steps_s.size(), times->once.steps_s.size());
+  // Four slots, each of which waits.
+  EXPECT_GE(*std::min_element(times->once.steps_s.begin(), times->once.steps_s.end()), 0.08);
+  doctor::Measurements measured;
+  measured.rungs = {
+      {doctor::RungKind::kRaw, doctor::rate_of({1e9}), 0, ""},
+      {doctor::RungKind::kLoader, doctor::rate_of({1e9}), 0, ""},
+      {doctor::RungKind::kTrainer, doctor::rate_of({median_of(times->once)}), 0, ""},
+      {doctor::RungKind::kResident, doctor::rate_of({median_of(times->resident)}), 0, ""}};
+  EXPECT_EQ(doctor::decide(measured).fault, doctor::Fault::kCopy);
+}
+
+TEST(KeptInputs, AreSentOnceToEachStage) {
+  const auto dataset = make_patterns(20);
+  wire::JobSpec job = small_job("mlp");
+  PlainModule module;
+  LoopbackWorld world(job, *dataset, even_runs(4, 1), 0, nullptr, {&module});
+  world.keeps_inputs = true;
+  world.begin_generation(6);
+  world.train_to(6);
+  EXPECT_EQ(module.sample_copies, 2U);
+}
+
+}  // namespace
+}  // namespace lockstep
