@@ -204,6 +204,11 @@ TEST_F(Pack, OtherDataOrSettingsAreRefused) {
   write_file(dir_.path("idx/train-labels-idx1-ubyte"), some_labels(1'500, 9));
   EXPECT_THAT(failure("idx", {"none", 1, 1}), HasSubstr("was packed from other data"));
   EXPECT_EQ(files("packed"), before);
+  // Nobody's plan, in which one could go down until the stack is gone.
+  constexpr size_t kDeep = 400'000;
+  write_file(dir_.path("packed/pack.json"),
+             "{\"compression\":" + std::string(kDeep, '[') + std::string(kDeep, ']') + "}");
+  EXPECT_THAT(failure("idx", {"none", 1, 1}), HasSubstr("was packed from another --"));
   fs::remove(dir_.path("packed/pack.json"));
   EXPECT_THAT(failure("idx", {"none", 1, 1}), HasSubstr("is not empty, and was not begun by"));
 }
