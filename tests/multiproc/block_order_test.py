@@ -1,9 +1,8 @@
 """data.shuffle: block in real runs: same bits for any number of workers, after a kill, resumed,
 audited and replayed."""
-import subprocess
 import unittest
 
-from harness import BIN, LockstepTest, synthetic_dataset
+from harness import LockstepTest, synthetic_dataset
 from pace import paced
 
 BLOCKS = {"shuffle": "block", "block_samples": 16, "window_blocks": 8}
@@ -14,11 +13,6 @@ class BlockOrder(LockstepTest):
     def block_job(self, train):
         data = self.small_data()
         return self.job(data, data={"train": str(data), "eval": str(data), **BLOCKS}, train=train)
-
-    def lockstep(self, *args):
-        done = subprocess.run([BIN / "lockstep", *map(str, args)], capture_output=True, text=True,
-                              timeout=120)
-        return done.returncode, done.stdout + done.stderr
 
     def test_the_order_is_the_same_for_any_number_of_workers_and_proven(self):
         job = self.block_job(TRAIN)

@@ -2,10 +2,9 @@
 import os
 import random
 import signal
-import subprocess
 import unittest
 
-from harness import BIN, LockstepTest
+from harness import LockstepTest
 from pace import paced
 from replay_test import replay
 
@@ -33,11 +32,6 @@ class Documents(LockstepTest):
         return self.job(data, model=MODEL, train=train, checkpoint={"every_steps": 5, "keep": 3},
                         data={"train": str(data),
                               **({} if "holdout" in keys else {"eval": str(data)}), **keys})
-
-    def lockstep(self, *args):
-        done = subprocess.run([BIN / "lockstep", *map(str, args)], capture_output=True, text=True,
-                              timeout=120)
-        return done.returncode, done.stdout + done.stderr
 
     def assert_accuracy(self, run):
         """Right predictions are a share of those that count, not of the padding."""

@@ -267,6 +267,12 @@ class LockstepTest(unittest.TestCase):
         path.write_text(json.dumps(job))  # JSON is YAML
         return path
 
+    def lockstep(self, *args):
+        """A command to its end: its exit code, and what it said."""
+        done = subprocess.run([BIN / "lockstep", *map(str, args)], capture_output=True, text=True,
+                              timeout=240)
+        return done.returncode, done.stdout + done.stderr
+
     def start(self, job, *args, name="run", env=None, prefix=()):
         env = {**(env or os.environ), "TMPDIR": str(self.temporary)}
         run = Run([job, *args], self.scratch / name, env, prefix)

@@ -1,10 +1,9 @@
 """data.mix in real runs: several data sets by weight, the same bits for any number of workers, after
 a kill and resumed, every sample proven, replayed and diagnosed."""
 import json
-import subprocess
 import unittest
 
-from harness import BIN, LockstepTest, synthetic_dataset
+from harness import LockstepTest, synthetic_dataset
 from pace import paced
 
 # 7 : 2 : 1 of 300, 90 and 20 samples: an epoch is 42 blocks of 10 and what brings 6 more of the
@@ -24,11 +23,6 @@ class MixedData(LockstepTest):
         data = {"train": "web", "eval": "web", "mix_weight": 7,
                 "mix": [{"path": "code", "weight": 2}, {"path": "books"}], **more}
         return self.job("unused", data=data, train=train)
-
-    def lockstep(self, *args):
-        done = subprocess.run([BIN / "lockstep", *map(str, args)], capture_output=True, text=True,
-                              timeout=240)
-        return done.returncode, done.stdout + done.stderr
 
     def assert_proven(self, run, samples):
         code, text = self.lockstep("audit", run.run_dir)

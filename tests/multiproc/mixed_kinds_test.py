@@ -2,11 +2,10 @@
 and images that are decoded and varied."""
 import random
 import struct
-import subprocess
 import unittest
 
 from documents_test import MODEL, WORDS
-from harness import BIN, LockstepTest
+from harness import LockstepTest
 from images_test import TRANSFORMS, images
 from pace import paced
 
@@ -14,11 +13,6 @@ TEXT = {"global_batch": 16, "slots": 4, "epochs": 2}
 
 
 class MixedKinds(LockstepTest):
-    def lockstep(self, *args):
-        done = subprocess.run([BIN / "lockstep", *map(str, args)], capture_output=True, text=True,
-                              timeout=120)
-        return done.returncode, done.stdout + done.stderr
-
     def texts(self, name, files, seed):
         """A file is a document."""
         directory = self.scratch / name

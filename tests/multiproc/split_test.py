@@ -1,9 +1,8 @@
 """Parts of a data set in real runs: held out for evaluation, or a share to train on."""
 import pathlib
-import subprocess
 import unittest
 
-from harness import BIN, LockstepTest, synthetic_dataset
+from harness import LockstepTest, synthetic_dataset
 
 TRAIN = {"global_batch": 32, "slots": 4, "epochs": 2}
 
@@ -20,11 +19,6 @@ class Split(LockstepTest):
 
     def job_of(self):
         return self.job(self.data, data={"train": str(self.data)}, train=TRAIN)
-
-    def lockstep(self, *args):
-        done = subprocess.run([BIN / "lockstep", *map(str, args)], capture_output=True, text=True,
-                              timeout=120)
-        return done.returncode, done.stdout + done.stderr
 
     def test_a_holdout_is_the_same_for_any_number_of_workers_and_proven(self):
         one = self.start_and_finish("one", 1, "data.holdout=0.1")
