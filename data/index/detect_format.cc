@@ -40,6 +40,24 @@ std::string kind_of_array(const MappedFile& file) {
   return header.is_ok() && header->dims.size() > 1 ? "npy" : "tokens";
 }
 
+Status of_no_format(const std::string& path, const std::vector<std::string>& names) {
+  if (names.empty()) return {Code::kNoInput, "data directory " + path + " has no files of data"};
+  const auto is_compressed = [](const std::string& name) {
+    return name.ends_with(".gz") || name.ends_with(".tgz") || name.ends_with(".zst") ||
+           name.ends_with(".xz") || name.ends_with(".bz2");
+  };
+  const auto packed = std::find_if(names.begin(), names.end(), is_compressed);
+  if (packed != names.end())
+    return {Code::kNoInput, "data directory " + path + " has " + *packed +
+                                ", which is compressed as a whole, so that no sample can be read "
+                                "by itself; unpack such files (gunzip, zstd -d)"};
+  return {Code::kNoInput, "data directory " + path +
+                              " has no file of a format that is known; the first of " +
+                              std::to_string(names.size()) + " is " + names.front() +
+                              ". Name what they are with data.train.format, or the directory that "
+                              "holds the data (formats: README, Train your own)"};
+}
+
 Result<std::string> detect_directory(const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto names, list_data_files(path));
   const auto first = [&](std::string_view ending) {
@@ -73,7 +91,8 @@ Result<std::string> detect_directory(const std::string& path) {
   if (is_image_folder(path)) return std::string("image_folder");
   if (is_parquet(path)) return pack_it_first(path);
   if (has_csv_files(path)) return std::string("csv");
-  return std::string("idx");
+  if (has_idx_file(path)) return std::string("idx");  // of which something is missing
+  return of_no_format(path, names);
 }
 
 }  // namespace

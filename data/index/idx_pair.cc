@@ -119,4 +119,11 @@ Result<IdxPair> find_idx_pair(const std::string& directory, Split split) {
                  false};
 }
 
+bool has_idx_file(const std::string& directory) {
+  const auto names = list_data_files(directory);
+  return names.is_ok() && std::any_of(names->begin(), names->end(), [&](const std::string& name) {
+           return look_into((fs::path(directory) / name).string()) != Content::kOther;
+         });
+}
+
 }  // namespace lockstep::data

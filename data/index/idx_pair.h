@@ -21,4 +21,7 @@ struct IdxPair {
 // and one of labels. kNoInput when there is no such pair, kBadData when there are several.
 Result<IdxPair> find_idx_pair(const std::string& directory, Split split);
 
+// Whether any of its files is one of images or labels, whatever it is called.
+bool has_idx_file(const std::string& directory);
+
 }  // namespace lockstep::data

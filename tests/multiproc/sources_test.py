@@ -15,7 +15,7 @@ import unittest
 import arrow_files
 import doctor_world
 import shard_files
-from harness import BIN, LockstepTest, get, synthetic_dataset
+from harness import BIN, LockstepTest, get
 from images_test import images, png
 from range_server import RangeServer, Throttle
 from s3_server import S3Server, signature

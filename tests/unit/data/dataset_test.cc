@@ -152,6 +152,22 @@ TEST_F(OpenDataset, SaysHowParquetBecomesSomethingThatIsReadInPlace) {
   expect_hint(dir_.path());
 }
 
+TEST_F(OpenDataset, SaysOfADirectoryWithoutDataWhatItFound) {
+  const auto expect_words = [&](const std::string& words) {
+    const Status found = detect_format(dir_.path()).status();
+    EXPECT_EQ(found.code(), Code::kNoInput);
+    EXPECT_THAT(found.message(), HasSubstr(words));
+  };
+  expect_words("has no files of data");
+  put("notes.doc", "words");
+  expect_words("no file of a format that is known; the first of 1 is notes.doc");
+  put("shard-000.tar.gz", "\x1f\x8b and so on");
+  expect_words("has shard-000.tar.gz, which is compressed as a whole");
+  // Of which something is missing: opening it says what.
+  put("pictures", some_images(4, 3, 4));
+  EXPECT_EQ(detect_format(dir_.path()).value(), "idx");
+}
+
 TEST_F(OpenDataset, LeavesNoCacheFileOfPlainDataButTheStatistics) {
   put(kImages, some_images(25, 3, 4));
   put(kLabels, some_labels(25));

@@ -76,6 +76,9 @@ TEST_F(FindIdxPair, NamesWhatIsMissing) {
   EXPECT_EQ(nothing.status().code(), Code::kNoInput);
   EXPECT_THAT(nothing.status().message(), HasSubstr("holds no IDX images"));
 
+  EXPECT_FALSE(has_idx_file(empty.path()));
+  EXPECT_TRUE(has_idx_file(dir_.path("")));
+
   const auto nowhere = find_idx_pair(dir_.path("nowhere"), Split::kTrain);
   EXPECT_EQ(nowhere.status().code(), Code::kNoInput);
   EXPECT_THAT(nowhere.status().message(), HasSubstr("does not exist"));
