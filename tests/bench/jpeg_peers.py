@@ -45,6 +45,12 @@ def any_part(width, height):
     return 0, 0, width, height
 
 
+def varied(image):
+    from PIL import Image
+    image = image.crop(any_part(*image.size)).resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+    return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if random.random() < 0.5 else image
+
+
 def torch_epochs(directory):
     import numpy
     import torch
@@ -58,15 +64,57 @@ def torch_epochs(directory):
             return len(files)
 
         def __getitem__(self, i):
-            image = Image.open(files[i]).convert("RGB")
-            image = image.crop(any_part(*image.size)).resize((SIDE, SIDE),
-                                                             Image.Resampling.BILINEAR)
-            if random.random() < 0.5:
-                image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+            image = varied(Image.open(files[i]).convert("RGB"))
             return torch.from_numpy(numpy.array(image)).permute(2, 0, 1).contiguous(), 0
 
     loader = DataLoader(Images(), batch_size=BATCH, shuffle=True)
     return lambda: sum(len(batch[1]) for batch in loader)
+
+
+def webdataset_epochs(directory):
+    """Of the same files in one shard, which it shuffles as they come."""
+    import tarfile
+    import tempfile
+
+    import numpy
+    import webdataset
+    place = tempfile.TemporaryDirectory()
+    shard = pathlib.Path(place.name) / "images.tar"
+    with tarfile.open(shard, "w") as tar:
+        for i, path in enumerate(files_of(directory)):
+            tar.add(path, f"{i:06d}.jpg")
+
+    def made(sample):
+        return numpy.ascontiguousarray(numpy.asarray(varied(sample[0])).transpose(2, 0, 1))
+
+    def epoch(_place=place):  # which goes with it
+        pipeline = (webdataset.WebDataset(str(shard), shardshuffle=False).shuffle(300)
+                    .decode("pil").to_tuple("jpg").map(made))
+        return sum(len(batch) for batch in pipeline.batched(BATCH, collation_fn=numpy.stack))
+    return epoch
+
+
+def spdl_epochs(directory):
+    """FFmpeg's decoder and filters, one thread. Its crop is told before it knows the image's size,
+    which here is the same for all."""
+    import spdl.io
+    files = files_of(directory)
+
+    def frames_of(path):
+        left, top, right, bottom = any_part(WIDTH, HEIGHT)
+        steps = [f"crop={right - left}:{bottom - top}:{left}:{top}", f"scale={SIDE}:{SIDE}"]
+        if random.random() < 0.5:
+            steps.append("hflip")
+        return spdl.io.decode_packets(spdl.io.demux_image(str(path)),
+                                      filter_desc=",".join([*steps, "format=rgb24"]))
+
+    def epoch():
+        random.shuffle(files)
+        for begin in range(0, len(files), BATCH):
+            frames = [frames_of(path) for path in files[begin:begin + BATCH]]
+            spdl.io.to_numpy(spdl.io.convert_frames(frames)).transpose(0, 3, 1, 2).copy()
+        return len(files)
+    return epoch
 
 
 def dali_epochs(directory):

@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
 """The loader alone, beside others on the same files, in turns.
 
-    loader.py images --bench build/release/bin/bench_loader --torch-python PYTHON
-              [--grain-python PYTHON] [--rounds 5]
-    loader.py tokens --bench ... --torch-python PYTHON [--rounds 5]
-    loader.py resume --bench ... --torch-python PYTHON [--mosaic-python PYTHON] [--rounds 5]
-    loader.py jpeg --bench ... --torch-python PYTHON [--dali-python PYTHON] [--rounds 5]
+    loader.py images|tokens|resume|jpeg --bench build/release/bin/bench_loader
+              --torch-python PYTHON [--rounds 5] [--core one|all]
 
 images: batches of 128 from a CIFAR-10 file of 50,000 samples of 3 KB, as bytes.
 tokens: batches of 16 sequences of 1,024 tokens from 100 million uint16.
 jpeg: 500 x 375 pixels, about 110 KB each, in a directory of classes: any part of an image, scaled to
 224 x 224, mirrored or not, as bytes. PYTHON needs Pillow and numpy besides.
 resume: from nothing to the first batch in the middle of an epoch of 1e6, 1e8 and 1e10 samples.
-A peer whose PYTHON is not given is a row `not measured`. Peers: loader_peers.py.
+The other peers are those of peer_venvs.py, which makes them the first time; one that cannot be had
+is a row `not measured: why`. What each does: loader_peers.py.
 
-Rates are samples per second of processor time, of all threads: what one core does. Printed are the
-median of the rounds, the range, and the ratio of medians to the first row.
+Rates are samples per second of processor time, of all threads. All run on one core, the last that
+this process may use: that is what a core does. With --core all the system places them, and waking a
+thread on another core counts, too. Printed are the median of the rounds, the range, and the ratio of
+medians to the first row.
 """
 import argparse
 import json
@@ -25,6 +25,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+
+import peer_venvs
 
 HERE = pathlib.Path(__file__).resolve().parent
 DEADLINE_S = 600
@@ -68,11 +70,11 @@ def rate(line):
 
 
 def compare(ways, rounds):
-    """`ways`: name -> what gives one round's rates, or None; in turns."""
-    rates = {name: [] for name in ways}
+    """`ways`: name -> what gives one round's rates, or why there are none; in turns."""
+    rates = {name: way if isinstance(way, str) else [] for name, way in ways.items()}
     for round_ in range(rounds):
         for name, way in ways.items():
-            if way is not None:
+            if not isinstance(way, str):
                 rates[name].append(statistics.median(way()))
             print(f"\rround {round_ + 1} of {rounds}: {name:<40}", end="", file=sys.stderr)
     print(file=sys.stderr)
@@ -83,17 +85,27 @@ def table(rates, unit):
     first = statistics.median(next(iter(rates.values())))
     print(f"| | {unit} | ratio |\n|---|---|---|")
     for name, values in rates.items():
-        if not values:
-            print(f"| {name} | not measured: no interpreter given | |")
+        if isinstance(values, str):
+            print(f"| {name} | not measured: {values} | |")
             continue
         median = statistics.median(values)
         print(f"| {name} | {median:,.0f} ({min(values):,.0f} to {max(values):,.0f}) "
               f"| {first / median:.2f} |")
 
 
-def peer(python, which, path):
+def interpreter(args, name):
+    """That of a peer, and None; or None, and why."""
+    if name != "torch":
+        return peer_venvs.make(name)
+    if args.torch_python is None:
+        return None, "no --torch-python given"
+    return args.torch_python, None
+
+
+def peer(args, name, which, path):
+    python, why = interpreter(args, name)
     if python is None:
-        return None
+        return why
     return lambda: [rate(line) for line in lines([python, HERE / "loader_peers.py", which, path])]
 
 
@@ -106,9 +118,10 @@ def images(args, directory):
     rates = compare({
         "Lockstep, bytes": ours(args, directory),
         "Lockstep, normalised floats": ours(args, directory, "--form", "floats"),
-        "torch DataLoader, a sample at a time": peer(args.torch_python, "torch", directory),
-        "torch DataLoader, a batch at a time": peer(args.torch_python, "torch_batched", directory),
-        "Grain": peer(args.grain_python, "grain", directory)}, args.rounds)
+        "torch DataLoader, a sample at a time": peer(args, "torch", "torch", directory),
+        "torch DataLoader, a batch at a time": peer(args, "torch", "torch_batched",
+                                                      directory),
+        "Grain": peer(args, "grain", "grain", directory)}, args.rounds)
     table(rates, "samples of 3 KB a core-second")
     copies = lines([args.bench, "epochs", "--data", directory, "--epochs", 5])
     print("\nlimit: memcpy of the same bytes, in order and in the epoch's: " + ", ".join(
@@ -120,8 +133,8 @@ def tokens(args, directory):
     path = make_tokens(directory)
     words = ("--format", "tokens", "--block", BLOCK, "--batch", 16)
     rates = compare({"Lockstep": ours(args, path, *words),
-                     "torch, random windows of a memmap": peer(args.torch_python, "torch_tokens",
-                                                               path)}, args.rounds)
+                     "torch, random windows of a memmap": peer(args, "torch", "torch_tokens",
+                                                              path)}, args.rounds)
     table(rates, f"sequences of {BLOCK:,} tokens a core-second")
     line = lines([args.bench, "epochs", "--data", path, *words])[-1]
     written = 2 * 8 * BLOCK  # inputs and labels, int64
@@ -136,20 +149,22 @@ def jpeg(args, directory):
     words = ("--transforms", "random_resized_crop=224", "flip", "normalize", "--batch", 32)
     rates = compare({
         "Lockstep": ours(args, directory, *words),
-        "Lockstep, two threads": ours(args, directory, *words, "--threads", 2),
-        "torch DataLoader, Pillow": peer(args.torch_python, "torch_jpeg", directory),
-        "DALI, CPU, fused crop": peer(args.dali_python, "dali_jpeg", directory)}, args.rounds)
+        "torch DataLoader, Pillow": peer(args, "torch", "torch_jpeg", directory),
+        "webdataset, Pillow": peer(args, "webdataset", "webdataset_jpeg", directory),
+        "DALI, CPU, fused crop": peer(args, "dali", "dali_jpeg", directory),
+        "spdl-io, FFmpeg": peer(args, "spdl", "spdl_jpeg", directory)}, args.rounds)
     table(rates, "images a core-second")
     print(f"\n{len(files)} files of {statistics.mean(files) / 1000:.0f} KB on average")
 
 
-def their_resume(python, which, samples, memory_gib):
+def their_resume(args, name, samples, memory_gib):
     """Seconds, and GiB where it says them; `memory_gib`: that it takes, where that is too much."""
+    python, why = interpreter(args, name)
     if python is None:
-        return "not measured: no interpreter given"
+        return f"not measured: {why}"
     if memory_gib > MEMORY_GIB:
         return f"not measured: takes {memory_gib} GiB"
-    runs = [lines([python, HERE / "loader_peers.py", which, samples])[-1] for _ in range(3)]
+    runs = [lines([python, HERE / "loader_peers.py", f"{name}_resume", samples])[-1] for _ in range(3)]
     text = f"{statistics.median(run['wall_s'] for run in runs):.3g} s"
     growth = max(run.get("growth_kib", 0) for run in runs)
     return text + (f", {growth / 2**20:.2g} GiB" if growth else "")
@@ -164,8 +179,8 @@ def resume(args, directory):
         gib = samples * 8 >> 30
         print(f"| {samples:,} | {statistics.median(us):.0f} us ({min(us):.0f} to {max(us):.0f}) "
               f"| {max(run['growth_kib'] for run in runs)} KiB "
-              f"| {their_resume(args.torch_python, 'torch_resume', samples, gib)} "
-              f"| {their_resume(args.mosaic_python, 'mosaic_resume', samples, gib)} |")
+              f"| {their_resume(args, 'torch', samples, gib)} "
+              f"| {their_resume(args, 'mosaic', samples, gib)} |")
 
 
 def main():
@@ -174,11 +189,11 @@ def main():
     parser.add_argument("what", choices=("images", "tokens", "resume", "jpeg"))
     parser.add_argument("--bench", required=True, help="bench_loader (LOCKSTEP_BENCH=ON)")
     parser.add_argument("--torch-python", help="interpreter that has torch and numpy")
-    parser.add_argument("--grain-python", help="interpreter that has grain")
-    parser.add_argument("--mosaic-python", help="interpreter that has streaming, of MosaicML")
-    parser.add_argument("--dali-python", help="interpreter that has nvidia.dali")
+    parser.add_argument("--core", choices=("one", "all"), default="one")
     parser.add_argument("--rounds", type=int, default=5)
     args = parser.parse_args()
+    if args.core == "one":
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # and of all that it starts
     with tempfile.TemporaryDirectory() as name:
         {"images": images, "tokens": tokens, "resume": resume, "jpeg": jpeg}[args.what](args, pathlib.Path(name))
 

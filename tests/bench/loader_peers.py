@@ -3,10 +3,10 @@
     loader_peers.py torch|torch_batched|grain DIRECTORY     images
     loader_peers.py torch_tokens FILE
     loader_peers.py torch_resume|mosaic_resume SAMPLES
-    loader_peers.py make_jpeg|torch_jpeg|dali_jpeg DIRECTORY    jpeg_peers.py
+    loader_peers.py make_jpeg|torch_jpeg|webdataset_jpeg|dali_jpeg|spdl_jpeg DIRECTORY
+                                                            jpeg_peers.py
 """
 import json
-import os
 import pathlib
 import sys
 import tempfile
@@ -32,11 +32,10 @@ def tell(epoch):
     """`epoch()` gives the number of its samples; the first one warms up."""
     epoch()
     for _ in range(EPOCHS):
-        begin, cpu = time.perf_counter(), os.times()
+        begin, cpu = time.perf_counter(), time.process_time()
         samples = epoch()
-        now = os.times()
         print(json.dumps({"samples": samples, "wall_s": time.perf_counter() - begin,
-                          "cpu_s": now.user + now.system - cpu.user - cpu.system}))
+                          "cpu_s": time.process_time() - cpu}))
 
 
 def torch_images(directory, batched):
@@ -136,6 +135,8 @@ def main():
      "mosaic_resume": lambda: mosaic_resume(int(argument)),
      "make_jpeg": lambda: jpeg_peers.make_images(argument),
      "torch_jpeg": lambda: tell(jpeg_peers.torch_epochs(argument)),
+     "webdataset_jpeg": lambda: tell(jpeg_peers.webdataset_epochs(argument)),
+     "spdl_jpeg": lambda: tell(jpeg_peers.spdl_epochs(argument)),
      "dali_jpeg": lambda: tell(jpeg_peers.dali_epochs(argument))}[which]()
 
 
