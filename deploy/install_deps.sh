@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Installs what is missing, and nothing else: Debian packages, and LibTorch and Arrow from their Python
-# wheels into private directories outside the clone. When nothing is missing it ends within a second.
+# wheels into private directories outside the clone, and moto for the tests. When nothing is missing it ends within a second.
 set -euo pipefail
 
 usage() {
   cat <<'TEXT'
 usage: deploy/install_deps.sh [--for build|tests|bench] [--no-apt] [--print-torch-root]
-                              [--print-arrow-root]
+                              [--print-arrow-root] [--print-moto-python]
 
   --for build   what building and running needs (default)
   --for tests   that, and clang with its fuzzer, Google Benchmark, Open MPI, Slurm, Prometheus,
-                Chromium, curl, sshd, and what validates manifests for Kubernetes
+                Chromium, curl, sshd, what validates manifests for Kubernetes, and moto,
+                which imitates Amazon's services
   --for bench   that, and what `import torch` needs, for the PyTorch side of the comparisons
                 (about 1.5 GB more where there is no CUDA toolkit)
   --no-apt      leave Debian packages alone, e.g. on another distribution
@@ -18,6 +19,7 @@ usage: deploy/install_deps.sh [--for build|tests|bench] [--no-apt] [--print-torc
   --print-torch-root  print the directory that holds LibTorch's include/ and lib/, or nothing,
                 and install nothing
   --print-arrow-root  likewise, of Arrow's include/ and libraries
+  --print-moto-python  likewise, the Python that has moto
 
 environment:
   Torch_DIR, CMAKE_PREFIX_PATH, LOCKSTEP_TORCH_ROOT   use this LibTorch; none is downloaded
@@ -32,6 +34,7 @@ root=$(dirname "$here")
 . "$here/shell/environments.sh"
 . "$here/shell/torch.sh"
 . "$here/shell/arrow.sh"
+. "$here/shell/moto.sh"
 
 build_packages=(g++ cmake ninja-build ccache mold pkg-config python3-venv libboost1.81-dev
   libssl-dev libprotobuf-dev protobuf-compiler libsqlite3-dev prometheus-cpp-dev libyaml-cpp-dev
@@ -53,6 +56,7 @@ while (($# > 0)); do
     --no-apt) use_apt=0 ;;
     --print-torch-root) print_root=torch_root ;;
     --print-arrow-root) print_root=arrow_root ;;
+    --print-moto-python) print_root=moto_python ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; fail 64 "unknown argument '$1'." ;;
   esac
@@ -128,3 +132,4 @@ if ((use_apt)); then
 fi
 install_torch "$purpose" "$log"
 install_arrow "$log"
+[[ $purpose == build ]] || install_moto "$log"

@@ -1,8 +1,7 @@
-"""A bucket of moto, which imitates Amazon's services, with its authentication switched on. It is not
-installed with the other tests' needs: python3 -m venv V; V/bin/pip install 'moto[s3,server]' boto3;
-LOCKSTEP_MOTO_PYTHON=V/bin/python."""
+"""A bucket of moto, which imitates Amazon's services, with its authentication switched on: signatures,
+session tokens, odd keys and lists in pages as somebody else understands them."""
 import json
-import os
+import pathlib
 import shutil
 import subprocess
 import unittest
@@ -10,14 +9,21 @@ import unittest
 from sources_test import SourcesTest
 
 
-@unittest.skipUnless(os.environ.get("LOCKSTEP_MOTO_PYTHON"),
-                     "LOCKSTEP_MOTO_PYTHON does not name a Python with moto[s3,server] and boto3")
+INSTALL = pathlib.Path(__file__).resolve().parents[2] / "deploy/install_deps.sh"
+PYTHON = subprocess.run([INSTALL, "--print-moto-python"], capture_output=True,
+                        text=True).stdout.strip()
+
+
+@unittest.skipUnless(PYTHON, "moto is not installed (deploy/install_deps.sh --for tests)")
 @unittest.skipUnless(shutil.which("cjpeg"), "cjpeg is not installed (Debian: libjpeg-turbo-progs)")
 class Moto(SourcesTest):
+    # Lists in pages of so many, far fewer than the bucket has.
+    PAGE = 7
 
     SERVER = """
 import os, sys
-os.environ["INITIAL_NO_AUTH_ACTION_COUNT"] = "4"  # to make the user, its policy, key and bucket
+os.environ["INITIAL_NO_AUTH_ACTION_COUNT"] = "3"  # to make the user, its policy and key
+os.environ["MOTO_S3_DEFAULT_MAX_KEYS"] = sys.argv[2]
 import boto3, pathlib, json
 from moto.server import ThreadedMotoServer
 server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
@@ -29,8 +35,9 @@ def client(name, **keys):
 start = dict(aws_access_key_id="x", aws_secret_access_key="x")
 iam = client("iam", **start)
 iam.create_user(UserName="u")
-iam.put_user_policy(UserName="u", PolicyName="p", PolicyDocument=json.dumps({"Version": "2012-10-17",
-    "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}))
+may = json.dumps({"Version": "2012-10-17",
+                  "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]})
+iam.put_user_policy(UserName="u", PolicyName="p", PolicyDocument=may)
 key = iam.create_access_key(UserName="u")["AccessKey"]
 keys = dict(aws_access_key_id=key["AccessKeyId"], aws_secret_access_key=key["SecretAccessKey"])
 s3 = client("s3", **keys)
@@ -39,23 +46,38 @@ root = pathlib.Path(sys.argv[1])
 for path in root.rglob("*"):
     if path.is_file():
         s3.put_object(Bucket="bucket", Key=str(path.relative_to(root)), Body=path.read_bytes())
-print(json.dumps([url, *keys.values()]), flush=True)
+iam = client("iam", **keys)
+role = iam.create_role(RoleName="r", AssumeRolePolicyDocument=may)["Role"]["Arn"]
+iam.put_role_policy(RoleName="r", PolicyName="p", PolicyDocument=may)
+passing = client("sts", **keys).assume_role(RoleArn=role, RoleSessionName="session")["Credentials"]
+print(json.dumps([url, keys["aws_access_key_id"], keys["aws_secret_access_key"],
+                  *(passing[name] for name in ("AccessKeyId", "SecretAccessKey", "SessionToken"))]),
+      flush=True)
 sys.stdin.read()
 """
 
-    def test_reads_with_the_right_secret_and_not_with_a_wrong_one(self):
+    def test_reads_pages_of_odd_keys_with_the_right_secret_or_token_and_not_with_a_wrong_one(self):
+        files = [path for path in self.bucket().rglob("*") if path.is_file()]
+        self.assertGreater(len(files), 2 * self.PAGE)
         local = self.prints(self.bucket(), cache=self.scratch / "local")
-        with subprocess.Popen([os.environ["LOCKSTEP_MOTO_PYTHON"], "-c", self.SERVER,
-                               self.far / "bucket"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        with subprocess.Popen([PYTHON, "-c", self.SERVER, self.far / "bucket",
+                               str(self.PAGE)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True, env=self.env) as moto:
-            url, key, secret = json.loads(  # behind what the server says itself
-                next(line for line in moto.stdout if line.startswith("[")))
+            told = next(line for line in moto.stdout if line.startswith("["))  # behind its own words
+            url, key, secret, passing, its_secret, token = json.loads(told)
             env = {**self.env, "AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": key,
                    "AWS_SECRET_ACCESS_KEY": secret}
             self.assertEqual(self.prints("s3://bucket/a set", env=env), local)
             text = self.inspect("s3://bucket/a set", expect=66,
                                 env={**env, "AWS_SECRET_ACCESS_KEY": "wrong" + secret[5:]})
             self.assertIn("403", text)
+            env |= {"AWS_ACCESS_KEY_ID": passing, "AWS_SECRET_ACCESS_KEY": its_secret}
+            self.cache = self.scratch / "cache of a role"  # what was read is not read from there
+            self.assertEqual(self.prints("s3://bucket/a set",
+                                         env={**env, "AWS_SESSION_TOKEN": token}), local)
+            text = self.inspect("s3://bucket/a set", expect=66,
+                                env={**env, "AWS_SESSION_TOKEN": token[::-1]})
+            self.assertIn("InvalidToken", text)
             moto.stdin.close()
 
 

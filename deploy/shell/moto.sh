@@ -1,0 +1,40 @@
+# shellcheck shell=bash
+# Sourced by deploy/install_deps.sh, after environments.sh: moto, which imitates Amazon's services,
+# for the tests of data in buckets. Nothing of Lockstep needs it.
+
+moto_packages=(moto==5.2.5 boto3==1.44.8 botocore==1.44.8 s3transfer==0.19.3 jmespath==1.1.0
+  python-dateutil==2.9.0.post0 six==1.17.0 urllib3==2.8.0 requests==2.34.2 certifi==2026.10.19.post1
+  charset-normalizer==3.5.2 idna==3.20 responses==0.26.3 xmltodict==1.0.4 PyYAML==6.0.4
+  py-partiql-parser==0.6.3 cryptography==50.0.2 cffi==2.1.1 pycparser==3.12 Werkzeug==3.1.9
+  Jinja2==3.1.6 MarkupSafe==3.0.4 Flask==3.1.3 flask-cors==6.0.5 blinker==1.9.0 click==8.5.1
+  itsdangerous==2.2.0)
+
+moto_environment() { private_environment "moto-${moto_packages[0]#*==}"; }
+
+# Its Python; nothing where it is not complete.
+moto_python() {
+  local environment
+  environment=$(moto_environment) && has_stamp "$environment" .complete "${moto_packages[@]}" &&
+    printf '%s\n' "$environment/bin/python" || true
+}
+
+install_moto_environment() {  # install_moto_environment ENVIRONMENT LOG
+  local environment=$1 log=$2
+  say "moto to install, for the tests: ${moto_packages[0]}"
+  say "  into $environment (40 MB to download, 140 MB on disk)"
+  check_room "$environment" 300 moto
+  make_environment "$environment" "$log"
+  pip_install "$log" "${moto_packages[0]}" "$environment" "${moto_packages[@]}"
+  printf '%s\n' "${moto_packages[*]}" >"$environment/.complete"
+}
+
+install_moto() {  # install_moto LOG
+  local log=$1 environment
+  [[ -z $(moto_python) ]] || return 0
+  environment=$(moto_environment) || fail 78 "there is no python3 here (Debian: python3-venv)."
+  mkdir -p "$(dirname "$environment")"
+  (
+    flock -n 9 || { say "  waiting for another installation of moto ..." && flock 9; }
+    [[ -n $(moto_python) ]] || install_moto_environment "$environment" "$log"
+  ) 9>"$environment.lock"
+}
