@@ -13,6 +13,8 @@
 namespace lockstep::source {
 namespace {
 
+constexpr size_t kEmptyPages = 1'000;  // in a row, of a list; there may be some
+
 // Of nothing: requests that read have no content.
 constexpr const char* kEmptyHash =
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
@@ -113,6 +115,7 @@ class S3Store final : public ObjectStore {
   Result<std::vector<ObjectInfo>> list_below(const std::string& prefix) {
     std::vector<ObjectInfo> objects;
     std::string token;
+    size_t empty_pages = 0;  // behind each other
     do {
       S3Page page;
       LOCKSTEP_RETURN_IF_ERROR(with_retries({.attempts = options_.attempts}, stop_, url_, [&] {
@@ -122,6 +125,12 @@ class S3Store final : public ObjectStore {
       if (objects.size() > limits::kSourceObjects)
         return Status(Code::kBadData, url_ + " holds more than " +
                                           std::to_string(limits::kSourceObjects) + " objects");
+      empty_pages = page.objects.empty() ? empty_pages + 1 : 0;
+      if ((!token.empty() && page.next == token) || empty_pages > kEmptyPages)
+        return Status(Code::kBadData,
+                      url_ + " is listed by its server without end: a page goes on at " +
+                          (empty_pages > kEmptyPages ? "another one without objects"
+                                                     : "the one that was there before it"));
       token = std::move(page.next);
     } while (!token.empty());
     return objects;

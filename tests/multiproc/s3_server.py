@@ -100,7 +100,7 @@ class S3Handler(Handler):
                         f"<Size>{len(content)}</Size></Contents>")
         more = ""
         if rest > 0:
-            token = f"t/{len(self.owner.tokens)}+={first + len(page)} x"
+            token = self.owner.same_token or f"t/{len(self.owner.tokens)}+={first + len(page)} x"
             self.owner.tokens[token] = first + len(page)
             more = f"<NextContinuationToken>{escape(token)}</NextContinuationToken>"
         with self.owner.lock:
@@ -118,3 +118,4 @@ class S3Server(RangeServer):
         super().__init__(directory)
         self.keys, self.page = keys, page
         self.tokens, self.refusals, self.pages = {}, [], 0
+        self.same_token = None  # of every page

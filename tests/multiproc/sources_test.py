@@ -331,6 +331,14 @@ class S3(SourcesTest):
             self.assertGreaterEqual(server.pages, 4)
             self.assertEqual(server.refusals, [])
 
+    def test_a_list_that_goes_round_in_a_circle_is_refused(self):
+        self.bucket()
+        with S3Server(self.far, {"AKIAIOSFODNN7EXAMPLE": (SECRET, None)}, page=5) as server:
+            server.same_token = "again"
+            text = self.inspect("s3://bucket/a set", expect=65, env=self.secrets_env(server))
+            self.assertIn("is listed by its server without end", text)
+            self.assertLess(server.pages, 4)
+
     def test_a_wrong_secret_is_told_and_stands_nowhere(self):
         self.bucket()
         with S3Server(self.far, {"AKIAIOSFODNN7EXAMPLE": (SECRET, None)}) as server:
