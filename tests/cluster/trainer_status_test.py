@@ -115,10 +115,11 @@ class TrainerStatus(DisturbedTest):
         self.server.set("mood", "hang")
         self.let_the_interval_pass(run)
         run.wait_for(lambda: self.server.requests()[-1]["code"] == 0, "it was tried again")
-        self.assertEqual(run.status()["generation"], 1, "somebody was disturbed:\n" + "\n".join(
+        self.assert_as_if_nothing_had_happened(run)
+        # Asked at its end: where the machine is fast it ends while the server still hangs.
+        self.assertEqual(run.summary()["generations"], 1, "somebody was disturbed:\n" + "\n".join(
             line["message"] for line in self.events(run, "generation_prepared", "generation_broke",
                                                     "change_planned")))
-        self.assert_as_if_nothing_had_happened(run)
         complaints = self.events(run, "trainer_status_not_sent")
         self.assertEqual(len(complaints), 1, complaints)
         self.assertIn("answers 500 (Internal error)", complaints[0]["message"])
