@@ -64,26 +64,26 @@ const Rung& narrow_place(const Measurements& measured, double trainer) {
   return loader;  // between 1 and 1.1 times the trainer's rate
 }
 
-// Where reads of samples side by side are so much faster, blocks of them are read; where single
-// reads would be fast enough and batches are not, more of them at a time.
-void change_reading(const Measurements& measured, Finding& finding) {
+// Where single reads are fast enough and batches are not, more are read at a time; where reads of
+// samples side by side are so much faster, blocks of them.
+void change_reading(const Measurements& measured, const Rung& narrow, Finding& finding) {
+  constexpr uint64_t kUsualAheadMb = 64;
   const Setting& setting = measured.setting;
-  const Rung* cold = measured.find(RungKind::kRawCold);
-  if (cold == nullptr) return;
-  if (setting.can_shuffle_blocks && cold->limit > kSamePlace * cold->rate.median) {
+  if (narrow.kind == RungKind::kLoaderCold) {
+    const uint64_t ahead =
+        setting.read_ahead_mb == 0
+            ? kUsualAheadMb
+            : std::min<uint64_t>(uint64_t{4} * setting.read_ahead_mb, limits::kReadAheadMib);
+    if (ahead > setting.read_ahead_mb)
+      finding.changes = {{"data.read_ahead_mb", std::to_string(ahead), false}};
+  } else if (narrow.kind == RungKind::kRawCold && setting.can_shuffle_blocks &&
+             narrow.limit > kSamePlace * narrow.rate.median) {
     finding.changes = {{"data.shuffle", "block", true}};
-    return;
   }
-  const Rung* loader = measured.find(RungKind::kLoaderCold);
-  const uint64_t ahead =
-      std::min<uint64_t>(4 * uint64_t{std::max(1u, setting.read_ahead_mb)}, limits::kReadAheadMib);
-  if (loader != nullptr && cold->rate.median > kSamePlace * loader->rate.median &&
-      ahead > setting.read_ahead_mb)
-    finding.changes = {{"data.read_ahead_mb", std::to_string(ahead), false}};
 }
 
-void advise_storage(const Measurements& measured, Finding& finding) {
-  change_reading(measured, finding);
+void advise_storage(const Measurements& measured, const Rung& narrow, Finding& finding) {
+  change_reading(measured, narrow, finding);
   finding.advice = {
       "copy the data to a disk of this machine, or to a faster one (data.train.path)",
       "fewer and larger files are read faster than many small ones: write the images as shards",
@@ -149,7 +149,7 @@ Finding data_fault(const Measurements& measured, double trainer) {
                    ": " + a_second(narrow.rate.median);
   switch (finding.fault) {
     case Fault::kStorage:
-      advise_storage(measured, finding);
+      advise_storage(measured, narrow, finding);
       break;
     case Fault::kThreads:
       finding.reason += " with data.threads=" + std::to_string(setting.data_threads) + ", and " +
@@ -195,7 +195,7 @@ Finding tiny_batch(const Measurements& measured) {
   finding.reason = "the loader is fast enough, but a step of twice as many samples takes only " +
                    ratio(measured.double_step_s, measured.step_s) + " times as long as one of " +
                    std::to_string(setting.slot_samples) + " a slot: most of a step is fixed cost";
-  const bool can_use_graphs = setting.is_on_gpu && !setting.uses_graphs;
+  const bool can_use_graphs = setting.can_use_graphs && !setting.uses_graphs;
   const uint64_t batch = slot_for(measured) * setting.slots;
   if (can_use_graphs)
     finding.changes = {{"train.graph", "on", false}};
@@ -225,23 +225,25 @@ Finding slow_copy(const Measurements& measured, double trainer, double resident)
       " times what it takes from the host's (" + a_second(trainer) + "): it waits for copies of " +
       megabytes(setting.slot_samples * setting.input_bytes) + " a slot";
   // A slot is copied while the one before is computed: a slot that is alone waits for all of it.
-  if (setting.slots <= setting.workers && setting.slot_samples > 1 &&
-      2 * setting.slots <= limits::kSlots)
-    finding.changes = {{"train.slots", std::to_string(2 * setting.slots), true}};
+  const uint64_t slots = uint64_t{2} * setting.slots;
+  if (setting.slots <= setting.workers && slots <= setting.global_batch && slots <= limits::kSlots)
+    finding.changes = {{"train.slots", std::to_string(slots), true}};
   finding.advice = {
-      "copies are from pinned memory already, and of images as bytes: fewer bytes are those of "
-      "smaller images (random_resized_crop or center_crop in data.transforms, or images that are "
+      "a slot goes through pinned memory already, images as bytes: of images fewer bytes are those "
+      "of smaller ones (random_resized_crop or center_crop in data.transforms, or images that are "
       "stored smaller)",
       "`nvidia-smi -q` tells whether the GPU's link has its full width and generation"};
   return finding;
 }
 
 // The same batch in half as many slots, each twice as large, where these were seen to compute
-// faster by the sample.
+// faster by the sample. On a GPU two are left to each worker: one is copied while the other is
+// computed.
 bool gains_by_fewer_slots(const Measurements& measured) {
   const Setting& setting = measured.setting;
-  return setting.slots % (2 * setting.workers) == 0 && measured.double_step_s > 0 &&
-         measured.double_step_s < kFullGrowth * measured.step_s;
+  const uint32_t fewest = setting.is_on_gpu ? 4 : 2;  // of a worker now
+  return setting.slots % (2 * setting.workers) == 0 && setting.slots >= fewest * setting.workers &&
+         measured.double_step_s > 0 && measured.double_step_s < kFullGrowth * measured.step_s;
 }
 
 Finding no_fault(const Measurements& measured, double trainer) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/base/clock.h"
+#include "comm/wire/graph_rule.h"
 #include "data/doctor/cold.h"
 #include "data/doctor/machine_limits.h"
 #include "data/doctor/sample_pool.h"
@@ -258,10 +259,13 @@ Setting setting_of(const wire::JobSpec& job, const data::Dataset& dataset) {
   setting.prefetch_batches = std::max(1u, job.data().prefetch_batches());
   setting.is_encoded = dataset.encoded_form() != nullptr;
   setting.is_on_gpu = job.cluster().device() == "cuda";
-  setting.uses_graphs = job.train().graph() == "on" ||
-                        (job.train().graph() == "auto" && job.comm().numerics() == "fast");
+  const bool wants_graphs = job.train().graph() == "on" ||
+                            (job.train().graph() == "auto" && job.comm().numerics() == "fast");
+  setting.can_use_graphs = setting.is_on_gpu && why_no_graphs(job).empty();
+  setting.uses_graphs = wants_graphs && setting.can_use_graphs;
   setting.precision = job.train().precision();
-  setting.can_shuffle_blocks = job.data().shuffle() == "sample" || job.data().shuffle().empty();
+  const bool is_by_sample = job.data().shuffle() == "sample" || job.data().shuffle().empty();
+  setting.can_shuffle_blocks = is_by_sample && job.data().length_classes() == 0;
   setting.read_ahead_mb = job.data().read_ahead_mb();
   return setting;
 }

@@ -65,8 +65,9 @@ struct Setting {
   bool is_encoded = false;  // images that have to be decoded
   bool is_on_gpu = false;
   bool uses_graphs = false;
+  bool can_use_graphs = false;  // a GPU's slots could, if train.graph were on
   std::string precision = "fp32";
-  bool can_shuffle_blocks = false;  // data.shuffle=block is another order than the job's
+  bool can_shuffle_blocks = false;  // data.shuffle=block is another order, and fits the job
   uint32_t read_ahead_mb = 0;
 };
 

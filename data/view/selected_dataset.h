@@ -2,8 +2,8 @@
 // the samples are held out, or only a share is used.
 //
 // Where documents are kept apart, whole documents are selected, before they are cut, put in order
-// or packed: which ones follows from the tokens and the seed only. Everywhere else samples are;
-// they are numbered from 0 in the order of the selection.
+// or packed: which ones follows from the tokens, where documents end, the shares and the seed only.
+// Everywhere else samples are; they are numbered from 0 in the order of the selection.
 //
 // Files, shape and format are those of the whole, and so are the classes and their names (a label
 // may be missing in a small part, and means the same in all of them) and the statistics, so that

@@ -50,7 +50,10 @@ Result<std::optional<doctor::Rate>> rate_of_steps(const nlohmann::json& times) {
   if (samples == times.end() || !samples->is_number_unsigned()) return cannot_read();
   if (steps_s.empty()) return std::optional<doctor::Rate>();
   std::vector<double> rates;
-  for (const double step_s : steps_s) rates.push_back(samples->get<double>() / step_s);
+  for (const double step_s : steps_s) {
+    rates.push_back(samples->get<double>() / step_s);
+    if (!std::isfinite(rates.back()) || rates.back() <= 0) return cannot_read();
+  }
   return std::optional(doctor::rate_of(rates));
 }
 

@@ -15,7 +15,7 @@ namespace lockstep {
 
 class DeviceModule;
 
-// Steps of one size, by short windows that take turns with those of the other size, so that what
+// Steps of one kind, by short windows that take turns with those of the others, so that what
 // else the machine does falls on both.
 struct StepTimes {
   uint64_t samples = 0;         // of a step
@@ -29,7 +29,8 @@ struct StepTimes {
 struct TrainerTimes {
   StepTimes once;   // the job's own
   StepTimes twice;  // of twice as many samples a slot
-  // As once, on samples that the GPU has. Without one there are none, and no reason.
+  // As once, on samples that the GPU has; not of padded documents, whose slots are of many lengths.
+  // Without a GPU there are none, and no reason.
   StepTimes resident;
 };
 

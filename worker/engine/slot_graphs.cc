@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "comm/base/check.h"
-#include "comm/wire/predictions.h"
+#include "comm/wire/graph_rule.h"
 #include "worker/engine/device_marks.h"
 #include "worker/engine/device_memory.h"
 
@@ -26,11 +26,7 @@ GraphChoice choose_graphs(const wire::JobSpec& job, const TorchQueue* queue) {
   };
   if (asked == "off") return {};
   if (asked != "on" && job.comm().numerics() != "fast") return {};
-  if (is_from_file(job.model())) return no("a model from a file may do what no graph can hold");
-  if (job.data().documents() == "pad") return no("padded documents make slots of many lengths");
-  // fp16 has no kernel for it, and a mask comes from the host.
-  if (job.model().dropout() > 0 && job.train().precision() == "fp16")
-    return no("dropout in fp16 takes its masks from the host");
+  if (const std::string why = why_no_graphs(job); !why.empty()) return no(why);
   if (queue == nullptr || !queue->records()) return no("this device records nothing");
   return {true, ""};
 }

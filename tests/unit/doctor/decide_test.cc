@@ -181,6 +181,8 @@ TEST(Decide, WithoutTheLargerStepThereIsNoTinyBatch) {
 TEST(Decide, OnAGpuATinyBatchIsLaunchesAndGraphsComeBeforeALargerBatch) {
   Measurements all = measured({.step_growth = 1.1});
   all.setting.is_on_gpu = true;
+  EXPECT_EQ(only_change(all), "train.global_batch=2048") << "no graph can hold this job";
+  all.setting.can_use_graphs = true;
   EXPECT_THAT(decide(all).advice, ::testing::Contains(HasSubstr("train.graph=on")));
   EXPECT_EQ(only_change(all), "train.graph=on");
   EXPECT_FALSE(decide(all).changes[0].is_identity);
@@ -200,6 +202,9 @@ TEST(Decide, ATrainerThatIsFasterOnABatchOfTheGpuWaitsForCopies) {
   // Each worker has one slot, which is copied while nothing is computed.
   EXPECT_EQ(only_change(all), "train.slots=4");
   EXPECT_TRUE(found.changes[0].is_identity);
+  all.setting.global_batch = 3;
+  EXPECT_EQ(only_change(all), "0 changes") << "a slot has a sample at least";
+  all.setting.global_batch = 64;
   all.setting.slots = 4;
   EXPECT_EQ(only_change(all), "0 changes");
 }
@@ -229,8 +234,12 @@ TEST(Decide, ColdBatchesThatWaitForReadsAreReadFurtherAhead) {
   Measurements all = measured(
       {.raw_cold = 5'000, .decode = 8'000, .samples = 7'000, .loader_cold = 300, .loader = 6'000});
   all.setting.read_ahead_mb = 64;
+  all.setting.can_shuffle_blocks = true;  // reads are fast enough as they are
+  all.rungs.front().limit = 50'000;
   EXPECT_EQ(only_change(all), "data.read_ahead_mb=256");
   EXPECT_FALSE(decide(all).changes[0].is_identity);
+  all.setting.read_ahead_mb = 0;
+  EXPECT_EQ(only_change(all), "data.read_ahead_mb=64");
 }
 
 TEST(Decide, OnAGpuThatComputesAllTheTimeLessPrecisionComesBeforeLargerSlots) {
@@ -240,7 +249,9 @@ TEST(Decide, OnAGpuThatComputesAllTheTimeLessPrecisionComesBeforeLargerSlots) {
   EXPECT_EQ(decide(all).fault, Fault::kNone);
   EXPECT_EQ(only_change(all), "train.precision=bf16");
   all.setting.precision = "bf16";
-  EXPECT_EQ(only_change(all), "train.slots=2");
+  EXPECT_EQ(only_change(all), "0 changes") << "one slot a worker would be copied while it waits";
+  all.setting.slots = 8;
+  EXPECT_EQ(only_change(all), "train.slots=4");
 }
 
 TEST(Decide, FewerSlotsAreForWhoHasSeveralAndComputesLargerOnesFaster) {

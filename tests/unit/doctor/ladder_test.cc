@@ -39,6 +39,22 @@ TEST(Ladder, AWorkerDoesItsShareOfTheSlotsRoundedUp) {
   EXPECT_EQ(share.global_batch, 26u);  // twice 12.5, rounded up
 }
 
+TEST(Ladder, ASettingSaysWhatOfItsChangesTheJobCanTake) {
+  const auto dataset = in_memory();
+  wire::JobSpec wanted = job();
+  EXPECT_TRUE(setting_of(wanted, *dataset).can_shuffle_blocks);
+  EXPECT_FALSE(setting_of(wanted, *dataset).can_use_graphs) << "on a CPU";
+  wanted.mutable_cluster()->set_device("cuda");
+  wanted.mutable_train()->set_graph("on");
+  EXPECT_TRUE(setting_of(wanted, *dataset).can_use_graphs);
+  EXPECT_TRUE(setting_of(wanted, *dataset).uses_graphs);
+  wanted.mutable_data()->set_documents("pad");
+  wanted.mutable_data()->set_length_classes(3);
+  EXPECT_FALSE(setting_of(wanted, *dataset).can_use_graphs);
+  EXPECT_FALSE(setting_of(wanted, *dataset).uses_graphs);
+  EXPECT_FALSE(setting_of(wanted, *dataset).can_shuffle_blocks);
+}
+
 TEST(Ladder, OfStoredSamplesThereAreReadsSamplesAndBatches) {
   const auto dataset = in_memory();
   Measurements out;

@@ -112,6 +112,7 @@ Status PlainModule::copy(DeviceLane which, void* to, const void* from, size_t by
     const bool is_of_samples = which == DeviceLane::kInputs && bytes > sizeof(SlotValues);
     const auto takes = is_of_samples ? samples_take : std::chrono::milliseconds(0);
     sample_copies += is_of_samples ? 1 : 0;
+    value_copies += which == DeviceLane::kInputs && !is_of_samples ? 1 : 0;
     lane(which).late.push_back([to, from, bytes, takes] {
       std::this_thread::sleep_for(takes);
       std::memcpy(to, from, bytes);

@@ -82,6 +82,7 @@ class PlainModule final : public DeviceModule {
   // many those were.
   std::chrono::milliseconds samples_take{0};
   uint32_t sample_copies = 0;
+  uint32_t value_copies = 0;  // of that lane, the others
   size_t pinned() const { return pinned_.size(); }
   std::vector<uint32_t> gradients_held;  // marks for which kGradients was held, in order
 

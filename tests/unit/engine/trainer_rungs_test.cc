@@ -58,15 +58,29 @@ TEST(TrainerRungs, OfASlowWayToTheGpuTheCopyIsNamed) {
   EXPECT_EQ(doctor::decide(measured).fault, doctor::Fault::kCopy);
 }
 
-TEST(KeptInputs, AreSentOnceToEachStage) {
-  const auto dataset = make_patterns(20);
+// Six steps of four slots.
+void train_with_kept_inputs(uint64_t global_batch, PlainModule& module) {
+  const auto dataset = make_patterns(static_cast<uint32_t>(global_batch));
   wire::JobSpec job = small_job("mlp");
-  PlainModule module;
+  job.mutable_train()->set_global_batch(global_batch);
   LoopbackWorld world(job, *dataset, even_runs(4, 1), 0, nullptr, {&module});
   world.keeps_inputs = true;
   world.begin_generation(6);
   world.train_to(6);
+}
+
+TEST(KeptInputs, AreSentOnceToEachStageAndEverySlotsValuesAlways) {
+  PlainModule module;
+  train_with_kept_inputs(20, module);
   EXPECT_EQ(module.sample_copies, 2U);
+  EXPECT_EQ(module.value_copies, 22U);
+}
+
+TEST(KeptInputs, OfAnotherSizeAreSentAnew) {
+  PlainModule module;
+  train_with_kept_inputs(21, module);  // of 5, 5, 5 and 6: one stage has either 5 or 6
+  EXPECT_EQ(module.sample_copies, 1U + 2U * 6U);
+  EXPECT_EQ(module.value_copies, 24U - 13U);
 }
 
 }  // namespace

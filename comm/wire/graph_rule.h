@@ -1,0 +1,22 @@
+// Which jobs' slots no CUDA graph can hold, whatever train.graph says.
+// Thread-safety: a pure function.
+#pragma once
+
+#include <string>
+
+#include "comm/wire/job.pb.h"
+#include "comm/wire/predictions.h"
+
+namespace lockstep {
+
+// Why not, as the end of a sentence; empty: they can be graphs.
+inline std::string why_no_graphs(const wire::JobSpec& job) {
+  if (is_from_file(job.model())) return "a model from a file may do what no graph can hold";
+  if (job.data().documents() == "pad") return "padded documents make slots of many lengths";
+  // fp16 has no kernel for it, and a mask comes from the host.
+  if (job.model().dropout() > 0 && job.train().precision() == "fp16")
+    return "dropout in fp16 takes its masks from the host";
+  return "";
+}
+
+}  // namespace lockstep
