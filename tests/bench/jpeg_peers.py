@@ -102,7 +102,7 @@ def spdl_epochs(directory):
 
     def frames_of(path):
         left, top, right, bottom = any_part(WIDTH, HEIGHT)
-        steps = [f"crop={right - left}:{bottom - top}:{left}:{top}", f"scale={SIDE}:{SIDE}"]
+        steps = [f"crop={right - left}:{bottom - top}:{left}:{top}", f"scale={SIDE}:{SIDE}:flags=bilinear"]
         if random.random() < 0.5:
             steps.append("hflip")
         return spdl.io.decode_packets(spdl.io.demux_image(str(path)),

@@ -6,7 +6,7 @@
 
 images: batches of 128 from a CIFAR-10 file of 50,000 samples of 3 KB, as bytes.
 tokens: batches of 16 sequences of 1,024 tokens from 100 million uint16.
-jpeg: 500 x 375 pixels, about 110 KB each, in a directory of classes: any part of an image, scaled to
+jpeg: 500 x 375 pixels, about 95 KB each, in a directory of classes: any part of an image, scaled to
 224 x 224, mirrored or not, as bytes. PYTHON needs Pillow and numpy besides.
 resume: from nothing to the first batch in the middle of an epoch of 1e6, 1e8 and 1e10 samples.
 The other peers are those of peer_venvs.py, which makes them the first time; one that cannot be had
