@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, and nothing else: Debian packages, and LibTorch and Arrow from their Python
-# wheels into private directories outside the clone, and moto for the tests. When nothing is missing it ends within a second.
+# wheels into private directories outside the clone, and moto for the tests. When nothing is missing it
+# ends within a second.
 set -euo pipefail
 
 usage() {

@@ -13,23 +13,9 @@ arrow_root() {
     printf '%s\n' "$environment"/lib/python3*/site-packages/pyarrow || true
 }
 
-install_arrow_environment() {  # install_arrow_environment ENVIRONMENT LOG
-  local environment=$1 log=$2
-  say "Arrow to install, for Parquet files: ${arrow_packages[*]}"
-  say "  into $environment (45 MB to download, 200 MB on disk)"
-  check_room "$environment" 500 Arrow
-  make_environment "$environment" "$log"
-  pip_install "$log" "${arrow_packages[*]}" "$environment" "${arrow_packages[@]}"
-  printf '%s\n' "${arrow_packages[*]}" >"$environment/.complete"
-}
-
 install_arrow() {  # install_arrow LOG
-  local log=$1 environment
-  [[ -z $(arrow_root) ]] || return 0
+  local environment
   environment=$(arrow_environment) || fail 78 "there is no python3 here (Debian: python3-venv)."
-  mkdir -p "$(dirname "$environment")"
-  (
-    flock -n 9 || { say "  waiting for another installation of Arrow ..." && flock 9; }
-    [[ -n $(arrow_root) ]] || install_arrow_environment "$environment" "$log"
-  ) 9>"$environment.lock"
+  install_wheels Arrow "Parquet files" "45 MB to download, 200 MB on disk" 500 "$environment" "$1" \
+    "${arrow_packages[@]}"
 }

@@ -50,3 +50,22 @@ pip_install() {  # pip_install LOG WHAT ENVIRONMENT PACKAGE...
     fail 70 "pip could not install $what; is there a network? Details: $log"
   rm -rf "$environment/tmp"
 }
+
+# One of pinned wheels, unless it is there already; one process at a time.
+# install_wheels WHAT PURPOSE SIZE MIB ENVIRONMENT LOG PACKAGE...
+install_wheels() {
+  local what=$1 purpose=$2 size=$3 mib=$4 environment=$5 log=$6
+  shift 6
+  ! has_stamp "$environment" .complete "$@" || return 0
+  mkdir -p "$(dirname "$environment")"
+  (
+    flock -n 9 || { say "  waiting for another installation of $what ..." && flock 9; }
+    ! has_stamp "$environment" .complete "$@" || exit 0
+    say "$what to install, for $purpose: $1"
+    say "  into $environment ($size)"
+    check_room "$environment" "$mib" "$what"
+    make_environment "$environment" "$log"
+    pip_install "$log" "$1" "$environment" "$@"
+    printf '%s\n' "$*" >"$environment/.complete"
+  ) 9>"$environment.lock"
+}

@@ -18,23 +18,9 @@ moto_python() {
     printf '%s\n' "$environment/bin/python" || true
 }
 
-install_moto_environment() {  # install_moto_environment ENVIRONMENT LOG
-  local environment=$1 log=$2
-  say "moto to install, for the tests: ${moto_packages[0]}"
-  say "  into $environment (40 MB to download, 140 MB on disk)"
-  check_room "$environment" 300 moto
-  make_environment "$environment" "$log"
-  pip_install "$log" "${moto_packages[0]}" "$environment" "${moto_packages[@]}"
-  printf '%s\n' "${moto_packages[*]}" >"$environment/.complete"
-}
-
 install_moto() {  # install_moto LOG
-  local log=$1 environment
-  [[ -z $(moto_python) ]] || return 0
+  local environment
   environment=$(moto_environment) || fail 78 "there is no python3 here (Debian: python3-venv)."
-  mkdir -p "$(dirname "$environment")"
-  (
-    flock -n 9 || { say "  waiting for another installation of moto ..." && flock 9; }
-    [[ -n $(moto_python) ]] || install_moto_environment "$environment" "$log"
-  ) 9>"$environment.lock"
+  install_wheels moto "the tests" "40 MB to download, 140 MB on disk" 300 "$environment" "$1" \
+    "${moto_packages[@]}"
 }
