@@ -48,8 +48,7 @@ class Documents(LockstepTest):
         one = self.finish(job, "--workers", 1, name="one")
         three = self.finish(job, "--workers", 3, name="three")
         self.assert_same_result(three, one)
-        code, text = self.lockstep("audit", three.run_dir)
-        self.assertEqual(code, 0, text)
+        text = self.audit(three)
         self.assertIn("lost 0, repeated 0", text)
         self.assert_accuracy(one)
         return one, text

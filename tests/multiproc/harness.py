@@ -215,6 +215,12 @@ def standing_still(run):
             os.kill(pid, signal.SIGCONT)
 
 
+def installed(what):
+    """Where deploy/install_deps.sh has put it ("arrow-root"); empty where it has not."""
+    return subprocess.run([ROOT / "deploy/install_deps.sh", f"--print-{what}"], capture_output=True,
+                          text=True, check=True).stdout.strip()
+
+
 class LockstepTest(unittest.TestCase):
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-test-"))
@@ -273,6 +279,12 @@ class LockstepTest(unittest.TestCase):
                               timeout=240)
         return done.returncode, done.stdout + done.stderr
 
+    def audit(self, run):
+        """What `lockstep audit` says of a run in which it finds nothing wrong."""
+        code, text = self.lockstep("audit", run.run_dir)
+        self.assertEqual(code, 0, text)
+        return text
+
     def start(self, job, *args, name="run", env=None, prefix=()):
         env = {**(env or os.environ), "TMPDIR": str(self.temporary)}
         run = Run([job, *args], self.scratch / name, env, prefix)
@@ -310,9 +322,7 @@ class LockstepTest(unittest.TestCase):
         """The first two promises: the same bits, and every sample once."""
         self.assertEqual(run.summary()["weights_sha256"], undisturbed.summary()["weights_sha256"])
         self.assertEqual(trace(run), trace(undisturbed))
-        audit = subprocess.run([BIN / "lockstep", "audit", run.run_dir], capture_output=True,
-                               text=True, timeout=120)
-        self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
+        self.audit(run)
 
     def assert_a_kill_changes_nothing(self, job):
         """Of a job that lasts: a worker of three is killed. Returns that run."""

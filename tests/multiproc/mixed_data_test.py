@@ -25,8 +25,7 @@ class MixedData(LockstepTest):
         return self.job("unused", data=data, train=train)
 
     def assert_proven(self, run, samples):
-        code, text = self.lockstep("audit", run.run_dir)
-        self.assertEqual(code, 0, text)
+        text = self.audit(run)
         self.assertIn(f"samples {samples}: lost 0, repeated 0", text)
         self.assertIn("mixed 7:2:1 of data sets of 300, 90, 20 samples", text)
 

@@ -1,17 +1,14 @@
 """A bucket of moto, which imitates Amazon's services, with its authentication switched on: signatures,
 session tokens, odd keys and lists in pages as somebody else understands them."""
 import json
-import pathlib
 import shutil
 import subprocess
 import unittest
 
+from harness import installed
 from sources_test import SourcesTest
 
-
-INSTALL = pathlib.Path(__file__).resolve().parents[2] / "deploy/install_deps.sh"
-PYTHON = subprocess.run([INSTALL, "--print-moto-python"], capture_output=True,
-                        text=True).stdout.strip()
+PYTHON = installed("moto-python")
 
 
 @unittest.skipUnless(PYTHON, "moto is not installed (deploy/install_deps.sh --for tests)")

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import unittest
 
-from harness import BIN, ROOT, LockstepTest
+from harness import BIN, LockstepTest, installed
 from images_test import CLASSES, EACH, EVALUATION, images
 from pack_test import GPT2, contents, kill_once
 
@@ -18,8 +18,7 @@ WRITER = pathlib.Path(__file__).with_name("parquet_files.py")
 
 def arrow_python():
     """The Python whose library of Arrow lockstep-parquet is linked to."""
-    root = subprocess.run([ROOT / "deploy/install_deps.sh", "--print-arrow-root"],
-                          capture_output=True, text=True, check=True).stdout.strip()
+    root = installed("arrow-root")
     return pathlib.Path(root).parents[3] / "bin/python" if root else None
 
 
