@@ -1,5 +1,5 @@
-// Which jobs' slots no CUDA graph can hold, whatever train.graph says.
-// Thread-safety: a pure function.
+// Which jobs want their slots as CUDA graphs (train.graph), and which ones no graph can hold.
+// Thread-safety: pure functions.
 #pragma once
 
 #include <string>
@@ -8,6 +8,11 @@
 #include "comm/wire/predictions.h"
 
 namespace lockstep {
+
+inline bool wants_graphs(const wire::JobSpec& job) {
+  const std::string& asked = job.train().graph();
+  return asked == "on" || (asked != "off" && job.comm().numerics() == "fast");
+}
 
 // Why not, as the end of a sentence; empty: they can be graphs.
 inline std::string why_no_graphs(const wire::JobSpec& job) {

@@ -88,8 +88,7 @@ void advise_storage(const Measurements& measured, const Rung& narrow, Finding& f
       "copy the data to a disk of this machine, or to a faster one (data.train.path)",
       "fewer and larger files are read faster than many small ones: write the images as shards",
       "data.cache.tier=all keeps what was read on this machine's disk (data.cache_dir), where "
-      "later "
-      "epochs find it"};
+      "later epochs find it"};
   const Rung* warm = measured.find(RungKind::kLoader);
   const Rung* trainer = measured.find(RungKind::kTrainer);
   if (warm->rate.median >= kEnough * trainer->rate.median)

@@ -12,6 +12,7 @@
 #include "data/doctor/machine_limits.h"
 #include "data/doctor/sample_pool.h"
 #include "data/doctor/windows.h"
+#include "data/order/job_shuffle.h"
 #include "data/read/job_order.h"
 #include "data/read/loader.h"
 #include "data/read/reading.h"
@@ -229,13 +230,6 @@ Status Ladder::measure() {
   return dataset_.unchanged(pool_.samples());
 }
 
-uint64_t input_bytes(const data::SampleShape& shape, data::ImageForm form) {
-  const bool are_bytes = form == data::ImageForm::kStored;
-  const size_t of_image = are_bytes ? sizeof(uint8_t) : sizeof(float);
-  const size_t each = shape.is_sequence() ? sizeof(int64_t) : of_image;
-  return shape.elements() * each + shape.labels() * sizeof(int64_t);
-}
-
 }  // namespace
 
 data::RunShape share_of_worker(const wire::JobSpec& job, uint64_t samples) {
@@ -253,19 +247,18 @@ Setting setting_of(const wire::JobSpec& job, const data::Dataset& dataset) {
   setting.slots = std::max(1u, job.train().slots());
   setting.slot_samples = rounded_up(setting.global_batch, setting.slots);
   setting.workers = workers;
-  setting.input_bytes = input_bytes(dataset.shape(), form_of(job, dataset));
+  setting.input_bytes = data::input_bytes(dataset.shape(), form_of(job, dataset)) +
+                        dataset.shape().labels() * sizeof(int64_t);
   setting.data_threads = data::decode_threads(dataset, job.data().threads(), workers);
   setting.cores = std::max(1u, data::usable_processors() / workers);
   setting.prefetch_batches = std::max(1u, job.data().prefetch_batches());
   setting.is_encoded = dataset.encoded_form() != nullptr;
   setting.is_on_gpu = job.cluster().device() == "cuda";
-  const bool wants_graphs = job.train().graph() == "on" ||
-                            (job.train().graph() == "auto" && job.comm().numerics() == "fast");
   setting.can_use_graphs = setting.is_on_gpu && why_no_graphs(job).empty();
-  setting.uses_graphs = wants_graphs && setting.can_use_graphs;
+  setting.uses_graphs = wants_graphs(job) && setting.can_use_graphs;
   setting.precision = job.train().precision();
-  const bool is_by_sample = job.data().shuffle() == "sample" || job.data().shuffle().empty();
-  setting.can_shuffle_blocks = is_by_sample && job.data().length_classes() == 0;
+  setting.can_shuffle_blocks =
+      !data::block_shuffle(job.data()).is_on() && job.data().length_classes() == 0;
   setting.read_ahead_mb = job.data().read_ahead_mb();
   return setting;
 }

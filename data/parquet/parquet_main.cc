@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "data/parquet/parquet_copy.h"
+#include "data/read/machine_memory.h"
 
 namespace {
 
@@ -32,10 +33,7 @@ constexpr rlim_t kMemoryBytes = rlim_t{16} << 30;  // of addresses, libraries in
 constexpr uint64_t kWhole = 1'000'000;
 
 rlim_t memory_bytes() {
-  const long pages = ::sysconf(_SC_PHYS_PAGES);
-  const long page_bytes = ::sysconf(_SC_PAGESIZE);
-  if (pages <= 0 || page_bytes <= 0) return kMemoryBytes;
-  return std::min(kMemoryBytes, static_cast<rlim_t>(pages) * static_cast<rlim_t>(page_bytes) / 2);
+  return std::min<rlim_t>(kMemoryBytes, lockstep::data::machine_memory_bytes() / 2);
 }
 
 bool parse(std::string_view text, int& number) {

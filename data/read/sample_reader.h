@@ -31,6 +31,13 @@ enum class ImageForm {
   kStored,  // bytes, not transformed
 };
 
+// In a batch, of one sample without its labels.
+inline uint64_t input_bytes(const SampleShape& shape, ImageForm form) {
+  if (shape.is_sequence()) return shape.elements() * sizeof(int64_t);
+  const bool are_bytes = form == ImageForm::kStored && !shape.is_row;
+  return shape.elements() * (are_bytes ? sizeof(uint8_t) : sizeof(float));
+}
+
 // What one thread makes samples with: where it keeps them on the way, and their augmentation.
 struct SampleHand {
   Augmenter augmenter;  // makes nothing different where it is empty
@@ -50,12 +57,7 @@ class SampleReader {
                                      const std::vector<ChannelStatistics>& statistics,
                                      ImageForm form = ImageForm::kFloats);
 
-  // In a batch, of one sample.
-  uint64_t input_bytes() const {
-    if (shape_.is_sequence()) return shape_.elements() * sizeof(int64_t);
-    const bool are_bytes = form_ == ImageForm::kStored && !shape_.is_row;
-    return shape_.elements() * (are_bytes ? sizeof(uint8_t) : sizeof(float));
-  }
+  uint64_t input_bytes() const { return data::input_bytes(shape_, form_); }
   const SampleShape& shape() const { return shape_; }
 
   // `input`: input_bytes(), aligned for what it holds; `labels`: shape().labels() of them.

@@ -16,7 +16,7 @@ namespace lockstep {
 class DeviceModule;
 
 // Steps of one kind, by short windows that take turns with those of the others, so that what
-// else the machine does falls on both.
+// else the machine does falls on all.
 struct StepTimes {
   uint64_t samples = 0;         // of a step
   std::vector<double> steps_s;  // by window, seconds of a step without waiting for its batch

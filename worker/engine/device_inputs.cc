@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "data/read/sample_reader.h"
 #include "worker/engine/device_marks.h"
 #include "worker/engine/device_memory.h"
 #include "worker/model/model.h"
@@ -29,9 +30,7 @@ Status DeviceInputs::set_transform(const data::Transform& transform) {
 
 Status DeviceInputs::send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                           uint64_t samples, const SlotValues& values) {
-  const size_t of_image = shape.is_row ? sizeof(float) : sizeof(uint8_t);
-  const size_t each = shape.is_sequence() ? sizeof(int64_t) : of_image;
-  const size_t input_bytes = samples * shape.elements() * each;
+  const size_t input_bytes = samples * data::input_bytes(shape, data::ImageForm::kStored);
   shape_ = shape;
   samples_ = samples;
   labels_at_ = aligned(kInputsAt + input_bytes);

@@ -24,8 +24,7 @@ GraphChoice choose_graphs(const wire::JobSpec& job, const TorchQueue* queue) {
   const auto no = [&](const std::string& why) {
     return GraphChoice{false, asked == "on" ? "slots run without CUDA graphs: " + why : ""};
   };
-  if (asked == "off") return {};
-  if (asked != "on" && job.comm().numerics() != "fast") return {};
+  if (!wants_graphs(job)) return {};
   if (const std::string why = why_no_graphs(job); !why.empty()) return no(why);
   if (queue == nullptr || !queue->records()) return no("this device records nothing");
   return {true, ""};

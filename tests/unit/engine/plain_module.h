@@ -78,8 +78,8 @@ class PlainModule final : public DeviceModule {
   // The next so many copies from the device fail.
   uint32_t copies_to_fail = 0;
   uint64_t largest_copy = 0;  // bytes, between host and device either way, but for batches
-  // What copies of the lane kInputs take, each, once they have more bytes than SlotValues; and how
-  // many those were.
+  // A slow way to the device: what each copy of the lane kInputs takes that has more bytes than
+  // SlotValues; and how many those were.
   std::chrono::milliseconds samples_take{0};
   uint32_t sample_copies = 0;
   uint32_t value_copies = 0;  // of that lane, the others
