@@ -22,7 +22,7 @@ class BlockOrder(LockstepTest):
         text = self.audit(four)
         self.assertIn("lost 0, repeated 0", text)
         self.assertIn("in blocks of 16 samples, 8 mixed at a time", text)
-        code, text = self.lockstep("replay", four.run_dir, "--step", 25)
+        code, text = self.outcome("replay", four.run_dir, "--step", 25)
         self.assertEqual(code, 0, text)
         other = self.finish(job, "--workers", 1, "data.window_blocks=4", name="other")
         self.assertNotEqual(other.summary()["weights_sha256"], one.summary()["weights_sha256"])
@@ -31,11 +31,11 @@ class BlockOrder(LockstepTest):
         job = self.block_job(TRAIN)
         whole = self.finish(job, "--workers", 1, name="whole")
         run = self.finish(job, "--workers", 3, "train.max_steps=30")
-        code, text = self.lockstep("run", job, "--resume", "--run-dir", run.run_dir,
+        code, text = self.outcome("run", job, "--resume", "--run-dir", run.run_dir,
                                    "data.block_samples=8")
         self.assertEqual(code, 64, text)
         self.assertIn("data.block_samples is 16 in this run and was asked to be 8", text)
-        code, text = self.lockstep("run", job, "--resume", "--run-dir", run.run_dir,
+        code, text = self.outcome("run", job, "--resume", "--run-dir", run.run_dir,
                                    "--workers", 2, "train.max_steps=0")
         self.assertEqual(code, 0, text)
         self.assert_same_result(run, whole)

@@ -94,11 +94,11 @@ class Documents(LockstepTest):
         run.wait_for_more_steps(5)
         run.process.send_signal(signal.SIGTERM)
         self.assertEqual(run.wait(), 75, run.text()[-2000:])
-        code, text = self.lockstep("run", job, "--resume", "--run-dir", run.run_dir, "--workers", 2,
+        code, text = self.outcome("run", job, "--resume", "--run-dir", run.run_dir, "--workers", 2,
                                    "data.documents=pad")
         self.assertEqual(code, 64, text)
         self.assertIn("data.documents", text)
-        code, text = self.lockstep("run", job, "--resume", "--run-dir", run.run_dir, "--workers", 2)
+        code, text = self.outcome("run", job, "--resume", "--run-dir", run.run_dir, "--workers", 2)
         self.assertEqual(code, 0, text)
         self.assert_same_result(run, whole)
 

@@ -273,15 +273,15 @@ class LockstepTest(unittest.TestCase):
         path.write_text(json.dumps(job))  # JSON is YAML
         return path
 
-    def lockstep(self, *args):
-        """A command to its end: its exit code, and what it said."""
+    def outcome(self, *args):
+        """Of `lockstep ARGS`: its exit code, and what it said."""
         done = subprocess.run([BIN / "lockstep", *map(str, args)], capture_output=True, text=True,
                               timeout=240)
         return done.returncode, done.stdout + done.stderr
 
     def audit(self, run):
         """What `lockstep audit` says of a run in which it finds nothing wrong."""
-        code, text = self.lockstep("audit", run.run_dir)
+        code, text = self.outcome("audit", run.run_dir)
         self.assertEqual(code, 0, text)
         return text
 

@@ -38,11 +38,11 @@ class MixedData(LockstepTest):
             run = self.finish(job, "--workers", count, name=f"with-{count}")
             self.assert_same_result(run, one)
             self.assert_proven(run, 3 * UNITS)
-        code, text = self.lockstep("audit", one.run_dir, "--json")
+        code, text = self.outcome("audit", one.run_dir, "--json")
         self.assertEqual(code, 0, text)
         self.assertEqual([part["weight"] for part in json.loads(text)["mixture"]],
                          [7, 2, 1])
-        code, text = self.lockstep("replay", run.run_dir, "--step", 20)
+        code, text = self.outcome("replay", run.run_dir, "--step", 20)
         self.assertEqual(code, 0, text)
         self.assertIn("bit for bit", text)
         other = self.finish(job, "--workers", 1, "data.mix.1.weight=2", name="other")
@@ -67,14 +67,14 @@ class MixedData(LockstepTest):
                  "data.mix.1.weight is 1 in this run and was asked to be (not set)"),
                 (f"data.mix.1.path={self.scratch / 'code'}", "larger weight"),
         ):
-            code, text = self.lockstep(*resume, said)
+            code, text = self.outcome(*resume, said)
             self.assertEqual(code, 64, text)
             self.assertIn(told, text)
         other = synthetic_dataset(self.scratch / "other", train=20, seed=9)
-        code, text = self.lockstep(*resume, f"data.mix.1.path={other}")
+        code, text = self.outcome(*resume, f"data.mix.1.path={other}")
         self.assertEqual(code, 64, text)
         self.assertIn("data set 2 of the mixture, fingerprint", text)
-        code, text = self.lockstep(*resume, "--workers", 2, "train.max_steps=0")
+        code, text = self.outcome(*resume, "--workers", 2, "train.max_steps=0")
         self.assertEqual(code, 0, text)
         self.assert_same_result(run, whole)
         self.assert_proven(run, 3 * UNITS)
@@ -87,14 +87,14 @@ class MixedData(LockstepTest):
     def test_data_sets_that_do_not_fit_are_refused_with_both_files(self):
         job = self.mixed_job(TRAIN)
         wide = synthetic_dataset(self.scratch / "wide", train=50, size=14)
-        code, text = self.lockstep("run", job, "--run-dir", self.scratch / "run",
+        code, text = self.outcome("run", job, "--run-dir", self.scratch / "run",
                                    f"data.mix.1.path={wide}")
         self.assertEqual(code, 64, text)
         self.assertIn(f"{wide}/train-images-idx3-ubyte cannot be mixed with {self.scratch}/web/", text)
 
     def test_the_doctor_takes_a_mixture(self):
         job = self.mixed_job({**TRAIN, "threads_per_worker": 1})
-        code, text = self.lockstep("doctor", job, "--seconds", 3)
+        code, text = self.outcome("doctor", job, "--seconds", 3)
         self.assertIn(code, (0, 1), text)
         self.assertIn("training", text)
 

@@ -4,7 +4,6 @@ loaders must not read (unreadable.cc).
 import os
 import random
 import re
-import subprocess
 import unittest
 
 from harness import BIN, LockstepTest, write_idx
@@ -57,13 +56,9 @@ class Poison(LockstepTest):
         begin, end = re.search(r"positions \[(\d+), (\d+)\) of epoch 1", text).groups()
         return range(int(begin), int(end))
 
-    def lockstep(self, *words):
-        return subprocess.run([BIN / "lockstep", *map(str, words)], capture_output=True, text=True,
-                              timeout=120)
-
     def place_in(self, run):
         """The position of the last sample, as a replay of the step finds it."""
-        step = self.lockstep("replay", run.run_dir, "--step", STEP + 1).stdout
+        _, step = self.outcome("replay", run.run_dir, "--step", STEP + 1)
         place = re.search(rf"position (\d+) sample {SAMPLES - 1} ", step)
         self.assertTrue(place, step)
         return int(place.group(1))
@@ -98,15 +93,14 @@ class Poison(LockstepTest):
     def test_with_the_policy_skip_its_place_is_left_out_and_the_run_goes_on(self):
         _, run, code, deaths = self.poison(on_bad_samples="skip")
         self.assertEqual((code, deaths), (0, 2), run.text()[-3000:])
-        audit = self.lockstep("audit", run.run_dir)
-        self.assertEqual(audit.returncode, 0, audit.stdout + audit.stderr)
+        audit = self.audit(run)
         begin, end = map(int, re.search(rf"skipped by policy: epoch 1, step {STEP + 1}, slots .*, "
-                                        r"positions \[(\d+), (\d+)\)", audit.stdout).groups())
-        self.assertEqual(audit.stdout.count("skipped by policy: "), 1, audit.stdout)
+                                        r"positions \[(\d+), (\d+)\)", audit).groups())
+        self.assertEqual(audit.count("skipped by policy: "), 1, audit)
         self.assertEqual(sum(row["samples"] for row in run.history()), SAMPLES - (end - begin))
-        step = self.lockstep("replay", run.run_dir, "--step", STEP + 1)
-        self.assertEqual(step.returncode, 0, step.stdout + step.stderr)
-        self.assertIn("the recorded losses again, bit for bit", step.stdout)
+        code, step = self.outcome("replay", run.run_dir, "--step", STEP + 1)
+        self.assertEqual(code, 0, step)
+        self.assertIn("the recorded losses again, bit for bit", step)
         self.assertIn(self.place_in(run), range(begin, end))
 
 

@@ -30,19 +30,19 @@ class Split(LockstepTest):
         self.assertEqual(sum(row["samples"] for row in one.history()), 2 * 540)
         text = self.audit(three)
         self.assertIn("lost 0, repeated 0", text)
-        code, text = self.lockstep("replay", three.run_dir, "--step", 20)
+        code, text = self.outcome("replay", three.run_dir, "--step", 20)
         self.assertEqual(code, 0, text)
         self.assertIn("train-images-idx3-ubyte at byte ", text)
 
     def test_a_resume_with_another_share_is_refused_and_with_the_same_goes_on(self):
         job = self.job_of()
         run = self.finish(job, "--workers", 2, "data.train.fraction=0.5", "train.epochs=1")
-        code, text = self.lockstep("run", job, "--resume", "--run-dir", run.run_dir,
+        code, text = self.outcome("run", job, "--resume", "--run-dir", run.run_dir,
                                    "data.train.fraction=0.25")
         self.assertEqual(code, 64, text)
         self.assertIn("data.train.fraction is 0.5 in this run and was asked to be 0.25", text)
         whole = self.finish(job, "--workers", 1, "data.train.fraction=0.5", name="whole")
-        code, text = self.lockstep("run", job, "--resume", "--run-dir", run.run_dir,
+        code, text = self.outcome("run", job, "--resume", "--run-dir", run.run_dir,
                                    "--workers", 3, "data.train.fraction=0.5")
         self.assertEqual(code, 0, text)
         self.assert_same_result(run, whole)
@@ -50,7 +50,7 @@ class Split(LockstepTest):
 
     def test_a_holdout_of_nothing_is_refused_before_anything_starts(self):
         job = self.job_of()
-        code, text = self.lockstep("run", job, "--run-dir", self.scratch / "none",
+        code, text = self.outcome("run", job, "--run-dir", self.scratch / "none",
                                    "data.holdout=0.001")
         self.assertEqual(code, 64, text)
         self.assertIn("a share of 0.001 of the 600 samples of ", text)

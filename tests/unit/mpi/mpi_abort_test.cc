@@ -2,8 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <future>
+#include <string>
+#include <thread>
 
 #include "comm/collectives/mpi/messages.h"
 #include "comm/collectives/sum_slice.h"
@@ -18,6 +23,38 @@ using testing::tag_of;
 
 constexpr std::chrono::seconds kNever{60};
 
+// A file that one rank makes and another looks for: while a thread of it is in an operation, no
+// other one may call MPI.
+class Sign {
+ public:
+  explicit Sign(uint32_t rank) : rank_(rank) {
+    if (rank == 0) {
+      EXPECT_NE(::mkdtemp(directory_), nullptr);
+    }
+    MPI_Bcast(directory_, sizeof directory_, MPI_CHAR, 0, MPI_COMM_WORLD);
+  }
+  ~Sign() {
+    std::error_code none;
+    if (rank_ == 0) std::filesystem::remove_all(directory_, none);
+  }
+  Sign(const Sign&) = delete;
+  Sign& operator=(const Sign&) = delete;
+
+  void give() const { std::ofstream(file()).put('.'); }
+  void wait() const {
+    const auto last = std::chrono::steady_clock::now() + kNever;
+    while (!std::filesystem::exists(file()) && std::chrono::steady_clock::now() < last)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    EXPECT_TRUE(std::filesystem::exists(file())) << "nobody gave it";
+  }
+
+ private:
+  std::string file() const { return std::string(directory_) + "/sign"; }
+
+  const uint32_t rank_;
+  char directory_[64] = "/tmp/lockstep-mpi-XXXXXX";
+};
+
 class MpiAborts : public MpiTest {
  protected:
   MpiAborts() {
@@ -27,9 +64,12 @@ class MpiAborts : public MpiTest {
     make_buffer(layout_of(kGradients, 0), 1);
   }
 
-  // Starts `operation` on another thread, sees that it waits, and aborts it from this one.
-  Status end_of_aborted(const std::function<Status()>& operation) {
+  // Starts `operation` on another thread, sees that it waits, and aborts it from this one after
+  // `until` has returned.
+  Status end_of_aborted(
+      const std::function<Status()>& operation, const std::function<void()>& until = [] {}) {
     auto blocked = std::async(std::launch::async, operation);
+    until();
     EXPECT_EQ(blocked.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
     collective_->abort();
     EXPECT_EQ(blocked.wait_for(kNever), std::future_status::ready);
@@ -54,6 +94,7 @@ TEST_F(MpiAborts, AnAbortEndsAnOperationThatWaitsForPeersAndEveryLaterOne) {
 
 // The last rank says what it is about to do, and stops: the others wait in the middle of it.
 TEST_F(MpiAborts, AnAbortEndsAnOperationWhoseDataDoNotComeAndItsPeersHearOfIt) {
+  const Sign met(rank_);
   if (rank_ + 1 == ranks_) {
     auto world = std::make_shared<mpi::World>();
     world->comm = comm_;
@@ -68,6 +109,7 @@ TEST_F(MpiAborts, AnAbortEndsAnOperationWhoseDataDoNotComeAndItsPeersHearOfIt) {
     op.phase = static_cast<uint32_t>(Phase::kTrain);
     op.kind = host::OpKind::kAllReduce;
     EXPECT_TRUE(messages->meet(op).is_ok());
+    met.give();
     MPI_Barrier(MPI_COMM_WORLD);
     EXPECT_EQ(messages->meet(op).code(), Code::kAborted);
     messages->close();
@@ -76,7 +118,7 @@ TEST_F(MpiAborts, AnAbortEndsAnOperationWhoseDataDoNotComeAndItsPeersHearOfIt) {
   start(1);
   ASSERT_TRUE(collective_->begin_step(tag_of(1, 0), merge_).is_ok());
   const auto reduce = [&] { return collective_->all_reduce(tag_of(1, 0), {0, kGradients}); };
-  const Status end = rank_ == 0 ? end_of_aborted(reduce) : reduce();
+  const Status end = rank_ == 0 ? end_of_aborted(reduce, [&] { met.wait(); }) : reduce();
   EXPECT_EQ(end.code(), Code::kAborted);
   MPI_Barrier(MPI_COMM_WORLD);
 }
