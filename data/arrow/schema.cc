@@ -52,4 +52,14 @@ ArrowField arrow_float32(std::string name) {
   return field;
 }
 
+ArrowField arrow_list(std::string name, ArrowField value) {
+  ArrowField field;
+  field.name = std::move(name);
+  field.kind = ArrowKind::kList;
+  field.buffers = 2;
+  field.type_text = "list of " + value.type_text;
+  field.children = {std::move(value)};
+  return field;
+}
+
 }  // namespace lockstep::data

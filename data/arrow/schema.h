@@ -58,5 +58,7 @@ std::string columns_text(const ArrowSchema& schema);
 // An integer of this type, or a float32, without metadata.
 ArrowField arrow_int(std::string name, uint32_t bytes, bool is_signed);
 ArrowField arrow_float32(std::string name);
+// Lists of any length, with offsets of 4 bytes.
+ArrowField arrow_list(std::string name, ArrowField value);
 
 }  // namespace lockstep::data

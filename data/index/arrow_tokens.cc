@@ -1,6 +1,8 @@
 #include "data/index/arrow_tokens.h"
 
+#include <charconv>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "data/arrow/column.h"
@@ -49,6 +51,26 @@ Result<TokensIn> tokens_of(const ArrowFile& file, const ArrowBatch& batch, bool 
   return TokensIn{offset + from * numbers.field->width, end - from, std::move(ends)};
 }
 
+// Drops the last row's end in the batches whose last documents go on.
+Status open_ends(const ArrowSchema& schema, std::vector<TokensIn>& batches) {
+  const auto said = schema.metadata.find(kArrowOpenKey);
+  if (said == schema.metadata.end()) return Status::ok();
+  const char* at = said->second.data();
+  const char* const end = at + said->second.size();
+  while (at < end) {
+    size_t batch = 0;
+    const auto [next, error] = std::from_chars(at, end, batch);
+    const bool is_last = next == end;
+    if (error != std::errc() || (!is_last && *next != ',') || batch >= batches.size() ||
+        batches[batch].row_ends.empty())
+      return bad("says of batches whose last document goes on (" + std::string(kArrowOpenKey) +
+                 ") what does not fit its " + std::to_string(batches.size()) + " batches");
+    batches[batch].row_ends.pop_back();
+    at = is_last ? end : next + 1;
+  }
+  return Status::ok();
+}
+
 Status add_file(const std::string& path, const std::string& cache_dir, const ProgressFn& progress,
                 bool with_documents, std::optional<std::string>& last,
                 std::vector<TokenStream>& streams) {
@@ -73,6 +95,9 @@ Status add_file(const std::string& path, const std::string& cache_dir, const Pro
     if (!tokens.is_ok()) return about(path, tokens.status());
     found.push_back(*tokens);
   }
+  if (with_rows)
+    if (const Status status = open_ends(file.layout.schema, found); !status.is_ok())
+      return about(path, status);
   stream.add_file(path + (file.is_inflated ? " (inflated)" : ""), std::move(file.file));
   if (with_rows && !stream.document_ends()) stream.begin_documents();
   for (const TokensIn& piece : found) {

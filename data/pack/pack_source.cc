@@ -5,11 +5,9 @@
 #include <numeric>
 #include <utility>
 
-#include "comm/base/hash.h"
 #include "comm/base/limits.h"
 #include "comm/wire/data_formats.h"
 #include "data/index/arrow_choice.h"
-#include "data/index/arrow_tokens.h"
 #include "data/index/detect_format.h"
 #include "data/index/encoded_dataset.h"
 #include "data/index/encoded_files.h"
@@ -17,6 +15,7 @@
 #include "data/index/token_files.h"
 #include "data/index/token_stream.h"
 #include "data/index/tokenized_text.h"
+#include "data/pack/token_source.h"
 
 namespace lockstep::data {
 namespace {
@@ -24,18 +23,7 @@ namespace {
 constexpr char kImage[] = "image";
 constexpr char kRow[] = "features";
 constexpr char kLabel[] = "label";
-constexpr char kTokens[] = "tokens";
 constexpr uint32_t kLabelBytes = 8;
-
-// Adds the shards of so many things of one size each.
-void cut_evenly(uint64_t things, uint64_t thing_bytes, uint64_t shard_bytes, size_t stream,
-                std::vector<PackShard>& shards) {
-  const uint64_t each = std::max<uint64_t>(1, shard_bytes / thing_bytes);
-  for (uint64_t begin = 0; begin < things; begin += each) {
-    const uint64_t end = std::min(things, begin + each);
-    shards.push_back({begin, end, stream, (end - begin) * thing_bytes});
-  }
-}
 
 void append_label(uint64_t label, std::string& out) {
   out.append(reinterpret_cast<const char*>(&label), kLabelBytes);
@@ -63,7 +51,7 @@ class PixelSource final : public PackSource {
  public:
   PixelSource(std::unique_ptr<Dataset> dataset, uint64_t shard_bytes)
       : dataset_(std::move(dataset)), bytes_(dataset_->shape().stored_bytes()) {
-    cut_evenly(dataset_->samples(), bytes_ + kLabelBytes, shard_bytes, 0, shards_);
+    shards_ = cut_evenly(dataset_->samples(), bytes_ + kLabelBytes, shard_bytes);
   }
 
   std::string fingerprint() const override { return dataset_->fingerprint(); }
@@ -80,7 +68,8 @@ class PixelSource final : public PackSource {
     const uint64_t elements = dataset_->shape().elements();
     for (uint64_t begin = shard.begin; begin < shard.end; begin += each) {
       const uint64_t rows = std::min(each, shard.end - begin);
-      PackBatch batch{rows, {{rows, 0}, {rows * elements, 0}, {rows, 0}}, {{}, {}, {}, {}, {}}};
+      PackBatch batch{
+          rows, rows, {{rows, 0}, {rows * elements, 0}, {rows, 0}}, {{}, {}, {}, {}, {}}};
       std::string& pixels = batch.buffers[2];
       pixels.reserve(rows * bytes_);
       for (uint64_t i = begin; i < begin + rows; ++i) {
@@ -108,8 +97,9 @@ class ImageSource final : public PackSource {
     for (uint64_t i = 0; i < index_.samples(); ++i) {
       const uint64_t bytes = index_.extent(i).bytes + kLabelBytes;
       if (shards_.empty() || shards_.back().bytes + bytes > shard_bytes)
-        shards_.push_back({i, i, 0, 0});
+        shards_.push_back({i, i, 0, 0, 0});
       shards_.back().end = i + 1;
+      ++shards_.back().rows;
       shards_.back().bytes += bytes;
     }
   }
@@ -127,7 +117,7 @@ class ImageSource final : public PackSource {
   Status read(const PackShard& shard, const GiveBatchFn& give) const override {
     std::vector<uint8_t> image;
     for (uint64_t i = shard.begin; i < shard.end;) {
-      PackBatch batch{0, {}, {{}, {}, {}, {}, {}}};
+      PackBatch batch{0, 0, {}, {{}, {}, {}, {}, {}}};
       std::string& content = batch.buffers[2];
       append_offset(content, batch.buffers[1]);
       // At most one image beyond the limit, so that offsets of 4 bytes are enough.
@@ -137,6 +127,7 @@ class ImageSource final : public PackSource {
         append_offset(content, batch.buffers[1]);
         append_label(index_.extent(i).label, batch.buffers[4]);
       }
+      batch.units = batch.rows;
       batch.nodes = {{batch.rows, 0}, {batch.rows, 0}};
       LOCKSTEP_RETURN_IF_ERROR(give(batch));
     }
@@ -154,50 +145,17 @@ class ImageSource final : public PackSource {
   std::vector<std::string> classes_;
 };
 
-class TokenSource final : public PackSource {
- public:
-  TokenSource(std::vector<TokenStream> streams, uint64_t shard_bytes)
-      : streams_(std::move(streams)) {
-    Xxh3 hash;
-    for (size_t i = 0; i < streams_.size(); ++i) {
-      hash.update("tokens " + std::to_string(streams_[i].tokens()) + " of " +
-                  std::to_string(streams_[i].token_bytes()) + "\n");
-      streams_[i].hash_content(hash);
-      cut_evenly(streams_[i].tokens(), streams_[i].token_bytes(), shard_bytes, i, shards_);
-    }
-    fingerprint_ = hash.hex();
-  }
-
-  std::string fingerprint() const override { return fingerprint_; }
-  const char* unit() const override { return "tokens"; }
-
-  ArrowSchema schema(const PackShard& shard) const override {
-    const TokenStream& stream = streams_[shard.stream];
-    // Of no other data set, whose files may come to lie beside.
-    const std::string key = fingerprint_ + "." + std::to_string(shard.stream);
-    return {{arrow_int(kTokens, stream.token_bytes(), stream.is_signed())},
-            {{kArrowStreamKey, key}}};
-  }
-
-  Status read(const PackShard& shard, const GiveBatchFn& give) const override {
-    const TokenStream& stream = streams_[shard.stream];
-    const uint64_t each = limits::kPackBatchBytes / stream.token_bytes();
-    for (uint64_t begin = shard.begin; begin < shard.end; begin += each) {
-      const uint64_t rows = std::min(each, shard.end - begin);
-      PackBatch batch{rows, {{rows, 0}}, {{}, std::string(rows * stream.token_bytes(), '\0')}};
-      stream.copy(begin, rows, reinterpret_cast<uint8_t*>(batch.buffers[1].data()));
-      LOCKSTEP_RETURN_IF_ERROR(stream.unchanged(begin, rows));
-      LOCKSTEP_RETURN_IF_ERROR(give(batch));
-    }
-    return Status::ok();
-  }
-
- private:
-  std::vector<TokenStream> streams_;
-  std::string fingerprint_;
-};
-
 }  // namespace
+
+std::vector<PackShard> cut_evenly(uint64_t units, uint64_t unit_bytes, uint64_t shard_bytes) {
+  std::vector<PackShard> shards;
+  const uint64_t each = std::max<uint64_t>(1, shard_bytes / unit_bytes);
+  for (uint64_t begin = 0; begin < units; begin += each) {
+    const uint64_t end = std::min(units, begin + each);
+    shards.push_back({begin, end, end - begin, 0, (end - begin) * unit_bytes});
+  }
+  return shards;
+}
 
 Result<std::unique_ptr<PackSource>> open_pack_source(const DataPlace& place, Split split,
                                                      const std::string& cache_dir,
@@ -212,7 +170,8 @@ Result<std::unique_ptr<PackSource>> open_pack_source(const DataPlace& place, Spl
     LOCKSTEP_ASSIGN_OR_RETURN(const auto vocabulary, open_vocabulary(place.cut));
     LOCKSTEP_ASSIGN_OR_RETURN(
         std::vector<TokenStream> streams,
-        open_token_streams(paths, format, vocabulary.get(), cache_dir, progress));
+        open_token_streams(paths, format, vocabulary.get(), cache_dir, progress,
+                           /*with_documents=*/true));
     source = std::make_unique<TokenSource>(std::move(streams), shard_bytes);
   } else if (is_encoded_format(format)) {
     LOCKSTEP_ASSIGN_OR_RETURN(EncodedSource found, find_encoded_source(spec.path(), format, split,

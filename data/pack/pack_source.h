@@ -4,8 +4,8 @@
 //   pixels  image: fixed_size_list of uint8, an arrow.fixed_shape_tensor; label: int64
 //   rows of a table  features: fixed_size_list of float32; label: int64
 //   JPEG and PNG images, as they are  image: binary; label: int64
-//   tokens  tokens: whole numbers of the width that they have; a stream may go on in the next shard
-//           (data/index/arrow_tokens.h)
+//   tokens  tokens: whole numbers of the width that they have, or where the files say where
+//           documents end, lists of them; both may go on in the next shard (token_source.h)
 //
 // Thread-safety: immutable; all calls from any thread.
 #pragma once
@@ -28,6 +28,7 @@ namespace lockstep::data {
 struct PackShard {
   uint64_t begin = 0;
   uint64_t end = 0;
+  uint64_t rows = 0;  // of its file: samples, tokens, or what lies in it of documents
   size_t stream = 0;
   uint64_t bytes = 0;  // of what is in it, as it is stored where it comes from
 };
@@ -35,9 +36,14 @@ struct PackShard {
 // What a batch holds, in the order of the schema, children behind; without nulls.
 struct PackBatch {
   uint64_t rows = 0;
+  uint64_t units = 0;  // samples, or tokens
   std::vector<ArrowNode> nodes;
   std::vector<std::string> buffers;
 };
+
+// So many units of one size each as shards of about `shard_bytes`, of stream 0, a row each.
+std::vector<PackShard> cut_evenly(uint64_t units, uint64_t unit_bytes, uint64_t shard_bytes);
+
 using GiveBatchFn = std::function<Status(const PackBatch&)>;
 
 class PackSource {

@@ -105,7 +105,7 @@ Result<uint64_t> write_whole(const PackSource& source, const PackShard& shard, W
   LOCKSTEP_RETURN_IF_ERROR(writer.begin(source.schema(shard)));
   LOCKSTEP_RETURN_IF_ERROR(source.read(shard, [&](const PackBatch& batch) {
     const Status status = writer.add(batch);
-    done += shard.bytes * batch.rows / (shard.end - shard.begin);
+    done += shard.bytes * batch.units / (shard.end - shard.begin);
     return status;
   }));
   return writer.end();
@@ -127,7 +127,7 @@ bool has_shard(const PackShard& shard, const std::string& path) {
   if (!layout.is_ok()) return false;
   uint64_t rows = 0;
   for (const ArrowBatch& batch : layout->batches) rows += batch.rows;
-  return rows == shard.end - shard.begin;
+  return rows == shard.rows;
 }
 
 }  // namespace lockstep::data

@@ -50,11 +50,14 @@ class Parquet(LockstepTest):
         packed = self.scratch / "packed"
         self.assertIn("tokens in 1 file", self.pack(self.tokens(), packed))
         self.assertFalse(self.unpacked(packed).exists())
-        runs = [self.finish(self.job(path, model=GPT2, name=f"{path.name}.yaml",
-                                     train={"global_batch": 40, "slots": 4, "epochs": 2}),
-                            "--workers", workers, name=f"{path.name}-{workers}")
-                for path, workers in ((self.scratch / "arrow", 1), (packed, 2))]
-        self.assert_same_result(runs[1], runs[0])
+        for documents in ("stream", "pad", "pack"):
+            runs = [self.finish(self.job(path, model=GPT2, name=f"{path.name}-{documents}.yaml",
+                                         data={"documents": documents, "train": {"path": str(path)},
+                                               "eval": {"path": str(path)}},
+                                         train={"global_batch": 40, "slots": 4, "epochs": 2}),
+                                "--workers", workers, name=f"{path.name}-{documents}")
+                    for path, workers in ((self.scratch / "arrow", 1), (packed, 2))]
+            self.assert_same_result(runs[1], runs[0])
 
     @unittest.skipUnless(shutil.which("cjpeg"),
                          "cjpeg is not installed (Debian: libjpeg-turbo-progs)")

@@ -78,7 +78,7 @@ class Pack : public testing::Test {
   TemporaryDirectory cache_;
 };
 
-std::string sample_of(const Dataset& dataset, uint64_t i) {
+std::string stored_sample(const Dataset& dataset, uint64_t i) {
   if (dataset.encoded_form() == nullptr)
     return {reinterpret_cast<const char*>(dataset.sample(i)), dataset.shape().stored_bytes()};
   std::vector<uint8_t> bytes;
@@ -96,7 +96,7 @@ void expect_same(const Result<std::unique_ptr<Dataset>>& a,
   EXPECT_EQ((*a)->class_names(), (*b)->class_names());
   EXPECT_EQ((*a)->statistics(), (*b)->statistics());
   for (uint64_t i = 0; i < (*a)->samples(); ++i) {
-    ASSERT_EQ(sample_of(**a, i), sample_of(**b, i)) << i;
+    ASSERT_EQ(stored_sample(**a, i), stored_sample(**b, i)) << i;
     if ((*a)->shape().is_sequence()) continue;
     ASSERT_EQ((*a)->label(i), (*b)->label(i)) << i;
   }
