@@ -1,4 +1,6 @@
-"""Data of every format at a URL are the data that they are here, and the manifest is none of them."""
+"""Data of every format at a URL are the data that they are here, and the manifest is none of them;
+and they may be mixed with others that are far or near."""
+import json
 import unittest
 
 import arrow_files
@@ -48,6 +50,32 @@ class EveryFormat(SourcesTest):
                     server.write_manifest()
                     self.assertEqual(self.prints(server.url, *args), local)
                 self.assertEqual(self.prints(directory, *args, cache=near), local)
+
+    def test_a_mixture_of_far_and_near_ones_trains_as_one_of_local_copies_does(self):
+        far = [self.shards(self.scratch / name, pictures) for name, pictures in (("a", 12), ("b", 8))]
+        near = self.shards(self.scratch / "near", 4)
+
+        def job(name, paths):
+            made = json.loads(self.far_job(paths[0], name=name).read_text())
+            made["data"] |= {"mix_weight": 3, "mix": [{"path": str(paths[1]), "weight": 2},
+                                                      {"path": str(near)}]}
+            return self.job(paths[0], name=name, model=made["model"], data=made["data"],
+                            train={"global_batch": 24, "slots": 4, "epochs": 3})
+
+        there = self.finish(job("local.yaml", far), "--workers", 1, name="there")
+        with RangeServer(far[0]) as one, RangeServer(far[1]) as other:
+            for server in (one, other):
+                server.write_manifest()
+            of_urls = job("far.yaml", (one.url, other.url))
+            here = self.start(of_urls, "--workers", 2, "train.max_steps=3", name="here", env=self.env)
+            self.assertEqual(here.wait(), 0, here.text()[-3000:])
+            rest = self.start(of_urls, "--resume", "--workers", 3, "train.max_steps=0", name="here",
+                              env=self.env)
+            self.assertEqual(rest.wait(), 0, rest.text()[-3000:])
+            for server in (one, other):
+                self.assertIn("train-000.tar", {path for _, path in server.requests})
+        self.assert_same_result(rest, there)
+        self.assertIn("lost 0, repeated 0", self.audit(rest))
 
 
 if __name__ == "__main__":
