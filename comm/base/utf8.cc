@@ -1,5 +1,6 @@
 #include "comm/base/utf8.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -47,6 +48,11 @@ std::optional<size_t> find_no_utf8(std::string_view text) {
     at += bytes;
   }
   return std::nullopt;
+}
+
+bool is_printable_utf8(std::string_view text) {
+  return is_utf8(text) && std::none_of(text.begin(), text.end(),
+                                       [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
 }  // namespace lockstep

@@ -20,4 +20,7 @@ inline bool is_utf8(std::string_view text) {
   return !find_no_utf8(text);
 }
 
+// And without control characters: what may be in labels, file names and messages of one line.
+bool is_printable_utf8(std::string_view text);
+
 }  // namespace lockstep

@@ -1,10 +1,10 @@
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "data/index/inspect.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/data_subcommands.h"
+#include "deploy/cli/json_text.h"
 #include "deploy/cli/progress_line.h"
 
 namespace lockstep {
@@ -13,11 +13,6 @@ namespace {
 struct InspectArguments : DataArguments {
   bool json = false;
 };
-
-// Names of files may be any bytes; what is no UTF-8 is shown as such.
-std::string json_text(const nlohmann::json& json) {
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
 
 int inspect(const InspectArguments& arguments, const std::string& cache_dir) {
   ProgressLine line;

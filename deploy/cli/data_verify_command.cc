@@ -1,10 +1,12 @@
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "data/read/verify.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/data_subcommands.h"
+#include "deploy/cli/json_text.h"
 #include "deploy/cli/progress_line.h"
 #include "deploy/cli/text.h"
 
@@ -13,6 +15,7 @@ namespace {
 
 struct VerifyArguments : DataArguments {
   bool full = false;
+  bool json = false;
 };
 
 void print(const data::Verification& split) {
@@ -27,6 +30,26 @@ void print(const data::Verification& split) {
   std::printf("  read %s in %.1f s\n", bytes_text(split.bytes).c_str(), split.seconds);
 }
 
+nlohmann::json to_json(const data::Verification& split) {
+  return {{"split", split.split},     {"format", split.format},
+          {"samples", split.samples}, {"damaged", split.damaged},
+          {"faults", split.faults},   {"damaged_files", split.damaged_files},
+          {"bytes", split.bytes},     {"seconds", split.seconds}};
+}
+
+// Whatever was found.
+void tell(const VerifyArguments& arguments, const std::vector<data::Verification>& all) {
+  nlohmann::json splits = nlohmann::json::array();
+  for (const data::Verification& split : all) {
+    if (arguments.json)
+      splits.push_back(to_json(split));
+    else
+      print(split);
+  }
+  if (arguments.json)
+    std::fputs(json_text({{"path", arguments.path}, {"splits", splits}}).c_str(), stdout);
+}
+
 int verify(const VerifyArguments& arguments, const std::string& cache_dir) {
   Result<std::vector<data::Verification>> all = std::vector<data::Verification>();
   {
@@ -37,10 +60,10 @@ int verify(const VerifyArguments& arguments, const std::string& cache_dir) {
         arguments.full ? data::VerifyDepth::kFull : data::VerifyDepth::kSamples);
   }
   if (!all.is_ok()) return report(all.status());
+  tell(arguments, *all);
   uint64_t damaged = 0;
   uint64_t files = 0;
   for (const data::Verification& split : *all) {
-    print(split);
     damaged += split.damaged;
     files += split.damaged_files.size();
   }
@@ -64,10 +87,12 @@ void add_data_verify(CLI::App& group, Commands& commands) {
   command->add_flag("--full", arguments->full,
                     "And compare the checksums that files have of their own content: of every "
                     "record of TFRecord, of the arrays of .npz, of gzipped files");
+  command->add_flag("--json", arguments->json, "As JSON");
   command->footer(
       "Names the files of the first 100 samples that are damaged.\n\n"
       "Examples:\n  lockstep data verify /data/my-images\n"
-      "  lockstep data verify /data/shards --threads 4 --full\n\n"
+      "  lockstep data verify /data/shards --threads 4 --full\n"
+      "  lockstep data verify /data/shards --json\n\n"
       "Exit codes: 0 all is well, 65 some are damaged, 66 not there.");
   commands[command] = [arguments] {
     return with_cache(*arguments, [&](const std::string& dir) { return verify(*arguments, dir); });

@@ -6,6 +6,7 @@
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/diagnose.h"
+#include "deploy/cli/json_text.h"
 #include "deploy/cli/load_job.h"
 #include "deploy/cli/scratch_directory.h"
 
@@ -56,10 +57,6 @@ void print(const std::string& text) {
   std::fflush(stdout);
 }
 
-void print_json(const nlohmann::json& json) {
-  print(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
-}
-
 Status run_doctor(const DoctorArguments& arguments) {
   JobRequest request;
   LOCKSTEP_RETURN_IF_ERROR(split_arguments(arguments.positional, request));
@@ -72,7 +69,7 @@ Status run_doctor(const DoctorArguments& arguments) {
   if (!arguments.json) print(to_text(before));
   const auto& changes = before.finding.changes;
   if (!arguments.apply || changes.empty()) {
-    if (arguments.json) print_json(to_json(before));
+    if (arguments.json) print(json_text(to_json(before)));
     if (!arguments.json && arguments.apply)
       print("nothing to apply: no key of the job changes it\n");
     return Status::ok();
@@ -82,7 +79,7 @@ Status run_doctor(const DoctorArguments& arguments) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Diagnosis after,
                             measure(request, arguments.seconds, scratch->path()));
   if (arguments.json)
-    print_json(nlohmann::json{{"before", to_json(before)}, {"after", to_json(after)}});
+    print(json_text({{"before", to_json(before)}, {"after", to_json(after)}}));
   else
     print("\n" + compare_text(before, after));
   return Status::ok();

@@ -9,6 +9,7 @@
 
 #include "comm/base/log.h"
 #include "comm/base/nearest.h"
+#include "comm/base/utf8.h"
 #include "deploy/cli/job_list.h"
 #include "deploy/cli/job_table.h"
 
@@ -132,21 +133,12 @@ Status set_number(const JobKey& key, const std::string& text, Field field) {
   return Status::ok();
 }
 
-// Text goes into labels, file names and one-line messages.
-bool is_printable_utf8(const std::string& text) {
-  const std::string escaped = json_escape(text);
-  const std::string_view replacement = "\xEF\xBF\xBD";
-  if (text.find(replacement) == std::string::npos && escaped.find(replacement) != std::string::npos)
-    return false;
-  return std::none_of(text.begin(), text.end(),
-                      [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-}
-
 Status check_text(const JobKey& key, const std::string& text) {
   if (!key.names.empty()) {
     if (std::find(key.names.begin(), key.names.end(), text) != key.names.end()) return Status::ok();
     return wrong(key, text, join_names(key.names) + did_you_mean(text, key.names));
   }
+  // It goes into labels, file names and messages of one line.
   if (!is_printable_utf8(text)) return wrong(key, text, "printable UTF-8 text");
   if (text.size() > 4096) return wrong(key, text, "at most 4096 bytes long");
   if (text.empty() && (key.required() || key.key == "job")) return wrong(key, text, "not empty");

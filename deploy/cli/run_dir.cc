@@ -13,6 +13,8 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "comm/base/log.h"
+#include "comm/base/utf8.h"
 #include "coordinator/claim.h"
 #include "coordinator/pulse.h"
 #include "deploy/agent/launch_record.h"
@@ -159,6 +161,10 @@ std::string lack_of_room(const std::string& path, uint64_t needed_bytes) {
 Result<RunDir> RunDir::open(const std::string& path, bool resume) {
   std::string absolute = fs::absolute(path).lexically_normal().string();
   if (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
+  // It is told to every process of the run, in messages whose text is UTF-8.
+  if (!is_printable_utf8(absolute))
+    return usage("run directory " + json_escape(absolute) +
+                 " has a name that is no printable UTF-8 text; choose another --run-dir");
   std::error_code error;
   if (fs::exists(absolute, error) && !fs::is_directory(absolute, error))
     return usage(absolute + " is a file, not a run directory");

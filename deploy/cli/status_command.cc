@@ -8,6 +8,7 @@
 #include "deploy/agent/run_files.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"
+#include "deploy/cli/json_text.h"
 #include "deploy/cli/live_line.h"
 #include "deploy/cli/reporter.h"
 #include "deploy/cli/run_status.h"
@@ -56,7 +57,7 @@ int tell_ended(const StatusArguments& arguments, const Status& why) {
     nlohmann::json out = {{"state", "not running"}, {"members", nlohmann::json::array()}};
     if (summary.is_ok()) out["summary"] = *summary;
     if (has_checkpoint) out["last_checkpoint"] = checkpoints->back().path;
-    std::printf("%s\n", out.dump(2).c_str());
+    std::fputs(json_text(out).c_str(), stdout);
     return kNotRunning;
   }
   std::printf("not running: no coordinator answers for %s (%s)\n", dir.c_str(),

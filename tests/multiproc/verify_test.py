@@ -1,4 +1,5 @@
 """`lockstep data verify` on many samples, of which some are damaged: each is named, all counted."""
+import json
 import random
 import re
 import shutil
@@ -48,6 +49,14 @@ class Verify(LockstepTest):
             self.assertEqual(sorted(named), sorted(map(str, bad)))
             self.assertIn(f"data: {SAMPLES} samples of format image_folder, 7 damaged", out)
             self.assertIn("7 of the samples", errors)
+        done = subprocess.run([BIN / "lockstep", "data", "verify", data, "--json"],
+                              capture_output=True, text=True, timeout=120)
+        self.assertEqual(done.returncode, 65, done.stderr)
+        [split] = json.loads(done.stdout)["splits"]
+        self.assertEqual((split["samples"], split["damaged"], split["damaged_files"]),
+                         (SAMPLES, 7, []))
+        self.assertEqual(sorted(fault.split(" is a ")[0] for fault in split["faults"]),
+                         sorted(map(str, bad)))
 
     @unittest.skipUnless(shutil.which("cjpeg"),
                          "cjpeg is not installed (Debian: libjpeg-turbo-progs)")

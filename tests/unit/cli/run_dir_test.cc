@@ -88,6 +88,16 @@ TEST_F(RunDirectory, ForeignDirectoriesAndFilesAreLeftAlone) {
   EXPECT_THAT(refusal(), HasSubstr("is a file"));
 }
 
+TEST_F(RunDirectory, ANameThatMessagesCannotHoldIsRefused) {
+  for (const char* name : {"/\xff", "/a\nb", "/\xc3"}) {
+    path_ = root_ + name;
+    EXPECT_THAT(refusal(), HasSubstr("no printable UTF-8 text; choose another --run-dir"));
+    EXPECT_FALSE(std::filesystem::exists(path_));
+  }
+  path_ = root_ + "/läuft 日本";
+  EXPECT_TRUE(RunDir::open(path_, false).is_ok());
+}
+
 TEST_F(RunDirectory, NothingToResumeIsSaid) {
   EXPECT_THAT(refusal(true, Code::kNoInput), HasSubstr("no run to resume"));
   { ASSERT_TRUE(RunDir::open(path_, false).is_ok()); }
