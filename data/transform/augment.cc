@@ -24,8 +24,10 @@ Status check_fits(const AugmentStep& step, const SampleShape& shape) {
     return does_not_fit("a border or square of " + std::to_string(static_cast<int>(step.amount)) +
                         " pixels is larger than the images, of " + std::to_string(shape.height) +
                         " x " + std::to_string(shape.width));
-  if (step.kind == AugmentKind::kSaturation && shape.channels != 3)
-    return does_not_fit("saturation is of images of three channels; these have " +
+  const bool is_colour = step.kind == AugmentKind::kSaturation || step.kind == AugmentKind::kHue;
+  if (is_colour && shape.channels != 3)
+    return does_not_fit(std::string(step.kind == AugmentKind::kHue ? "hue" : "saturation") +
+                        " is of images of three channels; these have " +
                         std::to_string(shape.channels));
   return Status::ok();
 }
@@ -107,6 +109,8 @@ void Augmenter::apply(const AugmentStep& step, uint64_t stream) {
       return scale_contrast(image, factor(stream, step.amount));
     case AugmentKind::kSaturation:
       return scale_saturation(image, factor(stream, step.amount));
+    case AugmentKind::kHue:
+      return turn_hue(image, fixed_point(6 * step.amount * either_way(stream)));
     case AugmentKind::kCutout:
       return fill_square(image, place(stream, 0, shape_.height) - whole / 2,
                          place(stream, 1, shape_.width) - whole / 2, whole, means_);

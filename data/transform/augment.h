@@ -25,8 +25,8 @@ class Augmenter {
  public:
   Augmenter() = default;  // an empty one
   // Of images of `shape`, whose channels have these `statistics` over the training data. kUsage
-  // where a step does not fit the shape: saturation of other than three channels, a border or a
-  // square larger than the image, a sequence.
+  // where a step does not fit the shape: saturation or hue of other than three channels, a border
+  // or a square larger than the image, a sequence.
   static Result<Augmenter> create(std::vector<AugmentStep> steps, const SampleShape& shape,
                                   const std::vector<ChannelStatistics>& statistics);
 

@@ -37,6 +37,31 @@ uint32_t grey(const ImageBytes& image, uint64_t pixel) {
   return static_cast<uint32_t>((sum + image.channels / 2) / image.channels);
 }
 
+// Of a colour what HSV makes of it, but in whole numbers: the place of its hue on the circle is
+// counted in sixths from red on, times `chroma`, so that nothing is rounded.
+struct Hue {
+  int32_t most;    // the largest channel
+  int32_t chroma;  // by which the smallest is less
+  int32_t place;   // -chroma to 5 chroma
+};
+
+Hue hue_of(int32_t red, int32_t green, int32_t blue) {
+  const int32_t most = std::max({red, green, blue});
+  const int32_t chroma = most - std::min({red, green, blue});
+  if (most == red) return {most, chroma, green - blue};
+  if (most == green) return {most, chroma, 2 * chroma + blue - red};
+  return {most, chroma, 4 * chroma + red - green};
+}
+
+// Which channel is the largest, between and the smallest in each sixth of the circle.
+struct Sixth {
+  uint8_t most;
+  uint8_t between;
+  uint8_t least;
+};
+
+constexpr Sixth kSixths[] = {{0, 1, 2}, {1, 0, 2}, {1, 2, 0}, {2, 1, 0}, {2, 0, 1}, {0, 2, 1}};
+
 // Black outside.
 uint32_t pixel_at(const uint8_t* plane, const ImageBytes& image, int64_t y, int64_t x) {
   if (y < 0 || x < 0 || y >= image.height || x >= image.width) return 0;
@@ -134,6 +159,27 @@ void scale_saturation(const ImageBytes& image, float factor) {
       uint8_t& value = image.data[c * plane + i];
       value = bounded(middle + factor * (static_cast<float>(value) - middle));
     }
+  }
+}
+
+void turn_hue(const ImageBytes& image, int64_t turn) {
+  const uint64_t plane = image.plane();
+  for (uint64_t i = 0; i < plane; ++i) {
+    uint8_t* pixel = image.data + i;
+    const Hue hue = hue_of(pixel[0], pixel[plane], pixel[2 * plane]);
+    if (hue.chroma == 0) continue;  // grey has none
+    const int64_t sixth = hue.chroma * kOne;
+    int64_t place = hue.place * kOne + turn * hue.chroma;
+    if (place < 0) place += 6 * sixth;
+    if (place >= 6 * sixth) place -= 6 * sixth;
+    const int64_t which = place / sixth;
+    const int64_t way = place - which * sixth;
+    const int64_t from_least = which % 2 == 0 ? way : sixth - way;  // it rises or falls
+    const int32_t least = hue.most - hue.chroma;
+    const Sixth& channels = kSixths[which];
+    pixel[channels.most * plane] = static_cast<uint8_t>(hue.most);
+    pixel[channels.between * plane] = static_cast<uint8_t>(least + ((from_least + kOne / 2) >> 16));
+    pixel[channels.least * plane] = static_cast<uint8_t>(least);
   }
 }
 

@@ -37,6 +37,14 @@ void scale_brightness(const ImageBytes& image, float factor);
 void scale_contrast(const ImageBytes& image, float factor);
 void scale_saturation(const ImageBytes& image, float factor);
 
+// The hue of every pixel is turned on by `turn`, in sixths of the circle times 2^16: red becomes
+// yellow after one, green after two. The largest and the smallest channel of a pixel stay as large,
+// and so do value and saturation; the one between is exact, rounded to the nearest. That is
+// torchvision's adjust_hue() of tensors, but for what that rounds down; its other one, of Pillow's
+// images, rounds hue and saturation to bytes on the way, and is up to 18 of 255 away from both.
+// REQUIRES: three channels, |turn| <= 3 * 2^16.
+void turn_hue(const ImageBytes& image, int64_t turn);
+
 // The part of the square from (y, x) that lies in the image becomes `values`, one by channel.
 void fill_square(const ImageBytes& image, int64_t y, int64_t x, int64_t side,
                  std::span<const uint8_t> values);

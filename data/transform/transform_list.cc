@@ -37,6 +37,7 @@ constexpr Word kWords[] = {
     {"brightness", AugmentKind::kBrightness, {kNeeded, 0, 1, false}},
     {"contrast", AugmentKind::kContrast, {kNeeded, 0, 1, false}},
     {"saturation", AugmentKind::kSaturation, {kNeeded, 0, 1, false}},
+    {"hue", AugmentKind::kHue, {kNeeded, 0, 0.5, false}},
     {"cutout", AugmentKind::kCutout, {kNeeded, 1, 1024, true}},
 };
 

@@ -14,6 +14,8 @@
 //   brightness=A         times a factor between 1 - A and 1 + A
 //   contrast=A           the same of the distance from the image's mean grey
 //   saturation=A         the same of the distance from every pixel's grey; of three channels
+//   hue=A                turned by up to A of the whole circle either way, 0.5 at most; of three
+//                        channels
 //   cutout=N             a square of N x N pixels around a random place becomes the data set's mean
 //   normalize            zero mean, unit variance (normalize.h); the last one, if at all
 //   mixup[=ALPHA]        each image becomes a weighted sum with another of its batch, and its label
@@ -51,6 +53,7 @@ enum class AugmentKind : uint32_t {
   kContrast = 6,
   kSaturation = 7,
   kCutout = 8,
+  kHue = 9,
 };
 
 struct AugmentStep {

@@ -142,7 +142,7 @@ constexpr JobKey kRows[] = {
   {"data.transforms", "normalize", kNoRange, {}, kIdentity, kPlain,
    "applied to images in this order. First what changes their size: random_resized_crop=N, or "
    "resize=N and center_crop=N or random_crop=N. Of training data: flip[=P], flip_vertical[=P], pad_crop=N, "
-   "rotate=DEGREES, brightness=A, contrast=A, saturation=A, cutout=N, each at random; of all: "
+   "rotate=DEGREES, brightness=A, contrast=A, saturation=A, hue=A, cutout=N, each at random; of all: "
    "normalize, to zero mean and unit variance; of training data at the end mixup[=ALPHA], "
    "cutmix[=ALPHA]: mixed with others of the slot. gpt2: none"},
   {"data.tokenizer", "", kNoRange, {}, kChangeable, kPlain,

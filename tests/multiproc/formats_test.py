@@ -14,7 +14,7 @@ from replay_test import safetensors
 TRAIN = {"global_batch": 40, "slots": 4, "epochs": 3}
 EVALUATION = 60
 AUGMENTED = ["pad_crop=4", "flip", "rotate=10", "brightness=0.2", "contrast=0.2", "saturation=0.2",
-             "cutout=8", "normalize"]
+             "hue=0.1", "cutout=8", "normalize"]
 
 
 def images(count, side, classes, seed):

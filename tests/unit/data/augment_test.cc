@@ -23,7 +23,7 @@ const std::vector<ChannelStatistics> kOneMean{{0.2, 1}};
 const std::vector<ChannelStatistics> kMeans{{0.2, 1}, {0.4, 1}, {0.6, 1}};
 const std::vector<std::string> kAll{"pad_crop=3",     "flip",           "flip_vertical=0.3",
                                     "rotate=20",      "brightness=0.4", "contrast=0.4",
-                                    "saturation=0.4", "cutout=3"};
+                                    "saturation=0.4", "hue=0.2",        "cutout=3"};
 
 Augmenter augmenter(const std::vector<std::string>& words, const SampleShape& shape = kGrey) {
   auto list = parse_transforms(words);
@@ -90,6 +90,35 @@ TEST(Augmenter, EveryPlaceOfAWindowIsAsLikely) {
   for (const auto& [place, times] : places) EXPECT_NEAR(times, 100, 50);
 }
 
+// The bytes of before there was a hue: a run without one goes on with the same images.
+TEST(Augmenter, WithoutAHueTheBytesAreThoseOfOldRuns) {
+  std::vector<std::string> old = kAll;
+  std::erase(old, "hue=0.2");
+  Augmenter without = augmenter(old, kColour);
+  uint64_t digest = 0;
+  for (uint64_t i = 0; i < 20; ++i)
+    for (const uint8_t byte : made(without, counting(kColour), i)) digest = 31 * digest + byte;
+  EXPECT_EQ(digest, 397'124'797'968'433'291U);
+}
+
+// From red: green where it is turned by a third of the circle, magenta by a sixth the other way.
+TEST(Augmenter, HuesAreTurnedBothWaysAndNoFurtherThanTheyMay) {
+  Augmenter turns = augmenter({"hue=0.1"}, kColour);
+  Bytes red(kColour.elements());
+  std::fill_n(red.begin(), 64, uint8_t{240});
+  int green_most = 0;
+  int blue_most = 0;
+  for (uint64_t i = 0; i < 500; ++i) {
+    const Bytes out = made(turns, red, i);
+    EXPECT_EQ(out[0], 240);
+    EXPECT_TRUE(out[64] == 0 || out[128] == 0);
+    green_most = std::max<int>(green_most, out[64]);
+    blue_most = std::max<int>(blue_most, out[128]);
+  }
+  EXPECT_NEAR(green_most, 144, 3) << "0.1 of the circle are 0.6 of a sixth, of 240";
+  EXPECT_NEAR(blue_most, 144, 3);
+}
+
 TEST(Augmenter, CutoutTakesTheDataSetsMeanAndAnyPlaceOfTheImage) {
   Augmenter cuts = augmenter({"cutout=3"}, kColour);
   const Bytes image(kColour.elements(), 7);
@@ -113,7 +142,10 @@ TEST(Augmenter, SaysWhatDoesNotFitTheImages) {
   const auto error = [](AugmentStep step, const SampleShape& shape) {
     return Augmenter::create({step}, shape, kOneMean).status().message();
   };
-  EXPECT_THAT(error({AugmentKind::kSaturation, 0.1}, kGrey), HasSubstr("three channels"));
+  EXPECT_THAT(error({AugmentKind::kSaturation, 0.1}, kGrey),
+              HasSubstr("saturation is of images of three channels"));
+  EXPECT_THAT(error({AugmentKind::kHue, 0.1}, kGrey),
+              HasSubstr("hue is of images of three channels; these have 1"));
   EXPECT_THAT(error({AugmentKind::kPadCrop, 9}, kGrey), HasSubstr("larger than the images"));
   EXPECT_THAT(error({AugmentKind::kFlip, 0.5}, {.tokens = 4, .token_bytes = 2}),
               HasSubstr("for images"));

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <vector>
 
+#include "tests/unit/data/hue_samples.h"
+
 namespace lockstep::data {
 namespace {
 
@@ -101,6 +103,26 @@ TEST(ImageOps, WithoutSaturationAPixelIsItsGrey) {
   EXPECT_THAT(bytes, ElementsAre(76, 150, 29, 76, 150, 29, 76, 150, 29));
 }
 
+TEST(ImageOps, AHueIsTurnedAsHsvSays) {
+  for (const HueSample& sample : kHueSamples) {
+    std::array<uint8_t, 3> colour = sample.colour;
+    turn_hue({colour.data(), 3, 1, 1}, sample.turn);
+    EXPECT_EQ(colour, sample.turned) << "turned by " << sample.turn;
+  }
+}
+
+TEST(ImageOps, AfterAsManyTurnsAsMakeACircleEveryColourIsItself) {
+  Bytes bytes(3 * 16 * 16 * 16);  // red, green and blue in steps of 17
+  for (size_t i = 0; i < 16 * 16 * 16; ++i)
+    for (size_t c = 0; c < 3; ++c)
+      bytes[c * 16 * 16 * 16 + i] = static_cast<uint8_t>(17 * (i >> 4 * c & 15));
+  const Bytes before = bytes;
+  for (int i = 0; i < 3; ++i) turn_hue({bytes.data(), 3, 64, 64}, 2 * kOne);
+  EXPECT_EQ(bytes, before);
+  for (int i = 0; i < 2; ++i) turn_hue({bytes.data(), 3, 64, 64}, -3 * kOne);
+  EXPECT_EQ(bytes, before);
+}
+
 TEST(ImageOps, AFactorOfOneChangesNothing) {
   Bytes bytes(3 * 256);
   for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i * 7);
@@ -109,6 +131,7 @@ TEST(ImageOps, AFactorOfOneChangesNothing) {
   scale_brightness(image, 1);
   scale_contrast(image, 1);
   scale_saturation(image, 1);
+  turn_hue(image, 0);
   EXPECT_EQ(bytes, before);
 }
 

@@ -45,6 +45,8 @@ TEST(TransformList, RefusesNumbersThatAreMissingOrWrong) {
     EXPECT_THAT(error_of({wrong}), HasSubstr("a whole number, 1 to 256")) << wrong;
   EXPECT_THAT(error_of({"flip=1.01"}), HasSubstr("a number, 0 to 1"));
   EXPECT_THAT(error_of({"rotate=181"}), HasSubstr("a number, 0 to 180"));
+  EXPECT_THAT(error_of({"hue=0.6"}), HasSubstr("a number, 0 to 0.5"));
+  EXPECT_THAT(error_of({"hue"}), HasSubstr("write hue=NUMBER"));
   EXPECT_THAT(error_of({"normalize=1"}), HasSubstr("takes no number"));
 }
 
