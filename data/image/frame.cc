@@ -26,6 +26,13 @@ uint32_t place(uint64_t key, uint64_t i, uint32_t places) {
   return static_cast<uint32_t>(below(key, i, places));
 }
 
+// Both of them: what is left over beside the window.
+void mirror_window(const ImageFrame& frame, uint32_t wide, uint32_t high, uint64_t stream,
+                   PixelBox& window) {
+  if (is_flipped(Flip::kLeftToRight, frame.flip, stream)) window.x = wide - window.x;
+  if (is_flipped(Flip::kTopToBottom, frame.flip_vertical, stream)) window.y = high - window.y;
+}
+
 FrameCut whole_window(const PixelBox& box, uint32_t size) {
   return {box, size, size, {0, 0, size, size}};
 }
@@ -83,6 +90,10 @@ uint32_t half(uint32_t left_over) {
 
 }  // namespace
 
+bool is_flipped(Flip flip, double probability, uint64_t stream) {
+  return unit(stream_key({stream, static_cast<uint64_t>(flip)}), 0) < probability;
+}
+
 std::string to_text(const ImageFrame& frame) {
   if (frame.is_empty()) return {};
   return std::to_string(static_cast<int>(frame.crop)) + "-" + std::to_string(frame.size) + "-" +
@@ -103,6 +114,7 @@ FrameCut cut_of(const ImageFrame& frame, uint32_t width, uint32_t height,
     cut.window.x = place(key, 0, wide + 1);
     cut.window.y = place(key, 1, high + 1);
   }
+  if (stream) mirror_window(frame, wide, high, *stream, cut.window);
   return cut;
 }
 

@@ -8,6 +8,7 @@
 
 #include "comm/base/chance.h"
 #include "comm/base/check.h"
+#include "data/image/frame.h"
 #include "data/transform/image_ops.h"
 
 namespace lockstep::data {
@@ -77,21 +78,21 @@ const uint8_t* Augmenter::make(const uint8_t* stored, uint64_t stream) {
     copy_channels_first(stored, image);
   else
     std::memcpy(image_.data(), stored, image_.size());
-  for (const AugmentStep& step : steps_)
-    apply(step, stream_key({stream, static_cast<uint64_t>(step.kind)}));
+  for (const AugmentStep& step : steps_) apply(step, stream);
   return image_.data();
 }
 
-void Augmenter::apply(const AugmentStep& step, uint64_t stream) {
+void Augmenter::apply(const AugmentStep& step, uint64_t image_stream) {
+  const uint64_t stream = stream_key({image_stream, static_cast<uint64_t>(step.kind)});
   const ImageBytes image{image_.data(), shape_.channels, shape_.height, shape_.width};
   const ImageBytes other{other_.data(), shape_.channels, shape_.height, shape_.width};
   const auto whole = static_cast<int64_t>(step.amount);
   switch (step.kind) {
     case AugmentKind::kFlip:
-      if (unit(stream, 0) < step.amount) mirror(image);
+      if (is_flipped(Flip::kLeftToRight, step.amount, image_stream)) mirror(image);
       return;
     case AugmentKind::kFlipVertical:
-      if (unit(stream, 0) < step.amount) mirror_vertically(image);
+      if (is_flipped(Flip::kTopToBottom, step.amount, image_stream)) mirror_vertically(image);
       return;
     case AugmentKind::kPadCrop: {
       const auto places = static_cast<uint64_t>(2 * whole + 1);

@@ -39,7 +39,7 @@ class Augmenter {
   static uint64_t stream_of(uint64_t seed, uint64_t epoch, uint64_t position);
 
  private:
-  void apply(const AugmentStep& step, uint64_t stream);
+  void apply(const AugmentStep& step, uint64_t image_stream);
 
   std::vector<AugmentStep> steps_;
   SampleShape shape_;

@@ -68,6 +68,28 @@ constexpr FrameWord kFrameWords[] = {
 };
 constexpr uint32_t kMostSide = 4'096;
 
+bool is_window(const FrameWord& word) {
+  return word.crop == CropKind::kCenter || word.crop == CropKind::kRandom;
+}
+
+// Whether a window of what this made is what it makes of a window, to the last bit.
+bool works_on_windows(AugmentKind kind) {
+  switch (kind) {
+    case AugmentKind::kFlip:
+    case AugmentKind::kFlipVertical:
+    case AugmentKind::kBrightness:
+    case AugmentKind::kSaturation:
+    case AugmentKind::kHue:
+      return true;
+    case AugmentKind::kPadCrop:
+    case AugmentKind::kRotate:
+    case AugmentKind::kContrast:
+    case AugmentKind::kCutout:
+      return false;
+  }
+  return false;
+}
+
 Status not_known(std::string_view name) {
   std::vector<std::string_view> names{kNormalize};
   for (const FrameWord& word : kFrameWords) names.push_back(word.name);
@@ -102,6 +124,34 @@ Result<double> parse_amount(const Amount& amount, const std::string& text) {
   return wrong("has \"" + text + "\", but behind = there must be " + range_of(amount));
 }
 
+// Of a word of the frame, behind those that the list has already.
+Status check_place(const FrameWord& word, const std::string& text, const TransformList& list) {
+  if (list.frame.crop != CropKind::kNone)
+    return wrong("has \"" + text + "\" behind another crop; leave one, and resize before it");
+  if (!is_window(word) && !list.augment.empty())
+    return wrong("has \"" + text +
+                 "\" behind what changes pixels, and scaling rounds them: behind it they would be "
+                 "others than in front; put it in front");
+  for (const AugmentStep& step : list.augment) {
+    if (works_on_windows(step.kind)) continue;
+    const auto* behind = std::find_if(std::begin(kWords), std::end(kWords),
+                                      [&](const Word& w) { return w.kind == step.kind; });
+    return wrong("has \"" + text + "\" behind " + std::string(behind->name) +
+                 ", which depends on the whole image: behind it the pixels would be others than in "
+                 "front; put it in front of " +
+                 std::string(behind->name));
+  }
+  return Status::ok();
+}
+
+// What flips an image in front of its window.
+void take_flips(TransformList& list) {
+  for (const AugmentStep& step : list.augment) {
+    if (step.kind == AugmentKind::kFlip) list.frame.flip = step.amount;
+    if (step.kind == AugmentKind::kFlipVertical) list.frame.flip_vertical = step.amount;
+  }
+}
+
 Status parse_frame_word(const FrameWord& word, const std::string& text, std::string_view amount,
                         TransformList& list) {
   uint32_t side = 0;
@@ -110,17 +160,13 @@ Status parse_frame_word(const FrameWord& word, const std::string& text, std::str
   if (error != std::errc() || rest != end || side == 0 || side > kMostSide)
     return wrong("has \"" + text + "\", but behind = there must be a number of pixels, 1 to " +
                  std::to_string(kMostSide));
-  if (!list.augment.empty())
-    return wrong("has \"" + text +
-                 "\" behind what works on images of the final size; put it "
-                 "in front");
-  if (list.frame.crop != CropKind::kNone)
-    return wrong("has \"" + text + "\" behind another crop; leave one, and resize before it");
+  LOCKSTEP_RETURN_IF_ERROR(check_place(word, text, list));
   if (word.crop == CropKind::kNone) {
     list.frame.resize = side;
   } else {
     list.frame.crop = word.crop;
     list.frame.size = side;
+    take_flips(list);
   }
   return Status::ok();
 }
@@ -173,10 +219,11 @@ Result<TransformList> parse_transforms(const std::vector<std::string>& words) {
     }
     if (!list.mix.is_empty())
       return wrong("has \"" + text + "\" behind what mixes images; mixup and cutmix come last");
-    if (list.normalizes)
+    const FrameWord* frame = find_word(kFrameWords, name);
+    if (list.normalizes && (frame == nullptr || !is_window(*frame)))
       return wrong("has \"" + text +
-                   "\" behind normalize, behind which there may only be mixup "
-                   "and cutmix");
+                   "\" behind normalize, behind which there may only be center_crop, random_crop, "
+                   "mixup and cutmix");
     if (name == kNormalize) {
       if (name.size() < text.size())
         return wrong("has \"" + text + "\", but normalize takes no number");

@@ -17,16 +17,30 @@
 //   hue=A                turned by up to A of the whole circle either way, 0.5 at most; of three
 //                        channels
 //   cutout=N             a square of N x N pixels around a random place becomes the data set's mean
-//   normalize            zero mean, unit variance (normalize.h); the last one, if at all
+//   normalize            zero mean, unit variance (normalize.h); behind it only a crop and the next
 //   mixup[=ALPHA]        each image becomes a weighted sum with another of its batch, and its label
 //                        both in the same shares, drawn from Beta(ALPHA, ALPHA) (1)
 //   cutmix[=ALPHA]       each gets a rectangle of another, of a share drawn likewise; with mixup
 //                        either one or the other, as often
 //
-// The first four stand in front, one of the crops if any, and are all that may change a size; of
-// images stored as pixels, of one or three channels. The last two mix what the others made
-// (batch_mix.h), and nothing stands behind them. They and all from `flip` to `cutout` (augment.h)
-// are what training data get and evaluation data do not.
+// The first four are all that may change a size, of images stored as pixels those of one or three
+// channels; of the crops there is one at most. They stand in front, but for center_crop and
+// random_crop, which may also stand behind flips, brightness, saturation, hue and normalize. They
+// are done first even then, so that only their window is decoded (adr/0003), and the bytes are
+// exactly those of the words in their order:
+//
+//   - what works on pixel after pixel makes the same of one, whatever is around it;
+//   - a flipped image's window is the flipped window of the mirrored place (ImageFrame::flip);
+//   - every choice has a stream of its own, whatever is done first (augment.h);
+//   - an image smaller than the window is enlarged as it is decoded, in front of all the words.
+//
+// Nothing else may be in front of a crop: contrast takes the mean of the whole image, rotate its
+// middle, pad_crop and cutout a place in it. And nothing at all in front of what scales, resize and
+// random_resized_crop: pixels that were rounded have other means, and of a flipped image other
+// squares would become one where it is shrunk while it is decoded.
+//
+// The last two mix what the others made (batch_mix.h), and nothing stands behind them. They and all
+// from `flip` to `cutout` (augment.h) are what training data get and evaluation data do not.
 //
 // Sources: pad_crop, flip: K. He et al., Deep Residual Learning, CVPR 2016, section 4.2; cutout: T.
 // DeVries, G. Taylor, arXiv 1708.04552.
@@ -45,7 +59,7 @@ namespace lockstep::data {
 
 // Their numbers are part of random streams: never change one.
 enum class AugmentKind : uint32_t {
-  kFlip = 1,
+  kFlip = 1,  // Flip::kLeftToRight
   kFlipVertical = 2,
   kPadCrop = 3,
   kRotate = 4,
@@ -72,14 +86,15 @@ struct MixRule {
 };
 
 struct TransformList {
-  ImageFrame frame;
+  ImageFrame frame;                  // done first, wherever it was given
   std::vector<AugmentStep> augment;  // in the order given
   bool normalizes = false;
   MixRule mix;
 };
 
-// kUsage for a word that is not known, naming the nearest one, for one given twice or behind what
-// comes last, and for a number that is missing, not wanted or out of range.
+// kUsage for a word that is not known, naming the nearest one, for one given twice, behind what
+// comes last or, as a crop, behind what it cannot be done before, and for a number that is missing,
+// not wanted or out of range.
 Result<TransformList> parse_transforms(const std::vector<std::string>& words);
 
 }  // namespace lockstep::data

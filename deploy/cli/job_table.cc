@@ -141,7 +141,8 @@ constexpr JobKey kRows[] = {
    "are trained on one after another in every epoch, each shuffled by itself; 0: no such order"},
   {"data.transforms", "normalize", kNoRange, {}, kIdentity, kPlain,
    "applied to images in this order. First what changes their size: random_resized_crop=N, or "
-   "resize=N and center_crop=N or random_crop=N. Of training data: flip[=P], flip_vertical[=P], pad_crop=N, "
+   "resize=N and center_crop=N or random_crop=N (these two also behind flips, brightness, saturation, hue "
+   "and normalize). Of training data: flip[=P], flip_vertical[=P], pad_crop=N, "
    "rotate=DEGREES, brightness=A, contrast=A, saturation=A, hue=A, cutout=N, each at random; of all: "
    "normalize, to zero mean and unit variance; of training data at the end mixup[=ALPHA], "
    "cutmix[=ALPHA]: mixed with others of the slot. gpt2: none"},

@@ -116,6 +116,20 @@ class Images(LockstepTest):
         self.assertEqual(replay.returncode, 0, replay.stdout + replay.stderr)
         self.assertRegex(replay.stdout, rf"label \d  {data}/train/(apple|pear|plum)/\d+\.(jpg|png)\n")
 
+    def test_a_crop_behind_what_works_on_pixels_changes_no_bit(self):
+        data = self.folder()
+        jitter = ["brightness=0.3", "saturation=0.3", "hue=0.1"]
+        for name, words in (("first", ["random_crop=16", *jitter]),
+                            ("last", [*jitter, "random_crop=16"])):
+            job = self.image_job(data, name=f"{name}.yaml")
+            text = json.loads(job.read_text())
+            text["data"]["transforms"] = ["resize=20", *words, "normalize"]
+            job.write_text(json.dumps(text))
+            run = self.finish(job, "--workers", 2, "train.epochs=1", name=name)
+            if name == "first":
+                first = run
+        self.assert_same_result(run, first)
+
     def test_tuning_says_once_what_it_came_to_and_changes_no_bit(self):
         # So many ahead that there is nothing to try but threads, which soon comes to its end.
         job = self.image_job(self.folder())

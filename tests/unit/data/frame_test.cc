@@ -32,6 +32,18 @@ TEST(Frame, EvaluationSeesTheMiddleOfWhatIsRandomInTraining) {
             cut_of({CropKind::kCenter, 32, 40}, 50, 60, std::nullopt));
 }
 
+TEST(Frame, OfAFlippedImageTheWindowIsAtTheMirroredPlace) {
+  const ImageFrame flipped{CropKind::kRandom, 30, 0, 1};
+  const ImageFrame upside_down{CropKind::kRandom, 30, 0, 0, 1};
+  for (uint64_t stream = 0; stream < 20; ++stream) {
+    const PixelBox plain = cut_of({CropKind::kRandom, 30, 0}, 41, 36, stream).window;
+    EXPECT_EQ(cut_of(flipped, 41, 36, stream).window, (PixelBox{11 - plain.x, plain.y, 30, 30}));
+    EXPECT_EQ(cut_of(upside_down, 41, 36, stream).window, (PixelBox{plain.x, 6 - plain.y, 30, 30}));
+  }
+  // Evaluation sees images as they are.
+  EXPECT_EQ(cut_of(flipped, 41, 36, std::nullopt).window, (PixelBox{6, 3, 30, 30}));
+}
+
 TEST(Frame, OneStreamIsOneCut) {
   EXPECT_EQ(cut_of(kResized, 500, 375, 9), cut_of(kResized, 500, 375, 9));
   EXPECT_NE(cut_of(kResized, 500, 375, 9), cut_of(kResized, 500, 375, 10));

@@ -57,13 +57,45 @@ TEST(TransformList, TheFrameComesFirst) {
   EXPECT_EQ(list->augment.size(), 1U);
   EXPECT_EQ(parse_transforms({"random_resized_crop=32"})->frame,
             (ImageFrame{CropKind::kRandomResized, 32, 0}));
-  EXPECT_THAT(error_of({"flip", "center_crop=8"}), HasSubstr("put it in front"));
   EXPECT_THAT(error_of({"center_crop=8", "random_crop=8"}), HasSubstr("behind another crop"));
   EXPECT_THAT(error_of({"center_crop=8", "resize=9"}), HasSubstr("behind another crop"));
   EXPECT_THAT(error_of({"resize=9"}), HasSubstr("without a crop"));
   EXPECT_THAT(error_of({"resize=9", "center_crop=10"}), HasSubstr("cuts 10 pixels out of 9"));
   for (const char* word : {"resize", "center_crop=0", "random_crop=x", "random_resized_crop=5000"})
     EXPECT_THAT(error_of({word}), HasSubstr("a number of pixels, 1 to 4096")) << word;
+}
+
+TEST(TransformList, AWindowMayStandBehindWhatGivesTheSameBytesBehindIt) {
+  const auto list =
+      parse_transforms({"resize=9", "flip=0.2", "hue=0.1", "random_crop=8", "rotate=5"});
+  ASSERT_TRUE(list.is_ok()) << list.status().message();
+  EXPECT_EQ(list->frame, (ImageFrame{CropKind::kRandom, 8, 9, 0.2}));
+  EXPECT_THAT(list->augment,
+              ElementsAre(AugmentStep{AugmentKind::kFlip, 0.2}, AugmentStep{AugmentKind::kHue, 0.1},
+                          AugmentStep{AugmentKind::kRotate, 5}));
+  const auto behind_it = parse_transforms({"random_crop=8", "flip", "flip_vertical"});
+  EXPECT_EQ(behind_it->frame, (ImageFrame{CropKind::kRandom, 8, 0})) << "flips of the window";
+  const auto last = parse_transforms({"flip_vertical=1", "normalize", "center_crop=8", "mixup"});
+  ASSERT_TRUE(last.is_ok()) << last.status().message();
+  EXPECT_EQ(last->frame, (ImageFrame{CropKind::kCenter, 8, 0, 0, 1}));
+  EXPECT_TRUE(last->normalizes);
+}
+
+TEST(TransformList, SaysWhatACropCannotBeDoneBefore) {
+  for (const char* word : {"pad_crop=4", "rotate=5", "contrast=0.1", "cutout=4"}) {
+    const std::string name = std::string(word).substr(0, std::string(word).find('='));
+    EXPECT_THAT(
+        error_of({"flip", word, "center_crop=8"}),
+        HasSubstr("has \"center_crop=8\" behind " + name + ", which depends on the whole image"));
+    EXPECT_THAT(error_of({word, "random_crop=8"}), HasSubstr("put it in front of " + name));
+  }
+  for (const char* word : {"flip", "flip_vertical", "brightness=0.1", "saturation=1", "hue=0.1"}) {
+    EXPECT_TRUE(parse_transforms({word, "random_crop=8"}).is_ok()) << word;
+    for (const char* scaled : {"resize=9", "random_resized_crop=8"})
+      EXPECT_THAT(error_of({word, scaled}), HasSubstr("scaling rounds them")) << word;
+  }
+  EXPECT_THAT(error_of({"normalize", "resize=9"}), HasSubstr("behind normalize"));
+  EXPECT_THAT(error_of({"normalize", "random_resized_crop=9"}), HasSubstr("behind normalize"));
 }
 
 TEST(TransformList, WhatMixesImagesComesLast) {
