@@ -88,6 +88,9 @@ Result<Shards> inflated_arrow_shards(const Shards& shards, const std::string& ca
   std::string what = std::filesystem::weakly_canonical(shards.directory, error).native();
   for (const std::string& name : shards.names) what += "\n" + name;  // each split by itself
   Shards inflated = shards;
+  inflated.home = shards.directory;
+  for (size_t i = 0; i < shards.names.size(); ++i)
+    inflated.copied.emplace(i, shards.directory + "/" + shards.names[i]);
   inflated.directory =
       cache_dir + "/" + kArrowCopies + xxh3_hex(what.data(), what.size()).substr(0, 16);
   std::filesystem::create_directories(cache_dir, error);

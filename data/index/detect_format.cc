@@ -92,6 +92,8 @@ Result<std::string> detect_directory(const std::string& path) {
   if (is_parquet(path)) return pack_it_first(path);
   if (has_csv_files(path)) return std::string("csv");
   if (has_idx_file(path)) return std::string("idx");  // of which something is missing
+  // Last: what lies beside such an archive may have been unpacked from it.
+  if (has_packed_tars(path)) return std::string("webdataset");
   return of_no_format(path, names);
 }
 
@@ -104,7 +106,7 @@ Result<std::string> detect_format(const std::string& path) {
   if (!fs::exists(path, error)) return Status(Code::kNoInput, "data " + path + " is not there");
   if (path.ends_with(".bin")) return std::string("tokens");
   if (path.ends_with(".txt")) return std::string("text");
-  if (path.ends_with(".tar")) return std::string("webdataset");
+  if (path.ends_with(".tar") || is_packed_tar(path)) return std::string("webdataset");
   if (is_npz(path)) return std::string("npz");
   if (has_safetensors(path)) return kind_of_tensors(path);
   if (is_tfrecord_file(path)) return std::string("tfrecord");

@@ -55,7 +55,8 @@ Status differ_in_size(const EncodedSource& source, const Extent& a, const Extent
   const auto sides = [](const Extent& e) {
     return std::to_string(e.width) + " x " + std::to_string(e.height);
   };
-  return {Code::kUsage, source.directory + " has images of " + sides(a) + " and of " + sides(b) +
+  return {Code::kUsage, source.shown_directory + " has images of " + sides(a) + " and of " +
+                            sides(b) +
                             " pixels, and a model sees one size; begin data.transforms with "
                             "random_resized_crop=224, or with resize=256 and center_crop=224"};
 }
@@ -78,11 +79,11 @@ class EncodedDataset final : public Dataset {
  public:
   EncodedDataset(const EncodedSource& source, ExtentIndex index)
       : index_(std::move(index)),
-        source_files_(index_, source.directory, source.far),
+        source_files_(index_, source.directory, source.far, source.copied),
         format_(source.format),
         has_class_names_(source.has_class_names),
         fingerprint_(index_.fingerprint()),
-        files_{source.directory} {}
+        files_{source.shown_directory} {}
 
   Status measure(const WantedImage& wanted, const std::string& cache_dir,
                  const ProgressFn& progress) {
@@ -147,7 +148,7 @@ class EncodedDataset final : public Dataset {
 Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& cache_dir,
                                const ProgressFn& progress) {
   if (cache_dir.empty())
-    return Status(Code::kUsage, "no cache directory for the index of " + source.directory +
+    return Status(Code::kUsage, "no cache directory for the index of " + source.shown_directory +
                                     "; set data.cache_dir");
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string path, index_path(source, cache_dir));
   if (auto index = ExtentIndex::open(path, source.directory); index.is_ok()) return index;
@@ -158,7 +159,7 @@ Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& c
   LOCKSTEP_RETURN_IF_ERROR(make_index(source, path, progress));
   auto made = ExtentIndex::open(path, source.directory);
   if (made.is_ok() || made.status().code() != Code::kBadData) return made;
-  return Status(Code::kBadData, made.status().message() + ": " + source.directory +
+  return Status(Code::kBadData, made.status().message() + ": " + source.shown_directory +
                                     " changes while it is looked at; begin when it is complete");
 }
 

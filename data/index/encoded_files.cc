@@ -6,6 +6,7 @@
 
 #include "data/index/file_errors.h"
 #include "data/index/read_at.h"
+#include "data/index/shards.h"
 
 namespace lockstep::data {
 namespace {
@@ -32,8 +33,12 @@ Status read_wherever(source::RemoteFiles* far, const std::string& path, const Ex
 }
 
 EncodedFiles::EncodedFiles(const ExtentIndex& index, std::string directory,
-                           std::shared_ptr<source::RemoteFiles> far)
-    : index_(index), directory_(std::move(directory)), far_(std::move(far)) {
+                           std::shared_ptr<source::RemoteFiles> far,
+                           std::map<size_t, std::string> copied)
+    : index_(index),
+      directory_(std::move(directory)),
+      far_(std::move(far)),
+      copied_(std::move(copied)) {
   if (index.files() > kFilesKeptOpen) return;
   open_ = std::vector<std::atomic<int>>(index.files());
   for (std::atomic<int>& fd : open_) fd.store(-1);
@@ -50,7 +55,8 @@ std::string EncodedFiles::path_of(const Extent& extent) const {
 
 std::string EncodedFiles::name_of(const Extent& extent) const {
   const bool is_whole = extent.bytes == index_.file(extent.file).bytes;
-  return is_whole ? path_of(extent) : place_text(path_of(extent), extent.offset);
+  const std::string name = shown_name(path_of(extent), copied_, extent.file);
+  return is_whole ? name : place_text(name, extent.offset);
 }
 
 void EncodedFiles::announce(const Extent& extent) const {

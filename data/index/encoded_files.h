@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -28,9 +29,11 @@ Status read_wherever(source::RemoteFiles* far, const std::string& path, const Ex
 
 class EncodedFiles {
  public:
-  // `far`: what has the content of files that are only places; null: they all are here.
+  // `far`: what has the content of files that are only places; null: they all are here. `copied`:
+  // what files are copies of, by their number.
   EncodedFiles(const ExtentIndex& index, std::string directory,
-               std::shared_ptr<source::RemoteFiles> far = nullptr);
+               std::shared_ptr<source::RemoteFiles> far = nullptr,
+               std::map<size_t, std::string> copied = {});
   ~EncodedFiles();
   EncodedFiles(const EncodedFiles&) = delete;
   EncodedFiles& operator=(const EncodedFiles&) = delete;
@@ -54,6 +57,7 @@ class EncodedFiles {
   const ExtentIndex& index_;
   std::string directory_;
   std::shared_ptr<source::RemoteFiles> far_;
+  std::map<size_t, std::string> copied_;
   mutable std::vector<std::atomic<int>> open_;  // by file, -1: not yet; empty: none stays open
 };
 

@@ -7,8 +7,8 @@
 #include "data/index/arrow_file.h"
 #include "data/index/arrow_images.h"
 #include "data/index/image_folder.h"
-#include "data/index/inflate_cache.h"
 #include "data/index/mds.h"
+#include "data/index/packed_shards.h"
 #include "data/index/shards.h"
 #include "data/index/tfrecord.h"
 #include "data/index/webdataset.h"
@@ -20,6 +20,10 @@ bool is_tar_file(const std::string& path) {
   return path.ends_with(".tar");
 }
 
+bool is_any_tar(const std::string& path) {
+  return is_tar_file(path) || is_packed_tar(path);
+}
+
 EncodedSource source_of(const std::string& format, Shards shards, ReadShardFn read,
                         const ProgressFn& progress, std::shared_ptr<source::RemoteFiles> far) {
   EncodedSource source;
@@ -27,6 +31,8 @@ EncodedSource source_of(const std::string& format, Shards shards, ReadShardFn re
   shards.far = std::move(far);
   source.format = format;
   source.directory = shards.directory;
+  source.shown_directory = shards.shown_directory();
+  source.copied = shards.copied;
   source.names = shards.names;
   source.look = [shards = std::move(shards), read = std::move(read), &progress](uint32_t threads) {
     return look_at_shards(shards, read, threads, progress);
@@ -34,12 +40,24 @@ EncodedSource source_of(const std::string& format, Shards shards, ReadShardFn re
   return source;
 }
 
-// `behind`: bytes of each file that are not of it.
-EncodedSource arrow_source(const Shards& shards, size_t behind,
-                           const std::vector<std::string>& classes, const ProgressFn& progress) {
-  const auto read = [behind](size_t, std::span<const uint8_t> bytes) {
-    return samples_of_arrow(bytes.first(bytes.size() - std::min(behind, bytes.size())));
+// Of shards of which some may be compressed as a whole.
+Result<EncodedSource> whole_source_of(const std::string& format, Shards shards,
+                                      const ReadShardFn& read, const ProgressFn& progress,
+                                      std::shared_ptr<source::RemoteFiles> far) {
+  LOCKSTEP_RETURN_IF_ERROR(check_packed_are_here(shards, far.get()));
+  EncodedSource source = source_of(format, shards, read, progress, std::move(far));
+  if (shards.packed.empty()) return source;
+  source.inflate = [=, &progress, packed = std::move(shards)](
+                       const std::string& cache_dir) -> Result<EncodedSource> {
+    LOCKSTEP_ASSIGN_OR_RETURN(Shards plain, inflated_shards(packed, cache_dir, progress));
+    return source_of(format, std::move(plain), read, progress, nullptr);
   };
+  return source;
+}
+
+EncodedSource arrow_source(const Shards& shards, const std::vector<std::string>& classes,
+                           const ProgressFn& progress) {
+  const auto read = [](size_t, std::span<const uint8_t> bytes) { return samples_of_arrow(bytes); };
   // Data that are far away have their Arrow files here, whole: none is only a place.
   EncodedSource source = source_of("arrow_images", shards, read, progress, nullptr);
   source.has_class_names = are_names(classes);
@@ -54,12 +72,11 @@ EncodedSource arrow_source(const Shards& shards, size_t behind,
 
 EncodedSource arrow_source(const Shards& shards, const ProgressFn& progress) {
   const std::vector<std::string> classes = arrow_class_names(shards);
-  EncodedSource source = arrow_source(shards, 0, classes, progress);
+  EncodedSource source = arrow_source(shards, classes, progress);
   source.inflate = [=, &progress](const std::string& cache_dir) -> Result<EncodedSource> {
     LOCKSTEP_ASSIGN_OR_RETURN(const Shards plain,
                               inflated_arrow_shards(shards, cache_dir, progress));
-    const bool is_copy = plain.directory != shards.directory;
-    return arrow_source(plain, is_copy ? kTrailerBytes : 0, classes, progress);
+    return arrow_source(plain, classes, progress);
   };
   return source;
 }
@@ -69,6 +86,7 @@ Result<EncodedSource> image_folder(const std::string& path, Split split, const P
   EncodedSource source;
   source.format = "image_folder";
   LOCKSTEP_ASSIGN_OR_RETURN(source.directory, find_image_folder(path, split));
+  source.shown_directory = source.directory;
   source.has_class_names = true;
   source.far = std::move(far);
   source.look = [directory = source.directory, &progress, at = source.far](uint32_t threads) {
@@ -92,15 +110,17 @@ Result<EncodedSource> find_encoded_source(const std::string& path, const std::st
     const auto read = [said = std::move(set.said)](size_t i, std::span<const uint8_t> bytes) {
       return samples_of_mds(said[i], bytes);
     };
-    return source_of(format, std::move(set.shards), read, progress, std::move(far));
+    return whole_source_of(format, std::move(set.shards), read, progress, std::move(far));
   }
   const bool is_tar = format == "webdataset";
-  LOCKSTEP_ASSIGN_OR_RETURN(Shards shards, find_shards(path, split, is_tar ? "*.tar" : "TFRecords",
-                                                       is_tar ? is_tar_file : is_tfrecord_file));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      Shards shards, find_shards(path, split, is_tar ? "*.tar, *.tar.gz or *.tgz" : "TFRecords",
+                                 is_tar ? is_any_tar : is_tfrecord_file));
+  find_packed(shards);
   const auto read = [is_tar](size_t, std::span<const uint8_t> bytes) {
     return is_tar ? samples_of_tar(bytes) : samples_of_tfrecord(bytes);
   };
-  return source_of(format, std::move(shards), read, progress, std::move(far));
+  return whole_source_of(format, std::move(shards), read, progress, std::move(far));
 }
 
 Result<EncodedSource> inflated(EncodedSource source, const std::string& cache_dir) {
@@ -122,6 +142,16 @@ std::string format_of_shards(const std::string& directory) {
     if (find_arrow_shards(directory, split).is_ok()) return arrow_format_of(directory);
   }
   return {};
+}
+
+bool is_packed_tar(const std::string& path) {
+  return path.ends_with(".tar.gz") || path.ends_with(".tgz");
+}
+
+bool has_packed_tars(const std::string& directory) {
+  for (const Split split : {Split::kTrain, Split::kEval})
+    if (find_shards(directory, split, "", is_packed_tar).is_ok()) return true;
+  return false;
 }
 
 }  // namespace lockstep::data

@@ -41,7 +41,7 @@ class GzipReader {
   std::unique_ptr<Impl> impl_;
 };
 
-// Takes the next piece of the inflated file, which will have `bytes` altogether.
+// Takes the next piece of the inflated file, which will have `bytes` altogether; 0: not known.
 using ByteSink = std::function<Status(std::span<const uint8_t> piece, uint64_t bytes)>;
 
 // Inflates a whole IDX file into `sink`, header included: exactly as many bytes as its header

@@ -12,6 +12,7 @@
 #include "data/index/arrow_images.h"
 #include "data/index/detect_format.h"
 #include "data/index/inspect.h"
+#include "data/index/packed_shards.h"
 #include "data/index/read_at.h"
 #include "data/index/thread_team.h"
 
@@ -33,6 +34,10 @@ bool is_passing(const std::string& name) {
   return name.ends_with(".lock") || name.find(".tmp.") != std::string::npos;
 }
 
+bool has_copies(const std::string& directory) {
+  return directory.starts_with(kArrowCopies) || directory.starts_with(kShardCopies);
+}
+
 // `under`: what names begin with; empty, or a directory within and a slash.
 void add_stamps(const std::string& directory, const std::string& under, Stamps& stamps) {
   std::error_code error;
@@ -40,10 +45,11 @@ void add_stamps(const std::string& directory, const std::string& under, Stamps& 
        it.increment(error)) {
     struct stat info {};
     const std::string name = it->path().filename().string();
-    if (is_passing(name) || ::stat(it->path().c_str(), &info) != 0) continue;
+    // A link is to a file of the data set, and nothing that was made.
+    if (is_passing(name) || ::lstat(it->path().c_str(), &info) != 0) continue;
     if (S_ISREG(info.st_mode))
       stamps[under + name] = {static_cast<uint64_t>(info.st_size), modified_ns(info), info.st_ino};
-    else if (under.empty() && S_ISDIR(info.st_mode) && name.starts_with(kArrowCopies))
+    else if (under.empty() && S_ISDIR(info.st_mode) && has_copies(name))
       add_stamps(directory, name + "/", stamps);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <array>
@@ -25,7 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr size_t kFieldBytes = 40;  // of the trailer, before the checksum
 constexpr char kMagic[8] = {'L', 'K', 'S', 'I', 'N', 'F', 'L', '1'};
-constexpr size_t kMarkBytes = 8;  // as a gzip file's last ones
+constexpr size_t kMarkBytes = 8;                      // as a gzip file's last ones
+constexpr uint64_t kBytesPerLook = 16 * 1024 * 1024;  // at the room that is left
 constexpr auto kAbandonedAfter = std::chrono::hours(1);
 
 using Fields = std::array<uint8_t, kFieldBytes>;
@@ -62,6 +64,17 @@ bool is_valid(const MappedFile& cached, const Compressed& what, const MappedFile
 Status cannot_write(const std::string& path, int error) {
   return Status(Code::kInternal, "cannot write " + path + ": " + errno_text(error) +
                                      "; make room there, or set data.cache_dir to another place");
+}
+
+// Whoever else writes to this disk, such as a coordinator its journal, must not run out of it.
+Status check_room(const std::string& path, uint64_t wanted) {
+  struct statvfs disk {};
+  if (::statvfs(path.c_str(), &disk) != 0) return Status::ok();
+  const uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (free >= wanted) return Status::ok();
+  return {Code::kInternal, "cannot write " + path + ": only " + std::to_string(free) +
+                               " bytes are left on its disk; make room there, or set "
+                               "data.cache_dir to another place"};
 }
 
 // A file without a name of its own yet: removed unless it was given one.
@@ -121,7 +134,10 @@ Status make_cache_file(const std::string& path, const Compressed& what, const Ma
   const std::string said = what.verb + " " + name_of(what, fs::path(what.path).filename().string());
   const ByteSink sink = [&](std::span<const uint8_t> piece, uint64_t bytes) -> Status {
     hash.update(piece.data(), piece.size());
+    const bool is_to_look = done / kBytesPerLook != (done + piece.size()) / kBytesPerLook;
     done += piece.size();
+    if (is_to_look)
+      LOCKSTEP_RETURN_IF_ERROR(check_room(fs::path(path).parent_path().string(), what.room_bytes));
     if (progress) progress(said, done, bytes);
     return file.append(piece.data(), piece.size());
   };

@@ -24,6 +24,7 @@
 #include <functional>
 #include <string>
 
+#include "comm/base/limits.h"
 #include "comm/base/status.h"
 #include "data/index/dataset.h"
 #include "data/index/gzip.h"
@@ -45,6 +46,7 @@ struct Compressed {
   std::string ending = "inflated";
   std::string means = {};
   std::string mark = {};
+  uint64_t room_bytes = limits::kCacheRoomBytes;  // that are left free on the cache's disk
 };
 
 // kUsage where there is no cache to inflate `name` into.
@@ -52,7 +54,7 @@ Status check_cache(const std::string& cache_dir, const std::string& name);
 
 // Its inflated form; `source` is its file. What is returned ends with the trailer; the content is
 // everything before. kBadData when the source is damaged; kInternal when the cache cannot be
-// written.
+// written, or a copy of many bytes would leave less than room_bytes of its disk.
 Result<MappedFile> open_inflated(const Compressed& what, const MappedFile& source,
                                  const std::string& cache_dir, const ProgressFn& progress);
 

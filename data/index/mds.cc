@@ -80,15 +80,28 @@ std::string directory_of(const std::string& path, Split split) {
   return !is_whole && has_split_directories(path) ? split_directory(path, split) : path;
 }
 
-Status check_files(const std::string& directory, const std::vector<MdsShard>& shards) {
+WholeCodec codec_of(const MdsShard& shard) {
+  if (shard.compression == "zstd") return WholeCodec::kZstd;
+  return shard.compression == "gz" ? WholeCodec::kGzip : WholeCodec::kNone;
+}
+
+// As Streaming does: what lies there inflated is taken, else what is compressed.
+Status find_files(const std::vector<MdsShard>& said, Shards& shards) {
   std::error_code error;
-  for (const MdsShard& shard : shards) {
-    const std::string path = directory + "/" + shard.name;
+  for (const MdsShard& shard : said) {
+    const size_t i = shards.names.size();
+    shards.names.push_back(shard.name);
+    const std::string path = shards.directory + "/" + shard.name;
     if (fs::exists(path, error)) continue;
-    if (shard.is_compressed)
-      return bad(path + " is there only compressed as a whole, so its samples cannot be found; " +
-                 "unpack the shards (zstd -d), or write them without compression");
-    return {Code::kNoInput, path + " is not there, and " + kIndexName + " beside it names it"};
+    const std::string packed = shards.directory + "/" + shard.packed_name;
+    if (shard.packed_name.empty() || !fs::exists(packed, error))
+      return {Code::kNoInput, path + " is not there, and " + kIndexName + " beside it names it"};
+    if (codec_of(shard) == WholeCodec::kNone)
+      return bad(packed + " is compressed as a whole by " + shard.compression +
+                 ", and only zstd and gz are inflated here; unpack the shards, or write them with "
+                 "one of these or without compression");
+    shards.packed.emplace(
+        i, PackedShard{codec_of(shard), shard.packed_name, shard.bytes, shard.packed_bytes});
   }
   return Status::ok();
 }
@@ -109,10 +122,9 @@ Result<MdsSet> find_mds(const std::string& path, Split split) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, read_file(index, kIndexBytes));
   auto said = parse_mds_index(text);
   if (!said.is_ok()) return about(index, said.status());
-  LOCKSTEP_RETURN_IF_ERROR(check_files(set.shards.directory, *said));
+  LOCKSTEP_RETURN_IF_ERROR(find_files(*said, set.shards));
   set.said = std::move(*said);
   set.shards.sources = {kIndexName};
-  for (const MdsShard& shard : set.said) set.shards.names.push_back(shard.name);
   return set;
 }
 

@@ -10,6 +10,8 @@
 // encoding jpeg or png, or else of bytes; the label the column of whole numbers called label, cls,
 // class or target, else the only one.
 //
+// A shard may be there only compressed as a whole, by zstd or gzip (packed_shards.h).
+//
 // Source: https://docs.mosaicml.com/projects/streaming, "Dataset Format", "MDS".
 // Thread-safety: free functions; any thread.
 #pragma once

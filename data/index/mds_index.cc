@@ -105,6 +105,22 @@ bool is_within(const std::string& name) {
          std::find(path.begin(), path.end(), "..") == path.end();
 }
 
+// "zstd:7": the level is the writer's affair.
+Status read_packed(const Json& said, MdsShard& shard) {
+  const Json& zip = member(said, "zip_data");
+  if (!zip.is_object()) return Status::ok();
+  shard.packed_name = text_of(zip, "basename");
+  shard.packed_bytes = number_of(zip, "bytes");
+  const std::string compression = text_of(said, "compression");
+  shard.compression = compression.substr(0, compression.find(':'));
+  if (shard.packed_name.empty())
+    return bad("has shard " + shard.name +
+               " compressed, without the name of that file (zip_data.basename)");
+  if (!is_within(shard.packed_name))
+    return bad("names the shard " + shard.packed_name + ", which lies outside its directory");
+  return Status::ok();
+}
+
 Result<MdsShard> parse_shard(const Json& said) {
   MdsShard shard;
   const Json& raw = member(said, "raw_data");
@@ -118,7 +134,7 @@ Result<MdsShard> parse_shard(const Json& said) {
                "; only mds is known");
   shard.bytes = number_of(raw, "bytes");
   shard.samples = number_of(said, "samples");
-  shard.is_compressed = member(said, "zip_data").is_object();
+  LOCKSTEP_RETURN_IF_ERROR(read_packed(said, shard));
   LOCKSTEP_RETURN_IF_ERROR(read_columns(said, shard));
   LOCKSTEP_RETURN_IF_ERROR(choose_columns(shard));
   return shard;

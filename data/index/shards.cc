@@ -7,6 +7,7 @@
 
 #include "comm/base/limits.h"
 #include "data/index/file_errors.h"
+#include "data/index/inflate_cache.h"
 #include "data/index/list_files.h"
 #include "data/index/look_at_image.h"
 #include "data/index/mapped_file.h"
@@ -38,9 +39,9 @@ Status look_at_shard(const Shards& shards, size_t i, const ReadShardFn& read, Lo
   const std::string path = shards.directory + "/" + shards.names[i];
   LOCKSTEP_ASSIGN_OR_RETURN(out.file, stamp_of(shards.directory, shards.names[i]));
   LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, open_shard(shards, path));
-  auto samples = read(i, file.bytes());
+  auto samples = read(i, content_of(file.bytes(), shards.copied.contains(i)));
   LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // which would explain it
-  if (!samples.is_ok()) return about(path, samples.status());
+  if (!samples.is_ok()) return about(shown_name(path, shards.copied, i), samples.status());
   out.samples = std::move(*samples);
   return Status::ok();
 }
@@ -53,12 +54,22 @@ Result<std::vector<std::string>> shards_in(const std::string& directory,
 }
 
 Status no_samples(const Shards& shards) {
-  return bad(shards.directory + "/" + shards.names[0] +
+  return bad(shards.shown_directory() + "/" + shards.names[0] +
              (shards.names.size() > 1 ? " and the shards with it" : "") +
              " hold no sample with a JPEG or PNG image");
 }
 
 }  // namespace
+
+std::span<const uint8_t> content_of(std::span<const uint8_t> file, bool is_copy) {
+  return is_copy ? file.first(file.size() - std::min(file.size(), kTrailerBytes)) : file;
+}
+
+std::string shown_name(const std::string& path, const std::map<size_t, std::string>& copied,
+                       size_t i) {
+  const auto from = copied.find(i);
+  return from == copied.end() ? path : from->second + " (inflated)";
+}
 
 Result<Shards> find_shards(const std::string& path, Split split, const std::string& what,
                            const IsShardFn& is_shard) {
@@ -99,7 +110,8 @@ Result<IndexContent> look_at_shards(const Shards& shards, const ReadShardFn& rea
   }
   std::vector<LookedAt> looked(shards.names.size());
   LOCKSTEP_ASSIGN_OR_RETURN(const auto team, ThreadTeam::start(threads, "index"));
-  ProgressOfMany shown("looking at the shards of " + shards.directory, looked.size(), progress);
+  ProgressOfMany shown("looking at the shards of " + shards.shown_directory(), looked.size(),
+                       progress);
   LOCKSTEP_RETURN_IF_ERROR(team->run(looked.size(), [&](uint32_t thread, uint64_t i) {
     Status status = look_at_shard(shards, i, read, looked[i]);
     shown.one_done(thread);

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,16 +20,41 @@
 #include "comm/base/status.h"
 #include "data/index/dataset.h"
 #include "data/index/extent_index.h"
+#include "data/index/whole_file.h"
 #include "data/source/remote_files.h"
 
 namespace lockstep::data {
+
+// One that is compressed as a whole, so that no sample of it can be read by itself.
+struct PackedShard {
+  WholeCodec codec = WholeCodec::kNone;
+  std::string file;                    // its name, within the directory
+  std::optional<uint64_t> bytes;       // that it inflates to, and
+  std::optional<uint64_t> file_bytes;  // its own, where an index says them
+};
 
 struct Shards {
   std::string directory;
   std::vector<std::string> names;            // within it, sorted
   std::vector<std::string> sources;          // other files that say what is in them, within it
   std::shared_ptr<source::RemoteFiles> far;  // what has their content; null: they are here
+  // By their place in `names`, which are those that they have inflated (packed_shards.h).
+  std::map<size_t, PackedShard> packed = {};
+  // Of copies in a cache: where the data set really is, and by place in `names` what those are made
+  // of that end with a trailer (inflate_cache.h).
+  std::string home = {};
+  std::map<size_t, std::string> copied = {};
+
+  // For messages.
+  const std::string& shown_directory() const { return home.empty() ? directory : home; }
 };
+
+// Without what is not of it: of a copy of `is_copy` the trailer.
+std::span<const uint8_t> content_of(std::span<const uint8_t> file, bool is_copy);
+
+// Its name for messages: of a copy that of what it is made of.
+std::string shown_name(const std::string& path, const std::map<size_t, std::string>& copied,
+                       size_t i);
 
 // The files of a directory that `is_shard` takes, of this split; or the one file `path`, which
 // serves either. kNoInput, saying `what` there should be, where there is none.

@@ -13,6 +13,7 @@
 #include "data/index/gzip.h"
 #include "data/index/list_files.h"
 #include "data/index/little_endian.h"
+#include "data/index/packed_shards.h"
 #include "data/index/read_at.h"
 #include "data/index/shards.h"
 #include "data/index/tf_example.h"
@@ -22,6 +23,7 @@ namespace {
 
 constexpr size_t kHeadBytes = 12;  // length and its CRC
 constexpr size_t kTailBytes = 4;
+constexpr size_t kPackedHeadBytes = 4'096;  // of gzip, which begins with a name
 
 constexpr std::string_view kLabelNames[] = {"label", "image/class/label", "class", "cls", "target"};
 constexpr std::string_view kImageNames[] = {"image/encoded", "image"};
@@ -92,17 +94,27 @@ Result<Extent> sample_of(std::span<const uint8_t> shard, std::span<const uint8_t
   return extent;
 }
 
+// Of a compressed file, which `begin` begins.
+bool has_good_head_inside(std::span<const uint8_t> begin) {
+  GzipReader reader(begin);
+  std::array<uint8_t, kHeadBytes> head{};
+  const auto got = reader.read(head);
+  return got.is_ok() && *got == head.size() && has_good_head(head);
+}
+
 }  // namespace
 
 bool is_tfrecord_file(const std::string& path) {
-  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::string name = name_inflated(path.substr(path.rfind('/') + 1));
   const bool is_named = has_word(name, {"tfrecord", "tfrecords"});
   if (!is_named && !ends_as_a_shard(name)) return false;
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  std::array<uint8_t, kHeadBytes> head{};
-  const ssize_t got = fd.get() < 0 ? -1 : read_at(fd.get(), 0, head.size(), head.data());
-  if (got == static_cast<ssize_t>(head.size()) && has_good_head(head)) return true;
-  return is_named && (got == 0 || (got > 2 && is_gzip(head)));
+  std::array<uint8_t, kPackedHeadBytes> begin{};
+  const ssize_t got = fd.get() < 0 ? -1 : read_at(fd.get(), 0, begin.size(), begin.data());
+  if (got <= 0) return is_named && got == 0;
+  const auto head = std::span(begin).first(static_cast<size_t>(got));
+  if (is_gzip(head)) return is_named || has_good_head_inside(head);
+  return head.size() >= kHeadBytes && has_good_head(head);
 }
 
 Status walk_tfrecord(

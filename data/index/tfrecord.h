@@ -11,6 +11,8 @@
 // Lengths are checked against their CRC whenever a shard is looked at; the data's is not, for that
 // would read all of every image (read/checksums.h does).
 //
+// A shard may be gzipped, whatever its name ends with (packed_shards.h).
+//
 // Source: https://www.tensorflow.org/tutorials/load_data/tfrecord, "TFRecords format details".
 // Thread-safety: free functions; any thread.
 #pragma once
@@ -27,7 +29,8 @@
 namespace lockstep::data {
 
 // Whether the file at `path` is one: its name has the word tfrecord or tfrecords, or ends like
-// "-00000-of-00128", and it begins as one (or is empty, or compressed, which opening it tells).
+// "-00000-of-00128", with or without .gz behind it, and it begins as one, or what it inflates to
+// does (or with that word it is empty, or any gzip, which opening it tells).
 bool is_tfrecord_file(const std::string& path);
 
 // each(offset, data) for every record, until one is not ok. kBadData going on after the file's

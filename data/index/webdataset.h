@@ -4,7 +4,7 @@
 //   train-000.tar: n01/a.jpg n01/a.cls n01/b.png n01/b.json ...
 //
 // The image is what ends with jpg, jpeg or png; the label is the number in cls, or `label` or `cls`
-// in json. Other files are left out.
+// in json. Other files are left out. An archive may be gzipped (packed_shards.h).
 //
 // Source: https://github.com/webdataset/webdataset, README, "The WebDataset Format".
 // Thread-safety: pure functions.

@@ -92,7 +92,7 @@ class PixelSource final : public PackSource {
 class ImageSource final : public PackSource {
  public:
   ImageSource(const EncodedSource& source, ExtentIndex index, uint64_t shard_bytes)
-      : index_(std::move(index)), files_(index_, source.directory, source.far) {
+      : index_(std::move(index)), files_(index_, source.directory, source.far, source.copied) {
     for (uint64_t i = 0; i < index_.classes(); ++i) classes_.emplace_back(index_.class_name(i));
     for (uint64_t i = 0; i < index_.samples(); ++i) {
       const uint64_t bytes = index_.extent(i).bytes + kLabelBytes;

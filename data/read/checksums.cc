@@ -13,6 +13,7 @@
 #include "data/index/look_at_image.h"
 #include "data/index/mapped_file.h"
 #include "data/index/npz_pair.h"
+#include "data/index/shards.h"
 #include "data/index/tfrecord.h"
 
 namespace lockstep::data {
@@ -47,23 +48,23 @@ std::vector<SamplesOfFile> samples_by_file(const ExtentIndex& index) {
 }
 
 // A record holds one sample (tfrecord.h).
-Status check_records(const std::string& path, const MappedFile& file, const SamplesOfFile& samples,
-                     ChecksumReport& out) {
+Status check_records(const std::string& name, const MappedFile& file, bool is_copy,
+                     const SamplesOfFile& samples, ChecksumReport& out) {
   uint64_t record = 0;
-  const Status walked =
-      walk_tfrecord(file.bytes(), [&](uint64_t offset, std::span<const uint8_t> data) {
+  const Status walked = walk_tfrecord(
+      content_of(file.bytes(), is_copy), [&](uint64_t offset, std::span<const uint8_t> data) {
         if (!has_good_checksum(data))
           out.samples.emplace_back(
               samples.first + record,
-              place_text(path, offset) + " has a record whose checksum is wrong: it is damaged");
+              place_text(name, offset) + " has a record whose checksum is wrong: it is damaged");
         out.bytes += data.size();
         ++record;
         return Status::ok();
       });
   LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // which would explain it
-  if (!walked.is_ok()) return about(path, walked);
+  if (!walked.is_ok()) return about(name, walked);
   if (record == samples.count) return Status::ok();
-  return bad(path + " has " + std::to_string(record) + " records, and had " +
+  return bad(name + " has " + std::to_string(record) + " records, and had " +
              std::to_string(samples.count) + " when it was indexed; verify it again");
 }
 
@@ -124,13 +125,14 @@ Result<ChecksumReport> check_record_sums(const ExtentIndex& index, const Encoded
   ChecksumReport all;
   if (source.format != "tfrecord") return all;
   const std::vector<SamplesOfFile> samples = samples_by_file(index);
-  ProgressOfMany shown("comparing checksums in " + source.directory, index.files(), progress);
+  ProgressOfMany shown("comparing checksums in " + source.shown_directory, index.files(), progress);
   std::mutex mutex;
   const auto compare = [&](uint32_t thread, uint64_t i) -> Status {
     const std::string path = source.directory + "/" + std::string(index.file_name(i));
     LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, open_whole(source, path));
     ChecksumReport part;
-    LOCKSTEP_RETURN_IF_ERROR(check_records(path, file, samples[i], part));
+    LOCKSTEP_RETURN_IF_ERROR(check_records(shown_name(path, source.copied, i), file,
+                                           source.copied.contains(i), samples[i], part));
     const std::lock_guard lock(mutex);
     add_to(all, std::move(part));
     shown.one_done(thread);

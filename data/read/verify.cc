@@ -69,7 +69,7 @@ Status decode_whole(const EncodedFiles& files, const Extent& extent) {
 Status verify_images(const EncodedSource& source, const Work& work, Verification& out) {
   LOCKSTEP_ASSIGN_OR_RETURN(const ExtentIndex index,
                             open_index(source, work.cache_dir, work.progress));
-  const EncodedFiles files(index, source.directory, source.far);
+  const EncodedFiles files(index, source.directory, source.far, source.copied);
   Faults faults;
   if (work.depth == VerifyDepth::kFull) {
     LOCKSTEP_ASSIGN_OR_RETURN(const ChecksumReport sums,
@@ -77,7 +77,7 @@ Status verify_images(const EncodedSource& source, const Work& work, Verification
     for (const auto& [sample, message] : sums.samples) faults.add(sample, message);
     out.bytes += sums.bytes;
   }
-  ProgressOfMany shown("decoding the images of " + source.directory, index.samples(),
+  ProgressOfMany shown("decoding the images of " + source.shown_directory, index.samples(),
                        work.progress);
   LOCKSTEP_RETURN_IF_ERROR(work.team.run(index.samples(), [&](uint32_t thread, uint64_t i) {
     faults.add(i, decode_whole(files, index.extent(i)));

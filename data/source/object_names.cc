@@ -47,6 +47,8 @@ Fetching by_name(const std::string& name) {
   const std::string leaf = lower_leaf(name);
   for (const char* ending : {".jpg", ".jpeg", ".png", ".tar", ".mds"})
     if (leaf.ends_with(ending)) return Fetching::kRanges;
+  // Nothing in it can be read by itself.
+  if (leaf.ends_with(".gz")) return Fetching::kWhole;
   // "train-00000-of-01024", and whatever says that it is one.
   const size_t of = leaf.rfind("-of-");
   const bool is_numbered =
