@@ -50,7 +50,7 @@ Status of_no_format(const std::string& path, const std::vector<std::string>& nam
   if (packed != names.end())
     return {Code::kNoInput, "data directory " + path + " has " + *packed +
                                 ", which is compressed as a whole, so that no sample can be read "
-                                "by itself; unpack such files (gunzip, zstd -d)"};
+                                "by itself; unpack such files (gunzip, zstd -d, xz -d)"};
   return {Code::kNoInput, "data directory " + path +
                               " has no file of a format that is known; the first of " +
                               std::to_string(names.size()) + " is " + names.front() +

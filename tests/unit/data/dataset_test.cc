@@ -161,8 +161,8 @@ TEST_F(OpenDataset, SaysOfADirectoryWithoutDataWhatItFound) {
   expect_words("has no files of data");
   put("notes.doc", "words");
   expect_words("no file of a format that is known; the first of 1 is notes.doc");
-  put("shard-000.tar.gz", "\x1f\x8b and so on");
-  expect_words("has shard-000.tar.gz, which is compressed as a whole");
+  put("shard-000.tar.zst", "\x28\xb5\x2f\xfd and so on");
+  expect_words("has shard-000.tar.zst, which is compressed as a whole");
   // Of which something is missing: opening it says what.
   put("pictures", some_images(4, 3, 4));
   EXPECT_EQ(detect_format(dir_.path()).value(), "idx");

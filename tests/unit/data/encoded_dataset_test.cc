@@ -125,7 +125,8 @@ TEST_F(EncodedImages, ShardsAreFoundByWhatIsInThem) {
   EXPECT_EQ((*dataset)->format(), "webdataset");
   EXPECT_THAT(labels_of(**dataset), ElementsAre(0, 1, 2, 0, 0, 1, 2, 0, 0, 1, 2, 0));
   EXPECT_THAT((*dataset)->name_of(4), testing::EndsWith("train-1.tar at byte 512"));
-  EXPECT_THAT(failure(kSmall, Split::kEval), HasSubstr("has no *.tar with val, test or eval"));
+  EXPECT_THAT(failure(kSmall, Split::kEval),
+              HasSubstr("has no *.tar or *.tar.gz with val, test or"));
   fs::rename(dir_.path("data/train-2.tar"), dir_.path("data/val-0.tar"));
   EXPECT_EQ((*open())->samples(), 8U);
   EXPECT_EQ((*open(kSmall, Split::kEval))->samples(), 4U);

@@ -15,6 +15,7 @@
 #include "tests/unit/data/image_writer.h"
 #include "tests/unit/data/mds_samples.h"
 #include "tests/unit/data/npz_samples.h"
+#include "tests/unit/data/packed_files.h"
 #include "tests/unit/data/safetensors_samples.h"
 #include "tests/unit/data/tar_writer.h"
 #include "tests/unit/data/tfrecord_samples.h"
@@ -50,6 +51,15 @@ inline void put_tars(const std::string& dir) {
       archive += tar_entry({name + ".cls", std::to_string(i % 3)});
     }
     write_file(dir + "/train-" + std::to_string(shard) + ".tar", archive + kTarEnd);
+  }
+}
+
+// The same, gzipped.
+inline void put_packed_tars(const std::string& dir) {
+  put_tars(dir);
+  for (const char* shard : {"/train-0.tar", "/train-1.tar", "/train-2.tar"}) {
+    write_file(dir + shard + ".gz", gzip_bytes(slurp(dir + shard)));
+    std::filesystem::remove(dir + shard);
   }
 }
 
@@ -218,6 +228,12 @@ inline const std::map<std::string, Format>& every_format_by_name() {
       {"webdataset", {put_tars, images}},
       {"tfrecord", {put_one("train.tfrecord-00000-of-00001", tfrecord_sample("datasets")), images}},
       {"mds", {put_mds, images}},
+      {"webdataset_gzipped", {put_packed_tars, images}},
+      {"tfrecord_gzipped",
+       {put_one("train.tfrecord.gz", gzip_bytes(tfrecord_sample("datasets"))), images}},
+      {"mds_compressed",
+       {[](const std::string& dir) { put_mds_shards("zstd")(dir, /*is_packed=*/true, 0); },
+        images}},
   };
   return all;
 }

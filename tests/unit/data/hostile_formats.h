@@ -14,6 +14,7 @@
 #include "tests/unit/data/mds_samples.h"
 #include "tests/unit/data/npy_samples.h"
 #include "tests/unit/data/npz_samples.h"
+#include "tests/unit/data/packed_files.h"
 #include "tests/unit/data/safetensors_samples.h"
 #include "tests/unit/data/tar_writer.h"
 #include "tests/unit/data/tfrecord_samples.h"
@@ -61,16 +62,6 @@ inline void write_megatron_set(const std::string& dir) {
                                  little_endian(2, 8) + little_endian(2, 8) + little_endian(11, 4) +
                                  little_endian(11, 4) + little_endian(0, 8) + little_endian(22, 8) +
                                  little_endian(0, 8) + little_endian(2, 8));
-}
-
-inline std::string tar_of_images() {
-  std::string tar;
-  for (uint32_t i = 0; i < 4; ++i) {
-    const std::string key = "sample" + std::to_string(i);
-    tar += tar_entry({key + ".jpg", jpeg_picture(20, 20, i)});
-    tar += tar_entry({key + ".cls", std::to_string(i % 2)});
-  }
-  return tar + kTarEnd;
 }
 
 inline std::vector<HostileFormat> hostile_formats() {
@@ -163,6 +154,27 @@ inline std::vector<HostileFormat> hostile_formats() {
        .victim = "x.tar",
        .write = one_file("x.tar", tar_of_images()),
        .renamed_ending = ".tar"},
+      {.name = "webdataset_gzipped",
+       .format = "webdataset",
+       .victim = "x.tar.gz",
+       .write = one_file("x.tar.gz", gzip_bytes(tar_of_images())),
+       .is_inflated = true,
+       .renamed_ending = ".tar.gz"},
+      {.name = "tfrecord_gzipped",
+       .format = "tfrecord",
+       .victim = "x.tfrecord.gz",
+       .write = one_file("x.tfrecord.gz", gzip_bytes(tfrecord_sample("datasets"))),
+       .is_inflated = true,
+       .renamed_ending = ".tfrecord.gz"},
+      {.name = "mds_compressed",
+       .format = "mds",
+       .victim = "shard.00000.mds.zstd",
+       .write =
+           [](const std::string& dir) {
+             for (const char* name : {"index.json", "shard.00000.mds.zstd"})
+               write_file(dir + "/" + name, mds_sample("compressed/" + std::string(name)));
+           },
+       .is_inflated = true},
       {.name = "tfrecord",
        .format = "tfrecord",
        .victim = "x.tfrecord",

@@ -102,6 +102,26 @@ TEST_F(InflateCache, SaysWhatToDoWhenTheCacheCannotBeWritten) {
   EXPECT_THAT(file.status().message(), testing::HasSubstr("data.cache_dir"));
 }
 
+TEST_F(InflateCache, LeavesRoomOnItsDisk) {
+  const auto inflate = [&](const ByteSink& sink) -> Status {
+    const std::vector<uint8_t> piece(1 << 20);
+    for (int i = 0; i < 20; ++i) LOCKSTEP_RETURN_IF_ERROR(sink(piece, 0));
+    return Status::ok();
+  };
+  write_source(some_labels(5));
+  const auto source = MappedFile::open(source_);
+  Compressed what{source_, "", inflate, "copy"};
+  what.room_bytes = uint64_t{1} << 62;
+  const auto file = open_inflated(what, *source, cache_, {});
+  ASSERT_FALSE(file.is_ok());
+  EXPECT_EQ(file.status().code(), Code::kInternal);
+  EXPECT_THAT(file.status().message(), testing::AllOf(testing::HasSubstr("bytes are left on its"),
+                                                      testing::HasSubstr("data.cache_dir")));
+  EXPECT_TRUE(fs::is_empty(cache_));
+  what.room_bytes = 0;
+  EXPECT_TRUE(open_inflated(what, *source, cache_, {}).is_ok());
+}
+
 TEST_F(InflateCache, RemovesOnlyOldLeftOversOfKilledProcesses) {
   write_source(some_labels(5));
   fs::create_directories(cache_);

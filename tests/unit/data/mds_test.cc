@@ -155,8 +155,6 @@ TEST_F(MdsFiles, ErrorsNameTheShard) {
                                HasSubstr("copy it again")));
   fs::remove(dir_.path(kShard));
   EXPECT_THAT(failure(), HasSubstr(dir_.path(kShard) + " is not there, and index.json"));
-  put("compressed");
-  EXPECT_THAT(failure(), HasSubstr("compressed as a whole"));
   write_file(dir_.path("index.json"), "{}");
   EXPECT_THAT(
       open_dataset(spec_of(dir_.path(), "mds"), Split::kTrain, cache_.path()).status().message(),
