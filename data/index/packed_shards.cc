@@ -1,6 +1,7 @@
 #include "data/index/packed_shards.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -12,6 +13,7 @@
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
+#include "data/index/cached_text.h"
 #include "data/index/file_errors.h"
 #include "data/index/inflate_cache.h"
 #include "data/index/look_at_image.h"
@@ -36,6 +38,18 @@ WholeCodec codec_of_file(const std::string& path) {
                   : whole_codec(std::span(begin).first(static_cast<size_t>(got)));
 }
 
+// Times may be copied with files: the checksum at the end tells what they do not.
+std::string last_bytes_of(const std::string& path) {
+  struct stat info {};
+  std::array<uint8_t, 8> end{};
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0) return {};
+  const auto bytes = static_cast<uint64_t>(info.st_size);
+  const uint64_t at = bytes - std::min<uint64_t>(bytes, end.size());
+  const ssize_t got = read_at(fd.get(), at, end.size(), end.data());
+  return got < 0 ? "" : xxh3_hex(end.data(), static_cast<size_t>(got));
+}
+
 // A directory for one set of files in one place, so that what is made of another set never makes
 // this one look old. What says what is in the files counts as they do.
 Result<std::string> copies_directory(const Shards& shards, const std::string& cache_dir) {
@@ -52,6 +66,32 @@ Result<std::string> copies_directory(const Shards& shards, const std::string& ca
     what += "\n" + xxh3_hex(file.bytes().data(), file.bytes().size());
   }
   return cache_dir + "/" + kShardCopies + xxh3_hex(what.data(), what.size()).substr(0, 16);
+}
+
+// What a file is, without what is in it. Empty where it is not there.
+std::string stamp_text(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return {};
+  return std::to_string(info.st_size) + " " + std::to_string(modified_ns(info)) + " " +
+         std::to_string(info.st_ino) + "\n";
+}
+
+std::string stamps_of_sources(const Shards& shards) {
+  std::string text = "lockstep shards 1\n";
+  for (size_t i = 0; i < shards.names.size(); ++i) {
+    const auto packed = shards.packed.find(i);
+    const bool is_packed = packed != shards.packed.end();
+    const std::string path =
+        shards.directory + "/" + (is_packed ? packed->second.file : shards.names[i]);
+    text += last_bytes_of(path) + " " + stamp_text(path);
+  }
+  return text;
+}
+
+std::string stamps_of_copies(const Shards& plain) {
+  std::string text;
+  for (const std::string& name : plain.names) text += stamp_text(plain.directory + "/" + name);
+  return text;
 }
 
 Status cannot_write(const std::string& path, const std::error_code& error) {
@@ -100,6 +140,27 @@ Status put_there(const Shards& shards, size_t i, const std::string& directory,
     return link_to(shards.directory + "/" + name, directory + "/" + name);
   return inflate_one(shards.directory + "/" + packed->second.file, packed->second, name, directory,
                      progress);
+}
+
+Status make_copies(const Shards& shards, const std::string& directory, const ProgressFn& progress) {
+  std::error_code error;
+  fs::create_directories(directory, error);
+  if (error) return cannot_write(directory, error);
+  // A copy that another process replaced would look as if it had been written to.
+  const OneAtATime alone(directory);
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const auto team, ThreadTeam::start(std::min(usable_processors(), kMostThreads), "inflate"));
+  // Of one shard its bytes are told, of many how many there are.
+  const bool is_one = shards.names.size() == 1;
+  const ProgressFn of_bytes = is_one ? progress : ProgressFn();
+  const ProgressFn of_shards = is_one ? ProgressFn() : progress;
+  ProgressOfMany shown("inflating the shards of " + shards.directory, shards.names.size(),
+                       of_shards);
+  return team->run(shards.names.size(), [&](uint32_t thread, uint64_t i) {
+    const Status status = put_there(shards, i, directory, of_bytes);
+    shown.one_done(thread);
+    return status;
+  });
 }
 
 }  // namespace
@@ -151,24 +212,13 @@ Result<Shards> inflated_shards(const Shards& shards, const std::string& cache_di
   plain.names = shards.names;
   for (const auto& [i, packed] : shards.packed)
     plain.copied.emplace(i, shards.directory + "/" + packed.file);
-  std::error_code error;
-  fs::create_directories(plain.directory, error);
-  if (error) return cannot_write(plain.directory, error);
-  // A copy that another process replaced would look as if it had been written to.
-  const OneAtATime alone(plain.directory);
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const auto team, ThreadTeam::start(std::min(usable_processors(), kMostThreads), "inflate"));
-  // Of one shard its bytes are told, of many how many there are.
-  const bool is_one = shards.names.size() == 1;
-  const ProgressFn of_bytes = is_one ? progress : ProgressFn();
-  const ProgressFn of_shards = is_one ? ProgressFn() : progress;
-  ProgressOfMany shown("inflating the shards of " + shards.directory, shards.names.size(),
-                       of_shards);
-  LOCKSTEP_RETURN_IF_ERROR(team->run(shards.names.size(), [&](uint32_t thread, uint64_t i) {
-    const Status status = put_there(shards, i, plain.directory, of_bytes);
-    shown.one_done(thread);
-    return status;
-  }));
+  // To check copies is to read them whole. Who did that says so, of the files as they are: those
+  // that come later, and a run that recovers, need not.
+  const std::string note = fs::path(plain.directory).filename().string() + ".checked";
+  const std::string sources = stamps_of_sources(shards);
+  if (cached_text(cache_dir, note) == sources + stamps_of_copies(plain)) return plain;
+  LOCKSTEP_RETURN_IF_ERROR(make_copies(shards, plain.directory, progress));
+  keep_text(cache_dir, note, sources + stamps_of_copies(plain));
   return plain;
 }
 

@@ -1,5 +1,7 @@
 // Shards that are compressed as a whole (shards.h), and the copies of them that are not, in a cache
-// directory.
+// directory: in CACHE/shards.HASH, each as inflate_cache.h says. Beside it
+// CACHE/shards.HASH.checked says of which sources and copies, by their times, sizes and numbers,
+// checksums were compared: nothing but these is read again as long as that is so.
 //
 // Thread-safety: free functions; any thread and process.
 #pragma once

@@ -7,7 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -67,10 +69,16 @@ class PackedFiles : public testing::Test {
       struct stat info {};
       const std::string path = it->path().string();
       const bool is_file = ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
-      if (is_file && path.find("/shards.") != std::string::npos && !path.ends_with(".lock"))
+      if (is_file && path.find("/shards.") < path.rfind('/'))
         found[it->path().filename().string()] = info.st_ino;
     }
     return found;
+  }
+
+  fs::path copy_of(const std::string& name) const {
+    for (const auto& entry : fs::recursive_directory_iterator(cache_))
+      if (entry.path().filename() == name) return entry.path();
+    return {};
   }
 
   TemporaryDirectory dir_;
@@ -111,6 +119,27 @@ TEST_P(Packed, IsInflatedOnce) {
   EXPECT_FALSE(made.empty());
   EXPECT_EQ(fingerprint(packed_), before);
   EXPECT_EQ(copies(), made);
+}
+
+// Or every worker would read all of a large data set before it begins.
+TEST_P(Packed, CopiesAreReadWholeOnceOnly) {
+  const std::string before = fingerprint(packed_);
+  const fs::path copy = copy_of(GetParam().plain_victim);
+  const auto modified = fs::last_write_time(copy);
+  std::string content = slurp(copy.string());
+  content.back() ^= 1;  // of its checksum
+  const auto put = [&] {
+    std::fstream(copy, std::ios::in | std::ios::out | std::ios::binary)
+        .write(content.data(), static_cast<std::streamsize>(content.size()));
+    fs::last_write_time(copy, modified);
+  };
+  put();
+  EXPECT_EQ(fingerprint(packed_), before);
+  EXPECT_EQ(slurp(copy.string()), content) << "nobody looked";
+  // Of a source with another time they are.
+  fs::last_write_time(victim(), modified + std::chrono::seconds(1));
+  EXPECT_EQ(fingerprint(packed_), before);
+  EXPECT_NE(slurp(copy.string()), content);
 }
 
 TEST_P(Packed, WhatIsTruncatedIsRefusedByNameAndLeavesNothing) {
