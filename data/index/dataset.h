@@ -231,8 +231,9 @@ Result<DataPlace> find_place(const wire::DatasetSpec& spec, const std::string& c
 //   arrow_images, arrow_tokens  such files with JPEG or PNG images, or tokens (arrow_choice.h)
 //   tokens, tokens_u32, megatron, text  a file or a directory (token_files.h)
 //
-// All are mapped and read where they lie, but gzipped IDX files and compressed arrays: these are
-// inflated once into `cache_dir`, which is created when missing; and so are the tokens of text with
+// All are mapped and read where they lie, but gzipped IDX files, compressed arrays, and shards that
+// are compressed as a whole (packed_shards.h): these are inflated once into `cache_dir`, which is
+// created when missing; and so are the tokens of text with
 // SampleCut::tokenizer (tokenized_text.h). Encoded images are found through
 // an index there (extent_index.h), and read as they are needed.
 Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& spec, Split split,

@@ -88,7 +88,7 @@ constexpr JobKey kRows[] = {
    "of the content of model.path, in hex; empty: of what is there at the first start"},
   {"data.train.path", "required", kNoRange, {}, kChangeable, kShorthand,
    "directory of images: one with a directory of JPEG or PNG files for each class, shards of "
-   "WebDataset (*.tar), TFRecord or MDS, IDX files (train-images-*, train-labels-*, gzipped or not), "
+   "WebDataset (*.tar, *.tar.gz), TFRecord or MDS, IDX files (train-images-*, train-labels-*, gzipped or not), "
    "CIFAR's binary version, NumPy arrays (*.npy, *.npz) or *.safetensors; for gpt2 a file of tokens "
    "(*.bin, *.npy, *.safetensors) or text (*.txt), or a directory of such; or where these are: "
    "http://, https:// or s3://"},

@@ -53,6 +53,23 @@ put("idx_gzip", {
     "sum": packed[:-8] + b"\0\0\0\0" + packed[-4:], "behind": packed + b"no gzip",
     "more": gzip.compress(images + bytes(100), mtime=0), "no_idx": gzip.compress(b"text", mtime=0)})
 
+def zstd(content, last=True, size=None):
+    """A frame of one block that is stored as it is."""
+    size = len(content) if size is None else size
+    return (struct.pack("<IBB", 0xFD2FB528, 0x20, size)
+            + struct.pack("<I", len(content) << 3 | last)[:3] + content)
+
+
+# The first byte: an index promises 24 bytes, or says nothing.
+put("whole_file", {
+    "gzip": b"\0" + packed, "gzip_promised": b"\1" + gzip.compress(bytes(range(24)), mtime=0),
+    "gzip_cut": b"\0" + packed[:-9], "gzip_zeros": b"\0" + gzip.compress(bytes(100_000), mtime=0),
+    "zstd": b"\0" + zstd(b"hello"), "zstd_two": b"\0" + zstd(b"hello") + zstd(b"there"),
+    "zstd_promised": b"\1" + zstd(bytes(range(24))), "zstd_short": b"\1" + zstd(b"hello"),
+    "zstd_not_last": b"\0" + zstd(b"hello", last=False), "zstd_size": b"\0" + zstd(b"hello", size=9),
+    "zstd_skipped": b"\0" + struct.pack("<II", 0x184D2A50, 3) + b"xyz" + zstd(b"hello"),
+    "zstd_window": b"\0" + struct.pack("<IBB", 0xFD2FB528, 0, 0xFF) + b"\1\0\0", "text": b"\0text"})
+
 put("npy_header", {
     "images": npy("|u1", "2, 3, 4, 1", bytes(24)), "tokens": npy("<u2", "5,", bytes(10)),
     "labels": npy("<i8", "3,", struct.pack("<3q", 0, 2, -1)), "wide": npy("<u4", "1,", bytes(4), 2),
