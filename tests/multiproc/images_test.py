@@ -169,6 +169,25 @@ class Images(LockstepTest):
         shard_files.mds(data / "val", list(images(EVALUATION, 2)))
         self.assert_shards_train(data, "mds", r"train/shard\.\d+\.mds")
 
+    def test_gzipped_shards_give_the_same_bits_for_workers_and_threads(self):
+        self.assert_shards_train(self.shards(shard_files.gzipped(shard_files.tar), "tar.gz"),
+                                 "webdataset", r"train-\d+\.tar\.gz \(inflated\)")
+
+    def test_compressed_mds_shards_give_the_bits_of_the_plain_ones(self):
+        plain, packed = self.scratch / "plain", self.scratch / "packed"
+        for data in (plain, packed):
+            shard_files.mds(data / "train", list(images(EACH, 1)))
+            shard_files.mds(data / "val", list(images(EVALUATION, 2)))
+        for split in ("train", "val"):
+            shard_files.compress_mds(packed / split)
+        of_plain = self.finish(self.image_job(plain, "plain.yaml"), "--workers", 1, name="of-plain")
+        of_packed = self.finish(self.image_job(packed, "packed.yaml"), "--workers", 3, name="of-packed")
+        self.assert_same_result(of_packed, of_plain)
+        # The run goes on with what it was not begun with, since that is the same data.
+        more = self.finish(self.image_job(plain, "packed.yaml"), "--workers", 2, "--resume",
+                           "train.epochs=4", name="of-packed")
+        self.assertGreater(len(more.history()), len(of_plain.history()))
+
     def test_arrow_files_give_the_same_bits_for_workers_and_threads(self):
         self.assert_shards_train(self.shards(arrow_files.encoded, "arrow"), "arrow_images",
                                  r"train-\d+\.arrow")

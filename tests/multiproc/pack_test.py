@@ -59,6 +59,7 @@ class Pack(LockstepTest):
         source = self.scratch / "mds"
         shard_files.mds(source / "train", list(images(EACH, 1)))
         shard_files.mds(source / "val", list(images(EVALUATION, 2)))
+        shard_files.compress_mds(source / "train")
         packed = self.pack(source, self.scratch / "packed", "--compression", "zstd")
         seen = subprocess.run([BIN / "lockstep", "data", "verify", packed], capture_output=True,
                               text=True, timeout=120)

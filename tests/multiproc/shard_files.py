@@ -1,5 +1,6 @@
 """Writes samples (name, label, content of an image file) as shards of each format. Real files of the
 formats' own libraries are in tests/unit/data; these are as many as a run needs."""
+import gzip
 import io
 import json
 import struct
@@ -77,3 +78,25 @@ def mds(directory, samples, each=15):
         shards.append({**columns, "samples": len(bodies), "zip_data": None,
                        "raw_data": {"basename": name, "bytes": len(data), "hashes": {}}})
     (directory / "index.json").write_text(json.dumps({"shards": shards, "version": 2}))
+
+
+def gzipped(write):
+    """`write` of this file; what it writes is compressed as a whole."""
+    def write_both(path, samples):
+        write(path, samples)
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    return write_both
+
+
+def compress_mds(directory):
+    """As Streaming's compression="gz" leaves it: without the plain shards."""
+    index = json.loads((directory / "index.json").read_text())
+    for shard in index["shards"]:
+        plain = directory / shard["raw_data"]["basename"]
+        packed = gzip.compress(plain.read_bytes())
+        plain.unlink()
+        name = plain.name + ".gz"
+        (directory / name).write_bytes(packed)
+        shard.update(compression="gz",
+                     zip_data={"basename": name, "bytes": len(packed), "hashes": {}})
+    (directory / "index.json").write_text(json.dumps(index))

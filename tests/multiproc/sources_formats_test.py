@@ -23,18 +23,37 @@ class EveryFormat(SourcesTest):
         shard_files.mds(self.far / "mds", list(images(8, 1)))
         (self.far / "tfrecord").mkdir()
         shard_files.tfrecord(self.far / "tfrecord/train.tfrecord", list(images(4, 1)))
+        for name, write, ending in (("tar_gz", shard_files.tar, "tar.gz"),
+                                    ("tfrecord_gz", shard_files.tfrecord, "tfrecord.gz")):
+            (self.far / name).mkdir()
+            for split, each in (("train", 4), ("val", 2)):
+                shard_files.gzipped(write)(self.far / name / f"{split}-0.{ending}",
+                                           list(images(each, 1)))
+        shard_files.mds(self.far / "mds_gz", list(images(8, 1)))
+        shard_files.compress_mds(self.far / "mds_gz")
         synthetic_dataset(self.far / "idx", train=200, evaluation=50)
         (self.far / "arrow").mkdir()
         for split, each in (("train", 8), ("val", 2)):
             arrow_files.encoded(self.far / f"arrow/{split}-00000-of-00001.arrow",
                                 list(images(each, 1)))
-        for name in ("folder", "mds", "tfrecord", "idx", "arrow"):
+        for name in ("folder", "mds", "tfrecord", "tar_gz", "tfrecord_gz", "mds_gz", "idx", "arrow"):
             local = self.prints(self.far / name, cache=self.scratch / "local")
             with RangeServer(self.far / name) as server:
                 if name != "mds":  # which has a list of its own
                     server.write_manifest()
                 self.assertEqual(self.prints(server.url), local, name)
                 (self.far / name / "manifest.txt").unlink(missing_ok=True)
+
+    def test_shards_that_are_compressed_under_other_names_are_refused_with_what_to_do(self):
+        samples = list(images(4, 1))
+        self.far.mkdir()
+        shard_files.gzipped(shard_files.tfrecord)(self.far / "train.tfrecord", samples)
+        self.assertEqual(len(self.prints(self.far / "train.tfrecord")), 1)
+        with RangeServer(self.far) as server:
+            server.write_manifest()
+            said = self.inspect(server.url, expect=65)
+        self.assertIn("has train.tfrecord, which is compressed as a whole, so that no sample can be "
+                      "read by itself from afar; copy the data here, or unpack it there", said)
 
     def test_a_small_one_of_every_other_format_too_and_its_manifest_changes_nothing(self):
         for name, (write, args) in small_data.ALL.items():
