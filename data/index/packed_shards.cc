@@ -175,9 +175,9 @@ void find_packed(Shards& shards) {
   for (const std::string& name : shards.names) {
     const WholeCodec codec = codec_of_file(shards.directory + "/" + name);
     const bool is_packed = codec != WholeCodec::kNone;
-    const PackedShard shard{codec, is_packed ? name : "", {}, {}};
-    const auto [found, is_new] = by_name.emplace(is_packed ? name_inflated(name) : name, shard);
-    if (!is_new && !is_packed) found->second = shard;
+    // In the order of names what is not compressed comes first, and stays.
+    by_name.emplace(is_packed ? name_inflated(name) : name,
+                    PackedShard{codec, is_packed ? name : "", {}, {}});
   }
   shards.names.clear();
   shards.packed.clear();

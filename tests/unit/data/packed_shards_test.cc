@@ -30,6 +30,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 constexpr ImageFrame kSmall{CropKind::kRandomResized, 4, 0};
@@ -197,13 +198,27 @@ TEST_P(Packed, ACopyThatWasDamagedIsMadeAnew) {
 TEST_P(Packed, ManyProcessesMayOpenItAtOnce) {
   const std::string wanted = fingerprint(plain_);
   fs::remove_all(cache_);
+  int start[2];
+  ASSERT_EQ(::pipe(start), 0);
   std::vector<pid_t> children;
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 12; ++i) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
-    if (child == 0) _exit(fingerprint(packed_) == wanted ? 0 : 1);
+    if (child == 0) {
+      char byte = 0;
+      ::close(start[1]);
+      (void)!::read(start[0], &byte, 1);  // until all are there
+      const auto dataset = open(packed_);
+      const auto later = open(packed_);
+      std::vector<uint8_t> bytes;
+      const bool is_good = dataset.is_ok() && (*dataset)->fingerprint() == wanted &&
+                           later.is_ok() && (*dataset)->read_encoded(0, bytes).is_ok();
+      _exit(is_good ? 0 : 1);
+    }
     children.push_back(child);
   }
+  ::close(start[0]);
+  ::close(start[1]);
   for (const pid_t child : children) {
     int state = 0;
     ASSERT_EQ(waitpid(child, &state, 0), child);
@@ -238,7 +253,7 @@ TEST_P(Packed, MadeAheadItIsThereForTheRun) {
   };
   const auto first = index_data(spec_of(packed_), cache_, {}, {.frame = kSmall});
   ASSERT_TRUE(first.is_ok()) << first.status().message();
-  EXPECT_THAT(names(first->made), testing::Contains(HasSubstr("shards.")));
+  EXPECT_THAT(names(first->made), testing::Contains(HasSubstr("/" + GetParam().plain_victim)));
   const auto again = index_data(spec_of(packed_), cache_, {}, {.frame = kSmall});
   EXPECT_THAT(names(again->made), IsEmpty());
   EXPECT_EQ(names(again->kept), names(first->made));
@@ -251,6 +266,16 @@ TEST_P(Packed, IsVerifiedInFull) {
     EXPECT_EQ(all->front().damaged, 0U);
     EXPECT_EQ(all->front().samples, samples(plain_).size());
   }
+}
+
+TEST_F(PackedFiles, ALinkToWhatIsNotCompressedIsNothingThatWasMade) {
+  fs::create_directory(dir_.path("data"));
+  write_file(dir_.path("data/a.tar.gz"), gzip_bytes(tar_of_images()));
+  write_file(dir_.path("data/b.tar"), tar_of_images(9));
+  const auto indexed = index_data(spec_of(dir_.path("data")), cache_, {}, {.frame = kSmall});
+  ASSERT_TRUE(indexed.is_ok()) << indexed.status().message();
+  for (const auto& file : indexed->made) EXPECT_THAT(file.name, Not(HasSubstr("b.tar")));
+  EXPECT_EQ(samples(dir_.path("data")).size(), 8U);
 }
 
 // Damage that was compressed with the data.
