@@ -14,69 +14,69 @@ namespace {
 constexpr char kTokens[] = "tokens";
 
 // What of a stream lies in one batch or shard.
-struct Part {
+struct TokenSpan {
   uint64_t begin = 0;
   uint64_t end = 0;
 };
 
 // The ends of documents within it. One at its begin is of what lies before, if anything does.
-std::span<const uint64_t> ends_in(const TokenStream& stream, const Part& part) {
+std::span<const uint64_t> ends_in(const TokenStream& stream, const TokenSpan& span) {
   const std::vector<uint64_t>& ends = *stream.document_ends();
   const auto first =
-      part.begin == 0 ? ends.begin() : std::upper_bound(ends.begin(), ends.end(), part.begin);
-  return {first, std::upper_bound(first, ends.end(), part.end)};
+      span.begin == 0 ? ends.begin() : std::upper_bound(ends.begin(), ends.end(), span.begin);
+  return {first, std::upper_bound(first, ends.end(), span.end)};
 }
 
 // Whether there are tokens behind the last end.
-bool has_rest(std::span<const uint64_t> ends, const Part& part) {
-  return (ends.empty() ? part.begin : ends.back()) < part.end;
+bool has_rest(std::span<const uint64_t> ends, const TokenSpan& span) {
+  return (ends.empty() ? span.begin : ends.back()) < span.end;
 }
 
-uint64_t rows_in(const TokenStream& stream, const Part& part) {
-  if (!stream.document_ends()) return part.end - part.begin;
-  const auto ends = ends_in(stream, part);
-  return ends.size() + (has_rest(ends, part) ? 1 : 0);
+uint64_t rows_in(const TokenStream& stream, const TokenSpan& span) {
+  if (!stream.document_ends()) return span.end - span.begin;
+  const auto ends = ends_in(stream, span);
+  return ends.size() + (has_rest(ends, span) ? 1 : 0);
 }
 
-std::vector<Part> batches_of(const TokenStream& stream, const PackShard& shard) {
+std::vector<TokenSpan> batches_of(const TokenStream& stream, const PackShard& shard) {
   const uint64_t each = limits::kPackBatchBytes / stream.token_bytes();
-  std::vector<Part> parts;
+  std::vector<TokenSpan> spans;
   for (uint64_t begin = shard.begin; begin < shard.end; begin += each)
-    parts.push_back({begin, std::min(begin + each, shard.end)});
-  return parts;
+    spans.push_back({begin, std::min(begin + each, shard.end)});
+  return spans;
 }
 
 // kArrowOpenKey's value.
 std::string open_batches(const TokenStream& stream, const PackShard& shard) {
   std::string text;
-  const std::vector<Part> parts = batches_of(stream, shard);
-  for (size_t i = 0; i < parts.size(); ++i) {
-    if (parts[i].end == stream.tokens() || !has_rest(ends_in(stream, parts[i]), parts[i])) continue;
+  const std::vector<TokenSpan> spans = batches_of(stream, shard);
+  for (size_t i = 0; i < spans.size(); ++i) {
+    if (spans[i].end == stream.tokens() || !has_rest(ends_in(stream, spans[i]), spans[i])) continue;
     text += (text.empty() ? "" : ",") + std::to_string(i);
   }
   return text;
 }
 
 // Offsets of the rows, which are as many as rows_in().
-std::string offsets_of(const TokenStream& stream, const Part& part) {
-  const auto ends = ends_in(stream, part);
+std::string offsets_of(const TokenStream& stream, const TokenSpan& span) {
+  const auto ends = ends_in(stream, span);
   std::vector<int32_t> offsets{0};
   offsets.reserve(ends.size() + 2);
-  for (const uint64_t end : ends) offsets.push_back(static_cast<int32_t>(end - part.begin));
-  if (has_rest(ends, part)) offsets.push_back(static_cast<int32_t>(part.end - part.begin));
+  for (const uint64_t end : ends) offsets.push_back(static_cast<int32_t>(end - span.begin));
+  if (has_rest(ends, span)) offsets.push_back(static_cast<int32_t>(span.end - span.begin));
   return {reinterpret_cast<const char*>(offsets.data()), offsets.size() * sizeof(int32_t)};
 }
 
-PackBatch batch_of(const TokenStream& stream, const Part& part) {
-  const uint64_t tokens = part.end - part.begin;
+PackBatch batch_of(const TokenStream& stream, const TokenSpan& span) {
+  const uint64_t tokens = span.end - span.begin;
   std::string values(tokens * stream.token_bytes(), '\0');
-  stream.copy(part.begin, tokens, reinterpret_cast<uint8_t*>(values.data()));
+  stream.copy(span.begin, tokens, reinterpret_cast<uint8_t*>(values.data()));
   if (!stream.document_ends()) return {tokens, tokens, {{tokens, 0}}, {{}, std::move(values)}};
-  const uint64_t rows = rows_in(stream, part);
+  const uint64_t rows = rows_in(stream, span);
   return {rows,
           tokens,
           {{rows, 0}, {tokens, 0}},
-          {{}, offsets_of(stream, part), {}, std::move(values)}};
+          {{}, offsets_of(stream, span), {}, std::move(values)}};
 }
 
 void hash_documents(const TokenStream& stream, Xxh3& hash) {
@@ -100,7 +100,7 @@ TokenSource::TokenSource(std::vector<TokenStream> streams, uint64_t shard_bytes)
     for (PackShard shard : cut_evenly(stream.tokens(), stream.token_bytes(), shard_bytes)) {
       shard.stream = i;
       shard.rows = 0;
-      for (const Part& part : batches_of(stream, shard)) shard.rows += rows_in(stream, part);
+      for (const TokenSpan& span : batches_of(stream, shard)) shard.rows += rows_in(stream, span);
       shards_.push_back(shard);
     }
   }
@@ -123,9 +123,9 @@ ArrowSchema TokenSource::schema(const PackShard& shard) const {
 
 Status TokenSource::read(const PackShard& shard, const GiveBatchFn& give) const {
   const TokenStream& stream = streams_[shard.stream];
-  for (const Part& part : batches_of(stream, shard)) {
-    const PackBatch batch = batch_of(stream, part);
-    LOCKSTEP_RETURN_IF_ERROR(stream.unchanged(part.begin, part.end - part.begin));
+  for (const TokenSpan& span : batches_of(stream, shard)) {
+    const PackBatch batch = batch_of(stream, span);
+    LOCKSTEP_RETURN_IF_ERROR(stream.unchanged(span.begin, span.end - span.begin));
     LOCKSTEP_RETURN_IF_ERROR(give(batch));
   }
   return Status::ok();
