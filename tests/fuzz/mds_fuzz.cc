@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "data/index/mds.h"
 #include "tests/fuzz/samples_within.h"
@@ -20,8 +22,21 @@ void try_index(std::string_view text) {
     LOCKSTEP_CHECK(shard.samples > 0 && shard.image < shard.columns.size() &&
                        shard.label < shard.columns.size() && shard.image != shard.label,
                    "a shard has samples with an image and a label");
-    LOCKSTEP_CHECK(!shard.name.empty() && shard.name.front() != '/', "names are relative");
+    LOCKSTEP_CHECK(
+        !shard.name.empty() && shard.name.front() != '/' && !shard.packed_name.starts_with('/'),
+        "names are relative");
   }
+}
+
+void try_columns(std::span<const uint8_t> bytes, uint64_t samples, std::vector<MdsColumn> columns,
+                 size_t image, size_t label) {
+  const MdsShard shard{.name = "x",
+                       .bytes = bytes.size(),
+                       .samples = samples,
+                       .columns = std::move(columns),
+                       .image = image,
+                       .label = label};
+  check_samples_within(samples_of_mds(shard, bytes), bytes);
 }
 
 // The number of samples is taken from the shard, so that more than that is looked at.
@@ -30,13 +45,10 @@ void try_shard(std::span<const uint8_t> bytes) {
   const uint64_t samples =
       bytes[0] | uint64_t{bytes[1]} << 8 | uint64_t{bytes[2]} << 16 | uint64_t{bytes[3]} << 24;
   const MdsColumn image{"image", "jpeg", 0};
+  const MdsColumn name{"name", "str", 0};
   for (const MdsColumn& label : {MdsColumn{"label", "int", 8}, MdsColumn{"label", "uint8", 1}}) {
-    check_samples_within(
-        samples_of_mds({"x", bytes.size(), samples, false, {image, label}, 0, 1}, bytes), bytes);
-    const MdsColumn name{"name", "str", 0};
-    check_samples_within(
-        samples_of_mds({"x", bytes.size(), samples, false, {label, name, image}, 2, 0}, bytes),
-        bytes);
+    try_columns(bytes, samples, {image, label}, 0, 1);
+    try_columns(bytes, samples, {label, name, image}, 2, 0);
   }
 }
 
