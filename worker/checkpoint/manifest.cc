@@ -2,6 +2,7 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "comm/base/hash.h"
@@ -43,6 +44,17 @@ bool is_sha256(const std::string& text) {
          text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
+// A whole number: the library would cast what is a fraction or does not fit. Throws nlohmann's
+// exceptions for what is missing or of the wrong type.
+template <typename T>
+Status take_whole(const Json& object, const char* key, T& out) {
+  const uint64_t value = object.at(key).get_ref<const Json::number_unsigned_t&>();
+  if (value > std::numeric_limits<T>::max())
+    return bad_manifest(std::string(key) + " is too large");
+  out = static_cast<T>(value);
+  return Status::ok();
+}
+
 Json files_to_json(const std::vector<ManifestFile>& files) {
   Json list = Json::array();
   for (const ManifestFile& file : files)
@@ -53,7 +65,8 @@ Json files_to_json(const std::vector<ManifestFile>& files) {
 Status files_from_json(const Json& list, std::vector<ManifestFile>& files) {
   if (list.size() > limits::kManifestFiles) return bad_manifest("it names too many files");
   for (const Json& entry : list) {
-    ManifestFile file{entry.at("name"), entry.at("bytes").get<uint64_t>(), entry.at("sha256")};
+    ManifestFile file{entry.at("name"), 0, entry.at("sha256")};
+    LOCKSTEP_RETURN_IF_ERROR(take_whole(entry, "bytes", file.bytes));
     // A name is opened below the checkpoint's directory and must not lead out of it.
     if (file.name.empty() || file.name[0] == '.' || file.name.find('/') != std::string::npos)
       return bad_manifest("it names the file '" + file.name + "'");
@@ -64,26 +77,30 @@ Status files_from_json(const Json& list, std::vector<ManifestFile>& files) {
   return Status::ok();
 }
 
-// Throws nlohmann's exceptions for what is missing or of the wrong type.
+// Throws as take_whole().
 Result<Manifest> from_tree(const Json& root) {
   Manifest m;
-  const uint32_t phase = root.at("phase");
+  uint32_t phase = 0;
+  LOCKSTEP_RETURN_IF_ERROR(take_whole(root, "phase", phase));
   if (phase > static_cast<uint32_t>(Phase::kEnd)) return bad_manifest("the phase is unknown");
-  m.resume = {root.at("step"), static_cast<Phase>(phase)};
-  m.generation = root.at("generation");
-  m.member = root.at("member");
-  m.seed = root.at("seed");
-  m.slots = root.at("slots");
-  m.global_batch = root.at("global_batch");
-  m.epoch = root.at("epoch");
+  m.resume.phase = static_cast<Phase>(phase);
+  LOCKSTEP_RETURN_IF_ERROR(take_whole(root, "step", m.resume.step));
+  LOCKSTEP_RETURN_IF_ERROR(take_whole(root, "generation", m.generation));
+  LOCKSTEP_RETURN_IF_ERROR(take_whole(root, "member", m.member));
+  LOCKSTEP_RETURN_IF_ERROR(take_whole(root, "seed", m.seed));
+  LOCKSTEP_RETURN_IF_ERROR(take_whole(root, "slots", m.slots));
+  LOCKSTEP_RETURN_IF_ERROR(take_whole(root, "global_batch", m.global_batch));
+  LOCKSTEP_RETURN_IF_ERROR(take_whole(root, "epoch", m.epoch));
   LOCKSTEP_RETURN_IF_ERROR(message_from_json(root.at("schedule"), &m.schedule));
   m.dataset_fingerprint = root.at("dataset_fingerprint");
   m.numerics_fingerprint = root.at("numerics_fingerprint").get<std::vector<std::string>>();
   m.weights_sha256 = root.at("weights_sha256");
   m.state_sha256 = root.at("state_sha256");
   const Json& lineage = root.at("lineage");
-  m.lineage = {lineage.at("run_id"), lineage.at("resumed_from"),
-               lineage.at("generation_first_step").get<uint64_t>()};
+  m.lineage.run_id = lineage.at("run_id");
+  m.lineage.resumed_from = lineage.at("resumed_from");
+  LOCKSTEP_RETURN_IF_ERROR(
+      take_whole(lineage, "generation_first_step", m.lineage.generation_first_step));
   LOCKSTEP_RETURN_IF_ERROR(files_from_json(root.at("files"), m.files));
   for (const Json& batch : root.at("unacknowledged"))
     LOCKSTEP_RETURN_IF_ERROR(message_from_json(batch, &m.unacknowledged.emplace_back()));
@@ -124,7 +141,8 @@ Result<Manifest> manifest_from_json(std::string_view text) {
   Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (root.is_discarded() || !root.is_object()) return bad_manifest("it is not a JSON object");
   try {
-    const uint32_t format = root.at("format");
+    uint32_t format = 0;
+    LOCKSTEP_RETURN_IF_ERROR(take_whole(root, "format", format));
     if (format > kManifestFormat)
       return Status(Code::kConfig, "the checkpoint has format " + std::to_string(format) +
                                        ", this program knows up to " +

@@ -10,6 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 using testing::manifest_of;
+using ::testing::Not;
 
 Manifest full_manifest() {
   Manifest m = manifest_of(1500);
@@ -81,6 +82,12 @@ TEST(Manifest, MissingFieldsAndOtherTypesAreDamage) {
   EXPECT_EQ(manifest_from_json("[]").status().code(), Code::kBadData);
   EXPECT_EQ(manifest_from_json("{}").status().code(), Code::kBadData);
   EXPECT_EQ(manifest_from_json(R"({"format": "one"})").status().code(), Code::kBadData);
+  // 4294967297 would be 1 in 32 bits, which is a format; a newer one is told as such.
+  for (const char* number : {"1.5", "6e55", "-1", "true", "4294967297"}) {
+    const auto back = manifest_from_json(R"({"format": )" + std::string(number) + "}");
+    EXPECT_THAT(back.status().message(), Not(HasSubstr("self_sha256"))) << "was taken for a format";
+    EXPECT_EQ(back.status().code(), Code::kBadData) << number;
+  }
 }
 
 }  // namespace
