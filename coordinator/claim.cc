@@ -54,6 +54,7 @@ Result<Claim> read_claim(const std::string& run_dir, Term term) {
   try {
     claim.seat = json.at("seat").get<std::string>();
     claim.node = json.at("node").get<std::string>();
+    if (!json.at("pid").is_number_unsigned()) return damaged();
     claim.pid = json.at("pid").get<uint32_t>();
     claim.journal = json.at("journal").get<std::string>();
   } catch (const nlohmann::json::exception&) {
