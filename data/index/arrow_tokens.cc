@@ -57,15 +57,17 @@ Status open_ends(const ArrowSchema& schema, std::vector<TokensIn>& batches) {
   if (said == schema.metadata.end()) return Status::ok();
   const char* at = said->second.data();
   const char* const end = at + said->second.size();
+  size_t least = 0;  // they rise
   while (at < end) {
     size_t batch = 0;
     const auto [next, error] = std::from_chars(at, end, batch);
     const bool is_last = next == end;
-    if (error != std::errc() || (!is_last && *next != ',') || batch >= batches.size() ||
-        batches[batch].row_ends.empty())
+    if (error != std::errc() || (!is_last && *next != ',') || batch < least ||
+        batch >= batches.size() || batches[batch].row_ends.empty())
       return bad("says of batches whose last document goes on (" + std::string(kArrowOpenKey) +
                  ") what does not fit its " + std::to_string(batches.size()) + " batches");
     batches[batch].row_ends.pop_back();
+    least = batch + 1;
     at = is_last ? end : next + 1;
   }
   return Status::ok();

@@ -116,7 +116,7 @@ Result<EncodedSource> find_encoded_source(const std::string& path, const std::st
   LOCKSTEP_ASSIGN_OR_RETURN(Shards shards,
                             find_shards(path, split, is_tar ? "*.tar or *.tar.gz" : "TFRecords",
                                         is_tar ? is_any_tar : is_tfrecord_file));
-  find_packed(shards);
+  LOCKSTEP_RETURN_IF_ERROR(find_packed(shards));
   const auto read = [is_tar](size_t, std::span<const uint8_t> bytes) {
     return is_tar ? samples_of_tar(bytes) : samples_of_tfrecord(bytes);
   };

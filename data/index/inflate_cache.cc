@@ -26,8 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr size_t kFieldBytes = 40;  // of the trailer, before the checksum
 constexpr char kMagic[8] = {'L', 'K', 'S', 'I', 'N', 'F', 'L', '1'};
-constexpr size_t kMarkBytes = 8;                      // as a gzip file's last ones
-constexpr uint64_t kBytesPerLook = 16 * 1024 * 1024;  // at the room that is left
+constexpr size_t kMarkBytes = 8;                 // as a gzip file's last ones
+constexpr uint64_t kBytesPerLook = 1024 * 1024;  // at the room that is left
 constexpr auto kAbandonedAfter = std::chrono::hours(1);
 
 using Fields = std::array<uint8_t, kFieldBytes>;
@@ -134,7 +134,8 @@ Status make_cache_file(const std::string& path, const Compressed& what, const Ma
   const std::string said = what.verb + " " + name_of(what, fs::path(what.path).filename().string());
   const ByteSink sink = [&](std::span<const uint8_t> piece, uint64_t bytes) -> Status {
     hash.update(piece.data(), piece.size());
-    const bool is_to_look = done / kBytesPerLook != (done + piece.size()) / kBytesPerLook;
+    const bool is_to_look =
+        done == 0 || done / kBytesPerLook != (done + piece.size()) / kBytesPerLook;
     done += piece.size();
     if (is_to_look)
       LOCKSTEP_RETURN_IF_ERROR(check_room(fs::path(path).parent_path().string(), what.room_bytes));

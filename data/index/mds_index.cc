@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "data/index/file_errors.h"
@@ -163,8 +164,10 @@ Result<std::vector<MdsShard>> parse_mds_index(std::string_view text) {
   const Json& shards = member(json, "shards");
   if (!shards.is_array() || shards.empty()) return bad("is no index of MDS shards");
   std::vector<MdsShard> found;
+  std::set<std::string> names;
   for (const Json& said : shards) {
     LOCKSTEP_ASSIGN_OR_RETURN(MdsShard shard, parse_shard(said));
+    if (!names.insert(shard.name).second) return bad("names the shard " + shard.name + " twice");
     if (shard.samples > 0) found.push_back(std::move(shard));
   }
   if (found.empty()) return bad("says that its shards hold no sample");

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -88,10 +89,11 @@ std::string stamps_of_sources(const Shards& shards) {
   return text;
 }
 
-std::string stamps_of_copies(const Shards& plain) {
-  std::string text;
+// Of all sources and their copies, as short however many there are.
+std::string stamps_of(const Shards& shards, const Shards& plain) {
+  std::string text = stamps_of_sources(shards);
   for (const std::string& name : plain.names) text += stamp_text(plain.directory + "/" + name);
-  return text;
+  return xxh3_hex(text.data(), text.size());
 }
 
 Status cannot_write(const std::string& path, const std::error_code& error) {
@@ -105,8 +107,11 @@ Status link_to(const std::string& path, const std::string& link) {
   const fs::path target = fs::weakly_canonical(path, error);
   if (!fs::is_regular_file(target, error)) return {Code::kBadData, path + " is no file"};
   if (fs::is_symlink(link, error) && fs::read_symlink(link, error) == target) return Status::ok();
-  fs::remove(link, error);
-  fs::create_symlink(target, link, error);
+  // Renamed, so that there is always one for whom no lock keeps away.
+  const std::string made = link + "." + std::to_string(::getpid()) + ".tmp";
+  fs::remove(made, error);
+  fs::create_symlink(target, made, error);
+  if (!error) fs::rename(made, link, error);
   return error ? cannot_write(link, error) : Status::ok();
 }
 
@@ -143,11 +148,6 @@ Status put_there(const Shards& shards, size_t i, const std::string& directory,
 }
 
 Status make_copies(const Shards& shards, const std::string& directory, const ProgressFn& progress) {
-  std::error_code error;
-  fs::create_directories(directory, error);
-  if (error) return cannot_write(directory, error);
-  // A copy that another process replaced would look as if it had been written to.
-  const OneAtATime alone(directory);
   LOCKSTEP_ASSIGN_OR_RETURN(
       const auto team, ThreadTeam::start(std::min(usable_processors(), kMostThreads), "inflate"));
   // Of one shard its bytes are told, of many how many there are.
@@ -170,14 +170,17 @@ std::string name_inflated(const std::string& name) {
   return name.ends_with(".gz") ? name.substr(0, name.size() - 3) : name;
 }
 
-void find_packed(Shards& shards) {
+Status find_packed(Shards& shards) {
   std::map<std::string, PackedShard> by_name;
   for (const std::string& name : shards.names) {
     const WholeCodec codec = codec_of_file(shards.directory + "/" + name);
     const bool is_packed = codec != WholeCodec::kNone;
     // In the order of names what is not compressed comes first, and stays.
-    by_name.emplace(is_packed ? name_inflated(name) : name,
-                    PackedShard{codec, is_packed ? name : "", {}, {}});
+    const auto [there, is_new] = by_name.emplace(is_packed ? name_inflated(name) : name,
+                                                 PackedShard{codec, is_packed ? name : "", {}, {}});
+    if (!is_new && is_packed && there->second.codec != WholeCodec::kNone)
+      return bad(shards.directory + " has " + there->second.file + " and " + name +
+                 ", which would be one file, " + there->first + "; leave one of them there");
   }
   shards.names.clear();
   shards.packed.clear();
@@ -185,6 +188,7 @@ void find_packed(Shards& shards) {
     if (shard.codec != WholeCodec::kNone) shards.packed.emplace(shards.names.size(), shard);
     shards.names.push_back(name);
   }
+  return Status::ok();
 }
 
 Status check_packed_are_here(const Shards& shards, const source::RemoteFiles* far) {
@@ -213,12 +217,19 @@ Result<Shards> inflated_shards(const Shards& shards, const std::string& cache_di
   for (const auto& [i, packed] : shards.packed)
     plain.copied.emplace(i, shards.directory + "/" + packed.file);
   // To check copies is to read them whole. Who did that says so, of the files as they are: those
-  // that come later, and a run that recovers, need not.
+  // that wait for it or come later, and a run that recovers, need not.
   const std::string note = fs::path(plain.directory).filename().string() + ".checked";
-  const std::string sources = stamps_of_sources(shards);
-  if (cached_text(cache_dir, note) == sources + stamps_of_copies(plain)) return plain;
+  if (cached_text(cache_dir, note) == stamps_of(shards, plain)) return plain;
+  std::error_code error;
+  fs::create_directories(plain.directory, error);
+  if (error) return cannot_write(plain.directory, error);
+  // A copy that another process replaced would look as if it had been written to.
+  const OneAtATime alone(plain.directory);
+  const std::string before = stamps_of_sources(shards);
+  if (cached_text(cache_dir, note) == stamps_of(shards, plain)) return plain;
   LOCKSTEP_RETURN_IF_ERROR(make_copies(shards, plain.directory, progress));
-  keep_text(cache_dir, note, sources + stamps_of_copies(plain));
+  // Of sources that changed meanwhile nothing is said.
+  if (before == stamps_of_sources(shards)) keep_text(cache_dir, note, stamps_of(shards, plain));
   return plain;
 }
 

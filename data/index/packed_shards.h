@@ -20,8 +20,8 @@ std::string name_inflated(const std::string& name);
 
 // Fills in which of the shards are compressed, by their first bytes: these get the names that they
 // have inflated, by which all are sorted again. Of one that lies there inflated, too, only that
-// counts.
-void find_packed(Shards& shards);
+// counts; kBadData naming two that are compressed and have one name inflated.
+Status find_packed(Shards& shards);
 
 // kBadData, a sentence, where some are compressed and some are only places of `far`: of those no
 // copy could be told from another.

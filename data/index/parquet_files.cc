@@ -34,8 +34,9 @@ Status pack_it_first(const std::string& path) {
   return {Code::kUsage, path +
                             " holds Parquet, of which no sample lies by itself; make files that "
                             "are read in place with lockstep data pack " +
-                            path + " DIRECTORY, of a copy where it is at a URL, and name that "
-                                   "directory"};
+                            path +
+                            " DIRECTORY, of a copy where it is at a URL, and name that "
+                            "directory"};
 }
 
 }  // namespace lockstep::data

@@ -67,7 +67,7 @@ Json plan_of(const std::vector<SplitPlan>& splits, const PackOptions& options) {
 }
 
 Status is_other(const std::string& to, const Json& stored, const Json& plan) {
-  std::string how = "other data";
+  std::string how = "other data, or by another version of Lockstep";
   for (const char* key : {"compression", "shard_mb"})
     if (stored.is_object() && stored.value(key, Json()) != plan[key])
       how = "another --" + std::string(key == std::string("shard_mb") ? "shard-mb" : key) + " (" +

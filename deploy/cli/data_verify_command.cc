@@ -59,6 +59,9 @@ int verify(const VerifyArguments& arguments, const std::string& cache_dir) {
         arguments.spec(), cache_dir, arguments.used_threads(), show, arguments.used_cut(),
         arguments.full ? data::VerifyDepth::kFull : data::VerifyDepth::kSamples);
   }
+  if (!all.is_ok() && arguments.json)
+    std::fputs(json_text({{"path", arguments.path}, {"error", all.status().message()}}).c_str(),
+               stdout);
   if (!all.is_ok()) return report(all.status());
   tell(arguments, *all);
   uint64_t damaged = 0;

@@ -53,6 +53,9 @@ TEST(MdsIndex, WhatCannotBeUsedIsSaid) {
   for (const char* text : {"", "{", "[]", "null", "7", "{\"shards\": 7}", "{\"shards\": []}"})
     EXPECT_EQ(mds_index_error(text), "is no index of MDS shards") << text;
   EXPECT_THAT(mds_index_error("{\"shards\": [7]}"), HasSubstr("without the name of its file"));
+  const size_t begin = good.find('[') + 1;
+  const std::string all = good.substr(begin, good.rfind(']') - begin);
+  EXPECT_THAT(mds_index_error("{\"shards\": [" + all + ", " + all + "]}"), HasSubstr("twice"));
   EXPECT_THAT(mds_index_error(replaced(good, kShard, "../../x.mds")),
               HasSubstr("../../x.mds, which lies outside its directory"));
   EXPECT_THAT(mds_index_error(replaced(good, kShard, "/etc/passwd")), HasSubstr("lies outside"));

@@ -62,6 +62,14 @@ TEST_F(PackedFiles, WhatIsWrongInsideIsSaidOfTheFileThatIsThere) {
   for (const auto& [name, number] : copies()) EXPECT_EQ(name, "a.tar");
 }
 
+TEST_F(PackedFiles, TwoThatWouldBeOneFileAreRefused) {
+  fs::create_directory(dir_.path("data"));
+  write_file(dir_.path("data/a.tar.gz"), gzip_bytes(tar_of_images()));
+  write_file(dir_.path("data/a.tgz"), gzip_bytes(tar_of_images(9)));
+  EXPECT_THAT(failure(dir_.path("data")),
+              HasSubstr("has a.tar.gz and a.tgz, which would be one file, a.tar; leave one"));
+}
+
 // By content: some servers and browsers unpack on the way and leave the name.
 TEST_F(PackedFiles, NamesSayNothingOfWhatIsCompressed) {
   for (const char* name : {"plain.tar", "named.tar.gz", "gzipped.tar", "gzipped.tgz"}) {
