@@ -90,8 +90,8 @@ std::string stamps_of_sources(const Shards& shards) {
 }
 
 // Of all sources and their copies, as short however many there are.
-std::string stamps_of(const Shards& shards, const Shards& plain) {
-  std::string text = stamps_of_sources(shards);
+std::string stamps_of(const std::string& sources, const Shards& plain) {
+  std::string text = sources;
   for (const std::string& name : plain.names) text += stamp_text(plain.directory + "/" + name);
   return xxh3_hex(text.data(), text.size());
 }
@@ -219,17 +219,19 @@ Result<Shards> inflated_shards(const Shards& shards, const std::string& cache_di
   // To check copies is to read them whole. Who did that says so, of the files as they are: those
   // that wait for it or come later, and a run that recovers, need not.
   const std::string note = fs::path(plain.directory).filename().string() + ".checked";
-  if (cached_text(cache_dir, note) == stamps_of(shards, plain)) return plain;
+  const auto is_checked = [&](const std::string& sources) {
+    return cached_text(cache_dir, note) == stamps_of(sources, plain);
+  };
+  if (is_checked(stamps_of_sources(shards))) return plain;
   std::error_code error;
   fs::create_directories(plain.directory, error);
   if (error) return cannot_write(plain.directory, error);
   // A copy that another process replaced would look as if it had been written to.
   const OneAtATime alone(plain.directory);
-  const std::string before = stamps_of_sources(shards);
-  if (cached_text(cache_dir, note) == stamps_of(shards, plain)) return plain;
+  const std::string sources = stamps_of_sources(shards);
+  if (is_checked(sources)) return plain;
   LOCKSTEP_RETURN_IF_ERROR(make_copies(shards, plain.directory, progress));
-  // Of sources that changed meanwhile nothing is said.
-  if (before == stamps_of_sources(shards)) keep_text(cache_dir, note, stamps_of(shards, plain));
+  keep_text(cache_dir, note, stamps_of(sources, plain));
   return plain;
 }
 

@@ -1,5 +1,9 @@
 // How operations over MPI end that cannot end well.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -8,7 +12,6 @@
 #include <functional>
 #include <future>
 #include <string>
-#include <thread>
 
 #include "comm/collectives/mpi/messages.h"
 #include "comm/collectives/sum_slice.h"
@@ -23,36 +26,39 @@ using testing::tag_of;
 
 constexpr std::chrono::seconds kNever{60};
 
-// A file that one rank makes and another looks for: while a thread of it is in an operation, no
-// other one may call MPI.
+// A pipe through which one rank tells rank 0 something: while a thread of that is in an operation,
+// no other one may call MPI.
 class Sign {
  public:
-  explicit Sign(uint32_t rank) : rank_(rank) {
+  explicit Sign(uint32_t rank) {
     if (rank == 0) {
       EXPECT_NE(::mkdtemp(directory_), nullptr);
+      EXPECT_EQ(::mkfifo(pipe().c_str(), 0600), 0);
+      reader_ = ::open(pipe().c_str(), O_RDONLY | O_NONBLOCK);
     }
     MPI_Bcast(directory_, sizeof directory_, MPI_CHAR, 0, MPI_COMM_WORLD);
   }
   ~Sign() {
+    if (reader_ < 0) return;
+    ::close(reader_);
     std::error_code none;
-    if (rank_ == 0) std::filesystem::remove_all(directory_, none);
+    std::filesystem::remove_all(directory_, none);
   }
   Sign(const Sign&) = delete;
   Sign& operator=(const Sign&) = delete;
 
-  void give() const { std::ofstream(file()).put('.'); }
+  void give() const { std::ofstream(pipe()).put('.'); }
+  // REQUIRES: rank 0.
   void wait() const {
-    const auto last = std::chrono::steady_clock::now() + kNever;
-    while (!std::filesystem::exists(file()) && std::chrono::steady_clock::now() < last)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    EXPECT_TRUE(std::filesystem::exists(file())) << "nobody gave it";
+    pollfd told{reader_, POLLIN, 0};
+    EXPECT_EQ(::poll(&told, 1, std::chrono::milliseconds(kNever).count()), 1) << "nobody gave it";
   }
 
  private:
-  std::string file() const { return std::string(directory_) + "/sign"; }
+  std::string pipe() const { return std::string(directory_) + "/sign"; }
 
-  const uint32_t rank_;
   char directory_[64] = "/tmp/lockstep-mpi-XXXXXX";
+  int reader_ = -1;
 };
 
 class MpiAborts : public MpiTest {
