@@ -174,7 +174,7 @@ struct FoldEntry {
 
 // What outlives a coordinator until somebody resumes the run.
 struct SettingEntry {
-  std::string key;    // "workers": how many are wanted. "end": code and message, of a run that ended
+  std::string key;  // "workers": how many are wanted. "end": code and message, of a run that ended
   std::string value;  // empty: not so any more
 };
 

@@ -1,5 +1,5 @@
-// What reading data that are far away costs, and what their cache spares. Without such data there is
-// no such series.
+// What reading data that are far away costs, and what their cache spares. Without such data there
+// is no such series.
 //
 // Thread-safety: any thread.
 #pragma once

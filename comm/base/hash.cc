@@ -53,9 +53,7 @@ std::string xxh3_hex(const void* data, size_t bytes) {
 
 struct Xxh3::Impl {
   XXH3_state_t* state = XXH3_createState();
-  Impl() {
-    LOCKSTEP_CHECK(state != nullptr && XXH3_128bits_reset(state) == XXH_OK, "XXH3");
-  }
+  Impl() { LOCKSTEP_CHECK(state != nullptr && XXH3_128bits_reset(state) == XXH_OK, "XXH3"); }
   ~Impl() { XXH3_freeState(state); }
 };
 

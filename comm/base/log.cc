@@ -58,8 +58,8 @@ class JsonLogger final : public Logger {
         level, json_escape(process_), json_escape(event), json_escape(message));
     if (context_) line += context_text(context_(), fields);
     for (const LogField& field : fields)
-      line += fmt::format(R"(,"{}":{})", json_escape(field.key),
-                          std::visit(ValueText{}, field.value));
+      line +=
+          fmt::format(R"(,"{}":{})", json_escape(field.key), std::visit(ValueText{}, field.value));
     line += '}';
     logger_.log(spdlog::level::info, spdlog::string_view_t(line.data(), line.size()));
     if (echo_ && level != "info")
@@ -81,11 +81,11 @@ class NullLogger final : public Logger {
 // Length of the valid UTF-8 sequence at the front of `text`, 0 if there is none.
 size_t utf8_length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const size_t n = byte(0) < 0x80                        ? 1
+  const size_t n = byte(0) < 0x80                      ? 1
                    : byte(0) >= 0xC2 && byte(0) < 0xE0 ? 2
                    : byte(0) >= 0xE0 && byte(0) < 0xF0 ? 3
                    : byte(0) >= 0xF0 && byte(0) < 0xF5 ? 4
-                                                        : 0;
+                                                       : 0;
   if (n > text.size()) return 0;
   for (size_t i = 1; i < n; ++i)
     if ((byte(i) & 0xC0) != 0x80) return 0;

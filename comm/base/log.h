@@ -24,10 +24,14 @@ struct LogField {
 
   template <typename T>
   LogField(std::string_view k, T v) : key(k) {
-    if constexpr (std::is_floating_point_v<T>) value = static_cast<double>(v);
-    else if constexpr (std::is_signed_v<T>) value = static_cast<int64_t>(v);
-    else if constexpr (std::is_integral_v<T>) value = static_cast<uint64_t>(v);
-    else value = std::string_view(v);
+    if constexpr (std::is_floating_point_v<T>)
+      value = static_cast<double>(v);
+    else if constexpr (std::is_signed_v<T>)
+      value = static_cast<int64_t>(v);
+    else if constexpr (std::is_integral_v<T>)
+      value = static_cast<uint64_t>(v);
+    else
+      value = std::string_view(v);
   }
   LogField(std::string_view k, const std::string& v) : key(k), value(std::string_view(v)) {}
 };

@@ -29,7 +29,9 @@ constexpr uint64_t stream_key(std::initializer_list<uint64_t> fields) {
 }
 
 // The i-th number of a stream.
-constexpr uint64_t stream_value(uint64_t key, uint64_t i) { return mix64(key ^ mix64(i)); }
+constexpr uint64_t stream_value(uint64_t key, uint64_t i) {
+  return mix64(key ^ mix64(i));
+}
 
 // PyTorch's CPU generator uses only the low 32 bits of a seed: fold both halves into them.
 constexpr uint32_t fold32(uint64_t key) {

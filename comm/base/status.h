@@ -61,8 +61,8 @@ int exit_code(const Status& status);
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::move(value)) {}             // NOLINT: implicit by intent
-  Result(Status status) : state_(std::move(status)) {}      // NOLINT: implicit by intent
+  Result(T value) : state_(std::move(value)) {}         // NOLINT: implicit by intent
+  Result(Status status) : state_(std::move(status)) {}  // NOLINT: implicit by intent
 
   bool is_ok() const { return std::holds_alternative<T>(state_); }
   Status status() const { return is_ok() ? Status::ok() : std::get<Status>(state_); }
@@ -81,8 +81,8 @@ class [[nodiscard]] Result {
 };
 
 // Returns from the enclosing function when `expr` (a Status) is an error.
-#define LOCKSTEP_RETURN_IF_ERROR(expr)                                  \
-  do {                                                                  \
+#define LOCKSTEP_RETURN_IF_ERROR(expr)                                         \
+  do {                                                                         \
     if (::lockstep::Status status_ = (expr); !status_.is_ok()) return status_; \
   } while (false)
 

@@ -15,12 +15,13 @@
 // (reduction_tree.h); the Collective adds the partials of all ranks along the same tree.
 //
 // INVARIANTS
-//  C1 The result depends on the slots' values only: not on ranks, backends, buckets, slices or time.
-//  C2 Nobody writes another rank's memory; results are pulled.
-//  C3 A published range is rewritten only after begin_step() has returned ok for a later step, which
+//  C1 The result depends on the slots' values only: not on ranks, backends, buckets, slices or
+//  time. C2 Nobody writes another rank's memory; results are pulled. C3 A published range is
+//  rewritten only after begin_step() has returned ok for a later step, which
 //     waits until every peer has counted it read; or in a later generation.
-//  C4 Every operation carries a Tag; a mismatch between ranks is an error (kInternal), never a wait.
-//  C5 After abort() every blocked and every later call returns kAborted, in about a millisecond.
+//  C4 Every operation carries a Tag; a mismatch between ranks is an error (kInternal), never a
+//  wait. C5 After abort() every blocked and every later call returns kAborted, in about a
+//  millisecond.
 //
 // THREAD-SAFETY: all operations of one Collective from one thread at a time (the engine's
 // communication lane), abort() from any thread at any time.

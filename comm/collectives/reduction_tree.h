@@ -35,8 +35,8 @@ struct RegionMerge {
 // What to do with one slot of a run, in order.
 struct SlotWork {
   uint32_t slot = 0;
-  uint32_t region = 0;   // where its gradient goes
-  bool empty = false;    // no sample: nothing is computed, no gradient is written
+  uint32_t region = 0;              // where its gradient goes
+  bool empty = false;               // no sample: nothing is computed, no gradient is written
   std::vector<RegionMerge> merges;  // after it, in order
 };
 
@@ -44,7 +44,7 @@ struct SlotWork {
 struct FinalPartial {
   SlotRun slots;
   uint32_t region = 0;
-  bool empty = false;    // all of its slots are empty; only its control section counts
+  bool empty = false;  // all of its slots are empty; only its control section counts
 };
 
 struct MergeSchedule {

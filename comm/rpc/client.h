@@ -40,8 +40,8 @@ class RpcClient {
     int64_t first_backoff_ms = limits::kBackoffFirstMs;
     int64_t max_backoff_ms = limits::kBackoffMaxMs;
     int64_t give_up_after_ms = 0;  // without being ready; 0: never
-    int64_t silence_ms = 0;  // no whole frame for about so long: it is lost; 0: never. What comes
-                             // while this process is stopped counts
+    int64_t silence_ms = 0;    // no whole frame for about so long: it is lost; 0: never. What comes
+                               // while this process is stopped counts
     uint64_t jitter_seed = 0;  // something of one's own, e.g. the pid
   };
   struct Handlers {

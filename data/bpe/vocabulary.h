@@ -7,8 +7,8 @@
 //
 // Its tokens are byte strings; every single byte is one, so that any text can be encoded. Whatever
 // would encode otherwise than here (another pattern, a normaliser, dropout, prefixes of words) is
-// refused by its name; but nothing is added to text or cut off (post_processor, truncation, padding),
-// as with add_special_tokens=False.
+// refused by its name; but nothing is added to text or cut off (post_processor, truncation,
+// padding), as with add_special_tokens=False.
 //
 // Errors: kNoInput when it is not there; kBadData, naming file and part, when it is damaged; kUsage
 // when it is another kind of vocabulary.

@@ -52,7 +52,7 @@ arrow::Result<Reader> open(const std::string& from) {
   ARROW_ASSIGN_OR_RAISE(auto file, arrow::io::ReadableFile::Open(from));
   parquet::arrow::FileReaderBuilder builder;
   parquet::ReaderProperties reading;
-  reading.enable_buffered_stream();  // pages as they are needed, not whole row groups
+  reading.enable_buffered_stream();              // pages as they are needed, not whole row groups
   reading.set_page_checksum_verification(true);  // of files that have such
   ARROW_RETURN_NOT_OK(builder.Open(std::move(file), reading));
   parquet::ArrowReaderProperties decoding;

@@ -1,5 +1,5 @@
-// Any bytes as a JPEG, PNG or raw image: refused, or decoded into exactly the memory that was given, and
-// the same twice.
+// Any bytes as a JPEG, PNG or raw image: refused, or decoded into exactly the memory that was
+// given, and the same twice.
 #include <cstddef>
 #include <cstdint>
 #include <optional>

@@ -2,8 +2,8 @@
 // gradient, in fp32 and bf16 (kernel_layers_test.cc does it in plain memory).
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>

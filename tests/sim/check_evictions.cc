@@ -1,6 +1,6 @@
 // Nobody is taken for dead without a reason: a worker that trains in the present generation and was
-// never stopped or cut off keeps its identity, whatever happens to others, to the coordinator and to
-// its connection. Only a term that begins from a checkpoint knows nobody.
+// never stopped or cut off keeps its identity, whatever happens to others, to the coordinator and
+// to its connection. Only a term that begins from a checkpoint knows nobody.
 #include <algorithm>
 #include <map>
 #include <string>

@@ -57,8 +57,8 @@ class GenerationCheck final : public Check {
       states_[entry.generation] = entry.state;
       return;
     }
-    const bool was_over = known->second == GenerationState::kClosed ||
-                          known->second == GenerationState::kAbandoned;
+    const bool was_over =
+        known->second == GenerationState::kClosed || known->second == GenerationState::kAbandoned;
     if (was_over && entry.state != known->second)
       fail("I3", "generation " + std::to_string(entry.generation) + " comes back");
     known->second = entry.state;

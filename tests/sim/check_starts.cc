@@ -38,10 +38,9 @@ class StartCheck final : public Check {
     const auto applied = applied_.find({generation, to});
     const bool is_from_members = start.source().members_size() > 0;
     if (is_from_members && applied != applied_.end() && applied->second > start.resume().step())
-      world_.fail("start", to + " answered that it has applied " +
-                               std::to_string(applied->second) + " steps, generation " +
-                               std::to_string(generation) + " resumes at step " +
-                               std::to_string(start.resume().step()));
+      world_.fail("start", to + " answered that it has applied " + std::to_string(applied->second) +
+                               " steps, generation " + std::to_string(generation) +
+                               " resumes at step " + std::to_string(start.resume().step()));
   }
 
   World& world_;

@@ -30,7 +30,8 @@ class Waiter {
   Sleep sleep(int64_t ms) { return {this, ms}; }
   // Between `least` and `most`, both included.
   Sleep sleep(int64_t least, int64_t most) {
-    return {this, least + static_cast<int64_t>(prng_.below(static_cast<uint64_t>(most - least) + 1))};
+    return {this,
+            least + static_cast<int64_t>(prng_.below(static_cast<uint64_t>(most - least) + 1))};
   }
 
   // The thread hangs for so long in what it does next; its process lives on.

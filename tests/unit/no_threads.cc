@@ -1,5 +1,6 @@
-// Linked into the test programs that CMake calls SINGLE_THREADED. ThreadSanitizer's build leaves them
-// out; one that starts a thread after all ends here, in the build that runs all tests, and says so.
+// Linked into the test programs that CMake calls SINGLE_THREADED. ThreadSanitizer's build leaves
+// them out; one that starts a thread after all ends here, in the build that runs all tests, and
+// says so.
 #include <pthread.h>
 
 #include <cstdio>

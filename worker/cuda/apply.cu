@@ -1,8 +1,8 @@
 // Kernels of apply_launch.h: thin loops over apply_state.h and update_rules.h.
 #include <algorithm>
 
-#include "worker/cuda/apply_launch.h"
 #include "comm/base/cuda_status.h"
+#include "worker/cuda/apply_launch.h"
 
 namespace lockstep::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // Kernels of sums down columns: a thread a column, a row of blocks a chunk of rows.
+#include "comm/base/cuda_status.h"
 #include "worker/cuda/column_launch.h"
 #include "worker/cuda/column_sums.h"
-#include "comm/base/cuda_status.h"
 
 namespace lockstep::cuda {
 namespace {

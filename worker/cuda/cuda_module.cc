@@ -163,10 +163,11 @@ void CudaModule::unpin(void* memory) {
 
 Result<std::unique_ptr<DeviceComm>> CudaModule::open_comm(GradientBuffer& buffer, bool is_exact) {
   LOCKSTEP_ASSIGN_OR_RETURN(void* gate, allocate(sizeof(uint64_t)));
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      auto comm, CudaComm::open(device_, {.gradients = stream(DeviceLane::kGradients),
-                                          .compute = stream(DeviceLane::kCompute)},
-                                static_cast<uint64_t*>(gate), buffer, is_exact));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto comm,
+                            CudaComm::open(device_,
+                                           {.gradients = stream(DeviceLane::kGradients),
+                                            .compute = stream(DeviceLane::kCompute)},
+                                           static_cast<uint64_t*>(gate), buffer, is_exact));
   return std::unique_ptr<DeviceComm>(std::move(comm));
 }
 
@@ -196,10 +197,10 @@ Status CudaModule::mark(uint32_t mark, DeviceLane lane) {
   LOCKSTEP_RETURN_IF_ERROR(
       cuda_status(cudaStreamIsCapturing(stream(lane), &capture), "ask whether a stream captures"));
   const bool is_recorded = capture != cudaStreamCaptureStatusNone;
-  return cuda_status(cudaEventRecordWithFlags(
-                         event, stream(lane),
-                         is_recorded ? cudaEventRecordExternal : cudaEventRecordDefault),
-                     "record an event");
+  return cuda_status(
+      cudaEventRecordWithFlags(event, stream(lane),
+                               is_recorded ? cudaEventRecordExternal : cudaEventRecordDefault),
+      "record an event");
 }
 
 Status CudaModule::hold(DeviceLane lane, uint32_t mark) {

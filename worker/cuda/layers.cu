@@ -2,8 +2,8 @@
 // layer_norm.h, gelu.h and cross_entropy.h.
 #include <algorithm>
 
-#include "worker/cuda/column_launch.h"
 #include "comm/base/cuda_status.h"
+#include "worker/cuda/column_launch.h"
 #include "worker/cuda/device_team.cuh"
 #include "worker/cuda/gelu.h"
 #include "worker/cuda/layer_launch.h"
@@ -12,7 +12,7 @@ namespace lockstep::cuda {
 namespace {
 
 constexpr uint32_t kThreads = 256;
-constexpr uint32_t kTable = 256;  // values of a byte
+constexpr uint32_t kTable = 256;        // values of a byte
 constexpr uint32_t kMostBlocks = 8192;  // more than any device runs at once
 
 uint32_t blocks_for(uint64_t threads) {

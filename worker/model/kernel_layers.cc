@@ -156,8 +156,8 @@ struct DropoutFunction : torch::autograd::Function<DropoutFunction<T>> {
   static at::Tensor apply_rule(Kernels& kernels, const at::Tensor& x,
                                const cuda::DropoutStream& stream, double p) {
     const at::Tensor y = at::empty_like(x);
-    check(kernels.dropout({data<T>(x), data<T>(y), static_cast<uint64_t>(x.numel()), stream,
-                           cuda::dropout_rule(p)}));
+    check(kernels.dropout(
+        {data<T>(x), data<T>(y), static_cast<uint64_t>(x.numel()), stream, cuda::dropout_rule(p)}));
     return y;
   }
 
@@ -195,9 +195,9 @@ struct UnpadFunction : torch::autograd::Function<UnpadFunction> {
     std::vector<int64_t> shape = gradient.sizes().vec();
     const int64_t beyond = padded - std::exchange(shape.back(), padded);
     // The place alone may have been given to somebody else, if the logits are gone.
-    const bool in_place = reinterpret_cast<int64_t>(gradient.const_data_ptr()) ==
-                              ctx->saved_data["place"].toInt() &&
-                          gradient.stride(-2) == padded;
+    const bool in_place =
+        reinterpret_cast<int64_t>(gradient.const_data_ptr()) == ctx->saved_data["place"].toInt() &&
+        gradient.stride(-2) == padded;
     return {in_place ? at::as_strided(gradient, shape, gradient.strides())
                      : at::constant_pad_nd(gradient, {0, beyond}),
             at::Tensor()};
@@ -221,8 +221,8 @@ Normed add_and_norm(const Forward& f, const at::Tensor& x, const at::Tensor& bra
     const at::Tensor from = x.to(type).contiguous();
     std::optional<at::Tensor> added;
     if (branch.defined()) added = branch.to(type).contiguous();
-    const variable_list outputs = NormFunction<T>::apply(
-        from, added, f.parameters[weight], f.parameters[weight + 1], &kernels);
+    const variable_list outputs = NormFunction<T>::apply(from, added, f.parameters[weight],
+                                                         f.parameters[weight + 1], &kernels);
     result = {branch.defined() ? outputs[1] : from, outputs[0]};
   };
   if (with_kernels(f, type, run)) return result;

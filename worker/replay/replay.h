@@ -35,8 +35,8 @@ struct ReplayedSample {
   float share = 1;        // of it and of the image, which data.transforms mixed with another
   uint64_t other = 0;     // number of that; as the label, where share is less than 1
   int64_t other_label = 0;
-  float loss = 0;         // of a sequence the mean over its tokens
-  std::string where{};    // file and place in it, for people
+  float loss = 0;       // of a sequence the mean over its tokens
+  std::string where{};  // file and place in it, for people
   bool operator==(const ReplayedSample&) const = default;
 };
 

@@ -98,7 +98,8 @@ Status save_stacks(const std::string& path) {
   action.sa_flags = SA_RESTART;
   ::sigaction(stack_signal(), &action, nullptr);
   say(fd, "Stacks of process " + std::to_string(::getpid()) +
-              ". For names: addr2line -Cfipe PROGRAM OFFSET, both from a line's \"PROGRAM(+OFFSET)\".\n");
+              ". For names: addr2line -Cfipe PROGRAM OFFSET, both from a line's "
+              "\"PROGRAM(+OFFSET)\".\n");
   for (const pid_t thread : all_threads()) ask(thread, fd);
   ::close(fd);
   return Status::ok();

@@ -16,9 +16,7 @@ class File : public testing::Test {
     std::filesystem::create_directories(dir_);
   }
   void TearDown() override { std::filesystem::remove_all(dir_); }
-  size_t entries() const {
-    return std::distance(std::filesystem::directory_iterator(dir_), {});
-  }
+  size_t entries() const { return std::distance(std::filesystem::directory_iterator(dir_), {}); }
   std::string dir_;
 };
 

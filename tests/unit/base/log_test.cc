@@ -60,7 +60,10 @@ TEST(Log, APathThatCannotBeWrittenIsAnErrorThatNamesIt) {
 
 TEST(Log, EscapingKeepsUtf8AndReplacesBytesThatAreNot) {
   EXPECT_EQ(json_escape("gr\xC3\xBC\xC3\x9F"), "gr\xC3\xBC\xC3\x9F");
-  EXPECT_EQ(json_escape("a\xFF" "b"), "a\xEF\xBF\xBD" "b");
+  EXPECT_EQ(json_escape("a\xFF"
+                        "b"),
+            "a\xEF\xBF\xBD"
+            "b");
   EXPECT_EQ(json_escape("\xC3"), "\xEF\xBF\xBD");
 }
 

@@ -13,9 +13,9 @@
 namespace lockstep {
 namespace {
 
-using ::testing::HasSubstr;
 using google::protobuf::util::MessageDifferencer;
 using testing::context;
+using ::testing::HasSubstr;
 using testing::resolved;
 using testing::values_of;
 

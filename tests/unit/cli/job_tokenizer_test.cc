@@ -9,8 +9,8 @@ namespace lockstep {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
 using testing::context;
+using ::testing::HasSubstr;
 using testing::values_of;
 
 constexpr char kText[] =

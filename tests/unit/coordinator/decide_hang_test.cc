@@ -103,7 +103,7 @@ TEST(Hang, AStepMayTakeEightTimesAsLongAsTheSlowestBefore) {
   World w(with_hang(2));
   w.train();
   EXPECT_EQ(stay(w, {0, 0}, 10'000), Reason::kNothingDue);  // step 5
-  for (int i = 0; i < 20; ++i) {                              // step 6 comes 10 s later
+  for (int i = 0; i < 20; ++i) {                            // step 6 comes 10 s later
     beat_at(w, 1, 6, 0);
     beat_at(w, 2, 6, 1);
     EXPECT_EQ(w.wait(500), Reason::kNothingDue);

@@ -5,8 +5,8 @@
 
 #include <cstring>
 
-#include "data/bpe/encoder.h"
 #include "comm/base/utf8.h"
+#include "data/bpe/encoder.h"
 #include "data/bpe/pre_tokens.h"
 #include "tests/unit/data/bpe_samples.h"
 

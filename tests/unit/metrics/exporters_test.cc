@@ -79,11 +79,12 @@ TEST(WorkerMetrics, FarDataAreCountedWhereThereAreSome) {
   counts.reads_near = 95;
   counts.kept_bytes = 700;
   const auto families = parse_exposition(worker.metrics.expose_text());
-  EXPECT_EQ(families.at("lockstep_far_data_reads_total").series,
-            (std::map<std::string, double>{
-                {R"(lockstep_far_data_reads_total{local_rank="1",node="n1",run="r1",from="cache"})", 95},
-                {R"(lockstep_far_data_reads_total{local_rank="1",node="n1",run="r1",from="source"})",
-                 10}}));
+  EXPECT_EQ(
+      families.at("lockstep_far_data_reads_total").series,
+      (std::map<std::string, double>{
+          {R"(lockstep_far_data_reads_total{local_rank="1",node="n1",run="r1",from="cache"})", 95},
+          {R"(lockstep_far_data_reads_total{local_rank="1",node="n1",run="r1",from="source"})",
+           10}}));
   EXPECT_EQ(value(worker.metrics, std::string("lockstep_far_data_cache_bytes") + kTarget), 700);
   EXPECT_EQ(value(worker.metrics, std::string("lockstep_far_data_fetch_seconds_total") + kTarget),
             0.5);

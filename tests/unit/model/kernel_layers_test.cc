@@ -2,9 +2,9 @@
 #include "worker/model/kernel_layers.h"
 
 #include <ATen/ops/allclose.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/ones_like.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
@@ -72,7 +72,13 @@ class KernelLayers : public ::testing::Test {
       EXPECT_TRUE(at::allclose(got[i].detach().to(at::kFloat), expected[i].detach().to(at::kFloat),
                                tolerance, tolerance))
           << "result " << i << " of " << got.size() << " is off by at most "
-          << got[i].detach().to(at::kFloat).sub(expected[i].detach().to(at::kFloat)).abs().max().item<float>();
+          << got[i]
+                 .detach()
+                 .to(at::kFloat)
+                 .sub(expected[i].detach().to(at::kFloat))
+                 .abs()
+                 .max()
+                 .item<float>();
     }
     floats.calls = bf16.calls = 0;
   }
@@ -122,12 +128,13 @@ TEST_F(KernelLayers, LogitsOfAVocabularyThatIsNoMultipleOf128AreThoseOfLibTorch)
     return std::vector<at::Tensor>{logits.mul(1)};
   };
   const at::Tensor x = noise({2, 5, kWidth});
-  for (const auto& [type, tolerance] : {std::pair(at::kFloat, 2e-5), std::pair(at::kBFloat16, 0.06)}) {
+  for (const auto& [type, tolerance] :
+       {std::pair(at::kFloat, 2e-5), std::pair(at::kBFloat16, 0.06)}) {
     const auto expected = run(layer, {x}, embedding, false, type);
     const auto got = run(layer, {x}, embedding, true, type);
     for (size_t i = 0; i < got.size(); ++i)
-      EXPECT_TRUE(at::allclose(got[i].detach().to(at::kFloat),
-                               expected[i].detach().to(at::kFloat), tolerance, tolerance))
+      EXPECT_TRUE(at::allclose(got[i].detach().to(at::kFloat), expected[i].detach().to(at::kFloat),
+                               tolerance, tolerance))
           << i;
   }
 }
@@ -146,10 +153,15 @@ TEST_F(KernelLayers, AGradientInThePlaceOfTheLogitsGivesTheSameBits) {
     if (!in_place) into = at::empty({2, 5, 256}).narrow(-1, 0, 130);
     std::vector<float> losses(10);
     std::vector<uint32_t> right(10);
-    EXPECT_TRUE(floats.cross_entropy({logits.const_data_ptr<float>(), into.mutable_data_ptr<float>(),
-                                      labels.const_data_ptr<int64_t>(), {130, 256}, &kValues,
-                                      losses.data(), right.data()},
-                                     10)
+    EXPECT_TRUE(floats
+                    .cross_entropy({logits.const_data_ptr<float>(),
+                                    into.mutable_data_ptr<float>(),
+                                    labels.const_data_ptr<int64_t>(),
+                                    {130, 256},
+                                    &kValues,
+                                    losses.data(),
+                                    right.data()},
+                                   10)
                     .is_ok());
     torch::autograd::backward({logits}, {into});
     return std::vector<at::Tensor>{from.grad(), parameters[0].grad()};
