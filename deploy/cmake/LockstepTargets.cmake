@@ -1,6 +1,9 @@
-# lockstep_library(NAME SOURCES ... HEADERS ... DEPS ...): one role, one static library
-#   lockstep_NAME. HEADERS must compile on their own: where NAME.cc includes NAME.h first, compiling
-#   it shows that; the others are compiled for it by all_verify_interface_header_sets.
+# lockstep_library(NAME [ROOMS ...] [SOURCES ...] [HEADERS ...] [DEPS ...] [ALONE ...]): one role, one
+#   static library lockstep_NAME. ROOMS: folders all of whose *.cc and *.h belong to it ("." is the
+#   calling one); SOURCES and HEADERS name single files, in folders that several libraries share.
+#   Headers must compile on their own: where NAME.cc includes NAME.h first, compiling it shows that;
+#   the others are compiled for it by all_verify_interface_header_sets.
+#   ALONE: lockstep_compile_together.
 # lockstep_program(NAME SOURCES ... DEPS ...): an executable build/<preset>/bin/NAME.
 # lockstep_test(NAME SOURCES ... DEPS ... [LABELS ...] [SINGLE_THREADED] [ALONE ...]): a GoogleTest
 #   program; each TEST is a ctest. ALONE: lockstep_compile_together. SINGLE_THREADED: it never starts
@@ -37,7 +40,7 @@ endfunction()
 #   in less than half of the time; ALONE: sources that have a name which another one has too.
 function(lockstep_compile_together target)
   if(LOCKSTEP_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
     set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endfunction()
@@ -57,7 +60,15 @@ function(lockstep_shown_by out header sources)
 endfunction()
 
 function(lockstep_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "ROOMS;SOURCES;HEADERS;DEPS;ALONE" ${ARGN})
+  foreach(room ${ARG_ROOMS})
+    file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
+         ${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.cc)
+    file(GLOB headers CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
+         ${CMAKE_CURRENT_SOURCE_DIR}/${room}/*.h)
+    list(APPEND ARG_SOURCES ${sources})
+    list(APPEND ARG_HEADERS ${headers})
+  endforeach()
   add_library(lockstep_${name} STATIC ${ARG_SOURCES})
   lockstep_our_code(lockstep_${name})
   set(to_show ${ARG_HEADERS})
@@ -78,9 +89,7 @@ function(lockstep_library name)
   endif()
   target_link_libraries(lockstep_${name} PUBLIC ${ARG_DEPS})
   lockstep_read_headers_once(lockstep_${name} lockstep_headers)
-  if(LOCKSTEP_SANITIZE)
-    lockstep_compile_together(lockstep_${name})
-  endif()
+  lockstep_compile_together(lockstep_${name} ${ARG_ALONE})
 endfunction()
 
 function(lockstep_program name)
