@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kEndsMagic[9] = "LKDOCS01";
 constexpr size_t kEndsHead = 16;
-constexpr size_t kHashBytes = 32;
+constexpr size_t kEndsHashBytes = 32;
 
 // Few places have the token: of so many at once it is asked whether any is it, which a loop makes
 // wide.
@@ -56,9 +56,9 @@ std::optional<std::vector<uint64_t>> kept_ends(const std::string& path, uint64_t
   const auto file = MappedFile::open(path);
   if (!file.is_ok()) return std::nullopt;
   const auto bytes = file->bytes();
-  if (bytes.size() < kEndsHead + kHashBytes || std::memcmp(bytes.data(), kEndsMagic, 8) != 0)
+  if (bytes.size() < kEndsHead + kEndsHashBytes || std::memcmp(bytes.data(), kEndsMagic, 8) != 0)
     return std::nullopt;
-  const uint64_t room = bytes.size() - kEndsHead - kHashBytes;
+  const uint64_t room = bytes.size() - kEndsHead - kEndsHashBytes;
   uint64_t count = 0;
   std::memcpy(&count, bytes.data() + 8, sizeof count);
   if (room % 8 != 0 || count != room / 8) return std::nullopt;
@@ -69,7 +69,7 @@ std::optional<std::vector<uint64_t>> kept_ends(const std::string& path, uint64_t
   hash.update(bytes.data(), kEndsHead);
   hash.update(ends.data(), room);
   const std::string found(reinterpret_cast<const char*>(bytes.data()) + kEndsHead + room,
-                          kHashBytes);
+                          kEndsHashBytes);
   if (hash.hex() != found || !std::is_sorted(ends.begin(), ends.end())) return std::nullopt;
   if (count > 0 && (ends.front() == 0 || ends.back() > tokens)) return std::nullopt;
   return ends;
@@ -81,7 +81,7 @@ void keep_ends(const std::string& cache_dir, const std::string& path,
   std::filesystem::create_directories(cache_dir, error);
   const uint64_t count = ends.size();
   std::string text(kEndsMagic, 8);
-  text.reserve(kEndsHead + 8 * count + kHashBytes);
+  text.reserve(kEndsHead + 8 * count + kEndsHashBytes);
   text.append(reinterpret_cast<const char*>(&count), sizeof count);
   text.append(reinterpret_cast<const char*>(ends.data()), 8 * count);
   text += xxh3_hex(text.data(), text.size());

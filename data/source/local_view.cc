@@ -28,7 +28,7 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t kHeadBytes = 4'096;  // of files that are known by their first bytes
 
-Status cannot_write(const std::string& path) {
+Status cannot_write_view(const std::string& path) {
   return {Code::kInternal, "cannot write " + path + ": " + errno_text(errno) +
                                "; make room there, or set data.cache_dir to another place"};
 }
@@ -75,11 +75,11 @@ Status make_place(const ObjectInfo& object, bool with_head, CachedReader& reader
   const uint64_t bytes = with_head ? std::min(object.bytes, kHeadBytes) : 0;
   if (bytes > 0) LOCKSTEP_RETURN_IF_ERROR(reader.read(object, 0, bytes, head.data()));
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (fd < 0) return cannot_write(path);
+  if (fd < 0) return cannot_write_view(path);
   const bool is_written = ::pwrite(fd, head.data(), bytes, 0) == static_cast<ssize_t>(bytes) &&
                           ::ftruncate(fd, static_cast<off_t>(object.bytes)) == 0;
   ::close(fd);
-  return is_written ? Status::ok() : cannot_write(path);
+  return is_written ? Status::ok() : cannot_write_view(path);
 }
 
 Status check_room(const std::string& directory, uint64_t bytes) {
@@ -178,7 +178,7 @@ class View {
   Status put(size_t i, const std::string& part) const {
     if (!set_time(part, time_of_version(objects_[i].version)) ||
         ::rename(part.c_str(), path_of(i).c_str()) != 0)
-      return cannot_write(path_of(i));
+      return cannot_write_view(path_of(i));
     return Status::ok();
   }
 
@@ -214,7 +214,7 @@ class View {
     }
     for (const auto& [name, names] : below) {
       const std::string path = name.empty() ? directory_ : directory_ + "/" + name;
-      if (!set_time(path, time_of_version(names))) return cannot_write(path);
+      if (!set_time(path, time_of_version(names))) return cannot_write_view(path);
     }
     return Status::ok();
   }
