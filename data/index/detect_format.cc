@@ -55,7 +55,7 @@ Status of_no_format(const std::string& path, const std::vector<std::string>& nam
                               " has no file of a format that is known; the first of " +
                               std::to_string(names.size()) + " is " + names.front() +
                               ". Name what they are with data.train.format, or the directory that "
-                              "holds the data (formats: README, Train your own)"};
+                              "holds the data (formats: data/FORMATS.md)"};
 }
 
 Result<std::string> detect_directory(const std::string& path) {
