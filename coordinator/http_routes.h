@@ -9,7 +9,7 @@
 #include <map>
 #include <string>
 
-#include "comm/rpc/http_server.h"
+#include "comm/http/http_server.h"
 #include "coordinator/server.h"
 #include "coordinator/timeline.h"
 

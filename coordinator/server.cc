@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "comm/base/planted_bug.h"
-#include "comm/rpc/http_options.h"
+#include "comm/http/http_options.h"
 #include "comm/wire/predictions.h"
 #include "coordinator/observe.h"
 #include "coordinator/run_progress.h"

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "comm/base/log_context.h"
+#include "comm/base/json_logger.h"
 
 namespace lockstep::coordinator {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "comm/base/log.h"
-#include "comm/rpc/http_server.h"
+#include "comm/http/http_server.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-// One JSON object a line, to DIR/logs/<process>.log.jsonl:
+// One JSON object a line, written by json_logger.h to DIR/logs/<process>.log.jsonl:
 //   {"ts":"2026-11-21T06:00:00.123Z","level":"info","process":"worker-0","event":"generation_started",
 //    "message":"...","generation":3}
 // `event` is a stable name for machines, `message` a sentence for people, fields carry numbers.
@@ -54,11 +54,6 @@ class Logger {
     write("error", event, message, fields);
   }
 };
-
-// Appends to `path`, every line flushed. Also prints warnings and errors as "process: message" to
-// stderr when `echo_to_stderr`.
-Result<std::unique_ptr<Logger>> open_json_logger(const std::string& path, std::string process,
-                                                 bool echo_to_stderr);
 
 // Discards everything; for tests and tools.
 std::unique_ptr<Logger> null_logger();

@@ -18,7 +18,7 @@
 
 #include <cstdint>
 
-#include "comm/base/host_device.h"
+#include "comm/base/host_device_macro.h"
 
 namespace lockstep {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "comm/base/limits.h"
-#include "comm/rpc/socket.h"
+#include "comm/net/socket.h"
 
 namespace lockstep::rpc {
 namespace {

@@ -19,8 +19,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/rpc/asio_transport.h"
-#include "comm/rpc/tls_socket.h"
+#include "comm/rpc/asio_loop.h"
+#include "comm/tls/tls_socket.h"
 
 namespace lockstep::rpc {
 

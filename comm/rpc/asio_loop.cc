@@ -1,8 +1,13 @@
 #include "comm/rpc/asio_loop.h"
 
 #include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <map>
+#include <vector>
 
 namespace lockstep::rpc {
 namespace {
@@ -16,6 +21,19 @@ void wait_for_signal(boost::asio::signal_set& set, std::shared_ptr<std::function
 }
 
 }  // namespace
+
+struct AsioLoop::Impl {
+  struct Timer {
+    std::unique_ptr<boost::asio::steady_timer> timer;
+    std::function<void()> fn;
+  };
+
+  bool is_dying = false;
+  TimerId last_timer = 0;
+  boost::asio::io_context context{1};
+  std::map<TimerId, Timer> timers;
+  std::vector<std::unique_ptr<boost::asio::signal_set>> signals;
+};
 
 AsioLoop::AsioLoop() : impl_(std::make_unique<Impl>()) {}
 

@@ -1,29 +1,53 @@
-// What the adapters in this folder see of AsioLoop. Internal.
+// The Loop of production: Boost.Asio.
+//
+// Thread-safety: post(), stop() from any thread; run() on one thread; the rest as in transport.h.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <functional>
-#include <map>
+#include <initializer_list>
 #include <memory>
-#include <vector>
 
-#include "comm/rpc/asio_transport.h"
+#include "comm/rpc/transport.h"
+
+namespace boost::asio {
+class io_context;
+}
 
 namespace lockstep::rpc {
 
-struct AsioLoop::Impl {
-  struct Timer {
-    std::unique_ptr<boost::asio::steady_timer> timer;
-    std::function<void()> fn;
-  };
+class AsioLoop final : public Loop {
+ public:
+  AsioLoop();
+  // Destroys what is still queued without running it. REQUIRES: run() has returned.
+  ~AsioLoop() override;
 
-  bool is_dying = false;
-  TimerId last_timer = 0;
-  boost::asio::io_context context{1};
-  std::map<TimerId, Timer> timers;
-  std::vector<std::unique_ptr<boost::asio::signal_set>> signals;
+  // Runs handlers until stop(), also while there is nothing to do. May be called again.
+  void run();
+
+  // Runs one handler, waiting for it up to `max_wait_ms`; false when none came. Instead of run(),
+  // for programs and tests that have a loop of their own.
+  bool run_one(int64_t max_wait_ms);
+
+  // Makes run() return after the handler that runs now. A stop() before run() counts.
+  void stop();
+
+  void post(std::function<void()> fn) override;
+  TimerId call_after(int64_t delay_ms, std::function<void()> fn) override;
+  void cancel(TimerId id) override;
+  int64_t now_ms() const override;
+
+  // Calls `fn` on the loop's thread each time one of `signals` arrives (SIGTERM, SIGCHLD, ...),
+  // until the loop is destroyed. One call per program and signal.
+  void on_signals(std::initializer_list<int> signals, std::function<void(int)> fn);
+
+  // For the adapters in this folder.
+  boost::asio::io_context& context();
+  // True inside the destructor: what is dropped then must start nothing new.
+  bool is_dying() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace lockstep::rpc

@@ -7,12 +7,12 @@
 
 #include "comm/base/descriptors.h"
 #include "comm/base/limits.h"
+#include "comm/net/socket.h"
+#include "comm/net/socket_address.h"
 #include "comm/rpc/asio_connection.h"
 #include "comm/rpc/resolve.h"
-#include "comm/rpc/socket.h"
-#include "comm/rpc/socket_address.h"
 #include "comm/rpc/tls_door.h"
-#include "comm/rpc/tls_identity.h"
+#include "comm/tls/tls_identity.h"
 
 namespace lockstep::rpc {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/rpc/run_token.h"
+#include "comm/tls/run_token.h"
 #include "comm/wire/frames.h"
 
 namespace lockstep::rpc {

@@ -20,8 +20,8 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/status.h"
-#include "comm/rpc/run_token.h"
 #include "comm/rpc/transport.h"
+#include "comm/tls/run_token.h"
 
 namespace lockstep::wire {
 class Envelope;

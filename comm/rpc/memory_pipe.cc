@@ -6,7 +6,7 @@
 
 namespace lockstep::rpc {
 
-MemoryEnd::MemoryEnd(MemoryNetwork::State& network, std::string node, std::string other_node,
+MemoryEnd::MemoryEnd(MemoryNetworkState& network, std::string node, std::string other_node,
                      std::string peer)
     : network_(network),
       node_(std::move(node)),
@@ -120,7 +120,7 @@ void MemoryEnd::vanish(bool deliver) {
   is_open_ = false;
 }
 
-std::pair<std::shared_ptr<MemoryEnd>, std::shared_ptr<MemoryEnd>> MemoryNetwork::State::make_pipe(
+std::pair<std::shared_ptr<MemoryEnd>, std::shared_ptr<MemoryEnd>> MemoryNetworkState::make_pipe(
     const std::string& from, const std::string& to, const Address& address) {
   std::erase_if(ends, [](const auto& end) { return end->is_done() && end.use_count() == 1; });
   const std::string caller = from + ":" + std::to_string(++last_port);

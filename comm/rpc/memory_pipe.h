@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -10,14 +11,17 @@
 #include <utility>
 #include <vector>
 
-#include "comm/rpc/memory_transport.h"
+#include "comm/rpc/sim_loop.h"
+#include "comm/rpc/transport.h"
 
 namespace lockstep::rpc {
+
+struct MemoryNetworkState;
 
 // What one end has sent lies in its own outbox until the other end has taken it.
 class MemoryEnd final : public std::enable_shared_from_this<MemoryEnd> {
  public:
-  MemoryEnd(MemoryNetwork::State& network, std::string node, std::string other_node,
+  MemoryEnd(MemoryNetworkState& network, std::string node, std::string other_node,
             std::string peer);
 
   void set_handlers(Connection::Handlers handlers);
@@ -53,7 +57,7 @@ class MemoryEnd final : public std::enable_shared_from_this<MemoryEnd> {
   void post_end();
   void report_end();
 
-  MemoryNetwork::State& network_;
+  MemoryNetworkState& network_;
   std::string node_;
   std::string other_node_;
   std::string peer_;
@@ -67,14 +71,14 @@ class MemoryEnd final : public std::enable_shared_from_this<MemoryEnd> {
   size_t queued_bytes_ = 0;
 };
 
-struct MemoryNetwork::State {
+struct MemoryNetworkState {
   using NodePair = std::pair<std::string, std::string>;
   struct Door {
     std::string node;
     std::shared_ptr<Transport::AcceptHandler> on_accept;
   };
 
-  explicit State(SimLoop& sim_loop) : loop(sim_loop) {}
+  explicit MemoryNetworkState(SimLoop& sim_loop) : loop(sim_loop) {}
 
   static NodePair pair_of(const std::string& a, const std::string& b) {
     return a < b ? NodePair(a, b) : NodePair(b, a);
@@ -98,8 +102,8 @@ struct MemoryNetwork::State {
   SimLoop& loop;
   std::map<std::string, Loop*> loops;  // of nodes with one of their own
   std::map<NodePair, int64_t> delays_ms;
-  MemoryNetwork::Delays delays;
-  MemoryNetwork::Tap tap;
+  std::function<int64_t(const std::string& from, const std::string& to)> delays;
+  std::function<void(const std::string& from, const std::string& to, const wire::Frame&)> tap;
   std::set<NodePair> partitions;      // from, to
   std::map<std::string, Door> doors;  // by address as text
   std::vector<std::shared_ptr<MemoryEnd>> ends;

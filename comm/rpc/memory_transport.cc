@@ -5,7 +5,7 @@
 namespace lockstep::rpc {
 namespace {
 
-using StatePtr = std::shared_ptr<MemoryNetwork::State>;
+using StatePtr = std::shared_ptr<MemoryNetworkState>;
 
 class MemoryHandle final : public Connection {
  public:
@@ -61,7 +61,7 @@ Result<std::shared_ptr<MemoryEnd>> knock(const StatePtr& network, const std::str
 
 }  // namespace
 
-MemoryNetwork::MemoryNetwork(SimLoop& loop) : state_(std::make_shared<State>(loop)) {}
+MemoryNetwork::MemoryNetwork(SimLoop& loop) : state_(std::make_shared<MemoryNetworkState>(loop)) {}
 
 MemoryNetwork::~MemoryNetwork() {
   for (const auto& end : state_->ends) end->vanish(/*deliver=*/false);
@@ -87,7 +87,7 @@ void MemoryNetwork::set_tap(Tap tap) {
 }
 
 void MemoryNetwork::set_delay(const std::string& a, const std::string& b, int64_t delay_ms) {
-  state_->delays_ms[State::pair_of(a, b)] = delay_ms;
+  state_->delays_ms[MemoryNetworkState::pair_of(a, b)] = delay_ms;
 }
 
 void MemoryNetwork::partition(const std::string& a, const std::string& b) {
@@ -103,14 +103,17 @@ void MemoryNetwork::heal(const std::string& a, const std::string& b) {
   state_->partitions.erase({a, b});
   state_->partitions.erase({b, a});
   for (const auto& end : state_->ends)
-    if (State::pair_of(end->node(), end->other_node()) == State::pair_of(a, b))
+    if (MemoryNetworkState::pair_of(end->node(), end->other_node()) ==
+        MemoryNetworkState::pair_of(a, b))
       end->schedule_pump(0);
 }
 
 size_t MemoryNetwork::cut(const std::string& a, const std::string& b) {
   size_t open_ends = 0;
   for (const auto& end : state_->ends) {
-    if (State::pair_of(end->node(), end->other_node()) != State::pair_of(a, b)) continue;
+    if (MemoryNetworkState::pair_of(end->node(), end->other_node()) !=
+        MemoryNetworkState::pair_of(a, b))
+      continue;
     open_ends += end->is_open() ? 1 : 0;
     end->end(Status(Code::kUnavailable, "the connection broke: Connection reset by peer"));
   }
@@ -140,7 +143,7 @@ size_t MemoryNetwork::drop(const std::string& node, bool deliver) {
   return connections;
 }
 
-MemoryTransport::MemoryTransport(std::shared_ptr<MemoryNetwork::State> state, std::string node)
+MemoryTransport::MemoryTransport(std::shared_ptr<MemoryNetworkState> state, std::string node)
     : state_(std::move(state)), node_(std::move(node)) {}
 
 Loop& MemoryTransport::loop() {
@@ -152,7 +155,7 @@ Result<std::unique_ptr<Listener>> MemoryTransport::listen(const Address& address
   Address real = address;
   if (real.port == 0) real.port = ++state_->last_port;
   auto handler = std::make_shared<AcceptHandler>(std::move(on_accept));
-  if (!state_->doors.emplace(to_string(real), MemoryNetwork::State::Door{node_, handler}).second)
+  if (!state_->doors.emplace(to_string(real), MemoryNetworkState::Door{node_, handler}).second)
     return Status(Code::kConfig, "cannot listen on " + to_string(real) + ": the port is taken");
   return std::unique_ptr<Listener>(
       std::make_unique<MemoryListener>(state_, real, std::move(handler)));

@@ -1,7 +1,7 @@
 // A network in memory under a virtual clock, for tests and the simulator: every run of the same
 // calls gives the same order of events, and the test says what the network does to them.
 //
-// Thread-safety: one thread; SimLoop::post() too.
+// Thread-safety: one thread.
 //
 // Invariants, beside those of transport.h:
 //  1. Events run in the order of (time, number of scheduling); time passes only between events.
@@ -9,46 +9,21 @@
 //     never overtake each other, whatever later delays are.
 //  3. Frames go through the real encoder and decoder, so limits and errors are those of TCP.
 //  4. What a node is told runs on the node's own loop: where that holds its events back, as a
-//  stopped
-//     process does, frames wait as they would in the socket.
+//     stopped process does, frames wait as they would in the socket.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
+#include "comm/rpc/sim_loop.h"
 #include "comm/rpc/transport.h"
 
 namespace lockstep::rpc {
 
-class SimLoop final : public Loop {
- public:
-  void post(std::function<void()> fn) override { call_after(0, std::move(fn)); }
-  TimerId call_after(int64_t delay_ms, std::function<void()> fn) override;
-  void cancel(TimerId id) override;
-  int64_t now_ms() const override { return now_ms_; }
-
-  // Runs the next event and moves the clock to it; false when there is none.
-  bool run_one();
-  // Runs all that is due until `ms` from now and leaves the clock there.
-  void run_for(int64_t ms);
-  // Runs until `done` or until `ms` of virtual time have passed or nothing is left; gives done().
-  bool run_until(const std::function<bool()>& done, int64_t ms);
-  size_t pending() const { return events_.size(); }
-
- private:
-  using Key = std::pair<int64_t, TimerId>;  // time, number
-  std::map<Key, std::function<void()>> events_;
-  std::map<TimerId, int64_t> times_;
-  int64_t now_ms_ = 0;
-  TimerId last_id_ = 0;
-};
-
 class MemoryTransport;
+struct MemoryNetworkState;
 
 // All hosts of one test. Host names in addresses are free; a port belongs to its host.
 // REQUIRES: the loop outlives it.
@@ -89,24 +64,22 @@ class MemoryNetwork {
   // The same as a kill -9 does it: what was sent still arrives, before on_close.
   size_t exit(const std::string& node);
 
-  struct State;
-
  private:
   size_t drop(const std::string& node, bool deliver);
 
-  std::shared_ptr<State> state_;
+  std::shared_ptr<MemoryNetworkState> state_;
 };
 
 class MemoryTransport final : public Transport {
  public:
-  MemoryTransport(std::shared_ptr<MemoryNetwork::State> state, std::string node);
+  MemoryTransport(std::shared_ptr<MemoryNetworkState> state, std::string node);
   Loop& loop() override;
   Result<std::unique_ptr<Listener>> listen(const Address& address,
                                            AcceptHandler on_accept) override;
   void connect(const Address& address, int64_t timeout_ms, ConnectHandler on_connected) override;
 
  private:
-  std::shared_ptr<MemoryNetwork::State> state_;
+  std::shared_ptr<MemoryNetworkState> state_;
   std::string node_;
 };
 

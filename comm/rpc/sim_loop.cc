@@ -1,4 +1,4 @@
-#include "comm/rpc/memory_transport.h"
+#include "comm/rpc/sim_loop.h"
 
 namespace lockstep::rpc {
 

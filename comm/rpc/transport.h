@@ -29,7 +29,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/rpc/address.h"
+#include "comm/net/address.h"
 #include "comm/wire/frames.h"
 
 namespace lockstep::rpc {

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 
-#include "comm/rpc/http_server.h"
+#include "comm/http/http_server.h"
 
 namespace lockstep::page {
 

@@ -7,9 +7,9 @@
 
 #include "comm/base/file.h"
 #include "comm/base/thread_name.h"
-#include "comm/rpc/http_post.h"
+#include "comm/http/http_post.h"
 #include "comm/rpc/resolve.h"
-#include "comm/rpc/tls_context.h"
+#include "comm/tls/tls_context.h"
 
 namespace lockstep::trainer {
 namespace {

@@ -22,7 +22,7 @@
 #include <string_view>
 
 #include "comm/base/status.h"
-#include "comm/rpc/address.h"
+#include "comm/net/address.h"
 
 namespace lockstep::trainer {
 

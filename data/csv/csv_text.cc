@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "comm/base/utf8.h"
+#include "comm/base/text/utf8.h"
 
 namespace lockstep::data {
 namespace {

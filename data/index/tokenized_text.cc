@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/base/hash.h"
-#include "comm/base/utf8.h"
+#include "comm/base/text/utf8.h"
 #include "data/bpe/encoder.h"
 #include "data/bpe/pre_tokens.h"
 #include "data/index/file_errors.h"

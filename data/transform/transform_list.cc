@@ -8,7 +8,7 @@
 #include <sstream>
 #include <string_view>
 
-#include "comm/base/nearest.h"
+#include "comm/base/text/nearest.h"
 
 namespace lockstep::data {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "comm/base/build_info.h"
 #include "comm/base/limits.h"
+#include "comm/http/http_options.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/client.h"
-#include "comm/rpc/http_options.h"
 #include "comm/wire/control.pb.h"
 #include "comm/wire/in_hand.h"
 #include "deploy/agent/hosted_coordinator.h"

@@ -31,8 +31,8 @@
 
 #include "comm/base/log.h"
 #include "comm/base/status.h"
-#include "comm/rpc/run_token.h"
-#include "comm/rpc/tls_identity.h"
+#include "comm/tls/run_token.h"
+#include "comm/tls/tls_identity.h"
 #include "comm/wire/job.pb.h"
 #include "metrics/nvml_api.h"
 

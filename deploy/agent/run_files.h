@@ -7,7 +7,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/rpc/address.h"
+#include "comm/net/address.h"
 #include "comm/wire/control.pb.h"
 #include "comm/wire/job.pb.h"
 

@@ -1,6 +1,6 @@
 #include "deploy/cli/ask_http.h"
 
-#include "comm/rpc/http_options.h"
+#include "comm/http/http_options.h"
 #include "deploy/agent/run_files.h"
 
 namespace lockstep {

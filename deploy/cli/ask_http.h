@@ -6,7 +6,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/rpc/http_get.h"
+#include "comm/http/http_get.h"
 
 namespace lockstep {
 

@@ -16,7 +16,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
-#include "comm/rpc/private_file.h"
+#include "comm/tls/private_file.h"
 
 namespace lockstep {
 namespace {

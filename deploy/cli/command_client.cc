@@ -6,8 +6,8 @@
 
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/client.h"
-#include "comm/rpc/run_token.h"
-#include "comm/rpc/tls_identity.h"
+#include "comm/tls/run_token.h"
+#include "comm/tls/tls_identity.h"
 #include "deploy/agent/run_files.h"
 
 namespace lockstep {

@@ -1,7 +1,7 @@
 #include "deploy/cli/job_network.h"
 
-#include "comm/rpc/address.h"
-#include "comm/rpc/network.h"
+#include "comm/net/address.h"
+#include "comm/net/network.h"
 #include "deploy/cli/job_model_file.h"
 
 namespace lockstep {

@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "comm/base/log.h"
-#include "comm/base/nearest.h"
-#include "comm/base/utf8.h"
+#include "comm/base/text/nearest.h"
+#include "comm/base/text/utf8.h"
 #include "deploy/cli/job_list.h"
 #include "deploy/cli/job_table.h"
 

@@ -7,9 +7,9 @@
 #include <filesystem>
 
 #include "comm/base/file.h"
-#include "comm/base/gpu_driver.h"
+#include "comm/base/gpu/gpu_driver.h"
 #include "comm/base/limits.h"
-#include "comm/rpc/tls_context.h"
+#include "comm/tls/tls_context.h"
 #include "data/bpe/vocabulary.h"
 #include "data/index/detect_format.h"
 #include "deploy/agent/process.h"

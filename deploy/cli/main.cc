@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/base/nearest.h"
+#include "comm/base/text/nearest.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "comm/base/log_context.h"
+#include "comm/base/json_logger.h"
 #include "deploy/agent/agent.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/run_files.h"

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "comm/base/file.h"
-#include "comm/rpc/run_token.h"
+#include "comm/tls/run_token.h"
 #include "coordinator/pulse.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/cli/job_print.h"

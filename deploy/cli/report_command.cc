@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "comm/base/file.h"
-#include "comm/base/log_context.h"
+#include "comm/base/json_logger.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/report_page.h"

@@ -14,7 +14,7 @@
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "comm/base/log.h"
-#include "comm/base/utf8.h"
+#include "comm/base/text/utf8.h"
 #include "coordinator/claim.h"
 #include "coordinator/pulse.h"
 #include "deploy/agent/launch_record.h"

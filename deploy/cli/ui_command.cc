@@ -2,8 +2,8 @@
 #include <cstdio>
 #include <memory>
 
+#include "comm/http/http_server.h"
 #include "comm/rpc/asio_loop.h"
-#include "comm/rpc/http_server.h"
 #include "coordinator/page/page.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"

@@ -19,7 +19,7 @@
 #include "comm/base/limits.h"
 #include "comm/base/log.h"
 #include "comm/rpc/auth.h"
-#include "comm/rpc/tls_identity.h"
+#include "comm/tls/tls_identity.h"
 #include "deploy/agent/run_files.h"
 #include "tests/bench/load_members.h"
 

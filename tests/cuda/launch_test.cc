@@ -2,7 +2,7 @@
 #include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
-#include "comm/base/cuda_status.h"
+#include "comm/base/gpu/cuda_status.h"
 #include "comm/collectives/nccl/cuda_buffer.h"
 #include "comm/collectives/nccl/cuda_queue.h"
 #include "comm/collectives/nccl/queue_kernels.h"

@@ -8,7 +8,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
-#include "comm/base/utf8.h"
+#include "comm/base/text/utf8.h"
 #include "data/csv/csv_table.h"
 #include "data/csv/csv_text.h"
 

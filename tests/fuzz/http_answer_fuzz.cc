@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "comm/base/check.h"
-#include "comm/rpc/http_answer.h"
+#include "comm/http/http_answer.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "comm/base/cuda_status.h"
+#include "comm/base/gpu/cuda_status.h"
 #include "tests/gpu/stuck_sum.h"
 
 namespace lockstep::testing {

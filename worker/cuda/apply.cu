@@ -1,7 +1,7 @@
 // Kernels of apply_launch.h: thin loops over apply_state.h and update_rules.h.
 #include <algorithm>
 
-#include "comm/base/cuda_status.h"
+#include "comm/base/gpu/cuda_status.h"
 #include "worker/cuda/apply_launch.h"
 
 namespace lockstep::cuda {

@@ -17,7 +17,7 @@
 
 #include <cstdint>
 
-#include "comm/base/host_device.h"
+#include "comm/base/host_device_macro.h"
 #include "comm/collectives/gate_word.h"
 #include "worker/optim/loss_scale_rule.h"
 #include "worker/optim/norm_elements.h"

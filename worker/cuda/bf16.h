@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "comm/base/host_device.h"
+#include "comm/base/host_device_macro.h"
 
 namespace lockstep::cuda {
 

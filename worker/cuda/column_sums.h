@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "comm/base/host_device.h"
+#include "comm/base/host_device_macro.h"
 #include "worker/cuda/bf16.h"
 #include "worker/cuda/layer_norm.h"
 

@@ -1,5 +1,5 @@
 // Kernels of sums down columns: a thread a column, a row of blocks a chunk of rows.
-#include "comm/base/cuda_status.h"
+#include "comm/base/gpu/cuda_status.h"
 #include "worker/cuda/column_launch.h"
 #include "worker/cuda/column_sums.h"
 

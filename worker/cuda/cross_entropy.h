@@ -10,7 +10,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "comm/base/host_device.h"
+#include "comm/base/host_device_macro.h"
 #include "comm/base/labels.h"
 #include "worker/cuda/bf16.h"
 #include "worker/cuda/row_target.h"

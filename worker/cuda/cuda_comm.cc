@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "comm/base/cuda_status.h"
+#include "comm/base/gpu/cuda_status.h"
 #include "comm/collectives/forwarding.h"
 
 namespace lockstep {

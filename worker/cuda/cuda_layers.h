@@ -5,7 +5,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "comm/base/cuda_status.h"
+#include "comm/base/gpu/cuda_status.h"
 #include "worker/cuda/layer_kernels.h"
 #include "worker/cuda/layer_launch.h"
 

@@ -9,7 +9,7 @@
 #include <variant>
 
 #include "comm/base/check.h"
-#include "comm/base/cuda_status.h"
+#include "comm/base/gpu/cuda_status.h"
 #include "worker/cuda/apply_launch.h"
 #include "worker/cuda/cuda_comm.h"
 #include "worker/cuda/cuda_layers.h"

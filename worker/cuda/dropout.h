@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "comm/base/host_device.h"
+#include "comm/base/host_device_macro.h"
 #include "comm/base/prng.h"
 #include "worker/cuda/bf16.h"
 

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "comm/base/host_device.h"
+#include "comm/base/host_device_macro.h"
 #include "comm/base/mixing.h"
 
 namespace lockstep::cuda {

@@ -2,7 +2,7 @@
 // layer_norm.h, gelu.h and cross_entropy.h.
 #include <algorithm>
 
-#include "comm/base/cuda_status.h"
+#include "comm/base/gpu/cuda_status.h"
 #include "worker/cuda/column_launch.h"
 #include "worker/cuda/device_team.cuh"
 #include "worker/cuda/gelu.h"

@@ -1,7 +1,7 @@
 // The kernel of merge_launch.h: one wide load and store per four elements.
 #include <algorithm>
 
-#include "comm/base/cuda_status.h"
+#include "comm/base/gpu/cuda_status.h"
 #include "worker/cuda/merge_launch.h"
 
 namespace lockstep::cuda {

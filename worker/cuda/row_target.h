@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "comm/base/host_device.h"
+#include "comm/base/host_device_macro.h"
 #include "comm/base/mixing.h"
 #include "worker/cuda/slot_values.h"
 

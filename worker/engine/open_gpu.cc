@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "comm/base/gpu_driver.h"
-#include "comm/rpc/network.h"
+#include "comm/base/gpu/gpu_driver.h"
+#include "comm/net/network.h"
 #include "worker/cuda/module_entry.h"
 
 namespace lockstep {

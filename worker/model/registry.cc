@@ -4,7 +4,7 @@
 #include <iterator>
 #include <string_view>
 
-#include "comm/base/nearest.h"
+#include "comm/base/text/nearest.h"
 #include "worker/model/builtin.h"
 #include "worker/model/model.h"
 

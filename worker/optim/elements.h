@@ -12,7 +12,7 @@
 
 #include <cmath>
 
-#include "comm/base/host_device.h"
+#include "comm/base/host_device_macro.h"
 
 namespace lockstep {
 

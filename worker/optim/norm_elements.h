@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "comm/base/host_device.h"
+#include "comm/base/host_device_macro.h"
 
 namespace lockstep {
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "comm/base/nearest.h"
+#include "comm/base/text/nearest.h"
 
 namespace lockstep {
 namespace {

@@ -5,7 +5,7 @@
 #include <numbers>
 #include <string>
 
-#include "comm/base/nearest.h"
+#include "comm/base/text/nearest.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-// Where this worker stands, for the lines of its log (comm/base/log_context.h): the training thread
+// Where this worker stands, for the lines of its log (comm/base/json_logger.h): the training thread
 // says so, and every thread logs.
 //
 // Thread-safety: all calls from any thread. The three values are read one after the other: a line
@@ -10,7 +10,7 @@
 #include <string>
 
 #include "comm/base/ids.h"
-#include "comm/base/log_context.h"
+#include "comm/base/json_logger.h"
 
 namespace lockstep {
 

@@ -18,7 +18,7 @@
 
 #include "comm/collectives/host/handshake.h"
 #include "comm/collectives/host/stream.h"
-#include "comm/rpc/tls_identity.h"
+#include "comm/tls/tls_identity.h"
 
 namespace lockstep::host {
 

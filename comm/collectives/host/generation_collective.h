@@ -12,7 +12,7 @@
 
 #include "comm/collectives/collective.h"
 #include "comm/collectives/host/peers.h"
-#include "comm/collectives/host/segment.h"
+#include "comm/collectives/host/shared_segment.h"
 #include "comm/collectives/host/slices.h"
 #include "comm/collectives/host/tcp_io.h"
 

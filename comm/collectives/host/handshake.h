@@ -23,9 +23,9 @@
 
 #include "comm/base/hash.h"
 #include "comm/base/ids.h"
-#include "comm/collectives/host/segment.h"
+#include "comm/collectives/host/shared_segment.h"
 #include "comm/collectives/host/stream.h"
-#include "comm/rpc/run_token.h"
+#include "comm/tls/run_token.h"
 
 namespace lockstep::host {
 

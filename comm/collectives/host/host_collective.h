@@ -36,8 +36,8 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/collectives/collective.h"
-#include "comm/rpc/run_token.h"
-#include "comm/rpc/tls_identity.h"
+#include "comm/tls/run_token.h"
+#include "comm/tls/tls_identity.h"
 
 namespace lockstep {
 

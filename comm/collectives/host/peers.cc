@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "comm/collectives/host/futex.h"
-#include "comm/collectives/host/segment.h"
+#include "comm/collectives/host/shared_segment.h"
 
 namespace lockstep::host {
 namespace {

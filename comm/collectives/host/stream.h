@@ -1,4 +1,4 @@
-// A connection of the data plane: a socket, in the clear or under TLS (comm/rpc/tls_socket.h).
+// A connection of the data plane: a socket, in the clear or under TLS (comm/tls/tls_socket.h).
 //
 // Under TLS both ends show a certificate of the run's authority. Whether it is for the address that
 // was called is not asked, for workers have addresses that nobody has written into a certificate;
@@ -22,8 +22,8 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/collectives/host/socket.h"
-#include "comm/rpc/tls_socket.h"
+#include "comm/collectives/host/data_socket.h"
+#include "comm/tls/tls_socket.h"
 
 namespace lockstep::host {
 

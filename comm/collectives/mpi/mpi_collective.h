@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "comm/collectives/collective.h"
-#include "comm/collectives/mpi/messages.h"
+#include "comm/collectives/mpi/mpi_messages.h"
 
 namespace lockstep::mpi {
 

@@ -3,7 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include "comm/base/check.h"
-#include "comm/base/cuda_status.h"
+#include "comm/base/gpu/cuda_status.h"
 
 namespace lockstep::nccl {
 namespace {

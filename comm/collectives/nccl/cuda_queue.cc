@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "comm/base/cuda_status.h"
+#include "comm/base/gpu/cuda_status.h"
 #include "comm/collectives/nccl/queue_kernels.h"
 
 namespace lockstep::nccl {

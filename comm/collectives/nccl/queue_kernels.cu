@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "comm/base/cuda_status.h"
+#include "comm/base/gpu/cuda_status.h"
 #include "comm/collectives/gate_word.h"
 #include "comm/collectives/nccl/queue_kernels.h"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "comm/base/host_device.h"
+#include "comm/base/host_device_macro.h"
 #include "comm/base/limits.h"
 #include "comm/base/status.h"
 

@@ -1,4 +1,4 @@
-#include "comm/base/gpu_driver.h"
+#include "comm/base/gpu/gpu_driver.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

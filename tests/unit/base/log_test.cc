@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "comm/base/file.h"
-#include "comm/base/log_context.h"
+#include "comm/base/json_logger.h"
 
 namespace lockstep {
 namespace {

@@ -1,4 +1,4 @@
-#include "comm/base/nearest.h"
+#include "comm/base/text/nearest.h"
 
 #include <gtest/gtest.h>
 

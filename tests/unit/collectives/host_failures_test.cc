@@ -10,7 +10,7 @@
 #include "comm/collectives/host/acceptor.h"
 #include "comm/collectives/host/flags.h"
 #include "comm/collectives/host/handshake.h"
-#include "comm/collectives/host/segment.h"
+#include "comm/collectives/host/shared_segment.h"
 #include "tests/unit/collectives/world.h"
 
 namespace lockstep {

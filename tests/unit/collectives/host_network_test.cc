@@ -1,7 +1,7 @@
 // Where TCP of the data plane listens, and that peers find each other there.
 #include <gtest/gtest.h>
 
-#include "comm/rpc/network.h"
+#include "comm/net/network.h"
 #include "tests/unit/collectives/world.h"
 
 namespace lockstep {

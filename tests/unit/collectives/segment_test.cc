@@ -1,11 +1,11 @@
-#include "comm/collectives/host/segment.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cstring>
+
+#include "comm/collectives/host/shared_segment.h"
 
 namespace lockstep::host {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "comm/base/utf8.h"
+#include "comm/base/text/utf8.h"
 #include "data/bpe/encoder.h"
 #include "data/bpe/pre_tokens.h"
 #include "tests/unit/data/bpe_samples.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comm/base/utf8.h"
+#include "comm/base/text/utf8.h"
 #include "data/csv/csv_numbers.h"
 #include "data/csv/csv_text.h"
 

@@ -13,7 +13,7 @@
 #include <future>
 #include <string>
 
-#include "comm/collectives/mpi/messages.h"
+#include "comm/collectives/mpi/mpi_messages.h"
 #include "comm/collectives/sum_slice.h"
 #include "tests/unit/mpi/mpi_world.h"
 

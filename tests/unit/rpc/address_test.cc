@@ -1,4 +1,4 @@
-#include "comm/rpc/address.h"
+#include "comm/net/address.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "comm/rpc/http_answer.h"
+#include "comm/http/http_answer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "comm/rpc/http_get.h"
-#include "comm/rpc/http_server.h"
+#include "comm/http/http_get.h"
+#include "comm/http/http_server.h"
 #include "test_support.h"
 
 namespace lockstep::http {

@@ -1,9 +1,9 @@
 // HTTP as it is served beyond loopback: over TLS, to who shows the token.
 #include <gtest/gtest.h>
 
-#include "comm/rpc/http_get.h"
-#include "comm/rpc/http_server.h"
-#include "comm/rpc/run_token.h"
+#include "comm/http/http_get.h"
+#include "comm/http/http_server.h"
+#include "comm/tls/run_token.h"
 #include "tests/unit/rpc/test_support.h"
 #include "tests/unit/rpc/tls_support.h"
 

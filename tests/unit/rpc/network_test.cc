@@ -1,4 +1,4 @@
-#include "comm/rpc/network.h"
+#include "comm/net/network.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/rpc/tls_identity.h"
+#include "comm/tls/tls_identity.h"
 #include "deploy/cli/certificates.h"
 
 namespace lockstep::rpc {

@@ -13,7 +13,7 @@
 #include "comm/base/limits.h"
 #include "comm/rpc/client.h"
 #include "comm/rpc/server.h"
-#include "comm/rpc/tls_socket.h"
+#include "comm/tls/tls_socket.h"
 #include "comm/wire/control.pb.h"
 #include "tests/unit/rpc/test_support.h"
 #include "tests/unit/rpc/tls_support.h"

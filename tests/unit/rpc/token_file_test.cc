@@ -8,7 +8,7 @@
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "comm/rpc/auth.h"
-#include "comm/rpc/run_token.h"
+#include "comm/tls/run_token.h"
 #include "tests/unit/rpc/test_support.h"
 
 namespace lockstep::rpc {

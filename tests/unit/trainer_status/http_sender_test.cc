@@ -8,8 +8,8 @@
 #include <future>
 
 #include "comm/base/file.h"
-#include "comm/rpc/http_server.h"
-#include "comm/rpc/socket.h"
+#include "comm/http/http_server.h"
+#include "comm/net/socket.h"
 #include "tests/unit/rpc/test_support.h"
 #include "tests/unit/rpc/tls_support.h"
 

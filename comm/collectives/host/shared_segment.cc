@@ -1,0 +1,92 @@
+#include "comm/collectives/host/shared_segment.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <utility>
+
+#include "comm/base/check.h"
+#include "comm/base/file.h"
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+namespace lockstep::host {
+namespace {
+
+constexpr int kSeals = F_SEAL_FUTURE_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+Status failed(const std::string& what) {
+  return Status(Code::kInternal, "shared memory: " + what + ": " + errno_text(errno));
+}
+
+class SegmentBuffer final : public GradientBuffer {
+ public:
+  SegmentBuffer(std::shared_ptr<Segment> segment, const GradientGeometry& geometry)
+      : segment_(std::move(segment)), geometry_(geometry) {}
+
+  const BufferLayout& layout() const override { return geometry_.layout; }
+  uint32_t regions() const override { return geometry_.regions; }
+  float* partial(uint32_t region) override {
+    LOCKSTEP_CHECK(region < geometry_.regions, "no such region");
+    return at(geometry_.partial_offset(region));
+  }
+  float* result() override { return at(geometry_.result_offset()); }
+
+ private:
+  float* at(size_t offset) {
+    return reinterpret_cast<float*>(static_cast<std::byte*>(segment_->data()) + offset);
+  }
+
+  std::shared_ptr<Segment> segment_;
+  GradientGeometry geometry_;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<Segment>> Segment::create(const char* name, size_t bytes) {
+  Fd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd.is_open()) return failed("memfd_create");
+  if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
+    return failed("a segment of " + std::to_string(bytes) + " bytes");
+  }
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (data == MAP_FAILED) return failed("mapping " + std::to_string(bytes) + " bytes");
+  std::shared_ptr<Segment> segment(new Segment(std::move(fd), data, bytes));
+  if (fcntl(segment->fd(), F_ADD_SEALS, kSeals) != 0) {
+    return failed("sealing (F_SEAL_FUTURE_WRITE needs Linux 5.1)");
+  }
+  return segment;
+}
+
+Result<std::shared_ptr<Segment>> Segment::map_peer(Fd fd, size_t bytes) {
+  struct stat info = {};
+  if (fstat(fd.get(), &info) != 0) return failed("fstat of a peer's segment");
+  if (bytes == 0 || static_cast<size_t>(info.st_size) != bytes) {
+    return Status(Code::kRefused, "a peer's segment has " + std::to_string(info.st_size) +
+                                      " bytes, announced were " + std::to_string(bytes));
+  }
+  const int seals = fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0 || (seals & kSeals) != kSeals) {
+    return Status(Code::kRefused, "a peer's segment is not sealed; it could change under us");
+  }
+  void* data = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (data == MAP_FAILED) return failed("mapping a peer's " + std::to_string(bytes) + " bytes");
+  return std::shared_ptr<Segment>(new Segment(std::move(fd), data, bytes));
+}
+
+Segment::~Segment() {
+  munmap(data_, bytes_);
+}
+
+std::unique_ptr<GradientBuffer> make_segment_buffer(std::shared_ptr<Segment> segment,
+                                                    const GradientGeometry& geometry) {
+  return std::make_unique<SegmentBuffer>(std::move(segment), geometry);
+}
+
+}  // namespace lockstep::host

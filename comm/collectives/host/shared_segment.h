@@ -1,0 +1,59 @@
+// Memory that one process writes and others read: an anonymous memfd, sealed once its owner has
+// mapped it, so that nobody else can ever map it for writing or change its size. No name, nothing
+// to leak, no limit of /dev/shm.
+//
+// INVARIANTS
+//  S1 The owner maps first, then seals: FUTURE_WRITE, SHRINK, GROW, SEAL.
+//  S2 A receiver maps read-only, and only after it has seen those seals and the announced size.
+//
+// Thread-safety: immutable after creation; the memory itself is the users' business.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "comm/base/status.h"
+#include "comm/collectives/collective.h"
+#include "comm/collectives/host/data_socket.h"
+
+namespace lockstep::host {
+
+class Segment {
+ public:
+  // Zeroed. The file lies in memory only as far as it is touched.
+  static Result<std::shared_ptr<Segment>> create(const char* name, size_t bytes);
+  // Maps a peer's segment; takes the descriptor.
+  static Result<std::shared_ptr<Segment>> map_peer(Fd fd, size_t bytes);
+  ~Segment();
+  Segment(const Segment&) = delete;
+  Segment& operator=(const Segment&) = delete;
+
+  void* data() { return data_; }
+  const void* data() const { return data_; }
+  size_t bytes() const { return bytes_; }
+  int fd() const { return fd_.get(); }
+
+ private:
+  Segment(Fd fd, void* data, size_t bytes) : fd_(std::move(fd)), data_(data), bytes_(bytes) {}
+
+  Fd fd_;
+  void* data_;
+  size_t bytes_;
+};
+
+// Where the regions of a gradient buffer lie in its segment: the result, then the partials, each
+// from a page bound on.
+struct GradientGeometry {
+  BufferLayout layout;
+  uint32_t regions = 0;
+
+  size_t stride_bytes() const { return (layout.elements * sizeof(float) + 4095) / 4096 * 4096; }
+  size_t segment_bytes() const { return stride_bytes() * (size_t{regions} + 1); }
+  size_t result_offset() const { return 0; }
+  size_t partial_offset(uint32_t region) const { return stride_bytes() * (size_t{region} + 1); }
+};
+
+std::unique_ptr<GradientBuffer> make_segment_buffer(std::shared_ptr<Segment> segment,
+                                                    const GradientGeometry& geometry);
+
+}  // namespace lockstep::host

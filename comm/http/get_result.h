@@ -1,0 +1,13 @@
+// What an HTTP server has answered.
+#pragma once
+
+#include <string>
+
+namespace lockstep::http {
+
+struct GetResult {
+  int status = 0;
+  std::string body;
+};
+
+}  // namespace lockstep::http
