@@ -1,7 +1,7 @@
-// What is called from within work that may take minutes, every few MiB, for whoever has to show
-// meanwhile that it lives. May be empty.
+// A callback for work that may take minutes. The work calls it every few MiB, so that its owner can
+// show that it lives. May be empty.
 //
-// Thread-safety: called on the thread that works.
+// Thread-safety: called on the working thread.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Choices from a stream of random numbers (prng.h): the i-th number of it, as what is wanted.
+// Turns the i-th number of a random stream (prng.h) into a choice.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -1,5 +1,5 @@
 // Assertions that stay on in release: a broken invariant must stop the process before it writes
-// wrong weights or a wrong ledger. Never for a user's mistake or for input from outside.
+// wrong weights or a wrong ledger. Do not use them for a user's mistake or for outside input.
 #pragma once
 
 namespace lockstep {

@@ -1,6 +1,7 @@
-// Time behind a seam: production reads the machine's clocks, the simulator its own.
+// Time behind a seam: production reads the machine's clocks, the simulator reads its own.
 //
-// Deadlines and leases use monotonic time only; wall time is for people and file names.
+// Deadlines and leases use monotonic time only. Wall time is for people and file names.
+//
 // Thread-safety: all calls from any thread.
 #pragma once
 

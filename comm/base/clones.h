@@ -1,7 +1,7 @@
-// LOCKSTEP_CLONES before a function: one body, compiled for several instruction sets and chosen
-// when the program is loaded. Without contraction (-ffp-contract=off) the bits are the same in all.
+// LOCKSTEP_CLONES before a function compiles one body for several instruction sets; the loader
+// chooses one. Without contraction (-ffp-contract=off) all clones give the same bits.
 //
-// Off under sanitizers, whose runtimes are not up yet when the choice is made.
+// Off under sanitizers, because their runtimes are not ready when the loader chooses.
 #pragma once
 
 #if defined(__x86_64__) && !defined(LOCKSTEP_NO_CLONES)

@@ -1,4 +1,5 @@
-// CRC-32C (Castagnoli) as RFC 3720, appendix B.4 has it, and as TFRecords carry it.
+// CRC-32C (Castagnoli), as in RFC 3720, appendix B.4, and in TFRecords.
+//
 // Thread-safety: pure functions.
 #pragma once
 
@@ -9,7 +10,7 @@ namespace lockstep {
 
 uint32_t crc32c(std::string_view bytes);
 
-// So that a CRC of bytes that hold CRCs is no trouble (TFRecord:
+// Masked, so that a CRC of bytes that contain CRCs stays strong (TFRecord:
 // tensorflow/core/lib/hash/crc32c.h).
 uint32_t masked_crc32c(std::string_view bytes);
 

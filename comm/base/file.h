@@ -1,4 +1,5 @@
-// Small whole files, read with a limit and replaced atomically.
+// Reads small files whole, with a limit, and replaces files atomically.
+//
 // Thread-safety: free functions without state.
 #pragma once
 
@@ -10,14 +11,15 @@
 
 namespace lockstep {
 
-// The whole file. kNoInput when it is not there, kUsage when larger than `limit_bytes`.
+// The whole file. kNoInput if it is not there, kUsage if larger than `limit_bytes`.
 Result<std::string> read_file(const std::string& path, size_t limit_bytes);
 
-// Replaces `path` so that a reader, or a crash, sees either the old or the whole new content:
-// temporary file in the same directory, fsync, rename, fsync of the directory.
+// Replaces `path` atomically: a reader, or a restart after a crash, sees either the old or the new
+// content. Writes a temporary file in the same directory, then fsync, rename, fsync of the
+// directory.
 Status replace_file(const std::string& path, std::string_view content, int mode = 0644);
 
-// fsync of a directory, so that a rename in it survives a power cut.
+// Syncs a directory, so that a rename in it survives a power cut.
 Status sync_directory(const std::string& path);
 
 // "strerror (errno N)" for messages.

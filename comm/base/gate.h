@@ -1,7 +1,7 @@
-// Orderly shutdown (after seastar::gate): work enters the gate; close() lets nothing more in and
-// waits until all that entered has left.
+// Orderly shutdown (after seastar::gate). Work enters the gate. close() admits no more work, and
+// waits until all work inside has left.
 //
-// Thread-safety: all calls from any thread. close() may be called once, not from inside the gate.
+// Thread-safety: all calls from any thread. Call close() once, and not from inside the gate.
 #pragma once
 
 #include <condition_variable>
@@ -11,7 +11,7 @@ namespace lockstep {
 
 class Gate {
  public:
-  // False once the gate is closed: the work must not start.
+  // False if the gate is closed: the work must not start.
   bool try_enter() {
     std::lock_guard lock(mutex_);
     if (closed_) return false;

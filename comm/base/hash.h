@@ -1,7 +1,7 @@
-// SHA-256 where a hash is a promise (checkpoints, weights, manifests, HMAC), XXH3-128 where it only
-// has to be fast (dataset fingerprints, digests of sample ids). Both by libraries.
+// SHA-256 if a hash is a promise (checkpoints, weights, manifests, HMAC), XXH3-128 if it only has
+// to be fast (dataset fingerprints, digests of sample ids). Libraries compute both.
 //
-// Thread-safety: a Sha256 or Xxh3 belongs to one thread; free functions have no state.
+// Thread-safety: a Sha256 or Xxh3 belongs to one thread. Free functions have no state.
 #pragma once
 
 #include <array>
@@ -38,7 +38,7 @@ Digest256 hmac_sha256(std::string_view key, std::string_view data);
 // XXH3-128 as 32 hex digits.
 std::string xxh3_hex(const void* data, size_t bytes);
 
-// The same hash over pieces: equal to xxh3_hex() of their concatenation.
+// The same hash over pieces: equals xxh3_hex() of their concatenation.
 class Xxh3 {
  public:
   Xxh3();
@@ -48,7 +48,7 @@ class Xxh3 {
 
   void update(const void* data, size_t bytes);
   void update(std::string_view text) { update(text.data(), text.size()); }
-  std::string hex() const;  // of everything so far
+  std::string hex() const;  // of all updates so far
 
  private:
   struct Impl;
@@ -58,10 +58,10 @@ class Xxh3 {
 // Lower-case hex.
 std::string to_hex(std::span<const uint8_t> bytes);
 
-// Equal in time that does not depend on the content; for secrets.
+// Compares in a time that does not depend on the content; for secrets.
 bool equal_constant_time(std::string_view a, std::string_view b);
 
-// `bytes` from the kernel's generator; for nonces, tokens and run ids.
+// `bytes` bytes from the kernel's generator; for nonces, tokens and run ids.
 std::string random_bytes(size_t bytes);
 
 }  // namespace lockstep

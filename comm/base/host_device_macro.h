@@ -1,5 +1,5 @@
-// LOCKSTEP_HOST_DEVICE before an inline function: arithmetic that runs on the CPU and, compiled by
-// nvcc, on the GPU. Tests execute on the CPU what kernels execute on the device.
+// LOCKSTEP_HOST_DEVICE before an inline function compiles it for the CPU and, under nvcc, for the
+// GPU. So tests run on the CPU the arithmetic that kernels run on the device.
 #pragma once
 
 #if defined(__CUDACC__)

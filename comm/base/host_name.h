@@ -1,4 +1,5 @@
-// What this machine calls itself.
+// The name of this machine.
+//
 // Thread-safety: any thread.
 #pragma once
 
@@ -6,6 +7,6 @@
 
 namespace lockstep {
 
-std::string host_name();  // "localhost" where it has no name
+std::string host_name();  // "localhost" if the machine has no name
 
 }  // namespace lockstep

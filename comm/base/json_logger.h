@@ -1,12 +1,13 @@
-// The Logger that writes a file, and where a process stands in its run, for every line of its log:
-// lines of many processes can be put beside each other by run, rank, generation and step.
+// The Logger that writes a file. Every line carries the place of the process in its run, so that
+// people can line up the logs of many processes by run, rank, generation and step:
 //
 //   {"ts":...,"message":"...","run":"shoes","rank":1,"generation":3,"step":120}
 //
-// A field of the line with the same name is told instead; what is not known yet is left out.
+// A field of the line itself wins over a context field of the same name. Unknown context is left
+// out.
 //
-// Thread-safety: the source is called on the thread that logs, so it has to be safe on each of
-// them; it must not log itself.
+// Thread-safety: the logger calls the source on every thread that logs, so the source must be safe
+// on all of them. The source must not log.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,8 @@ struct LogContext {
 
 using LogContextSource = std::function<LogContext()>;
 
-// Appends to `path`, every line flushed. Also prints warnings and errors as "process: message" to
-// stderr when `echo_to_stderr`.
+// Appends to `path` and flushes every line. If `echo_to_stderr`, also prints warnings and errors to
+// stderr as "process: message".
 Result<std::unique_ptr<Logger>> open_json_logger(const std::string& path, std::string process,
                                                  bool echo_to_stderr);
 
@@ -37,7 +38,7 @@ Result<std::unique_ptr<Logger>> open_json_logger(const std::string& path, std::s
 Result<std::unique_ptr<Logger>> open_json_logger(const std::string& path, std::string process,
                                                  bool echo_to_stderr, LogContextSource context);
 
-// The present time as in a log: "2026-11-21T06:00:00.123Z".
+// The present time in the format of a log: "2026-11-21T06:00:00.123Z".
 std::string log_timestamp();
 
 }  // namespace lockstep

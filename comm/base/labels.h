@@ -1,4 +1,4 @@
-// Labels that are no class.
+// Label values that are no class.
 //
 // Thread-safety: a constant.
 #pragma once
@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// Nothing is to be predicted there: no loss and no gradient. PyTorch's number.
+// No prediction counts here: no loss and no gradient. PyTorch uses the same number.
 inline constexpr int64_t kIgnoredLabel = -100;
 
 }  // namespace lockstep

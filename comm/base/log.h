@@ -1,9 +1,9 @@
-// One JSON object a line, written by json_logger.h to DIR/logs/<process>.log.jsonl:
+// One JSON object a line. json_logger.h writes them to DIR/logs/<process>.log.jsonl:
 //   {"ts":"2026-11-21T06:00:00.123Z","level":"info","process":"worker-0","event":"generation_started",
 //    "message":"...","generation":3}
-// `event` is a stable name for machines, `message` a sentence for people, fields carry numbers.
+// `event` is a stable name for programs, `message` is a sentence for people, fields carry numbers.
 //
-// Thread-safety: all calls from any thread. A Logger is passed in; there is no global one.
+// Thread-safety: all calls from any thread. Callers pass a Logger in; there is no global one.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,8 @@ class Logger {
 // Discards everything; for tests and tools.
 std::unique_ptr<Logger> null_logger();
 
-// `text` with quotes, backslashes and control bytes escaped for a JSON string; invalid UTF-8 bytes
-// become U+FFFD.
+// `text` as the content of a JSON string: quotes, backslashes and control bytes escaped, invalid
+// UTF-8 bytes replaced by U+FFFD.
 std::string json_escape(std::string_view text);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Mixing of the samples of a batch, for everybody who does a part of it: the loader
+// How the samples of a batch are mixed, for all code that does a part of it: the loader
 // (data/transform/batch_mix.h), the loss, and kernels. Each sample is mixed with the one before it,
 // and the first with the last.
 //
@@ -11,12 +11,12 @@
 
 namespace lockstep {
 
-// Of `count` samples, the one with which `i` is mixed. REQUIRES: i < count.
+// The index of the sample that `i` is mixed with, among `count`. REQUIRES: i < count.
 LOCKSTEP_HOST_DEVICE uint64_t mixed_with(uint64_t i, uint64_t count) {
   return i == 0 ? count - 1 : i - 1;
 }
 
-// `share`: a multiple of 2^-24 from 0 to 1, so that what is left of 1 is a float, too.
+// `share` is a multiple of 2^-24 from 0 to 1, so that 1 - share is exact as a float.
 LOCKSTEP_HOST_DEVICE float mixed(float own, float other, float share) {
   return share * own + (1.0f - share) * other;
 }

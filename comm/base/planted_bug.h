@@ -1,7 +1,7 @@
-// Places where the simulator can plant a bug, to prove that it finds it: a one-line switch in the
-// code itself, `if (LOCKSTEP_BUG(kAckBeforeCommit))`. The list is tests/sim/bugs.h. Only the second
-// build of the sources inside tests/sim defines LOCKSTEP_PLANTED_BUGS; everywhere else the macro is
-// the constant false and nothing of it reaches a program.
+// Places where the simulator can plant a bug, to prove that it finds it. A place is a one-line
+// switch in the code: `if (LOCKSTEP_BUG(kAckBeforeCommit))`. tests/sim/bugs.h lists them. Only the
+// second build of the sources, inside tests/sim, defines LOCKSTEP_PLANTED_BUGS. Everywhere else the
+// macro is the constant false, and programs contain nothing of it.
 //
 // Thread-safety: a macro.
 #pragma once

@@ -1,6 +1,6 @@
-// Counter-based random numbers: a value is a pure function of a key, so it does not depend on
-// threads, ranks or history. Keys are hashed field by field, never added, so that (seed 1, epoch 2)
-// and (seed 2, epoch 1) have nothing in common.
+// Counter-based random numbers. A value is a pure function of a key, so it does not depend on
+// threads, ranks or history. Keys are hashed field by field, never added, so (seed 1, epoch 2) and
+// (seed 2, epoch 1) have nothing in common.
 //
 // Source: the finalizer is splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
 // Generators, OOPSLA 2014).
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// What a stream is for; part of its key, so that no two uses share numbers.
+// The purpose of a stream. It is part of the key, so that no two uses share numbers.
 enum class StreamKind : uint64_t { kInit = 1, kDropout = 2, kAugment = 3, kOrder = 4 };
 
 constexpr uint64_t mix64(uint64_t x) {
@@ -21,7 +21,7 @@ constexpr uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// The key of a stream from its fields, order-dependent.
+// The key of a stream from its fields. The order of fields matters.
 constexpr uint64_t stream_key(std::initializer_list<uint64_t> fields) {
   uint64_t h = 0x6c6f636b73746570ULL;  // "lockstep"
   for (uint64_t field : fields) h = mix64(h ^ mix64(field));
@@ -33,12 +33,12 @@ constexpr uint64_t stream_value(uint64_t key, uint64_t i) {
   return mix64(key ^ mix64(i));
 }
 
-// PyTorch's CPU generator uses only the low 32 bits of a seed: fold both halves into them.
+// Folds both halves of a key into 32 bits: PyTorch's CPU generator uses only these of a seed.
 constexpr uint32_t fold32(uint64_t key) {
   return static_cast<uint32_t>(key) ^ static_cast<uint32_t>(key >> 32);
 }
 
-// Sequential generator for tests and jitter, where order is under the caller's control.
+// A sequential generator for tests and jitter, whose callers control the order.
 class Prng {
  public:
   explicit constexpr Prng(uint64_t seed) : state_(seed) {}

@@ -1,8 +1,9 @@
-// Errors are values. A Status says what happened, to whom, and what to do next; a Result<T> is
-// either a T or the Status that explains why there is none.
+// Errors are values. A Status says what happened, to which file or member, and what to do next. A
+// Result<T> is either a T, or the Status that explains why there is none.
 //
-// A code exists only where some caller acts differently on it; the words carry the rest. The first
-// group maps to the exit codes a user sees (sysexits), the second is acted on inside the program.
+// A code exists only if some caller acts differently on it. The message carries everything else.
+// The first group of codes maps to the exit codes that a user sees (sysexits). Code inside the
+// program acts on the second group.
 //
 // Thread-safety: values; use like std::string.
 #pragma once
@@ -18,14 +19,14 @@ enum class Code {
   kOk = 0,
   kUsage,         // 64: bad command line or job file
   kBadData,       // 65: a dataset or checkpoint is damaged
-  kNoInput,       // 66: a file that was named is not there
+  kNoInput,       // 66: a named file is not there
   kInternal,      // 70: a bug, or the machine failed us (I/O error, disk full)
   kCheckpointed,  // 75: stopped on request with a checkpoint; run again to go on
   kConfig,        // 78: the configuration is valid but cannot work here
 
-  kAborted,      // a collective was aborted; the generation is over
-  kUnavailable,  // the peer cannot be reached now; trying again may help
-  kRefused,      // authentication or fencing said no; trying again will not help
+  kAborted,      // somebody aborted a collective; the generation is over
+  kUnavailable,  // the peer cannot be reached now; another attempt may help
+  kRefused,      // authentication or fencing refused; another attempt will not help
   kTimeout,      // a deadline passed
 };
 
@@ -40,7 +41,7 @@ class [[nodiscard]] Status {
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
 
-  // Puts "context: " before the message and keeps the code; an ok Status stays ok.
+  // Puts "context: " before the message and keeps the code. An ok Status stays ok.
   Status with_context(const std::string& context) const {
     return is_ok() ? *this : Status(code_, context + ": " + message_);
   }
@@ -55,7 +56,8 @@ class [[nodiscard]] Status {
 // The name of a code for logs and tests, e.g. "aborted".
 const char* code_name(Code code);
 
-// The process exit code for a status (0, 64, 65, 66, 70, 75, 78). The inner codes map to 70.
+// The process exit code for a status: 0, 64, 65, 66, 70, 75 or 78. Codes of the second group map to
+// 70.
 int exit_code(const Status& status);
 
 template <typename T>

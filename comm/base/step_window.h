@@ -1,4 +1,5 @@
-// A run of steps as people write it: "10:20" is the steps after the 10th, up to and with the 20th.
+// A range of steps as people write it: "10:20" means the steps after the 10th, up to and including
+// the 20th.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -10,14 +11,14 @@
 
 namespace lockstep {
 
-// Steps counted from 0: [first, end).
+// The half-open range [first, end), counted from 0.
 struct StepWindow {
   Step first = 0;
   Step end = 0;
   bool contains(Step step) const { return step >= first && step < end; }
 };
 
-// Empty text: an empty window. kUsage: it is not two whole numbers of which the second is larger.
+// Empty text gives an empty window. kUsage unless it is two whole numbers, the second larger.
 Result<StepWindow> parse_step_window(std::string_view text);
 
 }  // namespace lockstep

@@ -1,13 +1,13 @@
 // Names the calling thread, for people who look at processes and at saved stacks.
 //
-// Thread-safety: concerns the calling thread only.
+// Thread-safety: affects the calling thread only.
 #pragma once
 
 #include <pthread.h>
 
 namespace lockstep {
 
-// At most 15 characters; the kernel keeps no more.
+// At most 15 characters, the kernel's limit.
 inline void name_this_thread(const char* name) {
   (void)pthread_setname_np(pthread_self(), name);
 }

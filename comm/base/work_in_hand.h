@@ -1,15 +1,16 @@
-// The samples that a worker is at, in memory that outlives it: whoever started the worker reads
-// there of what it died, however it died. One slot of one step is read by the loader, perhaps some
-// steps ahead; one is computed, from its forward pass until its step is applied.
+// The samples that a worker works on, in memory that outlives the worker. The worker's starter
+// reads there which samples it held when it died, however it died. The loader reads one slot of one
+// step, perhaps some steps ahead. The engine computes one, from its forward until its step is
+// applied.
 //
 //   agent ── make() ──▶ memory without a name ── descriptor ──▶ worker: attach(), reads(),
 //   computes()
 //     └───────────── get(), after the worker was reaped ◀──────────────┘
 //
-// Errors: kInternal when the kernel gives no memory, kConfig when a descriptor is not of such
-// memory. A mark costs one relaxed store.
+// Errors: kInternal if the kernel gives no memory, kConfig if a descriptor belongs to other memory.
+// A mark costs one relaxed store.
 //
-// Thread-safety: any thread; of the reader's marks and of the computing one's, one thread each.
+// Thread-safety: any thread. One thread sets the reading marks, and one sets the computing marks.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +25,14 @@ namespace lockstep {
 struct SlotInHand {
   Step step = 0;
   uint32_t slot = 0;
-  bool is_read = false;  // else it is computed
+  bool is_read = false;  // else the worker computes it
   bool operator==(const SlotInHand&) const = default;
 };
 
-// What one process had in hand.
+// The marks of one process.
 struct InHand {
-  uint64_t process = 0;           // no other one has this number; pids come again
-  std::vector<SlotInHand> slots;  // what is read first; at most two
+  uint64_t process = 0;           // unique to the process, because the kernel reuses pids
+  std::vector<SlotInHand> slots;  // the slot that is read comes first; at most two
 };
 
 class WorkInHand {
@@ -40,10 +41,10 @@ class WorkInHand {
   WorkInHand& operator=(WorkInHand&&) noexcept;
   ~WorkInHand();
 
-  // Nothing is in hand yet, of a process with a new number. The memory goes with the last process
-  // that has it.
+  // Makes memory without marks, for a process with a new number. The last process that maps the
+  // memory frees it.
   static Result<WorkInHand> make();
-  // Of a process that was given `descriptor`, which is closed by this.
+  // Maps the memory in a process that was given `descriptor`. Closes `descriptor`.
   static Result<WorkInHand> attach(int descriptor);
 
   int descriptor() const { return descriptor_; }  // valid after make()

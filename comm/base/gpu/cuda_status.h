@@ -1,4 +1,4 @@
-// What the CUDA runtime says, as a Status.
+// Turns an error of the CUDA runtime into a Status.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace lockstep::cuda {
 
-// `what` was tried: "launch adam update". kConfig where there is no usable device or driver, else
-// kInternal: the context is lost, and the process has to be started again.
+// `what` names the attempt: "launch adam update". kConfig if there is no usable device or driver,
+// else kInternal: the context is lost, and the process has to restart.
 Status cuda_status(cudaError_t error, const char* what);
 
 }  // namespace lockstep::cuda

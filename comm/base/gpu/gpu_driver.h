@@ -1,6 +1,6 @@
-// Whether NVIDIA's driver is here and shows GPUs, without linking anything of CUDA's.
+// Asks NVIDIA's driver for GPUs, without linking anything of CUDA.
 //
-// Thread-safety: any thread. The driver stays loaded once it was asked.
+// Thread-safety: any thread. The driver stays loaded after the first call.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace lockstep {
 
-// How many GPUs the driver shows, at least one. kConfig: none, with the driver's words.
+// The number of GPUs, at least one. kConfig if there is none, with the driver's words.
 Result<uint32_t> count_gpus();
 
-// Of a driver library by this name; tests give others.
+// Asks the driver library of this name; for tests.
 Result<uint32_t> count_gpus(const char* driver_library);
 
 }  // namespace lockstep

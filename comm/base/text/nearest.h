@@ -1,4 +1,5 @@
-// "did you mean ...?": the nearest of the right words to a wrong one.
+// "did you mean ...?": finds the right word that is nearest to a wrong one.
+//
 // Thread-safety: free functions without state.
 #pragma once
 
@@ -8,14 +9,14 @@
 
 namespace lockstep {
 
-// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`
-// (optimal string alignment).
+// The least number of insertions, deletions, replacements and swaps of neighbours that turn `a`
+// into `b` (optimal string alignment).
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// The nearest word, or "" where none is near enough to be what was meant.
+// The nearest word, or "" if none is near enough.
 std::string_view nearest_word(std::string_view wrong, std::span<const std::string_view> right);
 
-// "; did you mean X?" or "", to be put behind a message.
+// "; did you mean X?" or "", to append to a message.
 std::string did_you_mean(std::string_view wrong, std::span<const std::string_view> right);
 
 // "a, b or c".
