@@ -15,11 +15,12 @@
 #include "comm/rpc/asio_transport.h"
 #include "comm/tls/run_token.h"
 #include "comm/tls/tls_identity.h"
-#include "coordinator/begin.h"
-#include "coordinator/http_routes.h"
-#include "coordinator/pulse.h"
-#include "coordinator/server.h"
-#include "coordinator/timeline.h"
+#include "coordinator/claims/pulse.h"
+#include "coordinator/decide/begin_state.h"
+#include "coordinator/report/timeline.h"
+#include "coordinator/serve/http_routes.h"
+#include "coordinator/serve/run_server.h"
+#include "coordinator/term/begin.h"
 #include "coordinator/trainer_status/reports.h"
 
 namespace lockstep::coordinator {
@@ -28,7 +29,7 @@ namespace {
 // What the log and the status page tell beside the server's own answers; of all terms.
 struct Watch {
   std::string run;
-  Server* server = nullptr;  // while a term is served
+  RunServer* server = nullptr;  // while a term is served
   Timeline timeline;
 
   LogContext context() const {
@@ -69,13 +70,13 @@ class Program {
   Status choose_network(const wire::JobSpec& job);
   Status open_secrets(const wire::JobSpec& job);
   Status check_certificate(const wire::JobSpec& job);
-  Status serve(Server& server, const Begun& begun);
+  Status serve(RunServer& server, const Begun& begun);
   void beat();
   void beat_while_busy();
-  void keep_beating(Server& server);
+  void keep_beating(RunServer& server);
   std::optional<trainer::RunProgress> progress() const;
   void end(int exit_code);
-  std::map<std::string, http::Handler> routes(Server& server);
+  std::map<std::string, http::Handler> routes(RunServer& server);
   State first_state(const BegunTerm& term);  // takes experience_
 
   std::string run_dir_;
@@ -121,7 +122,7 @@ Status Program::serve_term(BeginMode mode) {
   }
   const auto on_end = [this](int code) { end(code); };
   const auto on_term_end = [this](const std::string&) { loop_.stop(); };
-  Server server(
+  RunServer server(
       {loop_, *begun.journal, *begun.history, logger_, clock_, *metrics_, on_end, on_term_end,
        [this] { return seat_->is_superseded(); }},
       begun.options, first_state(begun.term),
@@ -191,7 +192,7 @@ Status Program::open_secrets(const wire::JobSpec& job) {
   return Status::ok();
 }
 
-std::map<std::string, http::Handler> Program::routes(Server& server) {
+std::map<std::string, http::Handler> Program::routes(RunServer& server) {
   auto all = http_routes(server, watch_.timeline, [this] { return rpc::to_string(*http_); });
   all["/metrics"] = [this, metrics = all["/metrics"]](const http::Request& request) {
     if (tls_) metrics_->tls().expires_in(tls_->expiry_seconds());
@@ -200,7 +201,7 @@ std::map<std::string, http::Handler> Program::routes(Server& server) {
   return all;
 }
 
-Status Program::serve(Server& server, const Begun& begun) {
+Status Program::serve(RunServer& server, const Begun& begun) {
   LOCKSTEP_RETURN_IF_ERROR(open_secrets(begun.options.job));
   LOCKSTEP_RETURN_IF_ERROR(choose_network(begun.options.job));
   LOCKSTEP_RETURN_IF_ERROR(listen_again(control_, [&](const rpc::Address& address) {
@@ -252,7 +253,7 @@ void Program::beat_while_busy() {
   if (is_due && !seat_->is_superseded()) beat();
 }
 
-void Program::keep_beating(Server& server) {
+void Program::keep_beating(RunServer& server) {
   if (server.end_if_superseded()) return;
   beat();
   server.beat();

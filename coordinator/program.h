@@ -4,8 +4,8 @@
 // Thread-safety: the main thread, once in a process (signals).
 #pragma once
 
-#include "coordinator/seat.h"
-#include "coordinator/term.h"
+#include "coordinator/term/seat.h"
+#include "coordinator/term/term.h"
 
 namespace lockstep::coordinator {
 

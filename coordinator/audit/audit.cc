@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "coordinator/audit/checked_fold.h"
-#include "coordinator/corruption.h"
-#include "coordinator/skips.h"
+#include "coordinator/state/corruption.h"
+#include "coordinator/state/skips.h"
 
 namespace lockstep::coordinator {
 namespace {

@@ -25,8 +25,8 @@
 #include "comm/base/status.h"
 #include "coordinator/audit/delivery.h"
 #include "coordinator/audit/run_order.h"
-#include "coordinator/check_state.h"
-#include "coordinator/journal.h"
+#include "coordinator/journal/journal.h"
+#include "coordinator/state/check_state.h"
 
 namespace lockstep::coordinator {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "coordinator/audit/run_order.h"
-#include "coordinator/journal_entry.h"
+#include "coordinator/journal/journal_entry.h"
 #include "data/order/skip_set.h"
 
 namespace lockstep::coordinator {

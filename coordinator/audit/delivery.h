@@ -10,7 +10,7 @@
 
 #include "comm/base/status.h"
 #include "comm/wire/control.pb.h"
-#include "coordinator/journal.h"
+#include "coordinator/journal/journal.h"
 
 namespace lockstep::coordinator {
 

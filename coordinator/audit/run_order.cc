@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "comm/base/limits.h"
-#include "coordinator/identity.h"
+#include "coordinator/state/identity.h"
 #include "data/order/digest.h"
 
 namespace lockstep::coordinator {

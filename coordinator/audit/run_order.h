@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "coordinator/journal_entry.h"
+#include "coordinator/journal/journal_entry.h"
 #include "data/order/epoch_order.h"
 #include "data/order/step_plan.h"
 

@@ -9,7 +9,7 @@ Reports::Reports(Target target, rpc::Loop& loop, Logger& logger, const Clock& cl
                  std::function<std::optional<RunProgress>()> progress)
     : sender_(loop, std::move(target)),
       reporter_({loop, logger, clock, std::move(progress),
-                 [this](std::string body, int64_t timeout_ms, Reporter::Done done) {
+                 [this](std::string body, int64_t timeout_ms, StatusReporter::Done done) {
                    sender_.send(std::move(body), timeout_ms, std::move(done));
                  }}) {
   reporter_.start();

@@ -11,7 +11,7 @@
 #include "comm/base/log.h"
 #include "comm/rpc/transport.h"
 #include "coordinator/trainer_status/http_sender.h"
-#include "coordinator/trainer_status/reporter.h"
+#include "coordinator/trainer_status/status_reporter.h"
 
 namespace lockstep::trainer {
 
@@ -29,7 +29,7 @@ class Reports {
           std::function<std::optional<RunProgress>()> progress);
 
   HttpSender sender_;
-  Reporter reporter_;
+  StatusReporter reporter_;
 };
 
 }  // namespace lockstep::trainer

@@ -17,8 +17,8 @@
 #include "deploy/agent/process.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/agent/worker_slots.h"
-#include "metrics/agent_metrics.h"
-#include "metrics/serve_metrics.h"
+#include "metrics/exporters/agent_metrics.h"
+#include "metrics/serve/serve_metrics.h"
 
 namespace lockstep {
 namespace {

@@ -34,7 +34,7 @@
 #include "comm/tls/run_token.h"
 #include "comm/tls/tls_identity.h"
 #include "comm/wire/job.pb.h"
-#include "metrics/nvml_api.h"
+#include "metrics/node/nvml_api.h"
 
 namespace lockstep {
 

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "coordinator/claim.h"
+#include "coordinator/claims/claim.h"
 #include "deploy/agent/exit_decision.h"
 #include "deploy/agent/run_files.h"
 

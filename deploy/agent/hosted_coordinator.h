@@ -1,6 +1,6 @@
 // The coordinator that an agent keeps after the machine of the one before was lost.
 //
-//   no connection ──▶ watch: pulse and claims (coordinator/pulse.h)
+//   no connection ──▶ watch: pulse and claims (coordinator/claims/pulse.h)
 //                       │ changes: somebody is there, and will be found
 //                       │ ended: the run is over
 //                       └ still for kStillMs, and we may ──▶ start --take-over --after TERM
@@ -24,7 +24,7 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/log.h"
-#include "coordinator/pulse.h"
+#include "coordinator/claims/pulse.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/restart_budget.h"
 

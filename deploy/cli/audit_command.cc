@@ -3,9 +3,9 @@
 #include <memory>
 
 #include "coordinator/audit/audit_text.h"
-#include "coordinator/claim.h"
-#include "coordinator/journal_sqlite.h"
-#include "coordinator/run_dir.h"
+#include "coordinator/claims/claim.h"
+#include "coordinator/journal/journal_sqlite.h"
+#include "coordinator/run_dir/run_dir.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"
 

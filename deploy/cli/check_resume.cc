@@ -1,7 +1,7 @@
 #include "deploy/cli/check_resume.h"
 
 #include "comm/base/log.h"
-#include "coordinator/begin.h"
+#include "coordinator/term/begin.h"
 #include "deploy/cli/run_summary.h"
 
 namespace lockstep {

@@ -2,10 +2,10 @@
 #include <filesystem>
 #include <memory>
 
+#include "coordinator/checkpoint/store.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/text.h"
-#include "worker/checkpoint/store.h"
 
 namespace lockstep {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "comm/base/file.h"
 #include "comm/tls/run_token.h"
-#include "coordinator/pulse.h"
+#include "coordinator/claims/pulse.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/cli/job_print.h"
 #include "deploy/cli/same_run.h"

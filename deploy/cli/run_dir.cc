@@ -15,12 +15,12 @@
 #include "comm/base/limits.h"
 #include "comm/base/log.h"
 #include "comm/base/text/utf8.h"
-#include "coordinator/claim.h"
-#include "coordinator/pulse.h"
+#include "coordinator/checkpoint/store.h"
+#include "coordinator/claims/claim.h"
+#include "coordinator/claims/pulse.h"
 #include "deploy/agent/launch_record.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/cli/text.h"
-#include "worker/checkpoint/store.h"
 
 namespace lockstep {
 namespace {

@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "coordinator/checkpoint/store.h"
 #include "deploy/cli/console.h"
 #include "deploy/cli/run_summary.h"
-#include "worker/checkpoint/store.h"
 
 namespace lockstep {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
-#include "coordinator/claim.h"
-#include "coordinator/run_dir.h"
-#include "coordinator/watch_json.h"
+#include "coordinator/claims/claim.h"
+#include "coordinator/report/watch_json.h"
+#include "coordinator/run_dir/run_dir.h"
 #include "deploy/cli/ask_http.h"
 
 namespace lockstep {

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "comm/base/status.h"
-#include "coordinator/ended_run.h"
+#include "coordinator/report/ended_run.h"
 
 namespace lockstep {
 

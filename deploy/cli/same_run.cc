@@ -1,6 +1,6 @@
 #include "deploy/cli/same_run.h"
 
-#include "coordinator/identity.h"
+#include "coordinator/state/identity.h"
 
 namespace lockstep {
 

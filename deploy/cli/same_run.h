@@ -1,6 +1,6 @@
 // Whether a resume still means the run that is there. The check is the coordinator's own
-// (coordinator/identity.h), which makes it against its journal; made here too, it comes before any
-// process is started.
+// (coordinator/state/identity.h), which makes it against its journal; made here too, it comes
+// before any process is started.
 //
 // Thread-safety: pure functions.
 #pragma once

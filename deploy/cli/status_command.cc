@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "comm/base/clock.h"
+#include "coordinator/checkpoint/store.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/console.h"
@@ -14,7 +15,6 @@
 #include "deploy/cli/run_status.h"
 #include "deploy/cli/run_summary.h"
 #include "deploy/cli/text.h"
-#include "worker/checkpoint/store.h"
 
 namespace lockstep {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "comm/base/host_name.h"
 #include "comm/rpc/asio_transport.h"
-#include "coordinator/claim.h"
-#include "coordinator/pulse.h"
+#include "coordinator/claims/claim.h"
+#include "coordinator/claims/pulse.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/run_files.h"
 #include "deploy/cli/run_dir.h"
@@ -104,7 +104,7 @@ struct Supervisor::Impl {
     return has_claimed && !is_ours;
   }
 
-  // One that serves beats (coordinator/pulse.h), and what stands still for so long hangs.
+  // One that serves beats (coordinator/claims/pulse.h), and what stands still for so long hangs.
   bool stands_still() {
     const auto file = read_coordinator_file(options.run_dir);
     if (!coordinator.is_running() || !file.is_ok() || file->pid != coordinator.pid()) {

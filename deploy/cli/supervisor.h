@@ -4,7 +4,8 @@
 //   coordinator ended ──▶ its code is the run's; the agent gets `leave_ms` to follow
 //   coordinator died  ──▶ another one takes over (--take-over); the workers train on meanwhile.
 //                         One that was never ready is started as it was
-//   coordinator superseded ──▶ another machine has it (coordinator/claim.h): the agent stays, and
+//   coordinator superseded ──▶ another machine has it (coordinator/claims/claim.h): the agent
+//   stays, and
 //                         ends with the run
 //   coordinator hangs ──▶ its pulse stands still for kStillMs, or it is there three beats after it
 //                         was superseded: it is killed, and that is a death
@@ -43,7 +44,7 @@ namespace lockstep {
 
 struct SupervisorOptions {
   std::string run_dir;
-  std::string seat;                      // coordinator/claim.h; empty: this process
+  std::string seat;                      // coordinator/claims/claim.h; empty: this process
   std::vector<std::string> agent_words;  // arguments of the agent; empty: there is none here
   bool resume = false;
   bool take_over = false;     // the run's workers, elsewhere, still train

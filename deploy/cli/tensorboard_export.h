@@ -16,7 +16,7 @@
 
 #include "comm/base/status.h"
 #include "deploy/cli/run_source.h"
-#include "metrics/event_file.h"
+#include "metrics/files/event_file.h"
 
 namespace lockstep {
 

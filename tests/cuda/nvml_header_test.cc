@@ -1,8 +1,8 @@
-// metrics/nvml_api.h declares what it uses of NVML by itself; here it is held against NVIDIA's own
-// header, where that is installed (package cuda-nvml-dev of the toolkit).
+// metrics/node/nvml_api.h declares what it uses of NVML by itself; here it is held against NVIDIA's
+// own header, where that is installed (package cuda-nvml-dev of the toolkit).
 #include <gtest/gtest.h>
 
-#include "metrics/nvml_api.h"
+#include "metrics/node/nvml_api.h"
 
 #if __has_include(<nvml.h>)
 #include <nvml.h>

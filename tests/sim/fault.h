@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/cluster.h"
+#include "tests/sim/cluster/cluster.h"
 
 namespace lockstep::sim {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "tests/sim/checks.h"
+#include "tests/sim/checks/checks.h"
 
 namespace lockstep::sim {
 namespace {

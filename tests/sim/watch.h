@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "tests/sim/world.h"
+#include "tests/sim/world/world.h"
 
 namespace lockstep::sim {
 

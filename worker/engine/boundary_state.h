@@ -16,7 +16,7 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
-#include "worker/checkpoint/state_tensor.h"
+#include "coordinator/checkpoint/state_tensor.h"
 #include "worker/engine/flat_layout.h"
 #include "worker/model/spec.h"
 #include "worker/optim/grad_norm.h"

@@ -25,8 +25,8 @@
 #include "comm/base/work_in_hand.h"
 #include "comm/collectives/device_collective.h"
 #include "comm/wire/control.pb.h"
+#include "coordinator/checkpoint/state_tensor.h"
 #include "data/order/skip_set.h"
-#include "worker/checkpoint/state_tensor.h"
 
 namespace lockstep {
 

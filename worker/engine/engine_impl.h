@@ -20,7 +20,7 @@
 #include "data/read/loader.h"
 #include "data/read/sample_reader.h"
 #include "data/read/sample_team.h"
-#include "metrics/phase_clock.h"
+#include "metrics/base/phase_clock.h"
 #include "worker/engine/boundary_state.h"
 #include "worker/engine/device.h"
 #include "worker/engine/engine.h"

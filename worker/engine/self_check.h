@@ -15,7 +15,7 @@
 #include "comm/base/ids.h"
 #include "comm/collectives/reduction_tree.h"
 #include "comm/wire/job.pb.h"
-#include "worker/checkpoint/state_tensor.h"
+#include "coordinator/checkpoint/state_tensor.h"
 #include "worker/engine/flat_layout.h"
 
 namespace lockstep {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "comm/base/check.h"
-#include "metrics/trace_log.h"
+#include "metrics/files/trace_log.h"
 
 namespace lockstep {
 

@@ -12,8 +12,8 @@
 #include <optional>
 
 #include "comm/base/ids.h"
-#include "metrics/phase_clock.h"
-#include "metrics/trace_log.h"
+#include "metrics/base/phase_clock.h"
+#include "metrics/files/trace_log.h"
 
 namespace lockstep {
 

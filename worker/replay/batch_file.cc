@@ -1,7 +1,7 @@
 #include "worker/replay/batch_file.h"
 
 #include "comm/base/file.h"
-#include "worker/checkpoint/safetensors.h"
+#include "coordinator/checkpoint/safetensors.h"
 
 namespace lockstep {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "comm/collectives/loopback/loopback.h"
+#include "coordinator/checkpoint/weights_hash.h"
 #include "data/view/run_data.h"
-#include "worker/checkpoint/weights_hash.h"
 #include "worker/engine/flat_layout.h"
 #include "worker/optim/loss_scale.h"
 #include "worker/replay/batch_file.h"

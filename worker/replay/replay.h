@@ -15,7 +15,7 @@
 
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
-#include "coordinator/journal_entry.h"
+#include "coordinator/journal/journal_entry.h"
 #include "worker/replay/tensor_stats.h"
 
 namespace lockstep {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <iterator>
 
-#include "coordinator/claim.h"
-#include "coordinator/journal_sqlite.h"
-#include "coordinator/resume.h"
-#include "coordinator/skips.h"
+#include "coordinator/claims/claim.h"
+#include "coordinator/journal/journal_sqlite.h"
+#include "coordinator/state/skips.h"
+#include "coordinator/term/resume.h"
 #include "worker/session/run_files.h"
 
 namespace lockstep {

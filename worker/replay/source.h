@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "coordinator/audit/audit.h"
-#include "coordinator/journal.h"
-#include "coordinator/run_dir.h"
+#include "coordinator/checkpoint/store.h"
+#include "coordinator/journal/journal.h"
+#include "coordinator/run_dir/run_dir.h"
 #include "data/order/skip_set.h"
-#include "worker/checkpoint/store.h"
 
 namespace lockstep {
 

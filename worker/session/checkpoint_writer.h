@@ -23,7 +23,7 @@
 #include "comm/base/log.h"
 #include "comm/base/status.h"
 #include "comm/wire/control.pb.h"
-#include "worker/checkpoint/store.h"
+#include "coordinator/checkpoint/store.h"
 
 namespace lockstep {
 

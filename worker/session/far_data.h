@@ -2,7 +2,7 @@
 #pragma once
 
 #include "data/index/dataset.h"
-#include "metrics/far_data_probe.h"
+#include "metrics/probes/far_data_probe.h"
 
 namespace lockstep {
 

@@ -2,8 +2,8 @@
 // Thread-safety: as RunnerProbe.
 #pragma once
 
-#include "metrics/phase_clock.h"
-#include "metrics/worker_metrics.h"
+#include "metrics/base/phase_clock.h"
+#include "metrics/exporters/worker_metrics.h"
 #include "worker/session/log_place.h"
 #include "worker/session/runner_probe.h"
 

@@ -34,7 +34,7 @@
 #include "comm/base/status.h"
 #include "comm/collectives/host/host_collective.h"
 #include "comm/wire/control.pb.h"
-#include "worker/checkpoint/file_ops.h"
+#include "coordinator/checkpoint/file_ops.h"
 #include "worker/cuda/device_comm.h"
 #include "worker/engine/engine.h"
 #include "worker/session/apply_gate.h"

@@ -21,7 +21,7 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/collectives/collective.h"
-#include "worker/checkpoint/state_tensor.h"
+#include "coordinator/checkpoint/state_tensor.h"
 
 namespace lockstep {
 

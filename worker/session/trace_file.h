@@ -12,7 +12,7 @@
 #include "comm/base/log.h"
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
-#include "metrics/trace_log.h"
+#include "metrics/files/trace_log.h"
 
 namespace lockstep {
 

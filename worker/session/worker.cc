@@ -23,7 +23,7 @@
 #include "data/io/file_system.h"
 #include "data/read/reading.h"
 #include "data/view/run_data.h"
-#include "metrics/serve_metrics.h"
+#include "metrics/serve/serve_metrics.h"
 #include "worker/engine/open_gpu.h"
 #include "worker/session/far_data.h"
 #include "worker/session/metrics_probe.h"

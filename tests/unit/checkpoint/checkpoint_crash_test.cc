@@ -7,8 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "coordinator/checkpoint/weights_hash.h"
 #include "tests/unit/checkpoint/test_state.h"
-#include "worker/checkpoint/weights_hash.h"
 
 namespace lockstep {
 namespace {

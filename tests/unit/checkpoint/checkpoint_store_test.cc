@@ -3,9 +3,9 @@
 
 #include <fstream>
 
+#include "coordinator/checkpoint/store.h"
+#include "coordinator/checkpoint/weights_hash.h"
 #include "tests/unit/checkpoint/test_state.h"
-#include "worker/checkpoint/store.h"
-#include "worker/checkpoint/weights_hash.h"
 
 namespace lockstep {
 namespace {

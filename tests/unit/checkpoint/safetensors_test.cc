@@ -1,11 +1,11 @@
-#include "worker/checkpoint/safetensors.h"
+#include "coordinator/checkpoint/safetensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "coordinator/checkpoint/append_le64.h"
 #include "tests/unit/checkpoint/test_state.h"
-#include "worker/checkpoint/little_endian.h"
 
 namespace lockstep {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "worker/checkpoint/safetensors.h"
-#include "worker/checkpoint/store.h"
+#include "coordinator/checkpoint/safetensors.h"
+#include "coordinator/checkpoint/store.h"
 
 namespace lockstep::testing {
 

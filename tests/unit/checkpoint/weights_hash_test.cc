@@ -1,4 +1,4 @@
-#include "worker/checkpoint/weights_hash.h"
+#include "coordinator/checkpoint/weights_hash.h"
 
 #include <gtest/gtest.h>
 

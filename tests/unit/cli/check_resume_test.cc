@@ -6,9 +6,9 @@
 
 #include <filesystem>
 
-#include "coordinator/identity.h"
-#include "coordinator/journal_sqlite.h"
-#include "coordinator/run_dir.h"
+#include "coordinator/journal/journal_sqlite.h"
+#include "coordinator/run_dir/run_dir.h"
+#include "coordinator/state/identity.h"
 
 namespace lockstep {
 namespace {

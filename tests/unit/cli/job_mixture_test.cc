@@ -3,7 +3,7 @@
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
-#include "coordinator/identity.h"
+#include "coordinator/state/identity.h"
 #include "deploy/cli/job_list.h"
 #include "deploy/cli/job_print.h"
 #include "deploy/cli/job_schema.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "coordinator/identity.h"
+#include "coordinator/state/identity.h"
 #include "deploy/cli/job_schema.h"
 #include "deploy/cli/same_run.h"
 #include "tests/unit/cli/job_fixture.h"

@@ -11,8 +11,8 @@
 
 #include "comm/base/limits.h"
 #include "coordinator/audit/audit_text.h"
-#include "coordinator/identity.h"
-#include "coordinator/journal_memory.h"
+#include "coordinator/journal/journal_memory.h"
+#include "coordinator/state/identity.h"
 #include "data/index/dataset.h"
 #include "data/read/loader.h"
 

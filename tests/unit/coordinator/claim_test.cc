@@ -1,4 +1,4 @@
-#include "coordinator/claim.h"
+#include "coordinator/claims/claim.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,12 +1,12 @@
 // Folding changes what the journal holds, and nothing of what an audit says.
-#include "coordinator/fold.h"
+#include "coordinator/serve/fold.h"
 
 #include <sys/wait.h>
 
 #include <csignal>
 #include <filesystem>
 
-#include "coordinator/journal_sqlite.h"
+#include "coordinator/journal/journal_sqlite.h"
 #include "data/order/digest.h"
 #include "tests/unit/coordinator/audit_world.h"
 

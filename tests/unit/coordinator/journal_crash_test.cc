@@ -3,8 +3,8 @@
 
 #include <csignal>
 
-#include "coordinator/journal_schema.h"
-#include "coordinator/sqlite.h"
+#include "coordinator/journal/journal_schema.h"
+#include "coordinator/journal/sqlite.h"
 #include "tests/unit/coordinator/journal_world.h"
 
 namespace lockstep::coordinator {

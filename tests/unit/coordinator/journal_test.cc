@@ -1,4 +1,4 @@
-#include "coordinator/journal.h"
+#include "coordinator/journal/journal.h"
 
 #include "comm/base/limits.h"
 #include "tests/unit/coordinator/journal_world.h"

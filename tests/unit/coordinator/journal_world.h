@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/journal_memory.h"
-#include "coordinator/journal_sqlite.h"
+#include "coordinator/journal/journal_memory.h"
+#include "coordinator/journal/journal_sqlite.h"
 
 namespace lockstep::coordinator {
 

@@ -1,4 +1,4 @@
-#include "coordinator/model_flops.h"
+#include "coordinator/report/model_flops.h"
 
 #include <gtest/gtest.h>
 

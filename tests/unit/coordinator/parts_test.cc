@@ -6,10 +6,10 @@
 #include <fstream>
 #include <sstream>
 
-#include "coordinator/history.h"
-#include "coordinator/identity.h"
-#include "coordinator/run_dir.h"
-#include "coordinator/run_stats.h"
+#include "coordinator/journal/history.h"
+#include "coordinator/report/run_stats.h"
+#include "coordinator/run_dir/run_dir.h"
+#include "coordinator/state/identity.h"
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {

@@ -1,4 +1,4 @@
-#include "coordinator/pulse.h"
+#include "coordinator/claims/pulse.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 // Where a run goes on from, and when it must not go on by itself.
-#include "coordinator/resume.h"
+#include "coordinator/term/resume.h"
 
 #include <gtest/gtest.h>
 

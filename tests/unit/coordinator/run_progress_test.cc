@@ -1,4 +1,4 @@
-#include "coordinator/run_progress.h"
+#include "coordinator/report/run_progress.h"
 
 #include <gtest/gtest.h>
 

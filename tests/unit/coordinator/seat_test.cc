@@ -1,4 +1,4 @@
-#include "coordinator/seat.h"
+#include "coordinator/term/seat.h"
 
 #include <fstream>
 

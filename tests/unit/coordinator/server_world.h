@@ -1,4 +1,4 @@
-// A Server with its parts in memory, and members and an agent that talk to it.
+// A RunServer with its parts in memory, and members and an agent that talk to it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,8 @@
 
 #include "comm/rpc/client.h"
 #include "comm/rpc/memory_transport.h"
-#include "coordinator/server.h"
+#include "coordinator/decide/begin_state.h"
+#include "coordinator/serve/run_server.h"
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {
@@ -183,9 +184,9 @@ class ServerTest : public ::testing::Test {
     server_.reset();
     const auto on_end = [this](int code) { ended_ = code; };
     const auto on_term_end = [this](const std::string& why) { term_end_ = why; };
-    server_ = std::make_unique<Server>(
-        Server::Parts{loop_, journal_, *history_, *logger_, clock_, metrics_, on_end, on_term_end,
-                      [this] { return is_superseded_(); }},
+    server_ = std::make_unique<RunServer>(
+        RunServer::Parts{loop_, journal_, *history_, *logger_, clock_, metrics_, on_end,
+                         on_term_end, [this] { return is_superseded_(); }},
         options_, std::move(state), std::move(earlier));
     EXPECT_TRUE(server_->listen(*transport_, address, kToken).is_ok());
     address_ = server_->control_address();
@@ -222,7 +223,7 @@ class ServerTest : public ::testing::Test {
   std::optional<std::string> term_end_;
   std::function<bool()> is_superseded_ = [] { return false; };
   rpc::Address address_;
-  std::unique_ptr<Server> server_;
+  std::unique_ptr<RunServer> server_;
 };
 
 }  // namespace lockstep::coordinator

@@ -1,8 +1,9 @@
 // How a term begins: in every mode, from what an earlier one left in the journal.
-#include "coordinator/term.h"
+#include "coordinator/term/term.h"
 
 #include <gtest/gtest.h>
 
+#include "coordinator/decide/begin_state.h"
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {

@@ -1,6 +1,6 @@
 // From which checkpoint a term begins after the members have disagreed.
-#include "coordinator/corruption.h"
-#include "coordinator/term.h"
+#include "coordinator/state/corruption.h"
+#include "coordinator/term/term.h"
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {

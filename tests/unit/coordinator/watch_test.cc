@@ -7,11 +7,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "coordinator/curves.h"
-#include "coordinator/phase_watch.h"
-#include "coordinator/report.h"
-#include "coordinator/timeline.h"
-#include "coordinator/watch_json.h"
+#include "coordinator/report/curves.h"
+#include "coordinator/report/phase_watch.h"
+#include "coordinator/report/report.h"
+#include "coordinator/report/timeline.h"
+#include "coordinator/report/watch_json.h"
 
 namespace lockstep::coordinator {
 namespace {

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "comm/wire/in_hand.h"
-#include "coordinator/decide.h"
-#include "coordinator/journal_memory.h"
-#include "worker/checkpoint/store.h"
+#include "coordinator/checkpoint/store.h"
+#include "coordinator/decide/begin_state.h"
+#include "coordinator/decide/decide.h"
+#include "coordinator/journal/journal_memory.h"
 
 namespace lockstep::coordinator {
 

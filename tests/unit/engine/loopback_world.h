@@ -12,7 +12,7 @@
 #include "comm/wire/control.pb.h"
 #include "comm/wire/job.pb.h"
 #include "data/index/dataset.h"
-#include "metrics/trace_log.h"
+#include "metrics/files/trace_log.h"
 #include "worker/engine/engine.h"
 
 namespace lockstep::testing {

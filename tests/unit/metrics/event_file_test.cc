@@ -1,4 +1,4 @@
-#include "metrics/event_file.h"
+#include "metrics/files/event_file.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

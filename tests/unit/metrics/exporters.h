@@ -5,9 +5,9 @@
 
 #include "comm/base/build_info.h"
 #include "comm/base/clock.h"
-#include "metrics/agent_metrics.h"
-#include "metrics/coordinator_metrics.h"
-#include "metrics/worker_metrics.h"
+#include "metrics/exporters/agent_metrics.h"
+#include "metrics/exporters/coordinator_metrics.h"
+#include "metrics/exporters/worker_metrics.h"
 
 namespace lockstep::test {
 

@@ -16,7 +16,7 @@
 #include <fstream>
 #include <string>
 
-#include "metrics/nvml_api.h"
+#include "metrics/node/nvml_api.h"
 
 namespace {
 

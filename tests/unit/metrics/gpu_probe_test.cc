@@ -1,4 +1,4 @@
-#include "metrics/gpu_probe.h"
+#include "metrics/node/gpu_probe.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

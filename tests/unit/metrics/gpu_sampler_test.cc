@@ -1,4 +1,4 @@
-#include "metrics/gpu_sampler.h"
+#include "metrics/node/gpu_sampler.h"
 
 #include <gtest/gtest.h>
 

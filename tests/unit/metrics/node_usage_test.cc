@@ -1,4 +1,4 @@
-#include "metrics/node_usage.h"
+#include "metrics/node/node_usage.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "metrics/agent_metrics.h"
+#include "metrics/exporters/agent_metrics.h"
 #include "tests/unit/metrics/exposition.h"
 
 namespace lockstep::test {

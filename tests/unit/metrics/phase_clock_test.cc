@@ -1,4 +1,4 @@
-#include "metrics/phase_clock.h"
+#include "metrics/base/phase_clock.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

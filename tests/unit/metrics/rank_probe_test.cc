@@ -1,5 +1,5 @@
 // Which ranks have series of their own, and what is said of all of them.
-#include "metrics/rank_probe.h"
+#include "metrics/probes/rank_probe.h"
 
 #include <gtest/gtest.h>
 

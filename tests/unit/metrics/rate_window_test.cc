@@ -1,8 +1,8 @@
-#include "metrics/rate_window.h"
+#include "metrics/base/rate_window.h"
 
 #include <gtest/gtest.h>
 
-#include "metrics/goodput.h"
+#include "metrics/base/goodput.h"
 
 namespace lockstep {
 namespace {

@@ -1,0 +1,64 @@
+// One safetensors file of a checkpoint, checked against the manifest as it is read.
+//
+//     open()  size and header ──▶ read() ... all data, in order ──▶ check_hash()
+//
+// Errors: kBadData when it is missing, damaged or not what the manifest says, kInternal for I/O.
+// Messages name the path.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "comm/base/alive.h"
+#include "comm/base/hash.h"
+#include "comm/base/status.h"
+#include "coordinator/checkpoint/manifest.h"
+#include "coordinator/checkpoint/safetensors.h"
+
+namespace lockstep {
+
+// What is read or hashed at a time.
+inline constexpr size_t kCheckpointPieceBytes = size_t{16} << 20;
+
+Status damaged_checkpoint(const std::string& path, const std::string& what);
+
+class CheckpointFile {
+ public:
+  // `expected` outlives it. `alive` is called with every piece.
+  static Result<std::unique_ptr<CheckpointFile>> open(const std::string& path,
+                                                      const ManifestFile& expected,
+                                                      const AliveFn& alive = {});
+  ~CheckpointFile();
+  CheckpointFile(const CheckpointFile&) = delete;
+  CheckpointFile& operator=(const CheckpointFile&) = delete;
+
+  const SafetensorsHeader& header() const { return header_; }
+  const std::string& path() const { return path_; }
+
+  // The next bytes.
+  Status read(std::span<std::byte> out);
+  // REQUIRES: everything was read.
+  Status check_hash();
+
+  // Of the data, from `offset` on, whatever was read before; not hashed.
+  Status read_at(uint64_t offset, std::span<std::byte> out) const;
+
+ private:
+  CheckpointFile(int fd, std::string path, const ManifestFile& expected, AliveFn alive)
+      : fd_(fd), path_(std::move(path)), expected_(expected), alive_(std::move(alive)) {}
+  Status read_header();
+  Status read_from(uint64_t offset, std::span<std::byte> out) const;
+
+  const int fd_;
+  const std::string path_;
+  const ManifestFile& expected_;
+  const AliveFn alive_;
+  uint64_t at_ = 0;  // in the file
+  Sha256 hash_;      // of what is before it
+  SafetensorsHeader header_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,49 @@
+// The SHA-256 that says two runs ended with the same weights, bit for bit.
+//
+// THE BYTES THAT ARE HASHED, exactly:
+//
+//   weights := "lockstep weights 1\n" tensor*     parameters and buffers together
+//   state   := weights "optimizer 1\n" tensor*    with all = true
+//   tensor  := le64(bytes of name) name           in ascending byte order of names
+//              le64(bytes of dtype) dtype         safetensors name: "F32", "F64", "I64", "U8"
+//              le64(dimensions) le64(dim)*
+//              le64(bytes) bytes                  row-major, little-endian
+//
+// le64 is an unsigned 64-bit little-endian integer. A tensor tied to another is listed once, under
+// the name that the engine gives it.
+//
+// Thread-safety: a WeightsHasher belongs to one thread; weights_hash() has no state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "comm/base/hash.h"
+#include "coordinator/checkpoint/state_tensor.h"
+
+namespace lockstep {
+
+// 64 lower-case hex digits. Order of `state` does not matter. Optimizer tensors count only when
+// `all`. REQUIRES: names are unique among parameters and buffers, and among optimizer tensors; the
+// tensors' bytes do not change meanwhile.
+std::string weights_hash(std::span<const StateTensor> state, bool all);
+
+// The same grammar fed piece by piece, for tensors that are not in memory at once.
+class WeightsHasher {
+ public:
+  WeightsHasher();
+  void begin_optimizer();
+  // Then `bytes` bytes through data(). Tensors come in ascending byte order of names.
+  void begin_tensor(std::string_view name, DType dtype, std::span<const int64_t> shape,
+                    uint64_t bytes);
+  void data(std::span<const std::byte> bytes) { hash_.update(bytes.data(), bytes.size()); }
+  std::string finish();  // call once
+
+ private:
+  Sha256 hash_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,66 @@
+#include "coordinator/claims/pulse.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "comm/base/file.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+constexpr size_t kPulseBytes = 128;
+
+}  // namespace
+
+Status write_pulse(const std::string& run_dir, const Pulse& pulse) {
+  const std::string path = run_dir + "/" + kPulseName;
+  const std::string temporary = path + ".tmp." + std::to_string(pulse.term);  // a term's own
+  std::ofstream file(temporary, std::ios::trunc);
+  file << pulse.term << ' ' << pulse.count;
+  if (pulse.exit_code) {
+    file << " ended " << *pulse.exit_code << '\n';
+  } else {
+    file << " alive\n";
+  }
+  file.close();
+  if (file.good() && std::rename(temporary.c_str(), path.c_str()) == 0) return Status::ok();
+  const Status failed(Code::kInternal, "cannot write " + path + ": " + errno_text(errno));
+  ::unlink(temporary.c_str());
+  return failed;
+}
+
+std::optional<Pulse> read_pulse(const std::string& run_dir) {
+  const auto text = read_file(run_dir + "/" + kPulseName, kPulseBytes);
+  if (!text.is_ok()) return std::nullopt;
+  std::istringstream words(*text);
+  Pulse pulse;
+  std::string state;
+  if (!(words >> pulse.term >> pulse.count >> state)) return std::nullopt;
+  if (state == "alive") return pulse;
+  int code = 0;
+  if (state != "ended" || !(words >> code) || code < 0 || code > 255) return std::nullopt;
+  pulse.exit_code = code;
+  return pulse;
+}
+
+PulseWatch::Verdict PulseWatch::see(const std::optional<Pulse>& pulse, Term newest_claim,
+                                    int64_t now_ms) {
+  if (pulse && pulse->exit_code) return Verdict::kEnded;
+  const bool is_first = !last_look_ms_.has_value();
+  if (is_first || pulse != pulse_ || newest_claim != newest_claim_) {
+    still_ms_ = 0;
+  } else {
+    // A longer pause between two looks means that this process was stopped.
+    still_ms_ += std::min(now_ms - *last_look_ms_, 2 * kPulseLookMs);
+  }
+  pulse_ = pulse;
+  newest_claim_ = newest_claim;
+  last_look_ms_ = now_ms;
+  return pulse && still_ms_ >= kStillMs ? Verdict::kLost : Verdict::kWait;
+}
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,125 @@
+// A step whose loss is no number, or a spike. What it did is in everybody's weights when that is
+// known, and so its samples can only be left out by going back to before it.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+#include "comm/base/limits.h"
+#include "coordinator/decide/decide_internal.h"
+#include "coordinator/state/loss_watch.h"
+#include "coordinator/state/skips.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+std::string loss_text(double value) {
+  if (std::isnan(value)) return "nan";  // whose sign means nothing
+  char text[40];
+  std::snprintf(text, sizeof(text), "%.4g", value);
+  return text;
+}
+
+double median_of(const LossWatch& watch) {
+  std::vector<double> losses;
+  for (const auto& [step, loss] : watch.recent) losses.push_back(loss);
+  const auto middle = losses.begin() + static_cast<long>(losses.size() / 2);
+  std::nth_element(losses.begin(), middle, losses.end());
+  return *middle;
+}
+
+// "step 13, of the samples at positions [48, 52) of epoch 1: its loss is no number (nan)"
+std::string describe(const Turn& turn, const BadLoss& bad) {
+  const Step step = bad.step.step;
+  return "step " + std::to_string(step + 1) + ", of the samples at " +
+         positions_of(turn, step, {0, turn.options.shape.slots}) + ": " + bad.what;
+}
+
+// The first of the whole steps left out right before `step`; `step` itself if there is none.
+Step first_left_out_before(const Turn& turn, Step step) {
+  const State& state = turn.state;
+  const auto is_left_out = [&](Step s) {
+    return samples_in(state.skips, state.last_generation + 1, s, turn.options.shape) == 0;
+  };
+  while (step > 0 && is_left_out(step - 1)) --step;
+  return step;
+}
+
+void cut_before(Turn& turn, Step limit, const std::string& why) {
+  State& state = turn.state;
+  const CheckpointEntry* newest = newest_until(state, limit);
+  const Step step = newest == nullptr ? 0 : newest->step;
+  const std::string name = newest == nullptr ? "" : newest->name;
+  std::vector<EvalEntry> evals;
+  for (const auto& [applied, eval] : state.evals) evals.push_back(eval);
+  cut_lineage(turn, {step, phase_after(step, evals, turn.options)}, name, why);
+}
+
+Reason stop(Turn& turn, const BadLoss& bad, Step limit, const std::string& why) {
+  const std::string what = describe(turn, bad);
+  turn.note(LogLine::Level::kError, "bad_loss", what);
+  cut_before(turn, limit, what);
+  const std::string& dir = turn.options.run_dir;
+  end_run(turn, 65,
+          what + "; " + why + ". To see what these samples do: lockstep replay " + dir +
+              " --step " + std::to_string(bad.step.step + 1) +
+              ". Every checkpoint after it is given up; " + what_remains(turn));
+  return Reason::kEndedBadLoss;
+}
+
+Reason skip(Turn& turn, const BadLoss& bad) {
+  State& state = turn.state;
+  const Step step = bad.step.step;
+  const std::string what = describe(turn, bad);
+  skip_slots(turn, {bad.step.generation, step, {0, turn.options.shape.slots}, bad.what});
+  forget_checkpoints_after(state, step);
+  turn.note(LogLine::Level::kWarn, "samples_skipped",
+            what + "; it is left out (train.on_bad_samples: skip), which is time " +
+                std::to_string(state.skips.size()) + " of at most " +
+                std::to_string(limits::kSkips) + " in this run");
+  return end_term(turn, "the run goes back to the newest checkpoint at or before step " +
+                            std::to_string(step) + ", to go on without the samples of step " +
+                            std::to_string(step + 1));
+}
+
+}  // namespace
+
+std::optional<std::string> wrong_with_loss(const LossWatch& watch, const wire::TrainSpec& train,
+                                           const StepEntry& step) {
+  // Where the loss scaler has left a step out, nothing of it was applied.
+  if (step.samples == 0 || step.skipped) return std::nullopt;
+  if (!std::isfinite(step.loss)) return "its loss is no number (" + loss_text(step.loss) + ")";
+  if (train.loss_spike() <= 0 || watch.recent.size() < kLossWindow) return std::nullopt;
+  const double median = median_of(watch);
+  if (step.loss <= train.loss_spike() * median) return std::nullopt;
+  return "its loss of " + loss_text(step.loss) + " is more than " + loss_text(train.loss_spike()) +
+         " times " + loss_text(median) + ", the median of the " + std::to_string(kLossWindow) +
+         " steps before (train.loss_spike)";
+}
+
+void remember_loss(LossWatch& watch, const StepEntry& step) {
+  // Steps that are done again after a rollback.
+  while (!watch.recent.empty() && watch.recent.back().first >= step.step) watch.recent.pop_back();
+  if (step.samples == 0 || !std::isfinite(step.loss)) return;
+  watch.recent.emplace_back(step.step, step.loss);
+  if (watch.recent.size() > kLossWindow) watch.recent.pop_front();
+}
+
+std::optional<Reason> judge_bad_loss(Turn& turn) {
+  State& state = turn.state;
+  // What ended in this turn is judged again by the term that takes the step up.
+  if (!state.losses.bad || !is_open(state.run)) return std::nullopt;
+  const BadLoss bad = *std::exchange(state.losses.bad, std::nullopt);
+  const Step step = bad.step.step;
+  const Step first = first_left_out_before(turn, step);
+  if (!std::isfinite(bad.step.loss) && first < step) {
+    return stop(turn, bad, first == 0 ? 0 : first - 1,
+                "the step before it was left out already and that did not help, so it is not the "
+                "samples: the weights before were damaged, by a learning rate that is too large "
+                "perhaps");
+  }
+  if (may_skip(turn)) return skip(turn, bad);
+  return stop(turn, bad, step, what_to_do_about_samples(turn));
+}
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,55 @@
+#include "coordinator/decide/begin_state.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include "coordinator/decide/take_over.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+// A coordinator that died after it had ended the run has not told everybody.
+void take_end(const Beginning& beginning, State& state) {
+  const auto end = beginning.settings.find("end");
+  if (end == beginning.settings.end()) return;
+  char* message = nullptr;
+  state.run = RunState::kEnded;
+  state.exit_code = static_cast<int>(std::strtol(end->second.c_str(), &message, 10));
+  state.message = *message == ' ' ? message + 1 : message;
+}
+
+}  // namespace
+
+State begin_state(const Beginning& beginning, int64_t now_ms, Experience experience) {
+  State state;
+  state.experience = std::move(experience);
+  state.run_id = beginning.run_id;
+  state.term = beginning.term;
+  state.next_member = beginning.next_member;
+  state.generation = beginning.generation;
+  state.last_generation = beginning.generation;
+  state.base = beginning.base;
+  state.base_checkpoint = beginning.base_checkpoint;
+  state.resume = beginning.base;
+  state.completed = beginning.living ? beginning.completed : beginning.base.step;
+  state.in_history = state.completed;
+  state.evals = beginning.evals;
+  state.checkpoints = beginning.checkpoints;
+  state.stray = beginning.stray;
+  state.checks = beginning.checks;
+  state.skips = beginning.skips;
+  state.losses = beginning.losses;
+  state.is_identity_stored = beginning.is_identity_stored;
+  state.started_ms = now_ms;
+  state.last_tick_ms = now_ms;
+  const auto workers = beginning.settings.find("workers");
+  if (workers != beginning.settings.end()) {
+    state.wanted_workers =
+        static_cast<uint32_t>(std::strtoul(workers->second.c_str(), nullptr, 10));
+  }
+  if (beginning.living) take_over(beginning, now_ms, state);
+  take_end(beginning, state);
+  return state;
+}
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,222 @@
+// What agents prove about processes, and closed connections.
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <set>
+
+#include "coordinator/decide/decide_internal.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+std::string cause_of(const wire::WorkerExit& message) {
+  if (message.signal() == 0) return "exited with code " + std::to_string(message.exit_code());
+  const char* name = sigabbrev_np(message.signal());
+  return "was killed by signal " + std::to_string(message.signal()) +
+         (name == nullptr ? "" : " (SIG" + std::string(name) + ")");
+}
+
+// It ended because it was told to, or says what is wrong. What it still had begun to read is at no
+// fault.
+bool is_orderly(const wire::WorkerExit& message) {
+  return message.signal() == 0 && (message.exit_code() == 0 || message.exit_code() == kRunMeAgain ||
+                                   is_verdict(message.exit_code()));
+}
+
+std::string with_last_words(std::string text, const wire::WorkerExit& message) {
+  if (!message.last_words().empty()) text += "\nits last words:\n" + message.last_words();
+  return text;
+}
+
+// Members of a node that live, as far as is known.
+std::vector<MemberId> living_on(const State& state, const std::string& node) {
+  std::vector<MemberId> members;
+  for (auto it = state.by_process.lower_bound({node, 0});
+       it != state.by_process.end() && it->first.first == node; ++it) {
+    members.push_back(it->second);
+  }
+  return members;
+}
+
+// An exit may be told again when its successor is here already.
+void expect_replacement(Turn& turn, const Place& place) {
+  for (MemberId id : living_on(turn.state, place.node)) {
+    if (turn.at(id).local_rank == place.local_rank) return;
+  }
+  turn.state.replacements.insert(place);
+}
+
+Member* member_of_exit(Turn& turn, const Agent& agent, const wire::WorkerExit& message) {
+  if (Member* member = turn.find(message.member())) return member;
+  const auto process = turn.state.by_process.find({agent.node, message.pid()});
+  if (process != turn.state.by_process.end()) return turn.find(process->second);
+  // Declared dead before the proof came: the newest of that process.
+  for (auto it = turn.state.members.rbegin(); it != turn.state.members.rend(); ++it) {
+    if (it->second.node == agent.node && it->second.pid == message.pid()) return &it->second;
+  }
+  return nullptr;
+}
+
+// A term that waits for its first workers has none, and no agent has one that may still come.
+bool comes_nobody(const State& state) {
+  return state.run == RunState::kGathering && state.by_process.empty() &&
+         state.replacements.empty() &&
+         std::all_of(state.agents.begin(), state.agents.end(),
+                     [](const auto& e) { return e.second.living.empty(); });
+}
+
+std::string name_of(const Agent& agent, const wire::WorkerExit& message) {
+  return "a worker of node " + agent.node + " (pid " + std::to_string(message.pid()) + ")";
+}
+
+Reason exit_of_stranger(Turn& turn, const Agent& agent, const wire::WorkerExit& message) {
+  State& state = turn.state;
+  const std::string what =
+      name_of(agent, message) + " " + cause_of(message) + " before it registered";
+  const Place place{agent.node, message.local_rank()};
+  if (message.will_restart()) {
+    expect_replacement(turn, place);
+  } else {
+    state.replacements.erase(place);
+  }
+  if (state.source_generation == 0 && is_first_start(turn) && !message.will_restart()) {
+    const int code = is_verdict(message.exit_code()) ? message.exit_code() : 70;
+    end_run(turn, code, with_last_words(what, message));
+    return Reason::kEndedDeath;
+  }
+  turn.log(LogLine::Level::kInfo, "worker_exited",
+           what + (message.will_restart() ? "; it is started again" : "; the run goes on"));
+  if (state.lost_ms) return total_loss(turn, "all workers died", 70);
+  if (is_verdict(message.exit_code()) && comes_nobody(state)) {
+    end_run(turn, message.exit_code(),
+            with_last_words(what + ", and nobody else is left; " + what_remains(turn), message));
+    return Reason::kEndedDeath;
+  }
+  return Reason::kIgnored;
+}
+
+// It was declared dead before; now it is known how, and whether another one comes.
+Reason exit_of_dead(Turn& turn, Member& member, const std::string& what) {
+  State& state = turn.state;
+  if (member.has_exited) return Reason::kIgnored;
+  member.has_exited = true;
+  turn.log(LogLine::Level::kInfo, "worker_exited", what);
+  if (state.lost_ms) return total_loss(turn, what, 70);
+  if (state.source_generation == 0) return regroup(turn, what, 70);
+  // The next generation began before it was known of what this one died.
+  if (state.run == RunState::kStarted && is_poisoned(turn, state.completed)) {
+    return regroup(turn, what, 70);
+  }
+  return Reason::kIgnored;
+}
+
+// It holds what every worker reads, or says that it cannot begin: no other one will do better.
+bool ends_the_run(const Turn& turn, const Member& member, int exit_code) {
+  if (!is_verdict(exit_code)) return false;
+  if (turn.state.source_generation == 0) return true;
+  return exit_code == 65 && is_listed(turn.state, member);
+}
+
+}  // namespace
+
+Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHello& m) {
+  State& state = turn.state;
+  if (!m.run_id().empty() && m.run_id() != state.run_id) {
+    wire::Envelope envelope;
+    envelope.mutable_evict()->set_reason("this is run \"" + state.run_id + "\"");
+    turn.send(connection, std::move(envelope));
+    turn.actions.push_back(CloseConnection{connection});
+    turn.log(LogLine::Level::kWarn, "agent_refused",
+             "the agent of " + m.node() + " belongs to run \"" + m.run_id() + "\"");
+    return Reason::kRefusedOtherRun;
+  }
+  const std::set<uint32_t> living(m.living().begin(), m.living().end());
+  state.agents[connection] = Agent{.node = m.node(),
+                                   .pid = m.pid(),
+                                   .workers = m.workers(),
+                                   .metrics_address = m.metrics_address(),
+                                   .living = living,
+                                   .since_ms = turn.now_ms,
+                                   .awaited = {}};
+  note_living(turn, state.agents[connection]);
+  send_set_workers(turn);
+  std::vector<MemberId> dead;
+  for (MemberId id : living_on(state, m.node())) {
+    Member& member = turn.at(id);
+    member.is_missing = !living.contains(member.pid);
+    // Who is connected may have been started after this was written.
+    if (!member.is_missing || member.connection != 0) continue;
+    if (member.state == MemberState::kLeft) {
+      member.has_exited = true;
+    } else {
+      dead.push_back(id);
+    }
+  }
+  if (dead.empty()) return Reason::kHeard;
+  const std::string what =
+      describe(state, dead) + " died: its agent does not have it among its workers";
+  for (MemberId id : dead) declare_dead(turn, turn.at(id));
+  return after_deaths(turn, dead, what, 70);
+}
+
+Reason on_worker_exit(Turn& turn, Agent& agent, const wire::WorkerExit& message) {
+  State& state = turn.state;
+  agent.living.erase(message.pid());
+  Member* member = member_of_exit(turn, agent, message);
+  if (!is_orderly(message)) {
+    const std::string who = member == nullptr ? name_of(agent, message) : describe(state, *member);
+    note_casualty(turn, {who, from_wire(message.in_hand())});
+  }
+  if (member == nullptr) return exit_of_stranger(turn, agent, message);
+  const std::string what = with_last_words(
+      describe(state, *member) + " " + cause_of(message) + " after step " +
+          std::to_string(member->step) + (message.will_restart() ? " and is started again" : ""),
+      message);
+  if (!member->has_exited) {
+    forget_process(state, *member);
+    if (message.will_restart()) expect_replacement(turn, place_of(*member));
+  }
+  if (member->state == MemberState::kGone) return Reason::kIgnored;
+  if (member->state == MemberState::kDead) return exit_of_dead(turn, *member, what);
+  if (member->has_exited) return Reason::kIgnored;
+  member->has_exited = true;
+  // Who has left may go.
+  if (member->state == MemberState::kLeft) return Reason::kIgnored;
+  declare_dead(turn, *member);
+  if (ends_the_run(turn, *member, message.exit_code())) {
+    end_run(turn, message.exit_code(), what + "; " + what_remains(turn));
+    return Reason::kEndedDeath;
+  }
+  const int code = is_verdict(message.exit_code()) ? message.exit_code() : 70;
+  return after_deaths(turn, {member->id}, what, code);
+}
+
+Reason on_closed(Turn& turn, const ConnectionClosed& event) {
+  State& state = turn.state;
+  if (const auto agent = state.agents.find(event.connection); agent != state.agents.end()) {
+    const std::string node = agent->second.node;
+    state.agents.erase(agent);
+    if (is_open(state.run) || state.run == RunState::kGathering) {
+      turn.log(LogLine::Level::kInfo, "agent_disconnected",
+               "the agent of node " + node + " lost its connection (" + event.why +
+                   "); its workers are judged by their own connections");
+    }
+    return Reason::kDisconnected;
+  }
+  Member* member = turn.member_of(event.connection);
+  state.by_connection.erase(event.connection);
+  if (member == nullptr) return Reason::kIgnored;
+  member->connection = 0;
+  member->disconnected_ms = turn.now_ms;
+  member->disconnected_why = event.why;
+  const bool can_die = is_alive(*member) && member->state != MemberState::kLeft &&
+                       state.run != RunState::kEnded && state.run != RunState::kTermEnded;
+  if (!member->is_missing || !can_die) return Reason::kDisconnected;
+  const std::string what = describe(state, *member) +
+                           " died: it closed its connection, and its agent does not have it "
+                           "among its workers";
+  declare_dead(turn, *member);
+  return after_deaths(turn, {member->id}, what, 70);
+}
+
+}  // namespace lockstep::coordinator

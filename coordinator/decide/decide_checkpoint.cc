@@ -1,0 +1,156 @@
+// A checkpoint counts once its manifest's hash is in the journal; only then may older ones go.
+#include <algorithm>
+
+#include "comm/base/planted_bug.h"
+#include "coordinator/checkpoint/store.h"
+#include "coordinator/decide/decide_internal.h"
+#include "coordinator/state/corruption.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+constexpr uint32_t kFewestKept = 2;
+
+void drop(Turn& turn, CheckpointEntry entry, wire::CheckpointAck* ack) {
+  if (entry.state == CheckpointState::kComplete) entry.state = CheckpointState::kDropped;
+  ack->add_drop(entry.name);
+  turn.persist(std::move(entry));
+}
+
+// The first of more steps.
+auto first_after(const std::vector<CheckpointEntry>& all, Step step) {
+  return std::upper_bound(all.begin(), all.end(), step,
+                          [](Step s, const CheckpointEntry& c) { return s < c.step; });
+}
+
+// All but the newest `keep`, and those to which a run goes back whose members disagree, or whose
+// next step to be complete shows a bad loss.
+void drop_older(Turn& turn, size_t keep, wire::CheckpointAck* ack) {
+  std::vector<CheckpointEntry>& all = turn.state.checkpoints;
+  const CheckpointEntry* checked =
+      is_checking(turn.options) ? newest_until(turn.state, turn.state.checks.agreed) : nullptr;
+  const CheckpointEntry* judged = newest_until(turn.state, turn.state.completed);
+  std::vector<CheckpointEntry> stay;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (i + keep >= all.size() || &all[i] == checked || &all[i] == judged) {
+      stay.push_back(std::move(all[i]));
+    } else {
+      drop(turn, std::move(all[i]), ack);
+    }
+  }
+  all = std::move(stay);
+}
+
+// Only the writer of the present generation deletes, and only what the journal names.
+void acknowledge(Turn& turn, const Member& member, const wire::CheckpointReport& message,
+                 bool may_drop) {
+  State& state = turn.state;
+  wire::Envelope envelope;
+  wire::CheckpointAck* ack = envelope.mutable_checkpoint_ack();
+  ack->set_name(message.name());
+  const size_t keep = std::max(kFewestKept, turn.options.job.checkpoint().keep());
+  if (may_drop && state.run == RunState::kStarted && member.id == state.writer) {
+    drop_older(turn, keep, ack);
+    for (CheckpointEntry& entry : state.stray) drop(turn, std::move(entry), ack);
+    state.stray.clear();
+  }
+  turn.send(member.connection, std::move(envelope));
+}
+
+Reason failed(Turn& turn, const Member& member, Generation generation,
+              const wire::CheckpointReport& message) {
+  State& state = turn.state;
+  // The acknowledgement may be lost with a connection, then the report comes again.
+  acknowledge(turn, member, message, false);
+  const bool is_new = state.failed_names.insert(message.name()).second;
+  const bool is_last =
+      message.final() && generation == state.source_generation && state.run == RunState::kStarted;
+  if (!is_new && !is_last) return Reason::kAlreadyCounted;
+  ++state.failed_checkpoints;
+  const std::string what = "the checkpoint of step " + std::to_string(message.step()) +
+                           " was not written by " + describe(state, member) + ": " +
+                           message.error();
+  if (is_last) {
+    turn.note(LogLine::Level::kInfo, "checkpoint_failed", what);
+    end_run(turn, 70, "the last checkpoint failed: " + what + "; " + what_remains(turn));
+    return Reason::kEndedCheckpointFailed;
+  }
+  turn.note(LogLine::Level::kWarn, "checkpoint_failed",
+            what + "; training goes on, the older " + "checkpoints stay");
+  return Reason::kCheckpointFailed;
+}
+
+// Written in a generation whose row ends before it, or in one that left the lineage: the file is
+// deleted by the next writer that is told to delete.
+Reason take_void(Turn& turn, const Member& member, const wire::CheckpointReport& message,
+                 CheckpointEntry entry) {
+  State& state = turn.state;
+  entry.state = CheckpointState::kRolledBack;
+  const auto same = [&](const auto& c) { return c.name == entry.name; };
+  if (std::none_of(state.stray.begin(), state.stray.end(), same)) {
+    turn.persist(entry);
+    turn.log(LogLine::Level::kInfo, "checkpoint_void",
+             "checkpoint " + entry.name + " of " + describe(state, member) +
+                 " is no part of the run any more and will be deleted");
+    state.stray.push_back(std::move(entry));
+  }
+  acknowledge(turn, member, message, false);
+  return Reason::kCheckpointVoid;
+}
+
+}  // namespace
+
+const CheckpointEntry* newest_until(const State& state, Step step) {
+  const auto after = first_after(state.checkpoints, step);
+  return after == state.checkpoints.begin() ? nullptr : &*std::prev(after);
+}
+
+void forget_checkpoints_after(State& state, Step step) {
+  std::erase_if(state.checkpoints, [step](const CheckpointEntry& c) { return c.step > step; });
+}
+
+Reason on_checkpoint(Turn& turn, Member& member, Generation generation,
+                     const wire::CheckpointReport& message) {
+  State& state = turn.state;
+  const auto era = state.lineage.find(generation);
+  if (era != state.lineage.end() && era->second.writer != 0 && era->second.writer != member.id) {
+    return Reason::kRefusedNotWriter;
+  }
+  const auto name = parse_checkpoint_name(message.name());
+  if (!name || name->step != message.step() || name->generation != generation ||
+      name->member != member.id || message.step() > turn.options.total_steps) {
+    return Reason::kRefusedMalformed;
+  }
+  if (!message.error().empty()) return failed(turn, member, generation, message);
+  if (message.manifest_sha256().empty()) return Reason::kRefusedMalformed;
+  const CheckpointEntry entry{message.name(),
+                              message.step(),
+                              generation,
+                              member.id,
+                              message.manifest_sha256(),
+                              message.weights_sha256(),
+                              message.bytes(),
+                              message.final(),
+                              CheckpointState::kComplete};
+  if (!is_in_lineage(state, generation, message.step())) {
+    return take_void(turn, member, message, entry);
+  }
+  const bool is_present = generation == state.source_generation;
+  const auto same = std::find_if(state.checkpoints.begin(), state.checkpoints.end(),
+                                 [&](const auto& c) { return c.name == message.name(); });
+  if (same != state.checkpoints.end()) {
+    acknowledge(turn, member, message, is_present);
+    return Reason::kAlreadyCounted;
+  }
+  if (is_present && !state.checkpoints.empty() && state.checkpoints.back().step > message.step()) {
+    return Reason::kRefusedMalformed;  // steps never go back within a generation
+  }
+  if (!LOCKSTEP_BUG(kCheckpointNotKept)) turn.persist(entry);
+  turn.log(LogLine::Level::kInfo, "checkpoint_written", "checkpoint " + entry.name);
+  state.checkpoints.insert(first_after(state.checkpoints, entry.step), entry);
+  if (is_present && message.final() && !state.end_ms) state.end_ms = turn.now_ms;
+  acknowledge(turn, member, message, is_present);
+  return Reason::kCheckpointAccepted;
+}
+
+}  // namespace lockstep::coordinator

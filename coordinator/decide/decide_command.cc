@@ -1,0 +1,166 @@
+// What people and schedulers want: more or fewer workers, a node or a worker that has to go.
+#include <algorithm>
+
+#include "comm/base/limits.h"
+#include "coordinator/decide/decide_internal.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+Reason answer(Turn& turn, ConnectionId to, bool ok, const std::string& text) {
+  wire::Envelope envelope;
+  envelope.mutable_command_answer()->set_ok(ok);
+  envelope.mutable_command_answer()->set_message(text);
+  turn.send(to, std::move(envelope));
+  return ok ? Reason::kCommandDone : Reason::kCommandRefused;
+}
+
+// How many workers every agent should keep: the last nodes lose workers first, as the last ranks
+// leave first; new ones come where there are fewest.
+std::map<std::string, uint32_t> spread(const State& state, uint32_t workers) {
+  std::map<std::string, uint32_t> of_node;
+  uint32_t sum = 0;
+  for (const auto& [connection, agent] : state.agents) {
+    of_node[agent.node] = agent.workers;
+    sum += agent.workers;
+  }
+  if (of_node.empty()) return of_node;
+  for (auto it = of_node.rbegin(); it != of_node.rend() && sum > workers; ++it) {
+    const uint32_t less = std::min(it->second, sum - workers);
+    it->second -= less;
+    sum -= less;
+  }
+  for (; sum < workers; ++sum) {
+    ++std::min_element(of_node.begin(), of_node.end(), [](const auto& a, const auto& b) {
+        return a.second < b.second;
+      })->second;
+  }
+  return of_node;
+}
+
+Reason scale(Turn& turn, ConnectionId connection, uint32_t workers) {
+  State& state = turn.state;
+  const uint32_t least = std::max(1u, turn.options.min_workers);
+  if (workers < least || workers > limits::kMembers) {
+    return answer(turn, connection, false,
+                  "the run can have " + std::to_string(least) + " (cluster.min_workers) to " +
+                      std::to_string(limits::kMembers) + " workers, not " +
+                      std::to_string(workers));
+  }
+  const uint32_t slots = turn.options.shape.slots;
+  if (workers > slots) {
+    return answer(turn, connection, false,
+                  "train.slots is " + std::to_string(slots) + ": at most " +
+                      counted(slots, "worker") + " have something to do");
+  }
+  const uint32_t before = turn.wanted();
+  state.wanted_workers = workers;
+  state.change_due = true;
+  turn.persist(SettingEntry{"workers", std::to_string(workers)});
+  state.workers_of_node = spread(state, workers);
+  send_set_workers(turn);
+  const std::string what =
+      "the run is to have " + counted(workers, "worker") + ", it had " + std::to_string(before);
+  turn.note(LogLine::Level::kInfo, "scaled", what);
+  return answer(turn, connection, true,
+                what + (workers > before ? "; they join as they come, nothing waits for them"
+                                         : "; the last ranks leave at the next boundary"));
+}
+
+// Too few would stay: the whole run stops at a checkpoint.
+bool is_too_much(const Turn& turn) {
+  const State& state = turn.state;
+  size_t stay = 0;
+  for (MemberId id : state.ranks) {
+    const Member& member = state.members.at(id);
+    stay += is_alive(member) && !member.is_draining ? 1 : 0;
+  }
+  for (MemberId id : state.waiting) stay += may_join(turn, state.members.at(id)) ? 1 : 0;
+  return stay < std::max(1u, turn.options.min_workers);
+}
+
+Reason drain_node(Turn& turn, ConnectionId connection, const std::string& node) {
+  State& state = turn.state;
+  std::vector<MemberId> members;
+  for (const auto& [process, id] : state.by_process) {
+    if (process.first == node) members.push_back(id);
+  }
+  if (members.empty()) {
+    return answer(turn, connection, false, "no worker of the run is on node \"" + node + "\"");
+  }
+  state.workers_of_node[node] = 0;
+  send_set_workers(turn);
+  for (MemberId id : members) {
+    if (is_end(on_drain(turn, turn.at(id), "node " + node + " is drained", 0))) break;
+  }
+  return answer(
+      turn, connection, true,
+      counted(members.size(), "worker") + " of node " + node + " leave" +
+          (state.stop_ms ? "; too few would stay, so the run stops at a checkpoint" : ""));
+}
+
+Reason drain_member(Turn& turn, ConnectionId connection, MemberId id) {
+  Member* member = turn.find(id);
+  if (member == nullptr || !is_alive(*member)) {
+    return answer(turn, connection, false, "no living worker is member " + std::to_string(id));
+  }
+  const std::string who = describe(turn.state, *member);
+  on_drain(turn, *member, "it was asked for", 0);
+  return answer(turn, connection, true,
+                who + " leaves" +
+                    (turn.state.stop_ms ? "; too few would stay, so the run stops at a checkpoint"
+                                        : " at the next boundary"));
+}
+
+}  // namespace
+
+void send_set_workers(Turn& turn) {
+  for (auto& [connection, agent] : turn.state.agents) {
+    const auto wanted = turn.state.workers_of_node.find(agent.node);
+    if (wanted == turn.state.workers_of_node.end() || wanted->second == agent.workers) continue;
+    agent.workers = wanted->second;
+    wire::Envelope envelope;
+    envelope.mutable_set_workers()->set_workers(wanted->second);
+    turn.send(connection, std::move(envelope));
+  }
+}
+
+Reason on_drain(Turn& turn, Member& member, const std::string& why, int farewell) {
+  State& state = turn.state;
+  if (!is_alive(member)) return Reason::kAlreadyCounted;
+  // Whoever is left out anyway and is told to go besides has a place that stays.
+  member.farewell = std::max(member.farewell, farewell);
+  if (member.is_draining) return Reason::kAlreadyCounted;
+  member.is_draining = true;
+  turn.note(LogLine::Level::kInfo, "drain_requested",
+            describe(state, member) + " is to leave: " + why);
+  if (!is_listed(state, member) && !state.leavers.contains(member.id)) {
+    // It takes part in nothing; whom a planned change has, the one after it leaves out.
+    if (!state.planned || !contains(state.planned->ranks, member.id)) {
+      bid_farewell(turn, member, "it was drained before it took part");
+      return Reason::kDrainRequested;
+    }
+  }
+  state.change_due = true;
+  if (state.source_generation != 0 && is_too_much(turn)) {
+    const Reason reason = on_stop(turn, describe(state, member) + " has to leave (" + why +
+                                            ") and fewer than cluster.min_workers would stay");
+    if (is_end(reason)) return reason;
+  }
+  return Reason::kDrainRequested;
+}
+
+Reason on_command(Turn& turn, ConnectionId connection, const wire::Command& m) {
+  switch (m.body_case()) {
+    case wire::Command::kScaleTo:
+      return scale(turn, connection, m.scale_to());
+    case wire::Command::kDrainNode:
+      return drain_node(turn, connection, m.drain_node());
+    case wire::Command::kDrainMember:
+      return drain_member(turn, connection, m.drain_member());
+    default:
+      return answer(turn, connection, false, "this coordinator does not know that command");
+  }
+}
+
+}  // namespace lockstep::coordinator

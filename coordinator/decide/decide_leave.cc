@@ -1,0 +1,104 @@
+// A member is done, was stopped, or failed. It waits for the answer before it leaves.
+#include <algorithm>
+
+#include "comm/base/status.h"
+#include "coordinator/decide/decide_internal.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+Reason failed(Turn& turn, Member& member, const wire::Leave& message) {
+  const auto code = message.code() <= static_cast<uint32_t>(Code::kTimeout)
+                        ? static_cast<Code>(message.code())
+                        : Code::kInternal;
+  const State& state = turn.state;
+  const int exit = exit_code(Status(code, ""));
+  const std::string what = describe(state, member) + " failed after step " +
+                           std::to_string(member.step) + ": " + message.message();
+  const bool is_for_all = state.source_generation == 0 || (exit == 65 && is_listed(state, member));
+  if (is_verdict(exit) && is_for_all) {
+    end_run(turn, exit,
+            describe(state, member) + ": " + message.message() +
+                (state.checkpoints.empty() ? "" : "; " + what_remains(turn)));
+    return Reason::kEndedWorkerFailed;
+  }
+  note_casualty(turn, {describe(state, member), from_wire(message.in_hand())});
+  declare_dead(turn, member);
+  return after_deaths(turn, {member.id}, what, is_verdict(exit) ? exit : 70);
+}
+
+}  // namespace
+
+// The fence has passed: it speaks of the started generation, or it failed.
+Reason on_leave(Turn& turn, Member& member, const wire::Leave& message) {
+  State& state = turn.state;
+  if (message.reason() == wire::Leave::FAILED) return failed(turn, member, message);
+  if (member.state == MemberState::kLeft) return Reason::kAlreadyCounted;
+  if (!is_valid(message.applied(), turn.options)) return Reason::kRefusedMalformed;
+  const Step step = message.applied().step();
+  if (message.reason() == wire::Leave::FINISHED && step != turn.options.total_steps) {
+    end_run(turn, 70,
+            describe(state, member) + " finished at step " + std::to_string(step) + " of " +
+                std::to_string(turn.options.total_steps) + "; " + what_remains(turn));
+    return Reason::kEndedWorkerFailed;
+  }
+  member.state = MemberState::kLeft;
+  member.leave = message;
+  member.step = std::max(member.step, step);
+  if (member.id == state.writer && !state.end_ms) state.end_ms = turn.now_ms;
+  return finish_if_all_left(turn, Reason::kLeft);
+}
+
+Reason on_suspect(Turn& turn, Member& member, const wire::PeerSuspect& message) {
+  State& state = turn.state;
+  const Member* suspect = turn.find(message.member());
+  const bool is_known =
+      suspect != nullptr && suspect != &member && can_be_suspected(state, *suspect);
+  const std::string what = describe(state, member) + " lost " +
+                           (is_known ? describe(state, *suspect) : "a peer") + ": " +
+                           message.what();
+  if (!state.suspicion) state.suspicion = Suspicion{turn.now_ms, {}, what};
+  MemberId& named = state.suspicion->named[member.id];
+  if (is_known) named = suspect->id;
+  turn.persist(EventEntry{state.generation, "peer_suspected", what});
+  turn.log(LogLine::Level::kInfo, "peer_suspected", what + "; a proof is awaited");
+  return Reason::kSuspected;
+}
+
+void bid_farewell(Turn& turn, Member& member, const std::string& why) {
+  // Before training begins all places are counted: its agent is to start another one.
+  if (turn.state.source_generation == 0) member.farewell = kRunMeAgain;
+  say_goodbye(turn, member.connection, member.farewell, why);
+  member.state = MemberState::kGone;
+  turn.state.waiting.erase(member.id);
+  forget_process(turn.state, member);
+}
+
+void push_stop(Turn& turn, const Member& member) {
+  if (!turn.state.stop_ms || member.state == MemberState::kLeft) return;
+  wire::Envelope envelope;
+  envelope.mutable_stop()->set_reason(turn.state.stop_reason);
+  turn.send(member.connection, std::move(envelope));
+}
+
+Reason on_stop(Turn& turn, const std::string& why) {
+  State& state = turn.state;
+  if (state.run == RunState::kEnded || state.run == RunState::kTermEnded) return Reason::kIgnored;
+  if (state.stop_ms && !state.is_shrinking) return Reason::kAlreadyCounted;
+  state.is_shrinking = false;  // what was ours before is somebody's wish now
+  state.stop_ms = turn.now_ms;
+  state.stop_reason = why;
+  turn.note(LogLine::Level::kInfo, "stop_requested", "the run is to stop: " + why);
+  if (state.source_generation == 0) {
+    end_run(turn, 75, "stopped before training began (" + why + "); " + what_remains(turn));
+    return Reason::kEndedStopped;
+  }
+  if (state.lost_ms) return total_loss(turn, "all workers died", 70);
+  // Whoever has to see another start hears of it then.
+  if (state.run == RunState::kStarted) {
+    for (MemberId id : state.ranks) push_stop(turn, turn.at(id));
+  }
+  return Reason::kStopRequested;
+}
+
+}  // namespace lockstep::coordinator

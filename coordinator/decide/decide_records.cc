@@ -1,0 +1,192 @@
+// What the workers did, step by step. A step joins the history when every rank has reported it.
+#include <algorithm>
+
+#include "comm/base/limits.h"
+#include "comm/base/planted_bug.h"
+#include "coordinator/decide/decide_internal.h"
+#include "coordinator/state/skips.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+void ack(Turn& turn, const Member& member) {
+  wire::Envelope envelope;
+  envelope.mutable_records_ack()->set_batch(member.acked_batch);
+  turn.send(member.connection, std::move(envelope));
+}
+
+// Empty when the record is what the plan says about its step in this generation.
+std::string against_plan(const Turn& turn, Generation generation, const wire::StepRecord& record) {
+  const data::StepPlan plan = data::plan_step(turn.options.shape, record.step());
+  if (record.step() >= turn.options.total_steps) return "lies after the end of the run";
+  if (record.epoch() != plan.epoch) return "names epoch " + std::to_string(record.epoch());
+  const uint64_t samples =
+      samples_in(turn.state.skips, generation, record.step(), turn.options.shape);
+  if (record.samples() != samples) {
+    return "counts " + std::to_string(record.samples()) + " samples instead of " +
+           std::to_string(samples);
+  }
+  return {};
+}
+
+const LedgerRow* row_of(const State& state, Generation generation) {
+  const auto era = state.lineage.find(generation);
+  return era == state.lineage.end() || era->second.row.rolled_back ? nullptr : &era->second.row;
+}
+
+// The next step that `member` can have a record of in `generation`: it reports every step from
+// where that began for it, in order. Nothing if it is not known.
+std::optional<Step> due(const Member& member, Generation generation, const LedgerRow& row) {
+  if (member.record_generation == 0) return std::nullopt;
+  return member.record_generation == generation ? member.next_record : row.first.step;
+}
+
+// What an earlier report of the step said, if there was one that can still be compared with.
+std::optional<uint64_t> known_hash(const State& state, Step step) {
+  if (const auto it = state.pending.find(step); it != state.pending.end()) {
+    return it->second.common_hash;
+  }
+  if (const auto it = state.early.find(step); it != state.early.end()) return it->second;
+  return std::nullopt;
+}
+
+// kRecordsAccepted, kRecordsVoid, or the end of the run.
+Reason take(Turn& turn, Member& member, Generation generation, const wire::StepRecord& record,
+            RecordsEntry* kept) {
+  State& state = turn.state;
+  const LedgerRow* row = row_of(state, generation);
+  if (row == nullptr || !row->covers(record.step())) return Reason::kRecordsVoid;
+  const std::string name =
+      "the record of step " + std::to_string(record.step()) + " from " + describe(state, member);
+  const auto next = due(member, generation, *row);
+  if (next && *next != record.step()) {
+    return corrupt(turn, name + " comes when step " + std::to_string(*next) + " is due");
+  }
+  if (const std::string what = against_plan(turn, generation, record); !what.empty()) {
+    return corrupt(turn, name + " " + what);
+  }
+  const auto hash = known_hash(state, record.step());
+  if (turn.options.exact() && hash && *hash != record.common_hash()) {
+    return corrupt(turn, name + " disagrees with that of another worker: one of them computes " +
+                             "wrong, the weights cannot be trusted");
+  }
+  member.record_generation = generation;
+  member.next_record = record.step() + 1;
+  if (record.step() >= state.completed) count_report(state, member.id, generation, record);
+  note_pace(turn, member, generation, record);
+  kept->records.push_back(record);
+  // The digests of a step are the same from everyone: the first ones are kept.
+  if (hash || record.step() < state.completed) kept->records.back().clear_slots();
+  return Reason::kRecordsAccepted;
+}
+
+bool has_enough(const State& state, Step step, const PendingStep& pending) {
+  const LedgerRow& open = state.lineage.at(state.source_generation).row;
+  // Every start resumes after it, so no later generation can redo it: one report is enough.
+  if (step < open.first.step) return pending.reports > 0;
+  return pending.reports >= state.source_members.size();
+}
+
+}  // namespace
+
+void count_report(State& state, MemberId member, Generation generation,
+                  const wire::StepRecord& record) {
+  PendingStep& pending = state.pending[record.step()];
+  const bool is_first = pending.reports++ == 0;
+  if (is_first) {
+    pending.common_hash = record.common_hash();
+    pending.first_reporter = member;
+  }
+  const auto era = state.lineage.find(generation);
+  const bool is_writer = era != state.lineage.end() && era->second.writer == member;
+  if (is_first || is_writer) pending.values = step_entry(record, generation);
+}
+
+void complete_steps(Turn& turn) {
+  State& state = turn.state;
+  while (!state.pending.empty()) {
+    const auto first = state.pending.begin();
+    if (first->first != state.completed || !has_enough(state, first->first, first->second)) return;
+    const StepEntry& values = first->second.values;
+    if (auto what = wrong_with_loss(state.losses, turn.options.job.train(), values)) {
+      state.losses.bad = BadLoss{values, std::move(*what)};  // no later step is of any worth
+      return;
+    }
+    remember_loss(state.losses, values);
+    const bool is_whole = first->first >= state.lineage.at(state.source_generation).row.first.step;
+    turn.persist(values);
+    if (state.in_history == state.completed) {
+      turn.actions.push_back(AppendHistory{values});
+      ++state.in_history;
+    }
+    if (is_whole) {
+      state.early.clear();  // everybody is past the older generations
+    } else {
+      state.early[first->first] = first->second.common_hash;
+    }
+    state.pending.erase(first);
+    ++state.completed;
+  }
+}
+
+Reason on_records(Turn& turn, Member& member, Generation generation,
+                  const wire::StepRecords& message) {
+  if (message.batch() <= member.acked_batch) {
+    ack(turn, member);  // the acknowledgement was lost with a connection
+    return Reason::kAlreadyCounted;
+  }
+  if (turn.state.source_generation == 0 || generation > turn.state.last_generation) {
+    return Reason::kRefusedFuture;
+  }
+  if (message.batch() != member.acked_batch + 1) {
+    ack(turn, member);
+    return Reason::kRefusedGap;
+  }
+  if (message.records_size() == 0 || message.records_size() > limits::kRecordBatchSteps) {
+    return Reason::kRefusedMalformed;
+  }
+  RecordsEntry kept{generation, member.id, message.batch(), {}};
+  for (const wire::StepRecord& record : message.records()) {
+    const Reason reason = take(turn, member, generation, record, &kept);
+    if (is_end(reason)) return reason;
+  }
+  if (!kept.records.empty()) member.step = std::max(member.step, member.next_record);
+  const Reason reason = kept.records.empty() ? Reason::kRecordsVoid : Reason::kRecordsAccepted;
+  member.acked_batch = message.batch();
+  if (!LOCKSTEP_BUG(kBatchNotKept)) turn.persist(std::move(kept));
+  complete_steps(turn);
+  ack(turn, member);
+  return reason;
+}
+
+Reason on_eval(Turn& turn, Member& member, Generation generation, const wire::EvalReport& message) {
+  State& state = turn.state;
+  const EvalEntry entry{generation,        message.step(),    message.epoch(),
+                        message.samples(), message.correct(), message.loss()};
+  if (entry.step > turn.options.total_steps || entry.samples == 0 ||
+      entry.correct > entry.samples) {
+    return Reason::kRefusedMalformed;
+  }
+  if (!is_in_lineage(state, generation, entry.step)) {
+    push_present(turn, member);
+    return Reason::kRefusedStaleGeneration;
+  }
+  const auto [it, is_new] = state.evals.try_emplace(entry.step, entry);
+  if (is_new) {
+    turn.persist(entry);
+    return Reason::kEvalAccepted;
+  }
+  const EvalEntry& known = it->second;
+  if (turn.options.exact() && (known.correct != entry.correct || known.samples != entry.samples ||
+                               known.loss != entry.loss)) {
+    return corrupt(turn, "the evaluation after step " + std::to_string(entry.step) + " of " +
+                             describe(state, member) +
+                             " differs from an earlier one of the same "
+                             "weights: " +
+                             std::to_string(entry.correct) + " instead of " +
+                             std::to_string(known.correct) + " right");
+  }
+  return Reason::kAlreadyCounted;
+}
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,130 @@
+// Deadlines, in the order in which they explain most: a proven cause before a suspected one.
+#include <algorithm>
+#include <optional>
+
+#include "coordinator/decide/decide_internal.h"
+#include "coordinator/decide/expel.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+// Ticks come every 100 ms. A pause this long, or of half a lease, means that we were stopped, not
+// that everyone else was: what they sent meanwhile is still in our sockets.
+constexpr int64_t kAsleepMs = 2'000;
+
+void forgive(Turn& turn, int64_t asleep_ms) {
+  State& state = turn.state;
+  for (auto& [id, member] : state.members) {
+    member.heard_ms += asleep_ms;
+    member.disconnected_ms += asleep_ms;
+    member.dead_ms += asleep_ms;
+  }
+  for (auto& [connection, agent] : state.agents) agent.since_ms += asleep_ms;
+  for (auto* since_ms : {&state.brake_ms, &state.lost_ms, &state.stop_ms, &state.end_ms}) {
+    if (*since_ms) **since_ms += asleep_ms;
+  }
+  if (state.suspicion) state.suspicion->since_ms += asleep_ms;
+  state.prepared_ms += asleep_ms;
+  state.progress_ms += asleep_ms;
+  state.front_ms += asleep_ms;
+  state.started_ms += asleep_ms;
+}
+
+std::string not_left(const State& state) {
+  std::string names;
+  for (MemberId id : state.ranks) {
+    const Member& member = state.members.at(id);
+    if (member.state == MemberState::kLeft) continue;
+    names += (names.empty() ? "" : ", ") + describe(state, member);
+  }
+  return names;
+}
+
+std::optional<Reason> judge_endings(Turn& turn) {
+  State& state = turn.state;
+  const Options& options = turn.options;
+  if (state.stop_ms && turn.now_ms - *state.stop_ms > options.grace_ms) {
+    end_run(turn, 70,
+            "the workers did not stop within " + std::to_string(options.grace_ms / 1000) +
+                " s (cluster.grace_s), the steps since the last checkpoint are lost; " +
+                what_remains(turn));
+    return Reason::kEndedGracePassed;
+  }
+  // Before that the others wait for the writer, whose last checkpoint may take its time as long as
+  // its heartbeats come.
+  if (state.end_ms && turn.now_ms - *state.end_ms > options.end_timeout_ms) {
+    end_run(turn, 70,
+            "the writer was done, and " + not_left(state) + " did not leave within " +
+                std::to_string(options.end_timeout_ms / 1000) + " s; " + what_remains(turn));
+    return Reason::kEndedLeaveTimeout;
+  }
+  return std::nullopt;
+}
+
+// The state is lost, and who could have said whether somebody comes did not.
+std::optional<Reason> judge_loss(Turn& turn) {
+  const State& state = turn.state;
+  if (!state.lost_ms || turn.now_ms - *state.lost_ms <= turn.options.lease_ms) return std::nullopt;
+  return total_loss(turn, "all workers died", 70);
+}
+
+// The members of a generation that an earlier coordinator prepared have closed the one before.
+std::optional<Reason> judge_interruption(Turn& turn) {
+  State& state = turn.state;
+  if (!state.is_interrupted) return std::nullopt;
+  state.is_interrupted = false;
+  if (state.run != RunState::kStarted) return std::nullopt;
+  return regroup(turn, "the coordinator was started again while a generation was prepared", 70);
+}
+
+}  // namespace
+
+Reason on_tick(Turn& turn) {
+  State& state = turn.state;
+  if (state.run == RunState::kEnded || state.run == RunState::kTermEnded) {
+    return Reason::kNothingDue;
+  }
+  const int64_t pause_ms = turn.now_ms - state.last_tick_ms;
+  state.last_tick_ms = turn.now_ms;
+  if (pause_ms > std::min(kAsleepMs, turn.options.lease_ms / 2)) {
+    forgive(turn, pause_ms);
+    turn.log(LogLine::Level::kWarn, "clock_jumped",
+             "the coordinator was not running for " + std::to_string(pause_ms) +
+                 " ms; nobody is judged for that time");
+    return Reason::kClockJumped;
+  }
+  kill_left_over(turn);
+  if (const auto reason = evict_expelled(turn)) return *reason;
+  if (const auto reason = judge_interruption(turn)) return *reason;
+  if (const auto reason = judge_members(turn)) return *reason;
+  if (const auto reason = judge_suspicion(turn)) return *reason;
+  if (const auto reason = judge_checks(turn)) return *reason;
+  if (const auto reason = judge_hang(turn)) return *reason;
+  if (const auto reason = judge_loss(turn)) return *reason;
+  if (const auto reason = judge_endings(turn)) return *reason;
+  if (const auto reason = judge_gathering(turn)) return *reason;
+  if (state.run == RunState::kPrepared &&
+      turn.now_ms - state.prepared_ms > turn.options.prepare_timeout_ms) {
+    return evict_unpromised(turn);
+  }
+  judge_pace(turn);
+  state.change_due = true;  // what stood against a change may have passed
+  return Reason::kNothingDue;
+}
+
+Reason on_heartbeat(Turn& turn, Member& member, Generation generation,
+                    const wire::Heartbeat& message) {
+  // It proves that the process lives, whatever it knows; its step counts only in the present.
+  if (turn.state.run != RunState::kStarted || generation != turn.state.generation ||
+      message.step() > turn.options.total_steps) {
+    return Reason::kHeard;
+  }
+  if (message.step() >= member.step && message.phase() <= static_cast<uint32_t>(Phase::kEnd)) {
+    member.step = message.step();
+    member.phase = static_cast<Phase>(message.phase());
+    note_progress(turn, member, {message.step(), member.phase, message.bucket()});
+  }
+  return Reason::kHeard;
+}
+
+}  // namespace lockstep::coordinator

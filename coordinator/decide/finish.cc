@@ -1,0 +1,142 @@
+// Ends a run, in all ways.
+#include <algorithm>
+
+#include "comm/base/planted_bug.h"
+#include "coordinator/decide/decide_internal.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+void close_generations(Turn& turn) {
+  for (KnownGeneration& known : turn.state.generations) {
+    known.state = known.state == GenerationState::kStarted ? GenerationState::kClosed
+                                                           : GenerationState::kAbandoned;
+    turn.persist(GenerationEntry{known.generation, turn.state.term, known.state, {}, {}});
+  }
+  turn.state.generations.clear();
+  turn.state.planned.reset();
+}
+
+Reason fail(Turn& turn, Reason reason, const std::string& message) {
+  end_run(turn, 70, message + "; " + what_remains(turn));
+  return reason;
+}
+
+}  // namespace
+
+bool has_checkpoint_of(const State& state, Step step) {
+  return std::any_of(state.checkpoints.begin(), state.checkpoints.end(),
+                     [step](const CheckpointEntry& c) { return c.step == step; });
+}
+
+std::string what_remains(const Turn& turn) {
+  const std::string& dir = turn.options.run_dir;
+  const std::string command = "lockstep run " + dir + "/job.yaml --run-dir " + dir + " --resume";
+  if (turn.state.checkpoints.empty()) {
+    return "no checkpoint had been written yet; to begin again: " + command;
+  }
+  const CheckpointEntry& newest = turn.state.checkpoints.back();
+  return "checkpoint " + newest.name + " (" + std::to_string(newest.step) +
+         " steps) remains; to go on from it: " + command;
+}
+
+void end_run(Turn& turn, int code, const std::string& message) {
+  State& state = turn.state;
+  close_generations(turn);
+  state.run = RunState::kEnded;
+  state.exit_code = code;
+  state.message = message;
+  turn.persist(EventEntry{state.generation, "run_ended",
+                          "exit code " + std::to_string(code) + ": " + message});
+  if (!LOCKSTEP_BUG(kEndForgotten))
+    turn.persist(SettingEntry{"end", std::to_string(code) + " " + message});
+  for (const auto& [connection, member] : state.by_connection) {
+    say_goodbye(turn, connection, code, message);
+  }
+  for (const auto& [connection, agent] : state.agents) {
+    say_goodbye(turn, connection, code, message);
+  }
+  turn.actions.push_back(EndRun{code, message});
+}
+
+void say_goodbye(Turn& turn, ConnectionId to, int code, const std::string& message) {
+  wire::Envelope goodbye;
+  goodbye.mutable_goodbye()->set_exit_code(static_cast<uint32_t>(code));
+  goodbye.mutable_goodbye()->set_message(message);
+  turn.send(to, std::move(goodbye));
+}
+
+Reason end_term(Turn& turn, const std::string& message, LogLine::Level level) {
+  State& state = turn.state;
+  if (state.stop_ms && !state.is_shrinking) {
+    end_run(turn, state.checkpoints.empty() ? 70 : 75,
+            message + ", but it was to stop (" + state.stop_reason +
+                "): the steps since the last checkpoint are lost; " + what_remains(turn));
+    return Reason::kEndedStopped;
+  }
+  close_generations(turn);
+  state.run = RunState::kTermEnded;
+  state.message = message;
+  turn.note(level, "term_ended", message);
+  turn.actions.push_back(EndTerm{message});
+  return Reason::kEndedTerm;
+}
+
+Reason corrupt(Turn& turn, const std::string& what) {
+  turn.note(LogLine::Level::kInfo, "corruption", what);
+  end_run(turn, 70, what + "; " + what_remains(turn));
+  return Reason::kEndedCorruption;
+}
+
+bool is_done(const Turn& turn) {
+  return turn.state.completed == turn.options.total_steps &&
+         std::any_of(turn.state.checkpoints.begin(), turn.state.checkpoints.end(),
+                     [&](const CheckpointEntry& c) {
+                       return c.final && c.step == turn.options.total_steps;
+                     });
+}
+
+Reason finish_if_all_left(Turn& turn, Reason otherwise) {
+  State& state = turn.state;
+  bool is_stopped = false;
+  const wire::Leave* first = nullptr;
+  for (MemberId id : state.ranks) {
+    const Member& member = state.members.at(id);
+    if (member.state != MemberState::kLeft) return otherwise;
+    if (first == nullptr) first = &*member.leave;
+    if (member.leave->applied().step() != first->applied().step()) {
+      return fail(turn, Reason::kEndedCorruption,
+                  "the workers left at different steps, " +
+                      std::to_string(first->applied().step()) + " and " +
+                      std::to_string(member.leave->applied().step()));
+    }
+    is_stopped |= member.leave->reason() == wire::Leave::STOPPED;
+  }
+  const Step last = first->applied().step();
+  if (state.completed != last) {
+    return fail(turn, Reason::kEndedCorruption,
+                "the workers left after step " + std::to_string(last) + " but reported only " +
+                    std::to_string(state.completed));
+  }
+  if (last > 0 && !has_checkpoint_of(state, last)) {
+    return fail(turn, Reason::kEndedNoCheckpoint,
+                "all workers left without a checkpoint of the last step, " + std::to_string(last));
+  }
+  LedgerRow& row = state.lineage.at(state.source_generation).row;
+  row.last = ResumePoint{last, is_stopped ? Phase::kTrain : Phase::kEnd};
+  turn.persist(LedgerEntry{row});
+  if (is_stopped && state.is_shrinking) {
+    return end_term(turn, state.stop_reason + "; the checkpoint is written, more are awaited");
+  }
+  if (is_stopped) {
+    end_run(turn, 75,
+            "stopped after step " + std::to_string(last) +
+                (state.stop_reason.empty() ? "" : " (" + state.stop_reason + ")") + "; " +
+                what_remains(turn));
+    return Reason::kEndedStopped;
+  }
+  end_run(turn, 0, "all " + std::to_string(last) + " steps are done");
+  return Reason::kEndedFinished;
+}
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,94 @@
+// The first generation of a term: who has to be there.
+#include <algorithm>
+
+#include "coordinator/decide/decide_internal.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+std::vector<MemberId> ready_members(const Turn& turn) {
+  std::vector<MemberId> members;
+  for (MemberId id : turn.state.waiting) {
+    if (may_join(turn, turn.state.members.at(id))) members.push_back(id);
+  }
+  return members;
+}
+
+// The same machines as before are there: nobody is waited for beyond a lease.
+bool has_waited(const Turn& turn) {
+  return turn.state.gathered_ms != 0 &&
+         turn.now_ms - turn.state.gathered_ms > turn.options.lease_ms;
+}
+
+Reason missing_workers(Turn& turn) {
+  const State& state = turn.state;
+  const std::vector<MemberId> present = ready_members(turn);
+  std::string agents;
+  for (const auto& [connection, agent] : state.agents) {
+    agents +=
+        (agents.empty() ? "" : ", ") + agent.node + " (" + counted(agent.workers, "worker") + ")";
+  }
+  const uint32_t missing = turn.wanted() - static_cast<uint32_t>(present.size());
+  end_run(turn, 70,
+          std::to_string(missing) + " of " + std::to_string(turn.wanted()) +
+              " workers did not register within " +
+              std::to_string(turn.options.start_timeout_ms / 1000) +
+              " s (cluster.start_timeout_s). Registered: " +
+              (present.empty() ? "nobody" : describe(state, present)) +
+              ". Agents: " + (agents.empty() ? "none" : agents) +
+              ". See the logs of the missing workers in " + turn.options.run_dir + "/logs");
+  return Reason::kEndedMissingWorkers;
+}
+
+Reason too_few(Turn& turn) {
+  const size_t here = ready_members(turn).size();
+  const bool can_go_on = !turn.state.checkpoints.empty();
+  end_run(turn, can_go_on ? 75 : 70,
+          "only " + counted(here, "worker") + " came within " +
+              std::to_string(turn.options.min_wait_ms / 1000) +
+              " s (cluster.min_wait_s), cluster.min_workers is " +
+              std::to_string(turn.options.min_workers) + "; " + what_remains(turn));
+  return Reason::kEndedTooFew;
+}
+
+}  // namespace
+
+bool is_first_start(const Turn& turn) {
+  return turn.state.term <= 1 && turn.state.base_checkpoint.empty();
+}
+
+Reason gather(Turn& turn, Reason otherwise) {
+  State& state = turn.state;
+  const size_t least = is_first_start(turn) || turn.options.is_batch_open() || !has_waited(turn)
+                           ? turn.wanted()
+                           : turn.options.min_workers;
+  if (state.run != RunState::kGathering || state.waiting.size() < least) return otherwise;
+  std::vector<MemberId> members = ready_members(turn);
+  const bool are_all_here = members.size() >= turn.wanted();
+  const bool is_enough = members.size() >= least;
+  if (!are_all_here && !is_enough) return otherwise;
+  if (members.size() > turn.wanted()) {
+    sort_naturally(state, members);
+    members.resize(turn.wanted());
+  }
+  if (turn.options.is_batch_open()) return resolve_global_batch(turn, members);
+  prepare_generation(turn, std::move(members),
+                     are_all_here ? "all workers are here" : "enough workers are here");
+  return Reason::kPrepared;
+}
+
+std::optional<Reason> judge_gathering(Turn& turn) {
+  if (turn.state.run != RunState::kGathering) return std::nullopt;
+  if (const Reason reason = gather(turn, Reason::kNothingDue); reason != Reason::kNothingDue) {
+    return reason;
+  }
+  const int64_t waited_ms = turn.now_ms - turn.state.started_ms;
+  if (is_first_start(turn)) {
+    if (waited_ms > turn.options.start_timeout_ms) return missing_workers(turn);
+  } else if (waited_ms > turn.options.min_wait_ms) {
+    return too_few(turn);
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep::coordinator

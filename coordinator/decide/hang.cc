@@ -1,0 +1,97 @@
+// Who hangs. Heartbeats come from a thread of their own, so a worker that is stuck is not silent;
+// they carry (step, phase, bucket), so the culprit is who is behind: everyone else waits for it.
+#include <algorithm>
+#include <tuple>
+
+#include "coordinator/decide/decide_internal.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+// Evaluations and checkpoints make no progress that heartbeats could show, and the first step of a
+// generation warms everything up.
+constexpr int64_t kPatience = 4;
+// A step may take so many times as long as the slowest before it, however short cluster.hang_s is.
+constexpr int64_t kSlowSteps = 8;
+
+std::string text_of(const Progress& at) {
+  constexpr const char* kNames[] = {"training", "evaluating", "writing a checkpoint", "done"};
+  return std::string(kNames[static_cast<size_t>(at.phase)]) + " after step " +
+         std::to_string(at.step) + ", " + std::to_string(at.bucket) + " buckets sent";
+}
+
+struct Front {
+  std::vector<MemberId> behind;
+  size_t members = 0;
+  Progress last;   // where those behind are
+  Progress first;  // where the foremost is
+};
+
+Front front_of(const State& state) {
+  Front front;
+  for (MemberId id : state.ranks) {
+    const Member& member = state.members.at(id);
+    if (member.state != MemberState::kTraining) continue;
+    if (front.members++ == 0) front.last = front.first = member.progress;
+    if (member.progress < front.last) front.behind.clear();
+    front.last = std::min(front.last, member.progress);
+    front.first = std::max(front.first, member.progress);
+    if (member.progress == front.last) front.behind.push_back(id);
+  }
+  return front;
+}
+
+void evict(Turn& turn, Member& member, const std::string& why) {
+  wire::Envelope envelope;
+  envelope.mutable_evict()->set_reason(why);
+  envelope.mutable_evict()->set_save_stack(true);
+  turn.send(member.connection, std::move(envelope));
+  declare_dead(turn, member);
+}
+
+}  // namespace
+
+void begin_progress(State& state, int64_t now_ms) {
+  state.progress_ms = now_ms;
+  state.front_step = state.resume.step;
+  state.front_ms = now_ms;
+  state.slowest_ms = 0;
+}
+
+void note_progress(Turn& turn, Member& member, const Progress& at) {
+  if (at <= member.progress) return;
+  State& state = turn.state;
+  member.progress = at;
+  state.progress_ms = turn.now_ms;
+  if (at.step <= state.front_step) return;
+  state.slowest_ms = std::max<int64_t>({1, state.slowest_ms, turn.now_ms - state.front_ms});
+  state.front_step = at.step;
+  state.front_ms = turn.now_ms;
+}
+
+std::optional<Reason> judge_hang(Turn& turn) {
+  State& state = turn.state;
+  if (turn.options.hang_ms == 0 || state.run != RunState::kStarted) return std::nullopt;
+  const int64_t still_ms = turn.now_ms - state.progress_ms;
+  if (still_ms <= turn.options.hang_ms) return std::nullopt;
+  const Front front = front_of(state);
+  const bool is_quiet = front.last.phase != Phase::kTrain || front.first.phase != Phase::kTrain ||
+                        state.slowest_ms == 0;
+  const int64_t limit_ms =
+      std::max((is_quiet ? kPatience : 1) * turn.options.hang_ms, kSlowSteps * state.slowest_ms);
+  if (front.members == 0 || still_ms <= limit_ms) return std::nullopt;
+  state.progress_ms = turn.now_ms;
+  const std::string since = "for " + std::to_string(still_ms / 1000) + " s (cluster.hang_s is " +
+                            std::to_string(turn.options.hang_ms / 1000) + ")";
+  // More than half of them behind: what they wait for is not one of them.
+  if (front.last == front.first || front.behind.size() * 2 > front.members) {
+    return try_again(turn, "no worker made any progress " + since + ", " + text_of(front.last));
+  }
+  const std::string what = describe(state, front.behind) + " hangs: no progress " + since + ", " +
+                           text_of(front.last) + ", while others are " + text_of(front.first) +
+                           "; its stacks are saved in logs/ of the run";
+  for (MemberId id : front.behind) evict(turn, turn.at(id), "no progress " + since);
+  return after_deaths(turn, front.behind, what, 70);
+}
+
+}  // namespace lockstep::coordinator

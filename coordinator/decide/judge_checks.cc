@@ -1,0 +1,223 @@
+// Judges the checks for silent corruption (corruption.h).
+#include <algorithm>
+
+#include "coordinator/decide/check_finding.h"
+#include "coordinator/decide/decide_internal.h"
+#include "coordinator/decide/expel.h"
+#include "coordinator/state/corruption.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+bool all_have_reported(const State& state, const PendingCheck& check) {
+  return std::all_of(check.members.begin(), check.members.end(), [&](MemberId id) {
+    return check.reports.contains(id) || !is_alive(state.members.at(id));
+  });
+}
+
+// Everybody who still can has reported; of a generation that is over nothing more is waited for
+// beyond a lease.
+bool is_ripe(const Turn& turn, Generation generation, const PendingCheck& check) {
+  const bool is_over = generation != turn.state.source_generation;
+  if (is_over && turn.now_ms - check.since_ms > turn.options.lease_ms) return true;
+  return all_have_reported(turn.state, check);
+}
+
+void keep_agreement(Turn& turn, Generation generation, Step step) {
+  State& state = turn.state;
+  state.checks.agreed = step;
+  turn.persist(CheckEntry{generation, step, true, {}, 0, false});
+  std::erase_if(state.pending_checks, [step](const auto& e) { return e.first.second <= step; });
+}
+
+// Nobody can tell who is right; when the step is computed again, what they said now may.
+void keep_witnesses(Turn& turn, Generation generation, Step step, const CheckFinding& finding) {
+  CheckHistory& checks = turn.state.checks;
+  checks.unexplained.insert(step);
+  turn.persist(CheckEntry{generation, step, false, {}, 0, false});
+  for (const auto& [id, value] : finding.values) {
+    const Member& member = turn.at(id);
+    WitnessEntry witness{generation, step, finding.subject, member.node, member.local_rank, value};
+    turn.persist(witness);
+    checks.witnesses.push_back(std::move(witness));
+  }
+  std::stable_sort(checks.witnesses.begin(), checks.witnesses.end(),
+                   [](const auto& a, const auto& b) { return a.step < b.step; });
+}
+
+std::string way_back(const State& state) {
+  const Step agreed = state.checks.agreed;
+  return agreed == 0 ? "the run goes back to its initial weights: no check before had found all in "
+                       "agreement"
+                     : "the run goes back to the newest checkpoint at or before step " +
+                           std::to_string(agreed) + ", after which all still agreed";
+}
+
+void distrust(State& state) {
+  state.checks.is_open = true;
+  forget_checkpoints_after(state, state.checks.agreed);
+}
+
+std::string accusation(const Turn& turn, const CheckFinding& finding) {
+  const std::string jury = finding.by_witness
+                               ? counted(finding.votes, "result") + " of both attempts at this step"
+                               : counted(finding.votes, "worker");
+  std::string text = describe(turn.state, finding.odd()) + " " + finding.what + " than " + jury +
+                     " that agree: a memory or a processor there is at fault, and nothing reported "
+                     "an error";
+  if (!finding.wrong_then.empty()) {
+    text += "; in the attempt before, " + names_of(finding.wrong_then) + " had " +
+            other_result(finding.subject);
+  }
+  return text;
+}
+
+constexpr char kPutOut[] =
+    ". No worker of that place takes part in the run any more; have the machine tested. ";
+
+Reason go_back(Turn& turn, Generation generation, Step step, const CheckFinding& finding) {
+  const std::string what = accusation(turn, finding);
+  for (MemberId id : finding.odd()) expel(turn, place_of(turn.at(id)), {generation, step, false});
+  for (const WitnessEntry& w : finding.wrong_then) {
+    expel(turn, place_of(w), {w.generation, step, false});
+  }
+  distrust(turn.state);
+  turn.note(LogLine::Level::kError, "corruption",
+            what + kPutOut + "Meanwhile " + way_back(turn.state));
+  return end_term(turn, "a worker computed wrong; " + way_back(turn.state));
+}
+
+// The wrong worker goes like one that died. Since the last agreement its part may be in everything.
+Reason go_on(Turn& turn, const CheckFinding& finding, Generation generation) {
+  CheckHistory& checks = turn.state.checks;
+  const Step since = checks.agreed + 1;
+  const std::string what = accusation(turn, finding);
+  for (MemberId id : finding.odd()) {
+    const Place place = place_of(turn.at(id));
+    expel(turn, place, {generation, since, true});
+    disown_checkpoints(turn, place, since);
+  }
+  for (const WitnessEntry& w : finding.wrong_then) {
+    expel(turn, place_of(w), {w.generation, since, true});
+  }
+  checks.tainted = std::min(checks.tainted.value_or(since), since);
+  turn.note(
+      LogLine::Level::kError, "corruption",
+      what + kPutOut +
+          "The others go on with what they hold (train.on_corruption is continue): from step " +
+          std::to_string(since) + " on it may be wrong, and the audit says so");
+  return evict_expelled(turn).value_or(Reason::kExpelled);
+}
+
+Reason judge_unexplained(Turn& turn, Generation generation, Step step,
+                         const CheckFinding& finding) {
+  const bool is_again = turn.state.checks.unexplained.contains(step);
+  keep_witnesses(turn, generation, step, finding);
+  distrust(turn.state);
+  const std::string what = describe(turn.state, finding.odd()) + " differ: each " + finding.what +
+                           " than another, and no majority says who is right";
+  turn.note(LogLine::Level::kError, "corruption", what);
+  if (is_again) {
+    end_run(turn, 70,
+            what +
+                ". They differed there before: one of these machines computes wrong. Test their "
+                "memory, leave the bad one out and resume; " +
+                what_remains(turn));
+    return Reason::kEndedCorruption;
+  }
+  return end_term(turn, "the workers differ and nobody is put out; " + way_back(turn.state) +
+                            ", and when step " + std::to_string(step) +
+                            " is computed again, its results tell who was wrong");
+}
+
+Reason judge(Turn& turn, Generation generation, Step step, CheckFinding finding) {
+  std::map<MemberId, Place> places;
+  for (const auto& [id, value] : finding.values) places[id] = place_of(turn.at(id));
+  ask_witnesses(turn.state.checks.witnesses, step, places, &finding);
+  if (!finding.right) return judge_unexplained(turn, generation, step, finding);
+  if (turn.options.job.train().on_corruption() == "continue") {
+    return go_on(turn, finding, generation);
+  }
+  return go_back(turn, generation, step, finding);
+}
+
+// All agree; whoever differed in an attempt before was wrong then. What its wrong result got into
+// has left the lineage since.
+std::optional<Reason> judge_witnesses(Turn& turn, Step step, const PendingCheck& check) {
+  const auto& witnesses = turn.state.checks.witnesses;
+  auto wrong = refuted(witnesses, step, check);
+  const bool was_open = std::any_of(witnesses.begin(), witnesses.end(),
+                                    [step](const auto& w) { return w.step == step; });
+  if (was_open && wrong.empty()) {
+    turn.note(LogLine::Level::kWarn, "corruption",
+              "now that step " + std::to_string(step) +
+                  " was computed again all workers agree, in what none of them had before: what "
+                  "was wrong then had spread to all. It is undone, and nobody can be named: have "
+                  "the machines tested");
+    return std::nullopt;
+  }
+  std::erase_if(wrong, [&](const WitnessEntry& w) {
+    return turn.state.checks.expelled.contains(place_of(w));
+  });
+  if (wrong.empty()) return std::nullopt;
+  for (const WitnessEntry& w : wrong) {
+    expel(turn, place_of(w), {w.generation, step, false});
+  }
+  turn.note(
+      LogLine::Level::kError, "corruption",
+      "now that step " + std::to_string(step) + " was computed again all workers agree; " +
+          names_of(wrong) + " had " + other_result(wrong.front().subject) +
+          " before: a memory or a processor there was at fault, and nothing reported an error" +
+          kPutOut + "The others go on, nothing has to be computed again");
+  return evict_expelled(turn).value_or(Reason::kExpelled);
+}
+
+}  // namespace
+
+Reason on_check(Turn& turn, Member& member, Generation generation,
+                const wire::CheckReport& message) {
+  State& state = turn.state;
+  const uint64_t every = turn.options.job.train().check_every();
+  const Step step = message.applied();
+  if (!is_checking(turn.options) || step == 0 || step % every != 0 ||
+      step > turn.options.total_steps) {
+    return Reason::kRefusedMalformed;
+  }
+  if (step <= state.checks.agreed) return Reason::kAlreadyCounted;
+  auto check = state.pending_checks.find({generation, step});
+  if (check == state.pending_checks.end()) {
+    // Who was in an older generation is not known any more.
+    if (!is_open(state.run) || generation != state.source_generation) return Reason::kIgnored;
+    PendingCheck first{turn.now_ms, state.source_members, {}};
+    check = state.pending_checks.emplace(std::pair(generation, step), std::move(first)).first;
+  }
+  if (!contains(check->second.members, member.id)) return Reason::kRefusedMalformed;
+  if (!check->second.reports.emplace(member.id, message).second) return Reason::kAlreadyCounted;
+  return judge_checks(turn).value_or(Reason::kCheckCounted);
+}
+
+std::optional<Reason> judge_checks(Turn& turn) {
+  State& state = turn.state;
+  std::optional<Reason> reason;
+  for (;;) {
+    const auto ripe =
+        std::find_if(state.pending_checks.begin(), state.pending_checks.end(),
+                     [&](const auto& e) { return is_ripe(turn, e.first.first, e.second); });
+    if (ripe == state.pending_checks.end()) return reason;
+    const auto [generation, step] = ripe->first;
+    PendingCheck check = std::move(ripe->second);
+    state.pending_checks.erase(ripe);
+    if (!is_in_lineage(state, generation, step)) continue;
+    // What one says that was put out counts no more.
+    std::erase_if(check.reports,
+                  [&](const auto& e) { return is_expelled(state, state.members.at(e.first)); });
+    CheckFinding finding = examine(check, step);
+    if (finding.is_difference()) return judge(turn, generation, step, std::move(finding));
+    if (check.reports.size() < 2 || !all_have_reported(state, check)) continue;
+    keep_agreement(turn, generation, step);
+    reason = Reason::kChecked;
+    if (const auto follows = judge_witnesses(turn, step, check)) return follows;
+  }
+}
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,88 @@
+// Processes that are still there although nobody counts on them: stopped for ever, or stuck. They
+// hold a place of their agent, so that no other worker comes in it. The agent is told to kill them;
+// it starts another one as after a crash. Who wakes up in time and registers anew is spared.
+#include <algorithm>
+
+#include "comm/base/planted_bug.h"
+#include "coordinator/decide/decide_internal.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+bool has_registered(const State& state, const std::string& node, uint32_t pid) {
+  return state.by_process.contains({node, pid});
+}
+
+void order_to_kill(Turn& turn, ConnectionId agent, uint32_t pid, const std::string& what) {
+  wire::Envelope envelope;
+  envelope.mutable_kill_worker()->set_pid(pid);
+  envelope.mutable_kill_worker()->set_reason(what);
+  turn.send(agent, std::move(envelope));
+  turn.note(LogLine::Level::kWarn, "left_over_killed",
+            what + ": its agent is told to kill it and to start another one");
+}
+
+// It could have registered anew since its agent and this coordinator know each other.
+bool had_time(const Turn& turn, const Member& member, const Agent& agent) {
+  if (LOCKSTEP_BUG(kKilledAtOnce)) return true;
+  return turn.now_ms - std::max(member.dead_ms, agent.since_ms) > turn.options.lease_ms;
+}
+
+void kill_dead(Turn& turn, Member& member) {
+  const State& state = turn.state;
+  if (member.has_exited || has_registered(state, member.node, member.pid)) {
+    member.is_left_over = false;
+    return;
+  }
+  for (const auto& [connection, agent] : state.agents) {
+    if (agent.node != member.node || !had_time(turn, member, agent)) continue;
+    member.is_left_over = false;  // told once
+    return order_to_kill(turn, connection, member.pid,
+                         describe(state, member) + " was declared dead " +
+                             std::to_string(turn.now_ms - member.dead_ms) +
+                             " ms ago and its process is still there");
+  }
+}
+
+// Of an earlier term or coordinator, and nobody since. A first start waits for all in its own way.
+void kill_strangers(Turn& turn, ConnectionId connection, Agent& agent) {
+  const State& state = turn.state;
+  std::erase_if(agent.awaited, [&](uint32_t pid) {
+    return has_registered(state, agent.node, pid) || !agent.living.contains(pid);
+  });
+  const bool is_beginning = state.source_generation == 0 && is_first_start(turn);
+  const int64_t waited_ms = turn.now_ms - agent.since_ms;
+  if (is_beginning || waited_ms <= turn.options.start_timeout_ms) return;
+  for (const uint32_t pid : agent.awaited) {
+    order_to_kill(turn, connection, pid,
+                  "a worker of node " + agent.node + " (pid " + std::to_string(pid) +
+                      ") is there and did not register within " + std::to_string(waited_ms) +
+                      " ms");
+  }
+  agent.awaited.clear();
+}
+
+}  // namespace
+
+void note_living(Turn& turn, Agent& agent) {
+  for (auto& [id, member] : turn.state.members) {
+    if (member.state != MemberState::kDead || member.has_exited || member.node != agent.node) {
+      continue;
+    }
+    member.is_left_over = agent.living.contains(member.pid);
+  }
+  for (const uint32_t pid : agent.living) {
+    if (!has_registered(turn.state, agent.node, pid)) agent.awaited.insert(pid);
+  }
+}
+
+void kill_left_over(Turn& turn) {
+  for (auto& [id, member] : turn.state.members) {
+    if (member.is_left_over) kill_dead(turn, member);
+  }
+  for (auto& [connection, agent] : turn.state.agents) {
+    if (!agent.awaited.empty()) kill_strangers(turn, connection, agent);
+  }
+}
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,132 @@
+// Samples that kill: two processes ended while they had the same slot of the same step in hand. A
+// third try would kill a third one, so the run ends and names the samples, or goes on without them.
+//
+// What a process had in hand it has written down for its agent (comm/base/work_in_hand.h), which
+// tells it with the exit. So it counts neither how far a loader reads ahead nor whether anybody is
+// left: a run of one worker learns it from its second death. A slot is cleared when its step is
+// applied: whoever computed it lives.
+#include <algorithm>
+
+#include "comm/base/limits.h"
+#include "coordinator/decide/decide_internal.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+struct Culprit {
+  SlotInHand slot;
+  std::string killed;  // "it killed ... and then ..."
+};
+
+const SlotInHand* find_same(const Casualty& casualty, const SlotInHand& slot) {
+  const auto& slots = casualty.in_hand.slots;
+  const auto found = std::find_if(slots.begin(), slots.end(), [&](const SlotInHand& s) {
+    return s.step == slot.step && s.slot == slot.slot;
+  });
+  return found == slots.end() ? nullptr : &*found;
+}
+
+std::string at_what(const Casualty& casualty, const SlotInHand& slot) {
+  return casualty.who + " while it " + (slot.is_read ? "read" : "computed") + " slot " +
+         std::to_string(slot.slot);
+}
+
+// The slot that both had in hand: what `b` read counts before what it computed.
+std::optional<Culprit> find_common(const Casualty& a, const Casualty& b, Step next) {
+  for (const SlotInHand& y : b.in_hand.slots) {
+    const SlotInHand* x = y.step < next ? nullptr : find_same(a, y);
+    if (x == nullptr) continue;
+    return Culprit{y, "it killed " + at_what(a, *x) + " and then " + at_what(b, y)};
+  }
+  return std::nullopt;
+}
+
+std::optional<Culprit> find_culprit(const std::vector<Casualty>& casualties, Step next) {
+  for (size_t later = 1; later < casualties.size(); ++later) {
+    for (size_t earlier = 0; earlier < later; ++earlier) {
+      auto culprit = find_common(casualties[earlier], casualties[later], next);
+      if (culprit) return culprit;
+    }
+  }
+  return std::nullopt;
+}
+
+void forget_before(std::vector<Casualty>& casualties, Step next) {
+  for (Casualty& casualty : casualties) {
+    std::erase_if(casualty.in_hand.slots, [next](const SlotInHand& s) { return s.step < next; });
+  }
+  std::erase_if(casualties, [](const Casualty& c) { return c.in_hand.slots.empty(); });
+}
+
+// Their deaths are explained; what else they had in hand is not suspected any more.
+void forget_victims(std::vector<Casualty>& casualties, const Culprit& culprit) {
+  std::erase_if(casualties,
+                [&](const Casualty& c) { return find_same(c, culprit.slot) != nullptr; });
+}
+
+// It had in hand what is left out by now.
+bool is_explained(const State& state, const Casualty& casualty) {
+  return std::any_of(state.skips.begin(), state.skips.end(), [&](const SkipEntry& skip) {
+    return std::any_of(
+        casualty.in_hand.slots.begin(), casualty.in_hand.slots.end(), [&](const auto& s) {
+          return s.step == skip.step && skip.slots.begin <= s.slot && s.slot < skip.slots.end;
+        });
+  });
+}
+
+void leave_out(Turn& turn, const Culprit& culprit, const std::string& what) {
+  State& state = turn.state;
+  // Nobody computes it in the generation that is being prepared, nor in any later one.
+  const Generation last =
+      state.run == RunState::kPrepared ? state.generation - 1 : state.last_generation;
+  const SlotInHand& bad = culprit.slot;
+  skip_slots(turn, {last, bad.step, {bad.slot, bad.slot + 1}, culprit.killed});
+  forget_victims(state.experience.casualties, culprit);
+  turn.note(LogLine::Level::kWarn, "samples_skipped",
+            what + "; they are left out (train.on_bad_samples: skip), which is time " +
+                std::to_string(state.skips.size()) + " of at most " +
+                std::to_string(limits::kSkips) + " in this run, and training goes on");
+}
+
+}  // namespace
+
+void note_casualty(Turn& turn, Casualty casualty) {
+  std::vector<Casualty>& casualties = turn.state.experience.casualties;
+  const bool is_known = std::any_of(casualties.begin(), casualties.end(), [&](const Casualty& c) {
+    return c.in_hand.process == casualty.in_hand.process;
+  });
+  if (is_known || is_explained(turn.state, casualty)) return;
+  std::erase_if(casualty.in_hand.slots, [&](const SlotInHand& s) {
+    return s.step >= turn.options.total_steps || s.slot >= turn.options.shape.slots;
+  });
+  if (casualty.in_hand.slots.empty()) return;
+  if (casualties.size() == limits::kCasualties) casualties.erase(casualties.begin());
+  casualties.push_back(std::move(casualty));
+}
+
+bool is_poisoned(const Turn& turn, Step next) {
+  return find_culprit(turn.state.experience.casualties, next).has_value();
+}
+
+std::optional<Reason> judge_poison(Turn& turn, Step next) {
+  std::vector<Casualty>& casualties = turn.state.experience.casualties;
+  forget_before(casualties, next);
+  while (const auto culprit = find_culprit(casualties, next)) {
+    const SlotInHand& bad = culprit->slot;
+    const std::string what = "step " + std::to_string(bad.step + 1) + ": " + culprit->killed +
+                             ", the samples at " +
+                             positions_of(turn, bad.step, {bad.slot, bad.slot + 1});
+    if (may_skip(turn)) {
+      leave_out(turn, *culprit, what);
+      continue;
+    }
+    end_run(turn, 65,
+            what + ", and no third worker is risked on them; " + what_to_do_about_samples(turn) +
+                ". Look at these samples and at the last words of both workers; " +
+                what_remains(turn));
+    return Reason::kEndedPoison;
+  }
+  return std::nullopt;
+}
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,57 @@
+// Leaves the slots of bad samples out of the next generation (skips.h).
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/base/limits.h"
+#include "comm/base/planted_bug.h"
+#include "coordinator/decide/decide_internal.h"
+#include "data/order/step_plan.h"
+
+namespace lockstep::coordinator {
+
+void fill_skips(const State& state, wire::Start* start) {
+  if (LOCKSTEP_BUG(kSkipNotTold)) return;
+  for (const SkipEntry& skip : state.skips) {
+    wire::SkippedSlots* slots = start->add_skipped();
+    slots->set_step(skip.step);
+    slots->mutable_slots()->set_begin(skip.slots.begin);
+    slots->mutable_slots()->set_end(skip.slots.end);
+  }
+}
+
+bool may_skip(const Turn& turn) {
+  return turn.options.job.train().on_bad_samples() == "skip" &&
+         turn.state.skips.size() < limits::kSkips;
+}
+
+void skip_slots(Turn& turn, SkipEntry entry) {
+  std::vector<SkipEntry>& skips = turn.state.skips;
+  turn.persist(entry);
+  const auto after = std::upper_bound(
+      skips.begin(), skips.end(), entry, [](const SkipEntry& a, const SkipEntry& b) {
+        return std::pair(a.step, a.slots.begin) < std::pair(b.step, b.slots.begin);
+      });
+  skips.insert(after, std::move(entry));
+}
+
+std::string what_to_do_about_samples(const Turn& turn) {
+  if (turn.state.skips.size() >= limits::kSkips) {
+    return "the run has left out samples " + std::to_string(limits::kSkips) +
+           " times already and leaves out no more: have a look at the data, the learning rate and "
+           "the machines";
+  }
+  return "to leave these samples out, add train.on_bad_samples=skip to the command that goes on";
+}
+
+std::string positions_of(const Turn& turn, Step step, const SlotRun& slots) {
+  const data::RunShape& shape = turn.options.shape;
+  const data::StepPlan plan = data::plan_step(shape, step);
+  const uint64_t begin = data::slot_positions(plan, slots.begin, shape.slots).begin;
+  const uint64_t end = data::slot_positions(plan, slots.end - 1, shape.slots).end;
+  return "positions [" + std::to_string(begin) + ", " + std::to_string(end) + ") of epoch " +
+         std::to_string(plan.epoch + 1);
+}
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,107 @@
+#include "coordinator/journal/history.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+
+#include "comm/base/check.h"
+#include "comm/base/file.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+std::string number_text(double value) {
+  if (!std::isfinite(value)) return "null";
+  char text[40];
+  std::snprintf(text, sizeof(text), "%.9g", value);
+  return text;
+}
+
+Status io_error(const std::string& doing, const std::string& path) {
+  return {Code::kInternal, doing + " " + path + ": " + errno_text(errno)};
+}
+
+struct Kept {
+  Step lines = 0;
+  off_t bytes = 0;
+};
+
+// How many whole lines are there that begin with their own number, at most `limit`.
+Result<Kept> count_lines(int fd, const std::string& path, Step limit) {
+  Kept kept;
+  std::string text;
+  size_t begin = 0;
+  char buffer[1 << 16];
+  while (kept.lines < limit) {
+    const size_t end = text.find('\n', begin);
+    if (end == std::string::npos) {
+      text.erase(0, begin);
+      begin = 0;
+      const ssize_t got = ::read(fd, buffer, sizeof(buffer));
+      if (got < 0) return io_error("cannot read", path);
+      if (got == 0) break;
+      text.append(buffer, static_cast<size_t>(got));
+      continue;
+    }
+    const std::string prefix = "{\"step\":" + std::to_string(kept.lines + 1) + ",";
+    if (text.compare(begin, prefix.size(), prefix) != 0) break;
+    ++kept.lines;
+    kept.bytes += static_cast<off_t>(end + 1 - begin);
+    begin = end + 1;
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::string history_line(const StepEntry& step) {
+  return "{\"step\":" + std::to_string(step.step + 1) + ",\"epoch\":" + std::to_string(step.epoch) +
+         ",\"loss\":" + number_text(step.loss) + ",\"lr\":" + number_text(step.lr) +
+         ",\"samples\":" + std::to_string(step.samples) +
+         (step.skipped ? ",\"skipped\":true" : "") + "}\n";
+}
+
+Result<std::unique_ptr<History>> History::open(const std::string& path, Step keep_steps) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) return io_error("cannot open", path);
+  std::unique_ptr<History> history(new History(fd, path, 0));
+  LOCKSTEP_RETURN_IF_ERROR(history->cut(keep_steps));
+  return history;
+}
+
+Status History::cut(Step keep_steps) {
+  LOCKSTEP_CHECK(pending_.empty(), "what is pending is flushed first");
+  if (::lseek(fd_, 0, SEEK_SET) < 0) return io_error("cannot seek in", path_);
+  LOCKSTEP_ASSIGN_OR_RETURN(const Kept kept, count_lines(fd_, path_, keep_steps));
+  if (::ftruncate(fd_, kept.bytes) != 0) return io_error("cannot cut", path_);
+  if (::lseek(fd_, kept.bytes, SEEK_SET) < 0) return io_error("cannot seek in", path_);
+  lines_ = kept.lines;
+  return Status::ok();
+}
+
+History::~History() {
+  ::close(fd_);
+}
+
+void History::append(const StepEntry& step) {
+  LOCKSTEP_CHECK(step.step == lines_, "H1: line n has step n");
+  pending_ += history_line(step);
+  ++lines_;
+}
+
+Status History::flush() {
+  size_t written = 0;
+  while (written < pending_.size()) {
+    const ssize_t got = ::write(fd_, pending_.data() + written, pending_.size() - written);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return io_error("cannot write", path_);
+    written += static_cast<size_t>(got);
+  }
+  pending_.clear();
+  return Status::ok();
+}
+
+}  // namespace lockstep::coordinator

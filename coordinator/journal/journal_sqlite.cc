@@ -1,0 +1,133 @@
+#include "coordinator/journal/journal_sqlite.h"
+
+#include <optional>
+
+#include "coordinator/journal/journal_reader.h"
+#include "coordinator/journal/journal_schema.h"
+#include "coordinator/journal/journal_writer.h"
+#include "coordinator/journal/sqlite.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+class SqliteJournal final : public Journal {
+ public:
+  SqliteJournal(std::unique_ptr<Database> database, std::optional<JournalWriter> writer)
+      : database_(std::move(database)), writer_(std::move(writer)) {
+    if (!writer_) error_ = Status(Code::kInternal, "this journal was opened for reading only");
+  }
+
+  Status commit(std::span<const JournalEntry> entries, int64_t wall_ms) override {
+    if (!error_.is_ok()) return error_;
+    error_ = transaction(entries, wall_ms);
+    return error_;
+  }
+
+  Result<JournalContents> load() override;
+  Result<std::vector<LedgerRow>> ledger() override { return read_ledger(*database_); }
+  Result<std::vector<FoldEntry>> folds() override { return read_folds(*database_); }
+  Status visit_steps(Step from, Step to,
+                     const std::function<void(const StepEntry&)>& visit) override;
+  Result<std::vector<RecordsEntry>> batches(Generation generation, Step from, Step to) override {
+    return read_batches(*database_, generation, from, to);
+  }
+  Result<SlotMapEntry> slot_map(Generation generation) override;
+
+ private:
+  Status transaction(std::span<const JournalEntry> entries, int64_t wall_ms) {
+    LOCKSTEP_RETURN_IF_ERROR(database_->execute("BEGIN IMMEDIATE"));
+    for (const JournalEntry& entry : entries) {
+      if (Status status = writer_->write(entry, wall_ms); !status.is_ok()) {
+        // What the failed transaction left is undone when the file is opened again, at the latest.
+        (void)database_->execute("ROLLBACK");
+        return status;
+      }
+    }
+    LOCKSTEP_RETURN_IF_ERROR(writer_->end(wall_ms));
+    return database_->execute("COMMIT");
+  }
+
+  std::unique_ptr<Database> database_;
+  std::optional<JournalWriter> writer_;  // none: for reading only
+  Status error_;
+};
+
+Result<JournalContents> SqliteJournal::load() {
+  return read_contents(*database_);
+}
+
+Result<SlotMapEntry> SqliteJournal::slot_map(Generation generation) {
+  SlotMapEntry map{generation, {}, {}};
+  LOCKSTEP_ASSIGN_OR_RETURN(auto rows,
+                            database_->prepare("SELECT member, slot_begin, slot_end FROM slot_maps "
+                                               "WHERE generation = ? ORDER BY rank"));
+  rows->bind(generation);
+  while (true) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const bool row, rows->step());
+    if (!row) return map;
+    map.members.push_back(rows->integer(0));
+    map.runs.push_back(
+        {static_cast<uint32_t>(rows->integer(1)), static_cast<uint32_t>(rows->integer(2))});
+  }
+}
+
+Status SqliteJournal::visit_steps(Step from, Step to,
+                                  const std::function<void(const StepEntry&)>& visit) {
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      auto rows,
+      database_->prepare("SELECT s.generation, s.step, s.epoch, s.samples, s.correct, s.loss, "
+                         "s.lr, s.skipped, s.common_hash, s.wall_us FROM steps s "
+                         "JOIN ledger l ON l.generation = s.generation AND l.rolled_back = 0 "
+                         "AND s.step >= l.first_step AND "
+                         "(l.last_step IS NULL OR s.step < l.last_step) "
+                         "WHERE s.step >= ? AND s.step < ? ORDER BY s.step"));
+  rows->bind(from).bind(to);
+  while (true) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const bool row, rows->step());
+    if (!row) return Status::ok();
+    StepEntry entry;
+    entry.generation = rows->integer(0);
+    entry.step = rows->integer(1);
+    entry.epoch = static_cast<Epoch>(rows->integer(2));
+    entry.samples = rows->integer(3);
+    entry.correct = rows->integer(4);
+    entry.loss = real_or_nan(*rows, 5);
+    entry.lr = real_or_nan(*rows, 6);
+    entry.skipped = rows->integer(7) != 0;
+    entry.common_hash = rows->integer(8);
+    entry.wall_us = rows->integer(9);
+    visit(entry);
+  }
+}
+
+Status create_or_check(Database& database, const std::string& path) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t version, read_version(database, path));
+  if (version != 0) return Status::ok();
+  return database.execute("BEGIN IMMEDIATE;" + std::string(kJournalSchema) +
+                          "PRAGMA user_version=" + std::to_string(kJournalVersion) + "; COMMIT;");
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Journal>> open_sqlite_journal(const std::string& path,
+                                                     SqliteJournalOptions options) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto database, Database::open(path));
+  LOCKSTEP_RETURN_IF_ERROR(create_or_check(*database, path));
+  if (options.max_pages != 0) {
+    LOCKSTEP_RETURN_IF_ERROR(
+        database->execute("PRAGMA max_page_count=" + std::to_string(options.max_pages)));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(auto writer, JournalWriter::create(*database));
+  return std::unique_ptr<Journal>(
+      std::make_unique<SqliteJournal>(std::move(database), std::move(writer)));
+}
+
+Result<std::unique_ptr<Journal>> read_sqlite_journal(const std::string& path) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto database, Database::open_for_reading(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t version, read_version(*database, path));
+  if (version == 0) return Status(Code::kUsage, "nothing was ever written to the journal " + path);
+  return std::unique_ptr<Journal>(
+      std::make_unique<SqliteJournal>(std::move(database), std::nullopt));
+}
+
+}  // namespace lockstep::coordinator

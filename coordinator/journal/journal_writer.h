@@ -1,0 +1,33 @@
+// Turns journal entries into rows: one prepared statement per kind of entry. Internal to the SQLite
+// journal.
+//
+// Thread-safety: one thread. REQUIRES: the Database outlives it.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "coordinator/journal/journal_entry.h"
+#include "coordinator/journal/sqlite.h"
+
+namespace lockstep::coordinator {
+
+class JournalWriter {
+ public:
+  static Result<JournalWriter> create(Database& database);
+
+  // REQUIRES: inside a transaction.
+  Status write(const JournalEntry& entry, int64_t wall_ms);
+  // The last of every transaction: how long the present term has lived.
+  Status end(int64_t wall_ms);
+
+ private:
+  struct Visitor;
+  explicit JournalWriter(Database& database) : database_(&database) {}
+
+  Database* database_;
+  std::map<std::string, std::unique_ptr<Statement>> statements_;  // by name, journal_writer.cc
+};
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,180 @@
+#include "coordinator/journal/sqlite.h"
+
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <bit>
+#include <cerrno>
+
+#include "comm/base/file.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+Status error_of(sqlite3* database, const std::string& doing) {
+  const int code = sqlite3_extended_errcode(database);
+  return {(code & 0xff) == SQLITE_BUSY ? Code::kUsage : Code::kInternal,
+          doing + ": " + sqlite3_errmsg(database) + " (SQLite error " + std::to_string(code) + ")"};
+}
+
+// A path inside an SQLite URI.
+std::string escaped(const std::string& path) {
+  std::string text;
+  for (const char c : path) {
+    switch (c) {
+      case '%':
+        text += "%25";
+        break;
+      case '?':
+        text += "%3f";
+        break;
+      case '#':
+        text += "%23";
+        break;
+      default:
+        text += c;
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Statement::Statement(sqlite3* database, sqlite3_stmt* statement)
+    : database_(database), statement_(statement) {}
+
+Statement::~Statement() {
+  sqlite3_finalize(statement_);
+}
+
+// A bind fails only for a wrong number, and run() then misses a value; nothing to handle here.
+Statement& Statement::bind(uint64_t value) {
+  sqlite3_bind_int64(statement_, next_++, std::bit_cast<int64_t>(value));
+  return *this;
+}
+
+Statement& Statement::bind(double value) {
+  sqlite3_bind_double(statement_, next_++, value);
+  return *this;
+}
+
+Statement& Statement::bind(std::string_view text) {
+  sqlite3_bind_text64(statement_, next_++, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
+  return *this;
+}
+
+Statement& Statement::bind_blob(std::string_view bytes) {
+  sqlite3_bind_blob64(statement_, next_++, bytes.data(), bytes.size(), SQLITE_STATIC);
+  return *this;
+}
+
+Statement& Statement::bind_null() {
+  sqlite3_bind_null(statement_, next_++);
+  return *this;
+}
+
+Status Statement::run() {
+  Result<bool> row = step();
+  if (!row.is_ok()) return row.status();
+  if (*row) reset();
+  return Status::ok();
+}
+
+Result<bool> Statement::step() {
+  const int code = sqlite3_step(statement_);
+  if (code == SQLITE_ROW) return true;
+  Status status;
+  if (code != SQLITE_DONE) status = error_of(database_, "the journal cannot be read or written");
+  reset();
+  if (!status.is_ok()) return status;
+  return false;
+}
+
+void Statement::reset() {
+  sqlite3_reset(statement_);
+  sqlite3_clear_bindings(statement_);
+  next_ = 1;
+}
+
+uint64_t Statement::integer(int column) const {
+  return std::bit_cast<uint64_t>(static_cast<int64_t>(sqlite3_column_int64(statement_, column)));
+}
+
+double Statement::real(int column) const {
+  return sqlite3_column_double(statement_, column);
+}
+
+std::string Statement::text(int column) const {
+  const auto* bytes = static_cast<const char*>(sqlite3_column_blob(statement_, column));
+  return {bytes == nullptr ? "" : bytes,
+          static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
+}
+
+bool Statement::is_null(int column) const {
+  return sqlite3_column_type(statement_, column) == SQLITE_NULL;
+}
+
+Result<std::unique_ptr<Database>> Database::open(const std::string& path) {
+  sqlite3* handle = nullptr;
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+  const int code = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
+  std::unique_ptr<Database> database(new Database(handle));
+  if (code != SQLITE_OK) return error_of(handle, "the journal " + path + " cannot be opened");
+  // The order matters: exclusive locking before WAL makes SQLite keep its index in memory, so no
+  // shared-memory file is needed and the journal may lie on a network file system.
+  const std::string setup =
+      "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+      "PRAGMA foreign_keys=OFF; BEGIN IMMEDIATE; COMMIT;";
+  if (Status status = database->execute(setup); !status.is_ok()) {
+    return status.with_context("the journal " + path);
+  }
+  return database;
+}
+
+Result<std::unique_ptr<Database>> Database::open_for_reading(const std::string& path) {
+  if (::access(path.c_str(), R_OK) != 0) {
+    return Status(Code::kNoInput, "the journal " + path + " cannot be read: " + errno_text(errno));
+  }
+  // A process that was killed leaves a write-ahead log; only a connection that may write reads
+  // that.
+  const bool has_log = ::access((path + "-wal").c_str(), F_OK) == 0;
+  const std::string uri = "file:" + escaped(path) + (has_log ? "" : "?immutable=1");
+  const int flags = (has_log ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READONLY) | SQLITE_OPEN_URI |
+                    SQLITE_OPEN_NOMUTEX;
+  sqlite3* handle = nullptr;
+  const int code = sqlite3_open_v2(uri.c_str(), &handle, flags, nullptr);
+  std::unique_ptr<Database> database(new Database(handle));
+  if (code != SQLITE_OK) return error_of(handle, "the journal " + path + " cannot be opened");
+  sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  const std::string setup = "PRAGMA locking_mode=EXCLUSIVE; PRAGMA query_only=ON;";
+  if (Status status = database->execute(setup); !status.is_ok()) {
+    return status.with_context("the journal " + path);
+  }
+  return database;
+}
+
+Database::~Database() {
+  sqlite3_close(handle_);
+}
+
+Status Database::execute(const std::string& sql) {
+  if (sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr) == SQLITE_OK) return {};
+  return error_of(handle_, "the journal cannot be read or written");
+}
+
+Result<std::unique_ptr<Statement>> Database::prepare(const std::string& sql) {
+  sqlite3_stmt* statement = nullptr;
+  if (sqlite3_prepare_v3(handle_, sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &statement,
+                         nullptr) != SQLITE_OK) {
+    return error_of(handle_, "the journal does not know what to do with \"" + sql + "\"");
+  }
+  return std::make_unique<Statement>(handle_, statement);
+}
+
+Result<uint64_t> Database::integer(const std::string& sql) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto statement, prepare(sql));
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool row, statement->step());
+  return row ? statement->integer(0) : 0;
+}
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,49 @@
+// Loss, learning rate and speed over the whole run in bounded memory, for plots: the steps lie in
+// bins of equal width, and when there are too many bins, each two become one.
+//
+// INVARIANTS
+//  U1 At most kBins bins, ascending, none empty; every one but the last is complete.
+//  U2 A bin [first, first + width) begins at a multiple of the width.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "coordinator/journal/journal_entry.h"
+
+namespace lockstep::coordinator {
+
+struct CurveBin {
+  Step first = 0;       // 0-based, of the bin
+  uint64_t steps = 0;   // that are in it
+  uint64_t finite = 0;  // of these, with a loss that is a number; the sums are over them
+  double loss_sum = 0;
+  double loss_min = 0;
+  double loss_max = 0;
+  double lr = 0;  // of its last step
+  uint64_t samples = 0;
+  uint64_t wall_us = 0;
+};
+
+class Curves {
+ public:
+  static constexpr size_t kBins = 2'048;
+
+  // REQUIRES: steps come in ascending order.
+  void add(const StepEntry& step);
+
+  const std::vector<CurveBin>& bins() const { return bins_; }
+  uint64_t width() const { return width_; }
+
+  // At most `points` bins (and at least one); their width is a multiple of width(). O(kBins).
+  std::vector<CurveBin> thinned(size_t points) const;
+
+ private:
+  uint64_t width_ = 1;
+  std::vector<CurveBin> bins_;
+};
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,126 @@
+#include "coordinator/report/ended_run.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "comm/base/file.h"
+#include "comm/base/limits.h"
+#include "coordinator/claims/claim.h"
+#include "coordinator/journal/journal_sqlite.h"
+#include "coordinator/report/watch_json.h"
+#include "coordinator/run_dir/run_dir.h"
+#include "coordinator/state/identity.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+using nlohmann::json;
+
+// Of the last generation: who had which slots when it ended.
+Status fill_members(Journal& journal, const JournalContents& contents, State* state) {
+  const auto last = std::find_if(contents.ledger.rbegin(), contents.ledger.rend(),
+                                 [](const LedgerRow& row) { return !row.rolled_back; });
+  if (last == contents.ledger.rend()) return Status::ok();
+  state->generation = last->generation;
+  LOCKSTEP_ASSIGN_OR_RETURN(const SlotMapEntry map, journal.slot_map(last->generation));
+  for (size_t rank = 0; rank < map.members.size(); ++rank) {
+    Member& member = state->members[map.members[rank]];
+    member.id = map.members[rank];
+    member.state = MemberState::kGone;
+    member.rank = static_cast<uint32_t>(rank);
+    member.slots = map.runs[rank];
+    member.step = state->completed;
+    state->ranks.push_back(member.id);
+  }
+  for (const MemberEntry& entry : contents.members) {
+    const auto it = state->members.find(entry.member);
+    if (it == state->members.end()) continue;
+    it->second.node = entry.node;
+    it->second.local_rank = entry.local_rank;
+    it->second.pid = entry.pid;
+  }
+  return Status::ok();
+}
+
+// Of the newest steps, as far as their records were not folded.
+Status fill_phases(Journal& journal, const State& state, PhaseWatch* phases) {
+  constexpr Step kNewest = 2 * PhaseWatch::kWindowSteps;
+  const Step from = state.completed > kNewest ? state.completed - kNewest : 0;
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto batches,
+                            journal.batches(state.generation, from, state.completed));
+  for (const RecordsEntry& batch : batches) {
+    for (const wire::StepRecord& record : batch.records) phases->add(batch.member, record);
+  }
+  return Status::ok();
+}
+
+// The end as summary.json tells it, if it is the end of these steps.
+void fill_end(const std::string& run_dir, const JournalContents& contents, EndedRun* run) {
+  run->times.wall_seconds = static_cast<double>(contents.wall_ms) / 1e3;
+  const auto text = read_file(run_dir + "/summary.json", limits::kJobFileBytes);
+  if (!text.is_ok()) return;
+  const json summary = json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!summary.is_object() || summary.value("steps", json()) != json(run->state.completed)) return;
+  const auto number = [&](const char* key) {
+    const json value = summary.value(key, json());
+    return value.is_number() ? value.get<double>() : 0;
+  };
+  run->is_over = true;
+  run->times = {number("wall_seconds"), number("goodput")};
+  run->state.exit_code = static_cast<int>(number("exit_code"));
+  const json message = summary.value("message", json());
+  if (message.is_string()) run->state.message = message.get<std::string>();
+}
+
+}  // namespace
+
+std::string EndedRun::status(size_t members) const {
+  json out = json::parse(status_json(state, options, stats, times, {phases, members}));
+  out["state"] = is_over ? "ended" : "interrupted";
+  if (is_over) out["exit_code"] = state.exit_code;
+  out.erase("eta_s");
+  return out.dump() + "\n";
+}
+
+std::string EndedRun::history(size_t points) const {
+  return history_json(stats.curves(), state.evals, points);
+}
+
+std::string EndedRun::events(size_t limit) const {
+  return events_json(timeline, limit);
+}
+
+Result<EndedRun> read_ended_run(const std::string& run_dir) {
+  const std::string path = journal_path(run_dir);
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take_to_read(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, read_sqlite_journal(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, journal->load());
+  LOCKSTEP_ASSIGN_OR_RETURN(RunInputs inputs, read_inputs(run_dir));
+  EndedRun run;
+  inputs.job.mutable_train()->set_slots(resolve_slots(inputs.job, contents.identity));
+  inputs.job.mutable_train()->set_global_batch(stored_global_batch(inputs.job, contents.identity));
+  run.options = make_options(inputs.job, inputs.facts, run_dir);
+  State& state = run.state;
+  state.run_id = inputs.job.job();
+  state.term = contents.last_term;
+  state.run = RunState::kEnded;
+  LOCKSTEP_RETURN_IF_ERROR(journal->visit_steps(0, kNoStep, [&](const StepEntry& step) {
+    if (step.step != state.completed) return;
+    ++state.completed;
+    run.stats.add(step);
+  }));
+  for (const EvalEntry& eval : contents.evals) {
+    if (eval.step <= state.completed) state.evals[eval.step] = eval;
+  }
+  for (const CheckpointEntry& entry : contents.checkpoints) {
+    if (entry.state == CheckpointState::kComplete) state.checkpoints.push_back(entry);
+  }
+  state.skips = contents.skips;
+  LOCKSTEP_RETURN_IF_ERROR(fill_members(*journal, contents, &state));
+  LOCKSTEP_RETURN_IF_ERROR(fill_phases(*journal, state, &run.phases));
+  fill_end(run_dir, contents, &run);
+  run.timeline.add_tail_of(run_dir + kLogName);
+  return run;
+}
+
+}  // namespace lockstep::coordinator

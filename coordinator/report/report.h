@@ -1,0 +1,41 @@
+// What the coordinator tells people and tools about a run, as JSON: /api/v1/status, /sd and
+// summary.json.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <string>
+
+#include "coordinator/report/phase_watch.h"
+#include "coordinator/report/run_stats.h"
+#include "coordinator/state/options.h"
+#include "coordinator/state/state.h"
+
+namespace lockstep::coordinator {
+
+struct ReportTimes {
+  double wall_seconds = 0;
+  double goodput = 0;
+};
+
+struct StatusDetail {
+  PhaseWatch phases;
+  size_t members = std::numeric_limits<size_t>::max();  // that are listed at most, by rank
+};
+
+std::string status_json(const State& state, const Options& options, const RunStats& stats,
+                        const ReportTimes& times, const StatusDetail& detail = {});
+
+// Prometheus' HTTP service discovery: the address of the coordinator itself, of one agent of each
+// node, and of every worker.
+std::string discovery_json(const State& state, const std::string& own_address, bool is_https);
+
+// Does this text tell the end that `state` tells?
+bool is_summary_of(const std::string& text, const State& state);
+
+std::string summary_json(const State& state, const Options& options, const RunStats& stats,
+                         const ReportTimes& times);
+
+}  // namespace lockstep::coordinator

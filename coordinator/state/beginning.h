@@ -1,0 +1,61 @@
+// What a term begins with, from the journal and the checkpoints on disk (term.h): the link between
+// the files, which decide() never sees, and its State.
+//
+// Thread-safety: plain values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/base/ids.h"
+#include "comm/wire/control.pb.h"
+#include "coordinator/journal/journal_entry.h"
+#include "coordinator/state/check_state.h"
+#include "coordinator/state/loss_watch.h"
+
+namespace lockstep::coordinator {
+
+// A generation that was started when the coordinator died. Its members train on; the new
+// coordinator takes over: it waits for them to register, and judges nobody before the grace time.
+struct LivingGeneration {
+  struct Planned {
+    Generation generation = 0;
+    wire::Start start;
+  };
+
+  Generation generation = 0;
+  wire::Start start;                     // as it was pushed
+  LedgerRow row;                         // open
+  std::vector<LedgerRow> closed;         // surviving rows before it that end after `completed`
+  std::vector<MemberEntry> members;      // of `start` and of `planned`
+  std::map<MemberId, uint64_t> batches;  // last one in the journal, of every member that has any
+  // Of these rows, with steps from `completed` on; ascending by generation, member, batch.
+  std::vector<RecordsEntry> unfinished;
+  std::optional<Planned> planned;  // state kPlanned in the journal
+};
+
+// What this term begins with, from the journal and the checkpoints on disk (resume.h).
+struct Beginning {
+  std::string run_id;
+  Term term = 1;
+  MemberId next_member = 1;
+  Generation generation = 0;
+  ResumePoint base;
+  std::string base_checkpoint;
+  std::map<Step, EvalEntry> evals;
+  std::vector<CheckpointEntry> checkpoints;
+  std::vector<CheckpointEntry> stray;
+  bool is_identity_stored = false;
+  std::map<std::string, std::string> settings;
+  CheckHistory checks;
+  std::vector<SkipEntry> skips;
+  LossWatch losses;
+  Step completed = 0;  // == base.step but on a take-over
+  // A take-over; then base and base_checkpoint are not used.
+  std::optional<LivingGeneration> living;
+};
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,64 @@
+// What identifies a run: values that are frozen when its first generation starts, because with
+// another one the steps before and after a resume would not belong together.
+//
+// Frozen: seed, dataset fingerprints and sizes, order version, transforms, G, V, model, numerics,
+// precision and loss scaling, threads, evaluation batch, optimizer (without its learning rate).
+// Free to change, and recorded with every term: length, learning rate and schedule, workers,
+// checkpoints, metrics, bucket size. Where the data lies does not matter, only what it is.
+//
+// Thread-safety: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "comm/wire/control.pb.h"
+#include "coordinator/journal/journal_entry.h"
+
+namespace lockstep::coordinator {
+
+inline constexpr char kSeedKey[] = "seed";
+inline constexpr char kFingerprintKey[] = "data.train fingerprint";
+inline constexpr char kSamplesKey[] = "data.train samples";
+inline constexpr char kOrderVersionKey[] = "data order version";
+inline constexpr char kBlockSamplesKey[] = "data.block_samples";
+inline constexpr char kWindowBlocksKey[] = "data.window_blocks";
+inline constexpr char kLengthClassesKey[] = "data.length_classes";
+inline constexpr char kGlobalBatchKey[] = "train.global_batch";
+inline constexpr char kSlotsKey[] = "train.slots";
+// Of a mixture, data.train's first.
+std::string mixed_fingerprint_key(size_t set);
+std::string mixed_samples_key(size_t set);
+std::string mixed_weight_key(size_t set);
+
+// Keys are those of the job file where there is one. Doubles are written so that equal text means
+// equal bits.
+std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::DataFacts& facts);
+
+// kBadData when it is not there or no number.
+Status read_number(const std::vector<IdentityEntry>& identity, const std::string& key,
+                   uint64_t* value);
+
+struct IdentityDifference {
+  std::string key;
+  std::string stored;
+  std::string wanted;
+  bool operator==(const IdentityDifference&) const = default;
+};
+
+// In the order of `wanted`. A key that only one side has counts as "(not set)" on the other.
+std::vector<IdentityDifference> identity_diff(const std::vector<IdentityEntry>& stored,
+                                              const std::vector<IdentityEntry>& wanted);
+
+// ok, or kUsage naming every key with both values.
+Status check_identity(const std::vector<IdentityEntry>& stored,
+                      const std::vector<IdentityEntry>& wanted);
+
+// V of a job: the stored one on a resume, else what the job says, else the number of workers.
+uint32_t resolve_slots(const wire::JobSpec& job, const std::vector<IdentityEntry>& stored);
+
+// G of a job: what the job says, else the stored one, else 0: it is open (auto_batch.h).
+uint64_t stored_global_batch(const wire::JobSpec& job, const std::vector<IdentityEntry>& stored);
+
+}  // namespace lockstep::coordinator

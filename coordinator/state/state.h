@@ -1,0 +1,288 @@
+// The coordinator's whole knowledge of a run, as a value. decide() is the only one that changes it.
+//
+//   kGathering ─enough registered─▶ kPrepared(g) ─all promised─▶ kStarted(g) ─all left─▶ kEnded
+//        ▲                           │  ▲   ▲ │                    │  │  ▲ │
+//        └─ first start, one died ───┘  └───┼─┘ death: g+1         │  └──┘ planned change, switched
+//                                           └───── death ──────────┘
+//   kPrepared, kStarted ─nobody holds the state, or nothing can prove a step─▶ kTermEnded
+//
+// A run that ended never comes back; after kTermEnded the next term begins from the newest
+// checkpoint, in the same process, with a new State.
+//
+// MEMBERS. Who registers gets an id and is a newcomer: kRegistered, in `waiting`. A prepared
+// generation lists members: kRegistered until they promise, kPromised, then kTraining; kLeft when
+// they are done (void if another generation is prepared). kDead and kGone are for good: a process
+// declared dead gets a new id when it comes back, a drained one its Goodbye.
+//
+// PLANNED CHANGE. While kStarted(g), at most one generation g' > g is planned: journalled, pushed
+// to the members of g and to who joins. Any message that speaks for g' says that its members have
+// switched (adopt): the row of g is closed at `since`, g' is the started generation. A death
+// prepares g'' > g' meanwhile; g' is abandoned when g'' starts and no answer says it was lived in.
+//
+// MESSAGES, and when they count (others are refused with a typed reason and answered):
+//   Register            any time; the only one that needs no fence
+//   Heartbeat           any time from a member; its step only in the present generation
+//   Promise             kPrepared, of exactly the prepared generation, once per member
+//   SwitchReport        of the planned generation or of the started one that was planned
+//   StepRecords         of any generation of the lineage, if its row covers the step; what no row
+//                       covers is acknowledged and not kept
+//   Eval, Checkpoint    the same; only the present writer is told what to delete
+//   CheckReport         of the started generation, or of an older one while its check is pending
+//   Leave, PeerSuspect  kStarted, of exactly the started generation, or, from who has not come over
+//                       the boundary of a switch yet, of the one before; FAILED any time. A
+//                       leaver's DRAINED proves no switch and is void with the next prepare.
+//   DrainRequest        any time
+//   WorkerExit,         any time: proofs about a process, and member ids are never used twice; they
+//   AgentHello.living   may come again
+//   Command             any time, from a connection that is neither member nor agent
+//
+// INVARIANTS (PROTOCOL.md; invariants.h asserts them after every event)
+//  I3 term, generation, next_member, steps completed, a member's step and its acknowledged batch
+//     never go back within a State; steps only by a rollback that is journalled in the same turn.
+//  I4 A message of another term writes nothing but events; a step, a batch or an evaluation is
+//     journalled only if a row of the surviving lineage covers it.
+//  I7 At most one generation is started and not closed, at most one is prepared, at most one is
+//     planned; the planned one is newer than the started one.
+//  S1 A member has a rank and slots only in a generation that lists it; runs cover [0, V) once.
+//  S2 completed is never beyond what a row covers; a step of the open row is complete only when
+//     every member of the started generation has reported it.
+//  S3 State sources are answers of members of the last started generation, and lie in the lineage.
+//  S4 History gets each step once, in order.
+//
+// Thread-safety: a plain value.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "comm/base/ids.h"
+#include "comm/base/work_in_hand.h"
+#include "comm/collectives/reduction_tree.h"
+#include "comm/wire/control.pb.h"
+#include "coordinator/journal/journal_entry.h"
+#include "coordinator/state/beginning.h"
+#include "coordinator/state/check_state.h"
+#include "coordinator/state/event.h"
+#include "coordinator/state/loss_watch.h"
+#include "coordinator/state/speed_watch.h"
+
+namespace lockstep::coordinator {
+
+enum class RunState : uint8_t { kGathering, kPrepared, kStarted, kTermEnded, kEnded };
+enum class MemberState : uint8_t { kRegistered, kPromised, kTraining, kLeft, kGone, kDead };
+
+const char* run_state_name(RunState state);        // "gathering", ...
+const char* member_state_name(MemberState state);  // "registered", ...
+
+// What a member said to prepare.
+struct Answer {
+  Generation lived = 0;                // newest generation in which it could apply; 0: none
+  ResumePoint since;                   // where that began for it; valid if lived > 0
+  std::optional<ResumePoint> applied;  // none: it holds no state
+};
+
+// Steps [first, last) of a generation that a member applied itself, so that it can report them.
+struct WorkedSteps {
+  Generation generation = 0;
+  Step first = 0;
+  Step last = 0;
+};
+
+// How far a worker is, as its heartbeats say. Totally ordered.
+struct Progress {
+  Step step = 0;  // applied
+  Phase phase = Phase::kTrain;
+  uint32_t bucket = 0;  // sent in the step in flight
+  auto operator<=>(const Progress&) const = default;
+};
+
+struct Member {
+  MemberId id = 0;
+  MemberState state = MemberState::kRegistered;
+  ConnectionId connection = 0;  // 0: none at present
+  std::string node;
+  uint32_t local_rank = 0;
+  uint32_t pid = 0;
+  wire::DataAddress data;
+  std::string metrics_address;
+  uint64_t largest_slot = 0;  // samples that fit; 0: nobody has asked (auto_batch.h)
+
+  Generation listed = 0;  // newest prepared or started generation with it
+  Generation placed = 0;  // started generation to which rank and slots belong
+  uint32_t rank = 0;
+  SlotRun slots;
+
+  int64_t heard_ms = 0;         // last message of any kind
+  int64_t disconnected_ms = 0;  // valid while connection == 0
+  std::string disconnected_why;
+  bool is_missing = false;    // its agent does not have it among its living workers
+  bool has_exited = false;    // the agent has reaped it
+  bool is_draining = false;   // to be left out
+  int farewell = 0;           // the exit code it is given when it may go
+  int64_t dead_ms = 0;        // since when it is kDead
+  bool is_left_over = false;  // dead, and its process is still there as far as is known
+
+  std::optional<Answer> answer;  // to the present prepare
+  Generation lived = 0;          // newest generation that it is known to have begun
+  Step step = 0;                 // applied, as its heartbeats and records say
+  Phase phase = Phase::kTrain;
+  Progress progress;  // in the present generation
+
+  uint64_t acked_batch = 0;
+  Generation record_generation = 0;  // of its last record; 0: not known
+  Step next_record = 0;              // valid if record_generation > 0
+  std::vector<WorkedSteps> worked;   // not complete yet when noted
+
+  std::optional<wire::Leave> leave;
+};
+
+struct Agent {
+  std::string node;
+  uint32_t pid = 0;
+  uint32_t workers = 0;  // that it keeps
+  std::string metrics_address;
+  std::set<uint32_t> living;   // pids that it had when it came, without those told to have ended
+  int64_t since_ms = 0;        // connected
+  std::set<uint32_t> awaited;  // of `living`: has not registered yet
+};
+
+// What every member must have in common; from the first one of the term.
+struct Layout {
+  MemberId member = 0;
+  std::vector<std::string> fingerprint;
+  uint64_t flat_elements = 0;
+  std::vector<uint64_t> tensor_bounds;
+};
+
+// A step that is reported and not complete.
+struct PendingStep {
+  uint32_t reports = 0;
+  uint64_t common_hash = 0;
+  MemberId first_reporter = 0;
+  StepEntry values;  // the writer's, once it is here; the first one's before
+};
+
+struct KnownGeneration {
+  Generation generation = 0;
+  GenerationState state = GenerationState::kPrepared;
+};
+
+// A row and who wrote checkpoints in it; 0: not known.
+struct Era {
+  LedgerRow row;
+  MemberId writer = 0;
+};
+
+struct PlannedGeneration {
+  Generation generation = 0;
+  wire::Start start;            // without resume
+  std::vector<MemberId> ranks;  // by rank
+};
+
+// Members say that their generation broke, and nothing proves who died.
+struct Suspicion {
+  int64_t since_ms = 0;
+  std::map<MemberId, MemberId> named;  // by → whom; 0: nobody in particular
+  std::string what;                    // the first one's words
+};
+
+// A process that ended, and the samples that it was at.
+struct Casualty {
+  std::string who;  // for people
+  InHand in_hand;
+};
+
+// Kept out for a while after an eviction that nobody could prove right.
+struct Bar {
+  int64_t until_ms = 0;
+  uint32_t times = 0;
+};
+
+// What a term leaves to the next one of the same process. It is in no journal: a new process learns
+// of the casualties when agents tell the exits again, and of the bars by another eviction.
+struct Experience {
+  std::vector<Casualty> casualties;
+  std::map<Place, Bar> barred;
+};
+
+struct State {
+  std::string run_id;
+  Term term = 0;
+  RunState run = RunState::kGathering;
+  MemberId next_member = 1;
+  std::map<MemberId, Member> members;
+  std::map<ConnectionId, MemberId> by_connection;
+  std::map<std::pair<std::string, uint32_t>, MemberId> by_process;  // (node, pid), the living
+  std::set<MemberId> waiting;    // alive, in neither the prepared nor the started generation
+  std::set<Place> replacements;  // a process died there and its agent starts another one
+  std::map<ConnectionId, Agent> agents;
+  std::optional<Layout> layout;
+  uint32_t wanted_workers = 0;                      // as commanded; 0: as the job says
+  std::map<std::string, uint32_t> workers_of_node;  // as its agent was or is to be told
+
+  // Where the lineage stands before the first generation of this term.
+  ResumePoint base;
+  std::string base_checkpoint;  // directory; empty: initial weights from the seed
+
+  Generation generation = 0;       // the present one: prepared or started; else the newest number
+  Generation last_generation = 0;  // newest number given out, in this term or before
+  std::vector<KnownGeneration> generations;  // of this term, prepared, planned or started
+  std::vector<MemberId> ranks;               // members of the present generation, by rank
+  Generation source_generation = 0;  // last started one, closed only by the next start; 0: none
+  std::vector<MemberId> source_members;
+  std::map<Generation, Era> lineage;  // of this term, and what it needs of earlier ones
+  wire::Start start;                  // of the last started generation
+  ResumePoint resume;                 // likewise
+  bool is_switched = false;           // it began by a planned change
+  std::optional<PlannedGeneration> planned;
+  std::set<MemberId> leavers;  // left out by the last planned change, not sent away yet
+  bool change_due = false;     // whether another change is due has to be looked at
+  bool is_identity_stored = false;
+  MemberId writer = 0;
+
+  Step completed = 0;                        // steps that are in the journal for good
+  Step in_history = 0;                       // lines given to the history
+  std::map<Step, PendingStep> pending;       // from `completed` on
+  std::map<Step, uint64_t> early;            // hashes of steps complete before all had reported
+  std::map<Step, EvalEntry> evals;           // of the surviving lineage, by steps applied
+  std::vector<CheckpointEntry> checkpoints;  // of the surviving lineage and not dropped, by step
+  std::vector<CheckpointEntry> stray;        // no part of it, still on disk perhaps
+  CheckHistory checks;
+  std::map<std::pair<Generation, Step>, PendingCheck> pending_checks;
+  uint64_t failed_checkpoints = 0;
+  std::set<std::string> failed_names;  // counted in it; reports of them may come again
+
+  std::vector<SkipEntry> skips;  // ascending by step and slot
+  LossWatch losses;
+  SpeedWatch speeds;
+  std::optional<Suspicion> suspicion;
+  std::optional<Step> unexplained;  // step in which a generation broke and nobody was at fault
+  Experience experience;
+  std::optional<int64_t> brake_ms;  // since when evictions by silence are held
+  std::optional<int64_t> lost_ms;   // since when all who held the state are dead
+
+  int64_t started_ms = 0;   // this term
+  int64_t gathered_ms = 0;  // first registration; 0: none yet
+  int64_t progress_ms = 0;  // when a member of the started generation last got further
+  Step front_step = 0;      // the most steps that one of them has applied
+  int64_t front_ms = 0;     // since when
+  int64_t slowest_ms = 0;   // the longest that one step took in it; 0: none is done
+  int64_t prepared_ms = 0;  // valid in kPrepared
+  int64_t last_tick_ms = 0;
+  bool is_take_over = false;       // members of an earlier coordinator are awaited
+  bool is_interrupted = false;     // likewise, and it had prepared a generation that never started
+  std::optional<int64_t> stop_ms;  // since when a stop is wanted
+  std::string stop_reason;
+  bool is_shrinking = false;      // the stop is ours: too few workers; the next term waits for more
+  std::optional<int64_t> end_ms;  // since when nobody has to wait for the writer any more
+
+  int exit_code = 0;  // valid in kEnded
+  std::string message;
+};
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,97 @@
+#include "coordinator/term/begin.h"
+
+#include <google/protobuf/util/json_util.h>
+#include <unistd.h>
+
+#include "comm/base/file.h"
+#include "coordinator/journal/journal_sqlite.h"
+#include "coordinator/state/identity.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+constexpr char kCheckpoints[] = "/checkpoints";
+
+std::string json_of(const wire::JobSpec& job) {
+  std::string text;
+  // A JobSpec has no field that JSON cannot say.
+  (void)google::protobuf::util::MessageToJsonString(job, &text);
+  return text;
+}
+
+Options resolve(wire::JobSpec job, const wire::DataFacts& facts, const JournalContents& contents,
+                const std::string& run_dir) {
+  job.mutable_train()->set_slots(resolve_slots(job, contents.identity));
+  job.mutable_train()->set_global_batch(stored_global_batch(job, contents.identity));
+  return make_options(job, facts, run_dir);
+}
+
+// Everyone reads the resolved job, so that the number of slots is one number, and the global batch.
+Status store_job(const std::string& run_dir, const wire::JobSpec& given, const wire::JobSpec& job) {
+  if (given.train().slots() == job.train().slots() &&
+      given.train().global_batch() == job.train().global_batch())
+    return Status::ok();
+  return replace_file(run_dir + "/job.pb", job.SerializeAsString());
+}
+
+Status open_history(Begun& begun, const std::string& run_dir) {
+  const Step keep = begun.term.beginning.completed;
+  LOCKSTEP_ASSIGN_OR_RETURN(begun.history, History::open(run_dir + "/history.jsonl", keep));
+  Status status =
+      begun.journal->visit_steps(begun.history->lines(), keep, [&](const StepEntry& step) {
+        if (step.step == begun.history->lines()) begun.history->append(step);
+      });
+  if (!status.is_ok()) return status;
+  return begun.history->flush();
+}
+
+void tell(const BegunTerm& term, BeginMode mode, Logger& logger) {
+  const Beginning& beginning = term.beginning;
+  if (mode == BeginMode::kFirst) return;
+  if (beginning.living) {
+    logger.info("take_over",
+                "generation " + std::to_string(beginning.living->generation) +
+                    " goes on under a new coordinator",
+                {{"completed", beginning.completed}, {"term", beginning.term}});
+  } else {
+    logger.info("resume",
+                beginning.base_checkpoint.empty() ? "nothing to resume from: starts from the "
+                                                    "beginning"
+                                                  : "goes on from " + beginning.base_checkpoint,
+                {{"step", beginning.base.step}, {"term", beginning.term}});
+  }
+}
+
+}  // namespace
+
+Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, const Clock& clock,
+                        Logger& logger, const AliveFn& alive) {
+  Begun begun;
+  LOCKSTEP_ASSIGN_OR_RETURN(RunInputs inputs, read_inputs(run_dir));
+  LOCKSTEP_ASSIGN_OR_RETURN(begun.journal, open_sqlite_journal(seat.journal()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, begun.journal->load());
+  begun.options = resolve(inputs.job, inputs.facts, contents, run_dir);
+  LOCKSTEP_ASSIGN_OR_RETURN(const Term term, seat.next_term(contents.last_term));
+  const TermRequest request{mode, static_cast<uint32_t>(::getpid()), json_of(begun.options.job),
+                            clock.wall_ms(), term};
+  DirectoryShelf shelf(run_dir + kCheckpoints, alive);
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      begun.term, begin_term(*begun.journal, contents, shelf, begun.options, request, logger));
+  LOCKSTEP_RETURN_IF_ERROR(store_job(run_dir, inputs.job, begun.options.job));
+  LOCKSTEP_RETURN_IF_ERROR(open_history(begun, run_dir));
+  tell(begun.term, mode, logger);
+  return begun;
+}
+
+Result<bool> check_resume(const std::string& run_dir, const wire::JobSpec& job,
+                          const wire::DataFacts& facts, Logger& logger) {
+  const std::string path = journal_path(run_dir);
+  if (::access(path.c_str(), F_OK) != 0) return false;
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, open_sqlite_journal(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, journal->load());
+  DirectoryShelf shelf(run_dir + kCheckpoints);
+  return check_term(*journal, contents, shelf, resolve(job, facts, contents, run_dir),
+                    BeginMode::kResume, logger);
+}
+
+}  // namespace lockstep::coordinator

@@ -1,0 +1,250 @@
+#include "coordinator/term/resume.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "comm/base/counted.h"
+#include "comm/base/limits.h"
+#include "comm/base/planted_bug.h"
+#include "coordinator/state/corruption.h"
+#include "coordinator/state/skips.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+const CheckpointEntry* find(const JournalContents& contents, const std::string& name) {
+  for (const CheckpointEntry& entry : contents.checkpoints) {
+    if (entry.name == name) return &entry;
+  }
+  return nullptr;
+}
+
+CheckpointEntry entry_of(const ListedCheckpoint& listed, const CheckpointInfo& info) {
+  CheckpointEntry entry;
+  entry.name = info.name;
+  entry.step = listed.name.step;
+  entry.generation = listed.name.generation;
+  entry.member = listed.name.member;
+  entry.manifest_sha256 = info.manifest_sha256;
+  entry.weights_sha256 = info.manifest.weights_sha256;
+  entry.bytes = info.bytes;
+  return entry;
+}
+
+// It will be no better next time. Every other error may pass, or a newer program may know better.
+bool is_lost(const Status& status) {
+  return status.code() == Code::kBadData || status.code() == Code::kNoInput;
+}
+
+// The batches that the writer of a checkpoint held and the journal does not, by the rows of the
+// lineage that cover their steps.
+std::vector<RecordsEntry> handed_in(const Manifest& manifest, const JournalContents& contents) {
+  const auto last = contents.batches.find(manifest.member);
+  const uint64_t known = last == contents.batches.end() ? 0 : last->second;
+  std::vector<RecordsEntry> batches;
+  for (const wire::StepRecords& batch : manifest.unacknowledged) {
+    if (batch.batch() <= known) continue;
+    for (const wire::StepRecord& record : batch.records()) {
+      const LedgerRow* row = row_of(contents.ledger, record.step());
+      if (row == nullptr || record.step() >= manifest.resume.step) continue;
+      const bool is_new = batches.empty() || batches.back().batch != batch.batch() ||
+                          batches.back().generation != row->generation;
+      if (is_new) batches.push_back({row->generation, manifest.member, batch.batch(), {}});
+      batches.back().records.push_back(record);
+    }
+  }
+  return batches;
+}
+
+// A checkpoint that can be resumed from; the default: the initial weights.
+struct Chosen {
+  Step step = 0;
+  std::string path;
+  std::vector<JournalEntry> entries;
+  RecoveredSteps recovered;
+  std::string spoilt;  // by what: its state is none to go on from
+};
+
+// Nobody has judged the losses of steps that were never complete. The first bad one; empty: none
+// is.
+Result<std::string> find_bad_loss(Journal& journal, const std::vector<StepEntry>& steps,
+                                  const Options& options) {
+  if (steps.empty()) return std::string();
+  const Step first = steps.front().step;
+  const Step window = kLossWindow + limits::kSkips;  // of which some may be left out
+  LossWatch watch;
+  LOCKSTEP_RETURN_IF_ERROR(
+      journal.visit_steps(first - std::min(first, window), first,
+                          [&](const StepEntry& entry) { remember_loss(watch, entry); }));
+  for (const StepEntry& step : steps) {
+    if (const auto what = wrong_with_loss(watch, options.job.train(), step)) {
+      return "it has seen step " + std::to_string(step.step + 1) + ": " + *what;
+    }
+    remember_loss(watch, step);
+  }
+  return std::string();
+}
+
+Result<Chosen> check(const ListedCheckpoint& listed, CheckpointShelf& shelf, Journal& journal,
+                     const JournalContents& contents, const Options& options) {
+  LOCKSTEP_RETURN_IF_ERROR(listed.status);
+  LOCKSTEP_RETURN_IF_ERROR(shelf.verify(listed));
+  Chosen chosen{listed.info.manifest.resume.step, listed.path, {}, {}, {}};
+  if (find(contents, listed.info.name) == nullptr) {
+    chosen.entries.push_back(entry_of(listed, listed.info));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(chosen.recovered,
+                            recover_steps(journal, listed.info.manifest, contents));
+  LOCKSTEP_ASSIGN_OR_RETURN(chosen.spoilt, find_bad_loss(journal, chosen.recovered.steps, options));
+  return chosen;
+}
+
+// The newest that can be taken; nothing when there is none at all.
+Result<std::optional<Chosen>> choose(const std::vector<ListedCheckpoint>& found,
+                                     CheckpointShelf& shelf, Journal& journal,
+                                     const JournalContents& contents, const Options& options,
+                                     Logger& logger) {
+  std::map<std::string, std::string> passed_over;  // name → why
+  std::set<std::string> spoilt;
+  for (const ListedCheckpoint& listed : found) {
+    auto chosen = check(listed, shelf, journal, contents, options);
+    if (chosen.is_ok() && chosen->spoilt.empty()) return std::optional(std::move(chosen).value());
+    if (chosen.is_ok()) {
+      logger.warn("checkpoint_spoilt",
+                  "checkpoint " + listed.path + ": " + chosen->spoilt + "; an older one is taken");
+      spoilt.insert(checkpoint_name(listed.name));
+      continue;
+    }
+    const Status status = chosen.status();
+    if (!is_lost(status)) {
+      return status.with_context("checkpoint " + listed.path +
+                                 " cannot be read now, and an older one would lose steps; nothing "
+                                 "was changed, repair what follows and resume again");
+    }
+    logger.warn("checkpoint_damaged",
+                "checkpoint " + listed.path + ": " + status.message() + "; an older one is tried");
+    passed_over[checkpoint_name(listed.name)] = status.message();
+  }
+  std::string lost;
+  const auto limit = newest_sound(contents);
+  for (const CheckpointEntry& entry : contents.checkpoints) {
+    if (entry.state != CheckpointState::kComplete || (limit && entry.step > *limit)) continue;
+    if (spoilt.contains(entry.name)) continue;
+    const auto why = passed_over.find(entry.name);
+    lost += (lost.empty() ? "" : "; ") + entry.name + ": " +
+            (why == passed_over.end() ? "it is not there, or not the one that was journalled"
+                                      : why->second);
+  }
+  if (lost.empty()) return std::optional<Chosen>();
+  return Status(Code::kBadData,
+                "none of the checkpoints that the journal has as complete can be resumed from (" +
+                    lost + "); nothing was changed: bring one of them back and resume again, or " +
+                    "begin anew in another --run-dir");
+}
+
+// Whether the lineage ends at `to` already, in the journal.
+bool is_cut_at(const JournalContents& contents, const ResumePoint& to) {
+  const bool has_later =
+      std::any_of(contents.checkpoints.begin(), contents.checkpoints.end(),
+                  [&](const CheckpointEntry& entry) {
+                    return entry.state == CheckpointState::kComplete && entry.step > to.step;
+                  }) ||
+      std::any_of(contents.evals.begin(), contents.evals.end(),
+                  [&](const EvalEntry& entry) { return entry.step > to.step; });
+  return !has_later && !newest_sound(contents) && cut_ledger(contents.ledger, to).empty();
+}
+
+}  // namespace
+
+std::vector<ListedCheckpoint> candidates(const std::vector<ListedCheckpoint>& on_disk,
+                                         const JournalContents& contents) {
+  std::vector<ListedCheckpoint> found;
+  const auto limit = newest_sound(contents);
+  for (auto it = on_disk.rbegin(); it != on_disk.rend(); ++it) {
+    if (limit && it->name.step > *limit) continue;
+    if (wrote_wrong(contents, it->name.member, it->name.step)) continue;
+    const CheckpointEntry* known = find(contents, checkpoint_name(it->name));
+    const bool is_same = known == nullptr || !it->status.is_ok() ||
+                         known->manifest_sha256 == it->info.manifest_sha256;
+    // A rollback marks only what counted then. One that was dropped before may still be there.
+    const bool is_in_lineage =
+        (lineage_contains(contents.ledger, it->name.generation, it->name.step) ||
+         (LOCKSTEP_BUG(kDroppedCounts) && known != nullptr)) &&
+        (known == nullptr || known->state != CheckpointState::kRolledBack);
+    if (is_same && is_in_lineage) found.push_back(*it);
+  }
+  return found;
+}
+
+Result<ResumePlan> plan_resume(CheckpointShelf& shelf, Journal& journal,
+                               const JournalContents& contents, const Options& options,
+                               Logger& logger) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto on_disk, shelf.list());
+  LOCKSTEP_ASSIGN_OR_RETURN(auto chosen, choose(candidates(on_disk, contents), shelf, journal,
+                                                contents, options, logger));
+  Chosen from = chosen ? std::move(*chosen) : Chosen{};
+  ResumePlan plan{{from.step, Phase::kTrain}, from.path, std::move(from.entries)};
+  if (plan.point.step > options.total_steps) {
+    return Status(Code::kUsage, "the run stands at step " + std::to_string(plan.point.step) +
+                                    " and was asked to end after " +
+                                    counted(options.total_steps, "step") +
+                                    ": give a larger train.max_steps or train.epochs");
+  }
+  plan.point.phase = phase_after(plan.point.step, contents.evals, options);
+  if (!is_cut_at(contents, plan.point)) {
+    const std::string name = plan.path.substr(plan.path.find_last_of('/') + 1);
+    plan.entries.push_back(RollbackEntry{plan.point, name, "resume"});
+  }
+  for (StepEntry& step : from.recovered.steps) plan.entries.push_back(step);
+  for (RecordsEntry& batch : from.recovered.batches) plan.entries.push_back(std::move(batch));
+  return plan;
+}
+
+Result<ResumePlan> plan_resume(const std::string& directory, Journal& journal,
+                               const JournalContents& contents, const Options& options,
+                               Logger& logger) {
+  DirectoryShelf shelf(directory);
+  return plan_resume(shelf, journal, contents, options, logger);
+}
+
+Result<RecoveredSteps> recover_steps(Journal& journal, const Manifest& manifest,
+                                     const JournalContents& contents) {
+  const Step end = manifest.resume.step;
+  Step complete = 0;
+  LOCKSTEP_RETURN_IF_ERROR(
+      journal.visit_steps(0, end, [&](const StepEntry& entry) { complete = entry.step + 1; }));
+  std::map<Step, StepEntry> found;
+  const auto take = [&](const wire::StepRecord& record, Generation generation) {
+    if (record.step() >= complete && record.step() < end) {
+      found.try_emplace(record.step(), step_entry(record, generation));
+    }
+  };
+  for (const LedgerRow& row : contents.ledger) {
+    if (row.rolled_back || complete >= end) continue;
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto batches, journal.batches(row.generation, complete, end));
+    for (const RecordsEntry& batch : batches) {
+      for (const wire::StepRecord& record : batch.records) {
+        if (row.covers(record.step())) take(record, row.generation);
+      }
+    }
+  }
+  RecoveredSteps recovered;
+  recovered.batches = handed_in(manifest, contents);
+  for (const RecordsEntry& batch : recovered.batches) {
+    for (const wire::StepRecord& record : batch.records) take(record, batch.generation);
+  }
+  for (auto& [step, entry] : found) {
+    if (step != complete + recovered.steps.size()) break;
+    recovered.steps.push_back(entry);
+  }
+  if (complete + recovered.steps.size() != end) {
+    return Status(Code::kBadData, "the records of step " +
+                                      std::to_string(complete + recovered.steps.size() + 1) +
+                                      " are missing in the journal and in the checkpoint");
+  }
+  return recovered;
+}
+
+}  // namespace lockstep::coordinator

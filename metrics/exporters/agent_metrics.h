@@ -1,0 +1,53 @@
+// Everything that an agent exports at /metrics: its machine and the GPUs in it, its
+// workers' lives, and itself.
+//
+// Thread-safety: all calls from any thread.
+//
+// Invariant: the labels run and node are on every series and never change.
+#pragma once
+
+#include <mutex>
+#include <string>
+
+#include "comm/base/build_info.h"
+#include "metrics/base/families.h"
+#include "metrics/node/gpu_probe.h"
+#include "metrics/node/node_probe.h"
+#include "metrics/probes/process_probe.h"
+#include "metrics/probes/tls_probe.h"
+
+namespace lockstep {
+
+struct AgentTarget {
+  std::string run;  // id of the run
+  std::string node;
+  std::string run_dir;
+  std::string nvml_library = nvml::kLibrary;
+};
+
+class AgentMetrics {
+ public:
+  AgentMetrics(const AgentTarget& target, const BuildInfo& build);
+
+  // Before the exposition is written: how many workers run here, and how many have died so far.
+  void workers(uint64_t living, uint64_t deaths);
+
+  TlsProbe& tls() { return tls_; }
+  const GpuProbe& gpus() const { return gpus_; }
+
+  // The exposition, of type kMetricsContentType.
+  std::string expose_text();
+
+ private:
+  Families families_;
+  InfoMetric build_;
+  NodeProbe node_;
+  GpuProbe gpus_;
+  ProcessProbe process_;
+  TlsProbe tls_;
+  prometheus::Gauge& living_;
+  prometheus::Counter& deaths_;
+  std::mutex scrape_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,129 @@
+#include "metrics/node/gpu_probe.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+
+#include <array>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+struct ValueRow {
+  const char* name;
+  const char* help;
+  std::optional<double> GpuSample::*value;
+};
+
+constexpr std::array kValueRows = {
+    ValueRow{"lockstep_gpu_utilization_ratio", "Share of time in which a kernel ran.",
+             &GpuSample::utilization_ratio},
+    ValueRow{"lockstep_gpu_memory_utilization_ratio",
+             "Share of time in which its memory was read or written.",
+             &GpuSample::memory_utilization_ratio},
+    ValueRow{"lockstep_gpu_memory_bytes", "Memory of the GPU.", &GpuSample::memory_bytes},
+    ValueRow{"lockstep_gpu_memory_used_bytes", "Memory in use, by whomever.",
+             &GpuSample::memory_used_bytes},
+    ValueRow{"lockstep_gpu_power_watts", "Power that it draws.", &GpuSample::power_watts},
+    ValueRow{"lockstep_gpu_power_limit_watts", "Power that it may draw.",
+             &GpuSample::power_limit_watts},
+    ValueRow{"lockstep_gpu_temperature_celsius", "Of the chip.", &GpuSample::temperature_celsius},
+    ValueRow{"lockstep_gpu_sm_clock_hertz", "Clock of its processors.", &GpuSample::sm_clock_hertz},
+};
+
+struct ThrottleRow {
+  const char* reason;
+  unsigned long long bit;
+};
+
+constexpr std::array kThrottleRows = {
+    ThrottleRow{"power_cap", nvml::kSwPowerCap},
+    ThrottleRow{"software_thermal", nvml::kSwThermalSlowdown},
+    ThrottleRow{"hardware", nvml::kHwSlowdown},
+    ThrottleRow{"hardware_thermal", nvml::kHwThermalSlowdown},
+    ThrottleRow{"power_brake", nvml::kHwPowerBrake},
+};
+
+}  // namespace
+
+// One GPU's series.
+class GpuProbe::Gpu {
+ public:
+  Gpu(Families& families, MetricLabels labels) : families_(families), labels_(std::move(labels)) {
+    for (const ValueRow& row : kValueRows)
+      values_.emplace_back(families, row.name, row.help, labels_);
+    for (const ThrottleRow& row : kThrottleRows)
+      throttled_.emplace_back(families, "lockstep_gpu_throttled",
+                              "1: its clocks are lowered for this reason.",
+                              with("reason", row.reason));
+  }
+
+  void show(const GpuSample& sample) {
+    families_.gauge("lockstep_gpu_lost", "1: it fell off the bus.", labels_).Set(sample.is_lost);
+    for (size_t i = 0; i < kValueRows.size(); ++i) values_[i].set(sample.*kValueRows[i].value);
+    for (size_t i = 0; i < kThrottleRows.size(); ++i)
+      throttled_[i].set(is_throttled(sample, kThrottleRows[i].bit));
+    if (sample.ecc_uncorrected_errors) show_ecc(*sample.ecc_uncorrected_errors);
+    if (sample.xid_errors) show_xids(*sample.xid_errors);
+  }
+
+ private:
+  static std::optional<double> is_throttled(const GpuSample& sample, unsigned long long bit) {
+    if (!sample.throttle_reasons) return std::nullopt;
+    return (*sample.throttle_reasons & bit) != 0 ? 1 : 0;
+  }
+
+  MetricLabels with(const char* name, const char* value) const {
+    MetricLabels labels = labels_;
+    labels[name] = value;
+    return labels;
+  }
+
+  void show_ecc(double errors) {
+    raise_to(families_.counter("lockstep_gpu_ecc_uncorrected_errors_total",
+                               "Errors in its memory that could not be put right, since the "
+                               "driver was loaded.",
+                               labels_),
+             errors);
+  }
+
+  void show_xids(const XidErrors& errors) {
+    const auto count = [this](const char* cause, uint64_t total) {
+      raise_to(families_.counter("lockstep_gpu_xid_errors_total",
+                                 "Errors that the driver reported (XID), by whose fault they "
+                                 "mostly are: the GPU's or a program's.",
+                                 with("cause", cause)),
+               static_cast<double>(total));
+    };
+    count("gpu", errors.of_gpu);
+    count("program", errors.of_program);
+    families_.gauge("lockstep_gpu_last_xid", "Number of the last XID; 0: there was none.", labels_)
+        .Set(static_cast<double>(errors.last));
+  }
+
+  Families& families_;
+  const MetricLabels labels_;
+  std::vector<OptionalGauge> values_;     // as in kValueRows
+  std::vector<OptionalGauge> throttled_;  // as in kThrottleRows
+};
+
+GpuProbe::GpuProbe(Families& families, const std::string& nvml_library)
+    : families_(families),
+      sampler_(nvml_library),
+      available_(families.gauge("lockstep_nvml_available", "1: NVML shows the machine's GPUs.")),
+      age_(families, "lockstep_gpu_sample_age_seconds",
+           "Age of what NVML told; it grows while the driver does not answer.", {}) {}
+
+GpuProbe::~GpuProbe() = default;
+
+void GpuProbe::refresh() {
+  const GpuSamples samples = sampler_.sample();
+  available_.Set(samples.is_available);
+  age_.set(samples.age_seconds);
+  for (size_t i = gpus_.size(); i < samples.gpus.size(); ++i)
+    gpus_.push_back(std::make_unique<Gpu>(
+        families_, MetricLabels{{"gpu", std::to_string(i)}, {"uuid", samples.gpus[i].uuid}}));
+  for (size_t i = 0; i < samples.gpus.size(); ++i) gpus_[i]->show(samples.gpus[i]);
+}
+
+}  // namespace lockstep

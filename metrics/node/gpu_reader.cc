@@ -1,0 +1,163 @@
+#include "metrics/node/gpu_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "comm/base/limits.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kPercent = 0.01;
+constexpr double kMilli = 1e-3;
+constexpr double kMega = 1e6;
+
+// Numbers that a program which computes, or is killed, brings about on a GPU in order; NVIDIA's
+// list is https://docs.nvidia.com/deploy/xid-errors.
+constexpr std::array<unsigned long long, 6> kXidsOfPrograms = {13, 31, 43, 45, 68, 109};
+
+// Asks for one value after the other, and for none any more once the GPU is lost.
+class Questions {
+ public:
+  explicit Questions(nvml::Device device) : device_(device) {}
+
+  // The functions' last argument receives the value.
+  template <typename Value, typename... Middle, typename... Given>
+  std::optional<Value> ask(int (*function)(nvml::Device, Middle...), Value empty, Given... given) {
+    if (function == nullptr || device_ == nullptr || is_lost_) return std::nullopt;
+    Value value = empty;
+    const int error = function(device_, given..., &value);
+    is_lost_ = error == nvml::kGpuIsLost;
+    if (error != nvml::kSuccess) return std::nullopt;
+    return value;
+  }
+
+  bool is_lost() const { return is_lost_; }
+
+ private:
+  const nvml::Device device_;
+  bool is_lost_ = false;
+};
+
+template <typename Number>
+std::optional<double> scaled(const std::optional<Number>& number, double scale) {
+  if (!number) return std::nullopt;
+  return static_cast<double>(*number) * scale;
+}
+
+void count(unsigned long long xid, XidErrors& errors) {
+  const bool is_of_program =
+      std::find(kXidsOfPrograms.begin(), kXidsOfPrograms.end(), xid) != kXidsOfPrograms.end();
+  ++(is_of_program ? errors.of_program : errors.of_gpu);
+  errors.last = xid;
+}
+
+}  // namespace
+
+Result<GpuReader> GpuReader::start(const nvml::NvmlApi& api) {
+  if (const int error = api.init(); error != nvml::kSuccess)
+    return Status(Code::kConfig, "NVML does not start: " + std::string(api.error_string(error)));
+  GpuReader reader(api);
+  reader.find_gpus();
+  reader.listen_for_errors();
+  return reader;
+}
+
+GpuReader::GpuReader(GpuReader&& other) noexcept
+    : api_(other.api_),
+      is_started_(std::exchange(other.is_started_, false)),
+      events_(std::exchange(other.events_, nullptr)),
+      gpus_(std::move(other.gpus_)) {}
+
+GpuReader::~GpuReader() {
+  if (events_ != nullptr) (void)api_.free_event_set(events_);
+  if (is_started_) (void)api_.shutdown();
+}
+
+void GpuReader::find_gpus() {
+  unsigned int found = 0;
+  if (api_.device_count(&found) != nvml::kSuccess) return;
+  const unsigned int shown = std::min(found, limits::kGpus);
+  for (unsigned int index = 0; index < shown; ++index) gpus_.push_back(find_gpu(index));
+}
+
+GpuReader::Gpu GpuReader::find_gpu(unsigned int index) const {
+  Gpu gpu;
+  const int error = api_.device(index, &gpu.device);
+  gpu.was_lost = error == nvml::kGpuIsLost;
+  if (error != nvml::kSuccess) gpu.device = nullptr;
+  std::array<char, nvml::kUuidBytes> uuid{};
+  if (gpu.device != nullptr &&
+      api_.uuid(gpu.device, uuid.data(), uuid.size() - 1) == nvml::kSuccess)
+    gpu.uuid = uuid.data();
+  return gpu;
+}
+
+void GpuReader::listen_for_errors() {
+  if (api_.create_event_set == nullptr) return;
+  if (api_.create_event_set(&events_) != nvml::kSuccess) events_ = nullptr;
+  if (events_ == nullptr) return;
+  for (Gpu& gpu : gpus_) {
+    if (gpu.device == nullptr) continue;
+    if (api_.register_events(gpu.device, nvml::kXidCriticalError, events_) == nvml::kSuccess)
+      gpu.xid_errors = XidErrors();
+  }
+}
+
+void GpuReader::count_errors() {
+  if (events_ == nullptr) return;
+  nvml::EventData event{};
+  for (int i = 0; i < limits::kGpuEventsAtOnce; ++i) {
+    if (api_.wait_for_event(events_, &event, 0) != nvml::kSuccess) return;  // mostly: there is none
+    if ((event.type & nvml::kXidCriticalError) == 0) continue;
+    Gpu* gpu = gpu_of(event.device);
+    if (gpu != nullptr && gpu->xid_errors) count(event.xid, *gpu->xid_errors);
+  }
+}
+
+// By its UUID where the event has another handle: nobody promises that NVML gives out the same one.
+GpuReader::Gpu* GpuReader::gpu_of(nvml::Device device) {
+  for (Gpu& gpu : gpus_)
+    if (gpu.device == device) return &gpu;
+  std::array<char, nvml::kUuidBytes> uuid{};
+  if (api_.uuid(device, uuid.data(), uuid.size() - 1) != nvml::kSuccess) return nullptr;
+  for (Gpu& gpu : gpus_)
+    if (gpu.uuid == uuid.data()) return &gpu;
+  return nullptr;
+}
+
+std::vector<GpuSample> GpuReader::read() {
+  count_errors();
+  std::vector<GpuSample> samples;
+  for (const Gpu& gpu : gpus_) samples.push_back(read_gpu(gpu));
+  return samples;
+}
+
+GpuSample GpuReader::read_gpu(const Gpu& gpu) const {
+  GpuSample sample{.uuid = gpu.uuid};
+  Questions questions(gpu.device);
+  if (const auto busy = questions.ask(api_.utilization, nvml::Utilization{})) {
+    sample.utilization_ratio = busy->gpu * kPercent;
+    sample.memory_utilization_ratio = busy->memory * kPercent;
+  }
+  if (const auto memory = questions.ask(api_.memory, nvml::Memory{})) {
+    sample.memory_bytes = static_cast<double>(memory->total);
+    sample.memory_used_bytes = static_cast<double>(memory->used);
+  }
+  sample.power_watts = scaled(questions.ask(api_.power, 0u), kMilli);
+  sample.power_limit_watts = scaled(questions.ask(api_.power_limit, 0u), kMilli);
+  sample.temperature_celsius =
+      scaled(questions.ask(api_.temperature, 0u, nvml::kTemperatureOfGpu), 1);
+  sample.sm_clock_hertz = scaled(questions.ask(api_.clock, 0u, nvml::kClockOfSm), kMega);
+  sample.throttle_reasons = questions.ask(api_.throttle_reasons, 0ull);
+  sample.ecc_uncorrected_errors =
+      scaled(questions.ask(api_.ecc_errors, 0ull, nvml::kMemoryErrorUncorrected,
+                           nvml::kEccSinceDriverLoad),
+             1);
+  sample.xid_errors = gpu.xid_errors;
+  sample.is_lost = gpu.was_lost || questions.is_lost();
+  return sample;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,80 @@
+// What NVML knows about this machine's GPUs. All that it shows are read, whatever
+// CUDA_VISIBLE_DEVICES says: which ones a run uses is not the machine's concern.
+//
+// Errors: a value that cannot be had is absent, and the others are there all the same.
+//
+// Blocks: for milliseconds a GPU on a good day, for ever where the driver hangs.
+//
+// Thread-safety: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "metrics/node/nvml_api.h"
+
+namespace lockstep {
+
+// Counted since the reader was made.
+struct XidErrors {
+  uint64_t of_gpu = 0;
+  uint64_t of_program = 0;  // that a program on the GPU brings about, or its end
+  uint64_t last = 0;        // number of the last one; 0: none
+};
+
+struct GpuSample {
+  std::string uuid;      // as at the start; "unknown" where it could not be had
+  bool is_lost = false;  // it fell off the bus: nothing but a reset brings it back
+
+  std::optional<double> utilization_ratio = {};
+  std::optional<double> memory_utilization_ratio = {};
+  std::optional<double> memory_bytes = {};
+  std::optional<double> memory_used_bytes = {};
+  std::optional<double> power_watts = {};
+  std::optional<double> power_limit_watts = {};
+  std::optional<double> temperature_celsius = {};
+  std::optional<double> sm_clock_hertz = {};
+  std::optional<double> ecc_uncorrected_errors = {};        // since the driver was loaded
+  std::optional<unsigned long long> throttle_reasons = {};  // bits of nvml_api.h
+  std::optional<XidErrors> xid_errors = {};
+};
+
+class GpuReader {
+ public:
+  // Starts NVML. kConfig with NVML's words if it does not start.
+  static Result<GpuReader> start(const nvml::NvmlApi& api);
+  ~GpuReader();
+  GpuReader(GpuReader&& other) noexcept;
+  GpuReader(const GpuReader&) = delete;
+  GpuReader& operator=(const GpuReader&) = delete;
+  GpuReader& operator=(GpuReader&&) = delete;
+
+  // By NVML's index: which GPUs there are is asked once, at the start.
+  std::vector<GpuSample> read();
+
+ private:
+  struct Gpu {
+    nvml::Device device = nullptr;  // null: NVML did not give it out
+    bool was_lost = false;          // at the start
+    std::string uuid = "unknown";
+    std::optional<XidErrors> xid_errors = {};
+  };
+
+  explicit GpuReader(const nvml::NvmlApi& api) : api_(api) {}
+  void find_gpus();
+  Gpu find_gpu(unsigned int index) const;
+  void listen_for_errors();
+  void count_errors();
+  Gpu* gpu_of(nvml::Device device);
+  GpuSample read_gpu(const Gpu& gpu) const;
+
+  nvml::NvmlApi api_;
+  bool is_started_ = true;  // false: moved from
+  nvml::EventSet events_ = nullptr;
+  std::vector<Gpu> gpus_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,24 @@
+#include "metrics/probes/data_probe.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+
+namespace lockstep {
+
+DataProbe::DataProbe(Families& families)
+    : reader_(families, "lockstep_data_reader_info",
+              "What reads the samples ahead: pread, io_uring, mmap; or nothing: mapped, they are "
+              "used where the file is mapped, or on_use, each is read when it is used."),
+      reads_(families.counter("lockstep_data_reads_total",
+                              "Samples that were read ahead of their use.")),
+      ahead_bytes_(families.gauge("lockstep_data_read_ahead_bytes",
+                                  "Samples asked for or read that no batch has used yet.")) {}
+
+void DataProbe::show(const DataRead& read) {
+  const std::lock_guard lock(mutex_);
+  if (!read.reader.empty()) reader_.set({{"reader", read.reader}});
+  raise_to(reads_, static_cast<double>(read.reads));
+  ahead_bytes_.Set(static_cast<double>(read.ahead_bytes));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,110 @@
+#include "metrics/probes/job_probe.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+
+#include "metrics/base/step_seconds.h"
+
+namespace lockstep {
+namespace {
+
+enum RankPhase : size_t { kDataWait, kForward, kBackward, kCommunication, kOptimizer, kOther };
+
+}  // namespace
+
+JobProbe::JobProbe(Families& families, const Clock& clock)
+    : clock_(clock),
+      step_(families.gauge("lockstep_job_step", "Steps applied in the surviving lineage.")),
+      planned_(families.gauge("lockstep_job_steps_planned",
+                              "Steps at which the run is done; 0: not known yet.")),
+      checkpoint_interval_(
+          families.gauge("lockstep_job_checkpoint_interval_steps",
+                         "Steps from one checkpoint to the next; 0: only at the end.")),
+      epoch_(families.gauge("lockstep_job_epoch", "Pass over the training data, from 0.")),
+      steps_total_(families.counter("lockstep_job_steps_total",
+                                    "Steps recorded since this coordinator started.")),
+      skipped_total_(families.counter("lockstep_job_steps_skipped_total",
+                                      "Steps whose update the loss scaler left out.")),
+      seconds_(families.histogram("lockstep_job_step_seconds", "Wall time of a step.",
+                                  step_seconds_bounds())),
+      samples_total_(families.counter("lockstep_job_samples_total",
+                                      "Training samples in the steps recorded.")),
+      samples_per_second_(families.gauge("lockstep_job_samples_per_second",
+                                         "lockstep_job_samples_total, per second, lately.")),
+      loss_(families.gauge("lockstep_job_loss", "Mean training loss of the last step.")),
+      accuracy_(families.gauge("lockstep_job_train_accuracy_ratio",
+                               "Share of right predictions in the last step.")),
+      learning_rate_(families.gauge("lockstep_job_learning_rate", "Of the last step.")),
+      data_wait_(families.counter("lockstep_job_data_wait_seconds_total",
+                                  "Time ranks waited for their next batch, added up.")),
+      communication_(families.counter(
+          "lockstep_job_communication_seconds_total",
+          "Time ranks waited for reduced gradients (not hidden by backward), added up.")),
+      utilization_(families.gauge(
+          "lockstep_job_utilization_ratio",
+          "Share of the ranks' time in recorded steps spent in forward, backward, optimizer.")),
+      goodput_(families.gauge("lockstep_job_goodput_ratio",
+                              "Share of wall time spent in steps that survive.")),
+      mfu_(families.gauge("lockstep_job_model_flops_utilization_ratio",
+                          "Share of metrics.peak_tflops of all workers that the model's arithmetic "
+                          "reaches, lately; 0: not known.")) {
+  constexpr std::array kNames = {"data_wait",     "forward",   "backward",
+                                 "communication", "optimizer", "other"};
+  for (size_t i = 0; i < kRankPhases; ++i) {
+    phases_[i] =
+        &families.counter("lockstep_job_phase_seconds_total",
+                          "Time of the ranks in recorded steps, added up.", {{"phase", kNames[i]}});
+  }
+}
+
+void JobProbe::step_recorded(const JobStep& step) {
+  step_.Set(static_cast<double>(step.steps_applied));
+  epoch_.Set(step.epoch);
+  steps_total_.Increment();
+  if (step.skipped) skipped_total_.Increment();
+  seconds_.Observe(step.seconds);
+  samples_total_.Increment(static_cast<double>(step.samples));
+  samples_.update(clock_.monotonic_ns(), samples_total_.Value());
+  loss_.Set(step.loss);
+  accuracy_.Set(step.accuracy);
+  learning_rate_.Set(step.learning_rate);
+}
+
+void JobProbe::rank_times_recorded(const RankTimes& times) {
+  phases_[kDataWait]->Increment(times.data_wait);
+  phases_[kForward]->Increment(times.forward);
+  phases_[kBackward]->Increment(times.backward);
+  phases_[kCommunication]->Increment(times.communication);
+  phases_[kOptimizer]->Increment(times.optimizer);
+  phases_[kOther]->Increment(times.other);
+  data_wait_.Increment(times.data_wait);
+  communication_.Increment(times.communication);
+}
+
+void JobProbe::rolled_back(Step steps_applied) {
+  step_.Set(static_cast<double>(steps_applied));
+}
+
+void JobProbe::planned(const JobPlan& plan) {
+  plan_ = plan;
+  planned_.Set(static_cast<double>(plan.steps));
+  checkpoint_interval_.Set(static_cast<double>(plan.checkpoint_every));
+}
+
+void JobProbe::set_goodput(double ratio) {
+  goodput_.Set(ratio);
+}
+
+void JobProbe::refresh() {
+  samples_per_second_.Set(samples_.per_second(clock_.monotonic_ns()));
+  const double flops = samples_per_second_.Value() * plan_.flops_per_sample;
+  mfu_.Set(plan_.peak_flops > 0 ? flops / plan_.peak_flops : 0);
+  double all = 0;
+  for (const prometheus::Counter* phase : phases_) all += phase->Value();
+  const double useful =
+      phases_[kForward]->Value() + phases_[kBackward]->Value() + phases_[kOptimizer]->Value();
+  utilization_.Set(all > 0 ? useful / all : 0);
+}
+
+}  // namespace lockstep

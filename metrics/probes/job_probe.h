@@ -1,0 +1,82 @@
+// Observes training from the coordinator's side, through the step records of the ranks.
+//
+// Thread-safety: all calls from any thread.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "comm/base/clock.h"
+#include "comm/base/ids.h"
+#include "metrics/base/families.h"
+#include "metrics/base/rate_window.h"
+
+namespace lockstep {
+
+// One step of the surviving lineage, seen for the first time.
+struct JobStep {
+  Step steps_applied = 0;  // with this one
+  Epoch epoch = 0;
+  uint64_t samples = 0;  // of the whole step
+  double seconds = 0;    // wall time of the step, on the rank that reported it
+  double loss = 0;
+  double accuracy = 0;  // share of right predictions
+  double learning_rate = 0;
+  bool skipped = false;
+};
+
+// What the job is to do.
+struct JobPlan {
+  Step steps = 0;               // in all; 0: not known yet
+  Step checkpoint_every = 0;    // 0: at the end only
+  double flops_per_sample = 0;  // 0: not known
+  double peak_flops = 0;        // a second, of all workers' devices; 0: not known
+};
+
+// Where one rank's time of one step went, in seconds.
+struct RankTimes {
+  double data_wait = 0;
+  double forward = 0;
+  double backward = 0;
+  double communication = 0;
+  double optimizer = 0;
+  double other = 0;
+};
+
+class JobProbe {
+ public:
+  JobProbe(Families& families, const Clock& clock);
+  void step_recorded(const JobStep& step);           // once per step
+  void rank_times_recorded(const RankTimes& times);  // once per step and rank
+  void rolled_back(Step steps_applied);              // the lineage now ends there
+  void planned(const JobPlan& plan);
+  void set_goodput(double ratio);  // metrics/base/goodput.h
+  void refresh();                  // before the exposition is written
+
+ private:
+  static constexpr size_t kRankPhases = 6;
+
+  const Clock& clock_;
+  RateWindow samples_;
+  prometheus::Gauge& step_;
+  prometheus::Gauge& planned_;
+  prometheus::Gauge& checkpoint_interval_;
+  prometheus::Gauge& epoch_;
+  prometheus::Counter& steps_total_;
+  prometheus::Counter& skipped_total_;
+  prometheus::Histogram& seconds_;
+  prometheus::Counter& samples_total_;
+  prometheus::Gauge& samples_per_second_;
+  prometheus::Gauge& loss_;
+  prometheus::Gauge& accuracy_;
+  prometheus::Gauge& learning_rate_;
+  std::array<prometheus::Counter*, kRankPhases> phases_{};
+  prometheus::Counter& data_wait_;
+  prometheus::Counter& communication_;
+  prometheus::Gauge& utilization_;
+  prometheus::Gauge& goodput_;
+  prometheus::Gauge& mfu_;
+  JobPlan plan_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+// Shows where a worker's wall time goes, from its PhaseClock: seconds per phase, the two that
+// people ask for first under names of their own, and how much of the last seconds was computing.
+//
+// Thread-safety: all calls from any thread, refresh() one at a time.
+#pragma once
+
+#include <array>
+
+#include "comm/base/clock.h"
+#include "metrics/base/families.h"
+#include "metrics/base/phase_clock.h"
+#include "metrics/base/rate_window.h"
+
+namespace lockstep {
+
+class PhaseProbe {
+ public:
+  // `phases` and `clock` outlive the probe.
+  PhaseProbe(Families& families, const PhaseClock& phases, const Clock& clock);
+  void sample();   // after every step: a point for the window of the utilization
+  void refresh();  // before the exposition is written
+
+ private:
+  const PhaseClock& phases_;
+  const Clock& clock_;
+  RateWindow useful_;  // seconds of computing: their rate is a share
+  std::array<prometheus::Counter*, kWorkPhases> seconds_{};
+  prometheus::Counter& data_wait_;
+  prometheus::Counter& communication_;
+  prometheus::Gauge& utilization_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,65 @@
+// Ranks beside each other, as the coordinator sees them: for everybody who looks for the one that
+// holds the others up, also where nobody scrapes the workers.
+//
+// Up to limits::kRanksShown ranks each has series of its own. Beyond that a family shows the
+// limits::kWorstRanksShown that have most of what it measures: all of these are bad to have much
+// of. The lowest, the middle and the highest are there for any number of ranks.
+//
+// Thread-safety: show() by one thread at a time, at any time of a scrape.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "metrics/base/families.h"
+
+namespace lockstep {
+
+struct RankSample {
+  uint32_t rank = 0;
+  std::string node;
+  uint32_t local_rank = 0;
+  std::optional<double> slot_seconds;     // of its own work for one slot; none: no step yet
+  std::optional<double> data_wait_ratio;  // of its time in steps
+  double silence_seconds = 0;             // since the coordinator has heard of it
+};
+
+class RankProbe {
+ public:
+  explicit RankProbe(Families& families);
+  // Replaces what was shown.
+  void show(const std::vector<RankSample>& ranks);
+
+ private:
+  struct Value {
+    const RankSample* of = nullptr;
+    double value = 0;
+  };
+
+  // One measurement of all ranks.
+  class Measure {
+   public:
+    // Named lockstep_rank_NAME and lockstep_job_ranks_NAME.
+    Measure(Families& families, const std::string& name, const std::string& what);
+    void show(std::vector<Value> values);
+
+   private:
+    static MetricLabels labels_of(const RankSample& rank);
+    void show_some(const std::vector<Value>& values);
+
+    prometheus::Family<prometheus::Gauge>& each_;
+    std::map<MetricLabels, prometheus::Gauge*> shown_;
+    OptionalGauge lowest_;
+    OptionalGauge median_;
+    OptionalGauge highest_;
+  };
+
+  Measure slot_seconds_;
+  Measure data_wait_ratio_;
+  Measure silence_seconds_;
+};
+
+}  // namespace lockstep

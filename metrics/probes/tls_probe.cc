@@ -1,0 +1,14 @@
+#include "metrics/probes/tls_probe.h"
+
+#include <prometheus/gauge.h>
+
+namespace lockstep {
+
+void TlsProbe::expires_in(double seconds) {
+  families_
+      .gauge("lockstep_tls_expiry_seconds",
+             "Until the certificate of comm.tls ends; negative afterwards.")
+      .Set(seconds);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,116 @@
+// Slots that are left out by policy: every start names exactly those that hold in its generation,
+// nobody computes or counts them, and what samples have spoiled does not survive.
+#include <algorithm>
+#include <vector>
+
+#include "tests/sim/checks/checks.h"
+
+namespace lockstep::sim {
+namespace {
+
+using coordinator::CheckpointState;
+using coordinator::SkipEntry;
+
+class SkipCheck final : public Check {
+ public:
+  SkipCheck(World& world, SharedLedger ledger) : world_(world), ledger_(std::move(ledger)) {}
+
+  void on_commit(const Disk::Entries& entries) override {
+    for (const coordinator::JournalEntry& entry : entries) {
+      const auto* begun = std::get_if<coordinator::GenerationEntry>(&entry);
+      if (begun != nullptr && begun->state == coordinator::GenerationState::kStarted)
+        newest_ = std::max(newest_, begun->generation);
+      const auto* skip = std::get_if<SkipEntry>(&entry);
+      if (skip == nullptr) continue;
+      // Newer ones may have begun without it, where it was found late; they are cut with the step.
+      skips_.push_back(*skip);
+      skips_.back().generation = newest_;
+      if (!world_.options.skips_bad_samples)
+        world_.fail("skips", "slots of step " + std::to_string(skip->step) +
+                                 " are skipped, and the job does not allow it");
+      if (world_.deadly && !world_.absurd && !is_of_deadly(*skip))
+        world_.fail("skips", "others are left out than the samples that kill");
+      if (skip->slots.begin >= skip->slots.end || skip->slots.end > world_.shape.slots)
+        world_.fail("skips", "a run of slots is skipped that is none");
+    }
+  }
+
+  void on_message(const std::string& from, const std::string& to,
+                  const wire::Envelope& message) override {
+    if (message.has_start()) on_start(to, message.generation(), message.start());
+    if (message.has_planned()) on_start(to, message.generation(), message.planned().next());
+    if (message.has_step_records())
+      for (const wire::StepRecord& record : message.step_records().records())
+        on_record(from, message.generation(), record);
+  }
+
+  void at_end() override { check_victims(); }
+
+  // Nobody may go on from what the run was stopped for.
+  void at_stop() override {
+    check_victims();
+    if (!world_.absurd) return;
+    for (const auto& [name, checkpoint] : ledger_->checkpoints()) {
+      if (checkpoint.state == CheckpointState::kComplete && checkpoint.step > world_.absurd->step)
+        world_.fail("skips", name + " holds what the samples of step " +
+                                 std::to_string(world_.absurd->step) + " have spoiled");
+    }
+  }
+
+ private:
+  bool is_of_deadly(const SkipEntry& skip) const {
+    const uint32_t slot = world_.deadly->slot;
+    return skip.step == world_.deadly->step && skip.slots.begin == slot &&
+           skip.slots.end == slot + 1;
+  }
+
+  void check_victims() {
+    if (world_.victims > 2)
+      world_.fail("skips", std::to_string(world_.victims) + " workers died of the same samples");
+  }
+
+  data::SkipSet set_of(Generation generation) const {
+    data::SkipSet set;
+    for (const SkipEntry& skip : skips_)
+      if (skip.generation < generation) set.add(skip.step, skip.slots.begin, skip.slots.end);
+    return set;
+  }
+
+  void on_start(const std::string& to, Generation generation, const wire::Start& start) {
+    const data::SkipSet wanted = set_of(generation);
+    data::SkipSet told;
+    for (const wire::SkippedSlots& skip : start.skipped())
+      told.add(skip.step(), skip.slots().begin(), skip.slots().end());
+    for (Step step = 0; step < world_.options.steps; ++step)
+      for (uint32_t slot = 0; slot < world_.shape.slots; ++slot)
+        if (wanted.contains(step, slot) != told.contains(step, slot))
+          return world_.fail("skips", to + " is told otherwise of slot " + std::to_string(slot) +
+                                          " of step " + std::to_string(step) + " for generation " +
+                                          std::to_string(generation) + " than the journal says");
+  }
+
+  void on_record(const std::string& from, Generation generation, const wire::StepRecord& record) {
+    const data::SkipSet skips = set_of(generation);
+    const auto plan = data::plan_step(world_.shape, record.step());
+    const std::string which = from + "'s record of step " + std::to_string(record.step());
+    if (record.samples() != skips.counted_samples(plan, record.step(), world_.shape.slots))
+      world_.fail("I1", which + " counts " + std::to_string(record.samples()) + " samples");
+    for (const wire::SlotDigest& digest : record.slots())
+      if (skips.contains(record.step(), digest.slot()))
+        world_.fail("I1",
+                    which + " has slot " + std::to_string(digest.slot()) + ", which is skipped");
+  }
+
+  World& world_;
+  const SharedLedger ledger_;
+  std::vector<SkipEntry> skips_;
+  Generation newest_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Check> make_skip_check(World& world, SharedLedger ledger) {
+  return std::make_unique<SkipCheck>(world, std::move(ledger));
+}
+
+}  // namespace lockstep::sim

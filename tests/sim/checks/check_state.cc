@@ -1,0 +1,100 @@
+// I6. In exact mode there is one state for every step, whatever happened: so every worker that is
+// in the lineage is compared with the undisturbed run after every apply.
+//
+// A member that was evicted may go on with what it had already read of its peers, until it hears of
+// it; what it reads of those that are in a newer generation is torn, and it takes no part any more.
+// So members are judged while no generation is started after a death that is newer than theirs.
+//
+// A damage that nothing reports is in everyone's state after a step; it must be found, its place
+// put out, nobody else's, and the lineage cut before it.
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "tests/sim/checks/checks.h"
+
+namespace lockstep::sim {
+namespace {
+
+class StateCheck final : public Check {
+ public:
+  explicit StateCheck(World& world) : world_(world) {}
+
+  void on_commit(const Disk::Entries& entries) override {
+    for (const coordinator::JournalEntry& entry : entries) {
+      const auto* event = std::get_if<coordinator::EventEntry>(&entry);
+      if (event != nullptr && event->kind == "corruption" && world_.was_damaged.empty())
+        world_.fail("I6", event->text);
+      if (const auto* check = std::get_if<coordinator::CheckEntry>(&entry)) on_check(*check);
+      if (std::holds_alternative<coordinator::RollbackEntry>(entry)) on_rollback();
+      const auto* generation = std::get_if<coordinator::GenerationEntry>(&entry);
+      if (generation == nullptr) continue;
+      newest_ = std::max(newest_, generation->generation);
+      if (generation->state == coordinator::GenerationState::kPlanned)
+        planned_.insert(generation->generation);
+      if (generation->state == coordinator::GenerationState::kStarted &&
+          planned_.count(generation->generation) == 0)
+        newest_started_ = std::max(newest_started_, generation->generation);
+    }
+  }
+
+  void on_applied(const Applied& applied) override {
+    if (is_out(applied.generation)) return;
+    compare(applied.process, applied.generation, applied.after);
+  }
+
+  void on_installed(const Installed& installed) override {
+    if (is_out(installed.generation)) return;
+    compare(installed.process, installed.generation, installed.state);
+  }
+
+ private:
+  // While a damage is in the lineage nobody can be judged, nor who began before it was cut out.
+  bool is_out(Generation generation) const {
+    return generation < newest_started_ || generation <= tainted_through_ ||
+           !world_.damaged.empty();
+  }
+
+  void on_check(const coordinator::CheckEntry& check) {
+    if (check.agreed) return;
+    has_differed_ = true;
+    if (check.node.empty()) return;
+    const std::string place = check.node + "/w" + std::to_string(check.local_rank);
+    expelled_.insert(place);
+    if (world_.was_damaged.count(place) == 0)
+      world_.fail("corruption", place + " is put out, and nothing is wrong there");
+  }
+
+  // What goes wrong again and again is out with the lineage only when its place is.
+  void on_rollback() {
+    if (!std::exchange(has_differed_, false)) return;
+    tainted_through_ = newest_;
+    std::erase_if(world_.damaged, [this](const auto& damaged) {
+      const bool is_once = damaged.second == Damage::kWeights || damaged.second == Damage::kResult;
+      return is_once || expelled_.count(damaged.first) != 0;
+    });
+  }
+
+  void compare(const std::string& process, Generation generation, const ModelState& state) {
+    if (state == world_.reference.after(state.step, generation)) return;
+    world_.fail("I6", process + " has another state after step " + std::to_string(state.step) +
+                          " in generation " + std::to_string(generation) +
+                          " than the undisturbed run");
+  }
+
+  World& world_;
+  std::set<Generation> planned_;
+  Generation newest_started_ = 0;  // after a death
+  Generation newest_ = 0;
+  Generation tainted_through_ = 0;
+  bool has_differed_ = false;
+  std::set<std::string> expelled_;  // places
+};
+
+}  // namespace
+
+std::unique_ptr<Check> make_state_check(World& world) {
+  return std::make_unique<StateCheck>(world);
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,75 @@
+// The invariants of PROTOCOL.md, seen from outside: one Check for each group, in a file of its own.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "tests/sim/cluster/cluster.h"
+#include "tests/sim/world/world.h"
+
+namespace lockstep::sim {
+
+// The journal as it lies on the disk, folded: what a reader who trusts only commits knows.
+// ledger_view.cc
+class LedgerView {
+ public:
+  void add(const Disk::Entries& entries);
+
+  const std::map<Generation, coordinator::LedgerRow>& rows() const { return rows_; }
+  // The surviving row that covers a step; null: none.
+  const coordinator::LedgerRow* row_of(Step step) const;
+  bool covers(Generation generation, Step step) const;
+  const coordinator::StepEntry* step(Generation generation, Step step) const;
+  // Complete steps of the surviving lineage, from 0 without a gap.
+  Step completed() const;
+  bool has_batch(MemberId member, uint64_t batch) const {
+    return batches_.count({member, batch}) != 0;
+  }
+  // Digests of all slots, as the first reporter gave them; null: nobody did.
+  const wire::StepRecord* digests(Generation generation, Step step) const;
+  const std::map<std::string, coordinator::CheckpointEntry>& checkpoints() const {
+    return checkpoints_;
+  }
+
+ private:
+  void roll_back(const coordinator::RollbackEntry& entry);
+
+  std::map<Generation, coordinator::LedgerRow> rows_;
+  std::map<std::pair<Generation, Step>, coordinator::StepEntry> steps_;
+  std::map<std::pair<Generation, Step>, wire::StepRecord> digests_;
+  std::set<std::pair<MemberId, uint64_t>> batches_;
+  std::map<std::string, coordinator::CheckpointEntry> checkpoints_;
+};
+
+using SharedLedger = std::shared_ptr<LedgerView>;
+
+// I6: two members at the same step of one lineage have the same state, that of the undisturbed run.
+// check_state.cc
+std::unique_ptr<Check> make_state_check(World& world);
+// I3, I4, I7: numbers only grow, at most one generation is started, nothing of an older one takes
+// effect after the promise. check_generations.cc
+std::unique_ptr<Check> make_generation_check(World& world);
+// Prepare, promise, start: nobody is started before all have answered, or behind what he answered.
+// check_starts.cc
+std::unique_ptr<Check> make_start_check(World& world, Cluster& cluster);
+// Nobody is taken for dead without a reason. check_evictions.cc
+std::unique_ptr<Check> make_eviction_check(World& world, SharedLedger ledger);
+// I1, I2, I5: the ledger's rows follow each other, and every step of the lineage was applied in the
+// generation that the ledger says. check_lineage.cc
+std::unique_ptr<Check> make_lineage_check(World& world, SharedLedger ledger);
+// What was acknowledged stays: records, checkpoints, history. check_records.cc
+std::unique_ptr<Check> make_records_check(World& world, Cluster& cluster, SharedLedger ledger);
+// Slots that are left out by policy: everybody is told of them in time, nobody computes or counts
+// them, and what samples have spoiled does not survive. check_skips.cc
+std::unique_ptr<Check> make_skip_check(World& world, SharedLedger ledger);
+// At the end: all steps proven by records that agree with the plan, and nobody left. check_end.cc
+std::unique_ptr<Check> make_end_check(World& world, Cluster& cluster, SharedLedger ledger);
+
+void add_all_checks(World& world, Cluster& cluster);
+
+}  // namespace lockstep::sim

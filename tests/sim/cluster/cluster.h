@@ -1,0 +1,71 @@
+// One run on simulated machines: a supervisor that starts the coordinator and the agents, starts a
+// dead coordinator again with --take-over, and starts everything again with --resume when the run
+// ended with 75 or 70, as its user would.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/sim/cluster/agent.h"
+#include "tests/sim/cluster/coordinator.h"
+#include "tests/sim/world/world.h"
+
+namespace lockstep::sim {
+
+class Cluster {
+ public:
+  explicit Cluster(World& world);
+  ~Cluster();
+
+  // The run ended with 0 and nobody is left.
+  bool is_finished() const { return is_finished_; }
+  // Why it will never be finished; empty: it may.
+  const std::string& stuck() const { return stuck_; }
+
+  // ---- for faults and checks
+  SimCoordinator* coordinator() const { return coordinator_.get(); }  // may be dead
+  std::vector<SimWorker*> workers() const;                            // living
+  std::vector<SimAgent*> agents() const;                              // living
+  SimWorker* worker_named(const std::string& name) const;
+  uint32_t starts() const { return starts_; }
+  // A machine goes, or its agent is killed: agent and workers end at once.
+  void lose_node(size_t node, bool with_machine = true);
+  void bring_back_node(size_t node);
+  // Everything goes at once, the supervisor too; its user starts it again.
+  void lose_everything();
+  // The run has ended or is about to; whoever comes now comes too late.
+  bool is_ending() const;
+  // `lockstep scale`, `lockstep drain`: a connection that sends one command.
+  void command(wire::Command command);
+
+  World& world() { return world_; }
+
+ private:
+  void start(coordinator::BeginMode mode);
+  void start_coordinator(coordinator::BeginMode mode);
+  void on_coordinator_ended();
+  void kill_left(bool is_trouble);
+  static void kill_agent(SimAgent& agent, bool with_machine);
+  void on_agent_ended();
+  void go_on_if_all_ended();
+  void start_again();
+
+  World& world_;
+  std::unique_ptr<SimCoordinator> coordinator_;
+  std::vector<std::unique_ptr<SimCoordinator>> dead_coordinators_;
+  std::vector<std::unique_ptr<SimAgent>> agents_;  // by node
+  std::vector<std::unique_ptr<SimAgent>> dead_agents_;
+  std::unique_ptr<rpc::MemoryTransport> command_transport_;
+  std::vector<std::unique_ptr<rpc::RpcClient>> commands_;
+  std::optional<int> chosen_code_;  // with which the coordinator ended by itself
+  std::string last_words_;          // of the coordinator that ended last
+  uint32_t starts_ = 0;
+  bool is_starting_ = false;  // it ended, and its user is about to start it again
+  bool is_finished_ = false;
+  std::string stuck_;
+};
+
+}  // namespace lockstep::sim

@@ -1,0 +1,214 @@
+// The phases of a run, one after another: steps, a planned change, evaluations, the end.
+#include "comm/base/planted_bug.h"
+#include "comm/collectives/cross_check.h"
+#include "tests/sim/cluster/trainer.h"
+
+namespace lockstep::sim {
+namespace {
+
+Status closed_meanwhile() {
+  return Status(Code::kAborted, "the generation was closed while it was not training");
+}
+
+}  // namespace
+
+Task<Status> Trainer::follow_plan(Life& life) {
+  for (;;) {
+    Outcome outcome;
+    Status status;
+    phase_ = life.at.phase;
+    if (life.at.phase == Phase::kTrain) {
+      status = co_await train_step(life, &outcome);
+    } else if (life.at.phase == Phase::kEval) {
+      status = co_await evaluate(life);
+    } else if (life.at.phase == Phase::kCheckpoint) {
+      status = co_await checkpoint(life, /*is_final=*/true);
+      if (!status.is_ok()) co_return status;
+      life.at.phase = Phase::kEnd;
+      if (!parts_.gate.reached(life.at)) co_return closed_meanwhile();
+    } else {
+      parts_.port.leave(life.order.generation, wire::Leave::FINISHED, Status::ok(), life.at);
+      co_return Status::ok();
+    }
+    if (!status.is_ok()) co_return status;
+    if (outcome.stop) {
+      status = co_await checkpoint(life, /*is_final=*/true);
+      if (!status.is_ok()) co_return status;
+      parts_.port.leave(life.order.generation, wire::Leave::STOPPED, Status::ok(), life.at);
+      co_return Status::ok();
+    }
+    if (!outcome.change) continue;
+    bool has_left = false;
+    status = co_await switch_generation(life, &has_left);
+    if (!status.is_ok() || has_left) co_return status;
+  }
+}
+
+Task<Status> Trainer::compute(Life& life, Collective::Reduced* into) {
+  const auto check = plan_check(life);
+  take_damage(/*is_after_step=*/false);
+  buckets_sent_ = 0;
+  busy_ms_ = 0;
+  for (uint32_t bucket = 0; bucket < kBuckets; ++bucket) {
+    LOCKSTEP_CO_RETURN_IF_ERROR(compute_slots(life));
+    world_.moment(Moment::kBeforePublish, parts_.process.name());
+    Segment::Partial partial = partial_of(life, bucket);
+    if (LOCKSTEP_BUG(kPartialReusedInRedo) && last_try_.count(bucket) != 0)
+      partial = last_try_[bucket];
+    last_try_[bucket] = partial;
+    Status status = co_await life.collective->publish(bucket, std::move(partial));
+    if (!status.is_ok()) co_return status;
+    ++buckets_sent_;
+  }
+  for (uint32_t bucket = 0; bucket < kBuckets; ++bucket) {
+    std::optional<uint32_t> checked;
+    if (check && check->bucket == bucket &&
+        takes_part(life.rank, check->sum_owner, life.collective->world_size()))
+      checked = check->sum_owner;
+    Status status = co_await life.collective->reduce(bucket, into, checked);
+    if (!status.is_ok()) co_return status;
+  }
+  last_try_.clear();
+  co_return Status::ok();
+}
+
+Task<Status> Trainer::apply(Life& life, const std::vector<uint64_t>& sums) {
+  if (!parts_.gate.try_enter()) co_return Status(Code::kAborted, "the gate is closed");
+  world_.moment(Moment::kApplying, parts_.process.name());
+  co_await waiter_.sleep(0, 2);
+  const Step step = state_.step;
+  state_ = next_state(state_, sums);
+  world_.note_applied(
+      {parts_.process.name(), life.order.member, life.order.generation, step, state_});
+  parts_.gate.leave();
+  parts_.in_hand.slots.clear();
+  life.at = {state_.step, life.plan.after_step(state_.step)};
+  co_return Status::ok();
+}
+
+wire::StepRecord Trainer::record_of(const Life& life, const Collective::Reduced& reduced) const {
+  wire::StepRecord record;
+  const Step step = state_.step - 1;
+  const data::StepPlan plan = data::plan_step(world_.shape, step);
+  record.set_step(step);
+  record.set_epoch(plan.epoch);
+  record.set_samples(life.skips.counted_samples(plan, step, world_.shape.slots));
+  if (LOCKSTEP_BUG(kSkippedSlotCounted)) record.set_samples(plan.samples);
+  if (record.samples() > 0) record.set_loss(world_.loss_of(step, life.skips));
+  record.set_lr(0.1);
+  record.set_common_hash(hash_of(reduced.sums));
+  for (const auto& [slot, digest] : reduced.digests) {
+    wire::SlotDigest* out = record.add_slots();
+    out->set_slot(slot);
+    out->set_digest(digest);
+    out->set_samples(
+        static_cast<uint32_t>(data::slot_positions(plan, slot, world_.shape.slots).size()));
+  }
+  record.mutable_times()->set_forward_us(static_cast<uint32_t>(busy_ms_) * 1'000);
+  return record;
+}
+
+Task<Status> Trainer::train_step(Life& life, Outcome* outcome) {
+  const data::StepPlan plan = data::plan_step(world_.shape, state_.step);
+  if (life.skips.counted_samples(plan, state_.step, world_.shape.slots) == 0)
+    co_return co_await skip_step(life);
+  const auto check = plan_check(life);
+  Collective::Reduced reduced;
+  Status status = co_await compute(life, &reduced);
+  if (!status.is_ok()) co_return status;
+  std::optional<wire::CheckReport> report;
+  if (check) report = check_report(life, *check, reduced);
+  world_.moment(Moment::kBeforeApply, parts_.process.name());
+  status = co_await apply(life, reduced.sums);
+  if (!status.is_ok()) co_return status;
+  status = parts_.port.add_record(life.order.generation, record_of(life, reduced));
+  if (!status.is_ok()) co_return status;
+  take_damage(/*is_after_step=*/true);
+  if (report) {
+    report->set_applied(state_.step);
+    report->set_weights_hash(state_.hash);
+    parts_.port.report_check(life.order.generation, std::move(*report));
+  }
+  world_.moment(Moment::kApplied, parts_.process.name());
+
+  const bool is_end = state_.step >= life.plan.total_steps;
+  outcome->stop = reduced.votes.stop && !is_end;
+  outcome->change = reduced.votes.change && !outcome->stop;
+  if (LOCKSTEP_BUG(kSwitchBeforeAllHaveHeard))
+    outcome->change = !outcome->stop && has_plan_for(life.order.generation);
+  co_return co_await checkpoint_if_due(life, outcome->stop || is_end);
+}
+
+Task<Status> Trainer::checkpoint_if_due(Life& life, bool is_last) {
+  const uint64_t every = world_.job.checkpoint().every_steps();
+  if (life.is_writer && every > 0 && state_.step % every == 0 && !is_last)
+    co_return co_await checkpoint(life, /*is_final=*/false);
+  co_return Status::ok();
+}
+
+// Nothing of it is left: no collective, nothing is voted on, and the state stays as it is.
+Task<Status> Trainer::skip_step(Life& life) {
+  if (!parts_.gate.try_enter()) co_return Status(Code::kAborted, "the gate is closed");
+  const Step step = state_.step++;
+  world_.note_applied(
+      {parts_.process.name(), life.order.member, life.order.generation, step, state_});
+  parts_.gate.leave();
+  life.at = {state_.step, life.plan.after_step(state_.step)};
+  Status status = parts_.port.add_record(life.order.generation, record_of(life, {}));
+  if (!status.is_ok()) co_return status;
+  world_.moment(Moment::kApplied, parts_.process.name());
+  co_return co_await checkpoint_if_due(life, state_.step >= life.plan.total_steps);
+}
+
+// After the step that all voted in. The order of calls is that of worker/session/runner.h.
+Task<Status> Trainer::switch_generation(Life& life, bool* has_left) {
+  const Generation now = life.order.generation;
+  const std::function<bool()> has_plan = [this, now] { return is_over(now) || has_plan_for(now); };
+  co_await waiter_.until(has_plan);
+  if (is_over(now)) co_return closed_meanwhile();
+  StartOrder next = *std::exchange(plan_, std::nullopt);
+  Status met;
+  if (!LOCKSTEP_BUG(kNoBarrierAtSwitch)) met = co_await life.collective->barrier();
+  world_.moment(Moment::kSwitching, parts_.process.name());
+  if (!rank_of(next.start, next.member)) {
+    // That it came is all that the others need; they may be gone before it has seen them come.
+    const std::function<bool()> is_idle = [this] { return !is_writing_; };
+    co_await waiter_.until(is_idle);
+    *has_left = true;
+    parts_.port.leave(now, wire::Leave::DRAINED, Status::ok(), life.at);
+    co_return Status::ok();
+  }
+  if (!met.is_ok()) co_return met;
+  const ResumePoint since = life.at;
+  Life after = make_life(std::move(next));
+  after.at = since;
+  after.first_step = since.step;
+  life = std::move(after);
+  if (!parts_.gate.open(life.order.generation, since, life.plan)) co_return closed_meanwhile();
+  parts_.port.switched(life.order.generation, since);
+  Status status = co_await connect(life, world_.options.connect_deadline_ms);
+  if (!status.is_ok()) co_return status;
+  const auto root = transfer_root(life.order.start);
+  if (root) status = co_await transfer(life, *root);
+  co_return status;
+}
+
+Task<Status> Trainer::evaluate(Life& life) {
+  co_await waiter_.sleep(1, world_.options.compute_ms);
+  world_.moment(Moment::kEvaluating, parts_.process.name());
+  Status status = co_await life.collective->barrier();
+  if (!status.is_ok()) co_return status;
+  life.at.phase = life.plan.after_eval(life.at.step);
+  if (!parts_.gate.reached(life.at)) co_return closed_meanwhile();
+  if (!life.is_writer) co_return Status::ok();
+  wire::EvalReport report;
+  report.set_step(state_.step);
+  report.set_epoch(data::plan_step(world_.shape, state_.step - 1).epoch);
+  report.set_samples(world_.facts.eval_samples());
+  report.set_correct(state_.hash % (world_.facts.eval_samples() + 1));
+  report.set_loss(0.25);
+  parts_.port.report_eval(life.order.generation, std::move(report));
+  co_return Status::ok();
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,80 @@
+// The simulated disk of a run: commits of the journal and checkpoints, and what goes wrong with
+// them.
+//
+// A commit is durable once it was written; a coordinator that is killed inside of one leaves it or
+// not (J1: a prefix of the commits that were begun). A full disk fails every write until there is
+// room again, but a journal that failed once stays broken until it is opened again (J2). What
+// failed may be on the disk all the same.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coordinator/journal/journal_memory.h"
+#include "coordinator/term/resume.h"
+#include "tests/sim/world/reference.h"
+
+namespace lockstep::sim {
+
+class Disk {
+ public:
+  using Entries = std::vector<coordinator::JournalEntry>;
+
+  // ---- faults
+  bool is_full = false;
+  bool has_failed = false;  // or was full, ever
+  // So many commits fail, as a write or an fsync does; `survives`: they are durable even so.
+  uint32_t failing_commits = 0;
+  bool failed_commit_survives = false;
+  // The next checkpoint stays half-written, and its writer dies.
+  bool tears_checkpoint = false;
+  // What was dropped stays: its writer always dies before it deletes it.
+  bool keeps_dropped = false;
+  // The commit after so many more kills its process; 0: none. `survives`: it is durable even so.
+  uint32_t kill_in_commits = 0;
+  bool killed_commit_survives = false;
+  // The first commit for which it holds is durable, and kills its process at once.
+  std::function<bool(const Entries&)> kills_after;
+  std::function<void()> kill_writer;
+
+  // Sees every commit that is durable.
+  std::function<void(const Entries&)> on_commit;
+
+  const std::vector<Entries>& commits() const { return commits_; }
+  // As a new process finds it.
+  std::unique_ptr<coordinator::Journal> open_journal();
+
+  Result<CheckpointInfo> write_checkpoint(const Manifest& manifest, const ModelState& state);
+  Result<ModelState> load_checkpoint(const std::string& path) const;
+  void drop_checkpoints(const std::vector<std::string>& names, uint32_t keep);
+  // The newest one cannot be read any more; not where it is the only one, or of `last`.
+  void rot(Step last);
+  bool is_torn(const std::string& name) const;
+  bool has_checkpoint(const std::string& name) const { return checkpoints_.count(name) != 0; }
+  std::unique_ptr<coordinator::CheckpointShelf> open_shelf();
+
+ private:
+  class DiskJournal;
+  class DiskShelf;
+  struct Stored {
+    CheckpointInfo info;
+    ModelState state;
+    bool is_torn = false;
+  };
+
+  Status commit(const Entries& entries);
+  void keep(const Entries& entries);
+
+  std::vector<Entries> commits_;
+  std::vector<int64_t> wall_ms_;
+  std::map<std::string, Stored> checkpoints_;
+};
+
+inline constexpr char kCheckpointDirectory[] = "/run/checkpoints/";
+
+}  // namespace lockstep::sim

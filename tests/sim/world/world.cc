@@ -1,0 +1,159 @@
+#include "tests/sim/world/world.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include "data/order/digest.h"
+#include "data/order/epoch_order.h"
+
+namespace lockstep::sim {
+namespace {
+
+wire::JobSpec make_job(const WorldOptions& options, uint64_t seed) {
+  wire::JobSpec job;
+  job.set_job("sim");
+  job.set_seed(seed);
+  job.mutable_train()->set_global_batch(options.global_batch);
+  job.mutable_train()->set_slots(options.slots);
+  job.mutable_train()->set_max_steps(options.steps);
+  job.mutable_train()->set_check_every(options.check_every);
+  job.mutable_train()->set_on_corruption("rollback");
+  job.mutable_train()->set_on_bad_samples(options.skips_bad_samples ? "skip" : "stop");
+  job.mutable_comm()->set_numerics("exact");
+  job.mutable_comm()->set_bucket_mb(1);
+  job.mutable_checkpoint()->set_every_steps(options.checkpoint_every);
+  job.mutable_checkpoint()->set_keep(2);
+  wire::ClusterSpec& cluster = *job.mutable_cluster();
+  cluster.set_workers(options.nodes * options.workers_per_node);
+  cluster.set_start_timeout_s(120);
+  cluster.set_lease_s(options.lease_s);
+  cluster.set_grace_s(30);
+  cluster.set_min_workers(1);
+  cluster.set_min_wait_s(60);
+  cluster.set_max_crashes(100);
+  cluster.set_max_preemptions(100);
+  cluster.set_hang_s(options.hang_s);
+  cluster.set_rebalance(options.rebalances);
+  if (options.has_eval) job.mutable_data()->mutable_eval()->set_path("eval");
+  return job;
+}
+
+wire::DataFacts make_facts(const WorldOptions& options) {
+  wire::DataFacts facts;
+  facts.set_train_fingerprint("0123456789abcdef");
+  facts.set_train_samples(options.samples);
+  if (options.has_eval) {
+    facts.set_eval_fingerprint("fedcba9876543210");
+    facts.set_eval_samples(16);
+  }
+  return facts;
+}
+
+}  // namespace
+
+const char* moment_name(Moment moment) {
+  static constexpr std::array<const char*, static_cast<size_t>(Moment::kCount)> kNames = {
+      "before-publish", "reading",    "before-apply",  "applying", "applied",
+      "closing",        "closed",     "started",       "transfer", "switching",
+      "evaluating",     "checkpoint", "final-written", "leaving",  "planned"};
+  return kNames[static_cast<size_t>(moment)];
+}
+
+World::World(uint64_t the_seed, const WorldOptions& the_options, std::string the_directory)
+    : seed(the_seed),
+      options(the_options),
+      directory(std::move(the_directory)),
+      job(make_job(options, seed)),
+      facts(make_facts(options)),
+      shape{options.samples, options.global_batch, options.slots},
+      prng(stream_key({seed, 7})),
+      trace([this] { return loop.now_ms(); }),
+      reference(seed, shape) {
+  trace.cut_at(directory);
+  network.set_delays([this](const std::string&, const std::string&) {
+    return static_cast<int64_t>(prng.below(static_cast<uint64_t>(options.delay_ms) + 1));
+  });
+  network.set_tap([this](const std::string& from, const std::string& to, const wire::Frame& frame) {
+    if (frame.kind != wire::FrameKind::kEnvelope) return;
+    wire::Envelope envelope;
+    if (!envelope.ParseFromString(frame.payload)) return;
+    trace.add(wire::Envelope::descriptor()->FindFieldByNumber(envelope.body_case())->name(),
+              from + ">" + to, envelope.term(), envelope.generation());
+    for (const auto& check : checks) check->on_message(from, to, envelope);
+  });
+  // What was found late, after newer generations had begun without a skip, is cut with them.
+  disk.on_commit = [this, newest = Generation{0}](const Disk::Entries& entries) mutable {
+    trace.add("commit", "journal", entries.size(), disk.commits().size());
+    for (const coordinator::JournalEntry& entry : entries) {
+      const auto* begun = std::get_if<coordinator::GenerationEntry>(&entry);
+      if (begun != nullptr && begun->state == coordinator::GenerationState::kStarted)
+        newest = std::max(newest, begun->generation);
+      if (const auto* skip = std::get_if<coordinator::SkipEntry>(&entry))
+        reference.skip(newest, skip->step, skip->slots.begin, skip->slots.end);
+    }
+    for (const auto& check : checks) check->on_commit(entries);
+  };
+}
+
+uint64_t World::digest_of(Step step, uint32_t slot) {
+  const auto [found, is_new] = digests_.try_emplace({step, slot});
+  if (is_new) {
+    const data::StepPlan plan = data::plan_step(shape, step);
+    const data::EpochOrder order({seed, facts.train_fingerprint(), shape.samples}, plan.epoch);
+    found->second = data::planned_digest(order, plan, slot, shape.slots);
+  }
+  return found->second;
+}
+
+double World::clock_rate(uint32_t pid) const {
+  Prng own(stream_key({seed, 29, pid}));
+  return 1 + options.drift * (static_cast<double>(own.below(2'001)) / 1'000 - 1);
+}
+
+bool World::kills(Step step, uint32_t slot) const {
+  return deadly && deadly->step == step && deadly->slot == slot;
+}
+
+double World::loss_of(Step step, const data::SkipSet& skips) const {
+  if (absurd && absurd->step == step && !skips.contains(step, absurd->slot))
+    return std::numeric_limits<double>::quiet_NaN();
+  return 1.0 / static_cast<double>(step + 2);
+}
+
+// So that a step takes about as long whatever the number of workers at the start.
+int64_t World::slot_ms(const std::string& place) {
+  const uint64_t workers = uint64_t{options.nodes} * options.workers_per_node;
+  const uint64_t most = 1 + static_cast<uint64_t>(options.compute_ms) * workers / options.slots;
+  const auto slow = slowness.find(place);
+  return static_cast<int64_t>(prng.below(most)) * (slow == slowness.end() ? 1 : slow->second);
+}
+
+void World::poke_after(int64_t ms) {
+  loop.call_after(ms, [this] { fabric.changed(); });
+}
+
+void World::fail(const std::string& check, const std::string& text) {
+  trace.add("FAILURE", check, 0, 0, text);
+  failures.push_back({check, text});
+}
+
+void World::note_applied(const Applied& applied) {
+  trace.add("applied", applied.process, applied.step, applied.generation);
+  for (const auto& check : checks) check->on_applied(applied);
+}
+
+void World::note_installed(const Installed& installed) {
+  trace.add("installed", installed.process, installed.at.step, installed.generation);
+  for (const auto& check : checks) check->on_installed(installed);
+}
+
+void World::moment(Moment which, const std::string& process) {
+  // A listener may add another one.
+  for (size_t i = 0; i < on_moment.size(); ++i) {
+    const auto listener = on_moment[i];
+    listener(which, process);
+  }
+}
+
+}  // namespace lockstep::sim

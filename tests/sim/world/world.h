@@ -1,0 +1,196 @@
+// What all parts of one simulation share: time, chance, network, data plane, disk, the job, the
+// trace, and the checks that look at everything from outside.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "comm/base/clock.h"
+#include "comm/base/prng.h"
+#include "comm/rpc/memory_transport.h"
+#include "comm/wire/control.pb.h"
+#include "data/order/step_plan.h"
+#include "tests/sim/world/disk.h"
+#include "tests/sim/world/fabric.h"
+#include "tests/sim/world/reference.h"
+#include "tests/sim/world/trace.h"
+
+namespace lockstep::sim {
+
+// Points in a history at which a fault may strike exactly.
+enum class Moment : uint8_t {
+  kBeforePublish,
+  kReading,
+  kBeforeApply,
+  kApplying,
+  kApplied,
+  kClosing,
+  kClosed,
+  kStarted,
+  kTransfer,
+  kSwitching,
+  kEvaluating,
+  kCheckpointWritten,
+  kFinalWritten,
+  kLeaving,
+  kPlanned,
+  kCount,
+};
+const char* moment_name(Moment moment);
+
+// A worker has applied step `step` (0-based); `after` is its state then.
+struct Applied {
+  std::string process;
+  MemberId member = 0;
+  Generation generation = 0;
+  Step step = 0;
+  ModelState after;
+};
+
+// A worker has begun a generation with `state` at `at`.
+struct Installed {
+  std::string process;
+  MemberId member = 0;
+  Generation generation = 0;
+  ResumePoint at;
+  ModelState state;
+};
+
+// Looks on from outside; never changes anything.
+class Check {
+ public:
+  virtual ~Check() = default;
+  virtual void on_applied(const Applied&) {}
+  virtual void on_installed(const Installed&) {}
+  virtual void on_commit(const Disk::Entries&) {}
+  virtual void on_message(const std::string& from, const std::string& to, const wire::Envelope&) {
+    (void)from;
+    (void)to;
+  }
+  virtual void at_end() {}
+  // The run was stopped for good before its end, by what the samples did.
+  virtual void at_stop() {}
+};
+
+struct Failure {
+  std::string check;
+  std::string text;
+};
+
+struct WorldOptions {
+  uint32_t nodes = 2;
+  uint32_t workers_per_node = 2;
+  uint32_t slots = 4;
+  uint64_t steps = 24;
+  uint64_t samples = 64;
+  uint64_t global_batch = 8;
+  uint64_t checkpoint_every = 8;
+  bool has_eval = true;
+  int64_t compute_ms = 20;  // longest computation of a bucket
+  int64_t connect_deadline_ms = 10'000;
+  int64_t delay_ms = 3;  // longest delay of a message
+  uint32_t lease_s = 1;
+  uint32_t hang_s = 5;
+  uint64_t check_every = 0;  // steps between two checks for silent corruption
+  bool skips_bad_samples = false;
+  uint32_t read_ahead = 0;  // steps that a loader is ahead
+  bool rebalances = false;
+  double drift = 0;  // clocks of processes go wrong by at most this share
+};
+
+// What a machine does wrong without saying so.
+enum class Damage : uint8_t {
+  kWeights,    // one bit of what a worker holds before a step, once: wrong in all that follows
+  kResult,     // one bit of what it holds after a step, once: nobody else has seen it yet
+  kGradients,  // whatever it computes
+  kSums,       // whatever it adds up
+  kCount,
+};
+
+// A slot of a step whose samples do harm to whoever reads them.
+struct BadSlot {
+  Step step = 0;
+  uint32_t slot = 0;
+};
+
+class World {
+ public:
+  World(uint64_t seed, const WorldOptions& options, std::string directory);
+
+  const uint64_t seed;
+  const WorldOptions options;
+  const std::string directory;  // of this run, for the few real files
+  wire::JobSpec job;
+  wire::DataFacts facts;
+  data::RunShape shape;
+
+  rpc::SimLoop loop;
+  Prng prng;
+  Trace trace;
+  rpc::MemoryNetwork network{loop};
+  Fabric fabric;
+  Disk disk;
+  Reference reference;
+  std::vector<std::unique_ptr<Check>> checks;
+  std::vector<Failure> failures;
+
+  // coordinator.json
+  struct Endpoint {
+    rpc::Address control;
+    Term term = 0;
+    uint32_t pid = 0;
+  };
+  std::optional<Endpoint> endpoint;
+
+  // Processes that were stopped, or cut off from somebody: they may be taken for dead.
+  std::set<std::string> disturbed;
+
+  // What is wrong with data and machines. Places are node/wRANK.
+  std::optional<BadSlot> deadly;            // kills its readers
+  uint32_t victims = 0;                     // so many of them
+  std::optional<BadSlot> absurd;            // makes the loss something that is no number
+  std::map<std::string, int64_t> slowness;  // by place; times as slow as the others
+  std::map<std::string, Damage> damaged;    // by place; not yet found and cut out of the lineage
+  std::set<std::string> was_damaged;        // places, ever
+
+  uint32_t next_pid() { return ++last_pid_; }
+  double clock_rate(uint32_t pid) const;
+  uint64_t digest_of(Step step, uint32_t slot);
+  bool kills(Step step, uint32_t slot) const;
+  double loss_of(Step step, const data::SkipSet& skips) const;
+  // How long a worker of this place computes a slot's share of a bucket.
+  int64_t slot_ms(const std::string& place);
+  // Pokes everybody who waits for the data plane.
+  void poke_after(int64_t ms);
+
+  void fail(const std::string& check, const std::string& text);
+  void note_applied(const Applied& applied);
+  void note_installed(const Installed& installed);
+
+  // Faults listen here; they must not act at once but through the loop.
+  void moment(Moment moment, const std::string& process);
+  std::vector<std::function<void(Moment, const std::string&)>> on_moment;
+
+ private:
+  uint32_t last_pid_ = 1'000;
+  std::map<std::pair<Step, uint32_t>, uint64_t> digests_;
+};
+
+class SimClock final : public Clock {
+ public:
+  explicit SimClock(const rpc::Loop& loop) : loop_(loop) {}
+  int64_t monotonic_ns() const override { return loop_.now_ms() * 1'000'000; }
+  int64_t wall_ms() const override { return 1'700'000'000'000 + loop_.now_ms(); }
+
+ private:
+  const rpc::Loop& loop_;
+};
+
+}  // namespace lockstep::sim

@@ -1,0 +1,209 @@
+// Members that hold or compute something else than the others: who is named, and how far back the
+// run goes.
+#include "tests/unit/coordinator/decide/checks.h"
+
+namespace lockstep::coordinator {
+namespace {
+
+TEST_F(Checks, AgreementIsKeptAndChangesNothingElse) {
+  World w(checking_options(3));
+  w.train();
+  all_agree(w, 2);
+  all_agree(w, 4);
+  EXPECT_EQ(kept(w).agreed, 4u);
+  EXPECT_FALSE(limit(w).has_value());
+  EXPECT_EQ(w.state.run, RunState::kStarted);
+  EXPECT_TRUE(w.state.pending_checks.empty());
+}
+
+TEST_F(Checks, WhoHoldsOtherWeightsIsNamedAndPutOutAndTheTermEnds) {
+  World w(checking_options(3));
+  w.train();
+  all_agree(w, 2);
+  check(w, 1, healthy(4));
+  check(w, 2, with_wrong_weights(4));
+  EXPECT_EQ(check(w, 3, healthy(4)), Reason::kEndedTerm);
+  ASSERT_EQ(w.term_ends.size(), 1u);
+  EXPECT_NE(words(w).find("worker of rank 1 (member 2, node n, pid 1001) holds other weights after "
+                          "step 4 than 2 workers"),
+            std::string::npos)
+      << words(w);
+  EXPECT_NE(words(w).find("at or before step 2"), std::string::npos) << words(w);
+  EXPECT_EQ(kept(w).expelled, (std::set<Place>{{"n", 1}}));
+  EXPECT_EQ(limit(w), 2u);
+}
+
+TEST_F(Checks, WhoComputesAnotherGradientIsNamedAlthoughAllHoldTheSameWeights) {
+  World w(checking_options(3));
+  w.train();
+  wire::CheckReport wrong = healthy(2);
+  wrong.set_gradient_hash(7);
+  check(w, 1, wrong);
+  check(w, 2, healthy(2));
+  EXPECT_EQ(check(w, 3, healthy(2)), Reason::kEndedTerm);
+  EXPECT_NE(words(w).find("rank 0"), std::string::npos) << words(w);
+  EXPECT_NE(words(w).find("computed another gradient of slot 3 in step 2"), std::string::npos)
+      << words(w);
+  EXPECT_EQ(kept(w).expelled, (std::set<Place>{{"n", 0}}));
+  EXPECT_EQ(limit(w), 0u);
+}
+
+TEST_F(Checks, WhoAddsUpAnotherSumIsNamedByTheTwoWhoAddedItAgain) {
+  World w(checking_options(4));
+  w.train();
+  wire::CheckReport no_part = healthy(2);
+  no_part.set_has_sum(false);
+  wire::CheckReport wrong = healthy(2);
+  wrong.set_sum_hash(7);
+  check(w, 1, no_part);
+  check(w, 2, wrong);
+  check(w, 3, healthy(2));
+  EXPECT_EQ(check(w, 4, healthy(2)), Reason::kEndedTerm);
+  EXPECT_NE(words(w).find("added up another sum"), std::string::npos) << words(w);
+  EXPECT_EQ(kept(w).expelled, (std::set<Place>{{"n", 1}}));
+}
+
+TEST_F(Checks, TwoThatDifferAreBothNamedAndNobodyIsPutOut) {
+  World w(checking_options(2));
+  w.train();
+  all_agree(w, 2);
+  check(w, 1, healthy(4));
+  EXPECT_EQ(check(w, 2, with_wrong_weights(4)), Reason::kEndedTerm);
+  EXPECT_NE(words(w).find("rank 0"), std::string::npos) << words(w);
+  EXPECT_NE(words(w).find("rank 1"), std::string::npos) << words(w);
+  EXPECT_TRUE(kept(w).expelled.empty());
+  EXPECT_EQ(kept(w).unexplained, (std::set<Step>{4}));
+  EXPECT_EQ(limit(w), 2u);
+}
+
+TEST_F(Checks, TheSecondTimeAtTheSameStepTheRunEnds) {
+  World w(checking_options(2));
+  w.train();
+  check(w, 1, healthy(4));
+  ASSERT_EQ(check(w, 2, with_wrong_weights(4)), Reason::kEndedTerm);
+  World again = next_term(w);
+  again.train();
+  check(again, 1, healthy(2));
+  check(again, 2, healthy(2));
+  check(again, 1, healthy(4));
+  EXPECT_EQ(check(again, 2, with_wrong_weights(4)), Reason::kEndedCorruption);
+  ASSERT_EQ(again.ends.size(), 1u);
+  EXPECT_EQ(again.ends[0].exit_code, 70);
+  EXPECT_NE(again.ends[0].message.find("differed there before"), std::string::npos);
+}
+
+TEST_F(Checks, ThreeThatAllDifferAreAllNamed) {
+  World w(checking_options(3));
+  w.train();
+  check(w, 1, healthy(2));
+  check(w, 2, with_wrong_weights(2, 1));
+  EXPECT_EQ(check(w, 3, with_wrong_weights(2, 2)), Reason::kEndedTerm);
+  EXPECT_TRUE(kept(w).expelled.empty());
+  EXPECT_NE(words(w).find("rank 2"), std::string::npos) << words(w);
+}
+
+TEST_F(Checks, APlaceThatWasPutOutIsNeverGivenWorkAgain) {
+  World w(checking_options(3));
+  w.train();
+  check(w, 1, healthy(2));
+  check(w, 2, with_wrong_weights(2));
+  ASSERT_EQ(check(w, 3, healthy(2)), Reason::kEndedTerm);
+  World next = next_term(w);
+  for (ConnectionId c = 1; c <= 3; ++c) next.join(c);
+  EXPECT_EQ(next.state.run, RunState::kGathering);
+  EXPECT_EQ(next.wait_alive(next.options.lease_ms + 500), Reason::kPrepared);  // without it
+  ASSERT_EQ(next.state.ranks.size(), 2u);
+  for (MemberId id : next.state.ranks) EXPECT_NE(next.state.members.at(id).local_rank, 1u);
+}
+
+TEST_F(Checks, ReportsThatComeAgainOrTooLateChangeNothing) {
+  World w(checking_options(2));
+  w.train();
+  EXPECT_EQ(check(w, 1, healthy(2)), Reason::kCheckCounted);
+  EXPECT_EQ(check(w, 1, with_wrong_weights(2)), Reason::kAlreadyCounted);
+  EXPECT_EQ(check(w, 2, healthy(2)), Reason::kChecked);
+  EXPECT_EQ(check(w, 2, with_wrong_weights(2)), Reason::kAlreadyCounted);
+  EXPECT_EQ(check(w, 2, healthy(3)), Reason::kRefusedMalformed);  // no step of a check
+  EXPECT_EQ(w.state.run, RunState::kStarted);
+}
+
+TEST_F(Checks, WhereOtherBitsAreAllowedNothingIsCompared) {
+  Options options = checking_options(2);
+  options.job.mutable_comm()->set_numerics("fast");
+  World w(options);
+  w.train();
+  check(w, 1, healthy(2));
+  EXPECT_EQ(check(w, 2, with_wrong_weights(2)), Reason::kRefusedMalformed);
+  EXPECT_EQ(w.state.run, RunState::kStarted);
+}
+
+TEST_F(Checks, ADeathLeavesTheCheckToThoseWhoAreLeft) {
+  World w(checking_options(3));
+  w.train();
+  check(w, 1, healthy(2));
+  check(w, 2, healthy(2));
+  EXPECT_EQ(w.kill(3), Reason::kRegrouped);
+  EXPECT_EQ(w.wait_alive(500), Reason::kChecked);
+  EXPECT_EQ(kept(w).agreed, 2u);
+}
+
+TEST_F(Checks, WhoWasBehindWhenAGenerationEndedLeavesItsCheckUndecided) {
+  World w(checking_options(4));
+  w.train();
+  check(w, 1, healthy(2));
+  check(w, 2, healthy(2));
+  w.kill(4);
+  w.promise_at(1, 2);
+  w.promise_at(2, 2);
+  EXPECT_EQ(w.promise_at(3, 1), Reason::kStarted);  // it gets the state of another
+  EXPECT_EQ(w.wait_alive(w.options.lease_ms + 1'000), Reason::kNothingDue);
+  EXPECT_TRUE(w.state.pending_checks.empty());
+  EXPECT_EQ(kept(w).agreed, 0u);
+}
+
+TEST_F(Checks, WhatTheDeadSaidOfAStepThatIsNotInTheLineageIsNobodysFault) {
+  World w(checking_options(3));
+  w.train();
+  check(w, 2, healthy(2));
+  check(w, 3, with_wrong_weights(2));
+  w.kill(3);
+  w.kill(2);
+  EXPECT_EQ(w.promise_at(1, 1), Reason::kStarted);  // step 2 is done again
+  EXPECT_EQ(w.wait_alive(w.options.lease_ms + 1'000), Reason::kNothingDue);
+  EXPECT_TRUE(w.state.pending_checks.empty());
+  EXPECT_FALSE(limit(w).has_value());
+}
+
+TEST_F(Checks, AStepThatIsDoneAgainIsComparedAgainWithinItsGeneration) {
+  World w(checking_options(3));
+  w.train();
+  check(w, 3, with_wrong_weights(2));  // applied by it alone, and it dies
+  w.kill(3);
+  EXPECT_EQ(w.promise_at(1, 1), Reason::kPromised);
+  EXPECT_EQ(w.promise_at(2, 1), Reason::kStarted);
+  check(w, 1, healthy(2));
+  EXPECT_EQ(check(w, 2, healthy(2)), Reason::kChecked);
+  EXPECT_EQ(w.wait_alive(2 * w.options.lease_ms), Reason::kNothingDue);
+}
+
+TEST_F(Checks, TheCheckpointToGoBackToIsKeptUntilANewerOneIsCovered) {
+  World w(checking_options(2));
+  w.train();
+  all_agree(w, 2);
+  const auto names = [&] {
+    std::vector<Step> steps;
+    for (const CheckpointEntry& c : w.state.checkpoints) steps.push_back(c.step);
+    return steps;
+  };
+  for (Step step : {1, 2, 3, 5, 7}) w.checkpoint(1, step);
+  EXPECT_EQ(names(), (std::vector<Step>{2, 5, 7}));  // keep is 2
+  all_agree(w, 6);
+  w.checkpoint(1, 8);
+  EXPECT_EQ(names(), (std::vector<Step>{5, 7, 8}));
+  all_agree(w, 8);
+  w.checkpoint(1, 9);
+  EXPECT_EQ(names(), (std::vector<Step>{8, 9}));
+}
+
+}  // namespace
+}  // namespace lockstep::coordinator
