@@ -1,4 +1,4 @@
-// One TCP connection. Internal; the handle that users hold is in asio_transport.cc.
+// One TCP connection. Internal; users hold the handle in asio_transport.cc.
 //
 //            send()                      write ends and closing
 //   open ──────────────▶ open    closing ─────────────────────▶ lingering ──▶ over
@@ -6,11 +6,11 @@
 //     ├─────────────────────────────┘                            end or limits::kLingerMs
 //     └─ end of stream, error, overflow ──▶ over, on_close posted
 //
-// Lingering matters: closing a socket with unread input resets the connection, and the peer could
-// lose our last frame (an AuthRefuse, a Goodbye), or the alert that says what TLS found wrong.
+// Why it lingers: closing a socket with unread input resets the connection. The peer could then
+// lose our last frame (an AuthRefuse, a Goodbye), or the alert that names TLS's error.
 //
-// With TLS the handshake is part of the first reads and writes: what is sent waits for it, and a
-// peer that fails it is an end like any other, of which on_close says why.
+// With TLS the handshake is part of the first reads and writes, and sends wait for it. A peer that
+// fails the handshake ends the connection like any other end; on_close has the reason.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -26,14 +26,14 @@ namespace lockstep::rpc {
 
 class AsioConnection final : public std::enable_shared_from_this<AsioConnection> {
  public:
-  // Takes a connected socket. `tls`: null for a connection in the clear.
+  // Takes a connected socket. `tls` is null for a connection in the clear.
   AsioConnection(AsioLoop& loop, boost::asio::ip::tcp::socket socket,
                  std::unique_ptr<TlsSocket> tls);
 
   void set_handlers(Connection::Handlers handlers);
   void send(wire::SharedFrame frame);
   void close();
-  // The connection is over; on_close says why. Also before there are handlers.
+  // Ends the connection; on_close gets `why`. Also works before there are handlers.
   void end(Status why);
   void set_frame_limit(size_t bytes) { decoder_.set_limit(bytes); }
   bool is_open() const { return state_ == State::kOpen; }
@@ -63,15 +63,16 @@ class AsioConnection final : public std::enable_shared_from_this<AsioConnection>
   std::string peer_;
   State state_ = State::kOpen;
   bool is_reading_ = false;
-  bool is_writing_ = false;  // or, with TLS, waits for the socket to take more
+  bool is_writing_ = false;  // or, with TLS, it waits for the socket to take more
   bool has_sent_ = false;
   std::unique_ptr<TlsSocket> tls_;
   TimerId linger_timer_ = 0;
-  std::shared_ptr<Connection::Handlers> handlers_;  // shared: one may replace itself while it runs
-  std::optional<Status> unreported_;                // why it ended; on_close is still to come
+  std::shared_ptr<Connection::Handlers>
+      handlers_;                      // shared, because one may replace itself while it runs
+  std::optional<Status> unreported_;  // why it ended; on_close has not come yet
   wire::FrameDecoder decoder_;
   std::vector<wire::SharedFrame> queue_;    // waits for the write in progress
-  std::vector<wire::SharedFrame> sending_;  // the write in progress; with TLS one at most
+  std::vector<wire::SharedFrame> sending_;  // the write in progress; with TLS at most one
   size_t written_bytes_ = 0;                // with TLS: of sending_
   size_t queued_bytes_ = 0;                 // of both
 };

@@ -1,6 +1,7 @@
 // The Loop of production: Boost.Asio.
 //
-// Thread-safety: post(), stop() from any thread; run() on one thread; the rest as in transport.h.
+// Thread-safety: post() and stop() from any thread, run() on one thread, the rest as in
+// transport.h.
 #pragma once
 
 #include <functional>
@@ -18,17 +19,17 @@ namespace lockstep::rpc {
 class AsioLoop final : public Loop {
  public:
   AsioLoop();
-  // Destroys what is still queued without running it. REQUIRES: run() has returned.
+  // Destroys queued work without running it. REQUIRES: run() has returned.
   ~AsioLoop() override;
 
   // Runs handlers until stop(), also while there is nothing to do. May be called again.
   void run();
 
-  // Runs one handler, waiting for it up to `max_wait_ms`; false when none came. Instead of run(),
-  // for programs and tests that have a loop of their own.
+  // Runs one handler, and waits up to `max_wait_ms` for it. False if none came. Use it instead of
+  // run() in programs and tests with a loop of their own.
   bool run_one(int64_t max_wait_ms);
 
-  // Makes run() return after the handler that runs now. A stop() before run() counts.
+  // Makes run() return after the present handler. A stop() before run() counts.
   void stop();
 
   void post(std::function<void()> fn) override;
@@ -37,12 +38,12 @@ class AsioLoop final : public Loop {
   int64_t now_ms() const override;
 
   // Calls `fn` on the loop's thread each time one of `signals` arrives (SIGTERM, SIGCHLD, ...),
-  // until the loop is destroyed. One call per program and signal.
+  // until the loop is destroyed. Call it once per program and signal.
   void on_signals(std::initializer_list<int> signals, std::function<void(int)> fn);
 
   // For the adapters in this folder.
   boost::asio::io_context& context();
-  // True inside the destructor: what is dropped then must start nothing new.
+  // True inside the destructor: work that is dropped then must start nothing new.
   bool is_dying() const;
 
  private:

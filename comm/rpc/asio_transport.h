@@ -14,9 +14,9 @@ class TlsIdentity;
 
 class AsioTransport final : public Transport {
  public:
-  // With `tls` every connection is mutual TLS (tls_socket.h): who connects holds the certificate of
-  // the listener against the host of the address that it was given. A listener tells of a caller
-  // when TLS begins (tls_door.h). Null: in the clear.
+  // With `tls` every connection is mutual TLS (tls_socket.h). The caller checks the listener's
+  // certificate against the host of the dialled address. A listener reports a caller when TLS
+  // begins (tls_door.h). Null: in the clear.
   explicit AsioTransport(AsioLoop& loop, std::shared_ptr<TlsIdentity> tls = nullptr);
   ~AsioTransport() override;
 
@@ -26,7 +26,7 @@ class AsioTransport final : public Transport {
   void connect(const Address& address, int64_t timeout_ms, ConnectHandler on_connected) override;
 
  private:
-  // `address` in numbers, `dialled` as it was given.
+  // `address` in numbers, `dialled` as the caller gave it.
   void dial(const Address& address, const std::string& dialled, int64_t timeout_ms,
             ConnectHandler on_connected);
 

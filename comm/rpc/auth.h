@@ -1,9 +1,10 @@
-// Who may talk to the coordinator: whoever can read RUN_DIR/token. Both sides prove that they know
-// it without sending it (mutual HMAC-SHA256 challenge, WIRE.md).
+// Whoever can read RUN_DIR/token may talk to the coordinator. Both sides prove that they know the
+// token without sending it (mutual HMAC-SHA256 challenge, WIRE.md).
 //
-// The handshakes are state machines: frames in, frames out, and no socket. A fixed token knows no
-// clock either; one in a file may be replaced meanwhile (run_token.h).
-// Thread-safety: a handshake belongs to one thread; free functions have no state.
+// The handshakes are state machines: frames in, frames out, and no socket. A fixed token needs no
+// clock. A token in a file may be replaced during the run (run_token.h).
+//
+// Thread-safety: a handshake belongs to one thread. Free functions have no state.
 #pragma once
 
 #include <string>
@@ -22,8 +23,8 @@ class ServerHandshake {
   // The first frame to send.
   wire::Frame challenge() const;
 
-  // The client's answer. Gives the AuthAccept to send: the client is proven. kRefused otherwise;
-  // send refusal(status) and close. Call once.
+  // Takes the client's answer. Returns the AuthAccept to send: the client has proven itself. Else
+  // kRefused: send refusal(status) and close. Call once.
   Result<wire::Frame> on_response(const wire::Frame& frame);
 
   static wire::Frame refusal(const Status& why);
@@ -39,12 +40,12 @@ class ClientHandshake {
   ClientHandshake(std::string token, std::string nonce);  // 32 bytes; for tests
 
   struct Progress {
-    bool done = false;       // the server is proven too
-    bool has_reply = false;  // `reply` is to be sent
+    bool done = false;       // the server has proven itself, too
+    bool has_reply = false;  // send `reply`
     wire::Frame reply;
   };
 
-  // Each frame from the server, until done. kRefused is final: trying again will not help.
+  // Takes each frame from the server, until done. kRefused is final: another attempt will not help.
   Result<Progress> on_frame(const wire::Frame& frame);
 
  private:
@@ -53,7 +54,7 @@ class ClientHandshake {
 
   std::string token_;
   std::string nonce_;
-  std::string server_nonce_;  // empty until the challenge came
+  std::string server_nonce_;  // empty until the challenge comes
 };
 
 }  // namespace lockstep::rpc

@@ -1,14 +1,14 @@
-// A worker's or an agent's line to the coordinator: connects, proves the token, verifies the
-// server's proof, and comes back after a loss by itself, with growing, jittered pauses.
+// A worker's or an agent's connection to the coordinator. It connects, proves the token, verifies
+// the server's proof, and reconnects by itself after a loss, with growing, jittered pauses.
 //
 // Thread-safety: everything on the loop's thread, or before the loop runs.
 //
 // Invariants:
-//  1. on_ready and on_lost alternate, on_ready first; on_message comes only between them.
-//  2. on_failed is the last callback: the token was refused, the server could not prove it, the
-//     address is not allowed, or `give_up_after_ms` passed without being ready. If it was ready,
-//     on_lost has come before.
-//  3. Nothing is queued across a loss: the session above decides what to say again after on_ready.
+//  1. on_ready and on_lost alternate, on_ready first. on_message comes only between them.
+//  2. on_failed is the last callback. It comes if the server refused the token, could not prove it,
+//     or has a forbidden address, or if the client was not ready for `give_up_after_ms`. If the
+//     client was ready, on_lost comes before.
+//  3. Nothing is queued across a loss: the session above decides what to send again after on_ready.
 //  4. Handlers never run from inside a call of this class, and never after close() or the
 //     destructor.
 #pragma once
@@ -32,25 +32,26 @@ namespace lockstep::rpc {
 class RpcClient {
  public:
   struct Options {
-    // Asked before every attempt, because a restarted coordinator has another port (it stands in
+    // Called before every attempt, because a restarted coordinator has another port (see
     // coordinator.json). An error counts as a failed attempt.
     std::function<Result<Address>()> address;
     Token token;
     int64_t connect_timeout_ms = limits::kConnectTimeoutMs;
     int64_t first_backoff_ms = limits::kBackoffFirstMs;
     int64_t max_backoff_ms = limits::kBackoffMaxMs;
-    int64_t give_up_after_ms = 0;  // without being ready; 0: never
-    int64_t silence_ms = 0;    // no whole frame for about so long: it is lost; 0: never. What comes
-                               // while this process is stopped counts
-    uint64_t jitter_seed = 0;  // something of one's own, e.g. the pid
+    int64_t give_up_after_ms = 0;  // not ready for this long; 0: never
+    // The connection counts as lost after about this long without a whole frame; 0: never. Frames
+    // that come while this process is stopped count.
+    int64_t silence_ms = 0;
+    uint64_t jitter_seed = 0;  // any number of one's own, e.g. the pid
   };
   struct Handlers {
     std::function<void()> on_ready;
     std::function<void(wire::Envelope&&)> on_message;
-    std::function<void(const Status&)> on_lost;    // it is already trying again
-    std::function<void(const Status&)> on_failed;  // it has given up
-    // It does not believe who answers, or is not believed: what is wrong can be mended while it
-    // tries on. Once for each reason; may be empty.
+    std::function<void(const Status&)> on_lost;    // the client is already trying again
+    std::function<void(const Status&)> on_failed;  // the client has given up
+    // The client does not believe the server, or the server does not believe the client. The client
+    // keeps trying, so somebody can mend the cause. Called once for each reason; may be empty.
     std::function<void(const Status&)> on_distrust = {};
   };
 
@@ -58,12 +59,12 @@ class RpcClient {
   RpcClient(Transport& transport, Options options, Handlers handlers);
   ~RpcClient();  // close()
 
-  // kUnavailable when not ready; otherwise queued.
+  // kUnavailable if not ready, else the message is queued.
   Status send(const wire::Envelope& envelope);
 
   bool is_ready() const;
 
-  // Delivers what is queued, then closes; no callback after it returned.
+  // Delivers queued messages, then closes. No callback comes after it has returned.
   void close();
 
  private:

@@ -18,7 +18,7 @@ namespace lockstep::rpc {
 
 struct MemoryNetworkState;
 
-// What one end has sent lies in its own outbox until the other end has taken it.
+// The outbox holds sent frames until the other end has taken them.
 class MemoryEnd final : public std::enable_shared_from_this<MemoryEnd> {
  public:
   MemoryEnd(MemoryNetworkState& network, std::string node, std::string other_node,
@@ -32,13 +32,13 @@ class MemoryEnd final : public std::enable_shared_from_this<MemoryEnd> {
   size_t queued_bytes() const { return queued_bytes_; }
   const std::string& peer() const { return peer_; }
 
-  // The connection is over for this end: handlers hear of it.
+  // Ends the connection at this end, and tells the handlers.
   void end(Status why);
-  // The process of this end is gone: it hears nothing; what it sent arrives if `deliver`.
+  // The process of this end is gone and hears nothing. Its sent frames arrive if `deliver`.
   void vanish(bool deliver);
-  // Moves to the other end what is due.
+  // Moves due frames to the other end.
   void pump();
-  // Pumps in an event of the other end's loop.
+  // Calls pump() in an event of the other end's loop.
   void schedule_pump(int64_t delay_ms);
 
   bool is_done() const { return !is_open_ && outbox_.empty(); }
@@ -100,7 +100,7 @@ struct MemoryNetworkState {
       const std::string& from, const std::string& to, const Address& address);
 
   SimLoop& loop;
-  std::map<std::string, Loop*> loops;  // of nodes with one of their own
+  std::map<std::string, Loop*> loops;  // of nodes that have their own
   std::map<NodePair, int64_t> delays_ms;
   std::function<int64_t(const std::string& from, const std::string& to)> delays;
   std::function<void(const std::string& from, const std::string& to, const wire::Frame&)> tap;

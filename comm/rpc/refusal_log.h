@@ -1,6 +1,6 @@
-// One log line about each refused stranger, but not one for each of a million: at most
-// limits::kRefusalLogLines in limits::kRefusalLogWindowMs; how many more there were is said at the
-// window's end.
+// Logs one line about each refused stranger, but not a million lines about a million: at most
+// limits::kRefusalLogLines in limits::kRefusalLogWindowMs. At the end of the window it logs how
+// many more there were.
 //
 // Thread-safety: the loop's thread.
 #pragma once
@@ -27,7 +27,7 @@ class RefusalLog {
 
   Loop& loop_;
   Logger& logger_;
-  TimerId window_ = 0;  // 0: none is open
+  TimerId window_ = 0;  // 0: no window is open
   int lines_ = 0;
   uint64_t more_ = 0;
 };

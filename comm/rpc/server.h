@@ -1,17 +1,16 @@
-// The coordinator's door: accepts connections, lets in only peers that prove the token, and turns
+// The coordinator's door. It accepts connections, admits only peers that prove the token, and turns
 // them into numbered peers that exchange Envelopes.
 //
 // Thread-safety: everything on the loop's thread, or before the loop runs.
 //
 // Invariants:
 //  1. No byte of an unproven peer reaches the handlers.
-//  2. Of the connections that the transport hands over, at most limits::kUnprovenPeers are unproven
-//     at once; the newest beyond is closed. None stays unproven longer than
-//     limits::kAuthDeadlineMs.
-//  3. on_peer(id) comes first, then its messages in order, then on_lost(id) exactly once unless
-//     disconnect(id) was called; nothing after either. Ids are never used again.
-//  4. A refused stranger is one log line with its address and the reason; at most
-//     limits::kRefusalLogLines lines per limits::kRefusalLogWindowMs, the rest are counted.
+//  2. At most limits::kUnprovenPeers connections are unproven at once; the server closes the newest
+//     beyond. It closes a connection that is unproven for limits::kAuthDeadlineMs.
+//  3. on_peer(id) comes first, then the peer's messages in order, then on_lost(id) exactly once,
+//     unless disconnect(id) was called. Nothing comes after either. Ids are never used again.
+//  4. A refused stranger is one log line with address and reason. The log has at most
+//     limits::kRefusalLogLines lines per limits::kRefusalLogWindowMs; the rest are counted.
 //  5. Handlers never run from inside a call of this class, and never after its destructor began.
 #pragma once
 
@@ -42,7 +41,7 @@ class RpcServer {
     std::function<void(PeerId, const Status&)> on_lost;
   };
 
-  // kConfig when it cannot listen there.
+  // kConfig if it cannot listen at `address`.
   static Result<std::unique_ptr<RpcServer>> start(Transport& transport, const Address& address,
                                                   Token token, Logger& logger, Handlers handlers);
   ~RpcServer();  // closes everything; queued messages still leave
@@ -50,16 +49,16 @@ class RpcServer {
   const Address& address() const;  // with the real port
   size_t peers() const;
 
-  // Queues a message; a no-op for a peer that is gone (its on_lost has come or will come).
+  // Queues a message. Does nothing for a peer that is gone (its on_lost has come or will come).
   void send(PeerId peer, const wire::Envelope& envelope);
-  // The same message to several peers: encoded once, and in memory once while it waits for them.
+  // Encodes a message once for several peers. It lies in memory once while it waits for them.
   static wire::SharedFrame share(const wire::Envelope& envelope);
   void send(PeerId peer, wire::SharedFrame message);
 
   // To every peer.
   void send_all(const wire::Envelope& envelope);
 
-  // Delivers what is queued, then closes; no callback for this peer after it returned.
+  // Delivers queued messages, then closes. No callback for this peer comes after it has returned.
   void disconnect(PeerId peer);
 
  private:

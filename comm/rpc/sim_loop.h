@@ -1,8 +1,8 @@
 // A Loop under a virtual clock, for tests and the simulator.
 //
-// Thread-safety: one thread, post() too.
+// Thread-safety: one thread, also for post().
 //
-// Invariant: events run in the order of (time, number of scheduling); time passes only between
+// Invariant: events run in the order of (time, number of scheduling). Time passes only between
 // them.
 #pragma once
 
@@ -23,11 +23,12 @@ class SimLoop final : public Loop {
   void cancel(TimerId id) override;
   int64_t now_ms() const override { return now_ms_; }
 
-  // Runs the next event and moves the clock to it; false when there is none.
+  // Runs the next event and moves the clock to it. False if there is none.
   bool run_one();
-  // Runs all that is due until `ms` from now and leaves the clock there.
+  // Runs all events due until `ms` from now, and leaves the clock there.
   void run_for(int64_t ms);
-  // Runs until `done` or until `ms` of virtual time have passed or nothing is left; gives done().
+  // Runs until `done`, until `ms` of virtual time have passed, or until nothing is left. Returns
+  // done().
   bool run_until(const std::function<bool()>& done, int64_t ms);
   size_t pending() const { return events_.size(); }
 

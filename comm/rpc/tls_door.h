@@ -1,6 +1,6 @@
-// Lets callers begin TLS as fast as handshakes are finished, however many come at once. A handshake
-// costs both ends about a millisecond of arithmetic: of ten thousand begun together none is over
-// before its deadline, and all of that work is lost.
+// Admits callers to TLS as fast as handshakes finish, however many come at once. A handshake costs
+// both ends about a millisecond of arithmetic. If ten thousand began together, none would finish
+// before its deadline, and all of that work would be lost.
 //
 //            knock()            first bytes             call_next()             proven or gone
 //   (accepted) ─────▶ silent ───────────────▶ waiting ───────────────▶ entered ─────────────▶
@@ -9,13 +9,13 @@
 //                       └──────────▶ turned away ◀┘
 //
 // Invariants:
-//  1. A turn of the loop begins one handshake at most, so those in hand go on first.
-//  2. At most kTlsHandshakes are in hand, not counting those that take longer than kTlsPromptMs:
+//  1. A turn of the loop begins at most one handshake, so those in hand go on first.
+//  2. At most kTlsHandshakes are in hand, not counting those that take longer than kTlsPromptMs. So
 //     nobody holds the others up by stopping in the middle.
-//  3. The newest goes first. It has the most of its own patience left; who waits too long for that
-//     comes again, and is the newest then. Who has hung up meanwhile costs no arithmetic.
-//  4. At most kTlsCallers are silent or waiting. One more makes room for itself: by the oldest of
-//     the silent, or else of the waiting.
+//  3. The newest caller goes first, because it has the most patience left. A caller that has waited
+//     too long comes again, and is the newest then. A caller that has hung up costs no arithmetic.
+//  4. At most kTlsCallers are silent or waiting. One more displaces the oldest of the silent, or
+//     else of the waiting.
 //  5. Until it enters, a caller costs a descriptor and no memory of OpenSSL's.
 //
 // Source of 3: adaptive LIFO, B. Maurer, "Fail at Scale", ACM Queue 13(8), 2015.
@@ -39,10 +39,10 @@ namespace lockstep::rpc {
 
 class TlsDoor final : public std::enable_shared_from_this<TlsDoor> {
  public:
-  // A handshake in hand: to be let go of when the caller is proven or gone.
+  // A handshake in hand. Release it when the caller is proven or gone.
   using Turn = std::shared_ptr<void>;
-  // Called for every caller once, unless the door is closed before, from the loop: with its turn,
-  // or why it was turned away.
+  // Called once for every caller, from the loop, unless the door closes first: with its turn, or
+  // with the reason why the door turned it away.
   using Enter = std::function<void(boost::asio::ip::tcp::socket, Result<Turn>)>;
 
   TlsDoor(Loop& loop, Enter enter, size_t callers = limits::kTlsCallers)
@@ -76,7 +76,7 @@ class TlsDoor final : public std::enable_shared_from_this<TlsDoor> {
   const size_t most_callers_;
   Callers silent_;
   Callers waiting_;
-  std::map<uint64_t, int64_t> in_hand_;  // turns, the oldest first, and since when, ms
+  std::map<uint64_t, int64_t> in_hand_;  // turns, the oldest first, with their start in ms
   CallerId last_id_ = 0;
   uint64_t last_turn_ = 0;
   bool is_called_ = false;

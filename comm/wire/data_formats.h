@@ -1,4 +1,4 @@
-// The names of the formats of data, as they stand in data.train.format and data.eval.format.
+// The names of the data formats, as data.train.format and data.eval.format have them.
 //
 // Thread-safety: constants and pure functions.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// In the order in which people read them. What each is: data/index/dataset.h.
+// In the order for people. data/index/dataset.h describes each.
 inline constexpr std::string_view kDataFormats[] = {
     "auto",       "idx",   "cifar10",      "cifar100",     "npy",        "npy_nchw",
     "npy_nhwc",   "npz",   "safetensors",  "image_folder", "webdataset", "tfrecord",
@@ -18,14 +18,14 @@ inline constexpr std::string_view kDataFormats[] = {
     "tokens_u32", "text",  "csv",
 };
 
-// A sample is a sequence of tokens, else an image. REQUIRES: the format is resolved; `auto` may
-// turn out to be either, and so may `npy`, `safetensors` and `arrow` (data/index/detect_format.h).
+// True if a sample is a sequence of tokens, else it is an image. REQUIRES: the format is resolved:
+// `auto`, `npy`, `safetensors` and `arrow` may turn out to be either (data/index/detect_format.h).
 inline bool is_token_format(std::string_view format) {
   return format == "megatron" || format == "tokens" || format == "tokens_u32" || format == "text" ||
          format == "arrow_tokens";
 }
 
-// A sample is a JPEG or PNG image, decoded when it is needed. REQUIRES: as above.
+// True if a sample is a JPEG or PNG image, decoded on use. REQUIRES: the format is resolved.
 inline bool is_encoded_format(std::string_view format) {
   return format == "image_folder" || format == "webdataset" || format == "tfrecord" ||
          format == "mds" || format == "arrow_images";

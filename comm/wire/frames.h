@@ -1,14 +1,13 @@
-// Frames: how control messages lie on a byte stream. The grammar is in WIRE.md.
+// Frames: the form of control messages on a byte stream. WIRE.md has the grammar.
 //
-// Thread-safety: a FrameDecoder belongs to one thread; the free functions have no state.
+// Thread-safety: a FrameDecoder belongs to one thread. The free functions have no state.
 //
 // Invariants:
 //  1. The frames that come out do not depend on how the stream was cut into chunks.
-//  2. Memory held is what has arrived of one frame (at most doubled by growth), never what a header
-//     merely promises.
-//  3. A header that announces more than the limit, or an unknown kind, is refused before any byte
-//  of
-//     its payload is read. The limit in force is the one at the time its header is complete.
+//  2. The decoder holds memory for the bytes of a frame that have arrived (at most doubled by
+//     growth), never for what a header merely promises.
+//  3. The decoder refuses a header that announces more than the limit, or an unknown kind, before
+//     it reads any byte of the payload. The limit at the time of the complete header counts.
 //  4. After an error the decoder is broken: every later call gives the same error.
 #pragma once
 
@@ -30,7 +29,7 @@ namespace lockstep::wire {
 
 inline constexpr uint8_t kWireVersion = 1;
 
-// What each side sends first, once.
+// The first bytes of each side, sent once.
 inline constexpr std::string_view kPreamble{"LOCKSTP\x01", 8};
 
 enum class FrameKind : uint8_t {
@@ -58,16 +57,16 @@ std::array<char, kFrameHeaderBytes> encode_frame_header(FrameKind kind, size_t p
 // Header and payload, ready for the stream.
 std::string encode_frame(const Frame& frame);
 
-// The same for as many connections as it is sent to: it lies in memory once.
+// An encoded frame for any number of connections: it lies in memory once.
 using SharedFrame = std::shared_ptr<const std::string>;
 SharedFrame share_frame(const Frame& frame);
-// As it was before share_frame().
+// The inverse of share_frame().
 Frame unshare_frame(const SharedFrame& frame);
 
 // A frame that holds `message`, serialized deterministically.
 Frame make_frame(FrameKind kind, const google::protobuf::MessageLite& message);
 
-// Fills `message`; kRefused when the frame is of another kind or does not parse.
+// Fills `message`. kRefused if the frame has another kind or does not parse.
 Status parse_frame(const Frame& frame, FrameKind expected, google::protobuf::MessageLite* message);
 
 class FrameDecoder {
@@ -76,11 +75,12 @@ class FrameDecoder {
   explicit FrameDecoder(size_t limit_bytes, bool expect_preamble = true)
       : limit_bytes_(limit_bytes), preamble_done_(!expect_preamble) {}
 
-  // Takes bytes from the front of *input. Gives a frame as soon as one is complete (call again for
-  // the next), nothing when all input is used up, or kRefused with one sentence that says why.
+  // Takes bytes from the front of *input. Returns a frame as soon as one is complete (call again
+  // for the next one), nothing when it has used up all input, or kRefused with the reason in one
+  // sentence.
   Result<std::optional<Frame>> next(std::string_view* input);
 
-  // For frames whose header is not complete yet.
+  // Applies to frames whose header is not complete yet.
   void set_limit(size_t limit_bytes) { limit_bytes_ = limit_bytes; }
   size_t limit() const { return limit_bytes_; }
 

@@ -1,4 +1,5 @@
-// Which jobs want their slots as CUDA graphs (train.graph), and which ones no graph can hold.
+// Which jobs want their slots as CUDA graphs (train.graph), and which jobs no graph can hold.
+//
 // Thread-safety: pure functions.
 #pragma once
 
@@ -14,11 +15,11 @@ inline bool wants_graphs(const wire::JobSpec& job) {
   return asked == "on" || (asked != "off" && job.comm().numerics() == "fast");
 }
 
-// Why not, as the end of a sentence; empty: they can be graphs.
+// Why no graph can hold the job, as the end of a sentence; empty if one can.
 inline std::string why_no_graphs(const wire::JobSpec& job) {
   if (is_from_file(job.model())) return "a model from a file may do what no graph can hold";
   if (job.data().documents() == "pad") return "padded documents make slots of many lengths";
-  // fp16 has no kernel for it, and a mask comes from the host.
+  // fp16 has no dropout kernel, and a mask comes from the host.
   if (job.model().dropout() > 0 && job.train().precision() == "fp16")
     return "dropout in fp16 takes its masks from the host";
   return "";

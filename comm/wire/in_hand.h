@@ -1,4 +1,4 @@
-// What a worker had in hand, as a message and as a value.
+// A worker's samples in hand, as a message and as a value.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// Nothing checked: whoever knows the run looks whether it has such steps and slots.
+// Checks nothing: callers that know the run check its steps and slots.
 InHand from_wire(const wire::InHand& message);
 wire::InHand to_wire(const InHand& in_hand);
 

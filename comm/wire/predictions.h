@@ -1,5 +1,5 @@
-// How many predictions a model makes of one sample: one of an image, one at every token of a
-// sequence. Where samples are counted and right predictions too, this is what lies between them.
+// The number of predictions that a model makes of one sample: one of an image, one at every token
+// of a sequence. It converts between counts of samples and counts of right predictions.
 //
 // Thread-safety: a pure function.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// The model is a file that the user brings: model.path.
+// True if the model is the user's own file: model.path.
 inline bool is_from_file(const wire::ModelSpec& model) {
   return model.name() == "torchscript" || model.name() == "plugin";
 }

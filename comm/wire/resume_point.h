@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// A phase that this version does not know becomes kEnd: who has to refuse it looks first.
+// An unknown phase becomes kEnd. A caller that has to refuse such a phase checks it before.
 ResumePoint from_wire(const wire::ResumePoint& point);
 wire::ResumePoint to_wire(const ResumePoint& point);
 
