@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "comm/base/check.h"
-#include "deploy/cli/job_print.h"
-#include "deploy/cli/job_resolve.h"
+#include "deploy/cli/job/job_print.h"
+#include "deploy/cli/job/job_resolve.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lockstep;

@@ -106,7 +106,7 @@ void Cluster::on_coordinator_ended() {
     });
     return go_on_if_all_ended();
   }
-  // deploy/cli/supervisor.cc: a take-over if somebody could have found it, else the same again.
+  // deploy/cli/run/supervisor.cc: a take-over if somebody could have found it, else the same again.
   const BeginMode mode =
       coordinator_->is_known() || world_.endpoint ? BeginMode::kTakeOver : coordinator_->mode();
   world_.loop.call_after(20 + static_cast<int64_t>(world_.prng.below(500)),
@@ -115,7 +115,7 @@ void Cluster::on_coordinator_ended() {
                          });
 }
 
-// deploy/cli/supervisor.cc: whoever is still there long after the coordinator has ended.
+// deploy/cli/run/supervisor.cc: whoever is still there long after the coordinator has ended.
 void Cluster::kill_left(bool is_trouble) {
   for (SimAgent* agent : agents()) {
     if (is_trouble && chosen_code_ == 0)

@@ -1,4 +1,4 @@
-#include "deploy/cli/check_resume.h"
+#include "deploy/cli/run/check_resume.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

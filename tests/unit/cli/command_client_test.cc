@@ -1,4 +1,4 @@
-#include "deploy/cli/command_client.h"
+#include "deploy/cli/base/command_client.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

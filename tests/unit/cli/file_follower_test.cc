@@ -1,4 +1,4 @@
-#include "deploy/cli/file_follower.h"
+#include "deploy/cli/base/file_follower.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

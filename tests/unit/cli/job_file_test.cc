@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/base/limits.h"
-#include "deploy/cli/job_values.h"
+#include "deploy/cli/job/job_values.h"
 
 namespace lockstep {
 namespace {

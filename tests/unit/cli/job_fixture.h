@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/cli/job_resolve.h"
+#include "deploy/cli/job/job_resolve.h"
 
 namespace lockstep::testing {
 

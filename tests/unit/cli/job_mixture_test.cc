@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "coordinator/state/identity.h"
-#include "deploy/cli/job_list.h"
-#include "deploy/cli/job_print.h"
-#include "deploy/cli/job_schema.h"
-#include "deploy/cli/same_run.h"
+#include "deploy/cli/job/job_list.h"
+#include "deploy/cli/job/job_print.h"
+#include "deploy/cli/job/job_schema.h"
+#include "deploy/cli/run/same_run.h"
 #include "tests/unit/cli/job_fixture.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "deploy/cli/job_print.h"
+#include "deploy/cli/job/job_print.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/util/message_differencer.h>
@@ -7,7 +7,7 @@
 
 #include <cmath>
 
-#include "deploy/cli/job_schema.h"
+#include "deploy/cli/job/job_schema.h"
 #include "tests/unit/cli/job_fixture.h"
 
 namespace lockstep {

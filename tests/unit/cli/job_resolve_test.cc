@@ -1,9 +1,9 @@
-#include "deploy/cli/job_resolve.h"
+#include "deploy/cli/job/job_resolve.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "deploy/cli/job_schema.h"
+#include "deploy/cli/job/job_schema.h"
 #include "tests/unit/cli/job_fixture.h"
 
 namespace lockstep {

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "coordinator/state/identity.h"
-#include "deploy/cli/job_schema.h"
-#include "deploy/cli/same_run.h"
+#include "deploy/cli/job/job_schema.h"
+#include "deploy/cli/run/same_run.h"
 #include "tests/unit/cli/job_fixture.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "deploy/cli/job_schema.h"
+#include "deploy/cli/job/job_schema.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>

@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "deploy/cli/same_run.h"
+#include "deploy/cli/run/same_run.h"
 #include "tests/unit/cli/job_fixture.h"
 
 namespace lockstep {

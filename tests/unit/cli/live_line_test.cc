@@ -1,9 +1,9 @@
-#include "deploy/cli/live_line.h"
+#include "deploy/cli/watch/live_line.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "deploy/cli/text.h"
+#include "deploy/cli/base/text.h"
 
 namespace lockstep {
 namespace {

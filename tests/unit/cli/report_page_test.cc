@@ -1,4 +1,4 @@
-#include "deploy/cli/report_page.h"
+#include "deploy/cli/watch/report_page.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,3 @@
-#include "deploy/cli/run_dir.h"
-
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,6 +7,7 @@
 #include <filesystem>
 
 #include "comm/base/file.h"
+#include "deploy/cli/run/own_run_dir.h"
 
 namespace lockstep {
 namespace {

@@ -1,8 +1,8 @@
-#include "deploy/cli/run_status.h"
+#include "deploy/cli/watch/run_status.h"
 
 #include <gtest/gtest.h>
 
-#include "deploy/cli/run_summary.h"
+#include "deploy/cli/watch/run_summary.h"
 
 namespace lockstep {
 namespace {

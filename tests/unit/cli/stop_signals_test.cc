@@ -1,4 +1,4 @@
-#include "deploy/cli/stop_signals.h"
+#include "deploy/cli/base/stop_signals.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-#include "deploy/cli/supervised_child.h"
+#include "deploy/cli/run/supervised_child.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -1,10 +1,10 @@
-#include "deploy/cli/top_frame.h"
+#include "deploy/cli/watch/top_frame.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "deploy/cli/text.h"
+#include "deploy/cli/base/text.h"
 
 namespace lockstep {
 namespace {

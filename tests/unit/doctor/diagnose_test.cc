@@ -1,4 +1,4 @@
-#include "deploy/cli/diagnose.h"
+#include "deploy/cli/doctor/diagnose.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/tls/tls_identity.h"
-#include "deploy/cli/certificates.h"
+#include "deploy/cli/base/certificates.h"
 
 namespace lockstep::rpc {
 

@@ -1,0 +1,52 @@
+#include "deploy/cli/base/local_processes.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of a process that is gone, or of the kernel's own: none.
+std::vector<std::string> words_of(const fs::path& process) {
+  std::ifstream file(process / "cmdline", std::ios::binary);
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  std::vector<std::string> words;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\0', at), text.size());
+    words.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+std::string value_of(const std::vector<std::string>& words, const std::string& option) {
+  const auto at = std::find(words.begin(), words.end(), option);
+  return at == words.end() || at + 1 == words.end() ? "" : *(at + 1);
+}
+
+}  // namespace
+
+LocalProcesses local_processes(const std::string& run_dir) {
+  LocalProcesses found;
+  std::error_code error;
+  for (fs::directory_iterator it("/proc", error), end; !error && it != end; it.increment(error)) {
+    const std::string pid = it->path().filename().string();
+    if (!std::all_of(pid.begin(), pid.end(), [](unsigned char c) { return std::isdigit(c) != 0; }))
+      continue;
+    const auto words = words_of(it->path());
+    if (words.empty() || value_of(words, "--run-dir") != run_dir) continue;
+    const std::string program = fs::path(words[0]).filename().string();
+    if (program == "lockstep-worker") found.nodes.insert(value_of(words, "--node"));
+    if (program == "lockstep" && words.size() > 1 && words[1] == "agent") ++found.agents;
+  }
+  found.nodes.erase("");
+  return found;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,50 @@
+#include "deploy/cli/base/stop_signals.h"
+
+#include <time.h>
+
+namespace lockstep {
+namespace {
+
+constexpr int kHeld[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
+
+sigset_t held_signals() {
+  sigset_t held;
+  ::sigemptyset(&held);
+  for (const int signal : kHeld) ::sigaddset(&held, signal);
+  return held;
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  const sigset_t held = held_signals();
+  ::sigprocmask(SIG_BLOCK, &held, &before_);
+}
+
+StopSignals::~StopSignals() {
+  const sigset_t held = held_signals();
+  const timespec no_time{};
+  while (is_pending() && ::sigtimedwait(&held, nullptr, &no_time) > 0) {
+  }
+  release();
+}
+
+bool StopSignals::is_pending() const {
+  sigset_t pending;
+  ::sigemptyset(&pending);
+  ::sigpending(&pending);
+  for (const int signal : kHeld)
+    if (::sigismember(&pending, signal) == 1) return true;
+  return false;
+}
+
+void StopSignals::hold() {
+  const sigset_t held = held_signals();
+  ::sigprocmask(SIG_BLOCK, &held, nullptr);
+}
+
+void StopSignals::release() {
+  ::sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,56 @@
+#include "deploy/cli/base/text.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace lockstep {
+
+std::string grouped(uint64_t number) {
+  std::string text = std::to_string(number);
+  for (size_t i = text.size(); i > 3; i -= 3) text.insert(i - 3, ",");
+  return text;
+}
+
+std::string fixed(double number, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof text, "%.*f", digits, number);
+  return text;
+}
+
+std::string percent(double share, int digits) {
+  return fixed(100 * share, digits) + " %";
+}
+
+std::string duration_text(double seconds) {
+  if (!std::isfinite(seconds) || seconds < 0 || seconds > 1e9) return "?";
+  const auto total = static_cast<uint64_t>(std::llround(seconds));
+  const unsigned s = total % 60, m = total / 60 % 60, h = static_cast<unsigned>(total / 3600);
+  char text[64];
+  if (h >= 48)
+    std::snprintf(text, sizeof text, "%u d %u h", h / 24, h % 24);
+  else if (h > 0)
+    std::snprintf(text, sizeof text, "%u:%02u:%02u", h, m, s);
+  else
+    std::snprintf(text, sizeof text, "%u:%02u", m, s);
+  return text;
+}
+
+std::string bytes_text(uint64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (bytes < 10'000) return std::to_string(bytes) + " B";
+  if (bytes < 10'000'000) return fixed(value / 1e3, 1) + " kB";
+  if (bytes < 10'000'000'000) return fixed(value / 1e6, 1) + " MB";
+  return fixed(value / 1e9, 1) + " GB";
+}
+
+std::string plural(uint64_t count, const std::string& word) {
+  return grouped(count) + " " + word + (count == 1 ? "" : "s");
+}
+
+size_t columns(const std::string& text) {
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,120 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "deploy/cli/base/console.h"
+#include "deploy/cli/base/json_text.h"
+#include "deploy/cli/base/scratch_directory.h"
+#include "deploy/cli/commands/commands.h"
+#include "deploy/cli/doctor/diagnose.h"
+#include "deploy/cli/run/load_job.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kMostSeconds = 3'600;
+
+struct DoctorArguments {
+  std::vector<std::string> positional;
+  std::string workers;
+  double seconds = 40;
+  bool apply = false;
+  bool json = false;
+};
+
+// On stderr, so that stdout has the outcome only: in a terminal one line that is written over,
+// elsewhere a line for each thing that is measured.
+class Steps {
+ public:
+  ~Steps() {
+    if (is_terminal_ && !last_.empty()) std::fputs("\r\x1b[K", stderr);
+  }
+  void show(const std::string& what) {
+    if (what == last_) return;
+    last_ = what;
+    std::fprintf(stderr, is_terminal_ ? "\rmeasuring: %s\x1b[K" : "measuring: %s\n", what.c_str());
+    std::fflush(stderr);
+  }
+
+ private:
+  const bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
+  std::string last_;
+};
+
+Result<Diagnosis> measure(const JobRequest& request, double seconds, const std::string& directory) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, load_job(request));
+  Steps steps;
+  DiagnoseOptions options;
+  options.seconds = seconds;
+  options.directory = directory;
+  options.progress = [&steps](const std::string& what) { steps.show(what); };
+  return diagnose(job, options);
+}
+
+void print(const std::string& text) {
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+Status run_doctor(const DoctorArguments& arguments) {
+  JobRequest request;
+  LOCKSTEP_RETURN_IF_ERROR(split_arguments(arguments.positional, request));
+  if (request.file.empty())
+    return {Code::kUsage, "no job file given; try 'lockstep doctor JOB.yaml'"};
+  request.workers = arguments.workers;
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto scratch, ScratchDirectory::create("lockstep-doctor-"));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Diagnosis before,
+                            measure(request, arguments.seconds, scratch->path()));
+  if (!arguments.json) print(to_text(before));
+  const auto& changes = before.finding.changes;
+  if (!arguments.apply || changes.empty()) {
+    if (arguments.json) print(json_text(to_json(before)));
+    if (!arguments.json && arguments.apply)
+      print("nothing to apply: no key of the job changes it\n");
+    return Status::ok();
+  }
+  for (const doctor::Change& change : changes)
+    request.overrides.push_back(change.key + "=" + change.value);
+  LOCKSTEP_ASSIGN_OR_RETURN(const Diagnosis after,
+                            measure(request, arguments.seconds, scratch->path()));
+  if (arguments.json)
+    print(json_text({{"before", to_json(before)}, {"after", to_json(after)}}));
+  else
+    print("\n" + compare_text(before, after));
+  return Status::ok();
+}
+
+constexpr char kNotes[] =
+    "Measures, for one worker of the job, what every stage between the files and the trained "
+    "model\n"
+    "could do by itself, on the same samples, cold first; and says which one holds the job back.\n"
+    "Nothing is trained or written; the data are only read. Best on a machine that does nothing\n"
+    "else.\n\n"
+    "Examples:\n"
+    "  lockstep doctor job.yaml\n"
+    "  lockstep doctor job.yaml data.threads=8 --workers 2\n"
+    "  lockstep doctor job.yaml --apply          # and again with what it would change\n\n"
+    "Exit codes: 0 measured, whatever was found; 64, 65, 66, 78 as of `lockstep run`.";
+
+}  // namespace
+
+void add_doctor_command(CLI::App& app, Commands& commands) {
+  auto* command = app.add_subcommand("doctor", "Find what holds a job back, and what to change");
+  const auto arguments = std::make_shared<DoctorArguments>();
+  command->add_option("job", arguments->positional,
+                      "JOB.yaml, and overrides of its keys: data.threads=8");
+  command->add_option("--workers,-w", arguments->workers,
+                      "Workers on this machine, which share its cores (cluster.workers)");
+  command
+      ->add_option("--seconds", arguments->seconds,
+                   "How long to measure, about, without opening the data; default 40")
+      ->check(CLI::Range(1.0, kMostSeconds));
+  command->add_flag("--apply", arguments->apply,
+                    "Measure again with the change, and show both figures");
+  command->add_flag("--json", arguments->json, "As JSON");
+  command->footer(kNotes);
+  commands[command] = [arguments] { return report(run_doctor(*arguments)); };
+}
+
+}  // namespace lockstep

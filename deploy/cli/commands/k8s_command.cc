@@ -1,0 +1,151 @@
+// `lockstep k8s render`: the manifests of a run on Kubernetes.
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <memory>
+
+#include "comm/base/file.h"
+#include "comm/base/limits.h"
+#include "data/source/url.h"
+#include "deploy/cli/base/console.h"
+#include "deploy/cli/commands/commands.h"
+#include "deploy/cli/job/job_resolve.h"
+#include "deploy/cli/job/job_schema.h"
+#include "deploy/cli/run/load_job.h"
+#include "deploy/k8s/pod.h"
+#include "deploy/k8s/render.h"
+
+namespace lockstep {
+namespace {
+
+struct K8sArguments {
+  std::vector<std::string> positional;
+  k8s::Request request;
+};
+
+const std::map<std::string, k8s::Kind> kKinds = {{"jobset", k8s::Kind::kJobSet},
+                                                 {"trainjob", k8s::Kind::kTrainJob},
+                                                 {"mpijob", k8s::Kind::kMpiJob},
+                                                 {"job", k8s::Kind::kJob}};
+
+// Files are read in the pods, where the job file lies in a directory of its own.
+Status check_paths(const JobValues& values) {
+  constexpr std::string_view kPaths[] = {"data.train.path", "data.eval.path", "data.mix.N.path",
+                                         "data.tokenizer",  "data.cache_dir", "model.path"};
+  for (const auto& [key, value] : values) {
+    const JobKey* const row = find_job_key(key);
+    if (row == nullptr || value.items.empty()) continue;
+    if (std::find(std::begin(kPaths), std::end(kPaths), row->key) == std::end(kPaths)) continue;
+    const std::string& path = value.items[0];
+    if (source::is_url(path)) continue;
+    if (!path.empty() && path.front() != '/')
+      return Status(Code::kUsage, key + " is \"" + path + "\" (" + value.origin +
+                                      ") but must be the whole path that it has in the pods, as "
+                                      "in /data/" +
+                                      path);
+  }
+  return Status::ok();
+}
+
+// What no pod would take is refused here; what only a pod can know (files, GPUs) is left to it.
+Result<wire::JobSpec> checked_job(const JobRequest& files, const k8s::Request& request) {
+  LOCKSTEP_ASSIGN_OR_RETURN(JobValues values, parse_job_yaml(request.job_text, files.file));
+  const std::vector<std::string> given = {"comm.network=eth0"};
+  LOCKSTEP_ASSIGN_OR_RETURN(const JobValues network, parse_job_overrides(given));
+  overlay(values, network);
+  LOCKSTEP_ASSIGN_OR_RETURN(const JobValues overrides, parse_job_overrides(request.overrides));
+  overlay(values, overrides);
+  LOCKSTEP_RETURN_IF_ERROR(check_paths(values));
+  values.try_emplace("cluster.workers",
+                     JobValue{{std::to_string(request.workers)}, "--workers", false});
+  JobContext context;
+  const uint32_t gpus = request.gpus;
+  context.count_gpus = [gpus]() -> Result<uint32_t> {
+    if (gpus > 0) return gpus;
+    return Status(Code::kConfig, "the pods are to have no GPUs (--gpus)");
+  };
+  LOCKSTEP_ASSIGN_OR_RETURN(wire::JobSpec job, resolve_job(values, context));
+  if (job.cluster().workers() > request.workers)
+    return Status(Code::kUsage, "cluster.workers is " + std::to_string(job.cluster().workers()) +
+                                    " but the pods keep " + std::to_string(request.workers) +
+                                    " (--workers)");
+  if (job.comm().backend() == "mpi" && request.kind != k8s::Kind::kMpiJob)
+    return Status(Code::kConfig,
+                  "comm.backend is mpi, but only an MPIJob (--kind mpijob) makes an MPI world; or "
+                  "take host or auto");
+  return job;
+}
+
+Result<std::string> manifests(const K8sArguments& arguments) {
+  k8s::Request request = arguments.request;
+  JobRequest files;
+  LOCKSTEP_RETURN_IF_ERROR(split_arguments(arguments.positional, files));
+  if (files.file.empty())
+    return Status(Code::kUsage, "no job file given; try 'lockstep k8s render JOB.yaml'");
+  LOCKSTEP_ASSIGN_OR_RETURN(request.job_text, read_file(files.file, limits::kJobFileBytes));
+  request.overrides = files.overrides;
+  LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, checked_job(files, request));
+  request.grace_s = job.cluster().grace_s();
+  request.enters_mpi = job.comm().backend() == "mpi";
+  if (request.name.empty()) request.name = k8s::name_from(job.job());
+  LOCKSTEP_RETURN_IF_ERROR(k8s::check(request));
+  return k8s::render(request);
+}
+
+constexpr char kExamples[] =
+    "Writes all that a run needs to stdout; nothing is sent anywhere. The job file's paths are "
+    "those\n"
+    "in the pods: a data claim lies in /data, the run directory is /runs/NAME on the run claim, "
+    "which\n"
+    "must be ReadWriteMany. The same manifest applied again continues the run.\n"
+    "Examples:\n"
+    "  lockstep k8s render shoes.yaml --image registry.example/lockstep:0.2 --run-claim runs\n"
+    "  lockstep k8s render shoes.yaml --kind trainjob --workers 16 --gpus 8 --queue team-a \\\n"
+    "    --image registry.example/lockstep:0.2 --run-claim runs --data-claim shoes \\\n"
+    "    train.epochs=3 | kubectl apply -f -\n"
+    "\n"
+    "Exit codes: 0 written, 64 an option or the job is wrong, 66 no such job file.";
+
+void add_options(CLI::App& command, K8sArguments& arguments) {
+  k8s::Request& request = arguments.request;
+  command.add_option("job", arguments.positional,
+                     "JOB.yaml, and overrides of its keys: train.epochs=3");
+  command
+      .add_option_function<std::string>(
+          "--kind,-k", [&request](const std::string& kind) { request.kind = kKinds.at(kind); },
+          "jobset (default), trainjob, mpijob or job (Indexed)")
+      ->check(CLI::IsMember(kKinds));
+  command.add_option("--image", request.image, "Of deploy/container; for mpijob its target mpi")
+      ->required();
+  command.add_option("--run-claim", request.run_claim, "Volume claim of the run directory")
+      ->required();
+  command.add_option("--data-claim", request.data_claim, "Volume claim of the data, read only");
+  command.add_option("--workers,-n", request.workers, "Workers in all")->capture_default_str();
+  command.add_option("--gpus", request.gpus, "GPUs of a pod, which keeps as many workers")
+      ->check(CLI::Range(0u, 64u));
+  command.add_option("--cpu", request.cpu, "Of a pod with workers")->default_val("2");
+  command.add_option("--memory", request.memory, "Of a pod with workers")->default_val("4Gi");
+  command.add_option("--name", request.name, "Of the run; default: from the job's name");
+  command.add_option("--namespace", request.name_space, "Default: that of who applies it");
+  command.add_option("--queue", request.queue, "Kueue's LocalQueue; with Volcano its queue");
+  command.add_option("--scheduler", request.scheduler, "As volcano; default: the cluster's own");
+}
+
+}  // namespace
+
+void add_k8s_command(CLI::App& app, Commands& commands) {
+  auto* group = app.add_subcommand("k8s", "Manifests for Kubernetes");
+  group->require_subcommand(1);
+  auto* command = group->add_subcommand("render", "Write a run's manifests to stdout");
+  const auto arguments = std::make_shared<K8sArguments>();
+  add_options(*command, *arguments);
+  command->footer(kExamples);
+  commands[command] = [arguments] {
+    const auto text = manifests(*arguments);
+    if (!text.is_ok()) return report(text.status());
+    std::fputs(text->c_str(), stdout);
+    return 0;
+  };
+}
+
+}  // namespace lockstep

@@ -1,0 +1,97 @@
+// The program `lockstep`: parses the command line, runs one subcommand, gives its exit code.
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "comm/base/text/nearest.h"
+#include "deploy/cli/base/console.h"
+#include "deploy/cli/commands/commands.h"
+
+namespace lockstep {
+namespace {
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  lockstep run job.yaml --workers 2         # train\n"
+    "  lockstep status --run-dir runs/first      # how is it doing?\n"
+    "  lockstep ui runs/first                    # the same in the browser\n"
+    "  lockstep run --resume --run-dir runs/first\n"
+    "  lockstep ckpt verify runs/first\n"
+    "  lockstep scale runs/first 4               # while it goes on\n"
+    "  lockstep sbatch job.yaml --run-dir runs/first --nodes 4 --submit\n"
+    "  lockstep data inspect /usr/share/datasets/fashion-mnist\n"
+    "  lockstep doctor job.yaml                  # what holds it back?\n"
+    "\n"
+    "'lockstep COMMAND --help' tells more; 'lockstep run --help-job' lists the keys of a job file.";
+
+// The innermost subcommand that was given.
+const CLI::App* chosen(const CLI::App& app) {
+  const auto subcommands = app.get_subcommands();
+  return subcommands.empty() ? &app : chosen(*subcommands.front());
+}
+
+// CLI11 only says that something was not expected; what was typed is known better here.
+Status explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (!first.empty() && first[0] != '-' &&
+      std::find(names.begin(), names.end(), first) == names.end()) {
+    const std::vector<std::string_view> views(names.begin(), names.end());
+    return Status(Code::kUsage, "there is no command '" + first + "'" + did_you_mean(first, views) +
+                                    "; try 'lockstep --help'");
+  }
+  return Status(Code::kUsage, std::string(error.what()) + "; try 'lockstep --help'");
+}
+
+int run(int argc, char** argv) {
+  CLI::App app(
+      "Lockstep trains one model on many workers, with the same result whatever happens "
+      "to them.",
+      "lockstep");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", version_line(), "Print the version, and end");
+  app.footer(kExamples);
+  Commands commands;
+  add_run_command(app, commands);
+  add_status_command(app, commands);
+  add_top_command(app, commands);
+  add_ui_command(app, commands);
+  add_report_command(app, commands);
+  add_export_command(app, commands);
+  add_scale_command(app, commands);
+  add_drain_command(app, commands);
+  add_checkpoint_command(app, commands);
+  add_audit_command(app, commands);
+  add_replay_command(app, commands);
+  add_data_command(app, commands);
+  add_doctor_command(app, commands);
+  add_certs_command(app, commands);
+  add_k8s_command(app, commands);
+  add_version_command(app, commands);
+  add_completion_command(app, commands);
+  add_agent_command(app, commands);
+  add_preflight_command(app, commands);
+  add_sbatch_command(app, commands);
+  add_coordinator_command(app, commands);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    return report(explain(app, error, argc, argv));
+  }
+  return commands.at(chosen(app))();
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int argc, char** argv) {
+  try {
+    return lockstep::run(argc, argv);
+  } catch (const std::exception& error) {  // file systems and memory that fail in odd ways
+    return lockstep::report(lockstep::Status(lockstep::Code::kInternal, error.what()));
+  }
+}

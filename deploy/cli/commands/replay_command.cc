@@ -1,0 +1,71 @@
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <memory>
+
+#include "comm/base/file.h"
+#include "deploy/agent/process.h"
+#include "deploy/cli/base/console.h"
+#include "deploy/cli/commands/commands.h"
+
+namespace lockstep {
+namespace {
+
+struct ReplayArguments {
+  std::string run_dir;
+  std::string step;
+  std::string slot;
+  std::string batch_file;
+};
+
+// Only the worker has a tensor library: it takes over this process.
+int become_worker(const ReplayArguments& arguments) {
+  std::error_code error;
+  const std::string run_dir = std::filesystem::canonical(arguments.run_dir, error).string();
+  if (error) return report(Status(Code::kNoInput, "there is no directory " + arguments.run_dir));
+  const std::string program = sibling_program("lockstep-worker");
+  std::vector<std::string> words{program, "replay", "--run-dir", run_dir, "--step", arguments.step};
+  const auto add = [&words](const char* option, const std::string& value) {
+    if (value.empty()) return;
+    words.emplace_back(option);
+    words.push_back(value);
+  };
+  add("--slot", arguments.slot);
+  add("--batch-file", arguments.batch_file);
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execv(program.c_str(), argv.data());
+  return report(Status(Code::kConfig, "cannot start " + program + ": " + errno_text(errno)));
+}
+
+constexpr char kNotes[] =
+    "From the newest checkpoint before the step, through the steps between; every loss must be the "
+    "one\nthat was recorded, bit for bit, however many workers the run had and whatever happened "
+    "to them.\nThen: norms, extremes and non-finite counts of gradients and activations, and the "
+    "samples of the\nstep by their loss, with file and offset.\n\n"
+    "Examples:\n"
+    "  lockstep replay runs/first --step 813\n"
+    "  lockstep replay runs/first --step 813 --slot 2 --batch-file /tmp/batch.safetensors\n"
+    "\n"
+    "Exit codes: 0 the same bits, 1 other bits, 64 the run is still going on, or has no such step.";
+
+}  // namespace
+
+void add_replay_command(CLI::App& app, Commands& commands) {
+  auto* command = app.add_subcommand("replay", "Compute a past step again and look into it");
+  const auto arguments = std::make_shared<ReplayArguments>();
+  command->add_option("run-dir", arguments->run_dir, "The directory of a run that has ended")
+      ->required();
+  command->add_option("--step", arguments->step, "Which, counted from 1 as in history.jsonl")
+      ->required();
+  command->add_option("--slot", arguments->slot, "Look at this slot only");
+  command->add_option("--batch-file", arguments->batch_file,
+                      "Where the batch goes (safetensors); default "
+                      "RUN_DIR/replay-step-N.safetensors");
+  command->footer(kNotes);
+  commands[command] = [arguments] { return become_worker(*arguments); };
+}
+
+}  // namespace lockstep

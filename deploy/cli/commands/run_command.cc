@@ -1,0 +1,114 @@
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "comm/base/clock.h"
+#include "deploy/agent/run_files.h"
+#include "deploy/cli/base/console.h"
+#include "deploy/cli/commands/commands.h"
+#include "deploy/cli/job/job_print.h"
+#include "deploy/cli/run/load_job.h"
+#include "deploy/cli/run/whole_run.h"
+
+namespace lockstep {
+namespace {
+
+struct RunArguments {
+  std::vector<std::string> positional;
+  std::string workers;
+  std::string run_dir;
+  std::string trace;
+  bool resume = false;
+  bool print_config = false;
+  bool help_job = false;
+};
+
+// "steps=10:20" is train.trace with its unit in front, as --trace names what is traced.
+Status add_trace(const std::string& trace, JobRequest& request) {
+  constexpr std::string_view kSteps = "steps=";
+  if (trace.empty()) return Status::ok();
+  if (!trace.starts_with(kSteps))
+    return Status(Code::kUsage,
+                  "--trace is \"" + trace + "\" but must name steps, as in steps=10:20");
+  request.overrides.push_back("train.trace=" + trace.substr(kSteps.size()));
+  return Status::ok();
+}
+
+// The job, from the command line and, on a resume, from what the run directory holds.
+Result<wire::JobSpec> job_of(const RunArguments& arguments) {
+  JobRequest request;
+  LOCKSTEP_RETURN_IF_ERROR(split_arguments(arguments.positional, request));
+  request.workers = arguments.workers;
+  LOCKSTEP_RETURN_IF_ERROR(add_trace(arguments.trace, request));
+  if (!arguments.resume) return load_job(request);
+  if (arguments.run_dir.empty())
+    return Status(Code::kUsage, "--resume needs --run-dir, the directory of the run to continue");
+  const auto stored = read_job_spec(arguments.run_dir);
+  if (stored.status().code() == Code::kNoInput)
+    return Status(Code::kNoInput, "there is no run to resume in " + arguments.run_dir +
+                                      "; start one without --resume");
+  LOCKSTEP_RETURN_IF_ERROR(stored.status());
+  const std::string kept = arguments.run_dir + "/job.yaml";
+  if (request.file.empty() && std::filesystem::exists(kept)) request.file = kept;
+  request.stored = &*stored;
+  return load_job(request);
+}
+
+int run_job(const RunArguments& arguments) {
+  StopSignals signals;
+  const auto job = job_of(arguments);
+  if (!job.is_ok()) return report(job.status());
+  if (arguments.print_config) {
+    std::fputs(job_yaml(*job).c_str(), stdout);
+    return 0;
+  }
+  const std::string path = arguments.run_dir.empty()
+                               ? default_run_dir(job->job(), SystemClock().wall_ms())
+                               : arguments.run_dir;
+  auto dir = RunDir::open(path, arguments.resume);
+  if (!dir.is_ok()) return report(dir.status());
+  RunPlan plan;
+  plan.resume = arguments.resume;
+  plan.again = "lockstep run --resume --run-dir " + dir->path();
+  plan.agent_words = {"--workers", std::to_string(job->cluster().workers()), "--plain-logs"};
+  Reporter reporter(Screen::of_stdout());
+  return run_in(*dir, plan, *job, signals, reporter);
+}
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  lockstep run job.yaml\n"
+    "  lockstep run job.yaml --workers 4 --run-dir runs/first train.epochs=3 optimizer.lr=2e-3\n"
+    "  lockstep run --resume --run-dir runs/first train.epochs=10 --workers 2\n"
+    "  lockstep run job.yaml --print-config\n"
+    "  lockstep run --help-job\n"
+    "\n"
+    "Exit codes: 0 done, 64 bad usage or job file, 65 bad data, 66 data not found, 70 failed,\n"
+    "75 stopped (run again with --resume), 78 cannot work on this machine.";
+
+}  // namespace
+
+void add_run_command(CLI::App& app, Commands& commands) {
+  auto* command = app.add_subcommand("run", "Train: one job, from its file to its results");
+  const auto arguments = std::make_shared<RunArguments>();
+  command->add_option("job", arguments->positional,
+                      "JOB.yaml, and overrides of its keys: train.epochs=3");
+  command->add_option("--workers,-n", arguments->workers, "Worker processes (cluster.workers)");
+  command->add_option("--run-dir,-d", arguments->run_dir,
+                      "Where everything of the run goes; default runs/<job>-<time>");
+  command->add_option("--trace", arguments->trace,
+                      "Timeline of some steps, into RUN_DIR/trace: steps=10:20");
+  command->add_flag("--resume", arguments->resume,
+                    "Continue the run in --run-dir; what is not said stays as it was");
+  command->add_flag("--print-config", arguments->print_config,
+                    "Print the job as resolved, and end");
+  command->add_flag("--help-job", arguments->help_job, "Print all keys of a job file, and end");
+  command->footer(kExamples);
+  commands[command] = [arguments] {
+    if (!arguments->help_job) return run_job(*arguments);
+    std::fputs(job_help().c_str(), stdout);
+    return 0;
+  };
+}
+
+}  // namespace lockstep

@@ -1,0 +1,141 @@
+// `lockstep scale` and `lockstep drain`: other workers for a run that goes on.
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <thread>
+
+#include "comm/base/clock.h"
+#include "comm/base/limits.h"
+#include "deploy/agent/run_files.h"
+#include "deploy/cli/base/command_client.h"
+#include "deploy/cli/base/console.h"
+#include "deploy/cli/base/local_processes.h"
+#include "deploy/cli/commands/commands.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kNotRunning = 3;  // as `lockstep status`
+constexpr int kLocalPollMs = 50;
+
+int send(const std::string& run_dir, const wire::Command& command) {
+  const auto answer = send_command(run_dir, command, limits::kCommandMs);
+  if (answer.status().code() == Code::kUnavailable) {
+    report(Status(Code::kUnavailable, "the run in " + run_dir +
+                                          " is not running: " + answer.status().message() +
+                                          "; see 'lockstep status --run-dir " + run_dir + "'"));
+    return kNotRunning;
+  }
+  if (!answer.is_ok())
+    return report(answer.status().with_context(run_dir + " is not the directory of a live run"));
+  if (!answer->ok()) return report(Status(Code::kUsage, answer->message()));
+  std::printf("%s\n", answer->message().c_str());
+  return 0;
+}
+
+struct ScaleArguments {
+  std::string run_dir;
+  uint32_t workers = 0;
+};
+
+struct DrainArguments {
+  std::string run_dir;
+  std::string node;
+  uint64_t member = 0;
+  bool is_local = false;
+};
+
+// Until none of them is left here, or the job's grace time is over: who asks takes the machine away
+// afterwards. A run that can spare no worker ends, and its agents here with it.
+int wait_until_gone(const std::string& run_dir) {
+  const auto job = read_job_spec(run_dir);
+  if (!job.is_ok()) return report(job.status());
+  const bool ends = job->cluster().min_workers() >= job->cluster().workers();
+  const SystemClock clock;
+  const int64_t until_ms = clock.monotonic_ms() + int64_t{1000} * job->cluster().grace_s();
+  while (true) {
+    const LocalProcesses left = local_processes(run_dir);
+    if (left.nodes.empty() && (!ends || left.agents == 0)) return 0;
+    if (clock.monotonic_ms() >= until_ms)
+      return report(Status(Code::kInternal, "workers are still here after cluster.grace_s"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(kLocalPollMs));
+  }
+}
+
+// Of a run that is over, or has no worker here, nothing is to be done.
+int drain_local(const std::string& given) {
+  std::error_code error;
+  const std::string run_dir = std::filesystem::canonical(given, error).string();
+  if (error) return report(Status(Code::kNoInput, "there is no run directory " + given));
+  const auto nodes = local_processes(run_dir).nodes;
+  if (nodes.empty()) {
+    std::printf("no worker of the run in %s is here\n", given.c_str());
+    return 0;
+  }
+  for (const std::string& node : nodes) {
+    wire::Command message;
+    message.set_drain_node(node);
+    const int code = send(run_dir, message);
+    if (code != 0 && code != kNotRunning && !local_processes(run_dir).nodes.empty()) return code;
+  }
+  return wait_until_gone(run_dir);
+}
+
+}  // namespace
+
+void add_scale_command(CLI::App& app, Commands& commands) {
+  auto* command = app.add_subcommand("scale", "Give a run that goes on more or fewer workers");
+  const auto arguments = std::make_shared<ScaleArguments>();
+  command->add_option("--run-dir,-d,run_dir", arguments->run_dir, "Of the run")->required();
+  command->add_option("--workers,-n,workers", arguments->workers, "How many from now on")
+      ->required()
+      ->check(CLI::Range(size_t{1}, limits::kMembers));
+  command->footer(
+      "Training goes on meanwhile, and the results stay the same: the workers switch together\n"
+      "between two steps. At most train.slots workers have something to do.\n"
+      "Examples:\n"
+      "  lockstep scale runs/first 4\n"
+      "  lockstep scale --run-dir runs/first --workers 1\n"
+      "\n"
+      "Exit codes: 0 it will be done, 3 not running, 64 it cannot be done, 66 no run there.");
+  commands[command] = [arguments] {
+    wire::Command message;
+    message.set_scale_to(arguments->workers);
+    return send(arguments->run_dir, message);
+  };
+}
+
+void add_drain_command(CLI::App& app, Commands& commands) {
+  auto* command = app.add_subcommand("drain", "Take workers out of a run that goes on");
+  const auto arguments = std::make_shared<DrainArguments>();
+  command->add_option("--run-dir,-d,run_dir", arguments->run_dir, "Of the run")->required();
+  auto* which = command->add_option_group("which");
+  which->add_option("--node", arguments->node, "All workers of this node");
+  which->add_option("--member", arguments->member, "The worker with this member number")
+      ->check(CLI::PositiveNumber);
+  which->add_flag("--local", arguments->is_local,
+                  "All workers on this machine, in a container those of it; waits until they are "
+                  "gone, for cluster.grace_s at most");
+  which->require_option(1);
+  command->footer(
+      "They leave between two steps, and nothing that they did is lost. Nodes and member numbers\n"
+      "are those that 'lockstep status' shows.\n"
+      "Examples:\n"
+      "  lockstep drain runs/first --node gpu17\n"
+      "  lockstep drain runs/first --member 3\n"
+      "  lockstep drain --run-dir /runs/first --local   # before this machine is taken away\n"
+      "\n"
+      "Exit codes: 0 it will be done, 3 not running, 64 it cannot be done, 66 no run there.");
+  commands[command] = [arguments] {
+    if (arguments->is_local) return drain_local(arguments->run_dir);
+    wire::Command message;
+    if (arguments->member != 0)
+      message.set_drain_member(arguments->member);
+    else
+      message.set_drain_node(arguments->node);
+    return send(arguments->run_dir, message);
+  };
+}
+
+}  // namespace lockstep

@@ -1,0 +1,124 @@
+#include <time.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "comm/base/clock.h"
+#include "coordinator/checkpoint/store.h"
+#include "deploy/agent/run_files.h"
+#include "deploy/cli/base/console.h"
+#include "deploy/cli/base/json_text.h"
+#include "deploy/cli/base/text.h"
+#include "deploy/cli/commands/commands.h"
+#include "deploy/cli/watch/live_line.h"
+#include "deploy/cli/watch/run_reporter.h"
+#include "deploy/cli/watch/run_status.h"
+#include "deploy/cli/watch/run_summary.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kTimeoutMs = 5'000;
+constexpr int kNotRunning = 3;  // as "systemctl status"
+
+struct StatusArguments {
+  std::string run_dir;
+  bool json = false;
+  bool watch = false;
+};
+
+std::string text_of(const nlohmann::json& member, const char* key) {
+  const auto it = member.find(key);
+  if (it == member.end()) return "-";
+  return it->is_string() ? it->get<std::string>() : it->dump();
+}
+
+void print_members(const nlohmann::json& status) {
+  const auto members = status.find("members");
+  if (members == status.end() || !members->is_array() || members->empty()) return;
+  std::printf("%6s %8s %8s %10s  %-10s %s\n", "rank", "member", "pid", "step", "state", "node");
+  for (const auto& member : *members)
+    std::printf("%6s %8s %8s %10s  %-10s %s\n", text_of(member, "rank").c_str(),
+                text_of(member, "id").c_str(), text_of(member, "pid").c_str(),
+                text_of(member, "step").c_str(), text_of(member, "state").c_str(),
+                text_of(member, "node").c_str());
+}
+
+// The run is over, or its coordinator died: what is left to say.
+int tell_ended(const StatusArguments& arguments, const Status& why) {
+  const std::string& dir = arguments.run_dir;
+  const auto summary = read_summary(dir);
+  const auto checkpoints = list_checkpoints(dir + "/checkpoints");
+  const bool has_checkpoint = checkpoints.is_ok() && !checkpoints->empty();
+  if (!summary.is_ok() && !has_checkpoint && !std::filesystem::exists(dir + "/job.yaml"))
+    return report(Status(Code::kNoInput, dir + " is no run directory"));
+  if (arguments.json) {
+    nlohmann::json out = {{"state", "not running"}, {"members", nlohmann::json::array()}};
+    if (summary.is_ok()) out["summary"] = *summary;
+    if (has_checkpoint) out["last_checkpoint"] = checkpoints->back().path;
+    std::fputs(json_text(out).c_str(), stdout);
+    return kNotRunning;
+  }
+  std::printf("not running: no coordinator answers for %s (%s)\n", dir.c_str(),
+              why.message().c_str());
+  if (summary.is_ok()) std::fputs(summary_table(*summary, dir).c_str(), stdout);
+  if (has_checkpoint) std::printf("  last checkpoint %s\n", checkpoints->back().path.c_str());
+  std::printf("continue it with: lockstep run --resume --run-dir %s\n", dir.c_str());
+  return kNotRunning;
+}
+
+int show_once(const StatusArguments& arguments) {
+  const auto status = ask_status(arguments.run_dir, kTimeoutMs);
+  if (!status.is_ok()) return tell_ended(arguments, status.status());
+  if (arguments.json) {
+    std::printf("%s\n", status->dump(2).c_str());
+    return 0;
+  }
+  const RunStatus parsed = parse_status(*status);
+  std::printf("%s\n", plain_line(parsed).c_str());
+  if (parsed.eval) std::printf("%s\n", eval_line(*parsed.eval, parsed.epochs).c_str());
+  print_members(*status);
+  return 0;
+}
+
+// Until the coordinator is gone, or Ctrl-C, which may simply end us: we own nothing.
+int watch(const StatusArguments& arguments) {
+  Reporter reporter(Screen::of_stdout());
+  const SystemClock clock;
+  const timespec pause = reporter.is_terminal() ? timespec{0, 200'000'000} : timespec{1, 0};
+  for (;;) {
+    const auto status = ask_status(arguments.run_dir, kTimeoutMs);
+    if (!status.is_ok()) {
+      reporter.passing("");
+      return tell_ended(arguments, status.status());
+    }
+    reporter.status(parse_status(*status), clock.monotonic_ms());
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  lockstep status --run-dir runs/first\n"
+    "  lockstep status --run-dir runs/first --watch\n"
+    "  lockstep status --run-dir runs/first --json | jq .step\n"
+    "\n"
+    "Exit codes: 0 running, 3 not running (the summary or the last checkpoint is shown), 66 no run "
+    "there.";
+
+}  // namespace
+
+void add_status_command(CLI::App& app, Commands& commands) {
+  auto* command = app.add_subcommand("status", "Show how a run is doing");
+  const auto arguments = std::make_shared<StatusArguments>();
+  command->add_option("--run-dir,-d,run_dir", arguments->run_dir, "Of the run")->required();
+  command->add_flag("--json", arguments->json, "All that the coordinator says, as JSON");
+  command->add_flag("--watch,-w", arguments->watch, "Follow it until it ends");
+  command->footer(kExamples);
+  commands[command] = [arguments] {
+    return arguments->watch && !arguments->json ? watch(*arguments) : show_once(*arguments);
+  };
+}
+
+}  // namespace lockstep

@@ -1,0 +1,68 @@
+#include <filesystem>
+
+#include "comm/base/limits.h"
+#include "data/index/thread_team.h"
+#include "data/source/url.h"
+#include "deploy/cli/base/console.h"
+#include "deploy/cli/base/scratch_directory.h"
+#include "deploy/cli/data/data_subcommands.h"
+
+namespace lockstep {
+
+wire::DatasetSpec DataArguments::spec() const {
+  wire::DatasetSpec spec;
+  spec.set_path(source::is_url(path) ? path : std::filesystem::absolute(path).string());
+  spec.set_format(format);
+  return spec;
+}
+
+data::SampleCut DataArguments::used_cut() const {
+  data::SampleCut used = cut;
+  if (!used.tokenizer.empty()) used.tokenizer = std::filesystem::absolute(used.tokenizer).string();
+  if (documents == "pad") used.documents = data::Documents::kPad;
+  if (documents == "pack") used.documents = data::Documents::kPack;
+  return used;
+}
+
+uint32_t DataArguments::used_threads() const {
+  return threads > 0 ? threads : data::usable_processors();
+}
+
+void add_data_options(CLI::App& command, DataArguments& arguments) {
+  command
+      .add_option("path", arguments.path,
+                  "Directory of the dataset, or a file of tokens, text or tar shards, or a prefix "
+                  "of Megatron-LM's files")
+      ->required();
+  command.add_option("--cache-dir", arguments.cache_dir,
+                     "Keep inflated files and indexes here; default: a temporary directory");
+  command.add_option("--format", arguments.format, "As data.train.format of a job file");
+  command.add_option("--block", arguments.cut.block, "Tokens: cut into sequences of so many");
+  command.add_option("--tokenizer", arguments.cut.tokenizer,
+                     "Text: a vocabulary that makes its tokens, as data.tokenizer of a job file");
+}
+
+void add_document_options(CLI::App& command, DataArguments& arguments) {
+  auto* documents = command.add_option("--documents", arguments.documents,
+                                       "Tokens: as data.documents of a job file");
+  documents->check(CLI::IsMember({"stream", "pad", "pack"}));
+  command
+      .add_option("--document-end", arguments.cut.document_end,
+                  "Tokens: the one behind which a document ends, as data.document_end")
+      ->needs(documents);
+}
+
+void add_threads_option(CLI::App& command, DataArguments& arguments) {
+  command.add_option("--threads", arguments.threads, "Default: as many as there are processors")
+      ->check(CLI::Range(uint32_t{0}, limits::kDataThreads));
+}
+
+int with_cache(const DataArguments& arguments, const std::function<int(const std::string&)>& work) {
+  if (!arguments.cache_dir.empty()) return work(arguments.cache_dir);
+  const auto scratch = ScratchDirectory::create("lockstep-data-");
+  if (scratch.is_ok()) return work((*scratch)->path());
+  return report(Status(scratch.status().code(),
+                       scratch.status().message() + ", or name a directory with --cache-dir"));
+}
+
+}  // namespace lockstep

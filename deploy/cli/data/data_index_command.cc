@@ -1,0 +1,77 @@
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/index/index_data.h"
+#include "data/transform/transform_list.h"
+#include "deploy/cli/base/console.h"
+#include "deploy/cli/base/progress_line.h"
+#include "deploy/cli/base/text.h"
+#include "deploy/cli/data/data_subcommands.h"
+
+namespace lockstep {
+namespace {
+
+struct IndexArguments : DataArguments {
+  std::vector<std::string> transforms;
+};
+
+void print(const data::IndexedData& indexed, const std::string& cache_dir) {
+  for (const data::IndexedData::Split& split : indexed.splits)
+    std::printf("%s: %s samples of format %s, fingerprint %s\n", split.split.c_str(),
+                grouped(split.samples).c_str(), split.format.c_str(), split.fingerprint.c_str());
+  for (const data::IndexedData::File& file : indexed.made)
+    std::printf("made %s, %s\n", file.name.c_str(), bytes_text(file.bytes).c_str());
+  if (indexed.made.empty())
+    std::printf("all that a run needs was in %s already\n", cache_dir.c_str());
+  std::printf("a job begins with it where it says data.cache_dir: %s\n", cache_dir.c_str());
+}
+
+int index(const IndexArguments& arguments) {
+  const auto transforms = data::parse_transforms(arguments.transforms);
+  if (!transforms.is_ok()) return report(transforms.status());
+  data::SampleCut cut = arguments.used_cut();
+  cut.frame = transforms->frame;
+  const std::string cache_dir = std::filesystem::absolute(arguments.cache_dir).string();
+  Result<data::IndexedData> indexed = data::IndexedData();
+  {
+    ProgressLine line;
+    const data::ProgressFn show = [&](const auto&... said) { line.show(said...); };
+    indexed = data::index_data(arguments.spec(), cache_dir, show, cut);
+  }
+  if (!indexed.is_ok()) return report(indexed.status());
+  print(*indexed, cache_dir);
+  return 0;
+}
+
+}  // namespace
+
+void add_data_index(CLI::App& group, Commands& commands) {
+  const auto arguments = std::make_shared<IndexArguments>();
+  auto* command = group.add_subcommand(
+      "index", "Make ahead what a run makes of its data before its first step");
+  add_data_options(*command, *arguments);
+  add_document_options(*command, *arguments);
+  command->get_option("--cache-dir")
+      ->required()
+      ->description("Keep it here; data.cache_dir of the job");
+  command
+      ->add_option("--transforms", arguments->transforms,
+                   "As data.transforms of the job; where images differ in size it decides what is "
+                   "measured")
+      ->delimiter(',');
+  command->footer(
+      "Inflated files, tokens of text, indexes of samples, statistics. What is there and belongs "
+      "to the files as "
+      "they are stays; so does what is complete when this is stopped.\n\n"
+      "Examples:\n  lockstep data index /data/my-images --cache-dir /fast/cache\n"
+      "  lockstep data index /data/shards --cache-dir /fast/cache --transforms "
+      "random_resized_crop=224,flip,normalize\n"
+      "  lockstep data index /data/books --cache-dir /fast/cache --tokenizer tokenizer.json\n\n"
+      "Exit codes: 0 ready, 65 damaged, 66 not there.");
+  commands[command] = [arguments] { return index(*arguments); };
+}
+
+}  // namespace lockstep

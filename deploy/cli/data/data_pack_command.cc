@@ -1,0 +1,122 @@
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+
+#include "comm/base/clock.h"
+#include "comm/base/limits.h"
+#include "data/index/detect_format.h"
+#include "data/index/parquet_files.h"
+#include "data/pack/pack.h"
+#include "data/source/url.h"
+#include "deploy/cli/base/console.h"
+#include "deploy/cli/base/progress_line.h"
+#include "deploy/cli/base/text.h"
+#include "deploy/cli/data/data_subcommands.h"
+#include "deploy/cli/data/unpack_parquet.h"
+
+namespace lockstep {
+namespace {
+
+struct PackArguments : DataArguments {
+  std::string to;
+  data::PackOptions options;
+};
+
+void print(const data::PackedSplit& split) {
+  std::printf("%s: %s %s in %s", split.directory.c_str(), grouped(split.units).c_str(),
+              split.unit.c_str(), plural(split.files, "file").c_str());
+  if (split.found > 0) std::printf(", %s of them from before", grouped(split.found).c_str());
+  std::fputs("\n", stdout);
+}
+
+// Whether nothing else is there, which would be packed as it is.
+bool is_parquet_alone(const wire::DatasetSpec& spec) {
+  return spec.format() == "auto" && data::is_parquet(spec.path()) &&
+         !data::detect_format(spec.path()).is_ok();
+}
+
+Result<data::PackReport> pack_parquet(const wire::DatasetSpec& spec, const std::string& to,
+                                      const data::PackOptions& options,
+                                      const std::string& cache_dir,
+                                      const data::ProgressFn& progress) {
+  if (!options.tokenizer.empty())
+    return Status(Code::kUsage, "--tokenizer makes tokens of text, but " + spec.path() +
+                                    " is Parquet; leave it out");
+  LOCKSTEP_ASSIGN_OR_RETURN(const UnpackedParquet unpacked,
+                            UnpackedParquet::make(spec.path(), to, options.threads, progress));
+  wire::DatasetSpec decoded = spec;
+  decoded.set_path(unpacked.path());
+  auto packed = data::pack_data(decoded, to, options, cache_dir, progress);
+  // A second call would find the same in what is damaged.
+  if (packed.is_ok() || packed.status().code() == Code::kBadData) unpacked.remove();
+  if (packed.is_ok()) return packed;
+  return Status(packed.status().code(), packed.status().message() + " (" + unpacked.path() +
+                                            " is what was decoded of " + spec.path() + ")");
+}
+
+Result<data::PackReport> pack_any(const wire::DatasetSpec& spec, const std::string& to,
+                                  const data::PackOptions& options, const std::string& cache_dir,
+                                  const data::ProgressFn& progress) {
+  if (source::is_url(spec.path())) {
+    if (spec.path().ends_with(".parquet")) return data::pack_it_first(spec.path());
+  } else if (is_parquet_alone(spec)) {
+    return pack_parquet(spec, to, options, cache_dir, progress);
+  }
+  return data::pack_data(spec, to, options, cache_dir, progress);
+}
+
+int pack(const PackArguments& arguments, const std::string& cache_dir) {
+  data::PackOptions options = arguments.options;
+  options.threads = arguments.used_threads();
+  options.tokenizer = arguments.used_cut().tokenizer;
+  const auto whole = std::filesystem::absolute(arguments.to).lexically_normal();
+  const std::string to = (whole.has_filename() ? whole : whole.parent_path()).string();
+  const SystemClock clock;
+  const int64_t begin_ns = clock.monotonic_ns();
+  Result<data::PackReport> packed = data::PackReport();
+  {
+    ProgressLine line;
+    const data::ProgressFn show = [&](const auto&... said) { line.show(said...); };
+    packed = pack_any(arguments.spec(), to, options, cache_dir, show);
+  }
+  if (!packed.is_ok()) return report(packed.status());
+  const double seconds = std::max(static_cast<double>(clock.monotonic_ns() - begin_ns) / 1e9, 1e-3);
+  for (const data::PackedSplit& split : packed->splits) print(split);
+  std::printf(
+      "packed %s into %s of files in %s, %s/s\n", bytes_text(packed->read_bytes).c_str(),
+      bytes_text(packed->written_bytes).c_str(), duration_text(seconds).c_str(),
+      bytes_text(static_cast<uint64_t>(static_cast<double>(packed->read_bytes) / seconds)).c_str());
+  return 0;
+}
+
+}  // namespace
+
+void add_data_pack(CLI::App& group, Commands& commands) {
+  const auto arguments = std::make_shared<PackArguments>();
+  auto* command = group.add_subcommand("pack", "Write a dataset as Arrow IPC files");
+  add_data_options(*command, *arguments);
+  command->add_option("to", arguments->to, "Directory for the files")->required();
+  command
+      ->add_option("--compression", arguments->options.compression,
+                   "none (read in place), zstd or lz4 (inflated once more by every reader)")
+      ->check(CLI::IsMember({"none", "zstd", "lz4"}))
+      ->capture_default_str();
+  command->add_option("--shard-mb", arguments->options.shard_mb, "MB of a file, before compression")
+      ->check(CLI::Range(uint32_t{1}, limits::kPackShardMb))
+      ->capture_default_str();
+  add_threads_option(*command, *arguments);
+  command->footer(
+      "Samples keep their order, labels and bytes; JPEG and PNG images are not encoded again.\n"
+      "The same command goes on with what an interrupted one has left. Of Parquet files the "
+      "columns "
+      "with the samples are first decoded into DIRECTORY.unpacked, which is gone at the end.\n\n"
+      "Examples:\n  lockstep data pack /data/my-images /data/packed\n"
+      "  lockstep data pack /data/fineweb /data/packed --compression zstd --threads 4\n\n"
+      "Exit codes: 0 packed, 64 the directory holds something else, 65 damaged, 66 not there.");
+  commands[command] = [arguments] {
+    return with_cache(*arguments, [&](const std::string& dir) { return pack(*arguments, dir); });
+  };
+}
+
+}  // namespace lockstep

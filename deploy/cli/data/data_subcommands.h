@@ -1,0 +1,45 @@
+// The subcommands of `lockstep data`, each in a file of its name, and what they have in common:
+// which data they look at, and where they keep what that takes.
+//
+// Thread-safety: the main thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "data/index/dataset.h"
+#include "deploy/cli/commands/commands.h"
+
+namespace lockstep {
+
+struct DataArguments {
+  std::string path;
+  std::string cache_dir;
+  std::string format = "auto";
+  data::SampleCut cut{.block = 1024, .vocab = 0};  // its tokenizer by any path
+  std::string documents = "stream";
+  uint32_t threads = 0;  // 0: as many as there are processors
+
+  wire::DatasetSpec spec() const;
+  data::SampleCut used_cut() const;  // by absolute paths
+  uint32_t used_threads() const;
+};
+
+// PATH, --cache-dir, --format, --block and --tokenizer. `arguments` outlives the parser.
+void add_data_options(CLI::App& command, DataArguments& arguments);
+// --documents and --document-end, likewise.
+void add_document_options(CLI::App& command, DataArguments& arguments);
+void add_threads_option(CLI::App& command, DataArguments& arguments);
+
+// Inflated files and indexes go somewhere: into a directory that is gone afterwards, unless told.
+int with_cache(const DataArguments& arguments,
+               const std::function<int(const std::string& cache_dir)>& work);
+
+// To `group`, which is `lockstep data`.
+void add_data_index(CLI::App& group, Commands& commands);
+void add_data_inspect(CLI::App& group, Commands& commands);
+void add_data_pack(CLI::App& group, Commands& commands);
+void add_data_verify(CLI::App& group, Commands& commands);
+
+}  // namespace lockstep

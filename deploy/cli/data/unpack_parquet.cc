@@ -1,0 +1,247 @@
+#include "deploy/cli/data/unpack_parquet.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <functional>
+#include <system_error>
+#include <vector>
+
+#include "comm/base/file.h"
+#include "comm/base/hash.h"
+#include "data/arrow/layout.h"
+#include "data/index/arrow_choice.h"
+#include "data/index/file_errors.h"
+#include "data/index/mapped_file.h"
+#include "data/index/parquet_files.h"
+#include "data/index/read_at.h"
+#include "data/index/thread_team.h"
+#include "data/pack/hold_directory.h"
+#include "deploy/agent/process.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kWhole = 1'000'000;  // as lockstep-parquet says how far it is
+
+struct Source {
+  std::string path;
+  std::string name;  // below what was named
+  uint64_t bytes = 0;
+  std::string identity;  // of which file it is, as it is now
+};
+
+using PartFn = std::function<void(uint64_t part)>;  // of kWhole
+
+Result<std::vector<Source>> find_sources(const std::string& path) {
+  std::vector<Source> sources;
+  std::error_code error;
+  const bool is_directory = fs::is_directory(path, error);
+  const fs::path base = is_directory ? fs::path(path) : fs::path(path).parent_path();
+  for (const data::Split split : {data::Split::kTrain, data::Split::kEval}) {
+    if (!is_directory && split == data::Split::kEval) break;
+    const auto shards = data::find_parquet_shards(path, split);
+    if (!shards.is_ok() && shards.status().code() == Code::kNoInput && is_directory) continue;
+    LOCKSTEP_RETURN_IF_ERROR(shards.status());
+    for (const std::string& name : shards->names) {
+      Source& source = sources.emplace_back();
+      source.path = shards->directory + "/" + name;
+      source.name = fs::path(source.path).lexically_relative(base).string();
+      struct stat info {};
+      if (::stat(source.path.c_str(), &info) != 0)
+        return Status(Code::kNoInput, source.path + " cannot be read: " + errno_text(errno));
+      source.bytes = static_cast<uint64_t>(info.st_size);
+      if (::access(source.path.c_str(), R_OK) != 0)
+        return Status(Code::kNoInput, source.path + " cannot be read: " + errno_text(errno));
+      source.identity = std::to_string(info.st_dev) + " " + std::to_string(info.st_ino) + " " +
+                        std::to_string(info.st_size) + " " +
+                        std::to_string(data::modified_ns(info));
+    }
+  }
+  return sources;
+}
+
+std::string stamp_of(const std::vector<Source>& sources) {
+  std::string all;
+  for (const Source& source : sources) all += source.name + '\0' + source.identity + '\0';
+  return xxh3_hex(all.data(), all.size()).substr(0, 16);
+}
+
+// What a decoder says, in memory: the disk may be what is full.
+class Words {
+ public:
+  Words() : file_(::memfd_create("lockstep-parquet", MFD_CLOEXEC)) {}
+  // For who is given no descriptors, before it executes.
+  std::string path() const { return "/proc/self/fd/" + std::to_string(file_.get()); }
+  std::string last() const { return last_words(path()); }
+
+ private:
+  const data::Descriptor file_;
+};
+
+// Starts `lockstep-parquet MODE FILE OUT DESCRIPTOR COLUMN...`.
+Result<pid_t> start_decoder(const std::string& mode, const Source& source, const std::string& to,
+                            int descriptor, const std::vector<size_t>& columns,
+                            const Words& words) {
+  ProcessSpec spec;
+  spec.argv = {sibling_program("lockstep-parquet"), mode, source.path, to,
+               std::to_string(descriptor)};
+  for (const size_t column : columns) spec.argv.push_back(std::to_string(column));
+  if (::access(spec.argv[0].c_str(), X_OK) != 0)
+    return Status(Code::kConfig,
+                  source.path + " is Parquet, and this Lockstep was built without " +
+                      "lockstep-parquet; run deploy/install_deps.sh, and build again");
+  spec.output_path = words.path();
+  spec.parent_death_signal = SIGKILL;
+  spec.kept_descriptor = descriptor;
+  return start_process(spec);
+}
+
+// How it ended, and what it said.
+Status wait_for(pid_t pid, const Source& source, const std::string& to, const Words& words) {
+  int wait_status = 0;
+  while (::waitpid(pid, &wait_status, 0) < 0 && errno == EINTR) {
+  }
+  const ProcessEnd end = ProcessEnd::from_wait_status(wait_status);
+  if (end.is_success()) return Status::ok();
+  const std::string said = words.last();
+  if (end.exit_code == 65) return {Code::kBadData, source.path + " is no sound Parquet: " + said};
+  if (end.exit_code == 70)
+    return {Code::kInternal, to + " cannot be written: " + said + "; make room there"};
+  return {Code::kInternal, source.path + " was not decoded: lockstep-parquet " + end.text() +
+                               (said.empty() ? "" : ", after saying: " + said)};
+}
+
+// One call of lockstep-parquet, until it has ended. What it leaves of `to` when it fails goes.
+Status decode(const std::string& mode, const Source& source, const std::string& to,
+              const std::vector<size_t>& columns, const PartFn& part) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0)
+    return {Code::kInternal, "cannot make a pipe: " + errno_text(errno)};
+  const data::Descriptor read_end(ends[0]);
+  const Words words;
+  pid_t pid = 0;
+  {
+    const data::Descriptor write_end(ends[1]);  // the decoder alone holds it then
+    LOCKSTEP_ASSIGN_OR_RETURN(pid,
+                              start_decoder(mode, source, to, write_end.get(), columns, words));
+  }
+  for (;;) {  // whole numbers: so few bytes are written at once
+    uint64_t done = 0;
+    const ssize_t n = ::read(read_end.get(), &done, sizeof done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n != sizeof done) break;
+    part(std::min(done, kWhole));
+  }
+  const Status status = wait_for(pid, source, to, words);
+  if (!status.is_ok()) ::unlink(to.c_str());
+  return status;
+}
+
+// Which columns hold the samples, rising.
+Result<std::vector<size_t>> columns_of(const Source& source, const std::string& types_path) {
+  LOCKSTEP_RETURN_IF_ERROR(decode("schema", source, types_path, {}, [](uint64_t) {}));
+  const auto choose = [&]() -> Result<data::ArrowChoice> {
+    LOCKSTEP_ASSIGN_OR_RETURN(const data::MappedFile types, data::MappedFile::open(types_path));
+    LOCKSTEP_ASSIGN_OR_RETURN(const data::ArrowLayout layout, data::parse_arrow(types.bytes()));
+    return data::choose_columns(layout.schema);
+  };
+  const auto choice = choose();
+  std::error_code ignored;
+  fs::remove(types_path, ignored);
+  if (!choice.is_ok()) return data::about(source.path, choice.status());
+  std::vector<size_t> columns = {choice->samples};
+  if (choice->use != data::ArrowUse::kTokens) columns.push_back(choice->label);
+  std::sort(columns.begin(), columns.end());
+  return columns;
+}
+
+// So that after a power cut, too, what has its name is whole.
+Status sync_file(const std::string& path) {
+  const data::Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() >= 0 && ::fsync(file.get()) == 0) return Status::ok();
+  return {Code::kInternal, "cannot write " + path + ": " + errno_text(errno)};
+}
+
+Status unpack(const Source& source, const std::string& to, const PartFn& part) {
+  std::error_code error;
+  if (fs::exists(to, error)) return Status::ok();
+  fs::create_directories(fs::path(to).parent_path(), error);
+  if (error) return {Code::kInternal, "cannot make a directory for " + to + ": " + error.message()};
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto columns, columns_of(source, to + ".types"));
+  LOCKSTEP_RETURN_IF_ERROR(decode("copy", source, to + ".part", columns, part));
+  LOCKSTEP_RETURN_IF_ERROR(sync_file(to + ".part"));
+  fs::rename(to + ".part", to, error);
+  if (error) return {Code::kInternal, "cannot rename " + to + ".part: " + error.message()};
+  return Status::ok();
+}
+
+// Several at a time.
+Status unpack_all(const std::vector<Source>& sources,
+                  const std::function<std::string(const Source&)>& place, uint32_t threads,
+                  const std::string& what, const data::ProgressFn& progress) {
+  uint64_t total = 0;
+  for (const Source& source : sources) total += source.bytes;
+  std::atomic<uint64_t> done{0};
+  const auto used = static_cast<uint32_t>(
+      std::clamp<uint64_t>(sources.size(), 1, std::max(threads, uint32_t{1})));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto team, data::ThreadTeam::start(used, "parquet"));
+  return team->run(sources.size(), [&](uint32_t thread, uint64_t i) {
+    const Source& source = sources[i];
+    uint64_t said = 0;
+    const auto reached = [&](uint64_t part) {
+      const auto bytes = static_cast<uint64_t>(static_cast<double>(source.bytes) *
+                                               static_cast<double>(part) / kWhole);
+      done += bytes - said;
+      said = bytes;
+      if (thread == 0 && progress) progress(what, done, total);
+    };
+    const Status status = unpack(source, place(source), reached);
+    if (status.is_ok()) reached(kWhole);
+    return status;
+  });
+}
+
+}  // namespace
+
+Result<UnpackedParquet> UnpackedParquet::make(const std::string& path, const std::string& to,
+                                              uint32_t threads, const data::ProgressFn& progress) {
+  std::error_code error;
+  if (fs::exists(to, error) && !fs::is_directory(to, error))
+    return Status(Code::kUsage, to + " is no directory; name one that is empty or not there");
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Source> sources, find_sources(path));
+  UnpackedParquet made;
+  made.directory_ = to + ".unpacked";
+  made.root_ = made.directory_ + "/" + stamp_of(sources);
+  fs::create_directories(made.directory_, error);
+  LOCKSTEP_ASSIGN_OR_RETURN(made.alone_, data::hold_directory(made.directory_));
+  const auto place = [&](const Source& source) {
+    return (fs::path(made.root_) / source.name).replace_extension(".arrow").string();
+  };
+  made.path_ = fs::is_directory(path, error) ? made.root_ : place(sources.front());
+  const Status status =
+      unpack_all(sources, place, threads, "decoding Parquet of " + path, progress);
+  if (status.is_ok()) return made;
+  // Directories stay where there is something in them.
+  for (const std::string& one : {made.root_, made.directory_}) fs::remove(one, error);
+  return status;
+}
+
+void UnpackedParquet::remove() const {
+  std::error_code ignored;
+  fs::remove_all(root_, ignored);
+  fs::remove(directory_, ignored);
+}
+
+}  // namespace lockstep

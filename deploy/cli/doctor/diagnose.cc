@@ -1,0 +1,191 @@
+#include "deploy/cli/doctor/diagnose.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "comm/base/file.h"
+#include "comm/base/limits.h"
+#include "data/doctor/ladder.h"
+#include "data/index/dataset.h"
+#include "data/view/run_data.h"
+#include "deploy/agent/process.h"
+#include "deploy/cli/base/text.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kMostWindows = 1'024;  // of figures that a worker process tells
+constexpr double kShareOfData = 0.6;    // of the time; the rest is the trainer's
+
+Status cannot_read() {
+  return {Code::kInternal,
+          "the figures of lockstep-worker cannot be read; is it of this version "
+          "of Lockstep?"};
+}
+
+// Seconds of a step, by window; nothing for what is not such a list.
+Result<std::vector<double>> seconds_of(const nlohmann::json& times, const char* name) {
+  const auto list = times.find(name);
+  if (list == times.end() || !list->is_array() || list->size() > kMostWindows) return cannot_read();
+  std::vector<double> seconds;
+  for (const nlohmann::json& value : *list) {
+    if (!value.is_number()) return cannot_read();
+    seconds.push_back(value.get<double>());
+    if (!std::isfinite(seconds.back()) || seconds.back() <= 0) return cannot_read();
+  }
+  return seconds;
+}
+
+// Samples a second; nothing where no step was measured.
+Result<std::optional<doctor::Rate>> rate_of_steps(const nlohmann::json& times) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<double> steps_s, seconds_of(times, "steps_s"));
+  const auto samples = times.find("samples");
+  if (samples == times.end() || !samples->is_number_unsigned()) return cannot_read();
+  if (steps_s.empty()) return std::optional<doctor::Rate>();
+  std::vector<double> rates;
+  for (const double step_s : steps_s) {
+    rates.push_back(samples->get<double>() / step_s);
+    if (!std::isfinite(rates.back()) || rates.back() <= 0) return cannot_read();
+  }
+  return std::optional(doctor::rate_of(rates));
+}
+
+std::string why_none(const nlohmann::json& times) {
+  const auto why = times.find("why_none");
+  return why != times.end() && why->is_string() ? why->get<std::string>() : "";
+}
+
+// On a GPU: what the trainer could do if copies cost nothing.
+Status read_resident(const nlohmann::json& times, doctor::Measurements& out) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto rate, rate_of_steps(times));
+  if (!rate) {
+    out.notes.push_back("steps on a batch that the GPU has already were not measured: " +
+                        why_none(times));
+    return Status::ok();
+  }
+  doctor::Rung& trainer = out.rungs.back();
+  trainer.limit = rate->median;
+  trainer.bound = "the same with the batch on the GPU";
+  out.rungs.push_back({doctor::RungKind::kResident, *rate, 0, ""});
+  return Status::ok();
+}
+
+// What else the machine does only makes steps longer: the shortest is nearest to what they take.
+double shortest(const std::vector<double>& seconds) {
+  return *std::min_element(seconds.begin(), seconds.end());
+}
+
+// The code that the process chose, with its last words.
+Status failure_of(const ProcessEnd& end, const std::string& log, int64_t log_begin) {
+  const std::string words = last_words(log, log_begin);
+  const std::string message = "the trainer could not be measured: lockstep-worker " + end.text() +
+                              (words.empty() ? "" : ": " + words);
+  for (const Code code : {Code::kUsage, Code::kBadData, Code::kNoInput, Code::kConfig})
+    if (end.exit_code == exit_code(Status(code, ""))) return {code, message};
+  return {Code::kInternal, message};
+}
+
+Result<ProcessEnd> run_to_the_end(const ProcessSpec& spec) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const pid_t pid, start_process(spec));
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0) {
+    if (errno != EINTR)
+      return Status(Code::kInternal, "cannot wait for lockstep-worker: " + errno_text(errno));
+  }
+  return ProcessEnd::from_wait_status(status);
+}
+
+Status measure_trainer(const wire::JobSpec& job, const std::string& cache_dir,
+                       const DiagnoseOptions& options, doctor::Measurements& out) {
+  options.progress("training steps");
+  const std::string job_file = options.directory + "/job.pb";
+  const std::string figures = options.directory + "/trainer.json";
+  const std::string log = options.directory + "/trainer.log";
+  LOCKSTEP_RETURN_IF_ERROR(replace_file(job_file, job.SerializeAsString()));
+  const int64_t log_begin = end_of_file(log);
+  ProcessSpec spec;
+  spec.argv = {sibling_program("lockstep-worker"),
+               "doctor",
+               "--job",
+               job_file,
+               "--cache-dir",
+               cache_dir,
+               "--output",
+               figures,
+               "--seconds",
+               std::to_string(options.seconds * (1 - kShareOfData))};
+  spec.output_path = log;
+  spec.parent_death_signal = SIGKILL;
+  LOCKSTEP_ASSIGN_OR_RETURN(const ProcessEnd end, run_to_the_end(spec));
+  if (!end.is_success()) return failure_of(end, log, log_begin);
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string json, read_file(figures, limits::kFrameBytes));
+  return read_trainer(json, out);
+}
+
+}  // namespace
+
+void note_unrest(doctor::Measurements& measured) {
+  constexpr double kUnrest = 2;
+  const doctor::Rung* worst = nullptr;
+  double most = kUnrest;
+  for (const doctor::Rung& rung : measured.rungs) {
+    if (rung.rate.low <= 0 || rung.rate.high < most * rung.rate.low) continue;
+    most = rung.rate.high / rung.rate.low;
+    worst = &rung;
+  }
+  if (worst == nullptr) return;
+  measured.notes.push_back("from one window to another rates were up to " + fixed(most, 1) +
+                           " times apart (" + rung_title(worst->kind) +
+                           "): does something else use this machine or its disks?");
+}
+
+Status read_trainer(const std::string& json, doctor::Measurements& out) {
+  const auto parsed = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
+  if (!parsed.is_object() || !parsed.contains("once") || !parsed.contains("twice"))
+    return cannot_read();
+  const nlohmann::json& once = parsed["once"];
+  const nlohmann::json& twice = parsed["twice"];
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<double> shortest_s, seconds_of(once, "shortest_s"));
+  if (shortest_s.empty()) return cannot_read();
+  out.step_s = shortest(shortest_s);
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto trainer, rate_of_steps(once));
+  if (!trainer) return cannot_read();
+  out.rungs.push_back({doctor::RungKind::kTrainer, *trainer, 0, ""});
+  if (parsed.contains("resident")) LOCKSTEP_RETURN_IF_ERROR(read_resident(parsed["resident"], out));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<double> larger_s, seconds_of(twice, "shortest_s"));
+  if (!larger_s.empty()) {
+    out.double_step_s = shortest(larger_s);
+    return Status::ok();
+  }
+  out.notes.push_back("a step of twice as many samples was not measured: " + why_none(twice));
+  return Status::ok();
+}
+
+Result<Diagnosis> diagnose(const wire::JobSpec& job, const DiagnoseOptions& options) {
+  if (job.train().global_batch() == 0)
+    return Status(Code::kUsage,
+                  "train.global_batch is auto, which a run finds when it starts; give the doctor a "
+                  "number, as in train.global_batch=128");
+  const std::string cache_dir = data::cache_directory(job.data(), options.directory);
+  const data::ProgressFn opening = [&](const std::string& what, uint64_t, uint64_t) {
+    options.progress(what);
+  };
+  Diagnosis found;
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto dataset, data::open_train_data(job, cache_dir, opening));
+  found.measured.setting = doctor::setting_of(job, *dataset);
+  LOCKSTEP_RETURN_IF_ERROR(doctor::measure_data(
+      job, *dataset, {options.seconds * kShareOfData, options.progress}, found.measured));
+  LOCKSTEP_RETURN_IF_ERROR(measure_trainer(job, cache_dir, options, found.measured));
+  note_unrest(found.measured);
+  found.finding = doctor::decide(found.measured);
+  return found;
+}
+
+}  // namespace lockstep

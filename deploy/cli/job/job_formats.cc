@@ -1,0 +1,45 @@
+#include "deploy/cli/job/job_formats.h"
+
+#include <string>
+
+#include "comm/wire/predictions.h"
+
+namespace lockstep {
+namespace {
+
+// Of the files at `path`, where `format` leaves it open.
+Status find_format(const JobContext& context, const wire::JobSpec& job, const std::string& path,
+                   std::string* format) {
+  const bool is_auto = *format == "auto";
+  const bool is_open = *format == "npy" || *format == "safetensors" || *format == "arrow";
+  if (!is_auto && !is_open) return Status::ok();  // these may be of images or of tokens
+  const std::string given = *format;
+  if (is_auto) *format = "idx";
+  if (path.empty()) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string local, context.local_path(job.data(), path));
+  const auto found = context.detect_format(local);
+  // What is not there is told in the words of the images that were meant.
+  const bool may_take_tokens = job.model().name() == "gpt2" || is_from_file(job.model());
+  if (found.status().code() == Code::kNoInput && !may_take_tokens) return Status::ok();
+  if (!found.is_ok()) return found.status();
+  const bool is_arrow = given == "arrow" && found->starts_with("arrow");
+  if (is_auto || is_arrow || *found == "tokens") *format = *found;
+  return Status::ok();
+}
+
+}  // namespace
+
+Status resolve_formats(const JobContext& context, wire::JobSpec& job) {
+  auto& data = *job.mutable_data();
+  const wire::DatasetSpec& train = data.train();
+  auto& eval = *data.mutable_eval();
+  // What was said of a directory is so for all of its files.
+  if (eval.format() == "auto" && eval.path() == train.path()) eval.set_format(train.format());
+  for (auto* set : {data.mutable_train(), &eval})
+    LOCKSTEP_RETURN_IF_ERROR(find_format(context, job, set->path(), set->mutable_format()));
+  for (auto& set : *data.mutable_mix())
+    LOCKSTEP_RETURN_IF_ERROR(find_format(context, job, set.path(), set.mutable_format()));
+  return Status::ok();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,53 @@
+#include "deploy/cli/job/job_model_file.h"
+
+#include "comm/wire/data_formats.h"
+#include "comm/wire/predictions.h"
+#include "deploy/cli/job/job_told.h"
+#include "worker/model/model_file.h"
+
+namespace lockstep {
+
+bool takes_tokens(const wire::JobSpec& job) {
+  if (is_from_file(job.model())) return is_token_format(job.data().train().format());
+  return job.model().name() == "gpt2";
+}
+
+Status resolve_model_file(const JobValues& values, const JobContext& context, wire::JobSpec& job) {
+  if (!is_from_file(job.model())) return Status::ok();
+  wire::ModelSpec& model = *job.mutable_model();
+  if (model.path().empty())
+    return {Code::kUsage, told(values, "model.name", job) + " but " +
+                              told(values, "model.path", job) + ": name the model's file"};
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string found, context.hash_model_file(model.path()));
+  if (model.sha256().empty()) model.set_sha256(found);
+  LOCKSTEP_RETURN_IF_ERROR(check_model_hash(model.path(), model.sha256(), found));
+  if (context.stored != nullptr || !takes_tokens(job)) return Status::ok();
+  if (!values.count("data.transforms")) job.mutable_data()->clear_transforms();
+  if (!values.count("train.eval_batch")) job.mutable_train()->set_eval_batch(kSequenceEvalBatch);
+  return Status::ok();
+}
+
+Status check_model_file(const JobValues& values, const wire::JobSpec& job) {
+  const auto say = [&](std::string_view key) { return told(values, key, job); };
+  const auto usage = [](const std::string& message) { return Status(Code::kUsage, message); };
+  const wire::ModelSpec& model = job.model();
+  if (!is_from_file(model)) {
+    if (model.path().empty() && model.sha256().empty()) return Status::ok();
+    return usage(say("model.name") + " but " +
+                 say(model.path().empty() ? "model.sha256" : "model.path") +
+                 ": a file belongs to model.name torchscript or plugin");
+  }
+  if (model.dropout() > 0 || model.batch_norm())
+    return usage(say("model.name") + " but " +
+                 say(model.batch_norm() ? "model.batch_norm" : "model.dropout") +
+                 ": that is for built-in models; what a model from a file does stands in the file");
+  if (takes_tokens(job) && model.block() == 0)
+    return usage(say("model.block") + ": the training data are tokens (data.train.format " +
+                 job.data().train().format() + "); say how many of them make a sequence");
+  if (!takes_tokens(job) && (model.block() > 0 || model.vocab() > 0))
+    return usage(say(model.block() > 0 ? "model.block" : "model.vocab") +
+                 ": the training data are images, which have no tokens");
+  return Status::ok();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,315 @@
+#include "deploy/cli/job/job_resolve.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+
+#include "comm/base/limits.h"
+#include "comm/base/step_window.h"
+#include "comm/wire/data_formats.h"
+#include "comm/wire/predictions.h"
+#include "data/source/url.h"
+#include "data/transform/transform_list.h"
+#include "deploy/cli/job/job_documents.h"
+#include "deploy/cli/job/job_formats.h"
+#include "deploy/cli/job/job_list.h"
+#include "deploy/cli/job/job_model_file.h"
+#include "deploy/cli/job/job_network.h"
+#include "deploy/cli/job/job_schema.h"
+#include "deploy/cli/job/job_split.h"
+#include "deploy/cli/job/job_tokenizer.h"
+#include "deploy/cli/job/job_told.h"
+#include "worker/model/gpt2_parts.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint32_t kMostWorkersByDefault = 8;
+
+// Where the default depends on a name: PyTorch's, where it has one.
+struct NamedDefault {
+  std::string_view key;
+  std::string_view name;
+  std::string_view text;
+};
+constexpr NamedDefault kOptimizerDefaults[] = {
+    {"optimizer.lr", "sgd", "0.1"},         {"optimizer.lr", "nadam", "0.002"},
+    {"optimizer.lr", "rmsprop", "0.01"},    {"optimizer.lr", "adagrad", "0.01"},
+    {"optimizer.lr", "adadelta", "1"},      {"optimizer.eps", "adagrad", "1e-10"},
+    {"optimizer.eps", "adadelta", "1e-06"}, {"optimizer.momentum", "rmsprop", "0"},
+};
+constexpr NamedDefault kScheduleDefaults[] = {
+    {"schedule.gamma", "exponential", "0.999"},
+    {"schedule.gamma", "cyclic", "1"},
+};
+
+std::string default_text(const JobKey& row, const wire::JobSpec& job) {
+  const std::string& optimizer = job.optimizer().name();
+  if (row.key == "train.eval_batch" && job.model().name() == "gpt2")
+    return std::to_string(kSequenceEvalBatch);
+  if (row.key == "optimizer.weight_decay" && optimizer != "adamw") return "0";
+  for (const NamedDefault& d : kOptimizerDefaults) {
+    if (row.key == d.key && optimizer == d.name) return std::string(d.text);
+  }
+  for (const NamedDefault& d : kScheduleDefaults) {
+    if (row.key == d.key && job.schedule().name() == d.name) return std::string(d.text);
+  }
+  return std::string(row.default_text);
+}
+
+Status set_default(const JobValues& values, const JobKey& row, size_t element, wire::JobSpec& job) {
+  const std::string key = numbered_key(row, element);
+  if (values.count(key)) return Status::ok();
+  if (row.required()) return Status(Code::kUsage, key + " is missing: " + std::string(row.meaning));
+  if (row.key == "cluster.workers") return Status::ok();
+  if (row.key == "data.transforms" && job.model().name() == "gpt2") return Status::ok();  // tokens
+  return set_job_value(row, {default_text(row, job)}, job, element);
+}
+
+Status set_defaults(const JobValues& values, wire::JobSpec& job) {
+  for (const JobKey& row : job_keys()) {
+    const size_t elements = list_of(row).empty() ? 1 : list_size(list_of(row), job);
+    for (size_t element = 0; element < elements; ++element)
+      LOCKSTEP_RETURN_IF_ERROR(set_default(values, row, element, job));
+  }
+  return Status::ok();
+}
+
+Status set_one(const std::string& key, const JobValue& value, wire::JobSpec& job) {
+  constexpr size_t kMost = limits::kMixedDatasets - 1;  // and data.train
+  const bool is_whole_list = is_job_list(key);
+  const size_t elements = is_whole_list ? std::stoul(value.items[0]) : element_of(key) + 1;
+  if (elements > 1 && elements > kMost)
+    return Status(Code::kUsage, key + ": a list of maps has at most " + std::to_string(kMost));
+  if (!is_whole_list) return set_job_value(*find_job_key(key), value.items, job, element_of(key));
+  set_list_size(key, elements, job);
+  return Status::ok();
+}
+
+// A list of maps comes before the keys of its maps.
+Status set_given(const JobValues& values, wire::JobSpec& job) {
+  for (const auto& [key, value] : values) {
+    const Status status = set_one(key, value, job);
+    if (!status.is_ok()) return status.with_context(value.origin);
+  }
+  return Status::ok();
+}
+
+std::string absolute_path(const std::string& path, const JobValue& value,
+                          const JobContext& context) {
+  if (path.empty() || path[0] == '/' || source::is_url(path)) return path;
+  const std::filesystem::path base =
+      value.from_file ? context.file_directory : context.working_directory;
+  return (base / path).lexically_normal().string();
+}
+
+std::string mix_key(int element, const char* leaf) {
+  return "data.mix." + std::to_string(element) + "." + leaf;
+}
+
+void set_paths(const JobValues& values, const JobContext& context, wire::JobSpec& job) {
+  auto& data = *job.mutable_data();
+  const auto make_absolute = [&](const std::string& key, std::string* path) {
+    if (const auto it = values.find(key); it != values.end())
+      *path = absolute_path(*path, it->second, context);
+  };
+  make_absolute("data.train.path", data.mutable_train()->mutable_path());
+  make_absolute("data.eval.path", data.mutable_eval()->mutable_path());
+  for (int i = 0; i < data.mix_size(); ++i)
+    make_absolute(mix_key(i, "path"), data.mutable_mix(i)->mutable_path());
+  make_absolute("data.cache_dir", data.mutable_cache_dir());
+  make_absolute("data.tokenizer", data.mutable_tokenizer());
+  make_absolute("comm.tls", job.mutable_comm()->mutable_tls());
+  make_absolute("model.path", job.mutable_model()->mutable_path());
+}
+
+// Evaluation data where the training data are, unless something else was said.
+Status find_eval(const JobValues& values, const JobContext& context, wire::DataSpec& data) {
+  const bool eval_said = values.count("data.eval.path") > 0 || context.stored != nullptr;
+  if (eval_said) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string train, context.local_path(data, data.train().path()));
+  if (context.has_eval_files(train)) data.mutable_eval()->set_path(data.train().path());
+  return Status::ok();
+}
+
+// Of each worker of the first start. 0: of a run that was begun before the key was there.
+uint32_t micro_batches(const wire::TrainSpec& train) {
+  return std::max(1u, train.accumulate());
+}
+
+// One a GPU, or as many as there are cores for their threads.
+uint32_t workers_that_fit(const JobContext& context, const std::string& device,
+                          const wire::TrainSpec& train) {
+  const auto gpus = device == "cuda" ? context.count_gpus() : Result<uint32_t>(0);
+  if (gpus.is_ok() && *gpus > 0) return *gpus;
+  const uint32_t cores = std::max(1u, context.cores / std::max(1u, train.threads_per_worker()));
+  return std::min(cores, kMostWorkersByDefault);
+}
+
+void resolve_autos(const JobContext& context, wire::JobSpec& job) {
+  if (job.model().name() == "gpt2") {
+    if (job.model().size().empty())  // of a resumed run that is another model's, and older
+      job.mutable_model()->set_size(std::string(find_job_key("model.size")->default_text));
+    resolve_gpt2(job.mutable_model());
+  }
+  auto& cluster = *job.mutable_cluster();
+  auto& train = *job.mutable_train();
+  if (cluster.device() == "auto") cluster.set_device(context.count_gpus().is_ok() ? "cuda" : "cpu");
+  if (cluster.workers() == 0) {
+    cluster.set_workers(workers_that_fit(context, cluster.device(), train));
+    if (train.slots() > 0) cluster.set_workers(std::min(cluster.workers(), train.slots()));
+    if (train.global_batch() > 0) {
+      const uint64_t most =
+          std::min<uint64_t>(cluster.workers(), train.global_batch() / micro_batches(train));
+      cluster.set_workers(static_cast<uint32_t>(std::max<uint64_t>(1, most)));
+    }
+  }
+  if (train.slots() == 0) {
+    const uint64_t slots = uint64_t{cluster.workers()} * micro_batches(train);
+    // One above what there can be is refused with what it came from.
+    train.set_slots(static_cast<uint32_t>(std::min<uint64_t>(slots, limits::kSlots + 1)));
+  }
+  // Only of a run that was begun before these keys were there.
+  if (cluster.min_workers() == 0) cluster.set_min_workers(1);
+  if (cluster.min_wait_s() == 0) cluster.set_min_wait_s(600);
+  // Not nccl, where each worker has a GPU, before that has been seen to run between several.
+  if (job.comm().backend() == "auto") job.mutable_comm()->set_backend("host");
+}
+
+bool is_job_name(const std::string& name) {
+  return name.size() <= 64 && name[0] != '.' && std::all_of(name.begin(), name.end(), [](char c) {
+           return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+         });
+}
+
+// On a resume both stand as they were resolved, and the workers may be others.
+Status check_accumulate(const JobValues& values, const JobContext& context,
+                        const wire::JobSpec& job) {
+  const uint64_t slots = uint64_t{job.cluster().workers()} * micro_batches(job.train());
+  if (context.stored != nullptr || job.train().accumulate() <= 1) return Status::ok();
+  const auto say = [&](std::string_view key) { return told(values, key, job); };
+  if (slots > limits::kSlots)
+    return Status(Code::kUsage, say("train.accumulate") + " and " + say("cluster.workers") +
+                                    ": that makes " + std::to_string(slots) + " slots, more than " +
+                                    std::to_string(limits::kSlots));
+  if (job.train().slots() != slots)
+    return Status(Code::kUsage, say("train.accumulate") + " but " + say("train.slots") + ": with " +
+                                    std::to_string(job.cluster().workers()) +
+                                    " workers the first one asks for " + std::to_string(slots) +
+                                    " slots; leave one of the two out");
+  return Status::ok();
+}
+
+// A model of tokens needs tokens, the others images; of one from a file the training data decide.
+Status check_model_fits_data(const JobValues& values, const wire::JobSpec& job) {
+  const auto say = [&](std::string_view key) { return told(values, key, job); };
+  LOCKSTEP_RETURN_IF_ERROR(check_model_file(values, job));
+  const bool wants_tokens = takes_tokens(job);
+  const bool is_gpt2 = job.model().name() == "gpt2";
+  if (is_gpt2) LOCKSTEP_RETURN_IF_ERROR(check_gpt2(job.model()));
+  const auto check = [&](const std::string& key, const auto& set) {
+    if (set.path().empty() || is_token_format(set.format()) == wants_tokens) return Status::ok();
+    if (is_from_file(job.model()))
+      return Status(Code::kUsage, say("data.train.format") + " but " + say(key) +
+                                      ": both must be images, or both tokens");
+    return Status(Code::kUsage, say("model.name") + " but " + say(key) +
+                                    (wants_tokens ? ": gpt2 learns from tokens or text"
+                                                  : ": only gpt2 learns from tokens or text"));
+  };
+  LOCKSTEP_RETURN_IF_ERROR(check("data.train.format", job.data().train()));
+  LOCKSTEP_RETURN_IF_ERROR(check("data.eval.format", job.data().eval()));
+  for (int i = 0; i < job.data().mix_size(); ++i)
+    LOCKSTEP_RETURN_IF_ERROR(check(mix_key(i, "format"), job.data().mix(i)));
+  if (wants_tokens && job.data().transforms_size() > 0)
+    return Status(Code::kUsage, say("data.transforms") + ": that is for images; " +
+                                    (is_gpt2 ? "gpt2 takes tokens" : "tokens are taken") +
+                                    " as they are");
+  return Status::ok();
+}
+
+Status check_device(const JobValues& values, const JobContext& context, const wire::JobSpec& job) {
+  const bool is_nccl = job.comm().backend() == "nccl";
+  const auto needs = [&](const std::string& what) {
+    return Status(Code::kConfig, told(values, "comm.backend", job) +
+                                     ": it sums between GPUs, and " + what + "; take host or auto");
+  };
+  if (job.cluster().device() != "cuda")
+    return is_nccl ? needs(told(values, "cluster.device", job)) : Status::ok();
+  const auto gpus = context.count_gpus();
+  if (gpus.is_ok() && is_nccl && *gpus < job.cluster().workers())
+    return needs("a GPU can be in one worker only: there are " + std::to_string(*gpus) + " for " +
+                 std::to_string(job.cluster().workers()) + " workers");
+  if (gpus.is_ok()) return Status::ok();
+  return Status(gpus.status().code(), told(values, "cluster.device", job) + ": " +
+                                          gpus.status().message() + "; take cpu or auto");
+}
+
+// What no single value shows to be wrong.
+Status check_together(const JobValues& values, const wire::JobSpec& job) {
+  const auto say = [&](std::string_view key) { return told(values, key, job); };
+  const auto usage = [](const std::string& message) { return Status(Code::kUsage, message); };
+  const auto& train = job.train();
+  if (!is_job_name(job.job()))
+    return usage(say("job") +
+                 ": a name has at most 64 letters, digits, '.', '-' and '_', and does "
+                 "not begin with '.'");
+  LOCKSTEP_RETURN_IF_ERROR(check_model_fits_data(values, job));
+  LOCKSTEP_RETURN_IF_ERROR(check_tokenizer(values, job));
+  LOCKSTEP_RETURN_IF_ERROR(check_documents(values, job));
+  const auto& transforms = job.data().transforms();
+  LOCKSTEP_RETURN_IF_ERROR(data::parse_transforms({transforms.begin(), transforms.end()}).status());
+  if (train.epochs() == 0 && train.max_steps() == 0)
+    return usage("how long to train is not said: set train.epochs or train.max_steps");
+  if (train.global_batch() > 0 && train.slots() > train.global_batch())
+    return usage(say("train.slots") + " but " + say("train.global_batch") +
+                 ": every slot needs a sample, so slots can be at most the global batch");
+  if (train.loss_spike() > 0 && train.loss_spike() <= 1)
+    return usage(say("train.loss_spike") +
+                 ": every second step has a loss above the median; take a number above 1, such as "
+                 "10, or 0");
+  if (const auto window = parse_step_window(train.trace()); !window.is_ok())
+    return usage(say("train.trace") + ": " + window.status().message());
+  if (job.cluster().workers() > train.slots())
+    return usage(say("cluster.workers") + " but " + say("train.slots") +
+                 ": a worker without a slot has nothing to do; take at most " +
+                 std::to_string(train.slots()) + " workers");
+  if (job.cluster().min_workers() > job.cluster().workers())
+    return usage(say("cluster.min_workers") + " but " + say("cluster.workers") +
+                 ": the run would wait for workers that nobody starts");
+  LOCKSTEP_RETURN_IF_ERROR(check_network(values, job));
+  if (job.schedule().name() == "onecycle" && job.schedule().total_steps() > 0 &&
+      train.max_steps() > job.schedule().total_steps())
+    return usage(say("schedule.total_steps") + " but " + say("train.max_steps") +
+                 ": the onecycle schedule would end before the run");
+  return Status::ok();
+}
+
+}  // namespace
+
+Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& context) {
+  wire::JobSpec job;
+  if (context.stored != nullptr) job = *context.stored;
+  LOCKSTEP_RETURN_IF_ERROR(set_given(values, job));
+  if (context.stored == nullptr) LOCKSTEP_RETURN_IF_ERROR(set_defaults(values, job));
+  // A resume that asks for 0 slots asks for what the run already resolved.
+  if (context.stored != nullptr && job.train().slots() == 0)
+    job.mutable_train()->set_slots(context.stored->train().slots());
+  // Likewise one that asks for auto.
+  if (context.stored != nullptr && job.train().global_batch() == 0)
+    job.mutable_train()->set_global_batch(context.stored->train().global_batch());
+  set_paths(values, context, job);
+  LOCKSTEP_RETURN_IF_ERROR(find_eval(values, context, *job.mutable_data()));
+  LOCKSTEP_RETURN_IF_ERROR(resolve_split(values, job));
+  resolve_autos(context, job);
+  LOCKSTEP_RETURN_IF_ERROR(resolve_formats(context, job));
+  LOCKSTEP_RETURN_IF_ERROR(resolve_model_file(values, context, job));
+  LOCKSTEP_RETURN_IF_ERROR(resolve_tokenizer(context, job));
+  if (context.stored != nullptr)
+    LOCKSTEP_RETURN_IF_ERROR(context.check_same_run(*context.stored, job));
+  LOCKSTEP_RETURN_IF_ERROR(check_accumulate(values, context, job));
+  LOCKSTEP_RETURN_IF_ERROR(check_together(values, job));
+  LOCKSTEP_RETURN_IF_ERROR(check_device(values, context, job));
+  return job;
+}
+
+}  // namespace lockstep

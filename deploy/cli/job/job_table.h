@@ -1,0 +1,36 @@
+// The rows of the job file's schema (job_schema.h), in the order in which they are printed.
+//
+// Thread-safety: immutable.
+#pragma once
+
+#include <limits>
+#include <span>
+#include <string_view>
+
+namespace lockstep {
+
+// Bounds of a number; an exclusive bound is itself impossible.
+struct NumberRange {
+  double min = 0;
+  double max = std::numeric_limits<double>::infinity();
+  bool min_exclusive = false;
+  bool max_exclusive = false;
+};
+
+struct JobKey {
+  std::string_view key;
+  // As text; "required": must be given. What depends on other keys is in job_resolve.cc.
+  std::string_view default_text;
+  NumberRange range;                        // of numbers
+  std::span<const std::string_view> names;  // not empty: the value is one of these
+  bool identity;                            // defines the run: frozen at its first start
+  bool shorthand;                           // "model: cnn" means "model: {name: cnn}"
+  std::string_view meaning;
+  std::string_view zero = {};  // how 0 is written, where it stands for something else
+
+  bool required() const { return default_text == "required"; }
+};
+
+std::span<const JobKey> job_keys();
+
+}  // namespace lockstep

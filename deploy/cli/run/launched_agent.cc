@@ -1,0 +1,235 @@
+#include "deploy/cli/run/launched_agent.h"
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <thread>
+
+#include "comm/base/clock.h"
+#include "comm/base/host_name.h"
+#include "deploy/agent/launch_record.h"
+#include "deploy/agent/run_files.h"
+#include "deploy/cli/base/console.h"
+#include "deploy/cli/run/load_job.h"
+#include "deploy/cli/run/node_agent.h"
+#include "deploy/cli/run/own_run_dir.h"
+#include "deploy/cli/run/whole_run.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int kStopped = 75;
+constexpr int64_t kStopDelayMs = 500;     // every rank gets the signal; the coordinator acts on it
+constexpr int64_t kLeftOverMs = 15'000;   // beyond its grace time, for a coordinator without parent
+constexpr int64_t kLostNodeMs = 120'000;  // for a network file system to drop its locks
+constexpr int64_t kLastWordMs = 60'000;   // from the coordinator's goodbye to rank 0's end
+
+uint32_t workers_of(const LaunchedAgent& arguments, const LaunchEnv& env) {
+  return arguments.workers > 0 ? arguments.workers : env.workers.value_or(1);
+}
+
+// An agent speaks for its node to the coordinator, so where several are on one host each takes a
+// part of it for its own.
+std::string node_of(const LaunchedAgent& arguments, const LaunchEnv& env) {
+  if (env.size == 1 || (env.local_rank && env.local_size == 1)) return arguments.node;
+  return arguments.node + ":" + std::to_string(env.local_rank.value_or(env.rank));
+}
+
+// Rank 0 of this launch was here before: it died, or was stopped.
+std::optional<LaunchState> state_before(const std::string& run_dir, const LaunchEnv& env) {
+  const auto record = read_launch_record(run_dir, env.launch_id);
+  if (!env.are_ranks_made_again || !record || record->launch_id != env.launch_id)
+    return std::nullopt;
+  return record->state;
+}
+
+// Local ranks are numbers of their own there, which name the logs of workers.
+bool is_on_one_host(const LaunchEnv& env) {
+  return env.size == 1 || (env.local_rank && env.local_size == env.size);
+}
+
+void pause() {
+  std::this_thread::sleep_for(std::chrono::milliseconds(kLaunchPollMs));
+}
+
+// ---- rank 0 ----
+
+// A launcher that begins again as soon as it has killed a launch finds the coordinator of that one
+// still waiting for the workers' checkpoint.
+void wait_for_left_over(const std::string& run_dir, int64_t most_ms, const StopSignals& signals) {
+  if (!is_being_left(run_dir)) return;
+  std::printf("waiting for the coordinator of an earlier launch to end\n");
+  std::fflush(stdout);
+  const SystemClock clock;
+  const int64_t until_ms = clock.monotonic_ms() + most_ms;
+  while (is_being_left(run_dir) && clock.monotonic_ms() < until_ms && !signals.is_pending())
+    pause();
+}
+
+// The rank 0 before, whose pod is gone with its node, may hold its locks for a while yet. Nobody
+// else has the same launch, so the directory is not somebody else's.
+Result<RunDir> open_after_own_death(const std::string& run_dir, int64_t most_ms,
+                                    const StopSignals& signals) {
+  const SystemClock clock;
+  const int64_t until_ms = clock.monotonic_ms() + most_ms + kLostNodeMs;
+  while (is_in_use(run_dir) && clock.monotonic_ms() < until_ms && !signals.is_pending()) pause();
+  if (!is_in_use(run_dir)) return RunDir::open(run_dir, holds_a_run(run_dir));
+  return Status(Code::kCheckpointed,
+                "rank 0 before this one still holds " + run_dir + "; to be tried again");
+}
+
+bool is_alone(const LaunchedAgent& arguments, const LaunchEnv& env) {
+  return !env.is_launched() && arguments.workers == 0;
+}
+
+Result<wire::JobSpec> job_of(const LaunchedAgent& arguments, const LaunchEnv& env, bool resume) {
+  JobRequest request;
+  LOCKSTEP_RETURN_IF_ERROR(split_arguments(arguments.positional, request));
+  if (request.file.empty())
+    return Status(Code::kUsage, "no job file given; try 'lockstep agent JOB.yaml --run-dir DIR'");
+  if (!is_alone(arguments, env)) {
+    request.launched_workers = env.ranks_with_workers() * workers_of(arguments, env);
+    request.launcher = env.launcher;
+    request.mpi_ranks = env.mpi_ranks;
+    if (env.own_gpus > 0) request.gpu_views = env.size;
+  }
+  if (!resume) return load_job(request);
+  LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec stored, read_job_spec(arguments.run_dir));
+  request.stored = &stored;
+  auto job = load_job(request);
+  if (job.is_ok()) return job;
+  return job.status().with_context("the run in " + arguments.run_dir + " cannot be continued");
+}
+
+// None: a coordinator alone.
+std::vector<std::string> agent_words(const LaunchedAgent& arguments, const LaunchEnv& env,
+                                     const wire::JobSpec& job) {
+  if (!env.leader_keeps_workers) return {};
+  const uint32_t workers =
+      is_alone(arguments, env) ? job.cluster().workers() : workers_of(arguments, env);
+  std::vector<std::string> words = {"--workers",     std::to_string(workers),
+                                    "--node",        node_of(arguments, env),
+                                    "--local-rank",  std::to_string(env.local_rank.value_or(0)),
+                                    "--agents-here", std::to_string(env.local_size),
+                                    "--own-gpus",    std::to_string(env.own_gpus)};
+  if (is_on_one_host(env)) words.push_back("--plain-logs");
+  return words;
+}
+
+Result<int> lead(const LaunchedAgent& arguments, const LaunchEnv& env, StopSignals& signals) {
+  RunPlan plan;
+  const auto before = state_before(arguments.run_dir, env);
+  plan.resume = holds_a_run(arguments.run_dir);
+  plan.again = "the same command";
+  LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, job_of(arguments, env, plan.resume));
+  const int64_t leave_ms = int64_t{1000} * job.cluster().grace_s() + kLeftOverMs;
+  if (!before) wait_for_left_over(arguments.run_dir, leave_ms, signals);
+  LOCKSTEP_ASSIGN_OR_RETURN(RunDir dir,
+                            before ? open_after_own_death(arguments.run_dir, leave_ms, signals)
+                                   : RunDir::open(arguments.run_dir, plan.resume));
+  plan.take_over = plan.resume && env.size > 1 && before == LaunchState::kRunning;
+  // Who is made again in its place goes on with its coordinator.
+  if (env.are_ranks_made_again) plan.seat = "launch " + env.launch_id;
+  plan.agent_words = agent_words(arguments, env, job);
+  LaunchRecorder launch(dir.path(), env.launch_id);
+  if (!env.launch_id.empty()) {
+    dir.keep();
+    if (!plan.take_over) LOCKSTEP_RETURN_IF_ERROR(launch.preparing());
+  }
+  if (env.is_launched()) plan.launch = &launch;
+  Reporter reporter(env.is_launched() ? Screen::of_launched() : Screen::of_stdout());
+  const int code = run_in(dir, plan, job, signals, reporter);
+  std::fflush(nullptr);  // nothing is said any more
+  if (!env.launch_id.empty()) LOCKSTEP_RETURN_IF_ERROR(launch.ended(code));
+  return code;
+}
+
+// What went wrong before there was a record that the other ranks could see. mpirun ends them
+// itself.
+void tell_refused(const LaunchedAgent& arguments, const LaunchEnv& env, const Status& why) {
+  if (env.size == 1 || env.launcher == "mpirun" || !may_hold_a_run(arguments.run_dir)) return;
+  (void)write_launch_refusal(arguments.run_dir, env.launch_id, exit_code(why));
+}
+
+// ---- the other ranks ----
+
+// None: a stop signal came first.
+std::optional<LaunchWait::Verdict> wait_for_run(LaunchWait& wait, const std::string& run_dir,
+                                                const std::string& launch_id,
+                                                const StopSignals& signals) {
+  const SystemClock clock;
+  while (!signals.is_pending()) {
+    const auto verdict = wait.see(read_launch_record(run_dir, launch_id), clock.monotonic_ms());
+    if (verdict != LaunchWait::Verdict::kWait) return verdict;
+    pause();
+  }
+  return std::nullopt;
+}
+
+std::optional<int> code_of_run(const std::string& run_dir, const LaunchEnv& env) {
+  const auto record = read_launch_record(run_dir, env.launch_id);
+  if (!record || record->launch_id != env.launch_id || record->state != LaunchState::kEnded)
+    return std::nullopt;
+  return record->exit_code;
+}
+
+// Who has heard that the run is over lets rank 0 say its last word (launch_record.h, 2).
+Result<int> end_with_rank_0(const NodeAgentEnd& end, const LaunchEnv& env,
+                            const std::string& run_dir) {
+  const SystemClock clock;
+  const int64_t until_ms = clock.monotonic_ms() + (end.heard_goodbye ? kLastWordMs : 0);
+  while (true) {
+    if (const auto code = code_of_run(run_dir, env)) return *code;
+    if (clock.monotonic_ms() >= until_ms) break;
+    pause();
+  }
+  // It has left a run that goes on, and its place stays: whoever comes there next joins.
+  if (end.was_stopped && !end.heard_goodbye && end.exit_code == 0 && env.are_ranks_made_again)
+    return kStopped;
+  if (end.heard_goodbye || end.was_stopped || end.exit_code != 0) return end.exit_code;
+  return Status(Code::kInternal, "rank " + std::to_string(env.rank) +
+                                     " has lost the coordinator, which is on rank 0, and it did "
+                                     "not come back; the same command continues the run");
+}
+
+Result<int> follow(const LaunchedAgent& arguments, const LaunchEnv& env, StopSignals& signals) {
+  const std::string& run_dir = arguments.run_dir;
+  LaunchWait wait(env.launch_id, SystemClock().monotonic_ms(), env.are_ranks_made_again);
+  const auto verdict = wait_for_run(wait, run_dir, env.launch_id, signals);
+  if (!verdict) return kStopped;
+  if (*verdict == LaunchWait::Verdict::kEnded) return wait.record()->exit_code;
+  if (*verdict == LaunchWait::Verdict::kGiveUp)
+    return Status(
+        Code::kInternal,
+        "rank " + std::to_string(env.rank) + " of " + std::to_string(env.size) + " on " +
+            host_name() + " has waited " + std::to_string(kLaunchSilenceMs / 1000) +
+            " s for rank 0 to prepare the run in " + run_dir +
+            ": see what rank 0 says, and whether this is the same directory on all hosts");
+  NodeAgent node;
+  node.run_dir = run_dir;
+  node.node = node_of(arguments, env);
+  node.workers = workers_of(arguments, env);
+  node.first_local_rank = env.local_rank.value_or(0);
+  node.agents_here = env.local_size;
+  node.own_gpus = env.own_gpus;
+  node.has_plain_logs = is_on_one_host(env);
+  node.name = "agent-" + std::to_string(env.rank);
+  node.is_quiet = true;
+  node.stop_delay_ms = kStopDelayMs;
+  LOCKSTEP_ASSIGN_OR_RETURN(const NodeAgentEnd end, run_node_agent(node, &signals));
+  return end_with_rank_0(end, env, run_dir);
+}
+
+}  // namespace
+
+Result<int> run_launched(const LaunchedAgent& given, const LaunchEnv& env) {
+  StopSignals signals;
+  LaunchedAgent arguments = given;
+  arguments.run_dir = std::filesystem::absolute(given.run_dir).lexically_normal().string();
+  if (env.rank != 0) return follow(arguments, env, signals);
+  auto code = lead(arguments, env, signals);
+  if (!code.is_ok()) tell_refused(arguments, env, code.status());
+  return code;
+}
+
+}  // namespace lockstep

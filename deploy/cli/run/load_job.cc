@@ -1,0 +1,160 @@
+#include "deploy/cli/run/load_job.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "comm/base/file.h"
+#include "comm/base/gpu/gpu_driver.h"
+#include "comm/base/limits.h"
+#include "comm/tls/tls_context.h"
+#include "data/bpe/vocabulary.h"
+#include "data/index/detect_format.h"
+#include "deploy/agent/process.h"
+#include "deploy/cli/job/job_resolve.h"
+#include "deploy/cli/job/job_values.h"
+#include "deploy/cli/run/data_here.h"
+#include "deploy/cli/run/same_run.h"
+#include "worker/cuda/module_entry.h"
+#include "worker/model/model_file.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> environment() {
+  std::vector<std::string> out;
+  for (char** entry = ::environ; entry != nullptr && *entry != nullptr; ++entry)
+    out.emplace_back(*entry);
+  return out;
+}
+
+uint32_t usable_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return static_cast<uint32_t>(std::max(1, CPU_COUNT(&set)));
+}
+
+Result<std::string> hash_of_model_file(const std::string& path) {
+  LOCKSTEP_ASSIGN_OR_RETURN(ModelFile file, read_model_file(path));
+  return std::move(file.sha256);
+}
+
+Result<JobValues> read_values(const JobRequest& request) {
+  JobValues values;
+  if (!request.file.empty()) {
+    auto text = read_file(request.file, limits::kJobFileBytes);
+    if (!text.is_ok()) {
+      const Code code =
+          text.status().code() == Code::kInternal ? Code::kUsage : text.status().code();
+      return Status(code, "job file: " + text.status().message());
+    }
+    LOCKSTEP_ASSIGN_OR_RETURN(values, parse_job_yaml(*text, request.file));
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const JobValues from_environment, parse_job_environment(environment()));
+  overlay(values, from_environment);
+  LOCKSTEP_ASSIGN_OR_RETURN(const JobValues from_command_line,
+                            parse_job_overrides(request.overrides));
+  overlay(values, from_command_line);
+  if (!request.workers.empty()) values["cluster.workers"] = {{request.workers}, "--workers", false};
+  if (request.launched_workers > 0)  // keeps what is there
+    values.try_emplace(
+        "cluster.workers",
+        JobValue{{std::to_string(request.launched_workers)}, request.launcher, false});
+  return values;
+}
+
+// A run whose workers nobody starts would wait for them.
+Status check_launched(const JobRequest& request, const wire::JobSpec& job) {
+  if (request.launched_workers == 0 || job.cluster().workers() <= request.launched_workers)
+    return Status::ok();
+  return Status(Code::kUsage, "cluster.workers is " + std::to_string(job.cluster().workers()) +
+                                  " but " + request.launcher + " starts " +
+                                  std::to_string(request.launched_workers) +
+                                  "; start as many, or leave the key out");
+}
+
+Status check_mpi(const JobRequest& request, const wire::JobSpec& job) {
+  if (job.comm().backend() != "mpi") return Status::ok();
+  const auto refused = [](const std::string& why) {
+    return Status(Code::kConfig, "comm.backend is mpi, but " + why + "; or take host or auto");
+  };
+  if (request.launcher != "mpirun")
+    return refused(
+        "only mpirun makes an MPI world: mpirun --mca orte_allowed_exit_without_sync 1 -np 4 "
+        "lockstep agent JOB.yaml --run-dir DIR");
+  if (request.mpi_ranks == 0)
+    return refused(
+        "mpirun would end the whole run with the first worker that dies: start it with --mca "
+        "orte_allowed_exit_without_sync 1");
+  if (request.mpi_ranks != request.launched_workers)
+    return refused(
+        "a rank of mpirun is one worker there: leave --workers out, and start as many ranks as "
+        "there are to be workers");
+  return Status::ok();
+}
+
+// The worker computes on a GPU through a module beside it (worker/cuda/module_entry.h).
+Result<uint32_t> usable_gpus() {
+  const std::string module = sibling_program(kDeviceModuleLibrary);
+  if (!fs::exists(module))
+    return Status(Code::kConfig, "this Lockstep was built without its GPU module (there is no " +
+                                     module + "; the preset gpu builds it)");
+  return count_gpus();
+}
+
+}  // namespace
+
+Status split_arguments(const std::vector<std::string>& arguments, JobRequest& request) {
+  for (const std::string& argument : arguments) {
+    if (argument.find('=') != std::string::npos && !fs::exists(argument)) {
+      request.overrides.push_back(argument);
+    } else if (request.file.empty()) {
+      request.file = argument;
+    } else {
+      return Status(Code::kUsage, "two job files, " + request.file + " and " + argument +
+                                      "; an override is written key=value");
+    }
+  }
+  return Status::ok();
+}
+
+Result<wire::JobSpec> load_job(const JobRequest& request) {
+  if (request.file.empty() && request.stored == nullptr)
+    return Status(Code::kUsage,
+                  "no job file given; try 'lockstep run JOB.yaml', and "
+                  "'lockstep run --help-job' for what stands in it");
+  LOCKSTEP_ASSIGN_OR_RETURN(const JobValues values, read_values(request));
+  JobContext context;
+  context.working_directory = fs::current_path().string();
+  context.file_directory = fs::absolute(request.file).parent_path().string();
+  context.cores = usable_cores();
+  context.count_gpus = [&request]() -> Result<uint32_t> {
+    if (request.gpus) return *request.gpus;
+    LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t seen, usable_gpus());
+    return seen * request.gpu_views;
+  };
+  FarData far;
+  context.local_path = [&far](const wire::DataSpec& data, const std::string& path) {
+    return far.local_path(data, path);
+  };
+  context.has_eval_files = data::has_eval_files;
+  context.detect_format = data::detect_format;
+  context.hash_model_file = hash_of_model_file;
+  context.hash_tokenizer = data::vocabulary_sha256;
+  context.stored = request.stored;
+  context.check_same_run = check_same_run;
+  auto job = resolve_job(values, context);
+  if (!job.is_ok()) return job;
+  LOCKSTEP_RETURN_IF_ERROR(check_launched(request, *job));
+  LOCKSTEP_RETURN_IF_ERROR(check_mpi(request, *job));
+  if (!job->comm().tls().empty())
+    LOCKSTEP_RETURN_IF_ERROR(rpc::TlsContext::load(job->comm().tls()).status());
+  return job;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,74 @@
+#include "deploy/cli/run/node_agent.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+
+#include "comm/base/json_logger.h"
+#include "deploy/agent/agent.h"
+#include "deploy/agent/process.h"
+#include "deploy/agent/run_files.h"
+
+namespace lockstep {
+namespace {
+
+// A name that was given by hand may hold anything.
+std::string file_name_of(std::string node) {
+  std::replace(node.begin(), node.end(), '/', '_');
+  return node;
+}
+
+std::string log_node_of(const NodeAgent& node) {
+  return node.has_plain_logs ? "" : file_name_of(node.node);
+}
+
+std::string log_name_of(const NodeAgent& node) {
+  if (!node.name.empty()) return node.name;
+  const std::string log_node = log_node_of(node);
+  return log_node.empty() ? "agent" : "agent-" + log_node;
+}
+
+Result<AgentOptions> options_of(const NodeAgent& node, const wire::JobSpec& job, Logger& logger) {
+  AgentOptions options;
+  options.run_dir = node.run_dir;
+  options.node = node.node;
+  options.workers = node.workers > 0 ? node.workers : job.cluster().workers();
+  options.first_local_rank = node.first_local_rank;
+  options.agents_here = node.agents_here;
+  options.own_gpus = node.own_gpus;
+  options.log_node = log_node_of(node);
+  options.stop_delay_ms = node.stop_delay_ms;
+  options.grace_ms = int64_t{1000} * job.cluster().grace_s();
+  options.max_crashes = job.cluster().max_crashes();
+  options.max_preemptions = job.cluster().max_preemptions();
+  options.worker_program = sibling_program("lockstep-worker");
+  options.coordinator_program = sibling_program("lockstep-coordinator");
+  if (const char* library = std::getenv("LOCKSTEP_NVML_LIBRARY")) options.nvml_library = library;
+  LOCKSTEP_ASSIGN_OR_RETURN(options.token, rpc::TokenFile::open(node.run_dir + "/token", logger));
+  LOCKSTEP_ASSIGN_OR_RETURN(options.tls, rpc::open_tls(job.comm().tls(), logger));
+  options.job = job;
+  return options;
+}
+
+}  // namespace
+
+Result<NodeAgentEnd> run_node_agent(const NodeAgent& node, StopSignals* held) {
+  const auto job = read_job_spec(node.run_dir);
+  if (!job.is_ok()) return job.status().with_context("no run is prepared in " + node.run_dir);
+  std::filesystem::create_directories(node.run_dir + "/logs");
+  const std::string name = log_name_of(node);
+  // An agent belongs to no rank and no generation.
+  const auto context = [run = job->job()] { return LogContext{run, {}, 0, {}}; };
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Logger> logger,
+                            open_json_logger(node.run_dir + "/logs/" + name + ".log.jsonl", name,
+                                             !node.is_quiet, context));
+  LOCKSTEP_ASSIGN_OR_RETURN(AgentOptions options, options_of(node, *job, *logger));
+  Agent agent(std::move(options), *logger);
+  if (held != nullptr) held->release();
+  const int code = agent.run();
+  if (held != nullptr) held->hold();
+  return NodeAgentEnd{code, agent.heard_goodbye(), agent.was_stopped()};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,240 @@
+#include "deploy/cli/run/own_run_dir.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <filesystem>
+#include <utility>
+
+#include "comm/base/file.h"
+#include "comm/base/limits.h"
+#include "comm/base/log.h"
+#include "comm/base/text/utf8.h"
+#include "coordinator/checkpoint/store.h"
+#include "coordinator/claims/claim.h"
+#include "coordinator/claims/pulse.h"
+#include "deploy/agent/launch_record.h"
+#include "deploy/agent/run_files.h"
+#include "deploy/cli/base/text.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kNeededDiskBytes = 64 * 1024 * 1024;
+constexpr char kRunLock[] = "run.lock";
+
+Status usage(const std::string& message) {
+  return Status(Code::kUsage, message);
+}
+
+Status make_directory(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (!error) return Status::ok();
+  const Code code = error == std::errc::no_space_on_device ? Code::kConfig : Code::kUsage;
+  return Status(code, "cannot create " + path.string() + ": " + error.message() +
+                          "; choose another --run-dir");
+}
+
+// The process that works in the directory, as far as its files tell: "coordinator pid 123".
+std::string owner_of(const std::string& path) {
+  if (const auto file = read_coordinator_file(path); file.is_ok())
+    return "coordinator pid " + std::to_string(file->pid);
+  const auto pid = read_file(path + "/" + kRunLock, 64);
+  return pid.is_ok() && !pid->empty() ? "pid " + *pid : "pid unknown";
+}
+
+Status in_use(const std::string& path) {
+  return usage("run directory " + path + " is in use by a live job (" + owner_of(path) +
+               "); watch it with 'lockstep status --run-dir " + path +
+               "', or choose another --run-dir");
+}
+
+// True if somebody holds an flock on `file`; false if nobody does or there is no such file.
+bool is_locked(const std::string& file) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  ::close(fd);
+  return locked;
+}
+
+std::string coordinator_lock(const std::string& run_dir) {
+  return coordinator::lock_path(coordinator::journal_path(run_dir));
+}
+
+// Only names that a run makes: an attempt that failed before it began leaves such a directory.
+bool is_ours_or_empty(const std::string& path) {
+  static constexpr std::string_view kNames[] = {"job.yaml",
+                                                "job.pb",
+                                                "facts.pb",
+                                                "token",
+                                                "http_token",
+                                                "lock",
+                                                kRunLock,
+                                                "cache",
+                                                "logs",
+                                                "checkpoints",
+                                                "summary.json",
+                                                "history.jsonl",
+                                                "log.jsonl",
+                                                "coordinator.json",
+                                                kLaunchRecordName,
+                                                kLaunchRefusalName,
+                                                "terms",
+                                                coordinator::kPulseName};
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    const std::string name = entry.path().filename().string();
+    if (std::find(std::begin(kNames), std::end(kNames), name) == std::end(kNames)) return false;
+  }
+  return !error;
+}
+
+Status check_content(const std::string& path, bool resume) {
+  if (resume) {
+    if (fs::exists(path + "/job.pb")) return Status::ok();
+    return Status(Code::kNoInput,
+                  "there is no run to resume in " + path + "; start one without --resume");
+  }
+  if (holds_a_run(path))
+    return usage("run directory " + path +
+                 " holds an earlier run; continue it with --resume, choose "
+                 "another --run-dir, or delete the directory");
+  if (!is_ours_or_empty(path))
+    return usage(path + " is not empty and not a run directory; choose another --run-dir");
+  return Status::ok();
+}
+
+Status check_disk(const std::string& path) {
+  const std::string lack = lack_of_room(path, kNeededDiskBytes);
+  if (lack.empty()) return Status::ok();
+  return Status(Code::kConfig, lack + ", a run needs at least " + bytes_text(kNeededDiskBytes));
+}
+
+// The highest directory on the way to `path` that is not there; "" if all are.
+std::string topmost_missing(const std::string& path) {
+  std::string missing;
+  std::error_code error;
+  for (fs::path at = path; !at.empty() && !fs::exists(at, error); at = at.parent_path())
+    missing = at.string();
+  return missing;
+}
+
+}  // namespace
+
+bool holds_a_run(const std::string& path) {
+  std::error_code error;
+  return fs::exists(path + "/journal.db", error) ||
+         (fs::is_directory(path + "/checkpoints", error) &&
+          !fs::is_empty(path + "/checkpoints", error));
+}
+
+bool may_hold_a_run(const std::string& path) {
+  std::error_code error;
+  return !fs::exists(path, error) || holds_a_run(path) || is_ours_or_empty(path);
+}
+
+bool is_in_use(const std::string& path) {
+  return is_locked(coordinator_lock(path)) || is_locked(path + "/" + kRunLock);
+}
+
+bool is_being_left(const std::string& path) {
+  return is_locked(coordinator_lock(path)) && !is_locked(path + "/" + kRunLock);
+}
+
+std::string lack_of_room(const std::string& path, uint64_t needed_bytes) {
+  struct statvfs disk {};
+  if (::statvfs(path.c_str(), &disk) != 0) return "";
+  const uint64_t free_bytes = uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (free_bytes >= needed_bytes) return "";
+  return "only " + bytes_text(free_bytes) + " are free where " + path + " lies";
+}
+
+Result<RunDir> RunDir::open(const std::string& path, bool resume) {
+  std::string absolute = fs::absolute(path).lexically_normal().string();
+  if (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
+  // It is told to every process of the run, in messages whose text is UTF-8.
+  if (!is_printable_utf8(absolute))
+    return usage("run directory " + json_escape(absolute) +
+                 " has a name that is no printable UTF-8 text; choose another --run-dir");
+  std::error_code error;
+  if (fs::exists(absolute, error) && !fs::is_directory(absolute, error))
+    return usage(absolute + " is a file, not a run directory");
+  if (!fs::exists(absolute, error) && resume)
+    return Status(Code::kNoInput, "there is no run to resume: " + absolute + " does not exist");
+  if (is_locked(coordinator_lock(absolute))) return in_use(absolute);
+  if (fs::exists(absolute, error)) LOCKSTEP_RETURN_IF_ERROR(check_content(absolute, resume));
+  RunDir run_dir(absolute, topmost_missing(absolute));
+  const Status prepared = run_dir.prepare();
+  if (prepared.is_ok()) return run_dir;
+  run_dir.discard();
+  return prepared;
+}
+
+Status RunDir::prepare() {
+  for (const char* name : {"", "/logs", "/checkpoints"})
+    LOCKSTEP_RETURN_IF_ERROR(make_directory(path_ + name));
+  const std::string lock_path = file(kRunLock);
+  lock_fd_ = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (lock_fd_ < 0)
+    return usage("cannot write in " + path_ + ": " + errno_text(errno) +
+                 "; choose another --run-dir");
+  if (::flock(lock_fd_, LOCK_EX | LOCK_NB) != 0) {
+    created_.clear();  // it is somebody else's by now
+    return in_use(path_);
+  }
+  const std::string pid = std::to_string(::getpid());
+  if (::ftruncate(lock_fd_, 0) != 0 || ::pwrite(lock_fd_, pid.data(), pid.size(), 0) < 0)
+    return Status(Code::kConfig, "cannot write " + lock_path + ": " + errno_text(errno));
+  return check_disk(path_);
+}
+
+bool RunDir::discard() {
+  if (created_.empty()) return false;
+  std::error_code error;
+  fs::remove_all(path_, error);
+  fs::path parent = path_;
+  while (parent != created_ && !error) {
+    parent = parent.parent_path();
+    if (!fs::is_empty(parent, error)) break;
+    fs::remove(parent, error);
+  }
+  return !fs::exists(path_);
+}
+
+void RunDir::sweep() const {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path_, error))  // of replace_file()
+    if (entry.path().filename().string().find(".tmp.") != std::string::npos)
+      fs::remove(entry.path(), error);
+  // What cannot be removed now the next checkpoint's writer removes.
+  (void)remove_leftovers(*posix_file_ops(), file("checkpoints"));
+}
+
+RunDir::RunDir(RunDir&& other) noexcept
+    : path_(std::move(other.path_)),
+      created_(std::move(other.created_)),
+      lock_fd_(std::exchange(other.lock_fd_, -1)) {}
+
+RunDir::~RunDir() {
+  if (lock_fd_ >= 0) ::close(lock_fd_);
+}
+
+std::string default_run_dir(const std::string& job, int64_t wall_ms) {
+  const std::time_t seconds = wall_ms / 1000;
+  std::tm utc{};
+  ::gmtime_r(&seconds, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y%m%d-%H%M%S", &utc);
+  return "runs/" + job + "-" + text;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,49 @@
+#include "deploy/cli/run/prepare_data.h"
+
+#include "data/index/dataset.h"
+#include "data/index/facts.h"
+#include "data/view/run_data.h"
+#include "deploy/cli/base/text.h"
+
+namespace lockstep {
+namespace {
+
+std::string describe(const data::Dataset& train, const data::Dataset* eval) {
+  const data::SampleShape shape = train.shape();
+  std::string text = grouped(train.samples());
+  if (shape.is_sequence()) {
+    text += " sequences of " + grouped(shape.tokens) + " tokens, " + grouped(train.classes()) +
+            " different ones";
+  } else if (shape.is_row) {
+    text += " rows of " + std::to_string(shape.channels) + " columns in " +
+            std::to_string(train.classes()) + " classes";
+  } else {
+    text += " samples of " + std::to_string(shape.height) + "x" + std::to_string(shape.width) +
+            "x" + std::to_string(shape.channels) + " in " + std::to_string(train.classes()) +
+            " classes";
+  }
+  if (!train.parts().empty())
+    text += " of " + std::to_string(train.parts().size()) + " data sets, " +
+            grouped(data::epoch_units(train)) + " an epoch";
+  if (eval != nullptr) text += ", " + grouped(eval->samples()) + " for evaluation";
+  return text;
+}
+
+}  // namespace
+
+Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& run_dir,
+                                  const std::function<void(const std::string&)>& progress) {
+  const std::string cache_dir = data::cache_directory(job.data(), run_dir);
+  const data::ProgressFn show = [&](const std::string& what, uint64_t done, uint64_t total) {
+    const std::string share =
+        total == 0 ? bytes_text(done)
+                   : percent(static_cast<double>(done) / static_cast<double>(total), 0);
+    progress("preparing data: " + what + " " + share);
+  };
+  LOCKSTEP_ASSIGN_OR_RETURN(const data::RunData opened, data::open_run_data(job, cache_dir, show));
+  const data::Dataset& train = *opened.train;
+  const data::Dataset* eval = opened.eval.get();
+  return PreparedData{data::make_data_facts(train, eval), describe(train, eval)};
+}
+
+}  // namespace lockstep

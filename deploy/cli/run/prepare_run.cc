@@ -1,0 +1,71 @@
+#include "deploy/cli/run/prepare_run.h"
+
+#include <filesystem>
+
+#include "comm/base/file.h"
+#include "comm/tls/run_token.h"
+#include "coordinator/claims/pulse.h"
+#include "deploy/agent/run_files.h"
+#include "deploy/cli/job/job_print.h"
+#include "deploy/cli/run/same_run.h"
+
+namespace lockstep {
+namespace {
+
+void remove_file(const RunDir& dir, const char* name) {
+  std::error_code ignored;
+  std::filesystem::remove(dir.file(name), ignored);
+}
+
+// Comes out of the middle of reading data, where only an exception can.
+struct StoppedEarly {};
+
+Result<PreparedData> read_data(const RunDir& dir, const wire::JobSpec& job,
+                               const StopSignals& signals,
+                               const std::function<void(const std::string&)>& progress) {
+  const auto stoppable = [&](const std::string& text) {
+    progress(text);
+    if (signals.is_pending()) throw StoppedEarly();
+  };
+  const Status stopped(Code::kCheckpointed, "stopped before the run began; nothing was changed");
+  try {
+    auto data = prepare_data(job, dir.path(), stoppable);
+    if (data.is_ok() && signals.is_pending()) return stopped;
+    return data;
+  } catch (const StoppedEarly&) {
+    return stopped;
+  }
+}
+
+}  // namespace
+
+Result<PreparedData> prepare_run(const RunDir& dir, const wire::JobSpec& job, bool resume,
+                                 const StopSignals& signals,
+                                 const std::function<void(const std::string&)>& progress) {
+  LOCKSTEP_ASSIGN_OR_RETURN(PreparedData data, read_data(dir, job, signals, progress));
+  if (!resume) return data;
+  const auto stored = read_data_facts(dir.path());
+  if (stored.status().code() == Code::kNoInput) return data;  // it never got as far
+  LOCKSTEP_RETURN_IF_ERROR(stored.status());
+  LOCKSTEP_RETURN_IF_ERROR(check_same_data(*stored, data.facts));
+  return data;
+}
+
+void remove_endpoints(const RunDir& dir) {
+  remove_file(dir, "coordinator.json");
+  remove_file(dir, coordinator::kPulseName);
+}
+
+Status write_run_files(const RunDir& dir, const wire::JobSpec& job, const wire::DataFacts& facts) {
+  remove_endpoints(dir);
+  remove_file(dir, "summary.json");
+  LOCKSTEP_RETURN_IF_ERROR(rpc::create_run_token(dir.file("token")).status());
+  // It stays over a resume: a scraper has its own copy.
+  if (!rpc::read_token_file(dir.file("http_token")).is_ok())
+    LOCKSTEP_RETURN_IF_ERROR(rpc::create_token_file(dir.file("http_token")).status());
+  LOCKSTEP_RETURN_IF_ERROR(replace_file(dir.file("job.yaml"), job_yaml(job)));
+  LOCKSTEP_RETURN_IF_ERROR(write_message(dir.file("facts.pb"), facts));
+  return write_message(dir.file("job.pb"), job);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,64 @@
+// A child of `lockstep run` through all its incarnations: what it is started with, whether it runs,
+// and whether it may be started once more.
+//
+// Thread-safety: one thread, that of its parent-death signal (process.h).
+#pragma once
+
+#include <signal.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/base/limits.h"
+#include "deploy/agent/process.h"
+#include "deploy/agent/restart_budget.h"
+#include "deploy/cli/base/file_follower.h"
+
+namespace lockstep {
+
+class SupervisedChild {
+ public:
+  SupervisedChild(std::string name, const std::string& run_dir)
+      : name_(std::move(name)),
+        output_path_(run_dir + "/logs/" + name_ + ".stderr"),
+        output_(output_path_) {}
+
+  Status start(std::vector<std::string> argv, int64_t now_ms);
+  void ended(const ProcessEnd& end);
+
+  // How long to wait before it is started again; none when its budget is spent. Counts the restart.
+  std::optional<int64_t> take_restart(int64_t now_ms);
+  void forget_restart() { waits_ = false; }
+  bool waits_for_restart() const { return waits_; }
+
+  bool is_running() const { return pid_ > 0 && !has_ended_; }
+  // Neither runs nor will.
+  bool is_over() const { return !is_running() && !waits_; }
+  // Its last incarnation ended in a way that it did not choose.
+  bool died() const;
+  void send(int signal) const;
+
+  const std::string& name() const { return name_; }
+  pid_t pid() const { return pid_; }  // of the last incarnation
+  const ProcessEnd& end() const { return end_; }
+  const std::string& output_path() const { return output_path_; }
+  FileFollower& output() { return output_; }
+  // "the agent (pid 7) was killed by signal 9 (Killed)".
+  std::string death_text() const;
+
+ private:
+  std::string name_;
+  std::string output_path_;
+  FileFollower output_;
+  pid_t pid_ = 0;
+  bool has_ended_ = false;
+  bool waits_ = false;
+  ProcessEnd end_;
+  int64_t started_ms_ = 0;
+  uint32_t quick_deaths_ = 0;
+  RestartBudget budget_{limits::kSupervisedRestarts, limits::kRestartWindowMs};
+};
+
+}  // namespace lockstep

@@ -1,0 +1,335 @@
+#include "deploy/cli/run/supervisor.h"
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "comm/base/host_name.h"
+#include "comm/rpc/asio_transport.h"
+#include "coordinator/claims/claim.h"
+#include "coordinator/claims/pulse.h"
+#include "deploy/agent/process.h"
+#include "deploy/agent/run_files.h"
+#include "deploy/cli/base/text.h"
+#include "deploy/cli/run/own_run_dir.h"
+#include "deploy/cli/run/supervised_child.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kTerminalRefreshMs = 200;
+constexpr int64_t kPlainRefreshMs = 500;
+constexpr int64_t kStatusTimeoutMs = 1'000;
+constexpr int64_t kReadyPollMs = 20;   // until a coordinator that starts can be told to stop
+constexpr int64_t kAgentStopMs = 500;  // from a stop of the coordinator to one of the agent
+constexpr int64_t kOrphansMs = 1'000;  // from the coordinator's end to that of who missed it
+constexpr int kSupersededLooks = 15;   // in a row, which a coordinator that is well does not see
+constexpr int kSoftwareError = 70;
+constexpr uint64_t kLeastRoomBytes = 1024 * 1024;  // with less free the disk is full
+
+// Children that this process got from a dead agent are among them.
+std::vector<pid_t> all_children() {
+  const std::string pid = std::to_string(::getpid());
+  std::ifstream file("/proc/" + pid + "/task/" + pid + "/children");
+  std::vector<pid_t> children;
+  for (pid_t child = 0; file >> child;) children.push_back(child);
+  return children;
+}
+
+}  // namespace
+
+struct Supervisor::Impl {
+  Impl(SupervisorOptions o, Reporter& r)
+      : options(std::move(o)),
+        reporter(r),
+        coordinator("coordinator", options.run_dir),
+        agent("agent", options.run_dir) {}
+
+  // ---- starting ----
+
+  std::vector<std::string> coordinator_argv() const {
+    std::vector<std::string> argv = {sibling_program("lockstep-coordinator"), "--run-dir",
+                                     options.run_dir, "--seat", seat};
+    if (was_ready() || options.take_over) {
+      argv.push_back("--take-over");
+    } else if (options.resume) {
+      argv.push_back("--resume");
+    }
+    return argv;
+  }
+
+  std::vector<std::string> agent_argv() const {
+    std::vector<std::string> argv = {sibling_program("lockstep"), "agent", "--run-dir",
+                                     options.run_dir};
+    argv.insert(argv.end(), options.agent_words.begin(), options.agent_words.end());
+    return argv;
+  }
+
+  Status start_children() {
+    LOCKSTEP_RETURN_IF_ERROR(coordinator.start(coordinator_argv(), loop.now_ms()));
+    return options.agent_words.empty() ? Status::ok() : agent.start(agent_argv(), loop.now_ms());
+  }
+
+  // A coordinator of this run has been ready; the file of an earlier run is gone.
+  bool was_ready() const { return std::filesystem::exists(options.run_dir + "/coordinator.json"); }
+
+  // True if `child` has died and another one is on its way.
+  bool start_again(SupervisedChild& child, const std::string& what_now) {
+    if (killing || !child.died()) return false;
+    const auto pause_ms = child.take_restart(loop.now_ms());
+    if (!pause_ms) return false;
+    const std::string when =
+        *pause_ms == 0 ? "" : " in " + fixed(static_cast<double>(*pause_ms) / 1e3, 2) + " s";
+    reporter.note(child.death_text() + "; started again" + when + ", " + what_now);
+    loop.call_after(*pause_ms, [this, &child] {
+      if (!child.waits_for_restart()) return;
+      const bool is_agent = &child == &agent;
+      const Status status =
+          child.start(is_agent ? agent_argv() : coordinator_argv(), loop.now_ms());
+      if (!status.is_ok()) return give_up(child, status.message());
+      if (!is_agent && end.stop_requested) tell_stop();
+    });
+    return true;
+  }
+
+  // Someone else claimed a term after ours. Before ours there are those of whom it resumes.
+  bool is_superseded() {
+    const auto newest = coordinator::newest_claim(options.run_dir);
+    if (!newest.is_ok() || !*newest) return false;
+    const bool is_ours = (*newest)->seat == seat;
+    has_claimed = has_claimed || is_ours;
+    return has_claimed && !is_ours;
+  }
+
+  // One that serves beats (coordinator/claims/pulse.h), and what stands still for so long hangs.
+  bool stands_still() {
+    const auto file = read_coordinator_file(options.run_dir);
+    if (!coordinator.is_running() || !file.is_ok() || file->pid != coordinator.pid()) {
+      pulse.forget();
+      return false;
+    }
+    return pulse.see(coordinator::read_pulse(options.run_dir),
+                     coordinator::newest_claimed(options.run_dir),
+                     loop.now_ms()) == coordinator::PulseWatch::Verdict::kLost;
+  }
+
+  // A coordinator that another one has replaced ends within a beat, if it does not hang.
+  void watch_coordinator() {
+    loop.call_after(coordinator::kPulseLookMs, [this] { watch_coordinator(); });
+    superseded_looks = coordinator.is_running() && is_superseded() ? superseded_looks + 1 : 0;
+    if (superseded_looks < kSupersededLooks && !stands_still()) return;
+    reporter.note("the coordinator hangs: it has done nothing for long, and is killed");
+    pulse.forget();
+    superseded_looks = 0;
+    coordinator.send(SIGKILL);
+  }
+
+  void give_up(SupervisedChild& child, const std::string& why) {
+    trouble = "the " + child.name() + " could not be started again: " + why;
+    kill_all();
+    if (!has_children()) loop.stop();
+  }
+
+  // ---- ending ----
+
+  // Whoever is still there then is killed, and the run is not as it should be.
+  void kill_after(int64_t delay_ms, const std::string& why) {
+    loop.call_after(delay_ms, [this, why] {
+      if (is_over()) return;
+      trouble = "killed what was left of the run: " + why;
+      kill_all();
+    });
+  }
+
+  void kill_all() {
+    killing = true;
+    coordinator.forget_restart();
+    agent.forget_restart();
+    for (const pid_t pid : all_children()) ::kill(pid, SIGKILL);
+  }
+
+  bool is_over() const { return coordinator.is_over() && agent.is_over(); }
+
+  void on_signal(int signal) {
+    if (signal == SIGCHLD) return reap();
+    const bool hurries = signal == SIGINT || (signal == SIGTERM && may_hurry);
+    // A scheduler that has sent SIGUSR1 sends SIGTERM some time later, to the same end.
+    if (!end.stop_requested) {
+      end.stop_requested = true;
+      may_hurry = !options.is_launched && signal != SIGUSR1;
+      reporter.note("stopping: a checkpoint at the next step, then the end" +
+                    std::string(signal == SIGINT ? " (Ctrl-C again: at once, without it)" : ""));
+      tell_stop();
+      // The coordinator and the agent have deadlines of their own; this one is for when they hang.
+      kill_after(options.grace_ms + options.leave_ms, "it did not end within the grace time");
+    } else if (hurries) {
+      trouble = "ended at once, as asked; the last checkpoint stays";
+      kill_all();
+    }
+  }
+
+  // The coordinator tells everybody. The agent is told only when that was not enough: workers that
+  // die of its signal before they can handle one would look like a failure to a coordinator that
+  // has not heard of the stop yet.
+  void tell_stop() {
+    loop.cancel(stop_timer);
+    if (killing) return;
+    if (coordinator.is_over()) return agent.send(SIGTERM);
+    const auto file = read_coordinator_file(options.run_dir);
+    if (!coordinator.is_running() || !file.is_ok() || file->pid != coordinator.pid()) {
+      stop_timer = loop.call_after(kReadyPollMs, [this] { tell_stop(); });
+      return;
+    }
+    coordinator.send(SIGTERM);
+    stop_timer = loop.call_after(kAgentStopMs, [this] { agent.send(SIGTERM); });
+  }
+
+  void reap() {
+    for (Reaped reaped = reap_one(); reaped.pid > 0; reaped = reap_one()) {
+      if (reaped.pid == coordinator.pid()) on_coordinator_end(reaped.end);
+      if (reaped.pid == agent.pid()) on_agent_end(reaped.end);
+    }
+    if (!is_over()) return;
+    if (!has_children()) return loop.stop();
+    kill_all();  // workers whose agent is dead; SIGCHLD brings us here again
+  }
+
+  // A death that nothing follows.
+  void note_loss(const SupervisedChild& child) {
+    if (killing || !child.died()) return;
+    deaths += (deaths.empty() ? "" : "; ") + child.death_text() + ", its last words are in " +
+              child.output_path();
+  }
+
+  void on_coordinator_end(const ProcessEnd& how) {
+    coordinator.ended(how);
+    if (!killing && !options.agent_words.empty() && is_superseded()) return on_superseded();
+    if (start_again(coordinator, was_ready() ? "it takes over" : "from the beginning")) return;
+    note_loss(coordinator);
+    agent.forget_restart();
+    if (!agent.is_running()) return;
+    // It ended before anybody could find it: agent and workers only wait for it, and hold nothing.
+    if (!coordinator.died() && !was_ready()) return kill_all();
+    if (coordinator.died()) {
+      agent.send(SIGTERM);  // nobody else will tell the workers
+      return kill_after(options.grace_ms, "workers were still there after the coordinator's death");
+    }
+    // Who missed the end, agent or workers, waits for a coordinator that does not come back.
+    loop.call_after(kOrphansMs, [this] { agent.send(SIGTERM); });
+    loop.call_after(2 * kOrphansMs, [this] { agent.send(SIGINT); });  // workers are killed
+    kill_after(options.leave_ms, "workers were still there after the coordinator had ended");
+  }
+
+  void on_superseded() {
+    superseded = true;
+    agent.forget_restart();
+    reporter.note(
+        "the coordinator of this run is on another machine now, which took this "
+        "one for lost; the workers here go on under it");
+  }
+
+  void on_agent_end(const ProcessEnd& how) {
+    agent.ended(how);
+    const bool is_needed = !coordinator.is_over() && !end.stop_requested;
+    if (is_needed && start_again(agent, "with new workers: the old ones died with it")) {
+      for (const pid_t pid : all_children())
+        if (pid != coordinator.pid()) ::kill(pid, SIGKILL);
+      return;
+    }
+    if (!end.stop_requested || how.signal != SIGTERM) note_loss(agent);
+    if (!coordinator.is_over() && !is_superseded())
+      kill_after(options.leave_ms, "the coordinator was still there after the agent had ended");
+  }
+
+  // ---- showing ----
+
+  void show_output(bool last) {
+    for (const std::string& line : coordinator.output().new_lines(50, last)) reporter.note(line);
+    // The agent's own words repeat what the coordinator made of them, unless it could not.
+    const bool heard = !coordinator.died() && agent.end().exit_code == coordinator.end().exit_code;
+    if (!last || heard || options.agent_words.empty()) return;
+    for (const std::string& line : agent.output().new_lines(50, last)) reporter.note(line);
+  }
+
+  void refresh() {
+    show_output(false);
+    if (coordinator.is_running()) {
+      const auto status = ask_status(options.run_dir, kStatusTimeoutMs);
+      if (status.is_ok()) reporter.status(parse_status(*status), loop.now_ms());
+    }
+    loop.call_after(reporter.is_terminal() ? kTerminalRefreshMs : kPlainRefreshMs,
+                    [this] { refresh(); });
+  }
+
+  RunEnd run(StopSignals& held) {
+    ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+    ::signal(SIGPIPE, SIG_IGN);  // a reader of our output that leaves must not end the training
+    loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1}, [this](int s) { on_signal(s); });
+    held.release();
+    const Status started = start_children();
+    if (!started.is_ok()) {
+      trouble = started.message();
+      kill_all();
+      if (coordinator.pid() == 0) return {exit_code(started), trouble, false};
+    }
+    refresh();
+    watch_coordinator();
+    loop.run();
+    show_output(true);
+    end.exit_code = final_code(started);
+    end.trouble = final_trouble();
+    return end;
+  }
+
+  int final_code(const Status& started) const {
+    if (!started.is_ok()) return exit_code(started);
+    if (!trouble.empty()) return kSoftwareError;
+    if (superseded) return agent.died() ? kSoftwareError : agent.end().exit_code;
+    if (coordinator.died()) return kSoftwareError;
+    const bool lost_agent = agent.died() && !killing;
+    if (coordinator.end().exit_code == 0 && lost_agent) return kSoftwareError;
+    return coordinator.end().exit_code;
+  }
+
+  // On a full disk the coordinator's last words may have found no place.
+  std::string final_trouble() const {
+    const bool failed = end.exit_code == kSoftwareError;
+    std::string text = failed ? lack_of_room(options.run_dir, kLeastRoomBytes) : "";
+    if (!text.empty()) text += "; make room there";
+    for (const std::string& part : {deaths, trouble})
+      if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
+    return text;
+  }
+
+  SupervisorOptions options;
+  Reporter& reporter;
+  const std::string seat =
+      options.seat.empty() ? host_name() + ":" + std::to_string(::getpid()) : options.seat;
+  rpc::AsioLoop loop;
+  SupervisedChild coordinator;
+  SupervisedChild agent;
+  coordinator::PulseWatch pulse;
+  RunEnd end;
+  rpc::TimerId stop_timer = 0;  // of tell_stop()
+  bool may_hurry = false;       // a SIGTERM that comes now
+  bool killing = false;         // from here on a child's death is our doing
+  bool has_claimed = false;     // a term, as far as was seen
+  int superseded_looks = 0;     // in a row at which ours runs and has no right to
+  bool superseded = false;      // the run goes on without a coordinator of ours
+  std::string deaths;           // of children that were not told to end and do not come back
+  std::string trouble;
+};
+
+Supervisor::Supervisor(SupervisorOptions options, Reporter& reporter)
+    : impl_(std::make_unique<Impl>(std::move(options), reporter)) {}
+
+Supervisor::~Supervisor() = default;
+
+RunEnd Supervisor::run(StopSignals& held) {
+  return impl_->run(held);
+}
+
+}  // namespace lockstep

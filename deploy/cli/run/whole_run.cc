@@ -1,0 +1,107 @@
+#include "deploy/cli/run/whole_run.h"
+
+#include <cstdio>
+
+#include "comm/base/clock.h"
+#include "comm/base/file.h"
+#include "deploy/agent/run_files.h"
+#include "deploy/cli/base/console.h"
+#include "deploy/cli/base/text.h"
+#include "deploy/cli/job/job_print.h"
+#include "deploy/cli/run/check_resume.h"
+#include "deploy/cli/run/merge_traces.h"
+#include "deploy/cli/run/prepare_run.h"
+#include "deploy/cli/run/run_end.h"
+#include "deploy/cli/run/supervisor.h"
+
+namespace lockstep {
+namespace {
+
+std::string opening(const RunDir& dir, const wire::JobSpec& job, const PreparedData& data) {
+  const auto& train = job.train();
+  std::string length = train.epochs() > 0 ? plural(train.epochs(), "epoch") : "";
+  if (train.max_steps() > 0)
+    length += (length.empty() ? "" : ", at most ") + plural(train.max_steps(), "step");
+  return job.job() + ": " + job.model().name() + " on " + data.description + "\n" +
+         plural(job.cluster().workers(), "worker") + ", global batch " +
+         (train.global_batch() == 0 ? "auto" : grouped(train.global_batch())) + " in " +
+         plural(train.slots(), "slot") + ", " + length + ", " + job.optimizer().name() + ", " +
+         job.comm().numerics() + " numerics\n" + "run directory " + dir.path();
+}
+
+void tell_trace(const wire::JobSpec& job, const RunDir& dir) {
+  if (job.train().trace().empty()) return;
+  const auto merged = merge_traces(dir.path());
+  if (!merged.is_ok())
+    std::fprintf(stderr, "lockstep: traces not merged: %s\n", merged.status().message().c_str());
+  else if (!merged->empty())
+    std::printf("trace of steps %s: %s (open it in ui.perfetto.dev)\n", job.train().trace().c_str(),
+                merged->c_str());
+}
+
+// A reader of job.yaml wants to know what train.global_batch auto became; job.pb says it.
+void keep_resolved(const wire::JobSpec& job, const RunDir& dir) {
+  if (job.train().global_batch() != 0) return;
+  const auto resolved = read_job_spec(dir.path());
+  if (!resolved.is_ok() || resolved->train().global_batch() == 0) return;
+  const Status kept = replace_file(dir.file("job.yaml"), job_yaml(*resolved));
+  if (!kept.is_ok()) std::fprintf(stderr, "lockstep: %s\n", kept.message().c_str());
+}
+
+int supervise(const RunPlan& plan, const wire::JobSpec& job, RunDir& dir, StopSignals& signals,
+              Reporter& reporter) {
+  SupervisorOptions options;
+  options.run_dir = dir.path();
+  options.seat = plan.seat;
+  options.agent_words = plan.agent_words;
+  options.resume = plan.resume;
+  options.take_over = plan.take_over;
+  options.is_launched = plan.launch != nullptr;
+  options.grace_ms = int64_t{1000} * job.cluster().grace_s();
+  RunEnd end;
+  {
+    Supervisor supervisor(options, reporter);
+    end = supervisor.run(signals);
+    signals.hold();  // the end is told whole, and its code is the run's
+  }
+  reporter.passing("");
+  tell_trace(job, dir);
+  keep_resolved(job, dir);
+  dir.sweep();
+  return tell_end(end, dir, plan.again);
+}
+
+}  // namespace
+
+int run_in(RunDir& dir, const RunPlan& plan, const wire::JobSpec& job, StopSignals& signals,
+           Reporter& reporter) {
+  const auto refused = [&](const Status& why) {
+    reporter.passing("");
+    dir.discard();
+    return report(why);
+  };
+  if (plan.take_over) {
+    remove_endpoints(dir);
+    reporter.note("the run in " + dir.path() + " goes on: its coordinator is made again here");
+    return supervise(plan, job, dir, signals, reporter);
+  }
+  const SystemClock clock;
+  const auto progress = [&](const std::string& text) {
+    reporter.passing(text);
+    if (plan.launch != nullptr) plan.launch->still_preparing(clock.monotonic_ms());
+  };
+  const auto data = prepare_run(dir, job, plan.resume, signals, progress);
+  if (!data.is_ok()) return refused(data.status());
+  if (plan.resume) {
+    const auto check = check_resume(dir.path(), job, data->facts);
+    if (!check.is_ok()) return refused(check.status());
+    if (check->is_done) return tell_done_already(dir);
+  }
+  Status written = write_run_files(dir, job, data->facts);
+  if (written.is_ok() && plan.launch != nullptr) written = plan.launch->running();
+  if (!written.is_ok()) return refused(written);
+  reporter.note(opening(dir, job, *data));
+  return supervise(plan, job, dir, signals, reporter);
+}
+
+}  // namespace lockstep

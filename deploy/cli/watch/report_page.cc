@@ -1,0 +1,83 @@
+#include "deploy/cli/watch/report_page.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+#include "comm/base/check.h"
+#include "comm/base/hash.h"
+#include "comm/base/log.h"
+#include "coordinator/page/page.h"
+
+namespace lockstep {
+namespace {
+
+constexpr std::array kScripts = {"/format.js", "/plots.js", "/view.js", "/report.js"};
+constexpr std::string_view kStyleTag = "<link rel=\"stylesheet\" href=\"/page.css\">";
+constexpr std::string_view kFirstScript = "<script ";
+constexpr std::string_view kHeadEnd = "</head>";
+constexpr std::string_view kBodyEnd = "</body>";
+
+std::string base64(const Digest256& bytes) {
+  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const size_t left = std::min<size_t>(3, bytes.size() - i);
+    uint32_t group = 0;
+    for (size_t k = 0; k < 3; ++k) group = group << 8 | (k < left ? bytes[i + k] : 0u);
+    for (size_t k = 0; k < 4; ++k) text += k <= left ? kDigits[group >> (18 - 6 * k) & 63] : '=';
+  }
+  return text;
+}
+
+// What a policy calls an inline text that it allows.
+std::string source_of(std::string_view text) {
+  return " 'sha256-" + base64(sha256(text)) + "'";
+}
+
+size_t find(std::string_view text, std::string_view part) {
+  const size_t at = text.find(part);
+  LOCKSTEP_CHECK(at != std::string_view::npos, "page.html has the tags that are replaced");
+  return at;
+}
+
+}  // namespace
+
+std::string json_in_html(std::string_view json) {
+  std::string out;
+  out.reserve(json.size());
+  for (const char c : json) {
+    if (c == '<')
+      out += "\\u003c";
+    else
+      out += c;
+  }
+  return out;
+}
+
+std::string report_page(const ReportData& data) {
+  const std::string_view page = page::content_of("/");
+  const std::string_view style = page::content_of("/page.css");
+  std::string policy =
+      "default-src 'none'; img-src data:; style-src" + source_of(style) + "; script-src";
+  std::string scripts =
+      "<script type=\"application/json\" id=\"data\">" +
+      json_in_html("{\"made\":\"" + json_escape(data.made) + "\",\"status\":" + data.status +
+                   ",\"history\":" + data.history + ",\"events\":" + data.events + "}") +
+      "</script>\n";
+  for (const char* path : kScripts) {
+    const std::string_view script = page::content_of(path);
+    policy += source_of(script);
+    scripts.append("<script>").append(script).append("</script>\n");
+  }
+  const size_t style_at = find(page, kStyleTag);
+  const size_t head_end = find(page, kHeadEnd);
+  const size_t body_end = find(page, kBodyEnd);
+  LOCKSTEP_CHECK(find(page, kFirstScript) > style_at, "scripts are the last of the head");
+  std::string out(page.substr(0, style_at));
+  out += "<meta http-equiv=\"Content-Security-Policy\" content=\"" + policy + "\">\n<style>";
+  out.append(style).append("</style>\n").append(page.substr(head_end, body_end - head_end));
+  return out + scripts + std::string(page.substr(body_end));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,61 @@
+#include "deploy/cli/watch/run_status.h"
+
+#include <algorithm>
+
+#include "deploy/cli/base/ask_http.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::json;
+
+uint64_t count_of(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_number_unsigned() ? it->get<uint64_t>() : 0;
+}
+
+std::optional<double> number_of(const json& object, const char* key) {
+  const auto it = object.find(key);
+  if (it == object.end() || !it->is_number()) return std::nullopt;
+  return it->get<double>();
+}
+
+}  // namespace
+
+RunStatus parse_status(const json& object) {
+  RunStatus status;
+  if (!object.is_object()) return status;
+  if (const auto it = object.find("state"); it != object.end() && it->is_string())
+    status.state = it->get<std::string>();
+  status.step = count_of(object, "step");
+  status.total_steps = count_of(object, "total_steps");
+  status.epoch = count_of(object, "epoch");
+  status.epochs = count_of(object, "epochs");
+  status.generation = count_of(object, "generation");
+  status.workers = count_of(object, "workers");
+  status.global_batch = count_of(object, "global_batch");
+  if (const auto it = object.find("members"); it != object.end() && it->is_array())
+    status.members = it->size();
+  status.loss = number_of(object, "loss");
+  status.accuracy = number_of(object, "accuracy");
+  status.samples_per_second = number_of(object, "samples_per_second");
+  if (const auto it = object.find("eval"); it != object.end() && it->is_object()) {
+    const auto accuracy = number_of(*it, "accuracy");
+    if (accuracy)
+      status.eval = EvalResult{count_of(*it, "step"), count_of(*it, "epoch"), *accuracy,
+                               number_of(*it, "loss").value_or(0)};
+  }
+  return status;
+}
+
+Result<json> ask_status(const std::string& run_dir, int64_t timeout_ms) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const http::GetResult answer,
+                            ask_http(run_dir, "/api/v1/status", timeout_ms));
+  json parsed = json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
+  if (answer.status != 200 || !parsed.is_object())
+    return Status(Code::kUnavailable, "the coordinator's answer is no status (HTTP " +
+                                          std::to_string(answer.status) + ")");
+  return parsed;
+}
+
+}  // namespace lockstep

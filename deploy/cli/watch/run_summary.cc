@@ -1,0 +1,74 @@
+#include "deploy/cli/watch/run_summary.h"
+
+#include "comm/base/file.h"
+#include "comm/base/limits.h"
+#include "deploy/cli/base/text.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::json;
+
+std::string row(const std::string& name, const std::string& value) {
+  constexpr size_t kNameColumn = 18;
+  std::string out = "  " + name;
+  out.resize(kNameColumn, ' ');
+  return out + value + "\n";
+}
+
+bool has_number(const json& summary, const char* key) {
+  const auto it = summary.find(key);
+  return it != summary.end() && it->is_number();
+}
+
+std::string count_text(const json& summary, const char* key) {
+  return has_number(summary, key) ? grouped(summary[key].get<uint64_t>()) : "?";
+}
+
+std::string counted(const json& summary, const char* key, const char* word) {
+  if (!has_number(summary, key)) return std::string("? ") + word + "s";
+  return plural(summary[key].get<uint64_t>(), word);
+}
+
+}  // namespace
+
+Result<json> read_summary(const std::string& run_dir) {
+  const std::string path = run_dir + "/summary.json";
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, read_file(path, limits::kJobFileBytes));
+  json summary = json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!summary.is_object()) return Status(Code::kBadData, path + " is damaged");
+  return summary;
+}
+
+std::string summary_table(const json& summary, const std::string& run_dir) {
+  std::string out;
+  if (has_number(summary, "eval_accuracy"))
+    out += row("test accuracy", percent(summary["eval_accuracy"].get<double>(), 2));
+  if (has_number(summary, "eval_loss"))
+    out += row("test loss", fixed(summary["eval_loss"].get<double>(), 4));
+  out +=
+      row("steps", count_text(summary, "steps") + " (" + counted(summary, "epochs", "whole epoch") +
+                       "), " + counted(summary, "generations", "generation"));
+  if (has_number(summary, "samples_per_second"))
+    out += row("speed", count_text(summary, "samples_per_second") + " samples/s");
+  if (has_number(summary, "goodput"))
+    out += row("goodput", percent(summary["goodput"].get<double>(), 1));
+  if (summary.contains("weights_sha256") && summary["weights_sha256"].is_string())
+    out += row("weights", summary["weights_sha256"].get<std::string>());
+  out += row("results", run_dir);
+  return out;
+}
+
+std::string next_commands(const std::string& run_dir) {
+  return "Try next:\n"
+         "  lockstep ckpt ls " +
+         run_dir +
+         "\n"
+         "  lockstep ckpt verify " +
+         run_dir +
+         "\n"
+         "  lockstep run --resume --run-dir " +
+         run_dir + " train.epochs=N    # go on, with more epochs\n";
+}
+
+}  // namespace lockstep

@@ -1,0 +1,154 @@
+#include "deploy/cli/watch/tensorboard_export.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "comm/base/clock.h"
+#include "comm/base/file.h"
+#include "comm/base/host_name.h"
+
+namespace lockstep {
+namespace {
+
+using nlohmann::json;
+
+constexpr char kOurs[] = ".lockstep";     // after the host in the names of our files
+constexpr uint64_t kFlushSteps = 10'000;  // no more are held in memory
+
+double number_or_nan(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_number() ? it->get<double>() : NAN;
+}
+
+json column_of(const json& object, const char* key) {
+  const auto it = object.find(key);
+  return it != object.end() && it->is_array() ? *it : json::array();
+}
+
+double number_at(const json& column, size_t i) {
+  return i < column.size() && column[i].is_number() ? column[i].get<double>() : NAN;
+}
+
+Status remove_ours(const std::string& directory) {
+  std::error_code error;
+  std::vector<std::filesystem::path> ours;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("events.out.tfevents.") &&
+        name.find(std::string(kOurs) + ".") != std::string::npos)
+      ours.push_back(entry.path());
+  }
+  for (const auto& path : ours) std::filesystem::remove(path, error);
+  if (!error) return Status::ok();
+  return Status(Code::kInternal, "cannot clear " + directory + ": " + error.message());
+}
+
+}  // namespace
+
+Result<TensorboardExport> TensorboardExport::begin(RunSource& source) {
+  const std::string directory = source.run_dir() + "/tensorboard";
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) return Status(Code::kInternal, "cannot make " + directory + ": " + error.message());
+  LOCKSTEP_RETURN_IF_ERROR(remove_ours(directory));
+  TensorboardExport made(source, directory);
+  LOCKSTEP_RETURN_IF_ERROR(made.open_file(/*is_again=*/false));
+  return made;
+}
+
+Status TensorboardExport::open_file(bool is_again) {
+  const double now_s = static_cast<double>(SystemClock().wall_ms()) / 1e3;
+  const std::string name =
+      event_file_name(static_cast<int64_t>(now_s), host_name() + kOurs, ++files_);
+  LOCKSTEP_ASSIGN_OR_RETURN(file_, EventFile::create(directory_ + "/" + name, now_s));
+  if (is_again) file_->start_session(1, now_s);
+  offset_ = 0;
+  steps_ = speed_step_ = eval_step_ = 0;
+  return file_->flush();
+}
+
+double TensorboardExport::wall_of(uint64_t step) const {
+  return newest_wall_s_ - (newest_step_ - static_cast<double>(step)) * step_wall_s_;
+}
+
+Status TensorboardExport::update() {
+  LOCKSTEP_ASSIGN_OR_RETURN(const json status, source_->get_json("status", "members=1"));
+  const double step = number_or_nan(status, "step");
+  const double wall_s = number_or_nan(status, "wall_seconds");
+  newest_step_ = std::isfinite(step) ? step : 0;
+  step_wall_s_ = newest_step_ > 0 && std::isfinite(wall_s) ? wall_s / newest_step_ : 0;
+  LOCKSTEP_RETURN_IF_ERROR(add_steps());
+  LOCKSTEP_RETURN_IF_ERROR(add_curves());
+  return file_->flush();
+}
+
+// A line that is not of the step that is due: lines before it were cut away and written anew.
+Status TensorboardExport::add_line(const std::string& line, bool* is_cut) {
+  const json parsed = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto step = parsed.is_object() ? parsed.find("step") : parsed.end();
+  *is_cut = !parsed.is_object() || step == parsed.end() || *step != steps_ + 1;
+  if (*is_cut) return Status::ok();
+  ++steps_;
+  offset_ += static_cast<int64_t>(line.size()) + 1;
+  for (const auto& [key, tag] : {std::pair{"loss", "train/loss"}, std::pair{"lr", "train/lr"}}) {
+    const double value = number_or_nan(parsed, key);
+    file_->scalar(tag, steps_, wall_of(steps_), static_cast<float>(value));
+  }
+  return steps_ % kFlushSteps == 0 ? file_->flush() : Status::ok();
+}
+
+Status TensorboardExport::add_steps() {
+  const std::string path = source_->run_dir() + "/history.jsonl";
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0)
+    return Status(Code::kNoInput, "there is no " + path + ": " + errno_text(errno));
+  newest_wall_s_ =
+      static_cast<double>(found.st_mtim.tv_sec) + static_cast<double>(found.st_mtim.tv_nsec) / 1e9;
+  if (found.st_size < offset_) LOCKSTEP_RETURN_IF_ERROR(open_file(/*is_again=*/true));
+  std::ifstream history(path, std::ios::binary);
+  history.seekg(offset_);
+  std::string line;
+  while (std::getline(history, line) && !history.eof()) {  // at its end a line is not whole yet
+    bool is_cut = false;
+    LOCKSTEP_RETURN_IF_ERROR(add_line(line, &is_cut));
+    if (!is_cut) continue;
+    if (steps_ == 0) return Status(Code::kUsage, path + " does not begin with step 1");
+    LOCKSTEP_RETURN_IF_ERROR(open_file(/*is_again=*/true));
+    history.seekg(0);
+  }
+  return Status::ok();
+}
+
+Status TensorboardExport::add_curves() {
+  LOCKSTEP_ASSIGN_OR_RETURN(const json curves, source_->get_json("history", "points=2048"));
+  const json first = column_of(curves, "first");
+  const json speed = column_of(curves, "samples_per_second");
+  const double width = number_or_nan(curves, "width");
+  for (size_t i = 0; i < first.size() && std::isfinite(width); ++i) {
+    const auto end = static_cast<uint64_t>(number_at(first, i) + width);
+    // The last point is not whole yet, or will be told with the next ones.
+    if (end <= speed_step_ || end > steps_ || !std::isfinite(number_at(speed, i))) continue;
+    speed_step_ = end;
+    file_->scalar("train/samples_per_second", end, wall_of(end),
+                  static_cast<float>(number_at(speed, i)));
+  }
+  const json evals = curves.value("evals", json::object());
+  const json steps = column_of(evals, "step");
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto step = static_cast<uint64_t>(number_at(steps, i));
+    if (step <= eval_step_ || step > steps_) continue;
+    eval_step_ = step;
+    for (const char* name : {"accuracy", "loss"})
+      file_->scalar("eval/" + std::string(name), step, wall_of(step),
+                    static_cast<float>(number_at(column_of(evals, name), i)));
+  }
+  return Status::ok();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,56 @@
+// Keeps RUN_DIR/tensorboard saying what the run's history says: loss and learning rate of every
+// step from history.jsonl, speed and evaluations from the coordinator or the journal.
+//
+// When the history was cut (the run went back to a checkpoint), a new file begins with a session
+// from the first step on, for which TensorBoard drops what it knew, and tells everything again.
+//
+// The history knows no wall times: a step's is reckoned back from the newest one at the mean pace
+// of the run.
+//
+// Thread-safety: one thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "comm/base/status.h"
+#include "deploy/cli/watch/run_source.h"
+#include "metrics/files/event_file.h"
+
+namespace lockstep {
+
+class TensorboardExport {
+ public:
+  // Removes what an earlier export wrote, and nothing else. `source` outlives it.
+  static Result<TensorboardExport> begin(RunSource& source);
+
+  // Adds what has come since. kNoInput while the run has no history.
+  Status update();
+
+  const std::string& directory() const { return directory_; }
+  uint64_t steps() const { return steps_; }  // told so far
+
+ private:
+  TensorboardExport(RunSource& source, std::string directory)
+      : source_(&source), directory_(std::move(directory)) {}
+  Status open_file(bool is_again);
+  Status add_steps();
+  Status add_line(const std::string& line, bool* is_cut);
+  Status add_curves();
+  double wall_of(uint64_t step) const;
+
+  RunSource* source_;
+  std::string directory_;
+  std::unique_ptr<EventFile> file_;
+  uint64_t files_ = 0;
+  int64_t offset_ = 0;  // in the history, after the last line that was told
+  uint64_t steps_ = 0;
+  uint64_t speed_step_ = 0;  // newest point of the speed that was told
+  uint64_t eval_step_ = 0;
+  double newest_wall_s_ = 0;  // when the history last grew,
+  double newest_step_ = 0;    // up to here,
+  double step_wall_s_ = 0;    // at this pace
+};
+
+}  // namespace lockstep
