@@ -46,7 +46,7 @@ Result<int> run_agent(const AgentArguments& arguments) {
   return run_launched({arguments.positional, arguments.run_dir, node, arguments.workers}, env);
 }
 
-constexpr char kExamples[] =
+constexpr char kAgentExamples[] =
     "With a job file: a rank of a run that a launcher starts. Rank 0 prepares the run and keeps "
     "the\n"
     "coordinator; each rank keeps one worker. The same command again continues what DIR holds.\n"
@@ -80,7 +80,7 @@ void add_agent_command(CLI::App& app, Commands& commands) {
                       "GPUs that no other agent on this host sees; 0: all see the same");
   command->add_flag("--plain-logs", arguments->has_plain_logs,
                     "Name logs without the node: no other host works on this run");
-  command->footer(kExamples);
+  command->footer(kAgentExamples);
   commands[command] = [arguments] {
     const auto code = run_agent(*arguments);
     return code.is_ok() ? *code : report(code.status());

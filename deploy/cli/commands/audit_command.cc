@@ -65,7 +65,7 @@ Result<int> audit_run(const AuditArguments& arguments) {
   return report.is_clean() ? 0 : kNotClean;
 }
 
-constexpr char kNotes[] =
+constexpr char kAuditNotes[] =
     "Which generation, member and slot computed which samples, from the journal; every digest of "
     "what\nthe loaders delivered is computed again from the seed and compared.\n\n"
     "Examples:\n"
@@ -86,7 +86,7 @@ void add_audit_command(CLI::App& app, Commands& commands) {
   command->add_option("--steps", arguments->steps,
                       "Print what was done in these steps: FIRST:LAST, counted from 1");
   command->add_flag("--json", arguments->json, "For tools");
-  command->footer(kNotes);
+  command->footer(kAuditNotes);
   commands[command] = [arguments] {
     const auto code = audit_run(*arguments);
     return code.is_ok() ? *code : report(code.status());

@@ -16,6 +16,9 @@ namespace lockstep {
 using Command = std::function<int()>;
 using Commands = std::map<const CLI::App*, Command>;
 
+// Exit code of a command that needs a live run and finds none, as of "systemctl status".
+inline constexpr int kNotRunning = 3;
+
 void add_run_command(CLI::App& app, Commands& commands);
 void add_status_command(CLI::App& app, Commands& commands);
 void add_top_command(CLI::App& app, Commands& commands);

@@ -85,7 +85,7 @@ Status run_doctor(const DoctorArguments& arguments) {
   return Status::ok();
 }
 
-constexpr char kNotes[] =
+constexpr char kDoctorNotes[] =
     "Measures, for one worker of the job, what every stage between the files and the trained "
     "model\n"
     "could do by itself, on the same samples, cold first; and says which one holds the job back.\n"
@@ -113,7 +113,7 @@ void add_doctor_command(CLI::App& app, Commands& commands) {
   command->add_flag("--apply", arguments->apply,
                     "Measure again with the change, and show both figures");
   command->add_flag("--json", arguments->json, "As JSON");
-  command->footer(kNotes);
+  command->footer(kDoctorNotes);
   commands[command] = [arguments] { return report(run_doctor(*arguments)); };
 }
 

@@ -30,7 +30,7 @@ Status export_to_tensorboard(const ExportArguments& arguments) {
   return Status::ok();
 }
 
-constexpr char kExamples[] =
+constexpr char kExportExamples[] =
     "Loss and learning rate of every step, speed and evaluations, as event files in "
     "DIR/tensorboard.\n\n"
     "Examples:\n"
@@ -49,7 +49,7 @@ void add_export_command(CLI::App& app, Commands& commands) {
   const auto arguments = std::make_shared<ExportArguments>();
   command->add_option("run-dir", arguments->run_dir, "Directory of the run")->required();
   command->add_flag("--follow,-f", arguments->follow, "Go on while the run does");
-  command->footer(kExamples);
+  command->footer(kExportExamples);
   commands[command] = [arguments] { return report(export_to_tensorboard(*arguments)); };
 }
 

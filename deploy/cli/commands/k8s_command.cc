@@ -92,7 +92,7 @@ Result<std::string> manifests(const K8sArguments& arguments) {
   return k8s::render(request);
 }
 
-constexpr char kExamples[] =
+constexpr char kK8sExamples[] =
     "Writes all that a run needs to stdout; nothing is sent anywhere. The job file's paths are "
     "those\n"
     "in the pods: a data claim lies in /data, the run directory is /runs/NAME on the run claim, "
@@ -139,7 +139,7 @@ void add_k8s_command(CLI::App& app, Commands& commands) {
   auto* command = group->add_subcommand("render", "Write a run's manifests to stdout");
   const auto arguments = std::make_shared<K8sArguments>();
   add_options(*command, *arguments);
-  command->footer(kExamples);
+  command->footer(kK8sExamples);
   commands[command] = [arguments] {
     const auto text = manifests(*arguments);
     if (!text.is_ok()) return report(text.status());

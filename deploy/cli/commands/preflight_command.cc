@@ -44,7 +44,7 @@ Result<int> run_preflight(const PreflightArguments& arguments) {
   return preflight::run(options);
 }
 
-constexpr char kExamples[] =
+constexpr char kPreflightExamples[] =
     "Before a run, with the launcher, the job file and the run directory of the run: whether all\n"
     "hosts see the run directory and can lock files there, reach each other (name, route, port,\n"
     "certificate, token), have one version of Lockstep and agree about the time. It changes "
@@ -68,7 +68,7 @@ void add_preflight_command(CLI::App& app, Commands& commands) {
       ->add_option("--wait", arguments->wait_s,
                    "Seconds until a rank that was not heard of is missing; default 60")
       ->check(CLI::Range(1u, 3'600u));
-  command->footer(kExamples);
+  command->footer(kPreflightExamples);
   commands[command] = [arguments] {
     const auto code = run_preflight(*arguments);
     return code.is_ok() ? *code : report(code.status());

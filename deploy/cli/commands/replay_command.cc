@@ -40,7 +40,7 @@ int become_worker(const ReplayArguments& arguments) {
   return report(Status(Code::kConfig, "cannot start " + program + ": " + errno_text(errno)));
 }
 
-constexpr char kNotes[] =
+constexpr char kReplayNotes[] =
     "From the newest checkpoint before the step, through the steps between; every loss must be the "
     "one\nthat was recorded, bit for bit, however many workers the run had and whatever happened "
     "to them.\nThen: norms, extremes and non-finite counts of gradients and activations, and the "
@@ -64,7 +64,7 @@ void add_replay_command(CLI::App& app, Commands& commands) {
   command->add_option("--batch-file", arguments->batch_file,
                       "Where the batch goes (safetensors); default "
                       "RUN_DIR/replay-step-N.safetensors");
-  command->footer(kNotes);
+  command->footer(kReplayNotes);
   commands[command] = [arguments] { return become_worker(*arguments); };
 }
 

@@ -35,7 +35,7 @@ Status write_report(const ReportArguments& arguments) {
   return Status::ok();
 }
 
-constexpr char kExamples[] =
+constexpr char kReportExamples[] =
     "One HTML file with plots, ranks, generations and events of a run that has ended or goes on. "
     "It "
     "needs\nno network, and can be sent or kept.\n\n"
@@ -54,7 +54,7 @@ void add_report_command(CLI::App& app, Commands& commands) {
   command->add_option("run-dir", arguments->run_dir, "Directory of the run")->required();
   command->add_option("--output,-o", arguments->output,
                       "The file; default: report.html in the run directory, -: standard output");
-  command->footer(kExamples);
+  command->footer(kReportExamples);
   commands[command] = [arguments] { return report(write_report(*arguments)); };
 }
 

@@ -75,7 +75,7 @@ int run_job(const RunArguments& arguments) {
   return run_in(*dir, plan, *job, signals, reporter);
 }
 
-constexpr char kExamples[] =
+constexpr char kRunExamples[] =
     "Examples:\n"
     "  lockstep run job.yaml\n"
     "  lockstep run job.yaml --workers 4 --run-dir runs/first train.epochs=3 optimizer.lr=2e-3\n"
@@ -103,7 +103,7 @@ void add_run_command(CLI::App& app, Commands& commands) {
   command->add_flag("--print-config", arguments->print_config,
                     "Print the job as resolved, and end");
   command->add_flag("--help-job", arguments->help_job, "Print all keys of a job file, and end");
-  command->footer(kExamples);
+  command->footer(kRunExamples);
   commands[command] = [arguments] {
     if (!arguments->help_job) return run_job(*arguments);
     std::fputs(job_help().c_str(), stdout);

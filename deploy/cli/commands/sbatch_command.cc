@@ -94,7 +94,7 @@ Result<int> write_script(const SbatchArguments& arguments) {
   return 0;
 }
 
-constexpr char kExamples[] =
+constexpr char kSbatchExamples[] =
     "Writes a batch script for Slurm: to stdout, to --output, or with --submit to sbatch. The job\n"
     "checkpoints and is requeued before its time is over and when it is preempted, until it is "
     "done.\n"
@@ -139,7 +139,7 @@ void add_sbatch_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("sbatch", "Write, or submit, a batch script for Slurm");
   const auto arguments = std::make_shared<SbatchArguments>();
   add_options(*command, *arguments);
-  command->footer(kExamples);
+  command->footer(kSbatchExamples);
   commands[command] = [arguments] {
     const auto code = write_script(*arguments);
     return code.is_ok() ? *code : report(code.status());

@@ -16,7 +16,6 @@
 namespace lockstep {
 namespace {
 
-constexpr int kNotRunning = 3;  // as `lockstep status`
 constexpr int kLocalPollMs = 50;
 
 int send(const std::string& run_dir, const wire::Command& command) {

@@ -20,7 +20,6 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kTimeoutMs = 5'000;
-constexpr int kNotRunning = 3;  // as "systemctl status"
 
 struct StatusArguments {
   std::string run_dir;
@@ -98,7 +97,7 @@ int watch(const StatusArguments& arguments) {
   }
 }
 
-constexpr char kExamples[] =
+constexpr char kStatusExamples[] =
     "Examples:\n"
     "  lockstep status --run-dir runs/first\n"
     "  lockstep status --run-dir runs/first --watch\n"
@@ -115,7 +114,7 @@ void add_status_command(CLI::App& app, Commands& commands) {
   command->add_option("--run-dir,-d,run_dir", arguments->run_dir, "Of the run")->required();
   command->add_flag("--json", arguments->json, "All that the coordinator says, as JSON");
   command->add_flag("--watch,-w", arguments->watch, "Follow it until it ends");
-  command->footer(kExamples);
+  command->footer(kStatusExamples);
   commands[command] = [arguments] {
     return arguments->watch && !arguments->json ? watch(*arguments) : show_once(*arguments);
   };

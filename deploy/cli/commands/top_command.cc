@@ -149,7 +149,7 @@ Status show(const TopArguments& arguments) {
   return show_plain(source, screen, arguments.once);
 }
 
-constexpr char kExamples[] =
+constexpr char kTopExamples[] =
     "Ranks, phases, speed and loss of a run in the terminal. q leaves. Phases: d data wait, f "
     "forward,\nb backward, c communication, o optimizer, . other. Elsewhere than on a terminal it "
     "prints a frame\nevery five seconds until the run is over.\n\n"
@@ -166,7 +166,7 @@ void add_top_command(CLI::App& app, Commands& commands) {
   const auto arguments = std::make_shared<TopArguments>();
   command->add_option("run-dir", arguments->run_dir, "Directory of the run")->required();
   command->add_flag("--once", arguments->once, "Print one frame, and end");
-  command->footer(kExamples);
+  command->footer(kTopExamples);
   commands[command] = [arguments] { return report(show(*arguments)); };
 }
 

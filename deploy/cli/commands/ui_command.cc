@@ -48,7 +48,7 @@ Status serve(const UiArguments& arguments) {
   return Status::ok();
 }
 
-constexpr char kExamples[] =
+constexpr char kUiExamples[] =
     "The page of a run that goes on or has ended, for a browser on this machine. Nobody else can "
     "reach it:\nfrom elsewhere take `ssh -L 8080:127.0.0.1:8080`.\n\n"
     "Examples:\n"
@@ -64,7 +64,7 @@ void add_ui_command(CLI::App& app, Commands& commands) {
   const auto arguments = std::make_shared<UiArguments>();
   command->add_option("run-dir", arguments->run_dir, "Directory of the run")->required();
   command->add_option("--port", arguments->port, "Of this machine's loopback; 0: any free one");
-  command->footer(kExamples);
+  command->footer(kUiExamples);
   commands[command] = [arguments] { return report(serve(*arguments)); };
 }
 
