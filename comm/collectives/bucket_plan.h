@@ -1,8 +1,9 @@
 // Cuts the flat gradient buffer into buckets.
 //
-// A bucket is a contiguous range of the buffer that is reduced at once, as soon as all gradients in
-// it are there. Cuts lie at starts of tensors only, so that a bucket never waits for a tensor it
-// holds half of. The last bucket also holds everything after the gradients: statistics and control.
+// A bucket is a contiguous range of the buffer. The ranks reduce it at once, as soon as all its
+// gradients are there. Cuts lie at starts of tensors only, so a bucket never waits for a tensor
+// that it holds only a part of. The last bucket also holds everything after the gradients:
+// statistics and control.
 //
 // Thread-safety: a pure function.
 #pragma once
@@ -17,11 +18,11 @@ namespace lockstep {
 
 // Bounds in elements, ascending, from 0 to `elements`: bucket i is [bounds[i], bounds[i + 1]).
 //
-// `tensor_bounds`: starts of tensors and the end of the last one, ascending, in elements; those
-// that are no multiple of kCutElements are never used as cuts. A bucket is closed by the first cut
-// at which it holds at least `bucket_bytes`, so a tensor larger than that makes a larger bucket.
-// Errors: kInternal when the bounds do not ascend or exceed `elements`, when there are no elements,
-// or when their number is no multiple of kCutElements.
+// `tensor_bounds`: starts of tensors and the end of the last one, ascending, in elements. Those
+// that are no multiple of kCutElements never become cuts. The first cut at which a bucket holds at
+// least `bucket_bytes` closes it, so a tensor larger than that makes a larger bucket. Errors:
+// kInternal if the bounds do not ascend or exceed `elements`, if there are no elements, or if their
+// number is no multiple of kCutElements.
 Result<std::vector<uint64_t>> plan_buckets(std::span<const uint64_t> tensor_bounds,
                                            uint64_t elements, uint64_t bucket_bytes);
 

@@ -1,4 +1,4 @@
-// What every backend asks of an operation's tag before it looks at anything else.
+// The check of an operation's tag that every backend makes first.
 //
 // Thread-safety: a pure function.
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// kInternal where `tag` is of another generation than the Collective's own: a caller held on to one
-// that is over (C4).
+// kInternal if `tag` has another generation than the Collective: the caller kept a Collective that
+// is over (C4).
 Status check_generation(const Tag& tag, Generation own);
 
 }  // namespace lockstep

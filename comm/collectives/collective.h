@@ -1,27 +1,33 @@
-// What the workers of one generation do together. A Collective is fixed to a generation: its
-// members, ranks and slot runs never change; a new generation gets a new Collective.
+// The joint operations of the workers of one generation. A Collective is fixed to a generation: its
+// members, ranks and slot runs never change. A new generation gets a new Collective.
 //
 // comm/ knows raw pointers, never tensors. All elements are fp32.
 //
-// THE GRADIENT BUFFER. Every rank owns one GradientBuffer for the whole run: `regions()` partial
-// sums and one result, each of `elements()` floats with the same layout on every rank:
+// THE GRADIENT BUFFER. Every rank owns one GradientBuffer for the whole run. It has `regions()`
+// partial sums and one result, each of `elements()` floats with the same layout on every rank:
 //
 //     [0, gradients)            summed over non-empty slots, along the reduction tree
-//     [gradients, statistics)   buffers such as BatchNorm's; likewise
+//     [gradients, statistics)   buffers such as BatchNorm's; summed in the same way
 //     [statistics, elements)    control: loss, counters, votes; summed over all partials, so that
 //                               a rank whose slots are all empty still has its say
 //
-// A rank's slots are merged into at most `regions()` partials as MergeSchedule says
-// (reduction_tree.h); the Collective adds the partials of all ranks along the same tree.
+// A rank merges its slots into at most `regions()` partials, as MergeSchedule says
+// (reduction_tree.h). The Collective adds the partials of all ranks along the same tree.
 //
 // INVARIANTS
+//
 //  C1 The result depends on the slots' values only: not on ranks, backends, buckets, slices or
-//  time. C2 Nobody writes another rank's memory; results are pulled. C3 A published range is
-//  rewritten only after begin_step() has returned ok for a later step, which
-//     waits until every peer has counted it read; or in a later generation.
-//  C4 Every operation carries a Tag; a mismatch between ranks is an error (kInternal), never a
-//  wait. C5 After abort() every blocked and every later call returns kAborted, in about a
-//  millisecond.
+//     time.
+//
+//  C2 Nobody writes another rank's memory. Ranks pull results.
+//
+//  C3 A rank rewrites a published range only after begin_step() has returned ok for a later step,
+//     which waits until every peer has counted the range as read; or in a later generation.
+//
+//  C4 Every operation carries a Tag. A mismatch between ranks is an error (kInternal), never a
+//     wait.
+//
+//  C5 After abort() every blocked and every later call returns kAborted, in about a millisecond.
 //
 // THREAD-SAFETY: all operations of one Collective from one thread at a time (the engine's
 // communication lane), abort() from any thread at any time.
@@ -56,21 +62,21 @@ struct ElementRange {
 
 struct BufferLayout {
   uint64_t gradients = 0;   // end of the gradient section, a multiple of kCutElements
-  uint64_t statistics = 0;  // end of the statistics section, likewise
-  uint64_t elements = 0;    // end of the control section, likewise
+  uint64_t statistics = 0;  // end of the statistics section, a multiple of kCutElements
+  uint64_t elements = 0;    // end of the control section, a multiple of kCutElements
 };
 
-// Sections, buckets and slices are cut at multiples of this many floats only: vectorised loops
-// treat the tail of a tensor differently (DESIGN, section 3).
+// All cuts of sections, buckets and slices are multiples of this many floats, because vectorised
+// loops treat the tail of a tensor differently (DESIGN, section 3).
 inline constexpr uint64_t kCutElements = 16;
 
-// One rank's gradient memory for the run. Backends bring their own: shared memory or plain.
+// One rank's gradient memory for the run. Each backend makes its own: shared memory or plain.
 class GradientBuffer {
  public:
   virtual ~GradientBuffer() = default;
   virtual const BufferLayout& layout() const = 0;
   virtual uint32_t regions() const = 0;
-  // `layout().elements` floats each, 256-byte aligned; written by the owner only.
+  // `layout().elements` floats each, 256-byte aligned. Only the owner writes them.
   virtual float* partial(uint32_t region) = 0;
   virtual float* result() = 0;
 };
@@ -83,17 +89,17 @@ class Collective {
   virtual uint32_t world_size() const = 0;
 
   // Returns when this rank may overwrite its partials of earlier steps (C3). `merge` is every
-  // rank's schedule for the step, the same on all ranks: it depends on the slot map and the number
-  // of samples only (make_step_merge).
+  // rank's schedule for the step. It is the same on all ranks, because it depends on the slot map
+  // and the number of samples only (make_step_merge).
   virtual Status begin_step(const Tag& tag, const StepMerge& merge) = 0;
 
-  // Publishes this rank's partials in `range` and sums all ranks' along the tree. Afterwards
-  // reduced()[range] holds the sum. Every rank calls it for the same ranges in the same order.
-  // REQUIRES: begin_step() of this step; range cut at multiples of kCutElements.
+  // Publishes this rank's partials in `range`, and sums those of all ranks along the tree.
+  // Afterwards reduced()[range] holds the sum. Every rank calls it for the same ranges in the same
+  // order. REQUIRES: begin_step() of this step; `range` cut at multiples of kCutElements.
   virtual Status all_reduce(const Tag& tag, const ElementRange& range) = 0;
 
-  // The sums of the current step, `layout().elements` floats; only ranges already reduced are
-  // valid, and only until the next begin_step(). With one rank and one partial it is that partial.
+  // The sums of the current step, `layout().elements` floats. Only reduced ranges are valid, and
+  // only until the next begin_step(). With one rank and one partial it is that partial.
   virtual const float* reduced() const = 0;
 
   // Sends root's `data` to everyone.
@@ -105,12 +111,12 @@ class Collective {
 
   virtual Status barrier(const Tag& tag) = 0;
 
-  // The next all_reduce() also checks one slice of its sum: `owner`, who sums it, and the ranks
-  // that check it (cross_check.h) hash what each of them has added up by itself. Every rank may
-  // call it or not; nobody waits for it.
+  // Makes the next all_reduce() check one slice of its sum. `owner`, who sums the slice, and the
+  // checking ranks (cross_check.h) each hash their own sum. Each rank may call it or not; nobody
+  // waits for it.
   virtual void check_next_sum(uint32_t owner) = 0;
-  // Hash of the slice checked last; nothing where this rank has no part in it, or no way to read
-  // the partials again.
+  // The hash of the last checked slice. Nothing if this rank has no part in the check, or cannot
+  // read the partials again.
   virtual std::optional<uint64_t> checked_sum() const = 0;
 
   virtual void abort() noexcept = 0;

@@ -1,5 +1,5 @@
-// A Collective that passes everything on to another one; derived classes change what they must.
-// What `Interface` has beyond Collective is theirs to implement.
+// A Collective that forwards every call to another one. Derived classes override what they change,
+// and implement what `Interface` has beyond Collective.
 //
 // Thread-safety: as the inner one's.
 #pragma once

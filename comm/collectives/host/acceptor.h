@@ -1,5 +1,5 @@
-// Takes connections of peers at any time, on a thread of its own, so that a peer which is faster
-// than we are finds someone, and one that is late is told so at once.
+// Accepts connections of peers at any time, on a thread of its own. A peer that is faster than this
+// rank finds somebody, and a peer that is late hears so at once.
 //
 //     stranger --Hello--> --Proof--> proven --+--> generation too old: refused
 //        |  5 s, at most 64 a listener        +--> else held until connect() of it takes it
@@ -31,20 +31,20 @@ struct Arrival {
 
 class Acceptor {
  public:
-  // `tls`: what who comes over TCP has to show; null: nothing.
+  // `tls`: demanded from peers over TCP; null: nothing.
   Acceptor(rpc::Token token, std::shared_ptr<rpc::TlsIdentity> tls, Fd unix_listener,
            Fd tcp_listener, Fd wake);
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  // From now on generations below `oldest` are refused, and waits for them return kAborted.
+  // From now on refuses generations below `oldest`. Waits for them return kAborted.
   void refuse_below(Generation oldest);
 
   // The next proven connection of `generation`. Errors: kTimeout, kAborted.
   Result<Arrival> wait_for(Generation generation, const Deadline& deadline);
 
-  // Answers a proven connection that is not wanted.
+  // Answers a proven connection that nobody wants.
   static void turn_away(Arrival& arrival, Welcome why, Generation ours);
 
  private:
@@ -53,7 +53,7 @@ class Acceptor {
   void run();
   int poll_once(std::list<Stranger>* strangers);
   void accept_from(const Fd& listener, bool is_unix, std::list<Stranger>* strangers);
-  // False when the connection is done with, one way or the other.
+  // False if the connection needs no more work, one way or the other.
   bool advance(Stranger* stranger);
   bool answer(Stranger* stranger);
   void admit(Stranger* stranger);
@@ -63,9 +63,9 @@ class Acceptor {
   const std::shared_ptr<rpc::TlsIdentity> tls_;
   const Fd unix_listener_;
   const Fd tcp_listener_;
-  const Fd wake_;  // eventfd, readable when it is time to stop
+  const Fd wake_;  // eventfd, readable when the thread has to stop
 
-  int64_t accept_again_at_ms_ = 0;  // of the thread alone
+  int64_t accept_again_at_ms_ = 0;  // used by the thread alone
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -1,5 +1,5 @@
-// Sockets of the data plane: abstract Unix sockets and TCP, all non-blocking, with whole-message
-// sends and receives under a deadline that can be cancelled.
+// Sockets of the data plane: abstract Unix sockets and TCP, all non-blocking. They send and receive
+// whole messages under a deadline that can be cancelled.
 //
 // Thread-safety: an Fd belongs to one thread; the functions have no state.
 #pragma once
@@ -40,26 +40,26 @@ struct Deadline {
   int64_t left_ms() const;
 };
 
-// Waits until `fd` is ready for `events` (of poll()), or has broken. kTimeout, kAborted.
+// Waits until `fd` is ready for `events` (of poll()), or is broken. kTimeout, kAborted.
 Status wait_until_ready(int fd, short events, const Deadline& deadline);
 
-// Listeners. `name` without the leading zero byte; TCP: a free port of `host`, which is an address
-// of this machine in numbers, told in *address.
+// Listeners. `name` has no leading zero byte. TCP takes a free port of `host`, a numeric address of
+// this machine, and stores the result in *address.
 Result<Fd> listen_unix(const std::string& name);
 Result<Fd> listen_tcp(const std::string& host, std::string* address);
-// The next waiting connection; not open when there is none (errno says why).
+// The next waiting connection. Not open if there is none (errno tells why).
 Fd accept_one(int listener);
 
-// Errors: kUnavailable when nobody listens there.
+// Errors: kUnavailable if nobody listens there.
 Result<Fd> connect_unix(const std::string& name);
 Result<Fd> connect_tcp(const std::string& address, const Deadline& deadline);
 
-// True when the other end of a Unix socket runs as our user.
+// True if the other end of a Unix socket runs as our user.
 bool peer_is_same_user(int fd);
-// True when the other end is gone. Reads nothing.
+// True if the other end is gone. Reads nothing.
 bool has_hung_up(int fd);
 
-// All bytes, or kTimeout, kAborted (cancelled), kUnavailable (the peer closed).
+// Transfers all bytes, or returns kTimeout, kAborted (cancelled) or kUnavailable (the peer closed).
 Status send_all(int fd, const void* data, size_t bytes, const Deadline& deadline);
 Status receive_all(int fd, void* data, size_t bytes, const Deadline& deadline);
 

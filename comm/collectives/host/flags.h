@@ -1,11 +1,11 @@
-// What a rank shows its peers about its progress: a few flags in memory that only it writes.
+// A rank's progress for its peers: a few flags in memory that only the rank writes.
 //
 // INVARIANTS
-//  F1 Every field has one writer, the owner of the block (closed: any of the owner's threads).
+//  F1 Every field has one writer, the owner of the block (`closed`: any of the owner's threads).
 //  F2 A flag is a Mark: (generation, number of the operation in it). It only grows.
 //  F3 ops[n % kOpRing] describes operation n once `published` has reached n. A rank is never more
-//     than one operation ahead of another, since every operation waits for all to publish it.
-//  F4 After a flag grows the doorbell changes, then sleepers on it are woken.
+//     than one operation ahead of another, because every operation waits for all to publish it.
+//  F4 After a flag grows, the owner changes the doorbell and then wakes its sleepers.
 #pragma once
 
 #include <atomic>
@@ -31,8 +31,8 @@ constexpr Generation generation_of(Mark mark) {
 
 enum class OpKind : uint32_t { kNone = 0, kAllReduce, kBroadcast, kAllGather, kBarrier };
 
-// Everything ranks must agree on about an operation (C4). Plain bytes: compared in shared memory
-// and sent over TCP as they are.
+// Everything that ranks must agree on about an operation (C4). Plain bytes: ranks compare them in
+// shared memory and send them over TCP as they are.
 struct OpDescriptor {
   Mark mark = 0;
   uint64_t step = 0;
@@ -47,7 +47,7 @@ struct OpDescriptor {
   bool operator==(const OpDescriptor&) const = default;
 };
 
-// `op.merge_hash` and `op.root` are for the caller to set, where the kind has them.
+// The caller sets `op.merge_hash` and `op.root`, if the kind has them.
 inline OpDescriptor describe(Mark mark, OpKind kind, const Tag& tag, const ElementRange& range) {
   OpDescriptor op;
   op.mark = mark;
@@ -65,9 +65,9 @@ inline constexpr size_t kOpRing = 4;
 
 struct FlagBlock {
   alignas(64) std::atomic<uint32_t> doorbell{0};  // futex word
-  alignas(64) std::atomic<Mark> published{0};     // its part of the operation can be read
-  alignas(64) std::atomic<Mark> result{0};        // its slice of the sum can be read
-  alignas(64) std::atomic<Mark> read{0};          // it has read all it needs of its peers
+  alignas(64) std::atomic<Mark> published{0};  // peers can read this rank's part of the operation
+  alignas(64) std::atomic<Mark> result{0};     // peers can read this rank's slice of the sum
+  alignas(64) std::atomic<Mark> read{0};       // this rank has read all it needs of its peers
   alignas(64) std::atomic<Generation> closed{0};  // nothing of generations up to this one counts
   alignas(64) std::atomic<uint32_t> sleeping{0};  // the owner may be asleep on a peer's doorbell
   alignas(64) OpDescriptor ops[kOpRing];
@@ -75,8 +75,8 @@ struct FlagBlock {
 
 using Flag = std::atomic<Mark> FlagBlock::*;
 
-// Payload of one step of a small operation; larger ones take several. Two halves, used in turn:
-// when an operation starts, everyone has finished the one before the last.
+// The payload of one step of a small operation; larger operations take several steps. There are two
+// halves, used in turn: when an operation starts, everyone has finished the one before the last.
 inline constexpr size_t kMailboxBytes = 256 * 1024;
 
 inline constexpr uint64_t kControlMagic = 0x316c72746374736cULL;

@@ -1,4 +1,5 @@
-// Sleeping on a word of shared memory, also through a read-only mapping.
+// Sleeps on a word of shared memory, also through a read-only mapping.
+//
 // Thread-safety: free functions without state.
 #pragma once
 
@@ -10,10 +11,10 @@ namespace lockstep::host {
 // Sleeps while `word` holds `seen`, at most `timeout_us`. May return early.
 void futex_wait(const std::atomic<uint32_t>& word, uint32_t seen, int64_t timeout_us);
 
-// Wakes everyone asleep on `word`, in any process.
+// Wakes all sleepers on `word`, in any process.
 void futex_wake(const std::atomic<uint32_t>& word);
 
-// Tells the processor that this is a spin loop.
+// Marks a spin loop for the processor.
 inline void cpu_relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();

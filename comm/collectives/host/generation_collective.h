@@ -20,7 +20,7 @@ namespace lockstep::host {
 
 class GenerationCollective final : public Collective {
  public:
-  // `gradient` may be null; then only small operations work.
+  // `gradient` may be null. Then only small operations work.
   GenerationCollective(std::shared_ptr<Peers> peers, std::shared_ptr<Segment> gradient,
                        const GradientGeometry& geometry, std::unique_ptr<TcpIo> io);
   ~GenerationCollective() override;
@@ -46,16 +46,16 @@ class GenerationCollective final : public Collective {
 
   Status reduce(const Tag& tag, const ElementRange& range);
   void send_partials(const OpDescriptor& op, const ElementRange& range, Algorithm algorithm);
-  // Sums `slice`; `out` is for its first element.
+  // Sums `slice`. `out` takes its first element.
   void sum_own(const ElementRange& slice, float* out);
   Status gather_results(const OpDescriptor& op, const ElementRange& range);
   const float* leaf(const Leaf& leaf, const ElementRange& slice) const;
-  // sum_check.cc: before anybody may overwrite what was summed.
+  // In sum_check.cc. Runs before anybody may overwrite the partials.
   std::optional<uint64_t> check_sum(const ElementRange& range, bool direct, uint32_t owner);
   bool can_read_partials() const;
   std::span<const std::byte> own_bytes(const float* data, const ElementRange& range) const;
 
-  // One step of a small operation: `mine` goes into the mailbox; root_only: only `root` sends.
+  // One step of a small operation. `mine` goes into the mailbox. root_only: only `root` sends.
   Status meet_with_mail(const OpDescriptor& op, std::span<const std::byte> mine,
                         size_t expected_of_root, bool root_only);
   const std::byte* mail_of(uint32_t rank, Mark mark);

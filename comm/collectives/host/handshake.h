@@ -7,10 +7,10 @@
 //                                         <-  Verdict    welcome, or why not
 //     Offer     layout; on the Unix socket with the segments' descriptors, both ways
 //
-// Both HMACs are keyed with the run's token and name their role, so neither can be used as the
-// other; under TLS they cover what only the two ends of this connection know (`binding`, stream.h),
-// so neither can be used on another connection. All messages have a fixed size and are plain bytes
-// of one byte order: a stranger can send us nothing that has to be parsed.
+// The run's token keys both HMACs. They name their role, so nobody can use one as the other. Under
+// TLS they cover what only the two ends of this connection know (`binding`, stream.h), so nobody
+// can use them on another connection. All messages have a fixed size and are plain bytes of one
+// byte order: no byte of a stranger has to be parsed.
 //
 // Thread-safety: free functions without state.
 #pragma once
@@ -69,12 +69,12 @@ Digest256 initiator_proof(const std::string& token, const Hello& hello, const No
                           const std::string& binding);
 
 // The initiator's side, with whichever token the other side has proven, up to and including the
-// Verdict. Errors: kRefused (who listens there does not know the token, is in a newer generation,
-// or is another member), kTimeout, kAborted, kUnavailable.
+// Verdict. Errors: kRefused (the listener does not know the token, is in a newer generation, or is
+// another member), kTimeout, kAborted, kUnavailable.
 Status introduce(Stream& stream, const rpc::Token& token, const Hello& hello,
                  const Deadline& deadline);
 
-// What a rank has to offer: its segments, which the peer maps if they share a host.
+// The segments that a rank offers. The peer maps them if the two share a host.
 struct Offer {
   uint64_t control_bytes = 0;
   uint64_t gradient_bytes = 0;  // 0: no gradient buffer
@@ -87,8 +87,8 @@ struct PeerSegments {
   std::shared_ptr<const Segment> gradient;  // null over TCP or without a buffer
 };
 
-// Sends the own offer and receives the peer's; both ends do the same. `gradient` may be null.
-// Checks sizes and seals before mapping anything.
+// Sends the own offer and receives the peer's. Both ends do the same. `gradient` may be null.
+// Checks sizes and seals before it maps anything.
 Result<PeerSegments> exchange_segments(Stream& stream, bool over_unix, const Segment& control,
                                        const Segment* gradient, const GradientGeometry& geometry,
                                        const Deadline& deadline);

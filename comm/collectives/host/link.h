@@ -1,8 +1,9 @@
-// One peer, as the algorithms see it: its flags, and where its data lies. Over shared memory that
-// is the peer's own memory; over TCP it is memory here into which an I/O thread receives.
+// One peer, as the algorithms see it: its flags, and the place of its data. Over shared memory the
+// place is the peer's own memory. Over TCP it is memory of this process, into which an I/O thread
+// receives.
 //
-// Thread-safety: all but hung_up() and shut_down() from the thread that runs the operations; these
-// two from any thread.
+// Thread-safety: hung_up() and shut_down() from any thread, the rest from the thread that runs the
+// operations.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +14,10 @@
 
 namespace lockstep::host {
 
-// What this rank will receive of a peer in one operation, if it comes by message.
+// The bytes that this rank receives from a peer in one operation, if they come by message.
 struct Expected {
-  size_t payload_bytes = 0;  // with the announcement: partials or mailbox
-  float* result = nullptr;   // where the peer's slice of the sum goes
+  size_t payload_bytes = 0;  // comes with the announcement: partials or mailbox
+  float* result = nullptr;   // the place for the peer's slice of the sum
   size_t result_bytes = 0;
 };
 
@@ -27,11 +28,11 @@ class Link {
   // The peer's flags.
   virtual const FlagBlock& flags() const = 0;
 
-  // True when the peer is gone for good. What it had published before stays valid.
+  // True if the peer is gone for good. Data that it has published stay valid.
   virtual bool hung_up() const = 0;
   virtual void shut_down() noexcept = 0;
 
-  // Messages; nothing to do over shared memory. `parts` stay unchanged until the peer has read.
+  // Messages; no-ops over shared memory. `parts` stay unchanged until the peer has read them.
   virtual void exchange(const OpDescriptor& op, std::vector<std::span<const std::byte>> parts,
                         const Expected& expected) = 0;
   virtual void send_result(Mark mark, std::span<const std::byte> slice) = 0;
@@ -39,8 +40,8 @@ class Link {
   virtual bool shares_memory() const = 0;
 
   // After the peer has published: its partial number `index`, in its region `region`, from element
-  // `slice.begin` on. After its result: its result from `begin` on, or null if it already lies
-  // where it was expected. Its mailbox for operation `mark`.
+  // `slice.begin` on. After its result: its result from `begin` on, or null if it already lies at
+  // its expected place. Its mailbox for operation `mark`.
   virtual const float* partial(uint32_t index, uint32_t region,
                                const ElementRange& slice) const = 0;
   virtual const float* result(uint64_t begin) const = 0;

@@ -1,12 +1,12 @@
-// Memory that one process writes and others read: an anonymous memfd, sealed once its owner has
-// mapped it, so that nobody else can ever map it for writing or change its size. No name, nothing
-// to leak, no limit of /dev/shm.
+// Memory that one process writes and others read: an anonymous memfd. Its owner seals it after it
+// has mapped it, so that nobody else can map it for writing or change its size. It has no name,
+// cannot leak, and has no /dev/shm limit.
 //
 // INVARIANTS
 //  S1 The owner maps first, then seals: FUTURE_WRITE, SHRINK, GROW, SEAL.
-//  S2 A receiver maps read-only, and only after it has seen those seals and the announced size.
+//  S2 A receiver maps read-only, and only after it has checked those seals and the announced size.
 //
-// Thread-safety: immutable after creation; the memory itself is the users' business.
+// Thread-safety: immutable after creation. Users synchronise access to the memory itself.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@ namespace lockstep::host {
 
 class Segment {
  public:
-  // Zeroed. The file lies in memory only as far as it is touched.
+  // Zeroed. Memory is used only for touched pages.
   static Result<std::shared_ptr<Segment>> create(const char* name, size_t bytes);
-  // Maps a peer's segment; takes the descriptor.
+  // Maps a peer's segment. Takes the descriptor.
   static Result<std::shared_ptr<Segment>> map_peer(Fd fd, size_t bytes);
   ~Segment();
   Segment(const Segment&) = delete;
@@ -41,8 +41,8 @@ class Segment {
   size_t bytes_;
 };
 
-// Where the regions of a gradient buffer lie in its segment: the result, then the partials, each
-// from a page bound on.
+// The places of a gradient buffer's regions in its segment: first the result, then the partials,
+// each from a page bound on.
 struct GradientGeometry {
   BufferLayout layout;
   uint32_t regions = 0;

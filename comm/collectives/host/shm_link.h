@@ -1,5 +1,5 @@
-// A peer in the same host: everything is read where the peer has written it. The Unix socket of the
-// handshake stays open and idle; its hang-up tells that the peer's process is gone.
+// A peer in the same host. This rank reads everything in the peer's own memory. The Unix socket of
+// the handshake stays open and idle; its hang-up tells that the peer's process is gone.
 #pragma once
 
 #include <memory>

@@ -1,18 +1,18 @@
 // A connection of the data plane: a socket, in the clear or under TLS (comm/tls/tls_socket.h).
 //
-// Under TLS both ends show a certificate of the run's authority. Whether it is for the address that
-// was called is not asked, for workers have addresses that nobody has written into a certificate;
-// instead the proofs of the run's token (handshake.h) cover binding(), so that nobody between the
-// two ends can pass them on.
+// Under TLS both ends show a certificate of the run's authority. They do not check whether it is
+// for the dialled address, because nobody has written workers' addresses into a certificate.
+// Instead the proofs of the run's token (handshake.h) cover binding(), so nobody between the two
+// ends can pass them on.
 //
 // Invariants
-//  1. try_*() never wait, never raise SIGPIPE. The TLS handshake is part of the first ones.
-//  2. What try_send() has not taken is offered again before anything else, with the same bytes.
+//  1. try_*() never wait and never raise SIGPIPE. The TLS handshake is part of the first calls.
+//  2. The caller offers bytes that try_send() has not taken again, before anything else, unchanged.
 //
-// Errors: kRefused when one end does not believe the other, kTimeout, kAborted (cancelled),
+// Errors: kRefused if one end does not believe the other, kTimeout, kAborted (cancelled),
 // kUnavailable (the peer closed, or the connection broke).
 //
-// Thread-safety: one thread sends while another receives; under TLS they take turns.
+// Thread-safety: one thread sends while another receives. Under TLS the two take turns.
 #pragma once
 
 #include <sys/uio.h>
@@ -41,7 +41,8 @@ class Stream {
   int fd() const { return fd_.get(); }
   Fd release() &&;  // REQUIRES: in the clear
 
-  // Some of the bytes of `parts`, one after the other; of them at least one has any.
+  // Sends some of the bytes of `parts`, one part after the other. At least one part must have
+  // bytes.
   rpc::IoResult try_send(const iovec* parts, size_t count);
   rpc::IoResult try_send(const void* data, size_t bytes);
   rpc::IoResult try_receive(void* data, size_t bytes);
@@ -50,8 +51,8 @@ class Stream {
   Status send(const void* data, size_t bytes, const Deadline& deadline);
   Status receive(void* data, size_t bytes, const Deadline& deadline);
 
-  // What only the two ends of this connection know; empty in the clear.
-  // REQUIRES: something was sent or received.
+  // Bytes that only the two ends of this connection know; empty in the clear.
+  // REQUIRES: a byte was sent or received.
   std::string binding() const;
 
  private:

@@ -1,7 +1,7 @@
-// The I/O thread of one Collective, started only when it has TCP links: receives, and sends what
-// the sockets would not take at once.
+// The I/O thread of one Collective. It runs only if there are TCP links. It receives, and sends the
+// bytes that the sockets did not take at once.
 //
-// Thread-safety: notify() from any thread; the rest from the owner.
+// Thread-safety: notify() from any thread, the rest from the owner.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class TcpIo {
   void start();
 
   void notify();
-  // Waits until all that was sent has reached the peers' kernels, at most `limit_ms`: closing a
+  // Waits until all sent bytes have reached the peers' kernels, at most `limit_ms`. Closing a
   // socket earlier could take the last operation away from a slower peer.
   void drain(int limit_ms);
 

@@ -1,18 +1,18 @@
-// A peer without shared memory: what it would have shown in memory comes as messages, and an I/O
-// thread (tcp_io.h) copies it into a mirror here. The algorithms see no difference.
+// A peer without shared memory. Its flags and data come as messages, and an I/O thread (tcp_io.h)
+// copies them into a mirror here. The algorithms see no difference.
 //
 //     message = WireHeader, payload_bytes of payload
 //     kOperation   the descriptor; payload: the sender's partials over the receiver's slice, one
 //                  after the other, or its mailbox
 //     kResult      payload: the sender's slice of the sum
 //     kRead        no payload
-//     kClosed      no payload: this side has closed the generation and goes; an end of the stream
+//     kClosed      no payload: this side has closed the generation and leaves. The end of a stream
 //                  without it is a loss
 //
 // INVARIANTS
-//  T1 Nothing is received before the own operation has said where it goes: a peer that is one
-//     operation ahead is left waiting in the socket (parked).
-//  T2 Sends never wait: what the socket does not take is sent by the I/O thread.
+//  T1 Nothing is received before this rank's own operation has given the place for it: a peer that
+//     is one operation ahead waits in the socket (parked).
+//  T2 Sends never wait: the I/O thread sends the bytes that the socket does not take.
 //
 // Thread-safety: exchange(), send_*() from the operations' thread; receive(), flush() and wants_*()
 // from the I/O thread; a mutex guards what both touch.
@@ -42,7 +42,7 @@ struct WireHeader {
 
 class TcpLink final : public Link {
  public:
-  // `waiter`: the flags of this rank, to know whether anyone sleeps here. `notify` wakes the I/O
+  // `waiter`: the flags of this rank, which show whether anyone sleeps here. `notify` wakes the I/O
   // thread.
   TcpLink(Stream stream, Generation generation, const FlagBlock* waiter,
           std::function<void()> notify);
@@ -68,10 +68,10 @@ class TcpLink final : public Link {
   bool wants_input();
   bool wants_output();
   void receive();
-  void resume();  // after a wake-up: a parked message may have found its operation
+  void resume();  // after a wake-up: the operation of a parked message may be there
   void flush();
   void mark_broken();
-  // Everything sent has arrived at the peer's kernel, or never will.
+  // True if everything sent has arrived at the peer's kernel, or never will.
   bool is_drained();
 
  private:
@@ -104,7 +104,7 @@ class TcpLink final : public Link {
   bool parked_ = false;
   std::vector<float> payload_;  // resized while armed, filled by the I/O thread
 
-  // Receiving state, of the I/O thread alone.
+  // Receiving state; only the I/O thread uses it.
   WireHeader header_;
   size_t header_received_ = 0;
   bool in_payload_ = false;

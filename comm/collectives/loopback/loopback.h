@@ -1,7 +1,7 @@
-// Several ranks in one process, one thread each, over plain memory: the simplest Collective there
-// is, for tests and as the yardstick of the others.
+// Several ranks in one process, one thread each, over plain memory. It is the simplest Collective,
+// for tests and as the yardstick of the others.
 //
-// Thread-safety: as Collective says; each rank's Collective on a thread of its own.
+// Thread-safety: as in collective.h, with each rank's Collective on a thread of its own.
 #pragma once
 
 #include <memory>
@@ -15,9 +15,9 @@ namespace lockstep {
 // A GradientBuffer in plain zeroed memory. REQUIRES: a valid layout, regions > 0.
 std::unique_ptr<GradientBuffer> make_plain_buffer(const BufferLayout& layout, uint32_t regions);
 
-// One Collective per rank of `generation`. buffers[r] belongs to rank r, all of one layout, and
-// outlives the Collectives. abort() on any of them aborts all. A rank's Collective may be
-// destroyed while others are in use; then they are aborted too.
+// One Collective per rank of `generation`. buffers[r] belongs to rank r. All have one layout, and
+// outlive the Collectives. abort() on any Collective aborts all. Destroying a rank's Collective
+// while others are in use aborts those too.
 std::vector<std::unique_ptr<Collective>> make_loopback(Generation generation,
                                                        const std::vector<GradientBuffer*>& buffers);
 

@@ -4,8 +4,8 @@
 //            -> [slices to everyone]: as the host backend does over TCP, and the same bits
 //     fast   meet everyone -> sum own partials -> MPI_Iallreduce
 //
-// A generation that leaves ranks of the MPI world out has no communicator of its own (making one
-// blocks): there fast sums along the tree, too.
+// A generation that lacks ranks of the MPI world has no communicator of its own (making one
+// blocks). Its fast sums go along the tree, too.
 //
 // Thread-safety: as Collective says.
 #pragma once
@@ -21,8 +21,8 @@ namespace lockstep::mpi {
 
 class MpiCollective final : public Collective {
  public:
-  // `buffer` holds the partials and outlives this; sums go to memory of the world (M3). It may be
-  // null; then only small operations work.
+  // `buffer` holds the partials and outlives this object. Sums go to memory of the world (M3). It
+  // may be null. Then only small operations work.
   MpiCollective(std::shared_ptr<Messages> messages, GradientBuffer* buffer, bool fast);
   ~MpiCollective() override;
 
