@@ -42,7 +42,7 @@ build_packages=(g++ cmake ninja-build ccache mold pkg-config python3-venv libboo
   nlohmann-json3-dev libcli11-dev libspdlog-dev libxxhash-dev zlib1g-dev libcurl4-openssl-dev libjpeg62-turbo-dev
   libpng-dev liburing-dev liblz4-dev libzstd-dev libflatbuffers-dev flatbuffers-compiler
   libgtest-dev libgmock-dev librapidcheck-dev dataset-fashion-mnist)
-test_packages=(clang libclang-rt-14-dev libbenchmark-dev libopenmpi-dev openmpi-bin curl procps
+test_packages=(clang clang-format-14 clang-tidy-14 libclang-rt-14-dev debootstrap libbenchmark-dev libopenmpi-dev openmpi-bin curl procps
   binutils iproute2 openssl prometheus slurm-wlm munge chromium openssh-client openssh-server
   python3-jsonschema python3-yaml libjpeg-turbo-progs python3-fusepy fuse3)
 

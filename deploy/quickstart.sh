@@ -51,7 +51,7 @@ phase "1/3 dependencies"
 "$root/deploy/install_deps.sh"
 
 phase "2/3 build"
-configure_and_build "$root" release "$log" lockstep lockstep-coordinator lockstep-worker || exit 70
+configure_and_build "$root" release "$log" programs || exit 70
 if ((build_only)); then
   phase "built: $bin"
   exit 0

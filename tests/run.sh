@@ -3,13 +3,15 @@
 # how to replay it, and at the end one line "N passed, N failed".
 set -euo pipefail
 
-tiers=(build unit link headers golden sim multiproc cluster cuda sanitizers fuzz)
+tiers=(format build unit link headers golden sim multiproc cluster cuda sanitizers fuzz)
 
 usage() {
   cat <<TEXT
 usage: tests/run.sh [--tier NAME]...
 
 Without --tier, every tier in this order:
+  format      clang-format 14 on the tree, clang-tidy 14 on what differs from \$LOCKSTEP_DIFF_BASE (the
+              last merge with origin/main, or else the commit before)
   build       preset release: programs and tests
   unit        every module, in seconds
   link        the coordinator and the command line load no LibTorch; pages quote what the source says
@@ -22,7 +24,8 @@ Without --tier, every tier in this order:
               and link; skipped without CUDA 13 and nccl.h
   sanitizers  unit tests of everything without LibTorch: all under ASan + UBSan, those with threads
               under TSan
-  fuzz        every parser for \$LOCKSTEP_FUZZ_SECONDS (60) seconds
+  fuzz        every parser: its corpus, and new inputs for \$LOCKSTEP_FUZZ_SECONDS (15) seconds; 60
+              and more at night
 Logs: build/logs/TIER.log
 TEXT
 }
@@ -102,6 +105,46 @@ ctest_tier() {
   done <"build/$preset/Testing/Temporary/LastTestsFailed.log"
 }
 
+# The commit that the tree is compared with: what a branch began at, on main the commit before.
+diff_base() {
+  local base
+  base=${LOCKSTEP_DIFF_BASE:-$(git merge-base HEAD origin/main 2>/dev/null || true)}
+  if [[ -z $base || $(git rev-parse "$base") == "$(git rev-parse HEAD)" ]]; then
+    base=$(git rev-parse --verify --quiet HEAD~1 || true)
+  fi
+  echo "$base"
+}
+
+# The version is pinned: each formats and finds other things.
+format_tier() {
+  local base files=()
+  mapfile -t files < <(git ls-files '*.cc' '*.h' '*.cu' '*.cuh')
+  if clang-format-14 --dry-run -Werror "${files[@]}" >"$1" 2>&1; then
+    passed=$((passed + 1))
+  else
+    grep -m5 'error:' "$1" >&2
+    failed_check 1 "git ls-files '*.cc' '*.h' '*.cu' '*.cuh' | xargs clang-format-14 -i"
+  fi
+  base=$(diff_base)
+  mapfile -t files < <([[ -z $base ]] || git diff --name-only --diff-filter=d -M90 "$base" -- '*.cc')
+  say "  clang-tidy on ${#files[@]} sources that differ from ${base:0:12} ..."
+  ((${#files[@]} > 0)) || return 0
+  configure_and_build . tidy "$1" generated_headers || {
+    failed_check 1 "cmake --preset tidy && cmake --build build/tidy --target generated_headers"
+    return
+  }
+  # Only what this machine builds: without CUDA its sources have no command to be compiled with.
+  mapfile -t files < <(printf '%s\n' "${files[@]}" |
+    grep -xFf <(sed -n "s|^ *\"file\": \"$PWD/\(.*\)\".*|\1|p" build/tidy/compile_commands.json))
+  if printf '%s\0' "${files[@]}" | xargs -0 -r -n 4 -P "$(nproc)" \
+    clang-tidy-14 -p build/tidy --quiet --warnings-as-errors='*' >>"$1" 2>&1; then
+    passed=$((passed + 1))
+  else
+    grep -E ' (warning|error): ' "$1" | sort -u | head -n 10 >&2
+    failed_check 1 "clang-tidy-14 -p build/tidy FILE   # findings: $1"
+  fi
+}
+
 build_tier() {
   built=1
   configure_and_build . release "$1" all ||
@@ -156,39 +199,48 @@ sanitizers_tier() {
   done
 }
 
-# fuzz_one TARGET SECONDS: new inputs go below build/fuzz, the corpus of the repository is only read.
+# fuzz_one TARGET SECONDS: replays the corpus of the repository, which is only read, and then tries new
+# inputs, which go below build/fuzz. Its status goes to build/logs/NAME.status.
 fuzz_one() {
-  local target=$1 seconds=$2 name
+  local target=$1 seconds=$2 name status=0
   name=$(basename "$target")
-  mkdir -p "build/fuzz/corpus/$name" "build/fuzz/crashes"
+  mkdir -p "build/fuzz/corpus/$name"
   local corpus=("build/fuzz/corpus/$name")
   [[ ! -d tests/fuzz/corpus/${name#fuzz_} ]] || corpus+=("tests/fuzz/corpus/${name#fuzz_}")
   "${without_aslr[@]}" "$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
-    -artifact_prefix="build/fuzz/crashes/$name-" "${corpus[@]}" >"build/logs/$name.log" 2>&1
+    -artifact_prefix="build/fuzz/crashes/$name-" "${corpus[@]}" >"build/logs/$name.log" 2>&1 ||
+    status=$?
+  echo "$status" >"build/logs/$name.status"
 }
 
 fuzz_tier() {
-  local seconds=${LOCKSTEP_FUZZ_SECONDS:-60} target targets=() i
-  configure_and_build . fuzz "$1" fuzz_targets || {
-    failed_check 1 "cmake --preset fuzz && cmake --build build/fuzz --target fuzz_targets"
+  local seconds=${LOCKSTEP_FUZZ_SECONDS:-15} target targets=() running=0 name
+  configure_and_build . asan-ubsan "$1" fuzz_targets || {
+    failed_check 1 "cmake --preset asan-ubsan && cmake --build build/asan-ubsan --target fuzz_targets"
     return
   }
-  for target in build/fuzz/fuzz/fuzz_*; do [[ ! -x $target ]] || targets+=("$target"); done
-  ((${#targets[@]} > 0)) || failed_check 1 "ls build/fuzz/fuzz   # there are no fuzz targets"
-  say "  fuzzing ${#targets[@]} targets, $seconds s each, two at a time ..."
-  for ((i = 0; i < ${#targets[@]}; i += 2)); do
-    local pair=("${targets[@]:i:2}") pids=() k
-    for target in "${pair[@]}"; do fuzz_one "$target" "$seconds" & pids+=($!); done
-    for k in "${!pids[@]}"; do
-      if wait "${pids[k]}"; then
-        passed=$((passed + 1))
-      else
-        local name
-        name=$(basename "${pair[k]}")
-        tail -n 5 "build/logs/$name.log" >&2
-        failed_check 1 "${pair[k]} build/fuzz/crashes/$name-*   # log: build/logs/$name.log"
-      fi
-    done
+  for target in build/asan-ubsan/fuzz/fuzz_*; do [[ ! -x $target ]] || targets+=("$target"); done
+  ((${#targets[@]} > 0)) || failed_check 1 "ls build/asan-ubsan/fuzz   # there are no fuzz targets"
+  say "  fuzzing ${#targets[@]} targets, $seconds s each, $(nproc) at a time ..."
+  mkdir -p build/fuzz/crashes
+  rm -f build/logs/fuzz_*.status
+  for target in "${targets[@]}"; do
+    if ((running >= $(nproc))); then
+      wait -n || true
+      running=$((running - 1))
+    fi
+    fuzz_one "$target" "$seconds" &
+    running=$((running + 1))
+  done
+  wait
+  for target in "${targets[@]}"; do
+    name=$(basename "$target")
+    if [[ $(cat "build/logs/$name.status" 2>/dev/null) == 0 ]]; then
+      passed=$((passed + 1))
+    else
+      tail -n 5 "build/logs/$name.log" >&2
+      failed_check 1 "$target build/fuzz/crashes/$name-*   # log: build/logs/$name.log"
+    fi
   done
 }
 

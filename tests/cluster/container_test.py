@@ -12,13 +12,10 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
 
+from clean_root import WHY_NOT, inside, make_root  # noqa: E402
 from harness import BIN, ROOT, LockstepTest  # noqa: E402
 
 CONTAINERFILE = ROOT / "deploy/container/Containerfile"
-WHY_NOT = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"],
-                         capture_output=True, text=True).stderr.strip()
-if shutil.which("dpkg-query") is None:
-    WHY_NOT = "the image is of Debian's packages, and there is no dpkg-query"
 
 
 def stages():
@@ -40,26 +37,6 @@ def installed_by(run):
     """Packages of a RUN's apt-get install."""
     words = shlex.split(run.split("apt-get install", 1)[1].split("&&")[0])
     return [word for word in words if not word.startswith("-")]
-
-
-def closure(packages):
-    """With what they depend on, and what Debian requires everywhere: all that an image of it has."""
-    out = subprocess.run(["dpkg-query", "-W", "-f",
-                          "${Package}\t${Priority}\t${Depends}, ${Pre-Depends}\n"],
-                         capture_output=True, text=True, check=True).stdout
-    depends, wanted = {}, list(packages)
-    for line in out.splitlines():
-        name, priority, needs = line.split("\t")
-        depends[name] = [re.split(r"[ :(]", one.strip())[0] for alternatives in needs.split(",")
-                         for one in alternatives.split("|") if one.strip()]
-        wanted += [name] if priority == "required" else []
-    found = set()
-    while wanted:
-        name = wanted.pop()
-        if name in depends and name not in found:
-            found.add(name)
-            wanted += depends[name]
-    return sorted(found), [name for name in packages if name not in depends]
 
 
 def ignored(path, patterns):
@@ -101,27 +78,8 @@ class Container(LockstepTest):
 
     def make_root(self, steps):
         """As the stage makes it, from the files of this machine's packages."""
-        root = self.scratch / "root"
-        root.mkdir(mode=0o755)
         install = next(rest for word, rest in steps if word == "RUN" and "apt-get" in rest)
-        packages, missing = closure(installed_by(install))
-        self.assertEqual(missing, [], "not installed here")
-        files = subprocess.run(["dpkg-query", "-L", *packages], capture_output=True, text=True,
-                               check=True).stdout.splitlines()
-        listed = self.scratch / "files"
-        kept = sorted({f for f in files if f.startswith("/") and "/share/doc" not in f
-                       and "/share/man" not in f and "/share/locale" not in f
-                       and not pathlib.Path(f).is_dir() and pathlib.Path(f).exists()})
-        listed.write_text("\n".join(kept) + "\n")
-        for name in ("bin", "sbin", "lib", "lib64"):  # as base-files of a merged /usr
-            (root / "usr" / name).mkdir(parents=True)
-            (root / name).symlink_to(f"usr/{name}")
-        subprocess.run(f"tar -C / --no-recursion -cf - -T {listed} | tar -C {root} --keep-directory-"
-                       "symlink -xf -", shell=True, check=True, timeout=300)
-        for name in ("proc", "dev", "tmp", "runs", "data", "home"):
-            (root / name).mkdir(exist_ok=True)
-        for name in ("passwd", "group", "shadow", "gshadow"):
-            (root / "etc" / name).write_text("")
+        root = make_root(self.scratch, installed_by(install))
         subprocess.run([ROOT / "deploy/container/collect.sh", BIN, root / "opt/lockstep"], check=True,
                        timeout=300)
         for word, rest in steps:
@@ -137,16 +95,10 @@ class Container(LockstepTest):
         (self.scratch / "runs").mkdir()
         shutil.chown(self.scratch / "runs", 65532, 65532)
         data, job = self.small_data(), self.job("/data", model={"name": "mlp"})
-        script = (f"set -e; mount --bind {root} {root}; cd {root}; mount -t proc proc proc; "
-                  "mount -t tmpfs dev dev; touch dev/null dev/urandom; mkdir dev/shm; "
-                  "for d in null urandom; do mount --bind /dev/$d dev/$d; done; "
-                  "mount -t tmpfs tmp tmp; mount -t tmpfs shm dev/shm; "
-                  f"mount --bind {data} data; mount --bind {self.scratch / 'runs'} runs; "
-                  f"mount -o remount,ro,bind {root}; cp {job} tmp/job.yaml; "
-                  "exec /usr/sbin/chroot --userspec=65532:65532 . /opt/lockstep/bin/lockstep run "
-                  "/tmp/job.yaml --workers 2 --run-dir /runs/first")
-        out = subprocess.run(["unshare", "-m", "-p", "-f", "--kill-child", "sh", "-c", script],
-                             capture_output=True, text=True, timeout=300, env=env)
+        shutil.copy(job, root / "job.yaml")
+        out = inside(root, ["/opt/lockstep/bin/lockstep", "run", "/job.yaml", "--workers", "2",
+                            "--run-dir", "/runs/first"], env, user="65532:65532",
+                     mounts=[(data, "data"), (self.scratch / "runs", "runs")])
         self.assertEqual(out.returncode, 0, out.stdout[-2000:] + out.stderr[-2000:])
         self.assertIn("\ndone", out.stdout)
         here = self.finish(self.job(data, model={"name": "mlp"}), "--workers", 1)
