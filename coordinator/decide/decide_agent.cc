@@ -65,14 +65,14 @@ bool comes_nobody(const State& state) {
                      [](const auto& e) { return e.second.living.empty(); });
 }
 
-std::string name_of(const Agent& agent, const wire::WorkerExit& message) {
+std::string agent_name(const Agent& agent, const wire::WorkerExit& message) {
   return "a worker of node " + agent.node + " (pid " + std::to_string(message.pid()) + ")";
 }
 
 Reason exit_of_stranger(Turn& turn, const Agent& agent, const wire::WorkerExit& message) {
   State& state = turn.state;
   const std::string what =
-      name_of(agent, message) + " " + cause_of(message) + " before it registered";
+      agent_name(agent, message) + " " + cause_of(message) + " before it registered";
   const Place place{agent.node, message.local_rank()};
   if (message.will_restart()) {
     expect_replacement(turn, place);
@@ -164,7 +164,8 @@ Reason on_worker_exit(Turn& turn, Agent& agent, const wire::WorkerExit& message)
   agent.living.erase(message.pid());
   Member* member = member_of_exit(turn, agent, message);
   if (!is_orderly(message)) {
-    const std::string who = member == nullptr ? name_of(agent, message) : describe(state, *member);
+    const std::string who =
+        member == nullptr ? agent_name(agent, message) : describe(state, *member);
     note_casualty(turn, {who, from_wire(message.in_hand())});
   }
   if (member == nullptr) return exit_of_stranger(turn, agent, message);

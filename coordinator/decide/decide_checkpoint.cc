@@ -57,8 +57,8 @@ void acknowledge(Turn& turn, const Member& member, const wire::CheckpointReport&
   turn.send(member.connection, std::move(envelope));
 }
 
-Reason failed(Turn& turn, const Member& member, Generation generation,
-              const wire::CheckpointReport& message) {
+Reason checkpoint_failed(Turn& turn, const Member& member, Generation generation,
+                         const wire::CheckpointReport& message) {
   State& state = turn.state;
   // The acknowledgement may be lost with a connection, then the report comes again.
   acknowledge(turn, member, message, false);
@@ -121,7 +121,7 @@ Reason on_checkpoint(Turn& turn, Member& member, Generation generation,
       name->member != member.id || message.step() > turn.options.total_steps) {
     return Reason::kRefusedMalformed;
   }
-  if (!message.error().empty()) return failed(turn, member, generation, message);
+  if (!message.error().empty()) return checkpoint_failed(turn, member, generation, message);
   if (message.manifest_sha256().empty()) return Reason::kRefusedMalformed;
   const CheckpointEntry entry{message.name(),
                               message.step(),

@@ -7,7 +7,7 @@
 namespace lockstep::coordinator {
 namespace {
 
-Reason failed(Turn& turn, Member& member, const wire::Leave& message) {
+Reason leave_failed(Turn& turn, Member& member, const wire::Leave& message) {
   const auto code = message.code() <= static_cast<uint32_t>(Code::kTimeout)
                         ? static_cast<Code>(message.code())
                         : Code::kInternal;
@@ -32,7 +32,7 @@ Reason failed(Turn& turn, Member& member, const wire::Leave& message) {
 // The fence has passed: it speaks of the started generation, or it failed.
 Reason on_leave(Turn& turn, Member& member, const wire::Leave& message) {
   State& state = turn.state;
-  if (message.reason() == wire::Leave::FAILED) return failed(turn, member, message);
+  if (message.reason() == wire::Leave::FAILED) return leave_failed(turn, member, message);
   if (member.state == MemberState::kLeft) return Reason::kAlreadyCounted;
   if (!is_valid(message.applied(), turn.options)) return Reason::kRefusedMalformed;
   const Step step = message.applied().step();

@@ -9,7 +9,7 @@ namespace {
 constexpr char kWhy[] = "a worker of this place computed wrong in this run";
 
 // Its process may be fine: it is told, and what its agent starts in its place only waits.
-void evict(Turn& turn, Member& member) {
+void expel_now(Turn& turn, Member& member) {
   wire::Envelope envelope;
   envelope.mutable_evict()->set_reason(kWhy);
   turn.send(member.connection, std::move(envelope));
@@ -63,7 +63,7 @@ std::optional<Reason> evict_expelled(Turn& turn) {
   }
   if (out.empty()) return std::nullopt;
   const std::string what = describe(state, out) + " is put out: " + kWhy;
-  for (MemberId id : out) evict(turn, turn.at(id));
+  for (MemberId id : out) expel_now(turn, turn.at(id));
   return after_deaths(turn, out, what, 70);
 }
 

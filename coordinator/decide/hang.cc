@@ -14,7 +14,7 @@ constexpr int64_t kPatience = 4;
 // A step may take so many times as long as the slowest before it, however short cluster.hang_s is.
 constexpr int64_t kSlowSteps = 8;
 
-std::string text_of(const Progress& at) {
+std::string place_text(const Progress& at) {
   constexpr const char* kNames[] = {"training", "evaluating", "writing a checkpoint", "done"};
   return std::string(kNames[static_cast<size_t>(at.phase)]) + " after step " +
          std::to_string(at.step) + ", " + std::to_string(at.bucket) + " buckets sent";
@@ -85,11 +85,11 @@ std::optional<Reason> judge_hang(Turn& turn) {
                             std::to_string(turn.options.hang_ms / 1000) + ")";
   // More than half of them behind: what they wait for is not one of them.
   if (front.last == front.first || front.behind.size() * 2 > front.members) {
-    return try_again(turn, "no worker made any progress " + since + ", " + text_of(front.last));
+    return try_again(turn, "no worker made any progress " + since + ", " + place_text(front.last));
   }
   const std::string what = describe(state, front.behind) + " hangs: no progress " + since + ", " +
-                           text_of(front.last) + ", while others are " + text_of(front.first) +
-                           "; its stacks are saved in logs/ of the run";
+                           place_text(front.last) + ", while others are " +
+                           place_text(front.first) + "; its stacks are saved in logs/ of the run";
   for (MemberId id : front.behind) evict(turn, turn.at(id), "no progress " + since);
   return after_deaths(turn, front.behind, what, 70);
 }

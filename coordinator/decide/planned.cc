@@ -110,7 +110,7 @@ void let_go(Turn& turn, const std::vector<MemberId>& old_members) {
   }
 }
 
-bool is_possible(const Turn& turn, const ResumePoint& since) {
+bool can_be_planned(const Turn& turn, const ResumePoint& since) {
   const State& state = turn.state;
   const LedgerRow& row = state.lineage.at(state.source_generation).row;
   return since >= row.first && since.step <= turn.options.total_steps &&
@@ -167,7 +167,7 @@ void push_planned(Turn& turn, const Member& member) {
 
 Reason adopt_switch(Turn& turn, const ResumePoint& since) {
   State& state = turn.state;
-  if (!is_possible(turn, since)) {
+  if (!can_be_planned(turn, since)) {
     return corrupt(turn, "workers switched to generation " +
                              std::to_string(state.planned->generation) + " at step " +
                              std::to_string(since.step) + ", where this run never was");

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-double seconds(uint64_t us) {
+double seconds_of(uint64_t us) {
   return static_cast<double>(us) / 1e6;
 }
 
@@ -37,7 +37,7 @@ Step newest_step(const State& state) {
 
 json phases_json(const PhaseSums& sums) {
   json out = json::object();
-  for (size_t i = 0; i < kStepPhases.size(); ++i) out[kStepPhases[i]] = seconds(sums.us[i]);
+  for (size_t i = 0; i < kStepPhases.size(); ++i) out[kStepPhases[i]] = seconds_of(sums.us[i]);
   return out;
 }
 
@@ -56,7 +56,7 @@ json member_json(const Member& member, const Options& options, const PhaseWatch&
   // Its share of the samples, per second that it did not wait for others: what it could do alone.
   const double samples = static_cast<double>(sums.samples) *
                          (member.slots.end - member.slots.begin) / options.shape.slots;
-  out["own_samples_per_second"] = samples / seconds(sums.own_us());
+  out["own_samples_per_second"] = samples / seconds_of(sums.own_us());
   out["phases"] = phases_json(sums);
   return out;
 }

@@ -63,8 +63,8 @@ Result<wire::Start> parse_start(const GenerationEntry& entry) {
                                      " was started; stop the run and begin again with --resume");
 }
 
-void add_members(const JournalContents& contents, const LivingGeneration& living,
-                 std::vector<MemberEntry>* members) {
+void add_connected(const JournalContents& contents, const LivingGeneration& living,
+                   std::vector<MemberEntry>* members) {
   std::set<MemberId> listed;
   for (const auto& info : living.start.members()) listed.insert(info.member());
   if (living.planned) {
@@ -111,7 +111,7 @@ Result<LivingGeneration> living_generation(Journal& journal, const JournalConten
   if (!living.start.has_resume()) {  // it was planned, and its members found the boundary
     *living.start.mutable_resume() = to_wire(row.first);
   }
-  add_members(contents, living, &living.members);
+  add_connected(contents, living, &living.members);
   living.batches = contents.batches;
   LOCKSTEP_RETURN_IF_ERROR(add_unfinished(journal, contents, completed, &living));
   return living;

@@ -39,7 +39,7 @@ struct Plan {
 };
 
 // REQUIRES of `columns`: each is kept.
-ArrowSchema schema_of(const ArrowSchema& from, const std::vector<size_t>& columns) {
+ArrowSchema schema_in(const ArrowSchema& from, const std::vector<size_t>& columns) {
   ArrowSchema schema;
   schema.metadata = from.metadata;
   for (const size_t column : columns) {
@@ -90,7 +90,7 @@ Result<Plan> plan_of(std::span<const uint8_t> file, const ArrowLayout& layout,
   const uint64_t limit = std::min(
       file.size() * limits::kArrowInflateRatio + limits::kArrowInflateBytes, limits::kDatasetBytes);
   Plan plan;
-  plan.schema = schema_message(schema_of(layout.schema, columns), 0);
+  plan.schema = schema_message(schema_in(layout.schema, columns), 0);
   plan.bytes = plan.schema.size();
   for (const ArrowBatch& batch : layout.batches) {
     Planned& planned = plan.batches.emplace_back();

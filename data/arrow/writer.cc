@@ -71,9 +71,9 @@ Typed type_of(const ArrowField& field, FlatBufferBuilder& builder) {
   }
 }
 
-Offset<fb::Field> field_of(const ArrowField& field, FlatBufferBuilder& builder) {
+Offset<fb::Field> new_field(const ArrowField& field, FlatBufferBuilder& builder) {
   std::vector<Offset<fb::Field>> children;
-  for (const ArrowField& child : field.children) children.push_back(field_of(child, builder));
+  for (const ArrowField& child : field.children) children.push_back(new_field(child, builder));
   const auto name = builder.CreateString(field.name);
   const Typed typed = type_of(field, builder);
   const auto below = builder.CreateVector(children);
@@ -82,9 +82,9 @@ Offset<fb::Field> field_of(const ArrowField& field, FlatBufferBuilder& builder) 
                          metadata);
 }
 
-Offset<fb::Schema> schema_of(const ArrowSchema& schema, FlatBufferBuilder& builder) {
+Offset<fb::Schema> new_schema(const ArrowSchema& schema, FlatBufferBuilder& builder) {
   std::vector<Offset<fb::Field>> fields;
-  for (const ArrowField& field : schema.fields) fields.push_back(field_of(field, builder));
+  for (const ArrowField& field : schema.fields) fields.push_back(new_field(field, builder));
   const auto all = builder.CreateVector(fields);
   const auto metadata = key_values(schema.metadata, builder);
   return fb::CreateSchema(builder, fb::Endianness_Little, all, metadata);
@@ -98,7 +98,7 @@ std::string arrow_file_head() {
 
 std::string schema_message(const ArrowSchema& schema, uint64_t at) {
   FlatBufferBuilder builder;
-  const auto header = schema_of(schema, builder);
+  const auto header = new_schema(schema, builder);
   builder.Finish(fb::CreateMessage(builder, fb::MetadataVersion_V5, fb::MessageHeader_Schema,
                                    header.Union(), 0));
   return as_message(builder, at);
@@ -149,7 +149,7 @@ std::string arrow_file_end(const ArrowSchema& schema, std::span<const ArrowBlock
     blocks.emplace_back(static_cast<int64_t>(block.offset),
                         static_cast<int32_t>(block.metadata_bytes),
                         static_cast<int64_t>(block.body_bytes));
-  const auto all = schema_of(schema, builder);
+  const auto all = new_schema(schema, builder);
   const auto none = builder.CreateVectorOfStructs(std::vector<fb::Block>());
   const auto placed = builder.CreateVectorOfStructs(blocks);
   builder.Finish(fb::CreateFooter(builder, fb::MetadataVersion_V5, all, none, placed));

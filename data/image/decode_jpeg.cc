@@ -46,7 +46,7 @@ void warn(j_common_ptr common, int level) {
   if (!is_harmless) leave(common);
 }
 
-void be_silent(j_common_ptr) {}
+void be_silent_jpeg(j_common_ptr) {}
 
 void count_scans(j_common_ptr common) {
   const auto* image = reinterpret_cast<j_decompress_ptr>(common);
@@ -151,7 +151,7 @@ Status decode_jpeg(std::span<const uint8_t> encoded, const DecodeRequest& reques
   image.err = jpeg_std_error(&errors.base);
   errors.base.error_exit = leave;
   errors.base.emit_message = warn;
-  errors.base.output_message = be_silent;
+  errors.base.output_message = be_silent_jpeg;
   progress.progress_monitor = count_scans;
   if (setjmp(errors.back) != 0)
     return bad(std::string("is a JPEG image that cannot be decoded: ") + errors.text);

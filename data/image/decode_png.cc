@@ -23,7 +23,7 @@ struct Source {
   png_longjmp(png, 1);
 }
 
-void be_silent(png_structp, png_const_charp) {}
+void be_silent_png(png_structp, png_const_charp) {}
 
 void read_bytes(png_structp png, png_bytep out, size_t bytes) {
   auto* source = static_cast<Source*>(png_get_io_ptr(png));
@@ -75,7 +75,7 @@ Status decode_png(std::span<const uint8_t> encoded, const DecodeRequest& request
                   DecodedPart& out) {
   Source source{encoded, {}};
   Reader reader;
-  reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source, fail, be_silent);
+  reader.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source, fail, be_silent_png);
   if (reader.png == nullptr) return {Code::kInternal, "no memory for a PNG image"};
   reader.info = png_create_info_struct(reader.png);
   if (reader.info == nullptr) return {Code::kInternal, "no memory for a PNG image"};

@@ -46,7 +46,7 @@ Result<MappedFile> inflate(const std::string& path, const std::string& name, con
 }
 
 // The pixels or rows of one batch, and its labels.
-Result<ImageRun> run_of(const ArrowFile& file, const ArrowBatch& batch) {
+Result<ImageRun> column_run(const ArrowFile& file, const ArrowBatch& batch) {
   const ArrowSchema& schema = file.layout.schema;
   const uint64_t bytes = file.choice.shape.stored_bytes();
   auto parts = parts_of(schema, batch, file.choice.samples);
@@ -74,7 +74,7 @@ Result<ImageRun> run_of(const ArrowFile& file, const ArrowBatch& batch) {
 Status add_runs(const ArrowFile& file, ImageFiles& files) {
   for (const ArrowBatch& batch : file.layout.batches) {
     if (batch.rows == 0) continue;
-    auto run = run_of(file, batch);
+    auto run = column_run(file, batch);
     if (!run.is_ok()) return about(file.path, run.status());
     run->first_file = files.files.size();
     files.runs.push_back(std::move(*run));

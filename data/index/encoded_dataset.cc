@@ -19,10 +19,10 @@
 namespace lockstep::data {
 namespace {
 
-constexpr uint32_t kMostThreads = 16;  // that look at a data set which is new
+constexpr uint32_t kMostIndexThreads = 16;  // that look at a data set which is new
 
 uint32_t threads_to_look() {
-  return std::clamp(usable_processors(), 1U, kMostThreads);
+  return std::clamp(usable_processors(), 1U, kMostIndexThreads);
 }
 
 // One index for one directory: machines that have their own copies at the same place tell them

@@ -30,7 +30,7 @@ struct Header {
 };
 static_assert(sizeof(Header) == 80);
 
-constexpr char kMagic[8] = {'L', 'K', 'S', 'I', 'D', 'X', '0', '1'};
+constexpr char kIndexMagic[8] = {'L', 'K', 'S', 'I', 'D', 'X', '0', '1'};
 
 uint64_t bytes_of(const Header& header) {
   return sizeof(Header) + header.samples * sizeof(Extent) +
@@ -43,7 +43,7 @@ bool is_sane(const Header& header, uint64_t bytes) {
   const bool is_small = header.samples <= kMost && header.files <= kMost &&
                         header.sources <= kMost && header.classes <= kMost &&
                         header.names_bytes <= bytes;
-  return std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 && is_small &&
+  return std::memcmp(header.magic, kIndexMagic, sizeof kIndexMagic) == 0 && is_small &&
          bytes_of(header) == bytes && header.samples > 0 && header.classes > 0;
 }
 
@@ -130,7 +130,7 @@ Status write_extent_index(const std::string& path, const IndexContent& content) 
   for (const auto& source : content.sources) add(source);
   for (const std::string& name : content.classes) add({name, 0, 0});
   Header header{};
-  std::memcpy(header.magic, kMagic, sizeof kMagic);
+  std::memcpy(header.magic, kIndexMagic, sizeof kIndexMagic);
   header.samples = content.extents.size();
   header.files = content.files.size();
   header.sources = content.sources.size();

@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kFieldBytes = 40;  // of the trailer, before the checksum
-constexpr char kMagic[8] = {'L', 'K', 'S', 'I', 'N', 'F', 'L', '1'};
+constexpr char kCacheMagic[8] = {'L', 'K', 'S', 'I', 'N', 'F', 'L', '1'};
 constexpr size_t kMarkBytes = 8;                 // as a gzip file's last ones
 constexpr uint64_t kBytesPerLook = 1024 * 1024;  // at the room that is left
 constexpr auto kAbandonedAfter = std::chrono::hours(1);
@@ -38,7 +38,7 @@ void put64(uint8_t* out, uint64_t value) {
 
 Fields make_fields(const Compressed& what, const MappedFile& source, uint64_t content_bytes) {
   Fields fields{};
-  std::memcpy(fields.data(), kMagic, sizeof kMagic);
+  std::memcpy(fields.data(), kCacheMagic, sizeof kCacheMagic);
   put64(fields.data() + 8, content_bytes);
   put64(fields.data() + 16, source.bytes().size());
   put64(fields.data() + 24, static_cast<uint64_t>(source.modified_ns()));

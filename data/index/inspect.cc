@@ -43,7 +43,7 @@ std::string fixed6(double value) {
   return text;
 }
 
-std::string shape_text(const SampleShape& shape, bool is_encoded) {
+std::string inspected_shape(const SampleShape& shape, bool is_encoded) {
   if (shape.is_sequence()) {
     return std::to_string(shape.tokens) + " tokens and the next one, uint" +
            std::to_string(8 * shape.token_bytes);
@@ -140,7 +140,8 @@ std::string to_text(const Inspection& inspection) {
     text += "  format       " + split.format + "\n";
     for (const std::string& file : split.files) text += "  file         " + file + "\n";
     text += "  samples      " + std::to_string(split.samples) + "\n";
-    text += "  shape        " + shape_text(split.shape, is_encoded_format(split.format)) + "\n";
+    text +=
+        "  shape        " + inspected_shape(split.shape, is_encoded_format(split.format)) + "\n";
     if (split.documents) text += documents_text(split);
     text += (split.shape.is_sequence() ? "  vocabulary   " : "  classes      ") +
             std::to_string(split.classes) + "\n";

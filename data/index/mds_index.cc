@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr size_t kColumns = 256;
-constexpr std::string_view kLabelNames[] = {"label", "cls", "class", "target"};
+constexpr std::string_view kMdsLabels[] = {"label", "cls", "class", "target"};
 
 const Json& member(const Json& object, const char* key) {
   static const Json kNothing;
@@ -24,7 +24,7 @@ const Json& member(const Json& object, const char* key) {
   return found == object.end() ? kNothing : *found;
 }
 
-std::string text_of(const Json& object, const char* key) {
+std::string json_text_of(const Json& object, const char* key) {
   const Json& found = member(object, key);
   return found.is_string() ? found.get<std::string>() : "";
 }
@@ -41,7 +41,7 @@ std::string columns_text(const MdsShard& shard) {
   return text;
 }
 
-Status read_columns(const Json& said, MdsShard& shard) {
+Status read_mds_columns(const Json& said, MdsShard& shard) {
   const Json& names = member(said, "column_names");
   const Json& encodings = member(said, "column_encodings");
   const Json& sizes = member(said, "column_sizes");
@@ -82,8 +82,8 @@ Status choose_columns(MdsShard& shard) {
   const auto is_bytes = [](const MdsColumn& c) { return c.encoding == "bytes"; };
   const auto is_number = [](const MdsColumn& c) { return mds_integer_bytes(c.encoding) != 0; };
   const auto is_label = [&](const MdsColumn& c) {
-    return is_number(c) && std::find(std::begin(kLabelNames), std::end(kLabelNames), c.name) !=
-                               std::end(kLabelNames);
+    return is_number(c) &&
+           std::find(std::begin(kMdsLabels), std::end(kMdsLabels), c.name) != std::end(kMdsLabels);
   };
   auto image = only(shard, is_image);
   if (!image) image = only(shard, is_bytes);
@@ -110,9 +110,9 @@ bool is_within(const std::string& name) {
 Status read_packed(const Json& said, MdsShard& shard) {
   const Json& zip = member(said, "zip_data");
   if (!zip.is_object()) return Status::ok();
-  shard.packed_name = text_of(zip, "basename");
+  shard.packed_name = json_text_of(zip, "basename");
   shard.packed_bytes = number_of(zip, "bytes");
-  const std::string compression = text_of(said, "compression");
+  const std::string compression = json_text_of(said, "compression");
   shard.compression = compression.substr(0, compression.find(':'));
   if (shard.packed_name.empty())
     return bad("has shard " + shard.name +
@@ -125,18 +125,18 @@ Status read_packed(const Json& said, MdsShard& shard) {
 Result<MdsShard> parse_shard(const Json& said) {
   MdsShard shard;
   const Json& raw = member(said, "raw_data");
-  shard.name = text_of(raw, "basename");
+  shard.name = json_text_of(raw, "basename");
   if (shard.name.empty())
     return bad("has a shard without the name of its file (raw_data.basename)");
   if (!is_within(shard.name))
     return bad("names the shard " + shard.name + ", which lies outside its directory");
-  if (text_of(said, "format") != "mds")
-    return bad("names shard " + shard.name + " of format " + text_of(said, "format") +
+  if (json_text_of(said, "format") != "mds")
+    return bad("names shard " + shard.name + " of format " + json_text_of(said, "format") +
                "; only mds is known");
   shard.bytes = number_of(raw, "bytes");
   shard.samples = number_of(said, "samples");
   LOCKSTEP_RETURN_IF_ERROR(read_packed(said, shard));
-  LOCKSTEP_RETURN_IF_ERROR(read_columns(said, shard));
+  LOCKSTEP_RETURN_IF_ERROR(read_mds_columns(said, shard));
   LOCKSTEP_RETURN_IF_ERROR(choose_columns(shard));
   return shard;
 }
@@ -156,7 +156,7 @@ int mds_integer_bytes(std::string_view encoding) {
 bool is_mds_index(std::string_view text) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const Json& shards = member(json, "shards");
-  return shards.is_array() && !shards.empty() && text_of(shards[0], "format") == "mds";
+  return shards.is_array() && !shards.empty() && json_text_of(shards[0], "format") == "mds";
 }
 
 Result<std::vector<MdsShard>> parse_mds_index(std::string_view text) {

@@ -11,7 +11,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr char kIndexMagic[9] = {'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0};
+constexpr char kMegatronMagic[9] = {'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0};
 constexpr size_t kVersionAt = 9;
 constexpr size_t kTypeAt = 17;
 constexpr size_t kSequencesAt = 18;
@@ -103,8 +103,8 @@ Status check_documents(std::span<const uint8_t> file, const Tables& tables) {
 }  // namespace
 
 bool is_megatron_index(std::span<const uint8_t> file) {
-  return file.size() >= sizeof kIndexMagic &&
-         std::memcmp(file.data(), kIndexMagic, sizeof kIndexMagic) == 0;
+  return file.size() >= sizeof kMegatronMagic &&
+         std::memcmp(file.data(), kMegatronMagic, sizeof kMegatronMagic) == 0;
 }
 
 Result<MegatronIndex> parse_megatron_index(std::span<const uint8_t> file) {

@@ -29,7 +29,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Each may take kZstdWindowBytes.
-constexpr uint32_t kMostThreads = 8;
+constexpr uint32_t kMostInflateThreads = 8;
 
 WholeCodec codec_of_file(const std::string& path) {
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -96,7 +96,7 @@ std::string stamps_of(const std::string& sources, const Shards& plain) {
   return xxh3_hex(text.data(), text.size());
 }
 
-Status cannot_write(const std::string& path, const std::error_code& error) {
+Status cannot_write_shard(const std::string& path, const std::error_code& error) {
   return {Code::kInternal, "cannot write " + path + ": " + error.message() +
                                "; set data.cache_dir to a place that can be written"};
 }
@@ -112,7 +112,7 @@ Status link_to(const std::string& path, const std::string& link) {
   fs::remove(made, error);
   fs::create_symlink(target, made, error);
   if (!error) fs::rename(made, link, error);
-  return error ? cannot_write(link, error) : Status::ok();
+  return error ? cannot_write_shard(link, error) : Status::ok();
 }
 
 Status inflate_one(const std::string& path, const PackedShard& packed, const std::string& name,
@@ -139,7 +139,7 @@ Status put_there(const Shards& shards, size_t i, const std::string& directory,
   std::error_code error;
   const fs::path parent = fs::path(directory + "/" + name).parent_path();
   fs::create_directories(parent, error);
-  if (error) return cannot_write(parent.string(), error);
+  if (error) return cannot_write_shard(parent.string(), error);
   const auto packed = shards.packed.find(i);
   if (packed == shards.packed.end())
     return link_to(shards.directory + "/" + name, directory + "/" + name);
@@ -149,7 +149,8 @@ Status put_there(const Shards& shards, size_t i, const std::string& directory,
 
 Status make_copies(const Shards& shards, const std::string& directory, const ProgressFn& progress) {
   LOCKSTEP_ASSIGN_OR_RETURN(
-      const auto team, ThreadTeam::start(std::min(usable_processors(), kMostThreads), "inflate"));
+      const auto team,
+      ThreadTeam::start(std::min(usable_processors(), kMostInflateThreads), "inflate"));
   // Of one shard its bytes are told, of many how many there are.
   const bool is_one = shards.names.size() == 1;
   const ProgressFn of_bytes = is_one ? progress : ProgressFn();
@@ -225,7 +226,7 @@ Result<Shards> inflated_shards(const Shards& shards, const std::string& cache_di
   if (is_checked(stamps_of_sources(shards))) return plain;
   std::error_code error;
   fs::create_directories(plain.directory, error);
-  if (error) return cannot_write(plain.directory, error);
+  if (error) return cannot_write_shard(plain.directory, error);
   // A copy that another process replaced would look as if it had been written to.
   const OneAtATime alone(plain.directory);
   const std::string sources = stamps_of_sources(shards);

@@ -25,16 +25,16 @@ constexpr Field kName{0, 100};
 constexpr Field kSize{124, 12};
 constexpr Field kChecksum{148, 8};
 constexpr size_t kType = 156;
-constexpr Field kMagic{257, 5};
+constexpr Field kTarMagic{257, 5};
 constexpr Field kPrefix{345, 155};
 
-std::string_view text_of(const uint8_t* header, Field field) {
+std::string_view field_text(const uint8_t* header, Field field) {
   const auto* begin = reinterpret_cast<const char*>(header + field.at);
   return {begin, ::strnlen(begin, field.bytes)};
 }
 
 // In octal digits, or with the highest bit set in bytes, as GNU writes what is large.
-std::optional<uint64_t> number_of(const uint8_t* header, Field field) {
+std::optional<uint64_t> octal_number(const uint8_t* header, Field field) {
   const uint8_t* p = header + field.at;
   uint64_t value = 0;
   if ((p[0] & 0x80) != 0) {
@@ -45,7 +45,7 @@ std::optional<uint64_t> number_of(const uint8_t* header, Field field) {
     }
     return value;
   }
-  std::string_view digits = text_of(header, field);
+  std::string_view digits = field_text(header, field);
   while (!digits.empty() && digits.front() == ' ') digits.remove_prefix(1);
   while (!digits.empty() && digits.back() == ' ') digits.remove_suffix(1);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 8);
@@ -63,13 +63,13 @@ bool checksum_holds(const uint8_t* header) {
     const bool is_sum = i >= kChecksum.at && i < kChecksum.at + kChecksum.bytes;
     sum += is_sum ? ' ' : header[i];
   }
-  return number_of(header, kChecksum) == sum;
+  return octal_number(header, kChecksum) == sum;
 }
 
-std::string name_of(const uint8_t* header) {
-  const std::string name(text_of(header, kName));
-  const std::string_view prefix = text_of(header, kPrefix);
-  const bool has_prefix = text_of(header, kMagic) == "ustar" && !prefix.empty();
+std::string entry_name(const uint8_t* header) {
+  const std::string name(field_text(header, kName));
+  const std::string_view prefix = field_text(header, kPrefix);
+  const bool has_prefix = field_text(header, kTarMagic) == "ustar" && !prefix.empty();
   return has_prefix ? std::string(prefix) + "/" + name : name;
 }
 
@@ -147,7 +147,7 @@ Status walk_tar(std::span<const uint8_t> archive,
     if (!checksum_holds(header)) return at == 0 ? compressed_or_damaged(archive) : damaged_at(at);
     const uint8_t type = header[kType];
     const bool is_extension = type == 'x' || type == 'g' || type == 'L' || type == 'K';
-    const auto stated = number_of(header, kSize);
+    const auto stated = octal_number(header, kSize);
     const uint64_t bytes = !is_extension && said.bytes ? *said.bytes : stated.value_or(0);
     const uint64_t begin = at + kBlock;
     if (!stated) return damaged_at(at);
@@ -162,7 +162,7 @@ Status walk_tar(std::span<const uint8_t> archive,
       at = next;
       continue;
     }
-    const std::string name = said.name.empty() ? name_of(header) : said.name;
+    const std::string name = said.name.empty() ? entry_name(header) : said.name;
     said = {};
     if (type != '0' && type != 0 && type != '7' && type != '5') return not_plain(type, name);
     LOCKSTEP_RETURN_IF_ERROR(check_name(name, at));

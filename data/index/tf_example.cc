@@ -73,7 +73,7 @@ class Fields {
   uint32_t wire_ = 0;
 };
 
-void add_number(uint64_t value, TfFeature& feature) {
+void append_number(uint64_t value, TfFeature& feature) {
   if (feature.numbers++ == 0) feature.number = static_cast<int64_t>(value);
 }
 
@@ -81,12 +81,12 @@ void add_number(uint64_t value, TfFeature& feature) {
 Status read_numbers(std::span<const uint8_t> list, TfFeature& feature) {
   for (Fields fields(list); !fields.at_end();) {
     LOCKSTEP_RETURN_IF_ERROR(fields.next());
-    if (fields.is(1, kVarint)) add_number(fields.number(), feature);
+    if (fields.is(1, kVarint)) append_number(fields.number(), feature);
     if (!fields.is(1, kBytes)) continue;
     for (Fields packed(fields.bytes()); !packed.at_end();) {
       const auto value = packed.varint();
       if (!value) return no_example();
-      add_number(*value, feature);
+      append_number(*value, feature);
     }
   }
   return Status::ok();
@@ -109,7 +109,7 @@ Status read_feature(std::span<const uint8_t> bytes, TfFeature& feature) {
   return Status::ok();
 }
 
-Status read_entry(std::span<const uint8_t> bytes, TfFeature& feature) {
+Status read_feature(std::span<const uint8_t> bytes, TfFeature& feature) {
   for (Fields fields(bytes); !fields.at_end();) {
     LOCKSTEP_RETURN_IF_ERROR(fields.next());
     if (fields.is(1, kBytes))
@@ -130,7 +130,7 @@ Status walk_example(std::span<const uint8_t> example,
       LOCKSTEP_RETURN_IF_ERROR(entries.next());
       if (!entries.is(1, kBytes)) continue;
       TfFeature feature;
-      LOCKSTEP_RETURN_IF_ERROR(read_entry(entries.bytes(), feature));
+      LOCKSTEP_RETURN_IF_ERROR(read_feature(entries.bytes(), feature));
       LOCKSTEP_RETURN_IF_ERROR(each(feature));
     }
   }

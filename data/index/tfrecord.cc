@@ -25,7 +25,8 @@ constexpr size_t kHeadBytes = 12;  // length and its CRC
 constexpr size_t kTailBytes = 4;
 constexpr size_t kPackedHeadBytes = 4'096;  // of gzip, which begins with a name
 
-constexpr std::string_view kLabelNames[] = {"label", "image/class/label", "class", "cls", "target"};
+constexpr std::string_view kLabelFeatures[] = {"label", "image/class/label", "class", "cls",
+                                               "target"};
 constexpr std::string_view kImageNames[] = {"image/encoded", "image"};
 
 bool has_good_head(std::span<const uint8_t> file) {
@@ -51,7 +52,7 @@ size_t rank_of(std::string_view name, std::span<const std::string_view> names) {
 }
 
 // What of one feature after another is the image, and what the label.
-struct Choice {
+struct FeatureChoice {
   std::span<const std::string_view> names;
   size_t rank = SIZE_MAX;
   TfFeature best;
@@ -67,9 +68,9 @@ struct Choice {
   bool is_made() const { return rank != SIZE_MAX && !is_open; }
 };
 
-Result<Extent> sample_of(std::span<const uint8_t> shard, std::span<const uint8_t> record) {
-  Choice image{kImageNames, SIZE_MAX, {}, false};
-  Choice label{kLabelNames, SIZE_MAX, {}, false};
+Result<Extent> example_of(std::span<const uint8_t> shard, std::span<const uint8_t> record) {
+  FeatureChoice image{kImageNames, SIZE_MAX, {}, false};
+  FeatureChoice label{kLabelFeatures, SIZE_MAX, {}, false};
   LOCKSTEP_RETURN_IF_ERROR(walk_example(record, [&](const TfFeature& feature) {
     if (feature.texts == 1 && begins_as_image(feature.text)) image.offer(feature);
     if (feature.numbers == 1) label.offer(feature);
@@ -145,7 +146,7 @@ Result<std::vector<Extent>> samples_of_tfrecord(std::span<const uint8_t> shard) 
   std::vector<Extent> samples;
   LOCKSTEP_RETURN_IF_ERROR(
       walk_tfrecord(shard, [&](uint64_t offset, std::span<const uint8_t> record) {
-        auto sample = sample_of(shard, record);
+        auto sample = example_of(shard, record);
         if (sample.is_ok()) samples.push_back(*sample);
         return sample.is_ok() ? Status::ok()
                               : bad("has a record at byte " + std::to_string(offset) + " that " +

@@ -21,7 +21,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr uint32_t kMostThreads = 16;
+constexpr uint32_t kMostTokenizeThreads = 16;
 constexpr size_t kPartBytes = size_t{1} << 20;    // of a text, on one thread
 constexpr size_t kUncutBytes = size_t{16} << 20;  // without a place to cut
 constexpr size_t kPartsOfAThread = 4;             // in hand at once
@@ -79,7 +79,7 @@ void store(const std::vector<uint32_t>& tokens, std::vector<uint8_t>& out) {
 Status encode(std::string_view text, const BpeVocabulary& vocabulary, uint32_t token_bytes,
               const ByteSink& sink) {
   const Cutter cutter(text, vocabulary);
-  const uint32_t threads = std::clamp(usable_processors(), 1U, kMostThreads);
+  const uint32_t threads = std::clamp(usable_processors(), 1U, kMostTokenizeThreads);
   LOCKSTEP_ASSIGN_OR_RETURN(const auto team, ThreadTeam::start(threads, "tokenize"));
   std::vector<BpeEncoder> encoders(team->threads(), BpeEncoder(vocabulary));
   std::vector<std::string_view> parts;

@@ -12,7 +12,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr size_t kPieceBytes = 256 * 1024;  // stays in the second-level cache
+constexpr size_t kReadBytes = 256 * 1024;  // stays in the second-level cache
 
 uint64_t most_of(uint64_t compressed_bytes) {
   // What is too long to be multiplied is too long anyway.
@@ -33,9 +33,9 @@ Status check_all_there(uint64_t done, std::optional<uint64_t> promised) {
 }
 
 template <typename Reader>
-Status pass_on(Reader& reader, uint64_t most, std::optional<uint64_t> promised,
-               const ByteSink& sink) {
-  std::vector<uint8_t> piece(kPieceBytes);
+Status pass_plain(Reader& reader, uint64_t most, std::optional<uint64_t> promised,
+                  const ByteSink& sink) {
+  std::vector<uint8_t> piece(kReadBytes);
   uint64_t done = 0;
   for (;;) {
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t filled, reader.read(piece));
@@ -60,10 +60,10 @@ Status inflate_whole(WholeCodec codec, std::span<const uint8_t> file,
   if (promised && *promised > most) return too_much();
   if (codec == WholeCodec::kGzip) {
     GzipReader reader(file);
-    return pass_on(reader, promised.value_or(most), promised, sink);
+    return pass_plain(reader, promised.value_or(most), promised, sink);
   }
   ZstdReader reader(file);
-  return pass_on(reader, promised.value_or(most), promised, sink);
+  return pass_plain(reader, promised.value_or(most), promised, sink);
 }
 
 }  // namespace lockstep::data

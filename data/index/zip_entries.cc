@@ -101,7 +101,7 @@ Status find_content(std::span<const uint8_t> archive, uint64_t header, ZipEntry&
   return Status::ok();
 }
 
-Status check_kind(const ZipEntry& entry, uint16_t flags, uint16_t method) {
+Status check_entry_kind(const ZipEntry& entry, uint16_t flags, uint16_t method) {
   if ((flags & 1) != 0) return bad("holds " + entry.name + ", which is encrypted");
   if (method != 0 && method != 8)
     return bad("holds " + entry.name + ", packed by method " + std::to_string(method) +
@@ -133,7 +133,7 @@ Result<ZipEntry> read_entry(std::span<const uint8_t> archive, std::span<const ui
   if (!read_extension(list.subspan(kCentralBytes + name, extra), wide))
     return damaged(entry.name + " has no size");
   LOCKSTEP_RETURN_IF_ERROR(
-      check_kind(entry, load<uint16_t>(central + 8), load<uint16_t>(central + 10)));
+      check_entry_kind(entry, load<uint16_t>(central + 8), load<uint16_t>(central + 10)));
   LOCKSTEP_RETURN_IF_ERROR(find_content(archive, header, entry));
   list = list.subspan(whole);
   return entry;

@@ -19,7 +19,7 @@ uint64_t billionths(double share) {
   return static_cast<uint64_t>(std::llround(share * static_cast<double>(kWhole)));
 }
 
-uint64_t share_of(uint64_t n, uint64_t parts) {
+uint64_t held_out_share(uint64_t n, uint64_t parts) {
   return static_cast<uint64_t>(Wide{n} * parts / kWhole);
 }
 
@@ -37,8 +37,8 @@ Selection::Selection(uint64_t samples, double held_out, double kept, uint64_t ke
 
 // How many samples of a part lie before `end`, which is that of a stripe.
 uint64_t Selection::up_to(Part part, uint64_t end) const {
-  const uint64_t held = share_of(end, held_out_);
-  return part == Part::kHeldOut ? held : share_of(end - held, kept_);
+  const uint64_t held = held_out_share(end, held_out_);
+  return part == Part::kHeldOut ? held : held_out_share(end - held, kept_);
 }
 
 // The smallest end with up_to(part, end) = count. REQUIRES: 0 < count <= size(part).

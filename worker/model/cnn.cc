@@ -16,8 +16,8 @@ namespace {
 
 constexpr int64_t kChannels[] = {16, 32};
 constexpr int64_t kKernel = 3;
-constexpr int64_t kHidden = 64;
-constexpr uint32_t kSmallestSide = 10;  // 10 - 2 = 8, pooled 4, - 2 = 2, pooled 1
+constexpr int64_t kCnnHidden = 64;
+constexpr uint32_t kSmallestCnnSide = 10;  // 10 - 2 = 8, pooled 4, - 2 = 2, pooled 1
 
 struct ConvLayer {
   uint32_t weight = 0;
@@ -31,7 +31,8 @@ struct CnnParts {
   uint32_t output = 0;
 };
 
-CnnParts make_parts(const wire::ModelSpec& spec, const data::SampleShape& shape, uint32_t classes) {
+CnnParts make_cnn_parts(const wire::ModelSpec& spec, const data::SampleShape& shape,
+                        uint32_t classes) {
   CnnParts parts;
   LayoutBuilder builder;
   int64_t channels = shape.channels;
@@ -50,8 +51,8 @@ CnnParts make_parts(const wire::ModelSpec& spec, const data::SampleShape& shape,
     height /= 2;
     width /= 2;
   }
-  parts.hidden = builder.add_linear("fc1", channels * height * width, kHidden);
-  parts.output = builder.add_linear("fc2", kHidden, classes);
+  parts.hidden = builder.add_linear("fc1", channels * height * width, kCnnHidden);
+  parts.output = builder.add_linear("fc2", kCnnHidden, classes);
   parts.layout = builder.take();
   return parts;
 }
@@ -90,12 +91,12 @@ class Cnn final : public Model {
 
 Result<std::unique_ptr<Model>> make_cnn(const wire::ModelSpec& spec, const data::SampleShape& shape,
                                         uint32_t classes) {
-  if (shape.height < kSmallestSide || shape.width < kSmallestSide) {
+  if (shape.height < kSmallestCnnSide || shape.width < kSmallestCnnSide) {
     return Status(Code::kConfig, "the cnn needs images of at least 10x10 pixels, these are " +
                                      std::to_string(shape.height) + "x" +
                                      std::to_string(shape.width) + "; use model.name: mlp");
   }
-  return std::unique_ptr<Model>(new Cnn(spec, make_parts(spec, shape, classes)));
+  return std::unique_ptr<Model>(new Cnn(spec, make_cnn_parts(spec, shape, classes)));
 }
 
 }  // namespace lockstep

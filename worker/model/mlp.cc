@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kHidden[] = {256, 128};
+constexpr int64_t kMlpHidden[] = {256, 128};
 
 struct HiddenLayer {
   uint32_t weight = 0;
@@ -24,14 +24,15 @@ struct MlpParts {
   uint32_t output = 0;
 };
 
-MlpParts make_parts(const wire::ModelSpec& spec, const data::SampleShape& shape, uint32_t classes) {
+MlpParts make_mlp_parts(const wire::ModelSpec& spec, const data::SampleShape& shape,
+                        uint32_t classes) {
   MlpParts parts;
   LayoutBuilder builder;
   auto width = static_cast<int64_t>(shape.elements());
   for (size_t i = 0; i < parts.hidden.size(); ++i) {
     const std::string number = std::to_string(i + 1);
-    parts.hidden[i].weight = builder.add_linear("fc" + number, width, kHidden[i]);
-    width = kHidden[i];
+    parts.hidden[i].weight = builder.add_linear("fc" + number, width, kMlpHidden[i]);
+    width = kMlpHidden[i];
     if (spec.batch_norm()) parts.hidden[i].norm = builder.add_batch_norm("bn" + number, width, 1);
   }
   parts.output = builder.add_linear("fc3", width, classes);
@@ -67,7 +68,7 @@ class Mlp final : public Model {
 
 Result<std::unique_ptr<Model>> make_mlp(const wire::ModelSpec& spec, const data::SampleShape& shape,
                                         uint32_t classes) {
-  return std::unique_ptr<Model>(new Mlp(spec, make_parts(spec, shape, classes)));
+  return std::unique_ptr<Model>(new Mlp(spec, make_mlp_parts(spec, shape, classes)));
 }
 
 }  // namespace lockstep

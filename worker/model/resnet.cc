@@ -16,7 +16,7 @@ namespace lockstep {
 namespace {
 
 constexpr uint32_t kLargestCifarSide = 64;
-constexpr uint32_t kSmallestSide = 8;  // the last layer has an eighth of the stem's side
+constexpr uint32_t kSmallestResnetSide = 8;  // the last layer has an eighth of the stem's side
 
 at::Tensor conv_norm(const Forward& f, const at::Tensor& x, const ResnetConv& layer) {
   return batch_norm(f, conv_without_bias(f, x, layer.weight, layer.place), layer.norm);
@@ -71,7 +71,7 @@ Result<std::unique_ptr<Model>> make_resnet(const wire::ModelSpec& spec,
                                            const data::SampleShape& shape, uint32_t classes,
                                            uint32_t depth) {
   const uint32_t side = std::min(shape.height, shape.width);
-  if (side < kSmallestSide) {
+  if (side < kSmallestResnetSide) {
     return Status(Code::kConfig, spec.name() + " needs images of at least 8x8 pixels, these are " +
                                      std::to_string(shape.height) + "x" +
                                      std::to_string(shape.width) + "; use model.name: mlp");

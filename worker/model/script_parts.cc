@@ -14,7 +14,7 @@ namespace lockstep {
 namespace {
 
 constexpr uint64_t kAnyKey = 1;
-constexpr uint64_t kBatch = 2;
+constexpr uint64_t kTrialBatch = 2;
 constexpr int64_t kOtherCount = 1'000;
 
 Status refused(const std::string& what) {
@@ -110,7 +110,7 @@ Status Examination::watch_a_step() {
   std::vector<c10::IValue> values;
   for (const ScriptValue& v : module_.values()) values.push_back(v.get());
 
-  output_ = train(kBatch);
+  output_ = train(kTrialBatch);
   for (size_t i = 0; i < values.size(); ++i) {
     const ScriptValue& v = module_.values()[i];
     if (v.get().tagKind() == values[i].tagKind() && v.get() == values[i]) continue;
@@ -165,7 +165,7 @@ Status Examination::check_counters() {
   if (parts_.counters.empty()) return Status::ok();
   reset();
   for (const ScriptTensor& counter : parts_.counters) counter.set(counter.get().add(kOtherCount));
-  bool is_same = same_bits(train(kBatch), output_);
+  bool is_same = same_bits(train(kTrialBatch), output_);
   for (size_t i = 0; i < statistics_.size(); ++i)
     is_same = is_same && same_bits(parts_.statistics[i].get(), statistics_[i]);
   if (is_same) return Status::ok();

@@ -8,10 +8,10 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kNames[] = {"sgd",     "adam",    "adamw",   "nadam",
-                                       "rmsprop", "adagrad", "adadelta"};
+constexpr std::string_view kOptimizerNames[] = {"sgd",     "adam",    "adamw",   "nadam",
+                                                "rmsprop", "adagrad", "adadelta"};
 
-Status bad(const std::string& key, const std::string& rule, double value) {
+Status bad_optimizer(const std::string& key, const std::string& rule, double value) {
   return Status(Code::kUsage,
                 "optimizer." + key + " must be " + rule + ", not " + std::to_string(value));
 }
@@ -19,11 +19,11 @@ Status bad(const std::string& key, const std::string& rule, double value) {
 // Comparisons are written so that a value that is no number fails them.
 Status share(const std::string& key, double value) {
   if (value >= 0 && value < 1) return Status::ok();
-  return bad(key, "at least 0 and below 1", value);
+  return bad_optimizer(key, "at least 0 and below 1", value);
 }
 
 Status not_negative(const std::string& key, double value) {
-  return value >= 0 ? Status::ok() : bad(key, "0 or more", value);
+  return value >= 0 ? Status::ok() : bad_optimizer(key, "0 or more", value);
 }
 
 Status check_sgd(const wire::OptimizerSpec& spec) {
@@ -48,10 +48,11 @@ Status check_name(const std::string& name) {
         "optimizer.name is lbfgs, which evaluates the loss several times a step and moves "
         "the parameters in between: then no step has one gradient that the workers could "
         "sum. Use one of " +
-            join_names(kNames));
+            join_names(kOptimizerNames));
   }
   return Status(Code::kUsage, "optimizer.name is '" + name + "', which is not known; it can be " +
-                                  join_names(kNames) + did_you_mean(name, kNames));
+                                  join_names(kOptimizerNames) +
+                                  did_you_mean(name, kOptimizerNames));
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ Status check_optimizer(const wire::OptimizerSpec& spec) {
   LOCKSTEP_RETURN_IF_ERROR(not_negative("weight_decay", spec.weight_decay()));
   LOCKSTEP_RETURN_IF_ERROR(not_negative("clip_norm", spec.clip_norm()));
   if (name == "sgd") return check_sgd(spec);
-  if (!(spec.eps() > 0)) return bad("eps", "above 0", spec.eps());
+  if (!(spec.eps() > 0)) return bad_optimizer("eps", "above 0", spec.eps());
   if (name == "adam" || name == "adamw" || name == "nadam") return check_adam(spec);
   if (name == "rmsprop") {
     LOCKSTEP_RETURN_IF_ERROR(share("alpha", spec.alpha()));

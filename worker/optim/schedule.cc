@@ -10,35 +10,35 @@
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kNames[] = {"constant",    "linear", "cosine",  "step",
-                                       "exponential", "cyclic", "onecycle"};
+constexpr std::string_view kScheduleNames[] = {"constant",    "linear", "cosine",  "step",
+                                               "exponential", "cyclic", "onecycle"};
 
 // From `from` at share 0 to `to` at share 1, along half a cosine.
 double anneal(double from, double to, double share) {
   return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * share));
 }
 
-Status bad(const std::string& key, const std::string& rule, double value) {
+Status bad_schedule(const std::string& key, const std::string& rule, double value) {
   return Status(Code::kUsage,
                 "schedule." + key + " must be " + rule + ", not " + std::to_string(value));
 }
 
 Status check_cyclic(const wire::ScheduleSpec& spec, double optimizer_lr) {
-  if (spec.cycle_up() == 0) return bad("cycle_up", "at least 1", 0);
-  if (!(spec.gamma() > 0)) return bad("gamma", "above 0", spec.gamma());
+  if (spec.cycle_up() == 0) return bad_schedule("cycle_up", "at least 1", 0);
+  if (!(spec.gamma() > 0)) return bad_schedule("gamma", "above 0", spec.gamma());
   const double peak = spec.max_lr() > 0 ? spec.max_lr() : optimizer_lr;
   if (!(spec.min_lr() >= 0 && spec.min_lr() <= peak))
-    return bad("min_lr", "between 0 and the peak, " + std::to_string(peak), spec.min_lr());
+    return bad_schedule("min_lr", "between 0 and the peak, " + std::to_string(peak), spec.min_lr());
   return Status::ok();
 }
 
 Status check_one_cycle(const wire::ScheduleSpec& spec) {
   if (!(spec.pct_start() > 0 && spec.pct_start() < 1))
-    return bad("pct_start", "between 0 and 1", spec.pct_start());
-  if (!(spec.div_factor() > 0)) return bad("div_factor", "above 0", spec.div_factor());
+    return bad_schedule("pct_start", "between 0 and 1", spec.pct_start());
+  if (!(spec.div_factor() > 0)) return bad_schedule("div_factor", "above 0", spec.div_factor());
   if (!(spec.final_div_factor() > 0))
-    return bad("final_div_factor", "above 0", spec.final_div_factor());
-  if (!(spec.max_lr() >= 0)) return bad("max_lr", "0 or more", spec.max_lr());
+    return bad_schedule("final_div_factor", "above 0", spec.final_div_factor());
+  if (!(spec.max_lr() >= 0)) return bad_schedule("max_lr", "0 or more", spec.max_lr());
   return Status::ok();
 }
 
@@ -51,7 +51,7 @@ Result<Schedule> Schedule::create(const wire::ScheduleSpec& spec, double optimiz
   if (name == "linear") return make(Kind::kLinear);
   if (name == "cosine") return make(Kind::kCosine);
   if (name == "step") {
-    if (spec.step_every() == 0) return bad("step_every", "at least 1", 0);
+    if (spec.step_every() == 0) return bad_schedule("step_every", "at least 1", 0);
     return make(Kind::kStep);
   }
   if (name == "exponential") return make(Kind::kExponential);
@@ -64,7 +64,7 @@ Result<Schedule> Schedule::create(const wire::ScheduleSpec& spec, double optimiz
     return make(Kind::kOneCycle);
   }
   return Status(Code::kUsage, "schedule.name is '" + name + "', which is not known; it can be " +
-                                  join_names(kNames) + did_you_mean(name, kNames));
+                                  join_names(kScheduleNames) + did_you_mean(name, kScheduleNames));
 }
 
 double Schedule::lr(Step step, uint64_t total_steps) const {

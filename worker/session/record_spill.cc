@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-struct Header {
+struct SpillHeader {
   uint64_t bytes = 0;
   uint64_t generation = 0;
 };
@@ -60,7 +60,7 @@ Status RecordSpill::open() {
 Status RecordSpill::push(Generation generation, const wire::StepRecords& records) {
   LOCKSTEP_RETURN_IF_ERROR(open());
   const std::string body = records.SerializeAsString();
-  const Header header{body.size(), generation};
+  const SpillHeader header{body.size(), generation};
   std::string text(reinterpret_cast<const char*>(&header), sizeof header);
   text += body;
   if (end_ + text.size() > limits::kRecordSpillBytes)
@@ -75,7 +75,7 @@ Status RecordSpill::push(Generation generation, const wire::StepRecords& records
 
 Result<uint64_t> RecordSpill::read_at(uint64_t offset, Generation* generation,
                                       wire::StepRecords* records) const {
-  Header header;
+  SpillHeader header;
   LOCKSTEP_RETURN_IF_ERROR(
       read_exactly(fd_, path_, offset, reinterpret_cast<char*>(&header), sizeof header));
   if (header.bytes > end_ - offset - sizeof header)

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kHashBytes = 32;  // hex digits of an XXH3-128
 
-struct Header {
+struct TransferHeader {
   uint64_t step = 0;
   uint64_t phase = 0;
   uint64_t bytes = 0;
@@ -28,7 +28,7 @@ uint64_t total_bytes(std::span<const StateTensor> state) {
 }
 
 // Over what the bytes mean and the bytes; `data(i)` is tensor i's.
-std::string hash_of(const Header& header, std::span<const StateTensor> state,
+std::string hash_of(const TransferHeader& header, std::span<const StateTensor> state,
                     const std::function<const std::byte*(size_t)>& data) {
   Xxh3 hash;
   hash.update(&header.step, sizeof header.step);
@@ -64,8 +64,8 @@ class Stream {
     return Status::ok();
   }
 
-  Result<Header> header(std::span<const StateTensor> state) {
-    Header header;
+  Result<TransferHeader> header(std::span<const StateTensor> state) {
+    TransferHeader header;
     LOCKSTEP_RETURN_IF_ERROR(chunk(std::as_writable_bytes(std::span(&header, 1))));
     header.resumed_from[sizeof header.resumed_from - 1] = '\0';
     if (header.bytes == total_bytes(state)) return header;
@@ -100,7 +100,7 @@ void ReceivedState::install(std::span<const StateTensor> state) const {
 
 Status send_state(Collective& collective, Generation generation, const StateOrigin& origin,
                   std::span<const StateTensor> state) {
-  Header header;
+  TransferHeader header;
   header.step = origin.at.step;
   header.phase = static_cast<uint64_t>(origin.at.phase);
   header.bytes = total_bytes(state);
@@ -121,7 +121,7 @@ Status send_state(Collective& collective, Generation generation, const StateOrig
 Result<ReceivedState> receive_state(Collective& collective, Generation generation, uint32_t root,
                                     std::span<const StateTensor> state) {
   Stream stream(collective, generation, root);
-  LOCKSTEP_ASSIGN_OR_RETURN(const Header header, stream.header(state));
+  LOCKSTEP_ASSIGN_OR_RETURN(const TransferHeader header, stream.header(state));
   ReceivedState received;
   received.origin = {{header.step, static_cast<Phase>(header.phase)}, header.resumed_from};
   for (const StateTensor& tensor : state) {
@@ -140,7 +140,7 @@ Result<ReceivedState> receive_state(Collective& collective, Generation generatio
 Status pass_state(Collective& collective, Generation generation, uint32_t root,
                   std::span<const StateTensor> state) {
   Stream stream(collective, generation, root);
-  LOCKSTEP_ASSIGN_OR_RETURN(const Header header, stream.header(state));
+  LOCKSTEP_ASSIGN_OR_RETURN(const TransferHeader header, stream.header(state));
   std::vector<std::byte> scratch(std::min<uint64_t>(limits::kTransferChunkBytes, header.bytes));
   for (const StateTensor& tensor : state)
     LOCKSTEP_RETURN_IF_ERROR(

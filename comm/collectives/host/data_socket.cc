@@ -21,13 +21,13 @@ namespace {
 constexpr int kBacklog = 1024;
 constexpr size_t kMostFdsPerMessage = 8;
 
-Status failed(Code code, const std::string& what) {
+Status socket_failed(Code code, const std::string& what) {
   return Status(code, what + ": " + errno_text(errno));
 }
 
 Result<Fd> open_unix_socket() {
   Fd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.is_open()) return failed(Code::kInternal, "socket");
+  if (!fd.is_open()) return socket_failed(Code::kInternal, "socket");
   return fd;
 }
 
@@ -50,7 +50,7 @@ Result<UnixAddress> unix_address(const std::string& name) {
 Status after_error(int fd, short events, const Deadline& deadline) {
   if (errno == EINTR) return Status::ok();
   if (errno == EAGAIN || errno == EWOULDBLOCK) return wait_until_ready(fd, events, deadline);
-  return failed(Code::kUnavailable, "the connection broke");
+  return socket_failed(Code::kUnavailable, "the connection broke");
 }
 
 void take_fds(msghdr* message, size_t most_fds, std::vector<Fd>* fds) {
@@ -94,7 +94,7 @@ Status wait_until_ready(int fd, short events, const Deadline& deadline) {
     pollfd fds[2] = {{fd, events, 0}, {deadline.cancel_fd, POLLIN, 0}};
     const int64_t left = deadline.left_ms();
     const int ready = poll(fds, 2, static_cast<int>(std::clamp<int64_t>(left, 0, 1 << 30)));
-    if (ready < 0 && errno != EINTR) return failed(Code::kInternal, "poll");
+    if (ready < 0 && errno != EINTR) return socket_failed(Code::kInternal, "poll");
     if (fds[1].revents != 0) return Status(Code::kAborted, "cancelled while connecting");
     if (ready > 0 && fds[0].revents != 0) return Status::ok();
     if (left <= 0) return Status(Code::kTimeout, "no answer in time");
@@ -106,7 +106,7 @@ Result<Fd> listen_unix(const std::string& name) {
   LOCKSTEP_ASSIGN_OR_RETURN(Fd fd, open_unix_socket());
   if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.address), address.bytes) != 0 ||
       listen(fd.get(), kBacklog) != 0) {
-    return failed(Code::kInternal, "listening on Unix socket @" + name);
+    return socket_failed(Code::kInternal, "listening on Unix socket @" + name);
   }
   return fd;
 }
@@ -127,7 +127,7 @@ Result<Fd> connect_unix(const std::string& name) {
   LOCKSTEP_ASSIGN_OR_RETURN(Fd fd, open_unix_socket());
   // A Unix socket connects at once or not at all.
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address.address), address.bytes) != 0) {
-    return failed(Code::kUnavailable, "connecting to Unix socket @" + name);
+    return socket_failed(Code::kUnavailable, "connecting to Unix socket @" + name);
   }
   return fd;
 }
@@ -138,13 +138,13 @@ Result<Fd> connect_tcp(const std::string& text, const Deadline& deadline) {
   LOCKSTEP_ASSIGN_OR_RETURN(const int opened, rpc::open_client_socket(address));
   Fd fd(opened);
   if (connect(fd.get(), where.get(), where.bytes) != 0) {
-    if (errno != EINPROGRESS) return failed(Code::kUnavailable, "connecting to " + text);
+    if (errno != EINPROGRESS) return socket_failed(Code::kUnavailable, "connecting to " + text);
     LOCKSTEP_RETURN_IF_ERROR(wait_until_ready(fd.get(), POLLOUT, deadline));
     socklen_t bytes = sizeof errno;
     int error = 0;
     getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
     errno = error;
-    if (error != 0) return failed(Code::kUnavailable, "connecting to " + text);
+    if (error != 0) return socket_failed(Code::kUnavailable, "connecting to " + text);
   }
   if (rpc::is_connected_to_itself(fd.get()))
     return Status(Code::kUnavailable, "nobody listens on " + text);

@@ -52,7 +52,7 @@ Result<Diagnosis> measure(const JobRequest& request, double seconds, const std::
   return diagnose(job, options);
 }
 
-void print(const std::string& text) {
+void print_doctor(const std::string& text) {
   std::fputs(text.c_str(), stdout);
   std::fflush(stdout);
 }
@@ -66,12 +66,12 @@ Status run_doctor(const DoctorArguments& arguments) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto scratch, ScratchDirectory::create("lockstep-doctor-"));
   LOCKSTEP_ASSIGN_OR_RETURN(const Diagnosis before,
                             measure(request, arguments.seconds, scratch->path()));
-  if (!arguments.json) print(to_text(before));
+  if (!arguments.json) print_doctor(to_text(before));
   const auto& changes = before.finding.changes;
   if (!arguments.apply || changes.empty()) {
-    if (arguments.json) print(json_text(to_json(before)));
+    if (arguments.json) print_doctor(json_text(to_json(before)));
     if (!arguments.json && arguments.apply)
-      print("nothing to apply: no key of the job changes it\n");
+      print_doctor("nothing to apply: no key of the job changes it\n");
     return Status::ok();
   }
   for (const doctor::Change& change : changes)
@@ -79,9 +79,9 @@ Status run_doctor(const DoctorArguments& arguments) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Diagnosis after,
                             measure(request, arguments.seconds, scratch->path()));
   if (arguments.json)
-    print(json_text({{"before", to_json(before)}, {"after", to_json(after)}}));
+    print_doctor(json_text({{"before", to_json(before)}, {"after", to_json(after)}}));
   else
-    print("\n" + compare_text(before, after));
+    print_doctor("\n" + compare_text(before, after));
   return Status::ok();
 }
 

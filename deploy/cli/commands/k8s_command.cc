@@ -48,7 +48,7 @@ Status check_paths(const JobValues& values) {
 }
 
 // What no pod would take is refused here; what only a pod can know (files, GPUs) is left to it.
-Result<wire::JobSpec> checked_job(const JobRequest& files, const k8s::Request& request) {
+Result<wire::JobSpec> job_to_render(const JobRequest& files, const k8s::Request& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(JobValues values, parse_job_yaml(request.job_text, files.file));
   const std::vector<std::string> given = {"comm.network=eth0"};
   LOCKSTEP_ASSIGN_OR_RETURN(const JobValues network, parse_job_overrides(given));
@@ -84,7 +84,7 @@ Result<std::string> manifests(const K8sArguments& arguments) {
     return Status(Code::kUsage, "no job file given; try 'lockstep k8s render JOB.yaml'");
   LOCKSTEP_ASSIGN_OR_RETURN(request.job_text, read_file(files.file, limits::kJobFileBytes));
   request.overrides = files.overrides;
-  LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, checked_job(files, request));
+  LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, job_to_render(files, request));
   request.grace_s = job.cluster().grace_s();
   request.enters_mpi = job.comm().backend() == "mpi";
   if (request.name.empty()) request.name = k8s::name_from(job.job());
@@ -106,7 +106,7 @@ constexpr char kK8sExamples[] =
     "\n"
     "Exit codes: 0 written, 64 an option or the job is wrong, 66 no such job file.";
 
-void add_options(CLI::App& command, K8sArguments& arguments) {
+void add_render_options(CLI::App& command, K8sArguments& arguments) {
   k8s::Request& request = arguments.request;
   command.add_option("job", arguments.positional,
                      "JOB.yaml, and overrides of its keys: train.epochs=3");
@@ -138,7 +138,7 @@ void add_k8s_command(CLI::App& app, Commands& commands) {
   group->require_subcommand(1);
   auto* command = group->add_subcommand("render", "Write a run's manifests to stdout");
   const auto arguments = std::make_shared<K8sArguments>();
-  add_options(*command, *arguments);
+  add_render_options(*command, *arguments);
   command->footer(kK8sExamples);
   commands[command] = [arguments] {
     const auto text = manifests(*arguments);

@@ -32,7 +32,7 @@ std::string absolute(const std::string& path) {
 }
 
 // Who has to know of a mistake in the job only after hours in the queue has lost them.
-Result<wire::JobSpec> checked_job(const JobRequest& request, const BatchRequest& batch) {
+Result<wire::JobSpec> job_to_submit(const JobRequest& request, const BatchRequest& batch) {
   JobRequest job = request;
   job.launched_workers = batch.nodes * batch.tasks_per_node;
   job.launcher = "the batch script";
@@ -61,7 +61,7 @@ Result<std::string> script_of(const SbatchArguments& arguments) {
     for (std::string& word : request.overrides)
       for (size_t at = 0; (at = word.find("%a", at)) != std::string::npos;)
         word.replace(at, 2, "1");
-  LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, checked_job(request, batch));
+  LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, job_to_submit(request, batch));
   batch.name = job.job();
   if (batch.nodes > 1 && job.comm().network() == "loopback")
     std::fprintf(stderr,
@@ -105,7 +105,7 @@ constexpr char kSbatchExamples[] =
     "  lockstep sbatch job.yaml seed=%a --run-dir runs/seed-%a --array 1-5 --submit\n"
     "  lockstep sbatch job.yaml --run-dir runs/first --submit -- --account=vision --mem=64G";
 
-void add_options(CLI::App& command, SbatchArguments& arguments) {
+void add_batch_options(CLI::App& command, SbatchArguments& arguments) {
   BatchRequest& batch = arguments.request;
   const CLI::Range some(1u, 65'536u);
   command.add_option("job", arguments.words, "JOB.yaml, and overrides of its keys: train.epochs=3");
@@ -138,7 +138,7 @@ void add_options(CLI::App& command, SbatchArguments& arguments) {
 void add_sbatch_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("sbatch", "Write, or submit, a batch script for Slurm");
   const auto arguments = std::make_shared<SbatchArguments>();
-  add_options(*command, *arguments);
+  add_batch_options(*command, *arguments);
   command->footer(kSbatchExamples);
   commands[command] = [arguments] {
     const auto code = write_script(*arguments);

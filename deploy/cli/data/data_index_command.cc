@@ -18,7 +18,7 @@ struct IndexArguments : DataArguments {
   std::vector<std::string> transforms;
 };
 
-void print(const data::IndexedData& indexed, const std::string& cache_dir) {
+void print_index(const data::IndexedData& indexed, const std::string& cache_dir) {
   for (const data::IndexedData::Split& split : indexed.splits)
     std::printf("%s: %s samples of format %s, fingerprint %s\n", split.split.c_str(),
                 grouped(split.samples).c_str(), split.format.c_str(), split.fingerprint.c_str());
@@ -42,7 +42,7 @@ int index(const IndexArguments& arguments) {
     indexed = data::index_data(arguments.spec(), cache_dir, show, cut);
   }
   if (!indexed.is_ok()) return report(indexed.status());
-  print(*indexed, cache_dir);
+  print_index(*indexed, cache_dir);
   return 0;
 }
 

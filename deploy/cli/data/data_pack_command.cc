@@ -23,7 +23,7 @@ struct PackArguments : DataArguments {
   data::PackOptions options;
 };
 
-void print(const data::PackedSplit& split) {
+void print_pack(const data::PackedSplit& split) {
   std::printf("%s: %s %s in %s", split.directory.c_str(), grouped(split.units).c_str(),
               split.unit.c_str(), plural(split.files, "file").c_str());
   if (split.found > 0) std::printf(", %s of them from before", grouped(split.found).c_str());
@@ -82,7 +82,7 @@ int pack(const PackArguments& arguments, const std::string& cache_dir) {
   }
   if (!packed.is_ok()) return report(packed.status());
   const double seconds = std::max(static_cast<double>(clock.monotonic_ns() - begin_ns) / 1e9, 1e-3);
-  for (const data::PackedSplit& split : packed->splits) print(split);
+  for (const data::PackedSplit& split : packed->splits) print_pack(split);
   std::printf(
       "packed %s into %s of files in %s, %s/s\n", bytes_text(packed->read_bytes).c_str(),
       bytes_text(packed->written_bytes).c_str(), duration_text(seconds).c_str(),

@@ -18,7 +18,7 @@ struct VerifyArguments : DataArguments {
   bool json = false;
 };
 
-void print(const data::Verification& split) {
+void print_verdict(const data::Verification& split) {
   std::printf(
       "%s: %s samples of format %s, %s\n", split.split.c_str(), grouped(split.samples).c_str(),
       split.format.c_str(),
@@ -44,13 +44,13 @@ void tell(const VerifyArguments& arguments, const std::vector<data::Verification
     if (arguments.json)
       splits.push_back(to_json(split));
     else
-      print(split);
+      print_verdict(split);
   }
   if (arguments.json)
     std::fputs(json_text({{"path", arguments.path}, {"splits", splits}}).c_str(), stdout);
 }
 
-int verify(const VerifyArguments& arguments, const std::string& cache_dir) {
+int verify_data(const VerifyArguments& arguments, const std::string& cache_dir) {
   Result<std::vector<data::Verification>> all = std::vector<data::Verification>();
   {
     ProgressLine line;
@@ -98,7 +98,8 @@ void add_data_verify(CLI::App& group, Commands& commands) {
       "  lockstep data verify /data/shards --json\n\n"
       "Exit codes: 0 all is well, 65 some are damaged, 66 not there.");
   commands[command] = [arguments] {
-    return with_cache(*arguments, [&](const std::string& dir) { return verify(*arguments, dir); });
+    return with_cache(*arguments,
+                      [&](const std::string& dir) { return verify_data(*arguments, dir); });
   };
 }
 

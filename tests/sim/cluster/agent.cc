@@ -6,7 +6,7 @@ namespace lockstep::sim {
 namespace {
 
 constexpr int64_t kPreemptedPauseMs = 1'000;
-constexpr int64_t kLeaveMs = 10'000;
+constexpr int64_t kAgentLeaveMs = 10'000;
 constexpr int64_t kQuickDeathMs = 2'000;
 constexpr size_t kExitsTold = 1'000;
 
@@ -124,7 +124,7 @@ void SimAgent::on_goodbye() {
   // Started while the run ended: nobody is there who could tell them.
   for (SimWorker* worker : living())
     if (loop().now_ms() - started_ms_[worker->local_rank()] < kQuickDeathMs) worker->kill();
-  loop().call_after(kLeaveMs, [this] {
+  loop().call_after(kAgentLeaveMs, [this] {
     for (SimWorker* worker : living()) worker->kill();
   });
   end_if_alone();
