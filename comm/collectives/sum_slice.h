@@ -1,5 +1,5 @@
-// The sum over all ranks' partials of one slice of the gradient buffer, for backends that have the
-// partials at hand.
+// The sum over all ranks' partials of one slice of the gradient buffer, for backends that hold the
+// partials.
 //
 // Thread-safety: free functions without state.
 #pragma once
@@ -11,15 +11,15 @@
 
 namespace lockstep {
 
-// Where the slice's first element of a leaf lies.
+// The place of a leaf's first element of the slice.
 using LeafAt = std::function<const float*(const Leaf&)>;
 
-// out[i] is the tree sum of element slice.begin + i: of the gradients' program up to the end of
-// the statistics section (`control`), of the control program behind it.
+// out[i] is the tree sum of element slice.begin + i: by the gradients' program up to the end of the
+// statistics section (`control`), by the control program behind it.
 void sum_slice(const StepMerge& merge, uint64_t control, const ElementRange& slice,
                const LeafAt& leaf_at, float* out);
 
-// Equal where ranks add up the same partials in the same order.
+// Equal if ranks add up the same partials in the same order.
 uint64_t hash_of(const StepMerge& merge);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// What an HTTP server has answered.
+// An HTTP server's answer.
 #pragma once
 
 #include <string>

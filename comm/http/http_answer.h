@@ -1,4 +1,5 @@
 // Reads an HTTP/1 answer as it arrives, for http_call. Internal; a class of its own for the fuzzer.
+//
 // Thread-safety: one thread.
 #pragma once
 
@@ -16,7 +17,7 @@ class HttpAnswer {
  public:
   explicit HttpAnswer(size_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  // kRefused when it is no HTTP or above the limit. Holds at most the limit and one chunk.
+  // kRefused if the bytes are no HTTP or exceed the limit. Holds at most the limit and one chunk.
   Status take(std::string_view bytes);
   // The stream ended.
   Status end();
@@ -32,7 +33,7 @@ class HttpAnswer {
   std::string header_;
   bool has_header_ = false;
   bool is_done_ = false;
-  std::optional<size_t> content_bytes_;  // as announced
+  std::optional<size_t> content_bytes_;  // as the header announces
   GetResult result_;
 };
 

@@ -1,5 +1,6 @@
-// One blocking HTTP GET, for command line tools that ask a coordinator: in the clear on this
-// machine, over TLS and with a token on another.
+// One blocking HTTP GET, for command line tools that ask a coordinator. On this machine it goes in
+// the clear, to other machines over TLS and with a token.
+//
 // Thread-safety: a free function without state.
 #pragma once
 
@@ -21,8 +22,8 @@ struct Access {
   std::string token = {};
 };
 
-// kUnavailable when nobody answers, kTimeout after `timeout_ms` in all, kRefused for an answer that
-// is no HTTP or larger than `limit_bytes`, or whose certificate does not hold; kConfig for an
+// kUnavailable if nobody answers, kTimeout after `timeout_ms` in all. kRefused for an answer that
+// is no HTTP or larger than `limit_bytes`, or if the certificate is not valid. kConfig for an
 // address beyond this machine without TLS. Any status code is a result, not an error.
 Result<GetResult> http_get(const rpc::Address& address, const std::string& path, int64_t timeout_ms,
                            const Access& access = {},

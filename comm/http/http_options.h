@@ -1,8 +1,8 @@
-// How a job wants its HTTP to be served (metrics.listen).
+// How a job's processes serve HTTP (metrics.listen).
 //
-// On loopback: in the clear, everybody on the machine may ask. Beyond it: all processes of the run,
-// the coordinator at metrics.listen and the others on their machine's address in comm.network, with
-// the certificate of comm.tls and the token of RUN_DIR/http_token.
+// On loopback they serve in the clear, to everybody on the machine. Beyond loopback all processes
+// of the run serve with the certificate of comm.tls and the token of RUN_DIR/http_token: the
+// coordinator at metrics.listen, the others on their machine's address in comm.network.
 //
 // Thread-safety: free functions without state.
 #pragma once
@@ -18,10 +18,10 @@
 
 namespace lockstep::http {
 
-// Stands for the address in comm.network, in metrics.listen: "network:9400".
+// In metrics.listen this host stands for the address in comm.network: "network:9400".
 inline constexpr char kNetworkHost[] = "network";
 
-// Whether it is served beyond loopback. An address that cannot be understood is not.
+// True if the job serves HTTP beyond loopback. False for an address that does not parse.
 bool is_served_beyond_loopback(const wire::JobSpec& job);
 
 // For an agent or a worker: any free port. Errors: those of the token's file and of comm.network.
@@ -34,7 +34,7 @@ Result<HttpServer::Options> coordinator_http_options(const wire::JobSpec& job,
                                                      std::shared_ptr<rpc::TlsIdentity> tls,
                                                      Logger& logger);
 
-// What who asks the coordinator of a run needs.
+// The TLS and token that a caller of the run's coordinator needs.
 Result<Access> http_access(const wire::JobSpec& job, const std::string& run_dir);
 
 }  // namespace lockstep::http

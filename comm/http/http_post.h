@@ -1,7 +1,7 @@
-// One blocking HTTP POST, to a server that is none of ours.
+// One blocking HTTP POST, to a server that is not ours.
 //
-// Redirects are not followed: they are results like any other answer, so a token never goes to
-// anybody but who was meant. In the clear it goes to this machine only.
+// It does not follow redirects: they are results like any other answer, so a token reaches only the
+// intended server. In the clear it posts to this machine only.
 //
 // Thread-safety: a free function without state.
 #pragma once
@@ -17,14 +17,14 @@ namespace lockstep::http {
 
 struct Post {
   rpc::Address address;  // in numbers
-  std::string host;      // by which it is called: its certificate has to be for that
-  std::string path;  // with the query. REQUIRES: of path and access.token, no control characters
+  std::string host;      // the name that the server's certificate has to be for
+  std::string path;      // with the query. REQUIRES: no control characters in path and access.token
   std::string content_type;
   std::string body;
   Access access = {};
 };
 
-// Errors as of http_get(); `timeout_ms` and `limit_bytes` (of the answer) likewise.
+// Errors, `timeout_ms` and `limit_bytes` (of the answer) as in http_get().
 Result<GetResult> http_post(const Post& post, int64_t timeout_ms, size_t limit_bytes);
 
 }  // namespace lockstep::http

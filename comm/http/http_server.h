@@ -1,19 +1,21 @@
-// A small HTTP/1.1 server for /metrics, /healthz, the JSON API and the status page: GET and HEAD,
-// fixed paths, answers made on the loop's thread. In the clear and for everybody on loopback;
-// beyond it over TLS 1.3, with our certificate alone, and to who shows a token.
+// A small HTTP/1.1 server for /metrics, /healthz, the JSON API and the status page. It serves GET
+// and HEAD of fixed paths, and makes answers on the loop's thread. On loopback it serves everybody
+// in the clear. Beyond loopback it serves over TLS 1.3, with our certificate alone, to callers that
+// show a token.
 //
 // Thread-safety: everything on the loop's thread, or before the loop runs.
 //
 // Invariants:
-//  1. A handler runs only for a known path, GET or HEAD, and an allowed Host header, which keeps
-//     web pages that rebind their name to 127.0.0.1 out: everything else is answered here (404,
-//     405 with Allow, 421) and harms nobody.
-//  2. A connection has at most limits::kHttpDeadlineMs to bring a whole request and as long to take
-//     the answer, and one request at a time; there are at most limits::kHttpConnections.
+//  1. A handler runs only for a known path, GET or HEAD, and an allowed Host header. The Host check
+//     keeps out web pages that rebind their name to 127.0.0.1. The server answers everything else
+//     itself (404, 405 with Allow, 421), and it harms nobody.
+//  2. A connection has at most limits::kHttpDeadlineMs to bring a whole request, as long to take
+//     the answer, and one request at a time. There are at most limits::kHttpConnections.
 //  3. Handlers never run after the destructor began.
-//  4. With a token, a request without it is answered 401, but for /healthz and /readyz, which say
-//     one word each. Beyond loopback there is no server without TLS and a token.
-//  5. Who is refused, or brings no whole request in time, is a line in the log (refusal_log.h).
+//  4. With a token, the server answers 401 to a request without it, except for /healthz and
+//     /readyz, which say one word each. Beyond loopback there is no server without TLS and a token.
+//  5. A refused caller, or one that brings no whole request in time, gets a line in the log
+//     (refusal_log.h).
 #pragma once
 
 #include <functional>
@@ -53,15 +55,15 @@ class HttpServer {
  public:
   struct Options {
     rpc::Address address{"127.0.0.1", 0};
-    // Names that a Host header may have, beside those of loopback, the address itself and, with
+    // Names that a Host header may have, besides those of loopback, the address itself and, with
     // TLS, the names of the certificate.
     std::vector<std::string> allowed_hosts = {};
     std::shared_ptr<rpc::TlsIdentity> tls = {};  // null: in the clear
-    rpc::Token token = {};                       // empty: nobody is asked
+    rpc::Token token = {};                       // empty: no caller needs one
     int64_t deadline_ms = limits::kHttpDeadlineMs;
   };
 
-  // kConfig when the port is taken or the address is not allowed, with what to do about it.
+  // kConfig if the port is taken or the address is forbidden, with what to do about it.
   static Result<std::unique_ptr<HttpServer>> start(rpc::AsioLoop& loop, Options options,
                                                    std::map<std::string, Handler> handlers,
                                                    Logger& logger);

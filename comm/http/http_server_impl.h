@@ -1,4 +1,4 @@
-// What the server and its sessions share. Internal.
+// The state that the server and its sessions share. Internal.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -22,7 +22,7 @@ class AnySession {
   virtual void close() = 0;
 };
 
-// Outlives the HttpServer while sessions end; `is_over` then keeps them from calling anything.
+// It outlives the HttpServer while sessions end. `is_over` then keeps them from calling anything.
 struct HttpServer::Impl : std::enable_shared_from_this<Impl> {
   using Request = boost::beast::http::request<boost::beast::http::string_body>;
 

@@ -1,15 +1,15 @@
-// Which of this machine's addresses control and data take (comm.network): they listen there, and
-// others are told it.
+// Which of this machine's addresses control and data use (comm.network). They listen there, and
+// others hear of that address.
 //
 //   loopback       127.0.0.1: one machine, and nobody beyond it can connect. The default
-//   10.2.0.0/16    the address that a machine has in this network; fd00:1::/64 likewise
-//   eth0           the address of this interface, where every machine calls it so
+//   10.2.0.0/16    the machine's address in this network; also fd00:1::/64
+//   eth0           the address of this interface, if every machine has one of that name
 //
 // Invariants:
 //  1. choose_address() depends on its arguments alone. Of several addresses it takes the first of
-//     the first interface, IPv4 before IPv6; link-local ones of IPv6 never, since they mean
+//     the first interface, IPv4 before IPv6. It never takes link-local IPv6 addresses, which mean
 //     something on one link only.
-//  2. Nothing but loopback is chosen unless it was asked for.
+//  2. It chooses loopback unless the job asks for something else.
 //
 // Thread-safety: values and free functions.
 #pragma once
@@ -35,26 +35,26 @@ struct Network {
   std::array<uint8_t, 16> prefix{};  // the first `bits` count
   uint32_t bits = 0;                 // with `interface`: 0
   uint32_t address_bytes = 0;        // 4, 16; 0: either, or loopback
-  std::string text;                  // as it was asked for
+  std::string text;                  // as the job has it
 
   bool is_loopback() const { return interface.empty() && address_bytes == 0; }
 };
 
-// Empty text is loopback. kUsage with what can be written instead.
+// Empty text is loopback. kUsage with the accepted forms.
 Result<Network> parse_network(std::string_view text);
 
-// In numbers. kConfig, with what there is, when none of `addresses` will do.
+// In numbers. kConfig, with the list of addresses, if none of `addresses` fits.
 Result<std::string> choose_address(const Network& network,
                                    const std::vector<InterfaceAddress>& addresses);
 
-// Of the interfaces that are up, in the kernel's order.
+// The addresses of the interfaces that are up, in the kernel's order.
 std::vector<InterfaceAddress> own_addresses();
 
-// All of the above.
+// Does all of the above.
 Result<std::string> own_address_in(std::string_view network);
 
 // The interface for data that is neither authenticated nor encrypted (NCCL's, MPI's): that of
-// loopback, or where everybody in `network` is trusted the one with our address there.
+// loopback, or, if everybody in `network` is trusted, the one with our address there.
 std::string open_data_interface(std::string_view network, bool is_trusted);
 
 }  // namespace lockstep::rpc

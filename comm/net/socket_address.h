@@ -1,4 +1,5 @@
-// An Address as the kernel wants it.
+// An Address in the kernel's form.
+//
 // Thread-safety: values.
 #pragma once
 
@@ -11,13 +12,13 @@ namespace lockstep::rpc {
 
 struct SocketAddress {
   sockaddr_storage storage{};
-  socklen_t bytes = 0;  // valid ones of `storage`
+  socklen_t bytes = 0;  // valid bytes of `storage`
 
   sockaddr* get() { return reinterpret_cast<sockaddr*>(&storage); }
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
-// kConfig for one that is not in numbers.
+// kConfig for an address that is not in numbers.
 Result<SocketAddress> to_socket_address(const Address& address);
 
 }  // namespace lockstep::rpc

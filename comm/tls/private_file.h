@@ -1,6 +1,6 @@
 // Files that hold secrets, and files that are read again when they change.
 //
-// Thread-safety: free functions; a FileWatch belongs to whoever guards it.
+// Thread-safety: free functions. A FileWatch needs its owner's lock.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ namespace lockstep::rpc {
 enum class Links { kRefused, kFollowed };  // mounted secrets are symbolic links
 
 // The whole file, if nobody but us may read it. `what` names it in messages ("token file").
-// kNoInput when it is not there; kConfig, with the command that mends it, when it is not ours or
-// others may read it.
+// kNoInput if it is not there. kConfig, with the command that mends it, if it is not ours or others
+// may read it.
 Result<std::string> read_private_file(const std::string& path, const std::string& what,
                                       size_t limit_bytes, Links links);
 
-// Tells when files have been replaced or written. Looks at most once in limits::kSecretsLookMs
-// unless it is told to.
+// Tells when somebody has replaced or written files. Looks at most once in limits::kSecretsLookMs,
+// unless the caller asks for a look.
 class FileWatch {
  public:
   explicit FileWatch(std::vector<std::string> paths);

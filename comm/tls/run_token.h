@@ -1,10 +1,9 @@
-// The secret of a run: who can read RUN_DIR/token belongs to it. It may be replaced while the run
-// goes on (write a new one beside it and rename): every process reads it again, and for
+// The secret of a run: whoever can read RUN_DIR/token belongs to the run. It may be replaced during
+// the run (write a new one beside it and rename). Every process reads it again, and for
 // limits::kOldTokenMs the old one holds, too.
 //
-// A file has the token, 64 hex digits, and perhaps a second line "start ID". Another ID than that
-// of the beginning is another start of the run: its token is nobody's business who was started
-// before.
+// A file has the token, 64 hex digits, and perhaps a second line "start ID". Another ID means
+// another start of the run. Processes of an earlier start ignore its token.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -22,15 +21,15 @@
 
 namespace lockstep::rpc {
 
-// Writes 32 random bytes as hex to `path`, readable by us alone, and gives them. An existing file
-// is replaced.
+// Writes 32 random bytes as hex to `path`, readable by us alone, and returns them. Replaces an
+// existing file.
 Result<std::string> create_token_file(const std::string& path);
 
-// The same, of a start of its own: what an earlier start left running keeps out.
+// The same for a new start of the run: processes of an earlier start stay out.
 Result<std::string> create_run_token(const std::string& path);
 
-// kNoInput when it is not there; kConfig when it is not ours, when others may read it, or when it
-// is no token, with the command that mends it.
+// kNoInput if it is not there. kConfig, with the command that mends it, if it is not ours, others
+// may read it, or it is no token.
 Result<std::string> read_token_file(const std::string& path);
 
 class TokenFile {
@@ -38,8 +37,8 @@ class TokenFile {
   // Errors of read_token_file(). `logger` outlives this object.
   static Result<std::shared_ptr<TokenFile>> open(const std::string& path, Logger& logger);
 
-  // Those that hold now, the newest first. `look_now` reads the file whether it seems to have
-  // changed or not.
+  // The tokens that hold now, the newest first. `look_now` reads the file even if it seems
+  // unchanged.
   std::vector<std::string> accepted(bool look_now);
 
  private:
@@ -58,12 +57,12 @@ class TokenFile {
   std::mutex mutex_;
   FileWatch watch_;
   Content content_;
-  std::string complaint_;  // what was said last about a file that is not taken
+  std::string complaint_;  // the last complaint about a file that cannot be used
   std::string old_;        // empty: none
   int64_t old_until_ms_ = 0;
 };
 
-// A token that is fixed, or one in a file.
+// A fixed token, or one in a file.
 class Token {
  public:
   Token() = default;
@@ -77,7 +76,7 @@ class Token {
   }
   std::string newest() const { return accepted().front(); }
 
-  // The first of accepted() for which `fits`; it reads the file before it gives up.
+  // The first of accepted() for which `fits`. Reads the file before it gives up.
   template <typename Fits>
   std::optional<std::string> find(const Fits& fits) const {
     for (const bool look_now : {false, true})

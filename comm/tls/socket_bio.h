@@ -1,4 +1,4 @@
-// How OpenSSL reads and writes a socket here.
+// OpenSSL's way to read and write a socket here.
 //
 // Thread-safety: a free function without state.
 #pragma once
@@ -7,7 +7,7 @@ struct bio_method_st;
 
 namespace lockstep::rpc {
 
-// For TlsContext, which owns it.
+// TlsContext owns the result.
 bio_method_st* make_socket_method();
 
 }  // namespace lockstep::rpc

@@ -1,11 +1,11 @@
-// What a node proves who it is with: the three files that cert-manager's secrets have.
+// A node's proof of identity: the three files that cert-manager's secrets have.
 //
-//   DIR/ca.crt   whom it believes: the certificates of the run's authority, and of nobody else
+//   DIR/ca.crt   the certificates of the run's authority; the node believes nobody else
 //   DIR/tls.crt  its own certificate, then those between it and the authority
 //   DIR/tls.key  its private key, which its owner alone may read
 //
-// TLS 1.3 and nothing older, without tickets or early data: nothing of an earlier connection can be
-// played again.
+// TLS 1.3 and nothing older, without tickets or early data: nobody can replay anything of an
+// earlier connection.
 //
 // Thread-safety: immutable; any thread.
 #pragma once
@@ -25,24 +25,25 @@ namespace lockstep::rpc {
 
 class TlsContext {
  public:
-  // kNoInput when a file is missing; kConfig, with what to do about it, when the key can be read by
-  // others, the files do not belong together, or a certificate is not valid now.
+  // kNoInput if a file is missing. kConfig, with what to do about it, if others can read the key,
+  // the files do not belong together, or a certificate is not valid now.
   static Result<std::shared_ptr<const TlsContext>> load(const std::string& directory);
 
-  // For calling a server that is none of ours: whom to believe is in one PEM file, and no
-  // certificate of our own is shown. kNoInput, kConfig.
+  // For calling a server that is not ours. One PEM file has the authorities to believe, and we show
+  // no certificate. kNoInput, kConfig.
   static Result<std::shared_ptr<const TlsContext>> load_authority(const std::string& path);
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
   TlsContext& operator=(const TlsContext&) = delete;
 
-  // The files of a directory, as load() reads them.
+  // The files of a directory that load() reads.
   static std::vector<std::string> paths(const std::string& directory);
 
-  // When our certificate, or one above it, ends: seconds since 1970 UTC; 0 without one.
+  // The end of our certificate, or of one above it, if earlier: seconds since 1970 UTC; 0 without
+  // one.
   int64_t expires_s() const { return expires_s_; }
 
-  // True when our certificate is for this host name or numeric address. REQUIRES: load().
+  // True if our certificate is for this host name or numeric address. REQUIRES: load().
   bool is_for(const std::string& host) const;
 
   // For the adapters in this folder.

@@ -1,6 +1,6 @@
-// A node's certificate through time: its files (tls_context.h) are read again when they change.
-// What was begun with the old ones goes on; what begins afterwards has the new ones. New files that
-// cannot be used are said once, and the old ones stay.
+// A node's certificate over time. It reads its files (tls_context.h) again when they change. Open
+// connections keep the old ones, later connections use the new ones. If new files cannot be used,
+// it logs this once and keeps the old ones.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -24,7 +24,7 @@ class TlsIdentity {
   // For the next connection.
   std::shared_ptr<const TlsContext> context();
 
-  // Until the certificate ends; negative afterwards.
+  // The time until the certificate ends; negative afterwards.
   double expiry_seconds();
 
  private:
@@ -38,7 +38,7 @@ class TlsIdentity {
   std::shared_ptr<const TlsContext> context_;
 };
 
-// That of a job: null where comm.tls is empty.
+// The identity of a job: null if comm.tls is empty.
 Result<std::shared_ptr<TlsIdentity>> open_tls(const std::string& directory, Logger& logger);
 
 }  // namespace lockstep::rpc

@@ -1,16 +1,16 @@
-// TLS over a connected, non-blocking socket, for whoever waits for it in his own way. Both ends
-// show a certificate of the run's authority; who calls also checks that it is for the host that he
-// has called. The handshake is part of the first read() or write().
+// TLS over a connected, non-blocking socket; each caller waits for the socket in its own way. Both
+// ends show a certificate of the run's authority. The calling side also checks that the certificate
+// is for the dialled host. The handshake is part of the first read() or write().
 //
 // Invariants:
-//  1. No byte is given by read() before the peer is proven.
-//  2. A call that wants the socket to become readable or writable is to be repeated then; of
-//     write(), the bytes may lie elsewhere by then.
+//  1. read() gives no byte before the peer is proven.
+//  2. Repeat a call that wants the socket to become readable or writable when it has. write()'s
+//     bytes may lie elsewhere by then.
 //  3. After kEnd and kBroken the connection is over.
-//  4. No key protects more than key_bytes of what is written: well below the limit of AES-GCM in
-//     RFC 8446, section 5.5 (2^24.5 records of 16 KiB).
+//  4. No key protects more than key_bytes of written bytes: well below the limit of AES-GCM in RFC
+//     8446, section 5.5 (2^24.5 records of 16 KiB).
 //
-// Thread-safety: one thread at a time. Does not own the descriptor; never raises SIGPIPE.
+// Thread-safety: one thread at a time. Does not own the descriptor. Never raises SIGPIPE.
 #pragma once
 
 #include <cstddef>
@@ -28,18 +28,18 @@ namespace lockstep::rpc {
 struct IoResult {
   enum class State { kDone, kWantsRead, kWantsWrite, kEnd, kBroken };
   State state = State::kDone;
-  size_t bytes = 0;           // of kDone: at least 1
-  Status why = Status::ok();  // of kBroken; kRefused when one end does not believe the other
+  size_t bytes = 0;           // with kDone: at least 1
+  Status why = Status::ok();  // with kBroken; kRefused if one end does not believe the other
 };
 
 class TlsSocket {
  public:
-  // The side that was called: every caller must show a certificate.
+  // The called side: every caller must show a certificate.
   static std::unique_ptr<TlsSocket> accept(std::shared_ptr<const TlsContext> context, int fd);
-  // The side that calls `host`, a name or a numeric address.
+  // The calling side. `host` is a name or a numeric address.
   static std::unique_ptr<TlsSocket> connect(std::shared_ptr<const TlsContext> context, int fd,
                                             const std::string& host);
-  // The side that calls who may have any address: a certificate of the authority is enough. For
+  // The calling side, for a peer at any address: a certificate of the authority is enough. For
   // callers that prove more inside, and bind the proof to binding().
   static std::unique_ptr<TlsSocket> connect_to_any(std::shared_ptr<const TlsContext> context,
                                                    int fd);
@@ -47,24 +47,25 @@ class TlsSocket {
   TlsSocket(const TlsSocket&) = delete;
   TlsSocket& operator=(const TlsSocket&) = delete;
 
-  // Who calls says its first word now, not with the first read() or write(): who is called waits
-  // for it.
+  // Makes the calling side say its first word now, not with the first read() or write(): the called
+  // side waits for it.
   void begin();
 
   IoResult read(char* out, size_t bytes);
   IoResult write(const char* from, size_t bytes);
 
-  // Lets go of it when the peer is proven, or with this object.
+  // Holds `held` until the peer is proven, or until this object ends.
   void hold_until_proven(std::shared_ptr<void> held) { held_ = std::move(held); }
 
   // 32 bytes that only the two ends of this very connection know: tls-exporter of RFC 9266. A proof
-  // that covers them is of no use on another connection. REQUIRES: a read() or write() was kDone.
+  // that covers them is useless on another connection. REQUIRES: a read() or write() returned
+  // kDone.
   std::string binding() const;
 
   void set_key_bytes(uint64_t bytes) { key_bytes_ = bytes; }  // for tests
-  uint32_t key_updates() const { return key_updates_; }       // of the direction that is written
+  uint32_t key_updates() const { return key_updates_; }       // of the written direction
 
-  // Tells the peer that nothing more comes, as far as that leaves at once.
+  // Tells the peer that nothing more comes, if the message leaves at once.
   void say_end();
 
  private:
@@ -78,11 +79,12 @@ class TlsSocket {
   ssl_st* ssl_;
   std::shared_ptr<void> held_;
   uint64_t key_bytes_ = uint64_t{1} << 36;
-  uint64_t written_bytes_ = 0;  // with the key of now
+  uint64_t written_bytes_ = 0;  // with the present key
   uint32_t key_updates_ = 0;
 };
 
-// What a failed call of OpenSSL left behind, for people. Empties OpenSSL's queue of errors.
+// The error that a failed call of OpenSSL left behind, for people. Empties OpenSSL's queue of
+// errors.
 std::string tls_error_text(long verify_result);
 
 }  // namespace lockstep::rpc

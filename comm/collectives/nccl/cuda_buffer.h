@@ -1,6 +1,6 @@
 // The gradient buffer in device memory: one allocation, regions 256-byte aligned.
 //
-// Thread-safety: immutable after make_cuda_buffer(); what lies in it is ordered by streams.
+// Thread-safety: immutable after make_cuda_buffer(). Streams order access to the content.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace lockstep::nccl {
 
-// Zeroed, on the current device. Errors: kConfig without a device, kInternal when memory runs out.
+// Zeroed, on the current device. Errors: kConfig without a device, kInternal if memory runs out.
 Result<std::unique_ptr<GradientBuffer>> make_cuda_buffer(const BufferLayout& layout,
                                                          uint32_t regions);
 

@@ -1,7 +1,7 @@
 // The DeviceQueue of a GPU: a stream of its own at the highest priority, events that order it with
 // the engine's streams, and a little memory for tags.
 //
-// Thread-safety: as DeviceQueue.
+// Thread-safety: as in device_queue.h.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,16 +13,15 @@
 
 namespace lockstep::nccl {
 
-// The engine's; they outlive the queue.
+// The engine's streams. They outlive the queue.
 struct EngineStreams {
-  cudaStream_t gradients = nullptr;  // on which partial sums get ready
-  cudaStream_t compute = nullptr;    // on which they are written, and sums are used
+  cudaStream_t gradients = nullptr;  // partial sums get ready on it
+  cudaStream_t compute = nullptr;    // partials are written, and sums used, on it
 };
 
 class CudaQueue final : public DeviceQueue {
  public:
-  // On the current device. `gate`: the word of gate_word.h in device memory, which outlives the
-  // queue.
+  // On the current device. `gate`: the word of gate_word.h in device memory. It outlives the queue.
   static Result<std::unique_ptr<CudaQueue>> create(const EngineStreams& engine, uint64_t* gate);
   ~CudaQueue() override;
 
@@ -44,7 +43,7 @@ class CudaQueue final : public DeviceQueue {
  private:
   CudaQueue(const EngineStreams& engine, uint64_t* gate) : engine_(engine), gate_(gate) {}
   Status init();
-  // `later` goes on only when `earlier` is where it is now.
+  // Makes `later` go on only after the present end of `earlier`.
   static Status order(cudaStream_t earlier, cudaEvent_t reached, cudaStream_t later);
 
   const EngineStreams engine_;
@@ -55,7 +54,7 @@ class CudaQueue final : public DeviceQueue {
   cudaEvent_t end_ = nullptr;
   uint64_t* tags_ = nullptr;     // sent, received
   uint64_t* differs_ = nullptr;  // pinned: the generation in which tags differed, or 0
-  // Outgrown ones stay until the end: freeing memory would wait for the device.
+  // Outgrown stages stay until the end, because freeing memory would wait for the device.
   std::vector<float*> stages_;
   uint64_t stage_elements_ = 0;
 };

@@ -1,7 +1,8 @@
-// The functions of NCCL that we call, as a table: the library is opened when a GPU is used, so that
-// the same program starts where there is none, and a test can put its own functions there.
+// The functions of NCCL that we call, as a table. Lockstep opens the library only when it uses a
+// GPU, so the same program starts on machines without NCCL. A test can put its own functions into
+// the table.
 //
-// Thread-safety: a value; NCCL's functions as NCCL says.
+// Thread-safety: a value. NCCL documents that of its functions.
 #pragma once
 
 #include <nccl.h>
@@ -35,7 +36,7 @@ struct NcclApi {
 inline constexpr int kOldestNccl = 22700;  // 2.27: the first with ncclCommShrink
 
 // `library`: a path, or a name that the loader finds, such as libnccl.so.2. It stays open. kConfig
-// when it is not there, lacks a function, or is too old.
+// if it is not there, lacks a function, or is too old.
 Result<NcclApi> open_nccl(const std::string& library);
 
 }  // namespace lockstep::nccl

@@ -1,16 +1,16 @@
-// The Collective of GPU workers: gradients over NCCL, small things over the host's Collective.
+// The Collective of GPU workers: gradients over NCCL, small operations over the host's Collective.
 //
-// all_reduce() only enqueues, on the DeviceQueue's stream: reduced()[range] is valid for what is
-// enqueued there later. begin_step() makes the compute stream wait until the partials may be
-// overwritten (C3). Tags travel with the data (device_queue.h). wait_for_sums() looks again and
-// again: a wait of CUDA's own would not end when the generation is closed.
+// all_reduce() only enqueues, on the DeviceQueue's stream. reduced()[range] is valid for work
+// enqueued there later. begin_step() makes the compute stream wait until it may overwrite the
+// partials (C3). Tags travel with the data (device_queue.h). wait_for_sums() polls, because a wait
+// of CUDA's own would not end when the generation is closed.
 //
 //   exact  as exact_plan.h says: the tree's bits
-//   fast   own partials are added, then ncclAllReduce with ncclSum: any order, never ncclAvg, which
+//   fast   adds own partials, then ncclAllReduce with ncclSum: in any order, never ncclAvg, which
 //          turns NVLS off
 //
 // abort() only ends the host's waits. Nothing on the device is aborted before every survivor has
-// closed its gate: NcclContext does it at the next connect().
+// closed its gate: NcclContext aborts at the next connect().
 //
 // Thread-safety: as Collective says.
 #pragma once
@@ -29,8 +29,8 @@ namespace lockstep::nccl {
 
 enum class Numerics { kExact, kFast };
 
-// Whether a generation is over: aborted here, or closed by the session. Shared with whoever waits
-// in the communicator.
+// True if a generation is over: aborted here, or closed by the session. The waits in the
+// communicator share it.
 struct Closed {
   std::shared_ptr<std::atomic<bool>> aborted = std::make_shared<std::atomic<bool>>(false);
   std::function<bool()> by_session = [] { return false; };
@@ -41,13 +41,14 @@ struct NcclParts {
   Generation generation = 0;
   Numerics numerics = Numerics::kExact;
   std::vector<uint32_t> node_of_rank;
-  Collective* control = nullptr;  // the host's, of the same generation and ranks; likewise
+  // The host's Collective, of the same generation and ranks. It outlives this one.
+  Collective* control = nullptr;
   std::shared_ptr<Communicator> communicator;
   Closed closed;
   std::function<void()> pause;  // between two looks
   NcclApi api;
   DeviceQueue* queue = nullptr;      // outlives the Collective
-  GradientBuffer* buffer = nullptr;  // device memory; likewise
+  GradientBuffer* buffer = nullptr;  // device memory; outlives the Collective
 };
 
 class NcclCollective final : public DeviceCollective {
@@ -63,7 +64,7 @@ class NcclCollective final : public DeviceCollective {
   Status all_gather(const Tag& tag, std::span<const std::byte> mine,
                     std::span<std::byte> all) override;
   Status barrier(const Tag& tag) override;
-  // A slice cannot be added again by others: their copies of the partials are gone by then.
+  // Others cannot add a slice again: their copies of the partials are gone by then.
   void check_next_sum(uint32_t) override {}
   std::optional<uint64_t> checked_sum() const override { return std::nullopt; }
   Status wait_for_sums() override;
@@ -77,7 +78,7 @@ class NcclCollective final : public DeviceCollective {
   Status reduce_exact(const ElementRange& range);
   Status reduce_fast(const ElementRange& range);
   Status sum_own(const ElementRange& range);
-  // One group: the transfers, and the tag if it is the first.
+  // One group: the transfers, and the tag in the first group.
   Status exchange(const ExchangePhase& phase, float* stage, bool with_tag);
   Status add(const PlannedSum& planned, float* stage);
   Status enqueue_sum(std::span<const int32_t> ops, std::span<const float* const> leaves, float* out,

@@ -1,18 +1,19 @@
-// NCCL for the whole life of a worker: each generation gets a Collective of its own, and the
-// communicator of the one before is ended.
+// NCCL for the whole life of a worker. Each generation gets a Collective of its own, and the
+// context ends the communicator of the generation before.
 //
 //     NcclContext nccl(api, clock, queue, buffer, Numerics::kExact);
 //     auto collective = nccl.connect({generation, members, nodes, host, deadline_ms, is_closed});
 //
-// A new communicator is made from the old one (ncclCommShrink) where every member was in it and
-// still has it; else from a new unique id, which rank 0 makes and the host's Collective broadcasts.
+// If every member was in the old communicator and still has it, the new one comes from it
+// (ncclCommShrink). Else it comes from a new unique id, which rank 0 makes and the host's
+// Collective broadcasts.
 //
 // INVARIANTS
-//  X1 The old communicator is aborted, or finalized if its generation was never closed, on a side
-//     thread, and not before connect() of a newer generation: that comes after "start", when every
-//     survivor has closed its gate.
-//  X2 How the new one is made is agreed by all members: one that lost the old one makes all begin
-//     anew.
+//  X1 The old communicator is aborted, or finalized if its generation was never closed. A side
+//     thread does it, and not before connect() of a newer generation: this call comes after
+//     "start", when every survivor has closed its gate.
+//  X2 All members agree on how to make the new communicator. One member that lost the old one makes
+//     all begin anew.
 //
 // Thread-safety: one thread at a time. Collectives may not outlive queue and buffer.
 #pragma once
@@ -29,7 +30,7 @@
 
 namespace lockstep::nccl {
 
-// Ranks of `before` that are not in `now`; nothing unless `now` is the rest of them in order.
+// The ranks of `before` that are not in `now`. Nothing unless `now` is the rest of them in order.
 std::optional<std::vector<int>> left_out(const std::vector<MemberId>& before,
                                          const std::vector<MemberId>& now);
 
@@ -52,7 +53,7 @@ class NcclContext {
   };
 
   Wait wait_for(const Closed& closed, int deadline_ms) const;
-  // What all members have said about the communicator they could shrink.
+  // Whether all members can shrink their communicator.
   Result<bool> all_can_shrink(DeviceGeneration& next, bool can) const;
   Result<std::unique_ptr<Communicator>> make(DeviceGeneration& next, const Closed& closed);
   void retire(int deadline_ms);

@@ -1,4 +1,4 @@
-// Launches of the communication stream's own kernels. All pointers are device memory, but
+// Launches the communication stream's own kernels. All pointers are device memory, except
 // `differs`, which is pinned host memory that the device sees.
 //
 // Thread-safety: any thread.
@@ -24,7 +24,7 @@ struct TagCheck {
   Generation generation = 0;
 };
 
-// Unless words are (tag, ~tag): closes the gate and sets *differs to the generation.
+// Unless `words` are (tag, ~tag): closes the gate and sets *differs to the generation.
 Status launch_check_tag(const uint64_t* words, const TagCheck& check, uint64_t* gate,
                         uint64_t* differs, cudaStream_t stream);
 

@@ -1,7 +1,7 @@
-// A thread for what may block and nobody waits for: ending NCCL communicators.
+// A thread for work that may block and that nobody waits for: ending NCCL communicators.
 //
-// Thread-safety: run() from any thread. The destructor finishes what is left; a process that must
-// not wait for it leaves with _exit.
+// Thread-safety: run() from any thread. The destructor finishes the remaining work. A process that
+// must not wait for it leaves with _exit.
 #pragma once
 
 #include <condition_variable>
@@ -17,7 +17,7 @@ class SideThread {
   SideThread();
   ~SideThread();
 
-  // In the order of the calls.
+  // Runs work in the order of the calls.
   void run(std::function<void()> work);
 
  private:
@@ -27,7 +27,7 @@ class SideThread {
   std::condition_variable changed_;
   std::deque<std::function<void()>> work_;
   bool is_ending_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last, because it uses the others
 };
 
 }  // namespace lockstep::nccl

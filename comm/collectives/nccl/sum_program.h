@@ -1,4 +1,4 @@
-// A sum along the tree as a kernel takes it: by value, for one element at a time.
+// A sum along the tree in the form that a kernel takes: by value, for one element at a time.
 //
 // Thread-safety: values and pure functions.
 #pragma once
@@ -23,11 +23,11 @@ struct DeviceSum {
   float* out = nullptr;
 };
 
-// kConfig when more partials meet on one GPU than a kernel takes.
+// kConfig if more partials meet on one GPU than a kernel takes.
 Status make_device_sum(std::span<const int32_t> ops, std::span<const float* const> leaves,
                        float* out, uint64_t elements, DeviceSum* sum);
 
-// Element `i` of the sum: the additions of evaluate_sum(), in its order.
+// Element `i` of the sum, with the additions of evaluate_sum() in its order.
 LOCKSTEP_HOST_DEVICE float sum_element(const DeviceSum& sum, uint64_t i) {
   float stack[kSumDepth];
   uint32_t size = 0;
