@@ -1,8 +1,8 @@
-// The metric families of one exporter: makes them with the exporter's constant labels and writes
-// them out in Prometheus' text format.
+// The metric families of one exporter. It makes them with the exporter's constant labels, and
+// writes them in Prometheus' text format.
 //
-// Probes keep references to what counter(), gauge() and histogram() return and touch them from any
-// thread; the values are atomics. Asking twice for the same name and labels gives the same object.
+// Probes keep references to the results of counter(), gauge() and histogram(), and touch them from
+// any thread; the values are atomics. The same name and labels give the same object.
 //
 // Thread-safety: all calls from any thread.
 #pragma once
@@ -43,10 +43,10 @@ class Families {
   prometheus::Histogram& histogram(const std::string& name, const std::string& help,
                                    const std::vector<double>& bounds);
 
-  // Gauges that come and go; see InfoMetric and OptionalGauge.
+  // Gauges that come and go. See InfoMetric and OptionalGauge.
   prometheus::Family<prometheus::Gauge>& gauges(const std::string& name, const std::string& help);
 
-  // The text of everything, for the Content-Type below.
+  // All families as text, for the Content-Type below.
   std::string text() const;
 
  private:
@@ -56,7 +56,7 @@ class Families {
 
 inline constexpr char kMetricsContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 
-// Facts as labels: one series of value 1, replaced when a fact changes.
+// Facts as labels: one series of value 1, which a changed fact replaces.
 class InfoMetric {
  public:
   InfoMetric(Families& families, const std::string& name, const std::string& help)
@@ -70,7 +70,7 @@ class InfoMetric {
   MetricLabels labels_;
 };
 
-// A gauge that is there only while its value is known.
+// A gauge that exists only while its value is known.
 class OptionalGauge {
  public:
   OptionalGauge(Families& families, const std::string& name, const std::string& help,
@@ -83,8 +83,8 @@ class OptionalGauge {
   prometheus::Gauge* shown_ = nullptr;
 };
 
-// Raises `counter` to `total`, for totals that are kept elsewhere and read at a scrape. A total
-// that is lower changes nothing: counters never fall.
+// Raises `counter` to `total`, for totals that live elsewhere and are read at a scrape. A lower
+// total changes nothing, because counters never fall.
 void raise_to(prometheus::Counter& counter, double total);
 
 }  // namespace lockstep

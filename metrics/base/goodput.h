@@ -1,8 +1,8 @@
-// Goodput: the share of wall time that was spent in steps that survive.
+// Goodput: the share of wall time in steps that survive.
 //
 //   goodput = (time in applied steps - time in steps that a rollback undid) / time since the start
 //
-// Evaluation, checkpoints, start, recovery, waiting and steps computed twice all count against it.
+// Evaluation, checkpoints, start, recovery, waiting and repeated steps all count against it.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -13,14 +13,14 @@ namespace lockstep {
 
 class Goodput {
  public:
-  // `start_ns`: when the run, or this part of it, began (monotonic).
+  // `start_ns`: the start of the run, or of this part of it (monotonic).
   explicit Goodput(int64_t start_ns) : start_ns_(start_ns) {}
 
   void step_survives(double seconds) { useful_seconds_ += seconds; }
   void steps_undone(double seconds) { useful_seconds_ -= seconds; }
 
-  // In [0, 1]; 0 at the start. Steps are timed on a worker and the run here, so the two clocks may
-  // disagree by a little: never above 1.
+  // In [0, 1]; 0 at the start. A worker's clock times steps and this process's clock times the run.
+  // The two may disagree by a little, so the ratio is capped at 1.
   double ratio(int64_t now_ns) const {
     const double wall_seconds = static_cast<double>(now_ns - start_ns_) / 1e9;
     if (wall_seconds <= 0 || useful_seconds_ <= 0) return 0;

@@ -1,16 +1,16 @@
 // Splits the wall time of a worker's training thread into phases.
 //
-// One thread says what it does now, with switch_to(); everything until the next call is counted
-// for that phase. What a phase costs is therefore never estimated, and nothing is left over.
+// One thread reports its present phase with switch_to(). All time until the next call counts for
+// that phase. So no phase is estimated, and no time is left over.
 //
 //   init | data_wait | forward | backward | communication | optimizer | data_wait | forward | ...
 //   ^ constructor                                                       time ->
 //
-// Thread-safety: switch_to() and Scope on one thread; snapshot() and current() from any.
+// Thread-safety: switch_to() and Scope on one thread, snapshot() and current() from any thread.
 //
 // Invariants:
 //  1. In every snapshot the phases add up to the time since construction, to the nanosecond.
-//  2. No total ever falls from one snapshot to a later one.
+//  2. No total falls from one snapshot to a later one.
 #pragma once
 
 #include <array>
@@ -28,20 +28,20 @@ namespace lockstep {
 enum class WorkPhase : uint8_t {
   kInit = 0,       // from the start of the process to the first generation
   kIdle,           // waiting for the coordinator: registration, prepare, the last answer
-  kDataWait,       // the next batch is not there yet
+  kDataWait,       // waiting for the next batch
   kCopy,           // batch to tensors, and to the device
   kForward,        // and loss
-  kBackward,       // with the communication that it hides
-  kCommunication,  // not hidden: waiting for reduced buckets
+  kBackward,       // and the communication that it hides
+  kCommunication,  // waiting for reduced buckets, after the backward
   kOptimizer,      // gate and apply
   kEval,
   kCheckpoint,
-  kRecovery,  // from a close to the next start, and fetching state
+  kRecovery,  // from a close to the next start, with fetching state
   kOther,     // records, bookkeeping
 };
 inline constexpr size_t kWorkPhases = static_cast<size_t>(WorkPhase::kOther) + 1;
 
-// "data_wait": the value of the label `phase`.
+// The value of the label `phase`: "data_wait".
 std::string_view phase_name(WorkPhase phase);
 
 struct PhaseTotals {
@@ -49,20 +49,21 @@ struct PhaseTotals {
 
   int64_t of(WorkPhase phase) const { return ns[static_cast<size_t>(phase)]; }
   int64_t sum() const;
-  // What computes the model: forward, backward, optimizer.
+  // The phases that compute the model: forward, backward, optimizer.
   int64_t useful() const;
-  // Time since an earlier snapshot of the same clock.
+  // The time since an earlier snapshot of the same clock.
   PhaseTotals since(const PhaseTotals& earlier) const;
 };
 
 class PhaseClock {
  public:
-  // The time from here on counts for `first`. `clock` outlives this object.
+  // Time from here on counts for `first`. `clock` outlives this object.
   explicit PhaseClock(const Clock& clock, WorkPhase first = WorkPhase::kInit);
   PhaseClock(const PhaseClock&) = delete;
   PhaseClock& operator=(const PhaseClock&) = delete;
 
-  // Told of every phase that ends, on the thread that calls switch_to(), as is this; empty: nobody.
+  // Called with every phase that ends, on the thread of switch_to(). Call observe() there, too.
+  // Empty: no observer.
   using Observer = std::function<void(WorkPhase phase, int64_t begin_ns, int64_t end_ns)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
 
@@ -72,7 +73,7 @@ class PhaseClock {
   WorkPhase current() const;
   PhaseTotals snapshot() const;
 
-  // `phase` inside the scope, what was before after it.
+  // Switches to `phase` inside the scope, and back after it.
   class Scope {
    public:
     Scope(PhaseClock& clock, WorkPhase phase) : clock_(clock), before_(clock.switch_to(phase)) {}
@@ -90,7 +91,7 @@ class PhaseClock {
   mutable std::mutex mutex_;  // held for a few instructions; a scrape may take it
   PhaseTotals totals_;        // of phases that ended
   WorkPhase current_;
-  int64_t since_ns_;  // when the present phase began
+  int64_t since_ns_;  // the start of the present phase
   Observer observer_;
 };
 

@@ -1,7 +1,7 @@
-// How fast a growing total grows, over the last seconds rather than over the whole run.
+// The growth rate of a total over the last seconds, not over the whole run.
 //
 // update() is cheap enough for every step: it keeps one point a second, so the window holds at most
-// kPoints of them. The rate runs from the oldest point of the window to now, so it falls towards
+// kPoints of them. The rate runs from the oldest point of the window to now. So it falls towards
 // zero when the total stands still, instead of showing the last good value for ever.
 //
 // Thread-safety: all calls from any thread.
@@ -19,10 +19,11 @@ class RateWindow {
   static constexpr int64_t kPointNs = 1'000'000'000;
   static constexpr size_t kPoints = 16;
 
-  // `total` is what there is at `now_ns` (monotonic). A total below the last one starts anew.
+  // `total` is the value at `now_ns` (monotonic). A total below the last one starts anew.
   void update(int64_t now_ns, double total);
 
-  // Per second, of the total given last, from the oldest point to `now_ns`; 0 without two moments.
+  // The rate a second of the last total, from the oldest point to `now_ns`. 0 without two points in
+  // time.
   double per_second(int64_t now_ns) const;
 
  private:
@@ -32,7 +33,7 @@ class RateWindow {
   };
 
   mutable std::mutex mutex_;
-  std::array<Point, kPoints> points_;  // a ring of `count_`, the newest at `newest_`
+  std::array<Point, kPoints> points_;  // a ring of `count_` points, the newest at `newest_`
   size_t count_ = 0;
   size_t newest_ = 0;
   double total_ = 0;

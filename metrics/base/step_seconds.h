@@ -1,5 +1,5 @@
-// Buckets for the duration of a step: from an mlp on one core to a large model on many GPUs.
-// Few, because every one is a series on every worker.
+// Buckets for the duration of a step: from an mlp on one core to a large model on many GPUs. They
+// are few, because each is a series on every worker.
 #pragma once
 
 #include <vector>

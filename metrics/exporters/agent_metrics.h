@@ -1,5 +1,5 @@
-// Everything that an agent exports at /metrics: its machine and the GPUs in it, its
-// workers' lives, and itself.
+// An agent's metrics at /metrics: its machine and the machine's GPUs, its workers' lives, and
+// itself.
 //
 // Thread-safety: all calls from any thread.
 //
@@ -29,7 +29,7 @@ class AgentMetrics {
  public:
   AgentMetrics(const AgentTarget& target, const BuildInfo& build);
 
-  // Before the exposition is written: how many workers run here, and how many have died so far.
+  // Call before writing the exposition: the number of workers that run here, and of deaths so far.
   void workers(uint64_t living, uint64_t deaths);
 
   TlsProbe& tls() { return tls_; }

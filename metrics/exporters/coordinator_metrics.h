@@ -1,8 +1,9 @@
-// Everything that the coordinator exports at /metrics: the probes that observe the job, and the
-// text. Names that mean the whole job begin with lockstep_job_, so that they cannot be added up
-// with a worker's own by mistake.
+// The coordinator's metrics at /metrics: the probes that observe the job, and the text. Names of
+// the whole job begin with lockstep_job_, so that nobody adds them up with a worker's own by
+// mistake.
 //
-// Thread-safety: each probe says; expose_text() from any thread, also while the probes are used.
+// Thread-safety: as each probe documents. expose_text() from any thread, also while others use the
+// probes.
 #pragma once
 
 #include <mutex>

@@ -1,13 +1,14 @@
-// Everything that a worker exports at /metrics: the probes that observe it, and the text.
+// A worker's metrics at /metrics: the probes that observe it, and the text.
 //
 //   training thread ── StepProbe, ReductionProbe, EvalProbe, CheckpointProbe, MemberProbe ──┐
 //   PhaseClock, /proc/self, FarDataProbe ── read by expose_text() ──────────────────────────┴→ text
 //
-// Thread-safety: each probe says; expose_text() from any thread, also while the probes are used.
+// Thread-safety: as each probe documents. expose_text() from any thread, also while others use the
+// probes.
 //
 // Invariants:
-//  1. At most kSeries series, whatever happens in the worker's life.
-//  2. The labels run, node, local_rank are on every series and never change.
+//  1. It never has more than kSeries series in the worker's life.
+//  2. The labels run, node and local_rank are on every series and never change.
 #pragma once
 
 #include <cstdint>

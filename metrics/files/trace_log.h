@@ -1,9 +1,9 @@
-// What a worker did in a few steps, for a timeline: phases, buckets, operators, each with its begin
-// and its end. Written as Chrome's trace event format, which chrome://tracing and Perfetto read
-// ("Trace Event Format", Google, complete events).
+// A timeline of a worker in a few steps: phases, buckets, operators, each with its begin and its
+// end. The format is Chrome's trace event format, which chrome://tracing and Perfetto read ("Trace
+// Event Format", Google, complete events).
 //
-// Times are of the monotonic clock, which all processes of one host share: their files can be laid
-// side by side.
+// Times are of the monotonic clock, which all processes of one host share. So a viewer can lay
+// their files side by side.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -19,15 +19,15 @@
 
 namespace lockstep {
 
-// A row of the timeline. Events of one row are in each other or apart.
+// A row of the timeline. Two events of one row are nested or disjoint.
 enum class TraceLane : uint8_t {
-  kTraining = 1,   // steps, their phases, in them operators
+  kTraining = 1,   // steps, their phases, and the operators inside
   kCommunication,  // buckets, from the merge of this rank's slots to their sum
 };
 
 struct TraceEvent {
   TraceLane lane = TraceLane::kTraining;
-  const char* category = "";  // "step", "phase", "bucket", "operator"; a literal
+  const char* category = "";  // "step", "phase", "bucket" or "operator"; a literal
   std::string name;
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
@@ -35,17 +35,17 @@ struct TraceEvent {
 
 class TraceLog {
  public:
-  // Of the steps in `window`. `clock` outlives the log.
+  // Records the steps in `window`. `clock` outlives the log.
   TraceLog(const StepWindow& window, const Clock& clock) : window_(window), clock_(clock) {}
 
   const StepWindow& window() const { return window_; }
   int64_t now_ns() const { return clock_.monotonic_ns(); }
 
-  // Beyond limits::kTraceEvents events are only counted.
+  // Only counts events beyond limits::kTraceEvents.
   void add(TraceEvent event);
   bool empty() const;
 
-  // The process is shown as `process_name`, with the number `rank`.
+  // Viewers show the process as `process_name`, with the number `rank`.
   std::string json(uint32_t rank, std::string_view process_name) const;
 
  private:

@@ -1,5 +1,5 @@
-// Shows what NVML knows about this machine's GPUs: all of them, whatever CUDA_VISIBLE_DEVICES says.
-// The labels of a GPU are its index in NVML and its UUID. What it does not tell is not there.
+// Shows all of this machine's GPUs that NVML sees, whatever CUDA_VISIBLE_DEVICES says. The labels
+// of a GPU are its index in NVML and its UUID. Values that a GPU does not report are absent.
 //
 // Thread-safety: refresh() by one thread at a time.
 #pragma once
@@ -18,9 +18,9 @@ class GpuProbe {
   GpuProbe(Families& families, const std::string& nvml_library);
   ~GpuProbe();
 
-  void refresh();  // before the exposition is written
+  void refresh();  // call before writing the exposition
 
-  // Why there are no metrics of GPUs, as far as it is known.
+  // Why there are no metrics of GPUs, if the reason is known.
   Status status() const { return sampler_.status(); }
 
  private:

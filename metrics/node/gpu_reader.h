@@ -1,9 +1,9 @@
-// What NVML knows about this machine's GPUs. All that it shows are read, whatever
-// CUDA_VISIBLE_DEVICES says: which ones a run uses is not the machine's concern.
+// Reads this machine's GPUs through NVML: all that NVML shows, whatever CUDA_VISIBLE_DEVICES says.
+// Which GPUs a run uses is not the machine's concern.
 //
-// Errors: a value that cannot be had is absent, and the others are there all the same.
+// Errors: a value that cannot be read is absent. The others are there all the same.
 //
-// Blocks: for milliseconds a GPU on a good day, for ever where the driver hangs.
+// Blocks: usually for milliseconds a GPU, for ever if the driver hangs.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -18,16 +18,16 @@
 
 namespace lockstep {
 
-// Counted since the reader was made.
+// Counts since the reader was made.
 struct XidErrors {
   uint64_t of_gpu = 0;
-  uint64_t of_program = 0;  // that a program on the GPU brings about, or its end
-  uint64_t last = 0;        // number of the last one; 0: none
+  uint64_t of_program = 0;  // caused by a program on the GPU, or by its end
+  uint64_t last = 0;        // number of the last XID; 0: none
 };
 
 struct GpuSample {
-  std::string uuid;      // as at the start; "unknown" where it could not be had
-  bool is_lost = false;  // it fell off the bus: nothing but a reset brings it back
+  std::string uuid;      // as at the start; "unknown" if NVML did not give it
+  bool is_lost = false;  // it fell off the bus, and only a reset brings it back
 
   std::optional<double> utilization_ratio = {};
   std::optional<double> memory_utilization_ratio = {};
@@ -52,12 +52,12 @@ class GpuReader {
   GpuReader& operator=(const GpuReader&) = delete;
   GpuReader& operator=(GpuReader&&) = delete;
 
-  // By NVML's index: which GPUs there are is asked once, at the start.
+  // By NVML's index. The reader lists the GPUs once, at the start.
   std::vector<GpuSample> read();
 
  private:
   struct Gpu {
-    nvml::Device device = nullptr;  // null: NVML did not give it out
+    nvml::Device device = nullptr;  // null: NVML gave no handle
     bool was_lost = false;          // at the start
     std::string uuid = "unknown";
     std::optional<XidErrors> xid_errors = {};

@@ -14,7 +14,7 @@ namespace lockstep {
 class NodeProbe {
  public:
   NodeProbe(Families& families, std::string run_dir);
-  void refresh();  // before the exposition is written
+  void refresh();  // call before writing the exposition
 
  private:
   const std::string run_dir_;

@@ -1,7 +1,7 @@
-// What the kernel knows about this machine: processors, memory, disks, network. Source of the
+// The kernel's figures about this machine: processors, memory, disks, network. Source of the
 // formats: proc(5) and the kernel's Documentation/admin-guide/iostats.rst.
 //
-// Errors: what cannot be read or parsed is 0, as on a machine that has none of it.
+// Errors: a value that cannot be read or parsed is 0, as on a machine without such a device.
 //
 // Thread-safety: pure functions of the file system.
 #pragma once
@@ -22,12 +22,12 @@ struct NodeUsage {
   // Whole disks only: a partition, and a volume on top of disks, would count the same bytes twice.
   double disk_read_bytes = 0;
   double disk_written_bytes = 0;
-  // All interfaces but loopback.
+  // All interfaces except loopback.
   double network_received_bytes = 0;
   double network_sent_bytes = 0;
 };
 
-// `root`: where proc/ and sys/ are, with a slash at the end.
+// `root`: the directory of proc/ and sys/, with a slash at the end.
 NodeUsage read_node_usage(const std::string& root = "/");
 
 }  // namespace lockstep

@@ -1,9 +1,9 @@
-// The functions of NVML that we call, as a table: NVIDIA's library is opened at run time, so that
+// The functions of NVML that we call, as a table. Lockstep opens NVIDIA's library at run time, so
 // the same program starts on a machine without a GPU, and a test can put a library of its own
-// there. The types are ours, since no CUDA toolkit is needed to build this; tests/cuda/nvml_test.cc
-// holds them against nvml.h.
+// there. The types are ours, so the build needs no CUDA toolkit. tests/cuda/nvml_test.cc compares
+// them with nvml.h.
 //
-// Thread-safety: a value; NVML's functions may be called from any thread.
+// Thread-safety: a value. NVML's functions may be called from any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace lockstep::nvml {
 using Device = struct DeviceRecord*;
 using EventSet = struct EventSetRecord*;
 
-// What every function returns; these are the ones that we act on.
+// Return values of the functions. Only those that we act on.
 inline constexpr int kSuccess = 0;
 inline constexpr int kGpuIsLost = 15;
 
@@ -27,7 +27,7 @@ inline constexpr int kEccSinceDriverLoad = 0;
 inline constexpr unsigned long long kXidCriticalError = 0x8;
 inline constexpr size_t kUuidBytes = 96;
 
-// Bits of why the clocks are lower than they could be.
+// Bits of the reasons for lowered clocks.
 inline constexpr unsigned long long kSwPowerCap = 0x4;
 inline constexpr unsigned long long kHwSlowdown = 0x8;
 inline constexpr unsigned long long kSwThermalSlowdown = 0x20;
@@ -61,7 +61,7 @@ struct NvmlApi {
   int (*device)(unsigned int index, Device* device) = nullptr;
   int (*uuid)(Device, char* uuid, unsigned int bytes) = nullptr;
 
-  // Null where the library has no such function.
+  // Null if the library lacks the function.
   int (*utilization)(Device, Utilization*) = nullptr;
   int (*memory)(Device, Memory*) = nullptr;
   int (*power)(Device, unsigned int* milliwatts) = nullptr;
@@ -78,8 +78,8 @@ struct NvmlApi {
 
 inline constexpr char kLibrary[] = "libnvidia-ml.so.1";  // comes with the driver
 
-// `library`: a path, or a name that the loader finds. It stays open; nothing of it is called.
-// kNoInput when it is not there, kConfig when it is something else.
+// `library`: a path, or a name that the loader finds. It stays open. open_nvml() calls nothing of
+// it. kNoInput if it is not there, kConfig if it is something else.
 Result<NvmlApi> open_nvml(const std::string& library);
 
 }  // namespace lockstep::nvml

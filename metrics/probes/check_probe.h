@@ -1,4 +1,4 @@
-// Observes on the coordinator what comparing the members with each other shows: silent corruption.
+// Observes, on the coordinator, the comparisons of members that find silent corruption.
 //
 // Thread-safety: all calls from any thread.
 #pragma once
@@ -10,9 +10,9 @@ namespace lockstep {
 class CheckProbe {
  public:
   explicit CheckProbe(Families& families);
-  void agreed();                   // all members, once a check
-  void differed();                 // once a check, and for each place that is put out for it
-  void set_tainted(bool tainted);  // the lineage went on after members had differed
+  void agreed();                   // once a check, if all members agree
+  void differed();                 // once a check, and once for each place evicted for it
+  void set_tainted(bool tainted);  // true if the lineage went on after members had differed
 
  private:
   prometheus::Counter& agreed_;

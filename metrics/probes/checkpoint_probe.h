@@ -1,4 +1,5 @@
-// Observes checkpoints: on a worker those it wrote, on the coordinator those in the journal.
+// Observes checkpoints: on a worker the ones that it wrote, on the coordinator those in the
+// journal.
 //
 // Thread-safety: all calls from any thread.
 #pragma once

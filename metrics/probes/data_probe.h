@@ -1,4 +1,4 @@
-// Shows what a worker reads of its data ahead of their use, and by what.
+// Shows how much of its data a worker reads ahead of their use, and which reader it uses.
 //
 // Thread-safety: show() from any thread.
 #pragma once
@@ -11,11 +11,11 @@
 
 namespace lockstep {
 
-// Since the worker began.
+// Counts since the worker began.
 struct DataRead {
-  std::string reader;  // in use; "": none yet
+  std::string reader;  // the reader in use; "": none yet
   uint64_t reads = 0;
-  uint64_t ahead_bytes = 0;  // now
+  uint64_t ahead_bytes = 0;  // at present
 };
 
 class DataProbe {
@@ -24,7 +24,7 @@ class DataProbe {
   void show(const DataRead& read);
 
  private:
-  std::mutex mutex_;  // two at once would raise the same counters twice
+  std::mutex mutex_;  // two calls at once would raise the same counters twice
   InfoMetric reader_;
   prometheus::Counter& reads_;
   prometheus::Gauge& ahead_bytes_;

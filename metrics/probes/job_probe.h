@@ -1,4 +1,4 @@
-// Observes training from the coordinator's side, through the step records of the ranks.
+// Observes training from the coordinator's side, by the step records of the ranks.
 //
 // Thread-safety: all calls from any thread.
 #pragma once
@@ -15,7 +15,7 @@ namespace lockstep {
 
 // One step of the surviving lineage, seen for the first time.
 struct JobStep {
-  Step steps_applied = 0;  // with this one
+  Step steps_applied = 0;  // including this one
   Epoch epoch = 0;
   uint64_t samples = 0;  // of the whole step
   double seconds = 0;    // wall time of the step, on the rank that reported it
@@ -25,7 +25,7 @@ struct JobStep {
   bool skipped = false;
 };
 
-// What the job is to do.
+// The job's plan.
 struct JobPlan {
   Step steps = 0;               // in all; 0: not known yet
   Step checkpoint_every = 0;    // 0: at the end only
@@ -33,7 +33,7 @@ struct JobPlan {
   double peak_flops = 0;        // a second, of all workers' devices; 0: not known
 };
 
-// Where one rank's time of one step went, in seconds.
+// How one rank's time of one step splits, in seconds.
 struct RankTimes {
   double data_wait = 0;
   double forward = 0;
@@ -51,7 +51,7 @@ class JobProbe {
   void rolled_back(Step steps_applied);              // the lineage now ends there
   void planned(const JobPlan& plan);
   void set_goodput(double ratio);  // metrics/base/goodput.h
-  void refresh();                  // before the exposition is written
+  void refresh();                  // call before writing the exposition
 
  private:
   static constexpr size_t kRankPhases = 6;

@@ -1,5 +1,5 @@
-// Shows which member a worker is and what generation it is in. Rank and member are labels of one
-// series only, so that no other series changes its identity when ranks do.
+// Shows a worker's member id and generation. Rank and member are labels of one series only, so no
+// other series changes its identity when ranks change.
 //
 // Thread-safety: all calls from any thread.
 #pragma once

@@ -1,4 +1,4 @@
-// Observes who is in the job: term, generation, members by state, and who was put out.
+// Observes the members of the job: term, generation, members by state, and evictions.
 //
 // Thread-safety: all calls from any thread.
 #pragma once
@@ -19,13 +19,13 @@ class MembershipProbe {
   explicit MembershipProbe(Families& families);
   void term_began(Term term);
   void generation_started(Generation generation);
-  // How many members there are in every state, e.g. {"registered": 1, "active": 3}; a state that is
-  // not named has none. States are few and fixed: each is a series for good.
+  // The number of members in every state, e.g. {"registered": 1, "active": 3}. A state that is
+  // missing has none. States are few and fixed: each becomes a permanent series.
   void members(const std::map<std::string, uint64_t>& by_state);
-  // Shows each of them, at 0: a rate sees no first event of a series that begins with it.
+  // Shows each reason at 0, because a rate does not see the event that a series begins with.
   void eviction_reasons(const std::vector<std::string>& reasons);
   void evicted(const std::string& reason);  // a typed reason's name, not a sentence
-  void wanted(uint64_t workers);            // that the run is to have
+  void wanted(uint64_t workers);            // the number of workers that the run is to have
 
  private:
   prometheus::Counter& evictions(const std::string& reason);

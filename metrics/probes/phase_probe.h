@@ -1,7 +1,7 @@
-// Shows where a worker's wall time goes, from its PhaseClock: seconds per phase, the two that
-// people ask for first under names of their own, and how much of the last seconds was computing.
+// Splits a worker's wall time by its PhaseClock: seconds per phase, the two most wanted phases
+// under names of their own, and the share of computing in the last seconds.
 //
-// Thread-safety: all calls from any thread, refresh() one at a time.
+// Thread-safety: all calls from any thread, but only one refresh() at a time.
 #pragma once
 
 #include <array>
@@ -18,12 +18,12 @@ class PhaseProbe {
   // `phases` and `clock` outlive the probe.
   PhaseProbe(Families& families, const PhaseClock& phases, const Clock& clock);
   void sample();   // after every step: a point for the window of the utilization
-  void refresh();  // before the exposition is written
+  void refresh();  // call before writing the exposition
 
  private:
   const PhaseClock& phases_;
   const Clock& clock_;
-  RateWindow useful_;  // seconds of computing: their rate is a share
+  RateWindow useful_;  // seconds of computing, whose rate is a share
   std::array<prometheus::Counter*, kWorkPhases> seconds_{};
   prometheus::Counter& data_wait_;
   prometheus::Counter& communication_;

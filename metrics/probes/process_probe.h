@@ -1,4 +1,4 @@
-// What the kernel knows about this process: start time, memory, processor time, threads, files.
+// The kernel's figures about this process: start time, memory, processor time, threads, files.
 //
 // Thread-safety: refresh() from any thread.
 #pragma once
@@ -18,13 +18,13 @@ struct ProcessUsage {
   int64_t open_files = 0;
 };
 
-// From /proc/self; nothing where there is no such file system.
+// From /proc/self. Nothing if there is no such file system.
 std::optional<ProcessUsage> read_process_usage();
 
 class ProcessProbe {
  public:
   explicit ProcessProbe(Families& families);
-  void refresh();  // before the exposition is written
+  void refresh();  // call before writing the exposition
 
  private:
   prometheus::Gauge& start_time_;

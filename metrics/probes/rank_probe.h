@@ -1,11 +1,11 @@
-// Ranks beside each other, as the coordinator sees them: for everybody who looks for the one that
-// holds the others up, also where nobody scrapes the workers.
+// Shows ranks beside each other, as the coordinator sees them. It helps to find the rank that holds
+// the others up, also if nobody scrapes the workers.
 //
-// Up to limits::kRanksShown ranks each has series of its own. Beyond that a family shows the
-// limits::kWorstRanksShown that have most of what it measures: all of these are bad to have much
-// of. The lowest, the middle and the highest are there for any number of ranks.
+// Up to limits::kRanksShown ranks, each has series of its own. Beyond that number, a family shows
+// the limits::kWorstRanksShown ranks with the highest values; for all families high is bad. Lowest,
+// median and highest values are there for any number of ranks.
 //
-// Thread-safety: show() by one thread at a time, at any time of a scrape.
+// Thread-safety: show() by one thread at a time, also during a scrape.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ struct RankSample {
   uint32_t rank = 0;
   std::string node;
   uint32_t local_rank = 0;
-  std::optional<double> slot_seconds;     // of its own work for one slot; none: no step yet
-  std::optional<double> data_wait_ratio;  // of its time in steps
-  double silence_seconds = 0;             // since the coordinator has heard of it
+  std::optional<double> slot_seconds;     // the rank's own work for one slot; none: no step yet
+  std::optional<double> data_wait_ratio;  // of the rank's time in steps
+  double silence_seconds = 0;             // since the coordinator last heard of the rank
 };
 
 class RankProbe {
  public:
   explicit RankProbe(Families& families);
-  // Replaces what was shown.
+  // Replaces the shown ranks.
   void show(const std::vector<RankSample>& ranks);
 
  private:

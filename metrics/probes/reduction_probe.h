@@ -12,7 +12,7 @@ namespace lockstep {
 class ReductionProbe {
  public:
   explicit ReductionProbe(Families& families);
-  void reduced(uint64_t bucket_bytes);  // one bucket; its size, not what travelled
+  void reduced(uint64_t bucket_bytes);  // one bucket; its size, not the bytes that travelled
 
  private:
   prometheus::Counter& buckets_;

@@ -1,6 +1,6 @@
 // Observes the steps that a worker applies.
 //
-// Thread-safety: applied() on the training thread; refresh() from any.
+// Thread-safety: applied() on the training thread, refresh() from any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,21 +13,21 @@
 namespace lockstep {
 
 struct AppliedStep {
-  Step steps_applied = 0;  // with this one
+  Step steps_applied = 0;  // including this one
   Epoch epoch = 0;
-  uint64_t own_samples = 0;  // that this worker computed
+  uint64_t own_samples = 0;  // computed by this worker
   double seconds = 0;        // wall time of the whole step
   double loss = 0;           // mean over the whole step
   double accuracy = 0;       // share of right predictions in the whole step
   double learning_rate = 0;
-  bool skipped = false;  // by the loss scaler
+  bool skipped = false;  // skipped by the loss scaler
 };
 
 class StepProbe {
  public:
   StepProbe(Families& families, const Clock& clock);
   void applied(const AppliedStep& step);
-  void refresh();  // before the exposition is written
+  void refresh();  // call before writing the exposition
 
  private:
   const Clock& clock_;

@@ -1,4 +1,5 @@
-// How long the certificate of comm.tls still holds. Without one there is no such series.
+// Shows how long the certificate of comm.tls still holds. Without a certificate there is no such
+// series.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -11,7 +12,7 @@ class TlsProbe {
  public:
   explicit TlsProbe(Families& families) : families_(families) {}
 
-  // Negative once it is over.
+  // Negative after the end.
   void expires_in(double seconds);
 
  private:

@@ -1,4 +1,5 @@
-// The HTTP server of a process that has nothing but /metrics to show.
+// The HTTP server of a process that serves nothing but /metrics.
+//
 // Thread-safety: that of HttpServer.
 #pragma once
 
@@ -11,9 +12,9 @@
 
 namespace lockstep {
 
-// `expose` gives the exposition, of type kMetricsContentType, and outlives the server. Null when it
-// cannot be served, or `options` is an error: what the process is there for goes on all the same,
-// and the log says that there is "no /metrics on this `who`".
+// `expose` returns the exposition, of type kMetricsContentType, and outlives the server. Null if
+// the server cannot start, or if `options` is an error: the process goes on with its work, and the
+// log says that there is "no /metrics on this `who`".
 std::unique_ptr<http::HttpServer> serve_metrics(rpc::AsioLoop& loop,
                                                 Result<http::HttpServer::Options> options,
                                                 std::function<std::string()> expose,
