@@ -23,8 +23,8 @@ namespace lockstep {
 
 struct GpuSamples {
   bool is_available = false;  // NVML has started
-  std::optional<double> age_seconds =
-      {};                            // since the last reading; without one, since the first request
+  // Since the last reading; if there was none, since the first request.
+  std::optional<double> age_seconds = {};
   std::vector<GpuSample> gpus = {};  // each at its index in NVML
 };
 
