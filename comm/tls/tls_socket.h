@@ -4,8 +4,8 @@
 //
 // Invariants:
 //  1. read() gives no byte before the peer is proven.
-//  2. Repeat a call that wants the socket to become readable or writable when it has. write()'s
-//     bytes may lie elsewhere by then.
+//  2. If a call wants the socket to become readable or writable, repeat it when the socket is.
+//     write()'s bytes may lie elsewhere by then.
 //  3. After kEnd and kBroken the connection is over.
 //  4. No key protects more than key_bytes of written bytes: well below the limit of AES-GCM in RFC
 //     8446, section 5.5 (2^24.5 records of 16 KiB).
