@@ -1,15 +1,23 @@
 #!/usr/bin/env python3
-"""Chaos: a seeded schedule of faults against one run, and its result against an undisturbed one.
+"""Chaos: runs a seeded schedule of faults against one run, and compares its result with an
+undisturbed one.
 
     chaos.py --seed 7 [--workers 8] [--faults 50] [--model mlp] [--steps N]
 
-Faults: kill -9 of a worker, of several at once, of the coordinator, of the agent; SIGSTOP of a
-worker and SIGCONT later; SIGTERM of a worker; another number of workers; a reset of a worker's
-connection to the coordinator; a cut one between two workers. Which comes after how many steps
-follows from the seed alone; who is hit is drawn by rank. A run whose last worker is told to go ends
-with code 75, and is run again with --resume. A run that does not end with code 0 at last, or with
-other weights, losses or samples than an undisturbed run with one worker, fails, and the seed and
-the command that replays it are printed. Connections can be cut only with the rights of a debugger.
+Faults:
+- kill -9 of a worker, of several at once, of the coordinator, of the agent
+- SIGSTOP of a worker and SIGCONT later
+- SIGTERM of a worker
+- another number of workers
+- a reset of a worker's connection to the coordinator
+- a cut connection between two workers
+
+The seed alone decides which fault comes after how many steps. Victims are drawn by rank. If the
+last worker gets SIGTERM, the run ends with code 75, and chaos.py runs it again with --resume.
+
+It fails if the run does not end with code 0 at last, or has other weights, losses or samples than
+an undisturbed run with one worker. It then prints the seed and the command that replays it. Cutting
+connections needs the rights of a debugger.
 """
 import argparse
 import contextlib
@@ -111,7 +119,7 @@ class Chaos:
         return 0
 
     def goes_on(self):
-        """False once the run has ended for good; one that asks to be run again is."""
+        """False once the run has ended for good. Resumes a run that ended with code 75."""
         self.continue_stopped()
         time.sleep(0.02)
         code = self.run.process.poll()
@@ -121,7 +129,7 @@ class Chaos:
         return code in (None, 75)
 
     def play(self, faults, timeout_s):
-        """The exit code at last."""
+        """Returns the last exit code."""
         deadline = time.monotonic() + timeout_s
         for at, fault, pick, wanted in faults:
             while self.steps() < at:
@@ -150,7 +158,7 @@ def job_file(directory, data, model, steps, slots):
 
 
 def check(run, undisturbed, code):
-    """What is wrong with the result; empty: nothing."""
+    """The defects of the result; empty if there are none."""
     wrong = []
     if code != 0:
         how = "hung" if code is None else f"ended with code {code}"
@@ -173,8 +181,8 @@ def check(run, undisturbed, code):
 
 
 def one_seed(seed, workers, faults, model, steps, say=print, timeout_s=1800):
-    """Plays one seed in a scratch directory; gives what is wrong, and the directory, which is kept
-    if anything is."""
+    """Plays one seed in a scratch directory. Returns the defects and the directory, which is kept
+    if there are any."""
     scratch = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-chaos-"))
     data = synthetic_dataset(scratch / "data", train=3000)
     job = job_file(scratch, data, model, steps, slots=workers)

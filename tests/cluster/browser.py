@@ -1,4 +1,4 @@
-"""A headless Chromium, spoken to over a pipe (its DevTools protocol: JSON ended by a zero byte)."""
+"""A headless Chromium, driven over a pipe (its DevTools protocol: JSON ended by a zero byte)."""
 import base64
 import json
 import os
@@ -12,7 +12,7 @@ DEADLINE_S = 120
 
 
 class Browser:
-    """`directory`: for its profile and all else that it writes."""
+    """`directory`: for its profile and everything else that it writes."""
 
     def __init__(self, directory):
         directory.mkdir()
@@ -91,7 +91,7 @@ class Browser:
         self.ask("Page.navigate", url=url)
 
     def value(self, expression):
-        """What a JavaScript expression gives in the page, as JSON can say it."""
+        """The value of a JavaScript expression in the page, as JSON."""
         answer = self.ask("Runtime.evaluate", expression=f"JSON.stringify({expression})")
         if "exceptionDetails" in answer:
             raise AssertionError(f"{expression}: {answer['exceptionDetails']}")

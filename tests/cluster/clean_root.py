@@ -1,5 +1,6 @@
-"""A root that holds the files of named Debian packages, as this machine has them installed, and of what
-they depend on, and nothing else; and commands run in it, read only, as process 1 of a namespace."""
+"""A root with the files of named Debian packages, as this machine has them installed, of their
+dependencies, and nothing else. Runs commands in the root, which is read-only, as process 1 of a
+namespace."""
 import pathlib
 import re
 import shlex
@@ -13,7 +14,8 @@ if shutil.which("dpkg-query") is None:
 
 
 def closure(packages):
-    """With what they depend on, and what Debian requires everywhere: all that an image of it has."""
+    """The packages, their dependencies, and what Debian requires everywhere: everything in an image
+    of them."""
     out = subprocess.run(["dpkg-query", "-W", "-f",
                           "${Package}\t${Priority}\t${Depends}, ${Pre-Depends}\n"],
                          capture_output=True, text=True, check=True).stdout
@@ -33,7 +35,7 @@ def closure(packages):
 
 
 def make_root(scratch, packages):
-    """Made in the directory `scratch`; dpkg finds the packages in it as installed ones."""
+    """Makes the root in the directory `scratch`. dpkg sees its packages as installed."""
     root = scratch / "root"
     root.mkdir(mode=0o755)
     present, missing = closure(packages)
@@ -62,8 +64,8 @@ def make_root(scratch, packages):
 
 
 def inside(root, command, env=None, user="0:0", mounts=(), timeout=300):
-    """Runs `command` in the root. `mounts`: (directory here, path there without its first slash); all
-    but these, /tmp and /dev/shm is read only."""
+    """Runs `command` in the root. `mounts`: (directory here, path there without its first slash).
+    Everything is read-only except these, /tmp and /dev/shm."""
     lines = ["set -e", f"mount --bind {root} {root}", f"cd {root}", "mount -t proc proc proc",
              "mount -t tmpfs dev dev", "touch dev/null dev/urandom", "mkdir dev/shm",
              "for d in null urandom; do mount --bind /dev/$d dev/$d; done", "mount -t tmpfs tmp tmp",

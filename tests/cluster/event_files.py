@@ -59,7 +59,7 @@ def fields(data):
 
 
 def scalars(directory):
-    """{tag: {step: (wall_time, value)}}, with what newer files take the place of gone."""
+    """{tag: {step: (wall_time, value)}}, without values that newer files replace."""
     tags = {}
     for path in sorted(directory.glob("events.out.tfevents.*")):
         for number, record in enumerate(records(path.read_bytes())):

@@ -1,4 +1,4 @@
-"""Runs whose history is exported as event files."""
+"""Runs with an export of their history as event files."""
 import json
 import pathlib
 import signal
@@ -24,8 +24,8 @@ class ExportTest(LockstepTest):
         return self.finish(job, "--workers", 2)
 
     def followed_over_a_cut(self):
-        """A run is exported while it goes on and goes back; gives the directory of the event files,
-        and the history as it is in the end."""
+        """Exports a run while it goes on and while it goes back. Returns the directory of the event
+        files, and the final history."""
         job = self.job(self.small_data(), model={"name": "mlp"},
                        train={"global_batch": 64, "slots": 4, "max_steps": 1_000_000_000},
                        optimizer={"name": "adamw", "lr": 0.0002}, checkpoint={"every_steps": 50})

@@ -1,5 +1,6 @@
-"""Hosts of a network, as network namespaces on one machine: each has its own loopback, and an address
-on an Ethernet that a bridge in one more namespace makes of them. They share the file system."""
+"""Hosts of a network, as network namespaces on one machine. Each host has its own loopback, and an
+address on an Ethernet. A bridge in one more namespace makes the Ethernet. All hosts share the file
+system."""
 import os
 import subprocess
 
@@ -12,7 +13,7 @@ def ip(*words):
 
 
 def why_not():
-    """Half a sentence if this machine cannot make hosts, else empty."""
+    """Why this machine cannot make hosts, as half a sentence; else empty."""
     name = f"lockstep-{os.getpid()}-probe"
     try:
         ip("netns", "add", name)
@@ -61,11 +62,11 @@ class Hosts:
         return f"{SUBNET}.{i + 1}"
 
     def on(self, i):
-        """What makes a command run on host i."""
+        """The prefix that makes a command run on host i."""
         return ["ip", "netns", "exec", self.names[i]]
 
     def cut(self, i):
-        """The cable of host i is pulled."""
+        """Pulls the cable of host i."""
         ip("-n", self.switch, "link", "set", f"port{i}", "down")
 
     def mend(self, i):

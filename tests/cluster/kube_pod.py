@@ -11,7 +11,7 @@ from pod_root import PodRoot, first_process
 
 
 class Pod:
-    """One pod of an index of a Job. `dns`: the name under which others find it."""
+    """One pod of an index of a Job. Others find it under the name `dns`."""
 
     def __init__(self, cluster, name, hostname, dns, template, labels, variables):
         self.cluster, self.name, self.dns = cluster, name, dns
@@ -52,14 +52,14 @@ class Pod:
         return first_process(self.process)
 
     def is_confined(self):
-        """Of its process 1, by what the kernel says: no root, no capability, no new privileges."""
+        """True if the kernel shows process 1 without root, capabilities and new privileges."""
         status = pathlib.Path(f"/proc/{self.pid()}/status").read_text()
         return (re.search(r"^Uid:\s+65532\s+65532\s+65532", status, re.M) is not None
                 and re.search(r"^CapBnd:\s+0+$", status, re.M) is not None
                 and re.search(r"^NoNewPrivs:\s+1$", status, re.M) is not None)
 
     def execute(self, command):
-        """As `kubectl exec`, a probe and a hook do it."""
+        """Runs a command as `kubectl exec`, a probe or a hook does."""
         user = self.spec["securityContext"]
         return subprocess.run(["nsenter", "-t", str(self.pid()), "--all", "--root", "--wd", "setpriv",
                                "--reuid", str(user["runAsUser"]), "--regid", str(user["runAsGroup"]),
@@ -67,11 +67,11 @@ class Pod:
                               timeout=120)
 
     def kill(self):
-        """The machine is gone: nobody in the pod has time for anything."""
+        """Loses the machine: nobody in the pod has time for anything."""
         os.kill(self.pid(), signal.SIGKILL)
 
     def terminate(self):
-        """As the kubelet does it for an eviction: process 1 is told, and has its grace time."""
+        """Evicts as the kubelet does: signals process 1, and waits for its grace time."""
         self.is_evicted = True
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid(), signal.SIGTERM)

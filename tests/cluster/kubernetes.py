@@ -1,6 +1,7 @@
-"""As much of Kubernetes as a run meets, without one: the Job controller, JobSet's and Trainer's, the
-kubelet's variables, volumes and signals, and DNS in /etc/hosts. Pods are processes in namespaces
-(pod_root.py), each with a network of its own; a pod that is made again has another name and address.
+"""The part of Kubernetes that a run meets: the Job controller, JobSet's and Trainer's controllers,
+the kubelet's variables, volumes and signals, and DNS in /etc/hosts. Pods are processes in
+namespaces (pod_root.py), each with a network of its own. A pod that restarts has another name and
+address.
 """
 import contextlib
 import json
@@ -16,7 +17,8 @@ from mpi_operator import MpiJob
 
 
 class Job:
-    """The Job controller: a pod for every index until it ends with 0, as the policies have it."""
+    """The Job controller: keeps a pod for every index until it ends with 0, by the policies of the
+    Job."""
 
     def __init__(self, cluster, name, spec, subdomain, labels, variables=lambda index: {}):
         self.cluster, self.name, self.spec, self.subdomain = cluster, name, spec, subdomain
@@ -75,7 +77,7 @@ class Job:
 
 
 class Kubernetes:
-    """Until close(). `volumes`: by claim a directory here."""
+    """Lives until close(). `volumes`: a directory here by claim."""
 
     def __init__(self, scratch, addresses, claims):
         self.scratch, self.claims = pathlib.Path(scratch), claims
@@ -100,7 +102,7 @@ class Kubernetes:
         self.free.append(host)  # the one that was free for longest is taken next
 
     def name_address(self, dns, address):
-        """In place: /etc/hosts of every pod is this file."""
+        """Writes in place, because this file is /etc/hosts of every pod."""
         self.names[dns] = address
         lines = ["127.0.0.1 localhost", *(f"{a} {name}" for name, a in self.names.items())]
         self.etc_hosts.write_text("\n".join(lines) + "\n")
@@ -156,7 +158,7 @@ class Kubernetes:
                                                 variables)
 
     def _train_job(self, train_job, runtime):
-        """Trainer with its plugin for Torch: a JobSet of the runtime's template."""
+        """Trainer with its plugin for Torch: makes a JobSet of the runtime's template."""
         assert train_job["spec"]["runtimeRef"]["name"] == runtime["metadata"]["name"]
         name, trainer = train_job["metadata"]["name"], train_job["spec"]["trainer"]
         template = runtime["spec"]["template"]["spec"]
@@ -179,7 +181,8 @@ class Kubernetes:
             "PET_MASTER_ADDR": f"{name}-node-0-0.{name}", "PET_MASTER_PORT": "29400"})
 
     def _status_variables(self, pod, container):
-        """Trainer's plugin TrainJobStatus: a token and an authority in all pods, and where to go."""
+        """Trainer's plugin TrainJobStatus: a token, an authority and the server's URL in
+        all pods."""
         mount, name = "/var/run/secrets/kubeflow/trainer", "kubeflow-trainer-token"
         pod["volumes"] = [*pod["volumes"], {"name": name, "projected": {}}]
         container["volumeMounts"] = [*container["volumeMounts"],
@@ -194,7 +197,7 @@ class Kubernetes:
         return [pod for job in self.jobs.values() for pod in job.pods.values()]
 
     def wait_for(self, condition, what):
-        """Reconciles until the condition holds; a Job that failed fails the test."""
+        """Reconciles until the condition holds. A failed Job fails the test."""
         deadline = time.monotonic() + DEADLINE_S
         while time.monotonic() < deadline:
             for job in self.jobs.values():
@@ -215,7 +218,8 @@ class Kubernetes:
                       "all Jobs were complete")
 
     def delete_all(self):
-        """As a queue or a person takes the run away: all pods are told at once, none comes again."""
+        """Removes the run as a queue or a person does: signals all pods at once, and starts none
+        again."""
         for job in self.jobs.values():
             job.is_deleted = True
         for pod in self.pods():
@@ -233,7 +237,7 @@ class Kubernetes:
 
 
 class PodsRun(Run):
-    """A run whose pods are in `cluster`; its directory is a folder of the claim."""
+    """A run whose pods are in `cluster`. Its run directory is a folder of the claim."""
 
     def __init__(self, cluster, run_dir):
         self.cluster, self.run_dir = cluster, run_dir
@@ -242,7 +246,7 @@ class PodsRun(Run):
         return self.cluster.wait_for(condition, what)
 
     def status(self):
-        """Asked beside the coordinator: its HTTP stays on the loopback of its pod."""
+        """Asks beside the coordinator, whose HTTP stays on the loopback of its pod."""
         pod = next(iter(self.cluster.jobs.values())).pods[0]
         out = subprocess.run([*self.cluster.hosts.on(pod.host), BIN / "lockstep", "status",
                               "--run-dir", self.run_dir, "--json"], capture_output=True, timeout=30)

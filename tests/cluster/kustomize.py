@@ -1,5 +1,6 @@
-"""What `kustomize build` makes of the directories in deploy/kubernetes, in as little of kustomize as
-they use: resources (files and directories) and patches in JSON 6902 with a target's kind."""
+"""The result of `kustomize build` for the directories in deploy/kubernetes. It implements only the
+part of kustomize that they use: resources (files and directories) and patches in JSON 6902 with a
+target's kind."""
 import pathlib
 
 import yaml

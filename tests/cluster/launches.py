@@ -1,5 +1,5 @@
 """Runs that a launcher starts: `mpirun ... lockstep agent JOB.yaml --run-dir DIR`, and agents that
-are given a launcher's variables by hand."""
+tests start with a launcher's variables."""
 import contextlib
 import os
 import pathlib
@@ -24,7 +24,7 @@ def agent_command(job, run_dir, *overrides):
 
 
 class MpiRun(Run):
-    """`mpirun` in a process of its own. `apps`: what each group of ranks runs, as (np, argv)."""
+    """`mpirun` in a process of its own. `apps`: the ranks' groups as (np, argv)."""
 
     def __init__(self, apps, run_dir, options=(), env=None):
         env = {**(env or os.environ), "OMPI_ALLOW_RUN_AS_ROOT": "1",
@@ -68,7 +68,7 @@ class LaunchTest(DisturbedTest):
         return run
 
     def ranks(self, job, *overrides, name="run", size=3, launch=None, env=None):
-        """The agents of one launch, each started by itself with the variables of a launcher."""
+        """The agents of one launch. The test starts each with the variables of a launcher."""
         launch = launch or uuid.uuid4().hex
         run_dir = self.scratch / name
         runs = []

@@ -1,8 +1,8 @@
-"""What the API server makes of a manifest: the schemas of tests/cluster/schemas, in which a field that
-is not listed is an error, as `kubectl apply --validate=strict` has it.
+"""Checks manifests as the API server does, with the schemas of tests/cluster/schemas. A field that
+is not listed is an error, as with `kubectl apply --validate=strict`.
 
-The rules in CEL (x-kubernetes-validations) are not evaluated. ConfigMap, Service and Volcano's
-PodGroup have no CRD here: of them only the fields that we use are known."""
+It does not evaluate rules in CEL (x-kubernetes-validations). ConfigMap, Service and Volcano's
+PodGroup have no CRD here: it knows only those of their fields that we use."""
 import functools
 import gzip
 import pathlib
@@ -23,7 +23,7 @@ CRDS = {"JobSet": "jobset.x-k8s.io_jobsets", "TrainJob": "trainer.kubeflow.org_t
 
 
 def strict(schema):
-    """The schema with every field that it does not list refused."""
+    """The schema, changed so that it refuses every field that it does not list."""
     if isinstance(schema, list):
         return [strict(item) for item in schema]
     if not isinstance(schema, dict):
@@ -44,7 +44,7 @@ def top(api_version, kind, fields, required=()):
 
 @functools.lru_cache(maxsize=None)
 def crd(kind):
-    """(apiVersion, schema) of a kind, of the version that is stored."""
+    """(apiVersion, schema) of a kind, in its stored version."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's own is ten times faster
     text = gzip.decompress((SCHEMAS / (CRDS[kind] + ".yaml.gz")).read_bytes())
     definition = yaml.load(text, Loader=loader)
@@ -84,7 +84,7 @@ def schema_of(manifest):
 
 
 def faults(manifest):
-    """What is wrong with it, a line each."""
+    """The defects of a manifest, a line each."""
     validator = jsonschema.Draft7Validator(schema_of(manifest))
     return [f"{manifest['kind']}.{'.'.join(map(str, error.absolute_path))}: {error.message[:200]}"
             for error in validator.iter_errors(manifest)]

@@ -1,5 +1,5 @@
-"""The MPI operator: pods with sshd, a launcher's pod once they are there, keys, a hostfile and names for
-them, and another launcher when one has failed."""
+"""The MPI operator. It makes pods with sshd, keys, a hostfile and host names for them, and a
+launcher's pod once they are there. It makes another launcher when one has failed."""
 import os
 import signal
 import subprocess
@@ -10,7 +10,7 @@ USER = 65532
 
 
 class MpiJob:
-    """In the place of a Job in Kubernetes.jobs."""
+    """Takes the place of a Job in Kubernetes.jobs."""
 
     def __init__(self, cluster, manifest):
         self.cluster, self.name, self.spec = cluster, manifest["metadata"]["name"], manifest["spec"]
@@ -101,7 +101,7 @@ class MpiJob:
         return self.is_done
 
     def evict(self, index):
-        """As the kubelet does it: the preStop hook inside the pod, and when that is over TERM."""
+        """Evicts as the kubelet does: runs the preStop hook inside the pod, then sends TERM."""
         pod = self.pods[index]
         hook = pod.container["lifecycle"]["preStop"]["exec"]["command"]
         out = pod.execute(hook)

@@ -1,10 +1,11 @@
-"""The commands that a page tells people to type: its ```bash blocks, which tests execute as they
-stand there. A block that nobody took is one that nobody tried."""
+"""The commands that a page tells people to type: its ```bash blocks. Tests execute them as they
+stand there. A block that nobody took is a block that nobody tried."""
 
 
 class PageCommands:
     def __init__(self, page):
-        """`page`: its path. Blocks lie in `left` in the page's order, until they are taken."""
+        """`page`: its path. `left` holds the blocks in the page's order, until a test
+        takes them."""
         self.page = page
         self.left = []  # (heading, block)
         for section in page.read_text().split("\n## "):

@@ -5,7 +5,7 @@ import zlib
 
 
 class Picture:
-    """`rows`: bytes of each row, `channels` a pixel."""
+    """`rows`: the bytes of each row, `channels` a pixel."""
 
     def __init__(self, png):
         assert png[:8] == b"\x89PNG\r\n\x1a\n", "no PNG"
@@ -45,7 +45,7 @@ class Picture:
             yield bytes(row)
 
     def colors(self):
-        """How often each colour occurs."""
+        """The count of each colour."""
         count = collections.Counter()
         for row in self.rows:
             count.update(zip(*(row[c::self.channels] for c in range(3))))

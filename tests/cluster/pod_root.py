@@ -1,7 +1,9 @@
-"""The file system and the walls of a container, made of namespaces instead of by an engine: a root of
-its own that holds the system's programs and Lockstep in /opt/lockstep, read only, with the volumes at
-their places; a PID namespace in which the command is process 1; the user and capabilities of the
-manifest; the network namespace of the pod."""
+"""The file system and the walls of a container, made of namespaces instead of by an engine:
+- a read-only root with the system's programs and Lockstep in /opt/lockstep, and the volumes at
+  their places
+- a PID namespace in which the command is process 1
+- the user and capabilities of the manifest
+- the network namespace of the pod"""
 import os
 import pathlib
 import shlex
@@ -16,7 +18,7 @@ ETC = {"passwd": "root:x:0:0::/:/usr/sbin/nologin\nlockstep:x:65532:65532::/home
 
 
 def torch_libraries():
-    """Where the worker finds LibTorch, outside of the system's folders."""
+    """The place where the worker finds LibTorch, outside the system's folders."""
     out = subprocess.run(["ldd", BIN / "lockstep-worker"], capture_output=True, text=True, check=True)
     paths = [line.split(" => ")[1].split()[0] for line in out.stdout.splitlines() if " => /" in line]
     return sorted({str(pathlib.Path(p).parent) for p in paths
@@ -24,7 +26,8 @@ def torch_libraries():
 
 
 class PodRoot:
-    """What a container is started with. `mounts`: (source on the host, path, read only)."""
+    """The settings that a container starts with. `mounts`: (source on the host, path,
+    read only)."""
 
     def __init__(self, directory, hosts, hostname, mounts, security, pod_security):
         self.directory = pathlib.Path(directory)
@@ -39,7 +42,7 @@ class PodRoot:
             (self.directory / "etc" / name).write_text(text)
 
     def _script(self, command):
-        """Ends in the command, as process 1 and in the root that is made before."""
+        """Makes the root, and ends in the command as process 1."""
         root = "/mnt"
         lines = ["set -e", "mount --make-rprivate /", f"hostname {shlex.quote(self.hostname)}",
                  f"mount -t tmpfs -o mode=755 pod {root}", f"cd {root}",
@@ -85,7 +88,7 @@ class PodRoot:
 
 
 def first_process(process):
-    """The pid, here, of process 1 of the namespace that `unshare` made; None: it is gone."""
+    """The pid, here, of process 1 of the namespace that `unshare` made. None: it is gone."""
     try:
         children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     except OSError:

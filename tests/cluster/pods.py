@@ -1,4 +1,4 @@
-"""What the tests of runs in pods have in common (kubernetes.py)."""
+"""Shared parts of the tests of runs in pods (kubernetes.py)."""
 import os
 import pathlib
 import subprocess
@@ -37,7 +37,7 @@ class PodsTest(DisturbedTest):
         return list(yaml.safe_load_all(out.stdout))
 
     def pods_run(self, kind, *words, addresses=6, before=lambda cluster: None):
-        """`before`: what is done to the cluster before the run is applied."""
+        """`before`: called with the cluster before the run is applied."""
         self.job_of()  # the undisturbed run
         manifests = self.render(kind, *words)
         runs = self.scratch / "runs"

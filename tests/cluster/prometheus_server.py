@@ -1,4 +1,4 @@
-"""A real Prometheus that scrapes one run by the committed configurations."""
+"""A real Prometheus that scrapes one run with the committed configurations."""
 import contextlib
 import json
 import pathlib
@@ -20,7 +20,7 @@ UNITS_S = {"s": 1, "m": 60, "h": 3600}
 
 
 def faster(text):
-    """Ranges and `for` of rules, shortened."""
+    """Shortens ranges and `for` of rules."""
     def short(match):
         seconds = int(match[2]) * UNITS_S[match[3]] / FASTER
         return f"{match[1]}{round(seconds * 1000)}ms{match[4]}"
@@ -29,7 +29,7 @@ def faster(text):
 
 
 def configuration(directory, coordinator_http, tls=None):
-    """Writes the committed files for this run, and this test's pace. `tls`: the authority's
+    """Writes the committed files for this run, at this test's pace. `tls`: the authority's
     certificate and the token."""
     for name in ("rules.yml", "alerts.yml"):
         (directory / name).write_text(faster((DEPLOY / "prometheus" / name).read_text()))
@@ -96,17 +96,17 @@ class Prometheus:
         return json.loads(done.stdout)["data"]
 
     def query(self, expr):
-        """[(labels, value)] now."""
+        """[(labels, value)] at present."""
         return [(each["metric"], float(each["value"][1]))
                 for each in self.get("query", query=expr)["result"]]
 
     def firing(self):
-        """Names of the alerts that fire."""
+        """The names of firing alerts."""
         return {alert["labels"]["alertname"] for alert in self.get("alerts")["alerts"]
                 if alert["state"] == "firing"}
 
     def wait_for(self, condition, what, deadline_s=120):
-        """Polls until `condition` gives something; its last value is shown when it never does."""
+        """Polls until `condition` returns something. If it never does, shows its last value."""
         deadline = time.monotonic() + deadline_s
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError):  # it does not answer yet

@@ -1,6 +1,7 @@
-"""A real Slurm cluster on this machine: munged, slurmctld, and a slurmd for each node in mount and
-UTS namespaces of its own, so that every node has its own host name. They share the file system and
-the loopback network. All files lie in one directory; nothing of the machine's own is changed."""
+"""A real Slurm cluster on this machine: munged, slurmctld, and a slurmd for each node. Each slurmd
+is in mount and UTS namespaces of its own, so every node has its own host name. All share the file
+system and the loopback network. All files lie in one directory, and nothing of the machine's own
+changes."""
 import contextlib
 import os
 import pathlib
@@ -58,7 +59,7 @@ PartitionName=high Nodes=n[0-{last}] PriorityTier=10 PreemptMode=OFF
 
 
 def why_not():
-    """Half a sentence if this machine cannot have such a cluster, else empty."""
+    """Why this machine cannot have such a cluster, as half a sentence; else empty."""
     for program, package in PROGRAMS.items():
         if shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin") is None:
             return f"there is no {program} (package {package})"
@@ -72,7 +73,7 @@ def why_not():
 
 
 def free_ports(count):
-    """Of loopback; they are all held until all are known, so that no two are the same."""
+    """Free ports of loopback. It holds all until it knows all, so that no two are the same."""
     with contextlib.ExitStack() as held:
         ports = []
         for _ in range(count):
@@ -83,7 +84,7 @@ def free_ports(count):
 
 
 class SlurmCluster:
-    """Until close(). `directory` is made, and is readable by all as munged wants it."""
+    """Lives until close(). Makes `directory`, readable by all as munged demands."""
 
     def __init__(self, directory, **settings):
         self.directory = pathlib.Path(directory)
@@ -154,7 +155,7 @@ class SlurmCluster:
     # ---- looking at it ----
 
     def wait_for(self, condition, what, deadline_s=DEADLINE_S):
-        """Polls: Slurm has no other way to tell."""
+        """Polls, because Slurm has no other way to tell."""
         deadline = time.monotonic() + deadline_s
         while time.monotonic() < deadline:
             if condition():
@@ -173,7 +174,7 @@ class SlurmCluster:
                          if path.is_file())
 
     def command(self, *words):
-        """Runs a command of Slurm's, gives what it printed."""
+        """Runs a command of Slurm, and returns its output."""
         done = subprocess.run(words, env=self.env, capture_output=True, text=True,
                               timeout=DEADLINE_S)
         if done.returncode != 0:
@@ -181,18 +182,18 @@ class SlurmCluster:
         return done.stdout
 
     def states(self):
-        """Of the nodes by name: "idle", "mixed", "down*"."""
+        """The nodes' states by name: "idle", "mixed", "down*"."""
         done = subprocess.run(["sinfo", "-N", "-h", "-o", "%N %t"], env=self.env,
                               capture_output=True, text=True, timeout=DEADLINE_S)
         return dict(line.split() for line in done.stdout.splitlines())
 
     def job(self, number):
-        """What `scontrol show job` says, by key."""
+        """The output of `scontrol show job`, by key."""
         text = self.command("scontrol", "show", "job", "-o", str(number))
         return dict(re.findall(r"(\S+?)=(\S*)", text))
 
     def make_idle(self):
-        """Nothing of a test is left for the next one: no job, no node that is down."""
+        """Clears a test's remains for the next one: no job, no node that is down."""
         self.command("scancel", "--user", "root")
         for node in self.names:
             if node not in self.processes:
@@ -206,7 +207,8 @@ class SlurmCluster:
     # ---- ending ----
 
     def processes_of(self, node):
-        """Pids of slurmd and of all that it has started: who has its host name."""
+        """Pids of slurmd and of everything that it has started: the processes with its
+        host name."""
         uts = os.readlink(f"/proc/{self.processes[node].pid}/ns/uts")
         pids = []
         for entry in pathlib.Path("/proc").iterdir():
@@ -217,8 +219,8 @@ class SlurmCluster:
         return pids
 
     def lose(self, node, is_seen_later=False):
-        """The power of a node fails: nothing on it has time for a last word, and Slurm is told at
-        once what it would find out after SlurmdTimeout."""
+        """The power of a node fails: nothing on it has time for a last word. Slurm hears at once
+        what it would find out after SlurmdTimeout."""
         pids = self.processes_of(node)
         for one in (signal.SIGSTOP, signal.SIGKILL):
             for pid in pids:

@@ -16,7 +16,7 @@ POLL_S = 0.25  # each time a command of Slurm's is run
 
 
 class BatchJob:
-    """A job of Slurm's with the manners of a Popen."""
+    """A Slurm job with the interface of a Popen."""
 
     def __init__(self, cluster, number):
         self.cluster, self.number, self.returncode = cluster, number, None
@@ -48,7 +48,7 @@ class BatchJob:
 
 
 class SlurmRun(Run):
-    """`submit` gives the job's number; what the job says goes to `output`."""
+    """`submit` returns the job's number. The job's output goes to `output`."""
 
     def __init__(self, cluster, run_dir, output, number):
         self.run_dir, self.prefix = pathlib.Path(run_dir), []
@@ -90,7 +90,7 @@ class SlurmTest(LaunchTest):
         return run
 
     def nodes_of(self, run):
-        """Names of the members' nodes by rank."""
+        """The names of the members' nodes by rank."""
         members = sorted(run.status()["members"], key=lambda member: member["rank"])
         return [member["node"] for member in members]
 

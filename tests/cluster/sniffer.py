@@ -1,5 +1,5 @@
-"""Hears what passes the network interfaces of this host until that is so many bytes, then prints as
-JSON which of the given words, in hexadecimal, were in it.
+"""Listens on the network interfaces of this host until a number of bytes has passed. Then prints as
+JSON which of the given words, in hexadecimal, were among them.
 
     sniffer.py BYTES WORD..."""
 import json

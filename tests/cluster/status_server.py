@@ -1,10 +1,10 @@
-"""Kubeflow Trainer's status server, as far as who reports sees it: a process of its own that serves
-HTTPS, takes what the TrainJob's schema takes, and writes down every request.
+"""Kubeflow Trainer's status server, as a reporting client sees it. It is a process of its own that
+serves HTTPS, takes what the TrainJob's schema takes, and writes down every request.
 
     status_server.py HOST CERTIFICATES DIRECTORY
 
-DIRECTORY/token is the token that holds, DIRECTORY/mood what the server does ("serve", "fail",
-"hang"); it makes DIRECTORY/port and DIRECTORY/requests.jsonl."""
+DIRECTORY/token is the valid token. DIRECTORY/mood is the server's behaviour ("serve", "fail",
+"hang"). The server makes DIRECTORY/port and DIRECTORY/requests.jsonl."""
 import http.server
 import json
 import pathlib
@@ -21,7 +21,8 @@ FIELDS = {"progressPercentage", "estimatedRemainingSeconds", "metrics", "lastUpd
 
 
 def fault_of(status):
-    """What the API server would refuse; the schema is that of TrainJob's status.trainerStatus."""
+    """The defect for which the API server would refuse a report. The schema is that of TrainJob's
+    status.trainerStatus."""
     if not set(status) <= FIELDS:
         return f"unknown fields {set(status) - FIELDS}"
     if not re.fullmatch(TIME, status.get("lastUpdatedTime", "")):
@@ -92,7 +93,7 @@ class StatusServer:
         self.url = f"https://{host}:{port.read_text()}{PATH}"
 
     def set(self, what, text):
-        """Replaced as the kubelet does it: at once."""
+        """Replaces the file at once, as the kubelet does."""
         fresh = self.directory / f"{what}.new"
         fresh.write_text(text)
         fresh.rename(self.directory / what)
@@ -101,7 +102,7 @@ class StatusServer:
         return [json.loads(line) for line in self.requests_file.read_text().splitlines()]
 
     def statuses(self):
-        """What was taken, oldest first."""
+        """The accepted reports, oldest first."""
         return [request["status"] for request in self.requests() if request["code"] == 200]
 
     def stop(self):

@@ -1,9 +1,9 @@
-"""Calls an address without knowing the run's token, and expects to be hung up on each time.
+"""Calls an address without knowing the run's token, and expects the other end to hang up each time.
 
     stranger.py HOST:PORT                     says something that is no message
     stranger.py HOST:PORT frame               begins a message of 4 GiB
-    stranger.py HOST:PORT replay LISTEN_PORT  stands between a friend, who calls LISTEN_PORT, and the
-                                              address; then says again what the friend has said
+    stranger.py HOST:PORT replay LISTEN_PORT  stands between the address and a friend who calls
+                                              LISTEN_PORT; then repeats what the friend has said
 """
 import select
 import socket
@@ -22,7 +22,7 @@ def call(address):
 
 
 def says(line, words):
-    """Until the other end hangs up."""
+    """Talks until the other end hangs up."""
     line.sendall(words)
     try:
         while line.recv(4096):
@@ -32,7 +32,7 @@ def says(line, words):
 
 
 def pass_on(friend, server):
-    """Everything both ways until one of them ends; gives what the friend has said."""
+    """Passes everything both ways until one end closes. Returns what the friend has said."""
     said = b""
     while True:
         ready, _, _ = select.select([friend, server], [], [], SECONDS)

@@ -1,6 +1,6 @@
-"""Comes from another host to where it does not belong, and prints how it was met, as JSON.
+"""Calls from another host without a right to, and prints as JSON how the server answered.
 
-    tls_stranger.py control HOST:PORT CERTIFICATES   by each way in which a caller can be wrong
+    tls_stranger.py control HOST:PORT CERTIFICATES   in each way in which a caller can be wrong
     tls_stranger.py http HOST:PORT CERTIFICATES      the same over HTTP
     tls_stranger.py crowd HOST:PORT COUNT            idle connections, until its input is closed
 
@@ -25,7 +25,7 @@ def dial(address):
 
 
 def context_of(directory):
-    """Believes everybody; shows what is in the directory, if anything."""
+    """Believes everybody. Shows the certificate in the directory, if there is one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -35,7 +35,7 @@ def context_of(directory):
 
 
 def hear(line):
-    """Everything until the other side hangs up."""
+    """Reads until the other side hangs up."""
     heard = b""
     try:
         while piece := line.recv(4096):
@@ -67,7 +67,7 @@ def with_certificate(address, directory, text=b"", old=False):
 
 
 def slowly(address):
-    """A byte now and then of what would be a handshake; how long that was borne."""
+    """Sends a byte of a fake handshake now and then. Returns how long the server bore it."""
     begun = time.monotonic()
     with dial(address) as line:
         line.sendall(b"\x16\x03\x01\x02\x00")

@@ -1,8 +1,8 @@
-"""Writes Arrow IPC streams, as Hugging Face's datasets leave them on a disk. Real files of Arrow's
-own library are in tests/unit/data; these are as many samples as a run needs.
+"""Writes Arrow IPC streams, as Hugging Face's datasets leave them on a disk. tests/unit/data has
+real files of Arrow's own library. These have as many samples as a run needs.
 
-What they say of themselves is FlatBuffers. A table is a list of (its place, a number's format or the
-class of what it refers to, value); what is referred to stands behind it."""
+Their metadata are FlatBuffers. A table is a list of (its place, a number's format or the class of
+the referred object, value). Referred objects stand behind the table."""
 import struct
 
 INT64, INT32, INT16, BYTE = "q", "i", "h", "b"
@@ -11,12 +11,12 @@ INT, BINARY, LIST, FIXED_BINARY = 2, 4, 12, 15  # of Type
 
 
 def _pad(out, size, beyond=0):
-    """So that what comes `beyond` bytes later stands at a multiple of `size`."""
+    """Pads so that the bytes `beyond` bytes later stand at a multiple of `size`."""
     out += bytes(-(len(out) + beyond) % size)
 
 
 def _refer(out, at):
-    """From this place to what is written next."""
+    """The offset from this place to the next written object."""
     struct.pack_into("<I", out, at, len(out) - at)
 
 
@@ -64,7 +64,7 @@ class Tables(list):
 
 
 class Pairs(list):
-    """Of numbers of 8 bytes."""
+    """Pairs of 8-byte numbers."""
     def write(self, out, at):
         _pad(out, 8, beyond=4)
         _refer(out, at)
@@ -118,7 +118,7 @@ def _parts(rows, each):
 
 
 def encoded(path, samples, each=15):
-    """Samples (name, label, content of an image file); `each`: of a batch."""
+    """Samples (name, label, content of an image file), `each` in a batch."""
     batches = []
     for part in _parts(samples, each):
         contents = [content for _, _, content in part]

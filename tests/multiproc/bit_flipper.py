@@ -1,7 +1,7 @@
-"""Flips one bit of what a worker has just computed, as a faulty processor would: between the
-instruction that made the value and the one that uses it. The worker's program knows nothing of it:
-breakpoints stop it at the entry of a function, where the arguments are in registers, or where a
-function returns.
+"""Flips one bit of a worker's fresh result, as a faulty processor would: between the instruction
+that made the value and the one that uses it. The worker's program knows nothing of it. Breakpoints
+stop it at the entry of a function, where the arguments are in registers, or where a function
+returns.
 """
 import subprocess
 import time
@@ -10,7 +10,8 @@ from tracer import Tracer
 
 
 def addresses(program, names):
-    """Of functions, by the beginning of their names with arguments; from the symbol table."""
+    """Addresses of functions, by the beginning of their names with arguments, from the symbol
+    table."""
     table = subprocess.run(["nm", "-C", program], capture_output=True, text=True, check=True).stdout
     found = {}
     for line in table.splitlines():
@@ -25,7 +26,7 @@ def addresses(program, names):
 
 
 class BitFlipper:
-    """Made before the run: looking functions up takes a moment."""
+    """Make it before the run, because looking functions up takes a moment."""
 
     GRADIENT_DONE = "lockstep::hash_gradients("
     CHECKED_SUM = "lockstep::host::GenerationCollective::check_next_sum("
@@ -38,9 +39,9 @@ class BitFlipper:
                                       self.STATE_CHECKED, self.APPLY])
 
     def at_check(self, pid, action, deadline_s, later_steps=0):
-        """`action()` while the worker stands still: a step is applied, and the check that follows
-        has not looked at the weights yet; or so many steps after that, in which others go by what
-        it has."""
+        """Calls `action()` while the worker stands still. A step is applied, and the following
+        check has not looked at the weights yet; or some steps after that, in which others use this
+        worker's values."""
         deadline = time.monotonic() + deadline_s
         tracer = Tracer(pid)
         try:
@@ -60,8 +61,9 @@ class BitFlipper:
             tracer.let_go()
 
     def flip_gradient(self, pid, deadline_s):
-        """In the gradient of a slot that this worker computes and others compute again, after it is
-        complete and before it is hashed or sent. REQUIRES: all gradients are one bucket."""
+        """Flips in the gradient of a slot that this worker computes and others compute again: after
+        the gradient is complete, and before it is hashed or sent. REQUIRES: all gradients are one
+        bucket."""
         deadline = time.monotonic() + deadline_s
         tracer = Tracer(pid)
         try:
@@ -80,8 +82,8 @@ class BitFlipper:
             tracer.let_go()
 
     def flip_sum(self, pid, rank, deadline_s):
-        """In the slice that this worker, of that rank, adds up for all and others add up again,
-        before anybody reads it."""
+        """Flips in the slice that this worker, of that rank, adds up for all and others add up
+        again, before anybody reads it."""
         deadline = time.monotonic() + deadline_s
         tracer = Tracer(pid)
         try:

@@ -1,4 +1,4 @@
-"""Runs to which something happens, and the undisturbed one that they must not differ from."""
+"""Disturbed runs, and the undisturbed run whose result they must have."""
 import pathlib
 import shutil
 import tempfile
@@ -27,7 +27,7 @@ class DisturbedTest(LockstepTest):
         cls.undisturbed = None
 
     def job_of(self, **sections):
-        """The job file; the undisturbed run is made first, once for the class."""
+        """Returns the job file. Makes the undisturbed run first, once for the class."""
         job = self.job(self.data, **{"train": self.paced_train, **SECTIONS, **sections})
         cls = type(self)
         if cls.undisturbed is None:

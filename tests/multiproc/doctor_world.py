@@ -1,6 +1,7 @@
-"""Jobs with one planted bottleneck each, for `lockstep doctor`: how they are made and asked about.
+"""Jobs with one planted bottleneck each, for `lockstep doctor`: how to make them and to ask about
+them.
 
-Every one is planted so strongly that what else the machine does cannot hide it: the planted stage is
+Each bottleneck is strong enough that other work of the machine cannot hide it. The planted stage is
 slower than the trainer, or the trainer slower than the loader, by ten times and more.
 """
 import contextlib
@@ -22,7 +23,7 @@ CLASSES = ("apple", "pear", "plum")
 
 
 def png(width, height, colours):
-    """An image of so many pixels, from its first row, which all rows are."""
+    """An image of this many pixels. All rows equal its first one."""
     def chunk(kind, content):
         return (struct.pack(">I", len(content)) + kind + content
                 + struct.pack(">I", zlib.crc32(kind + content)))
@@ -33,7 +34,7 @@ def png(width, height, colours):
 
 
 def image_folder(directory, each, side, seed=3):
-    """A directory of PNG files for each class; the images of a class are alike."""
+    """A directory of PNG files for each class. The images of a class are alike."""
     rng = random.Random(seed)
     for label, name in enumerate(CLASSES):
         (directory / name).mkdir(parents=True, exist_ok=True)
@@ -45,7 +46,7 @@ def image_folder(directory, each, side, seed=3):
 
 
 class CannotMount(OSError):
-    """As of a container that may open /dev/fuse and not mount."""
+    """The error of a container that may open /dev/fuse and not mount."""
 
 
 class Mount:
@@ -78,7 +79,7 @@ class SlowMount(Mount):
 
 
 def why_no_fuse():
-    """A sentence where no file system in user space can be mounted here, else nothing."""
+    """Why this machine cannot mount a file system in user space, as a sentence; else nothing."""
     tried = subprocess.run([DEBIANS_PYTHON, "-c", "import fusepy"], capture_output=True, text=True,
                            check=False)
     if tried.returncode != 0:
@@ -115,7 +116,7 @@ def examine(job_file, *args, temporary, seconds=DOCTOR_S):
 # Each gives the job file, and what is to be closed afterwards.
 
 def slow_disk(scratch):
-    """Small images, forty a second at most, and a trainer that takes many thousands."""
+    """Small images, at most forty a second, and a trainer that takes many thousands."""
     files = image_folder(scratch / "files", 20, SIDE)
     mount = SlowMount(files, scratch / "mount", read_s=0.025)
     return job(scratch / "job.yaml", mount.mount_point, batch=16), mount
@@ -129,7 +130,7 @@ def slow_decode(scratch):
 
 
 def too_few_threads(scratch):
-    """The same by one thread."""
+    """The same images, decoded by one thread."""
     job_file, _ = slow_decode(scratch)
     described = json.loads(job_file.read_text())
     described["data"]["threads"] = 1
@@ -138,15 +139,15 @@ def too_few_threads(scratch):
 
 
 def tiny_batch(scratch):
-    """One image a step, which goes over a quarter of a million weights and their moments. Many are
-    loaded ahead, so that threads seldom wait for each other's turn."""
+    """One image a step, and a step that goes over a quarter of a million weights and their moments.
+    Many images are loaded ahead, so that threads seldom wait for each other's turn."""
     files = synthetic_dataset(scratch / "files", size=28)
     return job(scratch / "job.yaml", files, batch=1, optimizer={"name": "adamw"},
                prefetch_batches=256), None
 
 
 def no_fault(scratch):
-    """A model that computes for long, on images that are as stored."""
+    """A model that computes for long, on images in their final form."""
     files = synthetic_dataset(scratch / "files", size=28)
     return job(scratch / "job.yaml", files, model="cnn", batch=128), None
 

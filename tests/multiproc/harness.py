@@ -1,7 +1,7 @@
 """Starts real Lockstep processes for the multi-process tests, and cleans up after them.
 
 LOCKSTEP_BIN names the directory of the binaries (CMake sets it). LOCKSTEP_KEEP=1 keeps the scratch
-directory of a failed test; its path is printed with the command that replays the test.
+directory of a failed test, and prints its path with the command that replays the test.
 """
 import contextlib
 import gzip
@@ -34,7 +34,7 @@ def write_idx(path, magic, dims, payload, compress=False):
 
 
 def synthetic_dataset(directory, train=600, evaluation=100, size=12, classes=4, seed=5):
-    """A small learnable data set: the class is the quadrant that is bright."""
+    """A small learnable data set: the class is the bright quadrant."""
     directory.mkdir(parents=True, exist_ok=True)
     rng = random.Random(seed)
     for prefix, count in (("train", train), ("t10k", evaluation)):
@@ -53,7 +53,7 @@ def synthetic_dataset(directory, train=600, evaluation=100, size=12, classes=4, 
 
 class Run:
     """One `lockstep run` in a process of its own. `prefix`: a command that starts its commands
-    somewhere else, such as on another host."""
+    elsewhere, such as on another host."""
 
     def __init__(self, args, run_dir, env=None, prefix=()):
         self.spawn([*prefix, str(BIN / "lockstep"), "run", *map(str, args),
@@ -91,8 +91,8 @@ class Run:
         return json.loads(out.stdout) if out.stdout.strip() else {}
 
     def wait_for(self, condition, what):
-        """Polls `condition` until true; fails if the run ends first. Polling waits for an outcome
-        in other processes, which have no other way to tell us."""
+        """Polls `condition` until true; fails if the run ends first. It polls because other
+        processes have no other way to tell us their outcome."""
         deadline = time.monotonic() + DEADLINE_S
         while time.monotonic() < deadline:
             with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
@@ -111,17 +111,17 @@ class Run:
         return [m["pid"] for m in sorted(members, key=lambda m: m["rank"])]
 
     def agent(self):
-        """Pid of the living agent."""
+        """The pid of the living agent."""
         agents = processes_of(self.run_dir, lambda words: words[1:2] == [b"agent"])
         return agents[0]
 
     def wait_for_workers(self, count):
-        """Until so many train together."""
+        """Waits until this many workers train together."""
         return self.wait_for(lambda: self.status()["state"] == "training"
                              and len(self.workers()) == count, f"{count} workers trained")
 
     def wait_for_more_steps(self, count):
-        """Until so many steps more than now are in the history."""
+        """Waits until the history has this many steps more than now."""
         return self.wait_for_step(len(self.history()) + count)
 
     def wait_for_step(self, step):
@@ -129,7 +129,7 @@ class Run:
 
 
 def processes_of(run_dir, of_interest=lambda words: True):
-    """Pids of living processes of ours whose command line names the run directory."""
+    """Pids of our living processes whose command line names the run directory."""
     pids = []
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit() and int(entry.name) != os.getpid():
@@ -144,7 +144,7 @@ def processes_of(run_dir, of_interest=lambda words: True):
 
 
 def kill_at_once(pids):
-    """Nobody sees another one die."""
+    """Kills all at once, so that none sees another die."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     for pid in pids:
@@ -168,7 +168,7 @@ def sockets_of_others(directory):
 
 
 def our_sockets(directory):
-    """Abstract Unix sockets of Lockstep that nobody else holds."""
+    """Abstract Unix sockets of Lockstep that no other process holds."""
     lines = [line.split() for line in pathlib.Path("/proc/net/unix").read_text().splitlines()]
     others = sockets_of_others(directory)
     return {words[-1] for words in lines
@@ -176,7 +176,8 @@ def our_sockets(directory):
 
 
 def our_shared_memory():
-    """Named shared memory of a run; the simulator, which may run meanwhile, has scratch there."""
+    """Named shared memory of a run. The simulator, which may run meanwhile, keeps scratch there,
+    too."""
     return {path.name for path in pathlib.Path("/dev/shm").glob("*lockstep*")
             if not path.name.startswith("lockstep-sim-")}
 
@@ -191,7 +192,7 @@ def socket_files(run_dir):
 
 
 def trace(run):
-    """What a run computed: steps, losses and samples, as one value to compare."""
+    """The computed steps, losses and samples of a run, as one value to compare."""
     rows = [(r["step"], r["loss"], r["samples"]) for r in run.history()]
     return len(rows), hashlib.sha256(repr(rows).encode()).hexdigest()
 
@@ -203,7 +204,7 @@ def get(url):
 
 @contextlib.contextmanager
 def standing_still(run):
-    """Its workers do nothing meanwhile, so that the run is not over, however fast the machine is.
+    """Stops the run's workers meanwhile, so that the run does not end, however fast the machine is.
     Their leases must be longer than that."""
     pids = run.workers()
     for pid in pids:
@@ -216,7 +217,8 @@ def standing_still(run):
 
 
 def installed(what):
-    """Where deploy/install_deps.sh has put it ("arrow-root"); empty where it has not."""
+    """The place where deploy/install_deps.sh has put it ("arrow-root"); empty if it is not
+    installed."""
     return subprocess.run([ROOT / "deploy/install_deps.sh", f"--print-{what}"], capture_output=True,
                           text=True, check=True).stdout.strip()
 
@@ -263,7 +265,7 @@ class LockstepTest(unittest.TestCase):
         return path if path.exists() else synthetic_dataset(path)
 
     def job(self, data, /, name="job.yaml", **sections):
-        """Writes a job file; keyword arguments replace whole sections."""
+        """Writes a job file. Keyword arguments replace whole sections."""
         job = {"job": "test", "seed": 11, "model": {"name": "cnn"},
                "data": {"train": {"path": str(data)}, "eval": {"path": str(data)}},
                "train": {"global_batch": 64, "slots": 4, "epochs": 1},
@@ -274,13 +276,13 @@ class LockstepTest(unittest.TestCase):
         return path
 
     def outcome(self, *args):
-        """Of `lockstep ARGS`: its exit code, and what it said."""
+        """The exit code and output of `lockstep ARGS`."""
         done = subprocess.run([BIN / "lockstep", *map(str, args)], capture_output=True, text=True,
                               timeout=240)
         return done.returncode, done.stdout + done.stderr
 
     def audit(self, run):
-        """What `lockstep audit` says of a run in which it finds nothing wrong."""
+        """The output of `lockstep audit` for a run without defects."""
         code, text = self.outcome("audit", run.run_dir)
         self.assertEqual(code, 0, text)
         return text
@@ -298,8 +300,8 @@ class LockstepTest(unittest.TestCase):
         return run
 
     def assert_no_process_holds_anything(self, run):
-        """Every process of the run is gone, or goes within the deadline (the kernel reaps late),
-        and so are its sockets, and with them its ports, and its shared memory."""
+        """Every process of the run is gone, or goes within the deadline (the kernel reaps late). So
+        are its sockets, and with them its ports, and its shared memory."""
         def left():
             found = {"processes": processes_of(run.run_dir),
                      "sockets": our_sockets(run.run_dir),
@@ -312,20 +314,20 @@ class LockstepTest(unittest.TestCase):
         self.assertEqual(found, {})
 
     def assert_nothing_left(self, run):
-        """Of a run that has ended by itself."""
+        """A run that has ended by itself has left nothing."""
         self.assert_no_process_holds_anything(run)
         self.assertEqual(socket_files(run.run_dir), [], "socket files left behind")
         if run.process.returncode != -signal.SIGKILL:  # else nobody was there to remove them
             self.assertEqual(temporary_files(run.run_dir), [], "temporary files left behind")
 
     def assert_same_result(self, run, undisturbed):
-        """The first two promises: the same bits, and every sample once."""
+        """Checks the first two promises: the same bits, and every sample once."""
         self.assertEqual(run.summary()["weights_sha256"], undisturbed.summary()["weights_sha256"])
         self.assertEqual(trace(run), trace(undisturbed))
         self.audit(run)
 
     def assert_a_kill_changes_nothing(self, job):
-        """Of a job that lasts: a worker of three is killed. Returns that run."""
+        """Kills one of three workers of a long job. Returns that run."""
         whole = self.finish(job, "--workers", 1, name="whole")
         run = self.start(job, "--workers", 3)
         run.wait_for_workers(3)

@@ -1,7 +1,7 @@
-"""Mounts a directory somewhere else through FUSE, to be read and written, as a file system of a
-network would be:  mounted_files.py DIRECTORY MOUNT_POINT
+"""Mounts a directory elsewhere through FUSE, for reading and writing, as a network file system
+would: mounted_files.py DIRECTORY MOUNT_POINT
 
-Prints "mounted" when it can be used; ends when it is unmounted, or with its parent.
+Prints "mounted" when it is ready. Ends when it is unmounted, or with its parent.
 """
 import ctypes
 import os

@@ -7,7 +7,7 @@ from harness import BIN, kill_at_once
 
 
 class Node:
-    """An agent and its workers. `prefix`: a command that starts it where it belongs."""
+    """An agent and its workers. `prefix`: a command that starts the agent at its place."""
 
     def __init__(self, run, name, workers, prefix=()):
         self.run, self.name, self.workers, self.prefix = run, name, workers, prefix
@@ -21,19 +21,19 @@ class Node:
                 stdin=subprocess.DEVNULL, stdout=out, stderr=out)
 
     def pids(self):
-        """Of its workers, as the coordinator sees them."""
+        """Pids of its workers, as the coordinator sees them."""
         return [m["pid"] for m in self.run.status()["members"] if m["node"] == self.name]
 
     def lose(self):
-        """Everything on it dies at once; the agent has no time to tell of it."""
+        """Kills everything on the node at once. The agent has no time to tell of it."""
         kill_at_once([self.agent.pid] + self.pids())
         self.agent.wait()
 
 
 class NodesTest(DisturbedTest):
     def start_nodes(self, places, workers, **sections):
-        """`places`: by node's name the prefix of its commands; the coordinator is in the first.
-        `lockstep run` prepares the run and is stopped; coordinator and agents go on alone."""
+        """`places`: the prefix of a node's commands by its name. The coordinator is on the first
+        node. `lockstep run` prepares the run and is stopped. Coordinator and agents go on alone."""
         first = next(iter(places.values()))
         run = self.start(self.job_of(**sections), "--workers", len(places) * workers, prefix=first)
         run.wait_for_step(10)

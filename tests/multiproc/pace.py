@@ -1,8 +1,8 @@
 """How much longer runs must be on this machine than on the one that their lengths were chosen on.
 
-A test that does something to a run needs it to last: processes start, leases and graces pass. A
-number of steps lasts as long as a machine is slow, so tests say how many they want on a 2.8 GHz
-Xeon of 2019, and get as many more as this machine is faster."""
+A test that disturbs a run needs the run to last, while processes start and leases and graces pass.
+How long a number of steps lasts depends on the machine. So tests say how many steps they want on a
+2.8 GHz Xeon of 2019, and get more on a faster machine."""
 import functools
 import math
 import time
@@ -21,12 +21,12 @@ def _loop_s():
 
 @functools.cache
 def pace():
-    """At least 1: shorter runs would hit nothing on any machine. The fastest of many loops, so that
-    work beside it makes no difference."""
+    """At least 1, because shorter runs would miss their faults on any machine. Takes the fastest of
+    many loops, so that other work makes no difference."""
     return min(max(REFERENCE_S / min(_loop_s() for _ in range(50)), 1), MOST)
 
 
 def paced(train):
-    """A job's section with as many more steps, or epochs."""
+    """The job's section with as many more steps, or epochs."""
     return {key: math.ceil(value * pace()) if key in ("max_steps", "epochs") else value
             for key, value in train.items()}

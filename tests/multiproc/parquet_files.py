@@ -1,6 +1,6 @@
-"""Parquet files by Arrow's own library, for parquet_test.py, which runs this with the Python that has
-it: `parquet_files.py tokens DIRECTORY`, `images FOLDER DIRECTORY`, `captions FILE`,
-`nulls FILE`, `checked FILE`, `bomb FILE`, `same DIRECTORY PACKED`."""
+"""Writes Parquet files with Arrow's own library. parquet_test.py runs this with the Python that has
+it: `parquet_files.py tokens DIRECTORY`, `images FOLDER DIRECTORY`, `captions FILE`, `nulls FILE`,
+`checked FILE`, `bomb FILE`, `same DIRECTORY PACKED`."""
 import pathlib
 import random
 import sys
@@ -14,7 +14,7 @@ CODECS = ["zstd", "snappy", "gzip"]
 
 
 def tokens(directory):
-    """Of documents of different lengths beside a text, and the same as Arrow files."""
+    """Tokens of documents of different lengths beside a text, and the same as Arrow files."""
     rng = random.Random(7)
     for (name, documents), codec in zip(TOKENS.items(), CODECS):
         lists = [[rng.randrange(50) for _ in range(rng.randrange(1, 40))] for _ in range(documents)]
@@ -31,7 +31,7 @@ def tokens(directory):
 
 
 def images(folder, directory):
-    """As Hugging Face's datasets write them, a file for each split."""
+    """Images as Hugging Face's datasets write them, a file for each split."""
     for split in ("train", "val"):
         classes = sorted(path.name for path in (folder / split).iterdir())
         rows = [{"image": {"bytes": path.read_bytes(), "path": path.name},
@@ -44,7 +44,7 @@ def images(folder, directory):
 
 
 def captions(path):
-    """Nothing to train on."""
+    """A file without anything to train on."""
     pyarrow.parquet.write_table(pyarrow.table({"caption": ["a", "b"], "score": [0.5, 1.5]}), path)
 
 
@@ -53,14 +53,15 @@ def nulls(path):
 
 
 def checked(path):
-    """A checksum for each page."""
+    """A file with a checksum for each page."""
     column = pyarrow.array([[i % 50] * 20 for i in range(500)], pyarrow.list_(pyarrow.int32()))
     pyarrow.parquet.write_table(pyarrow.table({"input_ids": column}), path, compression="none",
                                 use_dictionary=False, write_page_checksum=True)
 
 
 def bomb(path):
-    """Kilobytes that say 100 GB: an image of a megabyte in the dictionary, and 100,000 rows of it."""
+    """Kilobytes that inflate to 100 GB: an image of a megabyte in the dictionary, and 100,000 rows
+    of it."""
     image = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 100_000, pyarrow.int32()),
                                                 pyarrow.array([bytes(1_000_000)], pyarrow.binary()))
     table = pyarrow.table({"image": image, "label": pyarrow.array([0] * 100_000)})
@@ -69,7 +70,7 @@ def bomb(path):
 
 
 def same(directory, packed):
-    """Every image and label again, in order."""
+    """Compares every image and label, in order."""
     for split in ("train", "val"):
         rows = pyarrow.parquet.read_table(directory / split / "data.parquet").to_pylist()
         again = [row for path in sorted((packed / split).glob("*.arrow"))

@@ -1,5 +1,5 @@
-"""An HTTP server of files that knows byte ranges, counts what it is asked for, and has faults when
-it is told to. A server of the test's own: what it does wrong, and when, is known.
+"""An HTTP server of files that knows byte ranges, counts requests, and has faults on demand. The
+test owns the server, so it knows its faults and their times.
 
     with RangeServer(directory) as server:
         server.url              # http://127.0.0.1:PORT
@@ -16,7 +16,7 @@ import urllib.parse
 
 
 class Throttle:
-    """All connections together send at most so many bytes a second, with a pause before each
+    """All connections together send at most this many bytes a second, with a pause before each
     answer."""
 
     def __init__(self, bytes_per_s, latency_s=0):

@@ -1,5 +1,5 @@
-"""A small server that speaks as S3 does, as far as reading goes: ListObjectsV2 in pages, GET with
-ranges, and AWS Signature Version 4, which it verifies by itself, session tokens included.
+"""A small server that speaks S3, as far as reading goes: ListObjectsV2 in pages, GET with ranges,
+and AWS Signature Version 4, including session tokens, which it verifies by itself.
 
 Source: "Authenticating Requests: Using the Authorization Header", Amazon S3 API Reference.
 """
@@ -24,7 +24,7 @@ def quoted(text, safe=""):
 
 
 def signature(secret, method, path, query, headers, signed, region):
-    """`path` and the pairs of `query` decoded, `headers` with names in lower case."""
+    """`path` and the pairs of `query` are decoded. Names of `headers` are in lower case."""
     pairs = sorted((quoted(name), quoted(value)) for name, value in query)
     request = "\n".join([
         method, quoted(path, "/"), "&".join(f"{name}={value}" for name, value in pairs),
@@ -111,7 +111,7 @@ class S3Handler(Handler):
 
 
 class S3Server(RangeServer):
-    """Directories of `directory` are buckets. `keys`: id -> (secret, session token or None)."""
+    """The directories of `directory` are buckets. `keys`: id -> (secret, session token or None)."""
     handler = S3Handler
 
     def __init__(self, directory, keys, page=1000):

@@ -1,5 +1,5 @@
-"""Writes samples (name, label, content of an image file) as shards of each format. Real files of the
-formats' own libraries are in tests/unit/data; these are as many as a run needs."""
+"""Writes samples (name, label, content of an image file) as shards of each format. tests/unit/data
+has real files of the formats' own libraries. These have as many samples as a run needs."""
 import gzip
 import io
 import json
@@ -39,7 +39,7 @@ def _masked(data):
 
 
 def _field(number, content):
-    """Of protobuf: one of bytes."""
+    """A protobuf field of bytes."""
     size, length = b"", len(content)
     while length >= 0x80:
         size, length = size + bytes([length & 0x7F | 0x80]), length >> 7
@@ -59,7 +59,7 @@ def tfrecord(path, samples):
 
 
 def mds(directory, samples, each=15):
-    """`each`: samples of a shard."""
+    """`each`: samples in a shard."""
     directory.mkdir(parents=True)
     columns = {"column_encodings": ["bytes", "int"], "column_names": ["image", "label"],
                "column_sizes": [None, 8], "compression": None, "format": "mds", "hashes": [],
@@ -81,7 +81,7 @@ def mds(directory, samples, each=15):
 
 
 def gzipped(write):
-    """`write` of this file; what it writes is compressed as a whole."""
+    """Runs `write`, a function of this file, and compresses its result as a whole."""
     def write_both(path, samples):
         write(path, samples)
         path.write_bytes(gzip.compress(path.read_bytes()))
@@ -89,7 +89,7 @@ def gzipped(write):
 
 
 def compress_mds(directory):
-    """As Streaming's compression="gz" leaves it: without the plain shards."""
+    """Compresses as Streaming's compression="gz" does: removes the plain shards."""
     index = json.loads((directory / "index.json").read_text())
     for shard in index["shards"]:
         plain = directory / shard["raw_data"]["basename"]

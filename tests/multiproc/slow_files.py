@@ -1,7 +1,7 @@
-"""Mounts a directory read-only somewhere else, where every read takes a while and one waits for
-another, as on a slow disk:  slow_files.py DIRECTORY MOUNT_POINT SECONDS
+"""Mounts a directory read-only elsewhere. Every read takes a while and reads wait for each other,
+as on a slow disk: slow_files.py DIRECTORY MOUNT_POINT SECONDS
 
-Prints "mounted" when it can be used; ends when it is unmounted, or with its parent.
+Prints "mounted" when it is ready. Ends when it is unmounted, or with its parent.
 """
 import ctypes
 import errno

@@ -1,6 +1,6 @@
-"""A small data set of each format that is written in a few lines, for tests of where data lie and not
-of what is in them: ALL has by name what writes its files into a directory, and the arguments with
-which `lockstep data inspect` looks at them."""
+"""A small data set of each format that takes a few lines to write, for tests of where data lie and
+not of what they hold. ALL maps a name to the function that writes the files into a directory, and
+to the arguments with which `lockstep data inspect` looks at them."""
 import struct
 import zipfile
 

@@ -1,5 +1,5 @@
-"""Cuts connections of other processes: a socket of theirs is duplicated into this process, and what
-is done to the duplicate is done to the socket itself. Needs the rights of a debugger.
+"""Cuts connections of other processes. It duplicates a socket of theirs into this process, and what
+it does to the duplicate happens to the socket itself. Needs the rights of a debugger.
 """
 import contextlib
 import ctypes
@@ -21,7 +21,7 @@ def _system_call(number, *arguments):
 
 
 def sockets_of(pid):
-    """Duplicates of every stream socket of a process; who asks closes them."""
+    """Duplicates of every stream socket of a process. The caller closes them."""
     found = []
     pidfd = _system_call(PIDFD_OPEN, pid, 0)
     try:
@@ -50,7 +50,7 @@ def connections(pid):
 
 
 def unix_name(pid):
-    """The name at which a process takes connections of its host."""
+    """The name at which a process accepts connections of its host."""
     sockets = sockets_of(pid)
     try:
         for sock in sockets:
@@ -64,7 +64,8 @@ def unix_name(pid):
 
 
 def unread(pid, address):
-    """Bytes that have arrived from an address and that the process has not read yet."""
+    """The number of bytes that have arrived from an address and that the process has not
+    read yet."""
     waiting = struct.pack("i", 0)
     with connections(pid) as found:
         return sum(struct.unpack("i", fcntl.ioctl(sock, termios.FIONREAD, waiting))[0]
@@ -76,14 +77,14 @@ def close_both_ways(sock):
 
 
 def reset(sock):
-    """As if the network had lost all memory of it: both ends get ECONNRESET."""
+    """Resets as if the network had forgotten the connection: both ends get ECONNRESET."""
     unspecified = (ctypes.c_char * 16)()  # of the family AF_UNSPEC
     if LIBC.connect(sock.fileno(), unspecified, 16) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def cut(pid, address, how=close_both_ways):
-    """Cuts every connection of a process that leads to an address. Gives how many."""
+    """Cuts every connection of a process to an address. Returns their number."""
     number = 0
     with connections(pid) as found:
         for peer, sock in found:

@@ -1,7 +1,7 @@
 """Stops another process at breakpoints, as a debugger does (ptrace, x86-64 only).
 
-Every thread of it is traced. A breakpoint is one byte of its code in memory; all are taken out
-before it is let go.
+It traces every thread of the process. A breakpoint is one byte of its code in memory. The tracer
+removes all breakpoints before it lets the process go.
 """
 import array
 import contextlib
@@ -31,7 +31,7 @@ class Gone(Exception):
 
 
 class Tracer:
-    """A traced process. One Python thread uses it, the one that made it."""
+    """A traced process. Only the Python thread that made it may use it."""
 
     def __init__(self, pid):
         self.pid = pid
@@ -79,7 +79,7 @@ class Tracer:
         self._ptrace(PTRACE_POKEDATA, tid, address, word)
 
     def flip_bit(self, tid, address):
-        """In the largest of the floats from `address` on: one that counts."""
+        """Flips in the largest of the floats from `address` on, so that it counts."""
         self.memory.seek(address)
         floats = array.array("f", self.memory.read(16_384))
         address += 4 * max(range(len(floats)), key=lambda i: abs(floats[i]))
@@ -100,7 +100,7 @@ class Tracer:
         self._write_byte(tid, address, self.original.pop(address))
 
     def begin_at(self, address, deadline):
-        """The first breakpoint: some thread has to stand still for it."""
+        """Sets the first breakpoint, for which some thread has to stand still."""
         tid = self.pid
         self._ptrace(PTRACE_INTERRUPT, tid)
         while True:
@@ -115,8 +115,8 @@ class Tracer:
         self.go_on(tid)
 
     def leave(self, tid, address):
-        """A thread that met a breakpoint is put back before it; who goes on from there has to take
-        it out first."""
+        """Puts a thread that met a breakpoint back before it. The thread can go on only after the
+        breakpoint is removed."""
         registers = self.registers(tid)
         registers.rip = address
         self._ptrace(PTRACE_SETREGS, tid, 0, ctypes.addressof(registers))
@@ -126,7 +126,8 @@ class Tracer:
         self._ptrace(PTRACE_CONT, tid, 0, number)
 
     def step_over(self, tid, address):
-        """A thread that met a breakpoint does the instruction there. Meanwhile others may pass."""
+        """Lets a thread that met a breakpoint run the instruction there. Other threads may pass
+        meanwhile."""
         self.leave(tid, address)
         self.clear_breakpoint(tid, address)
         self._ptrace(PTRACE_SINGLESTEP, tid)
@@ -174,7 +175,7 @@ class Tracer:
         return None
 
     def let_go(self):
-        """Takes out all breakpoints, puts who met one back before it, and traces no more."""
+        """Removes all breakpoints, puts threads that met one back before it, and ends tracing."""
         for tid in sorted(self.threads - self.stopped):
             self._stop(tid)
         with contextlib.suppress(ProcessLookupError):  # killed meanwhile
@@ -188,7 +189,7 @@ class Tracer:
         self.memory.close()
 
     def _stop(self, tid):
-        """Threads end at any time; this one may have."""
+        """Threads end at any time, and this one may have ended."""
         with contextlib.suppress(ProcessLookupError, ChildProcessError):
             self._ptrace(PTRACE_INTERRUPT, tid)
             _, status = os.waitpid(tid, WALL)
@@ -199,7 +200,7 @@ class Tracer:
                 self.threads.discard(tid)
 
     def _bury(self):
-        """Of a thread that ended, the process learns only when who traced it has."""
+        """The process learns of a thread's end only after the tracer has."""
         deadline = time.monotonic() + 10
         while self.threads and time.monotonic() < deadline:
             for tid in sorted(self.threads, reverse=True):
@@ -224,7 +225,7 @@ class Tracer:
             self._ptrace(PTRACE_SETREGS, tid, 0, ctypes.addressof(registers))
 
     def is_shared(self, address):
-        """Whether what lies there is read by the other workers: the gradients and their sums."""
+        """True if other workers read this memory: the gradients and their sums."""
         for line in pathlib.Path(f"/proc/{self.pid}/maps").read_text().splitlines():
             begin, end = (int(x, 16) for x in line.split()[0].split("-"))
             if begin <= address < end:
