@@ -1,5 +1,5 @@
-// Plants every bug in turn and looks for a seed that finds it, with faults aimed at it where
-// random ones would be too rare.
+// Plants every bug in turn, and looks for a seed that finds it. Faults aim at a bug if random ones
+// would be too rare.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -11,7 +11,7 @@ namespace lockstep::sim {
 // The exit code: 0 if every bug was found within its bound of seeds.
 int hunt_all();
 
-// False: no bug has this name.
+// False if no bug has this name.
 bool plant_by_name(const std::string& name);
 
 }  // namespace lockstep::sim

@@ -1,9 +1,9 @@
-// Things that go wrong, each in a file of its own below faults/, separate from the training that
-// they disturb. A simulation composes some of them.
+// Faults, each in a file of its own below faults/, separate from the training that they disturb. A
+// simulation combines some of them.
 //
-// A fault acts on its own while the faults last, and undo() repairs what it has broken and can be
-// repaired. Every choice comes from its own numbers, so that adding a fault leaves the others as
-// they were.
+// A fault acts on its own while the faults last. undo() repairs what the fault has broken, if it
+// can be repaired. Every choice comes from the fault's own numbers, so that a new fault leaves the
+// others unchanged.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -64,7 +64,7 @@ enum class FaultKind : uint8_t {
 
 enum class Strike : uint8_t { kKill, kKillOther, kKillCoordinator, kStop, kStall, kCount };
 
-// A kind, and for kMoment where and how it strikes; kCount: anywhere, anyhow.
+// A kind, and for kMoment where and how it strikes. kCount: anywhere, anyhow.
 struct FaultSpec {
   FaultKind kind = FaultKind::kCount;
   Moment moment = Moment::kCount;
@@ -85,34 +85,34 @@ std::unique_ptr<Fault> make_fault(const FaultSpec& spec, Cluster& cluster, uint6
 std::unique_ptr<Fault> make_crash_worker(Cluster& cluster, uint64_t key);
 // kill -9 of the coordinator, anywhere or inside a commit. faults/crash_coordinator.cc
 std::unique_ptr<Fault> make_crash_coordinator(Cluster& cluster, uint64_t key);
-// All workers, or a node, or everything. faults/crash_all.cc
+// kill -9 of all workers, of a node, or of everything. faults/crash_all.cc
 std::unique_ptr<Fault> make_crash_all(Cluster& cluster, uint64_t key);
 // SIGSTOP of a worker or the coordinator, SIGCONT later. faults/stop_process.cc
 std::unique_ptr<Fault> make_stop_process(Cluster& cluster, uint64_t key);
-// Resets, partitions in one or both directions, a data link that is cut. faults/network.cc
+// Resets, partitions in one or both directions, a cut data link. faults/network.cc
 std::unique_ptr<Fault> make_network(Cluster& cluster, uint64_t key);
 // The clock of the coordinator, of a worker or an agent jumps. faults/clock.cc
 std::unique_ptr<Fault> make_clock(Cluster& cluster, uint64_t key);
-// No space left for a while, a write that fails, a checkpoint that is torn. faults/disk.cc
+// A full disk for a while, a failing write, a torn checkpoint. faults/disk.cc
 std::unique_ptr<Fault> make_disk(Cluster& cluster, uint64_t key);
-// Not a fault: drain, scale, stop of the run. faults/change.cc
+// No fault: drain, scale, stop of the run. faults/change.cc
 std::unique_ptr<Fault> make_change(Cluster& cluster, uint64_t key);
-// Strikes exactly at a moment of a history: this worker, another one, the coordinator.
+// Strikes exactly at a moment of a history: this worker, another one, or the coordinator.
 // faults/at_moment.cc
 std::unique_ptr<Fault> make_at_moment(Cluster& cluster, uint64_t key, const FaultSpec& spec);
-// One worker gets a step ahead of all others, and it or another one dies. faults/one_ahead.cc
+// One worker gets a step ahead of all others, and it or another worker dies. faults/one_ahead.cc
 std::unique_ptr<Fault> make_one_ahead(Cluster& cluster, uint64_t key);
-// A node that is not the coordinator's goes: its agent and all its workers at once, with what they
-// sent last or not. It comes back later. faults/lose_node.cc
+// A node other than the coordinator's loses its agent and all its workers at once, with or without
+// their last messages. It comes back later. faults/lose_node.cc
 std::unique_ptr<Fault> make_lose_node(Cluster& cluster, uint64_t key);
 // SIGSTOP without SIGCONT. faults/stop_process.cc
 std::unique_ptr<Fault> make_stop_for_ever(Cluster& cluster, uint64_t key);
-// The data plane loses one direction: between two workers, or of one with all others.
+// The data plane loses one direction: between two workers, or between one and all others.
 // faults/one_way.cc
 std::unique_ptr<Fault> make_one_way(Cluster& cluster, uint64_t key);
-// A worker computes wrong, or holds something wrong, and nothing says so. faults/corrupt.cc
+// A worker computes or holds something wrong, in silence. faults/corrupt.cc
 std::unique_ptr<Fault> make_corrupt(Cluster& cluster, uint64_t key);
-// Samples that kill their readers, or make the loss no number. faults/bad_slot.cc
+// Samples that kill their readers, or make the loss NaN or infinite. faults/bad_slot.cc
 std::unique_ptr<Fault> make_deadly_slot(Cluster& cluster, uint64_t key);
 std::unique_ptr<Fault> make_absurd_slot(Cluster& cluster, uint64_t key);
 // A place computes several times as long as the others. faults/slow.cc

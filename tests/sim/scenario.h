@@ -1,7 +1,7 @@
 // Scripted histories: those of PROTOCOL.md that a random fault would hit too rarely, and one for
-// each thing that the coordinator does by itself. A script strikes at exact moments; everything
-// else comes from the seed, so that one scenario is many histories. README.md says which history is
-// where.
+// each thing that the coordinator does by itself. A script strikes at exact moments. Everything
+// else comes from the seed, so one scenario is many histories. README.md maps histories to
+// scenarios.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace lockstep::sim {
 
-// What a script acts with. All actions run through the loop, never from inside another's step.
+// The actions of a script. All run through the loop, never from inside another's step.
 class Script {
  public:
   Script(Cluster& cluster, uint64_t key) : cluster_(cluster), prng_(key) {}
@@ -22,21 +22,21 @@ class Script {
   Script& operator=(const Script&) = delete;
 
   using Strike = std::function<void(const std::string& process)>;
-  // The `nth` time (from 1) that somebody is at `moment`, once. What a strike does at once happens
-  // before its process goes on.
+  // The `nth` time (from 1) that somebody is at `moment`, once. A strike that acts at once does so
+  // before the process goes on.
   void at(Moment moment, uint64_t nth, Strike strike);
-  // The first time that `when` holds at that moment.
+  // The first time that `when` holds at this moment.
   void at(Moment moment, std::function<bool(const SimWorker&)> when, Strike strike);
   void later(int64_t ms, std::function<void()> fn);
   int64_t between(int64_t least, int64_t most) {
     return least + static_cast<int64_t>(prng_.below(static_cast<uint64_t>(most - least) + 1));
   }
 
-  // From the `nth` reading of sums on all hang before they read, but the first one: it applies the
-  // step, for so long alone.
+  // From the `nth` reading of sums on, all ranks hang before they read, except the first one. For
+  // this time it alone applies the step.
   void one_ahead(uint64_t nth, int64_t hold_ms, Strike then);
 
-  // Whoever is the first to have applied so many steps.
+  // The first worker that has applied this many steps.
   void damage_at(Step step, Damage what);
 
   void kill(const std::string& process);
@@ -55,12 +55,12 @@ struct Scenario {
   const char* name;
   WorldOptions options;
   std::function<void(Script&)> begin;
-  // What must be true at the end, in words where it is not; empty: all is well.
+  // Checks the end. Returns what is wrong, in words; empty if all is well.
   std::function<std::string(const Outcome&)> judge;
 };
 
 const std::vector<Scenario>& scenarios();
-const Scenario* scenario_named(const std::string& name);  // null: there is none
+const Scenario* scenario_named(const std::string& name);  // null if there is none
 
 Outcome play(const Scenario& scenario, uint64_t seed, bool prints = false);
 

@@ -1,7 +1,7 @@
-// One simulation: a world, a cluster and faults from one seed; everything in one thread, so that
+// One simulation: a world, a cluster and faults from one seed. Everything runs in one thread, so
 // the same seed gives the same history.
 //
-// Thread-safety: none of it is shared; several may run in several processes.
+// Thread-safety: shares nothing; several may run in several processes.
 #pragma once
 
 #include <cstdint>
@@ -20,22 +20,22 @@ struct Plan {
   std::vector<FaultSpec> faults;
 };
 
-// What a seed means.
+// The simulation of a seed.
 Plan plan_of(uint64_t seed);
-// The same training with the given faults only.
+// The same training with only the given faults.
 Plan plan_with(uint64_t seed, const std::vector<FaultSpec>& faults);
 
 std::string describe(const Plan& plan);
 
 struct Outcome {
-  std::vector<Failure> failures;  // none: all was well
-  std::vector<std::string> last;  // events, if something was not
+  std::vector<Failure> failures;  // none if all was well
+  std::vector<std::string> last;  // the last events, if there was a failure
   uint64_t trace_hash = 0;
   uint64_t events = 0;
   int64_t virtual_ms = 0;
   uint32_t starts = 0;  // of the whole run
   bool was_stopped_by_samples = false;
-  std::string stuck;  // why it was not finished; empty: it was
+  std::string stuck;  // why the run did not finish; empty if it did
   Seen seen;
 };
 

@@ -1,4 +1,4 @@
-// What happened in a simulation, counted: for scenarios, whose history has one right outcome.
+// Counts the events of a simulation, for scenarios whose history has one right outcome.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -15,16 +15,16 @@ namespace lockstep::sim {
 struct Seen {
   uint32_t terms = 0;
   uint32_t rollbacks = 0;
-  uint32_t generations = 0;     // that were started
-  uint32_t rebalances = 0;      // of them those with the same members and other slots
-  uint32_t evictions = 0;       // processes that came back as somebody else
-  uint32_t kills = 0;           // that agents were asked for
-  std::set<std::string> named;  // places that a check for corruption has put out
+  uint32_t generations = 0;     // started generations
+  uint32_t rebalances = 0;      // of these, those with the same members and other slots
+  uint32_t evictions = 0;       // processes that came back with another identity
+  uint32_t kills = 0;           // kills that agents were asked for
+  std::set<std::string> named;  // places that a check for corruption has evicted
   uint32_t skips = 0;
-  std::set<std::string> members;  // processes that were a member
+  std::set<std::string> members;  // processes that were members
 };
 
-// Fills `seen`, which outlives it.
+// Fills `seen`, which outlives the watch.
 std::unique_ptr<Check> make_watch(Seen& seen);
 
 }  // namespace lockstep::sim

@@ -1,4 +1,5 @@
-// The invariants of PROTOCOL.md, seen from outside: one Check for each group, in a file of its own.
+// The invariants of PROTOCOL.md, checked from outside: one Check for each group, in a file of its
+// own.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -14,14 +15,14 @@
 
 namespace lockstep::sim {
 
-// The journal as it lies on the disk, folded: what a reader who trusts only commits knows.
+// The journal on the disk, folded, as a reader sees it who trusts only commits.
 // ledger_view.cc
 class LedgerView {
  public:
   void add(const Disk::Entries& entries);
 
   const std::map<Generation, coordinator::LedgerRow>& rows() const { return rows_; }
-  // The surviving row that covers a step; null: none.
+  // The surviving row that covers a step; null if there is none.
   const coordinator::LedgerRow* row_of(Step step) const;
   bool covers(Generation generation, Step step) const;
   const coordinator::StepEntry* step(Generation generation, Step step) const;
@@ -30,7 +31,7 @@ class LedgerView {
   bool has_batch(MemberId member, uint64_t batch) const {
     return batches_.count({member, batch}) != 0;
   }
-  // Digests of all slots, as the first reporter gave them; null: nobody did.
+  // Digests of all slots, as the first reporter gave them; null if nobody reported.
   const wire::StepRecord* digests(Generation generation, Step step) const;
   const std::map<std::string, coordinator::CheckpointEntry>& checkpoints() const {
     return checkpoints_;
@@ -48,24 +49,25 @@ class LedgerView {
 
 using SharedLedger = std::shared_ptr<LedgerView>;
 
-// I6: two members at the same step of one lineage have the same state, that of the undisturbed run.
+// I6: two members at the same step of one lineage have the same state, which is the undisturbed
+// run's.
 // check_state.cc
 std::unique_ptr<Check> make_state_check(World& world);
-// I3, I4, I7: numbers only grow, at most one generation is started, nothing of an older one takes
-// effect after the promise. check_generations.cc
+// I3, I4, I7: numbers only grow, at most one generation is started, and nothing of an older one
+// takes effect after the promise. check_generations.cc
 std::unique_ptr<Check> make_generation_check(World& world);
-// Prepare, promise, start: nobody is started before all have answered, or behind what he answered.
+// Prepare, promise, start: nobody starts before all have answered, or behind its own answer.
 // check_starts.cc
 std::unique_ptr<Check> make_start_check(World& world, Cluster& cluster);
-// Nobody is taken for dead without a reason. check_evictions.cc
+// Nobody counts as dead without a reason. check_evictions.cc
 std::unique_ptr<Check> make_eviction_check(World& world, SharedLedger ledger);
 // I1, I2, I5: the ledger's rows follow each other, and every step of the lineage was applied in the
-// generation that the ledger says. check_lineage.cc
+// generation that the ledger has for it. check_lineage.cc
 std::unique_ptr<Check> make_lineage_check(World& world, SharedLedger ledger);
-// What was acknowledged stays: records, checkpoints, history. check_records.cc
+// Acknowledged data stay: records, checkpoints, history. check_records.cc
 std::unique_ptr<Check> make_records_check(World& world, Cluster& cluster, SharedLedger ledger);
-// Slots that are left out by policy: everybody is told of them in time, nobody computes or counts
-// them, and what samples have spoiled does not survive. check_skips.cc
+// Slots that policy leaves out: everybody hears of them in time, nobody computes or counts them,
+// and damage by their samples does not survive. check_skips.cc
 std::unique_ptr<Check> make_skip_check(World& world, SharedLedger ledger);
 // At the end: all steps proven by records that agree with the plan, and nobody left. check_end.cc
 std::unique_ptr<Check> make_end_check(World& world, Cluster& cluster, SharedLedger ledger);

@@ -1,4 +1,4 @@
-// The model of a node's agent (deploy/agent/agent.h): starts workers, reaps them, tells the
+// The model of a node's agent (deploy/agent/agent.h). It starts workers, reaps them, tells the
 // coordinator, starts them again, and ends after Goodbye.
 //
 // Thread-safety: one thread.
@@ -23,7 +23,7 @@ class SimAgent final : public Process {
 
   const std::string& node() const { return node_; }
   std::vector<SimWorker*> living() const;  // by local rank
-  // SIGTERM: no worker is started again, and it need not hear how the run ended.
+  // SIGTERM: the agent starts no worker again, and need not hear how the run ended.
   void terminate();
 
  private:
@@ -40,7 +40,7 @@ class SimAgent final : public Process {
   uint32_t wanted_;
   std::unique_ptr<rpc::MemoryTransport> transport_;
   std::unique_ptr<rpc::RpcClient> client_;
-  // Dead ones stay until the agent goes: what happens inside them may still be on the stack.
+  // Dead ones stay until the agent ends, because their code may still be on the stack.
   std::vector<std::unique_ptr<SimWorker>> all_;
   std::map<uint32_t, SimWorker*> workers_;  // by local rank, living or not yet reaped
   std::map<uint32_t, int64_t> started_ms_;

@@ -1,6 +1,6 @@
-// One run on simulated machines: a supervisor that starts the coordinator and the agents, starts a
-// dead coordinator again with --take-over, and starts everything again with --resume when the run
-// ended with 75 or 70, as its user would.
+// One run on simulated machines. A supervisor starts the coordinator and the agents, and starts a
+// dead coordinator again with --take-over. If the run ends with 75 or 70, it starts everything
+// again with --resume, as a user would.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -20,9 +20,9 @@ class Cluster {
   explicit Cluster(World& world);
   ~Cluster();
 
-  // The run ended with 0 and nobody is left.
+  // True if the run ended with 0 and nobody is left.
   bool is_finished() const { return is_finished_; }
-  // Why it will never be finished; empty: it may.
+  // Why the run can never finish; empty if it can.
   const std::string& stuck() const { return stuck_; }
 
   // ---- for faults and checks
@@ -31,12 +31,12 @@ class Cluster {
   std::vector<SimAgent*> agents() const;                              // living
   SimWorker* worker_named(const std::string& name) const;
   uint32_t starts() const { return starts_; }
-  // A machine goes, or its agent is killed: agent and workers end at once.
+  // A machine is lost, or its agent is killed: agent and workers end at once.
   void lose_node(size_t node, bool with_machine = true);
   void bring_back_node(size_t node);
-  // Everything goes at once, the supervisor too; its user starts it again.
+  // Everything ends at once, the supervisor too. Its user starts it again.
   void lose_everything();
-  // The run has ended or is about to; whoever comes now comes too late.
+  // The run has ended or is about to: newcomers come too late.
   bool is_ending() const;
   // `lockstep scale`, `lockstep drain`: a connection that sends one command.
   void command(wire::Command command);
@@ -60,10 +60,10 @@ class Cluster {
   std::vector<std::unique_ptr<SimAgent>> dead_agents_;
   std::unique_ptr<rpc::MemoryTransport> command_transport_;
   std::vector<std::unique_ptr<rpc::RpcClient>> commands_;
-  std::optional<int> chosen_code_;  // with which the coordinator ended by itself
-  std::string last_words_;          // of the coordinator that ended last
+  std::optional<int> chosen_code_;  // if the coordinator ended by itself
+  std::string last_words_;          // of the last coordinator that ended
   uint32_t starts_ = 0;
-  bool is_starting_ = false;  // it ended, and its user is about to start it again
+  bool is_starting_ = false;  // the run ended, and its user is about to start it again
   bool is_finished_ = false;
   std::string stuck_;
 };

@@ -6,9 +6,10 @@
 //            slices ─▶ count
 //
 // INVARIANTS
-//  D1 A range is rewritten only when every peer has counted it read, or in a later generation.
-//  D2 What is satisfied goes on, what waits fails with kAborted once its generation is closed here
-//     or at a peer, or a peer's process or link is gone.
+//  D1 A rank rewrites a range only when every peer has counted it as read, or in a later
+//     generation.
+//  D2 A wait whose condition holds goes on. Other waits fail with kAborted once this rank or a peer
+//     has closed the generation, or a peer's process or link is gone.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -35,39 +36,39 @@ class Collective {
     World& world;
     Waiter& waiter;
     std::shared_ptr<Segment> own;
-    uint64_t* bad_sums = nullptr;  // not 0: what it adds up is wrong, and each time otherwise
+    uint64_t* bad_sums = nullptr;  // not 0: its sums are wrong, each time in another way
   };
   Collective(Parts parts, Generation generation, std::vector<MemberId> members, uint32_t rank);
 
   Generation generation() const { return generation_; }
   uint32_t world_size() const { return static_cast<uint32_t>(members_.size()); }
 
-  // 0: no deadline. Past it the culprit is a rank that could not be reached.
+  // 0: no deadline. After the deadline the culprit is a rank that could not be reached.
   Task<Status> connect(int64_t deadline_ms);
 
   Task<Status> publish(uint32_t bucket, Segment::Partial partial);
-  // The sum of every element, in order of elements; of all ranks together what rides with them.
+  // The sum of every element, in order of elements, and the riders of all ranks together.
   struct Reduced {
     std::vector<uint64_t> sums;
     std::map<uint32_t, uint64_t> digests;  // by slot
     Votes votes{true, true};
-    std::optional<uint64_t> checked_sum;  // hash of the slice of the rank that is checked
+    std::optional<uint64_t> checked_sum;  // hash of the checked rank's slice
   };
-  // `checked`: the rank whose slice this one adds up too (comm/collectives/cross_check.h).
+  // `checked`: the rank whose slice this rank adds up too (comm/collectives/cross_check.h).
   Task<Status> reduce(uint32_t bucket, Reduced* into, std::optional<uint32_t> checked = {});
 
-  // From `root`: its copy, published or read.
+  // From `root`: publishes its copy. Others read it.
   Task<Status> broadcast(uint32_t root, Segment::StateCopy* copy);
 
   Task<Status> barrier();
 
-  // Who broke, if the last kAborted was a peer's fault; 0: nobody.
+  // The culprit, if the last kAborted was a peer's fault; 0: nobody.
   MemberId culprit() const { return culprit_; }
 
  private:
   using Condition = std::function<bool(const Segment& peer)>;
 
-  // Until `is_met` holds for every peer.
+  // Waits until `is_met` holds for every peer.
   Task<Status> all_peers(Condition is_met, const char* what);
   bool is_broken();
   const Segment& seen(uint32_t rank) const;
@@ -82,8 +83,8 @@ class Collective {
   const Generation generation_;
   const std::vector<MemberId> members_;
   const uint32_t rank_;
-  std::vector<std::shared_ptr<Segment>> peers_;  // by rank, with ourselves
-  std::vector<Tag> published_;                   // by bucket, of this generation
+  std::vector<std::shared_ptr<Segment>> peers_;  // by rank, including our own
+  std::vector<Tag> published_;                   // by bucket, in this generation
   std::vector<Tag> sliced_;
   uint64_t number_ = 0;
   MemberId culprit_ = 0;

@@ -1,5 +1,5 @@
 // A simulated coordinator process: the real term, RunServer, decide() and history over the
-// simulated disk and network, one term after the other, as coordinator/main.cc does it.
+// simulated disk and network. Terms follow each other as in coordinator/main.cc.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -20,11 +20,11 @@ class SimCoordinator final : public Process {
   ~SimCoordinator() override;
 
   coordinator::BeginMode mode() const { return mode_; }
-  // coordinator.json names this process.
+  // True if coordinator.json names this process.
   bool is_known() const { return world_.endpoint && world_.endpoint->pid == pid(); }
   const coordinator::RunServer* server() const { return server_.get(); }
   void request_stop();  // SIGTERM
-  // Why it ends by itself.
+  // Why it ended by itself.
   std::function<void(const std::string&)> on_last_words;
 
  private:
@@ -32,7 +32,7 @@ class SimCoordinator final : public Process {
   void serve_term(coordinator::BeginMode mode);
   Status begin(coordinator::BeginMode mode);
   Status open_history(Step keep);
-  // From inside a commit, whose caller is still on the stack.
+  // Called from inside a commit, whose caller is still on the stack.
   void die_in_commit();
 
   const coordinator::BeginMode mode_;
@@ -43,7 +43,7 @@ class SimCoordinator final : public Process {
   std::unique_ptr<coordinator::Journal> journal_;
   std::unique_ptr<coordinator::History> history_;
   std::unique_ptr<coordinator::RunServer> server_;
-  coordinator::Experience experience_;  // of the term before
+  coordinator::Experience experience_;  // of the previous term
   rpc::Address address_;
 };
 

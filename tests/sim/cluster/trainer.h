@@ -1,14 +1,14 @@
 // The model of a worker's training thread: the Runner's rules (worker/session/runner.h) as a
-// coroutine on the simulator's loop, over the real gate, the real plan of a run and the real port.
-// Only arithmetic and memory are models: a state is a hash chain (reference.h), a Collective reads
+// coroutine on the simulator's loop. Gate, plan of the run and port are the real ones. Only
+// arithmetic and memory are models: a state is a hash chain (reference.h), and a Collective reads
 // and writes the Fabric.
 //
 //   wait for an order ─▶ connect ─▶ install state ─▶ train ⇄ eval ─▶ final checkpoint ─▶ Leave
 //        ▲                                             │ agreed change: barrier, next generation
 //        └──────────── the generation was closed ◀─────┘            or Leave(DRAINED)
 //
-// Orders follow worker/session/mailbox.h: the newest start, and the pending planned change; what is
-// closed is void.
+// Orders follow worker/session/mailbox.h: the newest start, and the pending planned change. Orders
+// of a closed generation are void.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -40,14 +40,14 @@ class Trainer {
     ApplyGate& gate;
     RunnerPort& port;
     std::function<void(const Status&)> on_failure;
-    std::string place;          // node and local rank, which outlive the process
+    std::string place;          // node and local rank, which stay when the process changes
     std::function<void()> die;  // kill -9 of its own process, a little later
     InHand& in_hand;
   };
   explicit Trainer(Parts parts);
   ~Trainer();
 
-  // ---- what the session's host says
+  // ---- calls of the session's host
   void put(StartOrder order);
   void plan(StartOrder order);
   void close(Generation through);  // after the gate has answered
@@ -56,14 +56,16 @@ class Trainer {
   void acknowledge(const std::string& checkpoint);
   void stall(int64_t ms) { waiter_.stall(ms); }
   void request_stop() { wants_stop_ = true; }
-  // Memory or a processor here is at fault from its next step on, and nothing says so.
+  // From its next step on, memory or a processor here is at fault, in silence.
   void damage(Damage what) { damage_ = what; }
 
   const ModelState& state() const { return state_; }
   Phase phase() const { return phase_; }
   bool is_writer() const { return is_writer_; }
   uint32_t buckets_sent() const { return buckets_sent_; }
-  Generation generation() const { return generation_; }  // that it trains in, 0: none
+  Generation generation() const {
+    return generation_;
+  }  // the generation that it trains in; 0: none
 
  private:
   struct Life {
@@ -76,14 +78,14 @@ class Trainer {
     Step first_step = 0;
     ResumePoint at;
   };
-  // What is compared after a step (worker/engine/self_check.h).
+  // The values that members compare after a step (worker/engine/self_check.h).
   struct Check {
     uint32_t slot = 0;
     uint32_t slot_owner = 0;  // rank
     uint32_t bucket = 0;
     uint32_t sum_owner = 0;  // rank
   };
-  // What a step agreed on.
+  // The agreement of a step.
   struct Outcome {
     bool stop = false;
     bool change = false;
@@ -142,16 +144,16 @@ class Trainer {
   Generation generation_ = 0;
   bool is_writer_ = false;     // in generation_
   uint32_t buckets_sent_ = 0;  // of the step in flight
-  int64_t busy_ms_ = 0;        // with computing, in the step in flight
+  int64_t busy_ms_ = 0;        // computing, in the step in flight
   std::optional<Damage> damage_;
-  uint64_t bad_gradients_ = 0;  // not 0: what it computes is wrong, and each time otherwise
-  uint64_t bad_sums_ = 0;       // the same of what it adds up
+  uint64_t bad_gradients_ = 0;  // not 0: its gradients are wrong, each time in another way
+  uint64_t bad_sums_ = 0;       // the same for its sums
   std::map<uint32_t, Segment::Partial> last_try_;  // of the step in flight, by bucket
   std::string resumed_from_;
   bool is_writing_ = false;
-  std::string written_;  // newest checkpoint, or what went wrong with it
+  std::string written_;  // newest checkpoint, or the error of writing it
   Status write_status_;
-  Task<Status> task_;  // last: it uses all of the above
+  Task<Status> task_;  // last, because it uses all of the above
 };
 
 }  // namespace lockstep::sim

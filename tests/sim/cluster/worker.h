@@ -1,7 +1,7 @@
 // A simulated worker process: the real Session and gate around the model of the training thread.
 //
-// What WorkerHost (worker/session/worker_host.h) does between the session and the Runner is done
-// here between the session and the Trainer, by the same rules.
+// WorkerHost (worker/session/worker_host.h) connects the real session and Runner. Here the same
+// rules connect the session and the Trainer.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -29,14 +29,14 @@ class SimWorker final : public Process, public SessionHost {
   MemberId member() const { return session_ ? session_->member() : 0; }
   const Trainer* trainer() const { return trainer_.get(); }
 
-  // Its training thread hangs for so long; the session answers on.
+  // Its training thread hangs for this long. The session still answers.
   void stall(int64_t ms) {
     if (trainer_) trainer_->stall(ms);
   }
   void damage(Damage what) {
     if (trainer_) trainer_->damage(what);
   }
-  // SIGTERM: to be left out of the next generation.
+  // SIGTERM: the worker asks the next generation to leave it out.
   void terminate();
 
   // ---- SessionHost
@@ -51,7 +51,7 @@ class SimWorker final : public Process, public SessionHost {
   void on_end(const Status& why, int exit_code) override;
   Heartbeat heartbeat() const override;
   Standing standing() const override { return gate_.standing(); }
-  // Also of a process that has ended.
+  // Also works for a process that has ended.
   InHand in_hand() const override { return in_hand_; }
 
  private:

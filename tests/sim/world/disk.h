@@ -1,10 +1,9 @@
-// The simulated disk of a run: commits of the journal and checkpoints, and what goes wrong with
-// them.
+// The simulated disk of a run: commits of the journal, checkpoints, and their failures.
 //
-// A commit is durable once it was written; a coordinator that is killed inside of one leaves it or
-// not (J1: a prefix of the commits that were begun). A full disk fails every write until there is
-// room again, but a journal that failed once stays broken until it is opened again (J2). What
-// failed may be on the disk all the same.
+// A written commit is durable. A coordinator that is killed inside a commit leaves it or not (J1: a
+// prefix of the begun commits). A full disk fails every write until there is room again, but a
+// journal that failed once stays broken until it is opened again (J2). A failed write may be on the
+// disk all the same.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -27,32 +26,32 @@ class Disk {
 
   // ---- faults
   bool is_full = false;
-  bool has_failed = false;  // or was full, ever
-  // So many commits fail, as a write or an fsync does; `survives`: they are durable even so.
+  bool has_failed = false;  // or was full at any time
+  // This many commits fail, as a write or an fsync does. `survives`: they are durable even so.
   uint32_t failing_commits = 0;
   bool failed_commit_survives = false;
   // The next checkpoint stays half-written, and its writer dies.
   bool tears_checkpoint = false;
-  // What was dropped stays: its writer always dies before it deletes it.
+  // Dropped checkpoints stay, because their writer always dies before it deletes them.
   bool keeps_dropped = false;
-  // The commit after so many more kills its process; 0: none. `survives`: it is durable even so.
+  // The commit after this many more kills its process; 0: none. `survives`: it is durable even so.
   uint32_t kill_in_commits = 0;
   bool killed_commit_survives = false;
-  // The first commit for which it holds is durable, and kills its process at once.
+  // The first commit that fulfils the condition is durable, and kills its process at once.
   std::function<bool(const Entries&)> kills_after;
   std::function<void()> kill_writer;
 
-  // Sees every commit that is durable.
+  // Sees every durable commit.
   std::function<void(const Entries&)> on_commit;
 
   const std::vector<Entries>& commits() const { return commits_; }
-  // As a new process finds it.
+  // The disk as a new process finds it.
   std::unique_ptr<coordinator::Journal> open_journal();
 
   Result<CheckpointInfo> write_checkpoint(const Manifest& manifest, const ModelState& state);
   Result<ModelState> load_checkpoint(const std::string& path) const;
   void drop_checkpoints(const std::vector<std::string>& names, uint32_t keep);
-  // The newest one cannot be read any more; not where it is the only one, or of `last`.
+  // The newest checkpoint becomes unreadable, unless it is the only one, or that of `last`.
   void rot(Step last);
   bool is_torn(const std::string& name) const;
   bool has_checkpoint(const std::string& name) const { return checkpoints_.count(name) != 0; }

@@ -1,7 +1,7 @@
-// The data plane as memory: what a worker process publishes, and what its peers read out of it.
+// The data plane as memory: the data that a worker process publishes, and that its peers read.
 //
-// As in the real one nobody writes another's memory, every flag has one writer, and memory refuses
-// no late reader: what is rewritten too early is read torn.
+// As in the real data plane, nobody writes another's memory, every flag has one writer, and memory
+// refuses no late reader: data that is rewritten too early is read torn.
 //
 //   Segment (one per process)   partials and slices of each bucket, each with the tag under which
 //   it
@@ -26,14 +26,14 @@
 
 namespace lockstep::sim {
 
-// Which collective of which step of which generation. Ordered within a generation.
+// Identifies a collective by generation and step. Ordered within a generation.
 struct Tag {
   Generation generation = 0;
   uint64_t number = 0;  // of the collective in this generation, the same on every rank
   auto operator<=>(const Tag&) const = default;
 };
 
-// A rank's say in the last bucket.
+// A rank's rider in the last bucket.
 struct Votes {
   bool stop = false;
   bool change = false;
@@ -44,7 +44,7 @@ struct Segment {
     Tag tag;
     std::map<uint32_t, std::array<uint64_t, kElements>> slots;
     std::map<uint32_t, uint64_t> digests;  // by slot; with the last bucket
-    Votes votes;                           // likewise
+    Votes votes;                           // with the last bucket
   };
   struct Slice {
     Tag tag;
@@ -58,7 +58,7 @@ struct Segment {
   };
 
   std::string process;
-  bool is_alive = true;  // the process; memory outlives it while somebody has it mapped
+  bool is_alive = true;  // the process lives; its memory stays while somebody maps it
   Generation closed_through = 0;
 
   std::array<Partial, kBuckets> partials;
@@ -82,17 +82,17 @@ class Fabric {
   // Null until that member has joined.
   std::shared_ptr<Segment> find(Generation generation, MemberId member) const;
 
-  // The link between two processes fails, for good, and both see it.
+  // The link between two processes fails for good, and both see it.
   void cut(const std::string& a, const std::string& b);
   bool is_cut(const std::string& a, const std::string& b) const;
-  // From now on nothing that `from` writes reaches `to`, and nobody is told: `to` goes on to see
-  // what was there, and no new connection comes about between the two (a handshake needs both
-  // directions).
+  // From now on nothing that `from` writes reaches `to`, and nobody hears of it. `to` still sees
+  // the old data. No new connection between the two works, because a handshake needs both
+  // directions.
   void cut_one_way(const std::string& from, const std::string& to);
   bool can_connect(const std::string& a, const std::string& b) const;
   const Segment& seen_by(const std::string& reader, const Segment& segment) const;
 
-  // Something that somebody may wait for has changed.
+  // Something changed that somebody may wait for.
   void changed() const;
 
  private:

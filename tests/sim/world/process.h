@@ -1,13 +1,13 @@
-// A simulated process: a loop of its own on the simulator's clock, which a fault can hold
-// (SIGSTOP), go on with (SIGCONT) or end (kill -9, or an exit).
+// A simulated process: a loop of its own on the simulator's clock. A fault can hold it (SIGSTOP),
+// let it go on (SIGCONT), or end it (kill -9, or an exit).
 //
 //   running ──stop()──▶ stopped ──go_on()──▶ running        any ──end()──▶ ended
 //
 // INVARIANTS
 //  Q1 After end() no event of the process runs, and none is destroyed later than the process.
-//  Q2 Events of a stopped process run after go_on(), in the order in which they were due.
-//  Q3 now_ms() never goes back; jump() moves it forward, as a machine that slept would see it. It
-//     goes a little faster or slower than the world's time, and timers with it.
+//  Q2 Events of a stopped process run after go_on(), in the order of their times.
+//  Q3 now_ms() never goes back. jump() moves it forward, as on a machine that slept. It runs a
+//     little faster or slower than the world's time, and timers with it.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -25,7 +25,7 @@ namespace lockstep::sim {
 
 class ProcessLoop final : public rpc::Loop {
  public:
-  // `rate`: seconds that its clock counts in one.
+  // `rate`: seconds that its clock counts in one second.
   ProcessLoop(rpc::SimLoop& loop, double rate) : loop_(loop), rate_(rate) {}
   ~ProcessLoop() override { end(); }
   ProcessLoop(const ProcessLoop&) = delete;
@@ -51,7 +51,7 @@ class ProcessLoop final : public rpc::Loop {
   void due(rpc::TimerId id);
   void run(rpc::TimerId id);
 
-  // Rounded up: what is due later must not be due at once.
+  // Rounded up: a later event must not be due at once.
   static int64_t scaled(int64_t ms, double by) {
     return static_cast<int64_t>(std::ceil(static_cast<double>(ms) * by));
   }
@@ -67,7 +67,7 @@ class ProcessLoop final : public rpc::Loop {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 
-// How a process ended, as wait() tells its parent.
+// How a process ended, in the form that wait() gives to its parent.
 struct Ending {
   int exit_code = -1;  // -1: by a signal
   int signal = 0;
@@ -89,18 +89,19 @@ class Process {
   bool is_alive() const { return !loop_.has_ended(); }
   const Ending& ending() const { return ending_; }
 
-  // kill -9, or the loss of its machine: then what it sent last does not arrive.
+  // kill -9, or the loss of its machine, in which case its last messages do not arrive.
   void kill(bool with_machine = false);
-  // It ends by itself. What it sent still arrives.
+  // Ends by itself. Its sent messages still arrive.
   void exit(int code);
   void stop();
   void go_on();
 
-  // Called once, at the end of the process, after its loop has ended; the object goes later.
+  // Called once, at the end of the process, after its loop has ended. The object is destroyed
+  // later.
   std::function<void(Process&)> on_ended;
 
  protected:
-  // The memory of the process goes: coroutines, sessions, timers. Runs inside kill() and exit().
+  // Frees the memory of the process: coroutines, sessions, timers. Runs inside kill() and exit().
   virtual void vanish() = 0;
 
   World& world_;

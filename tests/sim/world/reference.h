@@ -1,10 +1,10 @@
-// The run that nobody disturbs, as arithmetic: what the boundary state is after every step.
+// The undisturbed run as arithmetic: the boundary state after every step.
 //
 // A state is a hash chain. Every slot's contribution to every element of every bucket is a hash of
-// the state it was computed from; an element's sum is a chain over the slots in order, which is the
-// same whoever holds which slots, as the reduction tree promises; the next state is a hash of the
-// state and of all sums, and stays what it is where nothing of a step is left. So one stale, torn,
-// doubled, missing or foreign contribution shows in every later state.
+// the state it was computed from. An element's sum is a chain over the slots in order. It is the
+// same for every owner of the slots, as the reduction tree promises. The next state is a hash of
+// the state and of all sums. If a step is left out whole, the state does not change. So one stale,
+// torn, doubled, missing or foreign contribution shows in every later state.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -18,9 +18,9 @@
 namespace lockstep::sim {
 
 inline constexpr uint32_t kBuckets = 2;
-inline constexpr uint32_t kElements = 4;  // of a bucket; slices are made of them
+inline constexpr uint32_t kElements = 4;  // of a bucket; slices consist of them
 
-// What the weights are.
+// The state of the weights.
 struct ModelState {
   Step step = 0;
   uint64_t hash = 0;
@@ -29,35 +29,35 @@ struct ModelState {
 
 ModelState initial_state(uint64_t seed);
 
-// Of slot `slot` to element `element` of bucket `bucket`, computed from `from`.
+// The contribution of slot `slot` to element `element` of bucket `bucket`, computed from `from`.
 uint64_t contribution(const ModelState& from, uint32_t slot, uint32_t bucket, uint32_t element);
 
-// The sum of one element over its slots, in order: begin with 0.
+// The sum of one element over its slots, in order. Begin with 0.
 uint64_t add_slot(uint64_t sum, uint32_t slot, uint64_t contribution);
 
-// What all ranks have received in a step, as its record says it: nobody's own weights are in it.
+// What all ranks have received in a step, as its record has it, without anybody's own weights.
 uint64_t hash_of(const std::vector<uint64_t>& sums);
 
 // `sums` by bucket, then element.
 ModelState next_state(const ModelState& from, const std::vector<uint64_t>& sums);
 
-// Slots that are left out by policy belong to the run: they hold in every generation newer than the
-// one in which they did harm.
+// Slots that policy leaves out belong to the run. They hold in every generation newer than the one
+// in which they did harm.
 class Reference {
  public:
   Reference(uint64_t seed, const data::RunShape& shape) : seed_(seed), shape_(shape) { begin(); }
   void skip(Generation since, Step step, uint32_t begin, uint32_t end);
 
-  // As `generation` computes it; by default the newest.
+  // As `generation` computes it; by default the newest generation.
   const ModelState& after(Step steps, Generation generation = kNewest);
-  // What its record says of a step.
+  // The record's content of a step.
   uint64_t record_of(Step step, Generation generation);
   const data::SkipSet& skips() const { return chains_.back().skips; }  // of the newest
 
  private:
   static constexpr Generation kNewest = ~Generation{0};
   struct Chain {
-    Generation since = 0;  // of newer generations
+    Generation since = 0;  // holds in newer generations
     data::SkipSet skips;
     std::vector<ModelState> states;
     std::vector<uint64_t> records;  // by step
@@ -68,7 +68,7 @@ class Reference {
 
   const uint64_t seed_;
   const data::RunShape shape_;
-  std::vector<Chain> chains_;  // each with one skip more than the one before
+  std::vector<Chain> chains_;  // each has one skip more than the one before
 };
 
 }  // namespace lockstep::sim

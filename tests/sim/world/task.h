@@ -1,9 +1,9 @@
-// A coroutine that runs on a loop of the simulator: the trainer model reads like the Runner, from
-// top to bottom, and still is a set of events.
+// A coroutine on a loop of the simulator. The trainer model reads like the Runner, from top to
+// bottom, and still is a set of events.
 //
-// A Task starts when it is awaited or start()ed, and gives a T. Destroying it destroys what it
-// waits for too, at any point: that is what a crash does to a process. REQUIRES: whoever would
-// resume it is gone by then (a Process drops the events of its loop first).
+// A Task starts when somebody awaits or start()s it, and returns a T. Destroying it also destroys
+// what it waits for, at any point, as a crash of a process does. REQUIRES: nobody can resume it any
+// more (a Process drops the events of its loop first).
 //
 // Thread-safety: one thread.
 #pragma once
@@ -68,7 +68,7 @@ class [[nodiscard]] Task {
 
 }  // namespace lockstep::sim
 
-// Inside a Task<Status>: ends it with the status when it is an error. `task` must be a plain
+// Inside a Task<Status>: ends it with the status if that is an error. `task` must be a plain
 // expression of type Task<Status>.
 #define LOCKSTEP_CO_RETURN_IF_ERROR(task)         \
   do {                                            \

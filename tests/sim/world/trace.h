@@ -1,4 +1,4 @@
-// What happened in a simulation: a hash over everything, to compare two runs of one seed, and the
+// The events of a simulation: a hash over all of them, to compare two runs of one seed, and the
 // last events as text, for people.
 //
 // Thread-safety: one thread.
@@ -16,9 +16,9 @@ class Trace {
  public:
   explicit Trace(std::function<int64_t()> now_ms) : now_ms_(std::move(now_ms)) {}
 
-  // Texts are cut where they name this directory.
+  // Cuts texts at this directory's name.
   void cut_at(std::string directory) { directory_ = std::move(directory); }
-  // Everything goes to stdout too.
+  // Also prints everything to stdout.
   void print_all() { prints_ = true; }
 
   // `what` happened to `who`; a and b are its numbers.

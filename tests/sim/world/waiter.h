@@ -1,4 +1,5 @@
-// What a simulated training thread waits with: time, and conditions on memory that others change.
+// The waits of a simulated training thread: for time, and for conditions on memory that others
+// change.
 //
 // Thread-safety: one thread; one coroutine waits at a time.
 #pragma once
@@ -14,7 +15,7 @@ namespace lockstep::sim {
 
 class Waiter {
  public:
-  // REQUIRES: both outlive it; the loop drops its events before the coroutine goes.
+  // REQUIRES: both outlive it. The loop drops its events before the coroutine ends.
   Waiter(rpc::Loop& loop, Prng& prng) : loop_(loop), prng_(prng) {}
 
   struct Sleep {
@@ -34,7 +35,7 @@ class Waiter {
             least + static_cast<int64_t>(prng_.below(static_cast<uint64_t>(most - least) + 1))};
   }
 
-  // The thread hangs for so long in what it does next; its process lives on.
+  // The thread hangs for this long in its next act. Its process lives on.
   void stall(int64_t ms) { stall_ms_ = ms; }
 
   struct Until {
@@ -43,7 +44,7 @@ class Waiter {
     void await_suspend(std::coroutine_handle<> handle) const noexcept { waiter->waiting_ = handle; }
     void await_resume() const noexcept {}
   };
-  // Looked at now and at every poke(), a little later.
+  // Evaluated now, and a little after every poke().
   Until until(std::function<bool()> is_ready) {
     is_ready_ = std::move(is_ready);
     return {this};

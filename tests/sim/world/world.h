@@ -1,5 +1,5 @@
-// What all parts of one simulation share: time, chance, network, data plane, disk, the job, the
-// trace, and the checks that look at everything from outside.
+// The shared parts of one simulation: time, chance, network, data plane, disk, the job, the trace,
+// and the checks that look at everything from outside.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -45,7 +45,7 @@ enum class Moment : uint8_t {
 };
 const char* moment_name(Moment moment);
 
-// A worker has applied step `step` (0-based); `after` is its state then.
+// A worker has applied step `step` (0-based). `after` is its new state.
 struct Applied {
   std::string process;
   MemberId member = 0;
@@ -63,7 +63,7 @@ struct Installed {
   ModelState state;
 };
 
-// Looks on from outside; never changes anything.
+// Observes from outside, and never changes anything.
 class Check {
  public:
   virtual ~Check() = default;
@@ -75,7 +75,7 @@ class Check {
     (void)to;
   }
   virtual void at_end() {}
-  // The run was stopped for good before its end, by what the samples did.
+  // Bad samples have stopped the run for good before its end.
   virtual void at_stop() {}
 };
 
@@ -100,21 +100,21 @@ struct WorldOptions {
   uint32_t hang_s = 5;
   uint64_t check_every = 0;  // steps between two checks for silent corruption
   bool skips_bad_samples = false;
-  uint32_t read_ahead = 0;  // steps that a loader is ahead
+  uint32_t read_ahead = 0;  // steps that a loader reads ahead
   bool rebalances = false;
-  double drift = 0;  // clocks of processes go wrong by at most this share
+  double drift = 0;  // clocks of processes drift by at most this share
 };
 
-// What a machine does wrong without saying so.
+// Silent errors of a machine.
 enum class Damage : uint8_t {
-  kWeights,    // one bit of what a worker holds before a step, once: wrong in all that follows
-  kResult,     // one bit of what it holds after a step, once: nobody else has seen it yet
-  kGradients,  // whatever it computes
-  kSums,       // whatever it adds up
+  kWeights,    // one bit of the weights before a step, once: wrong in all that follows
+  kResult,     // one bit of the weights after a step, once: nobody has seen it yet
+  kGradients,  // all gradients that it computes
+  kSums,       // all sums that it adds up
   kCount,
 };
 
-// A slot of a step whose samples do harm to whoever reads them.
+// A slot of a step whose samples harm their readers.
 struct BadSlot {
   Step step = 0;
   uint32_t slot = 0;
@@ -149,23 +149,23 @@ class World {
   };
   std::optional<Endpoint> endpoint;
 
-  // Processes that were stopped, or cut off from somebody: they may be taken for dead.
+  // Processes that were stopped, or cut off from somebody: others may take them for dead.
   std::set<std::string> disturbed;
 
-  // What is wrong with data and machines. Places are node/wRANK.
+  // Errors in data and machines. Places are node/wRANK.
   std::optional<BadSlot> deadly;            // kills its readers
-  uint32_t victims = 0;                     // so many of them
-  std::optional<BadSlot> absurd;            // makes the loss something that is no number
-  std::map<std::string, int64_t> slowness;  // by place; times as slow as the others
-  std::map<std::string, Damage> damaged;    // by place; not yet found and cut out of the lineage
-  std::set<std::string> was_damaged;        // places, ever
+  uint32_t victims = 0;                     // the number of these readers
+  std::optional<BadSlot> absurd;            // makes the loss NaN or infinite
+  std::map<std::string, int64_t> slowness;  // by place: times as slow as the others
+  std::map<std::string, Damage> damaged;    // by place: not yet found and cut out of the lineage
+  std::set<std::string> was_damaged;        // places that were ever damaged
 
   uint32_t next_pid() { return ++last_pid_; }
   double clock_rate(uint32_t pid) const;
   uint64_t digest_of(Step step, uint32_t slot);
   bool kills(Step step, uint32_t slot) const;
   double loss_of(Step step, const data::SkipSet& skips) const;
-  // How long a worker of this place computes a slot's share of a bucket.
+  // The time that a worker of this place computes a slot's share of a bucket.
   int64_t slot_ms(const std::string& place);
   // Pokes everybody who waits for the data plane.
   void poke_after(int64_t ms);
@@ -174,7 +174,7 @@ class World {
   void note_applied(const Applied& applied);
   void note_installed(const Installed& installed);
 
-  // Faults listen here; they must not act at once but through the loop.
+  // Faults listen here. They must not act at once, but through the loop.
   void moment(Moment moment, const std::string& process);
   std::vector<std::function<void(Moment, const std::string&)>> on_moment;
 
