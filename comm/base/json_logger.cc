@@ -22,7 +22,7 @@ struct ValueText {
   std::string operator()(std::string_view v) const { return "\"" + json_escape(v) + "\""; }
 };
 
-// What of the context no field of the line tells already.
+// The context fields that the line does not have itself.
 std::string context_text(const LogContext& context, LogFields fields) {
   std::string text;
   const auto add = [&](std::string_view key, const std::string& value) {

@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-// A mark is one word, so that it is never half a mark: 0 for nothing, else 1 + step * slots + slot.
+// A mark is one word, so nobody reads half a mark. 0: nothing; else 1 + step * slots + slot.
 constexpr uint64_t kSlots = limits::kSlots;
 
 uint64_t mark_of(Step step, uint32_t slot) {
@@ -58,7 +58,7 @@ WorkInHand::~WorkInHand() {
 
 Result<WorkInHand> WorkInHand::make() {
   const int descriptor = ::memfd_create("lockstep-work-in-hand", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  // Sealed: memory that a worker could cut off would kill its agent.
+  // Sealed, because a worker that shortened the memory would kill its agent.
   if (descriptor < 0 || ::ftruncate(descriptor, sizeof(Marks)) != 0 ||
       ::fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
     const Status status(Code::kInternal,

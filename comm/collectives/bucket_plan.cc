@@ -23,7 +23,7 @@ Result<std::vector<uint64_t>> plan_buckets(std::span<const uint64_t> tensor_boun
                                          " elements");
     }
     previous = cut;
-    // A cut at the end of the last tensor would leave a bucket of statistics and control alone,
+    // A cut at the end of the last tensor would leave a bucket with only statistics and control:
     // one more exchange for nothing.
     if (i + 1 == tensor_bounds.size() || cut % kCutElements != 0) continue;
     const uint64_t held = cut - bounds.back();

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// First slot of the right child of a node over more than one slot.
+// The first slot of the right child of a node over more than one slot.
 uint32_t split(const SlotRun& node) {
   return node.begin + std::bit_floor(node.end - node.begin - 1);
 }
@@ -28,8 +28,8 @@ void for_each_subtree(const SlotRun& node, const SlotRun& run, const Visit& visi
   for_each_subtree({middle, node.end}, run, visit);
 }
 
-// Regions in use at once while the sum of a whole subtree of n slots is made: the left sum is held
-// while the right one is computed.
+// The number of regions in use at once while a rank sums a whole subtree of n slots: it holds the
+// left sum while it computes the right one.
 uint32_t regions_of_subtree(uint32_t n) {
   if (n == 1) return 1;
   const uint32_t left = std::bit_floor(n - 1);
@@ -45,7 +45,7 @@ class ScheduleBuilder {
     const size_t first = schedule_->work.size();
     const std::optional<uint32_t> sum = add_subtree(node);
     const uint32_t region = sum ? *sum : take_region();
-    // Empty slots have no gradient; name the region whose control section speaks for them.
+    // Empty slots have no gradient. The region's control section speaks for them.
     for (size_t i = first; i < schedule_->work.size(); ++i) {
       if (schedule_->work[i].empty) schedule_->work[i].region = region;
     }
@@ -53,7 +53,7 @@ class ScheduleBuilder {
   }
 
  private:
-  // The region that holds the node's sum, or none when all of its slots are empty.
+  // The region that holds the node's sum, or none if all of its slots are empty.
   std::optional<uint32_t> add_subtree(const SlotRun& node) {
     if (node.end - node.begin == 1) return add_slot(node.begin);
     const uint32_t middle = split(node);
@@ -96,7 +96,7 @@ struct RankPartial {
   FinalPartial partial;
 };
 
-// Writes the postfix sum of `node` over partials from *next on. Returns false for an empty sum.
+// Writes the postfix sum of `node` over partials from *next on. False for an empty sum.
 bool append_sum(const SlotRun& node, const std::vector<RankPartial>& partials, size_t* next,
                 bool with_empty, SumProgram* program) {
   LOCKSTEP_CHECK(*next < partials.size(), "the runs do not cover all slots");
@@ -131,7 +131,7 @@ SumProgram make_program(const std::vector<RankPartial>& partials, uint32_t total
   return program;
 }
 
-// Beyond so many slots the exact search over all runs gives way to a bound.
+// Beyond this many slots a bound replaces the exact search over all runs.
 constexpr uint32_t kExactSearchSlots = 512;
 
 }  // namespace
@@ -151,7 +151,7 @@ uint32_t regions_needed(uint32_t max_run, uint32_t total_slots) {
   max_run = std::min(max_run, total_slots);
   if (max_run == 0) return 0;
   if (total_slots > kExactSearchSlots) {
-    // At most two subtrees of each height are left over, one on either side of the run.
+    // At most two subtrees of each height remain, one on either side of the run.
     return 2 * static_cast<uint32_t>(std::bit_width(max_run)) + 1;
   }
   uint32_t most = 0;

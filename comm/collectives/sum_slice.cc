@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// `part` of `slice`, whose first element goes to `out`.
+// Sums `part` of `slice`. The slice's first element goes to `out`.
 void sum(const SumProgram& program, const ElementRange& part, const ElementRange& slice,
          const LeafAt& leaf_at, float* out) {
   if (part.size() == 0) return;

@@ -1,5 +1,6 @@
-// The additions behind reduction_tree.h. Elementwise, so the bits do not depend on vector width,
-// tile size or alignment (of two NaNs either may give its payload; NaN it stays).
+// The additions behind reduction_tree.h. They work element by element, so the bits do not depend on
+// vector width, tile size or alignment. (The sum of two NaNs may have the payload of either; it is
+// NaN all the same.)
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -16,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-// A tile of every value on the stack together stays well inside a 32 KiB first-level cache.
+// The tiles of all values on the stack together stay well inside a 32 KiB first-level cache.
 constexpr uint64_t kTileElements = 1024;
 
 // out may be a or b.
@@ -25,8 +26,8 @@ void add_tile(float* out, const float* a, const float* b, uint64_t n) {
   for (uint64_t i = 0; i < n; ++i) out[i] = a[i] + b[i];
 }
 
-// A sum of this size or more does not fit the caches anyway: it is written past them, which saves
-// reading every line of the result before it is overwritten (a quarter of the memory traffic).
+// A sum of this size or more does not fit into the caches. It is written past them, which saves
+// reading every line of the result before overwriting it (a quarter of the memory traffic).
 constexpr uint64_t kStreamElements = 2 * 1024 * 1024;
 
 #if defined(__SSE2__)
@@ -45,12 +46,12 @@ void add_tile_streaming(float* out, const float* a, const float* b, uint64_t n) 
 }
 #endif
 
-// Whether the final addition of a sum is written past the caches.
+// Whether the final addition of a sum goes past the caches.
 bool is_worth_streaming(const float* out, std::span<const float* const> leaves, uint64_t n) {
   return n >= kStreamElements && reinterpret_cast<uintptr_t>(out) % 16 == 0 && out != leaves[0];
 }
 
-// A value on the stack: a leaf where it lies, or the scratch tile of this stack place.
+// A value on the stack: a leaf in its place, or the scratch tile of this stack place.
 class TileStack {
  public:
   explicit TileStack(uint32_t depth) : scratch_(depth * kTileElements), values_(depth) {}

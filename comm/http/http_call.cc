@@ -37,7 +37,7 @@ class Socket {
     return Status::ok();
   }
 
-  // From now on with TLS; `host`: whom we have called.
+  // Uses TLS from now on. `host` is the called name.
   void secure(std::shared_ptr<const rpc::TlsContext> context, const std::string& host) {
     tls_ = rpc::TlsSocket::connect(std::move(context), fd_, host);
   }

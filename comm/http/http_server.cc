@@ -35,7 +35,7 @@ std::string host_name(std::string_view header) {
   return lower;
 }
 
-// The token of "Bearer TOKEN"; empty where it is none.
+// The token of "Bearer TOKEN"; empty if there is none.
 std::string_view bearer_of(std::string_view header) {
   constexpr std::string_view kScheme = "bearer ";
   if (header.size() < kScheme.size() || !beast::iequals(header.substr(0, kScheme.size()), kScheme))
@@ -105,7 +105,7 @@ void HttpServer::Impl::accept_some() {
     const int fd = rpc::accept_connection(acceptor.native_handle());
     if (fd < 0 && (errno == ECONNABORTED || errno == EINTR)) continue;
     if (fd < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
-      // Out of descriptors or memory: the caller waits in the kernel's queue, we must not spin.
+      // Out of descriptors or memory: the caller waits in the kernel's queue, and we must not spin.
       retry_timer = loop.call_after(limits::kAcceptRetryMs, [this] { wait(); });
       return;
     }

@@ -1,6 +1,6 @@
-// One connection: with TLS a handshake; read a request, answer it, again; at the end take what
-// still comes for a moment, so that closing does not reset the connection before the answer was
-// read.
+// One connection: with TLS a handshake, then requests and answers in turn. At the end it reads the
+// remaining input for a moment, so that closing does not reset the connection before the peer has
+// read the answer.
 #include <openssl/ssl.h>
 
 #include <boost/asio/ssl/context.hpp>
@@ -17,7 +17,7 @@
 namespace lockstep::http {
 namespace {
 
-// A page of ours takes nothing from elsewhere, runs no script but its own files, and is in no
+// Our pages load nothing from elsewhere, run no script except their own files, and appear in no
 // frame.
 constexpr char kContentSecurityPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
@@ -32,7 +32,7 @@ using boost::system::error_code;
 using Plain = beast::tcp_stream;
 using Tls = ssl::stream<beast::tcp_stream>;
 
-// What is answered to a request that never became one.
+// The answer to input that never became a request.
 Response answer_to_error(const error_code& error) {
   if (error == bhttp::error::header_limit || error == bhttp::error::buffer_overflow)
     return {.status = 431, .body = "the request's header is too large\n"};
@@ -41,7 +41,7 @@ Response answer_to_error(const error_code& error) {
   return {.status = 400, .body = "this is no HTTP request\n"};
 }
 
-// Whoever gets one of these wanted in where it may not, or is no client.
+// A caller that gets one of these tried to enter where it may not, or is no client.
 bool is_refusal(int status) {
   return status == 400 || status == 401 || status == 413 || status == 421 || status == 431;
 }
@@ -99,8 +99,8 @@ class Session final : public AnySession, public std::enable_shared_from_this<Ses
 
   void on_read(const error_code& error) {
     if (server_->is_over) return;
-    // One that waits with its next request may; one that never brings a whole one is slow on
-    // purpose.
+    // A caller that waits before its next request may do so. One that never brings a whole request
+    // is slow on purpose.
     const bool is_in_request = served_ == 0 || parser_->got_some() || buffer_.size() > 0;
     if (error == beast::error::timeout && is_in_request)
       return refused("it brought no whole request within " +
@@ -108,7 +108,7 @@ class Session final : public AnySession, public std::enable_shared_from_this<Ses
     const bool is_syntax = error.category() == bhttp::make_error_code(bhttp::error{}).category();
     if (error == bhttp::error::end_of_stream || error == bhttp::error::partial_message ||
         (error && !is_syntax))
-      return;  // it left
+      return;  // the caller left
     ++served_;
     if (error) return write(answer_to_error(error), 11, false, false);
     const auto& request = parser_->get();
@@ -178,7 +178,7 @@ void start_session(std::shared_ptr<HttpServer::Impl> server, tcp::socket socket)
   }
   ssl_ctx_st* native = identity->context()->native();
   SSL_CTX_up_ref(native);
-  ssl::context context(native);  // the stream holds on to what is behind it
+  ssl::context context(native);  // the stream holds on to the native context
   std::make_shared<Session<Tls>>(std::move(server), std::move(socket), context)->start();
 }
 

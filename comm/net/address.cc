@@ -62,7 +62,7 @@ bool is_loopback_host(std::string_view host) {
 
 Result<Address> numeric_address(const Address& address) {
   if (address.host == "localhost") return Address{"127.0.0.1", address.port};
-  in6_addr ignored;  // has room for either
+  in6_addr ignored;  // has room for either kind
   for (const int family : {AF_INET, AF_INET6})
     if (::inet_pton(family, address.host.c_str(), &ignored) == 1) return address;
   return Status(Code::kConfig, to_string(address) + " has a name where numbers are needed");

@@ -17,12 +17,13 @@ namespace {
 
 constexpr int kBacklog = 4096;
 
-constexpr int kIdleS = 10;  // without a byte; then the kernel asks the other end,
-constexpr int kProbeS = 5;  // every so often,
-constexpr int kProbes = 3;  // so many times
-constexpr unsigned kUnansweredMs = 1000 * (kIdleS + kProbes * kProbeS);  // what was sent, likewise
+constexpr int kIdleS = 10;  // without a byte; then the kernel probes the other end,
+constexpr int kProbeS = 5;  // at this interval,
+constexpr int kProbes = 3;  // this many times
+constexpr unsigned kUnansweredMs =
+    1000 * (kIdleS + kProbes * kProbeS);  // for unanswered bytes that we sent
 
-// A machine that is lost sends no word: without the last four its connections would stay for ever.
+// A lost machine sends no word. Without the last four settings its connections would stay for ever.
 void set_options(int fd) {
   const auto set = [fd](int level, int name, auto value) {
     (void)::setsockopt(fd, level, name, &value, sizeof value);

@@ -12,7 +12,8 @@ namespace lockstep::rpc {
 namespace {
 
 constexpr size_t kReadBytes = 64 * 1024;
-constexpr size_t kSharedBytes = 16 * 1024;  // from here on a frame is not copied: a record of TLS
+constexpr size_t kSharedBytes =
+    16 * 1024;  // a frame of this size or more is not copied: a TLS record
 
 Status broken(const boost::system::error_code& error) {
   return Status(Code::kUnavailable, "the connection broke: " + error.message());
@@ -69,7 +70,7 @@ void AsioConnection::close() {
   write();
 }
 
-// Nothing is read into a buffer of the connection's own, so an idle one costs no memory for it.
+// Reading uses no buffer of the connection's own, so an idle connection costs no memory for it.
 void AsioConnection::wait_readable() {
   if (is_reading_) return;
   is_reading_ = true;
@@ -142,8 +143,8 @@ void AsioConnection::on_written(const boost::system::error_code& error, size_t b
   if (state_ == State::kClosing) linger();
 }
 
-// Small frames in one record, as many as there are. A large one goes as it is, for it may be one
-// that many connections share.
+// Puts waiting small frames into one record. A large frame goes as it is, because many connections
+// may share it.
 wire::SharedFrame AsioConnection::next_tls_batch() {
   if (queue_.front()->size() >= kSharedBytes) {
     const wire::SharedFrame frame = std::move(queue_.front());
@@ -157,7 +158,7 @@ wire::SharedFrame AsioConnection::next_tls_batch() {
   return std::make_shared<const std::string>(std::move(batch));
 }
 
-// As much as goes now. What waits for the peer's word goes on after the next read.
+// Sends as much as possible now. Bytes that wait for the peer's word follow after the next read.
 void AsioConnection::write_tls() {
   while (!is_writing_ && has_unsent()) {
     if (sending_.empty()) {
@@ -178,7 +179,7 @@ void AsioConnection::write_tls() {
   if (state_ == State::kClosing && !has_unsent()) linger();
 }
 
-// TLS may want that for a read, too.
+// TLS may want the socket writable for a read, too.
 void AsioConnection::wait_writable() {
   if (is_writing_) return;
   is_writing_ = true;
@@ -198,7 +199,7 @@ void AsioConnection::linger() {
   socket_.shutdown(boost::asio::ip::tcp::socket::shutdown_send, ignored);
 }
 
-// After TLS has failed: the alert is to arrive, and nothing is understood any more.
+// After TLS has failed: lets the alert arrive, and understands nothing any more.
 void AsioConnection::hang_up() {
   tls_.reset();
   queue_.clear();

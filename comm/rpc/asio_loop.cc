@@ -48,7 +48,7 @@ void AsioLoop::run() {
 }
 
 bool AsioLoop::run_one(int64_t max_wait_ms) {
-  // A context stops by itself when a call before this one left it without work.
+  // A context stops by itself if an earlier call left it without work.
   impl_->context.restart();
   const auto work = boost::asio::make_work_guard(impl_->context);
   return impl_->context.run_one_for(std::chrono::milliseconds(max_wait_ms)) != 0;
@@ -67,8 +67,8 @@ TimerId AsioLoop::call_after(int64_t delay_ms, std::function<void()> fn) {
   if (impl_->is_dying) return id;
   auto timer = std::make_unique<boost::asio::steady_timer>(impl_->context,
                                                            std::chrono::milliseconds(delay_ms));
-  // The map decides, not Asio's error code: a timer that has expired may be cancelled while its
-  // handler already waits in the queue.
+  // The map decides, not Asio's error code: somebody may cancel an expired timer while its handler
+  // already waits in the queue.
   timer->async_wait([impl = impl_.get(), id](const boost::system::error_code&) {
     const auto entry = impl->timers.extract(id);
     if (!entry.empty()) entry.mapped().fn();

@@ -25,12 +25,12 @@ tcp protocol_of(const Address& address) {
   return address.host.find(':') == std::string::npos ? tcp::v4() : tcp::v6();
 }
 
-// What users hold: dropping it closes the connection, whatever is still in flight.
+// The users' handle: dropping it closes the connection, whatever is still in flight.
 class ConnectionHandle final : public Connection {
  public:
   ConnectionHandle(AsioLoop& loop, tcp::socket socket, std::unique_ptr<TlsSocket> tls)
       : connection_(std::make_shared<AsioConnection>(loop, std::move(socket), std::move(tls))) {}
-  // One that has ended already.
+  // A handle whose connection has ended already.
   ConnectionHandle(AsioLoop& loop, tcp::socket socket, Status why)
       : connection_(std::make_shared<AsioConnection>(loop, std::move(socket), nullptr)) {
     connection_->end(std::move(why));
@@ -111,13 +111,13 @@ class Acceptor final : public std::enable_shared_from_this<Acceptor> {
     tell(std::make_shared<ConnectionHandle>(loop_, std::move(socket), std::move(tls)));
   }
 
-  // Whoever is told may close the listener.
+  // The handler may close the listener.
   void tell(std::shared_ptr<Connection> connection) {
     const auto on_accept = on_accept_;
     (*on_accept)(std::move(connection));
   }
 
-  // Out of descriptors or memory: the caller waits in the kernel's queue, we must not spin.
+  // Out of descriptors or memory: the caller waits in the kernel's queue, and we must not spin.
   void wait_later() {
     retry_timer_ =
         loop_.call_after(limits::kAcceptRetryMs, [self = shared_from_this()] { self->wait(); });
@@ -144,7 +144,7 @@ class ListenerHandle final : public Listener {
   Address address_;
 };
 
-// One attempt to connect: whoever comes first, the answer or the deadline, ends it.
+// One attempt to connect. The answer or the deadline, whichever comes first, ends it.
 class Connecting final : public std::enable_shared_from_this<Connecting> {
  public:
   // `dialled`: the name or address that a certificate must be for.

@@ -9,7 +9,7 @@
 
 namespace lockstep::rpc {
 
-// Everything that comes back later holds a weak pointer: after close() it finds nothing to do.
+// Every later callback holds a weak pointer: after close() it finds nothing to do.
 struct RpcClient::Impl : std::enable_shared_from_this<Impl> {
   Impl(Transport& the_transport, Options the_options, Handlers the_handlers)
       : transport(the_transport),
@@ -40,13 +40,13 @@ struct RpcClient::Impl : std::enable_shared_from_this<Impl> {
   Options options;
   Handlers handlers;
   Prng jitter;
-  int failures = 0;  // since it was last ready
+  int failures = 0;  // since the client was last ready
   bool is_over = false;
   bool is_ready = false;
   std::shared_ptr<Connection> connection;
   std::optional<ClientHandshake> handshake;
   Status last_failure;
-  std::string distrusted;     // the reason that was told last
+  std::string distrusted;     // the last reported reason
   TimerId attempt_timer = 0;  // the next attempt, or the deadline of the handshake
   TimerId give_up_timer = 0;
   TimerId silence_timer = 0;
@@ -131,8 +131,8 @@ void RpcClient::Impl::watch_silence() {
     silence_timer = after(options.silence_ms / limits::kSilenceLooks, &Impl::on_silence_look);
 }
 
-// Several looks instead of one deadline: a process that was stopped looks once when it goes on,
-// and then reads what has come meanwhile.
+// Several looks instead of one deadline: a stopped process looks once when it goes on, and then
+// reads the input that came meanwhile.
 void RpcClient::Impl::on_silence_look() {
   if (++silent_looks < limits::kSilenceLooks) return watch_silence();
   on_close(Status(Code::kTimeout, connection->peer() + " has said nothing for " +
@@ -148,7 +148,7 @@ void RpcClient::Impl::on_close(const Status& why) {
   handlers.on_lost(why);
 }
 
-// TLS found it, which knows nothing of the token.
+// TLS found it, and TLS knows nothing of the token.
 void RpcClient::Impl::distrust(const Status& why) {
   const Status told = why.with_context(connection->peer());
   try_later(told);
@@ -165,7 +165,7 @@ void RpcClient::Impl::try_later(const Status& why) {
   attempt_timer = after(next_pause_ms(), &Impl::attempt);
 }
 
-// Doubles with every failure; half of it is drawn, so that many clients do not come back at once.
+// Doubles with every failure. Half of it is random, so that many clients do not come back at once.
 int64_t RpcClient::Impl::next_pause_ms() {
   int64_t pause_ms = std::max<int64_t>(options.first_backoff_ms, 1);
   for (int i = 0; i < failures && pause_ms < options.max_backoff_ms; ++i) pause_ms *= 2;

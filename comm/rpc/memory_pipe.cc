@@ -24,7 +24,8 @@ void MemoryEnd::set_handlers(Connection::Handlers handlers) {
   }
   if (!is_first) return;
   if (!has_sent_) put(std::string(wire::kPreamble));
-  if (const auto other = other_.lock()) other->schedule_pump(0);  // what waited for a reader
+  if (const auto other = other_.lock())
+    other->schedule_pump(0);  // for frames that waited for a reader
 }
 
 void MemoryEnd::send(const wire::SharedFrame& frame) {

@@ -32,7 +32,7 @@ class MemoryListener final : public Listener {
 
   MemoryListener(StatePtr network, Address address, Handler handler)
       : network_(std::move(network)), address_(std::move(address)), handler_(std::move(handler)) {}
-  // After a crash of our node the door may already be another's.
+  // After a crash of our node the door may already belong to another one.
   ~MemoryListener() override {
     const auto door = network_->doors.find(to_string(address_));
     if (door != network_->doors.end() && door->second.on_accept == handler_)
@@ -46,7 +46,7 @@ class MemoryListener final : public Listener {
   Handler handler_;
 };
 
-// Reaches the listener's node: a pipe if somebody listens there now.
+// Reaches the listener's node: makes a pipe if somebody listens there now.
 Result<std::shared_ptr<MemoryEnd>> knock(const StatePtr& network, const std::string& from,
                                          const Address& address) {
   const auto door = network->doors.find(to_string(address));
@@ -161,8 +161,8 @@ Result<std::unique_ptr<Listener>> MemoryTransport::listen(const Address& address
       std::make_unique<MemoryListener>(state_, real, std::move(handler)));
 }
 
-// Half way the listener accepts, the other half brings the answer; a partition anywhere on the way
-// ends in the timeout.
+// The listener accepts half-way, and the other half brings the answer. A partition anywhere on the
+// way ends in the timeout.
 void MemoryTransport::connect(const Address& address, int64_t timeout_ms,
                               ConnectHandler on_connected) {
   auto handler = std::make_shared<ConnectHandler>(std::move(on_connected));

@@ -15,7 +15,7 @@
 namespace lockstep::rpc {
 namespace {
 
-// What the lookup and its thread both hold: the loop, for as long as somebody waits there.
+// The state that the lookup and its thread share: the loop, while somebody waits there.
 struct Desk {
   std::mutex mutex;
   Loop* loop = nullptr;
@@ -84,7 +84,7 @@ class Lookup final : public std::enable_shared_from_this<Lookup> {
   }
 
   void finish(Result<Address> result) {
-    const auto self = shared_from_this();  // the timer may be the last that holds it
+    const auto self = shared_from_this();  // the timer may hold the last reference
     if (!on_resolved_) return;
     leave();
     loop_.cancel(timer_);

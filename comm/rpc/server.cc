@@ -11,8 +11,8 @@
 
 namespace lockstep::rpc {
 
-// Handlers of connections hold `this`: every connection is closed before it goes, and a closed
-// connection calls nobody.
+// Handlers of connections hold `this`. The server closes every connection before it is destroyed,
+// and a closed connection calls nobody.
 struct RpcServer::Impl {
   struct Peer {
     std::shared_ptr<Connection> connection;
@@ -104,7 +104,7 @@ void RpcServer::Impl::on_close(PeerId id, const Status& why) {
   refusals.refused(connection->peer(), why.message());
 }
 
-// The connection closes when its last owner lets go of it.
+// The connection closes when its last owner releases it.
 std::shared_ptr<Connection> RpcServer::Impl::forget(PeerId id) {
   const auto peer = peers.find(id);
   LOCKSTEP_CHECK(peer != peers.end(), "a closed connection called");

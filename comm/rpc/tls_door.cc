@@ -63,7 +63,7 @@ void TlsDoor::turn_away(Callers& from, Callers::iterator caller, Status why) {
   enter(std::move(gone->socket), std::move(why));
 }
 
-// Those that take too long are forgotten here; their deadline is the server's.
+// Forgets handshakes that take too long. The server's deadline ends them.
 bool TlsDoor::is_room_in_hand() {
   const int64_t slow_ms = loop_.now_ms() - limits::kTlsPromptMs;
   std::erase_if(in_hand_, [&](const auto& entry) { return entry.second <= slow_ms; });
@@ -108,7 +108,7 @@ void TlsDoor::let_in() {
   call_next();
 }
 
-// Whoever is told may close the door.
+// The handler may close the door.
 void TlsDoor::enter(boost::asio::ip::tcp::socket socket, Result<Turn> turn) {
   const Enter told = enter_;
   told(std::move(socket), std::move(turn));

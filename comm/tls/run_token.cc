@@ -77,7 +77,7 @@ Result<std::shared_ptr<TokenFile>> TokenFile::open(const std::string& path, Logg
 std::vector<std::string> TokenFile::accepted(bool look_now) {
   std::lock_guard lock(mutex_);
   const int64_t now_ms = SystemClock().monotonic_ms();
-  // What a file server has told of a file may be old; to open the file asks it again.
+  // A file server's earlier answer may be old. Opening the file asks it again.
   if (watch_.has_changed(now_ms) || look_now) read_again(now_ms);
   if (now_ms >= old_until_ms_) old_.clear();
   std::vector<std::string> tokens = {content_.token};

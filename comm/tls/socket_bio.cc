@@ -9,8 +9,8 @@
 namespace lockstep::rpc {
 namespace {
 
-// OpenSSL's own sockets write without MSG_NOSIGNAL: a peer that hangs up would end the process.
-// The descriptor is the BIO's data, and its flags remember the end of the stream.
+// OpenSSL's own sockets write without MSG_NOSIGNAL, so a peer that hangs up would end the process.
+// The BIO's data is the descriptor, and its flags remember the end of the stream.
 constexpr int kAtEnd = 0x1000000;
 
 int fd_of(BIO* bio) {

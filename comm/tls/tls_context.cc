@@ -40,12 +40,12 @@ Owned<BIO> memory(const std::string& bytes) {
   return Owned<BIO>(BIO_new_mem_buf(bytes.data(), static_cast<int>(bytes.size())));
 }
 
-// A key that needs a password would ask for it at the terminal.
+// A key with a password would make OpenSSL ask for it at the terminal.
 int no_password(char*, int, int, void*) {
   return -1;
 }
 
-// All of a PEM file, in its order.
+// The whole content of a PEM file, in its order.
 Result<std::vector<Owned<X509>>> read_certificates(const std::string& path,
                                                    const char* mend = kMend) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, read_file(path, limits::kCertificateBytes));
@@ -74,7 +74,7 @@ TlsContext::TlsContext()
   SSL_CTX_set_max_proto_version(context_, TLS1_3_VERSION);
   SSL_CTX_set_num_tickets(context_, 0);
   SSL_CTX_set_session_cache_mode(context_, SSL_SESS_CACHE_OFF);
-  // A peer that leaves without a word has ended its connection; frames know their length.
+  // A peer that leaves without a word has ended its connection. Frames know their length.
   SSL_CTX_set_options(context_, SSL_OP_IGNORE_UNEXPECTED_EOF);
   // An idle connection holds no buffers.
   SSL_CTX_set_mode(context_, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
@@ -135,7 +135,7 @@ Status TlsContext::use_own(const std::string& directory) {
   return Status::ok();
 }
 
-// What every peer will find, found here, where it can be mended.
+// Finds here, where somebody can mend it, the error that every peer would find.
 Status TlsContext::check_chain(const std::string& directory) {
   const std::string path = directory + "/tls.crt";
   const Owned<X509_STORE_CTX> check(X509_STORE_CTX_new());

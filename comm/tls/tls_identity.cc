@@ -22,8 +22,8 @@ Result<std::shared_ptr<TlsIdentity>> TlsIdentity::open(const std::string& direct
 std::shared_ptr<const TlsContext> TlsIdentity::context() {
   std::lock_guard lock(mutex_);
   if (!watch_.has_changed(SystemClock().monotonic_ms())) return context_;
-  // Files that are replaced one after the other do not fit together for a moment: the next change
-  // is read again.
+  // Files that somebody replaces one after the other do not fit together for a moment. The next
+  // change makes us read them again.
   auto loaded = TlsContext::load(directory_);
   if (loaded.is_ok()) {
     context_ = std::move(loaded).value();

@@ -84,7 +84,8 @@ std::unique_ptr<TlsSocket> TlsSocket::connect(std::shared_ptr<const TlsContext> 
   } else {
     SSL_set_hostflags(made->ssl_, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     is_set = SSL_set1_host(made->ssl_, host.c_str()) == 1;
-    (void)SSL_set_tlsext_host_name(made->ssl_, host.c_str());  // only helps who has several
+    (void)SSL_set_tlsext_host_name(made->ssl_,
+                                   host.c_str());  // helps only servers with several names
   }
   LOCKSTEP_CHECK(is_set, "a host that cannot be checked");
   return made;
@@ -95,7 +96,7 @@ std::unique_ptr<TlsSocket> TlsSocket::connect_to_any(std::shared_ptr<const TlsCo
   std::unique_ptr<TlsSocket> made(new TlsSocket(std::move(context), fd));
   SSL_set_connect_state(made->ssl_);
   SSL_set_verify(made->ssl_, SSL_VERIFY_PEER, nullptr);
-  // Who carries gigabytes pays for every round of the cipher: 10 of them instead of 14.
+  // Gigabytes of data pay for every round of the cipher: 10 rounds instead of 14.
   const bool is_set =
       SSL_set_ciphersuites(made->ssl_, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256") == 1;
   LOCKSTEP_CHECK(is_set, "every OpenSSL has the ciphers of TLS 1.3");
@@ -106,7 +107,7 @@ TlsSocket::~TlsSocket() {
   SSL_free(ssl_);
 }
 
-// What goes wrong shows again at the next call.
+// An error shows again at the next call.
 void TlsSocket::begin() {
   ERR_clear_error();
   (void)SSL_do_handshake(ssl_);
@@ -127,7 +128,7 @@ IoResult TlsSocket::write(const char* from, size_t bytes) {
   return result(n, n > 0 ? static_cast<size_t>(n) : 0);
 }
 
-// OpenSSL refuses while a record is half out: then after the next one.
+// OpenSSL refuses while a record is half out. Then we try after the next one.
 void TlsSocket::renew_key() {
   if (SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED) == 1) {
     written_bytes_ = 0;

@@ -15,7 +15,7 @@ void RateWindow::update(int64_t now_ns, double total) {
 double RateWindow::per_second(int64_t now_ns) const {
   std::lock_guard lock(mutex_);
   if (count_ == 0) return 0;
-  // Points older than the window are left out, unless nothing else is there to compare with.
+  // Skips points older than the window, unless there is nothing else to compare with.
   const int64_t oldest_wanted = now_ns - kPointNs * static_cast<int64_t>(kPoints);
   for (size_t age = count_; age-- > 0;) {
     const Point& point = points_[(newest_ + kPoints - age) % kPoints];

@@ -13,16 +13,16 @@ constexpr double kPercent = 0.01;
 constexpr double kMilli = 1e-3;
 constexpr double kMega = 1e6;
 
-// Numbers that a program which computes, or is killed, brings about on a GPU in order; NVIDIA's
-// list is https://docs.nvidia.com/deploy/xid-errors.
+// XIDs that a program which computes, or is killed, causes on a healthy GPU. NVIDIA's list is
+// https://docs.nvidia.com/deploy/xid-errors.
 constexpr std::array<unsigned long long, 6> kXidsOfPrograms = {13, 31, 43, 45, 68, 109};
 
-// Asks for one value after the other, and for none any more once the GPU is lost.
+// Asks for one value after the other, and for none once the GPU is lost.
 class Questions {
  public:
   explicit Questions(nvml::Device device) : device_(device) {}
 
-  // The functions' last argument receives the value.
+  // The function's last argument receives the value.
   template <typename Value, typename... Middle, typename... Given>
   std::optional<Value> ask(int (*function)(nvml::Device, Middle...), Value empty, Given... given) {
     if (function == nullptr || device_ == nullptr || is_lost_) return std::nullopt;
@@ -109,14 +109,15 @@ void GpuReader::count_errors() {
   if (events_ == nullptr) return;
   nvml::EventData event{};
   for (int i = 0; i < limits::kGpuEventsAtOnce; ++i) {
-    if (api_.wait_for_event(events_, &event, 0) != nvml::kSuccess) return;  // mostly: there is none
+    if (api_.wait_for_event(events_, &event, 0) != nvml::kSuccess)
+      return;  // mostly there is no event
     if ((event.type & nvml::kXidCriticalError) == 0) continue;
     Gpu* gpu = gpu_of(event.device);
     if (gpu != nullptr && gpu->xid_errors) count(event.xid, *gpu->xid_errors);
   }
 }
 
-// By its UUID where the event has another handle: nobody promises that NVML gives out the same one.
+// By its UUID if the event has another handle: NVML does not promise to give out the same one.
 GpuReader::Gpu* GpuReader::gpu_of(nvml::Device device) {
   for (Gpu& gpu : gpus_)
     if (gpu.device == device) return &gpu;

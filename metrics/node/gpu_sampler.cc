@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-// New threads inherit it: signals are for the thread that waits for them.
+// New threads inherit the mask. Signals go to the thread that waits for them.
 class AllSignalsBlocked {
  public:
   AllSignalsBlocked() {
@@ -34,17 +34,17 @@ class AllSignalsBlocked {
 
 }  // namespace
 
-// Where questions and answers lie. The thread holds it too, for it may outlive the sampler.
+// The place of questions and answers. The thread also holds it, because it may outlive the sampler.
 struct GpuSampler::Desk {
   std::mutex mutex;
   std::condition_variable changed;
   SystemClock clock;
   Status status;         // why there is no NVML
-  bool is_over = true;   // the thread has ended, or was never there
-  bool is_told = false;  // that it is to end
+  bool is_over = true;   // the thread has ended, or never was
+  bool is_told = false;  // the thread has to end
   bool is_asked = false;
   int64_t asked_ns = 0;
-  int64_t read_ns = 0;  // 0: nothing was
+  int64_t read_ns = 0;  // 0: never read
   bool is_available = false;
   std::vector<GpuSample> gpus;
 

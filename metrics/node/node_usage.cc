@@ -9,7 +9,8 @@
 namespace lockstep {
 namespace {
 
-constexpr double kSectorBytes = 512;  // of /proc/diskstats, whatever the disk's own are
+constexpr double kSectorBytes =
+    512;  // the unit of /proc/diskstats, whatever the disk's own sectors
 constexpr double kKibibyte = 1024;
 
 // "cpu  user nice system idle iowait irq softirq steal ..." in ticks, then one line a processor.
@@ -52,7 +53,7 @@ void read_disks(const std::string& root, NodeUsage& usage) {
     double skipped = 0, read = 0, written = 0;
     words >> skipped >> skipped >> name >> skipped >> skipped >> read;
     words >> skipped >> skipped >> skipped >> written;
-    // Only a disk has a device behind it: no partition, loop, memory disk, RAID or volume has.
+    // Only a disk has a device behind it: no partition, loop, memory disk, RAID or volume has one.
     std::error_code error;
     if (!words || !std::filesystem::exists(root + "sys/block/" + name + "/device", error)) continue;
     usage.disk_read_bytes += read * kSectorBytes;

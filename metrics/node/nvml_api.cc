@@ -10,7 +10,7 @@ void find(void* library, const char* name, Function* function) {
   *function = reinterpret_cast<Function>(dlsym(library, name));
 }
 
-// Without these no GPU can be named.
+// Required functions: without them no GPU has a name.
 const char* find_required(void* library, NvmlApi& api) {
   find(library, "nvmlInit_v2", &api.init);
   find(library, "nvmlShutdown", &api.shutdown);
@@ -35,13 +35,13 @@ void find_values(void* library, NvmlApi& api) {
   find(library, "nvmlDeviceGetTemperature", &api.temperature);
   find(library, "nvmlDeviceGetClockInfo", &api.clock);
   find(library, "nvmlDeviceGetTotalEccErrors", &api.ecc_errors);
-  // Its name since driver 535, and the one before.
+  // The name since driver 535, and the older one.
   find(library, "nvmlDeviceGetCurrentClocksEventReasons", &api.throttle_reasons);
   if (api.throttle_reasons == nullptr)
     find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", &api.throttle_reasons);
 }
 
-// All or none: one without the others is of no use.
+// All or none, because one is useless without the others.
 void find_events(void* library, NvmlApi& api) {
   find(library, "nvmlEventSetCreate", &api.create_event_set);
   find(library, "nvmlDeviceRegisterEvents", &api.register_events);

@@ -18,7 +18,7 @@ std::string read_text(const char* path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-// Seconds since 1970 at which the machine started, from /proc/stat.
+// The start of the machine, in seconds since 1970, from /proc/stat.
 double boot_time_seconds() {
   std::istringstream lines(read_text("/proc/stat"));
   for (std::string line; std::getline(lines, line);) {
@@ -31,7 +31,7 @@ double boot_time_seconds() {
 
 std::optional<ProcessUsage> read_process_usage() {
   const std::string stat = read_text("/proc/self/stat");
-  // The command name, field 2, is in parentheses and may hold anything: count after the last ')'.
+  // The command name, field 2, is in parentheses and may hold anything. Count after the last ')'.
   const size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream rest(stat.substr(name_end + 1));

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// A node names itself: bytes that are no text would make the whole exposition unreadable.
+// A node names itself. Bytes that are no text would make the whole exposition unreadable.
 std::string text_of(std::string name) {
   const auto is_odd = [](char c) { return c < ' ' || c > '~'; };
   std::replace_if(name.begin(), name.end(), is_odd, '?');

@@ -24,7 +24,7 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 }
 
 std::string_view nearest_word(std::string_view wrong, std::span<const std::string_view> right) {
-  constexpr size_t kLongestWord = 100;  // longer ones are no typing mistake, and cost time
+  constexpr size_t kLongestWord = 100;  // a longer word is no typing mistake, and costs time
   if (wrong.size() > kLongestWord) return "";
   std::string_view best;
   size_t best_distance = std::max<size_t>(2, wrong.size() / 3) + 1;

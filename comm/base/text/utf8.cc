@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// Eight at a time while they are.
+// Skips eight ASCII bytes at a time.
 size_t ascii_bytes(std::string_view text) {
   size_t at = 0;
   for (; at + 8 <= text.size(); at += 8) {
@@ -29,7 +29,7 @@ size_t utf8_character_bytes(std::string_view text) {
   if (first < 0xc2 || first > 0xf4) return 0;
   const size_t bytes = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
   if (bytes > text.size()) return 0;
-  // The second byte says whether it is overlong, a surrogate or too large.
+  // The second byte shows an overlong form, a surrogate, or a value that is too large.
   const uint8_t lowest = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
   const uint8_t highest = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
   if (byte(1) < lowest || byte(1) > highest) return 0;

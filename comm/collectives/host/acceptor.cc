@@ -17,13 +17,14 @@
 namespace lockstep::host {
 namespace {
 
-constexpr int64_t kHeldMs = 120'000;  // a proven connection of a generation we have not begun
+constexpr int64_t kHeldMs =
+    120'000;  // for a proven connection of a generation that we have not begun
 constexpr size_t kHeldConnections = 4096;
-constexpr int kIdlePollMs = 1'000;  // how late an expired connection may be dropped
+constexpr int kIdlePollMs = 1'000;  // an expired connection is dropped at most this late
 
 }  // namespace
 
-// A connection that has proven nothing yet.
+// A connection that has not proven itself yet.
 struct Acceptor::Stranger {
   Stream stream;
   short awaits = POLLIN;
@@ -32,7 +33,7 @@ struct Acceptor::Stranger {
   int64_t drop_at_ms = 0;
   Hello hello;
   Nonce nonce = {};
-  std::string token;  // of the challenge
+  std::string token;  // the token of the challenge
   size_t received = 0;
   char buffer[sizeof(Hello)] = {};
 };
@@ -96,10 +97,10 @@ void Acceptor::run() {
   while (poll_once(&strangers) >= 0) drop_expired(&strangers);
 }
 
-// Negative when it is time to stop.
+// Negative if it is time to stop.
 int Acceptor::poll_once(std::list<Stranger>* strangers) {
-  // A listener whose connections cannot be taken stays readable: polled again at once, it would
-  // keep a core busy for as long as there are no descriptors. poll() passes over negative ones.
+  // A listener stays readable while its connections cannot be accepted. Polling it again at once
+  // would keep a core busy until there are descriptors. poll() skips negative descriptors.
   const int64_t pause_ms = accept_again_at_ms_ - SystemClock().monotonic_ms();
   const bool accepts = pause_ms <= 0;
   std::vector<pollfd> fds = {{wake_.get(), POLLIN, 0},
@@ -124,14 +125,14 @@ void Acceptor::accept_from(const Fd& listener, bool is_unix, std::list<Stranger>
     Fd fd = accept_one(listener.get());
     if (!fd.is_open()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno != EAGAIN) {  // EMFILE, ENFILE: nothing but time helps
+      if (errno != EAGAIN) {  // EMFILE, ENFILE: only time helps
         accept_again_at_ms_ = SystemClock().monotonic_ms() + limits::kAcceptRetryMs;
       }
       return;
     }
     if (is_unix && !peer_is_same_user(fd.get())) continue;
-    // Who has waited longest without proving anything makes room, at each door for itself: a crowd
-    // on the network must not push out a peer on this host.
+    // The longest unproven caller makes room, at each door for itself: a crowd on the network must
+    // not push out a peer on this host.
     const auto same_door = [&](const Stranger& s) { return s.over_unix == is_unix; };
     const auto waiting = std::count_if(strangers->begin(), strangers->end(), same_door);
     if (static_cast<size_t>(waiting) >= limits::kUnauthenticatedConnections)
@@ -168,7 +169,7 @@ bool Acceptor::advance(Stranger* stranger) {
   }
 }
 
-// To a Hello, then to a Proof. False when that was the last word.
+// Answers a Hello, then a Proof. False after the last answer.
 bool Acceptor::answer(Stranger* stranger) {
   if (!stranger->challenged) {
     std::memcpy(&stranger->hello, stranger->buffer, sizeof(Hello));

@@ -40,7 +40,7 @@ Status GenerationCollective::begin_step(const Tag& tag, const StepMerge& merge) 
   LOCKSTEP_CHECK(gradient_ != nullptr, "begin_step needs a gradient buffer");
   LOCKSTEP_CHECK(merge.ranks.size() == world_size(), "one schedule per rank");
   LOCKSTEP_RETURN_IF_ERROR(check_tag(tag));
-  // C3: what was published may be rewritten once everyone has read it.
+  // C3: a published range may be rewritten once everyone has read it.
   if (last_reduce_ != 0) {
     LOCKSTEP_RETURN_IF_ERROR(finish(peers_->wait_for_all(&FlagBlock::read, last_reduce_)));
   }
@@ -88,7 +88,7 @@ Status GenerationCollective::reduce(const Tag& tag, const ElementRange& range) {
   return peers_->is_aborted() ? peers_->aborted_status() : Status::ok();
 }
 
-// To peers without shared memory: each gets this rank's partials over the slice that it sums.
+// Sends to peers without shared memory: each gets this rank's partials over the slice that it sums.
 void GenerationCollective::send_partials(const OpDescriptor& op, const ElementRange& range,
                                          Algorithm algorithm) {
   const bool direct = algorithm == Algorithm::kDirect;
@@ -115,7 +115,7 @@ void GenerationCollective::sum_own(const ElementRange& slice, float* out) {
   sum_slice(merge_, geometry_.layout.statistics, slice, leaf_at, out);
 }
 
-// Where a leaf's values of `slice` begin.
+// The place of a leaf's values of `slice`.
 const float* GenerationCollective::leaf(const Leaf& leaf, const ElementRange& slice) const {
   if (peers_->is_self(leaf.rank)) return own_partial(leaf.region) + slice.begin;
   const auto& partials = merge_.ranks[leaf.rank].partials;
@@ -131,7 +131,7 @@ Status GenerationCollective::gather_results(const OpDescriptor& op, const Elemen
   for (uint32_t r = 0; r < world_size(); ++r) {
     if (!peers_->is_self(r)) peers_->link(r).send_result(op.mark, own_bytes(own_result(), mine));
   }
-  // Begin with the next rank, so that not everyone reads the same memory at once.
+  // Begins with the next rank, so that not everyone reads the same memory at once.
   for (uint32_t i = 1; i < world_size(); ++i) {
     const uint32_t r = (rank() + i) % world_size();
     LOCKSTEP_RETURN_IF_ERROR(peers_->wait_for(r, &FlagBlock::result, op.mark));
@@ -158,7 +158,7 @@ OpDescriptor GenerationCollective::next_operation(OpKind kind, const Tag& tag,
   return describe(make_mark(peers_->generation(), ++operations_), kind, tag, range);
 }
 
-// A failed operation ends the generation for everyone: nobody may wait for what will not come.
+// A failed operation ends the generation for everyone: nobody may wait for data that will not come.
 Status GenerationCollective::finish(Status status) {
   if (!status.is_ok()) peers_->abort();
   return status;

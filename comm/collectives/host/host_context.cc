@@ -27,8 +27,8 @@ Result<Fd> open_event() {
   return fd;
 }
 
-// The kernel's boot id: hosts that differ in it share no memory. Whether equal ones do (containers)
-// is found out by trying.
+// The kernel's boot id. Hosts with different ids share no memory. Only a trial shows whether hosts
+// with equal ids do (containers).
 std::string find_host_id() {
   auto boot_id = read_file("/proc/sys/kernel/random/boot_id", 128);
   if (!boot_id.is_ok()) return "unknown";
@@ -71,7 +71,7 @@ class Context final : public HostContext {
   void close(Generation through) noexcept override;
 
  private:
-  // A connection on which both ends have introduced themselves.
+  // A connection whose two ends have introduced themselves.
   struct Met {
     Stream stream;
     bool over_unix = false;
@@ -87,20 +87,20 @@ class Context final : public HostContext {
   const HostOptions options_;
   const HostAddress address_;
   const std::shared_ptr<Segment> control_;
-  const Fd cancel_;  // eventfd, readable while connect() is to give up
+  const Fd cancel_;  // eventfd, readable if connect() has to give up
   std::shared_ptr<Segment> gradient_;
   GradientGeometry geometry_;
   const std::unique_ptr<Acceptor> acceptor_;
-  int64_t unreachable_rank_ = -1;  // of the thread that connects
+  int64_t unreachable_rank_ = -1;  // used by the connecting thread
 
   std::mutex mutex_;
   Generation connecting_ = 0;  // 0: none
   Generation closed_through_ = 0;
-  std::weak_ptr<Peers> current_;  // of the newest Collective
+  std::weak_ptr<Peers> current_;  // the newest Collective's
 };
 
-// Past the deadline who is late counts as gone: of a link that swallows everything one hears
-// nothing else, and if nobody were named, the same members would try it again and again.
+// After the deadline a late peer counts as gone: a link that swallows everything gives no other
+// sign. If nobody were named, the same members would try again and again.
 bool is_out_of_reach(Code code) {
   return code == Code::kUnavailable || code == Code::kTimeout;
 }
@@ -158,7 +158,7 @@ Result<std::unique_ptr<Collective>> Context::connect(Generation generation, uint
   return collective;
 }
 
-// Connects to a lower rank: over the Unix socket if that leads to it, else over TCP.
+// Connects to a lower rank: over the Unix socket if that reaches it, else over TCP.
 Result<Context::Met> Context::call(const Hello& hello, const PeerAddress& peer,
                                    const Deadline& deadline) {
   Met met;
@@ -178,7 +178,7 @@ Result<Context::Met> Context::call(const Hello& hello, const PeerAddress& peer,
   return met;
 }
 
-// Takes the connections of all higher ranks.
+// Accepts the connections of all higher ranks.
 Status Context::answer_callers(Generation generation, uint32_t rank, MemberId member,
                                const std::vector<PeerAddress>& peers, const Deadline& deadline,
                                TcpIo* io, std::vector<std::shared_ptr<Link>>* links) {
@@ -211,7 +211,7 @@ Status Context::answer_callers(Generation generation, uint32_t rank, MemberId me
       status = link.status();
       if (link.is_ok()) (*links)[from] = std::move(*link);
     }
-    // A caller that has given up may call again; whatever else goes wrong is final.
+    // A caller that has given up may call again. Any other error is final.
     if (status.is_ok() || status.code() == Code::kUnavailable) continue;
     return status.with_context("answering rank " + std::to_string(from));
   }
@@ -231,7 +231,7 @@ Result<std::shared_ptr<Link>> Context::make_link(Met met, Generation generation,
                       " elements here, " + std::to_string(theirs.elements) +
                       " there; both must run the same model");
   }
-  // Links point into the peer's memory by our own geometry, and into none where we have none.
+  // Links point into the peer's memory by our own geometry, and nowhere if we have none.
   const uint64_t my_bytes = gradient_ != nullptr ? gradient_->bytes() : 0;
   if (peer.offer.gradient_bytes != my_bytes || peer.offer.geometry.regions != geometry_.regions) {
     return Status(Code::kConfig,
@@ -257,7 +257,7 @@ void Context::close(Generation through) noexcept {
     if (connecting_ != 0 && connecting_ <= through) eventfd_write(cancel_.get(), 1);
     current = current_.lock();
   }
-  // First of all the thread that sleeps in a collective: nothing may keep it waiting.
+  // First of all the thread that sleeps in a collective: nothing may delay it.
   if (current != nullptr && current->generation() <= through) current->abort();
   constexpr Generation kLast = std::numeric_limits<Generation>::max();
   acceptor_->refuse_below(through < kLast ? through + 1 : kLast);
@@ -269,7 +269,7 @@ Result<std::unique_ptr<HostContext>> HostContext::create(HostOptions options) {
   if (options.token.empty()) return Status(Code::kUsage, "the data plane needs the run's token");
   HostAddress address;
   address.host_id = find_host_id();
-  // Listening costs nothing when nobody calls; with force_tcp nobody is told the name.
+  // Listening costs nothing if nobody calls. With force_tcp nobody learns the name.
   const std::string suffix = random_bytes(16);
   const std::string name =
       "lockstep-" + to_hex({reinterpret_cast<const uint8_t*>(suffix.data()), suffix.size()});

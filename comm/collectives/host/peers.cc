@@ -10,7 +10,7 @@
 namespace lockstep::host {
 namespace {
 
-constexpr int kSpins = 1'000;             // some 20 to 40 microseconds
+constexpr int kSpins = 1'000;             // about 20 to 40 microseconds
 constexpr int64_t kLookAroundUs = 1'000;  // a lost wake-up or a dead peer costs no more
 
 int cores_of_this_process() {
@@ -36,7 +36,7 @@ Peers::Peers(Generation generation, uint32_t rank, std::shared_ptr<Segment> cont
       rank_(rank),
       control_(std::move(control)),
       links_(std::move(links)),
-      // Spinning on a core that the awaited rank needs only makes it later.
+      // Spinning on a core that the awaited rank needs only delays it.
       spins_(static_cast<int>(links_.size()) <= cores_of_this_process() ? kSpins : 0) {}
 
 ControlBlock& Peers::control() {
@@ -94,7 +94,8 @@ bool Peers::has_reached(uint32_t rank, Flag flag, Mark mark) const {
   return now >= mark && generation_of(now) == generation_;
 }
 
-// Is everyone still there of whom this operation needs something? Who has given all may leave.
+// Checks that every peer that this operation still needs is alive. A peer that has given everything
+// may leave.
 Status Peers::check_alive(Flag flag, Mark mark, bool ask_kernel) {
   for (uint32_t r = 0; r < world_size(); ++r) {
     if (is_self(r) || has_reached(r, flag, mark)) continue;
@@ -104,7 +105,7 @@ Status Peers::check_alive(Flag flag, Mark mark, bool ask_kernel) {
              generation_of((flags.*flag).load()) > generation_;
     };
     const bool gone = !has_closed() && ask_kernel && links_[r]->hung_up();
-    // It may have raised the flag, or closed, just before it left.
+    // The peer may have raised the flag, or closed, just before it left.
     if ((!has_closed() && !gone) || has_reached(r, flag, mark)) continue;
     if (!has_closed()) return lost(r, "is gone: its connection broke");
     return Status(Code::kAborted, "rank " + std::to_string(r) + " has closed generation " +
@@ -140,7 +141,7 @@ void Peers::abort() noexcept {
   }
   mine.doorbell.fetch_add(1);
   futex_wake(mine.doorbell);
-  // Our own thread may be asleep on a peer's doorbell: before anything that takes longer.
+  // Our own thread may sleep on a peer's doorbell: wake it before anything that takes longer.
   for (const auto& link : links_)
     if (link != nullptr) futex_wake(link->flags().doorbell);
   for (const auto& link : links_)

@@ -18,7 +18,7 @@ class ShmLink final : public Link {
 
   const FlagBlock& flags() const override { return control_->flags; }
   bool hung_up() const override { return has_hung_up(socket_.get()); }
-  void shut_down() noexcept override {}  // the closed flag says it at once
+  void shut_down() noexcept override {}  // the closed flag tells it at once
   bool shares_memory() const override { return true; }
 
   void exchange(const OpDescriptor&, std::vector<std::span<const std::byte>>,

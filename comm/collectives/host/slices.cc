@@ -5,7 +5,7 @@
 namespace lockstep::host {
 namespace {
 
-// Up to here one phase that reads P times the bytes should beat two phases: a handful of cache
+// Up to this size one phase that reads P times the bytes should beat two phases: a handful of cache
 // misses against one more round of flags. Not tuned for more than two ranks.
 constexpr uint64_t kDirectBytes = 32 * 1024;
 constexpr uint64_t kSliceCutElements = 64;

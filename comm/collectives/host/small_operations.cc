@@ -1,4 +1,4 @@
-// broadcast, all_gather and barrier: through the mailboxes, kMailboxBytes at a time.
+// broadcast, all_gather and barrier, through the mailboxes, kMailboxBytes at a time.
 #include <algorithm>
 #include <cstring>
 
@@ -7,7 +7,7 @@
 
 namespace lockstep::host {
 
-// `expected_of_root`: bytes that a sender sends; everyone is one unless root_only.
+// `expected_of_root`: the bytes that a sender sends. Everyone sends, unless root_only.
 Status GenerationCollective::meet_with_mail(const OpDescriptor& op, std::span<const std::byte> mine,
                                             size_t expected_of_root, bool root_only) {
   std::byte* mailbox = peers_->control().mailbox[op.mark & 1];

@@ -19,7 +19,7 @@ namespace {
 using rpc::IoResult;
 using State = rpc::IoResult::State;
 
-constexpr size_t kRecordBytes = 16384;  // the most that one record of TLS holds
+constexpr size_t kRecordBytes = 16384;  // the largest content of a TLS record
 
 IoResult of_socket(ssize_t n, State when_busy) {
   if (n > 0) return {State::kDone, static_cast<size_t>(n)};
@@ -29,7 +29,7 @@ IoResult of_socket(ssize_t n, State when_busy) {
           Status(Code::kUnavailable, "the connection broke: " + errno_text(errno))};
 }
 
-// Ok when the call is to be repeated.
+// Ok if the caller has to repeat the call.
 Status wait_for(int fd, const IoResult& result, const Deadline& deadline) {
   switch (result.state) {
     case State::kDone:
@@ -55,11 +55,11 @@ struct Stream::Tls {
 
   std::mutex mutex;
   const std::unique_ptr<rpc::TlsSocket> socket;
-  std::vector<char> record;  // made when it is first needed
+  std::vector<char> record;  // made on first use
 };
 
-// A record costs a system call at each end, so short parts travel in one. What it holds depends on
-// the parts alone: offered again, they give the same record.
+// A record costs a system call at each end, so short parts share one. Its content depends on the
+// parts alone: the same parts, offered again, give the same record.
 IoResult Stream::Tls::send(const iovec* parts, size_t count) {
   if (count == 1 || parts[0].iov_len >= kRecordBytes)
     return socket->write(static_cast<const char*>(parts[0].iov_base), parts[0].iov_len);

@@ -38,7 +38,7 @@ void TcpIo::run() {
       short events = 0;
       if (links_[i]->wants_input()) events |= POLLIN;
       if (links_[i]->wants_output()) events |= POLLOUT;
-      // A negative descriptor is skipped: a parked or broken link must not make poll() spin.
+      // poll() skips a negative descriptor: a parked or broken link must not make it spin.
       fds[i + 1] = {events == 0 ? -1 : links_[i]->fd(), events, 0};
     }
     if (poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
@@ -49,7 +49,7 @@ void TcpIo::run() {
     }
     for (size_t i = 0; i < links_.size(); ++i) {
       const short ready = fds[i + 1].revents;
-      // First what the peer had to say: a send that fails because it has gone breaks the link.
+      // Receive first: a send to a peer that has left breaks the link.
       if ((ready & (POLLIN | POLLHUP | POLLERR)) != 0) links_[i]->receive();
       if ((ready & POLLOUT) != 0) links_[i]->flush();
     }

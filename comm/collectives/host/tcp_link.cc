@@ -28,7 +28,7 @@ TcpLink::TcpLink(Stream stream, Generation generation, const FlagBlock* waiter,
       waiter_(waiter),
       notify_(std::move(notify)) {}
 
-// The goodbye only fits between two messages; if one is stuck half-way, the peer sees a loss.
+// The goodbye fits only between two messages. If one is stuck half-way, the peer sees a loss.
 void TcpLink::shut_down() noexcept {
   {
     std::lock_guard lock(mutex_);
@@ -102,7 +102,7 @@ void TcpLink::flush_locked() {
   while (!outgoing_.empty() && send_front_locked()) outgoing_.pop_front();
 }
 
-// True when the first message is out.
+// True if the first message has left.
 bool TcpLink::send_front_locked() {
   Outgoing& message = outgoing_.front();
   for (;;) {
@@ -158,8 +158,8 @@ bool TcpLink::is_drained() {
   return ioctl(fd(), SIOCOUTQ, &unsent) != 0 || unsent == 0;
 }
 
-// Reads what is there, message by message, until the socket is empty or the link is parked. A link
-// that is broken takes nothing more: what made it so is shown to the operations' thread already.
+// Reads message by message, until the socket is empty or the link is parked. A broken link takes
+// nothing more: the operations' thread already sees why.
 void TcpLink::receive() {
   if (broken_.load()) return;
   for (;;) {
@@ -179,13 +179,13 @@ void TcpLink::receive() {
   }
 }
 
-// The header of a parked message is read already, and if it has no payload the socket has nothing
-// more to say: poll() alone would never come back to it.
+// The header of a parked message is read already. If the message has no payload, the socket has
+// nothing more, and poll() alone would never come back to it.
 void TcpLink::resume() {
   if (!in_payload_ && header_received_ == sizeof header_ && wants_input()) receive();
 }
 
-// Reads at most `bytes` into the header or payload; false when there is nothing to read now.
+// Reads at most `bytes` into the header or payload. False if there is nothing to read now.
 bool TcpLink::read_some(std::byte* at, size_t bytes) {
   const rpc::IoResult received = stream_.try_receive(at, bytes);
   if (is_over(received)) mark_broken();
@@ -199,7 +199,7 @@ bool TcpLink::read_some(std::byte* at, size_t bytes) {
   return true;
 }
 
-// Decides where the payload goes. False: parked, or not to be believed.
+// Decides where the payload goes. False if the message is parked, or not credible.
 bool TcpLink::start_message() {
   const WireHeader expected_magic;
   bool valid = header_.magic == expected_magic.magic && generation_of(header_.mark) == generation_;
@@ -214,7 +214,7 @@ bool TcpLink::start_message() {
         destination_ = reinterpret_cast<std::byte*>(payload_.data());
         valid = header_.payload_bytes == expected_.payload_bytes;
       } else if (valid) {
-        // The algorithm compares the descriptors and fails; the payload is of no use any more.
+        // The algorithm compares the descriptors and fails. The payload is useless now.
         mirror_.ops[header_.mark % kOpRing] = header_.op;
         raise(&FlagBlock::published, header_.mark);
         valid = false;
@@ -240,7 +240,7 @@ bool TcpLink::start_message() {
   return true;
 }
 
-// The message is complete: show it in the mirror.
+// The message is complete: shows it in the mirror.
 void TcpLink::commit() {
   switch (header_.kind) {
     case MessageKind::kOperation:

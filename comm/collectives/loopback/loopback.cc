@@ -31,8 +31,8 @@ class PlainBuffer final : public GradientBuffer {
  private:
   static constexpr std::align_val_t kAlignment{4096};
 
-  // Elements from one region to the next, so that each has pages of its own: a device pins them one
-  // by one.
+  // The distance between two regions in elements. Each region has pages of its own, because a
+  // device pins them one by one.
   uint64_t stride() const { return (layout_.elements + 1023) / 1024 * 1024; }
 
   static float* allocate(uint64_t elements) {
@@ -46,7 +46,7 @@ class PlainBuffer final : public GradientBuffer {
   float* data_;
 };
 
-// What one rank brings to the operation in progress.
+// One rank's offer to the operation in progress.
 struct Offer {
   const char* operation = "";
   Tag tag;
@@ -92,7 +92,8 @@ class LoopbackCollective final : public Collective {
     const std::vector<Leaf>& leaves = merge.gradients.leaves;
     alone_ = world_size() == 1 && leaves.size() == 1 && merge.control.leaves.size() == 1;
     reduced_ = alone_ ? buffer().partial(leaves[0].region) : buffer().result();
-    // Every operation ends with all ranks leaving together, so all that was published is read.
+    // Every operation ends when all ranks leave together, so everyone has read everything
+    // published.
     std::lock_guard lock(meeting_->mutex);
     return meeting_->aborted ? aborted_status() : Status::ok();
   }
@@ -158,7 +159,7 @@ class LoopbackCollective final : public Collective {
     evaluate_sum(program, leaves, buffer().result() + begin, end - begin);
   }
 
-  // Everyone has added up everything by itself: the range is one slice.
+  // Everyone has summed everything itself: the range is one slice.
   void check_sum(const ElementRange& range) {
     if (!check_owner_) return;
     const uint32_t owner = *std::exchange(check_owner_, std::nullopt);
@@ -168,7 +169,7 @@ class LoopbackCollective final : public Collective {
     }
   }
 
-  // Brings `offer`, waits for everyone's, does `work` and waits until everyone has done theirs.
+  // Puts `offer`, waits for everyone's, does `work`, and waits until everyone has done theirs.
   template <typename Work>
   Status meet(const Offer& offer, const Work& work) {
     std::unique_lock lock(meeting_->mutex);

@@ -34,7 +34,8 @@ MpiCollective::~MpiCollective() {
   messages_->close();
 }
 
-// Every operation ends when all that this rank has sent is taken, so nothing is waited for (C3).
+// Every operation ends when peers have taken everything that this rank sent, so there is no wait
+// (C3).
 Status MpiCollective::begin_step(const Tag& tag, const StepMerge& merge) {
   LOCKSTEP_CHECK(buffer_ != nullptr, "begin_step needs a gradient buffer");
   LOCKSTEP_CHECK(merge.ranks.size() == world_size(), "one schedule per rank");
@@ -80,7 +81,7 @@ Status MpiCollective::reduce_fast(const ElementRange& range) {
   };
   sum_slice(own, buffer_->layout().statistics, range, leaf_at, out);
   messages_->all_reduce(std::span(out, range.size()));
-  checked_sum_.reset();  // MPI does not say who has summed what
+  checked_sum_.reset();  // MPI does not tell who has summed what
   check_owner_.reset();
   return messages_->wait();
 }
@@ -119,7 +120,8 @@ Status MpiCollective::exchange_partials(const ElementRange& range, bool direct) 
     room += elements;
   }
   for (uint32_t i = 1; i < world_size(); ++i) {
-    const uint32_t r = (rank() + i) % world_size();  // not everyone to the same one first
+    const uint32_t r =
+        (rank() + i) % world_size();  // so that not everyone sends to the same rank first
     for (const FinalPartial& partial : merge_.ranks[rank()].partials) {
       messages_->send(r, bytes_of(buffer_->partial(partial.region), slice(r)));
     }
@@ -138,7 +140,7 @@ Status MpiCollective::exchange_results(const ElementRange& range) {
   return messages_->wait();
 }
 
-// Where a leaf's values of `slice` begin.
+// The place of a leaf's values of `slice`.
 const float* MpiCollective::leaf(const Leaf& leaf, const ElementRange& slice) const {
   if (leaf.rank == rank()) return buffer_->partial(leaf.region) + slice.begin;
   const auto& partials = merge_.ranks[leaf.rank].partials;
@@ -148,7 +150,7 @@ const float* MpiCollective::leaf(const Leaf& leaf, const ElementRange& slice) co
   return received_[leaf.rank] + index * slice.size();
 }
 
-// Of what others have summed the partials have not come: only the owner has an opinion.
+// The partials of others' slices have not arrived: only the owner has a result.
 void MpiCollective::check_sum(const ElementRange& range, bool direct) {
   if (!check_owner_) return;
   const uint32_t owner = *std::exchange(check_owner_, std::nullopt);
@@ -160,7 +162,8 @@ void MpiCollective::check_sum(const ElementRange& range, bool direct) {
   }
 }
 
-// The caller's memory may be gone after an abort, and MPI may not know: data goes through our own.
+// After an abort the caller's memory may be gone, and MPI may not know. So data goes through our
+// own.
 std::span<std::byte> MpiCollective::staged_bytes(size_t bytes) {
   return room_for(messages_->staging(bytes / sizeof(float) + 1), bytes / sizeof(float) + 1)
       .first(bytes);
@@ -212,7 +215,7 @@ Status MpiCollective::barrier(const Tag& tag) {
 }
 
 Status MpiCollective::check_tag(const Tag& tag) const {
-  if (messages_->is_aborted()) return messages_->check();  // peers hear of it
+  if (messages_->is_aborted()) return messages_->check();  // tells the peers
   return check_generation(tag, messages_->generation());
 }
 

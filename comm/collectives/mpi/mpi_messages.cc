@@ -12,7 +12,7 @@ namespace {
 using host::OpDescriptor;
 using host::OpKind;
 
-// MPI promises tags up to 32767; two for each of so many generations.
+// MPI promises tags up to 32767. Each generation takes two.
 constexpr Generation kGenerationsApart = 16'000;
 
 int description_tag(Generation generation) {
@@ -25,7 +25,7 @@ int data_tag(Generation generation) {
 // MPI counts with int.
 constexpr size_t kMessageBytes = size_t{1} << 30;
 
-// So many polls before the processor is offered to others, who may be the ones waited for.
+// After this many polls a wait offers the processor to others, which may be the awaited ranks.
 constexpr uint32_t kPollsInARow = 200;
 
 std::string error_text(int error) {
@@ -132,7 +132,7 @@ Status Messages::wait() {
     start(MPI_Testall(static_cast<int>(pending_.size()), pending_.data(), &done,
                       MPI_STATUSES_IGNORE));
     if (done != 0 && !is_aborted()) break;
-    // Only now: of an operation that is over, a peer may already have said goodbye.
+    // Only now: after an operation is over, a peer may already have said goodbye.
     LOCKSTEP_RETURN_IF_ERROR(check());
     pause();
   }
@@ -158,7 +158,7 @@ void Messages::say_goodbye() {
   goodbyes_.assign(mpi_ranks_.size(), MPI_REQUEST_NULL);
   for (uint32_t r = 0; r < world_size(); ++r) {
     if (r == rank_) continue;
-    // Whoever cannot be told hears of it from the coordinator.
+    // A peer that cannot hear it hears of it from the coordinator.
     (void)MPI_Isend(&goodbye_, sizeof goodbye_, MPI_BYTE, mpi_ranks_[r],
                     description_tag(generation_), world_->comm, &goodbyes_[r]);
   }

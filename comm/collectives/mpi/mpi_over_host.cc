@@ -11,13 +11,13 @@
 namespace lockstep {
 namespace {
 
-// What a rank tells its peers.
+// The message of a rank to its peers.
 struct Standing {
-  uint64_t world = 0;  // 0: in none, or in one that is over
-  uint64_t rank = 0;   // in it
+  uint64_t world = 0;  // 0: in no world, or in one that is over
+  uint64_t rank = 0;   // in that world
 };
 
-// Where each rank is in the one open world that all are in; none: there is no such world.
+// Each rank's place in the one open world that all are in. Nothing if there is no such world.
 std::optional<std::vector<int>> ranks_in_one_world(const std::vector<Standing>& all) {
   std::vector<int> ranks;
   std::set<uint64_t> seen;
@@ -29,15 +29,15 @@ std::optional<std::vector<int>> ranks_in_one_world(const std::vector<Standing>& 
   return ranks;
 }
 
-// Whose absence it is that sends a generation over the host: the first rank that is in no open
-// world, or in another one than most of those before it.
+// The rank whose absence sends a generation over the host: the first rank in no open world, or in
+// another than rank 0's.
 uint32_t first_outside(const std::vector<Standing>& all) {
   for (uint32_t r = 0; r < all.size(); ++r)
     if (all[r].world == 0 || all[r].world != all.front().world) return r;
   return 0;
 }
 
-// The host's connections stay for as long as the generation: nobody sees them end before its time.
+// The host's connections live as long as the generation: nobody sees them end early.
 class OverMpi final : public Forwarding<Collective> {
  public:
   OverMpi(std::unique_ptr<Collective> mpi, std::unique_ptr<Collective> host)
@@ -71,7 +71,7 @@ class MpiOverHost final : public HostContext {
                                               int deadline_ms) override {
     LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Collective> host,
                               host_->connect(generation, rank, member, peers, deadline_ms));
-    if (peers.size() == 1) return host;  // nobody to send anything to
+    if (peers.size() == 1) return host;  // nobody to send to
     const std::vector<Standing> mine = {standing()};
     std::vector<Standing> all(peers.size());
     LOCKSTEP_RETURN_IF_ERROR(host->all_gather({.generation = generation, .bytes = sizeof(Standing)},
@@ -113,7 +113,7 @@ class MpiOverHost final : public HostContext {
   const std::unique_ptr<HostContext> host_;
   const std::unique_ptr<MpiLane> lane_;
   Logger& logger_;
-  GradientBuffer* buffer_ = nullptr;  // the caller's; null: there is none
+  GradientBuffer* buffer_ = nullptr;  // the caller's; null if there is none
 };
 
 }  // namespace

@@ -35,7 +35,7 @@ Result<std::unique_ptr<Communicator>> Communicator::shrink(std::vector<int> excl
   const ncclResult_t result =
       api_.shrink(comm_, excluded.data(), static_cast<int>(excluded.size()), &made->comm_, &config,
                   was_aborted ? NCCL_SHRINK_ABORT : NCCL_SHRINK_DEFAULT);
-  // Until the new one exists, the old one tells how it goes.
+  // Until the new one exists, the old one reports the progress.
   LOCKSTEP_RETURN_IF_ERROR(settle(result, "leave out GPUs", comm_, made->wait_));
   LOCKSTEP_RETURN_IF_ERROR(
       made->settle(ncclInProgress, "connect the remaining GPUs", made->comm_, made->wait_));
@@ -103,7 +103,7 @@ Status Communicator::error(ncclResult_t result, const char* what) const {
   std::string said = std::string(what) + ": " + api_.error_string(result);
   const char* more = comm_ == nullptr ? nullptr : api_.last_error(comm_);
   if (more != nullptr && *more != '\0') said += " (" + std::string(more) + ")";
-  // A peer that is gone: the generation is over, and this worker is none the worse for it.
+  // A peer is gone: the generation is over, and this worker is still healthy.
   return {result == ncclRemoteError ? Code::kAborted : Code::kInternal, said};
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using host::slice_of;
 
-// Ranks among whom a range is cut: `mine` is this rank's place among them.
+// The ranks that cut a range among themselves. `mine` is this rank's place among them.
 struct Group {
   std::vector<uint32_t> ranks;
   uint32_t mine = 0;
@@ -22,10 +22,10 @@ struct Group {
   }
 };
 
-// One value that is summed: whose it is (a place in the group), and where it begins there.
+// One summand: its owner (a place in the group), and where it begins there.
 struct Term {
   uint32_t owner = 0;
-  Place whole;        // of the owner's; read only by the owner
+  Place whole;        // in the owner's memory; only the owner reads it
   uint64_t base = 0;  // the element of the flat buffer that lies at whole.begin
 };
 
@@ -96,7 +96,7 @@ class Planner {
     if (!terms.empty()) reduce(0, node, part, terms, ops, value);
   }
 
-  // Each of the group gets its slice of every term and adds them into `out`.
+  // Each rank of the group gets its slice of every term and adds them into `out`.
   void reduce(size_t phase, const Group& group, const ElementRange& range,
               const std::vector<Term>& terms, const std::vector<int32_t>& ops, const Place& out) {
     ExchangePhase& exchange = at(phase);
@@ -125,7 +125,7 @@ class Planner {
     }
   }
 
-  // Everyone's slice of the result goes to everyone of the group.
+  // Every rank of the group gets the others' slices of the result.
   void gather(size_t phase, const Group& group, const ElementRange& range) {
     ExchangePhase& exchange = at(phase);
     const ElementRange mine = group.slice(range, group.mine);
@@ -146,7 +146,7 @@ class Planner {
     return place;
   }
 
-  // Slices are cut at cache lines, so every place in the stage is aligned like the buffers.
+  // Slices are cut at cache lines, so every place in the stage has the alignment of the buffers.
   Place take_stage(uint64_t elements) {
     const uint64_t begin = plan_->stage_elements;
     plan_->stage_elements += elements;
@@ -173,7 +173,7 @@ ExactPlan make_exact_plan(const StepMerge& merge, std::span<const uint32_t> node
   Planner planner(rank, node_of_rank, &plan);
   const std::pair<const SumProgram*, ElementRange> parts[] = {
       {&merge.gradients, {range.begin, cut}}, {&merge.control, {cut, range.end}}};
-  // Both or none: a range is one bucket, and its phases are shared.
+  // Both or none, because a range is one bucket and its phases are shared.
   std::vector<std::optional<NodePrograms>> splits;
   plan.has_levels = are_even_nodes(node_of_rank);
   for (const auto& [program, part] : parts) {

@@ -5,7 +5,7 @@
 namespace lockstep::nccl {
 namespace {
 
-// Looks up one function after the other and remembers the first that is missing.
+// Looks up one function after the other, and remembers the first that is missing.
 class Lookup {
  public:
   explicit Lookup(void* library) : library_(library) {}

@@ -106,7 +106,7 @@ Status NcclCollective::reduce_fast(const ElementRange& range) {
   });
 }
 
-// This rank's partials into its result: those with a sample, of the control section all.
+// Adds this rank's partials into its result: those with a sample; in the control section, all.
 Status NcclCollective::sum_own(const ElementRange& range) {
   const uint64_t cut = std::clamp(parts_.buffer->layout().statistics, range.begin, range.end);
   for (const bool is_control : {false, true}) {
@@ -179,14 +179,14 @@ Status NcclCollective::wait_for_sums() {
   for (;;) {
     const Result<bool> is_there = parts_.queue->reached_end();
     LOCKSTEP_RETURN_IF_ERROR(finish(is_there.status()));
-    // Also of what has run: tags are compared there, and a transfer that failed returns as well.
+    // Also after the work has run: tags are compared there, and a failed transfer returns as well.
     LOCKSTEP_RETURN_IF_ERROR(finish(check_health()));
     if (*is_there) return Status::ok();
     parts_.pause();
   }
 }
 
-// A failed operation ends the generation for everyone: nobody may wait for what will not come.
+// A failed operation ends the generation for everyone: nobody may wait for data that will not come.
 Status NcclCollective::finish(Status status) {
   if (!status.is_ok()) abort();
   return status;

@@ -1,4 +1,4 @@
-// Which part of a sum each node can do by itself.
+// The part of a sum that each node can compute alone.
 #include <algorithm>
 #include <utility>
 
@@ -9,8 +9,8 @@ namespace {
 
 constexpr int64_t kSeveralNodes = -1;
 
-// A value on the stack of the sum: over which node's leaves, and how it is computed. Of several
-// nodes: over leaves that are nodes.
+// A value on the stack of the sum: the node of its leaves, and its program. A value over several
+// nodes has nodes as leaves.
 struct Value {
   int64_t node = kSeveralNodes;
   size_t leaves = 0;
@@ -58,7 +58,7 @@ class Splitter {
     return true;
   }
 
-  // Makes a node's value a leaf of the outer sum. False when it is only a part of the node's.
+  // Makes a node's value a leaf of the outer sum. False if it is only a part of the node's value.
   bool close(Value* value) {
     if (value->node == kSeveralNodes) return true;
     const auto node = static_cast<size_t>(value->node);
