@@ -20,8 +20,7 @@ constexpr int kBacklog = 4096;
 constexpr int kIdleS = 10;  // without a byte; then the kernel probes the other end,
 constexpr int kProbeS = 5;  // at this interval,
 constexpr int kProbes = 3;  // this many times
-constexpr unsigned kUnansweredMs =
-    1000 * (kIdleS + kProbes * kProbeS);  // for unanswered bytes that we sent
+constexpr unsigned kUnansweredMs = 1000 * (kIdleS + kProbes * kProbeS);  // for sent bytes
 
 // A lost machine sends no word. Without the last four settings its connections would stay for ever.
 void set_options(int fd) {

@@ -12,8 +12,7 @@ namespace lockstep::rpc {
 namespace {
 
 constexpr size_t kReadBytes = 64 * 1024;
-constexpr size_t kSharedBytes =
-    16 * 1024;  // a frame of this size or more is not copied: a TLS record
+constexpr size_t kSharedBytes = 16 * 1024;  // frames from here on are not copied
 
 Status broken(const boost::system::error_code& error) {
   return Status(Code::kUnavailable, "the connection broke: " + error.message());

@@ -9,8 +9,7 @@
 namespace lockstep {
 namespace {
 
-constexpr double kSectorBytes =
-    512;  // the unit of /proc/diskstats, whatever the disk's own sectors
+constexpr double kSectorBytes = 512;  // the unit of /proc/diskstats on any disk
 constexpr double kKibibyte = 1024;
 
 // "cpu  user nice system idle iowait irq softirq steal ..." in ticks, then one line a processor.

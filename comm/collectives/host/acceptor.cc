@@ -17,8 +17,7 @@
 namespace lockstep::host {
 namespace {
 
-constexpr int64_t kHeldMs =
-    120'000;  // for a proven connection of a generation that we have not begun
+constexpr int64_t kHeldMs = 120'000;  // a proven connection waits for our connect()
 constexpr size_t kHeldConnections = 4096;
 constexpr int kIdlePollMs = 1'000;  // an expired connection is dropped at most this late
 

@@ -120,8 +120,7 @@ Status MpiCollective::exchange_partials(const ElementRange& range, bool direct) 
     room += elements;
   }
   for (uint32_t i = 1; i < world_size(); ++i) {
-    const uint32_t r =
-        (rank() + i) % world_size();  // so that not everyone sends to the same rank first
+    const uint32_t r = (rank() + i) % world_size();  // not all to one rank first
     for (const FinalPartial& partial : merge_.ranks[rank()].partials) {
       messages_->send(r, bytes_of(buffer_->partial(partial.region), slice(r)));
     }
