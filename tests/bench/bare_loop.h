@@ -1,5 +1,5 @@
-// The yardstick: the same model in the shortest LibTorch loop there is. Batches are tensors made
-// beforehand, gradients stay where autograd puts them, the optimizer is LibTorch's fused AdamW.
+// The yardstick: the same model in the shortest possible LibTorch loop. Batches are tensors made
+// beforehand, gradients stay where autograd puts them, and the optimizer is LibTorch's fused AdamW.
 #pragma once
 
 #include "comm/base/status.h"

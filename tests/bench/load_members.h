@@ -1,12 +1,12 @@
-// Many members in one process, for the load benchmark: each has a connection of its own to the
-// coordinator, proves the token, registers and sends heartbeats, as a worker's session would.
+// Many members in one process, for the load benchmark. Each has a connection of its own to the
+// coordinator, proves the token, registers and sends heartbeats, as a worker's session does.
 //
 //   connect ─▶ register ─▶ joined ⇄ heartbeats ─▶ (connection lost) ─▶ register again: back
 //                            └▶ prepare, start ─▶ records of `train_steps` steps ─▶ reported
 //
-// Nothing is computed; the records are as large as a worker's.
-// A registration is answered, also when it is said again; that answer is the echo by which
-// round trips and the end of a burst are measured.
+// Members compute nothing. Their records are as large as a worker's. The coordinator answers every
+// registration, also a repeated one. The benchmark uses this answer as an echo: it measures round
+// trips and the end of a burst.
 //
 // Thread-safety: the loop's thread.
 #pragma once
@@ -28,9 +28,9 @@ class LoadMembers {
   struct Options {
     std::function<Result<rpc::Address>()> address;
     std::string token;
-    wire::Register hello;  // of all; pid and local rank are counted up
+    wire::Register hello;  // of all members; pid and local rank count up
     uint32_t members = 0;
-    uint32_t train_steps = 0;  // to report once a generation has started
+    uint32_t train_steps = 0;  // to report after a generation's start
     uint32_t batch_steps = 0;  // in each batch of records; at most limits::kRecordBatchSteps
     uint32_t slots = 0;        // of the run, as many as its global batch has samples
   };
@@ -39,15 +39,15 @@ class LoadMembers {
   ~LoadMembers();
 
   uint32_t registered() const { return registered_; }  // at present
-  // Round trips of registrations since the last call, microseconds.
+  // Round trips of registrations since the last call, in microseconds.
   std::vector<int64_t> take_round_trips_us();
   uint64_t heartbeats() const { return heartbeats_; }
   uint32_t reported() const { return reported_; }  // members whose records are all acknowledged
-  uint64_t record_bytes() const { return record_bytes_; }  // of messages with records, sent
+  uint64_t record_bytes() const { return record_bytes_; }  // bytes of sent messages with records
 
-  // One heartbeat of every member that is registered.
+  // One heartbeat of every registered member.
   void beat();
-  // `count` heartbeats of every registered member, then an echo; done() says when all are back.
+  // `count` heartbeats of every registered member, then an echo. done() tells when all are back.
   void burst(uint32_t count);
   bool is_burst_over() const { return echoes_ == 0; }
   // An echo of every n-th member, for latency.
@@ -60,9 +60,9 @@ class LoadMembers {
     uint64_t term = 0;
     uint64_t generation = 0;
     bool is_registered = false;
-    int64_t asked_us = 0;  // 0: no echo is awaited
+    int64_t asked_us = 0;  // 0: awaits no echo
     uint32_t steps_told = 0;
-    uint64_t batch = 0;  // number of the last one sent
+    uint64_t batch = 0;  // number of the last sent batch
   };
 
   void register_member(uint32_t index);

@@ -5,8 +5,8 @@
 
 namespace lockstep::bench {
 
-// One rank runs right here, over loopback, on `gpu` unless that is null. More are forked; the
-// report is rank 0's.
+// One rank runs in this process, over loopback, on `gpu` unless that is null. More ranks are
+// forked. The report is rank 0's.
 Result<TrainReport> run_ranks(const TrainOptions& options, DeviceModule* gpu);
 
 }  // namespace lockstep::bench

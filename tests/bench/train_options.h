@@ -1,4 +1,4 @@
-// What bench_train measures, from its command line.
+// The command line of bench_train.
 #pragma once
 
 #include <cstdint>

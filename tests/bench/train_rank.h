@@ -11,7 +11,7 @@
 
 namespace lockstep::bench {
 
-// How a rank gets its memory and its peers; the first is called once, then the second once.
+// How a rank gets its memory and its peers. Each is called once, in this order.
 struct RankBackend {
   std::function<Result<std::unique_ptr<GradientBuffer>>(const BufferLayout&, uint32_t regions)>
       make_buffer;

@@ -13,22 +13,23 @@
 
 namespace lockstep::testing {
 
-// What happened, and what shall happen; one for the process, since NCCL's functions are plain ones.
+// What happened, and what shall happen. There is one for the process, because NCCL's functions are
+// plain ones.
 class FakeNccl {
  public:
   static FakeNccl& get();
   static nccl::NcclApi api();
 
-  // Forgets everything. Between tests only.
+  // Forgets everything. Call it only between tests.
   void reset();
 
   // "rank 1: abort" and the like, in order for each rank.
   std::vector<std::string> log();
   void note(int rank, const std::string& what);
 
-  // Looks at a communicator until it stops being in progress; negative: never.
+  // The number of looks at a communicator until it stops being in progress; negative: never.
   int looks_until_ready = 2;
-  ncclResult_t outcome = ncclSuccess;  // of what was in progress
+  ncclResult_t outcome = ncclSuccess;  // of the operation in progress
 
  private:
   std::mutex mutex_;

@@ -35,12 +35,12 @@ struct NcclWorker {
   nccl::NcclContext context;
   std::unique_ptr<Collective> control;
   std::unique_ptr<DeviceCollective> collective;
-  std::atomic<bool> is_closed{false};  // by the session
+  std::atomic<bool> is_closed{false};  // closed by the session
 };
 
 using NcclWorkers = std::vector<std::unique_ptr<NcclWorker>>;
 
-// All of `workers` into a new generation, ranks in their order.
+// Moves all of `workers` into a new generation, ranks in their order.
 inline void start(const std::vector<NcclWorker*>& workers, Generation generation,
                   const std::vector<uint32_t>& node_of_rank) {
   std::vector<GradientBuffer*> buffers;

@@ -1,4 +1,4 @@
-// A DeviceQueue in plain memory: what is enqueued is done at once, and told when a test likes.
+// A DeviceQueue in plain memory. Enqueued work is done at once, and reported when a test likes.
 #pragma once
 
 #include <atomic>
@@ -36,7 +36,7 @@ class PlainQueue final : public nccl::DeviceQueue {
   }
   bool tags_differ(Generation generation) const override { return differs_ == generation; }
 
-  uint64_t looks_until_end = 0;  // that reached_end() says no
+  uint64_t looks_until_end = 0;  // the number of times that reached_end() says no
 
  private:
   std::vector<float> stage_;

@@ -1,4 +1,4 @@
-// What holds of the samples of any shard, whatever its bytes.
+// Properties of the samples of any shard, whatever its bytes.
 #pragma once
 
 #include <cstdint>

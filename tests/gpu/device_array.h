@@ -8,7 +8,7 @@
 
 namespace lockstep::testing {
 
-// Done when it returns, but for nothing else: kernels on other streams may spin on.
+// The work is done on return, but nothing else is: kernels on other streams may spin on.
 inline void copy_bytes(void* to, const void* from, size_t bytes) {
   EXPECT_EQ(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), cudaSuccess);
   EXPECT_EQ(cudaStreamSynchronize(cudaStreamLegacy), cudaSuccess);
@@ -39,7 +39,7 @@ class DeviceArray {
   void* data_ = nullptr;
 };
 
-// One value in pinned memory, which the device reads and writes where it lies.
+// One value in pinned memory, which the device reads and writes in place.
 template <typename T>
 class PinnedValue {
  public:

@@ -1,4 +1,4 @@
-// Trains on a GPU, for tests: its modules, jobs that have everything, runs over loopback.
+// Trains on a GPU, for tests: its modules, jobs with every feature, runs over loopback.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,22 +15,22 @@ namespace lockstep::testing {
 
 inline constexpr Step kSteps = 9;
 inline constexpr uint32_t kBlock = 32;        // tokens of a sequence
-inline constexpr uint32_t kVocabulary = 200;  // no multiple of what logits are padded to
+inline constexpr uint32_t kVocabulary = 200;  // no multiple of the padding of logits
 inline constexpr uint64_t kBucketBytes = 4096;
 
-// Beside this program in a bundle, else where it was built.
+// Beside this program in a bundle, else in its build directory.
 inline std::string module_path() {
   const std::string beside = device_module_path();
   return std::filesystem::exists(beside) ? beside : LOCKSTEP_DEVICE_MODULE;
 }
 
-// Of this process: LibTorch's CUDA library is loaded once, whatever becomes of it.
+// One for the process: LibTorch's CUDA library is loaded once, whatever becomes of it.
 inline const Status& gpu_status() {
   static const Status status = open_gpu(small_job("mlp"), module_path(), /*local_rank=*/0).status();
   return status;
 }
 
-// Skips, with the reason, where there is no GPU.
+// Skips, with the reason, if there is no GPU.
 class OnGpu : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -64,7 +64,7 @@ inline wire::JobSpec job_of(const std::string& model) {
   return job;
 }
 
-// The last step of an epoch is short; a slot of mlp keeps two samples, over which it normalises.
+// The last step of an epoch is short. A slot of mlp keeps two samples, over which it normalises.
 inline std::unique_ptr<data::Dataset> data_of(const std::string& model) {
   return model == "gpt2" ? make_text(60, kBlock, kVocabulary)
                          : make_patterns(model == "mlp" ? 88 : 83);

@@ -1,5 +1,5 @@
 // The sum of two ranks' partials as a kernel that can get stuck half-way, as an NCCL collective
-// does whose peer has died: it spins until it is aborted, and then returns as if it had finished.
+// does whose peer has died. It spins until it is aborted, and then returns as if it had finished.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -17,7 +17,7 @@ struct StuckSum {
   const float* peers = nullptr;
   float* out = nullptr;
   uint64_t elements = 0;
-  bool has_peer = true;               // else half of it is summed, and nothing more comes
+  bool has_peer = true;               // else it sums half, and nothing more comes
   const uint32_t* aborted = nullptr;  // 0: not yet; in the host's memory
 };
 Status launch_stuck_sum(const StuckSum& sum, cudaStream_t stream);
