@@ -14,8 +14,8 @@
 #include <optional>
 
 #include "data/read/sample_reader.h"
+#include "worker/engine/core/step_memory.h"
 #include "worker/engine/precision.h"
-#include "worker/engine/step_memory.h"
 #include "worker/model/model.h"
 
 namespace lockstep::bench {

@@ -13,7 +13,7 @@
 #include "tests/bench/rank_processes.h"
 #include "tests/bench/train_options.h"
 #include "tests/bench/train_rank.h"
-#include "worker/engine/open_gpu.h"
+#include "worker/engine/device/open_gpu.h"
 #include "worker/model/gpt2_parts.h"
 
 namespace lockstep::bench {

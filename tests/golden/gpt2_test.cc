@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/unit/engine/loopback_world.h"
-#include "worker/engine/loss.h"
+#include "worker/engine/core/loss.h"
 #include "worker/model/model.h"
 
 namespace lockstep {

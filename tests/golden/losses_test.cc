@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/unit/engine/loopback_world.h"
-#include "worker/engine/loss.h"
+#include "worker/engine/core/loss.h"
 #include "worker/optim/loss_scale.h"
 
 namespace lockstep {

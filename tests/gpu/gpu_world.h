@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tests/unit/engine/loopback_world.h"
-#include "worker/engine/open_gpu.h"
+#include "worker/engine/device/open_gpu.h"
 
 namespace lockstep::testing {
 

@@ -13,7 +13,7 @@
 #include "comm/base/status.h"
 #include "worker/cuda/apply_state.h"
 #include "worker/cuda/tables.h"
-#include "worker/cuda/update_rules.h"
+#include "worker/optim/update_rules.h"
 
 namespace lockstep::cuda {
 

@@ -31,7 +31,7 @@
 #include "worker/cuda/layer_kernels.h"
 #include "worker/cuda/tables.h"
 #include "worker/cuda/torch_queue.h"
-#include "worker/cuda/update_rules.h"
+#include "worker/optim/update_rules.h"
 
 namespace lockstep {
 

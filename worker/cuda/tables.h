@@ -9,7 +9,7 @@
 
 #include "worker/cuda/apply_state.h"
 #include "worker/optim/grad_norm.h"
-#include "worker/optim/segment.h"
+#include "worker/optim/optimizer_segment.h"
 
 namespace lockstep::cuda {
 

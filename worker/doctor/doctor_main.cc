@@ -8,7 +8,7 @@
 #include "comm/base/limits.h"
 #include "data/view/run_data.h"
 #include "worker/doctor/trainer_rungs.h"
-#include "worker/engine/open_gpu.h"
+#include "worker/engine/device/open_gpu.h"
 
 namespace lockstep {
 namespace {

@@ -10,10 +10,10 @@
 #include "comm/base/check.h"
 #include "comm/base/prng.h"
 #include "data/read/job_order.h"
-#include "worker/engine/accelerator.h"
+#include "worker/engine/core/step_memory.h"
+#include "worker/engine/device/accelerator.h"
+#include "worker/engine/device/cpu_device.h"
 #include "worker/engine/engine_impl.h"
-#include "worker/engine/host_device.h"
-#include "worker/engine/step_memory.h"
 
 namespace lockstep {
 namespace {
@@ -72,7 +72,7 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
   LOCKSTEP_ASSIGN_OR_RETURN(
       buffer_, make_buffer(layout_.buffer, regions_needed(max_slots_per_rank, shape_.slots)));
   if (module == nullptr) {
-    device_ = std::make_unique<HostDevice>(layout_, *state_);
+    device_ = std::make_unique<CpuDevice>(layout_, *state_);
   } else {
     LOCKSTEP_ASSIGN_OR_RETURN(device_,
                               Accelerator::create(*module, layout_, *state_, job_, train_));

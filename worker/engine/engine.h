@@ -1,6 +1,6 @@
 // The training engine of one worker: model, optimizer, boundary state, and one step at a time.
 //
-// It knows nothing of the coordinator. Whoever drives it (worker/session/runner) creates it once,
+// It knows nothing of the coordinator. Whoever drives it (worker/runner/runner) creates it once,
 // gives it a generation (a Collective and the slot runs of all ranks), and calls step() until the
 // run or the generation ends. The boundary state changes only inside step()'s apply, which runs
 // between two collectives, under the caller's gate, and is never aborted half-way.

@@ -19,7 +19,7 @@
 #include <functional>
 #include <vector>
 
-#include "worker/engine/flat_layout.h"
+#include "worker/engine/core/flat_layout.h"
 
 namespace lockstep {
 

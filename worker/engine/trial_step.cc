@@ -6,9 +6,9 @@
 #include <mutex>
 
 #include "comm/base/limits.h"
+#include "worker/engine/core/largest_slot.h"
+#include "worker/engine/core/memory_meter.h"
 #include "worker/engine/engine_impl.h"
-#include "worker/engine/largest_slot.h"
-#include "worker/engine/memory_meter.h"
 
 namespace lockstep {
 namespace {

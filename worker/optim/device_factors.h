@@ -1,5 +1,5 @@
-// The factors of a step as the kernels take them (worker/cuda/update_rules.h): the rule that is the
-// job's optimizer, and the factors of each group, grad_scale left at 1.
+// The factors of a step as the kernels take them (worker/optim/update_rules.h): the rule that is
+// the job's optimizer, and the factors of each group, grad_scale left at 1.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -8,8 +8,8 @@
 #include <span>
 
 #include "comm/wire/job.pb.h"
-#include "worker/cuda/update_rules.h"
 #include "worker/optim/optimizer.h"
+#include "worker/optim/update_rules.h"
 
 namespace lockstep {
 

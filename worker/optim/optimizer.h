@@ -15,7 +15,7 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
-#include "worker/optim/segment.h"
+#include "worker/optim/optimizer_segment.h"
 
 namespace lockstep {
 

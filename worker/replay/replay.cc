@@ -9,7 +9,7 @@
 #include "comm/collectives/loopback/loopback.h"
 #include "coordinator/checkpoint/weights_hash.h"
 #include "data/view/run_data.h"
-#include "worker/engine/flat_layout.h"
+#include "worker/engine/core/flat_layout.h"
 #include "worker/optim/loss_scale.h"
 #include "worker/replay/batch_file.h"
 #include "worker/replay/slot_look.h"

@@ -16,6 +16,7 @@
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "coordinator/journal/journal_entry.h"
+#include "worker/replay/replayed_sample.h"
 #include "worker/replay/tensor_stats.h"
 
 namespace lockstep {
@@ -25,19 +26,6 @@ struct ReplayRequest {
   Step step = 0;                 // counted from 1, as in history.jsonl
   std::optional<uint32_t> slot;  // look at this one only
   std::string batch_file;        // where the batch goes; empty: RUN_DIR/replay-step-N.safetensors
-};
-
-struct ReplayedSample {
-  uint32_t slot = 0;
-  uint64_t position = 0;  // in the epoch
-  uint64_t sample = 0;    // number in the data set
-  int64_t label = 0;      // of an image; of a sequence the first one
-  float share = 1;        // of it and of the image, which data.transforms mixed with another
-  uint64_t other = 0;     // number of that; as the label, where share is less than 1
-  int64_t other_label = 0;
-  float loss = 0;       // of a sequence the mean over its tokens
-  std::string where{};  // file and place in it, for people
-  bool operator==(const ReplayedSample&) const = default;
 };
 
 struct ReplayReport {

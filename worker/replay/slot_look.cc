@@ -9,7 +9,7 @@
 #include "comm/base/labels.h"
 #include "comm/base/prng.h"
 #include "data/read/job_order.h"
-#include "worker/engine/loss.h"
+#include "worker/engine/core/loss.h"
 #include "worker/engine/precision.h"
 
 namespace lockstep {

@@ -12,7 +12,8 @@
 #include "data/read/loader.h"
 #include "worker/engine/engine.h"
 #include "worker/model/model.h"
-#include "worker/replay/replay.h"
+#include "worker/replay/replayed_sample.h"
+#include "worker/replay/tensor_stats.h"
 
 namespace lockstep {
 

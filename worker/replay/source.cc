@@ -7,7 +7,7 @@
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/state/skips.h"
 #include "coordinator/term/resume.h"
-#include "worker/session/run_files.h"
+#include "worker/session/start_files.h"
 
 namespace lockstep {
 

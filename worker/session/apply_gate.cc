@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-bool ApplyGate::open(Generation generation, ResumePoint at, const RunPlan& plan) {
+bool ApplyGate::open(Generation generation, ResumePoint at, const PhasePlan& plan) {
   std::lock_guard lock(mutex_);
   LOCKSTEP_CHECK(!applying_, "a generation is opened between two applies");
   if (generation <= closed_through_) return false;

@@ -29,7 +29,7 @@
 #include <vector>
 
 #include "comm/base/ids.h"
-#include "worker/session/run_plan.h"
+#include "worker/session/phase_plan.h"
 
 namespace lockstep {
 
@@ -47,7 +47,7 @@ class ApplyGate {
 
   // The state is at `at` and generation `generation` may apply; false if it is closed already.
   // `plan` says what comes next once so many steps are applied.
-  bool open(Generation generation, ResumePoint at, const RunPlan& plan);
+  bool open(Generation generation, ResumePoint at, const PhasePlan& plan);
 
   // The state is about to be overwritten from outside; until open() there is none to answer with.
   void lost_state();
@@ -75,7 +75,7 @@ class ApplyGate {
   ResumePoint since_;
   Generation closed_through_ = 0;
   bool applying_ = false;
-  RunPlan plan_;
+  PhasePlan plan_;
   std::optional<ResumePoint> applied_;
   std::vector<Answer> waiting_;  // answered when the apply in progress leaves
 };

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "worker/session/run_plan.h"
+#include "worker/session/phase_plan.h"
 
 namespace lockstep {
 

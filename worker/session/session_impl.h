@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "worker/session/run_plan.h"
+#include "worker/session/phase_plan.h"
 #include "worker/session/session.h"
 
 namespace lockstep {

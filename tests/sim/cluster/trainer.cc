@@ -113,7 +113,7 @@ Trainer::Life Trainer::make_life(StartOrder order) const {
   Life life;
   life.rank = *rank_of(order.start, order.member);
   life.is_writer = order.start.writer() == order.member;
-  life.plan = make_run_plan(world_.job, world_.facts, order.start.total_steps());
+  life.plan = make_phase_plan(world_.job, world_.facts, order.start.total_steps());
   life.at = fit_to_plan(from_wire(order.start.resume()), life.plan);
   for (const wire::SkippedSlots& skip : order.start.skipped())
     life.skips.add(skip.step(), skip.slots().begin(), skip.slots().end());

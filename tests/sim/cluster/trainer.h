@@ -1,4 +1,4 @@
-// The model of a worker's training thread: the Runner's rules (worker/session/runner.h) as a
+// The model of a worker's training thread: the Runner's rules (worker/runner/runner.h) as a
 // coroutine on the simulator's loop. Gate, plan of the run and port are the real ones. Only
 // arithmetic and memory are models: a state is a hash chain (reference.h), and a Collective reads
 // and writes the Fabric.
@@ -72,13 +72,13 @@ class Trainer {
     StartOrder order;
     uint32_t rank = 0;
     bool is_writer = false;
-    RunPlan plan;
+    PhasePlan plan;
     data::SkipSet skips;
     std::unique_ptr<Collective> collective;
     Step first_step = 0;
     ResumePoint at;
   };
-  // The values that members compare after a step (worker/engine/self_check.h).
+  // The values that members compare after a step (worker/engine/core/self_check.h).
   struct Check {
     uint32_t slot = 0;
     uint32_t slot_owner = 0;  // rank

@@ -160,7 +160,7 @@ Task<Status> Trainer::skip_step(Life& life) {
   co_return co_await checkpoint_if_due(life, state_.step >= life.plan.total_steps);
 }
 
-// After the step that all voted in. The order of calls is that of worker/session/runner.h.
+// After the step that all voted in. The order of calls is that of worker/runner/runner.h.
 Task<Status> Trainer::switch_generation(Life& life, bool* has_left) {
   const Generation now = life.order.generation;
   const std::function<bool()> has_plan = [this, now] { return is_over(now) || has_plan_for(now); };

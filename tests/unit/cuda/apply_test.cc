@@ -12,8 +12,8 @@
 #include "tests/unit/cuda/host_kernels.h"
 #include "worker/cuda/apply_state.h"
 #include "worker/cuda/tables.h"
-#include "worker/cuda/update_rules.h"
 #include "worker/optim/grad_norm.h"
+#include "worker/optim/update_rules.h"
 
 namespace lockstep::cuda {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "comm/base/prng.h"
 #include "worker/cuda/tables.h"
-#include "worker/cuda/update_rules.h"
 #include "worker/optim/kernels.h"
+#include "worker/optim/update_rules.h"
 
 namespace lockstep::cuda {
 namespace {

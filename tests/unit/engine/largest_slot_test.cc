@@ -1,5 +1,5 @@
 // The largest slot by planted figures, and where the figures come from.
-#include "worker/engine/largest_slot.h"
+#include "worker/engine/core/largest_slot.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "worker/engine/memory_meter.h"
+#include "worker/engine/core/memory_meter.h"
 
 namespace lockstep {
 namespace {

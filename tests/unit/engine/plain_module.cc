@@ -11,8 +11,8 @@
 #include "tests/unit/cuda/host_atomics.h"
 #include "tests/unit/cuda/host_kernels.h"
 #include "worker/cuda/slot_values.h"
-#include "worker/engine/device_marks.h"
-#include "worker/engine/loss.h"
+#include "worker/engine/core/loss.h"
+#include "worker/engine/device/device_marks.h"
 
 namespace lockstep::testing {
 

@@ -5,7 +5,7 @@
 
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/plain_module.h"
-#include "worker/engine/memory_meter.h"
+#include "worker/engine/core/memory_meter.h"
 
 namespace lockstep {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "comm/collectives/loopback/loopback.h"
 #include "tests/unit/checkpoint/test_state.h"
-#include "worker/session/runner.h"
+#include "worker/runner/runner.h"
 
 namespace lockstep::testing {
 

@@ -1,4 +1,4 @@
-#include "worker/session/metrics_probe.h"
+#include "worker/program/metrics_probe.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@ namespace {
 
 using testing::RunnerWorld;
 
-constexpr Step kSteps = 24;
+constexpr Step kRunSteps = 24;
 
 void skip_some(RunnerWorld& world) {
   world.skip(3, 1, 3);  // all of one member, nothing of the others
@@ -20,11 +20,11 @@ void skip_some(RunnerWorld& world) {
 TEST(RunnerSkip, SlotsAndWholeStepsLeftOutGiveTheSameBitsForAnyWorld) {
   RunnerWorld world(3);
   skip_some(world);
-  world.start(1, world.fresh({0, 1, 2}, kSteps), {0, 1, 2});
-  world.expect_undisturbed({0, 1, 2}, "g1", kSteps);
-  EXPECT_EQ(world[0].port.count("g1 step"), kSteps);
+  world.start(1, world.fresh({0, 1, 2}, kRunSteps), {0, 1, 2});
+  world.expect_undisturbed({0, 1, 2}, "g1", kRunSteps);
+  EXPECT_EQ(world[0].port.count("g1 step"), kRunSteps);
   RunnerWorld whole(1);
-  EXPECT_FALSE(world[0].engine.values() == whole.undisturbed(kSteps));
+  EXPECT_FALSE(world[0].engine.values() == whole.undisturbed(kRunSteps));
 }
 
 // Nobody waits for anybody in a step that is left out, so that members may be more than one step
@@ -32,8 +32,8 @@ TEST(RunnerSkip, SlotsAndWholeStepsLeftOutGiveTheSameBitsForAnyWorld) {
 TEST(RunnerSkip, AMemberTwoStepsBehindGetsTheStateOfOneAhead) {
   RunnerWorld world(2);
   skip_some(world);
-  world.start_with_one_ahead(kSteps, 5, 7);
-  world.expect_undisturbed({0, 1}, "g2", kSteps);
+  world.start_with_one_ahead(kRunSteps, 5, 7);
+  world.expect_undisturbed({0, 1}, "g2", kRunSteps);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 #include "tests/unit/checkpoint/test_state.h"
 #include "tests/unit/engine/late_collective.h"
 #include "tests/unit/session/toy_engine.h"
-#include "worker/session/runner.h"
+#include "worker/runner/runner.h"
 
 namespace lockstep::testing {
 

@@ -1,5 +1,5 @@
 // The state on its way from one member to another, over loopback.
-#include "worker/session/state_transfer.h"
+#include "worker/runner/state_transfer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,123 @@
+// The TorchQueue of a GPU: a stream of ours as LibTorch's current one, and at::cuda::CUDAGraph.
+#include <ATen/cuda/CUDAGraph.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <c10/cuda/CUDAStream.h>
+#include <c10/util/Exception.h>
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "worker/cuda/module_entry.h"
+#include "worker/cuda/torch_queue.h"
+
+namespace lockstep {
+namespace {
+
+Status failed(const std::string& what, const std::exception& e) {
+  const auto* of_torch = dynamic_cast<const c10::Error*>(&e);
+  return {Code::kInternal,
+          what + ": " + (of_torch != nullptr ? of_torch->what_without_backtrace() : e.what())};
+}
+
+// Captures of one process take turns: each registers LibTorch's generator, and there is one for a
+// device. As long-lived as that. Engines share a process in tests only.
+std::mutex& capture_lock() {
+  static std::mutex lock;
+  return lock;
+}
+
+class GraphRecording final : public Recording {
+ public:
+  Status replay() override try {
+    graph.replay();
+    return Status::ok();
+  } catch (const std::exception& e) {
+    return failed("replay a CUDA graph", e);
+  }
+
+  at::cuda::CUDAGraph graph;
+};
+
+class CudaTorchQueue final : public TorchQueue {
+ public:
+  CudaTorchQueue(cudaStream_t stream, int device)
+      : stream_(c10::cuda::getStreamFromExternal(stream, static_cast<c10::DeviceIndex>(device))),
+        pool_(at::cuda::graph_pool_handle()) {}
+
+  Status make_current() override try {
+    c10::cuda::set_device(stream_.device_index());  // a graph is captured on the current one
+    c10::cuda::setCurrentCUDAStream(stream_);
+    return Status::ok();
+  } catch (const std::exception& e) {
+    return failed("use the stream of the GPU module", e);
+  }
+
+  bool records() const override { return true; }
+  Result<std::unique_ptr<Recording>> record(const std::function<Status()>& body) override;
+
+ private:
+  Status capture(at::cuda::CUDAGraph& graph, const std::function<Status()>& body);
+  void leave_pool() const;
+
+  const c10::cuda::CUDAStream stream_;
+  const c10::cuda::MempoolId_t pool_;  // of all recordings
+};
+
+// Thread-local: what other threads do meanwhile (waits of the communication thread, NCCL's) neither
+// breaks the capture nor is drawn into it.
+Status CudaTorchQueue::capture(at::cuda::CUDAGraph& graph, const std::function<Status()>& body) {
+  graph.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+  Status status;
+  try {
+    status = body();
+  } catch (const std::exception& e) {
+    status = failed("record a CUDA graph", e);
+  }
+  try {  // also after an error: else the stream would go on capturing
+    graph.capture_end();
+  } catch (const std::exception& e) {
+    leave_pool();
+    if (status.is_ok()) status = failed("end a CUDA graph", e);
+  }
+  return status;
+}
+
+// A capture that is not ended in order leaves the allocator giving from its pool.
+void CudaTorchQueue::leave_pool() const {
+  try {
+    c10::cuda::CUDACachingAllocator::endAllocateToPool(stream_.device_index(), pool_);
+    c10::cuda::CUDACachingAllocator::releasePool(stream_.device_index(), pool_);
+  } catch (const std::exception&) {
+    // It had left it: then there is nothing to do.
+  }
+  (void)cudaGetLastError();  // else the next launch would report it
+}
+
+// What eager slots have kept cached would lie idle beside the recording's own memory.
+Result<std::unique_ptr<Recording>> CudaTorchQueue::record(const std::function<Status()>& body) try {
+  const std::lock_guard lock(capture_lock());
+  stream_.synchronize();
+  c10::cuda::CUDACachingAllocator::emptyCache();
+  auto recording = std::make_unique<GraphRecording>();
+  LOCKSTEP_RETURN_IF_ERROR(capture(recording->graph, body));
+  return std::unique_ptr<Recording>(std::move(recording));
+} catch (const std::exception& e) {
+  leave_pool();
+  return failed("begin a CUDA graph", e);
+}
+
+}  // namespace
+}  // namespace lockstep
+
+extern "C" [[gnu::visibility("default")]] lockstep::OpenedTorchQueue lockstep_open_torch_queue(
+    void* stream, int device) {
+  lockstep::OpenedTorchQueue opened{.version = lockstep::kDeviceModuleVersion};
+  try {
+    opened.queue = new lockstep::CudaTorchQueue(static_cast<cudaStream_t>(stream), device);
+  } catch (const std::exception& e) {
+    opened.error = new lockstep::Status(lockstep::failed("open LibTorch's streams", e));
+  }
+  return opened;
+}

@@ -1,0 +1,169 @@
+#include "worker/engine/core/boundary_state.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+StateTensor view(StateSection section, std::string name, DType dtype, std::vector<int64_t> shape,
+                 void* data, size_t bytes) {
+  return {section, std::move(name), dtype, std::move(shape), static_cast<std::byte*>(data), bytes};
+}
+
+constexpr uint32_t kDecayed = 0;  // groups of parameters
+constexpr uint32_t kNotDecayed = 1;
+
+// From a parameter's start to the next one's, in order; neighbours of one group are one segment.
+// Padding may be part of it, since zeros stay zeros.
+std::vector<OptimizerSegment> make_segments(const ModelLayout& model, const FlatLayout& layout,
+                                            bool spare_vectors) {
+  const std::vector<uint64_t> bounds = layout.tensor_bounds();
+  std::vector<OptimizerSegment> segments;
+  for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+    const ParameterSpec& parameter = model.parameters[model.parameters.size() - 1 - i];
+    const bool is_vector = parameter.shape.size() <= 1;
+    const uint32_t group = is_vector && spare_vectors ? kNotDecayed : kDecayed;
+    const uint64_t length = bounds[i + 1] - bounds[i];
+    if (!segments.empty() && segments.back().group == group) {
+      segments.back().length += length;
+    } else {
+      segments.push_back({bounds[i], length, group});
+    }
+  }
+  return segments;
+}
+
+UpdatePlan make_update_plan(const ModelLayout& model, const FlatLayout& layout,
+                            const wire::OptimizerSpec& spec) {
+  UpdatePlan plan;
+  plan.segments = make_segments(model, layout, spec.spare_vectors());
+  plan.groups = {{}, {.lr_scale = 1, .weight_decay_scale = 0}};
+  for (size_t i = 0; i < model.parameters.size(); ++i)
+    plan.norm_ranges.push_back({layout.parameters[i].begin, model.parameters[i].elements()});
+  plan.clip_norm = spec.clip_norm();
+  return plan;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BoundaryState>> BoundaryState::create(const ModelLayout& model,
+                                                             const FlatLayout& layout,
+                                                             const wire::JobSpec& job) {
+  LOCKSTEP_ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> optimizer,
+                            Optimizer::create(job.optimizer(), layout.buffer.gradients));
+  std::unique_ptr<BoundaryState> state(new BoundaryState(model, layout, std::move(optimizer), job));
+  state->initialize(job.seed());
+  return state;
+}
+
+BoundaryState::BoundaryState(const ModelLayout& model, const FlatLayout& layout,
+                             std::unique_ptr<Optimizer> optimizer, const wire::JobSpec& job)
+    : model_(model),
+      layout_(layout),
+      optimizer_(std::move(optimizer)),
+      plan_(make_update_plan(model, layout, job.optimizer())),
+      scaler_(job.train()),
+      params_(layout.buffer.gradients),
+      statistics_(layout.buffer.statistics - layout.buffer.gradients),
+      counters_(model.step_counters.size(), 0) {}
+
+void BoundaryState::initialize(uint64_t seed) {
+  std::fill_n(params_.data(), params_.size(), 0.0f);  // B2
+  for (uint32_t i = 0; i < model_.parameters.size(); ++i)
+    init_parameter(model_.parameters[i], seed, i, parameter(i));
+  std::fill_n(statistics_.data(), statistics_.size(), 0.0f);
+  for (size_t i = 0; i < model_.buffers.size(); ++i) {
+    init_buffer(model_.buffers[i], statistics(i));
+  }
+  for (size_t i = 0; i < counters_.size(); ++i) counters_[i] = model_.step_counters[i].initial;
+  for (const OptimizerState& flat : optimizer_->state())
+    std::fill_n(flat.data, layout_.buffer.gradients, 0.0f);
+  scaler_.reset();
+  applied_steps_ = 0;
+}
+
+float BoundaryState::grad_scale(const float* reduced, float loss_scale) const {
+  const float unscale = 1 / loss_scale;
+  if (plan_.clip_norm <= 0) return unscale;
+  const auto factor = static_cast<double>(unscale);
+  const double squares = sum_of_squares(reduced, plan_.norm_ranges) * factor * factor;
+  return clip_scale(squares, plan_.clip_norm) * unscale;
+}
+
+bool BoundaryState::apply(const float* reduced, uint32_t non_empty_slots, double lr) {
+  const float scale = scaler_.scale();
+  // Skipped are the statistics too: what overflowed in a forward would stay in them for good.
+  if (scaler_.is_on() && !scaler_.update(is_finite(reduced))) {
+    ++applied_steps_;
+    return false;
+  }
+  optimizer_->update(next_update(lr, grad_scale(reduced, scale)), plan_.segments, plan_.groups,
+                     params_.data(), reduced);
+  const auto slots = static_cast<float>(non_empty_slots);
+  const float* sums = reduced + layout_.buffer.gradients;
+  const uint64_t n = layout_.buffer.statistics - layout_.buffer.gradients;
+  for (uint64_t i = 0; i < n; ++i) statistics_.data()[i] = sums[i] / slots;
+  count_step();
+  return true;
+}
+
+// The optimizer counts its updates, not the steps: a moment that took part in none of those that
+// were skipped is to be corrected for none of them.
+OptimizerStep BoundaryState::next_update(double lr, float grad_scale) const {
+  return {applied_steps_ - static_cast<Step>(scaler_.state().skipped_steps), lr, grad_scale};
+}
+
+void BoundaryState::count_step() {
+  // Every non-empty slot counts one batch from the same boundary value; their maximum is one more.
+  for (int64_t& counter : counters_) ++counter;
+  ++applied_steps_;
+}
+
+void BoundaryState::applied_elsewhere(bool was_applied, const LossScaleState& loss_scale) {
+  scaler_.state() = loss_scale;
+  if (was_applied) return count_step();
+  ++applied_steps_;
+}
+
+BoundaryMemory BoundaryState::memory() {
+  return {params_.data(), statistics_.data(), optimizer_->state()};
+}
+
+std::vector<StateTensor> BoundaryState::tensors() {
+  std::vector<StateTensor> out;
+  for (uint32_t i = 0; i < model_.parameters.size(); ++i) {
+    const ParameterSpec& spec = model_.parameters[i];
+    out.push_back(view(StateSection::kParameter, spec.name, DType::kF32, spec.shape, parameter(i),
+                       spec.elements() * sizeof(float)));
+  }
+  for (uint32_t i = 0; i < model_.buffers.size(); ++i) {
+    const BufferSpec& spec = model_.buffers[i];
+    out.push_back(view(StateSection::kBuffer, spec.name, DType::kF32, {spec.size}, statistics(i),
+                       static_cast<size_t>(spec.size) * sizeof(float)));
+  }
+  for (size_t i = 0; i < counters_.size(); ++i) {
+    out.push_back(view(StateSection::kBuffer, model_.step_counters[i].name, DType::kI64, {},
+                       &counters_[i], sizeof(int64_t)));
+  }
+  for (const OptimizerState& flat : optimizer_->state()) {
+    for (uint32_t i = 0; i < model_.parameters.size(); ++i) {
+      const ParameterSpec& spec = model_.parameters[i];
+      out.push_back(view(StateSection::kOptimizer, flat.name + "." + spec.name, DType::kF32,
+                         spec.shape, flat.data + layout_.parameters[i].begin,
+                         spec.elements() * sizeof(float)));
+    }
+  }
+  if (scaler_.is_on()) {
+    LossScaleState& s = scaler_.state();
+    const auto add = [&out](const char* name, DType dtype, void* data, size_t bytes) {
+      out.push_back(view(StateSection::kOptimizer, name, dtype, {}, data, bytes));
+    };
+    add(kLossScaleName, DType::kF32, &s.scale, sizeof s.scale);
+    add("loss_scale.good_steps", DType::kI64, &s.good_steps, sizeof s.good_steps);
+    add("loss_scale.skipped_steps", DType::kI64, &s.skipped_steps, sizeof s.skipped_steps);
+  }
+  return out;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,55 @@
+#include "worker/engine/core/largest_slot.h"
+
+#include <algorithm>
+#include <string>
+
+#include "comm/base/limits.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint64_t kMib = 1024 * 1024;
+
+std::string mib(uint64_t bytes) {
+  return std::to_string((bytes + kMib - 1) / kMib) + " MiB";
+}
+
+Status too_large(const SlotSearch& search, std::optional<uint64_t> taken) {
+  return {Code::kConfig,
+          "train.global_batch auto: a slot of " + std::to_string(search.smallest) +
+              (search.smallest == 1 ? " sample" : " samples") +
+              " does not fit into this worker's "
+              "memory: it takes " +
+              (taken ? mib(*taken) : "more than there is") + "; of " + mib(search.free_bytes) +
+              " that are free for it " + mib(usable_bytes(search)) + " can be used (" +
+              mib(search.reserved_bytes) +
+              " are kept for gradients, optimizer and checkpoints). Use a smaller model, fewer "
+              "workers a machine, or a machine with more memory"};
+}
+
+}  // namespace
+
+uint64_t usable_bytes(const SlotSearch& search) {
+  const uint64_t share = search.free_bytes / 100 * limits::kAutoMemoryPercent;
+  return share - std::min(share, search.reserved_bytes);
+}
+
+Result<uint64_t> find_largest_slot(const SlotSearch& search, const SlotTrial& trial) {
+  const uint64_t usable = usable_bytes(search);
+  uint64_t fits = 0;
+  uint64_t bytes = 0;
+  for (uint64_t samples = search.smallest; samples <= std::max(search.largest, search.smallest);
+       samples *= 2) {
+    if (fits != 0 && bytes > usable / 2) break;
+    LOCKSTEP_ASSIGN_OR_RETURN(const std::optional<uint64_t> taken, trial(samples));
+    if (!taken || *taken > usable) {
+      if (fits == 0) return too_large(search, taken);
+      break;
+    }
+    fits = samples;
+    bytes = *taken;
+  }
+  return fits;
+}
+
+}  // namespace lockstep

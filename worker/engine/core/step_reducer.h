@@ -1,0 +1,154 @@
+// Sums the gradients of one step: merges this rank's slots as the schedule says and reduces bucket
+// by bucket, each as soon as the last slot has completed it and those before it have left.
+//
+//   begin_step ─ slot_done (every slot but the last, merged whole)
+//              ─ last_slot_begins ─ tensor_ready ... (buckets leave, merged one by one) ─ finish
+//
+// INVARIANTS
+//  R1 Partials are written only after open() of the step: peers may still be reading.
+//  R2 Buckets leave in the same order on every rank (bucket_order.h), whatever order gradients get
+//     ready in there.
+//  R3 The last bucket holds statistics and control, and leaves only in finish(): votes that come
+//     during the step are still in time.
+//  R4 Where gradients are brought to the region (GradientTransfer), a bucket sets out as soon as it
+//     is complete, and nothing of it is merged before it is there.
+//  R5 Where they stay on the device (DeviceSums), the rank is alone, or buckets go through a
+//     DeviceCollective: only the control section goes through the host's. No sum is used before the
+//     host has seen that all are there.
+//
+// Thread-safety: the training thread only. Reductions run on the lane where there is one.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "comm/base/ids.h"
+#include "comm/base/status.h"
+#include "comm/collectives/device_collective.h"
+#include "worker/engine/core/bucket_order.h"
+#include "worker/engine/core/comm_lane.h"
+#include "worker/engine/core/device_sums.h"
+#include "worker/engine/core/flat_layout.h"
+#include "worker/engine/core/gradient_transfer.h"
+#include "worker/engine/core/step_sums.h"
+
+namespace lockstep {
+
+class TraceLog;
+
+// What a rank says in the last bucket.
+struct Votes {
+  bool stop = false;
+  bool change = false;  // it knows of the planned change
+};
+
+// How gradients come from where backward writes them to where they are summed. Both null: they are
+// there, in the Collective's regions.
+struct GradientPath {
+  GradientTransfer* transfer = nullptr;
+  DeviceSums* sums = nullptr;           // taken instead, if there is one
+  DeviceCollective* devices = nullptr;  // with it; null: the rank is alone
+};
+
+class StepReducer {
+ public:
+  // All outlive the reducer. `bounds` as wire::BucketPlan; they end at layout.buffer.elements.
+  // REQUIRES: DeviceSums without a DeviceCollective in a world of one rank only.
+  StepReducer(const FlatLayout& layout, GradientBuffer& buffer, Collective& collective,
+              Generation generation, std::vector<uint64_t> bounds, std::atomic<uint32_t>& progress,
+              const GradientPath& path = {});
+  ~StepReducer();
+
+  void begin_step(Step step, const StepMerge& merge);
+
+  // Buckets of this step are recorded in `log`; null: they are not. After begin_step().
+  void trace(TraceLog* log) { trace_ = log; }
+
+  // The sum of `bucket` is checked, the slice of rank `owner`. After begin_step().
+  void check_sum(uint32_t bucket, uint32_t owner) { check_ = {bucket, owner}; }
+  uint32_t buckets() const { return static_cast<uint32_t>(bounds_.size() - 1); }
+
+  // Waits until peers have read the step before (C3). At most once a step; later calls do nothing.
+  Status open();
+
+  // Where the gradient of a slot goes. REQUIRES: open().
+  float* region(const SlotWork& work) { return buffer_.partial(work.region); }
+  // Where it goes instead, on the device; null: it does not. Control goes to region() all the same.
+  float* region_on_device(const SlotWork& work) {
+    return device_sums_ == nullptr ? nullptr : device_sums_->partial(work.region);
+  }
+  bool is_last(const SlotWork& work) const { return work.slot == last_slot_; }
+
+  // The gradient of the parameter is in the last slot's region; call for the last slot only.
+  void tensor_ready(uint32_t parameter);
+
+  // Everything of this slot, empty or not, is in its region. Before the last slot it is merged at
+  // once; call for every slot of the schedule.
+  Status slot_done(const SlotWork& work);
+
+  // Reduces what has not left yet; blocks until all sums are there, and in a generation's first
+  // step until the ranks agree on the buckets' order. `votes` is asked when the last bucket leaves,
+  // which is not if a bucket before it failed.
+  Status finish(const std::function<Votes()>& votes);
+
+  // The sums. REQUIRES: finish() has returned ok.
+  const float* sums() const { return collective_.reduced(); }
+  StepSums step_sums() const;
+
+  // What this rank found of check_sum(); nothing if it had no part. REQUIRES: as sums().
+  std::optional<uint64_t> checked_sum() const { return collective_.checked_sum(); }
+
+ private:
+  struct SumCheck {
+    uint32_t bucket = 0;
+    uint32_t owner = 0;
+  };
+  void launch_ready();
+  void send_ready();
+  void start_transfer(uint32_t region, const ElementRange& range, uint32_t ticket);
+  void merge(const std::vector<RegionMerge>& merges, const ElementRange& range);
+  ElementRange control() const { return {layout_.buffer.statistics, layout_.buffer.elements}; }
+  Status merge_on_device(const std::vector<RegionMerge>& merges, const ElementRange& range);
+  Status sum_on_device(uint32_t position);
+  Status finish_on_device(const std::function<Votes()>& votes);
+  ElementRange range_of(uint32_t bucket) const { return {bounds_[bucket], bounds_[bucket + 1]}; }
+  bool is_complete(uint32_t position) const { return missing_[order_.at(position)] == 0; }
+  Status merge_and_reduce(uint32_t position, const std::function<void()>& merged);
+  Status reduce(Collective& collective, uint32_t position, const ElementRange& range);
+  void complete_control(const Votes& votes);
+
+  const FlatLayout& layout_;
+  GradientBuffer& buffer_;
+  Collective& collective_;
+  const Generation generation_;
+  const std::vector<uint64_t> bounds_;
+  std::vector<uint32_t> bucket_of_;  // by parameter
+  std::vector<uint32_t> tensors_in_bucket_;
+  BucketOrder order_;
+  std::atomic<uint32_t>& progress_;
+  DeviceSums* const device_sums_;
+  DeviceCollective* const devices_;
+  GradientTransfer* const transfer_;
+  std::unique_ptr<CommLane> lane_;  // only with peers and more than one bucket
+
+  // Of the step in progress.
+  Step step_ = 0;
+  const StepMerge* merge_ = nullptr;
+  const MergeSchedule* schedule_ = nullptr;
+  bool opened_ = false;
+  int64_t last_slot_ = -1;                 // the last one that is not empty; -1: all are
+  uint32_t last_region_ = 0;               // its region
+  std::vector<RegionMerge> final_merges_;  // those that need the last slot
+  std::vector<uint32_t> missing_;          // by bucket: gradients of the last slot not yet there
+  uint32_t sent_ = 0;                      // place in the order before which transfers set out
+  uint32_t launched_ = 0;                  // place before which buckets have left
+  Status launch_error_;                    // of tensor_ready()
+  std::optional<SumCheck> check_;
+  TraceLog* trace_ = nullptr;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,197 @@
+#include "worker/engine/device/accelerator.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "worker/engine/device/device_marks.h"
+#include "worker/engine/device/device_memory.h"
+
+namespace lockstep {
+Result<std::unique_ptr<Accelerator>> Accelerator::create(DeviceModule& module,
+                                                         const FlatLayout& layout,
+                                                         BoundaryState& state,
+                                                         const wire::JobSpec& job,
+                                                         const data::Dataset& train) {
+  std::unique_ptr<Accelerator> device(new Accelerator(module, layout, state, job));
+  LOCKSTEP_RETURN_IF_ERROR(device->init(job, train));
+  return device;
+}
+
+Accelerator::Accelerator(DeviceModule& module, const FlatLayout& layout, BoundaryState& state,
+                         const wire::JobSpec& job)
+    : module_(module),
+      layout_(layout),
+      state_(state),
+      where_(module.torch_device()),
+      factors_(make_device_factors(job.optimizer())),
+      loss_scale_rule_(loss_scale_rule(job.train())),
+      inputs_(module, where_),
+      loss_(module, loss_scale_rule_.is_on),
+      gradients_(module, layout),
+      graphs_(module, layout, inputs_, gradients_, loss_,
+              choose_graphs(job, module.torch_queue())) {}
+
+Accelerator::~Accelerator() {
+  for (const DeviceLane lane : {DeviceLane::kInputs, DeviceLane::kGradients, DeviceLane::kCompute})
+    (void)finish(lane);
+}
+
+Status Accelerator::init(const wire::JobSpec& job, const data::Dataset& train) {
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const auto transform,
+      data::Transform::create({job.data().transforms().begin(), job.data().transforms().end()},
+                              train.statistics()));
+  LOCKSTEP_RETURN_IF_ERROR(inputs_.set_transform(transform));
+  const UpdatePlan& plan = state_.plan();
+  const auto chunks = cuda::make_update_chunks(plan.segments);
+  const auto blocks = cuda::make_totals_blocks(
+      plan.norm_ranges, {layout_.buffer.gradients, layout_.statistics_elements()});
+  chunk_count_ = static_cast<uint32_t>(chunks.size());
+  block_count_ = static_cast<uint32_t>(blocks.size());
+  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &parameters_, layout_.buffer.gradients));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &statistics_, layout_.statistics_elements()));
+  for (size_t i = 0; i < state_.memory().optimizer.size(); ++i)
+    LOCKSTEP_RETURN_IF_ERROR(
+        allocate(module_, &optimizer_.emplace_back(), layout_.buffer.gradients));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &slot_statistics_, layout_.statistics_elements()));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &control_, kCutElements));
+  LOCKSTEP_RETURN_IF_ERROR(gradients_.regions().reserve(1));
+  LOCKSTEP_RETURN_IF_ERROR(upload_table(module_, chunks, &chunks_));
+  LOCKSTEP_RETURN_IF_ERROR(upload_table(module_, blocks, &blocks_));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &totals_, blocks.size()));
+  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &apply_, 1));
+  LOCKSTEP_RETURN_IF_ERROR(allocate_host(module_, &apply_host_, 1));
+  return finish(DeviceLane::kCompute);  // the tables are on this stack
+}
+
+Status Accelerator::finish(DeviceLane lane) {
+  LOCKSTEP_RETURN_IF_ERROR(module_.mark(kFinished, lane));
+  return module_.wait(kFinished);
+}
+
+Status Accelerator::make_current() {
+  return module_.torch_queue() == nullptr ? Status::ok() : module_.torch_queue()->make_current();
+}
+
+Status Accelerator::send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
+                         uint64_t samples, const SlotValues& values) {
+  LOCKSTEP_RETURN_IF_ERROR(gradients_.begin_slot());
+  return inputs_.send(shape, inputs, labels, samples, values);
+}
+
+Status Accelerator::reset_statistics() {
+  return module_.copy(DeviceLane::kCompute, slot_statistics_, statistics_,
+                      layout_.statistics_elements() * sizeof(float));
+}
+
+Status Accelerator::take_statistics(float* gradients) {
+  return module_.copy(DeviceLane::kCompute, gradients + layout_.buffer.gradients, slot_statistics_,
+                      layout_.statistics_elements() * sizeof(float));
+}
+
+Result<DeviceSums*> Accelerator::sums(uint32_t regions) {
+  LOCKSTEP_RETURN_IF_ERROR(gradients_.regions().reserve(regions));
+  return static_cast<DeviceSums*>(&gradients_);
+}
+
+Result<GradientBuffer*> Accelerator::regions(uint32_t regions) {
+  LOCKSTEP_RETURN_IF_ERROR(gradients_.regions().reserve(regions));
+  LOCKSTEP_RETURN_IF_ERROR(gradients_.regions().reserve_result());
+  return static_cast<GradientBuffer*>(&gradients_.regions());
+}
+
+Result<const float*> Accelerator::gradients_on_host(const float* gradients,
+                                                    std::vector<float>* copy) {
+  copy->resize(layout_.buffer.gradients);
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.copy(DeviceLane::kCompute, copy->data(), gradients, copy->size() * sizeof(float)));
+  LOCKSTEP_RETURN_IF_ERROR(finish(DeviceLane::kCompute));
+  return static_cast<const float*>(copy->data());
+}
+
+Result<const float*> Accelerator::bring_sums(const StepSums& sums) {
+  constexpr DeviceLane kLane = DeviceLane::kCompute;
+  const uint64_t control = layout_.buffer.statistics;
+  gradients_.pin(sums.on_host);
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.copy(kLane, control_, sums.on_host + control, kCutElements * sizeof(float)));
+  if (sums.on_device != nullptr) return sums.on_device;
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.copy(kLane, gradients_.partial(0), sums.on_host, control * sizeof(float)));
+  return static_cast<const float*>(gradients_.partial(0));
+}
+
+Result<bool> Accelerator::are_finite(const StepSums& sums) {
+  if (sums.on_device == nullptr) return state_.is_finite(sums.on_host);
+  std::vector<cuda::BlockTotals> totals(block_count_);
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.block_totals({sums.on_device, blocks_, totals_, /*first=*/0, block_count_}));
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.copy(DeviceLane::kCompute, totals.data(), totals_, totals.size() * sizeof totals[0]));
+  LOCKSTEP_RETURN_IF_ERROR(finish(DeviceLane::kCompute));
+  return std::all_of(totals.begin(), totals.end(),
+                     [](const cuda::BlockTotals& block) { return block.is_finite != 0; });
+}
+
+Result<bool> Accelerator::apply(const StepSums& step_sums, uint32_t non_empty_slots, double lr) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const float* sums, bring_sums(step_sums));
+  const Step step = state_.applied_steps();
+  const LossScaleState& scale = state_.loss_scaler().state();
+  *apply_host_ = {.gate = step,
+                  .loss_scale = {scale.scale, scale.good_steps, scale.skipped_steps},
+                  .verdict = {}};
+  const cuda::StepRule rule{step, state_.plan().clip_norm, loss_scale_rule_};
+  const cuda::Verdict* verdict = &apply_->verdict;
+  const float* statistics = sums + layout_.buffer.gradients;
+  cuda::UpdateBuffers buffers{.params = parameters_, .state = {}, .grads = sums};
+  std::copy(optimizer_.begin(), optimizer_.end(), buffers.state);
+
+  constexpr DeviceLane kLane = DeviceLane::kCompute;
+  LOCKSTEP_RETURN_IF_ERROR(module_.copy(kLane, apply_, apply_host_, sizeof *apply_));
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.block_totals({sums, blocks_, totals_, /*first=*/0, block_count_}));
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.decide(apply_, rule, totals_, block_count_, control_ + kControlLoss));
+  LOCKSTEP_RETURN_IF_ERROR(
+      module_.update(verdict, chunks_, chunk_count_, buffers,
+                     factors_(state_.next_update(lr, /*grad_scale=*/1), state_.plan().groups)));
+  LOCKSTEP_RETURN_IF_ERROR(module_.statistics(verdict, statistics, layout_.statistics_elements(),
+                                              non_empty_slots, statistics_));
+  LOCKSTEP_RETURN_IF_ERROR(module_.copy(kLane, apply_host_, apply_, sizeof *apply_));
+  LOCKSTEP_RETURN_IF_ERROR(finish(kLane));
+  host_is_behind_ = true;
+  if (apply_host_->verdict.passed == 0)
+    return Status(Code::kInternal, "the device let step " + std::to_string(step) +
+                                       " not through, which is the next one");
+  const bool applies = apply_host_->verdict.applies != 0;
+  state_.applied_elsewhere(applies, apply_host_->loss_scale);
+  return applies;
+}
+
+Status Accelerator::to_host() {
+  if (!host_is_behind_) return Status::ok();
+  LOCKSTEP_RETURN_IF_ERROR(copy_state(/*to_device=*/false));
+  host_is_behind_ = false;
+  return Status::ok();
+}
+
+Status Accelerator::to_device() {
+  LOCKSTEP_RETURN_IF_ERROR(copy_state(/*to_device=*/true));
+  host_is_behind_ = false;
+  return Status::ok();
+}
+
+Status Accelerator::copy_state(bool to_device) {
+  const BoundaryMemory host = state_.memory();
+  const auto copy = [&](float* on_device, float* on_host, size_t elements) {
+    return module_.copy(DeviceLane::kCompute, to_device ? on_device : on_host,
+                        to_device ? on_host : on_device, elements * sizeof(float));
+  };
+  LOCKSTEP_RETURN_IF_ERROR(copy(parameters_, host.parameters, layout_.buffer.gradients));
+  LOCKSTEP_RETURN_IF_ERROR(copy(statistics_, host.statistics, layout_.statistics_elements()));
+  for (size_t i = 0; i < optimizer_.size(); ++i)
+    LOCKSTEP_RETURN_IF_ERROR(copy(optimizer_[i], host.optimizer[i].data, layout_.buffer.gradients));
+  return finish(DeviceLane::kCompute);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,120 @@
+// A Device with memory of its own, behind a DeviceModule. LibTorch's operators run on it by
+// themselves; here is what moves, and the end of a step.
+//
+//   kInputs     values and batch ─▶ stage of the device (device_inputs.h)
+//   kCompute    forward, loss, backward ─▶ region 0 here, one slot's gradients and statistics
+//   kGradients  region 0 ─▶ region of the host, bucket by bucket (device_gradients.h)
+//   kCompute    sums ─▶ region 0, totals, verdict, update, statistics
+//
+// Where a rank is alone, or the devices are connected (DeviceCollective, on a lane of its own),
+// gradients stay in regions here (DeviceSums), and
+//
+//   kCompute    forward, loss, backward ─▶ region
+//   kGradients  merges
+//   kCompute    totals, verdict, update, statistics
+//
+// Forward to backward may be a CUDA graph (slot_graphs.h), with a place of its own for region 0.
+//
+// The host holds a copy of the boundary state, as the BoundaryState it was made from: brought up to
+// date when somebody asks for it, and uploaded when somebody has written to it.
+//
+// INVARIANTS
+//  A1 On the way over the host, region 0 holds the step's sums in apply().
+//  A2 The host's gate decides whether a step is applied, since the host has all sums or has seen
+//     that they are there; the device's word is set to the step before each.
+//
+// Thread-safety: as Device.
+#pragma once
+
+#include <memory>
+
+#include "worker/cuda/device_module.h"
+#include "worker/engine/core/boundary_state.h"
+#include "worker/engine/core/flat_layout.h"
+#include "worker/engine/device/device.h"
+#include "worker/engine/device/device_gradients.h"
+#include "worker/engine/device/device_inputs.h"
+#include "worker/engine/device/device_loss.h"
+#include "worker/engine/device/slot_graphs.h"
+#include "worker/optim/device_factors.h"
+
+namespace lockstep {
+
+class Accelerator final : public Device {
+ public:
+  // All outlive the device. The state is on the device after the first to_device().
+  static Result<std::unique_ptr<Accelerator>> create(DeviceModule& module, const FlatLayout& layout,
+                                                     BoundaryState& state, const wire::JobSpec& job,
+                                                     const data::Dataset& train);
+  ~Accelerator() override;
+
+  at::Device where() const override { return where_; }
+  Status make_current() override;
+  std::vector<std::string> fingerprint() const override { return module_.fingerprint(); }
+  float* parameters() override { return parameters_; }
+  float* slot_statistics() override { return slot_statistics_; }
+  Status reset_statistics() override;
+  LayerKernels kernels() override { return module_.layers(); }
+  data::ImageForm image_form() const override { return data::ImageForm::kStored; }
+  Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
+              uint64_t samples, const SlotValues& values) override;
+  void keep_inputs(bool keeps) override { inputs_.keep(keeps); }
+  Result<at::Tensor> inputs() override { return inputs_.inputs(); }
+  const uint64_t* dropout_key_at() override { return &inputs_.values()->dropout_key; }
+  at::ScalarType loss_type(at::ScalarType computed) const override {
+    return computed == at::kBFloat16 ? computed : at::kFloat;
+  }
+  Status start_loss(const at::Tensor& logits, bool in_place, at::Tensor* gradient) override {
+    return loss_.start(logits, in_place, inputs_, gradient);
+  }
+  Result<SlotLoss> loss() override { return loss_.wait(); }
+  SlotGraphs* graphs() override { return &graphs_; }
+  float* gradients(float*) override { return gradients_.partial(0); }
+  Status take_statistics(float* gradients) override;
+  GradientTransfer* transfer() override { return &gradients_; }
+  Result<DeviceSums*> sums(uint32_t regions) override;
+  Result<GradientBuffer*> regions(uint32_t regions) override;
+  Result<const float*> gradients_on_host(const float* gradients, std::vector<float>* copy) override;
+  Result<bool> are_finite(const StepSums& sums) override;
+  Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) override;
+  Status to_host() override;
+  Status to_device() override;
+
+ private:
+  Accelerator(DeviceModule& module, const FlatLayout& layout, BoundaryState& state,
+              const wire::JobSpec& job);
+  Status init(const wire::JobSpec& job, const data::Dataset& train);
+  Status copy_state(bool to_device);
+  Status finish(DeviceLane lane);
+  // The step's sums, and the first elements of control in control_.
+  Result<const float*> bring_sums(const StepSums& sums);
+
+  DeviceModule& module_;
+  const FlatLayout& layout_;
+  BoundaryState& state_;
+  const at::Device where_;
+  const DeviceFactors factors_;
+  const LossScaleRule loss_scale_rule_;
+  DeviceInputs inputs_;
+  DeviceLoss loss_;
+  DeviceGradients gradients_;
+  SlotGraphs graphs_;  // last: it uses the others
+
+  // On the device.
+  float* parameters_ = nullptr;
+  float* statistics_ = nullptr;
+  std::vector<float*> optimizer_;  // as BoundaryMemory
+  float* slot_statistics_ = nullptr;
+  float* control_ = nullptr;  // kCutElements
+  const cuda::UpdateChunk* chunks_ = nullptr;
+  const cuda::TotalsBlock* blocks_ = nullptr;
+  cuda::BlockTotals* totals_ = nullptr;
+  cuda::ApplyState* apply_ = nullptr;
+  uint32_t chunk_count_ = 0;
+  uint32_t block_count_ = 0;
+
+  cuda::ApplyState* apply_host_ = nullptr;  // pinned
+  bool host_is_behind_ = false;             // the device has applied something since
+};
+
+}  // namespace lockstep

@@ -1,0 +1,101 @@
+#include "worker/engine/device/device_inputs.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "data/read/sample_reader.h"
+#include "worker/engine/device/device_marks.h"
+#include "worker/engine/device/device_memory.h"
+#include "worker/model/model.h"
+
+namespace lockstep {
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+constexpr size_t aligned(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+constexpr size_t kInputsAt = aligned(sizeof(SlotValues));
+
+}  // namespace
+
+Status DeviceInputs::set_transform(const data::Transform& transform) {
+  return upload_table(module_, transform.tables(), &transform_);
+}
+
+Status DeviceInputs::send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
+                          uint64_t samples, const SlotValues& values) {
+  const size_t input_bytes = samples * data::input_bytes(shape, data::ImageForm::kStored);
+  shape_ = shape;
+  samples_ = samples;
+  labels_at_ = aligned(kInputsAt + input_bytes);
+  label_bytes_ = samples * shape.labels() * sizeof(int64_t);
+  turn_ = 1 - turn_;
+  Stage& stage = stages_[turn_];
+  LOCKSTEP_RETURN_IF_ERROR(module_.wait(kInputsSent + turn_));  // N1
+  LOCKSTEP_RETURN_IF_ERROR(reserve(&stage, bytes()));
+  std::memcpy(stage.host, &values, sizeof values);
+  at_ = stage.device;
+  if (keeps_ && stage.sent == bytes()) return copy_stage(sizeof values);
+  std::memcpy(stage.host + kInputsAt, inputs, input_bytes);
+  std::memcpy(stage.host + labels_at_, labels, label_bytes_);
+  stage.sent = bytes();
+  return copy_stage(stage.sent);
+}
+
+// So many bytes of it, from its begin.
+Status DeviceInputs::copy_stage(size_t bytes) {
+  const Stage& stage = stages_[turn_];
+  // All that computes with the other stage has been enqueued by now.
+  LOCKSTEP_RETURN_IF_ERROR(module_.mark(kInputsUsed + 1 - turn_, DeviceLane::kCompute));
+  LOCKSTEP_RETURN_IF_ERROR(module_.hold(DeviceLane::kInputs, kInputsUsed + turn_));
+  LOCKSTEP_RETURN_IF_ERROR(module_.copy(DeviceLane::kInputs, stage.device, stage.host, bytes));
+  LOCKSTEP_RETURN_IF_ERROR(module_.mark(kInputsSent + turn_, DeviceLane::kInputs));
+  return module_.hold(DeviceLane::kCompute, kInputsSent + turn_);
+}
+
+Status DeviceInputs::move_to(std::byte* place) {
+  at_ = place;
+  return module_.copy(DeviceLane::kCompute, place, stages_[turn_].device, bytes());
+}
+
+Status DeviceInputs::reserve(Stage* stage, size_t bytes) {
+  if (bytes <= stage->bytes) return Status::ok();
+  stage->bytes = std::max(bytes, 2 * stage->bytes);
+  LOCKSTEP_RETURN_IF_ERROR(allocate_host(module_, &stage->host, stage->bytes));
+  return allocate(module_, &stage->device, stage->bytes);
+}
+
+Result<at::Tensor> DeviceInputs::inputs() {
+  const std::byte* stored = at_ + kInputsAt;
+  if (shape_.is_sequence() || shape_.is_row) return model_input(shape_, stored, samples_, where_);
+  return transformed(stored);
+}
+
+Result<at::Tensor> DeviceInputs::transformed(const std::byte* stored) {
+  const at::Tensor images =
+      at::empty({static_cast<int64_t>(samples_), shape_.channels, shape_.height, shape_.width},
+                at::TensorOptions(where_).dtype(at::kFloat));  // (B, C, H, W)
+  LOCKSTEP_RETURN_IF_ERROR(module_.images({.bytes = reinterpret_cast<const uint8_t*>(stored),
+                                           .tables = transform_->data(),
+                                           .share = &values()->pixel_share,
+                                           .out = images.mutable_data_ptr<float>(),
+                                           .samples = static_cast<uint32_t>(samples_),
+                                           .channels = shape_.channels,
+                                           .plane = shape_.height * shape_.width}));
+  return images;
+}
+
+at::Tensor DeviceInputs::view(const float* value) const {
+  return at::for_blob(const_cast<float*>(value), {})
+      .options(at::TensorOptions(where_).dtype(at::kFloat))
+      .target_device(where_)
+      .make_tensor();
+}
+
+}  // namespace lockstep

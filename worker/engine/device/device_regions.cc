@@ -1,0 +1,34 @@
+#include "worker/engine/device/device_regions.h"
+
+#include "comm/base/check.h"
+#include "worker/engine/device/device_memory.h"
+
+namespace lockstep {
+
+DeviceRegions::DeviceRegions(DeviceModule& module, const BufferLayout& layout)
+    : module_(module), layout_{layout.gradients, layout.statistics, layout.statistics} {}
+
+Status DeviceRegions::reserve(uint32_t regions) {
+  while (regions_.size() < regions) {
+    float* region = nullptr;
+    LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &region, layout_.elements));
+    regions_.push_back(region);
+  }
+  return Status::ok();
+}
+
+Status DeviceRegions::reserve_result() {
+  return result_ != nullptr ? Status::ok() : allocate(module_, &result_, layout_.elements);
+}
+
+float* DeviceRegions::partial(uint32_t region) {
+  LOCKSTEP_CHECK(region < regions_.size(), "no such region");
+  return regions_[region];
+}
+
+float* DeviceRegions::result() {
+  LOCKSTEP_CHECK(result_ != nullptr, "no memory for sums was asked for");
+  return result_;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,31 @@
+#include "worker/program/watch_far_data.h"
+
+#include <algorithm>
+#include <set>
+
+#include "data/source/remote_files.h"
+
+namespace lockstep {
+
+void watch_far_data(const data::Dataset& train, const data::Dataset* evaluation,
+                    FarDataProbe& probe) {
+  std::set<const source::RemoteFiles*> sources;  // both may be of one
+  for (const data::Dataset* data : {&train, evaluation})
+    if (data != nullptr)
+      for (const source::RemoteFiles* each : data->all_far()) sources.insert(each);
+  if (sources.empty()) return;
+  probe.watch([sources] {
+    FarDataCounts sum;
+    for (const source::RemoteFiles* each : sources) {
+      const source::SourceCounts counts = each->counts();
+      sum.reads_near += counts.hits;
+      sum.reads_far += counts.misses;
+      sum.fetched_bytes += counts.fetched_bytes;
+      sum.fetch_seconds += static_cast<double>(counts.fetch_ns) / 1e9;
+      sum.kept_bytes = std::max(sum.kept_bytes, counts.cache_bytes);  // it is one cache
+    }
+    return sum;
+  });
+}
+
+}  // namespace lockstep

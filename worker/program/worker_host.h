@@ -1,0 +1,73 @@
+// Between the session (loop's thread) and the training (its own thread): closes the gate and the
+// collective on a prepare, hands starts over, and remembers how it ended.
+//
+// The engine is built while the session already connects; until attach() there is none, and the
+// session does not register before.
+//
+// Thread-safety: everything on the loop's thread. It is passed to the gate and may be called back
+// from the training thread through the loop only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "comm/base/log.h"
+#include "comm/collectives/host/host_collective.h"
+#include "comm/rpc/transport.h"
+#include "worker/engine/engine.h"
+#include "worker/runner/runner.h"
+#include "worker/session/apply_gate.h"
+#include "worker/session/mailbox.h"
+#include "worker/session/session.h"
+
+namespace lockstep {
+
+class WorkerHost final : public SessionHost {
+ public:
+  struct Parts {
+    rpc::Loop& loop;
+    ApplyGate& gate;
+    Mailbox& mailbox;
+    HostContext& context;
+    Logger& logger;
+    WorkInHand& in_hand;
+    std::string stacks_path;  // where the stacks of a worker that hangs are saved
+    std::function<void(int exit_code)> on_end;
+  };
+
+  WorkerHost(Parts parts, wire::JobSpec job) : parts_(std::move(parts)), job_(std::move(job)) {}
+
+  // Both outlive the host's use.
+  void attach(Engine& engine, Runner& runner);
+  void set_run_id(std::string run_id) { run_id_ = std::move(run_id); }
+  const std::string& run_id() const { return run_id_; }
+
+  // A signal: stop at the next boundary that all members agree on.
+  void request_stop(const std::string& why);
+
+  Status on_registered(const wire::Registered& registered) override;
+  void on_close(Generation through, Closed closed) override;
+  void on_start(Generation generation, const wire::Start& start) override;
+  void on_planned(Generation generation, const wire::Start& next) override;
+  void on_new_identity(Generation through) override;
+  void on_stop(const std::string& reason) override { request_stop(reason); }
+  void on_checkpoint_ack(const wire::CheckpointAck& ack) override;
+  void on_hang() override;
+  void on_end(const Status& why, int exit_code) override;
+  Heartbeat heartbeat() const override;
+  Standing standing() const override { return parts_.gate.standing(); }
+  InHand in_hand() const override { return parts_.in_hand.get(); }
+
+ private:
+  const Parts parts_;
+  wire::JobSpec job_;  // all but the global batch never changes, and that only from 0
+  std::string run_id_;
+  MemberId member_ = 0;
+  Engine* engine_ = nullptr;
+  Runner* runner_ = nullptr;
+  bool stop_requested_ = false;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,192 @@
+#include "worker/runner/runner.h"
+
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+// Between two attempts of a worker that joins.
+constexpr int kConnectPauseMs = 100;
+
+// The peers cannot be reached: they are gone, or already in a newer generation, and which of it is
+// true is the coordinator's to find out.
+bool is_about_peers(Code code) {
+  return code == Code::kUnavailable || code == Code::kTimeout || code == Code::kRefused;
+}
+
+}  // namespace
+
+Runner::Runner(Options options, Parts parts)
+    : options_(std::move(options)),
+      parts_(std::move(parts)),
+      writer_(
+          parts_.files, {options_.run_dir + "/checkpoints", options_.job.checkpoint().keep()},
+          [this](Generation generation, wire::CheckpointReport report) {
+            parts_.probe.checkpoint_written(report);
+            parts_.port.report_checkpoint(generation, std::move(report));
+          },
+          parts_.logger),
+      trace_(options_.job, options_.run_dir, parts_.logger) {}
+
+void Runner::run() {
+  parts_.probe.doing(RunnerProbe::Activity::kIdle);
+  while (auto order = parts_.mailbox.next()) {
+    Next next = Entry{std::move(*order), std::nullopt};
+    while (next) next = run_generation(*next);
+    parts_.probe.doing(RunnerProbe::Activity::kIdle);
+  }
+}
+
+Runner::Next Runner::run_generation(const Entry& entry) {
+  parts_.probe.doing(RunnerProbe::Activity::kRecovery);
+  auto life = make_life(entry);
+  if (!life.is_ok()) {
+    ended_with(entry.order, life.status(), 0);
+    return std::nullopt;
+  }
+  Result<Next> next = live(*life);
+  const MemberId broken = broken_member(*life);
+  // U4. Nothing may return or be freed between these.
+  if (!next.is_ok()) parts_.context.close(entry.order.generation);
+  if (!next.is_ok() && life->devices) life->devices->abort();
+  parts_.engine.end_generation();
+  trace_.generation_ended(life->rank);
+  if (next.is_ok()) return std::move(*next);
+  ended_with(entry.order, next.status(), broken);
+  return std::nullopt;
+}
+
+void Runner::ended_with(const StartOrder& order, const Status& status, MemberId broken) {
+  // Once the generation is closed, every error is a consequence of that.
+  const bool closed = parts_.gate.is_closed(order.generation);
+  if (closed || status.code() == Code::kAborted) {
+    parts_.logger.info("generation_over", "generation over: " + status.message(),
+                       {{"generation", order.generation}, {"broken", broken}});
+    if (!closed) parts_.port.suspect(order.generation, broken, status.message());
+    return;
+  }
+  parts_.logger.error("training_failed", status.message(), {{"generation", order.generation}});
+  parts_.port.leave(order.generation, wire::Leave::FAILED, status, parts_.gate.standing().applied);
+  parts_.on_failure(status);
+}
+
+// The member whose loss was seen, 0 if none was.
+MemberId Runner::broken_member(const Life& life) const {
+  const int64_t rank =
+      life.collective ? life.collective->broken_rank() : parts_.context.unreachable_rank();
+  const auto& members = life.order.start.members();
+  return rank >= 0 && rank < members.size() ? members[static_cast<int>(rank)].member() : 0;
+}
+
+Result<Runner::Life> Runner::make_life(const Entry& entry) const {
+  const StartOrder& order = entry.order;
+  Life life(entry);
+  const auto rank = rank_of(order.start, order.member);
+  if (!rank)
+    return Status(Code::kInternal, "generation " + std::to_string(order.generation) +
+                                       " was started without this worker, member " +
+                                       std::to_string(order.member));
+  life.rank = *rank;
+  life.is_writer = order.start.writer() == order.member;
+  life.plan = make_phase_plan(options_.job, options_.facts, order.start.total_steps());
+  life.begin = entry.since;
+  if (!order.planned) life.begin = fit_to_plan(from_wire(order.start.resume()), life.plan);
+  return life;
+}
+
+Result<Runner::Next> Runner::live(Life& life) {
+  const StartOrder& order = life.order;
+  // After a planned change the writer before may still be at work.
+  if (life.is_writer && !order.planned) writer_.clean_up(order.generation);
+  LOCKSTEP_RETURN_IF_ERROR(connect(life));
+  LOCKSTEP_RETURN_IF_ERROR(install_state(life));
+  if (!life.entered) LOCKSTEP_RETURN_IF_ERROR(enter(order, *life.begin));
+  LOCKSTEP_RETURN_IF_ERROR(begin_engine(life));
+  const wire::SlotRange& slots = order.start.members(static_cast<int>(life.rank)).slots();
+  parts_.probe.generation_started(order.generation, order.member,
+                                  {.rank = life.rank,
+                                   .world = life.collective->world_size(),
+                                   .slots = {slots.begin(), slots.end()}});
+  return follow_plan(life);
+}
+
+Status Runner::connect(Life& life) {
+  const StartOrder& order = life.order;
+  std::vector<PeerAddress> peers;
+  for (const wire::MemberInfo& m : order.start.members())
+    peers.push_back({m.member(), {m.data().host_id(), m.data().unix_name(), m.data().tcp()}});
+  // Who joins waits for members that may train on for long, until the plan is void.
+  const bool joins_later = order.planned && !life.entered;
+  for (;;) {
+    auto connected = parts_.context.connect(order.generation, life.rank, order.member, peers,
+                                            options_.connect_deadline_ms);
+    if (connected.is_ok()) {
+      life.collective = std::move(*connected);
+      return parts_.devices == nullptr ? Status::ok() : connect_devices(life);
+    }
+    if (!is_about_peers(connected.status().code())) return connected.status();
+    if (!joins_later || !parts_.mailbox.pause(order.generation, kConnectPauseMs))
+      return Status(Code::kAborted, connected.status().message());
+  }
+}
+
+// What ended with the generation before is still on the device until this: see D1.
+Status Runner::connect_devices(Life& life) {
+  const Generation generation = life.order.generation;
+  DeviceGeneration next;
+  next.generation = generation;
+  std::string_view node;  // that the rank before is on
+  for (const wire::MemberInfo& m : life.order.start.members()) {
+    const bool is_neighbour = !next.members.empty() && m.data().host_id() == node;
+    const uint32_t last = next.node_of_rank.empty() ? 0 : next.node_of_rank.back();
+    next.node_of_rank.push_back(next.members.empty() || is_neighbour ? last : last + 1);
+    next.members.push_back(m.member());
+    node = m.data().host_id();
+  }
+  next.control = life.collective.get();
+  next.deadline_ms = options_.connect_deadline_ms;
+  next.is_closed = [&gate = parts_.gate, generation] { return gate.is_closed(generation); };
+  auto connected = parts_.devices->connect(std::move(next));
+  if (!connected.is_ok()) {
+    const Status& why = connected.status();
+    return is_about_peers(why.code()) ? Status(Code::kAborted, why.message()) : why;
+  }
+  life.devices = std::move(*connected);
+  return Status::ok();
+}
+
+// From here on the generation counts: what this worker answers to a prepare, it answers as one of
+// it, and the coordinator is told of what it could not know.
+Status Runner::enter(const StartOrder& order, const ResumePoint& at) {
+  const PhasePlan plan = make_phase_plan(options_.job, options_.facts, order.start.total_steps());
+  if (!parts_.gate.open(order.generation, at, plan))
+    return Status(Code::kAborted, "a newer generation was prepared before this one began");
+  if (order.planned) parts_.port.switched(order.generation, at);
+  return Status::ok();
+}
+
+Status Runner::begin_engine(Life& life) {
+  const Generation generation = life.order.generation;
+  GenerationView view;
+  view.generation = generation;
+  view.collective = life.collective.get();
+  view.devices = life.devices.get();
+  for (const wire::MemberInfo& m : life.order.start.members())
+    view.slot_runs.push_back({m.slots().begin(), m.slots().end()});
+  const auto& bounds = life.order.start.buckets().bounds();
+  view.bucket_bounds.assign(bounds.begin(), bounds.end());
+  view.total_steps = life.order.start.total_steps();
+  view.skips = skips_of(life.order.start);
+  view.phases = parts_.phases;
+  view.in_hand = parts_.in_hand;
+  view.reading = parts_.reading;
+  view.trace = trace_.log();
+  view.note = [this](const std::string& what) { parts_.logger.info("engine", what); };
+  view.wants_switch = [this, generation] { return parts_.mailbox.wants_switch(generation); };
+  Engine::ApplyGate gate;
+  gate.try_enter = [this] { return parts_.gate.try_enter(); };
+  gate.leave = [this] { parts_.gate.leave(); };
+  return parts_.engine.begin_generation(view, std::move(gate));
+}
+
+}  // namespace lockstep

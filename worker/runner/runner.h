@@ -1,0 +1,142 @@
+// The training thread: waits for a start, drives the engine through the generation, and reports.
+//
+//   wait for Start ─▶ connect ─▶ install state ─▶ train ⇄ eval ─▶ final checkpoint ─▶ Leave ─┐
+//     ▲  ▲               │  ▲          │            │   │                                    │
+//     │  └─ the generation was closed (kAborted) ◀──┘   │ all agree on a planned change:     │
+//     │                     └── switched, goes on ◀─────┤ barrier in the old generation      │
+//     └── any other error: Leave(FAILED)   Leave(DRAINED) if left out     wait for Goodbye ◀─┘
+//
+//   A worker that joins connects as soon as the change is planned, and waits there for the others.
+//
+// INVARIANTS
+//  U1 The gate is opened for a generation only when the state is at its resume point.
+//  U2 Every applied step's record is in the queue before the next step begins and before a
+//     checkpoint of it is taken.
+//  U3 The writer leaves only when its final checkpoint is in the journal.
+//  U4 A generation is over in this order: closed when it failed, let go by the engine, its
+//     Collective freed. A step that failed may have left the engine's lane inside the Collective.
+//  U5 A planned change takes effect only after every member of the old generation has come to its
+//     barrier: until then one of them may still read what the next step overwrites.
+//  U6 A state of its own counts only for a member that the start names as a source; everyone else
+//     gets it, from a checkpoint, from the seed, or from the first source.
+//
+// Thread-safety: run() is the training thread; drop_checkpoints() from any thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/base/clock.h"
+#include "comm/base/log.h"
+#include "comm/base/status.h"
+#include "comm/collectives/host/host_collective.h"
+#include "comm/wire/control.pb.h"
+#include "coordinator/checkpoint/file_ops.h"
+#include "worker/cuda/device_comm.h"
+#include "worker/engine/engine.h"
+#include "worker/runner/checkpoint_writer.h"
+#include "worker/runner/runner_probe.h"
+#include "worker/runner/trace_file.h"
+#include "worker/session/apply_gate.h"
+#include "worker/session/mailbox.h"
+#include "worker/session/phase_plan.h"
+#include "worker/session/runner_port.h"
+
+namespace lockstep {
+
+class PhaseClock;
+
+class Runner {
+ public:
+  struct Options {
+    wire::JobSpec job;
+    wire::DataFacts facts;
+    std::string run_dir;
+    std::vector<std::string> fingerprint;  // of the numerics
+    int connect_deadline_ms = 60'000;
+  };
+  // All outlive the runner. `on_failure` is called on the training thread after Leave(FAILED).
+  struct Parts {
+    Engine& engine;
+    HostContext& context;
+    ApplyGate& gate;
+    Mailbox& mailbox;  // starts come from there; its end() ends run()
+    RunnerPort& port;
+    FileOps& files;
+    RunnerProbe& probe;
+    PhaseClock* phases;  // for the engine; may be null
+    Logger& logger;
+    std::function<void(const Status&)> on_failure;
+    WorkInHand* in_hand = nullptr;     // for the engine; may be null
+    DeviceComm* devices = nullptr;     // gradients are summed over it; null: over the context
+    data::Reading* reading = nullptr;  // for the engine; may be null
+  };
+
+  Runner(Options options, Parts parts);
+
+  void run();
+
+  // The coordinator needs these checkpoints no more.
+  void drop_checkpoints(std::vector<std::string> names) { writer_.drop(std::move(names)); }
+
+ private:
+  // What to live through, and where it begins if this worker has switched to it already.
+  struct Entry {
+    StartOrder order;
+    std::optional<ResumePoint> since;
+  };
+  // What comes next without a word from the coordinator; nothing: wait for one.
+  using Next = std::optional<Entry>;
+
+  // One generation while it lasts.
+  struct Life {
+    explicit Life(const Entry& e) : order(e.order), entered(e.since.has_value()) {}
+    const StartOrder& order;
+    const bool entered;  // the gate is open, since the switch
+    uint32_t rank = 0;
+    bool is_writer = false;
+    PhasePlan plan;
+    std::unique_ptr<Collective> collective;
+    std::unique_ptr<DeviceCollective> devices;  // if Parts have them; uses `collective`
+    std::optional<ResumePoint> begin;  // none: a worker that joins learns it with the state
+  };
+  enum class Agreed { kNothing, kStop, kSwitch };
+
+  // runner.cc: a generation from its order to its end.
+  Next run_generation(const Entry& entry);
+  Result<Life> make_life(const Entry& entry) const;
+  Result<Next> live(Life& life);
+  Status connect(Life& life);
+  Status connect_devices(Life& life);
+  Status enter(const StartOrder& order, const ResumePoint& at);
+  Status begin_engine(Life& life);
+  void ended_with(const StartOrder& order, const Status& status, MemberId broken);
+  MemberId broken_member(const Life& life) const;
+
+  // runner_state.cc: the state at the point where a generation begins.
+  Status install_state(Life& life);
+  Status load_state(const Life& life);
+  Status check_own_state(const Life& life) const;
+  Status transfer_state(Life& life, uint32_t root);
+  Status receive_state_from(Life& life, uint32_t root);
+
+  // runner_plan.cc: the phases.
+  Result<Next> follow_plan(Life& life);
+  Result<Agreed> train_step(Life& life, ResumePoint& at);
+  Status evaluate(Life& life, ResumePoint& at);
+  Status final_checkpoint(Life& life, const ResumePoint& at);
+  Status submit_checkpoint(Life& life, const ResumePoint& at, bool final);
+  Manifest make_manifest(const Life& life, const ResumePoint& at) const;
+  Result<Next> switch_over(Life& life, const ResumePoint& at);
+
+  const Options options_;
+  const Parts parts_;
+  std::string resumed_from_;  // name of the checkpoint the lineage's state began with
+  CheckpointWriter writer_;
+  TraceFile trace_;
+};
+
+}  // namespace lockstep

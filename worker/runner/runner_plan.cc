@@ -1,0 +1,146 @@
+// The phases of a run, one after another: steps, evaluations, checkpoints, the end; and the change
+// to the next generation between two steps.
+#include "comm/base/check.h"
+#include "worker/runner/runner.h"
+
+namespace lockstep {
+namespace {
+
+// In the tag of the barrier before a planned change; no bucket has this number.
+constexpr uint32_t kSwitchBucket = ~uint32_t{0};
+
+Status closed_meanwhile() {
+  return Status(Code::kAborted, "the generation was closed while it was not training");
+}
+
+}  // namespace
+
+Result<Runner::Next> Runner::follow_plan(Life& life) {
+  const Generation generation = life.order.generation;
+  ResumePoint at = *life.begin;
+  for (;;) {
+    Agreed agreed = Agreed::kNothing;
+    switch (at.phase) {
+      case Phase::kTrain: {
+        LOCKSTEP_ASSIGN_OR_RETURN(agreed, train_step(life, at));
+        break;
+      }
+      case Phase::kEval:
+        LOCKSTEP_RETURN_IF_ERROR(evaluate(life, at));
+        break;
+      case Phase::kCheckpoint:
+        LOCKSTEP_RETURN_IF_ERROR(final_checkpoint(life, at));
+        at.phase = Phase::kEnd;
+        if (!parts_.gate.reached(at)) return closed_meanwhile();
+        break;
+      case Phase::kEnd:
+        parts_.port.leave(generation, wire::Leave::FINISHED, Status::ok(), at);
+        return Next();
+    }
+    if (agreed == Agreed::kStop) {
+      LOCKSTEP_RETURN_IF_ERROR(final_checkpoint(life, at));
+      parts_.port.leave(generation, wire::Leave::STOPPED, Status::ok(), at);
+      return Next();
+    }
+    if (agreed == Agreed::kSwitch) return switch_over(life, at);
+  }
+}
+
+Result<Runner::Agreed> Runner::train_step(Life& life, ResumePoint& at) {
+  parts_.probe.doing(RunnerProbe::Activity::kStep);
+  LOCKSTEP_ASSIGN_OR_RETURN(StepOutcome outcome, parts_.engine.step());
+  LOCKSTEP_CHECK(outcome.record.step() == at.step, "the engine applies the step that is next");
+  at = {at.step + 1, life.plan.after_step(at.step + 1)};
+  trace_.step_applied(at.step, life.rank);
+  const auto& bounds = life.order.start.buckets().bounds();
+  parts_.probe.step_applied(outcome.record, {bounds.data(), static_cast<size_t>(bounds.size())});
+  LOCKSTEP_RETURN_IF_ERROR(
+      parts_.port.add_record(life.order.generation, std::move(outcome.record)));
+  if (outcome.check) {
+    parts_.port.report_check(life.order.generation, std::move(*outcome.check));
+  }
+
+  // At the last step the run ends by itself, and better than by a stop: with an evaluation.
+  const bool stop = outcome.all_want_stop && at.step < life.plan.total_steps;
+  const uint64_t every = options_.job.checkpoint().every_steps();
+  // The final one has the same name: one report of it must not be taken for the other.
+  const bool is_last = stop || at.step >= life.plan.total_steps;
+  if (life.is_writer && every > 0 && at.step % every == 0 && !is_last)
+    LOCKSTEP_RETURN_IF_ERROR(submit_checkpoint(life, at, /*final=*/false));
+  if (stop) return Agreed::kStop;
+  return outcome.all_want_switch ? Agreed::kSwitch : Agreed::kNothing;
+}
+
+// Everyone has agreed, also who owns no slots and could not vote: it may have to wait for the order
+// that the others have.
+Result<Runner::Next> Runner::switch_over(Life& life, const ResumePoint& at) {
+  const Generation generation = life.order.generation;
+  parts_.probe.doing(RunnerProbe::Activity::kRecovery);
+  auto plan = parts_.mailbox.wait_for_plan(generation);
+  if (!plan) return closed_meanwhile();
+  const Status met =
+      life.collective->barrier({generation, at.step, Phase::kTrain, kSwitchBucket, 0});
+  if (!rank_of(plan->start, plan->member)) {
+    // That it came is all that the others need; they may be gone before it has seen them come. Its
+    // last checkpoint is reported before it says that everything is.
+    writer_.settle();
+    parts_.port.leave(generation, wire::Leave::DRAINED, Status::ok(), at);
+    return Next();
+  }
+  LOCKSTEP_RETURN_IF_ERROR(met);
+  LOCKSTEP_RETURN_IF_ERROR(enter(*plan, at));
+  return Next(Entry{std::move(*plan), at});
+}
+
+Status Runner::evaluate(Life& life, ResumePoint& at) {
+  parts_.probe.doing(RunnerProbe::Activity::kEval);
+  LOCKSTEP_ASSIGN_OR_RETURN(wire::EvalReport report, parts_.engine.evaluate());
+  at.phase = life.plan.after_eval(at.step);
+  if (!parts_.gate.reached(at)) return closed_meanwhile();
+  parts_.probe.evaluated(report);
+  if (life.is_writer) parts_.port.report_eval(life.order.generation, std::move(report));
+  return Status::ok();
+}
+
+// U3. An error of this checkpoint is one of the run: its end would be lost.
+Status Runner::final_checkpoint(Life& life, const ResumePoint& at) {
+  if (!life.is_writer) return Status::ok();
+  parts_.probe.doing(RunnerProbe::Activity::kCheckpoint);
+  LOCKSTEP_RETURN_IF_ERROR(submit_checkpoint(life, at, /*final=*/true));
+  LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointInfo info, writer_.wait());
+  if (!parts_.mailbox.wait_acknowledged(info.name, life.order.generation))
+    return closed_meanwhile();
+  return Status::ok();
+}
+
+Status Runner::submit_checkpoint(Life& life, const ResumePoint& at, bool final) {
+  parts_.probe.doing(RunnerProbe::Activity::kCheckpoint);
+  Manifest manifest = make_manifest(life, at);
+  LOCKSTEP_ASSIGN_OR_RETURN(RecordQueue::Unacknowledged records, parts_.port.unacknowledged());
+  if (!records.complete)
+    parts_.logger.warn("records_left_out",
+                       "the checkpoint does not carry all records that the coordinator lacks",
+                       {{"step", at.step}});
+  manifest.unacknowledged = std::move(records.batches);
+  writer_.submit(parts_.engine.state(), std::move(manifest), final);
+  return Status::ok();
+}
+
+Manifest Runner::make_manifest(const Life& life, const ResumePoint& at) const {
+  Manifest manifest;
+  manifest.resume = at;
+  manifest.generation = life.order.generation;
+  manifest.member = life.order.member;
+  manifest.seed = options_.job.seed();
+  manifest.slots = options_.job.train().slots();
+  manifest.global_batch = options_.job.train().global_batch();
+  // Of the last applied step, which an earlier generation may have applied.
+  manifest.epoch = at.step > 0 ? (at.step - 1) / life.plan.steps_per_epoch : 0;
+  manifest.schedule = options_.job.schedule();
+  manifest.dataset_fingerprint = options_.facts.train_fingerprint();
+  manifest.numerics_fingerprint = options_.fingerprint;
+  manifest.lineage = {life.order.run_id, resumed_from_, life.begin->step};
+  return manifest;
+}
+
+}  // namespace lockstep

@@ -1,0 +1,81 @@
+// The boundary state at the point where a generation begins: this worker's own, a checkpoint's, the
+// seed's, or a peer's.
+#include "worker/runner/runner.h"
+#include "worker/runner/state_transfer.h"
+
+namespace lockstep {
+
+Status Runner::install_state(Life& life) {
+  const wire::StateSource& source = life.order.start.source();
+  if (!source.checkpoint_path().empty()) return load_state(life);
+  if (source.fresh()) {
+    if (parts_.engine.applied_steps() != 0) {
+      parts_.gate.lost_state();
+      LOCKSTEP_RETURN_IF_ERROR(parts_.engine.start_afresh());
+    }
+    resumed_from_.clear();
+    return check_own_state(life);
+  }
+  if (holds_state(life.order.start, life.order.member))
+    LOCKSTEP_RETURN_IF_ERROR(check_own_state(life));
+  const auto root = transfer_root(life.order.start);
+  return root ? transfer_state(life, *root) : check_own_state(life);
+}
+
+Status Runner::load_state(const Life& life) {
+  const std::string& path = life.order.start.source().checkpoint_path();
+  parts_.gate.lost_state();
+  LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointInfo info,
+                            load_checkpoint(path, parts_.engine.state()));
+  if (info.manifest.resume.step != life.begin->step)
+    return Status(Code::kInternal, "checkpoint " + info.name + " is not of step " +
+                                       std::to_string(life.begin->step) +
+                                       ", which was to be resumed");
+  parts_.engine.state_replaced(life.begin->step);
+  resumed_from_ = info.name;
+  parts_.logger.info("checkpoint_loaded", "resumed from " + info.name,
+                     {{"step", life.begin->step}});
+  return Status::ok();
+}
+
+// The resume point follows the largest answer, so that nobody is ahead of it; whoever finds itself
+// elsewhere must not train.
+Status Runner::check_own_state(const Life& life) const {
+  if (life.begin && parts_.engine.applied_steps() == life.begin->step) return Status::ok();
+  const std::string begin =
+      life.begin ? "resumes at step " + std::to_string(life.begin->step) : "names no resume point";
+  return Status(Code::kInternal, "this worker's state is of step " +
+                                     std::to_string(parts_.engine.applied_steps()) +
+                                     ", the generation " + begin);
+}
+
+Status Runner::transfer_state(Life& life, uint32_t root) {
+  Collective& collective = *life.collective;
+  const Generation generation = life.order.generation;
+  if (joins(life.order.start, life.order.member)) return receive_state_from(life, root);
+  if (life.rank != root) return pass_state(collective, generation, root, parts_.engine.state());
+  return send_state(collective, generation, {*life.begin, resumed_from_}, parts_.engine.state());
+}
+
+Status Runner::receive_state_from(Life& life, uint32_t root) {
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const ReceivedState received,
+      receive_state(*life.collective, life.order.generation, root, parts_.engine.state()));
+  const ResumePoint at = received.origin.at;
+  if (life.begin && at != *life.begin)
+    return Status(Code::kInternal, "the state of rank " + std::to_string(root) + " is of step " +
+                                       std::to_string(at.step) +
+                                       ", the generation resumes at step " +
+                                       std::to_string(life.begin->step));
+  parts_.gate.lost_state();
+  received.install(parts_.engine.state());
+  parts_.engine.state_replaced(at.step);
+  life.begin = at;
+  resumed_from_ = received.origin.resumed_from;
+  parts_.logger.info(
+      "state_received", "received the state from rank " + std::to_string(root),
+      {{"generation", life.order.generation}, {"step", at.step}, {"bytes", received.bytes()}});
+  return Status::ok();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,57 @@
+#include "worker/session/phase_plan.h"
+
+#include <algorithm>
+
+#include "data/order/step_plan.h"
+
+namespace lockstep {
+
+PhasePlan make_phase_plan(const wire::JobSpec& job, const wire::DataFacts& facts,
+                          uint64_t total_steps) {
+  PhasePlan plan;
+  plan.steps_per_epoch = data::steps_per_epoch(
+      {facts.train_samples(), job.train().global_batch(), job.train().slots()});
+  plan.total_steps = total_steps;
+  plan.has_eval = !job.data().eval().path().empty();
+  return plan;
+}
+
+ResumePoint fit_to_plan(ResumePoint at, const PhasePlan& plan) {
+  if (at.step < plan.total_steps && at.phase > Phase::kEval) at.phase = Phase::kTrain;
+  if (at.step >= plan.total_steps && at.phase == Phase::kTrain) at.phase = Phase::kCheckpoint;
+  if (at.phase == Phase::kEval && !plan.has_eval) at.phase = plan.after_eval(at.step);
+  return at;
+}
+
+std::optional<uint32_t> rank_of(const wire::Start& start, MemberId member) {
+  const auto& members = start.members();
+  const auto found = std::find_if(members.begin(), members.end(),
+                                  [&](const wire::MemberInfo& m) { return m.member() == member; });
+  if (found == members.end()) return std::nullopt;
+  return static_cast<uint32_t>(found - members.begin());
+}
+
+bool holds_state(const wire::Start& start, MemberId member) {
+  const auto& holders = start.source().members();
+  return std::find(holders.begin(), holders.end(), member) != holders.end();
+}
+
+bool joins(const wire::Start& start, MemberId member) {
+  return start.source().members_size() > 0 && rank_of(start, member) && !holds_state(start, member);
+}
+
+data::SkipSet skips_of(const wire::Start& start) {
+  data::SkipSet skips;
+  for (const wire::SkippedSlots& entry : start.skipped()) {
+    skips.add(entry.step(), entry.slots().begin(), entry.slots().end());
+  }
+  return skips;
+}
+
+std::optional<uint32_t> transfer_root(const wire::Start& start) {
+  for (const wire::MemberInfo& m : start.members())
+    if (joins(start, m.member())) return rank_of(start, start.source().members(0));
+  return std::nullopt;
+}
+
+}  // namespace lockstep
