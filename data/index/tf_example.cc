@@ -109,7 +109,7 @@ Status read_feature(std::span<const uint8_t> bytes, TfFeature& feature) {
   return Status::ok();
 }
 
-Status read_feature(std::span<const uint8_t> bytes, TfFeature& feature) {
+Status read_feature_entry(std::span<const uint8_t> bytes, TfFeature& feature) {
   for (Fields fields(bytes); !fields.at_end();) {
     LOCKSTEP_RETURN_IF_ERROR(fields.next());
     if (fields.is(1, kBytes))
@@ -130,7 +130,7 @@ Status walk_example(std::span<const uint8_t> example,
       LOCKSTEP_RETURN_IF_ERROR(entries.next());
       if (!entries.is(1, kBytes)) continue;
       TfFeature feature;
-      LOCKSTEP_RETURN_IF_ERROR(read_feature(entries.bytes(), feature));
+      LOCKSTEP_RETURN_IF_ERROR(read_feature_entry(entries.bytes(), feature));
       LOCKSTEP_RETURN_IF_ERROR(each(feature));
     }
   }
