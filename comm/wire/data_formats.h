@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// In the order for people. data/index/dataset.h describes each.
+// In the order for people. data/open/open_dataset.h describes each.
 inline constexpr std::string_view kDataFormats[] = {
     "auto",       "idx",   "cifar10",      "cifar100",     "npy",        "npy_nchw",
     "npy_nhwc",   "npz",   "safetensors",  "image_folder", "webdataset", "tfrecord",
@@ -19,7 +19,7 @@ inline constexpr std::string_view kDataFormats[] = {
 };
 
 // True if a sample is a sequence of tokens, else it is an image. REQUIRES: the format is resolved:
-// `auto`, `npy`, `safetensors` and `arrow` may turn out to be either (data/index/detect_format.h).
+// `auto`, `npy`, `safetensors` and `arrow` may turn out to be either (data/open/detect_format.h).
 inline bool is_token_format(std::string_view format) {
   return format == "megatron" || format == "tokens" || format == "tokens_u32" || format == "text" ||
          format == "arrow_tokens";

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "comm/base/check.h"
-#include "data/index/file_errors.h"
-#include "data/index/little_endian.h"
+#include "data/base/file_errors.h"
+#include "data/base/little_endian.h"
 
 namespace lockstep::data {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <string>
 
-#include "data/index/file_errors.h"
-#include "data/index/little_endian.h"
+#include "data/base/file_errors.h"
+#include "data/base/little_endian.h"
 
 namespace lockstep::data {
 namespace {

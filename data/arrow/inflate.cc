@@ -9,7 +9,7 @@
 #include "data/arrow/codec.h"
 #include "data/arrow/column.h"
 #include "data/arrow/writer.h"
-#include "data/index/file_errors.h"
+#include "data/base/file_errors.h"
 
 namespace lockstep::data {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "comm/base/limits.h"
-#include "data/arrow/messages.h"
-#include "data/index/file_errors.h"
-#include "data/index/little_endian.h"
+#include "data/arrow/flat_messages.h"
+#include "data/base/file_errors.h"
+#include "data/base/little_endian.h"
 
 namespace lockstep::data {
 namespace {

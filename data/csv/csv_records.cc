@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "data/index/file_errors.h"
+#include "data/base/file_errors.h"
 
 namespace lockstep::data {
 namespace {

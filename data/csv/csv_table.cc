@@ -7,9 +7,9 @@
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
 #include "comm/base/text/utf8.h"
+#include "data/base/file_errors.h"
 #include "data/csv/csv_numbers.h"
 #include "data/csv/csv_text.h"
-#include "data/index/file_errors.h"
 
 namespace lockstep::data {
 namespace {

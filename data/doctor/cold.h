@@ -16,7 +16,7 @@
 #include <span>
 #include <string>
 
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 
 namespace lockstep::doctor {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "data/index/read_at.h"
+#include "data/base/read_at.h"
 
 namespace lockstep::doctor {
 namespace {

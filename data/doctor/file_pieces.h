@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 
 namespace lockstep::doctor {
 

@@ -9,8 +9,8 @@
 
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
+#include "data/dataset/dataset.h"
 #include "data/doctor/measurements.h"
-#include "data/index/dataset.h"
 #include "data/order/step_plan.h"
 
 namespace lockstep::doctor {

@@ -13,8 +13,8 @@
 #include "comm/base/clock.h"
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
-#include "data/index/dataset.h"
-#include "data/index/thread_team.h"
+#include "data/base/thread_team.h"
+#include "data/dataset/dataset.h"
 #include "data/order/step_plan.h"
 #include "data/read/sample_team.h"
 

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <string>
 
+#include "data/base/file_errors.h"
 #include "data/image/decode.h"
-#include "data/index/file_errors.h"
 
 namespace lockstep::data {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <string>
 
+#include "data/base/file_errors.h"
 #include "data/image/decode.h"
 #include "data/image/raw_image.h"
-#include "data/index/file_errors.h"
 
 namespace lockstep::data {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "comm/base/limits.h"
-#include "data/index/file_errors.h"
+#include "data/base/file_errors.h"
 
 namespace lockstep::data {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "comm/base/limits.h"
-#include "data/index/file_errors.h"
+#include "data/base/file_errors.h"
 
 namespace lockstep::data {
 namespace {

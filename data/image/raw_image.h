@@ -3,7 +3,7 @@
 //
 //   magic (8 bytes) · width, height, channels, order: u32, little-endian · the pixels as stored
 //
-// Data sets make it of their samples (data/index/framed_dataset.h). It stands in no file, but
+// Data sets make it of their samples (data/dataset/framed_dataset.h). It stands in no file, but
 // could: every byte is believed to be hostile.
 //
 // Thread-safety: pure functions.

@@ -7,7 +7,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "data/index/read_at.h"
+#include "data/base/read_at.h"
 
 namespace lockstep::data {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
-#include "data/index/file_errors.h"
-#include "data/index/read_at.h"
+#include "data/base/file_errors.h"
+#include "data/base/read_at.h"
 
 namespace lockstep::data {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
-#include "data/index/guarded_range.h"
-#include "data/index/read_at.h"
+#include "data/base/guarded_range.h"
+#include "data/base/read_at.h"
 
 namespace lockstep::data {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/thread_name.h"
-#include "data/index/quiet_signals.h"
+#include "data/base/quiet_signals.h"
 #include "data/io/cached_read.h"
 
 namespace lockstep::data {

@@ -16,7 +16,7 @@
 #include "comm/base/check.h"
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
-#include "data/index/read_at.h"
+#include "data/base/read_at.h"
 #include "data/io/bounce_buffers.h"
 #include "data/io/cached_read.h"
 #include "data/io/direct_files.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "data/index/read_at.h"
+#include "data/base/read_at.h"
 
 namespace lockstep::data {
 

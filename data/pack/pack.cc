@@ -11,8 +11,8 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
-#include "data/index/detect_format.h"
-#include "data/index/thread_team.h"
+#include "data/base/thread_team.h"
+#include "data/open/detect_format.h"
 #include "data/pack/hold_directory.h"
 #include "data/pack/pack_source.h"
 #include "data/pack/shard_writer.h"

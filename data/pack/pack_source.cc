@@ -7,14 +7,14 @@
 
 #include "comm/base/limits.h"
 #include "comm/wire/data_formats.h"
-#include "data/index/arrow_choice.h"
-#include "data/index/detect_format.h"
-#include "data/index/encoded_dataset.h"
-#include "data/index/encoded_files.h"
-#include "data/index/encoded_source.h"
-#include "data/index/token_files.h"
-#include "data/index/token_stream.h"
-#include "data/index/tokenized_text.h"
+#include "data/formats/arrow/arrow_choice.h"
+#include "data/formats/images/encoded_dataset.h"
+#include "data/formats/images/encoded_files.h"
+#include "data/formats/images/encoded_source.h"
+#include "data/formats/tokens/token_files.h"
+#include "data/formats/tokens/token_stream.h"
+#include "data/formats/tokens/tokenized_text.h"
+#include "data/open/detect_format.h"
 #include "data/pack/token_source.h"
 
 namespace lockstep::data {

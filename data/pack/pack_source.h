@@ -20,7 +20,7 @@
 #include "comm/wire/job.pb.h"
 #include "data/arrow/layout.h"
 #include "data/arrow/schema.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 
 namespace lockstep::data {
 

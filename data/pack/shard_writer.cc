@@ -13,8 +13,8 @@
 #include "comm/base/file.h"
 #include "data/arrow/codec.h"
 #include "data/arrow/writer.h"
-#include "data/index/mapped_file.h"
-#include "data/index/read_at.h"
+#include "data/base/read_at.h"
+#include "data/files/mapped_file.h"
 
 namespace lockstep::data {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
-#include "data/index/arrow_tokens.h"
+#include "data/formats/tokens/arrow_tokens.h"
 
 namespace lockstep::data {
 namespace {

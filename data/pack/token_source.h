@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "data/index/token_stream.h"
+#include "data/formats/tokens/token_stream.h"
 #include "data/pack/pack_source.h"
 
 namespace lockstep::data {

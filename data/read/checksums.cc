@@ -7,14 +7,14 @@
 #include <mutex>
 #include <system_error>
 
-#include "data/index/file_errors.h"
-#include "data/index/gzip.h"
-#include "data/index/idx_pair.h"
-#include "data/index/look_at_image.h"
-#include "data/index/mapped_file.h"
-#include "data/index/npz_pair.h"
-#include "data/index/shards.h"
-#include "data/index/tfrecord.h"
+#include "data/base/file_errors.h"
+#include "data/files/gzip.h"
+#include "data/files/mapped_file.h"
+#include "data/formats/arrays/idx_pair.h"
+#include "data/formats/arrays/npz_pair.h"
+#include "data/formats/images/look_at_image.h"
+#include "data/formats/shards/shards.h"
+#include "data/formats/shards/tfrecord.h"
 
 namespace lockstep::data {
 namespace {

@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/index/dataset.h"
-#include "data/index/encoded_source.h"
-#include "data/index/extent_index.h"
-#include "data/index/thread_team.h"
+#include "data/base/thread_team.h"
+#include "data/dataset/dataset.h"
+#include "data/formats/images/encoded_source.h"
+#include "data/formats/images/extent_index.h"
 
 namespace lockstep::data {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <span>
 
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 
 namespace lockstep::data {
 

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "comm/wire/job.pb.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "data/order/epoch_order.h"
 
 namespace lockstep::data {

@@ -12,7 +12,7 @@
 #include <optional>
 
 #include "comm/base/ids.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "data/order/epoch_order.h"
 #include "data/order/skip_set.h"
 #include "data/order/step_plan.h"

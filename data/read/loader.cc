@@ -10,7 +10,7 @@
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
 #include "comm/base/thread_name.h"
-#include "data/index/quiet_signals.h"
+#include "data/base/quiet_signals.h"
 #include "data/order/digest.h"
 #include "data/read/batch_memory.h"
 #include "data/read/batch_ring.h"

@@ -30,7 +30,7 @@
 #include "comm/base/status.h"
 #include "comm/base/work_in_hand.h"
 #include "comm/collectives/reduction_tree.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "data/order/epoch_order.h"
 #include "data/order/skip_set.h"
 #include "data/order/step_plan.h"

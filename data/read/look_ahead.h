@@ -11,7 +11,7 @@
 #include <deque>
 #include <utility>
 
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "data/read/batch_sequence.h"
 
 namespace lockstep::data {

@@ -13,7 +13,7 @@
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
 #include "comm/base/thread_name.h"
-#include "data/index/quiet_signals.h"
+#include "data/base/quiet_signals.h"
 #include "data/io/byte_ring.h"
 #include "data/io/reader_trial.h"
 #include "data/read/machine_memory.h"

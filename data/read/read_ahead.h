@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "data/read/reading.h"
 
 namespace lockstep::data {

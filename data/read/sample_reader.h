@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/dataset/dataset.h"
 #include "data/image/image_decoder.h"
-#include "data/index/dataset.h"
 #include "data/transform/augment.h"
 #include "data/transform/normalize.h"
 

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "comm/base/status.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "data/read/batch_sequence.h"
 #include "data/read/disk_watch.h"
 #include "data/read/read_ahead.h"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/index/thread_team.h"
+#include "data/base/thread_team.h"
 #include "data/read/read_ahead.h"
 #include "data/read/sample_reader.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 
 namespace lockstep::data {
 

@@ -15,7 +15,7 @@
 #include <functional>
 #include <optional>
 
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "data/read/batch_sequence.h"
 
 namespace lockstep::data {

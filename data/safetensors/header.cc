@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "comm/base/limits.h"
-#include "data/index/little_endian.h"
+#include "data/base/little_endian.h"
 
 namespace lockstep::safetensors {
 namespace {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "data/transform/transform_list.h"
 
 namespace lockstep::data {

@@ -6,7 +6,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/hash.h"
-#include "data/index/facts.h"
+#include "data/dataset/facts.h"
 
 namespace lockstep::data {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "data/index/facts.h"
+#include "data/dataset/facts.h"
 #include "data/view/mixed_dataset.h"
 #include "data/view/selected_dataset.h"
 

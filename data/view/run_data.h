@@ -11,7 +11,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 
 namespace lockstep::data {
 

@@ -5,7 +5,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/hash.h"
-#include "data/index/facts.h"
+#include "data/dataset/facts.h"
 #include "data/order/epoch_order.h"
 #include "data/view/selection.h"
 

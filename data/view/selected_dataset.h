@@ -16,7 +16,7 @@
 #include <memory>
 
 #include "comm/base/status.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 
 namespace lockstep::data {
 

@@ -13,8 +13,8 @@
 #include <fstream>
 #include <vector>
 
-#include "data/index/best_fit.h"
-#include "data/index/mapped_file.h"
+#include "data/files/mapped_file.h"
+#include "data/formats/tokens/best_fit.h"
 
 int main(int argc, char** argv) {
   using namespace lockstep;

@@ -23,7 +23,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/prng.h"
-#include "data/index/read_at.h"
+#include "data/base/read_at.h"
 #include "data/io/mmap_reader.h"
 #include "data/io/pread_reader.h"
 #include "data/io/uring_reader.h"

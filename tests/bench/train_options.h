@@ -6,7 +6,7 @@
 #include <string>
 
 #include "comm/wire/job.pb.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 
 namespace lockstep::bench {
 

@@ -9,8 +9,8 @@
 #include "data/arrow/column.h"
 #include "data/arrow/inflate.h"
 #include "data/arrow/layout.h"
-#include "data/index/arrow_choice.h"
-#include "data/index/arrow_images.h"
+#include "data/formats/arrow/arrow_choice.h"
+#include "data/formats/arrow/arrow_images.h"
 #include "tests/fuzz/samples_within.h"
 
 namespace lockstep::data {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/base/check.h"
-#include "data/index/arrow_tokens.h"
+#include "data/formats/tokens/arrow_tokens.h"
 
 namespace lockstep::data {
 namespace {

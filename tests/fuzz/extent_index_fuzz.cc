@@ -9,7 +9,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/hash.h"
-#include "data/index/extent_index.h"
+#include "data/formats/images/extent_index.h"
 
 namespace lockstep::data {
 namespace {

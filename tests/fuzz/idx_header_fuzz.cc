@@ -6,7 +6,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
-#include "data/index/idx_header.h"
+#include "data/formats/arrays/idx_header.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lockstep;

@@ -15,8 +15,8 @@
 
 #include "comm/base/check.h"
 #include "comm/base/hash.h"
-#include "data/index/document_ends.h"
-#include "data/index/token_vocabulary.h"
+#include "data/formats/tokens/document_ends.h"
+#include "data/formats/tokens/token_vocabulary.h"
 #include "data/pack/pack.h"
 #include "data/source/chunk_file.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/index/mds.h"
+#include "data/formats/shards/mds.h"
 #include "tests/fuzz/samples_within.h"
 
 namespace lockstep::data {

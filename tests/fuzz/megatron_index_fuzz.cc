@@ -7,7 +7,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
-#include "data/index/megatron_index.h"
+#include "data/formats/tokens/megatron_index.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lockstep;

@@ -8,8 +8,8 @@
 
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
-#include "data/index/npy_dataset.h"
-#include "data/index/npy_header.h"
+#include "data/formats/arrays/npy_dataset.h"
+#include "data/formats/arrays/npy_header.h"
 
 namespace lockstep::data {
 namespace {

@@ -8,7 +8,7 @@
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
 #include "comm/base/status.h"
-#include "data/index/extent_index.h"
+#include "data/formats/images/extent_index.h"
 
 namespace lockstep::data {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "comm/base/crc32c.h"
-#include "data/index/little_endian.h"
-#include "data/index/tf_example.h"
-#include "data/index/tfrecord.h"
+#include "data/base/little_endian.h"
+#include "data/formats/shards/tf_example.h"
+#include "data/formats/shards/tfrecord.h"
 #include "tests/fuzz/samples_within.h"
 
 namespace lockstep::data {

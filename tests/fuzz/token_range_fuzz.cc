@@ -4,7 +4,7 @@
 #include <span>
 
 #include "comm/base/check.h"
-#include "data/index/token_files.h"
+#include "data/formats/tokens/token_files.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lockstep;

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "data/index/tar_entries.h"
-#include "data/index/webdataset.h"
+#include "data/formats/shards/tar_entries.h"
+#include "data/formats/shards/webdataset.h"
 #include "tests/fuzz/samples_within.h"
 
 namespace lockstep::data {

@@ -8,7 +8,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
-#include "data/index/whole_file.h"
+#include "data/files/whole_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lockstep;

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "comm/base/check.h"
-#include "data/index/gzip.h"
-#include "data/index/zip_entries.h"
+#include "data/files/gzip.h"
+#include "data/files/zip_entries.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lockstep;

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "comm/base/clock.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "data/order/step_plan.h"
 #include "data/read/label_count.h"
 #include "data/read/loader.h"

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "worker/model/model.h"
 
 namespace lockstep {

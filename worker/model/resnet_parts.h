@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "worker/model/layers.h"
 #include "worker/model/spec.h"
 

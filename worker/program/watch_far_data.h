@@ -1,7 +1,7 @@
 // Data that are far away, as the worker's metrics show them.
 #pragma once
 
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "metrics/probes/far_data_probe.h"
 
 namespace lockstep {

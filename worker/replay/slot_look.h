@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "data/order/step_plan.h"
 #include "data/read/loader.h"
 #include "worker/engine/engine.h"

@@ -1,7 +1,7 @@
 #include <filesystem>
 
 #include "comm/base/limits.h"
-#include "data/index/thread_team.h"
+#include "data/base/thread_team.h"
 #include "data/source/url.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/scratch_directory.h"

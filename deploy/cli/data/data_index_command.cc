@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/index/index_data.h"
+#include "data/open/index_data.h"
 #include "data/transform/transform_list.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/progress_line.h"

@@ -1,11 +1,10 @@
 #include <cstdio>
 #include <memory>
 
-#include "data/index/inspect.h"
+#include "data/open/inspect.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"
 #include "deploy/cli/base/progress_line.h"
-#include "deploy/cli/data/data_subcommands.h"
 
 namespace lockstep {
 namespace {

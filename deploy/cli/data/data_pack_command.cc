@@ -5,8 +5,8 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
-#include "data/index/detect_format.h"
-#include "data/index/parquet_files.h"
+#include "data/formats/tables/parquet_files.h"
+#include "data/open/detect_format.h"
 #include "data/pack/pack.h"
 #include "data/source/url.h"
 #include "deploy/cli/base/console.h"

@@ -8,7 +8,7 @@
 #include <functional>
 #include <string>
 
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "deploy/cli/commands/commands.h"
 
 namespace lockstep {

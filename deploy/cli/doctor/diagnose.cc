@@ -12,8 +12,8 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "data/dataset/dataset.h"
 #include "data/doctor/ladder.h"
-#include "data/index/dataset.h"
 #include "data/view/run_data.h"
 #include "deploy/agent/process.h"
 #include "deploy/cli/base/text.h"

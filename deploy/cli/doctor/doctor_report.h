@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "data/doctor/decide.h"
+#include "data/doctor/find_limit.h"
 #include "data/doctor/measurements.h"
 
 namespace lockstep {

@@ -1,6 +1,6 @@
 #include "deploy/cli/run/data_here.h"
 
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "deploy/cli/base/progress_line.h"
 
 namespace lockstep {

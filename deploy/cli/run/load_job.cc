@@ -11,7 +11,7 @@
 #include "comm/base/limits.h"
 #include "comm/tls/tls_context.h"
 #include "data/bpe/vocabulary.h"
-#include "data/index/detect_format.h"
+#include "data/open/detect_format.h"
 #include "deploy/agent/process.h"
 #include "deploy/cli/job/job_resolve.h"
 #include "deploy/cli/job/job_values.h"

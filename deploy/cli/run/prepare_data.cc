@@ -1,7 +1,7 @@
 #include "deploy/cli/run/prepare_data.h"
 
-#include "data/index/dataset.h"
-#include "data/index/facts.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/facts.h"
 #include "data/view/run_data.h"
 #include "deploy/cli/base/text.h"
 

@@ -1,6 +1,6 @@
 #include "coordinator/audit/audit.h"
 
-#include "data/index/facts.h"
+#include "data/dataset/facts.h"
 #include "data/read/job_order.h"
 #include "data/view/mixed_dataset.h"
 #include "tests/unit/coordinator/audit_world.h"

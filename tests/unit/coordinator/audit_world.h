@@ -13,7 +13,7 @@
 #include "coordinator/audit/audit_text.h"
 #include "coordinator/journal/journal_memory.h"
 #include "coordinator/state/identity.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "data/read/loader.h"
 
 namespace lockstep::coordinator {

@@ -9,7 +9,7 @@
 #include "data/arrow/inflate.h"
 #include "data/arrow/layout.h"
 #include "data/arrow/writer.h"
-#include "data/index/arrow_images.h"
+#include "data/formats/arrow/arrow_images.h"
 #include "tests/unit/data/arrow_samples.h"
 #include "tests/unit/data/image_writer.h"
 #include "tests/unit/data/shard_checks.h"

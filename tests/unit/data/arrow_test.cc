@@ -3,10 +3,10 @@
 
 #include <filesystem>
 
-#include "data/index/arrow_file.h"
-#include "data/index/dataset.h"
-#include "data/index/detect_format.h"
-#include "data/index/inspect.h"
+#include "data/dataset/dataset.h"
+#include "data/formats/arrow/arrow_file.h"
+#include "data/open/detect_format.h"
+#include "data/open/inspect.h"
 #include "data/read/sample_reader.h"
 #include "data/read/verify.h"
 #include "tests/unit/data/arrow_samples.h"

@@ -1,4 +1,4 @@
-#include "data/index/best_fit.h"
+#include "data/formats/tokens/best_fit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "comm/base/prng.h"
-#include "data/index/room_set.h"
+#include "data/base/room_set.h"
 
 namespace lockstep::data {
 namespace {

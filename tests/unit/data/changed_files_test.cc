@@ -10,8 +10,8 @@
 #include <functional>
 #include <span>
 
-#include "data/index/dataset.h"
-#include "data/index/mapped_file.h"
+#include "data/dataset/dataset.h"
+#include "data/files/mapped_file.h"
 #include "data/read/loader.h"
 #include "data/read/sample_reader.h"
 #include "tests/unit/data/idx_writer.h"

@@ -1,12 +1,12 @@
-#include "data/index/cifar_dataset.h"
+#include "data/formats/arrays/cifar_dataset.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "data/index/detect_format.h"
-#include "data/index/inspect.h"
+#include "data/open/detect_format.h"
+#include "data/open/inspect.h"
 #include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "data/index/read_at.h"
+#include "data/base/read_at.h"
 #include "data/io/cached_read.h"
 #include "data/io/file_extent.h"
 

@@ -1,4 +1,4 @@
-#include "data/index/csv_dataset.h"
+#include "data/formats/tables/csv_dataset.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,9 +6,9 @@
 #include <cstring>
 #include <filesystem>
 
-#include "data/index/detect_format.h"
-#include "data/index/facts.h"
-#include "data/index/inspect.h"
+#include "data/dataset/facts.h"
+#include "data/open/detect_format.h"
+#include "data/open/inspect.h"
 #include "data/read/sample_reader.h"
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/image_writer.h"

@@ -1,11 +1,11 @@
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "data/index/detect_format.h"
+#include "data/open/detect_format.h"
 #include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "comm/base/labels.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {

@@ -9,9 +9,9 @@
 
 #include "comm/base/labels.h"
 #include "comm/base/prng.h"
-#include "data/index/dataset.h"
-#include "data/index/inspect.h"
-#include "data/index/megatron_index.h"
+#include "data/dataset/dataset.h"
+#include "data/formats/tokens/megatron_index.h"
+#include "data/open/inspect.h"
 #include "tests/unit/data/arrow_samples.h"
 #include "tests/unit/data/document_files.h"
 #include "tests/unit/data/idx_writer.h"

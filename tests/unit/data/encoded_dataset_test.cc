@@ -8,11 +8,11 @@
 #include <filesystem>
 #include <numeric>
 
-#include "data/index/dataset.h"
-#include "data/index/detect_format.h"
-#include "data/index/facts.h"
-#include "data/index/image_folder.h"
-#include "data/index/inspect.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/facts.h"
+#include "data/formats/images/image_folder.h"
+#include "data/open/detect_format.h"
+#include "data/open/inspect.h"
 #include "data/read/loader.h"
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/image_writer.h"

@@ -1,4 +1,4 @@
-#include "data/index/facts.h"
+#include "data/dataset/facts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

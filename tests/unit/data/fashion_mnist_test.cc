@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "comm/base/prng.h"
-#include "data/index/dataset.h"
-#include "data/index/read_at.h"
+#include "data/base/read_at.h"
+#include "data/dataset/dataset.h"
 #include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {

@@ -1,6 +1,6 @@
 // Images stored as pixels, cut and scaled: they are what the same images in PNG files become, which
 // decode_test.cc compares with Pillow.
-#include "data/index/framed_dataset.h"
+#include "data/dataset/framed_dataset.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

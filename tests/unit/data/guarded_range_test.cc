@@ -1,4 +1,4 @@
-#include "data/index/guarded_range.h"
+#include "data/base/guarded_range.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "data/index/gzip.h"
+#include "data/files/gzip.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "data/index/dataset.h"
-#include "data/index/inspect.h"
-#include "data/index/shards.h"
+#include "data/dataset/dataset.h"
+#include "data/formats/shards/shards.h"
+#include "data/open/inspect.h"
 #include "data/read/sample_reader.h"
 #include "data/read/verify.h"
 #include "tests/unit/data/hostile_formats.h"

@@ -1,4 +1,4 @@
-#include "data/index/idx_header.h"
+#include "data/formats/arrays/idx_header.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "data/index/idx_pair.h"
+#include "data/formats/arrays/idx_pair.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

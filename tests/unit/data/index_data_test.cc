@@ -1,4 +1,4 @@
-#include "data/index/index_data.h"
+#include "data/open/index_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "data/index/inflate_cache.h"
+#include "data/files/inflate_cache.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "data/index/inspect.h"
+#include "data/open/inspect.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

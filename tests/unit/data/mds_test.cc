@@ -1,12 +1,12 @@
-#include "data/index/mds.h"
+#include "data/formats/shards/mds.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "data/index/dataset.h"
-#include "data/index/detect_format.h"
+#include "data/dataset/dataset.h"
+#include "data/open/detect_format.h"
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/mds_samples.h"
 #include "tests/unit/data/shard_checks.h"

@@ -1,12 +1,12 @@
-#include "data/index/megatron_index.h"
+#include "data/formats/tokens/megatron_index.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "data/index/detect_format.h"
-#include "data/index/inspect.h"
+#include "data/open/detect_format.h"
+#include "data/open/inspect.h"
 #include "data/read/sample_reader.h"
 #include "tests/unit/data/idx_writer.h"
 

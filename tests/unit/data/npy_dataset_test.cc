@@ -1,12 +1,12 @@
-#include "data/index/npy_dataset.h"
+#include "data/formats/arrays/npy_dataset.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "data/index/facts.h"
-#include "data/index/inspect.h"
+#include "data/dataset/facts.h"
+#include "data/open/inspect.h"
 #include "data/read/sample_reader.h"
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/npy_samples.h"

@@ -1,4 +1,4 @@
-#include "data/index/npy_header.h"
+#include "data/formats/arrays/npy_header.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

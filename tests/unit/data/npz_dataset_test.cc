@@ -3,10 +3,10 @@
 
 #include <filesystem>
 
-#include "data/index/dataset.h"
-#include "data/index/detect_format.h"
-#include "data/index/inspect.h"
-#include "data/index/npz_pair.h"
+#include "data/dataset/dataset.h"
+#include "data/formats/arrays/npz_pair.h"
+#include "data/open/detect_format.h"
+#include "data/open/inspect.h"
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/npz_samples.h"
 

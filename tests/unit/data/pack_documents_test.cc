@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/index/token_stream.h"
+#include "data/formats/tokens/token_stream.h"
 #include "data/pack/pack.h"
 #include "tests/unit/data/arrow_samples.h"
 #include "tests/unit/data/document_files.h"

@@ -9,8 +9,8 @@
 #include <map>
 
 #include "comm/wire/data_formats.h"
-#include "data/index/detect_format.h"
-#include "data/index/read_at.h"
+#include "data/base/read_at.h"
+#include "data/open/detect_format.h"
 #include "tests/unit/data/arrow_samples.h"
 #include "tests/unit/data/idx_writer.h"
 

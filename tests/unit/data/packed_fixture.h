@@ -11,7 +11,7 @@
 #include <system_error>
 #include <vector>
 
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "tests/unit/data/packed_files.h"
 #include "tests/unit/data/shard_checks.h"
 

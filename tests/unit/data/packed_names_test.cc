@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "data/index/dataset.h"
-#include "data/index/detect_format.h"
-#include "data/index/index_data.h"
-#include "data/index/packed_shards.h"
-#include "data/index/tfrecord.h"
+#include "data/dataset/dataset.h"
+#include "data/formats/shards/packed_shards.h"
+#include "data/formats/shards/tfrecord.h"
+#include "data/open/detect_format.h"
+#include "data/open/index_data.h"
 #include "data/read/verify.h"
 #include "tests/unit/data/packed_fixture.h"
 

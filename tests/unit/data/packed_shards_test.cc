@@ -1,5 +1,5 @@
 // Shards that are compressed as a whole: the same data as the files that they inflate to.
-#include "data/index/packed_shards.h"
+#include "data/formats/shards/packed_shards.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <chrono>
 #include <filesystem>
 
-#include "data/index/dataset.h"
-#include "data/index/detect_format.h"
-#include "data/index/index_data.h"
+#include "data/dataset/dataset.h"
+#include "data/open/detect_format.h"
+#include "data/open/index_data.h"
 #include "data/read/verify.h"
 #include "tests/unit/data/packed_fixture.h"
 

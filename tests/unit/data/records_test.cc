@@ -1,4 +1,4 @@
-#include "data/index/records.h"
+#include "data/dataset/records.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
-#include "data/index/safetensors_files.h"
+#include "data/formats/arrays/safetensors_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "data/index/dataset.h"
-#include "data/index/detect_format.h"
-#include "data/index/inspect.h"
+#include "data/dataset/dataset.h"
+#include "data/open/detect_format.h"
+#include "data/open/inspect.h"
 #include "data/read/sample_reader.h"
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/npy_samples.h"

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/base/limits.h"
-#include "data/index/extent_index.h"
+#include "data/formats/images/extent_index.h"
 #include "tests/unit/data/image_writer.h"
 
 namespace lockstep::data {

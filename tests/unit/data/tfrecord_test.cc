@@ -1,12 +1,12 @@
-#include "data/index/tfrecord.h"
+#include "data/formats/shards/tfrecord.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "comm/base/crc32c.h"
-#include "data/index/dataset.h"
-#include "data/index/detect_format.h"
-#include "data/index/tf_example.h"
+#include "data/dataset/dataset.h"
+#include "data/formats/shards/tf_example.h"
+#include "data/open/detect_format.h"
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/shard_checks.h"
 #include "tests/unit/data/tfrecord_samples.h"

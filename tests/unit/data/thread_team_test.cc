@@ -1,4 +1,4 @@
-#include "data/index/thread_team.h"
+#include "data/base/thread_team.h"
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 #include <fstream>
 
 #include "comm/base/file.h"
-#include "data/index/dataset.h"
-#include "data/index/facts.h"
-#include "data/index/token_files.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/facts.h"
+#include "data/formats/tokens/token_files.h"
 #include "data/read/sample_reader.h"
 #include "tests/unit/data/idx_writer.h"
 

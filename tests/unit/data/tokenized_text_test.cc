@@ -1,5 +1,5 @@
 // Text with a vocabulary as a data set: tokens in the cache, made once.
-#include "data/index/tokenized_text.h"
+#include "data/formats/tokens/tokenized_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <random>
 
 #include "data/bpe/encoder.h"
-#include "data/index/inspect.h"
+#include "data/open/inspect.h"
 #include "data/read/verify.h"
 #include "tests/unit/data/bpe_samples.h"
 #include "tests/unit/data/idx_writer.h"

@@ -8,7 +8,7 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/prng.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "data/read/loader.h"
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/image_writer.h"

@@ -1,9 +1,9 @@
-#include "data/index/webdataset.h"
+#include "data/formats/shards/webdataset.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/index/tar_entries.h"
+#include "data/formats/shards/tar_entries.h"
 #include "tests/unit/data/image_writer.h"
 #include "tests/unit/data/tar_writer.h"
 

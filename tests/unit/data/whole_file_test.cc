@@ -1,4 +1,4 @@
-#include "data/index/whole_file.h"
+#include "data/files/whole_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

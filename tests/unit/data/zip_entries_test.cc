@@ -1,9 +1,9 @@
-#include "data/index/zip_entries.h"
+#include "data/files/zip_entries.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/index/little_endian.h"
+#include "data/base/little_endian.h"
 #include "tests/unit/data/image_writer.h"
 #include "tests/unit/data/npz_samples.h"
 

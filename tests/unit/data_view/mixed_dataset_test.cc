@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "data/index/facts.h"
+#include "data/dataset/facts.h"
 #include "data/order/digest.h"
 #include "data/read/job_order.h"
 #include "data/read/loader.h"

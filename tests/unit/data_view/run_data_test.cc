@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/index/facts.h"
+#include "data/dataset/facts.h"
 #include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {

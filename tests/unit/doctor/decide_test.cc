@@ -1,7 +1,7 @@
-#include "data/doctor/decide.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "data/doctor/find_limit.h"
 
 namespace lockstep::doctor {
 namespace {

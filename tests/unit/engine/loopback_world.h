@@ -11,7 +11,7 @@
 #include "comm/collectives/loopback/loopback.h"
 #include "comm/wire/control.pb.h"
 #include "comm/wire/job.pb.h"
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 #include "metrics/files/trace_log.h"
 #include "worker/engine/engine.h"
 

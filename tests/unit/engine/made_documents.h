@@ -1,12 +1,12 @@
 // Documents of a few words each, as a data set of padded or packed sequences that is made here,
-// without an index: what data/index makes of files has tests of its own.
+// without an index: what data/formats makes of files has tests of its own.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <vector>
 
-#include "data/index/dataset.h"
+#include "data/dataset/dataset.h"
 
 namespace lockstep::testing {
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "comm/base/prng.h"
-#include "data/index/read_at.h"
+#include "data/base/read_at.h"
 #include "data/io/file_extent.h"
 
 namespace lockstep::data {

@@ -1,0 +1,104 @@
+#include "data/dataset/facts.h"
+
+namespace lockstep::data {
+namespace {
+
+std::string shape_text(const SampleShape& shape) {
+  if (shape.is_sequence()) return "sequences of " + std::to_string(shape.tokens) + " tokens";
+  if (shape.is_row) return "rows of " + std::to_string(shape.channels) + " columns";
+  return "images of " + std::to_string(shape.channels) + "x" + std::to_string(shape.height) + "x" +
+         std::to_string(shape.width) + " (C x H x W)";
+}
+
+// Who has no names says nothing.
+bool differ(const std::vector<std::string>& names, const std::vector<std::string>& others) {
+  return !names.empty() && !others.empty() && names != others;
+}
+
+}  // namespace
+
+std::string first_file(const Dataset& dataset) {
+  return dataset.files().empty() ? "the data" : dataset.files().front();
+}
+
+wire::DataFacts make_data_facts(const Dataset& train, const Dataset* eval) {
+  wire::DataFacts facts;
+  facts.set_train_fingerprint(train.fingerprint());
+  facts.set_train_samples(epoch_units(train));
+  for (const MixedPart& part : train.parts()) {
+    wire::MixedFacts& mixed = *facts.add_mixed();
+    mixed.set_fingerprint(part.fingerprint);
+    mixed.set_samples(part.samples);
+    mixed.set_weight(part.weight);
+  }
+  if (eval != nullptr) {
+    facts.set_eval_fingerprint(eval->fingerprint());
+    facts.set_eval_samples(eval->samples());
+  }
+  return facts;
+}
+
+Status check_parts_fit(const Dataset& train, const Dataset& other) {
+  const std::string both = first_file(other) + " cannot be mixed with " + first_file(train);
+  const auto refused = [&](const std::string& why) {
+    return Status(Code::kUsage, both + ": " + why);
+  };
+  SampleShape shape = other.shape();
+  shape.token_bytes = train.shape().token_bytes;
+  shape.channels_last = train.shape().channels_last;
+  if (!(train.shape() == shape))
+    return refused("the first has " + shape_text(other.shape()) + ", the second " +
+                   shape_text(train.shape()) + "; samples of a mixture must be alike");
+  if (train.makes_sequences() != other.makes_sequences())
+    return refused("only one of them makes sequences of its documents");
+  if (other.shape().token_bytes != train.shape().token_bytes)
+    return refused("tokens are stored in " + std::to_string(other.shape().token_bytes) +
+                   " bytes in the first and in " + std::to_string(train.shape().token_bytes) +
+                   " in the second; write them alike");
+  if (other.shape().channels_last != train.shape().channels_last)
+    return refused("one stores images as (H, W, C), the other as (C, H, W); write them alike");
+  if ((train.encoded_form() == nullptr) != (other.encoded_form() == nullptr))
+    return refused(
+        "one holds JPEG or PNG images that are decoded, cut or scaled, the other images "
+        "as they are; write them alike");
+  if (differ(train.column_names(), other.column_names()))
+    return refused(
+        "their columns are not the same, by their names and order, so that values would mean "
+        "different things; write them with the same header");
+  if (differ(train.class_names(), other.class_names()))
+    return refused(
+        "their classes are not the same, by their names, so that labels would mean "
+        "different things; give both the same directories, empty ones too, or tables the same "
+        "names of labels");
+  return Status::ok();
+}
+
+Status check_eval_fits_train(const Dataset& train, const Dataset& eval) {
+  SampleShape shape = eval.shape();
+  shape.token_bytes = train.shape().token_bytes;  // a matter of the files, and so is the next
+  shape.channels_last = train.shape().channels_last;
+  if (!(train.shape() == shape))
+    return Status(Code::kBadData, "evaluation samples are " + shape_text(shape) +
+                                      ", training samples " + shape_text(train.shape()) +
+                                      "; they must be alike");
+  if (differ(train.column_names(), eval.column_names()))
+    return Status(Code::kBadData,
+                  "the columns of " + eval.files().front() + " are not those of " +
+                      train.files().front() +
+                      ", by their names and order; write them with the same header");
+  if (differ(train.class_names(), eval.class_names()))
+    return Status(Code::kBadData, "the classes of " + eval.files().front() + " are not those of " +
+                                      train.files().front() +
+                                      ", by their names, so that labels would mean different "
+                                      "things; give both the same directories, empty ones too");
+  if (eval.classes() > train.classes())
+    return Status(Code::kBadData,
+                  "evaluation data have label " + std::to_string(eval.classes() - 1) +
+                      ", the largest in the training data is " +
+                      std::to_string(train.classes() - 1) +
+                      (shape.is_sequence() ? "; set model.vocab to the number of all tokens"
+                                           : "; they do not belong together"));
+  return Status::ok();
+}
+
+}  // namespace lockstep::data

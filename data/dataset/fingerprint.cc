@@ -1,0 +1,57 @@
+#include <algorithm>
+#include <array>
+
+#include "comm/base/hash.h"
+#include "comm/base/prng.h"
+#include "data/dataset/records.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr uint64_t kBlockBytes = 4096;  // of content that is not hashed whole
+constexpr uint64_t kBlocks = 16;
+constexpr size_t kLabelsAtOnce = 4096;
+
+void hash_labels(const Records& records, Xxh3& hash) {
+  std::array<uint8_t, 4 * kLabelsAtOnce> bytes;
+  for (uint64_t begin = 0; begin < records.samples; begin += kLabelsAtOnce) {
+    const uint64_t n = std::min<uint64_t>(kLabelsAtOnce, records.samples - begin);
+    for (uint64_t i = 0; i < n; ++i) {
+      const uint32_t label = records.label(begin + i);
+      for (uint64_t k = 0; k < 4; ++k) bytes[4 * i + k] = static_cast<uint8_t>(label >> (8 * k));
+    }
+    hash.update(bytes.data(), 4 * n);
+  }
+}
+
+}  // namespace
+
+void hash_sampled(uint64_t bytes, const AddContentFn& add, uint64_t whole_bytes) {
+  if (bytes <= whole_bytes || bytes <= kBlockBytes) return add(0, bytes);
+  const uint64_t places = bytes - kBlockBytes + 1;
+  add(0, kBlockBytes);
+  add(places - 1, kBlockBytes);
+  const uint64_t key = stream_key({bytes, kBlocks});
+  for (uint64_t i = 0; i < kBlocks; ++i) add(stream_value(key, i) % places, kBlockBytes);
+}
+
+void hash_sampled(std::span<const uint8_t> content, uint64_t whole_bytes, Xxh3& hash) {
+  const auto add = [&](uint64_t offset, uint64_t bytes) {
+    hash.update(content.data() + offset, bytes);
+  };
+  hash_sampled(content.size(), add, whole_bytes);
+}
+
+std::string fingerprint_of(const Records& records, uint64_t whole_bytes) {
+  Xxh3 hash;
+  hash.update("lockstep records 1\nformat " + records.format + "\nsamples " +
+              std::to_string(records.samples) + "\nshape " +
+              std::to_string(records.shape.channels) + " " + std::to_string(records.shape.height) +
+              " " + std::to_string(records.shape.width) +
+              (records.shape.channels_last ? " channels last\n" : "\n"));
+  hash_labels(records, hash);
+  for (const auto& content : records.content) hash_sampled(content, whole_bytes, hash);
+  return hash.hex();
+}
+
+}  // namespace lockstep::data

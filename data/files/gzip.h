@@ -1,0 +1,58 @@
+// Inflating from memory, piece by piece (by zlib). Of gzip (RFC 1952) several members are read as
+// one, and the CRC and length of each are verified before the end is reported; a bare stream (RFC
+// 1951) ends where it says, and its CRC lies elsewhere.
+//
+// Nothing is allocated by what the bytes say; the caller bounds the output by what it asks for.
+// All errors are kBadData, one clause without the file's name.
+//
+// Thread-safety: one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "comm/base/status.h"
+#include "data/formats/arrays/idx_header.h"
+
+namespace lockstep::data {
+
+bool is_gzip(std::span<const uint8_t> bytes);
+
+// kBadData: what is to be said of a gzipped file that holds many samples.
+Status gzipped_whole();
+
+class GzipReader {
+ public:
+  enum class Wrapping { kGzip, kNone };
+  // `compressed` outlives the reader.
+  explicit GzipReader(std::span<const uint8_t> compressed, Wrapping wrapping = Wrapping::kGzip);
+  ~GzipReader();
+  GzipReader(const GzipReader&) = delete;
+  GzipReader& operator=(const GzipReader&) = delete;
+
+  // Fills `out` from its start; fewer bytes than asked for only at the verified end, then 0.
+  Result<size_t> read(std::span<uint8_t> out);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Takes the next piece of the inflated file, which will have `bytes` altogether; 0: not known.
+using ByteSink = std::function<Status(std::span<const uint8_t> piece, uint64_t bytes)>;
+
+// Inflates a whole IDX file into `sink`, header included: exactly as many bytes as its header
+// promises, never more (a file that holds more or less is refused).
+Result<IdxHeader> inflate_idx(std::span<const uint8_t> compressed, const ByteSink& sink);
+
+// Inflates a bare stream into `sink`: exactly `bytes` with this CRC-32, never more.
+Status inflate_bare(std::span<const uint8_t> compressed, uint64_t bytes, uint32_t crc,
+                    const ByteSink& sink);
+
+// kBadData where `bytes` have another CRC-32.
+Status check_crc32(std::span<const uint8_t> bytes, uint32_t crc);
+
+}  // namespace lockstep::data

@@ -1,0 +1,231 @@
+#include "data/files/inflate_cache.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include "comm/base/file.h"
+#include "comm/base/hash.h"
+#include "data/base/file_errors.h"
+#include "data/base/one_at_a_time.h"
+
+namespace lockstep::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kFieldBytes = 40;  // of the trailer, before the checksum
+constexpr char kCacheMagic[8] = {'L', 'K', 'S', 'I', 'N', 'F', 'L', '1'};
+constexpr size_t kMarkBytes = 8;                 // as a gzip file's last ones
+constexpr uint64_t kBytesPerLook = 1024 * 1024;  // at the room that is left
+constexpr auto kAbandonedAfter = std::chrono::hours(1);
+
+using TrailerFields = std::array<uint8_t, kFieldBytes>;
+
+void put64(uint8_t* out, uint64_t value) {
+  for (int i = 0; i < 8; ++i) out[i] = static_cast<uint8_t>(value >> (8 * i));
+}
+
+TrailerFields make_fields(const Compressed& what, const MappedFile& source,
+                          uint64_t content_bytes) {
+  TrailerFields fields{};
+  std::memcpy(fields.data(), kCacheMagic, sizeof kCacheMagic);
+  put64(fields.data() + 8, content_bytes);
+  put64(fields.data() + 16, source.bytes().size());
+  put64(fields.data() + 24, static_cast<uint64_t>(source.modified_ns()));
+  const auto bytes = source.bytes();
+  if (what.mark.size() >= kMarkBytes)
+    std::memcpy(fields.data() + 32, what.mark.data(), kMarkBytes);
+  else if (bytes.size() >= kMarkBytes)
+    std::memcpy(fields.data() + 32, bytes.data() + bytes.size() - kMarkBytes, kMarkBytes);
+  return fields;
+}
+
+bool is_valid(const MappedFile& cached, const Compressed& what, const MappedFile& source) {
+  const auto bytes = cached.bytes();
+  if (bytes.size() < kTrailerBytes) return false;
+  const uint64_t content_bytes = bytes.size() - kTrailerBytes;
+  const TrailerFields wanted = make_fields(what, source, content_bytes);
+  if (std::memcmp(bytes.data() + content_bytes, wanted.data(), wanted.size()) != 0) return false;
+  const std::string checksum = xxh3_hex(bytes.data(), content_bytes + kFieldBytes);
+  return std::memcmp(bytes.data() + content_bytes + kFieldBytes, checksum.data(),
+                     checksum.size()) == 0;
+}
+
+Status cannot_write(const std::string& path, int error) {
+  return Status(Code::kInternal, "cannot write " + path + ": " + errno_text(error) +
+                                     "; make room there, or set data.cache_dir to another place");
+}
+
+// Whoever else writes to this disk, such as a coordinator its journal, must not run out of it.
+Status check_room(const std::string& path, uint64_t wanted) {
+  struct statvfs disk {};
+  if (::statvfs(path.c_str(), &disk) != 0) return Status::ok();
+  const uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
+  if (free >= wanted) return Status::ok();
+  return {Code::kInternal, "cannot write " + path + ": only " + std::to_string(free) +
+                               " bytes are left on its disk; make room there, or set "
+                               "data.cache_dir to another place"};
+}
+
+// A file without a name of its own yet: removed unless it was given one.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& final_path) : path_(final_path + ".tmp.XXXXXX") {
+    fd_ = ::mkostemp(path_.data(), O_CLOEXEC);
+    error_ = errno;
+  }
+  ~TemporaryFile() {
+    if (fd_ < 0) return;
+    ::close(fd_);
+    if (!renamed_) ::unlink(path_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  Status opened() const { return fd_ >= 0 ? Status::ok() : cannot_write(path_, error_); }
+
+  Status append(const uint8_t* data, size_t bytes) {
+    while (bytes > 0) {
+      const ssize_t n = ::write(fd_, data, bytes);
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return cannot_write(path_, errno);
+      data += n;
+      bytes -= static_cast<size_t>(n);
+    }
+    return Status::ok();
+  }
+
+  Status publish_as(const std::string& final_path) {
+    // Workers of other users may read it; mkostemp makes it private.
+    if (::fchmod(fd_, 0644) != 0 || ::fsync(fd_) != 0) return cannot_write(path_, errno);
+    if (::rename(path_.c_str(), final_path.c_str()) != 0) return cannot_write(final_path, errno);
+    renamed_ = true;
+    return sync_directory(fs::path(final_path).parent_path().string());
+  }
+
+ private:
+  std::string path_;
+  int fd_ = -1;
+  int error_ = 0;
+  bool renamed_ = false;
+};
+
+// "a.npz (x_train)".
+std::string name_of(const Compressed& what, const std::string& path) {
+  return path + (what.member.empty() ? "" : " (" + what.member + ")");
+}
+
+Status make_cache_file(const std::string& path, const Compressed& what, const MappedFile& source,
+                       const ProgressFn& progress) {
+  TemporaryFile file(path);
+  LOCKSTEP_RETURN_IF_ERROR(file.opened());
+  Xxh3 hash;
+  uint64_t done = 0;
+  const std::string said = what.verb + " " + name_of(what, fs::path(what.path).filename().string());
+  const ByteSink sink = [&](std::span<const uint8_t> piece, uint64_t bytes) -> Status {
+    hash.update(piece.data(), piece.size());
+    const bool is_to_look =
+        done == 0 || done / kBytesPerLook != (done + piece.size()) / kBytesPerLook;
+    done += piece.size();
+    if (is_to_look)
+      LOCKSTEP_RETURN_IF_ERROR(check_room(fs::path(path).parent_path().string(), what.room_bytes));
+    if (progress) progress(said, done, bytes);
+    return file.append(piece.data(), piece.size());
+  };
+  if (const Status status = what.inflate(sink); !status.is_ok())
+    return status.code() == Code::kBadData ? about(name_of(what, what.path), status) : status;
+  const TrailerFields fields = make_fields(what, source, done);
+  hash.update(fields.data(), fields.size());
+  const std::string checksum = hash.hex();
+  LOCKSTEP_RETURN_IF_ERROR(file.append(fields.data(), fields.size()));
+  LOCKSTEP_RETURN_IF_ERROR(
+      file.append(reinterpret_cast<const uint8_t*>(checksum.data()), checksum.size()));
+  return file.publish_as(path);
+}
+
+// What a killed process left behind; young ones may belong to a living one.
+void remove_abandoned(const std::string& path) {
+  std::error_code error;
+  const std::string prefix = fs::path(path).filename().string() + ".tmp.";
+  std::vector<fs::path> abandoned;
+  for (fs::directory_iterator it(fs::path(path).parent_path(), error), end; !error && it != end;
+       it.increment(error)) {
+    if (it->path().filename().string().rfind(prefix, 0) != 0) continue;
+    std::error_code gone;
+    const auto written = fs::last_write_time(it->path(), gone);
+    if (!gone && fs::file_time_type::clock::now() - written > kAbandonedAfter)
+      abandoned.push_back(it->path());
+  }
+  for (const fs::path& file : abandoned) fs::remove(file, error);
+}
+
+}  // namespace
+
+Status check_cache(const std::string& cache_dir, const std::string& name) {
+  if (!cache_dir.empty()) return Status::ok();
+  return {Code::kUsage, "no cache directory to inflate " + name + "; set data.cache_dir"};
+}
+
+std::string inflated_path(const Compressed& what, const std::string& cache_dir) {
+  if (!what.name.empty()) return (fs::path(cache_dir) / what.name).string();
+  std::error_code error;
+  fs::path whole = fs::weakly_canonical(what.path, error);
+  if (error) whole = what.path;
+  // The hash keeps files of the same name in different places apart; the name is for people.
+  std::string place = whole.native();
+  for (const std::string* more : {&what.member, &what.means})
+    if (!more->empty()) place += std::string(1, '\0') + *more;
+  std::string name = whole.filename().string();
+  if (name.size() > 3 && name.ends_with(".gz")) name.resize(name.size() - 3);
+  return (fs::path(cache_dir) /
+          (name + "." + xxh3_hex(place.data(), place.size()).substr(0, 16) + "." + what.ending))
+      .string();
+}
+
+Result<MappedFile> open_inflated(const Compressed& what, const MappedFile& source,
+                                 const std::string& cache_dir, const ProgressFn& progress) {
+  const std::string path = inflated_path(what, cache_dir);
+  if (auto cached = MappedFile::open(path);
+      cached.is_ok() && is_valid(cached.value(), what, source))
+    return cached;
+  std::error_code error;
+  fs::create_directories(cache_dir, error);
+  if (error) return cannot_write(cache_dir, error.value());
+  // What takes long is made by one; the others find it then.
+  std::optional<OneAtATime> alone;
+  if (!what.means.empty()) {
+    alone.emplace(path);
+    if (auto cached = MappedFile::open(path);
+        cached.is_ok() && is_valid(cached.value(), what, source))
+      return cached;
+  }
+  remove_abandoned(path);
+  LOCKSTEP_RETURN_IF_ERROR(make_cache_file(path, what, source, progress));
+  // Read back and checked: what was written is what will be used.
+  LOCKSTEP_ASSIGN_OR_RETURN(MappedFile made, MappedFile::open(path));
+  if (!is_valid(made, what, source))
+    return Status(Code::kInternal, path + " changed right after it was written; is " + what.path +
+                                       " being replaced, or the disk failing?");
+  return made;
+}
+
+Result<MappedFile> open_inflated_idx(const std::string& path, const MappedFile& source,
+                                     const std::string& cache_dir, const ProgressFn& progress) {
+  const auto inflate = [&](const ByteSink& sink) {
+    return inflate_idx(source.bytes(), sink).status();
+  };
+  return open_inflated({path, "", inflate}, source, cache_dir, progress);
+}
+
+}  // namespace lockstep::data

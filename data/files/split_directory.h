@@ -1,0 +1,18 @@
+// A data set with a directory for each split: `train`, and one of `val`, `valid`, `validation`,
+// `test`, `eval`, of which the first that is there is for evaluation.
+//
+// Thread-safety: free functions.
+#pragma once
+
+#include <string>
+
+#include "data/dataset/dataset.h"
+
+namespace lockstep::data {
+
+bool has_split_directories(const std::string& path);
+
+// REQUIRES: has_split_directories(path).
+std::string split_directory(const std::string& path, Split split);
+
+}  // namespace lockstep::data

@@ -1,0 +1,147 @@
+#include "data/formats/arrays/image_dataset.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "comm/base/limits.h"
+#include "data/base/file_errors.h"
+#include "data/base/look_once.h"
+#include "data/dataset/records.h"
+
+namespace lockstep::data {
+namespace {
+
+class ImageDataset final : public Dataset {
+ public:
+  explicit ImageDataset(ImageFiles files) : files_(std::move(files)) {
+    for (const ImageRun& run : files_.runs) {
+      first_samples_.push_back(samples_);
+      samples_ += run.samples;
+    }
+  }
+
+  // Everything that needs a look at all records.
+  Status examine(const std::string& cache_dir, const ProgressFn& progress) {
+    if (const Status status = examine_labels(); !status.is_ok()) {
+      LOCKSTEP_RETURN_IF_ERROR(unchanged());  // which would explain it
+      return status;
+    }
+    for (const MappedFile& file : files_.files) file.will_need();
+    Records records{files_.format,
+                    samples_,
+                    files_.shape,
+                    {},
+                    [this](uint64_t i) { return sample(i); },
+                    [this](uint64_t i) { return label(i); }};
+    uint64_t bytes = 0;
+    for (const ImageRun& run : files_.runs) {
+      records.content.push_back(run.content);
+      bytes += run.content.size();
+    }
+    if (progress) progress("checking " + files_.paths[0], 0, bytes);
+    fingerprint_ = fingerprint_of(records);
+    LOCKSTEP_RETURN_IF_ERROR(unchanged());  // before anything of it is stored
+    if (files_.shape.is_row) {
+      LOCKSTEP_RETURN_IF_ERROR(examine_rows(records));
+    } else {
+      statistics_ = stored_statistics(fingerprint_, files_.shape.channels, cache_dir,
+                                      [&] { return sums_of(records); });
+    }
+    if (progress) progress("checking " + files_.paths[0], bytes, bytes);
+    return unchanged();
+  }
+
+  uint64_t samples() const override { return samples_; }
+  SampleShape shape() const override { return files_.shape; }
+  uint32_t classes() const override { return classes_; }
+  const std::string& format() const override { return files_.format; }
+  const std::string& fingerprint() const override { return fingerprint_; }
+  const std::vector<ChannelStatistics>& statistics() const override { return statistics_; }
+  const std::vector<std::string>& files() const override { return files_.paths; }
+  const uint8_t* sample(uint64_t i) const override {
+    const size_t r = run_of(i);
+    const ImageRun& run = files_.runs[r];
+    return run.first + (i - first_samples_[r]) * run.stride_bytes;
+  }
+  uint32_t label(uint64_t i) const override {
+    const size_t r = run_of(i);
+    return static_cast<uint32_t>(files_.runs[r].label(i - first_samples_[r]));
+  }
+  std::optional<FileExtent> extent(uint64_t i) const override {
+    return files_.files[files_.runs[run_of(i)].first_file].extent(sample(i),
+                                                                  files_.shape.stored_bytes());
+  }
+  std::vector<std::string> class_names() const override { return files_.class_names; }
+  std::string name_of(uint64_t i) const override {
+    const ImageRun& run = files_.runs[run_of(i)];
+    const uint8_t* file = files_.files[run.first_file].bytes().data();
+    return place_text(run.path + (run.is_inflated ? " (inflated)" : ""),
+                      static_cast<uint64_t>(sample(i) - file));
+  }
+  Status unchanged(std::span<const uint64_t> samples) const override {
+    return look_once(
+        samples, files_.runs.size(), [this](uint64_t i) { return run_of(i); },
+        [this](size_t run) { return unchanged(files_.runs[run]); });
+  }
+
+ private:
+  Status unchanged(const ImageRun& run) const {
+    for (size_t i = 0; i < run.files; ++i)
+      LOCKSTEP_RETURN_IF_ERROR(files_.files[run.first_file + i].unchanged());
+    return Status::ok();
+  }
+
+  Status unchanged() const {
+    for (const ImageRun& run : files_.runs) LOCKSTEP_RETURN_IF_ERROR(unchanged(run));
+    return Status::ok();
+  }
+
+  size_t run_of(uint64_t sample) const {
+    const auto after = std::upper_bound(first_samples_.begin(), first_samples_.end(), sample);
+    return static_cast<size_t>(after - first_samples_.begin()) - 1;
+  }
+
+  Status examine_rows(const Records& records) {
+    auto statistics = row_statistics(records);
+    LOCKSTEP_RETURN_IF_ERROR(unchanged());  // which would explain it
+    if (!statistics.is_ok()) return about(files_.paths[0], statistics.status());
+    statistics_ = std::move(*statistics);
+    return Status::ok();
+  }
+
+  Status examine_labels() {
+    const int64_t most = files_.classes > 0 ? int64_t{files_.classes} - 1 : int64_t{limits::kLabel};
+    int64_t largest = 0;
+    for (const ImageRun& run : files_.runs) {
+      for (uint64_t i = 0; i < run.samples; ++i) {
+        const int64_t label = run.label(i);
+        if (label < 0 || label > most)
+          return Status(Code::kBadData, run.labels_path + " has label " + std::to_string(label) +
+                                            " at sample " + std::to_string(i) +
+                                            "; labels are 0 to " + std::to_string(most) +
+                                            files_.advice);
+        largest = std::max(largest, label);
+      }
+    }
+    classes_ = files_.classes > 0 ? files_.classes : static_cast<uint32_t>(largest) + 1;
+    return Status::ok();
+  }
+
+  ImageFiles files_;
+  std::vector<uint64_t> first_samples_;  // by run
+  uint64_t samples_ = 0;
+  uint32_t classes_ = 0;
+  std::string fingerprint_;
+  std::vector<ChannelStatistics> statistics_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Dataset>> make_image_dataset(ImageFiles files, const std::string& cache_dir,
+                                                    const ProgressFn& progress) {
+  auto dataset = std::make_unique<ImageDataset>(std::move(files));
+  LOCKSTEP_RETURN_IF_ERROR(dataset->examine(cache_dir, progress));
+  return std::unique_ptr<Dataset>(std::move(dataset));
+}
+
+}  // namespace lockstep::data

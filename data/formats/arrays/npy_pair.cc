@@ -1,0 +1,38 @@
+#include "data/formats/arrays/npy_pair.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "data/files/list_files.h"
+#include "data/formats/arrays/array_choice.h"
+
+namespace lockstep::data {
+namespace {
+
+bool is_npy_name(const std::string& name) {
+  return name.ends_with(".npy");
+}
+
+}  // namespace
+
+Result<NpyPair> find_npy_pair(const std::string& directory, Split split) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto names, list_data_files(directory));
+  std::vector<NamedArray> arrays;
+  for (const std::string& name : names)
+    if (is_npy_name(name)) arrays.push_back({name, ""});
+  LOCKSTEP_ASSIGN_OR_RETURN(const ArrayPair pair,
+                            choose_arrays(arrays, split, "data directory " + directory, ".npy"));
+  const std::filesystem::path place(directory);
+  return NpyPair{(place / arrays[pair.images].name).string(),
+                 (place / arrays[pair.labels].name).string(), pair.serves_both};
+}
+
+bool has_npy_pair_names(const std::string& directory) {
+  const auto names = list_data_files(directory);
+  return names.is_ok() && std::any_of(names->begin(), names->end(), [](const std::string& name) {
+           return is_npy_name(name) && names_a_pair(name);
+         });
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,115 @@
+#include "data/formats/arrays/npz_pair.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "comm/base/limits.h"
+#include "data/base/file_errors.h"
+#include "data/files/gzip.h"
+#include "data/files/inflate_cache.h"
+#include "data/files/list_files.h"
+#include "data/files/mapped_file.h"
+#include "data/formats/arrays/array_choice.h"
+#include "data/formats/arrays/npy_dataset.h"
+
+namespace lockstep::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kArchive = ".npz";
+constexpr std::string_view kMember = ".npy";
+
+// Paths; empty where there is none.
+Result<std::vector<std::string>> archives_of(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    if (!fs::exists(path, error)) return Status(Code::kNoInput, "data " + path + " is not there");
+    return std::vector<std::string>{path};
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto names, list_data_files(path));
+  std::vector<std::string> archives;
+  for (const std::string& name : names)
+    if (name.ends_with(kArchive)) archives.push_back((fs::path(path) / name).string());
+  return archives;
+}
+
+Status list_arrays(const std::string& path, std::vector<NpzArray>& arrays) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
+  auto entries = zip_entries(file.bytes());
+  if (!entries.is_ok()) return about(path, entries.status());
+  for (ZipEntry& entry : *entries) {
+    if (!entry.name.ends_with(kMember)) continue;
+    std::string name = entry.name.substr(0, entry.name.size() - kMember.size());
+    arrays.push_back({path, std::move(name), std::move(entry)});
+  }
+  return Status::ok();
+}
+
+// Only the header's bytes are believed before all of them are inflated: a small archive that
+// promises much says so here.
+Status check_head(const NpzArray& array, std::span<const uint8_t> packed) {
+  GzipReader reader(packed, GzipReader::Wrapping::kNone);
+  std::vector<uint8_t> head(std::min<uint64_t>(array.entry.bytes, limits::kNpyHeaderBytes));
+  LOCKSTEP_ASSIGN_OR_RETURN(const size_t got, reader.read(head));
+  LOCKSTEP_ASSIGN_OR_RETURN(const NpyHeader header, parse_npy_header(std::span(head).first(got)));
+  return check_npy_size(header, array.entry.bytes);
+}
+
+Result<NpyArray> open_array(const NpzArray& array, const std::string& cache_dir,
+                            const ProgressFn& progress) {
+  LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(array.path));
+  const ZipEntry& entry = array.entry;
+  if (entry.offset > file.bytes().size() || entry.stored_bytes > file.bytes().size() - entry.offset)
+    return bad(array.path + " changed while it was opened; try again");
+  const std::string name = array.path + " (" + array.name + ")";
+  if (!entry.is_deflated)
+    return open_npy_array({array.path, name, std::move(file), {}, entry.offset, false},
+                          entry.bytes);
+  LOCKSTEP_RETURN_IF_ERROR(check_cache(cache_dir, name));
+  const auto packed = file.bytes().subspan(entry.offset, entry.stored_bytes);
+  const auto inflate = [&](const ByteSink& sink) {
+    LOCKSTEP_RETURN_IF_ERROR(check_head(array, packed));
+    return inflate_bare(packed, entry.bytes, entry.crc, sink);
+  };
+  LOCKSTEP_ASSIGN_OR_RETURN(MappedFile inflated, open_inflated({array.path, array.name, inflate},
+                                                               file, cache_dir, progress));
+  const uint64_t bytes = inflated.bytes().size() - kTrailerBytes;
+  return open_npy_array({array.path, name, std::move(inflated), {}, 0, true}, bytes);
+}
+
+}  // namespace
+
+Result<NpzPair> find_npz_pair(const std::string& path, Split split) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto archives, archives_of(path));
+  std::vector<NpzArray> arrays;
+  for (const std::string& archive : archives)
+    LOCKSTEP_RETURN_IF_ERROR(list_arrays(archive, arrays));
+  std::vector<NamedArray> names;
+  for (const NpzArray& array : arrays)
+    names.push_back({array.name, fs::path(array.path).filename().string()});
+  LOCKSTEP_ASSIGN_OR_RETURN(const ArrayPair pair, choose_arrays(names, split, path, ""));
+  return NpzPair{arrays[pair.images], arrays[pair.labels], pair.serves_both};
+}
+
+bool is_npz(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return path.ends_with(kArchive);
+  const auto archives = archives_of(path);
+  return archives.is_ok() && !archives->empty();
+}
+
+Result<std::unique_ptr<Dataset>> open_npz_dataset(const NpzPair& pair, const std::string& axes,
+                                                  const std::string& cache_dir,
+                                                  const ProgressFn& progress) {
+  LOCKSTEP_ASSIGN_OR_RETURN(NpyArray images, open_array(pair.images, cache_dir, progress));
+  LOCKSTEP_ASSIGN_OR_RETURN(NpyArray labels, open_array(pair.labels, cache_dir, progress));
+  return make_npy_dataset(std::move(images), std::move(labels), "npz", axes, cache_dir, progress);
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,152 @@
+#include "data/formats/arrays/safetensors_files.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "data/base/file_errors.h"
+#include "data/files/list_files.h"
+#include "data/files/mapped_file.h"
+#include "data/formats/arrays/array_choice.h"
+#include "data/formats/arrays/npy_dataset.h"
+
+namespace lockstep::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kEnding = ".safetensors";
+
+std::string_view text_of(std::span<const uint8_t> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+Result<safetensors::Header> parse(std::span<const uint8_t> file) {
+  auto header = safetensors::parse_file(text_of(file));
+  if (!header.is_ok()) return bad("is " + header.status().message());
+  return header;
+}
+
+// Paths; empty where there is none.
+Result<std::vector<std::string>> files_of(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    if (!fs::exists(path, error)) return Status(Code::kNoInput, "data " + path + " is not there");
+    return std::vector<std::string>{path};
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto names, list_data_files(path));
+  std::vector<std::string> files;
+  for (const std::string& name : names)
+    if (is_safetensors_name(name)) files.push_back((fs::path(path) / name).string());
+  return files;
+}
+
+Result<std::vector<TensorPlace>> list_tensors(const std::string& path) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto files, files_of(path));
+  std::vector<TensorPlace> places;
+  for (const std::string& file : files) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile mapped, MappedFile::open(file));
+    auto header = parse(mapped.bytes());
+    if (!header.is_ok()) return about(file, header.status());
+    for (safetensors::Entry& tensor : header->tensors)
+      places.push_back({file, header->data_begin, std::move(tensor)});
+  }
+  return places;
+}
+
+// "x.safetensors (images) holds F32, ...".
+Status other_type(const TensorPlace& place, const std::string& wanted) {
+  return bad(place.path + " (" + place.tensor.name + ") holds " + place.tensor.type->name +
+             ", but " + wanted);
+}
+
+// The same as an array in a file: what is known of those holds for these.
+Result<NpyArray> open_tensor(const TensorPlace& place) {
+  const safetensors::Entry& tensor = place.tensor;
+  LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(place.path));
+  const uint64_t end = place.data_begin + tensor.end;
+  if (end > file.bytes().size()) return bad(place.path + " changed while it was opened; try again");
+  NpyHeader header;
+  header.kind = tensor.type->kind;
+  header.element_bytes = tensor.type->bytes;
+  header.dims.assign(tensor.shape.begin(), tensor.shape.end());
+  header.content_bytes = tensor.end - tensor.begin;
+  return NpyArray{place.path,        place.path + " (" + tensor.name + ")", std::move(file),
+                  std::move(header), place.data_begin + tensor.begin,       false};
+}
+
+}  // namespace
+
+bool is_safetensors_name(const std::string& name) {
+  return name.ends_with(kEnding);
+}
+
+bool has_safetensors(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return is_safetensors_name(path);
+  const auto files = files_of(path);
+  return files.is_ok() && !files->empty();
+}
+
+std::string kind_of_tensors(const std::string& path) {
+  const auto tensors = list_tensors(path);
+  if (!tensors.is_ok()) return "safetensors";  // opening it says why
+  const bool is_pair = std::any_of(tensors->begin(), tensors->end(), [](const TensorPlace& place) {
+    return names_a_pair(place.tensor.name);
+  });
+  return is_pair ? "safetensors" : "tokens";
+}
+
+Result<TensorPair> find_tensor_pair(const std::string& path, Split split) {
+  LOCKSTEP_ASSIGN_OR_RETURN(auto tensors, list_tensors(path));
+  std::vector<NamedArray> names;
+  for (const TensorPlace& place : tensors)
+    names.push_back({place.tensor.name, fs::path(place.path).filename().string()});
+  LOCKSTEP_ASSIGN_OR_RETURN(const ArrayPair pair, choose_arrays(names, split, path, ""));
+  return TensorPair{std::move(tensors[pair.images]), std::move(tensors[pair.labels]),
+                    pair.serves_both};
+}
+
+Result<std::unique_ptr<Dataset>> open_tensor_dataset(const TensorPair& pair,
+                                                     const std::string& axes,
+                                                     const std::string& cache_dir,
+                                                     const ProgressFn& progress) {
+  const safetensors::Type& images_type = *pair.images.tensor.type;
+  if (images_type.kind != 'u' || images_type.bytes != 1)
+    return other_type(pair.images,
+                      "images are U8, 0 to 255; save it again as uint8, scaled if "
+                      "need be");
+  const safetensors::Type& labels_type = *pair.labels.tensor.type;
+  if (labels_type.kind != 'u' && labels_type.kind != 'i')
+    return other_type(pair.labels, "labels are whole numbers; save it again as int64");
+  LOCKSTEP_ASSIGN_OR_RETURN(NpyArray images, open_tensor(pair.images));
+  LOCKSTEP_ASSIGN_OR_RETURN(NpyArray labels, open_tensor(pair.labels));
+  return make_npy_dataset(std::move(images), std::move(labels), "safetensors", axes, cache_dir,
+                          progress);
+}
+
+Result<TokenRange> tokens_in_safetensors(std::span<const uint8_t> file) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const safetensors::Header header, parse(file));
+  if (header.tensors.size() != 1)
+    return bad("holds " + std::to_string(header.tensors.size()) +
+               " tensors; tokens are the only one of a file, with one dimension, and images and "
+               "labels are called so");
+  const safetensors::Entry& tensor = header.tensors.front();
+  const std::string name = "(" + tensor.name + ") ";
+  if (tensor.shape.size() != 1)
+    return bad(name + "has the shape " + safetensors::shape_text(tensor.shape) +
+               ", but tokens have one dimension; save it again: a.reshape(-1)");
+  const safetensors::Type& type = *tensor.type;
+  const bool is_known = (type.kind == 'u' && (type.bytes == 2 || type.bytes == 4)) ||
+                        (type.kind == 'i' && (type.bytes == 4 || type.bytes == 8));
+  if (!is_known)
+    return bad(name + "holds " + type.name +
+               ", but tokens are U16, U32, I32 or I64; save it again as uint32");
+  return TokenRange{header.data_begin, static_cast<uint64_t>(tensor.shape[0]), type.bytes,
+                    type.kind == 'i'};
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,57 @@
+// What safetensors files (data/safetensors/header.h) hold as data: images and labels, or tokens.
+//
+// Images and labels are tensors whose names say it, or those of their files (array_choice.h):
+// x_train, y_train, x_test and y_test in one file; or images and labels in train.safetensors and in
+// test.safetensors. Images are U8 in (N, H, W), (N, C, H, W) or (N, H, W, C); labels whole numbers.
+// Tokens are the only tensor of a file: one dimension of U16, U32, I32 or I64. Both are read where
+// they lie.
+//
+// Thread-safety: free functions; any thread and process.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "comm/base/status.h"
+#include "data/dataset/dataset.h"
+#include "data/formats/tokens/token_files.h"
+#include "data/safetensors/header.h"
+
+namespace lockstep::data {
+
+struct TensorPlace {
+  std::string path;  // of the file
+  uint64_t data_begin = 0;
+  safetensors::Entry tensor;
+};
+
+struct TensorPair {
+  TensorPlace images;
+  TensorPlace labels;
+  bool serves_both = false;
+};
+
+// Of a directory with *.safetensors, or of one such file. kNoInput where a tensor is not there,
+// kBadData when it could be several, or a file is damaged.
+Result<TensorPair> find_tensor_pair(const std::string& path, Split split);
+
+bool is_safetensors_name(const std::string& name);
+
+// Whether it is one by its name, or a directory with such.
+bool has_safetensors(const std::string& path);
+
+// "safetensors" where tensors are images or labels by their names, else "tokens". REQUIRES:
+// has_safetensors(path).
+std::string kind_of_tensors(const std::string& path);
+
+// `axes`: which axis the channels are (npy_dataset.h).
+Result<std::unique_ptr<Dataset>> open_tensor_dataset(const TensorPair& pair,
+                                                     const std::string& axes,
+                                                     const std::string& cache_dir,
+                                                     const ProgressFn& progress);
+
+// Where the tokens of a file lie in it. kBadData going on after its name.
+Result<TokenRange> tokens_in_safetensors(std::span<const uint8_t> file);
+
+}  // namespace lockstep::data

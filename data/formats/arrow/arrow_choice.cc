@@ -1,0 +1,267 @@
+#include "data/formats/arrow/arrow_choice.h"
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "comm/base/limits.h"
+#include "data/base/file_errors.h"
+
+namespace lockstep::data {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::string_view kImageColumns[] = {"image", "images", "img", "pixels",
+                                              "x",     "jpg",    "png"};
+constexpr std::string_view kRowColumns[] = {"features", "x"};
+constexpr std::string_view kLabelColumns[] = {"label", "labels", "cls", "class", "target", "y"};
+constexpr std::string_view kTokenNames[] = {"input_ids", "tokens", "ids"};
+constexpr char kExtensionName[] = "ARROW:extension:name";
+constexpr char kExtensionText[] = "ARROW:extension:metadata";
+constexpr char kTensor[] = "arrow.fixed_shape_tensor";
+constexpr char kShape[] = "shape";
+constexpr char kHuggingFace[] = "huggingface";
+constexpr uint64_t kFewChannels = 4;
+
+const std::string* found(const std::map<std::string, std::string>& metadata, const char* key) {
+  const auto it = metadata.find(key);
+  return it == metadata.end() || it->second.size() > limits::kArrowJsonBytes ? nullptr
+                                                                             : &it->second;
+}
+
+Json parsed(const std::string& text) {
+  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+const ArrowField* encoded_bytes(const ArrowField& field) {
+  const auto is_binary = [](const ArrowField& f) {
+    return !f.is_dictionary && (f.kind == ArrowKind::kBinary || f.kind == ArrowKind::kLargeBinary);
+  };
+  if (is_binary(field)) return &field;
+  if (field.kind != ArrowKind::kStruct) return nullptr;
+  for (const ArrowField& child : field.children)
+    if (child.name == "bytes" && is_binary(child)) return &child;
+  return nullptr;
+}
+
+// Sizes of the lists within each other, down to one byte; empty where they do not end in uint8.
+std::vector<uint64_t> list_sizes(const ArrowField& field) {
+  std::vector<uint64_t> sizes;
+  const ArrowField* at = &field;
+  for (; at->kind == ArrowKind::kFixedList && !at->is_dictionary; at = &at->children[0])
+    sizes.push_back(at->width);
+  const bool is_byte =
+      at->kind == ArrowKind::kInt && at->width == 1 && !at->is_signed && !at->is_dictionary;
+  if (!is_byte) sizes.clear();
+  return sizes;
+}
+
+bool is_pixels(const ArrowField& field) {
+  return field.kind == ArrowKind::kFixedBinary || !list_sizes(field).empty();
+}
+
+bool is_row(const ArrowField& field) {
+  if (field.kind != ArrowKind::kFixedList || field.is_dictionary) return false;
+  const ArrowField& value = field.children[0];
+  return value.kind == ArrowKind::kFloat && value.width == sizeof(float) && !value.is_dictionary;
+}
+
+bool is_number(const ArrowField& field) {
+  return field.kind == ArrowKind::kInt || field.is_dictionary;
+}
+
+bool is_token_list(const ArrowField& field) {
+  return is_list(field) && !field.is_dictionary && field.children[0].kind == ArrowKind::kInt &&
+         !field.children[0].is_dictionary;
+}
+
+// Of the columns that `fits` takes the one with the best name, or the only one.
+std::optional<size_t> chosen(const ArrowSchema& schema, std::span<const std::string_view> names,
+                             const std::function<bool(const ArrowField&)>& fits) {
+  std::vector<size_t> fitting;
+  for (size_t i = 0; i < schema.fields.size(); ++i)
+    if (fits(schema.fields[i])) fitting.push_back(i);
+  for (const std::string_view name : names)
+    for (const size_t i : fitting)
+      if (schema.fields[i].name == name) return i;
+  return fitting.size() == 1 ? std::optional(fitting[0]) : std::nullopt;
+}
+
+struct SaidShape {
+  std::vector<uint64_t> sizes;
+  std::string axes;  // "CHW", or empty
+};
+
+// What the metadata say of the shape.
+Result<SaidShape> said_shape(const ArrowField& field) {
+  SaidShape said;
+  const std::string* name = found(field.metadata, kExtensionName);
+  const bool is_tensor = name != nullptr && *name == kTensor;
+  const std::string* text = found(field.metadata, is_tensor ? kExtensionText : kShape);
+  if (text == nullptr) {
+    said.sizes = list_sizes(field);
+    return said;
+  }
+  Json json = parsed(*text);
+  if (is_tensor && json.is_object()) {
+    const Json names = json.value("dim_names", Json::array());
+    for (const Json& axis : names.is_array() ? names : Json::array())
+      if (axis.is_string()) said.axes += axis.get<std::string>();
+    const Json order = json.value("permutation", Json::array());
+    for (size_t i = 0; order.is_array() && i < order.size(); ++i)
+      if (order[i] != i) return bad("has its axes exchanged in column " + field.name);
+    json = json.value("shape", Json());
+  }
+  for (const Json& size : json.is_array() ? json : Json::array())
+    said.sizes.push_back(size.is_number_unsigned() ? size.get<uint64_t>() : 0);
+  return said;
+}
+
+// REQUIRES: three sizes.
+Result<bool> has_channels_last(const ArrowField& field, const SaidShape& said) {
+  if (said.axes == "CHW" || said.axes == "HWC") return said.axes == "HWC";
+  const auto is_usual = [](uint64_t n) { return n >= 1 && n <= kFewChannels; };
+  if (is_usual(said.sizes[0]) != is_usual(said.sizes[2])) return is_usual(said.sizes[2]);
+  return bad("has images in column " + field.name + " of " + std::to_string(said.sizes[0]) + " x " +
+             std::to_string(said.sizes[1]) + " x " + std::to_string(said.sizes[2]) +
+             ", which does not tell the axis of the channels; give its arrow.fixed_shape_tensor "
+             "the dim_names C, H, W");
+}
+
+Result<SampleShape> shape_of(const ArrowField& field) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const SaidShape said, said_shape(field));
+  uint64_t stored = 1;
+  for (const uint64_t size : list_sizes(field)) stored = std::min(stored * size, uint64_t{1} << 40);
+  if (field.kind == ArrowKind::kFixedBinary) stored = field.width;
+  if (said.sizes.size() != 2 && said.sizes.size() != 3)
+    return bad("does not tell the shape of the images in column " + field.name + " (" +
+               field.type_text +
+               "); write it as arrow.fixed_shape_tensor, or give the field the "
+               "metadata shape: [height, width, channels]");
+  uint64_t bytes = 1;
+  for (const uint64_t size : said.sizes) bytes = std::min(bytes * size, uint64_t{1} << 31);
+  if (bytes == 0 || bytes != stored || bytes > limits::kSampleBytes)
+    return bad("has images in column " + field.name + " whose shape does not fit their " +
+               std::to_string(stored) + " bytes");
+  bool is_last = false;
+  if (said.sizes.size() == 3) {
+    LOCKSTEP_ASSIGN_OR_RETURN(is_last, has_channels_last(field, said));
+  }
+  const size_t rows = said.sizes.size() == 3 && !is_last ? 1 : 0;
+  SampleShape shape;
+  shape.height = static_cast<uint32_t>(said.sizes[rows]);
+  shape.width = static_cast<uint32_t>(said.sizes[rows + 1]);
+  shape.channels = static_cast<uint32_t>(bytes / (said.sizes[rows] * said.sizes[rows + 1]));
+  shape.channels_last = is_last && shape.channels > 1;
+  return shape;
+}
+
+std::vector<std::string> classes_of(const ArrowSchema& schema, const std::string& label) {
+  std::vector<std::string> classes;
+  const std::string* text = found(schema.metadata, kHuggingFace);
+  if (text == nullptr) return classes;
+  Json at = parsed(*text);
+  for (const std::string& key :
+       {std::string("info"), std::string("features"), label, std::string("names")})
+    at = at.is_object() ? at.value(key, Json()) : Json();
+  if (!at.is_array() || at.size() > limits::kLabel + 1) return classes;
+  for (const Json& name : at) {
+    if (!name.is_string()) return {};
+    classes.push_back(name.get<std::string>());
+  }
+  return classes;
+}
+
+// Or rows.
+Result<ArrowChoice> images(const ArrowSchema& schema, size_t image, size_t label) {
+  const ArrowField& field = schema.fields[image];
+  const ArrowField& number = schema.fields[label];
+  if (number.is_dictionary)
+    return bad("has column " + number.name +
+               " dictionary-encoded, of which the values lie "
+               "elsewhere; write it as whole numbers");
+  ArrowChoice choice;
+  choice.samples = image;
+  choice.label = label;
+  choice.classes = classes_of(schema, number.name);
+  if (encoded_bytes(field) != nullptr) return choice;
+  choice.use = ArrowUse::kPixels;
+  if (is_row(field)) {
+    if (field.width > limits::kSampleBytes / sizeof(float))
+      return bad("has rows in column " + field.name + " of " + std::to_string(field.width) +
+                 " values, the limit is " + std::to_string(limits::kSampleBytes / sizeof(float)));
+    choice.shape = {field.width, 1, 1};
+    choice.shape.is_row = true;
+    return choice;
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(choice.shape, shape_of(field));
+  return choice;
+}
+
+}  // namespace
+
+Result<ArrowChoice> choose_columns(const ArrowSchema& schema) {
+  const auto is_image = [](const ArrowField& field) {
+    return encoded_bytes(field) != nullptr || is_pixels(field);
+  };
+  const auto image = chosen(schema, kImageColumns, is_image);
+  const auto label = chosen(schema, kLabelColumns, is_number);
+  if (image && label) return images(schema, *image, *label);
+  auto tokens = chosen(schema, kTokenNames, is_token_list);
+  const auto is_flat = [&](const ArrowField& field) {
+    const bool is_named = std::find(std::begin(kTokenNames), std::end(kTokenNames), field.name) !=
+                          std::end(kTokenNames);
+    return field.kind == ArrowKind::kInt && !field.is_dictionary &&
+           (is_named || schema.fields.size() == 1);
+  };
+  if (!tokens) tokens = chosen(schema, kTokenNames, is_flat);
+  if (tokens) {
+    ArrowChoice choice;
+    choice.use = ArrowUse::kTokens;
+    choice.samples = *tokens;
+    return choice;
+  }
+  // What goes with images and tokens may be such lists, too.
+  const auto row = image ? image : chosen(schema, kRowColumns, is_row);
+  if (row && label) return images(schema, *row, *label);
+  if (row)
+    return bad("has no label: there must be a column of whole numbers called label; it has " +
+               columns_text(schema));
+  return bad(
+      "has no column that Lockstep can train on: images as binary, or as fixed_size_list of "
+      "uint8, called image, or rows as one of float32, called features, with a label; or tokens as "
+      "lists of whole numbers, called "
+      "input_ids or tokens; it has " +
+      columns_text(schema));
+}
+
+bool are_names(const std::vector<std::string>& classes) {
+  for (size_t i = 0; i < classes.size(); ++i)
+    if (classes[i] != std::to_string(i)) return true;
+  return false;
+}
+
+std::map<std::string, std::string> shape_metadata(const SampleShape& shape) {
+  Json sizes = {shape.channels, shape.height, shape.width};
+  Json axes = {"C", "H", "W"};
+  if (shape.channels_last) {
+    sizes = {shape.height, shape.width, shape.channels};
+    axes = {"H", "W", "C"};
+  }
+  return {{kExtensionName, kTensor},
+          {kExtensionText, Json{{"shape", sizes}, {"dim_names", axes}}.dump()}};
+}
+
+std::map<std::string, std::string> classes_metadata(const std::string& label,
+                                                    const std::vector<std::string>& classes) {
+  const Json features = {{label, {{"_type", "ClassLabel"}, {"names", classes}}}};
+  const Json json = {{"info", {{"features", features}}}};
+  return {{kHuggingFace, json.dump(-1, ' ', false, Json::error_handler_t::replace)}};
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,170 @@
+#include "data/formats/arrow/arrow_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "data/arrow/column.h"
+#include "data/arrow/inflate.h"
+#include "data/base/file_errors.h"
+#include "data/formats/arrays/image_dataset.h"
+
+namespace lockstep::data {
+namespace {
+
+struct Parsed {
+  ArrowLayout layout;
+  ArrowChoice choice;
+};
+
+Result<Parsed> read_columns(std::span<const uint8_t> bytes) {
+  Parsed parsed;
+  LOCKSTEP_ASSIGN_OR_RETURN(parsed.layout, parse_arrow(bytes));
+  LOCKSTEP_ASSIGN_OR_RETURN(parsed.choice, choose_columns(parsed.layout.schema));
+  return parsed;
+}
+
+// As above, of a mapped file; names it.
+Result<Parsed> read_columns(const std::string& path, const MappedFile& file,
+                            std::span<const uint8_t> bytes) {
+  auto parsed = read_columns(bytes);
+  if (parsed.is_ok()) return parsed;
+  LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // which would explain it
+  return about(path, parsed.status());
+}
+
+Result<MappedFile> inflate(const std::string& path, const std::string& name, const MappedFile& file,
+                           const Parsed& parsed, const std::string& cache_dir,
+                           const ProgressFn& progress) {
+  LOCKSTEP_RETURN_IF_ERROR(check_cache(cache_dir, path));
+  std::vector<size_t> columns = {parsed.choice.samples};
+  if (parsed.choice.use != ArrowUse::kTokens) columns.push_back(parsed.choice.label);
+  std::sort(columns.begin(), columns.end());
+  const auto give = [&](const ByteSink& sink) {
+    return inflate_arrow(file.bytes(), parsed.layout, columns, sink);
+  };
+  return open_inflated({path, "", give, name}, file, cache_dir, progress);
+}
+
+// The pixels or rows of one batch, and its labels.
+Result<ImageRun> column_run(const ArrowFile& file, const ArrowBatch& batch) {
+  const ArrowSchema& schema = file.layout.schema;
+  const uint64_t bytes = file.choice.shape.stored_bytes();
+  auto parts = parts_of(schema, batch, file.choice.samples);
+  for (const ArrowPart& part : parts) LOCKSTEP_RETURN_IF_ERROR(check_no_nulls(part));
+  const std::string& column = schema.fields[file.choice.samples].name;
+  ArrowPart& values = parts.back();  // of lists the innermost
+  const ArrowBuffer& buffer = values.buffers[1];
+  if (batch.rows > buffer.bytes / bytes)
+    return bad("is damaged: column " + column + " is shorter than its batch");
+  const ArrowPart label = parts_of(schema, batch, file.choice.label)[0];
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint8_t* labels, fixed_values(file.bytes(), label));
+  ImageRun run;
+  run.content = file.bytes().subspan(buffer.offset, batch.rows * bytes);
+  run.first = run.content.data();
+  run.stride_bytes = bytes;
+  run.samples = batch.rows;
+  run.path = file.path;
+  run.is_inflated = file.is_inflated;
+  run.labels_path = file.path + " (column " + label.field->name + ")";
+  const ArrowField number = arrow_int("", label.field->width, label.field->is_signed);
+  run.label = [number, labels](uint64_t i) { return arrow_integer(number, labels, i); };
+  return run;
+}
+
+Status add_runs(const ArrowFile& file, ImageFiles& files) {
+  for (const ArrowBatch& batch : file.layout.batches) {
+    if (batch.rows == 0) continue;
+    auto run = column_run(file, batch);
+    if (!run.is_ok()) return about(file.path, run.status());
+    run->first_file = files.files.size();
+    files.runs.push_back(std::move(*run));
+  }
+  return Status::ok();
+}
+
+}  // namespace
+
+bool has_arrow_ending(const std::string& path) {
+  return path.ends_with(".arrow") || path.ends_with(".feather") || path.ends_with(".ipc");
+}
+
+Result<Shards> find_arrow_shards(const std::string& path, Split split) {
+  return find_shards(path, split, "*.arrow, *.feather or *.ipc", has_arrow_ending);
+}
+
+bool has_arrow_eval(const std::string& path) {
+  const auto train = find_arrow_shards(path, Split::kTrain);
+  const auto eval = find_arrow_shards(path, Split::kEval);
+  if (!eval.is_ok()) return false;
+  return !train.is_ok() || train->directory != eval->directory || train->names != eval->names;
+}
+
+std::string arrow_format(ArrowUse use) {
+  if (use == ArrowUse::kPixels) return "arrow";
+  return use == ArrowUse::kTokens ? "arrow_tokens" : "arrow_images";
+}
+
+std::string arrow_format_of(const std::string& path) {
+  for (const Split split : {Split::kTrain, Split::kEval}) {
+    const auto shards = find_arrow_shards(path, split);
+    if (!shards.is_ok()) continue;
+    const auto file = MappedFile::open(shards->directory + "/" + shards->names[0]);
+    const auto parsed = file.is_ok() ? read_columns(file->bytes()) : Result<Parsed>(file.status());
+    return arrow_format(parsed.is_ok() ? parsed->choice.use : ArrowUse::kPixels);
+  }
+  return "arrow";
+}
+
+Result<ArrowFile> open_arrow_file(const std::string& path, const std::string& format,
+                                  const std::string& cache_dir, const ProgressFn& progress) {
+  LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(Parsed parsed, read_columns(path, file, file.bytes()));
+  if (arrow_format(parsed.choice.use) != format)
+    return bad(path + " is of format " + arrow_format(parsed.choice.use) + ", and not " + format +
+               " as the files with it or data.train.format say");
+  ArrowFile opened{path, std::move(file), false, {}, {}};
+  if (parsed.layout.is_compressed()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(opened.file,
+                              inflate(path, "", opened.file, parsed, cache_dir, progress));
+    opened.is_inflated = true;
+    LOCKSTEP_ASSIGN_OR_RETURN(parsed, read_columns(path, opened.file, opened.bytes()));
+  }
+  opened.layout = std::move(parsed.layout);
+  opened.choice = std::move(parsed.choice);
+  return opened;
+}
+
+Result<MappedFile> inflate_arrow_file(const std::string& path, const std::string& name,
+                                      const std::string& cache_dir, const ProgressFn& progress) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
+  LOCKSTEP_ASSIGN_OR_RETURN(const Parsed parsed, read_columns(path, file, file.bytes()));
+  return inflate(path, name, file, parsed, cache_dir, progress);
+}
+
+Result<std::unique_ptr<Dataset>> open_arrow_pixels(const Shards& shards,
+                                                   const std::string& cache_dir,
+                                                   const ProgressFn& progress) {
+  ImageFiles files;
+  files.format = "arrow";
+  for (const std::string& name : shards.names) {
+    const std::string path = shards.directory + "/" + name;
+    LOCKSTEP_ASSIGN_OR_RETURN(ArrowFile file, open_arrow_file(path, "arrow", cache_dir, progress));
+    if (files.paths.empty()) files.shape = file.choice.shape;
+    if (!(files.shape == file.choice.shape))
+      return bad(path + " has images of another shape than " + files.paths[0] +
+                 "; they do not belong together");
+    files.classes = std::max(files.classes, static_cast<uint32_t>(file.choice.classes.size()));
+    // Of names that do not agree none is believed; labels are numbers.
+    const bool is_first = files.paths.empty();
+    const auto& classes = file.choice.classes;
+    if (is_first && are_names(classes)) files.class_names = classes;
+    if (!is_first && files.class_names != classes) files.class_names.clear();
+    files.paths.push_back(path);
+    LOCKSTEP_RETURN_IF_ERROR(add_runs(file, files));
+    files.files.push_back(std::move(file.file));
+  }
+  if (files.runs.empty()) return bad(files.paths[0] + " holds no sample");
+  return make_image_dataset(std::move(files), cache_dir, progress);
+}
+
+}  // namespace lockstep::data

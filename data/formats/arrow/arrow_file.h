@@ -1,0 +1,62 @@
+// Arrow IPC files as they are opened: mapped, and where their buffers are compressed inflated once
+// into the cache directory (data/arrow/inflate.h).
+//
+// Thread-safety: values and free functions; any thread and process.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "comm/base/status.h"
+#include "data/arrow/layout.h"
+#include "data/dataset/dataset.h"
+#include "data/files/inflate_cache.h"
+#include "data/files/mapped_file.h"
+#include "data/formats/arrow/arrow_choice.h"
+#include "data/formats/shards/shards.h"
+
+namespace lockstep::data {
+
+// Whether its name says that it is one: *.arrow, *.feather, *.ipc.
+bool has_arrow_ending(const std::string& path);
+
+// The files of this split (shards.h).
+Result<Shards> find_arrow_shards(const std::string& path, Split split);
+
+// Whether the path has files for evaluation that are none for training.
+bool has_arrow_eval(const std::string& path);
+
+// Which of the formats below the first file is, that says it for all; "arrow" where it cannot be
+// told, which opening it explains.
+std::string arrow_format_of(const std::string& path);
+
+// Of pixels and rows "arrow", of JPEG and PNG "arrow_images", of tokens "arrow_tokens".
+std::string arrow_format(ArrowUse use);
+
+struct ArrowFile {
+  std::string path;
+  MappedFile file;  // in place, or inflated
+  bool is_inflated = false;
+  ArrowLayout layout;  // of bytes(); not compressed
+  ArrowChoice choice;
+
+  std::span<const uint8_t> bytes() const {
+    return file.bytes().first(file.bytes().size() - (is_inflated ? kTrailerBytes : 0));
+  }
+};
+
+// Errors as open_dataset(). `format`: one of the above, which it must be.
+Result<ArrowFile> open_arrow_file(const std::string& path, const std::string& format,
+                                  const std::string& cache_dir, const ProgressFn& progress);
+
+// A copy of the file without compression, in `cache_dir` under this name (inflate_cache.h).
+Result<MappedFile> inflate_arrow_file(const std::string& path, const std::string& name,
+                                      const std::string& cache_dir, const ProgressFn& progress);
+
+// Images of pixels.
+Result<std::unique_ptr<Dataset>> open_arrow_pixels(const Shards& shards,
+                                                   const std::string& cache_dir,
+                                                   const ProgressFn& progress);
+
+}  // namespace lockstep::data

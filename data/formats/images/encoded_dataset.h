@@ -1,0 +1,27 @@
+// Encoded images as a Dataset: JPEG and PNG, as files of their own or within shards.
+//
+// Thread-safety: free functions; any thread and process.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/base/status.h"
+#include "data/dataset/dataset.h"
+#include "data/formats/images/encoded_source.h"
+#include "data/formats/images/extent_index.h"
+
+namespace lockstep::data {
+
+// The index in `cache_dir`, which is made where there is none that holds.
+Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& cache_dir,
+                               const ProgressFn& progress);
+
+// By open_index(). Errors as open_dataset(); kUsage where images differ in size and there is no
+// frame.
+Result<std::unique_ptr<Dataset>> open_encoded_dataset(const EncodedSource& source,
+                                                      const ImageFrame& frame,
+                                                      const std::string& cache_dir,
+                                                      const ProgressFn& progress);
+
+}  // namespace lockstep::data

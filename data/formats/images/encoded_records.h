@@ -1,0 +1,37 @@
+// What is computed over encoded samples: fingerprint and statistics.
+//
+// Thread-safety: free functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/dataset/dataset.h"
+#include "data/dataset/records.h"
+#include "data/formats/images/encoded_files.h"
+#include "data/formats/images/extent_index.h"
+#include "data/image/image_decoder.h"
+
+namespace lockstep::data {
+
+// Beyond this only so many samples' content is hashed, drawn from their number (adr/0004).
+inline constexpr uint64_t kSampledContents = 4'096;
+
+// XXH3-128 over the number of samples, the names of classes, and of each sample the name of its
+// file, its place, size and label; and over contents, all of them up to `whole_bytes`. Names are
+// relative to the data set's directory. `far`: what has the content of files that are not here.
+Result<std::string> fingerprint_of(const IndexContent& content, const std::string& directory,
+                                   uint32_t threads, const ProgressFn& progress,
+                                   uint64_t whole_bytes = kWholeContentBytes,
+                                   source::RemoteFiles* far = nullptr);
+
+// Sums over pixels as models see them, of at most kStatisticsImages samples at equal distances, cut
+// in the middle.
+inline constexpr uint64_t kStatisticsImages = 1'024;
+Result<std::vector<ChannelSums>> sums_of(const ExtentIndex& index, const EncodedFiles& files,
+                                         const WantedImage& wanted, uint32_t threads,
+                                         const ProgressFn& progress);
+
+}  // namespace lockstep::data

@@ -1,0 +1,104 @@
+// Where the samples of a data set lie: one extent each, of a file. Made once by looking at all of
+// them, kept in the cache directory, and mapped by everybody who reads the samples.
+//
+// FILE, all little-endian, in this order; numbers of 8 bytes unless said otherwise:
+//   header   "LKSIDX01", samples, files, sources, classes, bytes of names; the fingerprint as 32
+//            hex digits
+//   extents  32 bytes each (struct Extent)
+//   paths    24 bytes each (struct IndexedPath): files, sources, classes
+//   names    of the paths, one after another
+//   XXH3-128 of all before, as 32 hex digits
+//
+// INVARIANTS, of one that open() has taken
+//  X1 Every extent is of a file, lies within what that file was, and has a label that is a class.
+//  X2 The sources, directories or files, are what they were when it was made: no file has come,
+//  gone
+//     or been replaced. Whether a file was written to in place, its reader sees (encoded_files.h).
+//
+// Thread-safety: immutable; any thread and process. Files are replaced whole.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/files/mapped_file.h"
+#include "data/image/image_info.h"
+
+namespace lockstep::data {
+
+struct Extent {
+  uint64_t offset = 0;
+  uint32_t bytes = 0;
+  uint32_t file = 0;
+  uint32_t label = 0;
+  uint16_t width = 0;  // of the image, in pixels
+  uint16_t height = 0;
+  uint8_t channels = 0;
+  uint8_t codec = 0;  // ImageCodec
+  uint16_t unused[3] = {};
+};
+static_assert(sizeof(Extent) == 32);
+
+struct IndexedPath {
+  uint64_t bytes = 0;       // of a directory or class: 0
+  int64_t modified_ns = 0;  // of a class: 0
+  uint64_t name_end = 0;    // in the names; the one before ends where this begins
+};
+static_assert(sizeof(IndexedPath) == 24);
+
+// What an index is made of. Names are relative to the data set's directory.
+struct IndexContent {
+  struct Path {
+    std::string name;
+    uint64_t bytes = 0;
+    int64_t modified_ns = 0;
+  };
+  std::vector<Extent> extents;
+  std::vector<Path> files;
+  std::vector<Path> sources;
+  std::vector<std::string> classes;
+  std::string fingerprint;
+};
+
+class ExtentIndex {
+ public:
+  // kNoInput when there is none, kBadData when it is damaged or `directory` is not what it was.
+  static Result<ExtentIndex> open(const std::string& path, const std::string& directory);
+
+  uint64_t samples() const { return samples_; }
+  uint64_t files() const { return files_; }
+  uint64_t classes() const { return classes_; }
+  const Extent& extent(uint64_t i) const { return extents_[i]; }
+  const IndexedPath& file(uint64_t i) const { return paths_[i]; }
+  std::string_view file_name(uint64_t i) const { return name(i); }
+  std::string_view class_name(uint64_t i) const { return name(files_ + sources_ + i); }
+  std::string_view fingerprint() const { return fingerprint_; }
+
+ private:
+  explicit ExtentIndex(MappedFile file) : mapped_(std::move(file)) {}
+  Status parse();
+  Status check_extents() const;
+  Status check_sources(const std::string& directory) const;
+  std::string_view name(uint64_t path) const;
+
+  MappedFile mapped_;
+  uint64_t samples_ = 0;
+  uint64_t files_ = 0;
+  uint64_t sources_ = 0;
+  uint64_t classes_ = 0;
+  std::string_view fingerprint_;
+  const Extent* extents_ = nullptr;
+  const IndexedPath* paths_ = nullptr;
+  std::string_view names_;
+};
+
+// REQUIRES: content as the invariants say. kInternal when it cannot be written.
+Status write_extent_index(const std::string& path, const IndexContent& content);
+
+// Size and time of a file or directory; kNoInput when it is not there.
+Result<IndexContent::Path> stamp_of(const std::string& directory, const std::string& name);
+
+}  // namespace lockstep::data

@@ -1,0 +1,158 @@
+#include "data/formats/shards/tfrecord.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string_view>
+
+#include "comm/base/crc32c.h"
+#include "data/base/file_errors.h"
+#include "data/base/little_endian.h"
+#include "data/base/read_at.h"
+#include "data/files/gzip.h"
+#include "data/files/list_files.h"
+#include "data/formats/shards/packed_shards.h"
+#include "data/formats/shards/shards.h"
+#include "data/formats/shards/tf_example.h"
+#include "data/image/image_info.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr size_t kHeadBytes = 12;  // length and its CRC
+constexpr size_t kTailBytes = 4;
+constexpr size_t kPackedHeadBytes = 4'096;  // of gzip, which begins with a name
+
+constexpr std::string_view kLabelFeatures[] = {"label", "image/class/label", "class", "cls",
+                                               "target"};
+constexpr std::string_view kImageNames[] = {"image/encoded", "image"};
+
+bool has_good_head(std::span<const uint8_t> file) {
+  const std::string_view length(reinterpret_cast<const char*>(file.data()), sizeof(uint64_t));
+  return load<uint32_t>(file.data() + sizeof(uint64_t)) == masked_crc32c(length);
+}
+
+// "-00000-of-00128"
+bool ends_as_a_shard(std::string_view name) {
+  const size_t of = name.rfind("-of-");
+  const auto is_number = [](std::string_view text) {
+    return !text.empty() &&
+           std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  };
+  if (of == std::string_view::npos || !is_number(name.substr(of + 4))) return false;
+  const size_t dash = name.substr(0, of).rfind('-');
+  return dash != std::string_view::npos && is_number(name.substr(dash + 1, of - dash - 1));
+}
+
+// The better of two names by a list of them, best first; those not on it are equal.
+size_t rank_of(std::string_view name, std::span<const std::string_view> names) {
+  return static_cast<size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+// What of one feature after another is the image, and what the label.
+struct FeatureChoice {
+  std::span<const std::string_view> names;
+  size_t rank = SIZE_MAX;
+  TfFeature best;
+  bool is_open = false;  // several are equally good
+
+  void offer(const TfFeature& feature) {
+    const size_t its = rank_of(feature.name, names);
+    if (its > rank) return;
+    is_open = its == rank;
+    rank = its;
+    best = feature;
+  }
+  bool is_made() const { return rank != SIZE_MAX && !is_open; }
+};
+
+Result<Extent> example_of(std::span<const uint8_t> shard, std::span<const uint8_t> record) {
+  FeatureChoice image{kImageNames, SIZE_MAX, {}, false};
+  FeatureChoice label{kLabelFeatures, SIZE_MAX, {}, false};
+  LOCKSTEP_RETURN_IF_ERROR(walk_example(record, [&](const TfFeature& feature) {
+    if (feature.texts == 1 && begins_as_image(feature.text)) image.offer(feature);
+    if (feature.numbers == 1) label.offer(feature);
+    return Status::ok();
+  }));
+  if (!image.is_made())
+    return bad(image.is_open
+                   ? "has several images, and none of them is called image or image/encoded"
+                   : "has no feature that is one JPEG or PNG image");
+  if (!label.is_made())
+    return bad("has no label: there must be one whole number in a feature called label");
+  const auto value = as_label(label.best.number);
+  if (!value)
+    return bad("has " + std::string(label.best.name) + " " + std::to_string(label.best.number) +
+               ", which is no label: " + label_bounds());
+  const auto offset = static_cast<uint64_t>(image.best.text.data() - shard.data());
+  auto extent = image_in_shard(shard, offset, image.best.text.size());
+  if (!extent.is_ok())
+    return bad("has an image in " + std::string(image.best.name) + " which " +
+               extent.status().message());
+  extent->label = *value;
+  return extent;
+}
+
+// Of a compressed file, which `begin` begins.
+bool has_good_head_inside(std::span<const uint8_t> begin) {
+  GzipReader reader(begin);
+  std::array<uint8_t, kHeadBytes> head{};
+  const auto got = reader.read(head);
+  return got.is_ok() && *got == head.size() && has_good_head(head);
+}
+
+}  // namespace
+
+bool is_tfrecord_file(const std::string& path) {
+  const std::string name = name_inflated(path.substr(path.rfind('/') + 1));
+  const bool is_named = has_word(name, {"tfrecord", "tfrecords"});
+  if (!is_named && !ends_as_a_shard(name)) return false;
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  std::array<uint8_t, kPackedHeadBytes> begin{};
+  const ssize_t got = fd.get() < 0 ? -1 : read_at(fd.get(), 0, begin.size(), begin.data());
+  if (got <= 0) return is_named && got == 0;
+  const auto head = std::span(begin).first(static_cast<size_t>(got));
+  if (is_gzip(head)) return is_named || has_good_head_inside(head);
+  return head.size() >= kHeadBytes && has_good_head(head);
+}
+
+Status walk_tfrecord(
+    std::span<const uint8_t> file,
+    const std::function<Status(uint64_t offset, std::span<const uint8_t> data)>& each) {
+  if (is_gzip(file)) return gzipped_whole();
+  for (uint64_t at = 0; at < file.size();) {
+    const auto rest = file.subspan(at);
+    if (rest.size() < kHeadBytes + kTailBytes) return bad("is truncated: it ends inside a record");
+    if (!has_good_head(rest))
+      return bad("has no record at byte " + std::to_string(at) +
+                 ", where one should begin: it is damaged, or no TFRecord file");
+    const uint64_t length = load<uint64_t>(rest.data());
+    if (length > rest.size() - kHeadBytes - kTailBytes)
+      return bad("is truncated: it ends inside a record");
+    LOCKSTEP_RETURN_IF_ERROR(each(at, rest.subspan(kHeadBytes, length)));
+    at += kHeadBytes + length + kTailBytes;
+  }
+  return Status::ok();
+}
+
+bool has_good_checksum(std::span<const uint8_t> data) {
+  const std::string_view text(reinterpret_cast<const char*>(data.data()), data.size());
+  return load<uint32_t>(data.data() + data.size()) == masked_crc32c(text);
+}
+
+Result<std::vector<Extent>> samples_of_tfrecord(std::span<const uint8_t> shard) {
+  std::vector<Extent> samples;
+  LOCKSTEP_RETURN_IF_ERROR(
+      walk_tfrecord(shard, [&](uint64_t offset, std::span<const uint8_t> record) {
+        auto sample = example_of(shard, record);
+        if (sample.is_ok()) samples.push_back(*sample);
+        return sample.is_ok() ? Status::ok()
+                              : bad("has a record at byte " + std::to_string(offset) + " that " +
+                                    sample.status().message());
+      }));
+  return samples;
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,155 @@
+#include "data/formats/tables/csv_dataset.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "comm/base/hash.h"
+#include "data/base/file_errors.h"
+#include "data/csv/csv_table.h"
+#include "data/dataset/records.h"
+#include "data/files/mapped_file.h"
+#include "data/formats/shards/shards.h"
+
+namespace lockstep::data {
+namespace {
+
+struct Loaded {
+  std::vector<std::string> paths;
+  std::vector<uint64_t> first_rows;  // by path
+  CsvTable table;
+};
+
+class CsvDataset final : public Dataset {
+ public:
+  explicit CsvDataset(Loaded loaded) : loaded_(std::move(loaded)) {
+    shape_ = {static_cast<uint32_t>(loaded_.table.features()), 1, 1};
+    shape_.is_row = true;
+    const auto& labels = loaded_.table.labels;
+    const auto& names = loaded_.table.classes;
+    classes_ = names.empty() ? *std::max_element(labels.begin(), labels.end()) + 1
+                             : static_cast<uint32_t>(names.size());
+  }
+
+  Status examine() {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(loaded_.table.values.data());
+    const Records records{format_,
+                          samples(),
+                          shape_,
+                          {{bytes, loaded_.table.values.size() * sizeof(float)}},
+                          [this](uint64_t i) { return sample(i); },
+                          [this](uint64_t i) { return label(i); }};
+    std::string text = "lockstep table 1\n" + fingerprint_of(records);
+    for (const std::string& name : loaded_.table.classes)
+      text += "\n" + std::to_string(name.size()) + " " + name;
+    fingerprint_ = xxh3_hex(text.data(), text.size());
+    LOCKSTEP_ASSIGN_OR_RETURN(statistics_, row_statistics(records));
+    return Status::ok();
+  }
+
+  uint64_t samples() const override { return loaded_.table.labels.size(); }
+  SampleShape shape() const override { return shape_; }
+  uint32_t classes() const override { return classes_; }
+  const std::string& format() const override { return format_; }
+  const std::string& fingerprint() const override { return fingerprint_; }
+  const std::vector<ChannelStatistics>& statistics() const override { return statistics_; }
+  const std::vector<std::string>& files() const override { return loaded_.paths; }
+  const uint8_t* sample(uint64_t i) const override {
+    const float* row = loaded_.table.values.data() + i * loaded_.table.features();
+    return reinterpret_cast<const uint8_t*>(row);
+  }
+  uint32_t label(uint64_t i) const override { return loaded_.table.labels[i]; }
+  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
+  std::vector<std::string> class_names() const override { return loaded_.table.classes; }
+  std::vector<std::string> column_names() const override {
+    std::vector<std::string> names = loaded_.table.columns.names;
+    if (!names.empty())
+      names.erase(names.begin() + static_cast<ptrdiff_t>(loaded_.table.columns.label));
+    return names;
+  }
+  std::string name_of(uint64_t i) const override {
+    const auto& firsts = loaded_.first_rows;
+    const auto after = std::upper_bound(firsts.begin(), firsts.end(), i);
+    return loaded_.paths[static_cast<size_t>(after - firsts.begin()) - 1] + " in line " +
+           std::to_string(loaded_.table.lines[i]);
+  }
+
+ private:
+  const Loaded loaded_;
+  SampleShape shape_;
+  uint32_t classes_ = 0;
+  const std::string format_ = "csv";
+  std::string fingerprint_;
+  std::vector<ChannelStatistics> statistics_;
+};
+
+Result<Shards> find_csv_files(const std::string& path, Split split) {
+  return find_shards(path, split, "*.csv or *.tsv", has_csv_ending);
+}
+
+bool are_the_same(const Shards& a, const Shards& b) {
+  return a.directory == b.directory && a.names == b.names;
+}
+
+Result<Loaded> load(const Shards& files, const CsvTable* training, const ProgressFn& progress) {
+  Loaded loaded;
+  CsvTableReader reader(training);
+  uint64_t bytes = 0;
+  for (const std::string& name : files.names) {
+    const std::string path = files.directory + "/" + name;
+    LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
+    bytes += file.bytes().size();
+    if (bytes > kCsvBytes)
+      return bad(path + (loaded.paths.empty() ? " has " : " and the tables before it have ") +
+                 std::to_string(bytes) + " bytes, and tables of text are read up to " +
+                 std::to_string(kCsvBytes) +
+                 "; write them as Arrow IPC files with a column features, a fixed_size_list of "
+                 "float32, and a column label");
+    if (progress) progress("reading " + path, 0, file.bytes().size());
+    loaded.first_rows.push_back(reader.rows());
+    const Status status =
+        reader.add({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+    LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // which would explain it
+    if (!status.is_ok()) return about(path, status);
+    loaded.paths.push_back(path);
+  }
+  loaded.table = reader.finish();
+  return loaded;
+}
+
+}  // namespace
+
+bool has_csv_ending(const std::string& path) {
+  return path.ends_with(".csv") || path.ends_with(".tsv");
+}
+
+bool has_csv_files(const std::string& path) {
+  return find_csv_files(path, Split::kTrain).is_ok() || find_csv_files(path, Split::kEval).is_ok();
+}
+
+bool has_csv_eval(const std::string& path) {
+  const auto eval = find_csv_files(path, Split::kEval);
+  if (!eval.is_ok()) return false;
+  const auto train = find_csv_files(path, Split::kTrain);
+  return !train.is_ok() || !are_the_same(*train, *eval);
+}
+
+Result<std::unique_ptr<Dataset>> open_csv_dataset(const std::string& path, Split split,
+                                                  const ProgressFn& progress) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Shards files, find_csv_files(path, split));
+  std::optional<Loaded> training;
+  if (split == Split::kEval) {
+    const auto train = find_csv_files(path, Split::kTrain);
+    if (train.is_ok() && !are_the_same(*train, files)) {
+      LOCKSTEP_ASSIGN_OR_RETURN(training, load(*train, nullptr, progress));
+    }
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(Loaded loaded,
+                            load(files, training ? &training->table : nullptr, progress));
+  auto dataset = std::make_unique<CsvDataset>(std::move(loaded));
+  LOCKSTEP_RETURN_IF_ERROR(dataset->examine());
+  return std::unique_ptr<Dataset>(std::move(dataset));
+}
+
+}  // namespace lockstep::data

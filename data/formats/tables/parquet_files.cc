@@ -1,0 +1,42 @@
+#include "data/formats/tables/parquet_files.h"
+
+#include <array>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+
+namespace lockstep::data {
+
+namespace fs = std::filesystem;
+
+bool is_parquet_file(const std::string& path) {
+  if (path.ends_with(".parquet")) return true;
+  std::array<char, 4> magic{};
+  std::ifstream file(path, std::ios::binary);
+  return file.read(magic.data(), magic.size()) && std::string_view(magic.data(), 4) == "PAR1";
+}
+
+Result<Shards> find_parquet_shards(const std::string& path, Split split) {
+  return find_shards(path, split, "Parquet files (*.parquet)",
+                     [](const std::string& name) { return name.ends_with(".parquet"); });
+}
+
+bool is_parquet(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return is_parquet_file(path);
+  for (const Split split : {Split::kTrain, Split::kEval})
+    if (find_parquet_shards(path, split).is_ok()) return true;
+  return false;
+}
+
+Status pack_it_first(const std::string& path) {
+  return {Code::kUsage, path +
+                            " holds Parquet, of which no sample lies by itself; make files that "
+                            "are read in place with lockstep data pack " +
+                            path +
+                            " DIRECTORY, of a copy where it is at a URL, and name that "
+                            "directory"};
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,111 @@
+// Tokens that follow each other without a gap, wherever they lie: in one range of a file, or in
+// pieces of several files. Pieces are for reading only; what a stream holds does not depend on how
+// it is cut.
+//
+// Thread-safety: immutable once its files are added, but for forget_documents(); any thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/base/hash.h"
+#include "comm/base/status.h"
+#include "data/bpe/vocabulary.h"
+#include "data/dataset/dataset.h"
+#include "data/files/mapped_file.h"
+
+namespace lockstep::data {
+
+class TokenStream {
+ public:
+  TokenStream(uint32_t token_bytes, bool is_signed)
+      : token_bytes_(token_bytes), is_signed_(is_signed) {}
+
+  void add_file(std::string path, MappedFile file);
+  // Of the file that was added last. REQUIRES: it lies within it.
+  void add_piece(uint64_t offset, uint64_t tokens);
+
+  // Of a stream whose files say where documents end: it says so, and then where they do, rising; at
+  // its own end no document needs to. REQUIRES of the second: the first.
+  void begin_documents() { document_ends_.emplace(); }
+  void end_document(uint64_t token) { document_ends_->push_back(token); }
+  void forget_documents() { document_ends_.reset(); }
+  const std::optional<std::vector<uint64_t>>& document_ends() const { return document_ends_; }
+
+  uint32_t token_bytes() const { return token_bytes_; }
+  bool is_signed() const { return is_signed_; }  // as the files' type says; for messages
+  uint64_t tokens() const { return tokens_; }
+  uint64_t bytes() const { return tokens_ * token_bytes_; }
+  const std::vector<std::string>& paths() const { return paths_; }  // not empty
+
+  // The tokens of one piece after another.
+  size_t pieces() const { return pieces_.size(); }
+  std::span<const uint8_t> piece(size_t i) const;
+  uint64_t first_of_piece(size_t i) const { return pieces_[i].first; }
+
+  // As stored; of what is signed and negative, a large number. REQUIRES: i < tokens().
+  uint64_t token(uint64_t i) const;
+
+  // Where tokens [begin, begin + n) lie, or null where they do not lie in one piece. REQUIRES: they
+  // are of the stream; n > 0.
+  const uint8_t* contiguous(uint64_t begin, uint64_t n) const;
+  // The same as a place in a file, or nothing. REQUIRES: as above.
+  std::optional<FileExtent> extent(uint64_t begin, uint64_t n) const;
+  // Copies them. REQUIRES: as above.
+  void copy(uint64_t begin, uint64_t n, uint8_t* out) const;
+
+  // As numbers; of 8 bytes those beyond int64 as its largest, which no vocabulary has. Returns the
+  // largest. REQUIRES: as above.
+  int64_t read(uint64_t begin, uint64_t n, int64_t* out) const;
+
+  // "FILE at byte N", for messages.
+  std::string place_of(uint64_t token) const;
+  std::string path_of(uint64_t token) const;
+  uint64_t offset_of(uint64_t token) const;
+
+  // What records.h hashes of content that long.
+  void hash_content(Xxh3& hash) const;
+
+  // Of all files, or of those with these tokens.
+  Status unchanged() const;
+  Status unchanged(uint64_t begin, uint64_t n) const;
+
+  void will_need() const;
+
+ private:
+  struct Piece {
+    size_t file = 0;
+    uint64_t offset = 0;  // in the file
+    uint64_t tokens = 0;
+    uint64_t first = 0;  // of the stream
+  };
+  size_t piece_of(uint64_t token) const;
+  const uint8_t* at(const Piece& piece) const {
+    return files_[piece.file].bytes().data() + piece.offset;
+  }
+
+  uint32_t token_bytes_;
+  bool is_signed_;
+  uint64_t tokens_ = 0;
+  std::vector<std::string> paths_;
+  std::vector<MappedFile> files_;
+  std::vector<Piece> pieces_;  // none is empty
+  std::optional<std::vector<uint64_t>> document_ends_;
+};
+
+// Of these files (token_files.h), which are of this format, one or more streams in their order.
+// Text becomes tokens of `vocabulary`, where there is one, else of bytes. Errors as open_dataset().
+// With their documents, where these are asked for and the files say them: each file of text, the
+// documents of Megatron-LM's indexes, each list of Arrow's. REQUIRES: paths is not empty.
+Result<std::vector<TokenStream>> open_token_streams(const std::vector<std::string>& paths,
+                                                    const std::string& format,
+                                                    const BpeVocabulary* vocabulary,
+                                                    const std::string& cache_dir,
+                                                    const ProgressFn& progress,
+                                                    bool with_documents = false);
+
+}  // namespace lockstep::data

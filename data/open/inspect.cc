@@ -1,0 +1,186 @@
+#include "data/open/inspect.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "comm/wire/data_formats.h"
+#include "data/formats/arrays/cifar_files.h"
+#include "data/formats/arrays/idx_pair.h"
+#include "data/formats/arrays/npy_pair.h"
+#include "data/formats/arrays/npz_pair.h"
+#include "data/formats/arrays/safetensors_files.h"
+#include "data/formats/arrow/arrow_file.h"
+#include "data/formats/images/encoded_source.h"
+#include "data/formats/tables/csv_dataset.h"
+#include "data/open/detect_format.h"
+
+namespace lockstep::data {
+namespace {
+
+SplitInspection look_at(const Dataset& dataset, std::string split) {
+  SplitInspection seen;
+  seen.split = std::move(split);
+  seen.format = dataset.format();
+  seen.files = dataset.files();
+  seen.samples = dataset.samples();
+  seen.shape = dataset.shape();
+  if (const DocumentCounts* counts = dataset.document_counts()) seen.documents = *counts;
+  seen.classes = dataset.classes();
+  if (!seen.shape.is_sequence()) {
+    seen.class_counts.resize(dataset.classes());
+    for (uint64_t i = 0; i < dataset.samples(); ++i) ++seen.class_counts[dataset.label(i)];
+  }
+  seen.fingerprint = dataset.fingerprint();
+  seen.statistics = dataset.statistics();
+  return seen;
+}
+
+std::string fixed6(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6f", value);
+  return text;
+}
+
+std::string inspected_shape(const SampleShape& shape, bool is_encoded) {
+  if (shape.is_sequence()) {
+    return std::to_string(shape.tokens) + " tokens and the next one, uint" +
+           std::to_string(8 * shape.token_bytes);
+  }
+  if (shape.is_row) return std::to_string(shape.channels) + " columns, float32";
+  return std::to_string(shape.channels) + " x " + std::to_string(shape.height) + " x " +
+         std::to_string(shape.width) + " (channels x height x width), uint8" +
+         (shape.channels_last && !is_encoded ? ", stored channels-last" : "");
+}
+
+// Of the predictions that a model makes, those that do not count.
+double padding_of(const SplitInspection& split) {
+  const auto all = static_cast<double>(split.samples) * static_cast<double>(split.shape.tokens);
+  return 1 - static_cast<double>(split.documents->predictions) / all;
+}
+
+std::string documents_text(const SplitInspection& split) {
+  const DocumentCounts& counts = *split.documents;
+  char padding[32];
+  std::snprintf(padding, sizeof padding, "%.3f", 100 * padding_of(split));
+  std::string text = "  documents    " + std::to_string(counts.documents) + " in " +
+                     std::to_string(counts.pieces) + " pieces";
+  if (counts.too_short > 0)
+    text += "; " + std::to_string(counts.too_short) +
+            " left out, of one token or none, where nothing can be predicted";
+  return text + "\n  predictions  " + std::to_string(counts.predictions) + ", and " + padding +
+         " % padding\n";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Dataset>> open_any_size(const wire::DatasetSpec& spec, Split split,
+                                               const std::string& cache_dir,
+                                               const ProgressFn& progress, const SampleCut& cut) {
+  auto dataset = open_dataset(spec, split, cache_dir, progress, cut);
+  if (dataset.is_ok() || dataset.status().code() != Code::kUsage || !cut.frame.is_empty())
+    return dataset;
+  const auto format = resolve_format(spec.path(), spec.format());
+  if (!format.is_ok() || !is_encoded_format(*format)) return dataset;
+  SampleCut usual = cut;
+  usual.frame = {CropKind::kCenter, 224, 256};
+  return open_dataset(spec, split, cache_dir, progress, usual);
+}
+
+Result<bool> serves_both(const std::string& path, const std::string& format) {
+  if (is_token_format(format)) {
+    std::error_code error;
+    return !std::filesystem::is_directory(path, error);
+  }
+  if (cifar_format(format) != nullptr) return false;
+  if (is_encoded_format(format)) return !has_encoded_eval(path, format);
+  if (format == "arrow") return !has_arrow_eval(path);
+  if (format == "csv") return !has_csv_eval(path);
+  if (format == "npz" || (format.starts_with("npy") && is_npz(path))) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair arrays, find_npz_pair(path, Split::kTrain));
+    return arrays.serves_both;
+  }
+  if (format == "safetensors" || (format.starts_with("npy") && has_safetensors(path))) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const TensorPair tensors, find_tensor_pair(path, Split::kTrain));
+    return tensors.serves_both;
+  }
+  if (format.starts_with("npy")) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const NpyPair arrays, find_npy_pair(path, Split::kTrain));
+    return arrays.serves_both;
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(const IdxPair pair, find_idx_pair(path, Split::kTrain));
+  return pair.serves_both;
+}
+
+Result<Inspection> inspect_data(const wire::DatasetSpec& wanted, const std::string& cache_dir,
+                                const ProgressFn& progress, const SampleCut& wanted_cut) {
+  Inspection inspection;
+  inspection.path = wanted.path();
+  LOCKSTEP_ASSIGN_OR_RETURN(const DataPlace place,
+                            find_place(wanted, cache_dir, progress, wanted_cut));
+  const auto& [spec, cut] = place;
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto train,
+                            open_any_size(spec, Split::kTrain, cache_dir, progress, cut));
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), train->format()));
+  inspection.splits.push_back(look_at(*train, is_both ? "data" : "train"));
+  if (is_both) return inspection;
+  const auto eval = open_any_size(spec, Split::kEval, cache_dir, progress, cut);
+  if (eval.is_ok())
+    inspection.splits.push_back(look_at(*eval.value(), "eval"));
+  else if (eval.status().code() != Code::kNoInput)  // a directory of training data only is fine
+    return eval.status();
+  return inspection;
+}
+
+std::string to_text(const Inspection& inspection) {
+  std::string text = inspection.path + "\n";
+  for (const SplitInspection& split : inspection.splits) {
+    text += split.split + "\n";
+    text += "  format       " + split.format + "\n";
+    for (const std::string& file : split.files) text += "  file         " + file + "\n";
+    text += "  samples      " + std::to_string(split.samples) + "\n";
+    text +=
+        "  shape        " + inspected_shape(split.shape, is_encoded_format(split.format)) + "\n";
+    if (split.documents) text += documents_text(split);
+    text += (split.shape.is_sequence() ? "  vocabulary   " : "  classes      ") +
+            std::to_string(split.classes) + "\n";
+    for (size_t label = 0; label < split.class_counts.size(); ++label)
+      text +=
+          "    " + std::to_string(label) + ": " + std::to_string(split.class_counts[label]) + "\n";
+    for (size_t c = 0; c < split.statistics.size(); ++c)
+      text += (split.shape.is_row ? "  column " : "  channel ") + std::to_string(c) + "    mean " +
+              fixed6(split.statistics[c].mean) + "  std " + fixed6(split.statistics[c].std) +
+              (split.shape.is_row ? "\n" : "  (of values in 0 to 1)\n");
+    text += "  fingerprint  " + split.fingerprint + "\n";
+  }
+  return text;
+}
+
+nlohmann::json to_json(const Inspection& inspection) {
+  nlohmann::json splits = nlohmann::json::array();
+  for (const SplitInspection& split : inspection.splits) {
+    nlohmann::json statistics = nlohmann::json::array();
+    for (const ChannelStatistics& channel : split.statistics)
+      statistics.push_back({{"mean", channel.mean}, {"std", channel.std}});
+    splits.push_back({{"split", split.split},
+                      {"format", split.format},
+                      {"files", split.files},
+                      {"samples", split.samples},
+                      {"shape", {split.shape.channels, split.shape.height, split.shape.width}},
+                      {"tokens", split.shape.tokens},
+                      {"classes", split.classes},
+                      {"class_counts", split.class_counts},
+                      {"fingerprint", split.fingerprint},
+                      {"statistics", statistics}});
+    if (split.documents)
+      splits.back()["documents"] = {{"count", split.documents->documents},
+                                    {"too_short", split.documents->too_short},
+                                    {"pieces", split.documents->pieces},
+                                    {"predictions", split.documents->predictions},
+                                    {"padding", padding_of(split)}};
+  }
+  return {{"path", inspection.path}, {"splits", splits}};
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,51 @@
+// What `lockstep data inspect PATH` prints.
+// Thread-safety: free functions and values.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/dataset/dataset.h"
+
+namespace lockstep::data {
+
+struct SplitInspection {
+  std::string split;  // "train", "eval", or "data" where one pair serves both
+  std::string format;
+  std::vector<std::string> files;
+  uint64_t samples = 0;
+  SampleShape shape;
+  std::optional<DocumentCounts> documents;  // of tokens, where they are kept apart
+  uint32_t classes = 0;
+  std::vector<uint64_t> class_counts;  // by label; of images only
+  std::string fingerprint;
+  std::vector<ChannelStatistics> statistics;  // by channel
+};
+
+struct Inspection {
+  std::string path;
+  std::vector<SplitInspection> splits;
+};
+
+// Whether the files of `path` say nothing of training and evaluation. REQUIRES: the format is
+// resolved.
+Result<bool> serves_both(const std::string& path, const std::string& format);
+
+// As open_dataset(), of images of many sizes as most models see them where `cut` does not say how.
+Result<std::unique_ptr<Dataset>> open_any_size(const wire::DatasetSpec& spec, Split split,
+                                               const std::string& cache_dir,
+                                               const ProgressFn& progress, const SampleCut& cut);
+
+// Everything below `spec.path`; errors as open_dataset(). `cut`: of tokens only.
+Result<Inspection> inspect_data(const wire::DatasetSpec& spec, const std::string& cache_dir,
+                                const ProgressFn& progress = {}, const SampleCut& cut = {});
+
+std::string to_text(const Inspection& inspection);  // a few lines, newline at the end
+nlohmann::json to_json(const Inspection& inspection);
+
+}  // namespace lockstep::data
