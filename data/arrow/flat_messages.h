@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/arrow/layout.h"
+#include "data/arrow/record_batch.h"
 #include "data/arrow/schema.h"
 
 namespace lockstep::data {

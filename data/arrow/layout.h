@@ -25,29 +25,10 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/arrow/record_batch.h"
 #include "data/arrow/schema.h"
 
 namespace lockstep::data {
-
-enum class ArrowCodec { kNone, kLz4, kZstd };
-
-struct ArrowBuffer {
-  uint64_t offset = 0;  // in the file
-  uint64_t bytes = 0;   // there: of a compressed one with its length in front
-};
-
-struct ArrowNode {
-  uint64_t rows = 0;
-  uint64_t nulls = 0;  // as the writer says
-};
-
-struct ArrowBatch {
-  uint64_t rows = 0;
-  ArrowCodec codec = ArrowCodec::kNone;
-  std::vector<ArrowNode> nodes;      // of the fields in the order of the schema, children behind
-  std::vector<ArrowBuffer> buffers;  // likewise
-  std::vector<uint64_t> variadic;    // by view: how many more buffers it has
-};
 
 struct ArrowLayout {
   ArrowSchema schema;

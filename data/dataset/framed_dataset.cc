@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "data/image/image_decoder.h"
 #include "data/image/raw_image.h"
 
 namespace lockstep::data {

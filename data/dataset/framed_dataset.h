@@ -10,6 +10,7 @@
 
 #include "comm/base/status.h"
 #include "data/dataset/dataset.h"
+#include "data/image/frame.h"
 
 namespace lockstep::data {
 

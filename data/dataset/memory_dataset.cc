@@ -2,8 +2,10 @@
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "data/dataset/content_hash.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/records.h"
+#include "data/dataset/statistics.h"
 
 namespace lockstep::data {
 namespace {

@@ -1,3 +1,5 @@
+#include "data/dataset/statistics.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -5,7 +7,6 @@
 #include <sstream>
 
 #include "comm/base/hash.h"
-#include "data/dataset/records.h"
 #include "data/files/cached_text.h"
 
 namespace lockstep::data {

@@ -12,10 +12,12 @@
 #include "data/doctor/machine_limits.h"
 #include "data/doctor/sample_pool.h"
 #include "data/doctor/windows.h"
+#include "data/open/job_cut.h"
 #include "data/order/job_shuffle.h"
 #include "data/read/job_order.h"
 #include "data/read/loader.h"
 #include "data/read/reading.h"
+#include "data/source/remote_files.h"
 
 namespace lockstep::doctor {
 namespace {

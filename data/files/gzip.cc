@@ -14,7 +14,6 @@ namespace lockstep::data {
 namespace {
 
 constexpr size_t kMostPerCall = size_t{1} << 30;  // zlib counts in 32 bits
-constexpr size_t kInflatedBytes = 256 * 1024;     // stays in the second-level cache
 
 Status wrong_checksum() {
   return bad("is corrupt: its checksum is wrong");
@@ -98,9 +97,6 @@ Result<size_t> GzipReader::read(std::span<uint8_t> out) {
   return done;
 }
 
-namespace {
-
-// All of `reader`, of which the first `filled` bytes are in `piece`: exactly `promised`.
 Status pass_on(GzipReader& reader, std::vector<uint8_t>& piece, size_t filled, uint64_t promised,
                const ByteSink& sink) {
   for (uint64_t done = filled;;) {
@@ -110,7 +106,7 @@ Status pass_on(GzipReader& reader, std::vector<uint8_t>& piece, size_t filled, u
     if (filled > 0) LOCKSTEP_RETURN_IF_ERROR(sink(std::span(piece).first(filled), promised));
     // One byte more than promised is asked for: it must not be there, and asking for it makes the
     // reader verify the checksum.
-    const uint64_t wanted = std::min<uint64_t>(promised - done + 1, kInflatedBytes);
+    const uint64_t wanted = std::min<uint64_t>(promised - done + 1, kInflatePieceBytes);
     LOCKSTEP_ASSIGN_OR_RETURN(filled,
                               reader.read(std::span(piece).first(static_cast<size_t>(wanted))));
     done += filled;
@@ -121,23 +117,10 @@ Status pass_on(GzipReader& reader, std::vector<uint8_t>& piece, size_t filled, u
   }
 }
 
-}  // namespace
-
-Result<IdxHeader> inflate_idx(std::span<const uint8_t> compressed, const ByteSink& sink) {
-  GzipReader reader(compressed);
-  std::vector<uint8_t> piece(kInflatedBytes);
-  LOCKSTEP_ASSIGN_OR_RETURN(const size_t first,
-                            reader.read(std::span(piece).first(limits::kIdxHeaderBytes)));
-  LOCKSTEP_ASSIGN_OR_RETURN(const IdxHeader header,
-                            parse_idx_header(std::span(piece).first(first)));
-  LOCKSTEP_RETURN_IF_ERROR(pass_on(reader, piece, first, header.file_bytes(), sink));
-  return header;
-}
-
 Status inflate_bare(std::span<const uint8_t> compressed, uint64_t bytes, uint32_t crc,
                     const ByteSink& sink) {
   GzipReader reader(compressed, GzipReader::Wrapping::kNone);
-  std::vector<uint8_t> piece(kInflatedBytes);
+  std::vector<uint8_t> piece(kInflatePieceBytes);
   uLong seen = ::crc32(0, nullptr, 0);
   const auto counted = [&](std::span<const uint8_t> part, uint64_t all) {
     seen = ::crc32(seen, part.data(), static_cast<uInt>(part.size()));

@@ -13,9 +13,9 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "comm/base/status.h"
-#include "data/formats/arrays/idx_header.h"
 
 namespace lockstep::data {
 
@@ -44,9 +44,13 @@ class GzipReader {
 // Takes the next piece of the inflated file, which will have `bytes` altogether; 0: not known.
 using ByteSink = std::function<Status(std::span<const uint8_t> piece, uint64_t bytes)>;
 
-// Inflates a whole IDX file into `sink`, header included: exactly as many bytes as its header
-// promises, never more (a file that holds more or less is refused).
-Result<IdxHeader> inflate_idx(std::span<const uint8_t> compressed, const ByteSink& sink);
+// Passes all that `reader` has left into `sink`, behind the first `filled` bytes, which are in
+// `piece`: exactly `promised` bytes altogether, or kBadData. REQUIRES: piece is not empty.
+Status pass_on(GzipReader& reader, std::vector<uint8_t>& piece, size_t filled, uint64_t promised,
+               const ByteSink& sink);
+
+// Of such a piece: it stays in the second-level cache.
+inline constexpr size_t kInflatePieceBytes = 256 * 1024;
 
 // Inflates a bare stream into `sink`: exactly `bytes` with this CRC-32, never more.
 Status inflate_bare(std::span<const uint8_t> compressed, uint64_t bytes, uint32_t crc,

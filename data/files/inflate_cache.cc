@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -220,12 +221,14 @@ Result<MappedFile> open_inflated(const Compressed& what, const MappedFile& sourc
   return made;
 }
 
-Result<MappedFile> open_inflated_idx(const std::string& path, const MappedFile& source,
-                                     const std::string& cache_dir, const ProgressFn& progress) {
-  const auto inflate = [&](const ByteSink& sink) {
-    return inflate_idx(source.bytes(), sink).status();
-  };
-  return open_inflated({path, "", inflate}, source, cache_dir, progress);
+std::span<const uint8_t> content_of(std::span<const uint8_t> file, bool is_copy) {
+  return is_copy ? file.first(file.size() - std::min(file.size(), kTrailerBytes)) : file;
+}
+
+std::string shown_name(const std::string& path, const std::map<size_t, std::string>& copied,
+                       size_t i) {
+  const auto from = copied.find(i);
+  return from == copied.end() ? path : from->second + " (inflated)";
 }
 
 }  // namespace lockstep::data

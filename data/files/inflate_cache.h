@@ -22,11 +22,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <span>
 #include <string>
 
 #include "comm/base/limits.h"
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
+#include "data/base/progress.h"
 #include "data/files/gzip.h"
 #include "data/files/mapped_file.h"
 
@@ -58,11 +60,14 @@ Status check_cache(const std::string& cache_dir, const std::string& name);
 Result<MappedFile> open_inflated(const Compressed& what, const MappedFile& source,
                                  const std::string& cache_dir, const ProgressFn& progress);
 
-// Of a gzipped IDX file.
-Result<MappedFile> open_inflated_idx(const std::string& path, const MappedFile& source,
-                                     const std::string& cache_dir, const ProgressFn& progress);
-
 // Where open_inflated() keeps it.
 std::string inflated_path(const Compressed& what, const std::string& cache_dir);
+
+// Of files some of which may be copies: the content of one, without the trailer if it `is_copy`.
+std::span<const uint8_t> content_of(std::span<const uint8_t> file, bool is_copy);
+
+// The name for messages of the i-th file, at `path`: of a copy the name of what it was made from.
+std::string shown_name(const std::string& path, const std::map<size_t, std::string>& copied,
+                       size_t i);
 
 }  // namespace lockstep::data

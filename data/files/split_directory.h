@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "data/dataset/dataset.h"
+#include "data/base/split.h"
 
 namespace lockstep::data {
 

@@ -7,6 +7,7 @@
 
 #include "comm/wire/data_formats.h"
 #include "data/arrow/layout.h"
+#include "data/base/split.h"
 #include "data/files/list_files.h"
 #include "data/files/mapped_file.h"
 #include "data/formats/arrays/cifar_files.h"
@@ -16,12 +17,12 @@
 #include "data/formats/arrays/npz_pair.h"
 #include "data/formats/arrays/safetensors_files.h"
 #include "data/formats/arrow/arrow_file.h"
-#include "data/formats/images/encoded_source.h"
 #include "data/formats/images/image_folder.h"
 #include "data/formats/shards/tfrecord.h"
 #include "data/formats/tables/csv_dataset.h"
 #include "data/formats/tables/parquet_files.h"
 #include "data/formats/tokens/token_files.h"
+#include "data/open/encoded_formats.h"
 
 namespace lockstep::data {
 namespace {

@@ -10,10 +10,12 @@
 #include <system_error>
 
 #include "data/base/read_at.h"
+#include "data/base/split.h"
 #include "data/base/thread_team.h"
 #include "data/formats/arrow/arrow_images.h"
 #include "data/formats/shards/packed_shards.h"
 #include "data/open/detect_format.h"
+#include "data/open/find_place.h"
 #include "data/open/inspect.h"
 
 namespace lockstep::data {

@@ -12,9 +12,11 @@
 #include "data/formats/arrays/npz_pair.h"
 #include "data/formats/arrays/safetensors_files.h"
 #include "data/formats/arrow/arrow_file.h"
-#include "data/formats/images/encoded_source.h"
 #include "data/formats/tables/csv_dataset.h"
 #include "data/open/detect_format.h"
+#include "data/open/encoded_formats.h"
+#include "data/open/find_place.h"
+#include "data/open/open_dataset.h"
 
 namespace lockstep::data {
 namespace {

@@ -10,7 +10,11 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+#include "data/base/progress.h"
+#include "data/base/split.h"
 #include "data/dataset/dataset.h"
+#include "data/dataset/sample_cut.h"
 
 namespace lockstep::data {
 

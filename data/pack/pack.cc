@@ -11,9 +11,12 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "data/base/split.h"
 #include "data/base/thread_team.h"
 #include "data/open/detect_format.h"
+#include "data/open/find_place.h"
 #include "data/pack/hold_directory.h"
+#include "data/pack/open_pack_source.h"
 #include "data/pack/pack_source.h"
 #include "data/pack/shard_writer.h"
 

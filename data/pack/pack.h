@@ -19,7 +19,7 @@
 
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
-#include "data/dataset/dataset.h"
+#include "data/base/progress.h"
 
 namespace lockstep::data {
 

@@ -17,10 +17,8 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
-#include "data/arrow/layout.h"
+#include "data/arrow/record_batch.h"
 #include "data/arrow/schema.h"
-#include "data/dataset/dataset.h"
 
 namespace lockstep::data {
 
@@ -65,12 +63,5 @@ class PackSource {
  protected:
   std::vector<PackShard> shards_;
 };
-
-// Errors as open_dataset(). `progress` is called while it is opened only.
-// `place`: find_place().
-Result<std::unique_ptr<PackSource>> open_pack_source(const DataPlace& place, Split split,
-                                                     const std::string& cache_dir,
-                                                     uint64_t shard_bytes,
-                                                     const ProgressFn& progress);
 
 }  // namespace lockstep::data

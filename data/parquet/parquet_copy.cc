@@ -15,6 +15,8 @@
 #include <limits>
 #include <memory>
 
+#include "data/base/progress.h"
+
 namespace lockstep::parquet_copy {
 namespace {
 

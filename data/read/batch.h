@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "comm/base/ids.h"
-#include "data/dataset/dataset.h"
+#include "data/dataset/sample_shape.h"
 #include "data/transform/batch_mix.h"
 
 namespace lockstep::data {

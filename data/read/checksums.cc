@@ -9,12 +9,14 @@
 
 #include "data/base/file_errors.h"
 #include "data/files/gzip.h"
+#include "data/files/inflate_cache.h"
 #include "data/files/mapped_file.h"
+#include "data/formats/arrays/idx_inflate.h"
 #include "data/formats/arrays/idx_pair.h"
 #include "data/formats/arrays/npz_pair.h"
 #include "data/formats/images/look_at_image.h"
-#include "data/formats/shards/shards.h"
 #include "data/formats/shards/tfrecord.h"
+#include "data/source/remote_files.h"
 
 namespace lockstep::data {
 namespace {

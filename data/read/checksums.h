@@ -17,8 +17,9 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/progress.h"
+#include "data/base/split.h"
 #include "data/base/thread_team.h"
-#include "data/dataset/dataset.h"
 #include "data/formats/images/encoded_source.h"
 #include "data/formats/images/extent_index.h"
 

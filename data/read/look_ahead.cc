@@ -1,5 +1,7 @@
 #include "data/read/look_ahead.h"
 
+#include "data/source/remote_files.h"
+
 namespace lockstep::data {
 
 void LookAhead::go_on() {

@@ -15,7 +15,10 @@
 #include "data/formats/tokens/tokenized_text.h"
 #include "data/image/decode.h"
 #include "data/open/detect_format.h"
+#include "data/open/encoded_formats.h"
+#include "data/open/find_place.h"
 #include "data/open/inspect.h"
+#include "data/open/open_dataset.h"
 #include "data/read/checksums.h"
 #include "data/read/sample_reader.h"
 

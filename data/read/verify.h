@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
+#include "comm/wire/job.pb.h"
+#include "data/base/progress.h"
+#include "data/dataset/sample_cut.h"
 
 namespace lockstep::data {
 

@@ -8,6 +8,8 @@
 
 #include "comm/base/chance.h"
 #include "comm/base/check.h"
+#include "data/dataset/channel_statistics.h"
+#include "data/dataset/sample_shape.h"
 #include "data/image/frame.h"
 #include "data/transform/image_ops.h"
 

@@ -16,7 +16,8 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
+#include "data/dataset/channel_statistics.h"
+#include "data/dataset/sample_shape.h"
 #include "data/transform/transform_list.h"
 
 namespace lockstep::data {

@@ -7,6 +7,7 @@
 #include "comm/base/chance.h"
 #include "comm/base/clones.h"
 #include "comm/base/mixing.h"
+#include "data/dataset/sample_shape.h"
 #include "data/transform/beta.h"
 
 namespace lockstep::data {

@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/dataset/dataset.h"
+#include "data/dataset/sample_shape.h"
 #include "data/transform/transform_list.h"
 
 namespace lockstep::data {

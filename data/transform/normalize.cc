@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "comm/base/check.h"
+#include "data/dataset/channel_statistics.h"
+#include "data/dataset/sample_shape.h"
 #include "data/transform/transform_list.h"
 
 namespace lockstep::data {

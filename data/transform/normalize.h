@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
 
 namespace lockstep::data {
 

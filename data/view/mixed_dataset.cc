@@ -7,6 +7,8 @@
 #include "comm/base/check.h"
 #include "comm/base/hash.h"
 #include "data/dataset/facts.h"
+#include "data/image/image_decoder.h"
+#include "data/source/remote_files.h"
 
 namespace lockstep::data {
 namespace {

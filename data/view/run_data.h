@@ -11,6 +11,8 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+#include "data/base/progress.h"
 #include "data/dataset/dataset.h"
 
 namespace lockstep::data {

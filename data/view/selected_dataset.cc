@@ -5,8 +5,11 @@
 
 #include "comm/base/check.h"
 #include "comm/base/hash.h"
+#include "data/dataset/content_hash.h"
 #include "data/dataset/facts.h"
+#include "data/image/image_decoder.h"
 #include "data/order/epoch_order.h"
+#include "data/source/remote_files.h"
 #include "data/view/selection.h"
 
 namespace lockstep::data {

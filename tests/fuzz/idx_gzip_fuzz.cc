@@ -5,7 +5,7 @@
 #include <span>
 
 #include "comm/base/check.h"
-#include "data/files/gzip.h"
+#include "data/formats/arrays/idx_inflate.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace lockstep;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "comm/base/clock.h"
+#include "comm/wire/job.pb.h"
 #include "data/dataset/dataset.h"
 #include "data/order/step_plan.h"
 #include "data/read/label_count.h"

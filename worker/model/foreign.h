@@ -11,7 +11,6 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
 #include "worker/model/model.h"
 
 namespace lockstep {

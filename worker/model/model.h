@@ -22,7 +22,6 @@
 
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
-#include "data/dataset/dataset.h"
 #include "worker/cuda/layer_kernels.h"
 #include "worker/model/spec.h"
 

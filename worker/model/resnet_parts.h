@@ -12,7 +12,6 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset/dataset.h"
 #include "worker/model/layers.h"
 #include "worker/model/spec.h"
 

@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
 #include "worker/model/script_module.h"
 #include "worker/model/spec.h"
 

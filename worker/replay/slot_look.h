@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/wire/job.pb.h"
 #include "data/dataset/dataset.h"
 #include "data/order/step_plan.h"
 #include "data/read/loader.h"

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
+#include "data/base/split.h"
 
 namespace lockstep::data {
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/progress.h"
 #include "data/dataset/dataset.h"
 #include "data/formats/arrays/cifar_files.h"
 

@@ -10,6 +10,7 @@
 #include "data/files/inflate_cache.h"
 #include "data/files/mapped_file.h"
 #include "data/formats/arrays/idx_header.h"
+#include "data/formats/arrays/idx_inflate.h"
 #include "data/formats/arrays/image_dataset.h"
 
 namespace lockstep::data {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "data/base/progress.h"
 #include "data/dataset/dataset.h"
 #include "data/formats/arrays/idx_pair.h"
 

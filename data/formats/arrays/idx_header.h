@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
+#include "data/dataset/sample_shape.h"
 
 namespace lockstep::data {
 

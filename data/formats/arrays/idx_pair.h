@@ -5,7 +5,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
+#include "data/base/split.h"
 
 namespace lockstep::data {
 

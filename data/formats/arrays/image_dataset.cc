@@ -6,7 +6,9 @@
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
 #include "data/base/look_once.h"
+#include "data/dataset/content_hash.h"
 #include "data/dataset/records.h"
+#include "data/dataset/statistics.h"
 
 namespace lockstep::data {
 namespace {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/progress.h"
 #include "data/dataset/dataset.h"
 #include "data/files/mapped_file.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "data/base/progress.h"
 #include "data/dataset/dataset.h"
 #include "data/files/mapped_file.h"
 #include "data/formats/arrays/npy_header.h"

@@ -24,12 +24,6 @@ std::string_view text_of(std::span<const uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-Result<safetensors::Header> parse(std::span<const uint8_t> file) {
-  auto header = safetensors::parse_file(text_of(file));
-  if (!header.is_ok()) return bad("is " + header.status().message());
-  return header;
-}
-
 // Paths; empty where there is none.
 Result<std::vector<std::string>> files_of(const std::string& path) {
   std::error_code error;
@@ -49,7 +43,7 @@ Result<std::vector<TensorPlace>> list_tensors(const std::string& path) {
   std::vector<TensorPlace> places;
   for (const std::string& file : files) {
     LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile mapped, MappedFile::open(file));
-    auto header = parse(mapped.bytes());
+    auto header = safetensors_header(mapped.bytes());
     if (!header.is_ok()) return about(file, header.status());
     for (safetensors::Entry& tensor : header->tensors)
       places.push_back({file, header->data_begin, std::move(tensor)});
@@ -79,6 +73,12 @@ Result<NpyArray> open_tensor(const TensorPlace& place) {
 }
 
 }  // namespace
+
+Result<safetensors::Header> safetensors_header(std::span<const uint8_t> file) {
+  auto header = safetensors::parse_file(text_of(file));
+  if (!header.is_ok()) return bad("is " + header.status().message());
+  return header;
+}
 
 bool is_safetensors_name(const std::string& name) {
   return name.ends_with(kEnding);
@@ -126,27 +126,6 @@ Result<std::unique_ptr<Dataset>> open_tensor_dataset(const TensorPair& pair,
   LOCKSTEP_ASSIGN_OR_RETURN(NpyArray labels, open_tensor(pair.labels));
   return make_npy_dataset(std::move(images), std::move(labels), "safetensors", axes, cache_dir,
                           progress);
-}
-
-Result<TokenRange> tokens_in_safetensors(std::span<const uint8_t> file) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const safetensors::Header header, parse(file));
-  if (header.tensors.size() != 1)
-    return bad("holds " + std::to_string(header.tensors.size()) +
-               " tensors; tokens are the only one of a file, with one dimension, and images and "
-               "labels are called so");
-  const safetensors::Entry& tensor = header.tensors.front();
-  const std::string name = "(" + tensor.name + ") ";
-  if (tensor.shape.size() != 1)
-    return bad(name + "has the shape " + safetensors::shape_text(tensor.shape) +
-               ", but tokens have one dimension; save it again: a.reshape(-1)");
-  const safetensors::Type& type = *tensor.type;
-  const bool is_known = (type.kind == 'u' && (type.bytes == 2 || type.bytes == 4)) ||
-                        (type.kind == 'i' && (type.bytes == 4 || type.bytes == 8));
-  if (!is_known)
-    return bad(name + "holds " + type.name +
-               ", but tokens are U16, U32, I32 or I64; save it again as uint32");
-  return TokenRange{header.data_begin, static_cast<uint64_t>(tensor.shape[0]), type.bytes,
-                    type.kind == 'i'};
 }
 
 }  // namespace lockstep::data

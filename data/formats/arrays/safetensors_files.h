@@ -14,8 +14,9 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "data/base/progress.h"
+#include "data/base/split.h"
 #include "data/dataset/dataset.h"
-#include "data/formats/tokens/token_files.h"
 #include "data/safetensors/header.h"
 
 namespace lockstep::data {
@@ -38,6 +39,9 @@ Result<TensorPair> find_tensor_pair(const std::string& path, Split split);
 
 bool is_safetensors_name(const std::string& name);
 
+// What the header of a file says; kBadData going on after the file's name.
+Result<safetensors::Header> safetensors_header(std::span<const uint8_t> file);
+
 // Whether it is one by its name, or a directory with such.
 bool has_safetensors(const std::string& path);
 
@@ -50,8 +54,5 @@ Result<std::unique_ptr<Dataset>> open_tensor_dataset(const TensorPair& pair,
                                                      const std::string& axes,
                                                      const std::string& cache_dir,
                                                      const ProgressFn& progress);
-
-// Where the tokens of a file lie in it. kBadData going on after its name.
-Result<TokenRange> tokens_in_safetensors(std::span<const uint8_t> file);
 
 }  // namespace lockstep::data

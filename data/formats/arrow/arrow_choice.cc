@@ -10,6 +10,7 @@
 
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
+#include "data/dataset/sample_shape.h"
 
 namespace lockstep::data {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "comm/base/status.h"
 #include "data/arrow/schema.h"
-#include "data/dataset/dataset.h"
+#include "data/dataset/sample_shape.h"
 
 namespace lockstep::data {
 

@@ -10,6 +10,8 @@
 
 #include "comm/base/status.h"
 #include "data/arrow/layout.h"
+#include "data/base/progress.h"
+#include "data/base/split.h"
 #include "data/dataset/dataset.h"
 #include "data/files/inflate_cache.h"
 #include "data/files/mapped_file.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
+#include "data/base/progress.h"
 #include "data/formats/images/extent_index.h"
 #include "data/formats/shards/shards.h"
 

@@ -13,8 +13,12 @@
 #include "data/base/one_at_a_time.h"
 #include "data/base/read_at.h"
 #include "data/base/thread_team.h"
+#include "data/dataset/content_hash.h"
+#include "data/dataset/statistics.h"
 #include "data/formats/images/encoded_files.h"
 #include "data/formats/images/encoded_records.h"
+#include "data/image/image_decoder.h"
+#include "data/source/remote_files.h"
 
 namespace lockstep::data {
 namespace {

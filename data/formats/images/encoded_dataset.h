@@ -7,9 +7,11 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "data/base/progress.h"
 #include "data/dataset/dataset.h"
 #include "data/formats/images/encoded_source.h"
 #include "data/formats/images/extent_index.h"
+#include "data/image/frame.h"
 
 namespace lockstep::data {
 

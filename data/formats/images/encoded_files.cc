@@ -6,7 +6,7 @@
 
 #include "data/base/file_errors.h"
 #include "data/base/read_at.h"
-#include "data/formats/shards/shards.h"
+#include "data/files/inflate_cache.h"
 
 namespace lockstep::data {
 namespace {

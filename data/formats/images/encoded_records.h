@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
-#include "data/dataset/records.h"
+#include "data/base/progress.h"
+#include "data/dataset/content_hash.h"
+#include "data/dataset/statistics.h"
 #include "data/formats/images/encoded_files.h"
 #include "data/formats/images/extent_index.h"
 #include "data/image/image_decoder.h"
+#include "data/source/remote_files.h"
 
 namespace lockstep::data {
 

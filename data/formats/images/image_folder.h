@@ -16,7 +16,8 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
+#include "data/base/progress.h"
+#include "data/base/split.h"
 #include "data/formats/images/extent_index.h"
 #include "data/source/remote_files.h"
 

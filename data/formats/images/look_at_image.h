@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
+#include "data/base/progress.h"
 #include "data/formats/images/extent_index.h"
 #include "data/source/remote_files.h"
 

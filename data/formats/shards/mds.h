@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
+#include "data/base/split.h"
 #include "data/formats/images/extent_index.h"
 #include "data/formats/shards/mds_index.h"
 #include "data/formats/shards/shards.h"

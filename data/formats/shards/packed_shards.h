@@ -9,7 +9,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
+#include "data/base/progress.h"
 #include "data/formats/shards/shards.h"
 #include "data/source/remote_files.h"
 

@@ -61,16 +61,6 @@ Status no_samples(const Shards& shards) {
 
 }  // namespace
 
-std::span<const uint8_t> content_of(std::span<const uint8_t> file, bool is_copy) {
-  return is_copy ? file.first(file.size() - std::min(file.size(), kTrailerBytes)) : file;
-}
-
-std::string shown_name(const std::string& path, const std::map<size_t, std::string>& copied,
-                       size_t i) {
-  const auto from = copied.find(i);
-  return from == copied.end() ? path : from->second + " (inflated)";
-}
-
 Result<Shards> find_shards(const std::string& path, Split split, const std::string& what,
                            const IsShardFn& is_shard) {
   std::error_code error;

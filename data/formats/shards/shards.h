@@ -18,7 +18,8 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
+#include "data/base/progress.h"
+#include "data/base/split.h"
 #include "data/files/whole_file.h"
 #include "data/formats/images/extent_index.h"
 #include "data/source/remote_files.h"
@@ -48,13 +49,6 @@ struct Shards {
   // For messages.
   const std::string& shown_directory() const { return home.empty() ? directory : home; }
 };
-
-// Without what is not of it: of a copy of `is_copy` the trailer.
-std::span<const uint8_t> content_of(std::span<const uint8_t> file, bool is_copy);
-
-// Its name for messages: of a copy that of what it is made of.
-std::string shown_name(const std::string& path, const std::map<size_t, std::string>& copied,
-                       size_t i);
 
 // The files of a directory that `is_shard` takes, of this split; or the one file `path`, which
 // serves either. kNoInput, saying `what` there should be, where there is none.

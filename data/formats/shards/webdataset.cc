@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "data/base/file_errors.h"
+#include "data/dataset/statistics.h"
 #include "data/formats/shards/shards.h"
 #include "data/formats/shards/tar_entries.h"
 #include "data/image/image_info.h"

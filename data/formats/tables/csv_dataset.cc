@@ -8,7 +8,9 @@
 #include "comm/base/hash.h"
 #include "data/base/file_errors.h"
 #include "data/csv/csv_table.h"
+#include "data/dataset/content_hash.h"
 #include "data/dataset/records.h"
+#include "data/dataset/statistics.h"
 #include "data/files/mapped_file.h"
 #include "data/formats/shards/shards.h"
 

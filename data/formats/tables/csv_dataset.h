@@ -13,6 +13,8 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "data/base/progress.h"
+#include "data/base/split.h"
 #include "data/dataset/dataset.h"
 
 namespace lockstep::data {

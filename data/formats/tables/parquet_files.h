@@ -7,7 +7,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
+#include "data/base/split.h"
 #include "data/formats/shards/shards.h"
 
 namespace lockstep::data {

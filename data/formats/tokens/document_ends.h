@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
+#include "data/base/progress.h"
 #include "data/formats/tokens/token_stream.h"
 
 namespace lockstep::data {

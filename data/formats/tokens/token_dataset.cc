@@ -9,6 +9,7 @@
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
 #include "data/formats/tokens/document_dataset.h"
+#include "data/formats/tokens/open_tokens.h"
 #include "data/formats/tokens/token_files.h"
 #include "data/formats/tokens/token_stream.h"
 #include "data/formats/tokens/token_vocabulary.h"

@@ -17,7 +17,9 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/progress.h"
 #include "data/dataset/dataset.h"
+#include "data/dataset/sample_cut.h"
 
 namespace lockstep::data {
 

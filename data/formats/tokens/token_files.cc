@@ -11,6 +11,7 @@
 #include "data/formats/arrays/safetensors_files.h"
 #include "data/formats/arrow/arrow_file.h"
 #include "data/formats/tokens/megatron_index.h"
+#include "data/formats/tokens/safetensors_tokens.h"
 
 namespace lockstep::data {
 namespace {

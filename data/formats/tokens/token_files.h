@@ -30,8 +30,9 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
+#include "data/base/split.h"
 #include "data/files/mapped_file.h"
+#include "data/formats/tokens/token_range.h"
 
 namespace lockstep::data {
 
@@ -46,13 +47,6 @@ bool is_megatron_file(const std::string& path);
 Result<std::vector<std::string>> find_token_files(const std::string& path,
                                                   const std::string& format, Split split);
 
-// Where the tokens of a file lie in it.
-struct TokenRange {
-  uint64_t offset = 0;
-  uint64_t tokens = 0;
-  uint32_t token_bytes = 0;
-  bool is_signed = false;  // as the file's type says; for messages
-};
 // kBadData for an empty, truncated or too long file; messages do not name it. REQUIRES: format is
 // not "megatron", whose files do not say it themselves, nor "arrow_tokens", which may lie in
 // pieces.

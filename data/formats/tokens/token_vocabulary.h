@@ -9,8 +9,9 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/progress.h"
 #include "data/bpe/vocabulary.h"
-#include "data/dataset/dataset.h"
+#include "data/dataset/sample_cut.h"
 #include "data/formats/tokens/token_stream.h"
 
 namespace lockstep::data {

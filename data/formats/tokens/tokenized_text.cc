@@ -15,7 +15,7 @@
 #include "data/base/thread_team.h"
 #include "data/bpe/encoder.h"
 #include "data/bpe/pre_tokens.h"
-#include "data/dataset/records.h"
+#include "data/dataset/content_hash.h"
 #include "data/files/inflate_cache.h"
 
 namespace lockstep::data {

@@ -15,8 +15,9 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "data/base/progress.h"
 #include "data/bpe/vocabulary.h"
-#include "data/dataset/dataset.h"
+#include "data/dataset/sample_cut.h"
 #include "data/files/mapped_file.h"
 
 namespace lockstep::data {

@@ -5,6 +5,7 @@
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"
 #include "deploy/cli/base/progress_line.h"
+#include "deploy/cli/data/data_subcommands.h"
 
 namespace lockstep {
 namespace {

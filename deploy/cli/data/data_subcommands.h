@@ -8,7 +8,8 @@
 #include <functional>
 #include <string>
 
-#include "data/dataset/dataset.h"
+#include "comm/wire/job.pb.h"
+#include "data/dataset/sample_cut.h"
 #include "deploy/cli/commands/commands.h"
 
 namespace lockstep {

@@ -21,6 +21,7 @@
 #include "data/arrow/layout.h"
 #include "data/base/file_errors.h"
 #include "data/base/read_at.h"
+#include "data/base/split.h"
 #include "data/base/thread_team.h"
 #include "data/files/mapped_file.h"
 #include "data/formats/arrow/arrow_choice.h"

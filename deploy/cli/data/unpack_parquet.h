@@ -20,8 +20,8 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "data/base/progress.h"
 #include "data/base/read_at.h"
-#include "data/dataset/dataset.h"
 
 namespace lockstep {
 

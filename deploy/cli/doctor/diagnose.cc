@@ -12,8 +12,9 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
-#include "data/dataset/dataset.h"
+#include "data/base/progress.h"
 #include "data/doctor/ladder.h"
+#include "data/open/job_cut.h"
 #include "data/view/run_data.h"
 #include "deploy/agent/process.h"
 #include "deploy/cli/base/text.h"

@@ -1,6 +1,8 @@
 #include "deploy/cli/run/data_here.h"
 
-#include "data/dataset/dataset.h"
+#include "data/open/find_place.h"
+#include "data/open/job_cut.h"
+#include "data/source/remote_files.h"
 #include "deploy/cli/base/progress_line.h"
 
 namespace lockstep {

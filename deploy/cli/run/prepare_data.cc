@@ -1,7 +1,9 @@
 #include "deploy/cli/run/prepare_data.h"
 
+#include "data/base/progress.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/facts.h"
+#include "data/open/job_cut.h"
 #include "data/view/run_data.h"
 #include "deploy/cli/base/text.h"
 

@@ -10,10 +10,12 @@
 #include <vector>
 
 #include "comm/base/limits.h"
+#include "comm/wire/job.pb.h"
 #include "coordinator/audit/audit_text.h"
 #include "coordinator/journal/journal_memory.h"
 #include "coordinator/state/identity.h"
 #include "data/dataset/dataset.h"
+#include "data/dataset/memory_dataset.h"
 #include "data/read/loader.h"
 
 namespace lockstep::coordinator {

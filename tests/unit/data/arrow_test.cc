@@ -7,6 +7,7 @@
 #include "data/formats/arrow/arrow_file.h"
 #include "data/open/detect_format.h"
 #include "data/open/inspect.h"
+#include "data/open/open_dataset.h"
 #include "data/read/sample_reader.h"
 #include "data/read/verify.h"
 #include "tests/unit/data/arrow_samples.h"

@@ -12,6 +12,7 @@
 
 #include "data/dataset/dataset.h"
 #include "data/files/mapped_file.h"
+#include "data/open/open_dataset.h"
 #include "data/read/loader.h"
 #include "data/read/sample_reader.h"
 #include "tests/unit/data/idx_writer.h"

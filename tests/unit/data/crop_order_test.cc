@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset/channel_statistics.h"
 #include "data/image/decode.h"
 #include "data/image/image_decoder.h"
 #include "data/image/resample.h"

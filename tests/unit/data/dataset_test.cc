@@ -5,7 +5,9 @@
 
 #include <filesystem>
 
+#include "data/dataset/memory_dataset.h"
 #include "data/open/detect_format.h"
+#include "data/open/open_dataset.h"
 #include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {

@@ -13,6 +13,7 @@
 
 #include "comm/base/labels.h"
 #include "data/dataset/dataset.h"
+#include "data/open/open_dataset.h"
 #include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {

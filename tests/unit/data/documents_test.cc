@@ -9,7 +9,7 @@
 
 #include "comm/base/labels.h"
 #include "comm/base/prng.h"
-#include "data/dataset/dataset.h"
+#include "data/dataset/sample_cut.h"
 #include "data/formats/tokens/megatron_index.h"
 #include "data/open/inspect.h"
 #include "tests/unit/data/arrow_samples.h"

@@ -13,6 +13,7 @@
 #include "data/formats/images/image_folder.h"
 #include "data/open/detect_format.h"
 #include "data/open/inspect.h"
+#include "data/open/open_dataset.h"
 #include "data/read/loader.h"
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/image_writer.h"

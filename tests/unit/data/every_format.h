@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/dataset/dataset.h"
+#include "data/dataset/sample_cut.h"
 #include "tests/unit/data/arrow_samples.h"
 #include "tests/unit/data/document_files.h"
 #include "tests/unit/data/idx_writer.h"

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "data/dataset/dataset.h"
+#include "data/open/open_dataset.h"
 #include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {

@@ -15,6 +15,7 @@
 #include "comm/base/prng.h"
 #include "data/base/read_at.h"
 #include "data/dataset/dataset.h"
+#include "data/image/image_decoder.h"
 #include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {

@@ -1,8 +1,8 @@
-#include "data/files/gzip.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/formats/arrays/idx_inflate.h"
 #include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset/dataset.h"
 #include "tests/unit/data/arrow_samples.h"
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/image_writer.h"

@@ -9,6 +9,7 @@
 #include "data/dataset/dataset.h"
 #include "data/formats/shards/shards.h"
 #include "data/open/inspect.h"
+#include "data/open/open_dataset.h"
 #include "data/read/sample_reader.h"
 #include "data/read/verify.h"
 #include "tests/unit/data/hostile_formats.h"

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 
+#include "data/formats/arrays/idx_inflate.h"
 #include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {

@@ -7,6 +7,7 @@
 #include "data/formats/arrays/npz_pair.h"
 #include "data/open/detect_format.h"
 #include "data/open/inspect.h"
+#include "data/open/open_dataset.h"
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/npz_samples.h"
 

@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "data/formats/tokens/token_stream.h"
+#include "data/dataset/sample_cut.h"
+#include "data/formats/tokens/open_tokens.h"
 #include "data/pack/pack.h"
 #include "tests/unit/data/arrow_samples.h"
 #include "tests/unit/data/document_files.h"

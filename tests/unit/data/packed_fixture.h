@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "data/dataset/dataset.h"
+#include "data/open/open_dataset.h"
 #include "tests/unit/data/packed_files.h"
 #include "tests/unit/data/shard_checks.h"
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "data/dataset/dataset.h"
+#include "data/base/split.h"
 #include "data/formats/shards/packed_shards.h"
 #include "data/formats/shards/tfrecord.h"
 #include "data/open/detect_format.h"

@@ -9,9 +9,9 @@
 #include <chrono>
 #include <filesystem>
 
-#include "data/dataset/dataset.h"
 #include "data/open/detect_format.h"
 #include "data/open/index_data.h"
+#include "data/open/open_dataset.h"
 #include "data/read/verify.h"
 #include "tests/unit/data/packed_fixture.h"
 

@@ -5,6 +5,9 @@
 #include <cmath>
 #include <set>
 
+#include "data/dataset/channel_statistics.h"
+#include "data/dataset/content_hash.h"
+#include "data/dataset/statistics.h"
 #include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {

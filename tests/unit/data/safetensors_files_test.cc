@@ -1,4 +1,3 @@
-#include "data/formats/arrays/safetensors_files.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +7,7 @@
 #include "data/dataset/dataset.h"
 #include "data/open/detect_format.h"
 #include "data/open/inspect.h"
+#include "data/open/open_dataset.h"
 #include "data/read/sample_reader.h"
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/npy_samples.h"

@@ -7,6 +7,7 @@
 #include "data/dataset/dataset.h"
 #include "data/formats/shards/tf_example.h"
 #include "data/open/detect_format.h"
+#include "data/open/open_dataset.h"
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/shard_checks.h"
 #include "tests/unit/data/tfrecord_samples.h"

@@ -6,7 +6,7 @@
 #include "comm/base/file.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/facts.h"
-#include "data/formats/tokens/token_files.h"
+#include "data/open/open_dataset.h"
 #include "data/read/sample_reader.h"
 #include "tests/unit/data/idx_writer.h"
 

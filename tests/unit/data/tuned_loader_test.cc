@@ -9,6 +9,8 @@
 #include "comm/base/limits.h"
 #include "comm/base/prng.h"
 #include "data/dataset/dataset.h"
+#include "data/dataset/memory_dataset.h"
+#include "data/open/open_dataset.h"
 #include "data/read/loader.h"
 #include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/image_writer.h"

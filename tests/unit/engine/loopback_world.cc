@@ -12,6 +12,8 @@
 
 #include "comm/base/prng.h"
 #include "comm/collectives/bucket_plan.h"
+#include "data/dataset/memory_dataset.h"
+#include "data/open/open_dataset.h"
 #include "tests/unit/engine/late_collective.h"
 
 namespace lockstep::testing {

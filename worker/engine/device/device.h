@@ -24,7 +24,6 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/dataset/dataset.h"
 #include "data/read/sample_reader.h"
 #include "worker/cuda/layer_kernels.h"
 #include "worker/cuda/slot_values.h"

@@ -14,7 +14,6 @@
 
 #include <array>
 
-#include "data/dataset/dataset.h"
 #include "data/transform/normalize.h"
 #include "worker/cuda/device_module.h"
 #include "worker/cuda/slot_values.h"

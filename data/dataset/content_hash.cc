@@ -1,9 +1,10 @@
+#include "data/dataset/content_hash.h"
+
 #include <algorithm>
 #include <array>
 
 #include "comm/base/hash.h"
 #include "comm/base/prng.h"
-#include "data/dataset/records.h"
 
 namespace lockstep::data {
 namespace {

@@ -1,0 +1,40 @@
+// Thread-safety: values.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "data/image/frame.h"
+#include "data/source/cache_options.h"
+
+namespace lockstep::source {
+class RemoteFiles;
+}
+
+namespace lockstep::data {
+
+// How the documents of a data set of tokens become sequences.
+enum class Documents {
+  kStream,  // one after another, cut wherever a sequence ends
+  kPad,     // each by itself, with nothing to predict behind its end
+  kPack,    // several in a sequence, none of which sees the others
+};
+
+// Everything in a job that decides how files become samples.
+struct SampleCut {
+  uint32_t block = 0;              // tokens of a sequence
+  uint32_t vocab = 0;              // different tokens; 0: as many as the files have
+  ImageFrame frame{};              // of images
+  source::CacheOptions cache{};    // of data that are far away
+  std::string tokenizer{};         // of text (data/bpe/vocabulary.h); empty: every byte is a token
+  std::string tokenizer_sha256{};  // in hex; empty: any tokenizer will do
+  Documents documents = Documents::kStream;
+  std::optional<uint64_t> document_end{};  // the token that ends one; nothing: as the files say
+  bool by_length = false;                  // kPad: samples are numbered from short to long
+  // Data that are far away, once find_place() has opened them.
+  std::shared_ptr<source::RemoteFiles> far{};
+};
+
+}  // namespace lockstep::data

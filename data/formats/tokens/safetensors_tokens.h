@@ -1,0 +1,16 @@
+// Tokens in a safetensors file: its only tensor.
+// Thread-safety: a pure function.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "comm/base/status.h"
+#include "data/formats/tokens/token_range.h"
+
+namespace lockstep::data {
+
+// Where the tokens of a file lie in it. kBadData going on after its name.
+Result<TokenRange> tokens_in_safetensors(std::span<const uint8_t> file);
+
+}  // namespace lockstep::data

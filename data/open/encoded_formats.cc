@@ -1,0 +1,153 @@
+#include "data/open/encoded_formats.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "data/formats/arrow/arrow_choice.h"
+#include "data/formats/arrow/arrow_file.h"
+#include "data/formats/arrow/arrow_images.h"
+#include "data/formats/images/image_folder.h"
+#include "data/formats/shards/mds.h"
+#include "data/formats/shards/packed_shards.h"
+#include "data/formats/shards/shards.h"
+#include "data/formats/shards/tfrecord.h"
+#include "data/formats/shards/webdataset.h"
+
+namespace lockstep::data {
+namespace {
+
+bool is_tar_file(const std::string& path) {
+  return path.ends_with(".tar");
+}
+
+bool is_any_tar(const std::string& path) {
+  return is_tar_file(path) || is_packed_tar(path);
+}
+
+EncodedSource source_of(const std::string& format, Shards shards, ReadShardFn read,
+                        const ProgressFn& progress, std::shared_ptr<source::RemoteFiles> far) {
+  EncodedSource source;
+  source.far = far;
+  shards.far = std::move(far);
+  source.format = format;
+  source.directory = shards.directory;
+  source.shown_directory = shards.shown_directory();
+  source.copied = shards.copied;
+  source.names = shards.names;
+  source.look = [shards = std::move(shards), read = std::move(read), &progress](uint32_t threads) {
+    return look_at_shards(shards, read, threads, progress);
+  };
+  return source;
+}
+
+// Of shards of which some may be compressed as a whole.
+Result<EncodedSource> whole_source_of(const std::string& format, Shards shards,
+                                      const ReadShardFn& read, const ProgressFn& progress,
+                                      std::shared_ptr<source::RemoteFiles> far) {
+  LOCKSTEP_RETURN_IF_ERROR(check_packed_are_here(shards, far.get()));
+  EncodedSource source = source_of(format, shards, read, progress, std::move(far));
+  if (shards.packed.empty()) return source;
+  source.inflate = [=, &progress, packed = std::move(shards)](
+                       const std::string& cache_dir) -> Result<EncodedSource> {
+    LOCKSTEP_ASSIGN_OR_RETURN(Shards plain, inflated_shards(packed, cache_dir, progress));
+    return source_of(format, std::move(plain), read, progress, nullptr);
+  };
+  return source;
+}
+
+EncodedSource arrow_source(const Shards& shards, const std::vector<std::string>& classes,
+                           const ProgressFn& progress) {
+  const auto read = [](size_t, std::span<const uint8_t> bytes) { return samples_of_arrow(bytes); };
+  // Data that are far away have their Arrow files here, whole: none is only a place.
+  EncodedSource source = source_of("arrow_images", shards, read, progress, nullptr);
+  source.has_class_names = are_names(classes);
+  source.look = [look = source.look, classes](uint32_t threads) -> Result<IndexContent> {
+    LOCKSTEP_ASSIGN_OR_RETURN(IndexContent content, look(threads));
+    // Fewer names than labels are names of something else.
+    if (classes.size() >= content.classes.size()) content.classes = classes;
+    return content;
+  };
+  return source;
+}
+
+EncodedSource arrow_source(const Shards& shards, const ProgressFn& progress) {
+  const std::vector<std::string> classes = arrow_class_names(shards);
+  EncodedSource source = arrow_source(shards, classes, progress);
+  source.inflate = [=, &progress](const std::string& cache_dir) -> Result<EncodedSource> {
+    LOCKSTEP_ASSIGN_OR_RETURN(const Shards plain,
+                              inflated_arrow_shards(shards, cache_dir, progress));
+    return arrow_source(plain, classes, progress);
+  };
+  return source;
+}
+
+Result<EncodedSource> image_folder(const std::string& path, Split split, const ProgressFn& progress,
+                                   std::shared_ptr<source::RemoteFiles> far) {
+  EncodedSource source;
+  source.format = "image_folder";
+  LOCKSTEP_ASSIGN_OR_RETURN(source.directory, find_image_folder(path, split));
+  source.shown_directory = source.directory;
+  source.has_class_names = true;
+  source.far = std::move(far);
+  source.look = [directory = source.directory, &progress, at = source.far](uint32_t threads) {
+    return look_at_image_folder(directory, threads, progress, at.get());
+  };
+  return source;
+}
+
+}  // namespace
+
+Result<EncodedSource> find_encoded_source(const std::string& path, const std::string& format,
+                                          Split split, const ProgressFn& progress,
+                                          std::shared_ptr<source::RemoteFiles> far) {
+  if (format == "image_folder") return image_folder(path, split, progress, std::move(far));
+  if (format == "arrow_images") {
+    LOCKSTEP_ASSIGN_OR_RETURN(const Shards shards, find_arrow_shards(path, split));
+    return arrow_source(shards, progress);
+  }
+  if (format == "mds") {
+    LOCKSTEP_ASSIGN_OR_RETURN(MdsSet set, find_mds(path, split));
+    const auto read = [said = std::move(set.said)](size_t i, std::span<const uint8_t> bytes) {
+      return samples_of_mds(said[i], bytes);
+    };
+    return whole_source_of(format, std::move(set.shards), read, progress, std::move(far));
+  }
+  const bool is_tar = format == "webdataset";
+  LOCKSTEP_ASSIGN_OR_RETURN(Shards shards,
+                            find_shards(path, split, is_tar ? "*.tar or *.tar.gz" : "TFRecords",
+                                        is_tar ? is_any_tar : is_tfrecord_file));
+  LOCKSTEP_RETURN_IF_ERROR(find_packed(shards));
+  const auto read = [is_tar](size_t, std::span<const uint8_t> bytes) {
+    return is_tar ? samples_of_tar(bytes) : samples_of_tfrecord(bytes);
+  };
+  return whole_source_of(format, std::move(shards), read, progress, std::move(far));
+}
+
+bool has_encoded_eval(const std::string& path, const std::string& format) {
+  const auto train = find_encoded_source(path, format, Split::kTrain, {});
+  const auto eval = find_encoded_source(path, format, Split::kEval, {});
+  if (!eval.is_ok()) return false;
+  return !train.is_ok() || train->directory != eval->directory || train->names != eval->names;
+}
+
+std::string format_of_shards(const std::string& directory) {
+  if (is_mds_directory(directory)) return "mds";
+  for (const Split split : {Split::kTrain, Split::kEval}) {
+    if (find_shards(directory, split, "", is_tar_file).is_ok()) return "webdataset";
+    if (find_shards(directory, split, "", is_tfrecord_file).is_ok()) return "tfrecord";
+    if (find_arrow_shards(directory, split).is_ok()) return arrow_format_of(directory);
+  }
+  return {};
+}
+
+bool is_packed_tar(const std::string& path) {
+  return path.ends_with(".tar.gz") || path.ends_with(".tgz");
+}
+
+bool has_packed_tars(const std::string& directory) {
+  for (const Split split : {Split::kTrain, Split::kEval})
+    if (find_shards(directory, split, "", is_packed_tar).is_ok()) return true;
+  return false;
+}
+
+}  // namespace lockstep::data

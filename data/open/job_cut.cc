@@ -1,0 +1,64 @@
+#include "data/open/job_cut.h"
+
+#include <charconv>
+
+#include "comm/wire/job.pb.h"
+#include "data/transform/transform_list.h"
+
+namespace lockstep::data {
+
+std::string cache_directory(const wire::DataSpec& data, const std::string& run_dir) {
+  return data.cache_dir().empty() ? run_dir + "/cache" : data.cache_dir();
+}
+
+namespace {
+
+// 0 and empty: of a run that was begun before the keys were there.
+source::CacheOptions cache_options(const wire::CacheSpec& spec) {
+  source::CacheOptions options;
+  options.covers_paths = spec.tier() == "all";
+  if (spec.policy() == "lru") options.policy = source::CachePolicy::kLru;
+  if (spec.policy() == "fifo") options.policy = source::CachePolicy::kFifo;
+  options.limit_bytes = static_cast<uint64_t>(spec.limit_gb() * 1e9);
+  if (spec.chunk_kb() == 0) return options;
+  options.memory_bytes = uint64_t{spec.memory_mb()} << 20;
+  options.chunk_bytes = uint64_t{spec.chunk_kb()} << 10;
+  options.requests = spec.requests();
+  options.stall_s = spec.stall_s();
+  options.attempts = spec.attempts();
+  return options;
+}
+
+Documents documents_of(const wire::DataSpec& spec) {
+  if (spec.documents() == "pad") return Documents::kPad;
+  return spec.documents() == "pack" ? Documents::kPack : Documents::kStream;
+}
+
+// What is no number was refused when the job was read.
+std::optional<uint64_t> document_end_of(const wire::DataSpec& spec) {
+  uint64_t token = 0;
+  const std::string& text = spec.document_end();
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), token);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return token;
+}
+
+}  // namespace
+
+SampleCut sample_cut(const wire::JobSpec& job) {
+  const auto& words = job.data().transforms();
+  // What cannot be parsed is told where it is used (sample_reader.h).
+  const auto transforms = parse_transforms({words.begin(), words.end()});
+  return {job.model().block(),
+          job.model().vocab(),
+          transforms.is_ok() ? transforms->frame : ImageFrame(),
+          cache_options(job.data().cache()),
+          job.data().tokenizer(),
+          job.data().tokenizer_sha256(),
+          documents_of(job.data()),
+          document_end_of(job.data()),
+          job.data().length_classes() > 0 || job.data().shuffle() == "length",
+          nullptr};
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,23 @@
+// Thread-safety: a free function.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "comm/base/status.h"
+#include "data/base/progress.h"
+#include "data/base/split.h"
+#include "data/open/find_place.h"
+#include "data/pack/pack_source.h"
+
+namespace lockstep::data {
+
+// Errors as open_dataset(). `progress` is called while it is opened only.
+// `place`: find_place().
+Result<std::unique_ptr<PackSource>> open_pack_source(const DataPlace& place, Split split,
+                                                     const std::string& cache_dir,
+                                                     uint64_t shard_bytes,
+                                                     const ProgressFn& progress);
+
+}  // namespace lockstep::data
