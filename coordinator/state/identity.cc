@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <optional>
 
+#include "comm/wire/job_fields.h"
+#include "comm/wire/job_options.pb.h"
 #include "data/order/epoch_order.h"
 #include "data/order/job_shuffle.h"
 
@@ -16,17 +19,29 @@ std::string text(double value) {
   return {buffer, end.ptr};
 }
 
-std::string text(uint64_t value) {
-  return std::to_string(value);
-}
-std::string text(uint32_t value) {
-  return std::to_string(value);
-}
-std::string text(bool value) {
-  return value ? "true" : "false";
-}
-std::string text(const std::string& value) {
-  return value;
+// The value of a field as identities write it, a list as "[a][b]".
+std::string text(const google::protobuf::Message& holder,
+                 const google::protobuf::FieldDescriptor& field) {
+  using Field = google::protobuf::FieldDescriptor;
+  const auto& reflection = *holder.GetReflection();
+  if (field.is_repeated()) {
+    std::string all;
+    for (int i = 0; i < reflection.FieldSize(holder, &field); ++i)
+      all += "[" + reflection.GetRepeatedString(holder, &field, i) + "]";
+    return all;
+  }
+  switch (field.cpp_type()) {
+    case Field::CPPTYPE_UINT32:
+      return std::to_string(reflection.GetUInt32(holder, &field));
+    case Field::CPPTYPE_UINT64:
+      return std::to_string(reflection.GetUInt64(holder, &field));
+    case Field::CPPTYPE_DOUBLE:
+      return text(reflection.GetDouble(holder, &field));
+    case Field::CPPTYPE_BOOL:
+      return reflection.GetBool(holder, &field) ? "true" : "false";
+    default:
+      return reflection.GetString(holder, &field);
+  }
 }
 
 std::map<std::string, std::string> by_key(const std::vector<IdentityEntry>& entries) {
@@ -39,23 +54,37 @@ std::string mixed_key(size_t set, const char* what) {
   return "data set " + std::to_string(set) + " of the mixture, " + what;
 }
 
-// What a mixture adds: how it is mixed, from the job, and of what, from who reads the data.
-void add_mixture(const wire::DataSpec& data, const wire::DataFacts& facts,
-                 std::vector<IdentityEntry>& entries) {
-  if (data.mix_size() > 0 || data.mix_weight() > 1)
-    entries.push_back({"data.mix_weight", text(data.mix_weight())});
-  for (int i = 0; i < data.mix_size(); ++i) {
-    const std::string key = "data.mix." + std::to_string(i);
-    entries.push_back({key + ".weight", text(data.mix(i).weight())});
-    entries.push_back({key + ".fraction", text(data.mix(i).fraction())});
-  }
+// The data behind the keys, as who reads them tells.
+void add_facts(const wire::JobSpec& job, const wire::DataFacts& facts,
+               std::vector<IdentityEntry>& entries) {
+  entries.push_back({kFingerprintKey, facts.train_fingerprint()});
+  entries.push_back({kSamplesKey, std::to_string(facts.train_samples())});
+  entries.push_back({"data.eval fingerprint", facts.eval_fingerprint()});
+  entries.push_back({"data.eval samples", std::to_string(facts.eval_samples())});
+  const uint64_t order_version =
+      data::order_version({.has_blocks = data::block_shuffle(job.data()).is_on(),
+                           .has_classes = job.data().length_classes() > 0,
+                           .is_mixed = job.data().mix_size() > 0});
+  entries.push_back({kOrderVersionKey, std::to_string(order_version)});
   for (int i = 0; i < facts.mixed_size(); ++i) {
     const wire::MixedFacts& mixed = facts.mixed(i);
     const auto set = static_cast<size_t>(i);
     entries.push_back({mixed_fingerprint_key(set), mixed.fingerprint()});
-    entries.push_back({mixed_samples_key(set), text(mixed.samples())});
-    entries.push_back({mixed_weight_key(set), text(mixed.weight())});
+    entries.push_back({mixed_samples_key(set), std::to_string(mixed.samples())});
+    entries.push_back({mixed_weight_key(set), std::to_string(mixed.weight())});
   }
+}
+
+// Keys that only count beside others; nullopt: this one selects nothing in this job. `value` for
+// all other keys.
+std::optional<std::string> what_counts(const std::string& key, std::string value,
+                                       const wire::DataSpec& data) {
+  const data::BlockShuffle blocks = data::block_shuffle(data);
+  if (key == "data.mix_weight" && data.mix_size() == 0 && data.mix_weight() <= 1) return {};
+  const bool is_number_of_blocks = key == kBlockSamplesKey || key == kWindowBlocksKey;
+  if ((is_number_of_blocks || key == "data.shuffle") && !blocks.is_on()) return {};
+  if (!is_number_of_blocks) return value;
+  return std::to_string(key == kBlockSamplesKey ? blocks.block_samples : blocks.window_blocks);
 }
 
 }  // namespace
@@ -72,83 +101,16 @@ std::string mixed_weight_key(size_t set) {
 
 std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::DataFacts& facts) {
   std::vector<IdentityEntry> entries;
-  const auto add = [&](const char* key, const auto& value) {
-    entries.push_back({key, text(value)});
-  };
-  add(kSeedKey, job.seed());
-  add("model.name", job.model().name());
-  add("model.dropout", job.model().dropout());
-  add("model.batch_norm", job.model().batch_norm());
-  add("model.stem", job.model().stem());
-  add("model.size", job.model().size());
-  add("model.n_layer", job.model().n_layer());
-  add("model.n_head", job.model().n_head());
-  add("model.n_embd", job.model().n_embd());
-  add("model.block", job.model().block());
-  add("model.vocab", job.model().vocab());
-  if (!job.model().sha256().empty()) add("model.sha256", job.model().sha256());
-  add(kFingerprintKey, facts.train_fingerprint());
-  add(kSamplesKey, facts.train_samples());
-  add("data.eval fingerprint", facts.eval_fingerprint());
-  add("data.eval samples", facts.eval_samples());
-  const data::BlockShuffle blocks = data::block_shuffle(job.data());
-  const uint32_t classes = job.data().length_classes();
-  add(kOrderVersionKey, data::order_version({.has_blocks = blocks.is_on(),
-                                             .has_classes = classes > 0,
-                                             .is_mixed = job.data().mix_size() > 0}));
-  add_mixture(job.data(), facts, entries);
-  if (blocks.is_on()) {
-    add("data.shuffle", job.data().shuffle());
-    add(kBlockSamplesKey, blocks.block_samples);
-    add(kWindowBlocksKey, blocks.window_blocks);
+  add_facts(job, facts, entries);
+  for (const wire::JobField& field : wire::job_fields()) {
+    if (!field.options->frozen()) continue;
+    const auto& neutral = field.options->neutral();
+    wire::for_each_holder(field, job, [&](const std::string& key, const auto& holder) {
+      const auto value = what_counts(key, text(holder, *field.way.back()), job.data());
+      if (value && std::find(neutral.begin(), neutral.end(), *value) == neutral.end())
+        entries.push_back({key, *value});
+    });
   }
-  if (classes > 0) add(kLengthClassesKey, classes);
-  // Where they say nothing they are left out, as of runs from before they were there. What they
-  // select is in the fingerprints, too.
-  const wire::DataSpec& data = job.data();
-  const auto add_share = [&](const char* key, double share) {
-    if (share != 0 && share != 1) add(key, share);
-  };
-  add_share("data.train.fraction", data.train().fraction());
-  add_share("data.eval.fraction", data.eval().fraction());
-  add_share("data.holdout", data.holdout());
-  if (data.split_seed() != 0) add("data.split_seed", data.split_seed());
-  if (!data.tokenizer_sha256().empty()) add("data.tokenizer_sha256", data.tokenizer_sha256());
-  const bool has_documents = !data.documents().empty() && data.documents() != "stream";
-  if (has_documents) add("data.documents", data.documents());
-  if (!data.document_end().empty()) add("data.document_end", data.document_end());
-  std::string transforms;
-  for (const std::string& name : job.data().transforms()) transforms += "[" + name + "]";
-  add("data.transforms", transforms);
-  add(kGlobalBatchKey, job.train().global_batch());
-  add(kSlotsKey, job.train().slots());
-  add("train.threads_per_worker", job.train().threads_per_worker());
-  add("train.eval_batch", job.train().eval_batch());
-  add("comm.numerics", job.comm().numerics());
-  add("train.accumulate", job.train().accumulate());
-  add("train.precision", job.train().precision());
-  add("train.loss_scale", job.train().loss_scale());
-  add("train.loss_scale_growth", job.train().loss_scale_growth());
-  add("train.loss_scale_growth_every", job.train().loss_scale_growth_every());
-  add("train.loss_scale_backoff", job.train().loss_scale_backoff());
-  // Runs that were begun before the key was there have no such entry.
-  if (job.train().label_smoothing() != 0)
-    add("train.label_smoothing", job.train().label_smoothing());
-  const wire::OptimizerSpec& optimizer = job.optimizer();
-  add("optimizer.name", optimizer.name());
-  add("optimizer.weight_decay", optimizer.weight_decay());
-  add("optimizer.momentum", optimizer.momentum());
-  add("optimizer.beta1", optimizer.beta1());
-  add("optimizer.beta2", optimizer.beta2());
-  add("optimizer.eps", optimizer.eps());
-  add("optimizer.nesterov", optimizer.nesterov());
-  add("optimizer.alpha", optimizer.alpha());
-  add("optimizer.centered", optimizer.centered());
-  add("optimizer.lr_decay", optimizer.lr_decay());
-  add("optimizer.rho", optimizer.rho());
-  add("optimizer.momentum_decay", optimizer.momentum_decay());
-  add("optimizer.spare_vectors", optimizer.spare_vectors());
-  add("optimizer.clip_norm", optimizer.clip_norm());
   return entries;
 }
 

@@ -1,7 +1,5 @@
 // `lockstep k8s render`: the manifests of a run on Kubernetes.
-#include <algorithm>
 #include <cstdio>
-#include <iterator>
 #include <memory>
 
 #include "comm/base/file.h"
@@ -30,12 +28,9 @@ const std::map<std::string, k8s::Kind> kKinds = {{"jobset", k8s::Kind::kJobSet},
 
 // Files are read in the pods, where the job file lies in a directory of its own.
 Status check_paths(const JobValues& values) {
-  constexpr std::string_view kPaths[] = {"data.train.path", "data.eval.path", "data.mix.N.path",
-                                         "data.tokenizer",  "data.cache_dir", "model.path"};
   for (const auto& [key, value] : values) {
     const JobKey* const row = find_job_key(key);
-    if (row == nullptr || value.items.empty()) continue;
-    if (std::find(std::begin(kPaths), std::end(kPaths), row->key) == std::end(kPaths)) continue;
+    if (row == nullptr || !row->is_path || value.items.empty()) continue;
     const std::string& path = value.items[0];
     if (source::is_url(path)) continue;
     if (!path.empty() && path.front() != '/')

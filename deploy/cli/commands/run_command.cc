@@ -6,6 +6,7 @@
 #include "deploy/agent/run_files.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
+#include "deploy/cli/job/job_help.h"
 #include "deploy/cli/job/job_print.h"
 #include "deploy/cli/run/load_job.h"
 #include "deploy/cli/run/whole_run.h"
@@ -20,7 +21,8 @@ struct RunArguments {
   std::string trace;
   bool resume = false;
   bool print_config = false;
-  bool help_job = false;
+  std::string section;  // of the job file, for help
+  bool markdown = false;
 };
 
 // "steps=10:20" is train.trace with its unit in front, as --trace names what is traced.
@@ -75,6 +77,18 @@ int run_job(const RunArguments& arguments) {
   return run_in(*dir, plan, *job, signals, reporter);
 }
 
+int help_job(const RunArguments& arguments) {
+  const auto& words = arguments.positional;  // "--help-job --markdown data" has it there
+  const bool is_among_words = arguments.markdown && arguments.section.empty() && !words.empty();
+  const std::string section = is_among_words ? words[0] : arguments.section;
+  const Result<std::string> help = arguments.markdown ? job_section_table(section)
+                                   : section.empty()  ? Result<std::string>(job_help())
+                                                      : job_section_help(section);
+  if (!help.is_ok()) return report(help.status());
+  std::fputs(help->c_str(), stdout);
+  return 0;
+}
+
 constexpr char kRunExamples[] =
     "Examples:\n"
     "  lockstep run job.yaml\n"
@@ -82,6 +96,7 @@ constexpr char kRunExamples[] =
     "  lockstep run --resume --run-dir runs/first train.epochs=10 --workers 2\n"
     "  lockstep run job.yaml --print-config\n"
     "  lockstep run --help-job\n"
+    "  lockstep run --help-job data\n"
     "\n"
     "Exit codes: 0 done, 64 bad usage or job file, 65 bad data, 66 data not found, 70 failed,\n"
     "75 stopped (run again with --resume), 78 cannot work on this machine.";
@@ -102,12 +117,18 @@ void add_run_command(CLI::App& app, Commands& commands) {
                     "Continue the run in --run-dir; what is not said stays as it was");
   command->add_flag("--print-config", arguments->print_config,
                     "Print the job as resolved, and end");
-  command->add_flag("--help-job", arguments->help_job, "Print all keys of a job file, and end");
+  const auto* const help =
+      command
+          ->add_option(
+              "--help-job", arguments->section,
+              "Print the sections of a job file, or the keys of one (all: of all), and end")
+          ->option_text("[SECTION]")
+          ->expected(0, 1);
+  command->add_flag("--markdown", arguments->markdown, "With --help-job: as a table for a page")
+      ->group("");
   command->footer(kRunExamples);
-  commands[command] = [arguments] {
-    if (!arguments->help_job) return run_job(*arguments);
-    std::fputs(job_help().c_str(), stdout);
-    return 0;
+  commands[command] = [arguments, help] {
+    return help->count() > 0 ? help_job(*arguments) : run_job(*arguments);
   };
 }
 

@@ -89,37 +89,4 @@ std::string job_yaml(const wire::JobSpec& job) {
   return out;
 }
 
-std::string job_help() {
-  constexpr size_t kKeyColumn = 27;
-  constexpr size_t kDefaultColumn = 13;
-  const auto padded = [](std::string text, size_t width) {
-    text.resize(std::max(text.size() + 1, width), ' ');
-    return text;
-  };
-  std::string out =
-      "Keys of a job file (YAML). A dot is one level of nesting; on the command line write\n"
-      "key=value, in the environment LOCKSTEP_TRAIN__EPOCHS=3.\n"
-      "Command line > environment > file > default. [id]: identifies the run, frozen at its first\n"
-      "start. 'model: cnn', 'optimizer: sgd', 'schedule: cosine' and 'data: {train: DIR}' are "
-      "short\nforms. Relative paths in a file are relative to the file.\n\n" +
-      padded("KEY", kKeyColumn) + padded("DEFAULT", kDefaultColumn) + "MEANING\n";
-  for (const JobKey& row : job_keys()) {
-    const bool by_machine = row.key == "cluster.workers";
-    const std::string value = by_machine                 ? "cores"
-                              : row.default_text.empty() ? "-"
-                                                         : std::string(row.default_text);
-    out += padded(std::string(row.key), kKeyColumn) + padded(value, kDefaultColumn) +
-           std::string(row.meaning) + (row.identity ? " [id]" : "") + "\n";
-  }
-  out +=
-      "\nA short job file:\n"
-      "  job: fashion\n"
-      "  model: cnn\n"
-      "  data: {train: fashion-mnist}\n"
-      "  train: {global_batch: 128, epochs: 5}\n"
-      "  optimizer: {name: adamw, lr: 0.006}\n"
-      "  schedule: onecycle\n";
-  return out;
-}
-
 }  // namespace lockstep

@@ -61,7 +61,7 @@ Status set_default(const JobValues& values, const JobKey& row, size_t element, w
   const std::string key = numbered_key(row, element);
   if (values.count(key)) return Status::ok();
   if (row.required()) return Status(Code::kUsage, key + " is missing: " + std::string(row.meaning));
-  if (row.key == "cluster.workers") return Status::ok();
+  if (!row.by_machine.empty()) return Status::ok();
   if (row.key == "data.transforms" && job.model().name() == "gpt2") return Status::ok();  // tokens
   return set_job_value(row, {default_text(row, job)}, job, element);
 }
@@ -107,20 +107,19 @@ std::string mix_key(int element, const char* leaf) {
   return "data.mix." + std::to_string(element) + "." + leaf;
 }
 
-void set_paths(const JobValues& values, const JobContext& context, wire::JobSpec& job) {
-  auto& data = *job.mutable_data();
-  const auto make_absolute = [&](const std::string& key, std::string* path) {
-    if (const auto it = values.find(key); it != values.end())
-      *path = absolute_path(*path, it->second, context);
-  };
-  make_absolute("data.train.path", data.mutable_train()->mutable_path());
-  make_absolute("data.eval.path", data.mutable_eval()->mutable_path());
-  for (int i = 0; i < data.mix_size(); ++i)
-    make_absolute(mix_key(i, "path"), data.mutable_mix(i)->mutable_path());
-  make_absolute("data.cache_dir", data.mutable_cache_dir());
-  make_absolute("data.tokenizer", data.mutable_tokenizer());
-  make_absolute("comm.tls", job.mutable_comm()->mutable_tls());
-  make_absolute("model.path", job.mutable_model()->mutable_path());
+// Makes the given paths absolute.
+Status set_paths(const JobValues& values, const JobContext& context, wire::JobSpec& job) {
+  for (const JobKey& row : job_keys()) {
+    if (!row.is_path) continue;
+    const size_t elements = list_of(row).empty() ? 1 : list_size(list_of(row), job);
+    for (size_t element = 0; element < elements; ++element) {
+      const auto it = values.find(numbered_key(row, element));
+      if (it == values.end()) continue;
+      const std::string path = absolute_path(job_value(row, job, element)[0], it->second, context);
+      LOCKSTEP_RETURN_IF_ERROR(set_job_value(row, {path}, job, element));
+    }
+  }
+  return Status::ok();
 }
 
 // Evaluation data where the training data are, unless something else was said.
@@ -297,7 +296,7 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
   // Likewise one that asks for auto.
   if (context.stored != nullptr && job.train().global_batch() == 0)
     job.mutable_train()->set_global_batch(context.stored->train().global_batch());
-  set_paths(values, context, job);
+  LOCKSTEP_RETURN_IF_ERROR(set_paths(values, context, job));
   LOCKSTEP_RETURN_IF_ERROR(find_eval(values, context, *job.mutable_data()));
   LOCKSTEP_RETURN_IF_ERROR(resolve_split(values, job));
   resolve_autos(context, job);

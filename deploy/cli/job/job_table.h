@@ -1,4 +1,5 @@
-// The rows of the job file's schema (job_schema.h), in the order in which they are printed.
+// The rows of the job file's schema (job_schema.h), in the order in which they are printed: what
+// the options on the fields of comm/wire/job.proto say.
 //
 // Thread-safety: immutable.
 #pragma once
@@ -23,10 +24,15 @@ struct JobKey {
   std::string_view default_text;
   NumberRange range;                        // of numbers
   std::span<const std::string_view> names;  // not empty: the value is one of these
-  bool identity;                            // defines the run: frozen at its first start
-  bool shorthand;                           // "model: cnn" means "model: {name: cnn}"
+  bool identity = false;                    // defines the run: frozen at its first start
+  bool shorthand = false;                   // "model: cnn" means "model: {name: cnn}"
   std::string_view meaning;
-  std::string_view zero = {};  // how 0 is written, where it stands for something else
+  std::string_view zero;        // how 0 is written, where it stands for something else
+  std::string_view unit;        // "MiB"; empty: none
+  std::string_view under;       // the model, optimizer or data that alone have the key; empty: all
+  std::string_view by_machine;  // not empty: no fixed default, but what decides
+  bool common = false;          // most jobs set it
+  bool is_path = false;         // relative to the job file, or to the shell
 
   bool required() const { return default_text == "required"; }
 };

@@ -43,11 +43,5 @@ TEST(JobPrint, AnyNumbersAndNamesReadBackAsThemselves) {
   });
 }
 
-TEST(JobPrint, TheHelpListsEveryKey) {
-  const std::string help = job_help();
-  for (const JobKey& row : job_keys())
-    EXPECT_THAT(help, HasSubstr("\n" + std::string(row.key) + " "));
-}
-
 }  // namespace
 }  // namespace lockstep

@@ -4,7 +4,14 @@
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <set>
+
+#include "comm/base/limits.h"
+#include "comm/wire/data_formats.h"
+#include "comm/wire/job_fields.h"
+#include "comm/wire/job_options.pb.h"
+#include "worker/model/gpt2_parts.h"
 
 namespace lockstep {
 namespace {
@@ -27,6 +34,54 @@ TEST(JobSchema, EveryFieldOfTheJobMessageHasOneRowAndEveryRowIsAField) {
   std::set<std::string> rows;
   for (const JobKey& row : job_keys()) EXPECT_TRUE(rows.insert(std::string(row.key)).second);
   EXPECT_EQ(rows, fields);
+}
+
+TEST(JobSchema, EveryFieldSaysInItsOptionsWhatItIs) {
+  for (const wire::JobField& field : wire::job_fields()) {
+    const wire::KeyOptions& options = *field.options;
+    EXPECT_FALSE(options.help().empty()) << field.key << " has no help option in job.proto";
+    EXPECT_TRUE(options.required() || options.has_default_())
+        << field.key << " is neither required nor has a default";
+    const auto type = field.way.back()->cpp_type();
+    const bool is_number = type != google::protobuf::FieldDescriptor::CPPTYPE_STRING &&
+                           type != google::protobuf::FieldDescriptor::CPPTYPE_BOOL;
+    EXPECT_EQ(is_number, options.has_at_least() || options.has_above()) << field.key;
+  }
+}
+
+TEST(JobSchema, EverySectionSaysWhatItIsAbout) {
+  std::set<std::string> sections;
+  for (const wire::JobSection& section : wire::job_sections()) sections.insert(section.name);
+  for (const JobKey& row : job_keys())
+    EXPECT_TRUE(sections.count(wire::section_of(std::string(row.key)))) << row.key;
+}
+
+// Options are text: what they repeat of the code has to agree with it.
+TEST(JobSchema, BoundsAreThoseOfTheCode) {
+  const std::pair<const char*, double> bounds[] = {
+      {"cluster.min_workers", limits::kMembers},
+      {"cluster.workers", limits::kMembers},
+      {"data.cache.requests", limits::kSourceRequests},
+      {"data.length_classes", limits::kLengthClasses},
+      {"data.mix.0.weight", limits::kMixWeights},
+      {"data.mix_weight", limits::kMixWeights},
+      {"data.prefetch_batches", limits::kPrefetchBatches},
+      {"data.read_ahead_mb", limits::kReadAheadMib},
+      {"data.threads", limits::kDataThreads},
+      {"model.block", limits::kSequenceTokens},
+      {"model.n_embd", limits::kModelWidth},
+      {"model.n_head", limits::kModelWidth},
+      {"model.n_layer", limits::kModelLayers},
+      {"model.vocab", limits::kVocabulary},
+      {"train.accumulate", limits::kSlots},
+      {"train.slots", limits::kSlots},
+  };
+  for (const auto& [key, most] : bounds) EXPECT_EQ(find_job_key(key)->range.max, most) << key;
+}
+
+TEST(JobSchema, NamesAreThoseOfTheCode) {
+  EXPECT_THAT(find_job_key("model.size")->names, testing::ElementsAreArray(kGpt2Sizes));
+  EXPECT_THAT(find_job_key("data.eval.format")->names, testing::ElementsAreArray(kDataFormats));
 }
 
 TEST(JobSchema, EveryDefaultIsAPossibleValue) {

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+"""The key tables of the pages: between `<!-- keys: SECTION -->` and `<!-- /keys -->` a page holds what
+`lockstep run --help-job --markdown SECTION` prints.
+
+    LOCKSTEP_BIN=build/release/bin tests/link/key_tables.py    writes them into all pages
+"""
+import os
+import pathlib
+import re
+import subprocess
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TABLE = re.compile(r"(<!-- keys: (\w+) -->\n)(.*?)(<!-- /keys -->)", re.S)
+
+
+def pages():
+    for page in sorted(ROOT.rglob("*.md")):
+        if not {"build", "runs"} & set(page.relative_to(ROOT).parts):
+            yield page
+
+
+def printed(section):
+    lockstep = pathlib.Path(os.environ.get("LOCKSTEP_BIN", ROOT / "build/release/bin")) / "lockstep"
+    return subprocess.run([lockstep, "run", "--help-job", "--markdown", section], check=True,
+                          stdout=subprocess.PIPE, text=True).stdout
+
+
+def tables():
+    """(page, section, the table as it stands there) of every table."""
+    for page in pages():
+        for match in TABLE.finditer(page.read_text()):
+            yield page, match[2], match[3]
+
+
+if __name__ == "__main__":
+    for path in {page for page, _, _ in tables()}:
+        text = TABLE.sub(lambda m: m[1] + printed(m[2]) + m[4], path.read_text())
+        path.write_text(text)
