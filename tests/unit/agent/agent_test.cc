@@ -16,6 +16,7 @@
 #include "comm/rpc/auth.h"
 #include "comm/rpc/server.h"
 #include "comm/wire/control.pb.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep {
 namespace {
@@ -28,9 +29,6 @@ using testing::Not;
 class AgentTest : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/lockstep-agent-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    directory_ = name;
     std::filesystem::create_directory(directory_ + "/logs");
     ASSERT_TRUE(
         replace_file(directory_ + "/worker", "#!/bin/sh\necho \"$@\"\nexec sleep 1000\n", 0755)
@@ -47,7 +45,6 @@ class AgentTest : public testing::Test {
   void TearDown() override {
     if (thread_.joinable()) end_with(0);
     server_.reset();
-    std::filesystem::remove_all(directory_);
   }
 
   void serve() {
@@ -129,7 +126,8 @@ class AgentTest : public testing::Test {
     return code_;
   }
 
-  std::string directory_;
+  TemporaryDirectory temporary_;
+  std::string directory_ = temporary_.path();
   AgentOptions options_;
   std::unique_ptr<Logger> logger_ = null_logger();
   rpc::AsioLoop loop_;

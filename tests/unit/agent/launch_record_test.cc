@@ -1,11 +1,9 @@
 #include "deploy/agent/launch_record.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "comm/base/file.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep {
 namespace {
@@ -14,16 +12,10 @@ using Verdict = LaunchWait::Verdict;
 
 class LaunchRecordTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/lockstep-launch-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
   std::optional<LaunchRecord> read() const { return read_launch_record(directory_, "a"); }
 
-  std::string directory_;
+  TemporaryDirectory temporary_;
+  std::string directory_ = temporary_.path();
 };
 
 TEST_F(LaunchRecordTest, WhatRankZeroWritesTheOthersRead) {

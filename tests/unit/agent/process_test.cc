@@ -10,22 +10,13 @@
 #include <unistd.h>
 
 #include "comm/base/file.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep {
 namespace {
 
 class Process : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/lockstep-process-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override {
-    ::unlink(output().c_str());
-    ::rmdir(directory_.c_str());
-  }
-
   std::string output() const { return directory_ + "/out"; }
 
   ProcessSpec shell(const std::string& command) const {
@@ -38,7 +29,8 @@ class Process : public testing::Test {
     return ProcessEnd::from_wait_status(status);
   }
 
-  std::string directory_;
+  TemporaryDirectory temporary_;
+  std::string directory_ = temporary_.path();
 };
 
 TEST_F(Process, ItsOutputGoesToTheFileAndItsLastWordsAreTheEnd) {

@@ -1,30 +1,22 @@
 #include "deploy/agent/run_files.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "comm/base/file.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep {
 namespace {
 
 class RunFiles : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/lockstep-run-files-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    directory_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
-
   Code code_for(const std::string& coordinator_json) {
     EXPECT_TRUE(replace_file(directory_ + "/coordinator.json", coordinator_json).is_ok());
     return read_coordinator_file(directory_).status().code();
   }
 
-  std::string directory_;
+  TemporaryDirectory temporary_;
+  std::string directory_ = temporary_.path();
 };
 
 TEST_F(RunFiles, TheCoordinatorsAddressesAreRead) {

@@ -12,6 +12,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep {
 namespace {
@@ -24,9 +25,6 @@ using testing::IsEmpty;
 class WorkerSlotsTest : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/lockstep-slots-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    directory_ = name;
     std::filesystem::create_directory(directory_ + "/logs");
     ASSERT_TRUE(replace_file(program(), "#!/bin/sh\necho \"$@\"\nexec sleep 1000\n", 0755).is_ok());
   }
@@ -34,7 +32,6 @@ class WorkerSlotsTest : public testing::Test {
     slots_->signal_all(SIGKILL);
     while (::wait(nullptr) > 0) {
     }
-    std::filesystem::remove_all(directory_);
   }
 
   std::string program() const { return directory_ + "/worker"; }
@@ -59,7 +56,8 @@ class WorkerSlotsTest : public testing::Test {
                    *logger_);
   }
 
-  std::string directory_;
+  TemporaryDirectory temporary_;
+  std::string directory_ = temporary_.path();
   std::unique_ptr<Logger> logger_ = null_logger();
   int64_t now_ms_ = 1'000'000;
   std::optional<WorkerSlots> slots_;

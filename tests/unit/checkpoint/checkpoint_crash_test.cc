@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "coordinator/checkpoint/weights_hash.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/checkpoint/test_state.h"
 
 namespace lockstep {
@@ -16,8 +18,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::manifest_of;
-using testing::names_in;
-using testing::TemporaryDirectory;
 using testing::TestState;
 
 // Calls `fault` before every operation with its number; an error it returns is the operation's.

@@ -5,6 +5,8 @@
 
 #include "coordinator/checkpoint/store.h"
 #include "coordinator/checkpoint/weights_hash.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/checkpoint/test_state.h"
 
 namespace lockstep {
@@ -13,8 +15,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::manifest_of;
-using testing::names_in;
-using testing::TemporaryDirectory;
 using testing::TestState;
 
 class CheckpointStore : public ::testing::Test {

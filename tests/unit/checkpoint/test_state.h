@@ -47,24 +47,6 @@ class TestState {
   std::vector<std::vector<std::byte>> memory_;
 };
 
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lockstep-XXXXXX").string();
-    path_ = ::mkdtemp(pattern.data());
-  }
-  ~TemporaryDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 inline Manifest manifest_of(Step step) {
   Manifest manifest;
   manifest.resume = {step, Phase::kTrain};
@@ -79,15 +61,6 @@ inline Manifest manifest_of(Step step) {
   manifest.numerics_fingerprint = {"device=cpu", "threads=1"};
   manifest.lineage = {"run-1", "", 0};
   return manifest;
-}
-
-// Names of everything in a directory, hidden files too.
-inline std::vector<std::string> names_in(const std::string& dir) {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(dir))
-    names.push_back(entry.path().filename().string());
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 }  // namespace lockstep::testing

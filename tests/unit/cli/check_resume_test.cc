@@ -2,13 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/run_dir/run_dir.h"
 #include "coordinator/state/identity.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep {
 namespace {
@@ -18,16 +18,12 @@ using testing::HasSubstr;
 class CheckResume : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/lockstep-check-resume-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    directory_ = name;
     std::filesystem::create_directory(directory_ + "/checkpoints");
     job_.mutable_train()->set_global_batch(8);
     job_.mutable_train()->set_slots(2);
     job_.mutable_train()->set_max_steps(5);
     facts_.set_train_samples(100);
   }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   // The journal of a run with the identity of job_ and facts_, and no checkpoint.
   void begin_run() {
@@ -38,7 +34,8 @@ class CheckResume : public testing::Test {
     ASSERT_TRUE((*journal)->commit(entries, 0).is_ok());
   }
 
-  std::string directory_;
+  TemporaryDirectory temporary_;
+  std::string directory_ = temporary_.path();
   wire::JobSpec job_;
   wire::DataFacts facts_;
 };

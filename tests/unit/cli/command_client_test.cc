@@ -2,9 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <thread>
 
 #include "comm/base/file.h"
@@ -13,6 +11,7 @@
 #include "comm/rpc/auth.h"
 #include "comm/rpc/server.h"
 #include "deploy/agent/run_files.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep {
 namespace {
@@ -28,16 +27,10 @@ wire::Command scale_to(uint32_t workers) {
 
 class CommandClient : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/lockstep-command-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    directory_ = name;
-  }
   void TearDown() override {
     loop_.post([this] { loop_.stop(); });
     if (thread_.joinable()) thread_.join();
     server_.reset();
-    std::filesystem::remove_all(directory_);
   }
 
   void prepare_run() {
@@ -67,7 +60,8 @@ class CommandClient : public testing::Test {
     thread_ = std::thread([this] { loop_.run(); });
   }
 
-  std::string directory_;
+  TemporaryDirectory temporary_;
+  std::string directory_ = temporary_.path();
   std::string token_;
   std::unique_ptr<Logger> logger_ = null_logger();
   rpc::AsioLoop loop_;

@@ -2,10 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
+
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep {
 namespace {
@@ -15,16 +15,11 @@ using testing::IsEmpty;
 
 class Follower : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/lockstep-follower-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    root_ = name;
-    path_ = root_ + "/log";
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
+  void SetUp() override { path_ = root_ + "/log"; }
   void append(const std::string& text) { std::ofstream(path_, std::ios::app) << text; }
 
-  std::string root_;
+  TemporaryDirectory temporary_;
+  std::string root_ = temporary_.path();
   std::string path_;
 };
 

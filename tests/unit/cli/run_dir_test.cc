@@ -8,6 +8,7 @@
 
 #include "comm/base/file.h"
 #include "deploy/cli/run/own_run_dir.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep {
 namespace {
@@ -17,13 +18,7 @@ using testing::HasSubstr;
 
 class RunDirectory : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/lockstep-run-dir-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    root_ = name;
-    path_ = root_ + "/a/b";
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
+  void SetUp() override { path_ = root_ + "/a/b"; }
 
   void put(const std::string& name) {
     std::filesystem::create_directories(path_);
@@ -36,7 +31,8 @@ class RunDirectory : public testing::Test {
     return dir.status().message();
   }
 
-  std::string root_;
+  TemporaryDirectory temporary_;
+  std::string root_ = temporary_.path();
   std::string path_;
 };
 

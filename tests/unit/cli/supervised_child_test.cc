@@ -2,9 +2,10 @@
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <filesystem>
+
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep {
 namespace {
@@ -12,13 +13,9 @@ namespace {
 class SupervisedChildTest : public testing::Test {
  protected:
   void SetUp() override {
-    char name[] = "/tmp/lockstep-child-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    directory_ = name;
     std::filesystem::create_directory(directory_ + "/logs");
     child_.emplace("agent", directory_);
   }
-  void TearDown() override { std::filesystem::remove_all(directory_); }
 
   void run(const std::string& command, int64_t now_ms) {
     ASSERT_TRUE(child_->start({"/bin/sh", "-c", command}, now_ms).is_ok());
@@ -27,7 +24,8 @@ class SupervisedChildTest : public testing::Test {
     child_->ended(ProcessEnd::from_wait_status(status));
   }
 
-  std::string directory_;
+  TemporaryDirectory temporary_;
+  std::string directory_ = temporary_.path();
   std::optional<SupervisedChild> child_;
 };
 

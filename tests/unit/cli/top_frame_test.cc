@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-TopData training() {
+TopData training_data() {
   TopData data;
   data.status = json::parse(R"({"run": "shoes", "state": "training", "generation": 2, "step": 50,
     "total_steps": 100, "epoch": 0, "epochs": 1, "workers": 2, "loss": 0.5, "goodput": 0.9,
@@ -34,7 +34,7 @@ std::string text_of(const std::vector<std::string>& lines) {
 }
 
 TEST(TopFrame, ShowsRanksPhasesCurvesAndEvents) {
-  const std::string text = text_of(top_frame(training(), {100, 30, false}));
+  const std::string text = text_of(top_frame(training_data(), {100, 30, false}));
   for (const char* part : {"shoes: training, generation 2", "step 50/100", "loss       =- _",
                            "dddddd", "communication 50 %", "   0  training    n1",
                            "06:00:01  worker of rank 1 was killed", "fffffccccccccccccccc"})
@@ -42,7 +42,7 @@ TEST(TopFrame, ShowsRanksPhasesCurvesAndEvents) {
 }
 
 TEST(TopFrame, ManyEventsOfAKindTakeOneLine) {
-  TopData data = training();
+  TopData data = training_data();
   for (int i = 0; i < 30; ++i)
     data.events["events"].insert(data.events["events"].begin(),
                                  json({{"event", "checkpoint_written"}, {"message", i}}));
@@ -52,7 +52,7 @@ TEST(TopFrame, ManyEventsOfAKindTakeOneLine) {
 }
 
 TEST(TopFrame, FitsAnyTerminal) {
-  TopData data = training();
+  TopData data = training_data();
   for (int i = 0; i < 500; ++i) data.status["members"].push_back(data.status["members"][0]);
   for (const size_t width : {1, 2, 20, 80, 300}) {
     for (const size_t height : {1, 2, 10, 24, 100}) {
@@ -72,7 +72,7 @@ TEST(TopFrame, OfAnAnswerThatIsQuiteOtherIsDrawnToo) {
 }
 
 TEST(TopFrame, NamesDoNotCommandTheTerminal) {
-  TopData data = training();
+  TopData data = training_data();
   data.status["run"] = "a\x1b[2Jb\u009b31mc\x7f";
   data.status["members"][0]["node"] = "n\n\r\x1b";
   const std::string text = text_of(top_frame(data, {100, 30, true}));

@@ -5,22 +5,16 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <vector>
 
 #include "comm/base/file.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::coordinator {
 namespace {
 
 class Claims : public ::testing::Test {
  protected:
-  Claims() {
-    char name[] = "/tmp/lockstep-claims-XXXXXX";
-    dir_ = ::mkdtemp(name);
-  }
-  ~Claims() override { std::filesystem::remove_all(dir_); }
-
   Status claim(Term term, const std::string& seat, const std::string& journal = "journal.db") {
     return claim_term(dir_, {term, seat, "node-" + seat, 7, journal});
   }
@@ -28,7 +22,8 @@ class Claims : public ::testing::Test {
     ASSERT_TRUE(replace_file(dir_ + "/" + name, text).is_ok());
   }
 
-  std::string dir_;
+  TemporaryDirectory temporary_;
+  std::string dir_ = temporary_.path();
 };
 
 TEST_F(Claims, WhatWasClaimedIsReadBackAndTheNextTermIsFree) {

@@ -4,10 +4,10 @@
 #include <sys/wait.h>
 
 #include <csignal>
-#include <filesystem>
 
 #include "coordinator/journal/journal_sqlite.h"
 #include "data/order/digest.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/coordinator/audit_world.h"
 
 namespace lockstep::coordinator {
@@ -23,18 +23,15 @@ State state_with(const std::vector<Step>& checkpoints, Step completed) {
   return state;
 }
 
-std::string new_directory() {
-  char name[] = "/tmp/lockstep-fold-XXXXXX";
-  return ::mkdtemp(name);
-}
-
 enum class Kind { kMemory, kSqlite };
 
 class FoldTest : public AuditWorld {
  protected:
-  explicit FoldTest(Kind kind = Kind::kMemory, std::string directory = new_directory())
-      : AuditWorld(open(kind, directory)), directory_(std::move(directory)) {}
-  ~FoldTest() override { std::filesystem::remove_all(directory_); }
+  explicit FoldTest(Kind kind = Kind::kMemory, std::unique_ptr<TemporaryDirectory> temporary =
+                                                   std::make_unique<TemporaryDirectory>())
+      : AuditWorld(open(kind, temporary->path())),
+        temporary_(std::move(temporary)),
+        directory_(temporary_->path()) {}
 
   static std::unique_ptr<Journal> open(Kind kind, const std::string& directory) {
     if (kind == Kind::kMemory) return std::make_unique<MemoryJournal>();
@@ -69,6 +66,7 @@ class FoldTest : public AuditWorld {
     return text + audit_text(*report) + audit_json(*report, {});
   }
 
+  std::unique_ptr<TemporaryDirectory> temporary_;
   std::string directory_;
 };
 

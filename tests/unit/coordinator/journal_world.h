@@ -2,9 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,17 +10,13 @@
 
 #include "coordinator/journal/journal_memory.h"
 #include "coordinator/journal/journal_sqlite.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::coordinator {
 
 class JournalTest : public ::testing::Test {
  protected:
-  JournalTest() {
-    char name[] = "/tmp/lockstep-journal-XXXXXX";
-    dir_ = ::mkdtemp(name);
-    path_ = dir_ + "/journal.db";
-  }
-  ~JournalTest() override { std::filesystem::remove_all(dir_); }
+  JournalTest() { path_ = dir_ + "/journal.db"; }
 
   std::unique_ptr<Journal> open(SqliteJournalOptions options = {}) {
     auto journal = open_sqlite_journal(path_, options);
@@ -42,7 +36,8 @@ class JournalTest : public ::testing::Test {
     ASSERT_TRUE(status.is_ok()) << status.message();
   }
 
-  std::string dir_;
+  TemporaryDirectory temporary_;
+  std::string dir_ = temporary_.path();
   std::string path_;
 };
 

@@ -2,14 +2,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "coordinator/journal/history.h"
 #include "coordinator/report/run_stats.h"
 #include "coordinator/run_dir/run_dir.h"
 #include "coordinator/state/identity.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {
@@ -53,15 +53,6 @@ TEST(Identity, SlotsComeFromTheJobElseFromTheRunElseFromTheWorkers) {
   EXPECT_EQ(resolve_slots(job, {{"train.slots", "8"}}), 2u);  // and is refused as a difference
 }
 
-struct TemporaryDirectory {
-  TemporaryDirectory() {
-    char name[] = "/tmp/lockstep-parts-XXXXXX";
-    path = ::mkdtemp(name);
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path); }
-  std::string path;
-};
-
 StepEntry at(Step step) {
   StepEntry entry;
   entry.generation = 1;
@@ -70,12 +61,6 @@ StepEntry at(Step step) {
   entry.lr = 0.001;
   entry.samples = 128;
   return entry;
-}
-
-std::string content_of(const std::string& path) {
-  std::stringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
 }
 
 TEST(History, LinesCarryNineDigitsAndCountFromOne) {
@@ -90,7 +75,7 @@ TEST(History, LinesCarryNineDigitsAndCountFromOne) {
 
 TEST(History, AResumeCutsWhatWasRolledBackAndHalfALine) {
   const TemporaryDirectory dir;
-  const std::string path = dir.path + "/history.jsonl";
+  const std::string path = dir.path() + "/history.jsonl";
   {
     auto history = History::open(path, 0);
     for (Step step = 0; step < 5; ++step) (*history)->append(at(step));
@@ -105,19 +90,19 @@ TEST(History, AResumeCutsWhatWasRolledBackAndHalfALine) {
   ASSERT_EQ((*history)->lines(), 3u);
   (*history)->append(at(3));
   ASSERT_TRUE((*history)->flush().is_ok());
-  EXPECT_EQ(content_of(path),
+  EXPECT_EQ(slurp(path),
             history_line(at(0)) + history_line(at(1)) + history_line(at(2)) + history_line(at(3)));
   ASSERT_TRUE((*history)->cut(1).is_ok());
   (*history)->append(at(1));
   ASSERT_TRUE((*history)->flush().is_ok());
-  EXPECT_EQ(content_of(path), history_line(at(0)) + history_line(at(1)));
+  EXPECT_EQ(slurp(path), history_line(at(0)) + history_line(at(1)));
 }
 
 TEST(RunDirectory, ASecondCoordinatorIsRefusedWithThePidOfTheFirst) {
   const TemporaryDirectory dir;
-  const auto first = RunLock::take(dir.path + "/journal.db");
+  const auto first = RunLock::take(dir.path() + "/journal.db");
   ASSERT_TRUE(first.is_ok());
-  const auto second = RunLock::take(dir.path + "/journal.db");
+  const auto second = RunLock::take(dir.path() + "/journal.db");
   EXPECT_EQ(second.status().code(), Code::kUsage);
   EXPECT_NE(second.status().message().find(std::to_string(::getpid())), std::string::npos);
 }

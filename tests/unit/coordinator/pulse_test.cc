@@ -1,11 +1,9 @@
 #include "coordinator/claims/pulse.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
-
-#include <filesystem>
 
 #include "comm/base/file.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -13,8 +11,8 @@ namespace {
 using Verdict = PulseWatch::Verdict;
 
 TEST(PulseFile, IsReadAsItWasWrittenAndAnythingElseIsNoPulse) {
-  char name[] = "/tmp/lockstep-pulse-XXXXXX";
-  const std::string dir = ::mkdtemp(name);
+  const TemporaryDirectory temporary;
+  const std::string dir = temporary.path();
   EXPECT_FALSE(read_pulse(dir).has_value());
   ASSERT_TRUE(write_pulse(dir, {7, 1234, std::nullopt}).is_ok());
   EXPECT_EQ(read_pulse(dir), (Pulse{7, 1234, std::nullopt}));
@@ -24,7 +22,6 @@ TEST(PulseFile, IsReadAsItWasWrittenAndAnythingElseIsNoPulse) {
     ASSERT_TRUE(replace_file(dir + "/" + kPulseName, text).is_ok());
     EXPECT_FALSE(read_pulse(dir).has_value()) << text;
   }
-  std::filesystem::remove_all(dir);
 }
 
 // Looks every kPulseLookMs for so long; the last verdict.

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {
@@ -134,14 +135,11 @@ TEST(Resume, ARecordOfAStepThatItsGenerationLostIsNoProof) {
 class ResumeTest : public ::testing::Test {
  protected:
   ResumeTest() {
-    char name[] = "/tmp/lockstep-resume-XXXXXX";
-    dir_ = ::mkdtemp(name);
     commit(LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, "start"}});
     commit(step_entry(0));
     add(1);
     add(2);
   }
-  ~ResumeTest() override { std::filesystem::remove_all(dir_); }
 
   void commit(JournalEntry entry) {
     EXPECT_TRUE(journal_.commit(std::vector<JournalEntry>{std::move(entry)}, 0).is_ok());
@@ -182,7 +180,8 @@ class ResumeTest : public ::testing::Test {
     return plan_resume(dir_, journal_, *journal_.load(), small_options(), *logger_);
   }
 
-  std::string dir_;
+  TemporaryDirectory temporary_;
+  std::string dir_ = temporary_.path();
   MemoryJournal journal_;
   std::unique_ptr<Logger> logger_ = null_logger();
 };

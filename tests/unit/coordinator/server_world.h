@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -12,6 +11,7 @@
 #include "comm/rpc/memory_transport.h"
 #include "coordinator/decide/begin_state.h"
 #include "coordinator/serve/run_server.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {
@@ -172,8 +172,6 @@ class FakeAgent {
 class ServerTest : public ::testing::Test {
  protected:
   ServerTest() {
-    char name[] = "/tmp/lockstep-server-XXXXXX";
-    dir_ = ::mkdtemp(name);
     options_ = small_options();
     options_.run_dir = dir_;
     history_ = std::move(History::open(dir_ + "/history.jsonl", 0)).value();
@@ -191,7 +189,6 @@ class ServerTest : public ::testing::Test {
     EXPECT_TRUE(server_->listen(*transport_, address, kToken).is_ok());
     address_ = server_->control_address();
   }
-  ~ServerTest() override { std::filesystem::remove_all(dir_); }
 
   std::unique_ptr<FakeMember> member(uint32_t local_rank) {
     return std::make_unique<FakeMember>(network_, server_->control_address(), local_rank, options_,
@@ -209,7 +206,8 @@ class ServerTest : public ::testing::Test {
     return static_cast<size_t>(std::count(std::istreambuf_iterator<char>(file), {}, '\n'));
   }
 
-  std::string dir_;
+  TemporaryDirectory temporary_;
+  std::string dir_ = temporary_.path();
   Options options_;
   rpc::SimLoop loop_;
   rpc::MemoryNetwork network_{loop_};

@@ -10,8 +10,10 @@
 #include "data/open/open_dataset.h"
 #include "data/read/sample_reader.h"
 #include "data/read/verify.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/data/arrow_samples.h"
-#include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/shard_checks.h"
 
 namespace lockstep::data {

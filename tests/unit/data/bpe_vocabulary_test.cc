@@ -8,8 +8,10 @@
 #include "comm/base/limits.h"
 #include "data/bpe/byte_letters.h"
 #include "data/bpe/vocabulary.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/data/bpe_samples.h"
-#include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {
 namespace {

@@ -4,9 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <functional>
 #include <span>
 
@@ -15,7 +13,9 @@
 #include "data/open/open_dataset.h"
 #include "data/read/loader.h"
 #include "data/read/sample_reader.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::data {
 namespace {

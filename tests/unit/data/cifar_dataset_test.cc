@@ -7,7 +7,9 @@
 
 #include "data/open/detect_format.h"
 #include "data/open/inspect.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::data {
 namespace {

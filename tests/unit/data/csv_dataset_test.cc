@@ -4,13 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <filesystem>
 
 #include "data/dataset/facts.h"
 #include "data/open/detect_format.h"
 #include "data/open/inspect.h"
 #include "data/read/sample_reader.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/data/image_writer.h"
 #include "tests/unit/data/npy_samples.h"
 

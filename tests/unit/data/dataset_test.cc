@@ -8,7 +8,9 @@
 #include "data/dataset/memory_dataset.h"
 #include "data/open/detect_format.h"
 #include "data/open/open_dataset.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::data {
 namespace {

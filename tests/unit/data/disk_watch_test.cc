@@ -5,8 +5,10 @@
 #include <string>
 
 #include "comm/base/file.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/data/cold_file.h"
-#include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {
 namespace {

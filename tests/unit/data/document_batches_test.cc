@@ -12,7 +12,9 @@
 #include "data/read/cut_padding.h"
 #include "data/read/label_count.h"
 #include "data/read/loader.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::data {
 namespace {

@@ -14,7 +14,9 @@
 #include "comm/base/labels.h"
 #include "data/dataset/dataset.h"
 #include "data/open/open_dataset.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::data {
 

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <tuple>
 #include <utility>
 
@@ -12,9 +11,10 @@
 #include "data/dataset/sample_cut.h"
 #include "data/formats/tokens/megatron_index.h"
 #include "data/open/inspect.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
 #include "tests/unit/data/arrow_samples.h"
 #include "tests/unit/data/document_files.h"
-#include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {
 namespace {

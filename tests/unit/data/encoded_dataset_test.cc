@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <filesystem>
 #include <numeric>
 
 #include "data/dataset/dataset.h"
@@ -15,9 +14,11 @@
 #include "data/open/inspect.h"
 #include "data/open/open_dataset.h"
 #include "data/read/loader.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/tar_writer.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/data/image_writer.h"
-#include "tests/unit/data/tar_writer.h"
 
 namespace lockstep::data {
 namespace {

@@ -4,7 +4,8 @@
 #include <filesystem>
 
 #include "data/open/open_dataset.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::data {
 namespace {

@@ -16,7 +16,9 @@
 #include "data/base/read_at.h"
 #include "data/dataset/dataset.h"
 #include "data/image/image_decoder.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::data {
 

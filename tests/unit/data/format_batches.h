@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "data/read/loader.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/data/bpe_samples.h"
 #include "tests/unit/data/every_format.h"
 

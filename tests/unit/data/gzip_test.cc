@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "data/formats/arrays/idx_inflate.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/idx_writer.h"
 
 namespace lockstep::data {
 namespace {

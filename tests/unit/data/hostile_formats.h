@@ -7,15 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/tar_writer.h"
 #include "tests/unit/data/arrow_samples.h"
-#include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/image_writer.h"
 #include "tests/unit/data/mds_samples.h"
 #include "tests/unit/data/npy_samples.h"
 #include "tests/unit/data/npz_samples.h"
 #include "tests/unit/data/packed_files.h"
 #include "tests/unit/data/safetensors_samples.h"
-#include "tests/unit/data/tar_writer.h"
 #include "tests/unit/data/tfrecord_samples.h"
 
 namespace lockstep::data {

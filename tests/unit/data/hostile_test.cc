@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -12,6 +11,8 @@
 #include "data/open/open_dataset.h"
 #include "data/read/sample_reader.h"
 #include "data/read/verify.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/data/hostile_formats.h"
 
 namespace lockstep::data {

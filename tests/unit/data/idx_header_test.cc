@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/base/limits.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/idx_writer.h"
 
 namespace lockstep::data {
 namespace {

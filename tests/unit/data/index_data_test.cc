@@ -3,11 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <set>
 
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/data/arrow_samples.h"
-#include "tests/unit/data/idx_writer.h"
 #include "tests/unit/data/image_writer.h"
 #include "tests/unit/data/npy_samples.h"
 #include "tests/unit/data/npz_samples.h"

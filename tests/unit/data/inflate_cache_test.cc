@@ -8,7 +8,9 @@
 #include <filesystem>
 
 #include "data/formats/arrays/idx_inflate.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::data {
 namespace {

@@ -14,7 +14,9 @@
 
 #include "data/order/digest.h"
 #include "data/order/epoch_order.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::data {
 namespace {

@@ -8,7 +8,9 @@
 #include "data/dataset/facts.h"
 #include "data/open/inspect.h"
 #include "data/read/sample_reader.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/data/npy_samples.h"
 
 namespace lockstep::data {

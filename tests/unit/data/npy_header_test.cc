@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "comm/base/limits.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/idx_writer.h"
 #include "tests/unit/data/npy_samples.h"
 
 namespace lockstep::data {

@@ -9,6 +9,7 @@
 #include "data/dataset/sample_cut.h"
 #include "data/formats/tokens/open_tokens.h"
 #include "data/pack/pack.h"
+#include "tests/support/files.h"
 #include "tests/unit/data/arrow_samples.h"
 #include "tests/unit/data/document_files.h"
 

@@ -5,14 +5,15 @@
 #include <gtest/gtest.h>
 #include <sys/file.h>
 
-#include <filesystem>
 #include <map>
 
 #include "comm/wire/data_formats.h"
 #include "data/base/read_at.h"
 #include "data/open/detect_format.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/data/arrow_samples.h"
-#include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {
 namespace {

@@ -7,12 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/tar_writer.h"
+#include "tests/support/zstd_writer.h"
 #include "tests/unit/data/image_writer.h"
 #include "tests/unit/data/mds_samples.h"
-#include "tests/unit/data/tar_writer.h"
 #include "tests/unit/data/tfrecord_samples.h"
-#include "tests/unit/data/zstd_writer.h"
 
 namespace lockstep::data {
 

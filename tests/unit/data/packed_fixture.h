@@ -13,6 +13,7 @@
 
 #include "data/dataset/dataset.h"
 #include "data/open/open_dataset.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/data/packed_files.h"
 #include "tests/unit/data/shard_checks.h"
 

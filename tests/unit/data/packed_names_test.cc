@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "data/base/split.h"
@@ -11,6 +10,7 @@
 #include "data/open/detect_format.h"
 #include "data/open/index_data.h"
 #include "data/read/verify.h"
+#include "tests/support/files.h"
 #include "tests/unit/data/packed_fixture.h"
 
 namespace lockstep::data {

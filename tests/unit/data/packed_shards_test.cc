@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
 
 #include "data/open/detect_format.h"
 #include "data/open/index_data.h"
 #include "data/open/open_dataset.h"
 #include "data/read/verify.h"
+#include "tests/support/files.h"
 #include "tests/unit/data/packed_fixture.h"
 
 namespace lockstep::data {

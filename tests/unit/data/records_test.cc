@@ -8,7 +8,9 @@
 #include "data/dataset/channel_statistics.h"
 #include "data/dataset/content_hash.h"
 #include "data/dataset/statistics.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::data {
 namespace {

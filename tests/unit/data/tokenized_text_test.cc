@@ -4,14 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <random>
 
 #include "data/bpe/encoder.h"
 #include "data/open/inspect.h"
 #include "data/read/verify.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/data/bpe_samples.h"
-#include "tests/unit/data/idx_writer.h"
 
 namespace lockstep::data {
 namespace {

@@ -12,7 +12,9 @@
 #include "data/dataset/memory_dataset.h"
 #include "data/open/open_dataset.h"
 #include "data/read/loader.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/data/image_writer.h"
 
 namespace lockstep::data {

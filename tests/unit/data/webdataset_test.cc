@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "data/formats/shards/tar_entries.h"
+#include "tests/support/tar_writer.h"
 #include "tests/unit/data/image_writer.h"
-#include "tests/unit/data/tar_writer.h"
 
 namespace lockstep::data {
 namespace {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "comm/base/limits.h"
-#include "tests/unit/data/idx_writer.h"
-#include "tests/unit/data/zstd_writer.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/zstd_writer.h"
 
 namespace lockstep::data {
 namespace {

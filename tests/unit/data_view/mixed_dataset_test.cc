@@ -10,7 +10,9 @@
 #include "data/read/job_order.h"
 #include "data/read/loader.h"
 #include "data/view/run_data.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::data {
 namespace {

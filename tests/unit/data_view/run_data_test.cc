@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "data/dataset/facts.h"
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::data {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
-#include "tests/unit/data/idx_writer.h"
+#include "tests/support/files.h"
+#include "tests/support/idx_writer.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/data/image_writer.h"
 
 namespace lockstep::doctor {
@@ -30,13 +30,13 @@ class FilePiecesTest : public ::testing::Test {
     const std::string images = data::some_images(kCount, kSide, kSide);
     const std::string labels = data::some_labels(kCount, 4);
     const std::string end = gzipped ? ".gz" : "";
-    data::write_file(dir_.path("data/train-images-idx3-ubyte" + end),
-                     gzipped ? data::gzip_bytes(images) : images);
-    data::write_file(dir_.path("data/train-labels-idx1-ubyte" + end),
-                     gzipped ? data::gzip_bytes(labels) : labels);
+    write_file(dir_.path("data/train-images-idx3-ubyte" + end),
+               gzipped ? data::gzip_bytes(images) : images);
+    write_file(dir_.path("data/train-labels-idx1-ubyte" + end),
+               gzipped ? data::gzip_bytes(labels) : labels);
   }
 
-  data::TemporaryDirectory dir_;
+  TemporaryDirectory dir_;
 };
 
 TEST_F(FilePiecesTest, StoredSamplesAreTheirBytesInTheFileThatIsMapped) {
@@ -67,8 +67,8 @@ TEST_F(FilePiecesTest, SamplesThatAreReadFromAnInflatedCopyLieInTheCopy) {
 
 TEST_F(FilePiecesTest, OfSequencesThatAreMadeTheFileOfTheFirstDocumentIsThere) {
   fs::create_directories(dir_.path("data"));
-  data::write_file(dir_.path("data/1.txt"), std::string(9'000, 'a'));
-  data::write_file(dir_.path("data/2.txt"), std::string(9'000, 'b'));
+  write_file(dir_.path("data/1.txt"), std::string(9'000, 'a'));
+  write_file(dir_.path("data/2.txt"), std::string(9'000, 'b'));
   data::SampleCut cut{.block = 9'000};
   cut.documents = data::Documents::kPad;
   const auto dataset = open(cut);
@@ -82,7 +82,7 @@ TEST_F(FilePiecesTest, OfSequencesThatAreMadeTheFileOfTheFirstDocumentIsThere) {
 TEST_F(FilePiecesTest, OfEncodedSamplesEveryFileIsThereOnceAndWhole) {
   for (const char* name : {"data/apple/1.jpg", "data/apple/2.jpg", "data/plum/1.jpg"}) {
     fs::create_directories(fs::path(dir_.path(name)).parent_path());
-    data::write_file(dir_.path(name), data::jpeg_picture(32, 32));
+    write_file(dir_.path(name), data::jpeg_picture(32, 32));
   }
   const auto dataset = open();
   const FilePieces pieces(*dataset, std::vector<uint64_t>{2, 0, 2});
@@ -99,7 +99,7 @@ TEST_F(FilePiecesTest, WhatIsPutOutOfMemoryIsReadAsBefore) {
   const auto dataset = open();
   const std::vector<uint64_t> samples{0, kCount - 1};
   const FilePieces pieces(*dataset, samples);
-  const std::string file = data::slurp(dir_.path("data/train-images-idx3-ubyte"));
+  const std::string file = slurp(dir_.path("data/train-images-idx3-ubyte"));
   pieces.put_out_of_memory();
   const double share = pieces.share_out_of_memory();
   EXPECT_GE(share, 0);  // how much is the system's choice

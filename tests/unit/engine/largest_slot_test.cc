@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/temporary_directory.h"
 #include "worker/engine/core/memory_meter.h"
 
 namespace lockstep {
@@ -89,11 +90,8 @@ TEST(LargestSlot, AnErrorOfATrialIsTheErrorOfTheSearch) {
 class AvailableMemory : public ::testing::Test {
  protected:
   AvailableMemory() {
-    char name[] = "/tmp/lockstep-memory-XXXXXX";
-    root_ = ::mkdtemp(name);
     put("proc/meminfo", "MemTotal:  8000 kB\nMemFree:  100 kB\nMemAvailable:    4000 kB\n");
   }
-  ~AvailableMemory() override { std::filesystem::remove_all(root_); }
 
   void put(const std::string& path, const std::string& text) {
     std::filesystem::create_directories(std::filesystem::path(root_ + "/" + path).parent_path());
@@ -108,7 +106,8 @@ class AvailableMemory : public ::testing::Test {
   HostMemoryFiles files() const { return {root_ + "/proc", root_ + "/cgroup"}; }
   uint64_t available() const { return *available_memory(files()); }
 
-  std::string root_;
+  TemporaryDirectory temporary_;
+  std::string root_ = temporary_.path();
 };
 
 TEST_F(AvailableMemory, IsWhatTheMachineHasWhereNoGroupSetsALimit) {

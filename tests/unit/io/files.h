@@ -3,32 +3,24 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "comm/base/prng.h"
 #include "data/base/read_at.h"
 #include "data/io/file_extent.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::data {
 
 class FilesToRead : public testing::Test {
  protected:
-  FilesToRead() {
-    std::string name = (std::filesystem::temp_directory_path() / "lockstep-io-XXXXXX").string();
-    EXPECT_NE(mkdtemp(name.data()), nullptr);
-    directory_ = name;
-  }
-  ~FilesToRead() override { std::filesystem::remove_all(directory_); }
-
-  std::string path(const std::string& name) const { return directory_ + "/" + name; }
+  std::string path(const std::string& name) const { return temporary_.path(name); }
 
   void write(const std::string& name, const std::string& content) const {
-    std::ofstream(path(name), std::ios::binary | std::ios::trunc) << content;
+    write_file(path(name), content);
   }
 
   static std::string some_bytes(size_t bytes, uint64_t seed = 1) {
@@ -46,7 +38,7 @@ class FilesToRead : public testing::Test {
   }
 
  private:
-  std::string directory_;
+  TemporaryDirectory temporary_;
 };
 
 }  // namespace lockstep::data

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "metrics/exporters/agent_metrics.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/metrics/exposition.h"
 
 namespace lockstep::test {
@@ -15,19 +16,13 @@ namespace {
 // A directory with proc/ and sys/ as the kernel writes them.
 class NodeUsageTest : public testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/lockstep-node-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    root_ = std::string(name) + "/";
-  }
-  void TearDown() override { std::filesystem::remove_all(root_); }
-
   void write(const std::string& path, const std::string& text) {
     std::filesystem::create_directories(std::filesystem::path(root_ + path).parent_path());
     std::ofstream(root_ + path) << text;
   }
 
-  std::string root_;
+  TemporaryDirectory temporary_;
+  std::string root_ = temporary_.path() + "/";
 };
 
 TEST_F(NodeUsageTest, ProcessorTimeIsThatOfAllProcessorsByMode) {

@@ -6,6 +6,8 @@
 
 #include <filesystem>
 
+#include "tests/support/temporary_directory.h"
+
 namespace lockstep::preflight {
 namespace {
 
@@ -13,13 +15,8 @@ using ::testing::HasSubstr;
 
 class DirectoryCheck : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/lockstep-preflight-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string folder_;
+  TemporaryDirectory temporary_;
+  std::string folder_ = temporary_.path();
 };
 
 TEST_F(DirectoryCheck, AnOrdinaryDirectoryIsGoodAndNothingIsLeftInIt) {

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "deploy/preflight/preflight.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::preflight {
 namespace {
@@ -27,13 +28,6 @@ TEST(PreflightDoors, EveryRankIsReachedFromOthersAndFromAllTheFirst) {
 
 class Preflights : public ::testing::Test {
  protected:
-  void SetUp() override {
-    char name[] = "/tmp/lockstep-preflight-XXXXXX";
-    ASSERT_NE(::mkdtemp(name), nullptr);
-    run_dir_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(run_dir_); }
-
   Options options_of(uint32_t rank, uint32_t size) const {
     Options options;
     options.run_dir = run_dir_;
@@ -58,7 +52,8 @@ class Preflights : public ::testing::Test {
     return codes;
   }
 
-  std::string run_dir_;
+  TemporaryDirectory temporary_;
+  std::string run_dir_ = temporary_.path();
 };
 
 TEST_F(Preflights, RanksThatReachEachOtherAreReadyAndNothingIsLeft) {

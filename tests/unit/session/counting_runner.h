@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "comm/collectives/loopback/loopback.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/checkpoint/test_state.h"
 #include "worker/runner/runner.h"
 

@@ -1,11 +1,11 @@
 #include "worker/session/record_queue.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 
 #include "comm/base/limits.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/checkpoint/test_state.h"
 
 namespace lockstep {
@@ -31,7 +31,7 @@ class RecordQueueTest : public ::testing::Test {
     return batch->has_value() ? (*batch)->records.batch() : 0;
   }
 
-  testing::TemporaryDirectory temporary_;
+  TemporaryDirectory temporary_;
   std::string path_ = temporary_.path() + "/spill";
   RecordQueue queue_{path_};
 };

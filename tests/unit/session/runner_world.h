@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "comm/collectives/loopback/loopback.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/checkpoint/test_state.h"
 #include "tests/unit/engine/late_collective.h"
 #include "tests/unit/session/toy_engine.h"

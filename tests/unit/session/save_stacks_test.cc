@@ -12,6 +12,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/thread_name.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/checkpoint/test_state.h"
 
 namespace lockstep {
@@ -62,7 +63,7 @@ std::string stacks(const std::string& path) {
 }
 
 TEST(SaveStacks, ShowsEveryThreadWithItsNameAndFrames) {
-  testing::TemporaryDirectory directory;
+  TemporaryDirectory directory;
   Waiter waiter(/*deaf=*/false);
   const std::string text = stacks(directory.path() + "/stacks");
   EXPECT_THAT(text, ContainsRegex("thread [0-9]+ waiter\n[^\n]*\\("));
@@ -71,7 +72,7 @@ TEST(SaveStacks, ShowsEveryThreadWithItsNameAndFrames) {
 }
 
 TEST(SaveStacks, AThreadThatDoesNotAnswerIsListedWithWhatTheKernelSays) {
-  testing::TemporaryDirectory directory;
+  TemporaryDirectory directory;
   Waiter waiter(/*deaf=*/true);
   EXPECT_THAT(stacks(directory.path() + "/stacks"),
               ContainsRegex("thread [0-9]+ deaf\n  does not answer; the kernel says: [0-9]+ "));

@@ -12,6 +12,7 @@
 
 #include "comm/rpc/memory_transport.h"
 #include "comm/rpc/server.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/checkpoint/test_state.h"
 #include "worker/session/session.h"
 

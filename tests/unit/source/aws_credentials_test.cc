@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/source/fake_store.h"
 
 namespace lockstep::source {

@@ -8,6 +8,8 @@
 
 #include "data/source/download.h"
 #include "data/source/fetch_ahead.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/source/fake_store.h"
 
 namespace lockstep::source {
@@ -129,7 +131,7 @@ TEST_F(Reader, ProcessesThatWantTheSameFetchItOnce) {
     ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_EQ(status, 0);
   }
-  EXPECT_EQ(file_content(dir_.path("fetches")), "....");  // one a chunk
+  EXPECT_EQ(slurp(dir_.path("fetches")), "....");  // one a chunk
 }
 
 TEST_F(Reader, ASourceThatFailsOnceIsAskedAgainAndOneThatFailsIsNamed) {
@@ -175,7 +177,7 @@ TEST_F(Reader, ADownloadGoesOnWhereItWasBrokenOff) {
   EXPECT_FALSE(std::filesystem::exists(dir_.path("file")));
   store_.before_read = [] { return Status::ok(); };
   EXPECT_TRUE(download(object(), read, 4, dir_.path("file"), ignore).is_ok());
-  EXPECT_EQ(file_content(dir_.path("file")), content_);
+  EXPECT_EQ(slurp(dir_.path("file")), content_);
   EXPECT_EQ(store_.bytes, content_.size());  // nothing twice
   EXPECT_FALSE(std::filesystem::exists(dir_.path("file.pieces")));
 }

@@ -8,6 +8,8 @@
 
 #include "comm/base/hash.h"
 #include "data/source/chunk_file.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/source/fake_store.h"
 
 namespace lockstep::source {
@@ -62,7 +64,7 @@ TEST_F(ChunksOnDisk, GiveBackAnyPartOfWhatWasStored) {
 TEST_F(ChunksOnDisk, ADamagedOneIsAMissAndIsTakenAway) {
   DiskCache cache(dir_.path("c"), options());
   ASSERT_TRUE(store(cache, 1));
-  const std::string good = file_content(path_of(1));
+  const std::string good = slurp(path_of(1));
   for (size_t i = 0; i < good.size(); i += 13) {
     std::string damaged = good;
     damaged[i] = static_cast<char>(damaged[i] ^ 1);

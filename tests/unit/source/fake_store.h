@@ -49,25 +49,6 @@ class FakeStore final : public ObjectStore {
   std::string place_ = "test://store";
 };
 
-class TemporaryDirectory {
- public:
-  explicit TemporaryDirectory(const std::string& base = "") {
-    std::string name = (base.empty() ? std::filesystem::temp_directory_path().string() : base) +
-                       "/lockstep-source-XXXXXX";
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    path_ = name;
-  }
-  ~TemporaryDirectory() { std::filesystem::remove_all(path_); }
-  TemporaryDirectory(const TemporaryDirectory&) = delete;
-  TemporaryDirectory& operator=(const TemporaryDirectory&) = delete;
-  std::string path(const std::string& name = "") const {
-    return name.empty() ? path_ : path_ + "/" + name;
-  }
-
- private:
-  std::string path_;
-};
-
 inline std::string some_bytes(size_t count, uint32_t seed = 1) {
   std::string bytes(count, '\0');
   for (char& c : bytes) {
@@ -75,11 +56,6 @@ inline std::string some_bytes(size_t count, uint32_t seed = 1) {
     c = static_cast<char>(seed >> 24);
   }
   return bytes;
-}
-
-inline std::string file_content(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 inline std::span<const uint8_t> as_bytes(const std::string& text) {

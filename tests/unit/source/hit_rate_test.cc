@@ -8,6 +8,7 @@
 
 #include "data/source/cached_reader.h"
 #include "data/source/chunk_file.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/source/fake_store.h"
 
 namespace lockstep::source {

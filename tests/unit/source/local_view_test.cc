@@ -6,6 +6,8 @@
 #include <set>
 
 #include "data/source/remote_files.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/source/fake_store.h"
 
 namespace lockstep::source {
@@ -44,7 +46,7 @@ TEST_F(LocalView, FilesThatAreReadWholeAreThereAndOfShardsOnlyPlaces) {
       {"train/a.tar", some_bytes(100'000)}, {"train/index.json", "{}"}, {"notes.txt", "x"}};
   ASSERT_TRUE(update().is_ok());
   EXPECT_EQ(names(), (std::set<std::string>{"train", "train/a.tar", "train/index.json"}));
-  EXPECT_EQ(file_content(view_ + "/train/index.json"), "{}");
+  EXPECT_EQ(slurp(view_ + "/train/index.json"), "{}");
   EXPECT_EQ(stat_of("train/a.tar").st_size, 100'000);
   EXPECT_EQ(stat_of("train/a.tar").st_blocks, 0);
   EXPECT_EQ(store_.bytes, 2U);
@@ -53,8 +55,7 @@ TEST_F(LocalView, FilesThatAreReadWholeAreThereAndOfShardsOnlyPlaces) {
 TEST_F(LocalView, FormatsThatTheFirstBytesTellHaveThese) {
   store_.objects = {{"a.tfrecord", some_bytes(100'000)}};
   ASSERT_TRUE(update().is_ok());
-  EXPECT_EQ(file_content(view_ + "/a.tfrecord").substr(0, 4096),
-            some_bytes(100'000).substr(0, 4096));
+  EXPECT_EQ(slurp(view_ + "/a.tfrecord").substr(0, 4096), some_bytes(100'000).substr(0, 4096));
 }
 
 TEST_F(LocalView, IsTheSameAfterASecondLookAndFollowsTheSource) {
@@ -70,7 +71,7 @@ TEST_F(LocalView, IsTheSameAfterASecondLookAndFollowsTheSource) {
   store_.objects = {{"x/a.bin", "cccc"}, {"d", "d"}};
   ASSERT_TRUE(update().is_ok());
   EXPECT_EQ(names(), (std::set<std::string>{"x", "x/a.bin", "d"}));
-  EXPECT_EQ(file_content(view_ + "/x/a.bin"), "cccc");
+  EXPECT_EQ(slurp(view_ + "/x/a.bin"), "cccc");
   EXPECT_NE(stat_of("x/a.bin").st_mtim.tv_nsec, file.st_mtim.tv_nsec);
   EXPECT_NE(stat_of("x").st_mtim.tv_nsec, directory.st_mtim.tv_nsec);
 }
@@ -85,7 +86,7 @@ TEST_F(LocalView, WhatIsLeftOfAnInterruptedOneIsUsedAndNothingHalfIsShown) {
   EXPECT_TRUE(names().empty());
   store_.before_read = [] { return Status::ok(); };
   ASSERT_TRUE(update().is_ok());
-  EXPECT_EQ(file_content(view_ + "/a.bin"), some_bytes(9'000'000));
+  EXPECT_EQ(slurp(view_ + "/a.bin"), some_bytes(9'000'000));
   EXPECT_EQ(store_.bytes, 9'000'000U);
 }
 
@@ -107,7 +108,7 @@ TEST(RemoteFiles, AMountIsReadThroughTheCacheAndAFileThatChangesIsTold) {
   EXPECT_EQ(got, some_bytes(1000).substr(250, 500));
   const auto copy = (*files)->copy_of(path);
   ASSERT_TRUE(copy.is_ok());
-  EXPECT_EQ(file_content(*copy), some_bytes(1000));
+  EXPECT_EQ(slurp(*copy), some_bytes(1000));
   EXPECT_EQ((*files)->read(path, {1000, 5}, 0, 1, out).code(), Code::kBadData);
   EXPECT_EQ((*files)->read(path, then, 900, 101, out).code(), Code::kBadData);
 
