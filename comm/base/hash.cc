@@ -23,6 +23,12 @@ void Sha256::update(const void* data, size_t bytes) {
   LOCKSTEP_CHECK(EVP_DigestUpdate(impl_->context, data, bytes) == 1, "SHA-256 update");
 }
 
+Digest256 Sha256::so_far() const {
+  Sha256 copy;
+  LOCKSTEP_CHECK(EVP_MD_CTX_copy_ex(copy.impl_->context, impl_->context) == 1, "SHA-256 copy");
+  return copy.finish();
+}
+
 Digest256 Sha256::finish() {
   Digest256 digest;
   LOCKSTEP_CHECK(EVP_DigestFinal_ex(impl_->context, digest.data(), nullptr) == 1, "SHA-256 final");

@@ -25,6 +25,8 @@ class Sha256 {
 
   void update(const void* data, size_t bytes);
   void update(std::string_view text) { update(text.data(), text.size()); }
+  // Of what was hashed until now; hashing may go on.
+  Digest256 so_far() const;
   Digest256 finish();  // call once
 
  private:

@@ -1,6 +1,6 @@
-// Whether a checkpoint is what its manifest says. Each file is read twice, in order for its own
-// hash and by names for that of the weights, with one piece in memory: who verifies, as a
-// coordinator does, need not have room for the state.
+// Whether a checkpoint is what its manifest says: the hash of each file, and the one of the
+// weights. Only one piece is in memory, since the coordinator, which verifies, may have no room for
+// a state.
 #include <algorithm>
 #include <vector>
 
@@ -11,11 +11,6 @@
 namespace lockstep {
 namespace {
 
-struct Hashes {
-  WeightsHasher weights;
-  WeightsHasher state;
-};
-
 // [0, bytes) in pieces: use(offset, bytes).
 template <typename Use>
 Status in_pieces(uint64_t bytes, const Use& use) {
@@ -24,48 +19,65 @@ Status in_pieces(uint64_t bytes, const Use& use) {
   return Status::ok();
 }
 
-Status check_content(CheckpointFile& file, std::vector<std::byte>& room) {
-  LOCKSTEP_RETURN_IF_ERROR(in_pieces(file.header().data_bytes, [&](uint64_t, uint64_t bytes) {
-    return file.read(std::span(room).first(bytes));
-  }));
-  return file.check_hash();
-}
-
-Status hash_by_name(const CheckpointFile& file, const std::vector<WeightsHasher*>& hashers,
-                    std::vector<std::byte>& room) {
-  std::vector<SafetensorsEntry> tensors = file.header().tensors;
+std::vector<SafetensorsEntry> by_name(std::vector<SafetensorsEntry> tensors) {
   std::sort(tensors.begin(), tensors.end(),
             [](const auto& a, const auto& b) { return a.name < b.name; });
+  return tensors;
+}
+
+// `read(tensor, at, piece)` fills each piece.
+template <typename Read>
+Status hash_tensors(const std::vector<SafetensorsEntry>& tensors, WeightsHasher* hasher,
+                    std::vector<std::byte>& room, const Read& read) {
   for (const SafetensorsEntry& tensor : tensors) {
-    for (WeightsHasher* hasher : hashers)
-      hasher->begin_tensor(tensor.name, tensor.dtype, tensor.shape, tensor.end - tensor.begin);
-    const Status hashed =
-        in_pieces(tensor.end - tensor.begin, [&](uint64_t at, uint64_t bytes) -> Status {
-          const auto piece = std::span(room).first(bytes);
-          LOCKSTEP_RETURN_IF_ERROR(file.read_at(tensor.begin + at, piece));
-          for (WeightsHasher* hasher : hashers) hasher->data(piece);
-          return Status::ok();
-        });
-    if (!hashed.is_ok()) return hashed;
+    const uint64_t bytes = tensor.end - tensor.begin;
+    if (hasher != nullptr) hasher->begin_tensor(tensor.name, tensor.dtype, tensor.shape, bytes);
+    LOCKSTEP_RETURN_IF_ERROR(in_pieces(bytes, [&](uint64_t at, uint64_t size) -> Status {
+      const auto piece = std::span(room).first(size);
+      LOCKSTEP_RETURN_IF_ERROR(read(tensor, at, piece));
+      if (hasher != nullptr) hasher->data(piece);
+      return Status::ok();
+    }));
   }
   return Status::ok();
 }
 
-Status hash_files(const CheckpointInfo& info, Hashes& hashes, const AliveFn& alive) {
+// Where the tensors lie in the order of their names, as in files of one dtype, one pass is enough.
+Status hash_file(CheckpointFile& file, WeightsHasher& hasher, std::vector<std::byte>& room) {
+  const std::vector<SafetensorsEntry>& tensors = file.header().tensors;
+  const std::vector<SafetensorsEntry> named = by_name(tensors);
+  const bool is_one_pass =
+      std::equal(tensors.begin(), tensors.end(), named.begin(),
+                 [](const auto& a, const auto& b) { return a.name == b.name; });
+  LOCKSTEP_RETURN_IF_ERROR(
+      hash_tensors(tensors, is_one_pass ? &hasher : nullptr, room,
+                   [&file](const auto&, uint64_t, auto piece) { return file.read(piece); }));
+  LOCKSTEP_RETURN_IF_ERROR(file.check_hash());
+  if (is_one_pass) return Status::ok();
+  return hash_tensors(named, &hasher, room, [&file](const auto& tensor, uint64_t at, auto piece) {
+    return file.read_at(tensor.begin + at, piece);
+  });
+}
+
+Result<WeightsHashes> hash_files(const CheckpointInfo& info, const AliveFn& alive) {
   std::vector<std::byte> room(kCheckpointPieceBytes);
-  const auto hash = [&](const char* name, const std::vector<WeightsHasher*>& hashers) -> Status {
+  WeightsHasher hasher;
+  const auto hash = [&](const char* name) -> Status {
     for (const ManifestFile& listed : info.manifest.files) {
       if (listed.name != name) continue;
       LOCKSTEP_ASSIGN_OR_RETURN(const auto file,
                                 CheckpointFile::open(info.path + "/" + name, listed, alive));
-      LOCKSTEP_RETURN_IF_ERROR(check_content(*file, room));
-      LOCKSTEP_RETURN_IF_ERROR(hash_by_name(*file, hashers, room));
+      LOCKSTEP_RETURN_IF_ERROR(hash_file(*file, hasher, room));
     }
     return Status::ok();
   };
-  LOCKSTEP_RETURN_IF_ERROR(hash(kModelFile, {&hashes.weights, &hashes.state}));
-  hashes.state.begin_optimizer();
-  return hash(kOptimizerFile, {&hashes.state});
+  WeightsHashes hashes;
+  LOCKSTEP_RETURN_IF_ERROR(hash(kModelFile));
+  hashes.weights = hasher.so_far();
+  hasher.begin_optimizer();
+  LOCKSTEP_RETURN_IF_ERROR(hash(kOptimizerFile));
+  hashes.state = hasher.finish();
+  return hashes;
 }
 
 // One model file, at most one of the optimizer, nothing else.
@@ -89,10 +101,8 @@ Status check_names(const CheckpointInfo& info) {
 Result<CheckpointInfo> verify_checkpoint(const std::string& path, const AliveFn& alive) {
   LOCKSTEP_ASSIGN_OR_RETURN(CheckpointInfo info, read_checkpoint_info(path));
   LOCKSTEP_RETURN_IF_ERROR(check_names(info));
-  Hashes hashes;
-  LOCKSTEP_RETURN_IF_ERROR(hash_files(info, hashes, alive));
-  if (hashes.weights.finish() != info.manifest.weights_sha256 ||
-      hashes.state.finish() != info.manifest.state_sha256)
+  LOCKSTEP_ASSIGN_OR_RETURN(const WeightsHashes hashes, hash_files(info, alive));
+  if (hashes.weights != info.manifest.weights_sha256 || hashes.state != info.manifest.state_sha256)
     return damaged_checkpoint(path, "the weights do not have the hash that the manifest says");
   return info;
 }
@@ -100,9 +110,8 @@ Result<CheckpointInfo> verify_checkpoint(const std::string& path, const AliveFn&
 Result<std::string> hash_checkpoint(const std::string& path, bool all) {
   LOCKSTEP_ASSIGN_OR_RETURN(const CheckpointInfo info, read_checkpoint_info(path));
   LOCKSTEP_RETURN_IF_ERROR(check_names(info));
-  Hashes hashes;
-  LOCKSTEP_RETURN_IF_ERROR(hash_files(info, hashes, {}));
-  return all ? hashes.state.finish() : hashes.weights.finish();
+  LOCKSTEP_ASSIGN_OR_RETURN(WeightsHashes hashes, hash_files(info, {}));
+  return std::move(all ? hashes.state : hashes.weights);
 }
 
 }  // namespace lockstep

@@ -63,8 +63,9 @@ Result<CheckpointInfo> write_checkpoint(FileOps& files, const std::string& dir,
   const std::string path = dir + "/" + name;
   const std::string temporary = dir + "/tmp-" + name;
   manifest.files.clear();
-  manifest.weights_sha256 = weights_hash(state, false);
-  manifest.state_sha256 = weights_hash(state, true);
+  WeightsHashes hashes = weights_hashes(state);
+  manifest.weights_sha256 = std::move(hashes.weights);
+  manifest.state_sha256 = std::move(hashes.state);
 
   struct stat there;
   if (::stat(path.c_str(), &there) == 0) {

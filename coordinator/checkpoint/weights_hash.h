@@ -31,6 +31,14 @@ namespace lockstep {
 // tensors' bytes do not change meanwhile.
 std::string weights_hash(std::span<const StateTensor> state, bool all);
 
+// Both hashes of a state. The one of the weights is a prefix of the other, so each byte is hashed
+// once.
+struct WeightsHashes {
+  std::string weights;  // weights_hash(state, false)
+  std::string state;    // weights_hash(state, true)
+};
+WeightsHashes weights_hashes(std::span<const StateTensor> state);
+
 // The same grammar fed piece by piece, for tensors that are not in memory at once.
 class WeightsHasher {
  public:
@@ -40,6 +48,7 @@ class WeightsHasher {
   void begin_tensor(std::string_view name, DType dtype, std::span<const int64_t> shape,
                     uint64_t bytes);
   void data(std::span<const std::byte> bytes) { hash_.update(bytes.data(), bytes.size()); }
+  std::string so_far() const;
   std::string finish();  // call once
 
  private:

@@ -93,6 +93,49 @@ TEST_F(CheckpointStore, EveryDamagedByteOfEveryFileIsFound) {
   EXPECT_TRUE(verify_checkpoint(info.path).is_ok());
 }
 
+// In a state of one dtype the tensors lie in the order of their names, which verify reads in one
+// pass.
+TEST_F(CheckpointStore, AFlippedByteOfAStateOfOneDtypeIsFound) {
+  TestState state;
+  state.add(StateSection::kParameter, "fc.weight", DType::kF32, {3, 5});
+  state.add(StateSection::kParameter, "fc.bias", DType::kF32, {3});
+  state.fill(1);
+  const auto info = write_checkpoint(*files_, dir_, state.tensors(), manifest_of(1500));
+  ASSERT_TRUE(info.is_ok());
+  EXPECT_TRUE(verify_checkpoint(info->path).is_ok());
+  EXPECT_EQ(*hash_checkpoint(info->path, true), weights_hash(state.tensors(), true));
+  EXPECT_EQ(*hash_checkpoint(info->path, false), info->manifest.weights_sha256);
+  const std::string path = info->path + "/" + kModelFile;
+  const auto size = std::filesystem::file_size(path);
+  for (uintmax_t i = 0; i < size; ++i) {
+    const auto flip = [&] {
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekg(static_cast<std::streamoff>(i));
+      const char byte = static_cast<char>(file.get());
+      file.seekp(static_cast<std::streamoff>(i));
+      file.put(static_cast<char>(byte ^ 1));
+    };
+    flip();
+    EXPECT_FALSE(verify_checkpoint(info->path).is_ok()) << "byte " << i;
+    EXPECT_FALSE(load_checkpoint(info->path, state.tensors()).is_ok()) << "byte " << i;
+    flip();
+  }
+}
+
+// What a writer whose memory was wrong leaves: every file is whole, and holds other weights.
+TEST_F(CheckpointStore, AManifestWithTheHashOfOtherWeightsIsFound) {
+  CheckpointInfo info = write(1500, 1);
+  const auto is_found = [&](auto change) {
+    Manifest manifest = info.manifest;
+    change(manifest);
+    std::ofstream(info.path + "/manifest.json") << manifest_to_json(manifest);
+    return !verify_checkpoint(info.path).is_ok();
+  };
+  EXPECT_FALSE(is_found([](Manifest&) {}));
+  EXPECT_TRUE(is_found([](Manifest& m) { m.weights_sha256 = std::string(64, 'a'); }));
+  EXPECT_TRUE(is_found([](Manifest& m) { m.state_sha256 = std::string(64, 'a'); }));
+}
+
 TEST_F(CheckpointStore, AShortenedLongerOrMissingFileIsFound) {
   const CheckpointInfo info = write(1500, 1);
   for (const char* name : {"model.safetensors", "optimizer.safetensors"}) {

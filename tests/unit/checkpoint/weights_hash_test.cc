@@ -31,6 +31,13 @@ TEST(WeightsHash, IsTheSha256OfExactlyTheBytesInTheHeader) {
   EXPECT_EQ(weights_hash(state.tensors(), true), to_hex(sha256(all)));
 }
 
+TEST(WeightsHash, BothAtOnceAreTheSameAsEachByItself) {
+  TestState state = TestState::small(1);
+  const WeightsHashes both = weights_hashes(state.tensors());
+  EXPECT_EQ(both.weights, weights_hash(state.tensors(), false));
+  EXPECT_EQ(both.state, weights_hash(state.tensors(), true));
+}
+
 TEST(WeightsHash, DoesNotDependOnTheOrderOfTheTensors) {
   TestState state = TestState::small(1);
   const std::string hash = weights_hash(state.tensors(), true);
