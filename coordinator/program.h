@@ -1,5 +1,5 @@
-// The coordinator as a process: one term after the other at the same addresses, its secrets, its
-// HTTP, its pulse, and signals, until the run has ended or another coordinator has it.
+// The coordinator as a process: one term after the other at the same addresses, with its secrets,
+// HTTP server, pulse and signals. It ends with the run, or when another coordinator has the run.
 //
 // Thread-safety: the main thread, once in a process (signals).
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace lockstep::coordinator {
 
-// Gives the exit code of the process: that of the run, 75 when another coordinator has the run, or
-// why it could not begin, which it has said by then.
+// Returns the exit code of the process: the run's, 75 if another coordinator has the run, or the
+// code of the error for which it could not begin. It has printed the error by then.
 int run_coordinator(SeatRequest request, BeginMode mode);
 
 }  // namespace lockstep::coordinator

@@ -1,17 +1,19 @@
-// What the journal proves about every sample of a run.
+// Checks what the journal proves about every sample of a run.
 //
-// The order of the samples is a function of the seed; which generation did which step, and with
-// which slots, is in the ledger. What the loaders really delivered is in the step records, as one
-// digest a slot (data/order/digest.h). The audit computes each digest again and compares: it checks
-// what was done, not what was planned.
+// The seed fixes the order of the samples. The ledger says which generation did which step, with
+// which slots. The step records say what the loaders really delivered, as one digest per slot
+// (data/order/digest.h). The audit computes each digest again and compares it, so it checks the
+// work, not the plan.
 //
 //   surviving rows of the ledger ──▶ their records ──▶ digests ──▶ compared with seed and plan
 //
-// A planned sample whose delivery is not proven counts as lost; one that was delivered beyond the
-// plan counts as repeated. What a stopped run has not reached is neither. Samples that were left
-// out by policy (train.on_bad_samples) are a class of their own, and so are steps that the loss
-// scaler skipped. Where records were folded (fold.h), the hash that stands for them is computed
-// again from the seed.
+// How samples count:
+//   lost      planned, and no record proves the delivery
+//   repeated  delivered beyond the plan
+//   left out  by policy (train.on_bad_samples)
+//   neither   in steps that a stopped run has not reached
+// Steps that the loss scaler skipped are listed separately. Where the coordinator folded records
+// (fold.h), the audit computes their hash again from the seed.
 //
 // Thread-safety: free functions.
 #pragma once
@@ -32,7 +34,7 @@ namespace lockstep::coordinator {
 
 struct AuditedSlot {
   uint32_t slot = 0;
-  MemberId member = 0;  // that computed it; 0: not known
+  MemberId member = 0;  // which computed it; 0: unknown
   uint32_t rank = 0;
   data::PositionRange positions;  // in the epoch
   uint64_t digest = 0;            // as recorded; 0 if kMissing
@@ -44,7 +46,7 @@ struct AuditedStep {
   Step step = 0;  // 0-based
   Epoch epoch = 0;
   Generation generation = 0;
-  bool skipped = false;  // by the loss scaler: consumed, and nothing applied
+  bool skipped = false;  // the loss scaler consumed the step and applied nothing
   double loss = 0;
   std::vector<AuditedSlot> slots;  // without the empty ones
 };
@@ -65,17 +67,17 @@ struct AuditedEpoch {
   bool is_whole() const { return steps == all_steps; }
 };
 
-// Slots [begin, end) of a step of the surviving lineage that were left out by policy.
+// Slots [begin, end) of a step of the surviving lineage that the policy left out.
 struct LeftOut {
   Step step = 0;
   Epoch epoch = 0;
-  Generation generation = 0;  // that did the step without them
+  Generation generation = 0;  // which did the step without them
   SlotRun slots;
   data::PositionRange positions;  // in the epoch
   std::string reason;
 };
 
-// Steps [from, to) that a generation reported and that did not survive.
+// Steps [from, to) that a generation reported, and that a rollback undid.
 struct UndoneSteps {
   Generation generation = 0;
   Step from = 0;
@@ -84,7 +86,7 @@ struct UndoneSteps {
 
 struct AuditReport {
   RunOrder order;
-  std::vector<LedgerRow> rows;          // that survive
+  std::vector<LedgerRow> rows;          // the surviving ones
   std::vector<SlotMapEntry> slot_maps;  // of `rows`
   std::vector<AuditedEpoch> epochs;
   std::vector<UndoneSteps> undone;
@@ -92,14 +94,14 @@ struct AuditReport {
   uint64_t skipped_samples = 0;
   std::vector<LeftOut> left_out;
   uint64_t left_out_samples = 0;
-  // The first step, from 1, that a worker which was put out later may have made wrong
+  // The first step, counted from 1, that a worker may have made wrong before its expulsion
   // (train.on_corruption: continue).
   std::optional<Step> tainted;
-  std::vector<Place> expelled;     // what computed there was wrong
+  std::vector<Place> expelled;     // the workers there computed wrong
   std::vector<AuditFault> faults;  // the first kMostFaults
   uint64_t fault_count = 0;
   Step steps = 0;        // of the surviving lineage
-  uint64_t samples = 0;  // that they have by plan; left_out_samples are some of them
+  uint64_t samples = 0;  // of these steps by plan, including left_out_samples
   uint64_t lost = 0;
   uint64_t repeated = 0;
 
@@ -109,7 +111,7 @@ struct AuditReport {
 
 inline constexpr size_t kMostFaults = 10'000;
 
-// Checks every step of the surviving lineage. `on_step` gets each in order; may be empty.
+// Checks every step of the surviving lineage. Calls `on_step` for each in order; may be empty.
 Result<AuditReport> audit(Journal& journal,
                           const std::function<void(const AuditedStep&)>& on_step = {});
 

@@ -1,4 +1,4 @@
-// Two things that the audit says in the same way to people and to tools.
+// Helpers that audit_text.cc and audit_json.cc share.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -1,5 +1,5 @@
-// A fold (journal_entry.h) against the plan: the hash that stands for its records is computed again
-// from the seed.
+// Checks a fold (journal_entry.h) against the plan: computes the hash of its records again from the
+// seed.
 //
 // Thread-safety: a value; const methods from any thread.
 #pragma once
@@ -14,15 +14,16 @@ namespace lockstep::coordinator {
 
 class CheckedFold {
  public:
-  // The whole fold is computed, also where the ledger has cut its row inside of it. `skips`: what
-  // its generation was to leave out.
+  // Computes the whole fold, also if the ledger has cut its row inside it. `skips`: the slots that
+  // its generation had to leave out.
   CheckedFold(const FoldEntry& entry, const data::SkipSet& skips, OrderedPlan& plan);
 
   bool holds(Generation generation, Step step) const {
     return fold_.generation == generation && fold_.first <= step && step < fold_.last;
   }
   bool is_right() const { return is_right_; }
-  // As planned. REQUIRES: the fold holds the step; the slot has samples and is not left out.
+  // The planned digest. REQUIRES: the fold holds the step; the slot has samples and is not left
+  // out.
   uint64_t digest(Step step, uint32_t slot) const {
     return digests_[(step - fold_.first) * slots_ + slot];
   }

@@ -1,5 +1,5 @@
-// What the records of a generation say that the loaders delivered, and whether it was what the plan
-// says. The audit and the folding of records judge by the same rule.
+// What the loaders delivered, from the records of a generation, and whether it matches the plan.
+// The audit and the folding of records use the same rule.
 //
 // Thread-safety: free functions and values.
 #pragma once
@@ -15,16 +15,16 @@
 namespace lockstep::coordinator {
 
 enum class Delivery : uint8_t {
-  kRight,       // the digest is that of the planned samples
-  kLeftOut,     // by policy, and nothing was delivered
+  kRight,       // the digest matches the planned samples
+  kLeftOut,     // left out by policy, and nothing was delivered
   kOther,       // other samples were delivered, or in another order
-  kMissing,     // nobody has recorded what was delivered
+  kMissing,     // no record says what was delivered
   kTwice,       // two generations of the surviving lineage did this step
-  kUnwanted,    // delivered, though it was to be left out
-  kBrokenFold,  // the hash that stands for its record is not that of the plan
+  kUnwanted,    // delivered, although the policy left it out
+  kBrokenFold,  // the hash of its fold does not match the plan
 };
 
-// What the ranks of one generation have recorded of one step.
+// The records of one step from all ranks of one generation.
 struct RecordedStep {
   bool skipped = false;  // by the loss scaler
   double loss = 0;
@@ -33,24 +33,24 @@ struct RecordedStep {
 
 struct RecordedSteps {
   std::map<Step, RecordedStep> steps;
-  uint64_t records = 0;  // that were read
+  uint64_t records = 0;  // how many were read
 };
-// Of the steps [from, to) of `generation`, as far as they were not folded.
+// The records of steps [from, to) of `generation` that are not folded.
 Result<RecordedSteps> recorded_steps(Journal& journal, Generation generation, Step from, Step to);
 
 struct SlotDelivery {
   Delivery delivery = Delivery::kMissing;
   uint64_t digest = 0;   // as recorded; 0 if kMissing
-  uint64_t samples = 0;  // likewise
+  uint64_t samples = 0;  // as recorded; 0 if kMissing
 };
 
-// Of a slot with `samples` > 0 by plan. `recorded` may be null.
+// Judges a slot with `samples` > 0 by plan. `recorded` may be null.
 SlotDelivery judge_slot(const RecordedStep* recorded, uint32_t slot, uint64_t planned_digest,
                         uint64_t samples);
-// Of a slot that the generation was to leave out.
+// Judges a slot that the generation had to leave out.
 SlotDelivery judge_left_out(const RecordedStep* recorded, uint32_t slot);
 
-// One number for the digests of many slots, in the order of steps and slots.
+// Chains the digests of many slots into one number, in the order of steps and slots.
 class FoldDigest {
  public:
   void add(Step step, uint32_t slot, uint64_t digest, uint64_t samples);

@@ -1,5 +1,5 @@
-// In which order a run takes its samples, as its frozen identity says, and the digest that follows
-// from it for every slot of every step.
+// The order in which a run takes its samples, from its frozen identity, and the digest of every
+// slot of every step that follows from this order.
 //
 // Thread-safety: one thread for an OrderedPlan; the rest are values and pure functions.
 #pragma once
@@ -15,15 +15,15 @@
 
 namespace lockstep::coordinator {
 
-// What fixes the order of the samples, from the frozen identity of the run.
+// The part of the frozen identity that fixes the order of the samples.
 struct RunOrder {
   data::OrderSpec spec;
   data::RunShape shape;
 };
-// kUsage when no generation was ever started; kConfig when another version made the order.
+// kUsage if no generation ever started. kConfig if another version made the order.
 Result<RunOrder> order_of(const std::vector<IdentityEntry>& identity);
 
-// Keeps the order of the epoch that it was asked for last.
+// Computes digests of the plan. Keeps the order of the last epoch it computed.
 class OrderedPlan {
  public:
   explicit OrderedPlan(RunOrder order) : order_(std::move(order)) {}

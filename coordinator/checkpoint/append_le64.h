@@ -1,4 +1,5 @@
-// Unsigned 64-bit little-endian integers in byte strings, whatever the machine's own order.
+// Appends unsigned 64-bit little-endian integers to byte strings.
+//
 // Thread-safety: pure functions.
 #pragma once
 
@@ -8,7 +9,7 @@
 
 namespace lockstep {
 
-// Tensors are written as they lie in memory, and the formats say little-endian.
+// The formats are little-endian, and tensors go to the file as they lie in memory.
 static_assert(std::endian::native == std::endian::little);
 
 inline void append_le64(std::string& out, uint64_t value) {

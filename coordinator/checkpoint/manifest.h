@@ -1,5 +1,5 @@
-// What a checkpoint is: manifest.json of its directory, written last. Whatever is not named here,
-// with size and SHA-256, does not belong to the checkpoint.
+// manifest.json of a checkpoint's directory, which the writer writes last. It lists the files of
+// the checkpoint with size and SHA-256. Other files do not belong to the checkpoint.
 //
 //   {"format": 1, "step": 1500, "generation": 2, "member": 4, "seed": 1, "slots": 4,
 //    "global_batch": 128, "epoch": 3, "phase": 0, "schedule": {...ScheduleSpec...},
@@ -10,11 +10,12 @@
 //    "unacknowledged": [...StepRecords...], "self_sha256": "..."}
 //
 // self_sha256 is over the compact JSON of everything else (keys sorted), so that a flipped bit
-// shows without the journal. 64-bit integers inside schedule and unacknowledged are strings, as
-// protobuf's JSON mapping wants it.
+// shows without the journal. 64-bit integers inside schedule and unacknowledged are strings, as in
+// protobuf's JSON mapping.
 //
-// Errors: kBadData for what is damaged; kConfig for a newer format: an older program must not guess
-// what it means.
+// Errors: kBadData for damage. kConfig for a newer format, because an older program must not guess
+// its meaning.
+//
 // Thread-safety: pure functions and values.
 #pragma once
 
@@ -41,7 +42,7 @@ struct ManifestFile {
 
 struct Lineage {
   std::string run_id;
-  std::string resumed_from;  // checkpoint that the state of this lineage began with; empty: fresh
+  std::string resumed_from;  // the checkpoint from which the run went on; empty: a fresh start
   Step generation_first_step = 0;
   bool operator==(const Lineage&) const = default;
 };
@@ -61,7 +62,7 @@ struct Manifest {
   std::string state_sha256;    // weights_hash(state, true)
   Lineage lineage;
   std::vector<ManifestFile> files;
-  std::vector<wire::StepRecords> unacknowledged;  // batches not in the journal yet, of `member`
+  std::vector<wire::StepRecords> unacknowledged;  // batches of `member`, not in the journal yet
 };
 
 std::string manifest_to_json(const Manifest& manifest);

@@ -1,8 +1,8 @@
-// Checkpoints as safetensors files (data/safetensors/header.h), written and read so that Python's
-// package and we understand each other's files.
+// Checkpoints as safetensors files (data/safetensors/header.h) that Python's package reads, and the
+// other way round.
 //
-// Names are sorted in the header. The bytes lie by (element size descending, name), as the
-// reference implementation does it: back to back and yet every tensor aligned to its elements.
+// Names are sorted in the header. Tensors lie by (element size descending, name), as in the
+// reference implementation. So they lie back to back, and each is aligned to its elements.
 //
 // Errors: kBadData for anything that breaks the format, with the name of the tensor.
 // Thread-safety: pure functions and values.
@@ -38,21 +38,21 @@ struct SafetensorsHeader {
   uint64_t data_bytes = 0;
 };
 
-// As safetensors::parse_header(), of tensors that a state can have.
+// Like safetensors::parse_header(), but only for tensors that a state can have.
 Result<SafetensorsHeader> parse_safetensors_header(std::string_view header, uint64_t file_bytes);
 
-// What to write: `prefix` (length and JSON), then the bytes of `order`, each in full.
+// What to write: `prefix` (length and JSON), then the bytes of the tensors in `order`.
 struct SafetensorsPlan {
   std::string prefix;
   std::vector<const StateTensor*> order;  // into the span given
   uint64_t file_bytes = 0;
 };
 
-// kUsage when a name is empty or occurs twice, when bytes and shape disagree, or over the limits.
+// kUsage if a name is empty or occurs twice, if bytes and shape disagree, or over the limits.
 Result<SafetensorsPlan> plan_safetensors(std::span<const StateTensor> tensors,
                                          const std::map<std::string, std::string>& metadata);
 
-// product(shape) * dtype_bytes(dtype), or nothing on a negative dimension or overflow.
+// product(shape) * dtype_bytes(dtype). Nothing for a negative dimension or on overflow.
 std::optional<uint64_t> tensor_bytes(DType dtype, std::span<const int64_t> shape);
 
 }  // namespace lockstep

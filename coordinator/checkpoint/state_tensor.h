@@ -1,8 +1,8 @@
-// A view of one tensor of the boundary state, without Torch: what checkpoints, hashes and transfers
-// work on. Bytes are in logical row-major order, whatever the memory format of the model.
+// A view of one tensor of the boundary state, without Torch, for checkpoints, hashes and transfers.
+// Bytes are in logical row-major order, whatever the memory format of the model.
 //
-// The memory belongs to the engine; views stay valid as long as it lives, and their content may be
-// read or written between two steps only.
+// The engine owns the memory, and views are valid while it lives. Read and write their content only
+// between two steps.
 #pragma once
 
 #include <cstddef>

@@ -5,16 +5,17 @@
 //                            manifest.json
 //   tmp-step-0000001500-g2-m4/   being written or deleted, or left by a crash; never read
 //
-// A checkpoint is written under its tmp- name: each file is fsynced, the manifest last, then the
-// directory; one rename publishes it. 10 digits and a fixed form make names sort by step.
+// The writer writes under the tmp- name. It fsyncs each file, the manifest last, then the
+// directory. One rename publishes the checkpoint. 10 digits and a fixed form make names sort by
+// step.
 //
 // INVARIANTS
 //  K1 After a crash at any point, a name step-* either does not exist or verifies.
 //  K2 Writing one checkpoint never touches another one.
-//  K3 An error leaves no tmp- directory of ours behind (as far as the file system still lets us).
-//  K4 Only names that were given are deleted, and never one of the newest `keep` (at least 2).
+//  K3 An error leaves no tmp- directory of this writer behind, as far as the file system allows.
+//  K4 Pruning deletes only the given names, and never one of the newest `keep` (at least 2).
 //
-// Errors: kNoInput when it is not there; kBadData when it is damaged or does not fit the state;
+// Errors: kNoInput if it does not exist. kBadData if it is damaged or does not fit the state.
 // kInternal for I/O (disk full, ...). Messages name the path.
 //
 // Thread-safety: free functions without state; one writer per directory and generation.
@@ -47,56 +48,58 @@ struct CheckpointName {
 };
 
 std::string checkpoint_name(const CheckpointName& name);
-// Nothing unless `text` is exactly what checkpoint_name() makes.
+// Nothing unless checkpoint_name() makes exactly `text`.
 std::optional<CheckpointName> parse_checkpoint_name(std::string_view text);
 
-// One complete checkpoint, as list and verify see it.
+// One complete checkpoint.
 struct CheckpointInfo {
   std::string name;  // directory name
   std::string path;
-  std::string manifest_sha256;  // of the bytes of manifest.json: what the journal holds
+  std::string manifest_sha256;  // of the bytes of manifest.json; the journal has it, too
   uint64_t bytes = 0;           // of all files named in the manifest, and of the manifest
   Manifest manifest;
 };
 
-// Every directory step-* below `dir`, oldest first. A damaged one has a status instead of an info,
-// so that one bad checkpoint does not hide the others. Reads manifests only; no hashing.
+// One directory step-*. A damaged one has a status instead of an info, so that it does not hide the
+// others.
 struct ListedCheckpoint {
   CheckpointName name;
   std::string path;
   Status status;
   CheckpointInfo info;  // valid if status.is_ok()
 };
-// Empty when `dir` does not exist.
+// Every directory step-* below `dir`, oldest first; empty if `dir` does not exist. Reads only the
+// manifests.
 Result<std::vector<ListedCheckpoint>> list_checkpoints(const std::string& dir);
 
 // Reads the manifest of one checkpoint directory and checks it against the directory's name.
 Result<CheckpointInfo> read_checkpoint_info(const std::string& path);
 
-// Reads everything: sizes and SHA-256 of every file, the format, and the weights hash.
+// Reads everything and checks the sizes and SHA-256 of every file, the format, and the weights
+// hash.
 Result<CheckpointInfo> verify_checkpoint(const std::string& path, const AliveFn& alive = {});
 
-// weights_hash() of what the files hold, computed from their bytes (not from the manifest).
+// weights_hash() of the files' content, from their bytes, not from the manifest.
 Result<std::string> hash_checkpoint(const std::string& path, bool all);
 
-// Writes `state` as a new checkpoint. `manifest` comes filled but for files and hashes. A directory
-// of this name that holds the same weights already is not written again.
+// Writes `state` as a new checkpoint, and fills in the files and hashes of `manifest`. If a
+// directory of this name has the same state already, it stays.
 Result<CheckpointInfo> write_checkpoint(FileOps& files, const std::string& dir,
                                         std::span<const StateTensor> state, Manifest manifest);
 
-// Fills `state` from a checkpoint; every tensor must be there with the same shape and dtype, and
-// no other. Every file's hash is checked on the way; after an error the content of `state` is
+// Fills `state` from a checkpoint, which must have the same tensors with the same shapes and
+// dtypes. Checks the hash of every file on the way. After an error the content of `state` is
 // undefined.
 Result<CheckpointInfo> load_checkpoint(const std::string& path, std::span<const StateTensor> state);
 
-// Deletes those of `names` that are not among the newest `keep` (at least 2) complete ones. Names
-// that are not there any more are fine. Returns how many were deleted.
+// Deletes those of `names` that are not among the newest `keep` (at least 2) complete ones. Ignores
+// names that do not exist. Returns how many it deleted.
 Result<int> prune_checkpoints(FileOps& files, const std::string& dir,
                               std::span<const std::string> names, uint32_t keep);
 
-// Deletes what crashed writers of generations before `before` left (tmp-*). For the writer of
-// `before`, however late it comes to it: a newer one's work in progress stays. Without it: all,
-// when nobody writes.
+// Deletes the tmp-* directories that crashed writers of generations before `before` left. The
+// writer of generation `before` calls it, possibly late, so the work of newer writers stays. The
+// default deletes all, for when nobody writes.
 inline constexpr Generation kEveryGeneration = ~Generation{0};
 Status remove_leftovers(FileOps& files, const std::string& dir,
                         Generation before = kEveryGeneration);

@@ -1,9 +1,9 @@
-// One safetensors file of a checkpoint, checked against the manifest as it is read.
+// Reads one safetensors file of a checkpoint, and checks it against the manifest on the way.
 //
 //     open()  size and header ──▶ read() ... all data, in order ──▶ check_hash()
 //
-// Errors: kBadData when it is missing, damaged or not what the manifest says, kInternal for I/O.
-// Messages name the path.
+// Errors: kBadData if it is missing, damaged or not as in the manifest. kInternal for I/O. Messages
+// name the path.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -20,14 +20,14 @@
 
 namespace lockstep {
 
-// What is read or hashed at a time.
+// How much is read and hashed at a time.
 inline constexpr size_t kCheckpointPieceBytes = size_t{16} << 20;
 
 Status damaged_checkpoint(const std::string& path, const std::string& what);
 
 class CheckpointFile {
  public:
-  // `expected` outlives it. `alive` is called with every piece.
+  // `expected` outlives it. Calls `alive` for every piece.
   static Result<std::unique_ptr<CheckpointFile>> open(const std::string& path,
                                                       const ManifestFile& expected,
                                                       const AliveFn& alive = {});
@@ -38,12 +38,12 @@ class CheckpointFile {
   const SafetensorsHeader& header() const { return header_; }
   const std::string& path() const { return path_; }
 
-  // The next bytes.
+  // Reads the next bytes.
   Status read(std::span<std::byte> out);
   // REQUIRES: everything was read.
   Status check_hash();
 
-  // Of the data, from `offset` on, whatever was read before; not hashed.
+  // Reads from `offset` of the data, independent of read(), and without hashing.
   Status read_at(uint64_t offset, std::span<std::byte> out) const;
 
  private:
@@ -57,7 +57,7 @@ class CheckpointFile {
   const ManifestFile& expected_;
   const AliveFn alive_;
   uint64_t at_ = 0;  // in the file
-  Sha256 hash_;      // of what is before it
+  Sha256 hash_;      // of the bytes before it
   SafetensorsHeader header_;
 };
 

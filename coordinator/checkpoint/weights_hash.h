@@ -1,6 +1,6 @@
-// The SHA-256 that says two runs ended with the same weights, bit for bit.
+// The SHA-256 that shows whether two runs ended with the same weights, bit for bit.
 //
-// THE BYTES THAT ARE HASHED, exactly:
+// THE HASHED BYTES, exactly:
 //
 //   weights := "lockstep weights 1\n" tensor*     parameters and buffers together
 //   state   := weights "optimizer 1\n" tensor*    with all = true
@@ -9,8 +9,8 @@
 //              le64(dimensions) le64(dim)*
 //              le64(bytes) bytes                  row-major, little-endian
 //
-// le64 is an unsigned 64-bit little-endian integer. A tensor tied to another is listed once, under
-// the name that the engine gives it.
+// le64 is an unsigned 64-bit little-endian integer. Tied tensors occur once, under the name that
+// the engine gives them.
 //
 // Thread-safety: a WeightsHasher belongs to one thread; weights_hash() has no state.
 #pragma once
@@ -26,7 +26,7 @@
 
 namespace lockstep {
 
-// 64 lower-case hex digits. Order of `state` does not matter. Optimizer tensors count only when
+// 64 lower-case hex digits. The order of `state` does not matter. Optimizer tensors count only if
 // `all`. REQUIRES: names are unique among parameters and buffers, and among optimizer tensors; the
 // tensors' bytes do not change meanwhile.
 std::string weights_hash(std::span<const StateTensor> state, bool all);
@@ -39,7 +39,7 @@ struct WeightsHashes {
 };
 WeightsHashes weights_hashes(std::span<const StateTensor> state);
 
-// The same grammar fed piece by piece, for tensors that are not in memory at once.
+// Hashes the same grammar piece by piece, for tensors that are not in memory at once.
 class WeightsHasher {
  public:
   WeightsHasher();

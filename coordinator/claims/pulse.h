@@ -1,12 +1,12 @@
-// Whether a run has a coordinator, for agents that cannot reach it: one small file in the run
-// directory that the coordinator rewrites every kPulseMs (PROTOCOL, "Coordinator death").
+// Shows agents that cannot reach the coordinator whether it lives: one small file in the run
+// directory, which the coordinator rewrites every kPulseMs (PROTOCOL, "Coordinator death").
 //
 //   RUN_DIR/pulse = "7 1234 alive\n"      term, count, state
 //                   "7 1235 ended 75\n"   its last act in a run that ended in order
 //
-// An agent that has no connection, and for which neither pulse nor newest claim (claim.h) changed
-// for kStillMs of its own time, takes the coordinator's machine for lost. Its own time: what passed
-// while the agent itself was stopped does not count. No clock of two machines is compared.
+// An agent takes the coordinator's machine for lost if it has no connection, and if neither the
+// pulse nor the newest claim (claim.h) has changed for kStillMs of the agent's own time. Time while
+// the agent itself was stopped does not count. Nothing compares the clocks of two machines.
 //
 // Thread-safety: free functions and values.
 #pragma once
@@ -23,7 +23,7 @@ namespace lockstep::coordinator {
 inline constexpr char kPulseName[] = "pulse";
 inline constexpr int64_t kPulseMs = 5'000;      // between two beats
 inline constexpr int64_t kPulseLookMs = 1'000;  // between two looks of an agent
-inline constexpr int64_t kStillMs = 30'000;     // then nobody is there any more
+inline constexpr int64_t kStillMs = 30'000;     // after so long without a change it is lost
 
 struct Pulse {
   Term term = 0;
@@ -32,19 +32,19 @@ struct Pulse {
   bool operator==(const Pulse&) const = default;
 };
 
-// Readers see the old or the new one. Not durable: after a power cut there is no coordinator.
+// Readers see the old or the new pulse. Not durable: after a power cut there is no coordinator.
 Status write_pulse(const std::string& run_dir, const Pulse& pulse);
 
-// None when there is none, or nothing that could be one.
+// None if the file does not exist or is not a pulse.
 std::optional<Pulse> read_pulse(const std::string& run_dir);
 
-// What an agent without a connection makes of what it sees. Pure.
+// Judges the pulse for an agent without a connection. Pure.
 class PulseWatch {
  public:
   enum class Verdict { kWait, kLost, kEnded };
 
   Verdict see(const std::optional<Pulse>& pulse, Term newest_claim, int64_t now_ms);
-  // It has a connection again, or has done something about it.
+  // Call it when the agent has a connection again, or has acted on a verdict.
   void forget() { last_look_ms_.reset(); }
 
  private:

@@ -1,18 +1,18 @@
 // decide(now, state, event, options) → (state', actions, reason): the heart of the coordinator.
 //
-// A pure function: no I/O, no clock, no random number, no allocation of identity outside the state
-// (member ids come from a counter in it). The same code runs in production and in tests that feed
-// it histories. PROTOCOL.md is its specification; state.h lists states, messages and invariants,
-// which are asserted after every call.
+// A pure function: no I/O, no clock, no random numbers, and member ids come from a counter in the
+// state. The same code runs in production and in tests that feed it histories. PROTOCOL.md is its
+// specification. state.h lists states, messages and invariants, which decide() asserts after every
+// call.
 //
-// Split by what happens:
+// Where to look:
 //   decide.cc         from an event to the function that judges it; fences
-//   decide_register   who comes; decide_agent: what agents prove; decide_command: what people want
-//   gather            when the first generation of a term is prepared
-//   judge             who is taken for dead without a proof: leases, brake, suspicion
-//   hang              who is behind when nothing goes on
-//   regroup           what follows a death: the next generation, the next term, or the end
-//   generation        prepare and start; resume_point: from where, and can every step be proven
+//   decide_register   registrations; decide_agent: proofs of agents; decide_command: commands
+//   gather            when to prepare the first generation of a term
+//   judge             members that count as dead without a proof: leases, brake, suspicion
+//   hang              evicts the slowest member when nothing goes on
+//   regroup           after a death: the next generation, the next term, or the end
+//   generation        prepares and starts; resume_point: from where, and is every step provable
 //   poison            a step that kills whoever computes it
 //   planned           joins and leaves without a pause
 //   judge_checks      members that hold or compute something else than the others
@@ -30,7 +30,7 @@
 
 namespace lockstep::coordinator {
 
-// `now_ms`: monotonic, never less than in an earlier call. The state is consumed: move it in.
+// `now_ms` is monotonic, never less than in an earlier call. Move the state in.
 Decision decide(int64_t now_ms, State state, const Event& event, const Options& options);
 
 }  // namespace lockstep::coordinator

@@ -1,4 +1,4 @@
-// Puts places out of the run: no worker there takes part any more (corruption.h, C1).
+// Expels places from the run: no worker there takes part any more (corruption.h, C1).
 //
 // Thread-safety: pure functions. Part of decide(), like decide_internal.h.
 #pragma once
@@ -14,7 +14,7 @@ namespace lockstep::coordinator {
 // "local rank 1 of node a, local rank 0 of node b"; each place once.
 std::string names_of(const std::vector<WitnessEntry>& witnesses);
 
-// Where a place was found wrong. goes_on: the lineage is not cut, it is tainted from `step` on.
+// Where a check found a place wrong. goes_on: the lineage is not cut, but tainted from `step` on.
 struct Wrong {
   Generation generation = 0;
   Step step = 0;
@@ -22,11 +22,11 @@ struct Wrong {
 };
 void expel(Turn& turn, const Place& place, const Wrong& wrong);
 
-// C3: checkpoints that a worker there wrote from step `since` on leave the lineage.
+// C3: takes the checkpoints that a worker there wrote from step `since` on out of the lineage.
 void disown_checkpoints(Turn& turn, const Place& place, Step since);
 
-// Members of the present, the planned and the last started generation that are at a place that was
-// put out go like ones that died. Nothing: there are none.
+// Removes members of the present, the planned and the last started generation at expelled places,
+// like members that died. Nothing: there are none.
 std::optional<Reason> evict_expelled(Turn& turn);
 
 }  // namespace lockstep::coordinator

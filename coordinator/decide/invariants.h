@@ -1,5 +1,5 @@
-// The invariants of state.h as assertions that stay on in release: a coordinator that breaks one
-// stops before it can journal it.
+// The invariants of state.h as assertions, also in release builds. A coordinator that breaks one
+// stops before it can journal the result.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace lockstep::coordinator {
 
-// What has to be remembered of a state to see that nothing went back. Small on purpose: the state
-// itself is moved through decide().
+// The part of a state that shows whether something went back. It is small, because decide() takes
+// the state itself by move.
 struct Mark {
   Term term = 0;
   Generation generation = 0;
@@ -21,7 +21,7 @@ struct Mark {
   Step completed = 0;
   Step in_history = 0;
   RunState run = RunState::kGathering;
-  // Of the member that the event came from; 0: of none
+  // Of the member that sent the event; 0: no member sent it.
   MemberId member = 0;
   Step member_step = 0;
   uint64_t member_acked_batch = 0;
@@ -29,8 +29,8 @@ struct Mark {
 
 Mark mark_of(const State& state, const Event& event);
 
-// Aborts the process when `decision`, reached from `before` by `event`, breaks I3, I4, I7 or
-// S1 to S4.
+// Aborts the process if `decision`, reached from `before` by `event`, breaks I3, I4, I7 or S1 to
+// S4.
 void check_invariants(const Mark& before, const Event& event, const Decision& decision,
                       const Options& options);
 

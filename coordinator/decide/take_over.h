@@ -1,5 +1,5 @@
-// begin_state() of a term whose journal has a generation that was started and not closed.
-// Not for others.
+// The part of begin_state() for a journal with a generation that was started and not closed. Only
+// begin_state.cc uses it.
 //
 // Thread-safety: pure.
 #pragma once

@@ -1,14 +1,16 @@
-// DIR/history.jsonl: one line for every step of the surviving lineage, for people and plots. It is
-// derived from the journal: appended after the commit, and cut where the lineage is cut.
+// DIR/history.jsonl: one line for each step of the surviving lineage, for people and plots. The
+// coordinator derives it from the journal. It appends after the commit, and cuts where the lineage
+// is cut.
 //
 //   {"step":1,"epoch":0,"loss":2.30258512,"lr":0.001,"samples":128}
 //
 // INVARIANTS
 //  H1 Line n has step n (steps count from 1), however often the run was resumed.
-//  H2 What is after the last newline is not part of it; a crash in the middle of a line is cut
-//  away.
+//  H2 Bytes after the last newline do not count. open() cuts a line that a crash left unfinished.
 //
-// A loss that is no number is written as null. Thread-safety: one thread.
+// A loss that is not a number becomes null.
+//
+// Thread-safety: one thread.
 #pragma once
 
 #include <memory>
@@ -23,7 +25,7 @@ std::string history_line(const StepEntry& step);  // with its newline
 
 class History {
  public:
-  // Keeps the first `keep_steps` lines, or as many as are there in order, and cuts the rest.
+  // Keeps the first `keep_steps` lines, as far as they are there in order, and cuts the rest.
   static Result<std::unique_ptr<History>> open(const std::string& path, Step keep_steps);
   ~History();
   History(const History&) = delete;
@@ -34,7 +36,7 @@ class History {
   // REQUIRES: step.step == lines(). Visible to readers after flush().
   void append(const StepEntry& step);
   Status flush();
-  // As open() does; nothing is pending.
+  // Cuts as open() does. REQUIRES: everything is flushed.
   Status cut(Step keep_steps);
 
  private:

@@ -1,11 +1,11 @@
-// The coordinator's memory across crashes, behind a seam: SQLite in production
-// (journal_sqlite.h), plain memory in tests and the simulator (journal_memory.h).
+// The coordinator's memory across crashes: SQLite in production (journal_sqlite.h), plain memory in
+// tests and the simulator (journal_memory.h).
 //
 // INVARIANTS
-//  J1 commit() is all or nothing: after a crash at any point load() gives the result of a prefix of
-//     the commits that were begun, with every one that returned ok.
-//  J2 After an error every later commit returns the same error: a failed write or fsync is never
-//     tried again, because nobody knows what reached the disk. The coordinator stops.
+//  J1 commit() is all or nothing. After a crash at any point, load() gives the result of a prefix
+//     of the commits, and the prefix includes every commit that returned ok.
+//  J2 After an error every later commit returns the same error. The journal never repeats a failed
+//     write or fsync, because nobody knows what reached the disk. The coordinator stops.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -27,15 +27,15 @@ namespace lockstep::coordinator {
 // Later than any step; fits into a signed number.
 inline constexpr Step kNoStep = std::numeric_limits<int64_t>::max();
 
-// What a new term has to know. Steps and records are read separately: they grow with the run.
+// What a new term must know. Steps and records are not in it, because they grow with the run.
 struct JournalContents {
   std::vector<IdentityEntry> identity;  // empty: no generation was ever started
   Term last_term = 0;
   MemberId last_member = 0;
   Generation last_generation = 0;
   std::vector<MemberEntry> members;          // ascending
-  std::vector<GenerationEntry> generations;  // ascending; `start` only of planned and started ones
-  std::map<MemberId, uint64_t> batches;      // number of the last batch of every member with any
+  std::vector<GenerationEntry> generations;  // ascending; planned and started ones have `start`
+  std::map<MemberId, uint64_t> batches;      // the number of each member's last batch
   std::map<std::string, std::string> settings;
   int64_t wall_ms = 0;                       // of all terms together, each up to its last commit
   std::vector<LedgerRow> ledger;             // ascending
@@ -51,25 +51,24 @@ class Journal {
  public:
   virtual ~Journal() = default;
 
-  // Makes all entries durable, as one. `wall_ms` is for people.
+  // Makes all entries durable, all or none. `wall_ms` is for people.
   virtual Status commit(std::span<const JournalEntry> entries, int64_t wall_ms) = 0;
 
   virtual Result<JournalContents> load() = 0;
 
-  // Two parts of it, for who needs no more while the run goes on.
+  // Two parts of load(), for readers during the run.
   virtual Result<std::vector<LedgerRow>> ledger() = 0;
   virtual Result<std::vector<FoldEntry>> folds() = 0;
 
-  // The steps [from, to) of the surviving lineage, ascending. Steps that are not complete are
-  // absent.
+  // Visits the complete steps in [from, to) of the surviving lineage, ascending.
   virtual Status visit_steps(Step from, Step to,
                              const std::function<void(const StepEntry&)>& visit) = 0;
 
-  // All batches of `generation` that hold a record of a step in [from, to), by member and number.
-  // Records that were folded are in none.
+  // All batches of `generation` with a record of a step in [from, to), by member and number. Folded
+  // records are not in them.
   virtual Result<std::vector<RecordsEntry>> batches(Generation generation, Step from, Step to) = 0;
 
-  // Who had which slots; empty when that generation was never started.
+  // Which member had which slots. Empty if that generation never started.
   virtual Result<SlotMapEntry> slot_map(Generation generation) = 0;
 };
 

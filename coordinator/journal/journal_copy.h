@@ -1,4 +1,5 @@
-// A journal for a new seat, from that of a coordinator which is lost, or may be only cut off.
+// Copies the journal for a new seat. The coordinator of the old one is lost, or maybe only cut off.
+//
 // Thread-safety: free function.
 #pragma once
 
@@ -8,9 +9,9 @@
 
 namespace lockstep::coordinator {
 
-// `to` holds what every commit in `from` has written, and is whole as soon as it is there; nothing
-// of `from` is changed. One commit that is being written meanwhile may be in it or not.
-// kNoInput when there is no `from`; kBadData when it stays damaged however often it is read.
+// `to` gets every commit of `from`, and is whole as soon as it exists. `from` does not change. A
+// commit that another process writes at the same time may be in the copy or not. kNoInput if there
+// is no `from`. kBadData if it is still damaged after several reads.
 Status copy_journal(const std::string& from, const std::string& to);
 
 }  // namespace lockstep::coordinator

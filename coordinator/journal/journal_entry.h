@@ -1,5 +1,5 @@
-// What decide() asks to be made durable. Each entry is a row of a table (journal_schema.h); all
-// entries of one turn of the loop are one commit.
+// What decide() wants durable. Each entry is a row of a table (journal_schema.h). All entries of
+// one turn of the loop are one commit.
 //
 // Thread-safety: plain values.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace lockstep::coordinator {
 
-// kPlanned: prepared ahead, and perhaps switched to by its members before anybody heard of it.
+// kPlanned: prepared ahead. Its members may have switched to it before the coordinator hears of it.
 enum class GenerationState : uint8_t {
   kPrepared = 0,
   kStarted = 1,
@@ -27,7 +27,7 @@ enum class GenerationState : uint8_t {
 
 enum class CheckpointState : uint8_t {
   kComplete = 0,    // counts
-  kDropped = 1,     // the writer was told to delete it
+  kDropped = 1,     // the coordinator told the writer to delete it
   kRolledBack = 2,  // left the lineage; may be deleted
 };
 
@@ -41,7 +41,7 @@ struct IdentityEntry {
 struct TermEntry {
   Term term = 0;
   uint32_t pid = 0;
-  std::string job_json;  // the job of this term, also what may change between terms
+  std::string job_json;  // the job of this term, including values that may change between terms
 };
 
 struct MemberEntry {
@@ -56,8 +56,8 @@ struct GenerationEntry {
   Generation generation = 0;
   Term term = 0;
   GenerationState state = GenerationState::kPrepared;
-  std::vector<MemberId> members;  // by rank; only read when the generation is new
-  std::string start;  // wire::Start as pushed, of a planned or started one; empty: as it was
+  std::vector<MemberId> members;  // by rank; counts only when the generation is new
+  std::string start;  // the pushed wire::Start of a planned or started one; empty: unchanged
 };
 
 struct SlotMapEntry {
@@ -70,18 +70,18 @@ struct LedgerEntry {
   LedgerRow row;  // inserted or replaced, by generation
 };
 
-// A batch as it came from one rank: agreement hashes, phase times, and, from the first rank that
-// reports a step, the digests of all its slots.
+// A batch as one rank sent it: agreement hashes, phase times, and, from the first rank that reports
+// a step, the digests of all slots.
 struct RecordsEntry {
   Generation generation = 0;
   MemberId member = 0;
   uint64_t batch = 0;
-  // Ascending, contiguous but for what was folded since. Empty: the batch was acknowledged, and no
-  // step in it survives; only its number is kept.
+  // Ascending, and contiguous except for folded records. Empty: the batch was acknowledged, no step
+  // in it survives, and the journal keeps only its number.
   std::vector<wire::StepRecord> records;
 };
 
-// One step that every rank of its generation has reported.
+// A step that every rank of its generation has reported.
 struct StepEntry {
   Generation generation = 0;
   Step step = 0;  // 0-based
@@ -92,15 +92,15 @@ struct StepEntry {
   double lr = 0;
   bool skipped = false;
   uint64_t common_hash = 0;
-  uint64_t wall_us = 0;  // the writer's phase times together
+  uint64_t wall_us = 0;  // sum of the writer's phase times
 };
 
-// What a rank's record says of a step that it applied in `generation`.
+// Makes the entry from a rank's record of a step that it applied in `generation`.
 StepEntry step_entry(const wire::StepRecord& record, Generation generation);
 
 struct EvalEntry {
   Generation generation = 0;
-  Step step = 0;  // steps applied when it was made
+  Step step = 0;  // steps applied before the evaluation
   Epoch epoch = 0;
   uint64_t samples = 0;
   uint64_t correct = 0;
@@ -119,29 +119,30 @@ struct CheckpointEntry {
   CheckpointState state = CheckpointState::kComplete;
 };
 
-// The lineage continues from `to`: ledger rows are cut there, later checkpoints and evaluations
-// leave the lineage. One entry, so that no half of it can be committed.
+// Continues the lineage from `to`: cuts ledger rows there, and takes later checkpoints and
+// evaluations out of the lineage. It is one entry, so that a commit cannot have half of it.
 struct RollbackEntry {
   ResumePoint to;
   std::string checkpoint;  // empty: from the initial weights
   std::string reason;
 };
 
-// Members compared what they hold and compute (train.check_every), after `step` applied steps.
+// A check after `step` applied steps, at which members compared weights and results
+// (train.check_every).
 struct CheckEntry {
   Generation generation = 0;
   Step step = 0;
   bool agreed = false;
-  // They differed, and who was there computed wrong: no worker of this place takes part any more.
-  // Empty: it could not be said who.
+  // Set if they differed: the worker there computed wrong, and no worker of this place takes part
+  // any more. Empty: no majority.
   std::string node;
   uint32_t local_rank = 0;
-  bool rolled_back = false;  // read only: the lineage was cut before it
-  bool goes_on = false;      // by policy the lineage was not cut: it is tainted from here on
+  bool rolled_back = false;  // for readers: the lineage was cut before it
+  bool goes_on = false;      // the policy did not cut the lineage, which is tainted from here on
 };
 
-// What one place held or computed at a check at which the workers differed and no majority could
-// say who was right: the same step computed again may tell.
+// The value of one place at a check without a majority. When the step is computed again, it may
+// show who was right.
 enum class CheckSubject : uint8_t { kWeights = 0, kGradient = 1, kSum = 2 };
 struct WitnessEntry {
   Generation generation = 0;
@@ -152,7 +153,7 @@ struct WitnessEntry {
   uint64_t hash = 0;
 };
 
-// Slots [begin, end) of one step are left out of it in every generation newer than `generation`.
+// Every generation newer than `generation` leaves these slots out of the step.
 struct SkipEntry {
   Generation generation = 0;  // in which they did harm
   Step step = 0;              // 0-based
@@ -160,10 +161,10 @@ struct SkipEntry {
   std::string reason;
 };
 
-// The records of steps [first, last) of one generation agreed with the plan; from here on one hash
-// stands for them. They are deleted from their batches, and a batch without any, but for its
-// number. A rollback leaves a fold alone: like the batches it says what the generation did, and the
-// ledger says how much of that survives.
+// The records of steps [first, last) of one generation agreed with the plan, and one hash replaces
+// them. The journal deletes them from their batches, and keeps only the number of a batch without
+// records. A rollback does not change a fold: like the batches, the fold says what the generation
+// did, and the ledger says how much of it survives.
 struct FoldEntry {
   Generation generation = 0;
   Step first = 0;
@@ -172,13 +173,13 @@ struct FoldEntry {
   uint64_t digest = 0;  // chained over the digests of all slots of all steps, in order
 };
 
-// What outlives a coordinator until somebody resumes the run.
+// A value that outlives the coordinator until somebody resumes the run.
 struct SettingEntry {
-  std::string key;  // "workers": how many are wanted. "end": code and message, of a run that ended
-  std::string value;  // empty: not so any more
+  std::string key;    // "workers": the wanted number. "end": code and message of a run that ended
+  std::string value;  // empty: removes the key
 };
 
-// Something worth keeping that changes nothing: deaths, refusals, warnings, the end.
+// An event for people that changes nothing: deaths, refusals, warnings, the end.
 struct EventEntry {
   Generation generation = 0;
   std::string kind;

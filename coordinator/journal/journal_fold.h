@@ -1,5 +1,4 @@
-// The rows behind a FoldEntry: takes the records that it stands for out of their batches. Internal
-// to the SQLite journal.
+// Takes the records that a FoldEntry replaces out of their batches. Internal to the SQLite journal.
 //
 // Thread-safety: one thread.
 #pragma once

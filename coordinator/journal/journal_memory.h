@@ -1,4 +1,4 @@
-// A Journal in memory, for tests and the simulator. commit() can be told to fail.
+// A Journal in memory, for tests and the simulator. Tests can make commit() fail.
 //
 // Thread-safety: one thread.
 #pragma once

@@ -1,5 +1,5 @@
-// Turns rows of the journal into the values that a new term and the audit begin with. Internal to
-// what reads DIR/journal.db.
+// Reads rows of the journal into the values with which a new term and the audit begin. Internal to
+// the SQLite journal.
 //
 // Thread-safety: one thread for a Database.
 #pragma once
@@ -18,7 +18,8 @@ Result<std::vector<FoldEntry>> read_folds(Database& database);
 Result<std::vector<RecordsEntry>> read_batches(Database& database, Generation generation, Step from,
                                                Step to);
 
-// A journal of another version is refused, never converted silently. 0: it has no tables yet.
+// 0: the journal has no tables yet. An error if it is of another version: nothing converts it
+// silently.
 Result<uint64_t> read_version(Database& database, const std::string& path);
 
 // SQLite keeps NaN as NULL.

@@ -1,4 +1,4 @@
-// The tables of DIR/journal.db. Integers without a sign are stored by their bits.
+// The tables of DIR/journal.db. Unsigned integers are stored by their bits.
 //
 // Thread-safety: constants.
 #pragma once
@@ -7,10 +7,11 @@
 
 namespace lockstep::coordinator {
 
-// In PRAGMA user_version. A journal with another number is refused, never converted silently.
+// In PRAGMA user_version. Lockstep refuses a journal with another number, and never converts it
+// silently.
 inline constexpr uint64_t kJournalVersion = 3;
 
-// So many of the newest events are kept.
+// How many of the newest events the journal keeps.
 inline constexpr uint64_t kJournalEvents = 10'000;
 
 inline constexpr char kJournalSchema[] = R"sql(

@@ -1,5 +1,5 @@
-// The Journal in SQLite: DIR/journal.db, write-ahead log, every commit fsynced, exactly one
-// connection. Tools ask the coordinator; the file is theirs, to read, only when no coordinator
+// The Journal in SQLite: DIR/journal.db, with a write-ahead log, an fsync for every commit, and
+// exactly one connection. Tools ask the coordinator, and read the file only if no coordinator
 // lives.
 //
 // Thread-safety: one thread.
@@ -16,13 +16,13 @@ struct SqliteJournalOptions {
   uint64_t max_pages = 0;  // of 4 KiB; 0: as many as the disk holds. For tests of a full disk.
 };
 
-// Creates the file and its tables when it is not there. kUsage when another process has it open or
-// when it was written by another version; kInternal for I/O.
+// Creates the file and its tables if the file does not exist. kUsage if another process has it open
+// or another version wrote it. kInternal for I/O.
 Result<std::unique_ptr<Journal>> open_sqlite_journal(const std::string& path,
                                                      SqliteJournalOptions options = {});
 
-// For tools, when no coordinator lives: commit() is an error. kNoInput when there is no journal,
-// kUsage when it is of another version or nothing was ever written to it.
+// For tools, when no coordinator lives; commit() is an error. kNoInput if there is no journal.
+// kUsage if another version wrote it, or nobody ever wrote to it.
 Result<std::unique_ptr<Journal>> read_sqlite_journal(const std::string& path);
 
 }  // namespace lockstep::coordinator

@@ -1,5 +1,5 @@
-// Turns journal entries into rows: one prepared statement per kind of entry. Internal to the SQLite
-// journal.
+// Writes journal entries as rows, with one prepared statement per kind of entry. Internal to the
+// SQLite journal.
 //
 // Thread-safety: one thread. REQUIRES: the Database outlives it.
 #pragma once
@@ -19,7 +19,7 @@ class JournalWriter {
 
   // REQUIRES: inside a transaction.
   Status write(const JournalEntry& entry, int64_t wall_ms);
-  // The last of every transaction: how long the present term has lived.
+  // Ends every transaction: writes how long the present term has lived.
   Status end(int64_t wall_ms);
 
  private:

@@ -1,4 +1,4 @@
-// The little of SQLite that the journal uses, with errors as values.
+// The part of SQLite that the journal uses, with errors as values.
 //
 // Thread-safety: one thread for a Database and its Statements.
 #pragma once
@@ -30,7 +30,7 @@ class Statement {
   Statement& bind_null();
 
   Status run();         // for statements without rows
-  Result<bool> step();  // true: a row is there; false: no more, and ready for new values
+  Result<bool> step();  // true: there is a row; false: no more rows, and ready for new values
   uint64_t integer(int column) const;
   double real(int column) const;
   std::string text(int column) const;
@@ -46,10 +46,10 @@ class Statement {
 
 class Database {
  public:
-  // Opens or creates `path`. kUsage when another process has it, kInternal for I/O.
+  // Opens or creates `path`. kUsage if another process has it open, kInternal for I/O.
   static Result<std::unique_ptr<Database>> open(const std::string& path);
-  // For reading what a process that has gone left behind; changes no byte of it. kNoInput when it
-  // is not there. REQUIRES: nobody has it open or opens it meanwhile.
+  // For reading the file of a process that has ended. Changes no byte of it. kNoInput if it does
+  // not exist. REQUIRES: nobody has it open or opens it meanwhile.
   static Result<std::unique_ptr<Database>> open_for_reading(const std::string& path);
   ~Database();
   Database(const Database&) = delete;

@@ -1,6 +1,6 @@
-// The status page: HTML, style and scripts, which lie beside this file and are part of the program
-// (embed.cmake). It shows /api/v1/status, /history and /events of the server that it came from,
-// takes nothing from elsewhere and needs no tools to be built.
+// The status page: HTML, style and scripts beside this file, which embed.cmake puts into the
+// program. It shows /api/v1/status, /history and /events of its own server. It loads nothing from
+// elsewhere, and its build needs no tools.
 //
 // Thread-safety: constants.
 #pragma once
@@ -13,7 +13,7 @@
 namespace lockstep::page {
 
 struct File {
-  std::string_view path;  // where it is served: "/", "/page.css"
+  std::string_view path;  // of the URL: "/", "/page.css"
   std::string_view content_type;
   std::string_view content;
 };

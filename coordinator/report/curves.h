@@ -1,8 +1,8 @@
-// Loss, learning rate and speed over the whole run in bounded memory, for plots: the steps lie in
-// bins of equal width, and when there are too many bins, each two become one.
+// Loss, learning rate and speed over the whole run in bounded memory, for plots. Bins of equal
+// width hold the steps. When there are too many bins, each two become one.
 //
 // INVARIANTS
-//  U1 At most kBins bins, ascending, none empty; every one but the last is complete.
+//  U1 There are at most kBins bins, ascending, none empty, and all but the last complete.
 //  U2 A bin [first, first + width) begins at a multiple of the width.
 //
 // Thread-safety: one thread.
@@ -18,8 +18,8 @@ namespace lockstep::coordinator {
 
 struct CurveBin {
   Step first = 0;       // 0-based, of the bin
-  uint64_t steps = 0;   // that are in it
-  uint64_t finite = 0;  // of these, with a loss that is a number; the sums are over them
+  uint64_t steps = 0;   // in the bin
+  uint64_t finite = 0;  // steps whose loss is a number; the loss values are over these
   double loss_sum = 0;
   double loss_min = 0;
   double loss_max = 0;
@@ -38,7 +38,7 @@ class Curves {
   const std::vector<CurveBin>& bins() const { return bins_; }
   uint64_t width() const { return width_; }
 
-  // At most `points` bins (and at least one); their width is a multiple of width(). O(kBins).
+  // At most `points` bins, and at least one. Their width is a multiple of width(). O(kBins).
   std::vector<CurveBin> thinned(size_t points) const;
 
  private:

@@ -1,5 +1,5 @@
-// A run without a living coordinator, as its files tell it: what the server would answer if it were
-// still there.
+// A run without a living coordinator, read from its files. It gives the same answers as the server
+// would.
 //
 // Thread-safety: a plain value; read_ended_run() is a free function.
 #pragma once
@@ -24,14 +24,14 @@ struct EndedRun {
   PhaseWatch phases;
   ReportTimes times;
   Timeline timeline;
-  bool is_over = false;  // else nothing of it is alive, and it can be resumed
+  bool is_over = false;  // false: nothing of the run is alive, and it can be resumed
 
   std::string status(size_t members) const;
   std::string history(size_t points) const;
   std::string events(size_t limit) const;
 };
 
-// Reads only. kUsage when a coordinator holds the run, kNoInput when there is none.
+// Only reads. kUsage if a coordinator holds the run, kNoInput if there is no run.
 Result<EndedRun> read_ended_run(const std::string& run_dir);
 
 }  // namespace lockstep::coordinator

@@ -1,4 +1,5 @@
-// JSON as the coordinator's reports write it. Only sources include this.
+// JSON values of the coordinator's reports. Only sources include this, because nlohmann/json is
+// large.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -1,4 +1,5 @@
-// How much arithmetic a sample costs, for the share of the devices' peak that a run reaches (MFU).
+// The arithmetic of one sample, for the share of the devices' peak that a run reaches (MFU).
+//
 // Thread-safety: pure function.
 #pragma once
 
@@ -6,9 +7,9 @@
 
 namespace lockstep::coordinator {
 
-// Floating-point operations of forward and backward for one sample; 0: not known for this model.
+// Floating-point operations of forward and backward for one sample; 0: unknown for this model.
 // gpt2: 6 for each weight of a matrix and token, and 12 for each layer, channel and pair of tokens
-// in attention (Chowdhery et al., PaLM, 2022, appendix B). What is computed twice does not count.
+// in attention (Chowdhery et al., PaLM, 2022, appendix B). Recomputation does not count.
 // REQUIRES: the model is resolved.
 double flops_per_sample(const wire::ModelSpec& model);
 

@@ -1,5 +1,5 @@
-// Where the time of each member's newest steps went, for people: of kWindowSteps or kWindowUs of
-// its time, whatever is shorter, up to twice as much; in bounded memory.
+// Where the time of each member's newest steps went, for people, in bounded memory. The window has
+// kWindowSteps steps or kWindowUs of the member's time, whichever is shorter, up to twice as much.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -21,12 +21,12 @@ inline constexpr size_t kCommunicationPhase = 3;
 
 struct PhaseSums {
   uint64_t steps = 0;
-  uint64_t samples = 0;  // of the whole steps, all ranks together
+  uint64_t samples = 0;  // of the whole steps, over all ranks
   std::array<uint64_t, kStepPhases.size()> us{};
 
   void add(const PhaseSums& other);
   uint64_t total_us() const;
-  // Without what it waited for others.
+  // Without the time in which it waited for others.
   uint64_t own_us() const { return total_us() - us[kCommunicationPhase]; }
 };
 

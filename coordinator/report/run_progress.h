@@ -9,7 +9,7 @@
 
 namespace lockstep::coordinator {
 
-// Steps count when they are in the journal: no coordinator that takes over knows of fewer.
+// Counts the steps in the journal, so that the number never decreases after a take-over.
 trainer::RunProgress progress_of(const State& state, const Options& options, const RunStats& stats);
 
 }  // namespace lockstep::coordinator

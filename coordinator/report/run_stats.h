@@ -1,7 +1,7 @@
-// How fast the run is and how well it learns, from the steps as they join the history.
+// How fast the run is and how well it learns, from the steps of the history.
 //
-// Speed counts the wall time inside steps only, as the writer measured it, so evaluation and
-// checkpoints do not lower it. The first steps of a generation are left out of the steady state:
+// Speed counts only the wall time inside steps, from the writer's measurement, so evaluation and
+// checkpoints do not lower it. The steady state leaves out the first steps of a generation, when
 // allocators, caches and the prefetcher are cold.
 //
 // Thread-safety: one thread.
@@ -22,12 +22,12 @@ class RunStats {
   // Over the last steps.
   double samples_per_second() const;
   double seconds_per_step() const;
-  double correct_per_sample() const;  // right predictions of training; 0 before the first step
+  double correct_per_sample() const;  // training accuracy; 0 before the first step
   double loss() const { return last_.loss; }
   const StepEntry& last() const { return last_; }
   bool is_empty() const { return window_.empty(); }
 
-  // Of the whole run without the first steps; of all steps when there are only those.
+  // Over the whole run without the first steps, or over all steps if there are no others.
   double steady_samples_per_second() const;
   const Curves& curves() const { return curves_; }
   double step_seconds() const { return static_cast<double>(all_.wall_us) / 1e6; }

@@ -1,11 +1,10 @@
-// What happened in a run, newest last, for people: the lines of the coordinator's log, of this
-// process and, as far as the end of the file tells, of those before. Generations are kept apart,
-// each with why it came to be.
+// The events of a run, newest last, for people: log lines of this coordinator, and of earlier ones
+// from the end of the log file. A second list has the generations, each with its reason.
 //
 // INVARIANTS
-//  W1 At most kEvents events and kGenerations generations: the newest.
+//  W1 It keeps the newest kEvents events and kGenerations generations.
 //
-// Thread-safety: one thread. TimelineLogger: like the logger that it forwards to, but one thread.
+// Thread-safety: one thread, also for a TimelineLogger.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +17,7 @@
 
 namespace lockstep::coordinator {
 
-// Where the coordinator's log lies below the run directory.
+// The path of the coordinator's log below the run directory.
 inline constexpr char kLogName[] = "/logs/coordinator.log.jsonl";
 
 struct TimelineEvent {
@@ -26,12 +25,12 @@ struct TimelineEvent {
   std::string level;
   std::string event;
   std::string message;
-  uint64_t generation = 0;  // the present one then
+  uint64_t generation = 0;  // the present one at that time
   uint64_t step = 0;
 };
 
 struct TimelineGeneration {
-  std::string time;  // when it was started
+  std::string time;  // when it started
   uint64_t generation = 0;
   uint64_t step = 0;  // steps applied before it
   std::string what;
@@ -44,7 +43,7 @@ class Timeline {
   static constexpr size_t kGenerations = 500;
 
   void add(TimelineEvent event);
-  // The last lines of a log; what is no line of a log is passed over.
+  // Adds the last lines of a log file. Skips bytes that are not a log line.
   void add_tail_of(const std::string& path);
 
   const std::deque<TimelineEvent>& events() const { return events_; }
@@ -56,7 +55,7 @@ class Timeline {
   std::string why_;  // of the next generation
 };
 
-// Forwards, and notes.
+// Forwards to another logger, and adds to a timeline.
 class TimelineLogger final : public Logger {
  public:
   TimelineLogger(Logger& logger, Timeline& timeline, LogContextSource context)

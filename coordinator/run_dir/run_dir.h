@@ -11,14 +11,14 @@
 
 namespace lockstep::coordinator {
 
-// Beside a journal, held with flock by the living coordinator that writes it (claim.h); its content
-// is the holder's pid.
+// A file beside a journal. The living coordinator that writes the journal holds it with flock
+// (claim.h). Its content is the holder's pid.
 class RunLock {
  public:
-  // kUsage naming the pid when another process holds it.
+  // kUsage, with the pid, if another process holds it.
   static Result<std::unique_ptr<RunLock>> take(const std::string& journal);
-  // For tools that read what an ended coordinator left: several at a time, and none beside a living
-  // coordinator. Writes nothing.
+  // For tools that read the files of an ended coordinator. Several tools may hold it at a time, but
+  // not beside a living coordinator. Writes nothing.
   static Result<std::unique_ptr<RunLock>> take_to_read(const std::string& journal);
   ~RunLock();
   RunLock(const RunLock&) = delete;
@@ -34,7 +34,7 @@ struct RunInputs {
   wire::DataFacts facts;
 };
 
-// kNoInput or kUsage when a file is missing or damaged, with what makes it.
+// kNoInput or kUsage if a file is missing or damaged. The message names the command that makes it.
 Result<RunInputs> read_inputs(const std::string& run_dir);
 
 // The absolute form of a path that exists.
@@ -47,7 +47,7 @@ struct Endpoints {
   std::string http;
   int64_t started_wall_ms = 0;
 };
-// DIR/coordinator.json, atomically: whoever reads it can connect.
+// Writes DIR/coordinator.json atomically, so that its readers can always connect.
 Status write_endpoints(const std::string& run_dir, const Endpoints& endpoints);
 
 }  // namespace lockstep::coordinator

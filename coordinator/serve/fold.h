@@ -1,17 +1,17 @@
-// Keeps the journal of a long run small (PROTOCOL.md, Records, ledger, audit): once two checkpoints
-// are complete, the records of the steps before the older one are compared with what the plan says,
-// block by block, and a block that agrees is replaced by one hash (FoldEntry). The audit computes
-// the same hash from the seed.
+// Keeps the journal of a long run small (PROTOCOL.md, Records, ledger, audit). Once two checkpoints
+// are complete, it compares the records of the steps before the older one with the plan, block by
+// block. One hash (FoldEntry) replaces a block that agrees. The audit computes the same hash from
+// the seed.
 //
 //   ledger ─▶ next block ─▶ its records, slot by slot against the plan ─▶ FoldEntry to commit
 //
 // INVARIANTS
-//  F1 Only steps are folded that are complete, and before the older of two complete checkpoints of
-//     the lineage: no resume and no take-over reads their records again. Nothing is folded while
-//     members have disagreed and the lineage is not cut.
-//  F2 A block of which any slot is not proven keeps all its records, for the audit to name it.
-//  F3 A block lies in one generation, and its bounds follow from the ledger: a crash between two
-//     commits, or a fold that is begun again, gives the same blocks.
+//  F1 It folds only complete steps before the older of two complete checkpoints of the lineage. No
+//     resume and no take-over reads their records again. It folds nothing between a disagreement of
+//     the members and the cut of the lineage.
+//  F2 A block with an unproven slot keeps all its records, so that the audit can name the slot.
+//  F3 A block lies in one generation, and its bounds follow from the ledger. So a crash between two
+//     commits, or a second attempt at a fold, gives the same blocks.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -28,10 +28,10 @@
 
 namespace lockstep::coordinator {
 
-// Steps before it may be folded. Pure.
+// The first step that must not be folded. Pure.
 Step fold_bound(const State& state);
 
-// How many steps a block has: fewer where there are many slots, so that no commit is a long one.
+// How many steps a block has: fewer with many slots, so that no commit is long.
 Step fold_block_steps(uint32_t slots);
 
 class Folder {
@@ -40,10 +40,10 @@ class Folder {
   Folder(Journal& journal, RunOrder order) : journal_(journal), plan_(std::move(order)) {}
 
   struct Outcome {
-    std::optional<FoldEntry> fold;    // to be committed before the next work()
+    std::optional<FoldEntry> fold;    // the caller commits it before the next work()
     std::optional<std::string> kept;  // why a block keeps its records
   };
-  // A bounded piece of work: about kSamples samples, whatever the size of a block.
+  // Does a bounded piece of work: about kSamples samples, whatever the size of a block.
   Result<Outcome> work(const State& state);
 
  private:
@@ -51,7 +51,7 @@ class Folder {
     Generation generation = 0;
     Step first = 0;
     Step last = 0;
-    // How far it is checked.
+    // How far the check is.
     Step step = 0;
     uint32_t slot = 0;
     FoldDigest digest;
@@ -70,8 +70,8 @@ class Folder {
   bool has_folds_ = false;
   std::vector<FoldEntry> folds_;
   std::optional<Block> block_;
-  Step next_ = 0;   // what is before was looked at
-  Step bound_ = 0;  // for which no further block was found
+  Step next_ = 0;   // earlier steps were looked at
+  Step bound_ = 0;  // the bound for which there was no further block
 };
 
 }  // namespace lockstep::coordinator

@@ -1,5 +1,5 @@
-// What the coordinator answers over HTTP: /healthz /readyz /metrics /sd, the status page at / with
-// its files, and what it shows: /api/v1/status, /api/v1/history?points=N, /api/v1/events?limit=N.
+// The coordinator's HTTP routes: /healthz, /readyz, /metrics, /sd, the status page at / with its
+// files, and its data: /api/v1/status, /api/v1/history?points=N, /api/v1/events?limit=N.
 //
 // Thread-safety: the handlers run on the loop's thread. REQUIRES: `server` and `timeline` outlive
 // them.

@@ -1,4 +1,4 @@
-// From decisions to logs and metrics. Nothing here changes anything.
+// Turns decisions into logs and metrics. It changes no state.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -12,12 +12,12 @@ namespace lockstep::coordinator {
 
 void write_line(Logger& logger, const LogLine& line);
 
-// Refusals and the like, which leave no other trace.
+// Logs refusals and other outcomes that leave no other trace.
 void log_reason(Logger& logger, Reason reason, const Event& event);
 
-// What a term begins with.
+// Sets the metrics with which a term begins.
 void observe_begin(CoordinatorMetrics& metrics, const State& state);
-// What is only looked up when somebody asks.
+// Sets the metrics that need an update only before a scrape.
 void observe_state(CoordinatorMetrics& metrics, const State& state, const Options& options);
 void observe_ranks(CoordinatorMetrics& metrics, const State& state, const PhaseWatch& phases,
                    int64_t now_ms);

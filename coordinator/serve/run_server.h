@@ -1,23 +1,22 @@
-// The adapter between decide() and the world: collects events, lets decide() judge them, commits
-// what it wants durable, and only then performs what it wants done.
+// The adapter between decide() and the world. It collects events, lets decide() judge them, commits
+// the Persist actions, and then performs the other actions.
 //
 //   messages, closed connections, ticks, signals ─▶ queue ─▶ turn: decide each ─▶ one commit ─▶
 //       send, append history, update metrics ─▶ (run over) write summary, wait for peers, on_end
 //
-// A term that ends without the run (EndTerm) ends likewise, but nobody is told Goodbye, no summary
-// is written, and on_term_end comes at once.
+// When a term ends and the run does not (EndTerm), nobody gets a Goodbye, the server writes no
+// summary, and on_term_end comes at once.
 //
-// Between two turns old records in the journal are folded (fold.h), a little at every tick.
+// Between two turns the server folds old records in the journal (fold.h), a few at every tick.
 //
 // INVARIANTS
 //  V1 No action leaves before the commit of its turn has returned ok.
-//  V2 After a failed commit nothing is decided any more: everybody is told that the coordinator
-//     stops, and on_end comes with 70.
-//  V3 A coordinator that another one has superseded (claim.h) commits nothing, and tells nobody
-//     anything: connections are closed, so that everybody looks for the other one, and on_end comes
-//     with 75.
-//  V4 Either on_term_end or on_end comes, exactly once; on_end when all peers have gone, those too
-//     that were away when the run ended, or the linger time is over.
+//  V2 After a failed commit the server decides nothing any more. It tells everybody that the
+//     coordinator stops, and on_end comes with 70.
+//  V3 A superseded coordinator (claim.h) commits nothing and sends nothing. It closes connections,
+//     so that everybody looks for the new one, and on_end comes with 75.
+//  V4 Exactly one of on_term_end and on_end comes, once. on_end comes when all peers have gone,
+//     including those that were away at the end, or when the linger time is over.
 //
 // Thread-safety: everything on the loop's thread, or before the loop runs.
 #pragma once
@@ -42,11 +41,11 @@
 
 namespace lockstep::coordinator {
 
-// What the terms before have done, and how long they took.
+// The results of the earlier terms, and how long they took.
 struct EarlierTerms {
   RunStats stats;
   int64_t wall_ms = 0;
-  bool is_take_over = false;  // agents and workers are on their way back to us
+  bool is_take_over = false;  // agents and workers are reconnecting
 };
 
 class RunServer {
@@ -63,27 +62,28 @@ class RunServer {
     std::function<void(const std::string& why)> on_term_end;
     std::function<bool()> is_superseded = {};  // null: never
   };
-  // A `state` that has ended already is only told to those who ask, for a while.
+  // If `state` has ended already, the server only tells it to those who ask, for a while.
   RunServer(Parts parts, Options options, State state, EarlierTerms earlier = {});
   ~RunServer();
 
-  // Begins to accept workers and agents. kConfig when it cannot listen there.
+  // Begins to accept workers and agents. kConfig if it cannot listen there.
   Status listen(rpc::Transport& transport, const rpc::Address& address, rpc::Token token);
   const rpc::Address& control_address() const;
 
   void stop(const std::string& why);  // a signal
 
-  // Tells everybody that it is there.
+  // Sends everybody a sign of life.
   void beat();
 
-  // Between two commits there may be much time. True if it has ended for that.
+  // Call it regularly, because there may be much time between two commits. True if another
+  // coordinator has the run, and this one has ended.
   bool end_if_superseded();
 
-  // For a run that was over before this server: its summary stays if it tells that end, else it is
-  // written anew from what the journal knows.
+  // For a run that was over before this server. Keeps its summary if it is of that end, else writes
+  // a new one from the journal.
   Status keep_summary();
 
-  std::string status(size_t members = std::numeric_limits<size_t>::max()) const;  // listed at most
+  std::string status(size_t members = std::numeric_limits<size_t>::max()) const;  // at most listed
   std::string history(size_t points) const;                                       // watch_json.h
   std::string discovery(const std::string& own_address) const;
   std::string metrics();

@@ -1,5 +1,5 @@
-// What a RunServer is made of. Internal to run_server.cc, which runs the turns, and
-// run_server_end.cc, which ends them.
+// The parts of a RunServer. Internal to run_server.cc, which runs the turns, and run_server_end.cc,
+// which ends them.
 //
 // Thread-safety: the loop's thread.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace lockstep::coordinator {
 
-inline constexpr int64_t kReturnMs = 5'000;  // in which everybody has found a new coordinator
+inline constexpr int64_t kReturnMs = 5'000;  // after it everybody has found a new coordinator
 
 struct RunServer::Impl {
   Impl(Parts p, Options o, State s, EarlierTerms earlier)
@@ -68,7 +68,7 @@ struct RunServer::Impl {
   PhaseWatch phases;
   std::optional<Folder> folder;
   std::unique_ptr<rpc::RpcServer> rpc;
-  // What was sent last in this turn, for those who are sent the same.
+  // The last envelope of this turn and its frame, for further receivers.
   struct {
     std::shared_ptr<const wire::Envelope> envelope;
     wire::SharedFrame frame;
@@ -76,13 +76,13 @@ struct RunServer::Impl {
   std::deque<Event> queue;
   bool is_turn_posted = false;
   bool is_broken = false;
-  bool is_over = false;                 // only peers that leave are awaited
+  bool is_over = false;                 // only waits for peers to leave
   std::optional<std::string> term_end;  // why the term is over and the run is not
   bool has_ended = false;               // on_end was called
   int final_code = 0;
   rpc::TimerId tick_timer = 0;
   rpc::TimerId leave_timer = 0;
-  // What is posted to the loop may run after the server is gone.
+  // Work that is posted to the loop may run after the server is gone.
   std::shared_ptr<bool> alive = std::make_shared<bool>(true);
 };
 

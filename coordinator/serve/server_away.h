@@ -1,5 +1,5 @@
-// Who may be on the way back to a coordinator whose run is over: they must hear how it ended, or
-// they wait for it in vain.
+// Tracks peers that may be reconnecting when the run is over. They must hear how it ended, or they
+// wait in vain.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -15,10 +15,10 @@ namespace lockstep::coordinator {
 
 class Away {
  public:
-  // `all_back_ms`: until then a worker or an agent may not have found a new coordinator yet.
+  // `all_back_ms`: until then workers and agents may still look for a new coordinator.
   explicit Away(int64_t all_back_ms) : all_back_ms_(all_back_ms) {}
 
-  // Before `event` is decided upon. Once the run is over, who goes does so for good.
+  // Call it before decide() judges `event`. Once the run is over, a peer that goes does not return.
   void note(const Event& event, const State& state, bool is_over);
   bool is_anybody(int64_t now_ms) const { return !agents_.empty() || now_ms < all_back_ms_; }
 

@@ -1,6 +1,6 @@
-// What decide() wants done. The adapter first commits all Persist actions of its turn as one
-// transaction, and only then performs the others, in order: nothing that depends on the journal
-// leaves before the commit has returned.
+// What decide() wants done. The adapter first commits all Persist actions of a turn as one
+// transaction. Then it performs the other actions in order. So no message that depends on the
+// journal leaves before the commit has returned.
 //
 // Thread-safety: plain values.
 #pragma once
@@ -19,20 +19,19 @@ struct Persist {
   JournalEntry entry;
 };
 
-// Term and generation of the envelope are already set. What goes to many in one turn is one
-// envelope: every member is told of all others, so copies would grow with the square of the
-// members.
+// Term and generation of the envelope are already set. Several sends of a turn share one envelope:
+// a message to all members lists all members, so copies would grow with the square of their number.
 struct Send {
   ConnectionId to = 0;
   std::shared_ptr<const wire::Envelope> envelope;
 };
 
-// After what was sent to it has left.
+// Closes the connection after its queued messages have left.
 struct CloseConnection {
   ConnectionId connection = 0;
 };
 
-// A step has become part of the history; lines come in ascending order without a gap.
+// Adds a step to the history. Steps come in ascending order without a gap.
 struct AppendHistory {
   StepEntry step;
 };
@@ -44,14 +43,14 @@ struct LogLine {
   std::string message;  // a sentence
 };
 
-// The last action of a term whose lineage cannot go on from what its members hold: the next term
-// begins from the newest checkpoint on disk, in the same process (begin.h, BeginMode::kNextTerm).
-// Nobody was told Goodbye; connections close, and members register anew.
+// The last action of a term whose members cannot continue the lineage from their state. The next
+// term begins from the newest checkpoint on disk, in the same process (begin.h,
+// BeginMode::kNextTerm). No member gets a Goodbye: connections close, and members register anew.
 struct EndTerm {
   std::string message;
 };
 
-// The last action of a run; everybody has been sent a Goodbye before it.
+// The last action of a run. A Goodbye to everybody comes before it.
 struct EndRun {
   int exit_code = 0;
   std::string message;

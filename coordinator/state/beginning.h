@@ -1,5 +1,5 @@
-// What a term begins with, from the journal and the checkpoints on disk (term.h): the link between
-// the files, which decide() never sees, and its State.
+// What a term begins with, from the journal and the checkpoints on disk (term.h). It links these
+// files, which decide() never sees, with the State.
 //
 // Thread-safety: plain values.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace lockstep::coordinator {
 
-// A generation that was started when the coordinator died. Its members train on; the new
+// A generation that was training when the coordinator died. Its members train on. The new
 // coordinator takes over: it waits for them to register, and judges nobody before the grace time.
 struct LivingGeneration {
   struct Planned {
@@ -27,12 +27,12 @@ struct LivingGeneration {
   };
 
   Generation generation = 0;
-  wire::Start start;                     // as it was pushed
+  wire::Start start;                     // as the old coordinator pushed it
   LedgerRow row;                         // open
   std::vector<LedgerRow> closed;         // surviving rows before it that end after `completed`
   std::vector<MemberEntry> members;      // of `start` and of `planned`
-  std::map<MemberId, uint64_t> batches;  // last one in the journal, of every member that has any
-  // Of these rows, with steps from `completed` on; ascending by generation, member, batch.
+  std::map<MemberId, uint64_t> batches;  // the newest batch of each member in the journal
+  // Batches of these rows with steps from `completed` on, ascending by generation, member, batch.
   std::vector<RecordsEntry> unfinished;
   std::optional<Planned> planned;  // state kPlanned in the journal
 };
@@ -53,8 +53,8 @@ struct Beginning {
   CheckHistory checks;
   std::vector<SkipEntry> skips;
   LossWatch losses;
-  Step completed = 0;  // == base.step but on a take-over
-  // A take-over; then base and base_checkpoint are not used.
+  Step completed = 0;  // == base.step, except on a take-over
+  // Set on a take-over. base and base_checkpoint are unused then.
   std::optional<LivingGeneration> living;
 };
 

@@ -1,4 +1,4 @@
-// What the coordinator knows of checks for silent corruption (corruption.h); part of State.
+// What the coordinator knows about checks for silent corruption (corruption.h). Part of State.
 //
 // Thread-safety: plain values.
 #pragma once
@@ -17,33 +17,33 @@
 
 namespace lockstep::coordinator {
 
-// Where a worker runs; the process there changes, the place does not.
+// Where a worker runs. A new process may run there, and the place stays the same.
 struct Place {
   std::string node;
   uint32_t local_rank = 0;
   auto operator<=>(const Place&) const = default;
 };
 
-// Of a member, or of an entry that names one by where it ran.
+// The place of a member, or of a journal entry that names a node and a local rank.
 template <typename Located>
 Place place_of(const Located& located) {
   return {located.node, located.local_rank};
 }
 
-// What comparing the members has shown so far, also in earlier terms.
+// The results of all checks so far, including those of earlier terms.
 struct CheckHistory {
-  Step agreed = 0;              // applied steps of the lineage's newest check at which all agreed
-  bool is_open = false;         // a later one has found a difference; the lineage has to be cut
-  std::set<Step> unexplained;   // where they differed, ever, and nobody could be named
+  Step agreed = 0;              // applied steps at the newest check where all members agreed
+  bool is_open = false;         // a later check found a difference; the lineage must be cut
+  std::set<Step> unexplained;   // steps where members differed and no majority named the wrong one
   std::set<Place> expelled;     // no worker there takes part in the run any more
-  std::optional<Step> tainted;  // by policy the lineage went on after a difference: since when
+  std::optional<Step> tainted;  // since this step the lineage goes on after a difference, by policy
   std::vector<WitnessEntry> witnesses;  // of `unexplained`, ascending by step
 };
 
-// Reports of one check that is not judged yet.
+// The reports of one check that decide() has not judged yet.
 struct PendingCheck {
   int64_t since_ms = 0;
-  std::vector<MemberId> members;  // of its generation, by rank
+  std::vector<MemberId> members;  // of the check's generation, by rank
   std::map<MemberId, wire::CheckReport> reports;
 };
 

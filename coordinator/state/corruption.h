@@ -1,27 +1,31 @@
-// Silent corruption: members that hold other weights than the others, or compute something else
-// from the same, without saying so (PROTOCOL.md, Trouble that is not death).
+// Silent corruption: a member holds other weights than the others, or computes other results from
+// the same weights, and no error shows it (PROTOCOL.md, Trouble that is not death).
 //
-// Every train.check_every steps each member reports hashes of its weights, of one slot's gradient,
-// which three ranks compute, and of one slice of a sum, which three ranks add up. When all members
-// of the generation have reported:
-//   all agree          the check is journalled; a rollback has to go no further back than to it
-//   one is outvoted    its place takes no part in the run any more. With train.on_corruption
-//                      rollback the term ends; with continue only that worker goes, like one that
+// Every train.check_every steps each member reports three hashes:
+//   - of its weights
+//   - of the gradient of one slot, which three ranks compute
+//   - of one slice of a sum, which three ranks add up
+// When all members of the generation have reported:
+//   all agree          the coordinator journals the check; no rollback goes further back
+//   one is outvoted    the coordinator expels its place from the run. With train.on_corruption
+//                      rollback the term ends. With continue only that worker goes, like one that
 //                      died, and the lineage is tainted
-//   no majority        what everyone said is journalled, nobody is put out; the term ends
-// The next term begins from the newest checkpoint at or before the last check at which all agreed;
-// that limit is in the journal, so that it holds whatever process begins it. When it comes to the
-// step of a check without majority again, both attempts are put together (check_finding.h):
-//   all agree now      who said something else then is put out; nothing is computed again
-//   they differ again  a value that several said is right, and the others are outvoted; if there is
-//                      none, the run ends
+//   no majority        the coordinator journals all values and expels nobody; the term ends
+// The next term begins from the newest checkpoint at or before the last agreement. The journal has
+// this limit, so it holds in a new process, too. When the next term reaches the step of a check
+// without majority again, decide() compares both attempts (check_finding.h):
+//   all agree now      the places with another value in the first attempt are expelled, and the
+//                      members go on without computing anything again
+//   they differ again  a value that several members reported is right, and the others are outvoted;
+//                      without such a value the run ends
 //
 // INVARIANTS
-//  C1 No worker of a place that was put out is a member of a generation that starts afterwards, so
-//     it is never a state source. No later term gives it work either.
+//  C1 No worker of an expelled place is a member of a generation that starts afterwards, so it is
+//     never a state source. No later term gives it work either.
 //  C2 A difference is open until the lineage is cut at or before the last agreement, or the policy
-//     was to go on. No checkpoint after that agreement counts while it is open.
-//  C3 With `continue`, no checkpoint counts that an outvoted worker wrote since the last agreement.
+//     was to continue. While it is open, no checkpoint after that agreement counts.
+//  C3 With `continue`, checkpoints that an outvoted worker wrote since the last agreement do not
+//     count.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -34,15 +38,15 @@
 
 namespace lockstep::coordinator {
 
-// Whether members compare each other: other machines may compute other bits where that is allowed.
+// Whether members check each other. They do not where comm.numerics allows different bits.
 bool is_checking(const Options& options);
 
 CheckHistory check_history(const JournalContents& contents);
 
-// Members have differed and the lineage was not cut since: no checkpoint of more steps counts.
+// If a difference is open: the last agreement. No checkpoint of more steps counts.
 std::optional<Step> newest_trusted(const JournalContents& contents);
 
-// C3: `member` wrote weights after `step` steps when it had been wrong since the check before.
+// C3: a check outvoted `member`, and `step` is after the agreement before that check.
 bool wrote_wrong(const JournalContents& contents, MemberId member, Step step);
 
 }  // namespace lockstep::coordinator

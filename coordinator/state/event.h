@@ -1,5 +1,5 @@
-// Everything that can happen to the coordinator. A message from the network becomes one of these,
-// with the fence values of its envelope; the adapter adds nothing and decides nothing.
+// Everything that can happen to the coordinator. The adapter turns a message from the network into
+// one of these events, with the fence values of its envelope. It adds nothing and decides nothing.
 //
 // Thread-safety: plain values.
 #pragma once
@@ -26,10 +26,10 @@ struct ConnectionClosed {
   std::string why;
 };
 
-// Time passed; deadlines are judged here only.
+// Time passed. decide() judges deadlines only at a tick.
 struct Tick {};
 
-// A signal to the coordinator: checkpoint at the next agreed boundary, then end with 75.
+// The coordinator got a signal: checkpoint at the next agreed boundary, then end with 75.
 struct StopSignal {
   std::string why;
 };

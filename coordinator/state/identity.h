@@ -1,10 +1,10 @@
-// What identifies a run: values that are frozen when its first generation starts, because with
-// another one the steps before and after a resume would not belong together.
+// What identifies a run: values that freeze when the first generation starts. With another value,
+// the steps before and after a resume would not belong to the same run.
 //
 // Frozen: seed, dataset fingerprints and sizes, order version, transforms, G, V, model, numerics,
 // precision and loss scaling, threads, evaluation batch, optimizer (without its learning rate).
 // Free to change, and recorded with every term: length, learning rate and schedule, workers,
-// checkpoints, metrics, bucket size. Where the data lies does not matter, only what it is.
+// checkpoints, metrics, bucket size. The data may move, because its fingerprint identifies it.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -27,16 +27,16 @@ inline constexpr char kWindowBlocksKey[] = "data.window_blocks";
 inline constexpr char kLengthClassesKey[] = "data.length_classes";
 inline constexpr char kGlobalBatchKey[] = "train.global_batch";
 inline constexpr char kSlotsKey[] = "train.slots";
-// Of a mixture, data.train's first.
+// Keys of data set `set` of a mixture; data.train comes first.
 std::string mixed_fingerprint_key(size_t set);
 std::string mixed_samples_key(size_t set);
 std::string mixed_weight_key(size_t set);
 
-// Keys are those of the job file where there is one. Doubles are written so that equal text means
-// equal bits.
+// Uses the keys of the job file where they exist. Writes doubles so that equal text means equal
+// bits.
 std::vector<IdentityEntry> identity_of(const wire::JobSpec& job, const wire::DataFacts& facts);
 
-// kBadData when it is not there or no number.
+// kBadData if the key is missing or its value is not a number.
 Status read_number(const std::vector<IdentityEntry>& identity, const std::string& key,
                    uint64_t* value);
 
@@ -47,18 +47,18 @@ struct IdentityDifference {
   bool operator==(const IdentityDifference&) const = default;
 };
 
-// In the order of `wanted`. A key that only one side has counts as "(not set)" on the other.
+// In the order of `wanted`. A key that only one side has is "(not set)" on the other.
 std::vector<IdentityDifference> identity_diff(const std::vector<IdentityEntry>& stored,
                                               const std::vector<IdentityEntry>& wanted);
 
-// ok, or kUsage naming every key with both values.
+// kUsage if they differ; the message names every differing key with both values.
 Status check_identity(const std::vector<IdentityEntry>& stored,
                       const std::vector<IdentityEntry>& wanted);
 
-// V of a job: the stored one on a resume, else what the job says, else the number of workers.
+// V of a job: the stored one on a resume, else the job's, else the number of workers.
 uint32_t resolve_slots(const wire::JobSpec& job, const std::vector<IdentityEntry>& stored);
 
-// G of a job: what the job says, else the stored one, else 0: it is open (auto_batch.h).
+// G of a job: the job's, else the stored one, else 0, which means open (auto_batch.h).
 uint64_t stored_global_batch(const wire::JobSpec& job, const std::vector<IdentityEntry>& stored);
 
 }  // namespace lockstep::coordinator

@@ -1,5 +1,4 @@
-// The losses of the steps before, to know one that is no number or a spike (bad_loss.cc); part of
-// State.
+// The recent losses, against which decide() recognizes a spike (bad_loss.cc). Part of State.
 //
 // Thread-safety: plain values.
 #pragma once
@@ -16,26 +15,26 @@
 
 namespace lockstep::coordinator {
 
-// A spike is so many times the median of these; before there are so many, none is.
+// A loss is a spike if it is train.loss_spike times the median of so many losses. With fewer losses
+// before it, none is.
 inline constexpr size_t kLossWindow = 100;
 
-// A step of the lineage whose loss shows that its samples, or the weights, are not what they should
-// be.
+// A step of the lineage whose loss shows that its samples, or the weights, are damaged.
 struct BadLoss {
   StepEntry step;
   std::string what;  // "its loss is no number (nan)", ...
 };
 
 struct LossWatch {
-  std::deque<std::pair<Step, double>> recent;  // of the newest steps with a loss, oldest first
+  std::deque<std::pair<Step, double>> recent;  // the newest steps with a loss, oldest first
   std::optional<BadLoss> bad;                  // found in this turn; the run or the term ends
 };
 
-// What is wrong with the loss of the step; nothing: it is as those before.
+// What is wrong with the loss of the step. Nothing if the loss is like those before.
 std::optional<std::string> wrong_with_loss(const LossWatch& watch, const wire::TrainSpec& train,
                                            const StepEntry& step);
 
-// The step is one of those before, from here on.
+// Adds the step to the recent ones.
 void remember_loss(LossWatch& watch, const StepEntry& step);
 
 }  // namespace lockstep::coordinator

@@ -1,5 +1,5 @@
-// What decide() may know besides the state and the event: the resolved job, and deadlines. Fixed
-// for one term. Plain values, no I/O.
+// What decide() knows besides the state and the event: the resolved job, and deadlines. Fixed for
+// one term. Plain values, no I/O.
 #pragma once
 
 #include <cstdint>
@@ -16,34 +16,34 @@ inline constexpr int64_t kBarLeases = 10;
 
 struct Options {
   wire::JobSpec job;                    // train.slots is resolved, never 0
-  wire::DataFacts facts;                // what every member's data must be
+  wire::DataFacts facts;                // every member's data must match these
   std::string run_dir;                  // absolute, as in messages
   std::vector<IdentityEntry> identity;  // frozen when the first generation starts
   data::RunShape shape;                 // from job and facts
-  uint64_t total_steps = 0;             // the run ends when so many are applied
+  uint64_t total_steps = 0;             // the run ends after so many applied steps
 
   uint32_t workers = 1;      // members to wait for before the first generation
-  uint32_t min_workers = 1;  // with fewer the run writes a checkpoint and waits for more
+  uint32_t min_workers = 1;  // with fewer, the run writes a checkpoint and waits for more
 
   int64_t start_timeout_ms = 120'000;   // for all workers to register at the first start
   int64_t min_wait_ms = 120'000;        // for min_workers to register at a later one
   int64_t prepare_timeout_ms = 10'000;  // for all promises
-  int64_t lease_ms = 10'000;            // silence that makes a death
-  int64_t hang_ms = 0;                  // without any progress, who is behind is out; 0: never
-  int64_t reconnect_ms = 250;           // closed control socket, and no agent that could tell more
-  int64_t proof_ms = 2'000;             // the same with a connected agent: it will name the cause
-  int64_t bar_ms = 100'000;             // an eviction without proof keeps out so long, then doubles
-  int64_t grace_ms = 30'000;            // from a stop to the last Leave
-  int64_t end_timeout_ms = 120'000;     // from the final checkpoint, or the writer's Leave, on
+  int64_t lease_ms = 10'000;            // after so much silence a member counts as dead
+  int64_t hang_ms = 0;                  // without progress, the slowest is evicted; 0: never
+  int64_t reconnect_ms = 250;           // after a closed connection, if no agent can say more
+  int64_t proof_ms = 2'000;          // after a closed connection, if an agent will name the cause
+  int64_t bar_ms = 100'000;          // how long an eviction without proof keeps out; then doubles
+  int64_t grace_ms = 30'000;         // from a stop to the last Leave
+  int64_t end_timeout_ms = 120'000;  // from the final checkpoint, or the writer's Leave, on
 
-  // train.global_batch auto, and nobody has said yet what that is (auto_batch.h). `shape` has one
-  // sample a slot then.
+  // train.global_batch is auto, and no worker has measured yet (auto_batch.h). Until then `shape`
+  // has one sample a slot.
   bool is_batch_open() const { return job.train().global_batch() == 0; }
   bool exact() const { return job.comm().numerics() == "exact"; }
   bool has_eval() const { return !job.data().eval().path().empty(); }
 };
 
-// Deadlines and sizes from the job. REQUIRES: shape of the job valid, slots resolved.
+// Takes deadlines and sizes from the job. REQUIRES: the job's shape is valid, slots are resolved.
 Options make_options(const wire::JobSpec& job, const wire::DataFacts& facts, std::string run_dir);
 
 // What comes after `step` applied steps.

@@ -1,5 +1,5 @@
-// Why decide() did what it did: one value per outcome, asserted by tests, printed by the log. It
-// says what became of the event, not what the event was.
+// What became of an event that decide() judged: one value per outcome. Tests assert it, and the log
+// prints it.
 #pragma once
 
 #include <cstdint>
@@ -8,56 +8,56 @@ namespace lockstep::coordinator {
 
 enum class Reason : uint8_t {
   kNothingDue,   // a tick, and no deadline had passed
-  kClockJumped,  // the coordinator itself was asleep: judges nobody this time
+  kClockJumped,  // the coordinator itself was asleep, so it judges nobody this time
   kHeard,        // liveness or progress noted
   kIgnored,      // true, but changes nothing (an old connection, an unknown process)
 
   // Membership
-  kRegistered,         // has an id, others are awaited
-  kReconnected,        // a known member is back; what it may have missed was pushed again
-  kPrepared,           // all are there: a generation is prepared
-  kPromised,           // counted, others are awaited
-  kStarted,            // all promised: the generation is started
-  kAlreadyCounted,     // a duplicate; changed nothing
+  kRegistered,         // the member has an id; the run waits for others
+  kReconnected,        // a known member is back, and gets again what it may have missed
+  kPrepared,           // all members are here, and a generation is prepared
+  kPromised,           // counted; the run waits for others
+  kStarted,            // all have promised, and the generation is started
+  kAlreadyCounted,     // a duplicate that changed nothing
   kEvictedUnpromised,  // the prepare deadline passed; the rest goes on in the next generation
-  kDisconnected,       // control socket closed; may come back, or proof may come
-  kSuspected,          // a peer says that another broke; proof is awaited
-  kNewIdentity,        // known under an id that counts no more; is a newcomer now
-  kRegrouped,          // the next generation is prepared without those who died
-  kStandbyDied,        // it was not in the generation
-  kAwaitsReplacement,  // died before training began; others are awaited
-  kAwaitsProof,        // nobody holds the state; whether a worker is started again is awaited
+  kDisconnected,       // control socket closed; the member may come back, or proof may come
+  kSuspected,          // a member reports that another broke; proof may come
+  kNewIdentity,        // its old id does not count any more; it is a newcomer now
+  kRegrouped,          // the next generation is prepared without the dead
+  kStandbyDied,        // the dead member was not in the generation
+  kAwaitsReplacement,  // a member died before training began; the run waits for others
+  kAwaitsProof,        // nobody holds the state; an agent may start a worker again
   kSwitched,           // a planned change took effect
-  kDrainRequested,     // it is to be left out
-  kDrained,            // left out; waits to be sent away
+  kDrainRequested,     // the next planned change leaves the member out
+  kDrained,            // left out; waits for its Goodbye
   kCommandDone,
   kCommandRefused,
 
   // Work
   kRecordsAccepted,
-  kRecordsVoid,  // acknowledged, not kept: no row covers them
+  kRecordsVoid,  // acknowledged and not kept, because no row covers them
   kEvalAccepted,
   kCheckpointAccepted,
   kCheckpointFailed,  // a periodic one; the older one stays
-  kCheckpointVoid,    // acknowledged, not kept: it is no part of the lineage
-  kCheckCounted,      // what members compute is compared when all have said it
-  kChecked,           // they agree
-  kExpelled,          // a place computed wrong, and nobody of it is here any more
+  kCheckpointVoid,    // acknowledged and not kept, because it is not in the lineage
+  kCheckCounted,      // other members have not reported yet
+  kChecked,           // all members agree
+  kExpelled,          // a place computed wrong, and its workers are gone
   kStopRequested,
   kLeft,  // waits for the others
 
   // Refusals
-  kRefusedUnregistered,  // no member speaks on this connection
+  kRefusedUnregistered,  // the connection belongs to no member
   kRefusedStaleTerm,
   kRefusedStaleGeneration,
-  kRefusedFuture,  // term or generation that we never gave out
+  kRefusedFuture,  // a term or generation that does not exist yet
   kRefusedOtherRun,
   kRefusedFull,    // the run has all its workers
   kRefusedMisfit,  // it would compute other bits, or reads other data
   kRefusedNotWriter,
-  kRefusedGap,  // a batch is missing before this one; the last known was acked again
+  kRefusedGap,  // a batch is missing before this one; the last known one is acknowledged again
   kRefusedMalformed,
-  kRefusedEnded,  // the run is over; told so
+  kRefusedEnded,  // the run is over, and the sender hears so
 
   // Ends of the run; kEndedTerm is followed by the next term
   kEndedTerm,
@@ -81,7 +81,7 @@ enum class Reason : uint8_t {
 
 const char* reason_name(Reason reason);
 
-// The event had no effect on the run but to be answered.
+// The event got an answer and had no other effect on the run.
 bool is_refusal(Reason reason);
 bool is_end(Reason reason);
 

@@ -1,10 +1,10 @@
-// Slots that are left out by policy (train.on_bad_samples: skip): where they hold, and from where a
-// run goes on that has to do their step again.
+// Slots that the run leaves out (train.on_bad_samples: skip): in which generations, and from which
+// checkpoint the run goes on to do their step again.
 //
-// A SkipEntry names the generation in which its slots did harm, and holds in every newer one. Where
-// the harm is in the lineage already (a loss that is no number), the lineage has to be cut before
-// the step. That is due as long as the row that covers the step is not of a newer generation: the
-// ledger itself says it, so that no crash between the two commits can lose the cut.
+// A SkipEntry names the generation in which its slots did harm, and holds in every newer one. If
+// the harm is in the lineage already (a loss that is not a number), the lineage must be cut before
+// the step. The cut is due until the ledger row that covers the step is of a newer generation. The
+// ledger itself shows this, so a crash between the two commits cannot lose the cut.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -17,20 +17,20 @@
 
 namespace lockstep::coordinator {
 
-// Its slots are left out of that generation: it is newer than the one in which they did harm.
+// Whether `generation` leaves the slots out: it is newer than the one in which they did harm.
 inline bool holds_in(const SkipEntry& skip, Generation generation) {
   return skip.generation < generation;
 }
 
-// What a generation leaves out.
+// The slots that `generation` leaves out.
 data::SkipSet skips_in(std::span<const SkipEntry> skips, Generation generation);
 
 // How many samples a step of that generation counts.
 uint64_t samples_in(std::span<const SkipEntry> skips, Generation generation, Step step,
                     const data::RunShape& shape);
 
-// No checkpoint of more steps counts: a later one holds what a skipped step did, or what members
-// that disagreed made (corruption.h). Nothing: all of the lineage count.
+// No checkpoint of more steps counts: a later one holds the effect of a skipped step, or of members
+// that disagreed (corruption.h). Nothing: all checkpoints of the lineage count.
 std::optional<Step> newest_sound(const JournalContents& contents);
 
 }  // namespace lockstep::coordinator

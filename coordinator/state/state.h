@@ -1,4 +1,4 @@
-// The coordinator's whole knowledge of a run, as a value. decide() is the only one that changes it.
+// The coordinator's whole knowledge of a run, as a value. Only decide() changes it.
 //
 //   kGathering ─enough registered─▶ kPrepared(g) ─all promised─▶ kStarted(g) ─all left─▶ kEnded
 //        ▲                           │  ▲   ▲ │                    │  │  ▲ │
@@ -6,46 +6,48 @@
 //                                           └───── death ──────────┘
 //   kPrepared, kStarted ─nobody holds the state, or nothing can prove a step─▶ kTermEnded
 //
-// A run that ended never comes back; after kTermEnded the next term begins from the newest
+// A run that ended never comes back. After kTermEnded the next term begins from the newest
 // checkpoint, in the same process, with a new State.
 //
-// MEMBERS. Who registers gets an id and is a newcomer: kRegistered, in `waiting`. A prepared
-// generation lists members: kRegistered until they promise, kPromised, then kTraining; kLeft when
-// they are done (void if another generation is prepared). kDead and kGone are for good: a process
-// declared dead gets a new id when it comes back, a drained one its Goodbye.
+// MEMBERS. A process that registers gets an id and is a newcomer: kRegistered, in `waiting`. A
+// prepared generation lists members. They are kRegistered until they promise, then kPromised, then
+// kTraining, and kLeft when they are done (void if another generation is prepared). kDead and kGone
+// are final: a process that was declared dead gets a new id when it comes back, and a drained one
+// gets its Goodbye.
 //
-// PLANNED CHANGE. While kStarted(g), at most one generation g' > g is planned: journalled, pushed
-// to the members of g and to who joins. Any message that speaks for g' says that its members have
-// switched (adopt): the row of g is closed at `since`, g' is the started generation. A death
-// prepares g'' > g' meanwhile; g' is abandoned when g'' starts and no answer says it was lived in.
+// PLANNED CHANGE. While kStarted(g), at most one generation g' > g is planned. The coordinator
+// journals it and pushes it to the members of g and to joiners. Any message that speaks for g'
+// proves that its members have switched. The coordinator adopts it: it closes the row of g at
+// `since`, and g' is the started generation. A death meanwhile prepares g'' > g'. When g'' starts,
+// g' is abandoned, unless an answer shows that a member lived in it.
 //
-// MESSAGES, and when they count (others are refused with a typed reason and answered):
+// MESSAGES, and when they count (decide() refuses and answers others with a typed reason):
 //   Register            any time; the only one that needs no fence
 //   Heartbeat           any time from a member; its step only in the present generation
 //   Promise             kPrepared, of exactly the prepared generation, once per member
 //   SwitchReport        of the planned generation or of the started one that was planned
-//   StepRecords         of any generation of the lineage, if its row covers the step; what no row
-//                       covers is acknowledged and not kept
-//   Eval, Checkpoint    the same; only the present writer is told what to delete
+//   StepRecords         of any generation of the lineage, if its row covers the step; records that
+//                       no row covers are acknowledged and not kept
+//   Eval, Checkpoint    the same; only the present writer hears what to delete
 //   CheckReport         of the started generation, or of an older one while its check is pending
-//   Leave, PeerSuspect  kStarted, of exactly the started generation, or, from who has not come over
-//                       the boundary of a switch yet, of the one before; FAILED any time. A
-//                       leaver's DRAINED proves no switch and is void with the next prepare.
+//   Leave, PeerSuspect  kStarted, of exactly the started generation. Of the one before, from a
+//                       member that has not crossed the boundary of a switch yet. FAILED any time.
+//                       A leaver's DRAINED proves no switch and is void with the next prepare.
 //   DrainRequest        any time
-//   WorkerExit,         any time: proofs about a process, and member ids are never used twice; they
-//   AgentHello.living   may come again
+//   WorkerExit,         any time, and repeatedly: they are proofs about a process, and member ids
+//   AgentHello.living   are never used twice
 //   Command             any time, from a connection that is neither member nor agent
 //
 // INVARIANTS (PROTOCOL.md; invariants.h asserts them after every event)
-//  I3 term, generation, next_member, steps completed, a member's step and its acknowledged batch
-//     never go back within a State; steps only by a rollback that is journalled in the same turn.
-//  I4 A message of another term writes nothing but events; a step, a batch or an evaluation is
-//     journalled only if a row of the surviving lineage covers it.
+//  I3 term, generation, next_member, completed steps, a member's step and its acknowledged batch
+//     never go back within a State. Only a rollback moves steps back, journalled in the same turn.
+//  I4 A message of another term writes only events. A step, a batch or an evaluation is journalled
+//     only if a row of the surviving lineage covers it.
 //  I7 At most one generation is started and not closed, at most one is prepared, at most one is
-//     planned; the planned one is newer than the started one.
-//  S1 A member has a rank and slots only in a generation that lists it; runs cover [0, V) once.
-//  S2 completed is never beyond what a row covers; a step of the open row is complete only when
-//     every member of the started generation has reported it.
+//     planned. The planned one is newer than the started one.
+//  S1 A member has a rank and slots only in a generation that lists it. Runs cover [0, V) once.
+//  S2 A row covers every completed step. A step of the open row is complete only when every member
+//     of the started generation has reported it.
 //  S3 State sources are answers of members of the last started generation, and lie in the lineage.
 //  S4 History gets each step once, in order.
 //
@@ -79,21 +81,21 @@ enum class MemberState : uint8_t { kRegistered, kPromised, kTraining, kLeft, kGo
 const char* run_state_name(RunState state);        // "gathering", ...
 const char* member_state_name(MemberState state);  // "registered", ...
 
-// What a member said to prepare.
+// A member's answer to a prepare.
 struct Answer {
   Generation lived = 0;                // newest generation in which it could apply; 0: none
-  ResumePoint since;                   // where that began for it; valid if lived > 0
+  ResumePoint since;                   // where that generation began for it; valid if lived > 0
   std::optional<ResumePoint> applied;  // none: it holds no state
 };
 
-// Steps [first, last) of a generation that a member applied itself, so that it can report them.
+// Steps [first, last) of a generation that a member applied itself and can therefore report.
 struct WorkedSteps {
   Generation generation = 0;
   Step first = 0;
   Step last = 0;
 };
 
-// How far a worker is, as its heartbeats say. Totally ordered.
+// How far a worker is, from its heartbeats. Totally ordered.
 struct Progress {
   Step step = 0;  // applied
   Phase phase = Phase::kTrain;
@@ -110,7 +112,7 @@ struct Member {
   uint32_t pid = 0;
   wire::DataAddress data;
   std::string metrics_address;
-  uint64_t largest_slot = 0;  // samples that fit; 0: nobody has asked (auto_batch.h)
+  uint64_t largest_slot = 0;  // samples that fit; 0: not measured (auto_batch.h)
 
   Generation listed = 0;  // newest prepared or started generation with it
   Generation placed = 0;  // started generation to which rank and slots belong
@@ -120,23 +122,23 @@ struct Member {
   int64_t heard_ms = 0;         // last message of any kind
   int64_t disconnected_ms = 0;  // valid while connection == 0
   std::string disconnected_why;
-  bool is_missing = false;    // its agent does not have it among its living workers
-  bool has_exited = false;    // the agent has reaped it
-  bool is_draining = false;   // to be left out
-  int farewell = 0;           // the exit code it is given when it may go
-  int64_t dead_ms = 0;        // since when it is kDead
-  bool is_left_over = false;  // dead, and its process is still there as far as is known
+  bool is_missing = false;    // its agent does not list it as living
+  bool has_exited = false;    // its agent has reaped it
+  bool is_draining = false;   // the next planned change leaves it out
+  int farewell = 0;           // the exit code of its Goodbye
+  int64_t dead_ms = 0;        // when it became kDead
+  bool is_left_over = false;  // dead, and its process may still exist
 
   std::optional<Answer> answer;  // to the present prepare
-  Generation lived = 0;          // newest generation that it is known to have begun
-  Step step = 0;                 // applied, as its heartbeats and records say
+  Generation lived = 0;          // newest generation that it has begun for sure
+  Step step = 0;                 // applied, from its heartbeats and records
   Phase phase = Phase::kTrain;
   Progress progress;  // in the present generation
 
   uint64_t acked_batch = 0;
-  Generation record_generation = 0;  // of its last record; 0: not known
+  Generation record_generation = 0;  // of its last record; 0: unknown
   Step next_record = 0;              // valid if record_generation > 0
-  std::vector<WorkedSteps> worked;   // not complete yet when noted
+  std::vector<WorkedSteps> worked;   // were not complete when noted
 
   std::optional<wire::Leave> leave;
 };
@@ -144,14 +146,14 @@ struct Member {
 struct Agent {
   std::string node;
   uint32_t pid = 0;
-  uint32_t workers = 0;  // that it keeps
+  uint32_t workers = 0;  // how many it keeps running
   std::string metrics_address;
-  std::set<uint32_t> living;   // pids that it had when it came, without those told to have ended
-  int64_t since_ms = 0;        // connected
-  std::set<uint32_t> awaited;  // of `living`: has not registered yet
+  std::set<uint32_t> living;   // its pids when it connected, without those reported as ended
+  int64_t since_ms = 0;        // when it connected
+  std::set<uint32_t> awaited;  // those of `living` that have not registered yet
 };
 
-// What every member must have in common; from the first one of the term.
+// What all members must have in common. The first member of the term sets it.
 struct Layout {
   MemberId member = 0;
   std::vector<std::string> fingerprint;
@@ -159,12 +161,12 @@ struct Layout {
   std::vector<uint64_t> tensor_bounds;
 };
 
-// A step that is reported and not complete.
+// A step that some members have reported and that is not complete.
 struct PendingStep {
   uint32_t reports = 0;
   uint64_t common_hash = 0;
   MemberId first_reporter = 0;
-  StepEntry values;  // the writer's, once it is here; the first one's before
+  StepEntry values;  // the writer's report, or the first one until the writer's comes
 };
 
 struct KnownGeneration {
@@ -172,7 +174,7 @@ struct KnownGeneration {
   GenerationState state = GenerationState::kPrepared;
 };
 
-// A row and who wrote checkpoints in it; 0: not known.
+// A ledger row, and the member that wrote checkpoints in it; 0: unknown.
 struct Era {
   LedgerRow row;
   MemberId writer = 0;
@@ -184,27 +186,27 @@ struct PlannedGeneration {
   std::vector<MemberId> ranks;  // by rank
 };
 
-// Members say that their generation broke, and nothing proves who died.
+// Members report that their generation broke, and nothing proves who died.
 struct Suspicion {
   int64_t since_ms = 0;
-  std::map<MemberId, MemberId> named;  // by → whom; 0: nobody in particular
-  std::string what;                    // the first one's words
+  std::map<MemberId, MemberId> named;  // reporter → suspect; 0: no particular one
+  std::string what;                    // from the first report
 };
 
-// A process that ended, and the samples that it was at.
+// A process that ended, and the samples it was computing.
 struct Casualty {
   std::string who;  // for people
   InHand in_hand;
 };
 
-// Kept out for a while after an eviction that nobody could prove right.
+// Keeps a place out for a while after an eviction without proof.
 struct Bar {
   int64_t until_ms = 0;
   uint32_t times = 0;
 };
 
-// What a term leaves to the next one of the same process. It is in no journal: a new process learns
-// of the casualties when agents tell the exits again, and of the bars by another eviction.
+// What a term leaves to the next one of the same process. The journal does not have it. A new
+// process learns the casualties when agents report the exits again, and bars by another eviction.
 struct Experience {
   std::vector<Casualty> casualties;
   std::map<Place, Bar> barred;
@@ -219,67 +221,67 @@ struct State {
   std::map<ConnectionId, MemberId> by_connection;
   std::map<std::pair<std::string, uint32_t>, MemberId> by_process;  // (node, pid), the living
   std::set<MemberId> waiting;    // alive, in neither the prepared nor the started generation
-  std::set<Place> replacements;  // a process died there and its agent starts another one
+  std::set<Place> replacements;  // places where an agent starts another process after a death
   std::map<ConnectionId, Agent> agents;
   std::optional<Layout> layout;
-  uint32_t wanted_workers = 0;                      // as commanded; 0: as the job says
-  std::map<std::string, uint32_t> workers_of_node;  // as its agent was or is to be told
+  uint32_t wanted_workers = 0;                      // from a command; 0: as in the job
+  std::map<std::string, uint32_t> workers_of_node;  // how many each agent should keep running
 
   // Where the lineage stands before the first generation of this term.
   ResumePoint base;
   std::string base_checkpoint;  // directory; empty: initial weights from the seed
 
   Generation generation = 0;       // the present one: prepared or started; else the newest number
-  Generation last_generation = 0;  // newest number given out, in this term or before
-  std::vector<KnownGeneration> generations;  // of this term, prepared, planned or started
+  Generation last_generation = 0;  // newest number ever used, in this term or before
+  std::vector<KnownGeneration> generations;  // of this term: prepared, planned or started
   std::vector<MemberId> ranks;               // members of the present generation, by rank
-  Generation source_generation = 0;  // last started one, closed only by the next start; 0: none
+  Generation source_generation = 0;  // last started one; only the next start closes it; 0: none
   std::vector<MemberId> source_members;
-  std::map<Generation, Era> lineage;  // of this term, and what it needs of earlier ones
+  std::map<Generation, Era> lineage;  // of this term, and the needed part of earlier ones
   wire::Start start;                  // of the last started generation
-  ResumePoint resume;                 // likewise
-  bool is_switched = false;           // it began by a planned change
+  ResumePoint resume;                 // where the last started generation began
+  bool is_switched = false;           // the last started generation began by a planned change
   std::optional<PlannedGeneration> planned;
-  std::set<MemberId> leavers;  // left out by the last planned change, not sent away yet
-  bool change_due = false;     // whether another change is due has to be looked at
+  std::set<MemberId> leavers;  // left out by the last planned change, without a Goodbye yet
+  bool change_due = false;     // decide() must look whether another change is due
   bool is_identity_stored = false;
   MemberId writer = 0;
 
   Step completed = 0;                        // steps that are in the journal for good
-  Step in_history = 0;                       // lines given to the history
+  Step in_history = 0;                       // steps in the history
   std::map<Step, PendingStep> pending;       // from `completed` on
   std::map<Step, uint64_t> early;            // hashes of steps complete before all had reported
   std::map<Step, EvalEntry> evals;           // of the surviving lineage, by steps applied
   std::vector<CheckpointEntry> checkpoints;  // of the surviving lineage and not dropped, by step
-  std::vector<CheckpointEntry> stray;        // no part of it, still on disk perhaps
+  std::vector<CheckpointEntry> stray;        // outside the lineage, and maybe still on disk
   CheckHistory checks;
   std::map<std::pair<Generation, Step>, PendingCheck> pending_checks;
   uint64_t failed_checkpoints = 0;
-  std::set<std::string> failed_names;  // counted in it; reports of them may come again
+  std::set<std::string> failed_names;  // counted above, because their reports may come again
 
   std::vector<SkipEntry> skips;  // ascending by step and slot
   LossWatch losses;
   SpeedWatch speeds;
   std::optional<Suspicion> suspicion;
-  std::optional<Step> unexplained;  // step in which a generation broke and nobody was at fault
+  std::optional<Step> unexplained;  // step in which a generation broke without a culprit
   Experience experience;
-  std::optional<int64_t> brake_ms;  // since when evictions by silence are held
-  std::optional<int64_t> lost_ms;   // since when all who held the state are dead
+  std::optional<int64_t> brake_ms;  // since when evictions by silence are on hold
+  std::optional<int64_t> lost_ms;   // since when all holders of the state are dead
 
-  int64_t started_ms = 0;   // this term
+  int64_t started_ms = 0;   // when this term began
   int64_t gathered_ms = 0;  // first registration; 0: none yet
-  int64_t progress_ms = 0;  // when a member of the started generation last got further
-  Step front_step = 0;      // the most steps that one of them has applied
+  int64_t progress_ms = 0;  // when a member of the started generation last made progress
+  Step front_step = 0;      // the most steps that one of its members has applied
   int64_t front_ms = 0;     // since when
-  int64_t slowest_ms = 0;   // the longest that one step took in it; 0: none is done
+  int64_t slowest_ms = 0;   // the longest step in it so far; 0: none is done
   int64_t prepared_ms = 0;  // valid in kPrepared
   int64_t last_tick_ms = 0;
-  bool is_take_over = false;       // members of an earlier coordinator are awaited
-  bool is_interrupted = false;     // likewise, and it had prepared a generation that never started
-  std::optional<int64_t> stop_ms;  // since when a stop is wanted
+  bool is_take_over = false;       // members of an earlier coordinator may still register
+  bool is_interrupted = false;     // a take-over, after a prepared generation that never started
+  std::optional<int64_t> stop_ms;  // when somebody asked for a stop
   std::string stop_reason;
-  bool is_shrinking = false;      // the stop is ours: too few workers; the next term waits for more
-  std::optional<int64_t> end_ms;  // since when nobody has to wait for the writer any more
+  bool is_shrinking = false;      // stops for too few workers; the next term waits for more
+  std::optional<int64_t> end_ms;  // since when nobody waits for the writer any more
 
   int exit_code = 0;  // valid in kEnded
   std::string message;

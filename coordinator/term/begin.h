@@ -1,5 +1,5 @@
-// From a run directory to a coordinator that can serve: inputs, journal, term (term.h), history.
-// Everything here happens before the first connection.
+// Prepares a coordinator from a run directory: inputs, journal, term (term.h), history. All of this
+// happens before the first connection.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -26,15 +26,15 @@ struct Begun {
   std::unique_ptr<History> history;
 };
 
-// `run_dir` is absolute. What is refused (term.h) has changed no file but the log, and claimed a
-// term at most. kRefused when another coordinator has the run. `alive` is called every now and then
-// while something takes long: a checkpoint of many GB is read whole.
+// `run_dir` is absolute. After a refusal (term.h) no file but the log has changed, except that a
+// term may be claimed. kRefused if another coordinator has the run. Calls `alive` now and then
+// during long work: it reads a checkpoint of many GB whole.
 Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, const Clock& clock,
                         Logger& logger, const AliveFn& alive = {});
 
-// What a resume with this job and these data would find: is the run complete, its last checkpoint
-// whole, or would it be refused? Changes no file; false when the run never got as far as a journal.
-// REQUIRES: the journal is locked.
+// What a resume with this job and this data would find: true if the run is complete and its last
+// checkpoint whole, an error if the resume would be refused, false if the run has no journal or is
+// not complete. Changes no file. REQUIRES: the journal is locked.
 Result<bool> check_resume(const std::string& run_dir, const wire::JobSpec& job,
                           const wire::DataFacts& facts, Logger& logger);
 

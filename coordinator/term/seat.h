@@ -1,5 +1,5 @@
-// A coordinator's right to the run: which journal is its own, which terms it may begin, and when
-// it has to stop because another one has the run (claim.h).
+// A coordinator's right to the run: its journal, the terms it may begin, and when it must stop
+// because another coordinator has the run (claim.h).
 //
 //   started as          journal                                     refused when
 //   first, --resume     the newest one                              it is locked: a coordinator
@@ -8,9 +8,9 @@
 //   --after TERM        a copy of the newest, journal-<TERM+1>.db   somebody was faster
 //
 // INVARIANTS
-//  S1 A journal is written by coordinators of one seat only, one at a time (its lock).
-//  S2 A copy counts when it is whole: it gets its name last.
-//  S3 Every term is claimed before the journal hears of it.
+//  S1 Only coordinators of one seat write a journal, one at a time (its lock).
+//  S2 A copy is whole as soon as it has its name: the name comes last.
+//  S3 Every term is claimed before it is in the journal.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -27,22 +27,23 @@ namespace lockstep::coordinator {
 
 struct SeatRequest {
   std::string run_dir;  // absolute
-  std::string seat;     // whose coordinator this is; empty: started by hand
+  std::string seat;     // of this coordinator; empty: somebody started it by hand
   bool is_take_over = false;
-  Term after = 0;  // the last term of a coordinator that is lost with its machine; 0: none is
+  Term after = 0;  // the last term of a coordinator that is lost with its machine; 0: none
 };
 
 class Seat {
  public:
-  // kRefused when another coordinator has the run, kUsage when the lock is held.
+  // kRefused if another coordinator has the run, kUsage if another process holds the lock.
   static Result<std::unique_ptr<Seat>> take(const SeatRequest& request);
 
   const std::string& journal() const { return journal_; }  // path
 
-  // Claims a term for this seat, after `last`, which the journal knows. kRefused likewise.
+  // Claims a term for this seat, after the journal's last one. kRefused if another coordinator has
+  // the run.
   Result<Term> next_term(Term last);
 
-  // From then on nothing may be written any more, and nobody told anything.
+  // If true, this coordinator must not write or send anything any more.
   bool is_superseded() const;
 
  private:
@@ -52,9 +53,9 @@ class Seat {
   SeatRequest request_;
   std::string journal_;
   std::unique_ptr<RunLock> lock_;
-  Term term_ = 0;  // the newest claim, as far as we know
+  Term term_ = 0;  // the newest claim that we have seen
   bool is_ours_ = false;
-  bool is_used_ = true;  // false: it was claimed, and no term has begun with it
+  bool is_used_ = true;  // false: claimed, and no term has begun with it
 };
 
 }  // namespace lockstep::coordinator

@@ -1,13 +1,13 @@
-// How a term of the coordinator begins: what the journal and the checkpoints say becomes a
-// Beginning, and the new term, with all that follows from it, is journalled in one commit.
+// How a term of the coordinator begins: it makes a Beginning from the journal and the checkpoints,
+// and journals the new term with all its consequences in one commit.
 //
-// No files and no clock of its own, so that production (begin.h) and the simulator run the same
-// code.
+// It has no files and no clock of its own, so that production (begin.h) and the simulator run the
+// same code.
 //
 // INVARIANTS
-//  T1 Whatever is refused has changed nothing.
-//  T2 A commit lost to a crash leaves the journal such that the same mode, tried again, does right.
-//  T3 A lineage is cut only by a term that begins from a checkpoint, never by a take-over.
+//  T1 A refusal changes nothing.
+//  T2 If a crash loses the commit, another attempt in the same mode does the right thing.
+//  T3 Only a term that begins from a checkpoint cuts the lineage, never a take-over.
 //
 // Thread-safety: free functions.
 #pragma once
@@ -25,10 +25,10 @@
 namespace lockstep::coordinator {
 
 enum class BeginMode : uint8_t {
-  kFirst,     // of a run that is not there yet
+  kFirst,     // the run does not exist yet
   kResume,    // every process is new: from the newest checkpoint
   kTakeOver,  // only the coordinator is new: the started generation goes on
-  kNextTerm,  // of the same process, after EndTerm (action.h): from the newest checkpoint
+  kNextTerm,  // in the same process, after EndTerm (action.h): from the newest checkpoint
 };
 
 struct TermRequest {
@@ -36,24 +36,24 @@ struct TermRequest {
   uint32_t pid = 0;
   std::string job_json;  // the whole job, for the journal
   int64_t wall_ms = 0;   // for people
-  Term term = 0;         // claimed for it, more than the journal's last; 0: one more
+  Term term = 0;         // claimed, newer than the journal's last; 0: the journal's last plus one
 };
 
 struct BegunTerm {
   Beginning beginning;
-  RunStats stats;               // of the steps that survive so far
-  int64_t earlier_wall_ms = 0;  // of the terms before
+  RunStats stats;               // of the surviving steps
+  int64_t earlier_wall_ms = 0;  // of the earlier terms
   bool is_complete = false;     // the last step is done and its checkpoint verified
 };
 
-// `contents` is what `journal` holds; `options` are of this term, with the slots resolved.
-// kUsage: there is a run already (kFirst), another identity, or fewer steps than are done.
-// A take-over of a run without a started generation begins like a resume.
+// `contents` is the content of `journal`. `options` are those of this term, with resolved slots.
+// kUsage if there is a run already (kFirst), if the identity differs, or if the run should end
+// before the steps that are done. A take-over without a started generation begins like a resume.
 Result<BegunTerm> begin_term(Journal& journal, const JournalContents& contents,
                              CheckpointShelf& shelf, const Options& options,
                              const TermRequest& request, Logger& logger);
 
-// Whether the run is complete, or what begin_term() would refuse; changes nothing.
+// Whether the run is complete, or the error with which begin_term() would refuse. Changes nothing.
 Result<bool> check_term(Journal& journal, const JournalContents& contents, CheckpointShelf& shelf,
                         const Options& options, BeginMode mode, Logger& logger);
 

@@ -1,13 +1,13 @@
-// What Kubeflow Trainer is told about a run: the body of a report (target.h says where these facts
-// are from). Every report replaces the one before, so each one tells all that is known.
+// The body of a report to Kubeflow Trainer (target.h has the sources of these facts). Every report
+// replaces the one before, so each one has all known values.
 //
-//   {"trainerStatus": {"progressPercentage": 45,            0..100; absent: not known
-//                      "estimatedRemainingSeconds": 7956,   32 bits; absent: not known
+//   {"trainerStatus": {"progressPercentage": 45,            0..100; absent: unknown
+//                      "estimatedRemainingSeconds": 7956,   32 bits; absent: unknown
 //                      "metrics": [{"name": "loss", "value": "0.2347"}, ...],
 //                      "lastUpdatedTime": "2026-11-23T07:05:00Z"}}   required
 //
-// The server takes at most 64 KiB, 256 metrics, and 64 characters of a name or a value: ours are a
-// dozen numbers.
+// The server takes at most 64 KiB, 256 metrics, and 64 characters of a name or a value. Our reports
+// have a dozen numbers.
 //
 // Thread-safety: values and pure functions.
 #pragma once
@@ -30,10 +30,10 @@ struct RunProgress {
   bool operator==(const RunProgress&) const = default;
 };
 
-// 100 is said only when the run is complete: after the last step its checkpoint is still to come.
+// Is 100 only when the run is complete, because the last checkpoint comes after the last step.
 std::optional<int32_t> percentage(const RunProgress& progress);
 
-// `wall_ms`: when this was seen, since 1970 UTC. Metrics that are no finite number are left out.
+// `wall_ms`: the time of these values, since 1970 UTC. Leaves out metrics that are not finite.
 std::string body_of(const RunProgress& progress, int64_t wall_ms);
 
 }  // namespace lockstep::trainer

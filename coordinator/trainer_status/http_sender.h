@@ -1,16 +1,17 @@
-// Takes a report to Kubeflow Trainer's status server without anybody waiting for it.
+// Sends a report to Kubeflow Trainer's status server, without blocking the loop.
 //
 //   loop's thread                                   a thread of this report
 //   send() ─▶ resolve the name (rpc/resolve.h) ───▶ read token and certificates, POST
 //   done(status) ◀──────────────────────────────── posts the outcome
 //
 // Invariants
-//   1. Files are read anew for every report: both are replaced while a run goes on. Who may read
-//      them is not looked at, unlike with secrets of our own: the kubelet mounts them as links to
-//      files that a group can read, and nobody but us is in the pod.
-//   2. The token goes over TLS to who proves to be the host of the URL, or stays on this machine.
-//      A redirect is a failure.
-//   3. Nothing takes longer than the report's timeout, but for reading the two files.
+//   1. Every report reads the files anew, because the kubelet replaces both during a run. Unlike
+//   for
+//      Lockstep's own secrets, the sender does not check their permissions: the kubelet mounts them
+//      as links to files that a group can read, and nobody else is in the pod.
+//   2. The token goes over TLS to a server that proves to be the host of the URL, or stays on this
+//      machine. A redirect is a failure.
+//   3. Except for reading the two files, nothing takes longer than the report's timeout.
 //
 // Thread-safety: the loop's thread; send_report() any.
 #pragma once
@@ -29,24 +30,24 @@
 namespace lockstep::trainer {
 
 inline constexpr size_t kTokenBytes = 16 * 1024;
-inline constexpr size_t kAnswerBytes = 64 * 1024;  // it answers what it was told, or a Status
+inline constexpr size_t kAnswerBytes = 64 * 1024;  // the answer repeats the report, or is a Status
 
-// Blocks. `where`: the target's address in numbers. kConfig and kNoInput for files that are no
-// good, kRefused when the server does not want the report or is not believed, else the errors of
-// http_post(); all say what to do.
+// Blocks. `where`: the target's address in numbers. kConfig and kNoInput for unusable files.
+// kRefused if the server refuses the report or does not prove its name. Else the errors of
+// http_post(). All messages say what to do.
 Status send_report(const Target& target, const rpc::Address& where, const std::string& body,
                    int64_t timeout_ms);
 
 class HttpSender {
  public:
   HttpSender(rpc::Loop& loop, Target target) : loop_(loop), target_(std::move(target)) {}
-  // Waits for a report under way, as long as its timeout says. Its `done` is not called any more.
+  // Waits for a report under way, at most for its timeout, and does not call its `done` any more.
   ~HttpSender();
   HttpSender(const HttpSender&) = delete;
   HttpSender& operator=(const HttpSender&) = delete;
 
-  // `done` is called once, on the loop's thread, never from inside send(). REQUIRES: no other
-  // report is under way.
+  // Calls `done` once, on the loop's thread, never from inside send(). REQUIRES: no other report is
+  // under way.
   using Done = std::function<void(const Status&)>;
   void send(std::string body, int64_t timeout_ms, Done done);
 
@@ -56,7 +57,7 @@ class HttpSender {
   rpc::Loop& loop_;
   Target target_;
   std::thread thread_;
-  // What was posted to the loop may run after the sender is gone.
+  // Work that is posted to the loop may run after the sender is gone.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };
 

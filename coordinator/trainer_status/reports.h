@@ -1,5 +1,5 @@
-// A run's reports to Kubeflow Trainer, if its variables (target.h) are in the environment of this
-// process: the one place that plugs them together.
+// Connects a run with Kubeflow Trainer, if Trainer's variables (target.h) are in the environment.
+//
 // Thread-safety: the loop's thread, or before the loop runs.
 #pragma once
 
@@ -17,8 +17,8 @@ namespace lockstep::trainer {
 
 class Reports {
  public:
-  // Null when nobody wants reports, and when they cannot be made, which the log says then. What is
-  // given outlives them.
+  // Null if nobody wants reports, or if they are impossible; the log has the reason then. The
+  // arguments outlive the reports.
   static std::unique_ptr<Reports> start(rpc::Loop& loop, Logger& logger, const Clock& clock,
                                         std::function<std::optional<RunProgress>()> progress);
 

@@ -1,12 +1,12 @@
-// When Kubeflow Trainer is told how far the run is, and what the log says about it.
+// Decides when to report the run's progress to Kubeflow Trainer, and logs failures.
 //
 //   every kLookMs ─▶ is a report due? ─▶ progress() ─▶ send ─▶ done: delivered, or again later
 //
 // Invariants
-//   1. One report at a time, and kEveryMs between the beginnings of two; but the first that tells
+//   1. One report at a time, and kEveryMs between the beginnings of two. But the first report with
 //      the end of the run goes as soon as none is under way.
-//   2. What was delivered already is not said again.
-//   3. A failure is a line in the log, at most one in kRepeatMs, and nothing else.
+//   2. It does not repeat a delivered report.
+//   3. A failure only adds a line to the log, at most one in kRepeatMs.
 //   4. finish() calls back once, after kFinishMs at the latest.
 //
 // Thread-safety: the loop's thread, or before the loop runs.
@@ -27,9 +27,9 @@
 namespace lockstep::trainer {
 
 inline constexpr int64_t kLookMs = 500;
-inline constexpr int64_t kEveryMs = 5'000;     // what Kubeflow's own SDK keeps to
+inline constexpr int64_t kEveryMs = 5'000;     // as in Kubeflow's own SDK
 inline constexpr int64_t kTimeoutMs = 3'000;   // of one report
-inline constexpr int64_t kFinishMs = 3'000;    // that the end of the process waits for the last one
+inline constexpr int64_t kFinishMs = 3'000;    // how long the process waits for the last one
 inline constexpr int64_t kRepeatMs = 600'000;  // between two lines about failures
 
 class StatusReporter {
@@ -40,8 +40,8 @@ class StatusReporter {
     rpc::Loop& loop;
     Logger& logger;
     const Clock& clock;                                    // for the time in the body
-    std::function<std::optional<RunProgress>()> progress;  // none: there is nothing to tell now
-    // Calls `done` once, on the loop's thread and not from inside; never after this object's end.
+    std::function<std::optional<RunProgress>()> progress;  // none: nothing to report now
+    // Calls `done` once, on the loop's thread, not from inside, and never after this object's end.
     std::function<void(std::string body, int64_t timeout_ms, Done done)> send;
   };
   explicit StatusReporter(Parts parts);
@@ -51,7 +51,7 @@ class StatusReporter {
 
   void start();
 
-  // Tells the last state, unless that is told, and calls `on_finished`; nothing is told afterwards.
+  // Reports the last state, if it is not delivered yet, and calls `on_finished`. No report follows.
   void finish(std::function<void()> on_finished);
 
  private:
@@ -74,7 +74,7 @@ class StatusReporter {
 
   uint64_t failures_ = 0;  // since the last delivery
   std::optional<int64_t> complained_ms_;
-  bool is_complaint_open_ = false;  // a failure was said, and no delivery since
+  bool is_complaint_open_ = false;  // the log has a failure, and no delivery since
 
   std::function<void()> on_finished_;  // set: finish() was called
   int64_t finish_by_ms_ = 0;

@@ -1,11 +1,12 @@
-// Where Kubeflow Trainer wants to hear how far a TrainJob is. Where its feature gate TrainJobStatus
-// is on, it puts these into all pods of the job and mounts the two files:
+// The server to which Kubeflow Trainer wants progress reports of a TrainJob. With the feature gate
+// TrainJobStatus, Trainer sets these variables in all pods of the job and mounts the two files:
 //
 //   KUBEFLOW_TRAINER_SERVER_URL      https://SERVICE.NAMESPACE.svc:PORT/apis/trainer.kubeflow.org/
 //                                    v1alpha1/namespaces/NAMESPACE/trainjobs/NAME/status
-//   KUBEFLOW_TRAINER_SERVER_CA_CERT  a file: whom to believe that it is that server, in PEM
-//   KUBEFLOW_TRAINER_SERVER_TOKEN    a file: what shows that we belong to the job, a JWT that the
-//                                    kubelet replaces within the hour
+//   KUBEFLOW_TRAINER_SERVER_CA_CERT  a file: the server's certificate authority, in PEM
+//   KUBEFLOW_TRAINER_SERVER_TOKEN    a file: the job's token, a JWT that the kubelet replaces
+//   within
+//                                    the hour
 //
 // These facts, and those of body.h, are from kubeflow/trainer: KEP-2779 (docs/proposals),
 // pkg/runtime/framework/plugins/trainjobstatus, pkg/statusserver and pkg/apis/trainer/v1alpha1.
@@ -33,18 +34,18 @@ inline constexpr char kTokenVariable[] = "KUBEFLOW_TRAINER_SERVER_TOKEN";
 
 struct Target {
   bool is_tls = true;
-  rpc::Address address;  // the host perhaps a name
+  rpc::Address address;  // the host may be a name
   std::string path;      // with the query; printable, without spaces
   std::string authority_path;
   std::string token_path;
 };
 
-// https://HOST[:PORT][/PATH], or http:// with a host of this machine, for tests. kConfig, with what
-// is wrong, for anything else.
+// Takes https://HOST[:PORT][/PATH], or http:// with a host of this machine, for tests. kConfig,
+// with the reason, for anything else.
 Result<Target> parse_url(std::string_view url);
 
-// None when nobody wants reports: the URL is not set. kConfig when it is no good, or only part of
-// the variables is there. `variable` gives the value of one, or null.
+// None if nobody wants reports: the URL is not set. kConfig if the URL is invalid, or if only some
+// of the variables are set. `variable` returns the value of one, or null.
 Result<std::optional<Target>> target_of(const std::function<const char*(const char*)>& variable);
 
 }  // namespace lockstep::trainer
