@@ -46,7 +46,7 @@ void expect_replacement(Turn& turn, const Place& place) {
   turn.state.replacements.insert(place);
 }
 
-Member* member_of_exit(Turn& turn, const Agent& agent, const wire::WorkerExit& message) {
+Member* member_of_exit(Turn& turn, const KnownAgent& agent, const wire::WorkerExit& message) {
   if (Member* member = turn.find(message.member())) return member;
   const auto process = turn.state.by_process.find({agent.node, message.pid()});
   if (process != turn.state.by_process.end()) return turn.find(process->second);
@@ -65,11 +65,11 @@ bool comes_nobody(const State& state) {
                      [](const auto& e) { return e.second.living.empty(); });
 }
 
-std::string agent_name(const Agent& agent, const wire::WorkerExit& message) {
+std::string agent_name(const KnownAgent& agent, const wire::WorkerExit& message) {
   return "a worker of node " + agent.node + " (pid " + std::to_string(message.pid()) + ")";
 }
 
-Reason exit_of_stranger(Turn& turn, const Agent& agent, const wire::WorkerExit& message) {
+Reason exit_of_stranger(Turn& turn, const KnownAgent& agent, const wire::WorkerExit& message) {
   State& state = turn.state;
   const std::string what =
       agent_name(agent, message) + " " + cause_of(message) + " before it registered";
@@ -131,13 +131,13 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
     return Reason::kRefusedOtherRun;
   }
   const std::set<uint32_t> living(m.living().begin(), m.living().end());
-  state.agents[connection] = Agent{.node = m.node(),
-                                   .pid = m.pid(),
-                                   .workers = m.workers(),
-                                   .metrics_address = m.metrics_address(),
-                                   .living = living,
-                                   .since_ms = turn.now_ms,
-                                   .awaited = {}};
+  state.agents[connection] = KnownAgent{.node = m.node(),
+                                        .pid = m.pid(),
+                                        .workers = m.workers(),
+                                        .metrics_address = m.metrics_address(),
+                                        .living = living,
+                                        .since_ms = turn.now_ms,
+                                        .awaited = {}};
   note_living(turn, state.agents[connection]);
   send_set_workers(turn);
   std::vector<MemberId> dead;
@@ -159,7 +159,7 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
   return after_deaths(turn, dead, what, 70);
 }
 
-Reason on_worker_exit(Turn& turn, Agent& agent, const wire::WorkerExit& message) {
+Reason on_worker_exit(Turn& turn, KnownAgent& agent, const wire::WorkerExit& message) {
   State& state = turn.state;
   agent.living.erase(message.pid());
   Member* member = member_of_exit(turn, agent, message);

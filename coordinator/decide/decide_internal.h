@@ -77,7 +77,7 @@ void detach(Turn& turn, Member& member);
 // ---- decide_register.cc, decide_agent.cc, decide_command.cc
 Reason on_register(Turn& turn, ConnectionId connection, const wire::Register& message);
 Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHello& message);
-Reason on_worker_exit(Turn& turn, Agent& agent, const wire::WorkerExit& message);
+Reason on_worker_exit(Turn& turn, KnownAgent& agent, const wire::WorkerExit& message);
 Reason on_closed(Turn& turn, const ConnectionClosed& event);
 Reason on_command(Turn& turn, ConnectionId connection, const wire::Command& message);
 // `farewell`: kRunMeAgain if somebody told its process to go, 0 if the run does not want its place
@@ -130,7 +130,7 @@ Reason try_again(Turn& turn, const std::string& what);
 
 // ---- left_over.cc
 // The agent has connected: its list shows which of its node's dead are still processes.
-void note_living(Turn& turn, Agent& agent);
+void note_living(Turn& turn, KnownAgent& agent);
 // Tells agents to kill processes of dead members. Call it at a tick.
 void kill_left_over(Turn& turn);
 
@@ -151,7 +151,7 @@ void recall_costs(State& state);
 
 // ---- hang.cc
 void begin_progress(State& state, int64_t now_ms);  // at the start of a generation or a take-over
-void note_progress(Turn& turn, Member& member, const Progress& at);
+void note_progress(Turn& turn, Member& member, const MemberProgress& at);
 // Evicts the member that is behind if nobody has made progress for too long.
 std::optional<Reason> judge_hang(Turn& turn);
 

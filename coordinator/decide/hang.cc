@@ -14,7 +14,11 @@ constexpr int64_t kPatience = 4;
 // A step may take so many times as long as the slowest before it, however short cluster.hang_s is.
 constexpr int64_t kSlowSteps = 8;
 
+<<<<<<< HEAD
 std::string place_text(const Progress& at) {
+=======
+std::string text_of(const MemberProgress& at) {
+>>>>>>> 6650e62 (Name the coordinator's agents and progress apart from the others')
   constexpr const char* kNames[] = {"training", "evaluating", "writing a checkpoint", "done"};
   return std::string(kNames[static_cast<size_t>(at.phase)]) + " after step " +
          std::to_string(at.step) + ", " + std::to_string(at.bucket) + " buckets sent";
@@ -23,8 +27,8 @@ std::string place_text(const Progress& at) {
 struct Front {
   std::vector<MemberId> behind;
   size_t members = 0;
-  Progress last;   // where those behind are
-  Progress first;  // where the foremost is
+  MemberProgress last;   // where those behind are
+  MemberProgress first;  // where the foremost is
 };
 
 Front front_of(const State& state) {
@@ -58,7 +62,7 @@ void begin_progress(State& state, int64_t now_ms) {
   state.slowest_ms = 0;
 }
 
-void note_progress(Turn& turn, Member& member, const Progress& at) {
+void note_progress(Turn& turn, Member& member, const MemberProgress& at) {
   if (at <= member.progress) return;
   State& state = turn.state;
   member.progress = at;

@@ -23,7 +23,7 @@ void order_to_kill(Turn& turn, ConnectionId agent, uint32_t pid, const std::stri
 }
 
 // It could have registered anew since its agent and this coordinator know each other.
-bool had_time(const Turn& turn, const Member& member, const Agent& agent) {
+bool had_time(const Turn& turn, const Member& member, const KnownAgent& agent) {
   if (LOCKSTEP_BUG(kKilledAtOnce)) return true;
   return turn.now_ms - std::max(member.dead_ms, agent.since_ms) > turn.options.lease_ms;
 }
@@ -45,7 +45,7 @@ void kill_dead(Turn& turn, Member& member) {
 }
 
 // Of an earlier term or coordinator, and nobody since. A first start waits for all in its own way.
-void kill_strangers(Turn& turn, ConnectionId connection, Agent& agent) {
+void kill_strangers(Turn& turn, ConnectionId connection, KnownAgent& agent) {
   const State& state = turn.state;
   std::erase_if(agent.awaited, [&](uint32_t pid) {
     return has_registered(state, agent.node, pid) || !agent.living.contains(pid);
@@ -64,7 +64,7 @@ void kill_strangers(Turn& turn, ConnectionId connection, Agent& agent) {
 
 }  // namespace
 
-void note_living(Turn& turn, Agent& agent) {
+void note_living(Turn& turn, KnownAgent& agent) {
   for (auto& [id, member] : turn.state.members) {
     if (member.state != MemberState::kDead || member.has_exited || member.node != agent.node) {
       continue;

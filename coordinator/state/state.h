@@ -96,11 +96,11 @@ struct WorkedSteps {
 };
 
 // How far a worker is, from its heartbeats. Totally ordered.
-struct Progress {
+struct MemberProgress {
   Step step = 0;  // applied
   Phase phase = Phase::kTrain;
   uint32_t bucket = 0;  // sent in the step in flight
-  auto operator<=>(const Progress&) const = default;
+  auto operator<=>(const MemberProgress&) const = default;
 };
 
 struct Member {
@@ -133,7 +133,7 @@ struct Member {
   Generation lived = 0;          // newest generation that it has begun for sure
   Step step = 0;                 // applied, from its heartbeats and records
   Phase phase = Phase::kTrain;
-  Progress progress;  // in the present generation
+  MemberProgress progress;  // in the present generation
 
   uint64_t acked_batch = 0;
   Generation record_generation = 0;  // of its last record; 0: unknown
@@ -143,7 +143,7 @@ struct Member {
   std::optional<wire::Leave> leave;
 };
 
-struct Agent {
+struct KnownAgent {
   std::string node;
   uint32_t pid = 0;
   uint32_t workers = 0;  // how many it keeps running
@@ -222,7 +222,7 @@ struct State {
   std::map<std::pair<std::string, uint32_t>, MemberId> by_process;  // (node, pid), the living
   std::set<MemberId> waiting;    // alive, in neither the prepared nor the started generation
   std::set<Place> replacements;  // places where an agent starts another process after a death
-  std::map<ConnectionId, Agent> agents;
+  std::map<ConnectionId, KnownAgent> agents;
   std::optional<Layout> layout;
   uint32_t wanted_workers = 0;                      // from a command; 0: as in the job
   std::map<std::string, uint32_t> workers_of_node;  // how many each agent should keep running
