@@ -14,8 +14,8 @@ constexpr char kExamples[] =
     "Examples:\n"
     "  lockstep-coordinator --run-dir runs/first              # a new run\n"
     "  lockstep-coordinator --run-dir runs/first --resume     # from its newest checkpoint\n"
-    "  lockstep-coordinator --run-dir runs/first --take-over  # its workers are still training\n"
-    "  lockstep-coordinator --run-dir runs/first --take-over --after 3  # its machine is lost\n"
+    "  lockstep-coordinator --run-dir runs/first --take-over  # while its workers train on\n"
+    "  lockstep-coordinator --run-dir runs/first --take-over --after 3  # after a lost machine\n"
     "\n"
     "Exit codes: 0 done, 64 bad usage, 65 bad data, 66 data not found, 70 failed, 75 stopped with "
     "a\ncheckpoint, 78 cannot work here.";
@@ -27,18 +27,17 @@ int main(int argc, char** argv) {
   CLI::App app("The coordinator of one run; `lockstep run` starts it.", "lockstep-coordinator");
   lockstep::coordinator::SeatRequest request;
   bool resume = false;
-  app.add_option("--run-dir", request.run_dir, "Directory that `lockstep run` has prepared")
-      ->required();
-  auto* resumes = app.add_flag("--resume", resume, "Go on from the newest checkpoint of the run");
-  auto* takes_over =
-      app.add_flag("--take-over", request.is_take_over,
-                   "The coordinator before died and the workers train on: go on with them")
-          ->excludes(resumes);
+  app.add_option("--run-dir", request.run_dir, "Run directory from `lockstep run`")->required();
+  auto* resumes =
+      app.add_flag("--resume", resume, "Continue from the newest checkpoint of the run");
+  auto* takes_over = app.add_flag("--take-over", request.is_take_over,
+                                  "Replace a coordinator that died while its workers train on")
+                         ->excludes(resumes);
   app.add_option("--after", request.after,
-                 "It was on a machine that is lost, and this was its last term: claim the next")
+                 "The last term of a coordinator whose machine is lost: claim the next one")
       ->needs(takes_over);
   app.add_option("--seat", request.seat,
-                 "Who keeps this coordinator; only that one's takes over after it");
+                 "Name of the process that keeps this coordinator alive, e.g. node-b:812");
   app.footer(kExamples);
   app.set_version_flag("--version", "lockstep-coordinator " +
                                         std::string(lockstep::build_info().version) + " (" +

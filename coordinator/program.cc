@@ -129,8 +129,9 @@ Status Program::serve_term(BeginMode mode) {
       {begun.term.stats, begun.term.earlier_wall_ms, begun.term.beginning.living.has_value()});
   if (server.state().run == RunState::kEnded) LOCKSTEP_RETURN_IF_ERROR(server.keep_summary());
   if (begun.term.is_complete) {
-    logger_.info("complete", "nothing is left to do: " + server.state().message + ", and " +
-                                 begun.term.beginning.base_checkpoint + " is whole");
+    logger_.info("complete", "nothing is left to do: " + server.state().message +
+                                 ", and checkpoint " + begun.term.beginning.base_checkpoint +
+                                 " is complete");
     if (mode == BeginMode::kResume) {  // every process is new: nobody waits for a word
       exit_code_ = 0;
       return Status::ok();
@@ -158,10 +159,10 @@ Status Program::check_certificate(const wire::JobSpec& job) {
   const std::string& dialled = name.empty() ? control_.host : name;
   if (!tls_ || tls_->context()->is_for(dialled)) return Status::ok();
   const std::string& directory = job.comm().tls();
-  return Status(Code::kConfig, directory + "/tls.crt is not for " + dialled +
-                                   ", where others find this coordinator; `lockstep certs " +
-                                   directory + " --hosts " + dialled +
-                                   "` adds it, if that made the certificate");
+  return Status(Code::kConfig,
+                directory + "/tls.crt is not for " + dialled +
+                    ", the address of this coordinator. Add it with `lockstep certs " + directory +
+                    " --hosts " + dialled + "`, or ask whoever made the certificate for a new one");
 }
 
 // Where the job wants it to listen; beyond this machine the log says what that means.
@@ -178,8 +179,8 @@ Status Program::choose_network(const wire::JobSpec& job) {
       tls_ ? "control is mutual TLS 1.3; with comm.trusted_network data connections are"
            : "nothing is encrypted: control and data connections are";
   logger_.warn("network", where + "; " + open +
-                              " authenticated by the run's token only. Let nobody into this "
-                              "network who may not read or change what is trained");
+                              " authenticated only by the run's token. Keep this network to "
+                              "machines and people that may read and change the training");
   return Status::ok();
 }
 
