@@ -1,7 +1,7 @@
 // The functions of NVML that we call, as a table. Lockstep opens NVIDIA's library at run time, so
 // the same program starts on a machine without a GPU, and a test can put a library of its own
-// there. The types are ours, so the build needs no CUDA toolkit. tests/cuda/nvml_header_test.cc compares
-// them with nvml.h.
+// there. The types are ours, so the build needs no CUDA toolkit. tests/cuda/nvml_header_test.cc
+// compares them with nvml.h.
 //
 // Thread-safety: a value. NVML's functions may be called from any thread.
 #pragma once
