@@ -76,9 +76,9 @@ copy_libraries() {
 # What runs there: the suite, what it starts, and what it measures against.
 copy_scripts() {
   local directory
-  for directory in gpu multiproc bench golden; do mkdir -p "$out/tests/$directory"; done
+  for directory in gpu harness bench golden; do mkdir -p "$out/tests/$directory"; done
   cp "$root"/tests/gpu/*.{sh,py} "$out/tests/gpu/"
-  cp "$root/tests/multiproc/harness.py" "$out/tests/multiproc/"
+  cp "$root/tests/harness/harness.py" "$out/tests/harness/"
   cp "$root"/tests/bench/peer_models.py "$out/tests/bench/"
   cp "$root"/tests/golden/{gpt2,losses,order}.py "$out/tests/golden/"
   cp "$root/deploy/shell/with_torch.sh" "$out/with_torch.sh"

@@ -161,6 +161,8 @@ function(lockstep_python_tests label)
   cmake_parse_arguments(ARG "" "" "FIRST;SERIAL" ${ARGN})
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.py)
+  # What several of them share: tests/harness, and what only this tier's share: world/.
+  set(path ${CMAKE_SOURCE_DIR}/tests/harness:${CMAKE_CURRENT_SOURCE_DIR}/world)
   foreach(file ${files})
     get_filename_component(name ${file} NAME_WE)
     add_test(NAME ${label}.${name}
@@ -168,7 +170,8 @@ function(lockstep_python_tests label)
              WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR})
     set_tests_properties(${label}.${name} PROPERTIES LABELS ${label} TIMEOUT 900
       SKIP_REGULAR_EXPRESSION "OK \\(skipped="
-      ENVIRONMENT "LOCKSTEP_BIN=${CMAKE_BINARY_DIR}/bin;PYTHONDONTWRITEBYTECODE=1")
+      ENVIRONMENT
+      "LOCKSTEP_BIN=${CMAKE_BINARY_DIR}/bin;PYTHONPATH=${path};PYTHONDONTWRITEBYTECODE=1")
   endforeach()
   foreach(name ${ARG_FIRST})
     set_tests_properties(${label}.${name} PROPERTIES COST 100)

@@ -24,7 +24,7 @@ import urllib.request
 
 from load import Load, allow_descriptors, memory_kb
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 from harness import synthetic_dataset  # noqa: E402
 
 

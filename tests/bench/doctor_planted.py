@@ -11,7 +11,7 @@ import shutil
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 import doctor_world
 
 

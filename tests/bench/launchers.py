@@ -23,7 +23,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/cluster"), str(ROOT / "tests/multiproc")]
+sys.path[:0] = [str(ROOT / "tests/cluster/world"), str(ROOT / "tests/harness")]
 
 import startup  # noqa: E402
 

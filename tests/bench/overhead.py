@@ -23,7 +23,7 @@ import threading
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/cluster"), str(ROOT / "tests/multiproc")]
+sys.path[:0] = [str(ROOT / "tests/cluster/world"), str(ROOT / "tests/harness")]
 
 DEADLINE_S = 600
 

@@ -28,7 +28,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve()
-sys.path.insert(0, str(HERE.parents[1] / "multiproc"))
+sys.path.insert(0, str(HERE.parents[1] / "harness"))
 from harness import Run, get  # noqa: E402
 from range_server import RangeServer, Throttle  # noqa: E402
 

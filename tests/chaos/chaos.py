@@ -31,7 +31,7 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
 from harness import BIN, Run, synthetic_dataset, trace  # noqa: E402
 import harness  # noqa: E402
 import sockets  # noqa: E402

@@ -2,18 +2,14 @@
 context is configured, and what the runtime stage installs and copies, and nothing else, becomes a root
 in which a run is trained, as its user, read only."""
 import fnmatch
-import pathlib
 import re
 import shlex
 import shutil
 import subprocess
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
-
-from clean_root import WHY_NOT, inside, make_root  # noqa: E402
-from harness import BIN, ROOT, LockstepTest  # noqa: E402
+from clean_root import WHY_NOT, inside, make_root
+from harness import BIN, ROOT, LockstepTest
 
 CONTAINERFILE = ROOT / "deploy/container/Containerfile"
 

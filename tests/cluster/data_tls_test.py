@@ -5,11 +5,10 @@ import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
-
-from harness import BIN, kill_at_once  # noqa: E402
-from hosts import NETWORK, Hosts, why_not  # noqa: E402
-from nodes import NodesTest  # noqa: E402
+from harness import BIN, kill_at_once
+import hosts
+from hosts import NETWORK, Hosts, why_not
+from nodes import NodesTest
 
 WORKERS = 1  # of each host
 SECRET = b"ltp1".hex()  # with which messages of the data plane begin (tcp_link.h)
@@ -39,7 +38,7 @@ class DataTls(NodesTest):
         """Which words, in so much that it must be data. Not in so many steps: those of a survivor
         that trains alone, until its neighbour is back, pass no network."""
         sniffer = subprocess.run(
-            [*self.hosts.on(1), sys.executable, pathlib.Path(__file__).with_name("sniffer.py"),
+            [*self.hosts.on(1), sys.executable, pathlib.Path(hosts.__file__).with_name("sniffer.py"),
              str(MUCH), SECRET, TLS_RECORD], check=True, capture_output=True, timeout=60)
         return json.loads(sniffer.stdout)
 

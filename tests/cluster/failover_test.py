@@ -2,18 +2,14 @@
 claims the run, and training goes on there."""
 import json
 import os
-import pathlib
 import signal
 import subprocess
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
-
-from disturbed import SECTIONS  # noqa: E402
-from harness import BIN, kill_at_once, processes_of  # noqa: E402
-from hosts import NETWORK, Hosts, why_not  # noqa: E402
-from nodes import Node, NodesTest  # noqa: E402
+from disturbed import SECTIONS
+from harness import BIN, kill_at_once, processes_of
+from hosts import NETWORK, Hosts, why_not
+from nodes import Node, NodesTest
 
 WORKERS = 2  # of each host
 # Longer than who looks for the coordinator may be busy with the address of the lost one.

@@ -1,13 +1,9 @@
 """deploy/kubernetes: what is written there is what `lockstep k8s render` gives, so that nothing is
 said twice in two ways; and it is valid."""
-import pathlib
 import subprocess
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
-
-from harness import BIN, ROOT  # noqa: E402
+from harness import BIN, ROOT
 
 try:
     from kustomize import build

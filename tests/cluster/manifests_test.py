@@ -3,13 +3,10 @@ secrets."""
 import itertools
 import pathlib
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
-
-from harness import BIN  # noqa: E402
+from harness import BIN
 
 try:
     import yaml

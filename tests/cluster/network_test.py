@@ -6,11 +6,10 @@ import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
-
-from harness import BIN  # noqa: E402
-from hosts import NETWORK, Hosts, why_not  # noqa: E402
-from nodes import Node, NodesTest  # noqa: E402
+from harness import BIN
+import hosts
+from hosts import NETWORK, Hosts, why_not
+from nodes import Node, NodesTest
 
 WORKERS = 2  # of each host
 PORT = 4100  # on the loopback of a host that has nothing else
@@ -102,7 +101,7 @@ class Network(NodesTest):
         self.assert_as_if_nothing_had_happened(run)
 
     def stranger(self, *words):
-        program = pathlib.Path(__file__).with_name("stranger.py")
+        program = pathlib.Path(hosts.__file__).with_name("stranger.py")
         return [*self.hosts.on(2), sys.executable, program, *words]
 
     def a_friends_words_do_not_help(self, run, control):

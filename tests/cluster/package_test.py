@@ -4,13 +4,10 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
-
-from clean_root import WHY_NOT, inside, make_root  # noqa: E402
-from harness import BIN, ROOT, LockstepTest  # noqa: E402
+from clean_root import WHY_NOT, inside, make_root
+from harness import BIN, ROOT, LockstepTest
 
 ENV = {"PATH": "/usr/bin:/bin", "HOME": "/tmp", "LOCKSTEP_TORCH_ROOT": "/opt/wheels/torch"}
 

@@ -3,16 +3,13 @@ import json
 import os
 import pathlib
 import signal
-import sys
 import unittest
 import urllib.request
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
-
-import browser  # noqa: E402
-from browser import Browser  # noqa: E402
-from harness import LockstepTest  # noqa: E402
-from picture import Picture  # noqa: E402
+import browser
+from browser import Browser
+from harness import LockstepTest
+from picture import Picture
 
 HOSTILE = "<img src=x onerror=alert(1)>'\"&"
 DESKTOP, PHONE = (1280, 900), (390, 844)

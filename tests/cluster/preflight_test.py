@@ -1,16 +1,12 @@
 """`lockstep preflight`: what would keep a run from working is named before it, by hosts that are
 really so."""
 import os
-import pathlib
 import subprocess
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
-
-from harness import BIN, LockstepTest  # noqa: E402
-from hosts import NETWORK, Hosts, why_not  # noqa: E402
-from launches import needs_mpirun  # noqa: E402
+from harness import BIN, LockstepTest
+from hosts import NETWORK, Hosts, why_not
+from launches import needs_mpirun
 
 
 class PreflightTest(LockstepTest):

@@ -7,14 +7,11 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
-
-from harness import BIN, LockstepTest, ROOT  # noqa: E402
-from prometheus_server import DEPLOY, FASTER, Prometheus  # noqa: E402
+from harness import BIN, LockstepTest, ROOT
+from prometheus_server import DEPLOY, FASTER, Prometheus
 
 # Shows GPUs where there are none (tests/unit/metrics/fake_nvml.cc).
 FAKE_NVML = BIN.parent / "tests" / "liblockstep_fake_nvml.so"

@@ -8,16 +8,14 @@ import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
-
-from harness import BIN  # noqa: E402
-from hosts import NETWORK, Hosts, why_not  # noqa: E402
-from nodes import NodesTest  # noqa: E402
-from prometheus_server import Prometheus  # noqa: E402
+from harness import BIN
+from hosts import NETWORK, Hosts, why_not
+from nodes import NodesTest
+from prometheus_server import Prometheus
 
 WORKERS = 2  # of each host
 CROWD = 10_000
-HERE = pathlib.Path(__file__).resolve().parent
+HERE = pathlib.Path(__file__).resolve().parent / "world"
 
 
 def lockstep(*words, prefix=()):

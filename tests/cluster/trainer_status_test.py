@@ -2,18 +2,14 @@
 whatever that server does, the run is as if there were none."""
 import json
 import os
-import pathlib
 import signal
 import subprocess
-import sys
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
-
-from disturbed import SECTIONS, DisturbedTest  # noqa: E402
-from harness import BIN, standing_still  # noqa: E402
-from status_server import StatusServer  # noqa: E402
+from disturbed import SECTIONS, DisturbedTest
+from harness import BIN, standing_still
+from status_server import StatusServer
 
 WORKERS = 2
 EVERY_S = 5  # between two reports, but for the last one

@@ -8,18 +8,15 @@ import select
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import time
 import unittest
 import urllib.error
 import pathlib
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
-
-import browser  # noqa: E402
-from browser import Browser  # noqa: E402
-from harness import BIN, LockstepTest, get, kill_at_once, processes_of  # noqa: E402
+import browser
+from browser import Browser
+from harness import BIN, LockstepTest, get, kill_at_once, processes_of
 
 
 class Watching(LockstepTest):

@@ -74,7 +74,7 @@ def correctness(args, out):
     say("correctness")
     results = []
     environment = {"LOCKSTEP_BIN": str(BIN), "LOCKSTEP_SUITE_DEVICE": args.device,
-                   "PYTHONPATH": str(BUNDLE / "tests/multiproc")}
+                   "PYTHONPATH": str(BUNDLE / "tests/harness")}
     if args.device == "cuda":
         for program in sorted(BIN.glob("test_gpu*")):
             results.append(run_check(program.name, [program], out / f"{program.name}.log"))

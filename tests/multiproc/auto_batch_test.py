@@ -6,7 +6,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import BIN, LockstepTest, processes_of, trace
+from harness import BIN, LockstepTest
 
 # 600 samples in 4 slots: 150 each, so that the data set and not this machine's memory decides.
 BATCH = 512

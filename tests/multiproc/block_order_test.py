@@ -2,7 +2,7 @@
 audited and replayed."""
 import unittest
 
-from harness import LockstepTest, synthetic_dataset
+from harness import LockstepTest
 from pace import paced
 
 BLOCKS = {"shuffle": "block", "block_samples": 16, "window_blocks": 8}

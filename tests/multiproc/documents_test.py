@@ -4,9 +4,8 @@ import random
 import signal
 import unittest
 
-from harness import LockstepTest
+from harness import LockstepTest, replay
 from pace import paced
-from replay_test import replay
 
 BLOCK = 128
 MODEL = {"name": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "block": BLOCK}

@@ -1,15 +1,14 @@
 """Every format of data in real runs, each found by itself: trained on, evaluated, replayed."""
 import csv
 import json
-import random
 import struct
 import subprocess
 import unittest
 import zipfile
 
 import arrow_files
+from array_files import CLASSES, channels_last, colour_planes, safetensors, safetensors_file, table
 from harness import BIN, LockstepTest
-from replay_test import safetensors
 
 TRAIN = {"global_batch": 40, "slots": 4, "epochs": 3}
 EVALUATION = 60
@@ -17,57 +16,8 @@ AUGMENTED = ["pad_crop=4", "flip", "rotate=10", "brightness=0.2", "contrast=0.2"
              "hue=0.1", "cutout=8", "normalize"]
 
 
-def images(count, side, classes, seed):
-    """Labels, and images of as many planes of (R, G, B), which are the brighter the larger it is."""
-    rng = random.Random(seed)
-    for _ in range(count):
-        label = rng.randrange(classes)
-        yield label, [bytes(rng.randrange(20 * label, 20 * label + 60) for _ in range(side * side))
-                      for _ in range(3)]
-
-
-def npy(dtype, shape, content):
-    text = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {shape}, }}"
-    text = text.ljust(117) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + content
-
-
-def channels_last(count):
-    """So many images and their labels, as arrays."""
-    made = list(images(count, 12, 4, seed=count))
-    pixels = (bytes(x for rgb in zip(*planes) for x in rgb) for _, planes in made)
-    return (npy("|u1", (count, 12, 12, 3), b"".join(pixels)),
-            npy("<i8", (count,), struct.pack(f"<{count}q", *(label for label, _ in made))))
-
-
-CLASSES = ["small", "middle, or so", "\"large\""]
-
-
-def table(path, count, **dialect):
-    """So many rows of four numbers and the name of a class, as Python writes them."""
-    rng = random.Random(count)
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, **dialect)
-        writer.writerow(["width", "class", "height, in mm", "weight", "always 7"])
-        for _ in range(count):
-            size = rng.randrange(3)
-            writer.writerow([rng.gauss(size, 0.3), CLASSES[size], rng.uniform(-1, 1) * 1e20,
-                             rng.gauss(-2 * size, 0.3) * 1e-9, 7])
-
-
 def as_float32(text):
     return struct.pack("<f", float(text))
-
-
-def safetensors_file(tensors):
-    """A file of (dtype, shape, content) by name."""
-    header, offset = {}, 0
-    for name, (dtype, shape, content) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape,
-                        "data_offsets": [offset, offset + len(content)]}
-        offset += len(content)
-    text = json.dumps(header).encode()
-    return struct.pack("<Q", len(text)) + text + b"".join(t[2] for t in tensors.values())
 
 
 class Formats(LockstepTest):
@@ -102,7 +52,7 @@ class Formats(LockstepTest):
         names = [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]
         for seed, name in enumerate(names):
             records = (bytes([label]) + b"".join(planes)
-                       for label, planes in images(EVALUATION, 32, 10, seed))
+                       for label, planes in colour_planes(EVALUATION, 32, 10, seed))
             (inside / name).write_bytes(b"".join(records))
         splits = self.inspect(inside.parent)
         self.assertEqual([(s["split"], s["format"], s["samples"]) for s in splits],
@@ -176,7 +126,7 @@ class Formats(LockstepTest):
         data = self.scratch / "shapes.safetensors"
         tensors = {}
         for split, count in (("train", 200), ("test", EVALUATION)):
-            made = list(images(count, 12, 4, seed=count))
+            made = list(colour_planes(count, 12, 4, seed=count))
             tensors[f"x_{split}"] = ("U8", [count, 3, 12, 12],
                                      b"".join(b"".join(planes) for _, planes in made))
             tensors[f"y_{split}"] = ("U8", [count], bytes(label for label, _ in made))
@@ -206,7 +156,7 @@ class Formats(LockstepTest):
         data.mkdir()
         for split, count in (("train", 200), ("val", EVALUATION)):
             made = [(label, bytes(x for rgb in zip(*planes) for x in rgb))
-                    for label, planes in images(count, 12, 4, seed=count)]
+                    for label, planes in colour_planes(count, 12, 4, seed=count)]
             arrow_files.pixels(data / f"{split}.arrow", (12, 12, 3), made)
         splits = self.inspect(data)
         self.assertEqual([(s["split"], s["format"], s["samples"], s["shape"]) for s in splits],

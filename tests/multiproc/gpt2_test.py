@@ -5,9 +5,9 @@ import signal
 import struct
 import unittest
 
-from harness import LockstepTest
+from array_files import safetensors
+from harness import LockstepTest, replay
 from pace import paced
-from replay_test import replay, safetensors
 
 BLOCK = 16
 MODEL = {"name": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "block": BLOCK}

@@ -6,7 +6,8 @@ import unittest
 
 from documents_test import MODEL, WORDS
 from harness import LockstepTest
-from images_test import TRANSFORMS, images
+from image_files import images
+from images_test import TRANSFORMS
 from pace import paced
 
 TEXT = {"global_batch": 16, "slots": 4, "epochs": 2}

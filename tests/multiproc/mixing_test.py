@@ -6,9 +6,9 @@ import signal
 import subprocess
 import unittest
 
+from array_files import safetensors
 from harness import BIN, LockstepTest
 from pace import paced
-from replay_test import safetensors
 
 MIXED = ["flip", "normalize", "mixup=0.4", "cutmix"]
 SHORT = {"global_batch": 64, "slots": 4, "epochs": 2}  # 600 = 9 * 64 + 24

@@ -7,9 +7,8 @@ import signal
 import subprocess
 import unittest
 
-from harness import BIN, ROOT, LockstepTest, synthetic_dataset
+from harness import BIN, ROOT, LockstepTest, replay, synthetic_dataset
 from pace import paced
-from replay_test import replay
 
 GOLDEN = ROOT / "tests/golden"
 TRAIN = paced({"global_batch": 64, "slots": 4, "epochs": 30})  # steps of 600 samples, some short

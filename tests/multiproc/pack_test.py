@@ -6,10 +6,10 @@ import subprocess
 import time
 import unittest
 
-import formats_test
+import array_files
 import shard_files
 from harness import BIN, LockstepTest, synthetic_dataset
-from images_test import CLASSES, EACH, EVALUATION, images
+from image_files import CLASSES, EACH, EVALUATION, images
 
 GPT2 = {"name": "gpt2", "n_layer": 1, "n_head": 2, "n_embd": 32, "block": 16}
 
@@ -83,7 +83,7 @@ class Pack(LockstepTest):
     def test_a_kill_in_the_middle_costs_the_files_in_hand_only(self):
         source = self.scratch / "arrays"
         source.mkdir()
-        for what, array in zip(("images", "labels"), formats_test.channels_last(12_000)):
+        for what, array in zip(("images", "labels"), array_files.channels_last(12_000)):
             (source / f"train_{what}.npy").write_bytes(array)
         whole = self.pack(source, self.scratch / "whole", "--shard-mb", 1, "--threads", 1)
         killed = self.scratch / "killed"

@@ -9,11 +9,12 @@ import shutil
 import subprocess
 import unittest
 
+import harness
 from harness import BIN, LockstepTest, installed
-from images_test import CLASSES, EACH, EVALUATION, images
+from image_files import CLASSES, EACH, EVALUATION, images
 from pack_test import GPT2, contents, kill_once
 
-WRITER = pathlib.Path(__file__).with_name("parquet_files.py")
+WRITER = pathlib.Path(harness.__file__).with_name("parquet_files.py")
 
 
 def arrow_python():

@@ -8,7 +8,7 @@ import struct
 import unittest
 import urllib.request
 
-import images_test
+import image_files
 from disturbed import DisturbedTest
 from harness import LockstepTest
 
@@ -49,8 +49,8 @@ class Readers(LockstepTest):
         for label, name in enumerate("abc"):
             (data / name).mkdir(parents=True)
             for i in range(40):
-                colours = images_test.pixels(label, 20, 20, rng)
-                (data / name / f"{i}.png").write_bytes(images_test.png(20, 20, colours))
+                colours = image_files.pixels(label, 20, 20, rng)
+                (data / name / f"{i}.png").write_bytes(image_files.png(20, 20, colours))
         job = self.job(data, model={"name": "cnn"},
                        train={"global_batch": 24, "slots": 4, "epochs": 4})
         self.compare(job)

@@ -1,30 +1,17 @@
 """`lockstep replay`: a step of a disturbed run on several workers, again, on one, bit for bit."""
 import contextlib
-import json
 import os
 import re
 import signal
 import sqlite3
-import struct
-import subprocess
 import unittest
 
-from harness import BIN, LockstepTest, write_idx
+from array_files import safetensors
+from harness import LockstepTest, replay, write_idx
 from pace import pace
 
 HEADER = 16  # of an IDX file of three dimensions
 SIDE = 12
-
-
-def replay(run_dir, *args):
-    return subprocess.run([BIN / "lockstep", "replay", run_dir, *map(str, args)],
-                          capture_output=True, text=True, timeout=120)
-
-
-def safetensors(path):
-    data = path.read_bytes()
-    length = struct.unpack("<Q", data[:8])[0]
-    return json.loads(data[8:8 + length]), data[8 + length:]
 
 
 class Replay(LockstepTest):

@@ -7,7 +7,7 @@ import arrow_files
 import shard_files
 import small_data
 from harness import synthetic_dataset
-from images_test import images
+from image_files import images
 from range_server import RangeServer
 from sources_test import SourcesTest
 

@@ -16,7 +16,7 @@ import arrow_files
 import doctor_world
 import shard_files
 from harness import BIN, LockstepTest, get
-from images_test import images, png
+from image_files import images, png
 from range_server import RangeServer, Throttle
 from s3_server import S3Server, signature
 

@@ -5,9 +5,8 @@ import signal
 import subprocess
 import unittest
 
-from harness import BIN, LockstepTest
+from harness import BIN, LockstepTest, replay
 from pace import paced
-from replay_test import replay
 
 BLOCK = 16
 MODEL = {"name": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "block": BLOCK}

@@ -7,10 +7,10 @@ import subprocess
 import unittest
 import zipfile
 
-import formats_test
+import array_files
 import shard_files
 from harness import BIN, LockstepTest
-from images_test import CLASSES, EACH, images
+from image_files import CLASSES, EACH, images
 
 SAMPLES = len(CLASSES) * EACH
 
@@ -79,7 +79,7 @@ class Verify(LockstepTest):
         data = self.scratch / "shapes.npz"
         with zipfile.ZipFile(data, "w", zipfile.ZIP_STORED) as archive:
             for split, count in (("train", 200), ("test", 60)):
-                for what, array in zip("xy", formats_test.channels_last(count)):
+                for what, array in zip("xy", array_files.channels_last(count)):
                     archive.writestr(f"{what}_{split}.npy", array)
         self.verify(data, "--full", expect=0)
         flip(data, 1_000)

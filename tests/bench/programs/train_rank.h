@@ -5,8 +5,8 @@
 
 #include "comm/base/status.h"
 #include "comm/collectives/collective.h"
-#include "tests/bench/train_options.h"
-#include "tests/bench/train_report.h"
+#include "tests/bench/programs/train_options.h"
+#include "tests/bench/programs/train_report.h"
 #include "worker/cuda/device_module.h"
 
 namespace lockstep::bench {

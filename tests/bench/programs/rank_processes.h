@@ -1,7 +1,7 @@
 // Runs every rank of a measurement in a process of its own, over the host backend.
 #pragma once
 
-#include "tests/bench/train_rank.h"
+#include "tests/bench/programs/train_rank.h"
 
 namespace lockstep::bench {
 

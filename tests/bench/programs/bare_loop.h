@@ -3,8 +3,8 @@
 #pragma once
 
 #include "comm/base/status.h"
-#include "tests/bench/train_options.h"
-#include "tests/bench/train_report.h"
+#include "tests/bench/programs/train_options.h"
+#include "tests/bench/programs/train_report.h"
 #include "worker/cuda/device_module.h"
 
 namespace lockstep::bench {

@@ -9,10 +9,10 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "tests/bench/bare_loop.h"
-#include "tests/bench/rank_processes.h"
-#include "tests/bench/train_options.h"
-#include "tests/bench/train_rank.h"
+#include "tests/bench/programs/bare_loop.h"
+#include "tests/bench/programs/rank_processes.h"
+#include "tests/bench/programs/train_options.h"
+#include "tests/bench/programs/train_rank.h"
 #include "worker/engine/device/open_gpu.h"
 #include "worker/model/gpt2_parts.h"
 

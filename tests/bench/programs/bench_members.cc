@@ -21,7 +21,7 @@
 #include "comm/rpc/auth.h"
 #include "comm/tls/tls_identity.h"
 #include "deploy/agent/run_files.h"
-#include "tests/bench/load_members.h"
+#include "tests/bench/programs/load_members.h"
 
 namespace lockstep::bench {
 namespace {

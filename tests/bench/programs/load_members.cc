@@ -1,4 +1,4 @@
-#include "tests/bench/load_members.h"
+#include "tests/bench/programs/load_members.h"
 
 #include <algorithm>
 #include <utility>

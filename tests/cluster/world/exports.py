@@ -3,12 +3,9 @@ import json
 import pathlib
 import signal
 import subprocess
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
-
-from event_files import scalars  # noqa: E402
-from harness import BIN, LockstepTest  # noqa: E402
+from event_files import scalars
+from harness import BIN, LockstepTest
 
 
 class ExportTest(LockstepTest):

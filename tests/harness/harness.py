@@ -128,6 +128,11 @@ class Run:
         return self.wait_for(lambda: len(self.history()) >= step, f"step {step} was applied")
 
 
+def replay(run_dir, *args):
+    return subprocess.run([BIN / "lockstep", "replay", run_dir, *map(str, args)],
+                          capture_output=True, text=True, timeout=120)
+
+
 def processes_of(run_dir, of_interest=lambda words: True):
     """Pids of our living processes whose command line names the run directory."""
     pids = []
@@ -253,7 +258,8 @@ class LockstepTest(unittest.TestCase):
                      result.failures + result.errors)
         if failed:
             where = pathlib.Path(sys.modules[type(self).__module__].__file__).resolve().parent
-            print(f"replay: LOCKSTEP_BIN={BIN} python3 -m unittest {self.id()} "
+            print(f"replay: PYTHONPATH={os.environ.get('PYTHONPATH', '')} LOCKSTEP_BIN={BIN} "
+                  f"python3 -m unittest {self.id()} "
                   f"(in {where.relative_to(ROOT)}/)", file=sys.stderr)
         if failed and os.environ.get("LOCKSTEP_KEEP"):
             print(f"kept {self.scratch}", file=sys.stderr)

@@ -4,10 +4,9 @@ to the arguments with which `lockstep data inspect` looks at them."""
 import struct
 import zipfile
 
-import formats_test
 import shard_files
-from formats_test import channels_last, npy, safetensors_file, table
-from images_test import png
+from array_files import channels_last, colour_planes, npy, safetensors_file, table
+from image_files import png
 
 SPLITS = (("train", 60), ("val", 20))
 BLOCK = ("--block", "8")
@@ -28,7 +27,7 @@ def archive(directory):
 
 def tensors(directory):
     def of(split, count):
-        made = list(formats_test.images(count, 12, 4, seed=count))
+        made = list(colour_planes(count, 12, 4, seed=count))
         return {f"x_{split}": ("U8", [count, 3, 12, 12], b"".join(b"".join(p) for _, p in made)),
                 f"y_{split}": ("U8", [count], bytes(label for label, _ in made))}
     (directory / "shapes.safetensors").write_bytes(
@@ -39,7 +38,7 @@ def cifar(directory):
     for name in [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]:
         (directory / name).write_bytes(b"".join(
             bytes([label]) + b"".join(planes)
-            for label, planes in formats_test.images(4, 32, 10, seed=len(name))))
+            for label, planes in colour_planes(4, 32, 10, seed=len(name))))
 
 
 def tables(directory):

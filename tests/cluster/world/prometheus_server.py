@@ -12,7 +12,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 
-DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
+DEPLOY = pathlib.Path(__file__).resolve().parents[3] / "deploy"
 # Time passes so much faster than in the committed rules: "[2m]" is four seconds.
 FASTER = 30
 SCRAPE = "500ms"

@@ -10,7 +10,7 @@ import pathlib
 import jsonschema
 import yaml
 
-SCHEMAS = pathlib.Path(__file__).resolve().parent / "schemas"
+SCHEMAS = pathlib.Path(__file__).resolve().parents[1] / "schemas"
 NAME = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "maxLength": 253}
 LABELS = {"type": "object", "additionalProperties": {
     "type": "string", "pattern": "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$", "maxLength": 63}}

@@ -4,15 +4,12 @@ import contextlib
 import os
 import pathlib
 import shutil
-import sys
 import unittest
 import uuid
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "multiproc"))
-
-from disturbed import DisturbedTest  # noqa: E402
-from harness import BIN, Run, kill_at_once, processes_of  # noqa: E402,F401
+from disturbed import DisturbedTest
+from harness import BIN, Run, kill_at_once, processes_of  # noqa: F401
 
 MPIRUN = shutil.which("mpirun")
 # Seconds from the stop to SIGTERM, and again to SIGKILL; Open MPI's own 1 is little for a checkpoint.

@@ -1,15 +1,11 @@
 """Shared parts of the tests of runs in pods (kubernetes.py)."""
 import os
-import pathlib
 import subprocess
-import sys
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "multiproc"))
-
-from disturbed import SECTIONS, DisturbedTest  # noqa: E402
-from harness import BIN  # noqa: E402
-from hosts import why_not  # noqa: E402
+from disturbed import SECTIONS, DisturbedTest
+from harness import BIN
+from hosts import why_not
 
 try:
     import yaml

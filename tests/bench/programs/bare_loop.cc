@@ -1,4 +1,4 @@
-#include "tests/bench/bare_loop.h"
+#include "tests/bench/programs/bare_loop.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/_fused_adamw.h>

@@ -1,4 +1,4 @@
-#include "tests/bench/train_rank.h"
+#include "tests/bench/programs/train_rank.h"
 
 #include <chrono>
 

@@ -1,4 +1,4 @@
-#include "tests/bench/rank_processes.h"
+#include "tests/bench/programs/rank_processes.h"
 
 #include <sys/socket.h>
 #include <sys/wait.h>
