@@ -14,11 +14,7 @@ constexpr int64_t kPatience = 4;
 // A step may take so many times as long as the slowest before it, however short cluster.hang_s is.
 constexpr int64_t kSlowSteps = 8;
 
-<<<<<<< HEAD
-std::string place_text(const Progress& at) {
-=======
-std::string text_of(const MemberProgress& at) {
->>>>>>> 6650e62 (Name the coordinator's agents and progress apart from the others')
+std::string place_text(const MemberProgress& at) {
   constexpr const char* kNames[] = {"training", "evaluating", "writing a checkpoint", "done"};
   return std::string(kNames[static_cast<size_t>(at.phase)]) + " after step " +
          std::to_string(at.step) + ", " + std::to_string(at.bucket) + " buckets sent";
