@@ -13,6 +13,8 @@
 #include "comm/http/http_options.h"
 #include "comm/net/network.h"
 #include "comm/rpc/asio_transport.h"
+#include "comm/rundir/layout.h"
+#include "comm/rundir/run_files.h"
 #include "comm/tls/run_token.h"
 #include "comm/tls/tls_identity.h"
 #include "coordinator/claims/pulse.h"
@@ -187,7 +189,8 @@ Status Program::choose_network(const wire::JobSpec& job) {
 // Once for all terms: they are read again when they change.
 Status Program::open_secrets(const wire::JobSpec& job) {
   if (transport_) return Status::ok();
-  LOCKSTEP_ASSIGN_OR_RETURN(token_, rpc::TokenFile::open(run_dir_ + "/token", logger_));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      token_, rpc::TokenFile::open(rundir::file_in(run_dir_, rundir::kToken), logger_));
   LOCKSTEP_ASSIGN_OR_RETURN(tls_, rpc::open_tls(job.comm().tls(), logger_));
   transport_.emplace(loop_, tls_);
   return Status::ok();
@@ -225,9 +228,9 @@ Status Program::serve(RunServer& server, const Begun& begun) {
   http_ = http->address();
   const std::string& name = begun.options.job.comm().advertise();
   const rpc::Address advertised{name.empty() ? control_.host : name, control_.port};
-  LOCKSTEP_RETURN_IF_ERROR(write_endpoints(
-      run_dir_, {begun.term.beginning.run_id, begun.term.beginning.term, rpc::to_string(advertised),
-                 rpc::to_string(*http_), clock_.wall_ms()}));
+  LOCKSTEP_RETURN_IF_ERROR(
+      write_coordinator_file(run_dir_, {::getpid(), begun.term.beginning.run_id, advertised, *http_,
+                                        begun.term.beginning.term, clock_.wall_ms()}));
   logger_.info("serving",
                "control at " + rpc::to_string(control_) + ", HTTP at " + rpc::to_string(*http_));
   if (stop_reason_) server.stop(*stop_reason_);

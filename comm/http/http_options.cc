@@ -1,13 +1,14 @@
 #include "comm/http/http_options.h"
 
 #include "comm/net/network.h"
+#include "comm/rundir/layout.h"
 #include "comm/tls/tls_identity.h"
 
 namespace lockstep::http {
 namespace {
 
 std::string token_path(const std::string& run_dir) {
-  return run_dir + "/http_token";
+  return rundir::file_in(run_dir, rundir::kHttpToken);
 }
 
 }  // namespace

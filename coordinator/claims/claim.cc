@@ -12,17 +12,17 @@
 #include <vector>
 
 #include "comm/base/file.h"
+#include "comm/rundir/layout.h"
 
 namespace lockstep::coordinator {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kFirstJournal[] = "journal.db";
 constexpr size_t kClaimBytes = 4096;
 
 std::string directory_of(const std::string& run_dir) {
-  return run_dir + "/terms";
+  return rundir::file_in(run_dir, rundir::kTerms);
 }
 
 std::string path_of(const std::string& run_dir, Term term) {
@@ -136,7 +136,7 @@ std::string journal_path(const std::string& run_dir) {
     const std::string path = run_dir + "/" + claim->journal;
     if (::access(path.c_str(), F_OK) == 0) return path;
   }
-  return run_dir + "/" + kFirstJournal;
+  return run_dir + "/" + rundir::kJournal;
 }
 
 std::string lock_path(const std::string& journal) {

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "comm/base/file.h"
+#include "comm/rundir/layout.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -17,7 +18,7 @@ constexpr size_t kPulseBytes = 128;
 }  // namespace
 
 Status write_pulse(const std::string& run_dir, const Pulse& pulse) {
-  const std::string path = run_dir + "/" + kPulseName;
+  const std::string path = rundir::file_in(run_dir, rundir::kPulse);
   const std::string temporary = path + ".tmp." + std::to_string(pulse.term);  // a term's own
   std::ofstream file(temporary, std::ios::trunc);
   file << pulse.term << ' ' << pulse.count;
@@ -34,7 +35,7 @@ Status write_pulse(const std::string& run_dir, const Pulse& pulse) {
 }
 
 std::optional<Pulse> read_pulse(const std::string& run_dir) {
-  const auto text = read_file(run_dir + "/" + kPulseName, kPulseBytes);
+  const auto text = read_file(rundir::file_in(run_dir, rundir::kPulse), kPulseBytes);
   if (!text.is_ok()) return std::nullopt;
   std::istringstream words(*text);
   Pulse pulse;

@@ -20,7 +20,6 @@
 
 namespace lockstep::coordinator {
 
-inline constexpr char kPulseName[] = "pulse";
 inline constexpr int64_t kPulseMs = 5'000;      // between two beats
 inline constexpr int64_t kPulseLookMs = 1'000;  // between two looks of an agent
 inline constexpr int64_t kStillMs = 30'000;     // after so long without a change it is lost

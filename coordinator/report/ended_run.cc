@@ -5,6 +5,8 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "comm/rundir/layout.h"
+#include "comm/rundir/run_files.h"
 #include "coordinator/claims/claim.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/report/watch_json.h"
@@ -57,7 +59,7 @@ Status fill_phases(Journal& journal, const State& state, PhaseWatch* phases) {
 // The end as summary.json tells it, if it is the end of these steps.
 void fill_end(const std::string& run_dir, const JournalContents& contents, EndedRun* run) {
   run->times.wall_seconds = static_cast<double>(contents.wall_ms) / 1e3;
-  const auto text = read_file(run_dir + "/summary.json", limits::kJobFileBytes);
+  const auto text = read_file(rundir::file_in(run_dir, rundir::kSummary), limits::kJobFileBytes);
   if (!text.is_ok()) return;
   const json summary = json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!summary.is_object() || summary.value("steps", json()) != json(run->state.completed)) return;
@@ -95,7 +97,7 @@ Result<EndedRun> read_ended_run(const std::string& run_dir) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take_to_read(path));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, read_sqlite_journal(path));
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, journal->load());
-  LOCKSTEP_ASSIGN_OR_RETURN(RunInputs inputs, read_inputs(run_dir));
+  LOCKSTEP_ASSIGN_OR_RETURN(RunInputs inputs, read_run_inputs(run_dir));
   EndedRun run;
   inputs.job.mutable_train()->set_slots(resolve_slots(inputs.job, contents.identity));
   inputs.job.mutable_train()->set_global_batch(stored_global_batch(inputs.job, contents.identity));

@@ -8,10 +8,8 @@
 #include <climits>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "comm/base/file.h"
-#include "comm/base/limits.h"
 #include "coordinator/claims/claim.h"
 
 namespace lockstep::coordinator {
@@ -19,18 +17,6 @@ namespace {
 
 std::string directory_of(const std::string& journal) {
   return std::filesystem::path(journal).parent_path().string();
-}
-
-template <typename Message>
-Status read_message(const std::string& path, Message* message) {
-  const auto bytes = read_file(path, limits::kJobFileBytes);
-  if (!bytes.is_ok()) {
-    return bytes.status().with_context(
-        "`lockstep run` writes this file before it starts the "
-        "coordinator");
-  }
-  if (message->ParseFromString(*bytes)) return Status::ok();
-  return {Code::kUsage, path + " is damaged: start with `lockstep run` again"};
 }
 
 }  // namespace
@@ -71,35 +57,12 @@ RunLock::~RunLock() {
   ::close(fd_);
 }
 
-Result<RunInputs> read_inputs(const std::string& run_dir) {
-  RunInputs inputs;
-  LOCKSTEP_RETURN_IF_ERROR(read_message(run_dir + "/job.pb", &inputs.job));
-  LOCKSTEP_RETURN_IF_ERROR(read_message(run_dir + "/facts.pb", &inputs.facts));
-  if (inputs.facts.train_samples() == 0 || !inputs.job.has_train()) {
-    return Status(Code::kUsage, run_dir +
-                                    "/job.pb or facts.pb is not complete: start with "
-                                    "`lockstep run` again");
-  }
-  return inputs;
-}
-
 Result<std::string> absolute_path(const std::string& path) {
   char buffer[PATH_MAX];
   if (::realpath(path.c_str(), buffer) == nullptr) {
     return Status(Code::kNoInput, "there is no directory " + path + ": " + errno_text(errno));
   }
   return std::string(buffer);
-}
-
-Status write_endpoints(const std::string& run_dir, const Endpoints& endpoints) {
-  nlohmann::json json;
-  json["pid"] = ::getpid();
-  json["run_id"] = endpoints.run_id;
-  json["term"] = endpoints.term;
-  json["control"] = endpoints.control;
-  json["http"] = endpoints.http;
-  json["started"] = endpoints.started_wall_ms;
-  return replace_file(run_dir + "/coordinator.json", json.dump(2) + "\n");
 }
 
 }  // namespace lockstep::coordinator

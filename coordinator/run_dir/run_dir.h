@@ -7,7 +7,6 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "comm/wire/control.pb.h"
 
 namespace lockstep::coordinator {
 
@@ -29,25 +28,7 @@ class RunLock {
   int fd_;
 };
 
-struct RunInputs {
-  wire::JobSpec job;
-  wire::DataFacts facts;
-};
-
-// kNoInput or kUsage if a file is missing or damaged. The message names the command that makes it.
-Result<RunInputs> read_inputs(const std::string& run_dir);
-
 // The absolute form of a path that exists.
 Result<std::string> absolute_path(const std::string& path);
-
-struct Endpoints {
-  std::string run_id;
-  uint64_t term = 0;
-  std::string control;  // host:port
-  std::string http;
-  int64_t started_wall_ms = 0;
-};
-// Writes DIR/coordinator.json atomically, so that its readers can always connect.
-Status write_endpoints(const std::string& run_dir, const Endpoints& endpoints);
 
 }  // namespace lockstep::coordinator

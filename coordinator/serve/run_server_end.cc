@@ -1,13 +1,13 @@
 // How a term or a run ends: the summary is written, and everybody who has to hear of it does.
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "comm/rundir/layout.h"
 #include "coordinator/serve/run_server_impl.h"
 
 namespace lockstep::coordinator {
 namespace {
 
 constexpr int64_t kLeaveMs = 3'000;  // from the last Goodbye until connections are cut
-constexpr char kSummaryName[] = "/summary.json";
 
 }  // namespace
 
@@ -40,7 +40,8 @@ void RunServer::Impl::leave_after(int64_t delay_ms) {
 }
 
 Status RunServer::Impl::write_summary() {
-  return replace_file(options.run_dir + kSummaryName, summary_json(state, options, stats, times()));
+  return replace_file(rundir::file_in(options.run_dir, rundir::kSummary),
+                      summary_json(state, options, stats, times()));
 }
 
 void RunServer::Impl::end_when_alone() {
@@ -91,7 +92,8 @@ ReportTimes RunServer::Impl::times() const {
 }
 
 Status RunServer::keep_summary() {
-  const auto kept = read_file(impl_->options.run_dir + kSummaryName, limits::kJobFileBytes);
+  const auto kept =
+      read_file(rundir::file_in(impl_->options.run_dir, rundir::kSummary), limits::kJobFileBytes);
   if (kept.is_ok() && is_summary_of(*kept, impl_->state)) return Status::ok();
   return impl_->write_summary();
 }

@@ -3,14 +3,13 @@
 #include <google/protobuf/util/json_util.h>
 #include <unistd.h>
 
-#include "comm/base/file.h"
+#include "comm/rundir/layout.h"
+#include "comm/rundir/run_files.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/state/identity.h"
 
 namespace lockstep::coordinator {
 namespace {
-
-constexpr char kCheckpoints[] = "/checkpoints";
 
 std::string json_of(const wire::JobSpec& job) {
   std::string text;
@@ -31,12 +30,13 @@ Status store_job(const std::string& run_dir, const wire::JobSpec& given, const w
   if (given.train().slots() == job.train().slots() &&
       given.train().global_batch() == job.train().global_batch())
     return Status::ok();
-  return replace_file(run_dir + "/job.pb", job.SerializeAsString());
+  return write_job_spec(run_dir, job);
 }
 
 Status open_history(Begun& begun, const std::string& run_dir) {
   const Step keep = begun.term.beginning.completed;
-  LOCKSTEP_ASSIGN_OR_RETURN(begun.history, History::open(run_dir + "/history.jsonl", keep));
+  LOCKSTEP_ASSIGN_OR_RETURN(begun.history,
+                            History::open(rundir::file_in(run_dir, rundir::kHistory), keep));
   Status status =
       begun.journal->visit_steps(begun.history->lines(), keep, [&](const StepEntry& step) {
         if (step.step == begun.history->lines()) begun.history->append(step);
@@ -67,14 +67,14 @@ void tell(const BegunTerm& term, BeginMode mode, Logger& logger) {
 Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, const Clock& clock,
                         Logger& logger, const AliveFn& alive) {
   Begun begun;
-  LOCKSTEP_ASSIGN_OR_RETURN(RunInputs inputs, read_inputs(run_dir));
+  LOCKSTEP_ASSIGN_OR_RETURN(RunInputs inputs, read_run_inputs(run_dir));
   LOCKSTEP_ASSIGN_OR_RETURN(begun.journal, open_sqlite_journal(seat.journal()));
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, begun.journal->load());
   begun.options = resolve(inputs.job, inputs.facts, contents, run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(const Term term, seat.next_term(contents.last_term));
   const TermRequest request{mode, static_cast<uint32_t>(::getpid()), json_of(begun.options.job),
                             clock.wall_ms(), term};
-  DirectoryShelf shelf(run_dir + kCheckpoints, alive);
+  DirectoryShelf shelf(rundir::file_in(run_dir, rundir::kCheckpoints), alive);
   LOCKSTEP_ASSIGN_OR_RETURN(
       begun.term, begin_term(*begun.journal, contents, shelf, begun.options, request, logger));
   LOCKSTEP_RETURN_IF_ERROR(store_job(run_dir, inputs.job, begun.options.job));
@@ -89,7 +89,7 @@ Result<bool> check_resume(const std::string& run_dir, const wire::JobSpec& job,
   if (::access(path.c_str(), F_OK) != 0) return false;
   LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, open_sqlite_journal(path));
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, journal->load());
-  DirectoryShelf shelf(run_dir + kCheckpoints);
+  DirectoryShelf shelf(rundir::file_in(run_dir, rundir::kCheckpoints));
   return check_term(*journal, contents, shelf, resolve(job, facts, contents, run_dir),
                     BeginMode::kResume, logger);
 }

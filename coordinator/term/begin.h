@@ -12,7 +12,6 @@
 #include "comm/base/log.h"
 #include "coordinator/journal/history.h"
 #include "coordinator/journal/journal.h"
-#include "coordinator/run_dir/run_dir.h"
 #include "coordinator/state/options.h"
 #include "coordinator/term/seat.h"
 #include "coordinator/term/term.h"

@@ -3,9 +3,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "comm/rundir/run_files.h"
 #include "coordinator/claims/claim.h"
 #include "deploy/agent/exit_decision.h"
-#include "deploy/agent/run_files.h"
 
 namespace lockstep {
 

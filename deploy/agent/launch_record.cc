@@ -7,6 +7,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "comm/rundir/layout.h"
 
 namespace lockstep {
 namespace {
@@ -58,23 +59,23 @@ std::optional<LaunchRecord> read_record(const std::string& path) {
 }  // namespace
 
 Status write_launch_record(const std::string& run_dir, const LaunchRecord& record) {
-  return write_record(run_dir + "/" + kLaunchRecordName, record);
+  return write_record(rundir::file_in(run_dir, rundir::kLaunch), record);
 }
 
 Status write_launch_refusal(const std::string& run_dir, const std::string& launch_id,
                             int exit_code) {
   std::error_code error;
   std::filesystem::create_directories(run_dir, error);  // if not, the next line says why
-  return write_record(run_dir + "/" + kLaunchRefusalName,
+  return write_record(rundir::file_in(run_dir, rundir::kLaunchRefusal),
                       {launch_id, LaunchState::kEnded, 0, exit_code});
 }
 
 std::optional<LaunchRecord> read_launch_record(const std::string& run_dir,
                                                const std::string& launch_id) {
   look_anew(run_dir);
-  auto record = read_record(run_dir + "/" + kLaunchRecordName);
+  auto record = read_record(rundir::file_in(run_dir, rundir::kLaunch));
   if (record && record->launch_id == launch_id) return record;
-  auto refusal = read_record(run_dir + "/" + kLaunchRefusalName);
+  auto refusal = read_record(rundir::file_in(run_dir, rundir::kLaunchRefusal));
   return refusal && refusal->launch_id == launch_id ? refusal : record;
 }
 

@@ -58,8 +58,6 @@ struct LaunchRecord {
   bool operator==(const LaunchRecord&) const = default;
 };
 
-inline constexpr char kLaunchRecordName[] = "launch.json";
-inline constexpr char kLaunchRefusalName[] = "launch-refused.json";
 inline constexpr int64_t kLaunchPollMs = 100;         // between two looks at it
 inline constexpr int64_t kLaunchBeatMs = 5'000;       // between two beats
 inline constexpr int64_t kLaunchSilenceMs = 600'000;  // reading data may take long between two

@@ -15,6 +15,8 @@
 #include "comm/http/http_options.h"
 #include "comm/net/network.h"
 #include "comm/rpc/asio_transport.h"
+#include "comm/rundir/layout.h"
+#include "comm/rundir/run_files.h"
 #include "comm/tls/run_token.h"
 #include "comm/tls/tls_identity.h"
 #include "comm/wire/job.pb.h"
@@ -151,7 +153,7 @@ struct Worker::Impl {
 void Worker::Impl::open_session() {
   Session::Options session_options;
   session_options.rpc.address = [this]() -> Result<rpc::Address> {
-    LOCKSTEP_ASSIGN_OR_RETURN(CoordinatorAddress found, read_coordinator_address(options.run_dir));
+    LOCKSTEP_ASSIGN_OR_RETURN(CoordinatorFile found, read_coordinator_file(options.run_dir));
     host.set_run_id(found.run_id);
     return found.control;
   };
@@ -310,7 +312,8 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
       open_json_logger(found.run_dir + "/logs/" + process + ".log.jsonl", process,
                        /*echo_to_stderr=*/true, [at = place.get()] { return at->context(); }));
   Secrets secrets;
-  LOCKSTEP_ASSIGN_OR_RETURN(secrets.token, rpc::TokenFile::open(found.run_dir + "/token", *logger));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      secrets.token, rpc::TokenFile::open(rundir::file_in(found.run_dir, rundir::kToken), *logger));
   LOCKSTEP_ASSIGN_OR_RETURN(secrets.tls, rpc::open_tls(job.comm().tls(), *logger));
   HostOptions host_options;
   host_options.token = secrets.token;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "comm/rundir/layout.h"
 #include "coordinator/claims/claim.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/state/skips.h"
@@ -31,7 +32,8 @@ Result<std::unique_ptr<ReplaySource>> ReplaySource::open(const std::string& run_
                                     " steps, counted from 1; step " + std::to_string(step + 1) +
                                     " is not among them");
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto on_disk, list_checkpoints(run_dir + "/checkpoints"));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto on_disk,
+                            list_checkpoints(rundir::file_in(run_dir, rundir::kCheckpoints)));
   source->checkpoints_ = coordinator::candidates(on_disk, contents);
   for (const ListedCheckpoint& listed : source->checkpoints_) {
     if (listed.name.step <= step) source->bases_.push_back(listed);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "comm/rundir/layout.h"
+
 namespace lockstep {
 namespace {
 
@@ -20,7 +22,9 @@ Runner::Runner(Options options, Parts parts)
     : options_(std::move(options)),
       parts_(std::move(parts)),
       writer_(
-          parts_.files, {options_.run_dir + "/checkpoints", options_.job.checkpoint().keep()},
+          parts_.files,
+          {rundir::file_in(options_.run_dir, rundir::kCheckpoints),
+           options_.job.checkpoint().keep()},
           [this](Generation generation, wire::CheckpointReport report) {
             parts_.probe.checkpoint_written(report);
             parts_.port.report_checkpoint(generation, std::move(report));

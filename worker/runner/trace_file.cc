@@ -3,11 +3,12 @@
 #include <filesystem>
 
 #include "comm/base/file.h"
+#include "comm/rundir/layout.h"
 
 namespace lockstep {
 
 TraceFile::TraceFile(const wire::JobSpec& job, const std::string& run_dir, Logger& logger)
-    : directory_(run_dir + "/trace"), logger_(logger) {
+    : directory_(rundir::file_in(run_dir, rundir::kTrace)), logger_(logger) {
   const auto window = parse_step_window(job.train().trace());
   if (window.is_ok() && window->first < window->end)
     log_ = std::make_unique<TraceLog>(*window, clock_);

@@ -1,7 +1,7 @@
 #include "deploy/cli/base/ask_http.h"
 
 #include "comm/http/http_options.h"
-#include "deploy/agent/run_files.h"
+#include "comm/rundir/run_files.h"
 
 namespace lockstep {
 

@@ -6,9 +6,10 @@
 
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/client.h"
+#include "comm/rundir/layout.h"
+#include "comm/rundir/run_files.h"
 #include "comm/tls/run_token.h"
 #include "comm/tls/tls_identity.h"
-#include "deploy/agent/run_files.h"
 
 namespace lockstep {
 
@@ -17,7 +18,8 @@ Result<wire::CommandAnswer> send_command(const std::string& run_dir, const wire:
   LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, read_job_spec(run_dir));
   const auto logger = null_logger();
   LOCKSTEP_ASSIGN_OR_RETURN(auto tls, rpc::open_tls(job.comm().tls(), *logger));
-  LOCKSTEP_ASSIGN_OR_RETURN(std::string token, rpc::read_token_file(run_dir + "/token"));
+  LOCKSTEP_ASSIGN_OR_RETURN(std::string token,
+                            rpc::read_token_file(rundir::file_in(run_dir, rundir::kToken)));
   rpc::AsioLoop loop;
   rpc::AsioTransport transport(loop, std::move(tls));
   std::optional<wire::CommandAnswer> answer;

@@ -81,7 +81,7 @@ int hash(const CheckpointArguments& arguments) {
   return code;
 }
 
-int verify_checkpoint(const CheckpointArguments& arguments) {
+int verify_found(const CheckpointArguments& arguments) {
   const auto found = find_checkpoints(arguments.path);
   if (!found.is_ok()) return report(found.status());
   int code = 0;
@@ -122,7 +122,7 @@ void add_checkpoint_command(CLI::App& app, Commands& commands) {
   verified->footer(
       "Example:\n  lockstep ckpt verify runs/first\n\nExit codes: 0 all are whole, 65 "
       "one is damaged, 66 there is none.");
-  commands[verified] = [arguments] { return verify_checkpoint(*arguments); };
+  commands[verified] = [arguments] { return verify_found(*arguments); };
   group->footer("Examples:\n  lockstep ckpt ls runs/first\n  lockstep ckpt verify runs/first");
 }
 

@@ -3,7 +3,8 @@
 #include <memory>
 
 #include "comm/base/clock.h"
-#include "deploy/agent/run_files.h"
+#include "comm/rundir/layout.h"
+#include "comm/rundir/run_files.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/job/job_help.h"
@@ -50,7 +51,7 @@ Result<wire::JobSpec> job_of(const RunArguments& arguments) {
     return Status(Code::kNoInput, "there is no run to resume in " + arguments.run_dir +
                                       "; start one without --resume");
   LOCKSTEP_RETURN_IF_ERROR(stored.status());
-  const std::string kept = arguments.run_dir + "/job.yaml";
+  const std::string kept = rundir::file_in(arguments.run_dir, rundir::kJobText);
   if (request.file.empty() && std::filesystem::exists(kept)) request.file = kept;
   request.stored = &*stored;
   return load_job(request);

@@ -7,7 +7,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
-#include "deploy/agent/run_files.h"
+#include "comm/rundir/run_files.h"
 #include "deploy/cli/base/command_client.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/local_processes.h"

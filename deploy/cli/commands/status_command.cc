@@ -5,8 +5,9 @@
 #include <memory>
 
 #include "comm/base/clock.h"
+#include "comm/rundir/layout.h"
+#include "comm/rundir/run_files.h"
 #include "coordinator/checkpoint/store.h"
-#include "deploy/agent/run_files.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"
 #include "deploy/cli/base/text.h"
@@ -48,9 +49,10 @@ void print_members(const nlohmann::json& status) {
 int tell_ended(const StatusArguments& arguments, const Status& why) {
   const std::string& dir = arguments.run_dir;
   const auto summary = read_summary(dir);
-  const auto checkpoints = list_checkpoints(dir + "/checkpoints");
+  const auto checkpoints = list_checkpoints(rundir::file_in(dir, rundir::kCheckpoints));
   const bool has_checkpoint = checkpoints.is_ok() && !checkpoints->empty();
-  if (!summary.is_ok() && !has_checkpoint && !std::filesystem::exists(dir + "/job.yaml"))
+  if (!summary.is_ok() && !has_checkpoint &&
+      !std::filesystem::exists(rundir::file_in(dir, rundir::kJobText)))
     return report(Status(Code::kNoInput, dir + " is no run directory"));
   if (arguments.json) {
     nlohmann::json out = {{"state", "not running"}, {"members", nlohmann::json::array()}};

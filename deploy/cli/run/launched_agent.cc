@@ -7,8 +7,8 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/host_name.h"
+#include "comm/rundir/run_files.h"
 #include "deploy/agent/launch_record.h"
-#include "deploy/agent/run_files.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/run/load_job.h"
 #include "deploy/cli/run/node_agent.h"

@@ -6,6 +6,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "comm/rundir/layout.h"
 
 namespace lockstep {
 namespace {
@@ -26,7 +27,7 @@ std::set<std::string> rank_files(const std::string& directory) {
 }  // namespace
 
 Result<std::string> merge_traces(const std::string& run_dir) {
-  const std::string directory = run_dir + "/trace";
+  const std::string directory = rundir::file_in(run_dir, rundir::kTrace);
   json merged = {{"displayTimeUnit", "ms"}, {"traceEvents", json::array()}};
   for (const std::string& path : rank_files(directory)) {
     LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, read_file(path, limits::kTraceFileBytes));

@@ -6,9 +6,10 @@
 #include <memory>
 
 #include "comm/base/json_logger.h"
+#include "comm/rundir/layout.h"
+#include "comm/rundir/run_files.h"
 #include "deploy/agent/agent.h"
 #include "deploy/agent/process.h"
-#include "deploy/agent/run_files.h"
 
 namespace lockstep {
 namespace {
@@ -45,7 +46,8 @@ Result<AgentOptions> options_of(const NodeAgent& node, const wire::JobSpec& job,
   options.worker_program = sibling_program("lockstep-worker");
   options.coordinator_program = sibling_program("lockstep-coordinator");
   if (const char* library = std::getenv("LOCKSTEP_NVML_LIBRARY")) options.nvml_library = library;
-  LOCKSTEP_ASSIGN_OR_RETURN(options.token, rpc::TokenFile::open(node.run_dir + "/token", logger));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      options.token, rpc::TokenFile::open(rundir::file_in(node.run_dir, rundir::kToken), logger));
   LOCKSTEP_ASSIGN_OR_RETURN(options.tls, rpc::open_tls(job.comm().tls(), logger));
   options.job = job;
   return options;

@@ -15,11 +15,10 @@
 #include "comm/base/limits.h"
 #include "comm/base/log.h"
 #include "comm/base/text/utf8.h"
+#include "comm/rundir/layout.h"
+#include "comm/rundir/run_files.h"
 #include "coordinator/checkpoint/store.h"
 #include "coordinator/claims/claim.h"
-#include "coordinator/claims/pulse.h"
-#include "deploy/agent/launch_record.h"
-#include "deploy/agent/run_files.h"
 #include "deploy/cli/base/text.h"
 
 namespace lockstep {
@@ -28,7 +27,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr uint64_t kNeededDiskBytes = 64 * 1024 * 1024;
-constexpr char kRunLock[] = "run.lock";
 
 Status usage(const std::string& message) {
   return Status(Code::kUsage, message);
@@ -47,7 +45,7 @@ Status make_directory(const fs::path& path) {
 std::string owner_of(const std::string& path) {
   if (const auto file = read_coordinator_file(path); file.is_ok())
     return "coordinator pid " + std::to_string(file->pid);
-  const auto pid = read_file(path + "/" + kRunLock, 64);
+  const auto pid = read_file(rundir::file_in(path, rundir::kRunLock), 64);
   return pid.is_ok() && !pid->empty() ? "pid " + *pid : "pid unknown";
 }
 
@@ -72,35 +70,18 @@ std::string coordinator_lock(const std::string& run_dir) {
 
 // Only names that a run makes: an attempt that failed before it began leaves such a directory.
 bool is_ours_or_empty(const std::string& path) {
-  static constexpr std::string_view kNames[] = {"job.yaml",
-                                                "job.pb",
-                                                "facts.pb",
-                                                "token",
-                                                "http_token",
-                                                "lock",
-                                                kRunLock,
-                                                "cache",
-                                                "logs",
-                                                "checkpoints",
-                                                "summary.json",
-                                                "history.jsonl",
-                                                "log.jsonl",
-                                                "coordinator.json",
-                                                kLaunchRecordName,
-                                                kLaunchRefusalName,
-                                                "terms",
-                                                coordinator::kPulseName};
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();
-    if (std::find(std::begin(kNames), std::end(kNames), name) == std::end(kNames)) return false;
+    const auto& ours = rundir::kBeforeTheRun;
+    if (std::find(std::begin(ours), std::end(ours), name) == std::end(ours)) return false;
   }
   return !error;
 }
 
 Status check_content(const std::string& path, bool resume) {
   if (resume) {
-    if (fs::exists(path + "/job.pb")) return Status::ok();
+    if (fs::exists(rundir::file_in(path, rundir::kJob))) return Status::ok();
     return Status(Code::kNoInput,
                   "there is no run to resume in " + path + "; start one without --resume");
   }
@@ -132,9 +113,9 @@ std::string topmost_missing(const std::string& path) {
 
 bool holds_a_run(const std::string& path) {
   std::error_code error;
-  return fs::exists(path + "/journal.db", error) ||
-         (fs::is_directory(path + "/checkpoints", error) &&
-          !fs::is_empty(path + "/checkpoints", error));
+  const std::string checkpoints = rundir::file_in(path, rundir::kCheckpoints);
+  return fs::exists(rundir::file_in(path, rundir::kJournal), error) ||
+         (fs::is_directory(checkpoints, error) && !fs::is_empty(checkpoints, error));
 }
 
 bool may_hold_a_run(const std::string& path) {
@@ -143,11 +124,11 @@ bool may_hold_a_run(const std::string& path) {
 }
 
 bool is_in_use(const std::string& path) {
-  return is_locked(coordinator_lock(path)) || is_locked(path + "/" + kRunLock);
+  return is_locked(coordinator_lock(path)) || is_locked(rundir::file_in(path, rundir::kRunLock));
 }
 
 bool is_being_left(const std::string& path) {
-  return is_locked(coordinator_lock(path)) && !is_locked(path + "/" + kRunLock);
+  return is_locked(coordinator_lock(path)) && !is_locked(rundir::file_in(path, rundir::kRunLock));
 }
 
 std::string lack_of_room(const std::string& path, uint64_t needed_bytes) {
@@ -180,9 +161,9 @@ Result<RunDir> RunDir::open(const std::string& path, bool resume) {
 }
 
 Status RunDir::prepare() {
-  for (const char* name : {"", "/logs", "/checkpoints"})
-    LOCKSTEP_RETURN_IF_ERROR(make_directory(path_ + name));
-  const std::string lock_path = file(kRunLock);
+  for (const char* name : {"", rundir::kLogs, rundir::kCheckpoints})
+    LOCKSTEP_RETURN_IF_ERROR(make_directory(fs::path(path_) / name));
+  const std::string lock_path = file(rundir::kRunLock);
   lock_fd_ = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (lock_fd_ < 0)
     return usage("cannot write in " + path_ + ": " + errno_text(errno) +
@@ -216,7 +197,7 @@ void RunDir::sweep() const {
     if (entry.path().filename().string().find(".tmp.") != std::string::npos)
       fs::remove(entry.path(), error);
   // What cannot be removed now the next checkpoint's writer removes.
-  (void)remove_leftovers(*posix_file_ops(), file("checkpoints"));
+  (void)remove_leftovers(*posix_file_ops(), file(rundir::kCheckpoints));
 }
 
 RunDir::RunDir(RunDir&& other) noexcept

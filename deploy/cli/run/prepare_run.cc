@@ -3,9 +3,10 @@
 #include <filesystem>
 
 #include "comm/base/file.h"
+#include "comm/rundir/layout.h"
+#include "comm/rundir/run_files.h"
 #include "comm/tls/run_token.h"
 #include "coordinator/claims/pulse.h"
-#include "deploy/agent/run_files.h"
 #include "deploy/cli/job/job_print.h"
 #include "deploy/cli/run/same_run.h"
 
@@ -52,20 +53,20 @@ Result<PreparedData> prepare_run(const RunDir& dir, const wire::JobSpec& job, bo
 }
 
 void remove_endpoints(const RunDir& dir) {
-  remove_file(dir, "coordinator.json");
-  remove_file(dir, coordinator::kPulseName);
+  remove_file(dir, rundir::kCoordinator);
+  remove_file(dir, rundir::kPulse);
 }
 
 Status write_run_files(const RunDir& dir, const wire::JobSpec& job, const wire::DataFacts& facts) {
   remove_endpoints(dir);
-  remove_file(dir, "summary.json");
-  LOCKSTEP_RETURN_IF_ERROR(rpc::create_run_token(dir.file("token")).status());
+  remove_file(dir, rundir::kSummary);
+  LOCKSTEP_RETURN_IF_ERROR(rpc::create_run_token(dir.file(rundir::kToken)).status());
   // It stays over a resume: a scraper has its own copy.
-  if (!rpc::read_token_file(dir.file("http_token")).is_ok())
-    LOCKSTEP_RETURN_IF_ERROR(rpc::create_token_file(dir.file("http_token")).status());
-  LOCKSTEP_RETURN_IF_ERROR(replace_file(dir.file("job.yaml"), job_yaml(job)));
-  LOCKSTEP_RETURN_IF_ERROR(write_message(dir.file("facts.pb"), facts));
-  return write_message(dir.file("job.pb"), job);
+  if (!rpc::read_token_file(dir.file(rundir::kHttpToken)).is_ok())
+    LOCKSTEP_RETURN_IF_ERROR(rpc::create_token_file(dir.file(rundir::kHttpToken)).status());
+  LOCKSTEP_RETURN_IF_ERROR(replace_file(dir.file(rundir::kJobText), job_yaml(job)));
+  LOCKSTEP_RETURN_IF_ERROR(write_data_facts(dir.path(), facts));
+  return write_job_spec(dir.path(), job);
 }
 
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "comm/rundir/layout.h"
 #include "coordinator/checkpoint/store.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/watch/run_summary.h"
@@ -11,13 +12,13 @@ namespace lockstep {
 namespace {
 
 bool has_checkpoint(const RunDir& dir) {
-  const auto checkpoints = list_checkpoints(dir.file("checkpoints"));
+  const auto checkpoints = list_checkpoints(dir.file(rundir::kCheckpoints));
   return checkpoints.is_ok() && !checkpoints->empty();
 }
 
 bool has_steps(const RunDir& dir) {
   std::error_code error;
-  const auto bytes = std::filesystem::file_size(dir.file("history.jsonl"), error);
+  const auto bytes = std::filesystem::file_size(dir.file(rundir::kHistory), error);
   return (!error && bytes > 0) || has_checkpoint(dir);
 }
 
@@ -48,7 +49,7 @@ void tell_failed(int code, RunDir& dir) {
                  code, dir.path().c_str());
   else
     std::fprintf(stderr, "lockstep: ended with code %d; logs are in %s\n", code,
-                 dir.file("logs").c_str());
+                 dir.file(rundir::kLogs).c_str());
 }
 
 }  // namespace

@@ -9,10 +9,11 @@
 
 #include "comm/base/host_name.h"
 #include "comm/rpc/asio_transport.h"
+#include "comm/rundir/layout.h"
+#include "comm/rundir/run_files.h"
 #include "coordinator/claims/claim.h"
 #include "coordinator/claims/pulse.h"
 #include "deploy/agent/process.h"
-#include "deploy/agent/run_files.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/run/own_run_dir.h"
 #include "deploy/cli/run/supervised_child.h"
@@ -74,7 +75,9 @@ struct Supervisor::Impl {
   }
 
   // A coordinator of this run has been ready; the file of an earlier run is gone.
-  bool was_ready() const { return std::filesystem::exists(options.run_dir + "/coordinator.json"); }
+  bool was_ready() const {
+    return std::filesystem::exists(rundir::file_in(options.run_dir, rundir::kCoordinator));
+  }
 
   // True if `child` has died and another one is on its way.
   bool start_again(SupervisedChild& child, const std::string& what_now) {

@@ -4,7 +4,8 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/file.h"
-#include "deploy/agent/run_files.h"
+#include "comm/rundir/layout.h"
+#include "comm/rundir/run_files.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/job/job_print.h"
@@ -44,7 +45,7 @@ void keep_resolved(const wire::JobSpec& job, const RunDir& dir) {
   if (job.train().global_batch() != 0) return;
   const auto resolved = read_job_spec(dir.path());
   if (!resolved.is_ok() || resolved->train().global_batch() == 0) return;
-  const Status kept = replace_file(dir.file("job.yaml"), job_yaml(*resolved));
+  const Status kept = replace_file(dir.file(rundir::kJobText), job_yaml(*resolved));
   if (!kept.is_ok()) std::fprintf(stderr, "lockstep: %s\n", kept.message().c_str());
 }
 

@@ -9,6 +9,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
+#include "comm/rundir/layout.h"
 #include "coordinator/claims/claim.h"
 #include "coordinator/report/watch_json.h"
 #include "coordinator/run_dir/run_dir.h"
@@ -43,7 +44,7 @@ bool is_held_by_anybody(const std::string& path) {
 
 Result<RunSource> RunSource::open(const std::string& run_dir) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::string path, coordinator::absolute_path(run_dir));
-  if (!std::filesystem::exists(path + "/job.pb"))
+  if (!std::filesystem::exists(rundir::file_in(path, rundir::kJob)))
     return Status(Code::kNoInput, path + " is no run directory: there is no job.pb in it");
   return RunSource(std::move(path));
 }
@@ -67,14 +68,14 @@ Status RunSource::may_read_files() const {
     if (is_held_by_anybody(lock))
       return Status(Code::kUnavailable, "the run goes on, so they are left alone");
   }
-  const bool is_told_over = stamp_of(run_dir_ + "/summary.json") != heard_summary_;
+  const bool is_told_over = stamp_of(rundir::file_in(run_dir_, rundir::kSummary)) != heard_summary_;
   if (!heard_ms_ || is_told_over || SystemClock().monotonic_ms() - *heard_ms_ >= kAwayMs)
     return Status::ok();
   return Status(Code::kUnavailable, "a coordinator may be started again, so they are left alone");
 }
 
 Result<std::string> RunSource::read_files(std::string_view name, std::string_view query) {
-  const int64_t stamp = stamp_of(run_dir_ + "/journal.db");
+  const int64_t stamp = stamp_of(rundir::file_in(run_dir_, rundir::kJournal));
   if (!ended_ || stamp != ended_stamp_) {
     ended_.reset();
     LOCKSTEP_RETURN_IF_ERROR(may_read_files());
@@ -97,7 +98,7 @@ Result<std::string> RunSource::get(std::string_view name, std::string_view query
   if (is_live_) {
     ended_.reset();
     heard_ms_ = SystemClock().monotonic_ms();
-    heard_summary_ = stamp_of(run_dir_ + "/summary.json");
+    heard_summary_ = stamp_of(rundir::file_in(run_dir_, rundir::kSummary));
     return asked;
   }
   Result<std::string> read = read_files(name, query);

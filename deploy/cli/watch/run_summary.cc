@@ -2,6 +2,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "comm/rundir/layout.h"
 #include "deploy/cli/base/text.h"
 
 namespace lockstep {
@@ -33,7 +34,7 @@ std::string counted(const json& summary, const char* key, const char* word) {
 }  // namespace
 
 Result<json> read_summary(const std::string& run_dir) {
-  const std::string path = run_dir + "/summary.json";
+  const std::string path = rundir::file_in(run_dir, rundir::kSummary);
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, read_file(path, limits::kJobFileBytes));
   json summary = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!summary.is_object()) return Status(Code::kBadData, path + " is damaged");

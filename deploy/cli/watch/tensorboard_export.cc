@@ -12,6 +12,7 @@
 #include "comm/base/clock.h"
 #include "comm/base/file.h"
 #include "comm/base/host_name.h"
+#include "comm/rundir/layout.h"
 
 namespace lockstep {
 namespace {
@@ -104,7 +105,7 @@ Status TensorboardExport::add_line(const std::string& line, bool* is_cut) {
 }
 
 Status TensorboardExport::add_steps() {
-  const std::string path = source_->run_dir() + "/history.jsonl";
+  const std::string path = rundir::file_in(source_->run_dir(), rundir::kHistory);
   struct stat found {};
   if (::stat(path.c_str(), &found) != 0)
     return Status(Code::kNoInput, "there is no " + path + ": " + errno_text(errno));

@@ -19,8 +19,8 @@
 #include "comm/base/limits.h"
 #include "comm/base/log.h"
 #include "comm/rpc/auth.h"
+#include "comm/rundir/run_files.h"
 #include "comm/tls/tls_identity.h"
-#include "deploy/agent/run_files.h"
 #include "tests/bench/programs/load_members.h"
 
 namespace lockstep::bench {
@@ -83,8 +83,8 @@ Status prepare(const Arguments& arguments) {
   for (const char* sub : {"/logs", "/checkpoints", "/cache"})
     std::filesystem::create_directories(dir + sub, error);
   LOCKSTEP_RETURN_IF_ERROR(rpc::create_token_file(dir + "/token").status());
-  LOCKSTEP_RETURN_IF_ERROR(write_message(dir + "/facts.pb", facts));
-  return write_message(dir + "/job.pb", job);
+  LOCKSTEP_RETURN_IF_ERROR(write_data_facts(dir, facts));
+  return write_job_spec(dir, job);
 }
 
 Result<LoadMembers::Options> make_options(const Arguments& arguments) {

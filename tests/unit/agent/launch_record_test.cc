@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/base/file.h"
+#include "comm/rundir/layout.h"
 #include "tests/support/temporary_directory.h"
 
 namespace lockstep {
@@ -57,7 +58,7 @@ TEST_F(LaunchRecordTest, WhatIsNoRecordIsNone) {
                            R"({"launch": "a", "state": "gone", "beat": 0, "exit_code": 0})",
                            R"({"launch": "a", "state": "ended", "beat": -1, "exit_code": 0})",
                            R"({"launch": "a", "state": "ended", "beat": 0, "exit_code": "0"})"}) {
-    ASSERT_TRUE(replace_file(directory_ + "/" + kLaunchRecordName, text).is_ok());
+    ASSERT_TRUE(replace_file(rundir::file_in(directory_, rundir::kLaunch), text).is_ok());
     EXPECT_FALSE(read().has_value()) << text;
   }
 }

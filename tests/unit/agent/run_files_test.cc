@@ -1,8 +1,9 @@
-#include "deploy/agent/run_files.h"
+#include "comm/rundir/run_files.h"
 
 #include <gtest/gtest.h>
 
 #include "comm/base/file.h"
+#include "comm/base/limits.h"
 #include "tests/support/temporary_directory.h"
 
 namespace lockstep {
@@ -38,10 +39,47 @@ TEST_F(RunFiles, AnAbsentOrDamagedFileIsToldApart) {
 TEST_F(RunFiles, TheJobComesBackAsItWasWritten) {
   wire::JobSpec job;
   job.set_seed(42);
-  ASSERT_TRUE(write_message(directory_ + "/job.pb", job).is_ok());
+  job.mutable_train()->set_slots(2);
+  ASSERT_TRUE(write_job_spec(directory_, job).is_ok());
   EXPECT_EQ(read_job_spec(directory_)->seed(), 42u);
-  ASSERT_TRUE(replace_file(directory_ + "/job.pb", "\xff\xff\xff").is_ok());
-  EXPECT_EQ(read_job_spec(directory_).status().code(), Code::kBadData);
+}
+
+TEST_F(RunFiles, AnAbsentOrDamagedJobIsToldApart) {
+  EXPECT_EQ(read_job_spec(directory_).status().code(), Code::kNoInput);
+  const std::string too_large(limits::kJobFileBytes + 1, 'x');
+  for (const std::string& bytes : {std::string("\xff\xff\xff"), std::string(), too_large}) {
+    ASSERT_TRUE(replace_file(directory_ + "/job.pb", bytes).is_ok());
+    const Status status = read_job_spec(directory_).status();
+    EXPECT_EQ(status.code(), Code::kBadData);
+    EXPECT_NE(status.message().find(directory_ + "/job.pb is damaged"), std::string::npos);
+    EXPECT_EQ(read_run_inputs(directory_).status().message(), status.message());
+  }
+}
+
+TEST_F(RunFiles, FactsWithoutSamplesAreDamaged) {
+  wire::JobSpec job;
+  job.mutable_train()->set_slots(2);
+  ASSERT_TRUE(write_job_spec(directory_, job).is_ok());
+  EXPECT_EQ(read_run_inputs(directory_).status().code(), Code::kNoInput);
+  wire::DataFacts facts;
+  ASSERT_TRUE(write_data_facts(directory_, facts).is_ok());
+  EXPECT_EQ(read_run_inputs(directory_).status().code(), Code::kBadData);
+  facts.set_train_samples(10);
+  ASSERT_TRUE(write_data_facts(directory_, facts).is_ok());
+  EXPECT_EQ(read_run_inputs(directory_)->facts.train_samples(), 10u);
+}
+
+TEST_F(RunFiles, WhatACoordinatorWritesOfItselfReadsBack) {
+  const CoordinatorFile written{7, "fashion", {"::1", 4000}, {"host", 4001}, 3, 1234};
+  ASSERT_TRUE(write_coordinator_file(directory_, written).is_ok());
+  const auto read = read_coordinator_file(directory_);
+  ASSERT_TRUE(read.is_ok()) << read.status().message();
+  EXPECT_EQ(read->pid, 7);
+  EXPECT_EQ(read->run_id, "fashion");
+  EXPECT_EQ(read->control, written.control);
+  EXPECT_EQ(read->http, written.http);
+  EXPECT_EQ(read->term, 3u);
+  EXPECT_EQ(read->started_wall_ms, 1234);
 }
 
 }  // namespace

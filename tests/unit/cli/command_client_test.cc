@@ -10,7 +10,7 @@
 #include "comm/rpc/asio_transport.h"
 #include "comm/rpc/auth.h"
 #include "comm/rpc/server.h"
-#include "deploy/agent/run_files.h"
+#include "comm/rundir/run_files.h"
 #include "tests/support/temporary_directory.h"
 
 namespace lockstep {
@@ -34,7 +34,9 @@ class CommandClient : public testing::Test {
   }
 
   void prepare_run() {
-    ASSERT_TRUE(write_message(directory_ + "/job.pb", wire::JobSpec()).is_ok());
+    wire::JobSpec job;
+    job.mutable_train();
+    ASSERT_TRUE(write_job_spec(directory_, job).is_ok());
     token_ = *rpc::create_token_file(directory_ + "/token");
   }
 

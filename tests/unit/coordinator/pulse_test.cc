@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/base/file.h"
+#include "comm/rundir/layout.h"
 #include "tests/support/temporary_directory.h"
 
 namespace lockstep::coordinator {
@@ -19,7 +20,7 @@ TEST(PulseFile, IsReadAsItWasWrittenAndAnythingElseIsNoPulse) {
   ASSERT_TRUE(write_pulse(dir, {7, 1235, 75}).is_ok());
   EXPECT_EQ(read_pulse(dir), (Pulse{7, 1235, 75}));
   for (const char* text : {"", "7", "7 1", "a b alive", "7 1 dead", "7 1 ended", "7 1 ended 999"}) {
-    ASSERT_TRUE(replace_file(dir + "/" + kPulseName, text).is_ok());
+    ASSERT_TRUE(replace_file(rundir::file_in(dir, rundir::kPulse), text).is_ok());
     EXPECT_FALSE(read_pulse(dir).has_value()) << text;
   }
 }

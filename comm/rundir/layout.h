@@ -1,0 +1,46 @@
+// What a run directory holds: the one list of its names.
+//
+// Thread-safety: constants and pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace lockstep::rundir {
+
+// Written by `lockstep run`, before any other program of the run starts.
+inline constexpr char kJob[] = "job.pb";        // wire::JobSpec, resolved (run_files.h)
+inline constexpr char kJobText[] = "job.yaml";  // the same, for people
+inline constexpr char kFacts[] = "facts.pb";    // wire::DataFacts
+inline constexpr char kToken[] = "token";       // of control and data
+inline constexpr char kHttpToken[] = "http_token";
+inline constexpr char kRunLock[] = "run.lock";    // held by `lockstep run`
+inline constexpr char kLaunch[] = "launch.json";  // deploy/agent/launch_record.h
+inline constexpr char kLaunchRefusal[] = "launch-refused.json";
+
+// Written by the coordinator.
+inline constexpr char kCoordinator[] = "coordinator.json";  // where it listens
+inline constexpr char kCoordinatorLock[] = "lock";
+inline constexpr char kJournal[] = "journal.db";
+inline constexpr char kTerms[] = "terms";  // coordinator/claims/claim.h
+inline constexpr char kPulse[] = "pulse";  // coordinator/claims/pulse.h
+inline constexpr char kSummary[] = "summary.json";
+inline constexpr char kHistory[] = "history.jsonl";
+
+// Directories.
+inline constexpr char kCheckpoints[] = "checkpoints";
+inline constexpr char kLogs[] = "logs";
+inline constexpr char kTrace[] = "trace";
+inline constexpr char kCache[] = "cache";  // unless data.cache_dir names another
+
+// What an attempt leaves that failed before the run began.
+inline constexpr std::string_view kBeforeTheRun[] = {
+    kJobText,    kJob,         kFacts,  kToken,         kHttpToken, kCoordinatorLock,
+    kRunLock,    kCache,       kLogs,   kCheckpoints,   kSummary,   kHistory,
+    "log.jsonl", kCoordinator, kLaunch, kLaunchRefusal, kTerms,     kPulse};
+
+inline std::string file_in(const std::string& run_dir, std::string_view name) {
+  return run_dir + "/" + std::string(name);
+}
+
+}  // namespace lockstep::rundir
