@@ -15,7 +15,10 @@
 
 #include "comm/base/check.h"
 #include "comm/base/hash.h"
+#include "comm/wire/job.pb.h"
+#include "data/dataset/sample_cut.h"
 #include "data/formats/tokens/document_ends.h"
+#include "data/formats/tokens/open_tokens.h"
 #include "data/formats/tokens/token_vocabulary.h"
 #include "data/pack/pack.h"
 #include "data/source/chunk_file.h"

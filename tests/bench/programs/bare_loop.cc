@@ -13,6 +13,8 @@
 #include <chrono>
 #include <optional>
 
+#include "comm/wire/job.pb.h"
+#include "data/dataset/sample_shape.h"
 #include "data/read/sample_reader.h"
 #include "worker/engine/core/step_memory.h"
 #include "worker/engine/precision.h"

@@ -19,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/wire/job.pb.h"
 #include "coordinator/checkpoint/manifest.h"
 #include "data/order/skip_set.h"
 #include "tests/sim/cluster/collective.h"

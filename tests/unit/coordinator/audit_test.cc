@@ -1,6 +1,8 @@
 #include "coordinator/audit/audit.h"
 
+#include "comm/wire/job.pb.h"
 #include "data/dataset/facts.h"
+#include "data/dataset/memory_dataset.h"
 #include "data/read/job_order.h"
 #include "data/view/mixed_dataset.h"
 #include "tests/unit/coordinator/audit_world.h"

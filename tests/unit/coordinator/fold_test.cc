@@ -5,6 +5,7 @@
 
 #include <csignal>
 
+#include "comm/wire/job.pb.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "data/order/digest.h"
 #include "tests/support/temporary_directory.h"

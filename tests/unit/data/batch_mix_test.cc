@@ -6,13 +6,14 @@
 #include <numeric>
 #include <vector>
 
+#include "data/dataset/memory_dataset.h"
 #include "data/read/loader.h"
 #include "data/transform/augment.h"
 
 namespace lockstep::data {
 namespace {
 
-constexpr SampleShape kShape{2, 6, 8};
+constexpr SampleShape kMixShape{2, 6, 8};
 constexpr uint64_t kElements = 96;
 constexpr MixRule kMixup{.mixup = 0.4, .cutmix = 0};
 constexpr MixRule kCutmix{.mixup = 0, .cutmix = 1};
@@ -27,7 +28,7 @@ std::vector<T> counting(uint32_t samples) {
 
 template <typename T>
 MixShares mix(const MixRule& rule, uint64_t stream, uint32_t samples, std::vector<T>& images) {
-  return BatchMixer(rule, kShape, kElements * sizeof(T))
+  return BatchMixer(rule, kMixShape, kElements * sizeof(T))
       .mix(stream, samples, reinterpret_cast<std::byte*>(images.data()));
 }
 
@@ -51,7 +52,7 @@ TEST(BatchMixer, MixesEverySampleWithTheOneBeforeIt) {
   for (uint64_t stream = 0; stream < 60; ++stream) {
     for (const uint32_t samples : {2u, 3u, 7u}) {
       std::vector<float> images = counting<float>(samples);
-      const BatchMix drawn = draw_mix(kBoth, stream, kShape.height, kShape.width);
+      const BatchMix drawn = draw_mix(kBoth, stream, kMixShape.height, kMixShape.width);
       const std::vector<float> expected = mixed_by_definition(drawn, images);
       EXPECT_EQ(mix(kBoth, stream, samples, images), drawn.shares);
       ASSERT_EQ(images, expected) << stream;

@@ -7,6 +7,7 @@
 
 #include "data/open/detect_format.h"
 #include "data/open/inspect.h"
+#include "data/open/open_dataset.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"

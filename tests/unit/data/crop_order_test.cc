@@ -20,7 +20,7 @@ using Bytes = std::vector<uint8_t>;
 using Words = std::vector<std::string>;
 
 constexpr uint64_t kStreams = 40;
-const std::vector<ChannelStatistics> kMeans{{0.2, 1}, {0.4, 1}, {0.6, 1}};
+const std::vector<ChannelStatistics> kCropMeans{{0.2, 1}, {0.4, 1}, {0.6, 1}};
 
 struct Picture {
   std::string encoded;
@@ -28,7 +28,7 @@ struct Picture {
 };
 
 // (3, height, width)
-struct Pixels {
+struct CropPixels {
   Bytes bytes;
   uint32_t width = 0;
   uint32_t height = 0;
@@ -56,16 +56,16 @@ TransformList list_of(const Words& words) {
   return std::move(list).value();
 }
 
-Pixels augmented(const Words& words, const Pixels& image, uint64_t stream) {
+CropPixels augmented(const Words& words, const CropPixels& image, uint64_t stream) {
   auto augmenter =
-      Augmenter::create(list_of(words).augment, {3, image.height, image.width}, kMeans);
+      Augmenter::create(list_of(words).augment, {3, image.height, image.width}, kCropMeans);
   if (augmenter->is_empty()) return image;
   const uint8_t* made = augmenter->make(image.bytes.data(), stream);
   return {{made, made + image.bytes.size()}, image.width, image.height};
 }
 
 // All of the image, scaled as the frame says.
-Pixels whole(const Picture& picture, const FrameCut& cut) {
+CropPixels whole(const Picture& picture, const FrameCut& cut) {
   const auto encoded = span_of(picture.encoded);
   const ImageInfo info = read_image_info(encoded).value();
   DecodedPart part;
@@ -74,15 +74,15 @@ Pixels whole(const Picture& picture, const FrameCut& cut) {
   const auto axis = [&](uint32_t length, uint32_t scaled) {
     return AxisSpec{0, 1.0 * length / picture.shrink, scaled, 0, scaled};
   };
-  Pixels out{Bytes(size_t{3} * cut.width * cut.height), cut.width, cut.height};
+  CropPixels out{Bytes(size_t{3} * cut.width * cut.height), cut.width, cut.height};
   ResampleScratch scratch;
   resample(part, axis(info.width, cut.width), axis(info.height, cut.height), scratch,
            out.bytes.data());
   return out;
 }
 
-Pixels window_of(const Pixels& image, const PixelBox& window) {
-  Pixels out{{}, window.width, window.height};
+CropPixels window_of(const CropPixels& image, const PixelBox& window) {
+  CropPixels out{{}, window.width, window.height};
   for (uint32_t c = 0; c < 3; ++c) {
     for (uint32_t y = window.y; y < window.y + window.height; ++y) {
       const auto row = image.bytes.begin() + (c * image.height + y) * image.width + window.x;
@@ -97,21 +97,21 @@ Bytes one_after_another(const Picture& picture, const Order& order, uint64_t str
   frame_words.push_back(order.crop);
   const ImageInfo info = read_image_info(span_of(picture.encoded)).value();
   const FrameCut cut = cut_of(list_of(frame_words).frame, info.width, info.height, stream);
-  const Pixels before = augmented(order.before, whole(picture, cut), stream);
+  const CropPixels before = augmented(order.before, whole(picture, cut), stream);
   return augmented(order.behind, window_of(before, cut.window), stream).bytes;
 }
 
 // As the reader does it.
 Bytes crop_first(const Picture& picture, const Order& order, uint64_t stream) {
   const ImageFrame frame = list_of(order.words()).frame;
-  Pixels cut{Bytes(size_t{3} * frame.size * frame.size), frame.size, frame.size};
+  CropPixels cut{Bytes(size_t{3} * frame.size * frame.size), frame.size, frame.size};
   ImageDecoder decoder;
   EXPECT_TRUE(decoder
                   .decode(span_of(picture.encoded), {frame, frame.size, frame.size, 3}, stream,
                           cut.bytes.data())
                   .is_ok());
   auto augmenter =
-      Augmenter::create(list_of(order.words()).augment, {3, frame.size, frame.size}, kMeans);
+      Augmenter::create(list_of(order.words()).augment, {3, frame.size, frame.size}, kCropMeans);
   const uint8_t* made = augmenter->make(cut.bytes.data(), stream);
   return {made, made + cut.bytes.size()};
 }

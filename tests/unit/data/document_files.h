@@ -21,7 +21,7 @@
 namespace lockstep::data {
 
 using Tokens = std::vector<int64_t>;
-inline constexpr int64_t kNone = kIgnoredLabel;
+inline constexpr int64_t kNoLabel = kIgnoredLabel;
 
 template <typename T>
 std::string stored(const Tokens& tokens) {
@@ -64,7 +64,7 @@ inline Sample sample_of(const Dataset& dataset, uint64_t i) {
   EXPECT_EQ(largest, std::max(*std::max_element(sample.input.begin(), sample.input.end()),
                               *std::max_element(sample.labels.begin(), sample.labels.end())));
   const auto counted = std::count_if(sample.labels.begin(), sample.labels.end(),
-                                     [](int64_t label) { return label != kNone; });
+                                     [](int64_t label) { return label != kNoLabel; });
   EXPECT_EQ(dataset.counted_labels(i), static_cast<uint64_t>(counted));
   EXPECT_EQ(dataset.sample(i), nullptr);
   EXPECT_FALSE(dataset.extent(i).has_value());
@@ -112,7 +112,7 @@ class DocumentFiles : public testing::Test {
     if (!dataset.is_ok()) return out;
     for (const Sample& sample : all_of(**dataset)) {
       out.push_back(sample.labels);
-      while (out.back().back() == kNone) out.back().pop_back();
+      while (out.back().back() == kNoLabel) out.back().pop_back();
     }
     return out;
   }

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 
+#include "data/dataset/sample_cut.h"
 #include "data/view/selected_dataset.h"
 #include "tests/unit/data/document_files.h"
 
@@ -38,7 +39,7 @@ std::map<int64_t, uint64_t> predictions_in(const Dataset& part) {
   std::map<int64_t, uint64_t> out;
   for (const Sample& sample : all_of(part))
     for (size_t k = 0; k < sample.input.size(); ++k)
-      if (sample.labels[k] != kNone) ++out[sample.input[k] - 100];
+      if (sample.labels[k] != kNoLabel) ++out[sample.input[k] - 100];
   return out;
 }
 

@@ -38,8 +38,8 @@ TEST_F(DocumentFiles, APaddedSampleIsADocumentAndNothingBehindIt) {
   EXPECT_TRUE((*dataset)->makes_sequences());
   EXPECT_FALSE((*dataset)->shape().has_positions);
   EXPECT_EQ((*dataset)->classes(), 10U);
-  EXPECT_THAT(all_of(**dataset), ElementsAre(Sample{{1, 2, 0, 0}, {}, {2, 9, kNone, kNone}},
-                                             Sample{{3, 4, 5, 0}, {}, {4, 5, 9, kNone}}));
+  EXPECT_THAT(all_of(**dataset), ElementsAre(Sample{{1, 2, 0, 0}, {}, {2, 9, kNoLabel, kNoLabel}},
+                                             Sample{{3, 4, 5, 0}, {}, {4, 5, 9, kNoLabel}}));
   EXPECT_EQ((*dataset)->name_of(1), dir_.path("d/x.bin") + " at byte 6");
 }
 
@@ -53,7 +53,7 @@ TEST_F(DocumentFiles, APackHasPositionsThatBeginAgainWithEveryDocument) {
   const auto wide = open(cut(Documents::kPack, 9, 8));
   EXPECT_THAT(all_of(**wide), ElementsAre(Sample{{1, 2, 3, 4, 5, 6, 0, 0},
                                                  {0, 0, 1, 0, 1, 2, 0, 0},
-                                                 {9, 3, 9, 5, 6, 9, kNone, kNone}}));
+                                                 {9, 3, 9, 5, 6, 9, kNoLabel, kNoLabel}}));
 }
 
 TEST_F(DocumentFiles, ALongDocumentLosesNoPrediction) {
@@ -236,7 +236,7 @@ TEST_F(DocumentFiles, AllThatThereIsToPredictIsPredictedOnce) {
       std::vector<Sample> found;
       for (const Sample& sample : all_of(**dataset)) {
         Sample now;
-        for (size_t i = 0; i < block && sample.labels[i] != kNone; ++i) {
+        for (size_t i = 0; i < block && sample.labels[i] != kNoLabel; ++i) {
           const auto position =
               documents == Documents::kPack ? sample.positions[i] : static_cast<int64_t>(i);
           if (position == 0 && i > 0) found.push_back(std::exchange(now, {}));
@@ -245,7 +245,7 @@ TEST_F(DocumentFiles, AllThatThereIsToPredictIsPredictedOnce) {
           now.labels.push_back(sample.labels[i]);
         }
         found.push_back(now);
-        for (size_t i = sample.labels.size(); i-- > 0 && sample.labels[i] == kNone;) {
+        for (size_t i = sample.labels.size(); i-- > 0 && sample.labels[i] == kNoLabel;) {
           EXPECT_EQ(sample.input[i], 0);
           if (documents == Documents::kPack) {
             EXPECT_EQ(sample.positions[i], 0);

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "comm/wire/job.pb.h"
+#include "data/dataset/memory_dataset.h"
+
 namespace lockstep::data {
 namespace {
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <utility>
 
+#include "comm/wire/job.pb.h"
+#include "data/open/open_dataset.h"
 #include "data/read/loader.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"

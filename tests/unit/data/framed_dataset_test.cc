@@ -7,7 +7,10 @@
 
 #include <numeric>
 
+#include "data/dataset/memory_dataset.h"
+#include "data/image/image_decoder.h"
 #include "data/image/raw_image.h"
+#include "data/open/open_dataset.h"
 #include "data/read/loader.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"

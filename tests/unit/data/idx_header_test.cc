@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/base/limits.h"
+#include "data/dataset/sample_shape.h"
 #include "tests/support/idx_writer.h"
 
 namespace lockstep::data {

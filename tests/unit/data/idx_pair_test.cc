@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/base/split.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"

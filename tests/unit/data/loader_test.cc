@@ -12,6 +12,8 @@
 #include <thread>
 #include <tuple>
 
+#include "data/dataset/memory_dataset.h"
+#include "data/open/open_dataset.h"
 #include "data/order/digest.h"
 #include "data/order/epoch_order.h"
 #include "tests/support/files.h"

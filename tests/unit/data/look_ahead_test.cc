@@ -4,6 +4,9 @@
 
 #include <fstream>
 
+#include "data/dataset/channel_statistics.h"
+#include "data/dataset/sample_shape.h"
+#include "data/source/remote_files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
 

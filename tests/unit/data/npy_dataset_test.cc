@@ -7,6 +7,7 @@
 
 #include "data/dataset/facts.h"
 #include "data/open/inspect.h"
+#include "data/open/open_dataset.h"
 #include "data/read/sample_reader.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"

@@ -10,6 +10,7 @@
 #include "comm/wire/data_formats.h"
 #include "data/base/read_at.h"
 #include "data/open/detect_format.h"
+#include "data/open/open_dataset.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <thread>
 
+#include "comm/wire/job.pb.h"
 #include "tests/unit/data/file_dataset.h"
 
 namespace lockstep::data {

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/wire/job.pb.h"
 #include "tests/unit/data/cold_file.h"
 #include "tests/unit/data/file_dataset.h"
 
@@ -16,8 +17,8 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr uint64_t kSamples = 200;
-constexpr RunShape kShape{kSamples, 10, 2};  // 5 samples a batch
+constexpr uint64_t kSupplySamples = 200;
+constexpr RunShape kSupplyShape{kSupplySamples, 10, 2};  // 5 samples a batch
 
 class SampleSupplyOf : public testing::Test {
  protected:
@@ -62,12 +63,13 @@ class SampleSupplyOf : public testing::Test {
 
   static std::vector<uint64_t> sizes() {
     std::vector<uint64_t> all;
-    for (uint64_t i = 0; i < kSamples; ++i) all.push_back(1'000 + 37 * i);
+    for (uint64_t i = 0; i < kSupplySamples; ++i) all.push_back(1'000 + 37 * i);
     return all;
   }
 
   const FileDataset dataset_{sizes()};
-  const BatchSequenceOptions options_{kShape, {7, "data", kSamples}, 3, 10'000, {0, 2}, {}, {}};
+  const BatchSequenceOptions options_{
+      kSupplyShape, {7, "data", kSupplySamples}, 3, 10'000, {0, 2}, {}, {}};
   std::optional<BatchSequence> batches_{options_};
   uint64_t blocks_ = 0;
   std::vector<std::string> notes_;

@@ -34,7 +34,7 @@ std::string record(const std::string& data, uint64_t length) {
   return head + fixed(masked_crc32c(head), 4) + data + fixed(masked_crc32c(data), 4);
 }
 
-std::string said(const std::string& shard) {
+std::string said_of_record(const std::string& shard) {
   return said_of(samples_of_tfrecord, shard);
 }
 
@@ -62,27 +62,28 @@ TEST(Tfrecord, OfSeveralImagesAndNumbersTheNameDecides) {
 }
 
 TEST(Tfrecord, WhatIsNoSampleIsSaid) {
-  EXPECT_EQ(said(tfrecord_sample("empty")), "");
-  EXPECT_THAT(said(tfrecord_sample("two_images")),
+  EXPECT_EQ(said_of_record(tfrecord_sample("empty")), "");
+  EXPECT_THAT(said_of_record(tfrecord_sample("two_images")),
               AllOf(HasSubstr("record at byte 0"), HasSubstr("several images")));
-  EXPECT_THAT(said(tfrecord_sample("several_values")), HasSubstr("no feature that is one JPEG"));
-  EXPECT_THAT(said(tfrecord_sample("texts")), HasSubstr("no feature that is one JPEG"));
-  EXPECT_THAT(said(tfrecord_sample("no_label")), HasSubstr("has no label"));
-  EXPECT_THAT(said(tfrecord_sample("negative_label")),
+  EXPECT_THAT(said_of_record(tfrecord_sample("several_values")),
+              HasSubstr("no feature that is one JPEG"));
+  EXPECT_THAT(said_of_record(tfrecord_sample("texts")), HasSubstr("no feature that is one JPEG"));
+  EXPECT_THAT(said_of_record(tfrecord_sample("no_label")), HasSubstr("has no label"));
+  EXPECT_THAT(said_of_record(tfrecord_sample("negative_label")),
               HasSubstr("label -1, which is no label: a number, 0 to 65535"));
 }
 
 TEST(Tfrecord, DamageIsSeen) {
   const std::string good = tfrecord_sample("datasets");
-  EXPECT_THAT(said(good.substr(0, good.size() - 1)), HasSubstr("is truncated"));
-  EXPECT_THAT(said(good.substr(0, 15)), HasSubstr("is truncated"));
-  EXPECT_THAT(said(good + std::string(16, 'x')),
+  EXPECT_THAT(said_of_record(good.substr(0, good.size() - 1)), HasSubstr("is truncated"));
+  EXPECT_THAT(said_of_record(good.substr(0, 15)), HasSubstr("is truncated"));
+  EXPECT_THAT(said_of_record(good + std::string(16, 'x')),
               HasSubstr("no record at byte " + std::to_string(good.size())));
-  EXPECT_THAT(said(record("abc", UINT64_MAX)), HasSubstr("is truncated"));
-  EXPECT_THAT(said(record("abc", UINT64_MAX - 11)), HasSubstr("is truncated"));
-  EXPECT_THAT(said(record("abc", 4)), HasSubstr("is truncated"));
-  EXPECT_THAT(said(record("abc", 3)), HasSubstr("holds no tensorflow.train.Example"));
-  EXPECT_THAT(said("\x1f\x8b" + good), HasSubstr("gunzip"));
+  EXPECT_THAT(said_of_record(record("abc", UINT64_MAX)), HasSubstr("is truncated"));
+  EXPECT_THAT(said_of_record(record("abc", UINT64_MAX - 11)), HasSubstr("is truncated"));
+  EXPECT_THAT(said_of_record(record("abc", 4)), HasSubstr("is truncated"));
+  EXPECT_THAT(said_of_record(record("abc", 3)), HasSubstr("holds no tensorflow.train.Example"));
+  EXPECT_THAT(said_of_record("\x1f\x8b" + good), HasSubstr("gunzip"));
   expect_no_damage_is_taken_for_more(samples_of_tfrecord, tfrecord_sample("imagenet"));
 }
 

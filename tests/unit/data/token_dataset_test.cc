@@ -33,7 +33,7 @@ std::string llmc_header(uint32_t magic, uint32_t version, uint32_t tokens) {
   return bytes_of_tokens(header);
 }
 
-std::string counting(uint32_t tokens) {
+std::string counting_tokens(uint32_t tokens) {
   std::vector<uint16_t> out(tokens);
   for (uint32_t i = 0; i < tokens; ++i) out[i] = static_cast<uint16_t>(100 + i);
   return bytes_of_tokens(out);
@@ -79,7 +79,7 @@ Read read_all(const Dataset& dataset) {
 }
 
 TEST_F(TokenDataset, EveryTokenButTheFirstAndTheRestIsALabelOnce) {
-  const auto dataset = open_bytes(counting(11));
+  const auto dataset = open_bytes(counting_tokens(11));
   ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
   EXPECT_EQ((*dataset)->samples(), 2U);
   EXPECT_EQ((*dataset)->classes(), 111U);
@@ -91,7 +91,7 @@ TEST_F(TokenDataset, EveryTokenButTheFirstAndTheRestIsALabelOnce) {
 }
 
 TEST_F(TokenDataset, HeadersSayHowLongATokenIs) {
-  const auto two = open_bytes(llmc_header(20240520, 1, 5) + counting(5));
+  const auto two = open_bytes(llmc_header(20240520, 1, 5) + counting_tokens(5));
   ASSERT_TRUE(two.is_ok()) << two.status().message();
   EXPECT_EQ(read_all(**two).labels, (std::vector<int64_t>{101, 102, 103, 104}));
   const std::vector<uint32_t> large = {1, 70'000, 3, 4, 128'255};
@@ -115,9 +115,9 @@ TEST_F(TokenDataset, TextIsBytes) {
 
 TEST_F(TokenDataset, FilesOfADirectoryFollowEachOtherByNameAndSplit) {
   std::filesystem::create_directory(dir_.path("d"));
-  write_file(dir_.path("d/b_train_2.bin"), counting(6));
-  write_file(dir_.path("d/b_train_1.bin"), counting(11));
-  write_file(dir_.path("d/b_val_1.bin"), counting(5));
+  write_file(dir_.path("d/b_train_2.bin"), counting_tokens(6));
+  write_file(dir_.path("d/b_train_1.bin"), counting_tokens(11));
+  write_file(dir_.path("d/b_val_1.bin"), counting_tokens(5));
   write_file(dir_.path("d/notes.md"), "not a token");
   const auto train = open("d");
   ASSERT_TRUE(train.is_ok()) << train.status().message();
@@ -134,33 +134,36 @@ TEST_F(TokenDataset, FilesOfADirectoryFollowEachOtherByNameAndSplit) {
 }
 
 TEST_F(TokenDataset, FingerprintChangesWithTokensAndCutAndNotWithNames) {
-  const std::string first = (*open_bytes(counting(11)))->fingerprint();
-  write_file(dir_.path("y.bin"), counting(11));
+  const std::string first = (*open_bytes(counting_tokens(11)))->fingerprint();
+  write_file(dir_.path("y.bin"), counting_tokens(11));
   EXPECT_EQ((*open("y.bin"))->fingerprint(), first);
   EXPECT_EQ((*open("y.bin", {4, 1000}))->fingerprint(), first);
   EXPECT_NE((*open("y.bin", {5, 0}))->fingerprint(), first);
-  std::string other = counting(11);
+  std::string other = counting_tokens(11);
   other[20] = 7;  // in the rest
   EXPECT_NE((*open_bytes(other))->fingerprint(), first);
 }
 
 TEST_F(TokenDataset, DamageIsToldWithFileAndPlace) {
   EXPECT_THAT(error_of(""), HasSubstr("is empty"));
-  EXPECT_THAT(error_of(counting(6) + "x"), AllOf(HasSubstr("13 bytes"), HasSubstr("offset 12")));
-  EXPECT_THAT(error_of(counting(4)), AllOf(HasSubstr("4 tokens"), HasSubstr("need 5")));
-  EXPECT_THAT(error_of(llmc_header(20240520, 1, 6) + counting(5)), HasSubstr("is truncated"));
-  EXPECT_THAT(error_of(llmc_header(20240520, 1, 4) + counting(5)), HasSubstr("promises 1032"));
+  EXPECT_THAT(error_of(counting_tokens(6) + "x"),
+              AllOf(HasSubstr("13 bytes"), HasSubstr("offset 12")));
+  EXPECT_THAT(error_of(counting_tokens(4)), AllOf(HasSubstr("4 tokens"), HasSubstr("need 5")));
+  EXPECT_THAT(error_of(llmc_header(20240520, 1, 6) + counting_tokens(5)),
+              HasSubstr("is truncated"));
+  EXPECT_THAT(error_of(llmc_header(20240520, 1, 4) + counting_tokens(5)),
+              HasSubstr("promises 1032"));
   EXPECT_THAT(error_of(llmc_header(20240520, 1, 0xffffffff)), HasSubstr("is truncated"));
   EXPECT_THAT(error_of(llmc_header(20240520, 1, 6).substr(0, 1000)), HasSubstr("offset 1000"));
-  EXPECT_THAT(error_of(llmc_header(20240520, 2, 5) + counting(5)), HasSubstr("version 2"));
-  EXPECT_THAT(error_of(counting(6), {4, 0}, "tokens_u32"), HasSubstr("need 5"));
+  EXPECT_THAT(error_of(llmc_header(20240520, 2, 5) + counting_tokens(5)), HasSubstr("version 2"));
+  EXPECT_THAT(error_of(counting_tokens(6), {4, 0}, "tokens_u32"), HasSubstr("need 5"));
 }
 
 TEST_F(TokenDataset, ATokenBeyondTheVocabularyIsToldWithItsOffset) {
-  EXPECT_TRUE(open_bytes(counting(6), {4, 106}).is_ok());
-  EXPECT_THAT(error_of(counting(6), {4, 105}),
+  EXPECT_TRUE(open_bytes(counting_tokens(6), {4, 106}).is_ok());
+  EXPECT_THAT(error_of(counting_tokens(6), {4, 105}),
               AllOf(HasSubstr("token 105 at offset 10"), HasSubstr("vocabulary of 105")));
-  EXPECT_THAT(error_of(llmc_header(20240520, 1, 6) + counting(6), {4, 103}),
+  EXPECT_THAT(error_of(llmc_header(20240520, 1, 6) + counting_tokens(6), {4, 103}),
               HasSubstr("token 103 at offset 1030"));
   const std::vector<uint32_t> wild = {1, 2, 0xffffffff, 4, 5};
   EXPECT_THAT(error_of(bytes_of_tokens(wild), {4, 0}, "tokens_u32"),
@@ -169,7 +172,7 @@ TEST_F(TokenDataset, ATokenBeyondTheVocabularyIsToldWithItsOffset) {
 
 // Reading them all takes long; whoever opens them next finds the largest token noted down.
 TEST_F(TokenDataset, TheLargestTokenIsLookedUpWhereItWasKept) {
-  const auto first = open_bytes(counting(6));
+  const auto first = open_bytes(counting_tokens(6));
   ASSERT_TRUE(first.is_ok()) << first.status().message();
   const std::string kept = dir_.path("cache/tokens-" + (*first)->fingerprint() + ".txt");
   const std::string title = "lockstep tokens 1\nfingerprint " + (*first)->fingerprint() + "\n";
@@ -186,7 +189,7 @@ TEST_F(TokenDataset, TheLargestTokenIsLookedUpWhereItWasKept) {
 
 // A mapped file can change at any time, and the model and the loss index with what it says.
 TEST_F(TokenDataset, ATokenThatHasBecomeTooLargeIsNotHandedOut) {
-  const auto dataset = open_bytes(counting(11));
+  const auto dataset = open_bytes(counting_tokens(11));
   ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
   const auto reader = SampleReader::create(**dataset, {}, {});
   int64_t tokens[4], labels[4];
@@ -212,7 +215,7 @@ TEST_F(TokenDataset, WhatCannotBeToldFromTheFilesIsAsked) {
   EXPECT_TRUE(open("thing", {4, 0}, "text").is_ok());
   EXPECT_EQ(open("none").status().code(), Code::kNoInput);
   EXPECT_EQ(open("thing", {0, 0}, "text").status().code(), Code::kUsage);
-  write_file(dir_.path("header"), llmc_header(20240520, 1, 5) + counting(5));
+  write_file(dir_.path("header"), llmc_header(20240520, 1, 5) + counting_tokens(5));
   EXPECT_TRUE(open("header").is_ok());
 }
 
@@ -244,13 +247,13 @@ TEST_F(TokenDataset, AManifestOfTheFilesIsNoText) {
 }
 
 TEST_F(TokenDataset, TransformsAreForImages) {
-  const auto dataset = open_bytes(counting(11));
+  const auto dataset = open_bytes(counting_tokens(11));
   EXPECT_EQ(SampleReader::create(**dataset, {"normalize"}, {}).status().code(), Code::kUsage);
 }
 
 TEST_F(TokenDataset, EvaluationWithATokenThatTrainingNeverShowsAsksForTheVocabulary) {
-  write_file(dir_.path("y.bin"), counting(12));
-  const auto train = open_bytes(counting(11));
+  write_file(dir_.path("y.bin"), counting_tokens(12));
+  const auto train = open_bytes(counting_tokens(11));
   const auto eval = open("y.bin");
   const Status status = check_eval_fits_train(**train, **eval);
   EXPECT_EQ(status.code(), Code::kBadData);

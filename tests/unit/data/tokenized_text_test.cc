@@ -8,6 +8,7 @@
 
 #include "data/bpe/encoder.h"
 #include "data/open/inspect.h"
+#include "data/open/open_dataset.h"
 #include "data/read/verify.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"

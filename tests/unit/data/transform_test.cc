@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "data/dataset/memory_dataset.h"
 #include "data/read/sample_reader.h"
 #include "data/transform/normalize.h"
 

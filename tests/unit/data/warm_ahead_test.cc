@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "data/dataset/memory_dataset.h"
+
 namespace lockstep::data {
 namespace {
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "comm/wire/job.pb.h"
 #include "data/dataset/facts.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <set>
 
+#include "data/dataset/memory_dataset.h"
+#include "data/open/open_dataset.h"
 #include "data/read/loader.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"

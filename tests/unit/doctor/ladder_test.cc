@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "comm/wire/job.pb.h"
+#include "data/dataset/memory_dataset.h"
 #include "data/doctor/cold.h"
 
 namespace lockstep::doctor {

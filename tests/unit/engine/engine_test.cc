@@ -5,6 +5,7 @@
 #include <atomic>
 #include <set>
 
+#include "comm/wire/job.pb.h"
 #include "data/order/digest.h"
 #include "data/order/epoch_order.h"
 #include "data/order/step_plan.h"

@@ -4,6 +4,9 @@
 
 #include <utility>
 
+#include "comm/wire/job.pb.h"
+#include "data/dataset/channel_statistics.h"
+#include "data/dataset/sample_shape.h"
 #include "data/order/epoch_order.h"
 #include "data/order/step_plan.h"
 #include "tests/unit/engine/loopback_world.h"
