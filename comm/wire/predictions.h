@@ -7,18 +7,31 @@
 #include <cstdint>
 
 #include "comm/wire/job.pb.h"
+#include "comm/wire/models/model_table.h"
 
 namespace lockstep {
 
 // True if the model is the user's own file: model.path.
 inline bool is_from_file(const wire::ModelSpec& model) {
-  return model.name() == "torchscript" || model.name() == "plugin";
+  const ModelRow* row = find_model(model.name());
+  return row != nullptr && row->is_from_file;
+}
+
+// True if the model can learn from tokens.
+inline bool may_take_tokens(const wire::ModelSpec& model) {
+  const ModelRow* row = find_model(model.name());
+  return row != nullptr && row->takes != ModelTakes::kImages;
+}
+
+// True if the model learns from tokens, whatever the training data are.
+inline bool learns_from_tokens(const wire::ModelSpec& model) {
+  const ModelRow* row = find_model(model.name());
+  return row != nullptr && row->takes == ModelTakes::kTokens;
 }
 
 // REQUIRES: the job is resolved.
 inline uint64_t predictions_per_sample(const wire::ModelSpec& model) {
-  const bool may_take_tokens = model.name() == "gpt2" || is_from_file(model);
-  return may_take_tokens && model.block() > 0 ? model.block() : 1;
+  return may_take_tokens(model) && model.block() > 0 ? model.block() : 1;
 }
 
 }  // namespace lockstep

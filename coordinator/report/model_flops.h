@@ -8,8 +8,6 @@
 namespace lockstep::coordinator {
 
 // Floating-point operations of forward and backward for one sample; 0: unknown for this model.
-// gpt2: 6 for each weight of a matrix and token, and 12 for each layer, channel and pair of tokens
-// in attention (Chowdhery et al., PaLM, 2022, appendix B). Recomputation does not count.
 // REQUIRES: the model is resolved.
 double flops_per_sample(const wire::ModelSpec& model);
 

@@ -87,8 +87,6 @@ class Cnn final : public Model {
   uint32_t output_;
 };
 
-}  // namespace
-
 Result<std::unique_ptr<Model>> make_cnn(const wire::ModelSpec& spec, const data::SampleShape& shape,
                                         uint32_t classes) {
   if (shape.height < kSmallestCnnSide || shape.width < kSmallestCnnSide) {
@@ -98,5 +96,9 @@ Result<std::unique_ptr<Model>> make_cnn(const wire::ModelSpec& spec, const data:
   }
   return std::unique_ptr<Model>(new Cnn(spec, make_cnn_parts(spec, shape, classes)));
 }
+
+}  // namespace
+
+constinit const ModelBuilder kCnnBuilder{"cnn", make_cnn};
 
 }  // namespace lockstep

@@ -113,8 +113,6 @@ class Gpt2 final : public Model {
   Gpt2Parts parts_;
 };
 
-}  // namespace
-
 Result<std::unique_ptr<Model>> make_gpt2(const wire::ModelSpec& spec,
                                          const data::SampleShape& shape, uint32_t vocab) {
   LOCKSTEP_RETURN_IF_ERROR(check_gpt2(spec));
@@ -125,5 +123,9 @@ Result<std::unique_ptr<Model>> make_gpt2(const wire::ModelSpec& spec,
   }
   return std::unique_ptr<Model>(new Gpt2(spec, make_gpt2_parts(spec, vocab)));
 }
+
+}  // namespace
+
+constinit const ModelBuilder kGpt2Builder{"gpt2", make_gpt2};
 
 }  // namespace lockstep

@@ -1,23 +1,11 @@
 #include "worker/model/gpt2_parts.h"
 
-#include <array>
 #include <cmath>
 #include <string>
-
-#include "comm/base/check.h"
-#include "comm/base/limits.h"
 
 namespace lockstep {
 namespace {
 
-struct Size {
-  uint32_t layers;
-  uint32_t heads;
-  uint32_t width;
-};
-constexpr Size kSizes[] = {{4, 4, 256},    {6, 6, 384},    {8, 8, 512},   {12, 12, 768},
-                           {24, 16, 1024}, {36, 20, 1280}, {48, 25, 1600}};
-constexpr uint32_t kBlock = 1024;
 constexpr double kStd = 0.02;
 
 // Adds layers with GPT-2's initial values.
@@ -44,37 +32,7 @@ class Builder {
   ModelLayout layout_;
 };
 
-Status wrong(const std::string& what) {
-  return {Code::kUsage, what};
-}
-
 }  // namespace
-
-void resolve_gpt2(wire::ModelSpec* spec) {
-  size_t i = 0;
-  while (i < std::size(kGpt2Sizes) && kGpt2Sizes[i] != spec->size()) ++i;
-  LOCKSTEP_CHECK(i < std::size(kGpt2Sizes), "a size that is not known");
-  if (spec->n_layer() == 0) spec->set_n_layer(kSizes[i].layers);
-  if (spec->n_head() == 0) spec->set_n_head(kSizes[i].heads);
-  if (spec->n_embd() == 0) spec->set_n_embd(kSizes[i].width);
-  if (spec->block() == 0) spec->set_block(kBlock);
-}
-
-Status check_gpt2(const wire::ModelSpec& spec) {
-  const auto check = [](const char* key, uint64_t value, uint64_t most) {
-    if (value > 0 && value <= most) return Status::ok();
-    return wrong(std::string(key) + " is " + std::to_string(value) + " but must be 1 to " +
-                 std::to_string(most));
-  };
-  LOCKSTEP_RETURN_IF_ERROR(check("model.n_layer", spec.n_layer(), limits::kModelLayers));
-  LOCKSTEP_RETURN_IF_ERROR(check("model.n_head", spec.n_head(), limits::kModelWidth));
-  LOCKSTEP_RETURN_IF_ERROR(check("model.n_embd", spec.n_embd(), limits::kModelWidth));
-  LOCKSTEP_RETURN_IF_ERROR(check("model.block", spec.block(), limits::kSequenceTokens));
-  if (spec.n_embd() % spec.n_head() == 0) return Status::ok();
-  return wrong("model.n_embd is " + std::to_string(spec.n_embd()) + " and model.n_head " +
-               std::to_string(spec.n_head()) +
-               ": the width must be a multiple of the number of heads");
-}
 
 Gpt2Parts make_gpt2_parts(const wire::ModelSpec& spec, uint32_t vocab) {
   const auto width = static_cast<int64_t>(spec.n_embd());

@@ -6,30 +6,16 @@
 // Initial values as there: normal with deviation 0.02, of the last layer of each half of a block
 // 0.02 / sqrt(2 n_layer), biases 0, norms 1.
 //
-// Sizes, all with 64 values a head: d4 256 wide, d6 384, d8 512, d12 768 (124 million parameters
-// with GPT-2's vocabulary), d24 1024, d36 1280, d48 1600; the last four are GPT-2's own.
-//
 // Thread-safety: values and pure functions. Without Torch.
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
-#include "comm/base/status.h"
-#include "comm/wire/job.pb.h"
+#include "comm/wire/models/gpt2_spec.h"
 #include "worker/model/spec.h"
 
 namespace lockstep {
-
-inline constexpr std::string_view kGpt2Sizes[] = {"d4", "d6", "d8", "d12", "d24", "d36", "d48"};
-
-// Sets n_layer, n_head, n_embd and block where they are 0, from the size.
-// REQUIRES: the size is one of kGpt2Sizes.
-void resolve_gpt2(wire::ModelSpec* spec);
-
-// kUsage when the width cannot be cut into so many heads, or something is 0 or beyond limits.h.
-Status check_gpt2(const wire::ModelSpec& spec);
 
 struct Gpt2Block {  // indices of weights; the bias is the next parameter
   uint32_t norm1 = 0;

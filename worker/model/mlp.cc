@@ -64,11 +64,13 @@ class Mlp final : public Model {
   uint32_t output_;
 };
 
-}  // namespace
-
 Result<std::unique_ptr<Model>> make_mlp(const wire::ModelSpec& spec, const data::SampleShape& shape,
                                         uint32_t classes) {
   return std::unique_ptr<Model>(new Mlp(spec, make_mlp_parts(spec, shape, classes)));
 }
+
+}  // namespace
+
+constinit const ModelBuilder kMlpBuilder{"mlp", make_mlp};
 
 }  // namespace lockstep

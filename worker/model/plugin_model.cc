@@ -203,8 +203,6 @@ Result<Described> describe(const std::string& who, const Functions& functions,
   return out;
 }
 
-}  // namespace
-
 Result<std::unique_ptr<Model>> make_plugin(const wire::ModelSpec& spec,
                                            const data::SampleShape& shape, uint32_t classes) {
   const std::string who = "the plug-in " + spec.path();
@@ -218,5 +216,9 @@ Result<std::unique_ptr<Model>> make_plugin(const wire::ModelSpec& spec,
   LOCKSTEP_RETURN_IF_ERROR(check_start(*model, who, shape, classes));
   return std::unique_ptr<Model>(std::move(model));
 }
+
+}  // namespace
+
+constinit const ModelBuilder kPluginBuilder{"plugin", make_plugin};
 
 }  // namespace lockstep

@@ -1,21 +1,39 @@
 #include <ATen/ops/from_blob.h>
 
-#include <algorithm>
-#include <iterator>
 #include <string_view>
+#include <vector>
 
 #include "comm/base/text/nearest.h"
+#include "comm/wire/models/model_table.h"
 #include "worker/model/builtin.h"
 #include "worker/model/model.h"
 
 namespace lockstep {
 namespace {
 
-constexpr std::string_view kNames[] = {"mlp",  "cnn",         "resnet18", "resnet50",
-                                       "gpt2", "torchscript", "plugin"};
+const ModelBuilder* const kBuilders[] = {
+    &kMlpBuilder,  &kCnnBuilder,         &kResnet18Builder, &kResnet50Builder,
+    &kGpt2Builder, &kTorchscriptBuilder, &kPluginBuilder,
+};
 
-bool is_known(std::string_view name) {
-  return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+Status check_samples(const ModelRow& row, const data::SampleShape& shape) {
+  const std::string name(row.name);
+  if (shape.has_positions && !row.tells_documents_apart) {
+    return {Code::kUsage, "data.documents is pack, whose sequences only " +
+                              models_of_packed_documents() +
+                              " can tell apart; use pad with model.name " + name};
+  }
+  const bool takes_tokens = row.takes == ModelTakes::kTokens;
+  if (row.takes == ModelTakes::kEither || shape.is_sequence() == takes_tokens) return Status::ok();
+  return {Code::kUsage, "model.name is " + name + ", which does not fit the data: " +
+                            (shape.is_sequence() ? "these are tokens, for " + models_of_tokens()
+                                                 : "these are images, not for " + name)};
+}
+
+Status unknown_model(const std::string& name) {
+  const std::vector<std::string_view> names = model_names();
+  return {Code::kUsage, "model.name is '" + name + "', which is not known; it can be " +
+                            join_names(names) + did_you_mean(name, names)};
 }
 
 }  // namespace
@@ -26,27 +44,13 @@ Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
     return Status(Code::kUsage, "model.dropout must be at least 0 and below 1, not " +
                                     std::to_string(spec.dropout()));
   }
-  if (shape.has_positions && spec.name() != "gpt2") {
-    return Status(Code::kUsage,
-                  "data.documents is pack, whose sequences only gpt2 can tell apart; "
-                  "use pad with model.name " +
-                      spec.name());
+  const ModelRow* row = find_model(spec.name());
+  if (row == nullptr) return unknown_model(spec.name());
+  LOCKSTEP_RETURN_IF_ERROR(check_samples(*row, shape));
+  for (const ModelBuilder* builder : kBuilders) {
+    if (builder->name == row->name) return builder->build(spec, shape, classes);
   }
-  if (spec.name() == "torchscript") return make_torchscript(spec, shape, classes);
-  if (spec.name() == "plugin") return make_plugin(spec, shape, classes);
-  if (is_known(spec.name()) && shape.is_sequence() != (spec.name() == "gpt2")) {
-    return Status(Code::kUsage, "model.name is " + spec.name() + ", which does not fit the data: " +
-                                    (shape.is_sequence() ? "these are tokens, for gpt2"
-                                                         : "these are images, not for gpt2"));
-  }
-  if (spec.name() == "gpt2") return make_gpt2(spec, shape, classes);
-  if (spec.name() == "mlp") return make_mlp(spec, shape, classes);
-  if (spec.name() == "cnn") return make_cnn(spec, shape, classes);
-  if (spec.name() == "resnet18") return make_resnet(spec, shape, classes, 18);
-  if (spec.name() == "resnet50") return make_resnet(spec, shape, classes, 50);
-  return Status(Code::kUsage, "model.name is '" + spec.name() +
-                                  "', which is not known; it can be " + join_names(kNames) +
-                                  did_you_mean(spec.name(), kNames));
+  return Status(Code::kInternal, "nothing builds the model " + spec.name());
 }
 
 at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint64_t batch,

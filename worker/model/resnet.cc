@@ -65,8 +65,7 @@ class Resnet final : public Model {
   ResnetParts parts_;
 };
 
-}  // namespace
-
+// `depth`: 18 or 50.
 Result<std::unique_ptr<Model>> make_resnet(const wire::ModelSpec& spec,
                                            const data::SampleShape& shape, uint32_t classes,
                                            uint32_t depth) {
@@ -81,5 +80,16 @@ Result<std::unique_ptr<Model>> make_resnet(const wire::ModelSpec& spec,
   return std::unique_ptr<Model>(
       new Resnet(spec, make_resnet_parts(depth, is_imagenet_stem, shape, classes)));
 }
+
+}  // namespace
+
+constinit const ModelBuilder kResnet18Builder{
+    "resnet18", [](const wire::ModelSpec& spec, const data::SampleShape& shape, uint32_t classes) {
+      return make_resnet(spec, shape, classes, 18);
+    }};
+constinit const ModelBuilder kResnet50Builder{
+    "resnet50", [](const wire::ModelSpec& spec, const data::SampleShape& shape, uint32_t classes) {
+      return make_resnet(spec, shape, classes, 50);
+    }};
 
 }  // namespace lockstep

@@ -123,8 +123,6 @@ Result<ScriptParts> examine(const std::string& who, ScriptModule& module,
   }
 }
 
-}  // namespace
-
 Result<std::unique_ptr<Model>> make_torchscript(const wire::ModelSpec& spec,
                                                 const data::SampleShape& shape, uint32_t classes) {
   const std::string who = "the TorchScript file " + spec.path();
@@ -138,5 +136,9 @@ Result<std::unique_ptr<Model>> make_torchscript(const wire::ModelSpec& spec,
   LOCKSTEP_RETURN_IF_ERROR(check_start(*model, who, shape, classes));
   return std::unique_ptr<Model>(std::move(model));
 }
+
+}  // namespace
+
+constinit const ModelBuilder kTorchscriptBuilder{"torchscript", make_torchscript};
 
 }  // namespace lockstep

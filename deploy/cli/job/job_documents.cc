@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstdint>
 
+#include "comm/wire/models/model_table.h"
 #include "deploy/cli/job/job_model_file.h"
 #include "deploy/cli/job/job_told.h"
 
@@ -53,9 +54,11 @@ Status check_documents(const JobValues& values, const wire::JobSpec& job) {
   if (!takes_tokens(job))
     return usage(say("data.documents") + " but " + say("data.train.format") +
                  ": documents are of tokens or text; leave it out");
-  if (data.documents() == "pack" && job.model().name() != "gpt2")
-    return usage(say("data.documents") + " but " + say("model.name") +
-                 ": only gpt2 is told where the documents of a sequence begin; take pad");
+  const ModelRow* model = find_model(job.model().name());
+  if (data.documents() == "pack" && (model == nullptr || !model->tells_documents_apart))
+    return usage(say("data.documents") + " but " + say("model.name") + ": only " +
+                 models_of_packed_documents() +
+                 " is told where the documents of a sequence begin; take pad");
   if (data.document_end().empty() || is_token_number(data.document_end())) return Status::ok();
   return usage(say("data.document_end") +
                ": a token is a whole number, such as 50256, which ends GPT-2's documents");

@@ -19,8 +19,7 @@ Status find_format(const JobContext& context, const wire::JobSpec& job, const st
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string local, context.local_path(job.data(), path));
   const auto found = context.detect_format(local);
   // What is not there is told in the words of the images that were meant.
-  const bool may_take_tokens = job.model().name() == "gpt2" || is_from_file(job.model());
-  if (found.status().code() == Code::kNoInput && !may_take_tokens) return Status::ok();
+  if (found.status().code() == Code::kNoInput && !may_take_tokens(job.model())) return Status::ok();
   if (!found.is_ok()) return found.status();
   const bool is_arrow = given == "arrow" && found->starts_with("arrow");
   if (is_auto || is_arrow || *found == "tokens") *format = *found;

@@ -9,7 +9,7 @@ namespace lockstep {
 
 bool takes_tokens(const wire::JobSpec& job) {
   if (is_from_file(job.model())) return is_token_format(job.data().train().format());
-  return job.model().name() == "gpt2";
+  return learns_from_tokens(job.model());
 }
 
 Status resolve_model_file(const JobValues& values, const JobContext& context, wire::JobSpec& job) {

@@ -7,6 +7,7 @@
 #include "comm/base/limits.h"
 #include "comm/base/step_window.h"
 #include "comm/wire/data_formats.h"
+#include "comm/wire/models/model_table.h"
 #include "comm/wire/predictions.h"
 #include "data/source/url.h"
 #include "data/transform/transform_list.h"
@@ -19,7 +20,6 @@
 #include "deploy/cli/job/job_split.h"
 #include "deploy/cli/job/job_tokenizer.h"
 #include "deploy/cli/job/job_told.h"
-#include "worker/model/gpt2_parts.h"
 
 namespace lockstep {
 namespace {
@@ -45,7 +45,7 @@ constexpr NamedDefault kScheduleDefaults[] = {
 
 std::string default_text(const JobKey& row, const wire::JobSpec& job) {
   const std::string& optimizer = job.optimizer().name();
-  if (row.key == "train.eval_batch" && job.model().name() == "gpt2")
+  if (row.key == "train.eval_batch" && learns_from_tokens(job.model()))
     return std::to_string(kSequenceEvalBatch);
   if (row.key == "optimizer.weight_decay" && optimizer != "adamw") return "0";
   for (const NamedDefault& d : kOptimizerDefaults) {
@@ -62,7 +62,7 @@ Status set_default(const JobValues& values, const JobKey& row, size_t element, w
   if (values.count(key)) return Status::ok();
   if (row.required()) return Status(Code::kUsage, key + " is missing: " + std::string(row.meaning));
   if (!row.by_machine.empty()) return Status::ok();
-  if (row.key == "data.transforms" && job.model().name() == "gpt2") return Status::ok();  // tokens
+  if (row.key == "data.transforms" && learns_from_tokens(job.model())) return Status::ok();
   return set_job_value(row, {default_text(row, job)}, job, element);
 }
 
@@ -146,11 +146,8 @@ uint32_t workers_that_fit(const JobContext& context, const std::string& device,
 }
 
 void resolve_autos(const JobContext& context, wire::JobSpec& job) {
-  if (job.model().name() == "gpt2") {
-    if (job.model().size().empty())  // of a resumed run that is another model's, and older
-      job.mutable_model()->set_size(std::string(find_job_key("model.size")->default_text));
-    resolve_gpt2(job.mutable_model());
-  }
+  if (const ModelRow* model = find_model(job.model().name()); model != nullptr && model->resolve)
+    model->resolve(job.mutable_model());
   auto& cluster = *job.mutable_cluster();
   auto& train = *job.mutable_train();
   if (cluster.device() == "auto") cluster.set_device(context.count_gpus().is_ok() ? "cuda" : "cpu");
@@ -204,25 +201,28 @@ Status check_model_fits_data(const JobValues& values, const wire::JobSpec& job) 
   const auto say = [&](std::string_view key) { return told(values, key, job); };
   LOCKSTEP_RETURN_IF_ERROR(check_model_file(values, job));
   const bool wants_tokens = takes_tokens(job);
-  const bool is_gpt2 = job.model().name() == "gpt2";
-  if (is_gpt2) LOCKSTEP_RETURN_IF_ERROR(check_gpt2(job.model()));
+  const ModelRow* model = find_model(job.model().name());
+  if (model != nullptr && model->check) LOCKSTEP_RETURN_IF_ERROR(model->check(job.model()));
   const auto check = [&](const std::string& key, const auto& set) {
     if (set.path().empty() || is_token_format(set.format()) == wants_tokens) return Status::ok();
     if (is_from_file(job.model()))
       return Status(Code::kUsage, say("data.train.format") + " but " + say(key) +
                                       ": both must be images, or both tokens");
-    return Status(Code::kUsage, say("model.name") + " but " + say(key) +
-                                    (wants_tokens ? ": gpt2 learns from tokens or text"
-                                                  : ": only gpt2 learns from tokens or text"));
+    return Status(Code::kUsage,
+                  say("model.name") + " but " + say(key) + ": " +
+                      (wants_tokens ? job.model().name() : "only " + models_of_tokens()) +
+                      " learns from tokens or text");
   };
   LOCKSTEP_RETURN_IF_ERROR(check("data.train.format", job.data().train()));
   LOCKSTEP_RETURN_IF_ERROR(check("data.eval.format", job.data().eval()));
   for (int i = 0; i < job.data().mix_size(); ++i)
     LOCKSTEP_RETURN_IF_ERROR(check(mix_key(i, "format"), job.data().mix(i)));
   if (wants_tokens && job.data().transforms_size() > 0)
-    return Status(Code::kUsage, say("data.transforms") + ": that is for images; " +
-                                    (is_gpt2 ? "gpt2 takes tokens" : "tokens are taken") +
-                                    " as they are");
+    return Status(Code::kUsage,
+                  say("data.transforms") + ": that is for images; " +
+                      (learns_from_tokens(job.model()) ? job.model().name() + " takes tokens"
+                                                       : "tokens are taken") +
+                      " as they are");
   return Status::ok();
 }
 
