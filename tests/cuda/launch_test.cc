@@ -23,7 +23,7 @@ class Launch : public ::testing::Test {
 
   template <typename Rule>
   static Status update() {
-    return launch_update<Rule>(nullptr, nullptr, 1, {}, {}, nullptr);
+    return launch_update(nullptr, nullptr, 1, {}, GroupFactors<Rule>{}, nullptr);
   }
 
   template <typename T>

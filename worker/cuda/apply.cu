@@ -1,5 +1,6 @@
 // Kernels of apply_launch.h: thin loops over apply_state.h and update_rules.h.
 #include <algorithm>
+#include <variant>
 
 #include "comm/base/gpu/cuda_status.h"
 #include "worker/cuda/apply_launch.h"
@@ -77,6 +78,13 @@ __global__ void close_kernel(ApplyState* state, uint64_t* answer) {
   *answer = close_gate<DeviceAtomics>(&state->gate);
 }
 
+template <typename Rule>
+void start_update(const Verdict* verdict, const UpdateChunk* chunks, uint32_t count,
+                  const UpdateBuffers& buffers, const GroupFactors<Rule>& factors,
+                  cudaStream_t stream) {
+  update_kernel<Rule><<<count, kThreads, 0, stream>>>(verdict, chunks, buffers, factors);
+}
+
 }  // namespace
 
 Status launch_block_totals(const TotalsWork& work, cudaStream_t stream) {
@@ -93,31 +101,14 @@ Status launch_decide(ApplyState* state, const StepRule& rule, const BlockTotals*
   return cuda_status(cudaGetLastError(), "launch the gate");
 }
 
-template <typename Rule>
 Status launch_update(const Verdict* verdict, const UpdateChunk* chunks, uint32_t count,
-                     const UpdateBuffers& buffers, const GroupFactors<Rule>& factors,
+                     const UpdateBuffers& buffers, const UpdateFactors& factors,
                      cudaStream_t stream) {
   if (count == 0) return Status::ok();
-  update_kernel<Rule><<<count, kThreads, 0, stream>>>(verdict, chunks, buffers, factors);
+  std::visit([&](const auto& of) { start_update(verdict, chunks, count, buffers, of, stream); },
+             factors);
   return cuda_status(cudaGetLastError(), "launch the optimizer");
 }
-
-#define LOCKSTEP_LAUNCH_UPDATE(...)                                                        \
-  template Status launch_update<__VA_ARGS__>(const Verdict*, const UpdateChunk*, uint32_t, \
-                                             const UpdateBuffers&,                         \
-                                             const GroupFactors<__VA_ARGS__>&, cudaStream_t)
-LOCKSTEP_LAUNCH_UPDATE(Sgd);
-LOCKSTEP_LAUNCH_UPDATE(SgdMomentum);
-LOCKSTEP_LAUNCH_UPDATE(SgdNesterov);
-LOCKSTEP_LAUNCH_UPDATE(Adam);
-LOCKSTEP_LAUNCH_UPDATE(Nadam);
-LOCKSTEP_LAUNCH_UPDATE(Rmsprop<false, false>);
-LOCKSTEP_LAUNCH_UPDATE(Rmsprop<false, true>);
-LOCKSTEP_LAUNCH_UPDATE(Rmsprop<true, false>);
-LOCKSTEP_LAUNCH_UPDATE(Rmsprop<true, true>);
-LOCKSTEP_LAUNCH_UPDATE(Adagrad);
-LOCKSTEP_LAUNCH_UPDATE(Adadelta);
-#undef LOCKSTEP_LAUNCH_UPDATE
 
 Status launch_statistics(const Verdict* verdict, const float* sums, uint64_t n, uint32_t slots,
                          float* statistics, cudaStream_t stream) {

@@ -24,10 +24,9 @@ Status launch_block_totals(const TotalsWork& work, cudaStream_t stream);
 Status launch_decide(ApplyState* state, const StepRule& rule, const BlockTotals* totals,
                      uint32_t blocks, const float* loss, cudaStream_t stream);
 
-// Unscale, clip and update in one pass, if the verdict says so. For every rule of update_rules.h.
-template <typename Rule>
+// Unscale, clip and update in one pass, if the verdict says so.
 Status launch_update(const Verdict* verdict, const UpdateChunk* chunks, uint32_t count,
-                     const UpdateBuffers& buffers, const GroupFactors<Rule>& factors,
+                     const UpdateBuffers& buffers, const UpdateFactors& factors,
                      cudaStream_t stream);
 
 // statistics[i] = sums[i] / slots, if the verdict says so.

@@ -56,7 +56,7 @@ class CudaModule final : public DeviceModule {
   Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
                 const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) override;
   Status update(const cuda::Verdict* verdict, const cuda::UpdateChunk* chunks, uint32_t count,
-                const cuda::UpdateBuffers& buffers, const cuda::UpdateFactors& factors) override;
+                const UpdateBuffers& buffers, const UpdateFactors& factors) override;
   Status statistics(const cuda::Verdict* verdict, const float* sums, uint64_t n, uint32_t slots,
                     float* statistics) override;
 
@@ -237,15 +237,11 @@ Status CudaModule::decide(cuda::ApplyState* state, const cuda::StepRule& rule,
 }
 
 Status CudaModule::update(const cuda::Verdict* verdict, const cuda::UpdateChunk* chunks,
-                          uint32_t count, const cuda::UpdateBuffers& buffers,
-                          const cuda::UpdateFactors& factors) {
+                          uint32_t count, const UpdateBuffers& buffers,
+                          const UpdateFactors& factors) {
   LOCKSTEP_RETURN_IF_ERROR(here());
-  return std::visit(
-      [&](const auto& of) {
-        return cuda::launch_update(verdict, chunks, count, buffers, of,
-                                   stream(DeviceLane::kCompute));
-      },
-      factors);
+  return cuda::launch_update(verdict, chunks, count, buffers, factors,
+                             stream(DeviceLane::kCompute));
 }
 
 Status CudaModule::statistics(const cuda::Verdict* verdict, const float* sums, uint64_t n,

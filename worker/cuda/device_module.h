@@ -89,8 +89,8 @@ class DeviceModule {
   virtual Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
                         const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) = 0;
   virtual Status update(const cuda::Verdict* verdict, const cuda::UpdateChunk* chunks,
-                        uint32_t count, const cuda::UpdateBuffers& buffers,
-                        const cuda::UpdateFactors& factors) = 0;
+                        uint32_t count, const UpdateBuffers& buffers,
+                        const UpdateFactors& factors) = 0;
   virtual Status statistics(const cuda::Verdict* verdict, const float* sums, uint64_t n,
                             uint32_t slots, float* statistics) = 0;
 };

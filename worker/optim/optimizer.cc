@@ -1,29 +1,35 @@
 #include "worker/optim/optimizer.h"
 
-#include "worker/optim/flat_optimizer.h"
-#include "worker/optim/optimizer_check.h"
-#include "worker/optim/rules.h"
+#include <cstring>
+#include <utility>
+
+#include "worker/optim/optimizers.h"
+#include "worker/optim/update_range.h"
 
 namespace lockstep {
-namespace {
-
-template <typename Rule>
-std::unique_ptr<Optimizer> make(Rule rule, uint64_t elements) {
-  return std::make_unique<FlatOptimizer<Rule>>(std::move(rule), elements);
-}
-
-}  // namespace
 
 Result<std::unique_ptr<Optimizer>> Optimizer::create(const wire::OptimizerSpec& spec,
                                                      uint64_t elements) {
   LOCKSTEP_RETURN_IF_ERROR(check_optimizer(spec));
-  const std::string& name = spec.name();
-  if (name == "sgd") return make(SgdRule{spec}, elements);
-  if (name == "nadam") return make(NadamRule{spec}, elements);
-  if (name == "rmsprop") return make(RmspropRule{spec}, elements);
-  if (name == "adagrad") return make(AdagradRule{spec}, elements);
-  if (name == "adadelta") return make(AdadeltaRule{spec}, elements);
-  return make(AdamRule{spec}, elements);  // adam, adamw
+  return std::unique_ptr<Optimizer>(new Optimizer(make_optimizer_rule(spec), elements));
+}
+
+Optimizer::Optimizer(OptimizerRule rule, uint64_t elements) : rule_(std::move(rule)) {
+  for (const std::string& name : rule_.state_names) {
+    auto* zeros = static_cast<float*>(::operator new[](elements * sizeof(float), kAlignment));
+    std::memset(zeros, 0, elements * sizeof(float));
+    buffers_.emplace_back(zeros);
+    state_.push_back({name, zeros});
+  }
+}
+
+void Optimizer::update(const OptimizerStep& step, std::span<const OptimizerSegment> segments,
+                       std::span<const OptimizerGroup> groups, float* params, const float* grads) {
+  const UpdateFactors factors = rule_.factors(step, groups);
+  UpdateBuffers buffers{.params = params, .state = {}, .grads = grads};
+  for (size_t i = 0; i < state_.size(); ++i) buffers.state[i] = state_[i].data;
+  for (const OptimizerSegment& segment : segments)
+    update_range(factors, segment.group, buffers, segment.start, segment.length);
 }
 
 }  // namespace lockstep

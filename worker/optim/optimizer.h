@@ -1,5 +1,5 @@
-// Optimizers over the flat parameter buffer: state lies in flat buffers of the same layout, an
-// update is one pass, and padding (zero gradient, zero weight) stays zero.
+// The job's optimizer over the flat parameter buffer: state lies in flat buffers of the same
+// layout, an update is one pass, and padding (zero gradient, zero weight) stays zero.
 //
 // Settings may differ by range: the table of segments says which group a range belongs to.
 //
@@ -8,22 +8,17 @@
 
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/wire/job.pb.h"
+#include "worker/optim/optimizer_row.h"
 #include "worker/optim/optimizer_segment.h"
 
 namespace lockstep {
-
-// What a group changes in the settings of the job.
-struct OptimizerGroup {
-  double lr_scale = 1;
-  double weight_decay_scale = 1;
-};
 
 // One flat buffer of state, `elements` floats, named as in PyTorch.
 struct OptimizerState {
@@ -31,27 +26,29 @@ struct OptimizerState {
   float* data = nullptr;
 };
 
-// What one update is made with.
-struct OptimizerStep {
-  Step step = 0;  // 0-based; bias corrections depend on it
-  double lr = 0;
-  float grad_scale = 1;  // multiplies every gradient first; 1 changes no bit
-};
-
 class Optimizer {
  public:
-  // `elements` is the length of the flat buffers; state starts as zeros. kUsage for an unknown name
-  // (the nearest is named), for values that make no sense, and for LBFGS, which would move the
-  // parameters while it evaluates them.
+  // `elements` is the length of the flat buffers; state starts as zeros. Errors as
+  // check_optimizer() (optimizers.h).
   static Result<std::unique_ptr<Optimizer>> create(const wire::OptimizerSpec& spec,
                                                    uint64_t elements);
-  virtual ~Optimizer() = default;
 
-  virtual std::vector<OptimizerState> state() = 0;
+  std::vector<OptimizerState> state() const { return state_; }
 
-  virtual void update(const OptimizerStep& step, std::span<const OptimizerSegment> segments,
-                      std::span<const OptimizerGroup> groups, float* params,
-                      const float* grads) = 0;
+  void update(const OptimizerStep& step, std::span<const OptimizerSegment> segments,
+              std::span<const OptimizerGroup> groups, float* params, const float* grads);
+
+ private:
+  static constexpr std::align_val_t kAlignment{64};  // bytes: a cache line, a vector register
+  struct Free {
+    void operator()(float* p) const { ::operator delete[](p, kAlignment); }
+  };
+
+  Optimizer(OptimizerRule rule, uint64_t elements);
+
+  OptimizerRule rule_;
+  std::vector<std::unique_ptr<float[], Free>> buffers_;
+  std::vector<OptimizerState> state_;
 };
 
 }  // namespace lockstep

@@ -1,9 +1,4 @@
-// The optimizers as types, so that one kernel template serves them all (elements.h has the
-// arithmetic, rules.h computes the factors and gives the order of states).
-//
-// A rule has:  Factors, with a grad_scale
-//              kStates                   flat buffers of state
-//              update(p, state, g, f)    one element; state[0 .. kStates)
+// The rules of all optimizers, and what an update takes on host and device alike.
 //
 // Thread-safety: pure functions of their arguments.
 #pragma once
@@ -12,77 +7,14 @@
 #include <variant>
 
 #include "comm/base/limits.h"
-#include "worker/optim/elements.h"
+#include "worker/optim/adadelta.h"
+#include "worker/optim/adagrad.h"
+#include "worker/optim/adam.h"
+#include "worker/optim/nadam.h"
+#include "worker/optim/rmsprop.h"
+#include "worker/optim/sgd.h"
 
-namespace lockstep::cuda {
-
-struct Sgd {
-  using Factors = SgdFactors;
-  static constexpr int kStates = 0;
-  LOCKSTEP_HOST_DEVICE static void update(float& p, float*, float g, const Factors& f) {
-    sgd_element(p, g, f);
-  }
-};
-
-struct SgdMomentum {
-  using Factors = SgdFactors;
-  static constexpr int kStates = 1;
-  LOCKSTEP_HOST_DEVICE static void update(float& p, float* state, float g, const Factors& f) {
-    sgd_momentum_element(p, state[0], g, f);
-  }
-};
-
-struct SgdNesterov {
-  using Factors = SgdFactors;
-  static constexpr int kStates = 1;
-  LOCKSTEP_HOST_DEVICE static void update(float& p, float* state, float g, const Factors& f) {
-    sgd_nesterov_element(p, state[0], g, f);
-  }
-};
-
-// adam and adamw: they differ in their factors.
-struct Adam {
-  using Factors = AdamFactors;
-  static constexpr int kStates = 2;
-  LOCKSTEP_HOST_DEVICE static void update(float& p, float* state, float g, const Factors& f) {
-    adam_element(p, state[0], state[1], g, f);
-  }
-};
-
-struct Nadam {
-  using Factors = NadamFactors;
-  static constexpr int kStates = 2;
-  LOCKSTEP_HOST_DEVICE static void update(float& p, float* state, float g, const Factors& f) {
-    nadam_element(p, state[0], state[1], g, f);
-  }
-};
-
-template <bool Centered, bool Momentum>
-struct Rmsprop {
-  using Factors = RmspropFactors;
-  static constexpr int kStates = 1 + Centered + Momentum;
-  LOCKSTEP_HOST_DEVICE static void update(float& p, float* state, float g, const Factors& f) {
-    float* average = Centered ? state + 1 : nullptr;
-    float* buffer = Momentum ? state + 1 + Centered : nullptr;
-    rmsprop_element(p, state[0], average, buffer, g, f);
-  }
-};
-
-struct Adagrad {
-  using Factors = AdagradFactors;
-  static constexpr int kStates = 1;
-  LOCKSTEP_HOST_DEVICE static void update(float& p, float* state, float g, const Factors& f) {
-    adagrad_element(p, state[0], g, f);
-  }
-};
-
-struct Adadelta {
-  using Factors = AdadeltaFactors;
-  static constexpr int kStates = 2;
-  LOCKSTEP_HOST_DEVICE static void update(float& p, float* state, float g, const Factors& f) {
-    adadelta_element(p, state[0], state[1], g, f);
-  }
-};
+namespace lockstep {
 
 inline constexpr int kMostStates = 3;  // of any rule
 
@@ -115,17 +47,17 @@ LOCKSTEP_HOST_DEVICE void update_quad(const UpdateBuffers& buffers, uint64_t at,
   for (int k = 0; k < Rule::kStates; ++k) *quad(buffers.state[k]) = s[k];
 }
 
-// Factors by group; their grad_scale comes from the verdict.
+// Factors by group. A GPU takes their grad_scale from the verdict.
 template <typename Rule>
 struct GroupFactors {
   typename Rule::Factors of[limits::kUpdateGroups];
 };
 
-// Of whichever rule a job has.
+// Of whichever rule a job has: the one list of rules.
 using UpdateFactors =
     std::variant<GroupFactors<Sgd>, GroupFactors<SgdMomentum>, GroupFactors<SgdNesterov>,
                  GroupFactors<Adam>, GroupFactors<Nadam>, GroupFactors<Rmsprop<false, false>>,
                  GroupFactors<Rmsprop<false, true>>, GroupFactors<Rmsprop<true, false>>,
                  GroupFactors<Rmsprop<true, true>>, GroupFactors<Adagrad>, GroupFactors<Adadelta>>;
 
-}  // namespace lockstep::cuda
+}  // namespace lockstep

@@ -247,18 +247,18 @@ Status PlainModule::decide(cuda::ApplyState* state, const cuda::StepRule& rule,
 
 template <typename Rule>
 void update_all(const cuda::Verdict& verdict, std::span<const cuda::UpdateChunk> chunks,
-                const cuda::UpdateBuffers& buffers, const cuda::GroupFactors<Rule>& factors) {
+                const UpdateBuffers& buffers, const GroupFactors<Rule>& factors) {
   for (const cuda::UpdateChunk& chunk : chunks) {
     typename Rule::Factors of_group = factors.of[chunk.group];
     of_group.grad_scale = verdict.grad_scale;
     for (uint32_t i = 0; i < chunk.length; i += 4)
-      cuda::update_quad<Rule>(buffers, chunk.start + i, of_group);
+      update_quad<Rule>(buffers, chunk.start + i, of_group);
   }
 }
 
 Status PlainModule::update(const cuda::Verdict* verdict, const cuda::UpdateChunk* chunks,
-                           uint32_t count, const cuda::UpdateBuffers& buffers,
-                           const cuda::UpdateFactors& factors) {
+                           uint32_t count, const UpdateBuffers& buffers,
+                           const UpdateFactors& factors) {
   for (const void* memory :
        {static_cast<const void*>(verdict), static_cast<const void*>(chunks),
         static_cast<const void*>(buffers.params), static_cast<const void*>(buffers.grads)}) {

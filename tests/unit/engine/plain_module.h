@@ -67,7 +67,7 @@ class PlainModule final : public DeviceModule {
   Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
                 const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) override;
   Status update(const cuda::Verdict* verdict, const cuda::UpdateChunk* chunks, uint32_t count,
-                const cuda::UpdateBuffers& buffers, const cuda::UpdateFactors& factors) override;
+                const UpdateBuffers& buffers, const UpdateFactors& factors) override;
   Status statistics(const cuda::Verdict* verdict, const float* sums, uint64_t n, uint32_t slots,
                     float* statistics) override;
 

@@ -23,7 +23,7 @@ Accelerator::Accelerator(DeviceModule& module, const FlatLayout& layout, Boundar
       layout_(layout),
       state_(state),
       where_(module.torch_device()),
-      factors_(make_device_factors(job.optimizer())),
+      rule_(make_optimizer_rule(job.optimizer())),
       loss_scale_rule_(loss_scale_rule(job.train())),
       inputs_(module, where_),
       loss_(module, loss_scale_rule_.is_on),
@@ -143,7 +143,7 @@ Result<bool> Accelerator::apply(const StepSums& step_sums, uint32_t non_empty_sl
   const cuda::StepRule rule{step, state_.plan().clip_norm, loss_scale_rule_};
   const cuda::Verdict* verdict = &apply_->verdict;
   const float* statistics = sums + layout_.buffer.gradients;
-  cuda::UpdateBuffers buffers{.params = parameters_, .state = {}, .grads = sums};
+  UpdateBuffers buffers{.params = parameters_, .state = {}, .grads = sums};
   std::copy(optimizer_.begin(), optimizer_.end(), buffers.state);
 
   constexpr DeviceLane kLane = DeviceLane::kCompute;
@@ -152,9 +152,9 @@ Result<bool> Accelerator::apply(const StepSums& step_sums, uint32_t non_empty_sl
       module_.block_totals({sums, blocks_, totals_, /*first=*/0, block_count_}));
   LOCKSTEP_RETURN_IF_ERROR(
       module_.decide(apply_, rule, totals_, block_count_, control_ + kControlLoss));
-  LOCKSTEP_RETURN_IF_ERROR(
-      module_.update(verdict, chunks_, chunk_count_, buffers,
-                     factors_(state_.next_update(lr, /*grad_scale=*/1), state_.plan().groups)));
+  LOCKSTEP_RETURN_IF_ERROR(module_.update(
+      verdict, chunks_, chunk_count_, buffers,
+      rule_.factors(state_.next_update(lr, /*grad_scale=*/1), state_.plan().groups)));
   LOCKSTEP_RETURN_IF_ERROR(module_.statistics(verdict, statistics, layout_.statistics_elements(),
                                               non_empty_slots, statistics_));
   LOCKSTEP_RETURN_IF_ERROR(module_.copy(kLane, apply_host_, apply_, sizeof *apply_));

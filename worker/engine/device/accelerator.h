@@ -36,7 +36,7 @@
 #include "worker/engine/device/device_inputs.h"
 #include "worker/engine/device/device_loss.h"
 #include "worker/engine/device/slot_graphs.h"
-#include "worker/optim/device_factors.h"
+#include "worker/optim/optimizers.h"
 
 namespace lockstep {
 
@@ -93,7 +93,7 @@ class Accelerator final : public Device {
   const FlatLayout& layout_;
   BoundaryState& state_;
   const at::Device where_;
-  const DeviceFactors factors_;
+  const OptimizerRule rule_;
   const LossScaleRule loss_scale_rule_;
   DeviceInputs inputs_;
   DeviceLoss loss_;

@@ -1,0 +1,27 @@
+// The table of optimizers. A new one takes its rule in a header and its row in a source (sgd.h and
+// sgd.cc, for one), a line in update_rules.h and a line in the table.
+//
+// Thread-safety: constant tables and pure functions.
+#pragma once
+
+#include "worker/optim/optimizer_row.h"
+
+namespace lockstep {
+
+extern const OptimizerRow kSgdRow;
+extern const OptimizerRow kAdamRow;
+extern const OptimizerRow kAdamwRow;
+extern const OptimizerRow kNadamRow;
+extern const OptimizerRow kRmspropRow;
+extern const OptimizerRow kAdagradRow;
+extern const OptimizerRow kAdadeltaRow;
+
+// kUsage for an unknown name (the nearest is named), for values that make no sense, and for LBFGS,
+// which would move the parameters while it evaluates them. Only settings that the named optimizer
+// uses count.
+Status check_optimizer(const wire::OptimizerSpec& spec);
+
+// REQUIRES: check_optimizer(spec) is OK.
+OptimizerRule make_optimizer_rule(const wire::OptimizerSpec& spec);
+
+}  // namespace lockstep
