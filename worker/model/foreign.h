@@ -11,6 +11,7 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "data/dataset/sample_shape.h"
 #include "worker/model/model.h"
 
 namespace lockstep {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset/sample_shape.h"
 #include "worker/model/layers.h"
 #include "worker/model/spec.h"
 

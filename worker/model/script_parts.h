@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/dataset/sample_shape.h"
 #include "worker/model/script_module.h"
 #include "worker/model/spec.h"
 

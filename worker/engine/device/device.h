@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/dataset/sample_shape.h"
 #include "data/read/sample_reader.h"
 #include "worker/cuda/layer_kernels.h"
 #include "worker/cuda/slot_values.h"

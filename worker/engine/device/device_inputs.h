@@ -14,6 +14,7 @@
 
 #include <array>
 
+#include "data/dataset/sample_shape.h"
 #include "data/transform/normalize.h"
 #include "worker/cuda/device_module.h"
 #include "worker/cuda/slot_values.h"
