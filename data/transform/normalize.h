@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/dataset/channel_statistics.h"
 
 namespace lockstep::data {
 
