@@ -1,4 +1,5 @@
-// What a run's coordinator says over HTTP, wherever it listens.
+// Asks a run's coordinator over HTTP.
+//
 // Thread-safety: a free function without state.
 #pragma once
 
@@ -10,8 +11,8 @@
 
 namespace lockstep {
 
-// From the address that coordinator.json names; beyond loopback over TLS, with the run's
-// certificates and its http_token. kNoInput when there is no such file; else as http_get().
+// Asks at the address in coordinator.json. Beyond loopback it uses TLS with the run's certificates
+// and its http_token. kNoInput without that file; other errors as http_get().
 Result<http::GetResult> ask_http(const std::string& run_dir, const std::string& path,
                                  int64_t timeout_ms);
 

@@ -1,6 +1,6 @@
-// A run's own authority, and certificates of it, for whoever has nobody that issues them.
+// A certificate authority of one run, for users who have no authority of their own.
 //
-//   DIR/ca.crt, ca.key    the authority; made once. Who has ca.key can join the run
+//   DIR/ca.crt, ca.key    the authority; made once. Whoever has ca.key can join the run
 //   DIR/tls.crt, tls.key  a certificate for hosts, and its key; made anew each time
 //
 // ECDSA on P-256. Keys can be read by their owner alone.
@@ -23,13 +23,12 @@ struct CertificateRequest {
 };
 
 struct IssuedCertificate {
-  std::vector<std::string> hosts;  // all for whom it is: those of the one before, too
+  std::vector<std::string> hosts;  // of this certificate and of the one before it
   bool is_new_authority = false;
   std::string ends;  // "2027-11-22 20:00 UTC"
 };
 
-// kUsage for what is no host; kConfig when the authority that is there cannot be used, with what to
-// do about it.
+// kUsage if a host is none. kConfig, with the remedy, if the existing authority cannot be used.
 Result<IssuedCertificate> issue_certificate(const CertificateRequest& request);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// One command to the coordinator of a live run, and its answer (wire::Command).
+// Sends one command to the coordinator of a live run and returns its answer (wire::Command).
 //
 // Thread-safety: free functions; send_command() blocks for at most its timeout.
 #pragma once
@@ -11,10 +11,10 @@
 
 namespace lockstep {
 
-// Finds the coordinator through coordinator.json and proves the run's token; one that is being
-// started again is waited for. What is said does not outlive the call: whoever gets no answer must
-// look at the status of the run before saying it again.
-// kNoInput when `run_dir` is of no run; kUnavailable when no coordinator answers.
+// Finds the coordinator through coordinator.json and proves the run's token. Waits for a
+// coordinator that is being started again. The command does not outlive the call: without an
+// answer, look at the status of the run before sending the command again. kNoInput if `run_dir`
+// holds no run; kUnavailable if no coordinator answers.
 Result<wire::CommandAnswer> send_command(const std::string& run_dir, const wire::Command& command,
                                          int64_t timeout_ms);
 

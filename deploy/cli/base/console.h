@@ -1,4 +1,5 @@
-// How `lockstep` speaks when something is wrong: one line, and the exit code that belongs to it.
+// Reports an error: one line on stderr, and the exit code of its status.
+//
 // Thread-safety: free functions.
 #pragma once
 
@@ -6,7 +7,7 @@
 
 namespace lockstep {
 
-// Prints "lockstep: message" to stderr unless `status` is ok; gives the exit code.
+// Prints "lockstep: message" to stderr unless `status` is ok. Returns the exit code.
 int report(const Status& status);
 
 }  // namespace lockstep

@@ -1,4 +1,5 @@
-// New whole lines of a text file that another process appends to, like `tail -f`, bounded.
+// Reads the lines that another process appends to a text file, like `tail -f`.
+//
 // Thread-safety: one thread.
 #pragma once
 
@@ -10,11 +11,12 @@ namespace lockstep {
 
 class FileFollower {
  public:
-  // Begins at the present end of the file, which need not exist yet.
+  // Begins at the present end of the file. The file need not exist yet.
   explicit FileFollower(std::string path);
 
-  // Lines that have come since, without control characters; at most `limit` lines a call, the rest
-  // comes with the next. `with_last`: also an unfinished last line, when nobody writes any more.
+  // The whole lines since the last call, without control characters. At most `limit` lines a call;
+  // the next call returns the rest. `with_last`: also a last line without its end, for a file that
+  // nobody writes any more.
   std::vector<std::string> new_lines(size_t limit = 50, bool with_last = false);
 
  private:

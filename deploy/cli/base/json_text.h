@@ -1,4 +1,5 @@
 // JSON as the commands print it.
+//
 // Thread-safety: a free function without state.
 #pragma once
 
@@ -7,7 +8,7 @@
 
 namespace lockstep {
 
-// Names of files may be any bytes; what is no UTF-8 is shown as such.
+// Replaces bytes that are not UTF-8, which names of files may hold.
 inline std::string json_text(const nlohmann::json& json) {
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -1,5 +1,5 @@
-// Whom of a run this machine holds: by the workers that can be seen here, in a container those of
-// the container.
+// Which nodes of a run have workers on this machine. In a container only the workers of the
+// container count.
 //
 // Thread-safety: free functions; read /proc.
 #pragma once
@@ -11,12 +11,12 @@
 namespace lockstep {
 
 struct LocalProcesses {
-  // Of the nodes for which workers run here; several where several agents are on this machine.
+  // Names of the nodes. Several agents on this machine are several nodes.
   std::set<std::string> nodes;
   uint32_t agents = 0;
 };
 
-// Of the run in `run_dir`, which is absolute.
+// `run_dir` is absolute.
 LocalProcesses local_processes(const std::string& run_dir);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// Progress of something that takes longer than two seconds, on stderr: one line that is written
-// over in a terminal, a line every twenty seconds elsewhere.
+// Shows on stderr the progress of work that takes longer than two seconds. A terminal shows one
+// line that each update overwrites; elsewhere a new line comes every twenty seconds.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -12,7 +12,7 @@ namespace lockstep {
 class ProgressLine {
  public:
   ProgressLine();
-  ~ProgressLine();  // ends the line, where there is one
+  ~ProgressLine();  // ends the line, if one was written
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 

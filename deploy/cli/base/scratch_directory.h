@@ -1,5 +1,6 @@
-// A directory for files on the way, gone with this object, and when the process ends, however it
-// does: a child waits for that and removes it. It stays where SIGKILL ends both.
+// A directory for temporary files. It is removed with this object, or when the process ends in any
+// way: a child process waits for the end and removes the directory. If SIGKILL ends both processes,
+// the directory stays.
 //
 // Thread-safety: made on the main thread before there are others, since it forks.
 #pragma once
@@ -15,9 +16,9 @@ namespace lockstep {
 
 class ScratchDirectory {
  public:
-  // PREFIX and six letters, in the directory for temporary files. kConfig when there is no room.
+  // Makes PREFIX and six letters in the directory for temporary files. kConfig if there is no room.
   static Result<std::unique_ptr<ScratchDirectory>> create(const std::string& prefix);
-  ~ScratchDirectory();  // returns when it is gone
+  ~ScratchDirectory();  // returns when the directory is gone
   ScratchDirectory(const ScratchDirectory&) = delete;
   ScratchDirectory& operator=(const ScratchDirectory&) = delete;
 

@@ -1,5 +1,5 @@
-// Holds SIGINT, SIGTERM, SIGHUP and SIGUSR1 back from the first moment on, so that a Ctrl-C while
-// things are still being prepared is neither lost nor leaves them half done.
+// Blocks SIGINT, SIGTERM, SIGHUP and SIGUSR1 from the first moment on. A Ctrl-C during preparations
+// is then not lost, and does not leave them half done.
 //
 // Thread-safety: made, asked and released on the main thread before there are others.
 #pragma once
@@ -11,17 +11,17 @@ namespace lockstep {
 class StopSignals {
  public:
   StopSignals();
-  // Whoever comes to an end without release() has answered what is held, or has nothing left to
-  // stop: it is taken, and does not end the process in the place of its exit code.
+  // Takes a signal that is still held. Without release() the caller has answered it already, or has
+  // nothing left to stop, and the signal must not end the process instead of its exit code.
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // One has come and is held.
+  // True if a signal came and is held.
   bool is_pending() const;
-  // From now on they are delivered, also those that were held.
+  // Delivers the held signals and all later ones.
   void release();
-  // They are held again.
+  // Blocks them again.
   void hold();
 
  private:

@@ -1,4 +1,5 @@
 // Numbers as people read them.
+//
 // Thread-safety: free functions without state.
 #pragma once
 

@@ -1,6 +1,6 @@
-// The subcommands of `lockstep`. Each adds itself to the parser with its options, help and
-// examples, and gives what runs when it was chosen. Options live in a shared object that the
-// callback holds.
+// The subcommands of `lockstep`. Each function adds one subcommand with its options, help and
+// examples to the parser, and its Command to `commands`. The Command owns the object that holds the
+// options.
 //
 // Thread-safety: the main thread.
 #pragma once
@@ -12,11 +12,11 @@
 
 namespace lockstep {
 
-// Runs the chosen subcommand and gives the exit code of the process.
+// Runs the chosen subcommand and returns the exit code of the process.
 using Command = std::function<int()>;
 using Commands = std::map<const CLI::App*, Command>;
 
-// Exit code of a command that needs a live run and finds none, as of "systemctl status".
+// Exit code of a command that needs a live run and finds none, as "systemctl status" has it.
 inline constexpr int kNotRunning = 3;
 
 void add_run_command(CLI::App& app, Commands& commands);

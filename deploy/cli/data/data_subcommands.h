@@ -1,5 +1,5 @@
-// The subcommands of `lockstep data`, each in a file of its name, and what they have in common:
-// which data they look at, and where they keep what that takes.
+// The subcommands of `lockstep data`, each in a file of its name, and what they share: the options
+// that say which data to look at, and the cache directory.
 //
 // Thread-safety: the main thread.
 #pragma once
@@ -29,15 +29,15 @@ struct DataArguments {
 
 // PATH, --cache-dir, --format, --block and --tokenizer. `arguments` outlives the parser.
 void add_data_options(CLI::App& command, DataArguments& arguments);
-// --documents and --document-end, likewise.
+// --documents and --document-end. `arguments` outlives the parser.
 void add_document_options(CLI::App& command, DataArguments& arguments);
 void add_threads_option(CLI::App& command, DataArguments& arguments);
 
-// Inflated files and indexes go somewhere: into a directory that is gone afterwards, unless told.
+// Runs `work` with the directory of --cache-dir, else with one that is removed afterwards.
 int with_cache(const DataArguments& arguments,
                const std::function<int(const std::string& cache_dir)>& work);
 
-// To `group`, which is `lockstep data`.
+// `group` is the parser of `lockstep data`.
 void add_data_index(CLI::App& group, Commands& commands);
 void add_data_inspect(CLI::App& group, Commands& commands);
 void add_data_pack(CLI::App& group, Commands& commands);

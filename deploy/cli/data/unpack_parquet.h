@@ -1,18 +1,17 @@
-// The columns of Parquet files that hold samples, decoded into Arrow IPC files, which `lockstep
-// data pack` then reads as any others. lockstep-parquet does it, a process for each file and
-// several at a time.
+// Decodes the sample columns of Parquet files into Arrow IPC files, which `lockstep data pack` then
+// reads like any others. It runs lockstep-parquet, one process a file and several at a time.
 //
-//   TO.unpacked/STAMP/NAME.arrow   for each NAME.parquet, in the directories where these lie;
-//   beside
-//                                  what is packed, whose disk has room for about as much. STAMP
-//                                  says which files, with their sizes and times
+//   TO.unpacked/STAMP/NAME.arrow   one for each NAME.parquet, in the same subdirectories. TO is
+//   what
+//                                  is packed: its disk has room for about as much. STAMP stands for
+//                                  the names, sizes and times of the Parquet files
 //
 // INVARIANTS
-//  U1 A file is whole once it has its name, and stays: a second call makes what is missing.
-//  U2 What is made of other files, or of files that changed, has another STAMP.
-//  U3 Nothing goes but a STAMP of this object, and TO.unpacked where it is empty.
+//  U1 A file is whole once it has its name. It stays, so a second call makes what is missing.
+//  U2 Other files, and files that changed, have another STAMP.
+//  U3 This object removes its own STAMP, and TO.unpacked once that is empty, and nothing else.
 //
-// Thread-safety: the main thread; one process at a time has TO.unpacked, others are refused.
+// Thread-safety: the main thread; one process at a time works in TO.unpacked.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +26,13 @@ namespace lockstep {
 
 class UnpackedParquet {
  public:
-  // kBadData, naming the file, where one is damaged or has no column of samples; kNoInput where one
-  // cannot be read; kUsage where `to` is no directory, or another process is at it; kConfig where
-  // lockstep-parquet is not there; kInternal when it cannot be written.
+  // Errors name the file. kBadData: damaged, or without a column of samples. kNoInput: unreadable.
+  // kUsage: `to` is no directory, or another process works there. kConfig: lockstep-parquet is
+  // missing. kInternal: writing failed.
   static Result<UnpackedParquet> make(const std::string& path, const std::string& to,
                                       uint32_t threads, const data::ProgressFn& progress);
 
-  // What to name instead.
+  // The path that stands for the Parquet files.
   const std::string& path() const { return path_; }
   void remove() const;
 

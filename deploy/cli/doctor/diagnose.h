@@ -1,5 +1,5 @@
-// The measurements of `lockstep doctor`: the data's rungs here, the trainer's in a worker process,
-// which has the tensor library; and what they say.
+// The measurements of `lockstep doctor`, and what they mean. This process measures the data; a
+// worker process, which has the tensor library, measures the trainer.
 //
 // Thread-safety: one thread, which lives as long as the worker process should.
 #pragma once
@@ -14,20 +14,20 @@
 namespace lockstep {
 
 struct DiagnoseOptions {
-  double seconds = 40;    // for all measurements together, about
-  std::string directory;  // for files on the way; whoever calls removes it
+  double seconds = 40;    // roughly, for all measurements together
+  std::string directory;  // for temporary files; the caller removes it
   std::function<void(const std::string& what)> progress = [](const std::string&) {};
 };
 
-// `job` is resolved. kUsage for a global batch that is to be found; else errors as of the data, and
-// those of the worker process with what it said.
+// `job` is resolved. kUsage if train.global_batch is auto. Other errors are those of the data, and
+// those of the worker process with its last output.
 Result<Diagnosis> diagnose(const wire::JobSpec& job, const DiagnoseOptions& options);
 
-// The trainer's figures, as the worker process writes them, into `out`. kInternal where they are
+// Reads the figures that the worker process wrote about the trainer. kInternal if the text holds
 // none.
 Status read_trainer(const std::string& json, doctor::Measurements& out);
 
-// A note where the windows of a rung are so far apart that their median is worth little.
+// A note if the windows of a rung vary so much that their median means little; else empty.
 void note_unrest(doctor::Measurements& measured);
 
 }  // namespace lockstep

@@ -1,4 +1,5 @@
-// What `lockstep doctor` found, for people and for programs.
+// The findings of `lockstep doctor` as text and as JSON.
+//
 // Thread-safety: free functions without state.
 #pragma once
 
@@ -15,17 +16,18 @@ struct Diagnosis {
   doctor::Finding finding;
 };
 
-// What people call a rung.
+// The name of a rung for people.
 std::string rung_title(doctor::RungKind kind);
 
 // A table of the rungs, the finding with its reason, and what to change.
 std::string to_text(const Diagnosis& diagnosis);
 nlohmann::json to_json(const Diagnosis& diagnosis);
 
-// Two measurements beside each other, rung by rung, the second with the changes of the first.
+// Compares two measurements rung by rung; the second was made with the changes that the first
+// proposed.
 std::string compare_text(const Diagnosis& before, const Diagnosis& after);
 
-// What a worker of the job trains: the slower of the loader and the trainer, in samples a second.
+// Samples/s of one worker: the slower of its loader and its trainer.
 double delivered(const doctor::Measurements& measured);
 
 }  // namespace lockstep

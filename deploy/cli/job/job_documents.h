@@ -1,4 +1,4 @@
-// What a job says about the documents of its tokens (data.documents, data.document_end).
+// Checks what a job says about documents of tokens (data.documents, data.document_end).
 //
 // Thread-safety: a pure function.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// kUsage naming the keys that do not go together. REQUIRES: formats are resolved.
+// kUsage if keys contradict each other; the message names them. REQUIRES: formats are resolved.
 Status check_documents(const JobValues& values, const wire::JobSpec& job);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// The formats of a job's data sets, where the job leaves them to their files.
+// Resolves the formats `auto` of a job's data sets by looking at their files.
 //
 // Thread-safety: a free function without state.
 #pragma once

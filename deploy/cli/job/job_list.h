@@ -1,5 +1,5 @@
-// Keys of the maps of a list: "data.mix.0.path" is that of the first, and its row in the schema,
-// which stands for all of them, is "data.mix.N.path".
+// Keys of a list of maps. "data.mix.0.path" is the key of the first map. One row of the schema,
+// "data.mix.N.path", stands for the keys of all maps.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -11,17 +11,17 @@
 
 namespace lockstep {
 
-// The row of a key; null where it is none.
+// The row of a key; null for an unknown key.
 const JobKey* find_job_key(std::string_view key);
-// "data.mix": a key that has a list of maps.
+// True for "data.mix", whose value is a list of maps.
 bool is_job_list(std::string_view key);
-// The list that a row is of, as in "data.mix"; empty where it is of none.
+// The list that a row belongs to, such as "data.mix"; empty if it belongs to none.
 std::string_view list_of(const JobKey& row);
-// The key of an element of the row's list; of other rows their own key.
+// The key of one element of the row's list; the row's own key if it belongs to no list.
 std::string numbered_key(const JobKey& row, size_t element);
-// Of a key that find_job_key() knows: 3 of "data.mix.3.path"; 0 of one that is of no list.
+// 3 for "data.mix.3.path"; 0 for keys outside of lists. REQUIRES: find_job_key(key).
 size_t element_of(std::string_view key);
-// The digits of the element's number, where a key is one of the row's; else empty.
+// The digits in `key` that number the element, if `key` is one of the row's; else empty.
 std::string_view element_digits(const JobKey& row, std::string_view key);
 
 }  // namespace lockstep

@@ -1,7 +1,7 @@
-// What a job says about a model from a file (model.name: torchscript or plugin): the file's hash,
-// and whether what is said of it fits together.
+// Resolves and checks what a job says about a model from a file (model.name: torchscript or
+// plugin).
 //
-// Such a model takes images or tokens; which, the format of the training data decides.
+// The format of the training data decides whether such a model takes images or tokens.
 //
 // Thread-safety: free functions without state.
 #pragma once
@@ -16,11 +16,11 @@ namespace lockstep {
 // REQUIRES: data.train.format is resolved, unless the model is gpt2.
 bool takes_tokens(const wire::JobSpec& job);
 
-// Sets model.sha256, or compares with the one that is there; sets the defaults that are others for
-// tokens. REQUIRES: paths are absolute and formats resolved.
+// Sets model.sha256, or compares the file with it if the job has it already. Sets the defaults that
+// differ for tokens. REQUIRES: paths are absolute and formats resolved.
 Status resolve_model_file(const JobValues& values, const JobContext& context, wire::JobSpec& job);
 
-// kUsage for what does not go together.
+// kUsage if keys contradict each other.
 Status check_model_file(const JobValues& values, const wire::JobSpec& job);
 
 }  // namespace lockstep

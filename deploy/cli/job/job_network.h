@@ -1,4 +1,4 @@
-// What a job says about addresses: whether it can be understood, and is as closed as it has to be.
+// Checks the addresses of a job: that they can be read, and that they open nothing to strangers.
 //
 // Thread-safety: free functions without state.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// kUsage for what is no address or network; kConfig for what would be open to others.
+// kUsage for text that is no address or network; kConfig for one that would be open to strangers.
 Status check_network(const JobValues& values, const wire::JobSpec& job);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// From what was said (JobValues) to a complete wire::JobSpec: every value checked, every default
-// filled in, every `auto` resolved. Pure; what it must know of the machine comes in a JobContext.
+// Makes a complete wire::JobSpec of the values that the user gave (JobValues): checks every value,
+// fills in every default and resolves every `auto`. Pure: a JobContext tells about the machine.
 //
 // Precedence: command line > environment > file > what the run already has (resume) > default.
 // Thread-safety: free functions without state.
@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// kUsage for a wrong value or, on a resume, another identity; kConfig for one that cannot work on
-// this machine. Messages name the key, the value, where it was given and what would be right.
+// kUsage for a wrong value and, on a resume, for another identity. kConfig for a value that cannot
+// work on this machine. Messages name the key, the value, where it was given, and the remedy.
 Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& context);
 
 }  // namespace lockstep

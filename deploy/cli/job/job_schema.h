@@ -1,12 +1,11 @@
-// The keys of a job file: one table, from which parsing, validation, printing, documentation and
-// completion follow. A key is the path of a field of wire::JobSpec, so "train.global_batch" is
-// JobSpec.train.global_batch, and the field's type is the key's type. Keys of a list
-// of maps are in job_list.h.
+// Reads and writes the values of job keys. A key is the path of a field of wire::JobSpec:
+// "train.global_batch" is JobSpec.train.global_batch, and has the field's type. What is known of
+// each key stands in job_table.h; keys of lists of maps are in job_list.h.
 //
 // Invariants
-//   1. Every leaf field of JobSpec has exactly one row, and every row is such a field.
-//   2. Setting a value checks its type and its range; nothing out of range gets into a JobSpec.
-//   3. The text of a value that was read back can be set again and gives the same value.
+//   1. Every leaf field of JobSpec has exactly one row, and every row has such a field.
+//   2. Setting a value checks its type and its range.
+//   3. The text of a value can be set again and gives the same value.
 //
 // Thread-safety: immutable tables and free functions.
 #pragma once
@@ -21,27 +20,27 @@
 
 namespace lockstep {
 
-// Of a list of maps (job_list.h). REQUIRES of both: is_job_list(list).
+// Number of maps in a list. REQUIRES, of both functions: is_job_list(list).
 size_t list_size(std::string_view list, const wire::JobSpec& spec);
 void set_list_size(std::string_view list, size_t elements, wire::JobSpec& spec);
-// "train", "data.eval": a key that has others below it.
+// True for "train" and "data.eval", which have keys below them.
 bool is_job_group(std::string_view key);
 // The row that a plain value given to `group` sets, or null.
 const JobKey* shorthand_of_group(std::string_view group);
 bool is_list(const JobKey& key);
 
-// Sets the field. `items` has one element unless the key is a list. The error names the key, the
-// value and what would be right; kUsage. `element`: of the key's list, which gets so long.
+// Sets the field. `items` has one element unless the key is a list. kUsage names the key, the value
+// and the remedy. `element`: which map of the key's list; the list grows to hold it.
 Status set_job_value(const JobKey& key, const std::vector<std::string>& items, wire::JobSpec& spec,
                      size_t element = 0);
-// The field's value; numbers in the shortest form that reads back the same. REQUIRES: the element
-// is there.
+// The field's value. Numbers have the shortest form that reads back as the same number. REQUIRES:
+// the list has this element.
 std::vector<std::string> job_value(const JobKey& key, const wire::JobSpec& spec,
                                    size_t element = 0);
-// For messages: a list as "[a, b]", an empty text as "(empty)".
+// The value in messages: a list as "[a, b]", an empty text as "(empty)".
 std::string job_value_text(const JobKey& key, const wire::JobSpec& spec, size_t element = 0);
 
-// The error for a key that is none, with the nearest that is one.
+// The error for an unknown key. It names the nearest known key.
 Status unknown_job_key(const std::string& key);
 
 }  // namespace lockstep

@@ -1,5 +1,4 @@
-// Where the evaluation data are a part of the training data (data.holdout), and that nothing else
-// was asked for beside it.
+// Resolves data.holdout, with which the evaluation data are a part of the training data.
 //
 // Thread-safety: a free function without state.
 #pragma once
@@ -10,8 +9,8 @@
 
 namespace lockstep {
 
-// data.eval becomes data.train where there is a holdout; kUsage where it was given as something
-// else. REQUIRES: paths are absolute.
+// With a holdout, data.eval becomes data.train. kUsage if the job gives another data.eval.
+// REQUIRES: paths are absolute.
 Status resolve_split(const JobValues& values, wire::JobSpec& job);
 
 }  // namespace lockstep

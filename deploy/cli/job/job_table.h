@@ -1,5 +1,5 @@
-// The rows of the job file's schema (job_schema.h), in the order in which they are printed: what
-// the options on the fields of comm/wire/job.proto say.
+// The keys of a job file in the order in which they are printed. The options on the fields of
+// comm/wire/job.proto say what each row holds.
 //
 // Thread-safety: immutable.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// Bounds of a number; an exclusive bound is itself impossible.
+// Bounds of a number. An exclusive bound is not itself a possible value.
 struct NumberRange {
   double min = 0;
   double max = std::numeric_limits<double>::infinity();
@@ -20,17 +20,18 @@ struct NumberRange {
 
 struct JobKey {
   std::string_view key;
-  // As text; "required": must be given. What depends on other keys is in job_resolve.cc.
+  // As text; "required": the job must give it. job_resolve.cc has defaults that depend on other
+  // keys.
   std::string_view default_text;
   NumberRange range;                        // of numbers
   std::span<const std::string_view> names;  // not empty: the value is one of these
   bool identity = false;                    // defines the run: frozen at its first start
   bool shorthand = false;                   // "model: cnn" means "model: {name: cnn}"
   std::string_view meaning;
-  std::string_view zero;        // how 0 is written, where it stands for something else
+  std::string_view zero;        // how users write 0, if 0 stands for something else
   std::string_view unit;        // "MiB"; empty: none
-  std::string_view under;       // the model, optimizer or data that alone have the key; empty: all
-  std::string_view by_machine;  // not empty: no fixed default, but what decides
+  std::string_view under;       // the models, optimizers or data that use the key; empty: all
+  std::string_view by_machine;  // not empty: what the default depends on, instead of a fixed one
   bool common = false;          // most jobs set it
   bool is_path = false;         // relative to the job file, or to the shell
 

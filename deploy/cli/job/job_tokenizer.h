@@ -1,5 +1,4 @@
-// What a job says about the vocabulary that makes tokens of its text (data.tokenizer): the hash of
-// its files, and whether there is text for it.
+// Resolves and checks the vocabulary that turns text into tokens (data.tokenizer).
 //
 // Thread-safety: free functions without state.
 #pragma once
@@ -11,10 +10,11 @@
 
 namespace lockstep {
 
-// Sets data.tokenizer_sha256, or compares with the one that is there. REQUIRES: paths are absolute.
+// Sets data.tokenizer_sha256, or compares the files with it if the job has it already. REQUIRES:
+// paths are absolute.
 Status resolve_tokenizer(const JobContext& context, wire::JobSpec& job);
 
-// kUsage for what does not go together. REQUIRES: formats are resolved.
+// kUsage if keys contradict each other. REQUIRES: formats are resolved.
 Status check_tokenizer(const JobValues& values, const wire::JobSpec& job);
 
 }  // namespace lockstep

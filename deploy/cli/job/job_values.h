@@ -1,12 +1,13 @@
-// What was said about a job, before it is checked: key -> text, with the place where it was said.
-// Three sources give such a map: the YAML file, the environment and the command line; `overlay`
-// puts one over the other.
+// The values that the user gave for job keys, unchecked: key -> text and where it was given. The
+// YAML file, the environment and the command line each give such a map; overlay() puts one over
+// another.
 //
 // Invariants
-//   1. Every key in a JobValues is a key of the schema; an unknown one is an error of the parser. A
-//      list of maps is there as a whole, with the number of its maps, and as the keys of each.
-//   2. Nothing from outside can cost more than the size of the file: aliases are never expanded,
-//      depth is that of the schema.
+//   1. Every key in a JobValues is a key of the schema; the parsers refuse others. A list of maps
+//   has
+//      an entry of its own, with the number of maps, beside the keys of each map.
+//   2. Parsing costs no more than the size of the text: aliases are never expanded, and nesting is
+//      at most as deep as the schema.
 //
 // Thread-safety: values and free functions.
 #pragma once
@@ -22,7 +23,7 @@
 namespace lockstep {
 
 struct JobValue {
-  // One element unless the key is a list; of a list of maps the number of these.
+  // One element unless the key is a list. A list of maps has one: the number of its maps.
   std::vector<std::string> items;
   std::string origin;      // "job.yaml:7", "LOCKSTEP_TRAIN__SLOTS", "command line"
   bool from_file = false;  // relative paths are relative to the file
@@ -30,14 +31,14 @@ struct JobValue {
 
 using JobValues = std::map<std::string, JobValue, std::less<>>;
 
-// The text of a job file; `name` is for messages ("job.yaml:7:3: ...").
+// Parses a job file. `name` is for messages ("job.yaml:7:3: ...").
 Result<JobValues> parse_job_yaml(std::string_view text, const std::string& name);
 
 // "a.b=c" each; c is text for a plain key, YAML for a list or a group (optimizer='{name: sgd}').
 Result<JobValues> parse_job_overrides(std::span<const std::string> overrides);
 
-// "NAME=value" each, as in environ. LOCKSTEP_TRAIN__MAX_STEPS sets train.max_steps. Names without
-// "__" that are no key (LOCKSTEP_RANK) belong to somebody else and are left alone.
+// "NAME=value" each, as in environ. LOCKSTEP_TRAIN__MAX_STEPS sets train.max_steps. Ignores names
+// without "__" that are no key, such as LOCKSTEP_RANK.
 Result<JobValues> parse_job_environment(std::span<const std::string> environment);
 
 void overlay(JobValues& lower, const JobValues& upper);
