@@ -1,7 +1,7 @@
-// The coordinator that an agent keeps after the machine of the one before was lost.
+// The coordinator that an agent keeps after the machine of the last coordinator was lost.
 //
 //   no connection ──▶ watch: pulse and claims (coordinator/claims/pulse.h)
-//                       │ changes: somebody is there, and will be found
+//                       │ changes: a coordinator is there, and will be found
 //                       │ ended: the run is over
 //                       └ still for kStillMs, and we may ──▶ start --take-over --after TERM
 //                           ended with 75: another agent was faster ──▶ watch
@@ -10,8 +10,8 @@
 //
 // Invariants
 //   1. At most one coordinator of ours lives.
-//   2. One whose budget is spent, or that cannot work, is not started again here; the agent waits
-//      for another one's.
+//   2. A coordinator whose budget is spent, or that cannot work, is not restarted here; the agent
+//      waits for that of another agent.
 //
 // Thread-safety: one thread, that of the parent-death signal (process.h).
 #pragma once
@@ -35,8 +35,8 @@ struct HostedCoordinatorOptions {
   std::string run_dir;
   std::string node;
   std::string log_node;  // worker_slots.h
-  // False where the coordinator has a name (comm.advertise), under which others would not find
-  // ours: whoever gave it that name starts another one there.
+  // False if the coordinator has a name (comm.advertise), under which others would not find ours.
+  // Whoever gave it the name starts another one there.
   bool may_claim = true;
 };
 
@@ -44,11 +44,11 @@ class HostedCoordinator {
  public:
   HostedCoordinator(HostedCoordinatorOptions options, Logger& logger);
 
-  // Looks, while there is no connection, and acts. The run's exit code if it has ended.
+  // Looks and acts while there is no connection. Returns the run's exit code once it has ended.
   std::optional<int> look(int64_t now_ms);
   void connected() { watch_.forget(); }
 
-  // What to do about a process that was reaped.
+  // What to do about a reaped process.
   struct Ended {
     bool was_ours = false;
     std::optional<int64_t> restart_after_ms;  // then start_again()

@@ -1,5 +1,5 @@
-// What a launcher tells each of the processes that it starts: which one it is and of how many, read
-// from the environment. Of several launchers' variables the innermost launcher's count; in order:
+// Reads from the environment what a launcher tells each process: its rank and their number. The
+// variables of the innermost launcher count. The first row with a variable set is the launcher's:
 //
 //   by hand   LOCKSTEP_RANK, LOCKSTEP_WORLD_SIZE, LOCKSTEP_LOCAL_RANK, LOCKSTEP_LOCAL_WORLD_SIZE
 //   Open MPI  OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE; before Slurm's, which inside
@@ -16,11 +16,12 @@
 //             fewer GPUs (CUDA_VISIBLE_DEVICES) than the job has here (SLURM_GPUS_ON_NODE) was
 //             given them alone, as by --gpus-per-task
 //
-// The first of a row that is set chooses the row. The launch's name, which no other launch has, is
-// LOCKSTEP_LAUNCH_ID, else made of what that launcher gives all its processes alike. On Kubernetes
-// it is that of the Job: a pod that is made again belongs to the launch of the one before.
+// The launch's name, which no other launch has, is LOCKSTEP_LAUNCH_ID, else made of variables that
+// the launcher sets alike for all processes. On Kubernetes it is the Job's name: a new pod belongs
+// to the launch of the pod that it replaces.
 //
-// Errors: kUsage naming variable and value.
+// Errors: kUsage, naming variable and value.
+//
 // Thread-safety: pure functions and values.
 #pragma once
 
@@ -34,16 +35,16 @@
 namespace lockstep {
 
 struct LaunchEnv {
-  std::string launcher;  // for messages: "mpirun"; empty: there is none
+  std::string launcher;  // for messages: "mpirun"; empty: no launcher
   uint32_t rank = 0;     // of this process among `size`
   uint32_t size = 1;
   std::optional<uint32_t> local_rank;  // among the `local_size` on this host
   uint32_t local_size = 1;
-  std::optional<uint32_t> workers;  // that each process keeps; none: not said
-  uint32_t own_gpus = 0;            // that only it can see; 0: all on this host see the same
+  std::optional<uint32_t> workers;  // of each process; none: not said
+  uint32_t own_gpus = 0;            // only this process sees them; 0: all on this host see the same
   uint32_t mpi_ranks = 0;           // one MPI world, of which a rank may die: all of mpirun's where
                                     // it was told so; 0: there is none
-  bool leader_keeps_workers = true;   // rank 0 does so too
+  bool leader_keeps_workers = true;   // rank 0 keeps workers, too
   bool are_ranks_made_again = false;  // each by itself, in the same launch, until it ends with 0
   std::string launch_id;              // the same on all ranks of one launch, on no other; empty if
                                       // there is only one, which is not made again
@@ -51,13 +52,13 @@ struct LaunchEnv {
   uint32_t ranks_with_workers() const { return leader_keeps_workers ? size : size - 1; }
 };
 
-// Gives a variable's value; null or empty: it is not set.
+// Returns a variable's value; null or empty: not set.
 using ReadVariable = std::function<const char*(const char* name)>;
 
 Result<LaunchEnv> read_launch_env(const ReadVariable& read);
 
-// What this machine is called to the coordinator: LOCKSTEP_NODE, such as a pod's own name, which
-// the pod that comes in its place does not have; else the host name.
+// The name that the coordinator knows this machine by: LOCKSTEP_NODE, such as a pod's name, which
+// its replacement does not have; else the host name.
 std::string node_name(const ReadVariable& read);
 
 }  // namespace lockstep

@@ -1,10 +1,10 @@
-// How the agents of one launch find each other: one small file in the run directory, which all of
-// them see. Rank 0 prepares the run, has the coordinator and ends the run; the other ranks follow.
+// How the agents of one launch find each other: a small file in the run directory, which all ranks
+// see. Rank 0 prepares the run, has the coordinator and ends the run; the other ranks follow.
 //
 //   RUN_DIR/launch.json = {"launch": ID, "state": S, "beat": N, "exit_code": C}
 //
-//   writer   rank 0 alone, and only while it holds run.lock; replaced atomically
-//   readers  the other ranks, by polling; they never write
+//   writer   rank 0, while it holds run.lock; it replaces the file atomically
+//   readers  the other ranks, which poll and never write
 //
 //   rank 0                                       rank 1, 2, ...
 //   locks the directory ──▶ preparing            waits
@@ -15,27 +15,26 @@
 //   the run is over, all is said ──▶ ended, C    hears the coordinator's goodbye, then waits for
 //                                                this, then ends with C
 //
-// A launch whose rank 0 cannot even lock the directory (a bad job file, a directory in use) says so
-// beside it, in launch-refused.json, of the same form and always `ended`.
+// If rank 0 cannot lock the directory (a bad job file, a directory in use), it says so in
+// launch-refused.json, which has the same form and is always `ended`.
 //
 // Invariants
-//   1. A record counts only for ranks of the launch that it names: what a launch that was killed
-//      has left behind says nothing to the next one, whichever of both a rank sees. The ID is the
-//      launcher's (launch_env.h); no clock is compared.
-//   2. `running` is written after job.pb, facts.pb and token: who reads it reads those of this
-//      launch. `ended` is rank 0's last act: mpirun kills all ranks as soon as one ends with a code
-//      other than 0, so nobody does before rank 0 has said what there is to say.
-//   3. Of two launches in one directory the second one's rank 0 is refused the lock and writes
-//      nothing but its refusal, so no rank of the second follows the first.
-//   4. A rank that waits gives up after kLaunchSilenceMs in which the record of its launch
-//      did not change: rank 0 died, or sees another directory. Where the
-//      launcher ends all ranks as soon as one fails (mpirun) it does not come to that.
+//   1. A record counts only for the launch that it names, so what a killed launch left says nothing
+//      to the next one. The ID is the launcher's (launch_env.h); no clock is compared.
+//   2. Rank 0 writes `running` after job.pb, facts.pb and token, so that readers find those of this
+//      launch. `ended` is its last act: mpirun kills all ranks as soon as one ends with a code
+//      other than 0, so no rank does before rank 0 has said everything.
+//   3. With two launches in one directory, the second rank 0 gets no lock and writes only its
+//      refusal, so no rank of the second launch follows the first.
+//   4. A waiting rank gives up if the record of its launch does not change for kLaunchSilenceMs:
+//      rank 0 died, or sees another directory. Under mpirun it does not come to that, because
+//      mpirun ends all ranks as soon as one fails.
 //
-// Where ranks that end are made again one by one (Kubernetes), the launch stays the same:
+// Kubernetes replaces ranks one by one, within the same launch:
 //
-//   rank 0 died while running   the next one takes the run over; the record stays `running`
-//   the run ended with 75       the next rank 0 writes `preparing` again, and the others wait for
-//   it another rank died           the next one sees `running` and joins
+//   rank 0 died while running   the next rank 0 takes the run over; the record stays `running`
+//   the run ended with 75       the next rank 0 writes `preparing` again; the others wait for it
+//   another rank died           the next one sees `running` and joins
 //
 // Thread-safety: free functions and values.
 #pragma once
@@ -58,17 +57,17 @@ struct LaunchRecord {
   bool operator==(const LaunchRecord&) const = default;
 };
 
-inline constexpr int64_t kLaunchPollMs = 100;         // between two looks at it
+inline constexpr int64_t kLaunchPollMs = 100;         // between two looks
 inline constexpr int64_t kLaunchBeatMs = 5'000;       // between two beats
 inline constexpr int64_t kLaunchSilenceMs = 600'000;  // reading data may take long between two
 
 Status write_launch_record(const std::string& run_dir, const LaunchRecord& record);
 
-// Makes the directory if there is none.
+// Makes the directory if it is missing.
 Status write_launch_refusal(const std::string& run_dir, const std::string& launch_id,
                             int exit_code);
 
-// Of that launch, or else of any. None when there is none, or nothing that could be one.
+// The record of that launch, else of any launch; none if there is no readable record.
 std::optional<LaunchRecord> read_launch_record(const std::string& run_dir,
                                                const std::string& launch_id);
 
@@ -79,7 +78,7 @@ class LaunchRecorder {
       : run_dir_(std::move(run_dir)), record_{.launch_id = std::move(launch_id)} {}
 
   Status preparing() { return write_launch_record(run_dir_, record_); }
-  // As often as one likes; written every kLaunchBeatMs. An error is left to running().
+  // Call it as often as you like: it writes every kLaunchBeatMs. running() reports errors.
   void still_preparing(int64_t now_ms);
   Status running();
   Status ended(int exit_code);
@@ -90,18 +89,17 @@ class LaunchRecorder {
   std::optional<int64_t> beat_ms_;  // of the last one
 };
 
-// What a rank that waits makes of what it sees. Pure.
+// What a waiting rank concludes from the records it sees. Pure.
 class LaunchWait {
  public:
   enum class Verdict { kWait, kJoin, kEnded, kGiveUp };
 
-  // `begins_again`: a launch that ended with 75 is gone on with by a rank 0 that is made again, so
-  // that end is waited out.
+  // `begins_again`: a new rank 0 continues a launch that ended with 75, so this rank waits on.
   LaunchWait(std::string launch_id, int64_t now_ms, bool begins_again = false)
       : launch_id_(std::move(launch_id)), changed_ms_(now_ms), begins_again_(begins_again) {}
 
   Verdict see(const std::optional<LaunchRecord>& record, int64_t now_ms);
-  // The newest of this launch.
+  // The newest record of this launch.
   const std::optional<LaunchRecord>& record() const { return seen_; }
 
  private:

@@ -1,13 +1,12 @@
-// Starting, describing and ending child processes: the one way in which the agent and `lockstep
-// run` have children.
+// Starts, describes and ends child processes, for the agent and for `lockstep run`.
 //
 // Invariants
 //   1. A child runs in a process group of its own, so that a terminal's Ctrl-C reaches its parent
 //      only, and gets `parent_death_signal` when its parent dies, however it dies.
 //   2. A child inherits no descriptor but stdin (/dev/null), stdout, stderr and `kept_descriptor`,
 //      and no signal mask.
-//   3. When start_process() says ok, the program runs; a program that cannot be executed is an
-//      error of start_process(), not of a child.
+//   3. When start_process() returns ok, the program runs. A program that cannot be executed is an
+//      error of start_process(), not of the child.
 //
 // Thread-safety: free functions. start_process() must be called on a thread that lives as long as
 // the children should: the kernel sends the parent's death signal when that thread ends.
@@ -30,7 +29,7 @@ struct ProcessSpec {
   int kept_descriptor = -1;       // the same number there; -1: none
 };
 
-// kConfig when the program is not there or cannot be executed.
+// kConfig if the program is missing or cannot be executed.
 Result<pid_t> start_process(const ProcessSpec& spec);
 
 // How a process ended, from waitpid().
@@ -40,7 +39,7 @@ struct ProcessEnd {
 
   static ProcessEnd from_wait_status(int wait_status);
   bool is_success() const { return exit_code == 0; }
-  // By a signal, or with a code that none of our programs chooses.
+  // True if a signal ended it, or an exit code that none of our programs chooses.
   bool is_death() const;
   // "exited with code 3", "was killed by signal 9 (Killed)".
   std::string text() const;
@@ -60,10 +59,10 @@ bool has_children();
 // The program `name` beside the running one, e.g. "/opt/lockstep/bin/lockstep-worker".
 std::string sibling_program(const std::string& name);
 
-// The last lines of a text file from `begin` on, at most `limit_bytes`, without control characters;
-// "" if there are none. What a process said before it died.
+// The last lines that a process wrote before it died: of a text file from `begin` on, at most
+// `limit_bytes`, without control characters. "" if there are none.
 std::string last_words(const std::string& path, int64_t begin = 0, size_t limit_bytes = 2000);
-// Where the next process's words will begin; 0 if there is no such file yet.
+// Where the output of the next process will begin; 0 if there is no such file yet.
 int64_t end_of_file(const std::string& path);
 
 }  // namespace lockstep

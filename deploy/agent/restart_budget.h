@@ -1,4 +1,4 @@
-// How many restarts are left within a sliding window of time.
+// Counts the restarts that are left within a sliding window of time.
 //
 // Thread-safety: a value; one thread.
 #pragma once

@@ -1,15 +1,14 @@
-// The workers of one agent by place: which of them run, which wait for their restart, and what
-// is left of their budgets. Starts and signals processes; decides with decide_after_exit().
+// The workers of one agent by place: which run, which wait for their restart, and what is left of
+// their budgets. Starts and signals processes; decides with decide_after_exit().
 //
-// A place is the number of a worker here, from 0; where several agents of a run are on one host,
-// the local rank, its number on the host, is another: first_local_rank + place * agents_here. Its
-// GPU is that of its local rank, modulo those that can be seen; an agent that was given GPUs of its
-// own deals them out by place, and begins at another one than its neighbours, should some of them
-// have been given the same.
+// A place numbers the workers of this agent from 0. The local rank numbers those of the host: with
+// several agents there it is first_local_rank + place * agents_here. A worker's GPU is that of its
+// local rank, modulo the visible GPUs. An agent with GPUs of its own deals them out by place, and
+// begins at another GPU than its neighbours, in case some of them were given the same.
 //
 // Invariants
-//   1. A place has at most one living process; its output goes to the same file for ever.
-//   2. A restart is taken from the budget of its cause; a resize is taken from none.
+//   1. A place has at most one living process, and its output always goes to the same file.
+//   2. A restart counts against the budget of its cause; a resize counts against none.
 //
 // Thread-safety: one thread, on which the processes' parent-death signal hangs (process.h).
 #pragma once
@@ -57,28 +56,28 @@ class WorkerSlots {
   WorkerSlots(WorkerSlotsOptions options, Logger& logger)
       : options_(std::move(options)), logger_(logger) {}
 
-  // So many are wanted from now on. Gives the places to start() for it, none when it is fewer:
-  // those are left out by the coordinator and end by themselves.
+  // Sets the number of wanted workers. Returns the places to start(). Surplus workers need no act
+  // here: the coordinator leaves them out, and they end by themselves.
   std::vector<uint32_t> set_wanted(uint32_t workers);
   uint32_t wanted() const { return wanted_; }
 
   Status start(uint32_t place, int64_t now_ms);
 
-  // What became of a process that was reaped; none if it was no worker. After a decision to restart
-  // the place waits for start() or forget_restarts().
+  // What became of a reaped process; none if it was no worker. After a decision to restart, the
+  // place waits for start() or forget_restarts().
   std::optional<WorkerEnd> ended(const Reaped& reaped, bool run_is_over, bool stop_requested,
                                  int64_t now_ms);
-  // A start that failed counts as a crash.
+  // A failed start counts as a crash.
   WorkerEnd not_started(uint32_t place, const Status& why, int64_t now_ms);
 
   bool waits_for_restart(uint32_t place) const { return slots_[place].waits; }
   void forget_restarts();
 
-  // Neither a process nor a restart to come.
+  // True if no place has a process or a restart to come.
   bool all_ended() const { return occupied() == 0; }
   std::vector<pid_t> living() const;
   void signal_all(int signal) const;
-  // SIGKILL to that process; false: it is none of the workers that are running.
+  // Sends SIGKILL; false if the process is none of the running workers.
   bool kill(pid_t pid) const;
   void signal_started_since(int64_t ms, int signal) const;
 

@@ -1,4 +1,4 @@
-// MPIJob v2beta1. Its image has sshd besides (deploy/container/Containerfile, target mpi).
+// MPIJob v2beta1. Its image also holds sshd (deploy/container/Containerfile, target mpi).
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -1,16 +1,16 @@
-// The parts that the pods of all kinds are made of: where things lie, what a pod may do, what it
-// runs, and what a Job makes of its end.
+// The parts that pods of all kinds share: paths, rights, the command, and what a Job makes of exit
+// codes.
 //
 //   /etc/lockstep/job.yaml   the job file, from the ConfigMap NAME-job
-//   /runs/NAME               the run directory, on the claim that all pods share
+//   /runs/NAME               the run directory, on a claim that all pods share
 //   /data                    the data's claim, read only
 //   /tmp                     of the pod alone; the root is read only
 //
-// The run's token is made by rank 0 in the run directory: no manifest holds a secret.
+// Rank 0 makes the run's token in the run directory: no manifest holds a secret.
 //
-// A pod's probes never look at progress: a worker waits for others for as long as it has to. There
-// is no liveness probe at all: the agent, PID 1, starts again what dies, and the coordinator finds
-// what hangs. The coordinator's pod is ready when the coordinator answers, for people to see.
+// A pod's probes never look at progress, since a worker may have to wait for others. There is no
+// liveness probe: the agent, PID 1, restarts processes that die, and the coordinator finds those
+// that hang. The coordinator's pod is ready when the coordinator answers, for people to see.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -29,7 +29,7 @@ inline constexpr char kJobFile[] = "/etc/lockstep/job.yaml";
 
 std::string run_dir_of(const Request& request);
 
-// name, namespace, labels (with Kueue's where there is a queue and `is_top`), annotations.
+// name, namespace, labels (with Kueue's if there is a queue and `is_top`), annotations.
 Tree metadata(const Request& request, const std::string& suffix, bool is_top = false);
 Tree labels(const Request& request);
 Tree config_map(const Request& request);
@@ -45,7 +45,7 @@ struct Container {
   std::vector<std::string> command;
   std::vector<Tree> env;
   bool has_workers = true;
-  bool has_coordinator = false;  // its own: there is a readiness probe
+  bool has_coordinator = false;  // and so a readiness probe
 };
 Tree container(const Request& request, const Container& what);
 Tree resources(const Request& request, bool has_workers);
@@ -53,11 +53,11 @@ Tree container_security();
 Tree volumes(const Request& request);
 Tree volume_mounts(const Request& request);
 
-// Of a pod template: {metadata, spec} around one container.
+// A pod template: {metadata, spec} around one container.
 Tree pod_template(const Request& request, const Tree& container, const std::string& subdomain = "");
 void add_pod_security(const Request& request, Tree& pod_spec);
 
-// Of a Job with Indexed completions: what its pods' exit codes mean.
+// What the exit codes of pods mean to a Job with Indexed completions.
 Tree job_spec(uint32_t pods, const Tree& pod_template);
 
 }  // namespace lockstep::k8s

@@ -1,4 +1,4 @@
-// What a run on Kubernetes is made of, before it is a manifest.
+// What the user asks for a run on Kubernetes.
 //
 // Thread-safety: values and free functions.
 #pragma once
@@ -16,16 +16,16 @@ enum class Kind { kJobSet, kTrainJob, kMpiJob, kJob };
 struct Request {
   Kind kind = Kind::kJobSet;
   std::string name;
-  std::string name_space;  // empty: that of the one who applies it
+  std::string name_space;  // empty: that of the user who applies it
   std::string image;
   std::string run_claim;   // a ReadWriteMany volume; the run directory is a folder of it
   std::string data_claim;  // empty: the data are in the image, or on the run's volume
-  std::string queue;       // of Kueue; with Volcano of that
+  std::string queue;       // of Kueue, or of Volcano with that scheduler
   std::string scheduler;   // empty: the cluster's own
   std::string cpu;         // of each pod with workers
   std::string memory;
   uint32_t workers = 2;  // in all
-  uint32_t gpus = 0;     // of each pod; as many workers in it. 0: one worker, no GPU
+  uint32_t gpus = 0;     // and workers, of each pod; 0: one worker, no GPU
   uint32_t grace_s = 60;
   bool enters_mpi = false;  // comm.backend: mpi
   std::string job_text;     // the job file, as it is
@@ -36,10 +36,10 @@ struct Request {
   bool has_volcano() const { return scheduler == "volcano"; }
 };
 
-// kUsage naming the option and what would be right.
+// kUsage, naming the option and the remedy.
 Status check(const Request& request);
 
-// "My shoes_2" -> "my-shoes-2"; empty if nothing of it can stand in a name.
+// "My shoes_2" -> "my-shoes-2"; empty if no character can stand in a name.
 std::string name_from(const std::string& job);
 
 }  // namespace lockstep::k8s

@@ -1,4 +1,4 @@
-// Kubeflow Trainer v2: what all runs have in common is the runtime, what one run adds the TrainJob.
+// Kubeflow Trainer v2: the runtime holds what all runs share, the TrainJob what one run adds.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace lockstep::k8s {
 
-// ClusterTrainingRuntime "lockstep": depends on the request's scheduler, image and grace time only.
+// ClusterTrainingRuntime "lockstep": depends only on the request's scheduler, image and grace time.
 Tree training_runtime(const Request& request);
 Tree train_job(const Request& request);
 

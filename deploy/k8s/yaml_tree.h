@@ -1,5 +1,5 @@
-// Manifests as trees, and their text. Kubernetes wants strings where it says strings: "4" is one, 4
-// is not, and `no` is a boolean to many readers. So every text is a string whatever it looks like.
+// Manifests as trees, and their text. Where Kubernetes wants a string, "4" is one and 4 is not, and
+// many readers take `no` for a boolean. So the text quotes every string.
 //
 // Thread-safety: values and free functions.
 #pragma once

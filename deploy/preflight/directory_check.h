@@ -1,5 +1,5 @@
-// Whether a directory can be a run directory as this host sees it: what Lockstep does in it is
-// done once, in a folder of the caller's.
+// Checks whether this host can use a directory as a run directory: does once, in a folder of the
+// caller's, what Lockstep does in a run directory.
 //
 // Thread-safety: free functions; each caller has a folder, or a prefix, of its own.
 #pragma once
@@ -11,14 +11,14 @@
 
 namespace lockstep::preflight {
 
-// Writes, flushes, links, renames, locks and removes files `folder`/`name`.*; stops at the first
-// that does not work and says which it was.
+// Writes, flushes, links, renames, locks and removes files `folder`/`name`.*. Stops at the first
+// operation that fails, and names it.
 Finding check_operations(const std::string& folder, const std::string& name);
 
 // Holds a lock (flock) on a file for as long as it lives.
 class HeldLock {
  public:
-  // kConfig when it cannot be had.
+  // kConfig if the lock cannot be taken.
   static Result<HeldLock> take(const std::string& path);
   HeldLock(HeldLock&& other) noexcept;
   HeldLock& operator=(HeldLock&&) = delete;
@@ -29,7 +29,7 @@ class HeldLock {
   int fd_;
 };
 
-// Of a file that somebody else holds a lock on: whether that is seen here.
+// Checks that this host sees the lock that another process holds on a file.
 Finding check_lock_is_seen(const std::string& path);
 
 }  // namespace lockstep::preflight

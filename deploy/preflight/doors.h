@@ -1,8 +1,8 @@
-// Connections between the ranks of a preflight, as the control connections of a run are made: the
-// same sockets, token and certificates.
+// Connections between the ranks of a preflight, made like the control connections of a run: with
+// the same sockets, token and certificates.
 //
-//   Door    listens; tells everybody who proves the token its version and the time
-//   knock   connects to a door and makes findings of what happens
+//   Door    listens; tells its version and the time to every peer that proves the token
+//   knock   connects to a door, and makes findings of what happens
 //
 // Thread-safety: the loop's thread.
 #pragma once
@@ -20,12 +20,12 @@
 
 namespace lockstep::preflight {
 
-inline constexpr int64_t kKnockMs = 10'000;  // until a door has to have answered
-inline constexpr int64_t kSkewMs = 1'000;    // beyond it the logs of two hosts do not fit together
+inline constexpr int64_t kKnockMs = 10'000;  // a door has to answer within this time
+inline constexpr int64_t kSkewMs = 1'000;    // with more, the logs of two hosts do not fit together
 
 class Door {
  public:
-  // kConfig when nothing can listen on `host`.
+  // kConfig if it cannot listen on `host`.
   static Result<std::unique_ptr<Door>> open(rpc::Transport& transport, const std::string& host,
                                             const rpc::Token& token, const std::string& version,
                                             Logger& logger);
@@ -36,12 +36,12 @@ class Door {
   std::unique_ptr<rpc::RpcServer> server_;
 };
 
-// What it says of a door's words. Pure. `seen_ms` is this host's time when they came.
+// Findings from a door's answer. Pure. `seen_ms` is this host's time when it came.
 std::vector<Finding> judge_words(const std::string& words, const std::string& own_version,
                                  int64_t seen_ms, const std::string& door);
 std::string words_of(const std::string& version, int64_t wall_ms);
 
-// Of a connection that did not come about: a bad name, route, port, certificate or token.
+// The finding of a failed connection: a bad name, route, port, certificate or token.
 Finding judge_failure(const Status& why, const std::string& door);
 
 class Knock {
@@ -53,7 +53,7 @@ class Knock {
   bool is_over() const { return is_over_; }
   // REQUIRES: is_over().
   const std::vector<Finding>& findings() const { return findings_; }
-  // Nothing came in time.
+  // Nothing came in time: gives up.
   void give_up();
 
  private:

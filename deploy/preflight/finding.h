@@ -1,4 +1,4 @@
-// What a rank has found out before the training, and how all of it is told to a person.
+// The findings of a rank before the training, and their text.
 //
 // Thread-safety: values and free functions.
 #pragma once
@@ -16,7 +16,7 @@ enum class Grade { kGood, kWarning, kBad };
 struct Finding {
   std::string subject;  // "directory", "name", "route", "port", "token", "version", "clock"
   Grade grade = Grade::kGood;
-  std::string text;  // what was seen; of a bad one also what to do
+  std::string text;  // what was seen; for a bad finding also the remedy
   bool operator==(const Finding&) const = default;
 };
 
@@ -28,12 +28,12 @@ struct Report {
 };
 
 std::string to_json(const Report& report);
-// kUsage for what is none: it was read from a directory that others write to, too.
+// kUsage for text that is no finding: others may write to the directory, too.
 Result<Report> report_from_json(const std::string& text);
 
 Grade worst_of(const Report& report);
 
-// A line for each finding, with the ranks that have it; the same words stand there only once.
+// A line for each finding with the ranks that have it; equal findings share a line.
 std::string table_of(const std::vector<Report>& reports);
 
 }  // namespace lockstep::preflight

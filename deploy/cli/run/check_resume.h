@@ -1,5 +1,5 @@
-// Whether a run can be resumed as asked, before anything of it is touched: what the coordinator
-// would refuse is refused here, so that a mistake leaves the run as it was.
+// Checks a resume before it changes anything. It refuses what the coordinator would refuse, so that
+// a mistake leaves the run as it was.
 //
 // Thread-safety: free functions.
 #pragma once
@@ -13,11 +13,11 @@
 namespace lockstep {
 
 struct ResumeCheck {
-  bool is_done = false;  // it has ended well, with as many steps as are asked for
+  bool is_done = false;  // the run ended well, with as many steps as the job asks for
 };
 
-// kUsage for another identity than the run's, for a length that it has passed already, and when a
-// coordinator works in `run_dir`; else as coordinator::check_resume().
+// kUsage for another identity than the run's, for fewer steps than it has done, and if a
+// coordinator works in `run_dir`. Other errors as coordinator::check_resume().
 Result<ResumeCheck> check_resume(const std::string& run_dir, const wire::JobSpec& job,
                                  const wire::DataFacts& facts);
 

@@ -1,5 +1,5 @@
-// Data that are far away, while a job file is read: their format is to be found, and whether there
-// are such for evaluation, and for that they stand in the cache directory, as they will in the run.
+// Finds remote data while a job file is read, to detect their format and look for evaluation data.
+// They go into the cache directory, where the run will use them.
 //
 // Thread-safety: of one thread.
 #pragma once
@@ -14,8 +14,8 @@ namespace lockstep {
 
 class FarData {
  public:
-  // Of data here, `path`; a path is looked for once. Says on a terminal what takes long. Errors as
-  // data::find_place().
+  // The local path of `path`, which is `path` itself for local data. Looks for each path once.
+  // Shows progress on a terminal. Errors as data::find_place().
   Result<std::string> local_path(const wire::DataSpec& data, const std::string& path);
 
  private:

@@ -1,13 +1,13 @@
-// `lockstep agent JOB.yaml --run-dir DIR` as a launcher starts it, one process a rank: rank 0 is a
-// whole run (whole_run.h) whose agent keeps this rank's worker; the other ranks wait for the run
-// that rank 0 prepares and are an agent each (launch_record.h says how they find it). No rank ends
-// before the run does, and all end with its code.
+// `lockstep agent JOB.yaml --run-dir DIR` under a launcher, one process a rank. Rank 0 is a whole
+// run (whole_run.h) whose agent keeps the workers of this rank. Every other rank waits for the run
+// that rank 0 prepares (launch_record.h), and is an agent. No rank ends before the run does, and
+// all end with its exit code.
 //
-// The same command line again continues: what the directory holds is resumed if the job is the same
-// one, refused if it is another, and a run that has nothing left to do is told and ends with 0.
+// The same command line continues a run: it resumes the run in the directory if the job is the
+// same, and refuses another job. A run with nothing left to do says so and ends with 0.
 //
-// On Kubernetes ranks are made again one by one (launch_record.h): a rank 0 that died takes over,
-// a rank that was stopped alone ends with 75, so that another pod comes in its place.
+// Kubernetes replaces ranks one by one (launch_record.h). A new rank 0 takes the run over. A rank
+// that was stopped alone ends with 75, so that another pod replaces it.
 //
 // Thread-safety: the main thread.
 #pragma once
@@ -23,11 +23,11 @@ namespace lockstep {
 struct LaunchedAgent {
   std::vector<std::string> positional;  // the job file, overrides
   std::string run_dir;
-  std::string node;      // its name
-  uint32_t workers = 0;  // of each rank; 0: as the launcher says, else one
+  std::string node;      // name of the node
+  uint32_t workers = 0;  // of each rank; 0: what the launcher says, else one
 };
 
-// Gives the exit code, or why there is none.
+// Returns the exit code; an error if the run could not begin.
 Result<int> run_launched(const LaunchedAgent& arguments, const LaunchEnv& env);
 
 }  // namespace lockstep

@@ -1,4 +1,5 @@
-// The job of a command line: file, environment and overrides read, checked and resolved.
+// Reads, checks and resolves the job of a command line: file, environment and overrides.
+//
 // Thread-safety: free functions; reads the environment.
 #pragma once
 
@@ -13,22 +14,22 @@
 namespace lockstep {
 
 struct JobRequest {
-  std::string file;                    // empty: only with `stored`
+  std::string file;                    // may be empty only with `stored`
   std::vector<std::string> overrides;  // "a.b=c"
-  std::string workers;                 // of --workers, as typed; empty: not given
-  uint32_t launched_workers = 0;       // that a launcher starts: as many unless the job says
-  std::string launcher;                // otherwise, and never more; 0: no launcher
-  uint32_t mpi_ranks = 0;              // that can be one MPI world (launch_env.h)
-  uint32_t gpu_views = 1;              // processes that see as many GPUs as this one, each others
-  std::optional<uint32_t> gpus;        // where the job is to run; none: those that are seen here
-  const wire::JobSpec* stored = nullptr;  // of the run that is resumed
+  std::string workers;                 // value of --workers; empty: not given
+  uint32_t launched_workers = 0;       // default and maximum of cluster.workers; 0: no launcher
+  std::string launcher;                // its name, for messages
+  uint32_t mpi_ranks = 0;              // ranks of one MPI world (launch_env.h)
+  uint32_t gpu_views = 1;        // processes that each see as many GPUs as this one, but others
+  std::optional<uint32_t> gpus;  // GPUs where the job will run; none: count those of this machine
+  const wire::JobSpec* stored = nullptr;  // the job of the run to resume; null: a new run
 };
 
-// Splits the positional arguments: what has a '=' is an override, the other one is the job file.
+// Splits the positional arguments: those with a '=' are overrides, the other one is the job file.
 Status split_arguments(const std::vector<std::string>& arguments, JobRequest& request);
 
-// kNoInput when the file is not there, kUsage when it asks for more workers than are launched, else
-// as resolve_job().
+// kNoInput if there is no such file. kUsage if the job wants more workers than were launched. Other
+// errors as resolve_job().
 Result<wire::JobSpec> load_job(const JobRequest& request);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// The timelines of all ranks of a run in one file.
+// Merges the timelines of all ranks of a run into one file.
 //
 // Thread-safety: a free function.
 #pragma once
@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// Makes RUN_DIR/trace/all.json of the files rank-*.json beside it; the path, or empty where there
-// is none to merge. kBadData: one of them is damaged.
+// Writes RUN_DIR/trace/all.json from the files rank-*.json beside it. Returns its path, or an empty
+// one if there is nothing to merge. kBadData if a file is damaged.
 Result<std::string> merge_traces(const std::string& run_dir);
 
 }  // namespace lockstep

@@ -1,9 +1,9 @@
-// The run directory before a run begins: is it free, ours, writable, and are we alone in it?
+// Takes a run directory before a run begins: free, ours, writable, and with nobody else in it.
 //
 // Invariants
 //   1. While a RunDir lives, no other `lockstep run` works in the same directory (flock on
-//      run.lock); a coordinator holds a lock of its own (`lock`) for as long as it lives.
-//   2. Nothing of an earlier run is touched unless it is resumed.
+//      run.lock). A living coordinator holds a lock of its own (`lock`).
+//   2. Only a resume touches files of an earlier run.
 //   3. discard() removes only what open() created.
 //
 // Thread-safety: one thread.
@@ -16,37 +16,37 @@
 
 namespace lockstep {
 
-// An earlier run is there, which could be continued.
+// True if the directory holds an earlier run, which could be continued.
 bool holds_a_run(const std::string& path);
 
-// Not there, empty, or with what a run makes: nobody else's directory.
+// True if the directory is missing, empty, or holds only what a run makes.
 bool may_hold_a_run(const std::string& path);
 
-// Somebody works in the directory.
+// True if a process works in the directory.
 bool is_in_use(const std::string& path);
 
-// Nobody works in the directory but a coordinator whose parent was killed: it ends by itself.
+// True if only a coordinator works there whose parent was killed. It ends by itself.
 bool is_being_left(const std::string& path);
 
-// Half a sentence that says so if fewer bytes are free on the disk of `path`; else empty.
+// Half a sentence if fewer bytes are free on the disk of `path`; else empty.
 std::string lack_of_room(const std::string& path, uint64_t needed_bytes);
 
 class RunDir {
  public:
-  // Creates what is missing. `path` may be relative. kUsage when a live job uses it, when it holds
-  // an earlier run and `resume` is false, when it is somebody else's directory or not writable;
-  // kNoInput when there is nothing to resume; kConfig when the disk is full.
+  // Creates what is missing. `path` may be relative.
+  // kUsage: a live job uses the directory; or it holds an earlier run and `resume` is false; or it
+  // belongs to somebody else or is not writable. kNoInput: nothing to resume. kConfig: the disk is
+  // full.
   static Result<RunDir> open(const std::string& path, bool resume);
 
-  // An attempt that came to nothing leaves nothing: the directory is removed if open() made it, and
-  // so are the empty parents that it made. True if it is gone.
+  // Removes the directory after a failed attempt, if open() made it, and the empty parents that
+  // open() made. True if the directory is gone.
   bool discard();
 
-  // Other ranks are to read in it how the attempt ended: discard() leaves it.
+  // Makes discard() keep the directory, in which other ranks read how the attempt ended.
   void keep() { created_.clear(); }
 
-  // Removes what processes that were killed left half written. REQUIRES: no process of the run
-  // lives.
+  // Removes half-written files of killed processes. REQUIRES: no process of the run lives.
   void sweep() const;
 
   RunDir(RunDir&& other) noexcept;

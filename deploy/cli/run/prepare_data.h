@@ -1,5 +1,6 @@
-// The data of a job before any process is started: opened, checked, inflated into the cache, with
-// statistics; so that every mistake is one clear line and the workers find everything ready.
+// Prepares the data of a job before any process starts: opens and checks them, inflates them into
+// the cache, and computes statistics. A mistake is then one clear line, and workers find all ready.
+//
 // Thread-safety: free functions.
 #pragma once
 
@@ -17,7 +18,7 @@ struct PreparedData {
   std::string description;  // "60,000 samples of 28x28x1 in 10 classes, 10,000 for evaluation"
 };
 
-// `progress` gets sentences while something takes long. Errors as data::open_run_data().
+// Calls `progress` with sentences while work takes long. Errors as data::open_run_data().
 Result<PreparedData> prepare_data(const wire::JobSpec& job, const std::string& run_dir,
                                   const std::function<void(const std::string&)>& progress);
 

@@ -1,4 +1,5 @@
-// From a job to everything that coordinator, agents and workers read in the run directory.
+// Writes what coordinator, agents and workers read in the run directory.
+//
 // Thread-safety: free functions, called on the main thread.
 #pragma once
 
@@ -14,18 +15,18 @@
 
 namespace lockstep {
 
-// The data of the job, on a resume compared with those that the run was started with. kCheckpointed
-// when one of `signals` comes meanwhile; else as prepare_data(). `progress` gets sentences while
-// something takes long.
+// Prepares the data of the job. On a resume compares them with the data that the run began with.
+// kCheckpointed if one of `signals` comes meanwhile. Other errors, and `progress`, as
+// prepare_data().
 Result<PreparedData> prepare_run(const RunDir& dir, const wire::JobSpec& job, bool resume,
                                  const StopSignals& signals,
                                  const std::function<void(const std::string&)>& progress);
 
-// What led to the coordinator before: nobody shall take the next one for it.
+// Removes the files that lead to the last coordinator, so that nobody takes it for the next one.
 void remove_endpoints(const RunDir& dir);
 
-// Everything that the others read, before any of them is started. What an earlier start left and
-// could be taken for this one's is removed.
+// Writes all files, before any reader starts. Removes files of an earlier start that readers could
+// take for this one's.
 Status write_run_files(const RunDir& dir, const wire::JobSpec& job, const wire::DataFacts& facts);
 
 }  // namespace lockstep

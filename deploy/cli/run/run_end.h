@@ -1,4 +1,5 @@
-// What is said at the end of a run, and what becomes of a directory in which nothing has happened.
+// Tells the end of a run, and removes a directory in which nothing has happened.
+//
 // Thread-safety: free functions.
 #pragma once
 
@@ -9,10 +10,10 @@
 
 namespace lockstep {
 
-// Gives the exit code. `again`: the command that continues the run.
+// Returns the exit code. `again`: the command that continues the run.
 int tell_end(const RunEnd& end, RunDir& dir, const std::string& again);
 
-// Of a run that has nothing left to do: what it came to, untouched.
+// Tells the result of a run that has nothing left to do, and changes nothing.
 int tell_done_already(const RunDir& dir);
 
 }  // namespace lockstep

@@ -1,6 +1,5 @@
-// Whether a resume still means the run that is there. The check is the coordinator's own
-// (coordinator/state/identity.h), which makes it against its journal; made here too, it comes
-// before any process is started.
+// Checks that a resume means the run in the directory. The coordinator makes the same check
+// (coordinator/state/identity.h) against its journal; here it comes before any process starts.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -11,10 +10,10 @@
 
 namespace lockstep {
 
-// kUsage with both values where `wanted` differs from `stored` in what identifies a run.
+// kUsage, with both values, for each key that identifies the run and differs.
 Status check_same_run(const wire::JobSpec& stored, const wire::JobSpec& wanted);
 
-// kUsage when the data are not those that the run was started with.
+// kUsage if the data are not those that the run began with.
 Status check_same_data(const wire::DataFacts& stored, const wire::DataFacts& found);
 
 }  // namespace lockstep

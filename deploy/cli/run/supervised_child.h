@@ -1,5 +1,5 @@
-// A child of `lockstep run` through all its incarnations: what it is started with, whether it runs,
-// and whether it may be started once more.
+// A child of `lockstep run` through all its restarts: its command line, its present process, and
+// the restarts that are left.
 //
 // Thread-safety: one thread, that of its parent-death signal (process.h).
 #pragma once
@@ -28,20 +28,20 @@ class SupervisedChild {
   Status start(std::vector<std::string> argv, int64_t now_ms);
   void ended(const ProcessEnd& end);
 
-  // How long to wait before it is started again; none when its budget is spent. Counts the restart.
+  // The pause before the next start, or none if no restarts are left. Counts the restart.
   std::optional<int64_t> take_restart(int64_t now_ms);
   void forget_restart() { waits_ = false; }
   bool waits_for_restart() const { return waits_; }
 
   bool is_running() const { return pid_ > 0 && !has_ended_; }
-  // Neither runs nor will.
+  // True if it neither runs nor will start again.
   bool is_over() const { return !is_running() && !waits_; }
-  // Its last incarnation ended in a way that it did not choose.
+  // True if its last process was killed or crashed.
   bool died() const;
   void send(int signal) const;
 
   const std::string& name() const { return name_; }
-  pid_t pid() const { return pid_; }  // of the last incarnation
+  pid_t pid() const { return pid_; }  // of the last process
   const ProcessEnd& end() const { return end_; }
   const std::string& output_path() const { return output_path_; }
   FileFollower& output() { return output_; }

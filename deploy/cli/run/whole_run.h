@@ -1,5 +1,5 @@
-// One run from its job to its last word, in a directory that is ours: what `lockstep run` does, and
-// rank 0 of those that a launcher starts (launched_agent.h).
+// One run from its job to its last message, in a directory that is ours. `lockstep run` does this,
+// and so does rank 0 under a launcher (launched_agent.h).
 //
 // Thread-safety: the main thread.
 #pragma once
@@ -17,14 +17,14 @@ namespace lockstep {
 
 struct RunPlan {
   std::string seat;                      // supervisor.h
-  bool resume = false;                   // what the directory holds is continued
-  bool take_over = false;                // and its workers, elsewhere, still train
+  bool resume = false;                   // continue the run in the directory
+  bool take_over = false;                // workers on other machines still train
   std::string again;                     // the command that continues the run
-  std::vector<std::string> agent_words;  // of the agent beside the coordinator; empty: none
-  LaunchRecorder* launch = nullptr;      // that other ranks follow; null: there are none
+  std::vector<std::string> agent_words;  // arguments of the agent; empty: no agent here
+  LaunchRecorder* launch = nullptr;      // other ranks follow it; null: there are none
 };
 
-// Prepares, supervises, tells the end. Gives the exit code; from here on `signals` are held.
+// Prepares and supervises the run, tells its end, and returns the exit code. Holds `signals`.
 int run_in(RunDir& dir, const RunPlan& plan, const wire::JobSpec& job, StopSignals& signals,
            Reporter& reporter);
 

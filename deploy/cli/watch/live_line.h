@@ -1,4 +1,5 @@
-// The line that shows a run while it goes on. Pure text; who draws it is reporter.h.
+// The text of the line that shows a live run. run_reporter.h draws it.
+//
 // Thread-safety: free functions without state.
 #pragma once
 
@@ -9,11 +10,11 @@
 namespace lockstep {
 
 struct LineStyle {
-  size_t width = 80;  // columns of the terminal; the text is always shorter
+  size_t width = 80;  // columns of the terminal; the text is shorter
   bool unicode = true;
 };
 
-// One line that fits: what matters least is left out where it would not.
+// One line that fits: it leaves out the least important parts if need be.
 std::string live_line(const RunStatus& status, const LineStyle& style);
 
 // The same facts for a log file.
@@ -22,7 +23,7 @@ std::string plain_line(const RunStatus& status);
 // "epoch 1/5: test accuracy 87.12 %, loss 0.3512".
 std::string eval_line(const EvalResult& eval, uint64_t epochs);
 
-// Seconds to the end at the present speed; negative when not known.
+// Seconds to the end at the present speed; negative if unknown.
 double seconds_left(const RunStatus& status);
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// What a person sees of a run: on a terminal one live line, redrawn in place, with everything else
-// scrolling above it; elsewhere plain lines, few enough for a log.
+// Shows a run to a person. A terminal gets one live line, redrawn in place, with other lines
+// scrolling above it. Elsewhere there are plain lines, few enough for a log.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -18,10 +18,10 @@ struct Screen {
   bool unicode = false;
 
   static Screen of_stdout();
-  // Of a process that a launcher has started. mpirun gives it a terminal of its own making,
-  // wherever mpirun's output goes: what counts is where the launcher writes.
+  // The screen of a process under a launcher: where the launcher writes. mpirun gives its processes
+  // a pseudo-terminal, wherever mpirun's own output goes.
   static Screen of_launched();
-  size_t width() const;  // asked anew each time: a window can be resized
+  size_t width() const;  // asked anew each time: users resize windows
 };
 
 class Reporter {
@@ -31,11 +31,11 @@ class Reporter {
 
   bool is_terminal() const { return screen_.is_terminal; }
 
-  // A sentence that stays.
+  // Prints a sentence that stays.
   void note(const std::string& text);
-  // A sentence that the next call replaces; elsewhere than on a terminal nothing.
+  // Shows a sentence that the next call replaces; only on a terminal.
   void passing(const std::string& text);
-  // The present state; draws or prints what is due. `now_ms` is monotonic.
+  // Draws or prints what is due of the present state. `now_ms` is monotonic.
   void status(const RunStatus& status, int64_t now_ms);
 
  private:

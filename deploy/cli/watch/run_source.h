@@ -1,6 +1,5 @@
-// What the status page shows of a run, wherever it can be had: from the coordinator while one
-// answers, else from the files in the run directory. The one place where the tools that watch a run
-// ask for it.
+// The data of the status page: from the coordinator while it answers, else from the files in the
+// run directory. All tools that watch a run ask here.
 //
 // Thread-safety: one thread. get() blocks for at most kAskMs, or as long as reading the files
 // takes.
@@ -20,18 +19,18 @@ namespace lockstep {
 class RunSource {
  public:
   static constexpr int64_t kAskMs = 3'000;
-  static constexpr int64_t kAwayMs = 10'000;  // in which an agent has started a coordinator again
+  static constexpr int64_t kAwayMs = 10'000;  // an agent restarts a coordinator within this time
 
-  // kNoInput when there is no run in `run_dir`.
+  // kNoInput if `run_dir` holds no run.
   static Result<RunSource> open(const std::string& run_dir);
 
   // The JSON text of a path below /api/v1/ (status, history, events) with its query. kUnavailable
-  // when neither a coordinator answers nor the files can be read, such as while one starts.
+  // if no coordinator answers and the files cannot be read, such as while a coordinator starts.
   Result<std::string> get(std::string_view name, std::string_view query);
-  // Parsed; what is no object is an error.
+  // The same, parsed. An error unless it is an object.
   Result<nlohmann::json> get_json(std::string_view name, std::string_view query);
 
-  // False after a get() that was answered from the files.
+  // False if the files answered the last get().
   bool is_live() const { return is_live_; }
   const std::string& run_dir() const { return run_dir_; }  // absolute
 

@@ -1,4 +1,5 @@
 // What a coordinator says about its run (/api/v1/status), and how to ask it.
+//
 // Thread-safety: values and free functions; ask_status() blocks for at most its timeout.
 #pragma once
 
@@ -34,11 +35,11 @@ struct RunStatus {
   std::optional<EvalResult> eval;  // the newest
 };
 
-// Absent or odd fields stay empty: a newer or older coordinator must not break the display.
+// Leaves absent or odd fields empty: a newer or older coordinator must not break the display.
 RunStatus parse_status(const nlohmann::json& json);
 
-// Asks the coordinator that coordinator.json names. kNoInput when there is no such file, and
-// kUnavailable when nobody answers there.
+// Asks the coordinator that coordinator.json names. kNoInput without that file; kUnavailable if no
+// coordinator answers.
 Result<nlohmann::json> ask_status(const std::string& run_dir, int64_t timeout_ms);
 
 }  // namespace lockstep

@@ -1,4 +1,5 @@
 // The table at the end of a run, from summary.json.
+//
 // Thread-safety: free functions without state.
 #pragma once
 
@@ -9,10 +10,10 @@
 
 namespace lockstep {
 
-// kNoInput when the run has none (yet); kBadData when it is damaged.
+// kNoInput if the run has no summary (yet); kBadData if it is damaged.
 Result<nlohmann::json> read_summary(const std::string& run_dir);
 
-// Several lines, newline at the end. `program`: how to call us, for the commands to try next.
+// Several lines with a newline at the end. `program`: the name in the commands to try next.
 std::string summary_table(const nlohmann::json& summary, const std::string& run_dir);
 
 // "Try next" for a run that finished.

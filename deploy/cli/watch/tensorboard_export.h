@@ -1,11 +1,11 @@
-// Keeps RUN_DIR/tensorboard saying what the run's history says: loss and learning rate of every
-// step from history.jsonl, speed and evaluations from the coordinator or the journal.
+// Keeps RUN_DIR/tensorboard equal to the run's history: loss and learning rate of every step from
+// history.jsonl, speed and evaluations from the coordinator or the journal.
 //
-// When the history was cut (the run went back to a checkpoint), a new file begins with a session
-// from the first step on, for which TensorBoard drops what it knew, and tells everything again.
+// If the run went back to a checkpoint, a new file begins with a session start at the first step,
+// for which TensorBoard drops what it knew, and tells everything again.
 //
-// The history knows no wall times: a step's is reckoned back from the newest one at the mean pace
-// of the run.
+// The history has no wall times. The export reckons a step's time back from the newest step, at the
+// mean pace of the run.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -22,14 +22,14 @@ namespace lockstep {
 
 class TensorboardExport {
  public:
-  // Removes what an earlier export wrote, and nothing else. `source` outlives it.
+  // Removes the files of an earlier export, and nothing else. `source` outlives the object.
   static Result<TensorboardExport> begin(RunSource& source);
 
-  // Adds what has come since. kNoInput while the run has no history.
+  // Adds what came since the last call. kNoInput while the run has no history.
   Status update();
 
   const std::string& directory() const { return directory_; }
-  uint64_t steps() const { return steps_; }  // told so far
+  uint64_t steps() const { return steps_; }  // written so far
 
  private:
   TensorboardExport(RunSource& source, std::string directory)

@@ -1,8 +1,7 @@
-// One frame of `lockstep top`: a run as lines of text that fit a terminal. Pure text; who draws it
-// is top_command.cc.
+// One frame of `lockstep top`: a run as lines of text that fit a terminal. top_command.cc draws it.
 //
-// What comes from elsewhere, such as names of nodes, is printed without control characters, so that
-// it cannot command the terminal.
+// Text from other machines, such as names of nodes, loses its control characters, so that it cannot
+// command the terminal.
 //
 // Thread-safety: free functions without state.
 #pragma once
@@ -20,7 +19,7 @@ struct TopStyle {
   bool unicode = true;
 };
 
-// As /api/v1/status, history and events give them; what is missing in them is left out.
+// What /api/v1/status, history and events give. The frame leaves out what is missing.
 struct TopData {
   nlohmann::json status;
   nlohmann::json history;
@@ -30,10 +29,11 @@ struct TopData {
 // At most style.height lines of fewer than style.width columns.
 std::vector<std::string> top_frame(const TopData& data, const TopStyle& style);
 
-// `values` scaled between their least and greatest, the newest at the right; null is a gap.
+// A sparkline of `values` between the least and the greatest, the newest at the right; null is a
+// gap.
 std::string sparkline(const nlohmann::json& values, size_t width, bool unicode);
 
-// Without control characters, at most `width` columns.
+// `text` without control characters, cut to `width` columns.
 std::string printable(const std::string& text, size_t width);
 
 }  // namespace lockstep
