@@ -1,10 +1,9 @@
 // Decodes the sample columns of Parquet files into Arrow IPC files, which `lockstep data pack` then
 // reads like any others. It runs lockstep-parquet, one process a file and several at a time.
 //
-//   TO.unpacked/STAMP/NAME.arrow   one for each NAME.parquet, in the same subdirectories. TO is
-//   what
-//                                  is packed: its disk has room for about as much. STAMP stands for
-//                                  the names, sizes and times of the Parquet files
+//   TO.unpacked/STAMP/NAME.arrow   one for each NAME.parquet, in the same subdirectories. TO is the
+//                                  packed data set: its disk needs room for about as much. STAMP
+//                                  stands for the names, sizes and times of the Parquet files
 //
 // INVARIANTS
 //  U1 A file is whole once it has its name. It stays, so a second call makes what is missing.
