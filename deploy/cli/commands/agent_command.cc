@@ -47,10 +47,11 @@ Result<int> run_agent(const AgentArguments& arguments) {
 }
 
 constexpr char kAgentExamples[] =
-    "With a job file: a rank of a run that a launcher starts. Rank 0 prepares the run and keeps "
-    "the\n"
-    "coordinator; each rank keeps one worker. The same command again continues what DIR holds.\n"
-    "Without: starts the workers of this node for a run that is prepared, and outlives them.\n"
+    "With a job file, this is one rank of a run under a launcher. Rank 0 prepares the run and "
+    "keeps\n"
+    "the coordinator; each rank keeps one worker. The same command again continues the run in "
+    "DIR.\n"
+    "Without a job file, it starts and watches the workers of this node for a prepared run.\n"
     "Examples:\n"
     "  mpirun -np 4 lockstep agent job.yaml train.epochs=3 --run-dir runs/first\n"
     "  lockstep agent --run-dir runs/first --workers 2";
@@ -62,7 +63,7 @@ void add_agent_command(CLI::App& app, Commands& commands) {
   const auto arguments = std::make_shared<AgentArguments>();
   command->add_option("job", arguments->positional,
                       "JOB.yaml, and overrides of its keys: train.epochs=3");
-  command->add_option("--run-dir,-d", arguments->run_dir, "Of the run; all ranks must see it")
+  command->add_option("--run-dir,-d", arguments->run_dir, "Run directory, which all ranks must see")
       ->required();
   command
       ->add_option("--workers,-n", arguments->workers,
@@ -71,15 +72,15 @@ void add_agent_command(CLI::App& app, Commands& commands) {
   command->add_option("--node", arguments->node,
                       "Name of this node; default: LOCKSTEP_NODE, else the host name");
   command->add_option("--local-rank", arguments->local_rank,
-                      "Of the first worker here, where several agents are on one host");
+                      "Local rank of the first worker here, for several agents on one host");
   command
       ->add_option("--agents-here", arguments->agents_here,
-                   "Agents of this run on this host; each counts its local ranks in such steps")
+                   "Agents of this run on this host, the distance between local ranks of an agent")
       ->check(CLI::Range(1u, 65'536u));
   command->add_option("--own-gpus", arguments->own_gpus,
-                      "GPUs that no other agent on this host sees; 0: all see the same");
+                      "GPUs that only this agent sees; 0: all agents on this host see the same");
   command->add_flag("--plain-logs", arguments->has_plain_logs,
-                    "Name logs without the node: no other host works on this run");
+                    "Leave the node out of names of logs, for a run on one host");
   command->footer(kAgentExamples);
   commands[command] = [arguments] {
     const auto code = run_agent(*arguments);

@@ -66,26 +66,27 @@ Result<int> audit_run(const AuditArguments& arguments) {
 }
 
 constexpr char kAuditNotes[] =
-    "Which generation, member and slot computed which samples, from the journal; every digest of "
-    "what\nthe loaders delivered is computed again from the seed and compared.\n\n"
+    "Tells from the journal which generation, member and slot computed which samples. Computes "
+    "again\n"
+    "from the seed what the loaders had to deliver, and compares it with their digests.\n\n"
     "Examples:\n"
     "  lockstep audit runs/first\n"
     "  lockstep audit runs/first --steps 812:815\n"
     "  lockstep audit runs/first --json\n"
     "\n"
-    "Exit codes: 0 every sample exactly once, 1 not so (the positions are named), 64 the run is "
-    "still\ngoing on, 66 there is no run.";
+    "Exit codes: 0 every sample exactly once, 1 not so (it names the positions), 64 the run still\n"
+    "goes on, 66 no run there.";
 
 }  // namespace
 
 void add_audit_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("audit", "Prove that every sample was used exactly once");
   const auto arguments = std::make_shared<AuditArguments>();
-  command->add_option("run-dir", arguments->run_dir, "The directory of a run that has ended")
+  command->add_option("run-dir", arguments->run_dir, "Directory of a run that has ended")
       ->required();
   command->add_option("--steps", arguments->steps,
-                      "Print what was done in these steps: FIRST:LAST, counted from 1");
-  command->add_flag("--json", arguments->json, "For tools");
+                      "Print the work of these steps: FIRST:LAST, counted from 1");
+  command->add_flag("--json", arguments->json, "Print JSON");
   command->footer(kAuditNotes);
   commands[command] = [arguments] {
     const auto code = audit_run(*arguments);

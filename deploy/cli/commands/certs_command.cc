@@ -38,21 +38,20 @@ int issue(CertsArguments arguments) {
 void add_certs_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("certs", "Make the certificates of a run (comm.tls)");
   const auto arguments = std::make_shared<CertsArguments>();
-  command
-      ->add_option("--dir,-d,dir", arguments->request.directory, "Where the files are, or will be")
+  command->add_option("--dir,-d,dir", arguments->request.directory, "Directory of the files")
       ->required();
   command
       ->add_option(
           "--hosts", arguments->request.hosts,
-          "Names and addresses of the machines, as others call them; those of loopback and "
-          "of the certificate that is there are kept")
+          "Names and addresses by which others reach the machines; added to those of loopback and "
+          "of the present certificate")
       ->delimiter(',');
-  command->add_option("--days", arguments->days, "That it is valid")
+  command->add_option("--days", arguments->days, "Days that the certificate is valid")
       ->check(CLI::Range(int64_t{1}, int64_t{3650}))
       ->capture_default_str();
   command->footer(
-      "Makes ca.crt and ca.key, the authority, if they are not there, and each time a new tls.crt\n"
-      "and tls.key. A run that goes on reads them again by itself.\n"
+      "Makes the authority, ca.crt and ca.key, if it is missing, and always a new tls.crt and\n"
+      "tls.key. A live run reads them again by itself.\n"
       "Examples:\n"
       "  lockstep certs /etc/lockstep/tls --hosts 10.2.0.1,10.2.0.2,node1,node2\n"
       "  lockstep certs /etc/lockstep/tls --hosts 10.2.0.3     # one more; the others stay\n"

@@ -115,13 +115,13 @@ void add_checkpoint_command(CLI::App& app, Commands& commands) {
   commands[ls] = [arguments] { return list(*arguments); };
   auto* hashed =
       add(*group, "hash", "SHA-256 over the weights: names, shapes, types, bytes", arguments);
-  hashed->add_flag("--all", arguments->all, "Optimizer state too");
+  hashed->add_flag("--all", arguments->all, "Hash the optimizer state, too");
   hashed->footer("Example:\n  lockstep ckpt hash runs/first/checkpoints/step-0000000500-g1-m1");
   commands[hashed] = [arguments] { return hash(*arguments); };
-  auto* verified = add(*group, "verify", "Read everything and compare all hashes", arguments);
+  auto* verified = add(*group, "verify", "Read all files and compare all hashes", arguments);
   verified->footer(
       "Example:\n  lockstep ckpt verify runs/first\n\nExit codes: 0 all are whole, 65 "
-      "one is damaged, 66 there is none.");
+      "one is damaged, 66 no checkpoint there.");
   commands[verified] = [arguments] { return verify_found(*arguments); };
   group->footer("Examples:\n  lockstep ckpt ls runs/first\n  lockstep ckpt verify runs/first");
 }

@@ -36,14 +36,16 @@ Status become_coordinator(const CoordinatorArguments& arguments) {
 }  // namespace
 
 void add_coordinator_command(CLI::App& app, Commands& commands) {
-  auto* command = app.add_subcommand("coordinator", "Coordinate a run that is prepared");
+  auto* command = app.add_subcommand("coordinator", "Coordinate a prepared run");
   const auto arguments = std::make_shared<CoordinatorArguments>();
-  command->add_option("--run-dir,-d", arguments->run_dir, "Of a run that is prepared")->required();
-  command->add_flag("--resume", arguments->resume, "Go on from the newest checkpoint of the run");
+  command->add_option("--run-dir,-d", arguments->run_dir, "Directory of a prepared run")
+      ->required();
+  command->add_flag("--resume", arguments->resume,
+                    "Continue from the newest checkpoint of the run");
   command->add_flag("--take-over", arguments->take_over,
-                    "Go on in place of a coordinator that died; its workers are still there");
+                    "Replace a coordinator that died, and keep its workers");
   command->footer(
-      "Started by 'lockstep run' and by launchers.\n"
+      "'lockstep run' and launchers start this command.\n"
       "Example:\n  lockstep coordinator --run-dir runs/first --resume");
   commands[command] = [arguments] { return report(become_coordinator(*arguments)); };
 }

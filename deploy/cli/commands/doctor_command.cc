@@ -86,16 +86,14 @@ Status run_doctor(const DoctorArguments& arguments) {
 }
 
 constexpr char kDoctorNotes[] =
-    "Measures, for one worker of the job, what every stage between the files and the trained "
-    "model\n"
-    "could do by itself, on the same samples, cold first; and says which one holds the job back.\n"
-    "Nothing is trained or written; the data are only read. Best on a machine that does nothing\n"
-    "else.\n\n"
+    "Measures how fast each stage between the files and the trained model could be by itself, for\n"
+    "one worker of the job, on the same samples, cold first. Says which stage holds the job back.\n"
+    "It writes nothing and trains nothing. Run it on a machine that does nothing else.\n\n"
     "Examples:\n"
     "  lockstep doctor job.yaml\n"
     "  lockstep doctor job.yaml data.threads=8 --workers 2\n"
-    "  lockstep doctor job.yaml --apply          # and again with what it would change\n\n"
-    "Exit codes: 0 measured, whatever was found; 64, 65, 66, 78 as of `lockstep run`.";
+    "  lockstep doctor job.yaml --apply          # measures again with its change\n\n"
+    "Exit codes: 0 measured; 64, 65, 66, 78 as of `lockstep run`.";
 
 }  // namespace
 
@@ -108,11 +106,11 @@ void add_doctor_command(CLI::App& app, Commands& commands) {
                       "Workers on this machine, which share its cores (cluster.workers)");
   command
       ->add_option("--seconds", arguments->seconds,
-                   "How long to measure, about, without opening the data; default 40")
+                   "Seconds to measure, roughly, not counting the opening of the data; default 40")
       ->check(CLI::Range(1.0, kMostSeconds));
   command->add_flag("--apply", arguments->apply,
                     "Measure again with the change, and show both figures");
-  command->add_flag("--json", arguments->json, "As JSON");
+  command->add_flag("--json", arguments->json, "Print JSON");
   command->footer(kDoctorNotes);
   commands[command] = [arguments] { return report(run_doctor(*arguments)); };
 }

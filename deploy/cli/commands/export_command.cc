@@ -31,24 +31,24 @@ Status export_to_tensorboard(const ExportArguments& arguments) {
 }
 
 constexpr char kExportExamples[] =
-    "Loss and learning rate of every step, speed and evaluations, as event files in "
+    "Writes loss and learning rate of every step, speed and evaluations as event files into\n"
     "DIR/tensorboard.\n\n"
     "Examples:\n"
     "  lockstep export tensorboard runs/first\n"
     "  lockstep export tensorboard runs/first --follow    # until the run is over\n"
     "  tensorboard --logdir runs/first/tensorboard\n"
     "\n"
-    "Exit codes: 0 written, 66 there is no run or no step of it, 70 it could not be written.";
+    "Exit codes: 0 written, 66 no run there or no step yet, 70 writing failed.";
 
 }  // namespace
 
 void add_export_command(CLI::App& app, Commands& commands) {
   auto* parent = app.add_subcommand("export", "Write a run's history for other tools");
   parent->require_subcommand(1);
-  auto* command = parent->add_subcommand("tensorboard", "As TensorBoard's event files");
+  auto* command = parent->add_subcommand("tensorboard", "Write TensorBoard's event files");
   const auto arguments = std::make_shared<ExportArguments>();
-  command->add_option("run-dir", arguments->run_dir, "Directory of the run")->required();
-  command->add_flag("--follow,-f", arguments->follow, "Go on while the run does");
+  command->add_option("run-dir", arguments->run_dir, "Run directory")->required();
+  command->add_flag("--follow,-f", arguments->follow, "Continue until the run ends");
   command->footer(kExportExamples);
   commands[command] = [arguments] { return report(export_to_tensorboard(*arguments)); };
 }

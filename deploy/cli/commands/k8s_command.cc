@@ -88,11 +88,11 @@ Result<std::string> manifests(const K8sArguments& arguments) {
 }
 
 constexpr char kK8sExamples[] =
-    "Writes all that a run needs to stdout; nothing is sent anywhere. The job file's paths are "
-    "those\n"
-    "in the pods: a data claim lies in /data, the run directory is /runs/NAME on the run claim, "
-    "which\n"
-    "must be ReadWriteMany. The same manifest applied again continues the run.\n"
+    "Writes all manifests of a run to stdout, and sends nothing. Paths in the job file are paths "
+    "in\n"
+    "the pods: the data claim is /data. The run directory is /runs/NAME on the run claim, which "
+    "must\n"
+    "be ReadWriteMany. Applying the same manifest again continues the run.\n"
     "Examples:\n"
     "  lockstep k8s render shoes.yaml --image registry.example/lockstep:0.2 --run-claim runs\n"
     "  lockstep k8s render shoes.yaml --kind trainjob --workers 16 --gpus 8 --queue team-a \\\n"
@@ -110,20 +110,27 @@ void add_render_options(CLI::App& command, K8sArguments& arguments) {
           "--kind,-k", [&request](const std::string& kind) { request.kind = kKinds.at(kind); },
           "jobset (default), trainjob, mpijob or job (Indexed)")
       ->check(CLI::IsMember(kKinds));
-  command.add_option("--image", request.image, "Of deploy/container; for mpijob its target mpi")
+  command
+      .add_option("--image", request.image,
+                  "Image made of deploy/container; for mpijob of its target mpi")
       ->required();
   command.add_option("--run-claim", request.run_claim, "Volume claim of the run directory")
       ->required();
   command.add_option("--data-claim", request.data_claim, "Volume claim of the data, read only");
-  command.add_option("--workers,-n", request.workers, "Workers in all")->capture_default_str();
-  command.add_option("--gpus", request.gpus, "GPUs of a pod, which keeps as many workers")
+  command.add_option("--workers,-n", request.workers, "Number of workers, over all pods")
+      ->capture_default_str();
+  command
+      .add_option("--gpus", request.gpus, "GPUs, and workers, of each pod; 0: one worker, no GPU")
       ->check(CLI::Range(0u, 64u));
-  command.add_option("--cpu", request.cpu, "Of a pod with workers")->default_val("2");
-  command.add_option("--memory", request.memory, "Of a pod with workers")->default_val("4Gi");
-  command.add_option("--name", request.name, "Of the run; default: from the job's name");
-  command.add_option("--namespace", request.name_space, "Default: that of who applies it");
+  command.add_option("--cpu", request.cpu, "CPUs of a pod with workers")->default_val("2");
+  command.add_option("--memory", request.memory, "Memory of a pod with workers")
+      ->default_val("4Gi");
+  command.add_option("--name", request.name, "Name of the run; default: made of the job's name");
+  command.add_option("--namespace", request.name_space,
+                     "Namespace; default: that of the user who applies it");
   command.add_option("--queue", request.queue, "Kueue's LocalQueue; with Volcano its queue");
-  command.add_option("--scheduler", request.scheduler, "As volcano; default: the cluster's own");
+  command.add_option("--scheduler", request.scheduler,
+                     "Scheduler, such as volcano; default: the cluster's own");
 }
 
 }  // namespace

@@ -45,11 +45,12 @@ Result<int> run_preflight(const PreflightArguments& arguments) {
 }
 
 constexpr char kPreflightExamples[] =
-    "Before a run, with the launcher, the job file and the run directory of the run: whether all\n"
-    "hosts see the run directory and can lock files there, reach each other (name, route, port,\n"
-    "certificate, token), have one version of Lockstep and agree about the time. It changes "
+    "Start it like the run: with its launcher, job file and run directory. It checks that all "
+    "hosts\n"
+    "see the run directory and can lock files there, reach each other (name, route, port,\n"
+    "certificate, token), have one version of Lockstep, and agree about the time. It changes\n"
     "nothing.\n"
-    "Exit code 0: ready; 78: not, and why stands there.\n"
+    "Exit codes: 0 ready, 78 not ready (it says why).\n"
     "Examples:\n"
     "  mpirun -np 4 lockstep preflight job.yaml --run-dir runs/first\n"
     "  srun --nodes 4 --ntasks-per-node 1 lockstep preflight job.yaml --run-dir runs/first";
@@ -57,16 +58,15 @@ constexpr char kPreflightExamples[] =
 }  // namespace
 
 void add_preflight_command(CLI::App& app, Commands& commands) {
-  auto* command = app.add_subcommand("preflight", "See whether a run can work on these hosts");
+  auto* command = app.add_subcommand("preflight", "Check that a run can work on these hosts");
   const auto arguments = std::make_shared<PreflightArguments>();
   command->add_option("job", arguments->positional,
                       "JOB.yaml, and overrides of its keys: comm.network=10.2.0.0/16");
-  command
-      ->add_option("--run-dir,-d", arguments->run_dir, "Of the run to come; all ranks must see it")
+  command->add_option("--run-dir,-d", arguments->run_dir, "Run directory, which all ranks must see")
       ->required();
   command
       ->add_option("--wait", arguments->wait_s,
-                   "Seconds until a rank that was not heard of is missing; default 60")
+                   "Seconds until a silent rank counts as missing; default 60")
       ->check(CLI::Range(1u, 3'600u));
   command->footer(kPreflightExamples);
   commands[command] = [arguments] {

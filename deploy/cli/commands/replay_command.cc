@@ -41,28 +41,30 @@ int become_worker(const ReplayArguments& arguments) {
 }
 
 constexpr char kReplayNotes[] =
-    "From the newest checkpoint before the step, through the steps between; every loss must be the "
-    "one\nthat was recorded, bit for bit, however many workers the run had and whatever happened "
-    "to them.\nThen: norms, extremes and non-finite counts of gradients and activations, and the "
-    "samples of the\nstep by their loss, with file and offset.\n\n"
+    "Trains again from the newest checkpoint before the step. Every loss must equal the recorded "
+    "one\n"
+    "bit for bit, however many workers the run had and whatever happened to them. Then it shows\n"
+    "norms, extremes and non-finite counts of gradients and activations, and the samples of the "
+    "step\n"
+    "by their loss, with file and offset.\n\n"
     "Examples:\n"
     "  lockstep replay runs/first --step 813\n"
     "  lockstep replay runs/first --step 813 --slot 2 --batch-file /tmp/batch.safetensors\n"
     "\n"
-    "Exit codes: 0 the same bits, 1 other bits, 64 the run is still going on, or has no such step.";
+    "Exit codes: 0 the same bits, 1 other bits, 64 the run still goes on, or has no such step.";
 
 }  // namespace
 
 void add_replay_command(CLI::App& app, Commands& commands) {
-  auto* command = app.add_subcommand("replay", "Compute a past step again and look into it");
+  auto* command = app.add_subcommand("replay", "Compute a past step again, and look into it");
   const auto arguments = std::make_shared<ReplayArguments>();
-  command->add_option("run-dir", arguments->run_dir, "The directory of a run that has ended")
+  command->add_option("run-dir", arguments->run_dir, "Directory of a run that has ended")
       ->required();
-  command->add_option("--step", arguments->step, "Which, counted from 1 as in history.jsonl")
+  command->add_option("--step", arguments->step, "The step, counted from 1 as in history.jsonl")
       ->required();
   command->add_option("--slot", arguments->slot, "Look at this slot only");
   command->add_option("--batch-file", arguments->batch_file,
-                      "Where the batch goes (safetensors); default "
+                      "File for the batch (safetensors); default "
                       "RUN_DIR/replay-step-N.safetensors");
   command->footer(kReplayNotes);
   commands[command] = [arguments] { return become_worker(*arguments); };

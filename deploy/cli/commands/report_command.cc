@@ -36,24 +36,25 @@ Status write_report(const ReportArguments& arguments) {
 }
 
 constexpr char kReportExamples[] =
-    "One HTML file with plots, ranks, generations and events of a run that has ended or goes on. "
-    "It "
-    "needs\nno network, and can be sent or kept.\n\n"
+    "Writes one HTML file with plots, ranks, generations and events of a live or ended run. The "
+    "file\n"
+    "needs no network.\n\n"
     "Examples:\n"
     "  lockstep report runs/first                  # writes runs/first/report.html\n"
     "  lockstep report runs/first -o shoes.html\n"
     "  lockstep report runs/first -o - > shoes.html\n"
     "\n"
-    "Exit codes: 0 written, 66 there is no run, 70 it could not be read or written.";
+    "Exit codes: 0 written, 66 no run there, 70 reading or writing failed.";
 
 }  // namespace
 
 void add_report_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("report", "Write a run as one HTML file with plots");
   const auto arguments = std::make_shared<ReportArguments>();
-  command->add_option("run-dir", arguments->run_dir, "Directory of the run")->required();
-  command->add_option("--output,-o", arguments->output,
-                      "The file; default: report.html in the run directory, -: standard output");
+  command->add_option("run-dir", arguments->run_dir, "Run directory")->required();
+  command->add_option(
+      "--output,-o", arguments->output,
+      "File to write; default: report.html in the run directory; -: standard output");
   command->footer(kReportExamples);
   commands[command] = [arguments] { return report(write_report(*arguments)); };
 }

@@ -111,20 +111,18 @@ void add_run_command(CLI::App& app, Commands& commands) {
                       "JOB.yaml, and overrides of its keys: train.epochs=3");
   command->add_option("--workers,-n", arguments->workers, "Worker processes (cluster.workers)");
   command->add_option("--run-dir,-d", arguments->run_dir,
-                      "Where everything of the run goes; default runs/<job>-<time>");
+                      "Directory for all files of the run; default runs/<job>-<time>");
   command->add_option("--trace", arguments->trace,
-                      "Timeline of some steps, into RUN_DIR/trace: steps=10:20");
+                      "Write a timeline of some steps into RUN_DIR/trace: steps=10:20");
   command->add_flag("--resume", arguments->resume,
-                    "Continue the run in --run-dir; what is not said stays as it was");
-  command->add_flag("--print-config", arguments->print_config,
-                    "Print the job as resolved, and end");
-  const auto* const help =
-      command
-          ->add_option(
-              "--help-job", arguments->section,
-              "Print the sections of a job file, or the keys of one (all: of all), and end")
-          ->option_text("[SECTION]")
-          ->expected(0, 1);
+                    "Continue the run in --run-dir; keys that are not given stay as they were");
+  command->add_flag("--print-config", arguments->print_config, "Print the resolved job, and end");
+  const auto* const help = command
+                               ->add_option("--help-job", arguments->section,
+                                            "Print the keys of a section of the job file (all: all "
+                                            "keys); without a section, list them")
+                               ->option_text("[SECTION]")
+                               ->expected(0, 1);
   command->add_flag("--markdown", arguments->markdown, "With --help-job: as a table for a page")
       ->group("");
   command->footer(kRunExamples);

@@ -95,10 +95,10 @@ Result<int> write_script(const SbatchArguments& arguments) {
 }
 
 constexpr char kSbatchExamples[] =
-    "Writes a batch script for Slurm: to stdout, to --output, or with --submit to sbatch. The job\n"
-    "checkpoints and is requeued before its time is over and when it is preempted, until it is "
-    "done.\n"
-    "What stands behind -- is for sbatch.\n"
+    "Writes a batch script for Slurm to stdout, to --output, or with --submit to sbatch. Before "
+    "its\n"
+    "time is over, and on preemption, the job checkpoints and is requeued, until it is done.\n"
+    "sbatch gets the arguments after --.\n"
     "Examples:\n"
     "  lockstep sbatch job.yaml --run-dir runs/first --nodes 4 --time 2:00:00 --submit\n"
     "  lockstep sbatch job.yaml --run-dir runs/first --nodes 2 --gpus-per-node 8 > first.sh\n"
@@ -111,22 +111,24 @@ void add_batch_options(CLI::App& command, SbatchArguments& arguments) {
   command.add_option("job", arguments.words, "JOB.yaml, and overrides of its keys: train.epochs=3");
   // CLI11 gives all words to the list above; that there is a place left keeps what stands behind
   // "--" in this command.
-  command.add_option("more", arguments.more, "Behind --: more arguments of sbatch");
-  command.add_option("--run-dir,-d", arguments.run_dir, "Of the run; all nodes must see it")
+  command.add_option("more", arguments.more, "After --: further arguments of sbatch");
+  command.add_option("--run-dir,-d", arguments.run_dir, "Run directory, which all nodes must see")
       ->required();
   command.add_option("--nodes,-N", batch.nodes, "Nodes; default 1")->check(some);
   command
       .add_option("--ntasks-per-node", arguments.tasks_per_node,
-                  "Agents, with a worker each, on a node; default: one a GPU, else one")
+                  "Agents on a node, each with one worker; default: one a GPU, else one")
       ->check(some);
   command.add_option("--gpus-per-node", batch.gpus_per_node, "GPUs on each node")->check(some);
-  command.add_option("--time,-t", batch.time, "Until it is stopped and requeued: 2:00:00, 1-0");
+  command.add_option("--time,-t", batch.time,
+                     "Time until Slurm stops and requeues the job: 2:00:00, 1-0");
   command.add_option("--partition,-p", batch.partition, "Slurm's partition");
-  command.add_option("--array,-a", batch.array,
-                     "Several runs: 0-3. %a in --run-dir and overrides is the number of each");
+  command.add_option(
+      "--array,-a", batch.array,
+      "Several runs, such as 0-3; %a in --run-dir and overrides is the number of a run");
   command
       .add_option("--stop-before", batch.stop_before_s,
-                  "Seconds before the end of its time that it is told to checkpoint; "
+                  "Seconds before the end of its time at which the job checkpoints; "
                   "default 180")
       ->check(some);
   command.add_option("--output,-o", arguments.output, "Write the script to this file");
@@ -136,7 +138,7 @@ void add_batch_options(CLI::App& command, SbatchArguments& arguments) {
 }  // namespace
 
 void add_sbatch_command(CLI::App& app, Commands& commands) {
-  auto* command = app.add_subcommand("sbatch", "Write, or submit, a batch script for Slurm");
+  auto* command = app.add_subcommand("sbatch", "Write or submit a batch script for Slurm");
   const auto arguments = std::make_shared<SbatchArguments>();
   add_batch_options(*command, *arguments);
   command->footer(kSbatchExamples);

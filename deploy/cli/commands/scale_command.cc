@@ -84,20 +84,20 @@ int drain_local(const std::string& given) {
 }  // namespace
 
 void add_scale_command(CLI::App& app, Commands& commands) {
-  auto* command = app.add_subcommand("scale", "Give a run that goes on more or fewer workers");
+  auto* command = app.add_subcommand("scale", "Give a live run more or fewer workers");
   const auto arguments = std::make_shared<ScaleArguments>();
-  command->add_option("--run-dir,-d,run_dir", arguments->run_dir, "Of the run")->required();
-  command->add_option("--workers,-n,workers", arguments->workers, "How many from now on")
+  command->add_option("--run-dir,-d,run_dir", arguments->run_dir, "Run directory")->required();
+  command->add_option("--workers,-n,workers", arguments->workers, "Number of workers from now on")
       ->required()
       ->check(CLI::Range(size_t{1}, limits::kMembers));
   command->footer(
-      "Training goes on meanwhile, and the results stay the same: the workers switch together\n"
-      "between two steps. At most train.slots workers have something to do.\n"
+      "Training continues, and the results stay the same: the workers switch together between two\n"
+      "steps. At most train.slots workers have work.\n"
       "Examples:\n"
       "  lockstep scale runs/first 4\n"
       "  lockstep scale --run-dir runs/first --workers 1\n"
       "\n"
-      "Exit codes: 0 it will be done, 3 not running, 64 it cannot be done, 66 no run there.");
+      "Exit codes: 0 accepted, 3 not running, 64 impossible, 66 no run there.");
   commands[command] = [arguments] {
     wire::Command message;
     message.set_scale_to(arguments->workers);
@@ -106,26 +106,27 @@ void add_scale_command(CLI::App& app, Commands& commands) {
 }
 
 void add_drain_command(CLI::App& app, Commands& commands) {
-  auto* command = app.add_subcommand("drain", "Take workers out of a run that goes on");
+  auto* command = app.add_subcommand("drain", "Take workers out of a live run");
   const auto arguments = std::make_shared<DrainArguments>();
-  command->add_option("--run-dir,-d,run_dir", arguments->run_dir, "Of the run")->required();
+  command->add_option("--run-dir,-d,run_dir", arguments->run_dir, "Run directory")->required();
   auto* which = command->add_option_group("which");
   which->add_option("--node", arguments->node, "All workers of this node");
   which->add_option("--member", arguments->member, "The worker with this member number")
       ->check(CLI::PositiveNumber);
   which->add_flag("--local", arguments->is_local,
-                  "All workers on this machine, in a container those of it; waits until they are "
-                  "gone, for cluster.grace_s at most");
+                  "All workers on this machine or in this container; waits until they are gone, "
+                  "for cluster.grace_s at most");
   which->require_option(1);
   command->footer(
-      "They leave between two steps, and nothing that they did is lost. Nodes and member numbers\n"
-      "are those that 'lockstep status' shows.\n"
+      "Workers leave between two steps, and none of their work is lost. 'lockstep status' shows "
+      "nodes\n"
+      "and member numbers.\n"
       "Examples:\n"
       "  lockstep drain runs/first --node gpu17\n"
       "  lockstep drain runs/first --member 3\n"
       "  lockstep drain --run-dir /runs/first --local   # before this machine is taken away\n"
       "\n"
-      "Exit codes: 0 it will be done, 3 not running, 64 it cannot be done, 66 no run there.");
+      "Exit codes: 0 accepted, 3 not running, 64 impossible, 66 no run there.");
   commands[command] = [arguments] {
     if (arguments->is_local) return drain_local(arguments->run_dir);
     wire::Command message;

@@ -105,7 +105,8 @@ constexpr char kStatusExamples[] =
     "  lockstep status --run-dir runs/first --watch\n"
     "  lockstep status --run-dir runs/first --json | jq .step\n"
     "\n"
-    "Exit codes: 0 running, 3 not running (the summary or the last checkpoint is shown), 66 no run "
+    "Exit codes: 0 running, 3 not running (it shows the summary or the last checkpoint), 66 no "
+    "run\n"
     "there.";
 
 }  // namespace
@@ -113,9 +114,9 @@ constexpr char kStatusExamples[] =
 void add_status_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("status", "Show how a run is doing");
   const auto arguments = std::make_shared<StatusArguments>();
-  command->add_option("--run-dir,-d,run_dir", arguments->run_dir, "Of the run")->required();
-  command->add_flag("--json", arguments->json, "All that the coordinator says, as JSON");
-  command->add_flag("--watch,-w", arguments->watch, "Follow it until it ends");
+  command->add_option("--run-dir,-d,run_dir", arguments->run_dir, "Run directory")->required();
+  command->add_flag("--json", arguments->json, "Print all that the coordinator tells, as JSON");
+  command->add_flag("--watch,-w", arguments->watch, "Follow the run until it ends");
   command->footer(kStatusExamples);
   commands[command] = [arguments] {
     return arguments->watch && !arguments->json ? watch(*arguments) : show_once(*arguments);

@@ -150,21 +150,21 @@ Status show(const TopArguments& arguments) {
 }
 
 constexpr char kTopExamples[] =
-    "Ranks, phases, speed and loss of a run in the terminal. q leaves. Phases: d data wait, f "
-    "forward,\nb backward, c communication, o optimizer, . other. Elsewhere than on a terminal it "
-    "prints a frame\nevery five seconds until the run is over.\n\n"
+    "Shows ranks, phases, speed and loss of a run in the terminal; q leaves. Phases: d data wait,\n"
+    "f forward, b backward, c communication, o optimizer, . other. Without a terminal it prints a\n"
+    "frame every five seconds until the run ends.\n\n"
     "Examples:\n"
     "  lockstep top runs/first\n"
     "  lockstep top runs/first --once\n"
     "\n"
-    "Exit codes: 0 ended by q, a signal or the end of the run, 66 there is no run.";
+    "Exit codes: 0 ended by q, a signal or the end of the run, 66 no run there.";
 
 }  // namespace
 
 void add_top_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("top", "Watch a run in the terminal");
   const auto arguments = std::make_shared<TopArguments>();
-  command->add_option("run-dir", arguments->run_dir, "Directory of the run")->required();
+  command->add_option("run-dir", arguments->run_dir, "Run directory")->required();
   command->add_flag("--once", arguments->once, "Print one frame, and end");
   command->footer(kTopExamples);
   commands[command] = [arguments] { return report(show(*arguments)); };

@@ -49,21 +49,22 @@ Status serve(const UiArguments& arguments) {
 }
 
 constexpr char kUiExamples[] =
-    "The page of a run that goes on or has ended, for a browser on this machine. Nobody else can "
-    "reach it:\nfrom elsewhere take `ssh -L 8080:127.0.0.1:8080`.\n\n"
+    "Serves the page of a live or ended run to browsers on this machine only. From another "
+    "machine\n"
+    "use `ssh -L 8080:127.0.0.1:8080`.\n\n"
     "Examples:\n"
     "  lockstep ui runs/first\n"
     "  lockstep ui runs/first --port 8080\n"
     "\n"
-    "Exit codes: 0 ended by a signal, 66 there is no run, 78 the port is taken.";
+    "Exit codes: 0 ended by a signal, 66 no run there, 78 the port is taken.";
 
 }  // namespace
 
 void add_ui_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("ui", "Show a run in the browser");
   const auto arguments = std::make_shared<UiArguments>();
-  command->add_option("run-dir", arguments->run_dir, "Directory of the run")->required();
-  command->add_option("--port", arguments->port, "Of this machine's loopback; 0: any free one");
+  command->add_option("run-dir", arguments->run_dir, "Run directory")->required();
+  command->add_option("--port", arguments->port, "Port on loopback; 0: any free one");
   command->footer(kUiExamples);
   commands[command] = [arguments] { return report(serve(*arguments)); };
 }

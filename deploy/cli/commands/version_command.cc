@@ -32,7 +32,7 @@ std::string version_line() {
 void add_version_command(CLI::App& app, Commands& commands) {
   auto* command = app.add_subcommand("version", "Print what this program was built from");
   const auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "As JSON");
+  command->add_flag("--json", *json, "Print JSON");
   command->footer("Example:\n  lockstep version --json");
   commands[command] = [json] {
     *json ? print_json(build_info()) : print_text(build_info());

@@ -37,9 +37,9 @@ void add_data_options(CLI::App& command, DataArguments& arguments) {
   command.add_option("--cache-dir", arguments.cache_dir,
                      "Keep inflated files and indexes here; default: a temporary directory");
   command.add_option("--format", arguments.format, "As data.train.format of a job file");
-  command.add_option("--block", arguments.cut.block, "Tokens: cut into sequences of so many");
+  command.add_option("--block", arguments.cut.block, "Tokens: length of a sequence");
   command.add_option("--tokenizer", arguments.cut.tokenizer,
-                     "Text: a vocabulary that makes its tokens, as data.tokenizer of a job file");
+                     "Text: the vocabulary, as data.tokenizer of a job file");
 }
 
 void add_document_options(CLI::App& command, DataArguments& arguments) {
@@ -48,12 +48,12 @@ void add_document_options(CLI::App& command, DataArguments& arguments) {
   documents->check(CLI::IsMember({"stream", "pad", "pack"}));
   command
       .add_option("--document-end", arguments.cut.document_end,
-                  "Tokens: the one behind which a document ends, as data.document_end")
+                  "Tokens: the token that ends a document, as data.document_end")
       ->needs(documents);
 }
 
 void add_threads_option(CLI::App& command, DataArguments& arguments) {
-  command.add_option("--threads", arguments.threads, "Default: as many as there are processors")
+  command.add_option("--threads", arguments.threads, "Threads; default: one a processor")
       ->check(CLI::Range(uint32_t{0}, limits::kDataThreads));
 }
 

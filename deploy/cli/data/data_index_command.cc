@@ -51,21 +51,21 @@ int index(const IndexArguments& arguments) {
 void add_data_index(CLI::App& group, Commands& commands) {
   const auto arguments = std::make_shared<IndexArguments>();
   auto* command = group.add_subcommand(
-      "index", "Make ahead what a run makes of its data before its first step");
+      "index", "Prepare in advance what a run prepares of its data before the first step");
   add_data_options(*command, *arguments);
   add_document_options(*command, *arguments);
   command->get_option("--cache-dir")
       ->required()
-      ->description("Keep it here; data.cache_dir of the job");
+      ->description("Directory for the results, the job's data.cache_dir");
   command
-      ->add_option("--transforms", arguments->transforms,
-                   "As data.transforms of the job; where images differ in size it decides what is "
-                   "measured")
+      ->add_option(
+          "--transforms", arguments->transforms,
+          "As data.transforms of the job, on which statistics of images of several sizes depend")
       ->delimiter(',');
   command->footer(
-      "Inflated files, tokens of text, indexes of samples, statistics. What is there and belongs "
-      "to the files as "
-      "they are stays; so does what is complete when this is stopped.\n\n"
+      "Writes inflated files, tokens of text, indexes of samples, and statistics. Results that "
+      "fit\n"
+      "the files stay, also when the command is interrupted.\n\n"
       "Examples:\n  lockstep data index /data/my-images --cache-dir /fast/cache\n"
       "  lockstep data index /data/shards --cache-dir /fast/cache --transforms "
       "random_resized_crop=224,flip,normalize\n"

@@ -29,10 +29,11 @@ int inspect(const InspectArguments& arguments, const std::string& cache_dir) {
 
 void add_data_inspect(CLI::App& group, Commands& commands) {
   const auto arguments = std::make_shared<InspectArguments>();
-  auto* command = group.add_subcommand("inspect", "Samples, classes, statistics, fingerprint");
+  auto* command =
+      group.add_subcommand("inspect", "Show samples, classes, statistics and fingerprint");
   add_data_options(*command, *arguments);
   add_document_options(*command, *arguments);
-  command->add_flag("--json", arguments->json, "As JSON");
+  command->add_flag("--json", arguments->json, "Print JSON");
   command->footer(
       "Examples:\n  lockstep data inspect /usr/share/datasets/fashion-mnist\n"
       "  lockstep data inspect /usr/share/datasets/fashion-mnist --json\n\n"

@@ -99,7 +99,7 @@ void add_data_pack(CLI::App& group, Commands& commands) {
   command->add_option("to", arguments->to, "Directory for the files")->required();
   command
       ->add_option("--compression", arguments->options.compression,
-                   "none (read in place), zstd or lz4 (inflated once more by every reader)")
+                   "none (read in place), zstd or lz4 (every reader inflates once more)")
       ->check(CLI::IsMember({"none", "zstd", "lz4"}))
       ->capture_default_str();
   command->add_option("--shard-mb", arguments->options.shard_mb, "MB of a file, before compression")
@@ -108,9 +108,8 @@ void add_data_pack(CLI::App& group, Commands& commands) {
   add_threads_option(*command, *arguments);
   command->footer(
       "Samples keep their order, labels and bytes; JPEG and PNG images are not encoded again.\n"
-      "The same command goes on with what an interrupted one has left. Of Parquet files the "
-      "columns "
-      "with the samples are first decoded into DIRECTORY.unpacked, which is gone at the end.\n\n"
+      "After an interruption the same command continues. It first decodes the sample columns of\n"
+      "Parquet files into DIRECTORY.unpacked, and removes that at the end.\n\n"
       "Examples:\n  lockstep data pack /data/my-images /data/packed\n"
       "  lockstep data pack /data/fineweb /data/packed --compression zstd --threads 4\n\n"
       "Exit codes: 0 packed, 64 the directory holds something else, 65 damaged, 66 not there.");

@@ -88,9 +88,9 @@ void add_data_verify(CLI::App& group, Commands& commands) {
   add_document_options(*command, *arguments);
   add_threads_option(*command, *arguments);
   command->add_flag("--full", arguments->full,
-                    "And compare the checksums that files have of their own content: of every "
-                    "record of TFRecord, of the arrays of .npz, of gzipped files");
-  command->add_flag("--json", arguments->json, "As JSON");
+                    "Compare the checksums in the files, too: of TFRecord's records, .npz's "
+                    "arrays, and gzipped files");
+  command->add_flag("--json", arguments->json, "Print JSON");
   command->footer(
       "Names the files of the first 100 samples that are damaged.\n\n"
       "Examples:\n  lockstep data verify /data/my-images\n"
