@@ -4,7 +4,7 @@
 // walking: a value outside [0, size) is permuted again until it falls inside.
 //
 // Source: Black, Rogaway: Ciphers with Arbitrary Finite Domains, CT-RSA 2002. Six rounds pass the
-// statistics of tests/unit/data/epoch_order_test.cc at every size; two fail them by far.
+// statistics of tests/unit/data/order/epoch_order_test.cc at every size; two fail them by far.
 //
 // Thread-safety: immutable; all calls from any thread.
 #pragma once

@@ -1,6 +1,6 @@
 """Writes the seeds of those parsers for which no library writes files: corpus/NAME/*, each sound or
 wrong in one place. Run it in this directory after a change; the files are committed. (The manifest
-`run` is of a real run, and those of arrow_tokens are of tests/unit/data/arrow_samples.py.)"""
+`run` is of a real run, and those of arrow_tokens are of tests/unit/data/samples/arrow_samples.py.)"""
 import gzip
 import json
 import pathlib

@@ -38,7 +38,7 @@ def rows():
 class Hostile(unittest.TestCase):
     def test_every_test_that_is_named_exists(self):
         sources = "\n".join(path.read_text() for top in TESTS
-                            for path in sorted((ROOT / top).glob("*.[ch]*")))
+                            for path in sorted((ROOT / top).rglob("*.[ch]*")))
         there = set(re.findall(r"(?:TEST|TEST_F|TEST_P|RC_GTEST_PROP)\(\s*(\w+),\s*(\w+)", sources))
         parameters = set(re.findall(r'"(\w+)"', (ROOT / TESTS[0] / "hostile_formats.h").read_text()))
         for suite, test, parameter in named_tests():

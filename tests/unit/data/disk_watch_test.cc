@@ -8,7 +8,7 @@
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/unit/data/cold_file.h"
+#include "tests/unit/data/support/cold_file.h"
 
 namespace lockstep::data {
 namespace {

@@ -10,14 +10,14 @@
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/tar_writer.h"
-#include "tests/unit/data/arrow_samples.h"
-#include "tests/unit/data/image_writer.h"
-#include "tests/unit/data/mds_samples.h"
-#include "tests/unit/data/npy_samples.h"
-#include "tests/unit/data/npz_samples.h"
-#include "tests/unit/data/packed_files.h"
-#include "tests/unit/data/safetensors_samples.h"
-#include "tests/unit/data/tfrecord_samples.h"
+#include "tests/unit/data/samples/arrow_samples.h"
+#include "tests/unit/data/samples/mds_samples.h"
+#include "tests/unit/data/samples/npy_samples.h"
+#include "tests/unit/data/samples/npz_samples.h"
+#include "tests/unit/data/samples/safetensors_samples.h"
+#include "tests/unit/data/samples/tfrecord_samples.h"
+#include "tests/unit/data/support/image_writer.h"
+#include "tests/unit/data/support/packed_files.h"
 
 namespace lockstep::data {
 

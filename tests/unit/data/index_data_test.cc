@@ -8,10 +8,10 @@
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/unit/data/arrow_samples.h"
-#include "tests/unit/data/image_writer.h"
-#include "tests/unit/data/npy_samples.h"
-#include "tests/unit/data/npz_samples.h"
+#include "tests/unit/data/samples/arrow_samples.h"
+#include "tests/unit/data/samples/npy_samples.h"
+#include "tests/unit/data/samples/npz_samples.h"
+#include "tests/unit/data/support/image_writer.h"
 
 namespace lockstep::data {
 namespace {

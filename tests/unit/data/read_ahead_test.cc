@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "comm/wire/job.pb.h"
-#include "tests/unit/data/file_dataset.h"
+#include "tests/unit/data/support/file_dataset.h"
 
 namespace lockstep::data {
 namespace {

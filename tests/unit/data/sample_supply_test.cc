@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "comm/wire/job.pb.h"
-#include "tests/unit/data/cold_file.h"
-#include "tests/unit/data/file_dataset.h"
+#include "tests/unit/data/support/cold_file.h"
+#include "tests/unit/data/support/file_dataset.h"
 
 namespace lockstep::data {
 namespace {

@@ -8,7 +8,7 @@
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
-#include "tests/unit/data/image_writer.h"
+#include "tests/unit/data/support/image_writer.h"
 
 namespace lockstep::doctor {
 namespace {
