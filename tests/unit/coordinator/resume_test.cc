@@ -12,7 +12,7 @@
 namespace lockstep::coordinator {
 namespace {
 
-StepEntry step_entry(Step step) {
+StepEntry step_at(Step step) {
   StepEntry entry;
   entry.generation = 1;
   entry.step = step;
@@ -95,7 +95,7 @@ TEST(Resume, StepsThatNotAllRanksReportedAreRecoveredFromBatches) {
   RecordsEntry batch{1, 1, 1, {}};
   for (Step step = 0; step < 3; ++step) batch.records.emplace_back().set_step(step);
   const std::vector<JournalEntry> entries{
-      LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, ""}}, batch, step_entry(0)};
+      LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, ""}}, batch, step_at(0)};
   ASSERT_TRUE(journal.commit(entries, 0).is_ok());
   Manifest manifest;
   manifest.member = 1;
@@ -136,7 +136,7 @@ class ResumeTest : public ::testing::Test {
  protected:
   ResumeTest() {
     commit(LedgerEntry{{1, {0, Phase::kTrain}, std::nullopt, false, "start"}});
-    commit(step_entry(0));
+    commit(step_at(0));
     add(1);
     add(2);
   }
@@ -187,7 +187,7 @@ class ResumeTest : public ::testing::Test {
 };
 
 TEST_F(ResumeTest, TheNewestGoodCheckpointIsTakenAndADamagedOnePassedOver) {
-  commit(step_entry(1));
+  commit(step_at(1));
   ASSERT_TRUE(plan().is_ok()) << plan().status().message();
   EXPECT_EQ(plan()->path, path(2));
   damage(path(2) + "/model.safetensors");
@@ -197,7 +197,7 @@ TEST_F(ResumeTest, TheNewestGoodCheckpointIsTakenAndADamagedOnePassedOver) {
 }
 
 TEST_F(ResumeTest, ACheckpointThatCannotBeReadNowIsNotRolledBack) {
-  commit(step_entry(1));
+  commit(step_at(1));
   for (const char* file : {"/model.safetensors", "/manifest.json"}) {
     make_unreadable(path(2) + file);
     EXPECT_EQ(plan().status().code(), Code::kInternal) << file;
@@ -210,7 +210,7 @@ TEST_F(ResumeTest, ACheckpointThatCannotBeReadNowIsNotRolledBack) {
 }
 
 TEST_F(ResumeTest, ARunWhoseCheckpointsAreAllLostDoesNotBeginAgainByItself) {
-  commit(step_entry(1));
+  commit(step_at(1));
   damage(path(1) + "/model.safetensors");
   std::filesystem::remove_all(path(2));
   const Status status = plan().status();
@@ -248,7 +248,7 @@ TEST_F(ResumeTest, ACheckpointWithoutTheRecordsOfItsStepsGivesWayToAnOlderOne) {
 }
 
 TEST_F(ResumeTest, OnlyALineageThatGoesOnElsewhereIsCut) {
-  commit(step_entry(1));
+  commit(step_at(1));
   const auto cuts = [this] {
     const auto entries = plan()->entries;
     return std::count_if(entries.begin(), entries.end(), [](const JournalEntry& entry) {
