@@ -8,6 +8,7 @@
 
 #include "comm/collectives/loopback/loopback.h"
 #include "coordinator/checkpoint/weights_hash.h"
+#include "data/open/job_cut.h"
 #include "data/view/run_data.h"
 #include "worker/engine/core/flat_layout.h"
 #include "worker/optim/loss_scale.h"
