@@ -35,8 +35,7 @@ foreach(target lockstep lockstep-coordinator lockstep_mpi_module lockstep_cuda_m
         lockstep_cuda_torch)
   if(TARGET ${target})
     add_dependencies(programs ${target})
-    install(TARGETS ${target} RUNTIME DESTINATION ${lockstep_home}
-            LIBRARY DESTINATION ${lockstep_home} COMPONENT programs)
+    install(TARGETS ${target} DESTINATION ${lockstep_home} COMPONENT programs)
   endif()
 endforeach()
 if(TARGET lockstep-worker)
@@ -66,7 +65,6 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_COMPONENTS_ALL programs plugin)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
-set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 # What the programs link, from Debian 12. deploy/container/Containerfile installs the same ones.
 set(CPACK_DEBIAN_PACKAGE_DEPENDS
     "libc6 (>= 2.36), libstdc++6 (>= 12), libcurl4, libfmt9, libjpeg62-turbo, liblz4-1, libpng16-16, libprometheus-cpp-core1.0, libprotobuf32, libspdlog1.10, libsqlite3-0, libssl3, liburing2, libxxhash0, libyaml-cpp0.7, libzstd1, zlib1g")

@@ -78,9 +78,8 @@ class Package(LockstepTest):
         self.assert_no_paths_of_the_build(place)
         self.trains("/srv/some where/bin/lockstep", "tar")
         installed = self.scratch / "installed"
-        for component in ("programs", "plugin"):
-            subprocess.run(["cmake", "--install", BIN.parent, "--prefix", installed, "--component",
-                            component], check=True, capture_output=True, timeout=120)
+        subprocess.run(["cmake", "--install", BIN.parent, "--prefix", installed], check=True,
+                       capture_output=True, timeout=120)
         self.assertEqual(*(sorted(str(path.relative_to(tree)) for path in tree.rglob("*"))
                            for tree in (place, installed)))
 
