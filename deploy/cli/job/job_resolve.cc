@@ -26,34 +26,14 @@ namespace {
 
 constexpr uint32_t kMostWorkersByDefault = 8;
 
-// Where the default depends on a name: PyTorch's, where it has one.
-struct NamedDefault {
-  std::string_view key;
-  std::string_view name;
-  std::string_view text;
-};
-constexpr NamedDefault kOptimizerDefaults[] = {
-    {"optimizer.lr", "sgd", "0.1"},         {"optimizer.lr", "nadam", "0.002"},
-    {"optimizer.lr", "rmsprop", "0.01"},    {"optimizer.lr", "adagrad", "0.01"},
-    {"optimizer.lr", "adadelta", "1"},      {"optimizer.eps", "adagrad", "1e-10"},
-    {"optimizer.eps", "adadelta", "1e-06"}, {"optimizer.momentum", "rmsprop", "0"},
-};
-constexpr NamedDefault kScheduleDefaults[] = {
-    {"schedule.gamma", "exponential", "0.999"},
-    {"schedule.gamma", "cyclic", "1"},
-};
-
 std::string default_text(const JobKey& row, const wire::JobSpec& job) {
-  const std::string& optimizer = job.optimizer().name();
   if (row.key == "train.eval_batch" && learns_from_tokens(job.model()))
     return std::to_string(kSequenceEvalBatch);
-  if (row.key == "optimizer.weight_decay" && optimizer != "adamw") return "0";
-  for (const NamedDefault& d : kOptimizerDefaults) {
-    if (row.key == d.key && optimizer == d.name) return std::string(d.text);
-  }
-  for (const NamedDefault& d : kScheduleDefaults) {
-    if (row.key == d.key && job.schedule().name() == d.name) return std::string(d.text);
-  }
+  if (row.named_defaults.empty()) return std::string(row.default_text);
+  const std::string name_key = std::string(row.key.substr(0, row.key.rfind('.'))) + ".name";
+  const std::string name = job_value(*find_job_key(name_key), job)[0];
+  for (const NamedDefault& other : row.named_defaults)
+    if (other.name == name) return std::string(other.text);
   return std::string(row.default_text);
 }
 

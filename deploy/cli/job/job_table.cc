@@ -36,22 +36,27 @@ class Table {
   Table() {
     const auto& fields = wire::job_fields();
     names_.resize(fields.size());
-    for (size_t i = 0; i < fields.size(); ++i) add(fields[i], names_[i]);
+    defaults_.resize(fields.size());
+    for (size_t i = 0; i < fields.size(); ++i) add(fields[i], names_[i], defaults_[i]);
   }
 
   std::span<const JobKey> rows() const { return rows_; }
 
  private:
-  void add(const wire::JobField& field, std::vector<std::string_view>& names) {
+  void add(const wire::JobField& field, std::vector<std::string_view>& names,
+           std::vector<NamedDefault>& defaults) {
     const wire::KeyOptions& options = *field.options;
     names.assign(options.values().begin(), options.values().end());
     if (options.values_of() == wire::KeyOptions::DATA_FORMATS)
       names.assign(std::begin(kDataFormats), std::end(kDataFormats));
+    for (const auto& other : options.default_with())
+      defaults.push_back({other.name(), other.default_()});
     JobKey row;
     row.key = field.key;
     row.default_text = options.required() ? std::string_view("required") : options.default_();
     row.range = range_of(*field.way.back(), options);
     row.names = names;
+    row.named_defaults = defaults;
     row.identity = options.frozen();
     row.shorthand = options.shorthand();
     row.meaning = options.help();
@@ -65,6 +70,7 @@ class Table {
   }
 
   std::vector<std::vector<std::string_view>> names_;
+  std::vector<std::vector<NamedDefault>> defaults_;
   std::vector<JobKey> rows_;
 };
 

@@ -18,11 +18,18 @@ struct NumberRange {
   bool max_exclusive = false;
 };
 
+// The default of a key where the key "name" of its group has a certain value.
+struct NamedDefault {
+  std::string_view name;  // "sgd"
+  std::string_view text;  // "0.1"
+};
+
 struct JobKey {
   std::string_view key;
   // As text; "required": the job must give it. job_resolve.cc has defaults that depend on other
   // keys.
   std::string_view default_text;
+  std::span<const NamedDefault> named_defaults;
   NumberRange range;                        // of numbers
   std::span<const std::string_view> names;  // not empty: the value is one of these
   bool identity = false;                    // defines the run: frozen at its first start

@@ -93,6 +93,20 @@ TEST(JobSchema, EveryDefaultIsAPossibleValue) {
   }
 }
 
+TEST(JobSchema, EveryDefaultOfANameIsAPossibleValueOfAPossibleName) {
+  wire::JobSpec job;
+  for (const JobKey& row : job_keys()) {
+    if (row.named_defaults.empty()) continue;
+    const JobKey* const name =
+        find_job_key(std::string(row.key.substr(0, row.key.rfind('.'))) + ".name");
+    ASSERT_NE(name, nullptr) << row.key;
+    for (const NamedDefault& other : row.named_defaults) {
+      EXPECT_THAT(name->names, testing::Contains(other.name)) << row.key;
+      EXPECT_TRUE(set_job_value(row, {std::string(other.text)}, job).is_ok()) << row.key;
+    }
+  }
+}
+
 TEST(JobSchema, AValueThatWasReadBackCanBeSetAgain) {
   wire::JobSpec job;
   for (const char* text : {"0.1", "1e-08", "0.30000000000000004", "123456.789"}) {
