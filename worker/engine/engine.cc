@@ -1,6 +1,7 @@
 #include "worker/engine/engine.h"
 
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/util/Exception.h>
 
@@ -14,6 +15,7 @@
 #include "worker/engine/device/accelerator.h"
 #include "worker/engine/device/cpu_device.h"
 #include "worker/engine/engine_impl.h"
+#include "worker/engine/precision.h"
 
 namespace lockstep {
 namespace {
@@ -93,6 +95,7 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
     float* data = device_->slot_statistics() + (place.begin - layout_.buffer.gradients);
     buffers_.push_back(view(data, static_cast<int64_t>(place.elements)));
   }
+  forward_ = std::make_unique<SlotForward>(*model_, *device_, parameters_, buffers_, compute_type_);
   gradients_ = std::make_unique<SlotGradients>(layout_, parameters_);
   if (job_.data().tune() == "auto")
     tuning_.emplace(data::LoaderSetting{.threads = decode_threads(train_),
@@ -269,6 +272,22 @@ Result<wire::EvalReport> EngineImpl::evaluate() {
   });
 }
 
+Status EngineImpl::look(const data::Batch& batch, ForwardObserver& observer) {
+  return without_exceptions("looking into a slot", [&]() -> Status {
+    LOCKSTEP_RETURN_IF_ERROR(use_this_thread());
+    const at::NoGradGuard no_grad;
+    const ForwardMode::Observer on_layer = [&](uint32_t parameter, const at::Tensor& output) {
+      observer.layer(parameter, output);
+    };
+    const SlotValues values = values_of(batch, StepWork{});
+    LOCKSTEP_RETURN_IF_ERROR(send_slot(batch, values));
+    LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits,
+                              forward_->train(values.dropout_key, &on_layer));
+    observer.logits(logits);
+    return Status::ok();
+  });
+}
+
 Progress EngineImpl::progress() const {
   return {progress_step_.load(std::memory_order_relaxed),
           progress_phase_.load(std::memory_order_relaxed),
@@ -289,7 +308,7 @@ Result<SlotGraphs*> EngineImpl::launch_graph(uint64_t samples) {
   SlotGraphs* const graphs = device_->graphs();
   if (graphs == nullptr) return graphs;
   const auto body = [this](float* place, const SlotGraphs::OnReady& on_ready) -> Status {
-    LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_slot(/*dropout_key=*/0));
+    LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_->train(/*dropout_key=*/0));
     return backward_slot(logits, place, on_ready);
   };
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_launched,

@@ -28,6 +28,10 @@
 #include "coordinator/checkpoint/state_tensor.h"
 #include "data/order/skip_set.h"
 
+namespace at {
+class Tensor;
+}
+
 namespace lockstep {
 
 class DeviceModule;
@@ -38,6 +42,7 @@ class TraceLog;
 namespace data {
 class Dataset;
 class Reading;
+struct Batch;
 }  // namespace data
 
 // One fixed membership, as the engine sees it. The Collectives live until end_generation().
@@ -76,6 +81,16 @@ struct Progress {
   Step step = 0;
   Phase phase = Phase::kTrain;
   uint32_t bucket = 0;  // how many buckets of the step in flight it has sent
+};
+
+// Sees what a forward makes of a batch.
+class ForwardObserver {
+ public:
+  virtual ~ForwardObserver() = default;
+  // The output of a layer, by the index of its first parameter.
+  virtual void layer(uint32_t parameter, const at::Tensor& output) = 0;
+  // (B, classes) or (B, T, classes); after all layers.
+  virtual void logits(const at::Tensor& logits) = 0;
 };
 
 class Engine {
@@ -144,6 +159,12 @@ class Engine {
   // The whole evaluation set, spread over the ranks of the generation; the same on every rank and
   // for every number of ranks.
   virtual Result<wire::EvalReport> evaluate() = 0;
+
+  // Shows the forward of a batch of the next step, as step() computes it. Nothing changes.
+  // REQUIRES: a generation has begun.
+  virtual Status look(const data::Batch&, ForwardObserver&) {
+    return {Code::kInternal, "this engine shows no forward"};
+  }
 
   // From now on every step votes to stop; see StepOutcome::all_want_stop.
   virtual void request_stop() = 0;

@@ -30,7 +30,7 @@
 #include "worker/engine/device/device.h"
 #include "worker/engine/device/slot_graphs.h"
 #include "worker/engine/engine.h"
-#include "worker/engine/precision.h"
+#include "worker/engine/slot_forward.h"
 #include "worker/engine/slot_gradients.h"
 #include "worker/model/model.h"
 #include "worker/optim/schedule.h"
@@ -60,6 +60,7 @@ class EngineImpl final : public Engine {
   void end_generation() override;
   Result<StepOutcome> step() override;
   Result<wire::EvalReport> evaluate() override;
+  Status look(const data::Batch& batch, ForwardObserver& observer) override;
   void request_stop() override { stop_requested_.store(true, std::memory_order_relaxed); }
   Progress progress() const override;
 
@@ -92,8 +93,6 @@ class EngineImpl final : public Engine {
   Status send_slot(const data::Batch& batch, const SlotValues& values);
   // By a graph, whose results lie at its place; null: nothing was done.
   Result<SlotGraphs*> launch_graph(uint64_t samples);
-  // Of what was sent. A recorded slot has no key of its own: kernels read the one that was sent.
-  Result<at::Tensor> forward_slot(uint64_t dropout_key);
   Status backward_slot(const at::Tensor& logits, float* gradients,
                        const std::function<void(uint32_t)>& on_ready);
   Status apply(StepWork& work);
@@ -148,6 +147,7 @@ class EngineImpl final : public Engine {
   bool state_is_new_ = true;            // the device has not seen it yet
   std::vector<at::Tensor> parameters_;  // views of the device's memory
   std::vector<at::Tensor> buffers_;     // likewise: the slot's own copies
+  std::unique_ptr<SlotForward> forward_;
   std::unique_ptr<SlotGradients> gradients_;
   std::vector<std::byte> eval_inputs_;
   std::vector<int64_t> eval_labels_;

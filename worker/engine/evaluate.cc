@@ -74,11 +74,7 @@ Result<EngineImpl::BatchScore> EngineImpl::score_batch(const data::SampleReader&
   }
   LOCKSTEP_RETURN_IF_ERROR(
       device_->send(shape, eval_inputs_.data(), eval_labels_.data(), n, SlotValues{}));
-  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor x, device_->inputs());
-  const AutocastScope autocast(device_->where().type(), compute_type_);
-  const at::Tensor computed =  // (B, classes) or (B, T, classes)
-      model_->forward(x, parameters_, buffers_, {.kernels = device_->kernels()});
-  const at::Tensor logits = computed.to(device_->loss_type(computed.scalar_type()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor logits, forward_->evaluate());
   LOCKSTEP_RETURN_IF_ERROR(
       device_->start_loss(logits, !model_->keeps_logits(), /*gradient=*/nullptr));
   LOCKSTEP_ASSIGN_OR_RETURN(const SlotLoss loss, device_->loss());

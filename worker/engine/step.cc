@@ -87,7 +87,7 @@ Status EngineImpl::compute_slot(const SlotWork& slot, StepWork& work) {
   LOCKSTEP_ASSIGN_OR_RETURN(SlotGraphs* const graphs, launch_graph(batch->samples));
   at::Tensor logits;
   if (graphs == nullptr) {
-    LOCKSTEP_ASSIGN_OR_RETURN(logits, forward_slot(values.dropout_key));
+    LOCKSTEP_ASSIGN_OR_RETURN(logits, forward_->train(values.dropout_key));
   }
   phases_->switch_to(WorkPhase::kCommunication);
   LOCKSTEP_RETURN_IF_ERROR(reducer_->open());  // after forward, when peers have long read
@@ -116,18 +116,6 @@ EngineImpl::SlotMemory EngineImpl::memory_of(const SlotWork& slot) {
 
 Status EngineImpl::send_slot(const data::Batch& batch, const SlotValues& values) {
   return device_->send(batch.shape, batch.inputs(), batch.labels, batch.samples, values);
-}
-
-Result<at::Tensor> EngineImpl::forward_slot(uint64_t dropout_key) {
-  LOCKSTEP_RETURN_IF_ERROR(device_->reset_statistics());
-  const ForwardMode mode{.training = true,
-                         .dropout_key = dropout_key,
-                         .dropout_key_at = device_->dropout_key_at(),
-                         .kernels = device_->kernels()};
-  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor x, device_->inputs());
-  const AutocastScope autocast(device_->where().type(), compute_type_);
-  const at::Tensor logits = model_->forward(x, parameters_, buffers_, mode);
-  return logits.to(device_->loss_type(logits.scalar_type()));  // (B, classes) or (B, T, classes)
 }
 
 Status EngineImpl::backward_slot(const at::Tensor& logits, float* gradients,

@@ -11,6 +11,7 @@
 #include "data/open/job_cut.h"
 #include "data/view/run_data.h"
 #include "worker/engine/core/flat_layout.h"
+#include "worker/model/model.h"
 #include "worker/optim/loss_scale.h"
 #include "worker/replay/batch_file.h"
 #include "worker/replay/slot_look.h"
@@ -52,7 +53,7 @@ class Replay {
   ReplayReport report_;
   std::unique_ptr<ReplaySource> source_;
   std::unique_ptr<data::Dataset> dataset_;
-  std::unique_ptr<Model> model_;  // for looking; the engine has its own
+  std::unique_ptr<Model> model_;  // for its layout; the engine has its own
   std::unique_ptr<Engine> engine_;
   std::vector<std::unique_ptr<Collective>> collectives_;  // one; outlived by no use of the engine
 };
@@ -215,7 +216,7 @@ Status Replay::compute_step(const coordinator::StepEntry& recorded) {
 
 Status Replay::look() {
   const wire::JobSpec& job = source_->job();
-  SlotLook slots(job, *dataset_, *model_, *engine_, source_->step());
+  SlotLook slots(job, *dataset_, model_->layout(), *engine_, source_->step());
   LookedAt seen;
   for (uint32_t slot = 0; slot < job.train().slots(); ++slot) {
     if (request_.slot && *request_.slot != slot) continue;

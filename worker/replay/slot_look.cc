@@ -1,16 +1,13 @@
 #include "worker/replay/slot_look.h"
 
-#include <ATen/ops/from_blob.h>
+#include <ATen/core/Tensor.h>
 
 #include <algorithm>
-#include <exception>
 
 #include "comm/base/check.h"
 #include "comm/base/labels.h"
-#include "comm/base/prng.h"
 #include "data/read/job_order.h"
 #include "worker/engine/core/loss.h"
-#include "worker/engine/precision.h"
 
 namespace lockstep {
 namespace {
@@ -28,9 +25,28 @@ std::string layer_of(const std::string& parameter) {
   return parameter.substr(0, parameter.rfind('.'));
 }
 
+// Keeps statistics of all layers, and the logits.
+class Keeper final : public ForwardObserver {
+ public:
+  Keeper(const ModelLayout& layout, LookedAt& out) : layout_(layout), out_(out) {}
+
+  void layer(uint32_t parameter, const at::Tensor& output) override {
+    const at::Tensor values = output.to(at::kFloat).contiguous();
+    stats_of(out_.activations, layer_of(layout_.parameters[parameter].name))
+        .add(values.const_data_ptr<float>(), static_cast<uint64_t>(values.numel()));
+  }
+  void logits(const at::Tensor& logits) override { logits_ = logits.to(at::kFloat).contiguous(); }
+  const at::Tensor& logits() const { return logits_; }
+
+ private:
+  const ModelLayout& layout_;
+  LookedAt& out_;
+  at::Tensor logits_;
+};
+
 }  // namespace
 
-SlotLook::SlotLook(const wire::JobSpec& job, const data::Dataset& dataset, const Model& model,
+SlotLook::SlotLook(const wire::JobSpec& job, const data::Dataset& dataset, const ModelLayout& model,
                    Engine& engine, Step step)
     : job_(job),
       dataset_(dataset),
@@ -54,44 +70,15 @@ Status SlotLook::look(uint32_t slot, LookedAt* out) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto loader, load(slot));
   LOCKSTEP_ASSIGN_OR_RETURN(const data::Batch* batch, loader->next());
   if (batch == nullptr) return Status::ok();  // an empty slot of a short step
-  try {
-    forward(*batch, out);
-    return Status::ok();
-  } catch (const std::exception& error) {
-    return {Code::kInternal, std::string("looking into a slot: ") + error.what()};
+  LOCKSTEP_CHECK(batch->step == step_, "the batch is of the step to look into");
+  if (batch->images != nullptr) {
+    stats_of(out->activations, "input")
+        .add(batch->images, batch->samples * batch->shape.elements());
   }
-}
-
-// As the engine does it: on the slot's own random stream, and on copies of the buffers.
-void SlotLook::forward(const data::Batch& batch, LookedAt* out) {
-  std::vector<at::Tensor> parameters;
-  std::vector<at::Tensor> buffers;
-  for (const StateTensor& tensor : engine_.state()) {
-    if (tensor.dtype != DType::kF32) continue;
-    const at::Tensor view = at::from_blob(tensor.data, tensor.shape);
-    if (tensor.section == StateSection::kParameter) parameters.push_back(view);
-    if (tensor.section == StateSection::kBuffer) buffers.push_back(view.clone());
-  }
-  const ModelLayout& layout = model_.layout();
-  LOCKSTEP_CHECK(
-      parameters.size() == layout.parameters.size() && buffers.size() == layout.buffers.size(),
-      "the state is that of the model");
-  if (batch.images != nullptr) {
-    stats_of(out->activations, "input").add(batch.images, batch.samples * batch.shape.elements());
-  }
-  const ForwardMode::Observer observer = [&](uint32_t parameter, const at::Tensor& output) {
-    const at::Tensor values = output.to(at::kFloat).contiguous();
-    stats_of(out->activations, layer_of(layout.parameters[parameter].name))
-        .add(values.const_data_ptr<float>(), static_cast<uint64_t>(values.numel()));
-  };
-  ForwardMode mode;
-  mode.training = true;
-  mode.dropout_key =
-      stream_key({static_cast<uint64_t>(StreamKind::kDropout), job_.seed(), step_, batch.slot});
-  mode.observer = &observer;
-  const at::Tensor x = model_input(batch.shape, batch.inputs(), batch.samples);
-  const AutocastScope autocast(at::kCPU, compute_type(job_.train()));
-  keep(batch, model_.forward(x, parameters, buffers, mode).to(at::kFloat).contiguous(), out);
+  Keeper keeper(model_, *out);
+  LOCKSTEP_RETURN_IF_ERROR(engine_.look(*batch, keeper));
+  keep(*batch, keeper.logits(), out);
+  return Status::ok();
 }
 
 void SlotLook::keep(const data::Batch& batch, const at::Tensor& logits, LookedAt* out) {

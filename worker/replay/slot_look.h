@@ -12,9 +12,13 @@
 #include "data/order/step_plan.h"
 #include "data/read/loader.h"
 #include "worker/engine/engine.h"
-#include "worker/model/model.h"
+#include "worker/model/spec.h"
 #include "worker/replay/replayed_sample.h"
 #include "worker/replay/tensor_stats.h"
+
+namespace at {
+class Tensor;
+}
 
 namespace lockstep {
 
@@ -31,21 +35,19 @@ struct LookedAt {
 
 class SlotLook {
  public:
-  // All outlive it. `engine` stands before `step`.
-  SlotLook(const wire::JobSpec& job, const data::Dataset& dataset, const Model& model,
+  // All outlive it. `engine` stands before `step`, in a generation. `model`: of the engine.
+  SlotLook(const wire::JobSpec& job, const data::Dataset& dataset, const ModelLayout& model,
            Engine& engine, Step step);
 
-  // LibTorch's exceptions are kInternal.
   Status look(uint32_t slot, LookedAt* out);
 
  private:
   Result<std::unique_ptr<data::Loader>> load(uint32_t slot) const;
-  void forward(const data::Batch& batch, LookedAt* out);
   void keep(const data::Batch& batch, const at::Tensor& logits, LookedAt* out);
 
   const wire::JobSpec& job_;
   const data::Dataset& dataset_;
-  const Model& model_;
+  const ModelLayout& model_;
   Engine& engine_;
   const Step step_;
   const data::RunShape shape_;

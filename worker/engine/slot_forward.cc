@@ -1,0 +1,36 @@
+#include "worker/engine/slot_forward.h"
+
+#include "worker/engine/precision.h"
+
+namespace lockstep {
+
+SlotForward::SlotForward(const Model& model, Device& device,
+                         const std::vector<at::Tensor>& parameters,
+                         const std::vector<at::Tensor>& buffers, at::ScalarType compute_type)
+    : model_(model),
+      device_(device),
+      parameters_(parameters),
+      buffers_(buffers),
+      compute_type_(compute_type) {}
+
+Result<at::Tensor> SlotForward::train(uint64_t dropout_key, const ForwardMode::Observer* observer) {
+  LOCKSTEP_RETURN_IF_ERROR(device_.reset_statistics());
+  return run({.training = true,
+              .dropout_key = dropout_key,
+              .dropout_key_at = device_.dropout_key_at(),
+              .observer = observer,
+              .kernels = observer == nullptr ? device_.kernels() : LayerKernels{}});
+}
+
+Result<at::Tensor> SlotForward::evaluate() {
+  return run({.kernels = device_.kernels()});
+}
+
+Result<at::Tensor> SlotForward::run(const ForwardMode& mode) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const at::Tensor x, device_.inputs());
+  const AutocastScope autocast(device_.where().type(), compute_type_);
+  const at::Tensor logits = model_.forward(x, parameters_, buffers_, mode);
+  return logits.to(device_.loss_type(logits.scalar_type()));
+}
+
+}  // namespace lockstep
