@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "data/open/open_dataset.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "worker/engine/core/loss.h"
 #include "worker/model/model.h"

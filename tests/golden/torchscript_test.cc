@@ -7,6 +7,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "data/open/open_dataset.h"
 #include "tests/unit/engine/loopback_world.h"
 
 namespace lockstep {
