@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "comm/base/planted_bug.h"
+#include "coordinator/decide/begin_state.h"
 #include "tests/sim/cluster/worker.h"
 
 namespace lockstep::sim {
