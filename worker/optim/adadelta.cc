@@ -1,4 +1,4 @@
-#include "worker/optim/adadelta.h"
+#include "worker/optim/rules/adadelta.h"
 
 #include "worker/optim/optimizers.h"
 

@@ -1,4 +1,4 @@
-#include "worker/optim/adagrad.h"
+#include "worker/optim/rules/adagrad.h"
 
 #include "worker/optim/optimizers.h"
 

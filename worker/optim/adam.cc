@@ -1,4 +1,4 @@
-#include "worker/optim/adam.h"
+#include "worker/optim/rules/adam.h"
 
 #include "worker/optim/optimizers.h"
 

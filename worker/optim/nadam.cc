@@ -1,4 +1,4 @@
-#include "worker/optim/nadam.h"
+#include "worker/optim/rules/nadam.h"
 
 #include "worker/optim/optimizers.h"
 

@@ -1,5 +1,5 @@
-// The table of optimizers. A new one takes its rule in a header and its row in a source (sgd.h and
-// sgd.cc, for one), a line in update_rules.h and a line in the table.
+// The table of optimizers. A new one takes its rule in a header and its row in a source
+// (rules/sgd.h and sgd.cc, for one), a line in update_rules.h and a line in the table.
 //
 // Thread-safety: constant tables and pure functions.
 #pragma once

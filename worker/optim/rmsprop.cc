@@ -1,4 +1,4 @@
-#include "worker/optim/rmsprop.h"
+#include "worker/optim/rules/rmsprop.h"
 
 #include "worker/optim/optimizers.h"
 

@@ -1,4 +1,4 @@
-#include "worker/optim/sgd.h"
+#include "worker/optim/rules/sgd.h"
 
 #include "worker/optim/optimizers.h"
 

@@ -7,12 +7,12 @@
 #include <variant>
 
 #include "comm/base/limits.h"
-#include "worker/optim/adadelta.h"
-#include "worker/optim/adagrad.h"
-#include "worker/optim/adam.h"
-#include "worker/optim/nadam.h"
-#include "worker/optim/rmsprop.h"
-#include "worker/optim/sgd.h"
+#include "worker/optim/rules/adadelta.h"
+#include "worker/optim/rules/adagrad.h"
+#include "worker/optim/rules/adam.h"
+#include "worker/optim/rules/nadam.h"
+#include "worker/optim/rules/rmsprop.h"
+#include "worker/optim/rules/sgd.h"
 
 namespace lockstep {
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "worker/optim/element.h"
+#include "worker/optim/rules/element.h"
 
 namespace lockstep {
 

@@ -2,7 +2,7 @@
 // Thread-safety: pure functions of their arguments.
 #pragma once
 
-#include "worker/optim/element.h"
+#include "worker/optim/rules/element.h"
 
 namespace lockstep {
 
