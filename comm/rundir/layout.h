@@ -43,4 +43,9 @@ inline std::string file_in(const std::string& run_dir, std::string_view name) {
   return run_dir + "/" + std::string(name);
 }
 
+// The file of a process in RUN_DIR/logs.
+inline std::string log_in(const std::string& run_dir, const std::string& name) {
+  return file_in(file_in(run_dir, kLogs), name);
+}
+
 }  // namespace lockstep::rundir

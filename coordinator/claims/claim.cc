@@ -136,7 +136,7 @@ std::string journal_path(const std::string& run_dir) {
     const std::string path = run_dir + "/" + claim->journal;
     if (::access(path.c_str(), F_OK) == 0) return path;
   }
-  return run_dir + "/" + rundir::kJournal;
+  return rundir::file_in(run_dir, rundir::kJournal);
 }
 
 std::string lock_path(const std::string& journal) {

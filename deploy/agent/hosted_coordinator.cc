@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "coordinator/claims/claim.h"
 #include "deploy/agent/exit_decision.h"
@@ -47,8 +48,8 @@ void HostedCoordinator::start(const std::vector<std::string>& words, int64_t now
   std::vector<std::string> argv = {options_.program, "--run-dir", options_.run_dir,
                                    "--take-over",    "--seat",    seat_};
   argv.insert(argv.end(), words.begin(), words.end());
-  const std::string output = options_.run_dir + "/logs/coordinator" +
-                             (options_.log_node.empty() ? "" : "-" + options_.log_node) + ".stderr";
+  const std::string node = options_.log_node.empty() ? "" : "-" + options_.log_node;
+  const std::string output = rundir::log_in(options_.run_dir, "coordinator" + node + ".stderr");
   started_ms_ = now_ms;
   const auto pid = start_process({std::move(argv), output, SIGTERM});
   if (pid.is_ok()) {

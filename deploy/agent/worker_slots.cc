@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "comm/base/limits.h"
+#include "comm/rundir/layout.h"
 
 namespace lockstep {
 
@@ -142,7 +143,7 @@ std::string WorkerSlots::name(uint32_t place) const {
 }
 
 std::string WorkerSlots::output_path(uint32_t place) const {
-  return options_.run_dir + "/logs/" + name(place) + ".stderr";
+  return rundir::log_in(options_.run_dir, name(place) + ".stderr");
 }
 
 }  // namespace lockstep

@@ -101,7 +101,7 @@ struct Worker::Impl {
         metrics({job.job(), options.node, options.local_rank}, build_info(), phases, clock),
         probe(metrics, phases, predictions_per_sample(job.model()), *place),
         host({loop, gate, mailbox, *context, *logger, in_hand,
-              options.run_dir + "/logs/worker-" + own_name + ".stacks.txt",
+              rundir::log_in(options.run_dir, "worker-" + own_name + ".stacks.txt"),
               [this](int code) { on_end(code); }},
              job) {}
 
@@ -164,7 +164,8 @@ void Worker::Impl::open_session() {
   session_options.rpc.jitter_seed = static_cast<uint64_t>(::getpid());
   session_options.heartbeat_ms = heartbeat_interval_ms(job.cluster().lease_s());
   session_options.join_deadline_ms = int64_t{job.cluster().start_timeout_s()} * 1'000;
-  session_options.spill_path = options.run_dir + "/cache/records-" + own_name;
+  session_options.spill_path =
+      rundir::file_in(rundir::file_in(options.run_dir, rundir::kCache), "records-" + own_name);
   session = std::make_unique<Session>(transport, std::move(session_options), host, *logger);
 }
 
@@ -305,11 +306,11 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
   LOCKSTEP_ASSIGN_OR_RETURN(wire::JobSpec job, read_job(found.run_dir));
   const std::string process =
       options.log_name.empty() ? "worker-" + std::to_string(options.local_rank) : options.log_name;
-  std::filesystem::create_directories(found.run_dir + "/logs", error);
+  std::filesystem::create_directories(rundir::file_in(found.run_dir, rundir::kLogs), error);
   auto place = std::make_unique<LogPlace>(job.job());
   LOCKSTEP_ASSIGN_OR_RETURN(
       auto logger,
-      open_json_logger(found.run_dir + "/logs/" + process + ".log.jsonl", process,
+      open_json_logger(rundir::log_in(found.run_dir, process + ".log.jsonl"), process,
                        /*echo_to_stderr=*/true, [at = place.get()] { return at->context(); }));
   Secrets secrets;
   LOCKSTEP_ASSIGN_OR_RETURN(

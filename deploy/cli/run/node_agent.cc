@@ -58,13 +58,13 @@ Result<AgentOptions> options_of(const NodeAgent& node, const wire::JobSpec& job,
 Result<NodeAgentEnd> run_node_agent(const NodeAgent& node, StopSignals* held) {
   const auto job = read_job_spec(node.run_dir);
   if (!job.is_ok()) return job.status().with_context("no run is prepared in " + node.run_dir);
-  std::filesystem::create_directories(node.run_dir + "/logs");
+  std::filesystem::create_directories(rundir::file_in(node.run_dir, rundir::kLogs));
   const std::string name = log_name_of(node);
   // An agent belongs to no rank and no generation.
   const auto context = [run = job->job()] { return LogContext{run, {}, 0, {}}; };
   LOCKSTEP_ASSIGN_OR_RETURN(const std::unique_ptr<Logger> logger,
-                            open_json_logger(node.run_dir + "/logs/" + name + ".log.jsonl", name,
-                                             !node.is_quiet, context));
+                            open_json_logger(rundir::log_in(node.run_dir, name + ".log.jsonl"),
+                                             name, !node.is_quiet, context));
   LOCKSTEP_ASSIGN_OR_RETURN(AgentOptions options, options_of(node, *job, *logger));
   Agent agent(std::move(options), *logger);
   if (held != nullptr) held->release();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "comm/base/limits.h"
+#include "comm/rundir/layout.h"
 #include "deploy/agent/process.h"
 #include "deploy/agent/restart_budget.h"
 #include "deploy/cli/base/file_follower.h"
@@ -22,7 +23,7 @@ class SupervisedChild {
  public:
   SupervisedChild(std::string name, const std::string& run_dir)
       : name_(std::move(name)),
-        output_path_(run_dir + "/logs/" + name_ + ".stderr"),
+        output_path_(rundir::log_in(run_dir, name_ + ".stderr")),
         output_(output_path_) {}
 
   Status start(std::vector<std::string> argv, int64_t now_ms);
