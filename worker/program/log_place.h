@@ -1,8 +1,8 @@
-// Where this worker stands, for the lines of its log (comm/base/json_logger.h): the training thread
-// says so, and every thread logs.
+// Where this worker stands, for the lines of its log (comm/base/json_logger.h). The training
+// thread sets it; every thread logs.
 //
-// Thread-safety: all calls from any thread. The three values are read one after the other: a line
-// that is written at a change may tell some of the old and some of the new ones.
+// Thread-safety: all calls from any thread. The three values are read one by one: a line written
+// during a change may mix old and new ones.
 #pragma once
 
 #include <atomic>
@@ -35,7 +35,7 @@ class LogPlace {
   const std::string run_;
   std::atomic<Generation> generation_{0};
   std::atomic<int64_t> rank_{-1};  // none yet
-  std::atomic<int64_t> step_{-1};  // likewise
+  std::atomic<int64_t> step_{-1};  // none yet
 };
 
 }  // namespace lockstep

@@ -1,5 +1,5 @@
-// Takes this process into the MPI world of the mpirun that has started its agent, through the
-// module beside the program.
+// Enters the MPI world of the mpirun that started this worker's agent, through the module beside
+// the program.
 //
 // Thread-safety: once in a process, before other threads are started.
 #pragma once
@@ -12,9 +12,9 @@
 
 namespace lockstep {
 
-// Returns when the workers of all ranks of mpirun are here. Null outside mpirun. MPI's TCP stays on
-// `interface`. `fast`: sums in any order. kConfig, with what to do, where there is no module or no
-// Open MPI. An MPI that cannot begin ends the process itself.
+// Returns once the workers of all ranks have entered. Null outside mpirun. MPI's TCP stays on
+// `interface`. `fast`: sums in any order. kConfig, with what to do, if the module or Open MPI is
+// missing. An MPI that cannot begin ends the process itself.
 Result<std::unique_ptr<MpiLane>> open_mpi(const std::string& interface, bool fast);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Data that are far away, as the worker's metrics show them.
+// Shows remote data in the worker's metrics.
 #pragma once
 
 #include "data/dataset/dataset.h"
@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// Nothing where neither is far. `evaluation` may be null; both must outlive the probe's refreshes.
+// Does nothing if both are local. `evaluation` may be null; both outlive the probe's refreshes.
 void watch_far_data(const data::Dataset& train, const data::Dataset* evaluation,
                     FarDataProbe& probe);
 

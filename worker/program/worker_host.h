@@ -1,11 +1,9 @@
-// Between the session (loop's thread) and the training (its own thread): closes the gate and the
-// collective on a prepare, hands starts over, and remembers how it ended.
+// Connects the session (loop's thread) with the training (a thread of its own): closes the gate and
+// the collective on a prepare, hands over starts, and remembers how the run ended.
 //
-// The engine is built while the session already connects; until attach() there is none, and the
-// session does not register before.
+// The session connects while the engine is built, and registers after attach().
 //
-// Thread-safety: everything on the loop's thread. It is passed to the gate and may be called back
-// from the training thread through the loop only.
+// Thread-safety: everything on the loop's thread. The training thread calls back through the loop.
 #pragma once
 
 #include <functional>
@@ -39,12 +37,12 @@ class WorkerHost final : public SessionHost {
 
   WorkerHost(Parts parts, wire::JobSpec job) : parts_(std::move(parts)), job_(std::move(job)) {}
 
-  // Both outlive the host's use.
+  // Both outlive the host.
   void attach(Engine& engine, Runner& runner);
   void set_run_id(std::string run_id) { run_id_ = std::move(run_id); }
   const std::string& run_id() const { return run_id_; }
 
-  // A signal: stop at the next boundary that all members agree on.
+  // After a signal: stops at the next boundary that all members agree on.
   void request_stop(const std::string& why);
 
   Status on_registered(const wire::Registered& registered) override;

@@ -1,5 +1,5 @@
-// Writes checkpoints beside the training: the state is copied at the step boundary, the files are
-// written by a thread of its own, one checkpoint at a time.
+// Writes checkpoints beside the training. submit() copies the state at the step boundary; a side
+// thread writes the files, one checkpoint at a time.
 //
 //   training thread ── submit(): wait for the one before, copy ──▶ side thread: write, report,
 //   prune
@@ -45,14 +45,13 @@ class CheckpointWriter {
   // Waits for what was submitted last; its outcome. REQUIRES: something was submitted.
   Result<CheckpointInfo> wait();
 
-  // Waits until nothing is being written; what was, is reported.
+  // Waits until the checkpoint in flight is written and reported.
   void settle();
 
-  // The coordinator does not need these any more; deleted by the side thread.
+  // Lets the side thread delete these: the coordinator needs them no longer.
   void drop(std::vector<std::string> names);
 
-  // Deletes what crashed writers of generations before this one left; by the side thread, before
-  // anything else.
+  // Lets the side thread delete first what crashed writers of earlier generations left.
   void clean_up(Generation generation);
 
  private:

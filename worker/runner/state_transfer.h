@@ -1,15 +1,15 @@
-// The boundary state from one member to those that lack it, through the Collective of the new
-// generation: all members take part, one sends, who needs it keeps it.
+// Sends the boundary state from one member to those that lack it, through the Collective of the new
+// generation. All members take part; one sends, and those that lack the state keep it.
 //
 //   header   resume point, number of bytes, hash of it all       one broadcast
 //   tensors  in the order of Engine::state(), in chunks          the rest
 //
 // INVARIANTS
 //  T1 A receiver's own state is untouched until everything has arrived and its hash is right.
-//  T2 Where one member fails, its generation is closed, and the others' calls end with kAborted.
+//  T2 If one member fails, its generation closes and the calls of the others end with kAborted.
 //
-// Errors: kAborted from the Collective; kInternal when the bytes that arrived are not those that
-// were sent, or the members' tensors are not the same.
+// Errors: kAborted from the Collective; kInternal if the received bytes differ from the sent ones,
+// or if the members have different tensors.
 // Thread-safety: free functions; as the Collective's operations.
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace lockstep {
 
-// What the bytes are, beside the bytes.
+// What the header says of the bytes.
 struct StateOrigin {
   ResumePoint at;
   std::string resumed_from;  // checkpoint that the lineage's state began with; empty: fresh
@@ -40,15 +40,15 @@ struct ReceivedState {
   void install(std::span<const StateTensor> state) const;
 };
 
-// The one that has it.
+// For the sender.
 Status send_state(Collective& collective, Generation generation, const StateOrigin& origin,
                   std::span<const StateTensor> state);
 
-// Those that need it. `state` is only measured.
+// For members that lack the state. Only the sizes in `state` count.
 Result<ReceivedState> receive_state(Collective& collective, Generation generation, uint32_t root,
                                     std::span<const StateTensor> state);
 
-// Those that neither have to send nor need it.
+// For all other members.
 Status pass_state(Collective& collective, Generation generation, uint32_t root,
                   std::span<const StateTensor> state);
 

@@ -1,5 +1,5 @@
-// The file of a traced worker: RUN_DIR/trace/rank-N.json, of the rank that it had when the last
-// traced step was done or its generation ended. Who has the rank later writes over it.
+// The file of a traced worker: RUN_DIR/trace/rank-N.json. N is the worker's rank at the end of the
+// last traced step, or of its generation. A later worker of the same rank overwrites the file.
 //
 // Thread-safety: the training thread.
 #pragma once
@@ -24,10 +24,10 @@ class TraceFile {
   // Where events go; null: off.
   TraceLog* log() const { return log_.get(); }
 
-  // Writes the file when `applied` steps are the whole window. A trace is no reason to end a run:
-  // what goes wrong is logged.
+  // Writes the file when `applied` steps are the whole window. Errors are logged:
+  // a trace never ends a run.
   void step_applied(Step applied, uint32_t rank);
-  // What there is, if it has not been written.
+  // Writes the events so far, unless the file is written.
   void generation_ended(uint32_t rank);
 
  private:

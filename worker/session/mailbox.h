@@ -1,6 +1,6 @@
-// Orders from the loop's thread to the training thread: the newest start, and the pending planned
-// change. What is closed is void: an older start that was never begun is of no interest any more,
-// and a plan whose generation is closed will never happen.
+// Orders from the loop's thread to the training thread: the newest start and the pending planned
+// change. Closing a generation voids its orders: the training thread never begins an older start,
+// and never makes a planned change of a closed generation.
 //
 // Thread-safety: put(), plan(), close(), acknowledge(), resolve() and end() from any thread; the
 // waits from the training thread; wants_switch() from any.
@@ -37,23 +37,24 @@ class Mailbox {
   // A checkpoint is in the journal.
   void acknowledge(std::string checkpoint);
 
-  // Waits for resolve(). Nothing: it is over.
+  // Waits for resolve(). Nothing: the run is over.
   std::optional<uint64_t> wait_for_batch();
 
-  // For a worker that is in no generation: waits for the next start, or a planned change that lets
-  // it join. Nothing: it is over.
+  // For a worker that is in no generation: waits for the next start, or for a planned change that
+  // lets it join. Nothing: the run is over.
   std::optional<StartOrder> next();
 
   // For a member of `generation`: is there a planned change to vote for?
   bool wants_switch(Generation generation) const;
-  // The planned change that the members of `generation` have agreed on; waits until it has come.
-  // Nothing: `generation` was closed, or it is over.
+  // Waits for the planned change that the members of `generation` agreed on. Nothing: `generation`
+  // was closed, or the run is over.
   std::optional<StartOrder> wait_for_plan(Generation generation);
 
-  // Waits until `checkpoint` is in the journal; false: `generation` was closed, or it is over.
+  // Waits until `checkpoint` is in the journal; false: `generation` was closed, or the
+  // run is over.
   bool wait_acknowledged(const std::string& checkpoint, Generation generation);
 
-  // Waits `pause_ms`; false at once if `generation` was closed, or it is over.
+  // Waits `pause_ms`; false at once if `generation` was closed or the run is over.
   bool pause(Generation generation, int pause_ms);
 
  private:

@@ -1,5 +1,5 @@
-// What follows what in a run, and what a start means to one member: pure arithmetic, the same on
-// every member, for whoever drives a training.
+// The order of phases in a run, and what a start means to one member. Pure arithmetic, with the
+// same result on every member.
 //
 //   after a step:        eval if the epoch or the run ended and there is evaluation data,
 //                        else checkpoint if the run ended, else train
@@ -37,22 +37,22 @@ struct PhasePlan {
   }
 };
 
-// What follows what in a run of this job over these data.
+// The order of phases for this job on these data.
 PhasePlan make_phase_plan(const wire::JobSpec& job, const wire::DataFacts& facts,
                           uint64_t total_steps);
 
-// A checkpoint of the end of a run that is now longer, or the other way round.
+// Adapts the resume point of a checkpoint to a plan that has become longer or shorter.
 ResumePoint fit_to_plan(ResumePoint at, const PhasePlan& plan);
 
-// Who takes which part in a start or in a planned change.
+// The part of a member in a start or in a planned change.
 std::optional<uint32_t> rank_of(const wire::Start& start, MemberId member);  // none: not listed
 bool holds_state(const wire::Start& start, MemberId member);  // named by source.members
 bool joins(const wire::Start& start, MemberId member);        // listed, and gets the state
 
-// The slots that a generation so started leaves out.
+// The slots that the generation of this start leaves out.
 data::SkipSet skips_of(const wire::Start& start);
 
-// The rank from which those who join get the state; none: nobody needs it from a peer.
+// The rank that sends the state to joining members; none: no member needs it from a peer.
 std::optional<uint32_t> transfer_root(const wire::Start& start);
 
 }  // namespace lockstep

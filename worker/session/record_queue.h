@@ -9,8 +9,8 @@
 //  R2 A batch is handed out in order and, after rewind(), again, until acknowledge() covers it: the
 //     coordinator ignores numbers it has, so the effect is exactly once.
 //  R3 Records of two generations never share a batch.
-//  R4 In memory lie at most kRecordBatchesInMemory batches; what is beyond lies in the spill file
-//     and comes back in order. At most kRecordBatchesInFlight are unacknowledged on the wire.
+//  R4 Memory holds at most kRecordBatchesInMemory batches; the spill file holds the later ones, in
+//     order. At most kRecordBatchesInFlight are unacknowledged on the wire.
 //
 // Thread-safety: all calls from any thread.
 #pragma once
@@ -39,7 +39,7 @@ class RecordQueue {
   // `spill_path`: created when first needed, deleted at the end.
   explicit RecordQueue(std::string spill_path) : spill_(std::move(spill_path)) {}
 
-  // Errors only when the spill file cannot take it. True: a batch became full, call next() soon.
+  // True: a batch became full, call next() soon. Fails only if the spill file cannot take it.
   Result<bool> add(Generation generation, wire::StepRecord record);
 
   // Closes the open batch, if it holds anything.
@@ -51,13 +51,13 @@ class RecordQueue {
   // All batches up to `batch` are in the journal.
   Status acknowledge(uint64_t batch);
 
-  // The connection was lost: what is not acknowledged is handed out again.
+  // After a lost connection: hands out again every batch that is not acknowledged.
   void rewind();
 
-  // Forgets everything, also what is still added of generations up to `through`; numbers from 1.
+  // Forgets all records, and drops later ones of generations up to `through`. Numbers from 1.
   Status clear(Generation through);
 
-  // Nothing is left that was not acknowledged.
+  // True if every record is acknowledged.
   bool empty() const;
 
   // Copies of everything not acknowledged, oldest first, for a checkpoint's manifest. Batches

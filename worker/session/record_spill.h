@@ -2,7 +2,7 @@
 //
 //   file := (u64 bytes, u64 generation, proto(StepRecords))*       integers in machine order
 //
-// It is scratch space of one process: unlinked at the end, not fsynced, never read by another one.
+// One process uses it as scratch space: unlinked at the end, never fsynced, never read by another.
 //
 // Errors: kInternal with the path when the file cannot be written or read, or grows over
 // kRecordSpillBytes.
@@ -31,7 +31,7 @@ class RecordSpill {
   // REQUIRES: size() > 0.
   Status pop(Generation* generation, wire::StepRecords* records);
   Status clear();
-  // Shows all, oldest first, until `visit` says false.
+  // Visits all batches, oldest first, until `visit` returns false.
   Status for_each(const std::function<bool(const wire::StepRecords&)>& visit) const;
 
  private:
