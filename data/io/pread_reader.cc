@@ -12,7 +12,7 @@
 #include "comm/base/check.h"
 #include "comm/base/thread_name.h"
 #include "data/base/quiet_signals.h"
-#include "data/io/cached_read.h"
+#include "data/io/page_cache.h"
 
 namespace lockstep::data {
 namespace {
@@ -63,6 +63,10 @@ class PreadReader final : public Reader {
     done_.pop_front();
     --in_flight_;
     return done;
+  }
+  bool has_done() override {
+    const std::lock_guard lock(mutex_);
+    return !done_.empty();
   }
 
  private:

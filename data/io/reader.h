@@ -1,5 +1,8 @@
-// How bytes get from files into memory: the seam behind which pread, io_uring and mapped files are
-// the same.
+// How bytes get from files into memory: the interface behind which all ways to read are the same.
+//
+//   pread_reader.h        pread on a pool of threads: every file system
+//   page_cache_reader.h   told to the kernel ahead, then pread on the caller's thread: local disks
+//   reader_trial.h        which of them is the fastest here
 //
 //   submit(read) ──▶ at most depth() in flight ──▶ wait(): one that is done, in any order
 //
@@ -36,13 +39,15 @@ struct ReadDone {
 class Reader {
  public:
   virtual ~Reader() = default;
-  virtual const char* name() const = 0;    // "pread", "io_uring", "mmap"
+  virtual const char* name() const = 0;    // as data.reader: "pread", "mmap"
   virtual uint32_t depth() const = 0;      // reads in flight at most, > 0
   virtual uint32_t in_flight() const = 0;  // submitted, and wait() has not told of them
   // REQUIRES: in_flight() < depth().
   virtual void submit(const Read& read) = 0;
   // REQUIRES: in_flight() > 0.
   virtual ReadDone wait() = 0;
+  // Whether wait() returns at once.
+  virtual bool has_done() = 0;
 };
 
 // All of them; of those that fail the first in their order.

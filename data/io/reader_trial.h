@@ -1,6 +1,6 @@
 // Readers in turns on what is to be read anyhow, to see which is the fastest here.
 //
-//   pread: some samples ▶ uring: some ▶ mmap: some ▶ pread: some ▶ ... ▶ winner()
+//   pread: some samples ▶ mmap: some ▶ pread: some ▶ mmap: some ▶ winner()
 //
 // Each has several turns, and the best one counts: another program that is at the disk for a moment
 // slows down one turn of one of them. The first one wins unless another is clearly faster.
@@ -42,7 +42,7 @@ class ReaderTrial {
 
   // Once: the others are gone afterwards. REQUIRES: over.
   std::unique_ptr<Reader> winner();
-  std::string figures() const;  // "pread 410 MB/s, uring 520 MB/s"; of one alone ""
+  std::string figures() const;  // "pread 410 MB/s, mmap 520 MB/s"; of one alone ""
 
  private:
   std::vector<std::unique_ptr<Reader>> readers_;

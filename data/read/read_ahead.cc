@@ -21,19 +21,10 @@
 namespace lockstep::data {
 namespace {
 
+constexpr size_t kAtOnce = 8;
+
 int64_t now_ns() {
   return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-// By some of the samples.
-uint64_t about_all_bytes(const Dataset& dataset) {
-  constexpr uint64_t kLookedAt = 256;
-  const uint64_t looked_at = std::min(dataset.samples(), kLookedAt);
-  uint64_t bytes = 0;
-  for (uint64_t i = 0; i < looked_at; ++i)
-    if (const auto extent = dataset.extent(i * dataset.samples() / looked_at))
-      bytes += extent->bytes;
-  return bytes * (dataset.samples() / looked_at);
 }
 
 }  // namespace
@@ -63,7 +54,7 @@ struct ReadAhead::Impl {
 
   void run();
   bool submit_next();
-  void come(ReadDone done);
+  void come();
   void look_who_is_fastest();
   bool sleep_until_there_is_room();
   Entry& entry(uint64_t n) { return entries[n % entries.size()]; }
@@ -78,6 +69,7 @@ struct ReadAhead::Impl {
   std::unique_ptr<Reader> reader;  // null: the trial's, which goes on
   std::optional<Wanted> wanted;    // next in the order, and there was no room for it
   bool at_end = false;
+  std::vector<ReadDone> came;
 
   std::mutex mutex;
   std::condition_variable room;   // somebody gave one back, or stop
@@ -107,9 +99,11 @@ void ReadAhead::Impl::run() {
       if (stopped) return;
     }
     if (by.in_flight() > 0) {
-      ReadDone done = by.wait();
+      came.clear();
+      do came.push_back(by.wait());
+      while (came.size() < kAtOnce && by.has_done() && by.in_flight() > 0);
       if (reader == nullptr) trial.spent(now_ns() - begin);
-      come(std::move(done));
+      come();
     } else if (!sleep_until_there_is_room()) {
       return;
     }
@@ -163,12 +157,14 @@ bool ReadAhead::Impl::submit_next() {
   return true;
 }
 
-void ReadAhead::Impl::come(ReadDone done) {
+void ReadAhead::Impl::come() {
   const std::lock_guard lock(mutex);
-  Entry& it = entry(done.tag);
-  it.state = done.status.is_ok() ? Entry::State::kReady : Entry::State::kFailed;
-  it.failure = std::move(done.status);
-  reading.was_read(it.bytes);
+  for (ReadDone& done : came) {
+    Entry& it = entry(done.tag);
+    it.state = done.status.is_ok() ? Entry::State::kReady : Entry::State::kFailed;
+    it.failure = std::move(done.status);
+    reading.was_read(it.bytes);
+  }
   if (takers > 0) ready.notify_all();
 }
 
@@ -203,7 +199,7 @@ Result<std::unique_ptr<ReadAhead>> ReadAhead::start(const Dataset& dataset, Orde
     return Status(Code::kConfig, "no memory for " + std::to_string(reading.ahead_limit_bytes()) +
                                      " bytes that are read ahead; use a smaller "
                                      "data.read_ahead_mb");
-  LOCKSTEP_ASSIGN_OR_RETURN(auto readers, reading.readers(*first, about_all_bytes(dataset)));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto readers, reading.readers(*first));
   auto impl = std::make_unique<Impl>(dataset, std::move(order), reading, std::move(*ring),
                                      ReaderTrial(std::move(readers)));
   try {

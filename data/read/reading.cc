@@ -4,10 +4,8 @@
 #include <utility>
 
 #include "data/io/file_system.h"
-#include "data/io/mmap_reader.h"
+#include "data/io/page_cache_reader.h"
 #include "data/io/pread_reader.h"
-#include "data/io/uring_reader.h"
-#include "data/read/machine_memory.h"
 
 namespace lockstep::data {
 namespace {
@@ -36,8 +34,7 @@ bool Reading::is_ahead_only_of_disk(const FileExtent& extent) const {
   return wanted_ == "auto" && !is_on_remote_file_system(extent.path);
 }
 
-Result<std::vector<std::unique_ptr<Reader>>> Reading::readers(const FileExtent& extent,
-                                                              uint64_t data_bytes) {
+Result<std::vector<std::unique_ptr<Reader>>> Reading::readers(const FileExtent& extent) {
   std::string wanted = wanted_;
   {
     const std::lock_guard lock(mutex_);
@@ -49,24 +46,11 @@ Result<std::vector<std::unique_ptr<Reader>>> Reading::readers(const FileExtent& 
               " is on a file system of a network, where mapped files wait a page at a time; pread "
               "is used");
   std::vector<std::unique_ptr<Reader>> all;
-  if (wanted == "pread" || wanted == "auto" || (wanted == "mmap" && is_remote)) {
+  if (wanted != "mmap" || is_remote) {
     LOCKSTEP_ASSIGN_OR_RETURN(auto pread, make_pread_reader(is_remote ? kRemoteThreads : kThreads));
     all.push_back(std::move(pread));
   }
-  if (wanted == "io_uring" || (wanted == "auto" && !is_remote)) {
-    auto uring =
-        make_uring_reader(extent, {.around_cache = data_bytes > machine_memory_bytes() / 2});
-    if (uring.is_ok()) {
-      all.push_back(std::move(*uring));
-    } else {
-      note_once("io_uring cannot be used here (" + uring.status().message() + "); pread is used");
-      if (all.empty()) {
-        LOCKSTEP_ASSIGN_OR_RETURN(auto pread, make_pread_reader(kThreads));
-        all.push_back(std::move(pread));
-      }
-    }
-  }
-  if (!is_remote && (wanted == "mmap" || wanted == "auto")) all.push_back(make_mmap_reader());
+  if (!is_remote && (wanted == "mmap" || wanted == "auto")) all.push_back(make_page_cache_reader());
   if (all.size() == 1) use(all.front()->name());
   if (wanted == "auto" && is_remote)
     note_once("data.reader auto: pread, since " + extent.path +

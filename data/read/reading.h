@@ -6,7 +6,6 @@
 //                  are in memory; else by what is
 //                  fastest on the first that are not
 //   mmap           mapped files                       pread
-//   io_uring       io_uring                           io_uring; pread
 //   pread          a pool of threads                  a pool of threads
 //
 // Which one it is changes no byte of what is read.
@@ -62,10 +61,8 @@ class Reading {
   void goes_on_without(const Status& why) { note_once(why.message()); }
 
   // What may read files like that of `extent`, not empty; of several it is to be measured which is
-  // best, and told to chose(). `data_bytes`: about as many have the data. kInternal when the
-  // machine gives no threads.
-  Result<std::vector<std::unique_ptr<Reader>>> readers(const FileExtent& extent,
-                                                       uint64_t data_bytes);
+  // best, and told to chose(). kInternal when the machine gives no threads.
+  Result<std::vector<std::unique_ptr<Reader>>> readers(const FileExtent& extent);
   void chose(const Reader& reader, const std::string& figures);
 
   void was_read(uint64_t bytes) {

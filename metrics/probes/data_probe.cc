@@ -7,8 +7,8 @@ namespace lockstep {
 
 DataProbe::DataProbe(Families& families)
     : reader_(families, "lockstep_data_reader_info",
-              "What reads the samples ahead: pread, io_uring, mmap; or nothing: mapped, they are "
-              "used where the file is mapped, or on_use, each is read when it is used."),
+              "What reads the samples ahead: pread, mmap; or nothing: mapped, they are used where "
+              "the file is mapped, or on_use, each is read when it is used."),
       reads_(families.counter("lockstep_data_reads_total",
                               "Samples that were read ahead of their use.")),
       ahead_bytes_(families.gauge("lockstep_data_read_ahead_bytes",

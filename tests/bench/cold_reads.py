@@ -6,12 +6,12 @@ same file.
 
 Records of 3 KB, 100 KB and 1 MB in permuted order, other places in each round and the same for all
 readers, and large pieces in sequence. The loader makes batches of them, of the same number of records
-in the order of an epoch: stored images of such a size (IDX), and PNG images of 100 KB in a tar shard,
-nearly all of which is a chunk that no decoder looks into. Before each measurement the file is put out of
-the page cache (posix_fadvise). Turns alternate: all rows of a round, then the next round, which begins
-with another row: what the host of a virtual machine has cached helps whoever comes later. Printed are
-the medians of the rounds in MB/s with their range, the processor time a GB, and the ratio to the first
-row.
+in the order of an epoch: stored images of such a size (IDX), and PNG images of 3 KB and of 100 KB, in a
+tar shard and as files of their own, nearly all of which is a chunk that no decoder looks into. Before
+each measurement the files are put out of the page cache (posix_fadvise). Turns alternate: all rows of a
+round, then the next round, which begins with another row: what the host of a virtual machine has cached
+helps whoever comes later. Printed are the medians of the rounds in MB/s with their range, the processor
+time a GB, and the ratio to the first row; --json keeps the figures of every round.
 
 fio reads at random places by itself: psync one at a time, and io_uring with 32 in flight, both through
 the page cache, and io_uring around it (direct, for records of whole pages). dd is for the sequence. What
@@ -35,15 +35,16 @@ import zlib
 DEADLINE_S = 600
 # Whole records of every size; from 1 GiB on only some of the content makes the fingerprint.
 FILE_BYTES = 15 * 75 << 20
-PICTURE_BYTES = 102_400
+# Of PNG images: bytes of one, how many there are, and how many of them are read.
+PICTURES = ((3_072, 60_000, 6_000), (102_400, 8_000, 1_500))
 # Name, bytes of a record, records, order, height and width of an image of that size.
 PATTERNS = (("3 KB records", 3_072, 4_000, "permuted", (48, 64)),
             ("100 KB records", 102_400, 1_500, "permuted", (320, 320)),
             ("1 MB records", 1_048_576, 250, "permuted", (1024, 1024)),
             ("8 MB in sequence", 8_388_608, 48, "sequential", None))
-READERS = ("one-by-one", "pread", "uring", "uring-direct", "mmap")
+READERS = ("one-by-one", "pread", "page-cache")
 # What data.reader and data.read_ahead_mb say.
-LOADERS = (("auto", 0), ("auto", 64), ("mmap", 64), ("io_uring", 64), ("pread", 64))
+LOADERS = (("auto", 0), ("auto", 64), ("mmap", 64), ("pread", 64))
 BATCH_BYTES = 4 << 20
 BATCH_SAMPLES = 128
 
@@ -119,8 +120,7 @@ def rows_of(bench, path, record, records, order):
             return None
         return lambda seed: fio(path, engine, depth, direct, record, records, order, seed)
 
-    rows = [(reader, of_reader(reader)) for reader in READERS
-            if reader != "uring-direct" or record >= 256 * 1024]
+    rows = [(reader, of_reader(reader)) for reader in READERS]
     rows += [("fio psync", of_fio("psync", 1, False)),
              ("fio io_uring, 32 in flight", of_fio("io_uring", 32, False)),
              ("fio io_uring direct, 32 in flight", of_fio("io_uring", 32, True))]
@@ -160,26 +160,35 @@ def png_chunk(kind, data):
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
-def picture():
-    """16 x 16, in PICTURE_BYTES."""
+def picture(size):
+    """16 x 16, in so many bytes."""
     grey = b"".join(b"\0" + os.urandom(16) for _ in range(16))
     head = b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", struct.pack(">IIBBBBB", 16, 16, 8, 0, 0, 0, 0))
     tail = png_chunk(b"IDAT", zlib.compress(grey)) + png_chunk(b"IEND", b"")
-    return head + png_chunk(b"raNd", os.urandom(PICTURE_BYTES - len(head) - len(tail) - 12)) + tail
+    return head + png_chunk(b"raNd", os.urandom(size - len(head) - len(tail) - 12)) + tail
 
 
-def make_shard(directory):
+def make_shard(directory, size, pictures):
     directory.mkdir()
     path = directory / "train-0.tar"
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as shard:
-        for i in range(FILE_BYTES // PICTURE_BYTES):
-            for suffix, data in (("png", picture()), ("cls", str(i % 10).encode())):
+        for i in range(pictures):
+            for suffix, data in (("png", picture(size)), ("cls", str(i % 10).encode())):
                 entry = tarfile.TarInfo(f"{i:06}.{suffix}")
                 entry.size = len(data)
                 shard.addfile(entry, io.BytesIO(data))
     with open(path, "rb") as file:
         os.fsync(file.fileno())
     return path
+
+
+def make_folder(directory, size, pictures):
+    for i in range(pictures):
+        path = directory / "train" / str(i % 10) / f"{i:06}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(picture(size))
+    os.sync()
+    return directory
 
 
 def show(name, rows, seen):
@@ -207,6 +216,7 @@ def measure(name, rows, rounds):
                 seen[row].append(measure_it(seed))
     show(name, rows, seen)
     sys.stdout.flush()
+    return seen
 
 
 def main():
@@ -216,7 +226,9 @@ def main():
                         help="with bench_reads and bench_loader")
     parser.add_argument("--scratch", type=pathlib.Path, help="on the disk that is measured")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=pathlib.Path, help="the figures of every round")
     args = parser.parse_args()
+    all_seen = {}
     with tempfile.TemporaryDirectory(prefix="lockstep-cold-reads-", dir=args.scratch) as scratch:
         directory = pathlib.Path(scratch)
         os.environ["TMPDIR"] = scratch  # what the loader keeps of the data
@@ -226,13 +238,23 @@ def main():
             if size is not None:
                 as_images(images, *size)
                 rows += loader_rows(args.bin, images.parent, record, records)
-            measure(name, rows, args.rounds)
+            all_seen[name] = measure(name, rows, args.rounds)
         images.unlink()
-        shard, records = make_shard(directory / "shard"), 1_500
-        measure("PNG images of 100 KB in a tar shard",
-                rows_of(bench, shard, PICTURE_BYTES, records, "permuted")
-                + loader_rows(args.bin, shard.parent, PICTURE_BYTES, records, decoded=True),
-                args.rounds)
+        for size, pictures, records in PICTURES:
+            shard = make_shard(directory / "shard", size, pictures)
+            name = f"PNG images of {size // 1024} KB"
+            all_seen[name + " in a tar"] = measure(
+                name + " in a tar shard",
+                rows_of(bench, shard, size, records, "permuted")
+                + loader_rows(args.bin, shard.parent, size, records, decoded=True), args.rounds)
+            shutil.rmtree(shard.parent)
+            folder = make_folder(directory / "folder", size, pictures)
+            all_seen[name + " as files"] = measure(
+                name + ", files of their own",
+                loader_rows(args.bin, folder, size, records, decoded=True), args.rounds)
+            shutil.rmtree(folder)
+    if args.json:
+        args.json.write_text(json.dumps(all_seen, indent=1))
 
 
 if __name__ == "__main__":

@@ -281,7 +281,7 @@ int run(int argc, char** argv) {
     of_files->add_option("--form", arguments.form, "stored: bytes; floats: transformed")
         ->check(CLI::IsMember({"stored", "floats"}));
     of_files->add_option("--reader", arguments.reader, "data.reader")
-        ->check(CLI::IsMember({"auto", "mmap", "io_uring", "pread"}));
+        ->check(CLI::IsMember({"auto", "mmap", "pread"}));
     of_files->add_option("--read-ahead-mb", arguments.read_ahead_mb, "data.read_ahead_mb");
     of_files->add_option("--transforms", arguments.transforms);
     of_files->add_option("--threads", arguments.threads, "that decode images");

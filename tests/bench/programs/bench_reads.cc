@@ -1,7 +1,7 @@
 // How fast a reader of data/io gets records from a file; tests/bench/cold_reads.py sets it beside
 // fio and dd.
 //
-//     bench_reads --file PATH --reader pread|uring|uring-direct|mmap|one-by-one
+//     bench_reads --file PATH --reader pread|page-cache|one-by-one
 //                 --record BYTES --records N [--order permuted|sequential] [--seed 1]
 //
 // The file is put out of the page cache first (posix_fadvise), so it must not be in use or
@@ -24,9 +24,8 @@
 #include "comm/base/clock.h"
 #include "comm/base/prng.h"
 #include "data/base/read_at.h"
-#include "data/io/mmap_reader.h"
+#include "data/io/page_cache_reader.h"
 #include "data/io/pread_reader.h"
-#include "data/io/uring_reader.h"
 
 namespace lockstep::bench {
 namespace {
@@ -54,10 +53,9 @@ double cpu_seconds() {
   std::exit(exit_code(status));
 }
 
-std::unique_ptr<data::Reader> make_reader(const std::string& name, const data::FileExtent& first) {
-  if (name == "mmap") return data::make_mmap_reader();
-  auto made = name == "pread" ? data::make_pread_reader(8)
-                              : data::make_uring_reader(first, {name == "uring-direct"});
+std::unique_ptr<data::Reader> make_reader(const std::string& name) {
+  if (name == "page-cache") return data::make_page_cache_reader();
+  auto made = data::make_pread_reader(8);
   if (!made.is_ok()) fail(made.status());
   return std::move(*made);
 }
@@ -98,8 +96,7 @@ int run(const Arguments& arguments) {
                      0});
   if (reads.empty()) fail({Code::kUsage, "the file is smaller than one record"});
   std::unique_ptr<data::Reader> reader;
-  if (arguments.reader != "one-by-one")
-    reader = make_reader(arguments.reader, reads.front().extent);
+  if (arguments.reader != "one-by-one") reader = make_reader(arguments.reader);
   (void)::posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
   const SystemClock clock;
   const double cpu = cpu_seconds();
@@ -120,7 +117,7 @@ int main(int argc, char** argv) {
   CLI::App app("reads records of a file that is not in memory");
   app.add_option("--file", arguments.file)->required();
   app.add_option("--reader", arguments.reader)
-      ->check(CLI::IsMember({"pread", "uring", "uring-direct", "mmap", "one-by-one"}));
+      ->check(CLI::IsMember({"pread", "page-cache", "one-by-one"}));
   app.add_option("--order", arguments.order)->check(CLI::IsMember({"permuted", "sequential"}));
   app.add_option("--record", arguments.record)->check(CLI::PositiveNumber);
   app.add_option("--records", arguments.records)->check(CLI::PositiveNumber);

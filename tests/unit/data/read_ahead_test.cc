@@ -43,7 +43,7 @@ RC_GTEST_PROP(ReadAheadOfAny, SamplesGivesTheirBytesToManyTakersAndHoldsNoMoreTh
                                         {1, rc::gen::inRange<uint64_t>(kMib, kMib + 100'000)}})));
   const auto threads = *rc::gen::inRange<uint64_t>(1, 5);
   const FileDataset dataset(sizes);
-  Reading reading(spec(*rc::gen::element<std::string>("auto", "pread", "io_uring", "mmap")),
+  Reading reading(spec(*rc::gen::element<std::string>("auto", "pread", "mmap")),
                   [](const std::string&) {});
   const uint64_t all = 3 * sizes.size();
   const auto ahead = ReadAhead::start(dataset, in_turn(dataset, 3), reading);

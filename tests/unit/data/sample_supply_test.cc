@@ -122,7 +122,7 @@ TEST_F(SampleSupplyOf, AutoDataThatHasComeIntoMemoryIsReadWhenItIsUsedUntilItIsO
 }
 
 TEST_F(SampleSupplyOf, ReaderThatIsNamedReadsAheadFromTheFirstBatchForEver) {
-  for (const std::string reader : {"mmap", "io_uring", "pread"}) {
+  for (const std::string reader : {"mmap", "pread"}) {
     start(reader);
     batches_.emplace(options_);
     for (int i = 0; i < 400; ++i) ASSERT_TRUE(batch()) << reader;

@@ -6,9 +6,8 @@
 
 #include "comm/base/limits.h"
 #include "data/io/file_system.h"
-#include "data/io/mmap_reader.h"
+#include "data/io/page_cache_reader.h"
 #include "data/io/pread_reader.h"
-#include "data/io/uring_reader.h"
 #include "tests/unit/io/failing_mount.h"
 #include "tests/unit/io/files.h"
 
@@ -24,16 +23,11 @@ class FailingDisk : public FilesToRead, public testing::WithParamInterface<std::
   void SetUp() override {
     content_ = some_bytes(9'000);
     std::filesystem::create_directory(path("mount"));
-    mount_.emplace(path("mount"), content_, /*is_cached=*/GetParam() == "mmap");
+    mount_.emplace(path("mount"), content_, /*is_cached=*/GetParam() == "page_cache");
     if (!mount_->is_mounted()) GTEST_SKIP() << "no FUSE here, or no right to mount";
     file_ = std::string("mount/") + FailingMount::kName;
     if (GetParam() == "pread") reader_ = std::move(make_pread_reader(2)).value();
-    if (GetParam() == "mmap") reader_ = make_mmap_reader();
-    if (GetParam() == "uring") {
-      auto reader = make_uring_reader(extent(file_, 0, 1));
-      if (!reader.is_ok()) GTEST_SKIP() << reader.status().message();
-      reader_ = std::move(*reader);
-    }
+    if (GetParam() == "page_cache") reader_ = make_page_cache_reader();
   }
   void TearDown() override {
     reader_.reset();
@@ -53,7 +47,7 @@ class FailingDisk : public FilesToRead, public testing::WithParamInterface<std::
   std::unique_ptr<Reader> reader_;
 };
 
-INSTANTIATE_TEST_SUITE_P(, FailingDisk, testing::Values("pread", "uring", "mmap"),
+INSTANTIATE_TEST_SUITE_P(, FailingDisk, testing::Values("pread", "page_cache"),
                          [](const auto& param) { return param.param; });
 
 TEST_P(FailingDisk, ThatRecoversIsReadAsIfNothingHadHappened) {
@@ -67,7 +61,7 @@ TEST_P(FailingDisk, ThatDoesNotIsNamedWithThePlaceAfterSoManyAttempts) {
   EXPECT_THAT(read(5'000, 100), HasSubstr("cannot read " + path(file_) +
                                           " at byte 5000: Input/output error (errno 5); is its "
                                           "disk failing, or its server gone?"));
-  if (GetParam() != "mmap") {  // whose pages the kernel may ask for again by itself
+  if (GetParam() != "page_cache") {  // whose pages the kernel may ask for again by itself
     EXPECT_EQ(mount_->reads() - before, limits::kReadAttempts);
   }
   mount_->fail_next(0);

@@ -1,4 +1,4 @@
-// What every reader does, each in turn; where io_uring is forbidden its part is told as skipped.
+// What every reader does, each in turn.
 #include "data/io/reader.h"
 
 #include <fcntl.h>
@@ -11,11 +11,9 @@
 #include <vector>
 
 #include "comm/base/limits.h"
-#include "data/io/bounce_buffers.h"
-#include "data/io/cached_read.h"
-#include "data/io/mmap_reader.h"
+#include "data/io/page_cache.h"
+#include "data/io/page_cache_reader.h"
 #include "data/io/pread_reader.h"
-#include "data/io/uring_reader.h"
 #include "tests/unit/io/files.h"
 
 namespace lockstep::data {
@@ -31,13 +29,7 @@ class EveryReader : public FilesToRead, public testing::WithParamInterface<std::
     content_ = some_bytes(3'000'000);
     write("data", content_);
     if (GetParam() == "pread") reader_ = std::move(make_pread_reader(3)).value();
-    if (GetParam() == "mmap") reader_ = make_mmap_reader();
-    if (GetParam().starts_with("uring")) {
-      const bool is_around = GetParam() == "uring_around_the_cache";
-      auto reader = make_uring_reader(extent("data", 0, 1), {.around_cache = is_around});
-      if (!reader.is_ok()) GTEST_SKIP() << reader.status().message();
-      reader_ = std::move(*reader);
-    }
+    if (GetParam() == "page_cache") reader_ = make_page_cache_reader();
   }
 
   // The pages of the file are given back, so that reading it waits for the disk.
@@ -58,8 +50,7 @@ class EveryReader : public FilesToRead, public testing::WithParamInterface<std::
   std::unique_ptr<Reader> reader_;
 };
 
-INSTANTIATE_TEST_SUITE_P(, EveryReader,
-                         testing::Values("pread", "mmap", "uring", "uring_around_the_cache"),
+INSTANTIATE_TEST_SUITE_P(, EveryReader, testing::Values("pread", "page_cache"),
                          [](const auto& param) { return param.param; });
 
 TEST_P(EveryReader, FillsManyExtentsColdAndWarmOfFilesOpenAndNot) {
@@ -92,13 +83,13 @@ TEST_P(EveryReader, ReadsLargeColdRecordsUpToTheLastByte) {
   }
 }
 
-TEST_P(EveryReader, LeavesLargeColdRecordsOutOfThePageCacheIfItGoesAroundIt) {
+TEST_P(EveryReader, LeavesWhatItReadsInThePageCache) {
   const Descriptor fd(::open(path("data").c_str(), O_RDONLY));
   evict("data");
   const FileExtent large = extent("data", 1'000'000, 1'500'000, fd.get());
   if (begins_in_cache(large)) GTEST_SKIP() << "this file system keeps all in memory";
   ASSERT_EQ(read(large), content_.substr(1'000'000, 1'500'000));
-  EXPECT_EQ(begins_in_cache(large), GetParam() != "uring_around_the_cache");
+  EXPECT_TRUE(begins_in_cache(large));
 }
 
 TEST_P(EveryReader, TellsOfEachReadByItsTagAndNoMoreThanItsDepthAreInFlight) {
@@ -111,6 +102,7 @@ TEST_P(EveryReader, TellsOfEachReadByItsTagAndNoMoreThanItsDepthAreInFlight) {
   std::vector<uint64_t> done;
   while (reader_->in_flight() > 0) {
     const ReadDone one = reader_->wait();
+    EXPECT_TRUE(!reader_->has_done() || reader_->in_flight() > 0);
     EXPECT_TRUE(one.status.is_ok()) << one.status.message();
     EXPECT_EQ(out[one.tag], content_.substr(10 * one.tag, one.tag));
     done.push_back(one.tag);
@@ -192,17 +184,6 @@ TEST(ReadAll, OfThoseThatFailTheFirstInTheirOrderIsTold) {
 TEST(FailedReads, OnlyThoseThatMayPassAreTriedAgain) {
   for (const int error : {EINTR, EAGAIN, EIO}) EXPECT_TRUE(may_pass(error));
   for (const int error : {EISDIR, EBADF, EINVAL, ENOENT}) EXPECT_FALSE(may_pass(error));
-}
-
-TEST(BounceBuffers, AreSoManyAndNoMoreAndUsedAgain) {
-  BounceBuffers buffers;
-  std::vector<uint8_t*> taken;
-  for (size_t i = 0; i < limits::kBounceBuffers; ++i) taken.push_back(buffers.take());
-  EXPECT_EQ(buffers.take(), nullptr);
-  buffers.give_back(taken[3]);
-  EXPECT_EQ(buffers.take(), taken[3]);
-  for (const uint8_t* buffer : taken)
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer) % BounceBuffers::kAlignment, 0U);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@ class Idle final : public Reader {
   uint32_t in_flight() const override { return 0; }
   void submit(const Read&) override {}
   ReadDone wait() override { return {}; }
+  bool has_done() override { return false; }
 
  private:
   const char* name_;
@@ -35,18 +36,18 @@ void take_turns(ReaderTrial& trial, std::initializer_list<int> ms) {
 }
 
 TEST(ReaderTrial, TheFastestWinsByTheBestOfItsTurns) {
-  ReaderTrial trial = trial_of({"pread", "uring", "mmap"});
+  ReaderTrial trial = trial_of({"pread", "other", "mmap"});
   take_turns(trial, {10, 50, 20, 11, 5});
   EXPECT_FALSE(trial.is_over());
   EXPECT_STREQ(trial.reader().name(), "mmap");
   take_turns(trial, {20});
   ASSERT_TRUE(trial.is_over());
-  EXPECT_EQ(trial.figures(), "pread 100 MB/s, uring 200 MB/s, mmap 50 MB/s");
-  EXPECT_STREQ(trial.winner()->name(), "uring");
+  EXPECT_EQ(trial.figures(), "pread 100 MB/s, other 200 MB/s, mmap 50 MB/s");
+  EXPECT_STREQ(trial.winner()->name(), "other");
 }
 
 TEST(ReaderTrial, TheFirstStaysUnlessAnotherIsClearlyFaster) {
-  ReaderTrial trial = trial_of({"pread", "uring"});
+  ReaderTrial trial = trial_of({"pread", "other"});
   take_turns(trial, {100, 95, 100, 95});
   EXPECT_STREQ(trial.winner()->name(), "pread");
 }
@@ -59,7 +60,7 @@ TEST(ReaderTrial, OneAloneHasWon) {
 }
 
 TEST(ReaderTrial, ATurnEndsAfterSoManyReadsOrBytes) {
-  ReaderTrial trial = trial_of({"pread", "uring"});
+  ReaderTrial trial = trial_of({"pread", "other"});
   for (uint64_t i = 0; i < ReaderTrial::kTurnReads; ++i) {
     EXPECT_FALSE(trial.turn_is_full());
     trial.submitted(1);

@@ -61,7 +61,7 @@ inline void everything_happens(BusyWorker& worker) {
   worker.metrics.member().started(2, 7, 0, 1);
   worker.metrics.tls().expires_in(3'600);
   worker.metrics.data().show({"mmap", 10, 300});
-  worker.metrics.data().show({"io_uring", 20, 100});
+  worker.metrics.data().show({"pread", 20, 100});
   worker.metrics.far_data().watch([] { return FarDataCounts{90, 10, 1'000, 0.5, 800}; });
 }
 

@@ -40,8 +40,7 @@ TEST_P(EveryReaderOf, HasTheSameBatchesByEveryReaderLittleAndFarAhead) {
       // Pixels that are cut are copied from where they are mapped.
       const bool is_encoded = dataset_->encoded_form() != nullptr;
       const bool is_read =
-          mib > 0 && dataset_->extent(0) &&
-          (reader == "io_uring" || reader == "pread" || (is_encoded && reader != "auto"));
+          mib > 0 && dataset_->extent(0) && (reader == "pread" || (is_encoded && reader != "auto"));
       EXPECT_EQ(reading.figures().reads > 0, is_read) << reader << " " << mib;
     }
 }

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "data/base/read_at.h"
-#include "data/io/cached_read.h"
 #include "data/io/file_extent.h"
+#include "data/io/page_cache.h"
 
 namespace lockstep::data {
 

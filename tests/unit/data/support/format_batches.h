@@ -104,6 +104,6 @@ class BatchesOfAFormat : public testing::TestWithParam<std::string> {
   std::unique_ptr<Dataset> dataset_;
 };
 
-inline constexpr const char* kReaders[] = {"auto", "auto, cold", "mmap", "io_uring", "pread"};
+inline constexpr const char* kReaders[] = {"auto", "auto, cold", "mmap", "pread"};
 
 }  // namespace lockstep::data

@@ -1,4 +1,4 @@
-#include "data/io/cached_read.h"
+#include "data/io/page_cache.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
