@@ -7,7 +7,7 @@
 #include <string>
 
 #include "data/image/frame.h"
-#include "data/source/cache_options.h"
+#include "data/source/base/cache_options.h"
 
 namespace lockstep::source {
 class RemoteFiles;

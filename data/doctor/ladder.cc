@@ -8,16 +8,17 @@
 
 #include "comm/base/clock.h"
 #include "comm/wire/graph_rule.h"
+#include "comm/wire/job.pb.h"
 #include "data/doctor/cold.h"
 #include "data/doctor/machine_limits.h"
 #include "data/doctor/sample_pool.h"
 #include "data/doctor/windows.h"
 #include "data/open/job_cut.h"
 #include "data/order/job_shuffle.h"
+#include "data/prefetch/prefetch_policy.h"
 #include "data/read/job_order.h"
 #include "data/read/loader.h"
-#include "data/read/reading.h"
-#include "data/source/remote_files.h"
+#include "data/source/view/remote_files.h"
 
 namespace lockstep::doctor {
 namespace {
@@ -41,7 +42,7 @@ class Ladder {
         out_(out),
         shape_(share_of_worker(job, data::epoch_units(dataset))),
         plan_{kWindows, options.seconds / kRungsMeasured / kWindows},
-        reading_(job.data(), [](const std::string&) {}) {}
+        prefetch_(job.data(), [](const std::string&) {}) {}
 
   Status measure();
 
@@ -64,7 +65,7 @@ class Ladder {
   Measurements& out_;
   const data::RunShape shape_;
   const WindowPlan plan_;
-  data::Reading reading_;  // as the job's workers read
+  data::PrefetchPolicy prefetch_;  // as the job's workers read
   const SystemClock clock_;
   SamplePool pool_;
   double copy_rate_ = 0;      // bytes a second
@@ -177,7 +178,7 @@ Result<std::unique_ptr<data::Loader>> Ladder::start_loader() {
   options.end_step = pool_.steps();
   options.slots = {0, shape_.slots};
   options.prefetch_batches = out_.setting.prefetch_batches;
-  options.reading = &reading_;
+  options.prefetch = &prefetch_;
   options.transforms = {job_.data().transforms().begin(), job_.data().transforms().end()};
   options.form = form_of(job_, dataset_);
   options.threads = out_.setting.data_threads;

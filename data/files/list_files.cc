@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "comm/base/limits.h"
-#include "data/source/object_names.h"
+#include "data/source/base/object_names.h"
 
 namespace lockstep::data {
 

@@ -1,9 +1,9 @@
-// Room for runs of bytes that come and go in one order: a ring in which each lies in one piece.
+// Memory for runs of bytes that are taken and freed in the same order. Every run lies in one piece.
 //
-//   [ free | taken first, next, ... | free ]      a run that does not fit before the end begins at
+//   [ free | taken first, next, ... | free ]      a run that does not fit before the end starts at
 //   0
 //
-// Thread-safety: none of its own; the memory of different runs may be used by different threads.
+// Thread-safety: one thread at a time. Different threads may use the memory of different runs.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace lockstep::data {
 
 class ByteRing {
  public:
-  static constexpr uint64_t kAlignment = 64;  // a cache line, so that threads do not meet in one
+  static constexpr uint64_t kAlignment = 64;  // a cache line, so that no two threads share one
 
-  // `bytes`: all that it ever holds; memory that is never written costs none. Nothing when there is
-  // no such memory.
+  // `bytes`: all that it ever holds. Memory that is never written costs none. Nothing if the
+  // machine has not the memory.
   static std::optional<ByteRing> make(uint64_t bytes) {
     ByteRing ring;
     ring.size_ = aligned(bytes);
@@ -30,8 +30,7 @@ class ByteRing {
   uint64_t size() const { return size_; }
   uint64_t used() const { return end_ - begin_; }
 
-  // Where `bytes` lie, if there is room: always when the ring is empty and they are not more than
-  // its size.
+  // A place for `bytes`; nothing if there is no room. An empty ring has room for up to its size.
   std::optional<uint64_t> take(uint64_t bytes) {
     if (begin_ == end_) begin_ = end_ = aligned_to(end_, size_);
     const uint64_t wanted = aligned(bytes);
@@ -44,7 +43,7 @@ class ByteRing {
 
   uint8_t* at(uint64_t place) const { return memory_.get() + place % size_; }
 
-  // Everything up to the end of the run at `place` is free again.
+  // Frees everything up to the end of the run at `place`.
   void free_to(uint64_t place, uint64_t bytes) { begin_ = place + aligned(bytes); }
 
  private:
@@ -59,7 +58,7 @@ class ByteRing {
 
   std::unique_ptr<uint8_t, Free> memory_;
   uint64_t size_ = 0;
-  uint64_t begin_ = 0;  // these two only grow: places, modulo the size
+  uint64_t begin_ = 0;  // begin_ and end_ only grow; a place is one of them modulo the size
   uint64_t end_ = 0;
 };
 

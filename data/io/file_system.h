@@ -6,11 +6,11 @@
 
 namespace lockstep::data {
 
-// By what statfs tells of it (statfs(2)): NFS, SMB, FUSE, Lustre, Ceph and their like, whose reads
-// wait for another machine or another process.
+// Whether `magic` of statfs(2) is a file system whose reads wait for another machine or process:
+// NFS, SMB, FUSE, Lustre, Ceph and others.
 bool is_remote_file_system(uint64_t magic);
 
-// Of the file that is there; false where that cannot be told.
+// Whether the file at `path` lies on one; false if the kernel does not tell.
 bool is_on_remote_file_system(const std::string& path);
 
 }  // namespace lockstep::data

@@ -3,8 +3,8 @@
 //   submit(): in the page cache? ──▶ done at once
 //                └─ else ──▶ queue ──▶ one of the threads ──▶ done
 //
-// What the kernel has in memory is copied by the caller's own thread, without a thread to wake:
-// only what would wait for a disk or a server goes to the pool.
+// The caller's own thread copies what the page cache has, without waking a thread. Only reads that
+// would wait for a disk or a server go to the pool.
 //
 // Thread-safety: as Reader.
 #pragma once

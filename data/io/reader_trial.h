@@ -1,9 +1,9 @@
-// Readers in turns on what is to be read anyhow, to see which is the fastest here.
+// Lets readers take turns at reads that are needed anyhow, to see which is the fastest here.
 //
 //   pread: some samples ▶ mmap: some ▶ pread: some ▶ mmap: some ▶ winner()
 //
-// Each has several turns, and the best one counts: another program that is at the disk for a moment
-// slows down one turn of one of them. The first one wins unless another is clearly faster.
+// Every reader has several turns, and its best one counts, because another program may slow down a
+// turn. The first reader wins unless another is clearly faster.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -19,18 +19,18 @@ namespace lockstep::data {
 
 class ReaderTrial {
  public:
-  static constexpr uint32_t kTurns = 2;       // of each
-  static constexpr uint64_t kTurnReads = 64;  // in a turn, or
+  static constexpr uint32_t kTurns = 2;       // of each reader
+  static constexpr uint64_t kTurnReads = 64;  // end a turn, as kTurnBytes do
   static constexpr uint64_t kTurnBytes = 8'000'000;
   static constexpr double kClearly = 1.1;  // times as fast
 
-  // REQUIRES: not empty. One alone has won.
+  // REQUIRES: not empty. A single reader has won.
   explicit ReaderTrial(std::vector<std::unique_ptr<Reader>> readers);
 
   bool is_over() const { return turn_ == kTurns * rates_.size() || rates_.size() == 1; }
-  // Whose turn it is. REQUIRES: not over.
+  // The reader whose turn it is. REQUIRES: not over.
   Reader& reader() { return *readers_[turn_ % readers_.size()]; }
-  // Whether it has read enough, when nothing is in flight any more.
+  // Whether the turn has enough reads. It ends when nothing is in flight any more.
   bool turn_is_full() const { return reads_ >= kTurnReads || bytes_ >= kTurnBytes; }
 
   void submitted(uint64_t bytes) {
@@ -40,9 +40,9 @@ class ReaderTrial {
   void spent(int64_t ns) { ns_ += ns; }  // in the reader's calls
   void end_turn();
 
-  // Once: the others are gone afterwards. REQUIRES: over.
+  // REQUIRES: over; called once. The other readers are gone afterwards.
   std::unique_ptr<Reader> winner();
-  std::string figures() const;  // "pread 410 MB/s, mmap 520 MB/s"; of one alone ""
+  std::string figures() const;  // "pread 410 MB/s, mmap 520 MB/s"; "" with a single reader
 
  private:
   std::vector<std::unique_ptr<Reader>> readers_;

@@ -11,7 +11,7 @@
 #include "data/base/progress.h"
 #include "data/base/split.h"
 #include "data/formats/images/encoded_source.h"
-#include "data/source/remote_files.h"
+#include "data/source/view/remote_files.h"
 
 namespace lockstep::data {
 

@@ -22,8 +22,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/base/machine_memory.h"
 #include "data/parquet/parquet_copy.h"
-#include "data/read/machine_memory.h"
 
 namespace {
 

@@ -15,12 +15,12 @@ struct Batch {
   Step step = 0;
   uint32_t slot = 0;
   uint32_t samples = 0;  // B, never 0
-  // One of them is not null.
+  // One of these three is not null.
   const float* images = nullptr;    // (B, C, H, W), or (B, C) of rows, transformed
   const uint8_t* stored = nullptr;  // (B, C, H, W), as LoaderOptions::form may ask
   const int64_t* tokens = nullptr;  // (B, T), or (B, 2, T) with positions behind the tokens
   const int64_t* labels = nullptr;  // (B) of images, (B, T) of sequences
-  MixShares shares;                 // the rest is of the sample before (batch_mix.h)
+  MixShares shares;                 // the rest belongs to the sample before (batch_mix.h)
   uint64_t digest = 0;              // data/order/digest.h
   SampleShape shape;                // the pointers are 64-byte aligned
 

@@ -3,7 +3,7 @@
 #include <limits>
 #include <string>
 
-#include "data/read/machine_memory.h"
+#include "data/base/machine_memory.h"
 
 namespace lockstep::data {
 namespace {

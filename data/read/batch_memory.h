@@ -1,6 +1,6 @@
 // Memory for a few batches, allocated at once.
 //
-// Thread-safety: immutable but for the batches themselves, whose use is the owner's business.
+// Thread-safety: immutable, except the batches themselves, whose owner orders their use.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ class BatchMemory {
  public:
   static constexpr uint64_t kAlignment = 64;  // a cache line, and the widest vector
 
-  BatchMemory() = default;  // of none
-  // kConfig when `batches` of so many samples do not fit into this machine.
+  BatchMemory() = default;  // for no batch
+  // kConfig if `batches` of so many samples do not fit into this machine.
   static Result<BatchMemory> make(uint64_t batches, uint64_t samples, uint64_t input_bytes,
                                   uint64_t labels_bytes);
 
   uint64_t batch_bytes() const { return batch_bytes_; }
 
-  // Of batch i: samples * input_bytes, and behind them samples * labels_bytes; both aligned.
+  // Batch i: samples * input_bytes, then samples * labels_bytes; both aligned.
   std::byte* inputs(uint64_t i) const { return memory_.get() + i * batch_bytes_; }
   int64_t* labels(uint64_t i) const {
     return reinterpret_cast<int64_t*>(inputs(i) + inputs_bytes_);

@@ -1,5 +1,5 @@
-// The batches between the thread that makes them and the one that takes them: some ready, one in
-// the making, one in the taker's hands.
+// The batches between the thread that makes them and the thread that takes them: some ready, one
+// being made, one held by the taker.
 //
 //   wait_for_place() ──▶ made() ──▶ ready, in order ──▶ take() ──▶ held until the next take()
 //        ▲                                                            │
@@ -7,13 +7,13 @@
 //
 // INVARIANTS
 //  R1 take() gives the batches in the order in which they were made, then the end or the failure.
-//  R2 At most ahead() are ready. A batch stays where it is while it is made, ready or held, also
-//     when more memory comes.
-//  R3 Once so many are ready, the maker sleeps until half are gone: one wake-up fills several, and
-//     who works on the same core is interrupted less often.
+//  R2 At most ahead() are ready. A batch does not move while it is made, ready or held, also not
+//     when the ring gets more memory.
+//  R3 When ahead() are ready, the maker sleeps until half are gone. One wake-up then fills several
+//     places, and interrupts other threads of the core less often.
 //
-// Memory is allocated at the start, and when set_ahead() asks for more than ever before; it goes
-// with the ring.
+// The ring allocates memory at the start, and when set_ahead() asks for more than ever before. It
+// frees nothing before its end.
 //
 // Thread-safety: wait_for_place(), made() and end_with() from one thread; take() and set_ahead()
 // from another one; the rest from any.
@@ -37,32 +37,32 @@ namespace lockstep::data {
 class BatchRing {
  public:
   struct Sizes {
-    uint64_t samples = 0;  // of the largest batch
-    uint64_t input_bytes = 0;
-    uint64_t labels_bytes = 0;  // of a sample, both
+    uint64_t samples = 0;       // of the largest batch
+    uint64_t input_bytes = 0;   // of a sample
+    uint64_t labels_bytes = 0;  // of a sample
   };
   struct Place {
     Batch batch;
     std::byte* inputs = nullptr;
     int64_t* labels = nullptr;
-    uint64_t make_ns = 0;  // its maker's business
+    uint64_t make_ns = 0;  // for the maker
   };
 
   // kConfig as BatchMemory::make(). REQUIRES: `ahead` is not 0.
   static Result<std::unique_ptr<BatchRing>> make(const Sizes& sizes, uint32_t ahead);
 
-  // Where the next batch goes. Null: stop() was called.
+  // Waits for the place of the next batch. Null: stop() was called.
   Place* wait_for_place();
-  // What that place holds is ready. False: stop() was called.
+  // The batch in that place is ready. False: stop() was called.
   bool made();
-  // There is nothing behind what was made.
+  // The last batch was the last one.
   void end_with(Status status);
 
-  // The next batch; waits for it. Null at the end, which may be a failure.
+  // Waits for the next batch. Null at the end; the failure, if the end is one.
   Result<const Place*> take();
 
-  // From here on as many may be ready. False, and nothing changes: more than at the start need
-  // more than limits::kTunedBatchBytes, or than the machine has.
+  // From here on so many may be ready. False, and nothing changes, if they need more memory than
+  // limits::kTunedBatchBytes or than the machine has.
   bool set_ahead(uint32_t ahead);
   uint32_t ahead() const;
 
@@ -81,8 +81,8 @@ class BatchRing {
   std::condition_variable space_;  // the taker took enough, more may be ready, or stop
   std::condition_variable came_;   // a batch was made, or all are
   std::vector<BatchMemory> memory_;
-  std::deque<Place> places_;  // one more than ever were to be ready, which the taker holds
-  std::vector<Place*> free_;  // the last one is the next: what was used last is in the cache
+  std::deque<Place> places_;  // one more than may be ready: the one that the taker holds
+  std::vector<Place*> free_;  // used from the back: the place used last is in the cache
   std::deque<Place*> ready_;
   Place* making_ = nullptr;
   Place* held_ = nullptr;

@@ -16,7 +16,7 @@
 #include "data/formats/arrays/npz_pair.h"
 #include "data/formats/images/look_at_image.h"
 #include "data/formats/shards/tfrecord.h"
-#include "data/source/remote_files.h"
+#include "data/source/view/remote_files.h"
 
 namespace lockstep::data {
 namespace {

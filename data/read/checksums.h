@@ -1,12 +1,12 @@
-// The checksums that the files of a data set have of their own content, compared with it: those
-// that opening does not look at because it would have to read everything.
+// Compares the content of data files with the checksums in the files, where opening does not
+// because it would have to read everything.
 //
 //   tfrecord  CRC-32C of every record
 //   npz       CRC-32 of the arrays of images and labels, deflated or not
-//   idx       CRC-32 at the end of files that are gzipped
+//   idx       CRC-32 at the end of gzipped files
 //
-// What else has checksums is compared when it is read (the chunks of PNG, Arrow's LZ4 and
-// Zstandard); the other formats have none.
+// Reading compares other checksums anyhow (the chunks of PNG, Arrow's LZ4 and Zstandard). The other
+// formats have none.
 //
 // Thread-safety: free functions; any thread.
 #pragma once
@@ -26,18 +26,18 @@
 namespace lockstep::data {
 
 struct ChecksumReport {
-  // By sample, rising: what is wrong with its record, naming file and place.
+  // Wrong records, by rising sample, with file and place.
   std::vector<std::pair<uint64_t, std::string>> samples;
-  std::vector<std::string> files;  // what is wrong with a file or array as a whole, naming it
-  uint64_t bytes = 0;              // that were compared
+  std::vector<std::string> files;  // files and arrays that are wrong as a whole
+  uint64_t bytes = 0;              // compared
 };
 
-// Of records with images, several files at a time; each is mapped, not copied. kBadData where a
-// file is not what it was when it was indexed.
+// For records with images: several files at a time, mapped and not copied. kBadData if a file is
+// not what it was when it was indexed.
 Result<ChecksumReport> check_record_sums(const ExtentIndex& index, const EncodedSource& source,
                                          ThreadTeam& team, const ProgressFn& progress);
 
-// Of stored images, one file or array a thread. REQUIRES: `format` is resolved.
+// For stored images: one file or array a thread. REQUIRES: `format` is resolved.
 Result<ChecksumReport> check_file_sums(const std::string& path, const std::string& format,
                                        Split split, ThreadTeam& team, const ProgressFn& progress);
 

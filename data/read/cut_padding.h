@@ -1,6 +1,6 @@
-// Cuts off what nobody needs of padded documents: a batch is as wide as its longest one, in steps
-// of kWidthStep tokens, so that there are few widths. What is cut off is padding only; with samples
-// of about the same length in a batch (data.shuffle: length) hardly any is left.
+// Cuts padding off a batch of padded documents: the batch becomes as wide as its longest document,
+// rounded up to kWidthStep tokens so that there are few widths. If the samples of a batch have
+// about the same length (data.shuffle: length), hardly any padding is left.
 //
 // Thread-safety: a free function; any thread.
 #pragma once
@@ -15,8 +15,8 @@ namespace lockstep::data {
 
 inline constexpr uint32_t kWidthStep = 32;  // tokens
 
-// `inputs` and `labels`, (B, T) of these samples, become (B, T') with T' <= T, which is
-// shape->tokens then. REQUIRES: shape->is_padded.
+// Turns `inputs` and `labels` of these samples from (B, T) into (B, T'), T' <= T, and sets
+// shape->tokens to T'. REQUIRES: shape->is_padded.
 void cut_padding(const Dataset& dataset, std::span<const uint64_t> samples, std::byte* inputs,
                  int64_t* labels, SampleShape* shape);
 

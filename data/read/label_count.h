@@ -1,9 +1,9 @@
-// How many labels of a step count. Of images and of sequences without a gap all do; of documents
-// that are padded or packed (Dataset::makes_sequences()) what their data set says, sample by
-// sample. So every rank knows by what the losses of a step are divided before anything is computed.
+// How many labels of a step count. All labels of images and of gapless sequences count. For padded
+// or packed documents (Dataset::makes_sequences()) the data set says so, sample by sample. So every
+// rank knows the divisor of a step's losses before it computes anything.
 //
-// Cost: nothing, or for documents one look into the order and the index for every sample of the
-// step, some 50 ns each.
+// Cost: nothing; for documents about 50 ns for every sample of the step, to look into order and
+// index.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -21,10 +21,10 @@ namespace lockstep::data {
 
 class LabelCount {
  public:
-  // `dataset` outlives it; `order` is of the same.
+  // `dataset` outlives it; `order` is its order.
   LabelCount(const Dataset& dataset, OrderSpec order);
 
-  // Of the samples in slots that are not skipped.
+  // Without the samples of skipped slots.
   uint64_t of_step(const StepPlan& plan, Step step, uint32_t slots, const SkipSet& skips);
 
  private:
@@ -34,7 +34,7 @@ class LabelCount {
   Epoch order_epoch_ = 0;
 };
 
-// Of a whole data set.
+// The count of a whole data set.
 uint64_t all_counted_labels(const Dataset& dataset);
 
 }  // namespace lockstep::data

@@ -10,15 +10,18 @@
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
 #include "comm/base/thread_name.h"
+#include "comm/base/work_in_hand.h"
 #include "data/base/quiet_signals.h"
+#include "data/dataset/dataset.h"
+#include "data/order/batch_sequence.h"
 #include "data/order/digest.h"
+#include "data/prefetch/make_prefetcher.h"
+#include "data/prefetch/prefetcher.h"
+#include "data/prefetch/sample_buffer.h"
 #include "data/read/batch_memory.h"
 #include "data/read/batch_ring.h"
-#include "data/read/batch_sequence.h"
 #include "data/read/cut_padding.h"
-#include "data/read/look_ahead.h"
-#include "data/read/read_ahead.h"
-#include "data/read/sample_supply.h"
+#include "data/read/sample_reader.h"
 #include "data/read/sample_team.h"
 #include "data/read/tuning_link.h"
 
@@ -42,15 +45,14 @@ struct Loader::Impl {
       : dataset(data),
         options(std::move(wanted)),
         reader(std::move(with)),
-        sequence(sequence_of(options)),
-        announced(dataset, sequence_of(options)) {
+        sequence(sequence_of(options)) {
     hand.augmenter = std::move(varied);
   }
 
   ~Impl() {
     if (ring != nullptr) ring->stop();
     breaks_off.store(true);
-    if (supply != nullptr) supply->stop();
+    if (prefetcher != nullptr) prefetcher->stop();
     if (thread.joinable()) thread.join();
   }
 
@@ -62,8 +64,8 @@ struct Loader::Impl {
   Status copy_mapped(std::span<const uint64_t> samples, const StreamOf& stream_of,
                      std::byte* inputs, int64_t* labels);
   template <typename StreamOf>
-  Status copy_read(ReadAhead& ahead, std::span<const uint64_t> samples, const StreamOf& stream_of,
-                   std::byte* inputs, int64_t* labels);
+  Status copy_read(const BufferedBatch& buffered, std::span<const uint64_t> samples,
+                   const StreamOf& stream_of, std::byte* inputs, int64_t* labels);
   bool end_with(Status status);
 
   const Dataset& dataset;
@@ -79,8 +81,7 @@ struct Loader::Impl {
   std::unique_ptr<SampleTeam> team;  // of encoded images
   BatchSequence sequence;
   std::vector<uint64_t> indices;
-  std::unique_ptr<SampleSupply> supply;  // of samples in files
-  LookAhead announced;                   // of samples that are far away
+  std::unique_ptr<Prefetcher> prefetcher;
 
   std::atomic<bool> breaks_off{false};  // the ring's stop, for who is in the middle of a batch
   std::thread thread;                   // last: it uses all of the above
@@ -110,7 +111,6 @@ bool Loader::Impl::end_with(Status status) {
 
 // False when the loader is stopping, or has failed.
 bool Loader::Impl::produce(const PlannedBatch& planned) {
-  announced.go_on();
   BatchRing::Place* const place = ring->wait_for_place();
   if (place == nullptr) return false;
   tuning->begin_batch(team.get());
@@ -118,14 +118,14 @@ bool Loader::Impl::produce(const PlannedBatch& planned) {
   batch.step = planned.step;
   batch.slot = planned.slot;
   if (options.in_hand != nullptr) options.in_hand->reads(planned.step, planned.slot);
-  supply->before(planned);
+  prefetcher->before(planned);
   Status filled = fill(batch, place->inputs, place->labels, planned);
-  supply->after(planned);
   if (options.in_hand != nullptr) options.in_hand->has_read();
   if (!filled.is_ok()) return end_with(std::move(filled));
-  announced.has_used_one();
   tuning->end_batch(*place);
-  return ring->made();
+  const bool goes_on = ring->made();
+  prefetcher->after(planned);
+  return goes_on;
 }
 
 Status Loader::Impl::fill(Batch& batch, std::byte* inputs, int64_t* labels,
@@ -148,11 +148,12 @@ Status Loader::Impl::fill(Batch& batch, std::byte* inputs, int64_t* labels,
   const auto stream_of = [&](uint64_t i) {
     return Augmenter::stream_of(options.order.seed, planned.epoch, range.begin + i);
   };
+  const BufferedBatch buffered = prefetcher->buffered();
   if (team != nullptr)
-    LOCKSTEP_RETURN_IF_ERROR(team->read(reader, samples, stream_of, breaks_off, inputs, labels,
-                                        supply->ahead(), supply->first()));
-  else if (supply->ahead() != nullptr)
-    LOCKSTEP_RETURN_IF_ERROR(copy_read(*supply->ahead(), samples, stream_of, inputs, labels));
+    LOCKSTEP_RETURN_IF_ERROR(
+        team->read(reader, samples, stream_of, breaks_off, inputs, labels, buffered));
+  else if (buffered.buffer != nullptr)
+    LOCKSTEP_RETURN_IF_ERROR(copy_read(buffered, samples, stream_of, inputs, labels));
   else
     LOCKSTEP_RETURN_IF_ERROR(copy_mapped(samples, stream_of, inputs, labels));
   if (batch.shape.is_padded && !options.keeps_padding)
@@ -181,10 +182,10 @@ Status Loader::Impl::copy_mapped(std::span<const uint64_t> samples, const Stream
 }
 
 template <typename StreamOf>
-Status Loader::Impl::copy_read(ReadAhead& ahead, std::span<const uint64_t> samples,
+Status Loader::Impl::copy_read(const BufferedBatch& buffered, std::span<const uint64_t> samples,
                                const StreamOf& stream_of, std::byte* inputs, int64_t* labels) {
   for (uint64_t i = 0; i < samples.size(); ++i) {
-    const auto held = ahead.take(supply->first() + i, hand.encoded);
+    const auto held = buffered.buffer->take(buffered.first + i, hand.encoded);
     if (!held.is_ok()) {
       LOCKSTEP_RETURN_IF_ERROR(reader.unchanged(samples));  // which says more
       return held.status();
@@ -223,8 +224,8 @@ Result<std::unique_ptr<Loader>> Loader::start(const Dataset& dataset,
   if (dataset.encoded_form() != nullptr) {
     LOCKSTEP_ASSIGN_OR_RETURN(impl->team, SampleTeam::start(options.threads, impl->hand.augmenter));
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(impl->supply,
-                            SampleSupply::start(dataset, sequence_of(options), options.reading));
+  LOCKSTEP_ASSIGN_OR_RETURN(impl->prefetcher,
+                            make_prefetcher(dataset, sequence_of(options), options.prefetch));
   try {
     const QuietSignals quiet;
     impl->thread = std::thread([raw = impl.get()] {

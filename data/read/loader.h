@@ -1,8 +1,8 @@
-// Batches of training data, prepared ahead on a thread of their own.
+// Batches of training data, prepared ahead on a thread of the loader's own.
 //
-//   dataset ──▶ prefetch thread: order, gather, read ──▶ batch_ring.h ──▶ next()
-//      │           └─ with others where images are to be decoded (sample_team.h)
-//      └── what is not used where it is mapped: read ahead of it (read_ahead.h)
+//   dataset ──▶ loader thread: order, gather, read ──▶ batch_ring.h ──▶ next()
+//      │           └─ with a team of threads where images are decoded (sample_team.h)
+//      └── data/prefetch/prefetcher.h: asks for samples ahead of the loader thread
 //
 // One batch is one slot's micro-batch of one step. The loader's whole state is the step it starts
 // at: a new generation or a resume destroys it and starts another.
@@ -10,12 +10,12 @@
 // INVARIANTS
 //  L1 Batches come in order of (step, slot), none left out, over the slots of the run that have
 //     samples and are not skipped.
-//  L2 A batch depends on (dataset, transforms, shape, order, step, slot) only; augmentation on the
-//     position of each sample, not on the batch; what is mixed within it on its positions; nothing
-//     on the number of threads, on what reads the files or how far ahead.
+//  L2 A batch depends on (dataset, transforms, shape, order, step, slot) only. Augmentation depends
+//     on the position of each sample, and mixing on the positions in the batch. Nothing depends on
+//     the number of threads, on what reads the files or on how far ahead.
 //  L3 `digest` is computed from the very indices whose bytes were copied.
-//  L4 At most prefetch_batches are ready ahead of the consumer, or what tuning makes of it, within
-//     limits; memory is allocated at start, and when tuning first goes further ahead than before.
+//  L4 At most prefetch_batches are ready ahead of the consumer, or as many as tuning allows, within
+//     limits. Memory is allocated at the start, and when tuning first goes further ahead.
 //  L5 The thread sleeps when the ring is full and never spins; the destructor ends it at once.
 //
 // Thread-safety: next() from one thread; wait_ns() and ready_batches() from any.
@@ -28,45 +28,48 @@
 
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
-#include "comm/base/work_in_hand.h"
 #include "comm/collectives/reduction_tree.h"
-#include "data/dataset/dataset.h"
+#include "data/dataset/channel_statistics.h"
 #include "data/order/epoch_order.h"
 #include "data/order/skip_set.h"
 #include "data/order/step_plan.h"
 #include "data/read/batch.h"
-#include "data/read/loader_tuning.h"
-#include "data/read/reading.h"
-#include "data/read/sample_reader.h"
+#include "data/read/image_form.h"
+
+namespace lockstep {
+class WorkInHand;
+}
 
 namespace lockstep::data {
 
+class Dataset;
+class LoaderTuning;
+class PrefetchPolicy;
+
 struct LoaderOptions {
   RunShape shape;   // shape.samples == epoch_units(dataset)
-  OrderSpec order;  // of the same dataset; its seed is that of augmentation, too
+  OrderSpec order;  // of the same dataset; its seed also seeds augmentation
   Step first_step = 0;
   Step end_step = 0;  // first step that is not wanted
   SlotRun slots;      // of this rank, within [0, shape.slots); may be empty
   SkipSet skips;      // nothing of these is read
   uint32_t prefetch_batches = 4;
-  WorkInHand* in_hand = nullptr;  // told what is being read; outlives the loader
-  Reading* reading = nullptr;     // how; outlives the loader. Null: nothing is read ahead
+  WorkInHand* in_hand = nullptr;       // hears what is being read; outlives the loader
+  PrefetchPolicy* prefetch = nullptr;  // outlives the loader; null: nothing is read ahead
   std::vector<std::string> transforms = {"normalize"};
-  // By channel; empty: the dataset's own.
-  std::vector<ChannelStatistics> statistics;
+  std::vector<ChannelStatistics> statistics;  // by channel; empty: the dataset's own
   ImageForm form = ImageForm::kFloats;
   bool keeps_padding = false;  // batches are as wide as any can be
-  uint32_t threads = 1;        // that decode images; others are copied by one
-  // Says how many of both there are, instead, and is told how that goes; outlives the loader. Null:
-  // they stay.
+  uint32_t threads = 1;        // that decode images; one thread copies other samples
+  // Sets the numbers of threads and of batches ahead instead, and hears how that goes. Outlives the
+  // loader. Null: they stay.
   LoaderTuning* tuning = nullptr;
 };
 
 class Loader {
  public:
-  // `dataset` outlives the loader. kUsage for a transform that is not known or does not fit,
-  // kConfig when the buffers do not fit in memory, or a slot's share of the batch is beyond what a
-  // batch can hold.
+  // `dataset` outlives the loader. kUsage for a transform that is unknown or does not fit. kConfig
+  // when the buffers do not fit in memory, or a slot's share exceeds what a batch can hold.
   static Result<std::unique_ptr<Loader>> start(const Dataset& dataset,
                                                const LoaderOptions& options);
   ~Loader();  // stops the thread
@@ -74,12 +77,12 @@ class Loader {
   Loader& operator=(const Loader&) = delete;
 
   // The next batch; blocks until it is ready. It stays valid until the following next(). Null once
-  // everything before end_step has been delivered. kBadData where a sample cannot be what it was
-  // when the dataset was opened (sample_reader.h).
+  // everything before end_step has been delivered. kBadData when a sample is not what it was when
+  // the dataset was opened (sample_reader.h).
   Result<const Batch*> next();
 
-  uint64_t wait_ns() const;        // total time next() has waited
-  uint32_t ready_batches() const;  // prepared and not yet taken
+  uint64_t wait_ns() const;        // total time that next() has waited
+  uint32_t ready_batches() const;  // prepared and not taken yet
 
  private:
   struct Impl;

@@ -1,5 +1,5 @@
-// Decides how many threads make a loader's batches, and how many batches it keeps ahead, by what
-// it is told of the first of them (data.tune; adr/0002).
+// Decides how many threads make a loader's batches, and how many batches lie ahead, from the times
+// of the first batches (data.tune; adr/0001-how-tuning-decides.md).
 //
 //   who waits, in a window of batches   what is tried                  kept where
 //   the training, for a slow loader     more threads                   batches come 5 % faster
@@ -10,15 +10,15 @@
 //   ... until nothing is left to try ──▶ done, for good
 //
 // INVARIANTS
-//  T1 Threads are 1 to the most there may be; batches ahead are never fewer than at first.
-//  T2 What was tried and not kept is not tried again, nor is what lies beyond it. So nothing goes
-//     to and fro, and after limits::kTuningWindows it is done, whatever it is told.
-//  T3 It has no clock, does nothing by itself, and knows nothing of samples: which batches there
-//     are and what is in them does not depend on it.
+//  T1 Threads are 1 to the allowed maximum. Batches ahead are never fewer than at first.
+//  T2 A setting that was tried and not kept is not tried again, nor is one beyond it. So the
+//  setting
+//     never oscillates, and tuning ends after limits::kTuningWindows at the latest.
+//  T3 It has no clock and no thread, and knows nothing of samples: no batch depends on it.
 //
-// It outlives the loaders of its run's generations, so that none begins from scratch.
+// It outlives the loaders of its run's generations, so that no generation begins from scratch.
 //
-// Thread-safety: one thread, which takes the batches.
+// Thread-safety: the thread that takes the batches.
 #pragma once
 
 #include <cstdint>
@@ -33,31 +33,31 @@ struct LoaderSetting {
   bool operator==(const LoaderSetting&) const = default;
 };
 
-// Of one batch.
+// The times of one batch.
 struct BatchTimes {
-  uint64_t use_ns = 0;   // what its consumer did before he asked for it
-  uint64_t wait_ns = 0;  // that he then waited
-  uint64_t make_ns = 0;  // what the loader needed for it, pauses for space left out
+  uint64_t use_ns = 0;   // the consumer worked before it asked for the batch
+  uint64_t wait_ns = 0;  // the consumer then waited
+  uint64_t make_ns = 0;  // the loader made the batch, without waits for space
 };
 
 enum class TuningEnd {
   kKeepsUp,    // the consumer does not wait
-  kSlow,       // he does: batches take longer to make than to use, on as many threads as help
-  kUneven,     // he does: some take much longer than others, more than lie ahead
-  kOutOfTime,  // still not done after all its windows
+  kSlow,       // it waits: making takes longer than using, on as many threads as help
+  kUneven,     // it waits: some batches take much longer than others, more than lie ahead
+  kOutOfTime,  // not done after all windows
 };
 
 struct TuningResult {
   TuningEnd end = TuningEnd::kKeepsUp;
   LoaderSetting setting;
   double waited = 0;         // share of the consumer's time
-  bool are_threads = false;  // whether threads were for it to say
+  bool are_threads = false;  // whether tuning could change threads
   std::string text() const;  // for people
 };
 
 class LoaderTuning {
  public:
-  // Begins with `first`. `most_threads` 0: first.threads are not for it to say.
+  // Begins with `first`. `most_threads` 0: first.threads stay.
   explicit LoaderTuning(LoaderSetting first, uint32_t most_threads = 0);
   virtual ~LoaderTuning() = default;
 
@@ -66,14 +66,14 @@ class LoaderTuning {
   // Before the first batch of a loader.
   void begin();
 
-  // After every batch but the first. True: setting() is another one.
+  // After every batch but the first. True if setting() has changed.
   virtual bool took(const BatchTimes& times);
 
-  // The machine has not the threads, or the memory, that setting() asks for, but only these: it
-  // goes back to what was kept, or where that is what was asked for, to what there is.
+  // The machine has not the threads or the memory of setting(), only `has`. Tuning goes back to the
+  // kept setting, or to `has` if the kept setting is what was asked for.
   void refused(LoaderSetting has);
 
-  // Once it is done.
+  // Has a value once tuning is done.
   const std::optional<TuningResult>& result() const { return result_; }
   bool is_done() const { return result_.has_value(); }
 
@@ -83,7 +83,7 @@ class LoaderTuning {
  private:
   enum class Try { kNone, kMoreThreads, kFewerThreads, kDeeper };
 
-  // What a window of batches says.
+  // The times of a window of batches.
   struct Window {
     uint64_t batches = 0;
     uint64_t use_ns = 0;
@@ -93,7 +93,7 @@ class LoaderTuning {
 
     void add(const BatchTimes& times);
     bool is_full() const;
-    bool has_pause() const;  // an evaluation, say: it says nothing of the loader
+    bool has_pause() const;  // such as an evaluation, which tells nothing about the loader
     double waited() const;   // share of the time
     double rate() const;     // batches a nanosecond
     double load() const;     // time to make batches over the time to use them
@@ -111,7 +111,7 @@ class LoaderTuning {
 
   const bool are_threads_;
 
-  // What may help, as far as is known.
+  // What may still help.
   uint32_t least_threads_ = 1;
   uint32_t most_threads_;
   uint32_t most_ahead_;
@@ -126,9 +126,9 @@ class LoaderTuning {
   Try try_ = Try::kNone;
 
   Window window_;
-  uint32_t settling_ = 0;  // batches that are still of the setting before
+  uint32_t settling_ = 0;  // batches made with the setting before
   uint32_t windows_ = 0;
-  uint32_t pauses_ = 0;  // windows left out, one after another
+  uint32_t pauses_ = 0;  // windows left out in a row
   std::optional<TuningResult> result_;
 };
 

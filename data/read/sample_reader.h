@@ -1,12 +1,12 @@
-// From a stored sample to what a model gets: floats of an image, transformed, and for training
-// augmented; floats of a row of a table; int64 token ids of a sequence; and the labels of each.
+// From a stored sample to what a model gets: the floats of an image, transformed and for training
+// augmented; the floats of a row of a table; int64 token ids of a sequence; and the labels of each.
 //
-// Images, and only they, can be had as bytes, too, for a device that transforms them by itself.
-// Either way they are (C, H, W), however they are stored.
+// Images can be had as bytes too, for a device that transforms them by itself. They are (C, H, W)
+// either way, however they are stored.
 //
-// Files are mapped where they lie, and may change under us: every token and label is compared with
-// the number of classes, which the model and the loss index with, as it is read; and whoever has
-// read a batch asks whether the files are still what they were (unchanged()).
+// Files are mapped where they lie, and may change under us. So reading compares every token and
+// label with the number of classes, which the model and the loss index with; and whoever has read
+// a batch asks whether the files are still what they were (unchanged()).
 //
 // Thread-safety: immutable after create(); all calls from any thread.
 #pragma once
@@ -19,28 +19,19 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/dataset/channel_statistics.h"
 #include "data/dataset/dataset.h"
 #include "data/image/image_decoder.h"
+#include "data/read/image_form.h"
 #include "data/transform/augment.h"
 #include "data/transform/normalize.h"
 
 namespace lockstep::data {
 
-enum class ImageForm {
-  kFloats,  // transformed
-  kStored,  // bytes, not transformed
-};
-
-// In a batch, of one sample without its labels.
-inline uint64_t input_bytes(const SampleShape& shape, ImageForm form) {
-  if (shape.is_sequence()) return shape.elements() * sizeof(int64_t);
-  const bool are_bytes = form == ImageForm::kStored && !shape.is_row;
-  return shape.elements() * (are_bytes ? sizeof(uint8_t) : sizeof(float));
-}
-
-// What one thread makes samples with: where it keeps them on the way, and their augmentation.
+// What one thread needs to make samples: its augmenter, its decoder, and room for what lies
+// between.
 struct SampleHand {
-  Augmenter augmenter;  // makes nothing different where it is empty
+  Augmenter augmenter;  // an empty one changes nothing
   ImageDecoder decoder;
   std::vector<uint8_t> encoded;
   std::vector<uint8_t> decoded;
@@ -48,10 +39,9 @@ struct SampleHand {
 
 class SampleReader {
  public:
-  // `dataset` outlives the reader. `statistics` by channel, those of the training data for every
-  // split. kUsage for an unknown transform, for any of sequences, which are no images, and of rows
-  // for any but `normalize`.
-  // REQUIRES: a data set opened with the frame that the transforms begin with.
+  // `dataset` outlives the reader. `statistics`: by channel, of the training data for every split.
+  // kUsage for an unknown transform, for any transform of sequences, and for any but `normalize` of
+  // rows. REQUIRES: a data set opened with the frame that the transforms begin with.
   static Result<SampleReader> create(const Dataset& dataset,
                                      const std::vector<std::string>& transforms,
                                      const std::vector<ChannelStatistics>& statistics,
@@ -61,19 +51,18 @@ class SampleReader {
   const SampleShape& shape() const { return shape_; }
 
   // `input`: input_bytes(), aligned for what it holds; `labels`: shape().labels() of them.
-  // kBadData where a token or label is no class, and for an image that cannot be decoded or is not
-  // what it was. With a stream the sample as training sees it, cut and augmented by chance.
-  // `given`: its bytes, where they have been read already (Dataset::extent()).
-  // REQUIRES: i < samples of the dataset; a hand where there is a stream, or images are encoded.
+  // `stream`: cuts and augments the sample by chance, as training sees it. `given`: the bytes of
+  // the sample, if they have been read already (Dataset::extent()). kBadData for a token or label
+  // that is no class, and for an image that cannot be decoded or is not what it was.
+  // REQUIRES: i < samples of the dataset; a hand if there is a stream or images are encoded.
   Status read(uint64_t i, std::byte* input, int64_t* labels, SampleHand* hand = nullptr,
               std::optional<uint64_t> stream = {}, std::span<const uint8_t> given = {}) const;
 
-  // kBadData naming a file that is no longer what it was, where one holds any of these samples, or
-  // their labels: what was read of them does not count.
+  // kBadData names a file with any of these samples or their labels that is no longer what it was.
+  // What was read of them then does not count.
   Status unchanged(std::span<const uint64_t> samples) const { return dataset_->unchanged(samples); }
 
-  // Samples [begin, end) in their natural order, one after another, for evaluation; with
-  // unchanged().
+  // Samples [begin, end) in their natural order, for evaluation, then unchanged() of them.
   // REQUIRES: begin <= end <= samples of the dataset.
   Status read_range(uint64_t begin, uint64_t end, std::byte* inputs, int64_t* labels) const;
 

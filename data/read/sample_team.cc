@@ -5,6 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "data/dataset/dataset.h"
+#include "data/prefetch/sample_buffer.h"
+
 namespace lockstep::data {
 
 namespace {
@@ -44,15 +47,16 @@ void SampleTeam::give_hands() {
 
 Status SampleTeam::read(const SampleReader& reader, std::span<const uint64_t> samples,
                         const StreamFn& stream_of, const std::atomic<bool>& stop, std::byte* inputs,
-                        int64_t* labels, ReadAhead* ahead, uint64_t first) {
+                        int64_t* labels, const BufferedBatch& buffered) {
   return threads_->run(samples.size(), [&](uint32_t thread, uint64_t i) -> Status {
     if (stop.load(std::memory_order_relaxed)) return {Code::kAborted, "reading was broken off"};
     std::optional<uint64_t> stream;
     if (stream_of) stream = stream_of(i);
     SampleHand& hand = hands_[thread];
-    std::optional<ReadAhead::Held> held;
-    if (ahead != nullptr) {
-      LOCKSTEP_ASSIGN_OR_RETURN(ReadAhead::Held taken, ahead->take(first + i, hand.encoded));
+    std::optional<SampleBuffer::Held> held;
+    if (buffered.buffer != nullptr) {
+      LOCKSTEP_ASSIGN_OR_RETURN(SampleBuffer::Held taken,
+                                buffered.buffer->take(buffered.first + i, hand.encoded));
       held.emplace(std::move(taken));
     }
     return reader.read(samples[i], inputs + i * reader.input_bytes(),

@@ -1,9 +1,9 @@
-// Between the two threads of a loader: what its tuning wants goes to the one that makes batches,
-// and how long they took comes back with them. Without tuning, and once it is done, it looks at no
-// clock.
+// Links loader_tuning.h to the two threads of a loader: the thread that makes batches gets the
+// setting, and the thread that takes them learns how long each took. It looks at no clock without
+// tuning, nor once tuning is done.
 //
-// Thread-safety: begin_batch() and end_batch() from the thread that makes batches, asks() and got()
-// from the one that takes them.
+// Thread-safety: begin_batch() and end_batch() from the thread that makes batches; asks() and got()
+// from the thread that takes them.
 #pragma once
 
 #include <atomic>
@@ -17,10 +17,10 @@ namespace lockstep::data {
 
 class TuningLink {
  public:
-  // `tuning` begins here; null: there is none, and `threads` stay. All outlive it.
+  // Begins `tuning`. Null: no tuning, `threads` stay. All arguments outlive it.
   TuningLink(LoaderTuning* tuning, uint32_t threads, BatchRing& ring);
 
-  // Around the making of a batch. Gives `team`, where there is one, the threads that are wanted.
+  // Around the making of a batch. Resizes `team`, if there is one, to the threads that are wanted.
   void begin_batch(SampleTeam* team);
   void end_batch(BatchRing::Place& place);
 
@@ -37,14 +37,14 @@ class TuningLink {
 
   std::atomic<bool> measures_{false};  // how long each batch takes
   std::atomic<uint32_t> wanted_threads_;
-  std::atomic<bool> has_no_threads_{false};  // as many as were wanted
+  std::atomic<bool> has_no_threads_{false};  // the machine gave fewer than wanted
 
-  // The maker's own.
+  // For the maker alone.
   uint64_t begun_ns_ = 0;  // 0: not measured
 
-  // The taker's own.
+  // For the taker alone.
   uint64_t asked_ns_ = 0;   // 0: not measured
-  uint64_t waited_ns_ = 0;  // by the ring, until then
+  uint64_t waited_ns_ = 0;  // time that the ring had waited when it asked
   uint64_t given_ns_ = 0;   // when it got its last batch; 0: none yet
 };
 

@@ -1,5 +1,4 @@
-// Every sample of a data set read once, as training would: what is damaged is found before a run
-// meets it.
+// Reads every sample of a data set once, as training would, to find damage before a run does.
 //
 // Thread-safety: free functions; any thread.
 #pragma once
@@ -19,11 +18,11 @@ struct Verification {
   std::string split;  // "train", "eval", or "data" where one serves both
   std::string format;
   uint64_t samples = 0;
-  uint64_t bytes = 0;  // that were read, of samples and what else has a checksum
+  uint64_t bytes = 0;  // read, of samples and of other content with a checksum
   double seconds = 0;
   uint64_t damaged = 0;
-  std::vector<std::string> faults;         // of the first kMostFaults of these, in their order
-  std::vector<std::string> damaged_files;  // whose own checksum is wrong, with all in them
+  std::vector<std::string> faults;         // the first kMostFaults of them, in their order
+  std::vector<std::string> damaged_files;  // files whose own checksum is wrong
 };
 inline constexpr size_t kMostFaults = 100;
 
@@ -32,10 +31,10 @@ enum class VerifyDepth {
   kFull,     // and the checksums that files have of their content (checksums.h)
 };
 
-// Both splits, where there are two. Images are decoded whole; of other samples, opening looks at
-// every label and hashes the content (records.h), and here labels and tokens are compared with the
-// classes. Memory is bounded but for 8 bytes a damaged sample. Errors as open_dataset(), when there
-// is nothing to go through.
+// Verifies both splits, if there are two. Images are decoded whole. For other samples, opening
+// looks at every label and hashes the content (records.h), and this compares labels and tokens with
+// the classes. Memory is bounded, except 8 bytes for each damaged sample. Errors as open_dataset()
+// if the data cannot be opened.
 Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& spec,
                                               const std::string& cache_dir, uint32_t threads,
                                               const ProgressFn& progress, const SampleCut& cut,

@@ -1,4 +1,4 @@
-// Addresses of sources, and what stands in them in which way.
+// Addresses of sources: which are allowed, and how names are encoded in them.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -10,14 +10,15 @@
 
 namespace lockstep::source {
 
-// "http://", "https://" or "s3://" begins it.
+// Whether it begins with "http://", "https://" or "s3://".
 bool is_url(std::string_view path);
 
-// RFC 3986: all but letters, digits and -._~ as %XX; '/' too, unless `keeps_slashes`.
+// Encodes as RFC 3986: all but letters, digits and -._~ become %XX; '/' too, unless
+// `keeps_slashes`.
 std::string percent_encoded(std::string_view text, bool keeps_slashes);
 
-// kUsage where it holds a user, a password, a query or a fragment: those would stand in the job
-// file and in messages. Otherwise without slashes at its end.
+// The URL without slashes at its end. kUsage if it holds a user, a password, a query or a fragment:
+// they would stand in the job file and in messages.
 Result<std::string> checked_url(const std::string& url);
 
 }  // namespace lockstep::source

@@ -8,7 +8,7 @@
 #include "comm/base/hash.h"
 #include "data/dataset/facts.h"
 #include "data/image/image_decoder.h"
-#include "data/source/remote_files.h"
+#include "data/source/view/remote_files.h"
 
 namespace lockstep::data {
 namespace {

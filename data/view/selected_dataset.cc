@@ -9,7 +9,7 @@
 #include "data/dataset/facts.h"
 #include "data/image/image_decoder.h"
 #include "data/order/epoch_order.h"
-#include "data/source/remote_files.h"
+#include "data/source/view/remote_files.h"
 #include "data/view/selection.h"
 
 namespace lockstep::data {

@@ -21,7 +21,7 @@
 #include "data/formats/tokens/open_tokens.h"
 #include "data/formats/tokens/token_vocabulary.h"
 #include "data/pack/pack.h"
-#include "data/source/chunk_file.h"
+#include "data/source/cache/chunk_file.h"
 
 namespace lockstep::data {
 namespace {

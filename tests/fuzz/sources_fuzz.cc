@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "comm/base/check.h"
-#include "data/source/aws_credentials.h"
-#include "data/source/http_store.h"
-#include "data/source/object_names.h"
-#include "data/source/ranged_get.h"
-#include "data/source/s3_listing.h"
+#include "data/source/base/object_names.h"
+#include "data/source/stores/aws_credentials.h"
+#include "data/source/stores/http_store.h"
+#include "data/source/stores/ranged_get.h"
+#include "data/source/stores/s3_listing.h"
 
 namespace lockstep::source {
 namespace {

@@ -226,7 +226,7 @@ Result<std::unique_ptr<data::Loader>> EngineImpl::make_loader(const data::RunSha
       .skips = view_.skips,
       .prefetch_batches = prefetch_batches,
       .in_hand = in_hand,
-      .reading = view_.reading,
+      .prefetch = view_.prefetch,
       .transforms = {job_.data().transforms().begin(), job_.data().transforms().end()},
       .statistics = {},
       .form = device_->image_form(),

@@ -41,7 +41,7 @@ class TraceLog;
 
 namespace data {
 class Dataset;
-class Reading;
+class PrefetchPolicy;
 struct Batch;
 }  // namespace data
 
@@ -51,13 +51,13 @@ struct GenerationView {
   Collective* collective = nullptr;
   // Where gradients and statistics are summed instead, over device_buffer(); null: over the host.
   DeviceCollective* devices = nullptr;
-  std::vector<SlotRun> slot_runs;       // by rank
-  std::vector<uint64_t> bucket_bounds;  // elements, ascending, from wire::BucketPlan
-  uint64_t total_steps = 0;             // length of the run, for the schedule
-  data::SkipSet skips;                  // slots that this generation leaves out
-  PhaseClock* phases = nullptr;         // told what a step is doing; null: the engine's own
-  WorkInHand* in_hand = nullptr;        // told which samples it is at; may be null
-  data::Reading* reading = nullptr;     // how samples are read; null: nothing is read ahead
+  std::vector<SlotRun> slot_runs;            // by rank
+  std::vector<uint64_t> bucket_bounds;       // elements, ascending, from wire::BucketPlan
+  uint64_t total_steps = 0;                  // length of the run, for the schedule
+  data::SkipSet skips;                       // slots that this generation leaves out
+  PhaseClock* phases = nullptr;              // told what a step is doing; null: the engine's own
+  WorkInHand* in_hand = nullptr;             // told which samples it is at; may be null
+  data::PrefetchPolicy* prefetch = nullptr;  // null: nothing is read ahead
   // For measurements: a slot computes with what an earlier one as large was sent, if the device has
   // memory of its own, so that no samples are copied there.
   bool keeps_inputs = false;

@@ -19,6 +19,7 @@
 #include "data/order/step_plan.h"
 #include "data/read/label_count.h"
 #include "data/read/loader.h"
+#include "data/read/loader_tuning.h"
 #include "data/read/sample_reader.h"
 #include "data/read/sample_team.h"
 #include "metrics/base/phase_clock.h"

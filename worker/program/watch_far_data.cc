@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "data/source/remote_files.h"
+#include "data/source/view/remote_files.h"
 
 namespace lockstep {
 

@@ -25,7 +25,7 @@
 #include "data/dataset/facts.h"
 #include "data/io/file_system.h"
 #include "data/open/job_cut.h"
-#include "data/read/reading.h"
+#include "data/prefetch/prefetch_policy.h"
 #include "data/view/run_data.h"
 #include "metrics/serve/serve_metrics.h"
 #include "worker/engine/device/open_gpu.h"
@@ -96,7 +96,8 @@ struct Worker::Impl {
         secrets(std::move(s)),
         context(std::move(c)),
         in_hand(std::move(work)),
-        reading(job.data(), [this](const std::string& what) { logger->info("data_reader", what); }),
+        prefetch(job.data(),
+                 [this](const std::string& what) { logger->info("data_reader", what); }),
         own_name(unique_name(options.local_rank)),
         metrics({job.job(), options.node, options.local_rank}, build_info(), phases, clock),
         probe(metrics, phases, predictions_per_sample(job.model()), *place),
@@ -112,7 +113,7 @@ struct Worker::Impl {
   const Secrets secrets;
   const std::unique_ptr<HostContext> context;
   WorkInHand in_hand;
-  data::Reading reading;
+  data::PrefetchPolicy prefetch;
   const std::string own_name;
 
   SystemClock clock;
@@ -172,7 +173,7 @@ void Worker::Impl::open_session() {
 void Worker::Impl::open_metrics() {
   const auto expose = [this] {
     if (secrets.tls) metrics.tls().expires_in(secrets.tls->expiry_seconds());
-    const data::ReadFigures read = reading.figures();
+    const data::PrefetchFigures read = prefetch.figures();
     metrics.data().show({read.reader, read.reads, read.ahead_bytes});
     return metrics.expose_text();
   };
@@ -244,7 +245,7 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
       std::move(runner_options),
       Runner::Parts{*engine, *context, gate, mailbox, *session, *files, probe, &phases, *logger,
                     [this](const Status& status) { fail(status); }, &in_hand, devices.get(),
-                    &reading});
+                    &prefetch});
 }
 
 // NCCL takes a GPU once: a worker that was added beyond them says so, before it is in anybody's

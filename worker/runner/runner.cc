@@ -183,7 +183,7 @@ Status Runner::begin_engine(Life& life) {
   view.skips = skips_of(life.order.start);
   view.phases = parts_.phases;
   view.in_hand = parts_.in_hand;
-  view.reading = parts_.reading;
+  view.prefetch = parts_.prefetch;
   view.trace = trace_.log();
   view.note = [this](const std::string& what) { parts_.logger.info("engine", what); };
   view.wants_switch = [this, generation] { return parts_.mailbox.wants_switch(generation); };

@@ -18,7 +18,7 @@
 #include "data/formats/images/encoded_files.h"
 #include "data/formats/images/encoded_records.h"
 #include "data/image/image_decoder.h"
-#include "data/source/remote_files.h"
+#include "data/source/view/remote_files.h"
 
 namespace lockstep::data {
 namespace {

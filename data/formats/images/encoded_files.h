@@ -18,7 +18,7 @@
 #include "comm/base/status.h"
 #include "data/formats/images/extent_index.h"
 #include "data/io/file_extent.h"
-#include "data/source/remote_files.h"
+#include "data/source/view/remote_files.h"
 
 namespace lockstep::data {
 

@@ -22,7 +22,7 @@
 #include "data/base/split.h"
 #include "data/files/whole_file.h"
 #include "data/formats/images/extent_index.h"
-#include "data/source/remote_files.h"
+#include "data/source/view/remote_files.h"
 
 namespace lockstep::data {
 

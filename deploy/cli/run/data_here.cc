@@ -2,7 +2,7 @@
 
 #include "data/open/find_place.h"
 #include "data/open/job_cut.h"
-#include "data/source/remote_files.h"
+#include "data/source/view/remote_files.h"
 #include "deploy/cli/base/progress_line.h"
 
 namespace lockstep {

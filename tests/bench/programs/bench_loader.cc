@@ -33,9 +33,9 @@
 #include "data/dataset/dataset.h"
 #include "data/doctor/cold.h"
 #include "data/open/open_dataset.h"
+#include "data/prefetch/prefetch_policy.h"
 #include "data/read/loader.h"
 #include "data/read/loader_tuning.h"
-#include "data/read/reading.h"
 #include "data/read/sample_team.h"
 #include "data/transform/transform_list.h"
 
@@ -107,9 +107,9 @@ double copy_seconds(const data::Dataset& dataset, uint64_t batch,
 
 // One rank's, of which it takes everything.
 data::LoaderOptions options_of(const data::Dataset& dataset, const Arguments& arguments,
-                               data::Reading& reading) {
+                               data::PrefetchPolicy& reading) {
   data::LoaderOptions options;
-  options.reading = &reading;
+  options.prefetch = &reading;
   options.shape = {dataset.samples(), arguments.batch, 1};
   options.order = {arguments.seed, dataset.fingerprint(), dataset.samples()};
   options.slots = {0, 1};
@@ -140,8 +140,8 @@ Taken take_all(const data::Dataset& dataset, const data::LoaderOptions& options)
   return taken;
 }
 
-void measure_epoch(const data::Dataset& dataset, const Arguments& arguments, data::Reading& reading,
-                   data::LoaderTuning* tuning, Epoch epoch) {
+void measure_epoch(const data::Dataset& dataset, const Arguments& arguments,
+                   data::PrefetchPolicy& reading, data::LoaderTuning* tuning, Epoch epoch) {
   data::LoaderOptions options = options_of(dataset, arguments, reading);
   options.tuning = tuning;
   const uint64_t steps = data::steps_per_epoch(options.shape);
@@ -170,7 +170,7 @@ std::unique_ptr<data::Dataset> open(const Arguments& arguments) {
                          {.block = arguments.block, .vocab = 0, .frame = transforms.frame}));
 }
 
-data::Reading reading_of(const Arguments& arguments) {
+data::PrefetchPolicy reading_of(const Arguments& arguments) {
   wire::DataSpec how;
   how.set_reader(arguments.reader);
   how.set_read_ahead_mb(arguments.read_ahead_mb);
@@ -179,7 +179,7 @@ data::Reading reading_of(const Arguments& arguments) {
 
 void measure_epochs(const Arguments& arguments) {
   const auto dataset = open(arguments);
-  data::Reading reading = reading_of(arguments);
+  data::PrefetchPolicy reading = reading_of(arguments);
   data::LoaderTuning tuning({arguments.threads, data::LoaderOptions().prefetch_batches},
                             data::most_decode_threads(*dataset, 0));
   for (Epoch epoch = 0; epoch < arguments.epochs + 1; ++epoch)
@@ -192,7 +192,7 @@ void measure_epochs(const Arguments& arguments) {
 
 void measure_cold(const Arguments& arguments) {
   const auto dataset = open(arguments);
-  data::Reading reading = reading_of(arguments);
+  data::PrefetchPolicy reading = reading_of(arguments);
   data::LoaderOptions options = options_of(*dataset, arguments, reading);
   options.end_step = std::min(data::steps_per_epoch(options.shape),
                               (arguments.records + arguments.batch - 1) / arguments.batch);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "comm/wire/job.pb.h"
+#include "data/dataset/dataset.h"
 #include "data/dataset/facts.h"
 #include "data/order/digest.h"
 #include "data/read/job_order.h"

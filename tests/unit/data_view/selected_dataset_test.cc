@@ -6,6 +6,7 @@
 #include <cstring>
 #include <set>
 
+#include "data/dataset/dataset.h"
 #include "data/dataset/memory_dataset.h"
 #include "data/open/open_dataset.h"
 #include "data/read/loader.h"

@@ -1,4 +1,4 @@
-#include "data/source/aws_credentials.h"
+#include "data/source/stores/aws_credentials.h"
 
 #include <gmock/gmock.h>
 

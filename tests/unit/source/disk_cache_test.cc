@@ -1,4 +1,4 @@
-#include "data/source/disk_cache.h"
+#include "data/source/cache/disk_cache.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "comm/base/hash.h"
-#include "data/source/chunk_file.h"
+#include "data/source/cache/chunk_file.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/source/fake_store.h"

@@ -14,7 +14,7 @@
 #include <span>
 #include <string>
 
-#include "data/source/object_store.h"
+#include "data/source/base/object_store.h"
 
 namespace lockstep::source {
 

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <random>
 
-#include "data/source/cached_reader.h"
-#include "data/source/chunk_file.h"
+#include "data/source/cache/chunk_file.h"
+#include "data/source/cache/object_cache.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/source/fake_store.h"
 
@@ -29,7 +29,7 @@ double hit_rate(CachePolicy policy, uint64_t percent) {
   options.limit_bytes = kObjects * percent / 100 * chunk_file_bytes(kBytes);
   const std::atomic<bool> stop{false};
   DiskCache disk(dir.path("c"), options);
-  CachedReader reader(store, disk, options, stop);
+  ObjectCache cache(store, disk, options, stop);
   std::vector<uint64_t> order(kObjects);
   std::iota(order.begin(), order.end(), uint64_t{0});
   std::mt19937_64 random(percent);
@@ -38,12 +38,12 @@ double hit_rate(CachePolicy policy, uint64_t percent) {
     std::shuffle(order.begin(), order.end(), random);
     for (const uint64_t i : order) {
       uint8_t out[kBytes];
-      EXPECT_TRUE(reader.read({std::to_string(i), kBytes, "v1"}, 0, kBytes, out).is_ok());
+      EXPECT_TRUE(cache.read({std::to_string(i), kBytes, "v1"}, 0, kBytes, out).is_ok());
       EXPECT_LE(disk.bytes(), options.limit_bytes);
     }
-    if (epoch == 0) first = reader.counts();
+    if (epoch == 0) first = cache.counts();
   }
-  return static_cast<double>(reader.counts().hits - first.hits) / (kObjects * kEpochs);
+  return static_cast<double>(cache.counts().hits - first.hits) / (kObjects * kEpochs);
 }
 
 TEST(HitRate, OfPinIsTheShareThatFitsAndNoOtherPolicyHasMore) {

@@ -1,11 +1,11 @@
-#include "data/source/local_view.h"
+#include "data/source/view/local_view.h"
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
 #include <set>
 
-#include "data/source/remote_files.h"
+#include "data/source/view/remote_files.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/source/fake_store.h"
@@ -15,10 +15,10 @@ namespace {
 
 class LocalView : public testing::Test {
  protected:
-  LocalView() : disk_(dir_.path("c"), options_), reader_(store_, disk_, options_, stop_) {}
+  LocalView() : disk_(dir_.path("c"), options_), cache_(store_, disk_, options_, stop_) {}
   Status update() {
     const auto objects = *store_.list();
-    return update_view(view_, objects, fetching_of(objects), reader_, 4, {});
+    return update_view(view_, objects, fetching_of(objects), cache_, 4, {});
   }
   std::set<std::string> names() const {
     std::set<std::string> found;
@@ -38,7 +38,7 @@ class LocalView : public testing::Test {
   CacheOptions options_{.keep_free_share = 0, .attempts = 1};
   std::atomic<bool> stop_{false};
   DiskCache disk_;
-  CachedReader reader_;
+  ObjectCache cache_;
 };
 
 TEST_F(LocalView, FilesThatAreReadWholeAreThereAndOfShardsOnlyPlaces) {

@@ -1,8 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data/source/http_store.h"
-#include "data/source/object_names.h"
+#include "data/source/base/object_names.h"
+#include "data/source/stores/http_store.h"
 
 namespace lockstep::source {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/source/retry.h"
+#include "data/source/base/retry.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

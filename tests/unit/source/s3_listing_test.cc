@@ -1,4 +1,4 @@
-#include "data/source/s3_listing.h"
+#include "data/source/stores/s3_listing.h"
 
 #include <gtest/gtest.h>
 

@@ -14,6 +14,7 @@
 #include "data/open/inspect.h"
 #include "data/open/open_dataset.h"
 #include "data/read/loader.h"
+#include "data/read/sample_reader.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/tar_writer.h"

@@ -9,6 +9,7 @@
 
 #include "comm/base/labels.h"
 #include "comm/base/prng.h"
+#include "data/dataset/dataset.h"
 #include "data/open/open_dataset.h"
 #include "data/read/cut_padding.h"
 #include "data/read/label_count.h"

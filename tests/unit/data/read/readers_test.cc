@@ -14,11 +14,11 @@ using testing::HasSubstr;
 
 class EveryReaderOf : public BatchesOfAFormat {
  protected:
-  SeenBatches read_all(Reading* reading, uint32_t threads, SlotRun slots = {0, kSlots}) {
+  SeenBatches read_all(PrefetchPolicy* reading, uint32_t threads, SlotRun slots = {0, kSlots}) {
     LoaderOptions wanted = options();
     wanted.slots = slots;
     wanted.skips.add(1, 1, 2);
-    wanted.reading = reading;
+    wanted.prefetch = reading;
     wanted.threads = threads;
     return read(wanted);
   }
@@ -34,7 +34,7 @@ TEST_P(EveryReaderOf, HasTheSameBatchesByEveryReaderLittleAndFarAhead) {
   ASSERT_GT(plain.by_slot.size(), 2U);
   for (const std::string reader : kReaders)
     for (const uint64_t mib : {0, 1, 64}) {
-      Reading reading = reading_of(reader, mib);
+      PrefetchPolicy reading = reading_of(reader, mib);
       EXPECT_TRUE(read_all(&reading, 3) == plain) << reader << " " << mib;
       EXPECT_TRUE(read_all(&reading, 1, {1, 2}) == some_slots) << reader << " " << mib;
       // Pixels that are cut are copied from where they are mapped.
@@ -51,7 +51,7 @@ TEST_P(EveryReaderOf, EndsByNameWithEveryReaderWhereAFileIsCutOff) {
   const std::string path = first->path;
   fs::resize_file(path, first->offset + 1);
   for (const std::string reader : kReaders) {
-    Reading reading = reading_of(reader, 1);
+    PrefetchPolicy reading = reading_of(reader, 1);
     const std::string said = read_all(&reading, 2).error;
     EXPECT_THAT(said, HasSubstr(path)) << reader;
     EXPECT_THAT(said, testing::AnyOf(HasSubstr("since the data set was indexed"),

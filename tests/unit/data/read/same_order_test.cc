@@ -94,8 +94,8 @@ TEST_P(SameOrderOf, FromTheMiddleOfAnEpochByEveryReader) {
   const uint64_t steps = steps_per_epoch(wanted.shape);
   for (const std::string reader : kReaders)
     for (const Step first : {Step{1}, steps + 2}) {
-      Reading reading = reading_of(reader, 1);
-      wanted.reading = &reading;
+      PrefetchPolicy reading = reading_of(reader, 1);
+      wanted.prefetch = &reading;
       wanted.first_step = first;
       wanted.threads = 2;
       EXPECT_TRUE(read(wanted) == rest_of(whole, first)) << reader << " from step " << first;

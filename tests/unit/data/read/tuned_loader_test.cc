@@ -12,6 +12,7 @@
 #include "data/dataset/memory_dataset.h"
 #include "data/open/open_dataset.h"
 #include "data/read/loader.h"
+#include "data/read/loader_tuning.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"

@@ -11,7 +11,9 @@
 #include <utility>
 
 #include "comm/wire/job.pb.h"
+#include "data/dataset/dataset.h"
 #include "data/open/open_dataset.h"
+#include "data/prefetch/prefetch_policy.h"
 #include "data/read/loader.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"
@@ -90,7 +92,7 @@ class BatchesOfAFormat : public testing::TestWithParam<std::string> {
   }
 
   // "auto" of a kernel that has all in memory, "auto, cold" of one that reads everything.
-  static Reading reading_of(const std::string& reader, uint64_t mib) {
+  static PrefetchPolicy reading_of(const std::string& reader, uint64_t mib) {
     wire::DataSpec data;
     data.set_reader(reader.substr(0, reader.find(',')));
     data.set_read_ahead_mb(mib);

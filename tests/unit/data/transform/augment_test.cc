@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "data/dataset/dataset.h"
 #include "data/dataset/memory_dataset.h"
 #include "data/read/loader.h"
 #include "data/read/sample_reader.h"

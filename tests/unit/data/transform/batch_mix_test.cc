@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "data/dataset/dataset.h"
 #include "data/dataset/memory_dataset.h"
 #include "data/read/loader.h"
 #include "data/transform/augment.h"

@@ -7,11 +7,13 @@
 
 #include <numeric>
 
+#include "data/dataset/dataset.h"
 #include "data/dataset/memory_dataset.h"
 #include "data/image/image_decoder.h"
 #include "data/image/raw_image.h"
 #include "data/open/open_dataset.h"
 #include "data/read/loader.h"
+#include "data/read/sample_reader.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"

@@ -1,0 +1,45 @@
+// Announces the samples of coming batches to the source they come from, which fetches them
+// meanwhile (data/source/cache/fetch_queue.h).
+//
+// INVARIANT: samples that were announced and whose batches are not used have at most ahead_bytes()
+// of their source, plus the batch that goes beyond it.
+//
+// Thread-safety: as Prefetcher.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <utility>
+
+#include "data/order/batch_sequence.h"
+#include "data/prefetch/prefetcher.h"
+
+namespace lockstep::data {
+
+class Dataset;
+
+class FarPrefetcher final : public Prefetcher {
+ public:
+  // `dataset` outlives it. `near`: for the samples that are here. REQUIRES: the data set is far, at
+  // least in part.
+  FarPrefetcher(const Dataset& dataset, BatchSequenceOptions sequence,
+                std::unique_ptr<Prefetcher> near)
+      : dataset_(dataset), sequence_(std::move(sequence)), near_(std::move(near)) {}
+
+  void before(const PlannedBatch& batch) override;
+  void after(const PlannedBatch& batch) override;
+  BufferedBatch buffered() const override { return near_->buffered(); }
+  void stop() override { near_->stop(); }
+
+ private:
+  void announce();
+
+  const Dataset& dataset_;
+  BatchSequence sequence_;
+  const std::unique_ptr<Prefetcher> near_;
+  std::deque<uint64_t> ahead_;  // bytes of each batch that is announced and not used
+  uint64_t ahead_bytes_ = 0;
+};
+
+}  // namespace lockstep::data

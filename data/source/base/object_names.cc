@@ -1,0 +1,106 @@
+#include "data/source/base/object_names.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "comm/base/limits.h"
+
+namespace lockstep::source {
+namespace {
+
+constexpr size_t kComponentBytes = 255;  // of a file system
+
+std::string shown(const std::string& name) {
+  constexpr size_t kShown = 100;
+  std::string text;
+  for (const char c : name.substr(0, kShown))
+    text += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? '?' : c;
+  return "\"" + text + (name.size() > kShown ? "...\"" : "\"");
+}
+
+bool is_component(std::string_view part) {
+  return !part.empty() && part != "." && part != ".." && part.size() <= kComponentBytes &&
+         std::none_of(part.begin(), part.end(),
+                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+}
+
+bool is_file_name(std::string_view name) {
+  if (name.empty() || name.size() > limits::kSourceNameBytes) return false;
+  for (;;) {
+    const size_t slash = name.find('/');
+    if (!is_component(name.substr(0, slash))) return false;
+    if (slash == std::string_view::npos) return true;
+    name.remove_prefix(slash + 1);
+  }
+}
+
+std::string lower_leaf(const std::string& name) {
+  std::string leaf = name.substr(name.rfind('/') + 1);
+  std::transform(leaf.begin(), leaf.end(), leaf.begin(), [](char c) {
+    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  });
+  return leaf;
+}
+
+Fetching by_name(const std::string& name) {
+  const std::string leaf = lower_leaf(name);
+  for (const char* ending : {".jpg", ".jpeg", ".png", ".tar", ".mds"})
+    if (leaf.ends_with(ending)) return Fetching::kRanges;
+  // Nothing in it can be read by itself.
+  if (leaf.ends_with(".gz")) return Fetching::kWhole;
+  // "train-00000-of-01024", and whatever says that it is one.
+  const size_t of = leaf.rfind("-of-");
+  const bool is_numbered =
+      of != std::string::npos && of + 4 < leaf.size() &&
+      std::all_of(leaf.begin() + static_cast<ptrdiff_t>(of) + 4, leaf.end(),
+                  [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
+  const bool is_tfrecord = leaf.find("tfrecord") != std::string::npos || is_numbered;
+  return is_tfrecord ? Fetching::kHeadFirst : Fetching::kWhole;
+}
+
+}  // namespace
+
+Status check_names(const std::vector<ObjectInfo>& objects) {
+  std::set<std::string_view> names;
+  for (const ObjectInfo& object : objects) {
+    if (!is_file_name(object.name))
+      return {Code::kBadData, "the source has an object with the name " + shown(object.name) +
+                                  ", which no file can have; give it another one"};
+    if (!names.insert(object.name).second)
+      return {Code::kBadData, "the source names " + shown(object.name) + " twice"};
+  }
+  for (const std::string_view name : names) {
+    // Of all that begins with "a/", "a" is a directory.
+    for (size_t slash = name.find('/'); slash != std::string_view::npos;
+         slash = name.find('/', slash + 1)) {
+      if (names.count(name.substr(0, slash)) == 0) continue;
+      return {Code::kBadData, "the source has an object " +
+                                  shown(std::string(name.substr(0, slash))) +
+                                  " and others below it, and a file is no directory; give it "
+                                  "another name"};
+    }
+  }
+  return Status::ok();
+}
+
+bool is_manifest(std::string_view name) {
+  return name.substr(name.rfind('/') + 1) == kManifestName;
+}
+
+std::vector<Fetching> fetching_of(const std::vector<ObjectInfo>& objects) {
+  std::vector<Fetching> all;
+  for (const ObjectInfo& object : objects) all.push_back(by_name(object.name));
+  const bool is_encoded =
+      std::any_of(all.begin(), all.end(), [](Fetching f) { return f != Fetching::kWhole; });
+  const auto is_data = [&](const std::string& name) {
+    // One object alone is what was asked for.
+    return is_encoded ? lower_leaf(name) == "index.json"
+                      : objects.size() == 1 || !is_manifest(name);
+  };
+  for (size_t i = 0; i < objects.size(); ++i)
+    if (all[i] == Fetching::kWhole && !is_data(objects[i].name)) all[i] = Fetching::kLeft;
+  return all;
+}
+
+}  // namespace lockstep::source

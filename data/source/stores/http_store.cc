@@ -1,0 +1,158 @@
+#include "data/source/stores/http_store.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "comm/base/limits.h"
+#include "data/source/base/at_once.h"
+#include "data/source/base/object_names.h"
+#include "data/source/base/retry.h"
+#include "data/source/stores/http_client.h"
+#include "data/source/stores/ranged_get.h"
+#include "data/source/url.h"
+
+namespace lockstep::source {
+namespace {
+
+class HttpStore final : public ObjectStore {
+ public:
+  HttpStore(std::string url, const CacheOptions& options, const std::atomic<bool>& stop)
+      : url_(std::move(url)), options_(options), stop_(stop), client_(options.stall_s, stop) {}
+
+  const std::string& place() const override { return url_; }
+  bool is_one_object() const override { return is_one_; }
+
+  Result<std::vector<ObjectInfo>> list() override {
+    std::optional<std::vector<std::string>> names;
+    LOCKSTEP_ASSIGN_OR_RETURN(names, names_from(kManifestName, names_in_manifest));
+    if (!names) {
+      LOCKSTEP_ASSIGN_OR_RETURN(names, names_from("index.json", names_in_mds_index));
+    }
+    if (!names) return list_one();
+    std::vector<ObjectInfo> objects(names->size());
+    LOCKSTEP_RETURN_IF_ERROR(at_once(options_.requests, names->size(), [&](uint64_t i) {
+      objects[i].name = (*names)[i];
+      return look(url_of(objects[i].name), objects[i]);
+    }));
+    return objects;
+  }
+
+  Status read(const ObjectInfo& object, uint64_t offset, uint64_t bytes, uint8_t* out) override {
+    HttpRequest request;
+    request.url = is_one_ ? url_ : url_of(object.name);
+    return get_range(client_, std::move(request), object, offset, bytes, out);
+  }
+
+ private:
+  std::string url_of(const std::string& name) const {
+    return url_ + "/" + percent_encoded(name, /*keeps_slashes=*/true);
+  }
+
+  // Of the file that says what there is; nothing where it is not there.
+  Result<std::optional<std::vector<std::string>>> names_from(
+      const char* name, Result<std::vector<std::string>> (*parse)(std::string_view)) {
+    HttpRequest request;
+    request.url = url_of(name);
+    request.most_bytes = limits::kSourceListBytes;
+    HttpAnswer answer;
+    const auto is_not_there = [&] {  // 403: a bucket that may not be listed says so of any name
+      return answer.status == 404 || answer.status == 410 || answer.status == 403;
+    };
+    LOCKSTEP_RETURN_IF_ERROR(with_retries(retries(), stop_, request.url, [&]() -> Status {
+      LOCKSTEP_ASSIGN_OR_RETURN(answer, client_.send(request));
+      return answer.status == 200 || is_not_there() ? Status::ok() : status_error(answer);
+    }));
+    if (is_not_there()) return std::optional<std::vector<std::string>>();
+    if (answer.is_longer)
+      return Status(Code::kBadData, request.url + " has more than " +
+                                        std::to_string(limits::kSourceListBytes) + " bytes");
+    auto names = parse({reinterpret_cast<const char*>(answer.body.data()), answer.body.size()});
+    if (!names.is_ok())
+      return Status(names.status().code(), request.url + " " + names.status().message());
+    return std::optional(std::move(*names));
+  }
+
+  Result<std::vector<ObjectInfo>> list_one() {
+    std::vector<ObjectInfo> objects(1);
+    objects[0].name = url_.substr(url_.rfind('/') + 1);
+    const Status status = look(url_, objects[0]);
+    if (status.code() == Code::kNoInput)
+      return Status(Code::kNoInput, status.message() +
+                                        "; a directory needs a file manifest.txt in it, with the "
+                                        "names of the files, one a line");
+    LOCKSTEP_RETURN_IF_ERROR(status);
+    is_one_ = true;
+    return objects;
+  }
+
+  // Its size and version.
+  Status look(const std::string& url, ObjectInfo& object) {
+    HttpRequest request;
+    request.url = url;
+    request.is_head = true;
+    return with_retries(retries(), stop_, url, [&]() -> Status {
+      LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, client_.send(request));
+      if (answer.status != 200) return status_error(answer);
+      if (answer.content_length < 0 || answer.is_encoded)
+        return {Code::kNoInput, "the server does not say how long it is"};
+      object.bytes = static_cast<uint64_t>(answer.content_length);
+      object.version = version_of(answer);
+      return Status::ok();
+    });
+  }
+
+  RetryOptions retries() const { return {.attempts = options_.attempts}; }
+
+  const std::string url_;
+  const CacheOptions options_;
+  const std::atomic<bool>& stop_;
+  HttpClient client_;
+  bool is_one_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<ObjectStore> make_http_store(const std::string& url, const CacheOptions& options,
+                                             const std::atomic<bool>& stop) {
+  return std::make_unique<HttpStore>(url, options, stop);
+}
+
+Result<std::vector<std::string>> names_in_manifest(std::string_view text) {
+  std::vector<std::string> names;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.starts_with("./")) line.remove_prefix(2);  // as `find` writes them
+    if (line.empty() || line.front() == '#' || is_manifest(line)) continue;
+    if (names.size() == limits::kHttpObjects)
+      return Status(Code::kBadData, "names more than " + std::to_string(limits::kHttpObjects) +
+                                        " files; put samples into shards");
+    names.emplace_back(line);
+  }
+  if (names.empty()) return Status(Code::kBadData, "names no file");
+  return names;
+}
+
+Result<std::vector<std::string>> names_in_mds_index(std::string_view text) {
+  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto is_object_with = [](const nlohmann::json& value, const char* key) {
+    return value.is_object() && value.contains(key);
+  };
+  if (!is_object_with(json, "shards") || !json["shards"].is_array())
+    return Status(Code::kBadData, "is no index of MDS");
+  std::vector<std::string> names{"index.json"};
+  for (const nlohmann::json& shard : json["shards"]) {
+    if (!is_object_with(shard, "raw_data") || !is_object_with(shard["raw_data"], "basename") ||
+        !shard["raw_data"]["basename"].is_string())
+      return Status(Code::kBadData, "does not name the file of every shard");
+    if (names.size() > limits::kHttpObjects) return Status(Code::kBadData, "names too many shards");
+    names.push_back(shard["raw_data"]["basename"]);
+  }
+  return names;
+}
+
+}  // namespace lockstep::source
