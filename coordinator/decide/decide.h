@@ -1,9 +1,9 @@
 // decide(now, state, event, options) → (state', actions, reason): the heart of the coordinator.
 //
 // A pure function: no I/O, no clock, no random numbers, and member ids come from a counter in the
-// state. The same code runs in production and in tests that feed it histories. PROTOCOL.md is its
-// specification. state.h lists states, messages and invariants, which decide() asserts after every
-// call.
+// state. The same code runs in production and in tests that feed it histories. Its specification
+// is coordinator/PROTOCOL.md. state.h lists states, messages and invariants, which decide() asserts
+// after every call.
 //
 // Where to look:
 //   decide.cc         from an event to the function that judges it; fences
