@@ -67,7 +67,7 @@ struct BufferLayout {
 };
 
 // All cuts of sections, buckets and slices are multiples of this many floats, because vectorised
-// loops treat the tail of a tensor differently (DESIGN, section 3).
+// loops treat the tail of a tensor differently.
 inline constexpr uint64_t kCutElements = 16;
 
 // One rank's gradient memory for the run. Each backend makes its own: shared memory or plain.

@@ -1,7 +1,7 @@
 // One 64-bit word of device memory that decides whether a step may change the boundary state.
 //
 // An aborted collective returns as if it had finished, and work enqueued behind it runs. So nothing
-// behind a collective may touch parameters before it has passed this gate (DESIGN, section 5):
+// behind a collective may touch parameters before it has passed this gate (nccl/README.md):
 //
 //     bit 63: closed      bits 0..62: steps let through so far
 //

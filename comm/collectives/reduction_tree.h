@@ -3,8 +3,7 @@
 // The tree is over slots [0, V). A node over more than one slot splits at the largest power of two
 // below its size. Its sum is sum(left) + sum(right). The tree leaves an empty slot out (a short
 // last step has no sample for it): a node with one non-empty child is that child. So the order, and
-// with it every bit, depends on V and on the number of samples of the step only (DESIGN, section
-// 3).
+// with it every bit, depends on V and on the number of samples of the step only.
 //
 // A rank owns a contiguous run of slots. It computes them in ascending order and merges partials
 // like a binary counter. At the end it has the sums of the maximal complete subtrees of its run.

@@ -1,5 +1,5 @@
 // Shows agents that cannot reach the coordinator whether it lives: one small file in the run
-// directory, which the coordinator rewrites every kPulseMs (PROTOCOL, "Coordinator death").
+// directory, which the coordinator rewrites every kPulseMs (PROTOCOL.md, "Coordinator death").
 //
 //   RUN_DIR/pulse = "7 1234 alive\n"      term, count, state
 //                   "7 1235 ended 75\n"   its last act in a run that ended in order

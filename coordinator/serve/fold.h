@@ -1,7 +1,7 @@
-// Keeps the journal of a long run small (PROTOCOL.md, Records, ledger, audit). Once two checkpoints
-// are complete, it compares the records of the steps before the older one with the plan, block by
-// block. One hash (FoldEntry) replaces a block that agrees. The audit computes the same hash from
-// the seed.
+// Keeps the journal of a long run small (PROTOCOL.md, "Records, ledger, audit"). Once two
+// checkpoints are complete, it compares the records of the steps before the older one with the
+// plan, block by block. One hash (FoldEntry) replaces a block that agrees. The audit computes the
+// same hash from the seed.
 //
 //   ledger ─▶ next block ─▶ its records, slot by slot against the plan ─▶ FoldEntry to commit
 //

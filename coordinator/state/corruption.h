@@ -1,5 +1,5 @@
 // Silent corruption: a member holds other weights than the others, or computes other results from
-// the same weights, and no error shows it (PROTOCOL.md, Trouble that is not death).
+// the same weights, and no error shows it (PROTOCOL.md, "Trouble that is not death").
 //
 // Every train.check_every steps each member reports three hashes:
 //   - of its weights

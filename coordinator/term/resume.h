@@ -1,7 +1,7 @@
 // Chooses where a run goes on: the newest checkpoint of the surviving lineage that verifies and
 // whose steps are all recorded.
 //
-// Which checkpoints count (PROTOCOL.md, Checkpoints and lineage):
+// Which checkpoints count (PROTOCOL.md, "Checkpoints and lineage"):
 //   - the journal has the hash of its manifest
 //   - or it is only on disk, and a row that was not rolled back covers its step
 //   - if the members disagreed (corruption.h): it is not newer than the last agreement

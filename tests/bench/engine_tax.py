@@ -18,7 +18,7 @@ import sys
 
 STEPS = {("mlp", 128): 2000, ("cnn", 128): 500, ("resnet18", 128): 5}
 WARMUP = {"resnet18": 1}
-TAX_LIMIT = 0.02  # DESIGN, section 13
+TAX_LIMIT = 0.02
 EFFICIENCY = {"mlp": 0.85, "cnn": 0.95, "resnet18": 0.95}
 
 

@@ -27,7 +27,7 @@ HERE = pathlib.Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parents[1] / "harness"))
 from harness import Run, synthetic_dataset  # noqa: E402
 
-TARGET_S = 1.0  # DESIGN, section 13
+TARGET_S = 1.0
 
 
 class Probe:

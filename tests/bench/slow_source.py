@@ -4,8 +4,8 @@
     slow_source.py [--images 240] [--epochs 3] [--only wait,policies]
 
 wait: resnet18 on JPEG files behind an HTTP server that sends all of them in five and a half times the
-time that the trainer needs for them, so that who only fetches waits for 82 % of the time, as in the
-published case that DESIGN names. Share of the time in steps in which the trainer waits for data, by
+time that the trainer needs for them, so that who only fetches waits for 82 % of the time, as in a
+published case. Share of the time in steps in which the trainer waits for data, by
 epoch: nothing kept and nothing fetched ahead; fetched ahead only; and kept. Before the first step
 every image is looked at once, for the index: that fetches all of them, too.
 

@@ -16,7 +16,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TARGETS = {("mlp", 128): 2.0, ("mlp", 32): 4.0, ("cnn", 128): 1.1,
-           ("resnet18", 128): 1.0}  # DESIGN, section 13
+           ("resnet18", 128): 1.0}
 BATCHES = {"mlp": [128, 32], "cnn": [128, 32], "resnet18": [128], "gpt2": [4]}
 STEPS = {("mlp", 128): 2000, ("mlp", 32): 4000, ("cnn", 128): 600, ("cnn", 32): 1500,
          ("resnet18", 128): 8, ("gpt2", 4): 8}  # timed, of one round

@@ -96,7 +96,7 @@ class ForwardObserver {
 class Engine {
  public:
   // The gate around apply: try_enter() is called before it and leave() after; when try_enter()
-  // says no, the step ends with kAborted and nothing has changed (PROTOCOL, "closes").
+  // says no, the step ends with kAborted and nothing has changed (worker/session/apply_gate.h).
   struct ApplyGate {
     std::function<bool()> try_enter = [] { return true; };
     std::function<void()> leave = [] {};
@@ -125,7 +125,7 @@ class Engine {
   virtual Result<GradientBuffer*> device_buffer() { return static_cast<GradientBuffer*>(nullptr); }
   // Where buckets may be cut: starts of tensors in the flat buffer, and its end; ascending.
   virtual std::vector<uint64_t> tensor_bounds() const = 0;
-  // What decides the bits of this worker, "key=value" lines, sorted (DESIGN, Fingerprint).
+  // What decides the bits of this worker, "key=value" lines, sorted (numerics_fingerprint.cc).
   virtual std::vector<std::string> fingerprint() const = 0;
 
   // The boundary state as of now; ask again after a step. After writing through the views, call

@@ -1,4 +1,4 @@
-// What decides the bits of this worker, as text (DESIGN, Fingerprint).
+// What decides the bits of this worker, as text.
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
 #include <ATen/cpu/Utils.h>

@@ -1,4 +1,5 @@
-// The gate that an apply takes and that closes a generation (PROTOCOL, "Change after a death").
+// The gate that an apply takes and that closes a generation (coordinator/PROTOCOL.md,
+// "Change after a death").
 //
 //                 open(g)                    try_enter / leave, once a step
 //     closed  ──────────────▶  open for g  ◀──────────────────────────────▶  apply in progress

@@ -1,5 +1,6 @@
-// One worker's side of the control protocol (PROTOCOL.md), as an event-driven state machine over
-// rpc::Transport. It has no thread and no clock of its own, so the simulator runs it as it is.
+// One worker's side of the control protocol (coordinator/PROTOCOL.md), as an event-driven state
+// machine over rpc::Transport. It has no thread and no clock of its own, so the simulator runs it
+// as it is.
 //
 // STATES of the membership; the connection comes and goes beside them.
 //

@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-// The tree as DESIGN says it, written down a second time and as naively as possible.
+// The tree of reduction_tree.h, written a second time and as naively as possible.
 std::optional<float> naive_sum(uint32_t begin, uint32_t end, const std::vector<bool>& non_empty,
                                const std::vector<float>& values) {
   if (end - begin == 1) return non_empty[begin] ? std::optional(values[begin]) : std::nullopt;

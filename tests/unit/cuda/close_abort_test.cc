@@ -1,5 +1,5 @@
-// How a generation of GPUs is closed and aborted (DESIGN, section 5), as a small model that is
-// explored in all its interleavings.
+// How a generation of GPUs is closed and aborted (comm/collectives/nccl/README.md), as a small
+// model that is explored in all its interleavings.
 //
 // Three ranks in a ring pass the sums of each bucket on: one that died after some buckets, then
 // survivor A, then survivor B. Each survivor's stream holds two steps: buckets, then the gate. Its

@@ -2,7 +2,7 @@
 //
 // Tensors lie in reverse order of registration, because backward finishes the last layer first: so
 // the first bucket is ready first. Each starts at a multiple of kCutElements floats and is padded
-// with zeros up to the next (DESIGN, section 3).
+// with zeros up to the next (comm/collectives/collective.h).
 //
 //   [fc3.bias][fc3.weight] ... [fc1.weight] | [bn1.running_mean] ... | loss, votes, digests
 //   gradients                               | statistics             | control

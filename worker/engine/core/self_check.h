@@ -1,6 +1,6 @@
 // What the members of a generation compare every train.check_every steps, to see memory or a
-// processor that computes wrong without saying so (PROTOCOL.md, Corruption): their weights, the
-// gradient of one slot, one slice of one sum. In turn it comes to every slot, bucket and rank.
+// processor that computes wrong without saying so (coordinator/state/corruption.h): their weights,
+// the gradient of one slot, one slice of one sum. In turn it comes to every slot, bucket and rank.
 //
 // Only where all members compute the same bits (comm.numerics: exact), and only where there is
 // somebody to compare with.

@@ -45,7 +45,7 @@ Status load_torch_cuda() {
   return Status::ok();
 }
 
-// Exact: the same bits whenever a slot is computed again (DESIGN, Fingerprint). Fast: whatever is
+// Exact: the same bits whenever a slot is computed again. Fast: whatever is
 // quick on this GPU, but for TF32 in matrix products, which is LibTorch's default as well.
 void set_numerics(bool is_exact) {
   at::Context& context = at::globalContext();
