@@ -5,6 +5,8 @@
 
 #include <cstdlib>
 
+#include "tests/support/fails_with.h"
+
 namespace lockstep {
 namespace {
 
@@ -37,11 +39,9 @@ TEST_F(FakeDriver, ThatShowsNoneOrDoesNotStartIsNoGpu) {
 
 TEST(GpuDriver, ThatIsNotInstalledOrIsAnotherLibraryIsNoGpu) {
   const Status missing = count_gpus("libnot-there.so.1").status();
-  EXPECT_EQ(missing.code(), Code::kConfig);
-  EXPECT_THAT(missing.message(), HasSubstr("not installed"));
+  EXPECT_THAT(missing, FailsWith(Code::kConfig, HasSubstr("not installed")));
   const Status other = count_gpus("libm.so.6").status();
-  EXPECT_EQ(other.code(), Code::kConfig);
-  EXPECT_THAT(other.message(), HasSubstr("libm.so.6 is not NVIDIA's driver"));
+  EXPECT_THAT(other, FailsWith(Code::kConfig, Names("libm.so.6"), Says("driver")));
 }
 
 }  // namespace

@@ -5,11 +5,13 @@
 #include <rapidcheck/gtest.h>
 
 #include "coordinator/checkpoint/append_le64.h"
+#include "tests/support/fails_with.h"
 #include "tests/unit/checkpoint/test_state.h"
 
 namespace lockstep {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::TestState;
 
@@ -88,7 +90,7 @@ TEST(Safetensors, OverlapHoleAndForeignEndAreRefused) {
       parse_json(a + R"("b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})", 6);
   EXPECT_THAT(overlap.status().message(), HasSubstr("'b' overlaps"));
   const auto hole = parse_json(a + R"("b":{"dtype":"F32","shape":[1],"data_offsets":[8,12]}})", 12);
-  EXPECT_THAT(hole.status().message(), HasSubstr("'b' leaves a hole"));
+  EXPECT_THAT(hole.status().message(), AllOf(Names("'b'"), Says("hole")));
   const auto tail = parse_json(a + R"("b":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 9);
   EXPECT_FALSE(tail.is_ok());
   const auto missing =
@@ -110,7 +112,7 @@ TEST(Safetensors, AHostileHeaderIsAnErrorThatNamesTheTensor) {
               HasSubstr("'w'"));
   EXPECT_THAT(refused(R"({"dtype":"F8","shape":[1],"data_offsets":[0,4]})"), HasSubstr("'w'"));
   EXPECT_THAT(refused(R"({"dtype":"F32","shape":[1]})"), HasSubstr("'w'"));
-  EXPECT_THAT(refused("[" + std::string(100'000, '[')), HasSubstr("not a valid"));
+  EXPECT_THAT(refused("[" + std::string(100'000, '[')), Says("not a valid"));
   EXPECT_THAT(refused("7"), HasSubstr("'w'"));
   const auto twice = parse_json(R"({"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
                                 R"("w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",

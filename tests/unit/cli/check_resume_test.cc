@@ -8,6 +8,7 @@
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/run_dir/run_dir.h"
 #include "coordinator/state/identity.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/temporary_directory.h"
 
 namespace lockstep {
@@ -57,8 +58,7 @@ TEST_F(CheckResume, AnotherIdentityIsRefusedWithBothValues) {
   begin_run();
   job_.set_seed(99);
   const auto check = check_resume(directory_, job_, facts_);
-  EXPECT_EQ(check.status().code(), Code::kUsage);
-  EXPECT_THAT(check.status().message(), HasSubstr("seed is 0 in this run"));
+  EXPECT_THAT(check, FailsWith(Code::kUsage, Names("seed is 0")));
 }
 
 TEST_F(CheckResume, ADirectoryWhereACoordinatorWorksIsLeftAlone) {

@@ -11,6 +11,7 @@
 #include "comm/rpc/auth.h"
 #include "comm/rpc/server.h"
 #include "comm/rundir/run_files.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/temporary_directory.h"
 
 namespace lockstep {
@@ -85,8 +86,7 @@ TEST_F(CommandClient, ACoordinatorThatGoesWithoutAnAnswerIsNotAskedTwice) {
   prepare_run();
   serve(false);
   const auto answer = send_command(directory_, scale_to(7), kLongMs);
-  EXPECT_EQ(answer.status().code(), Code::kUnavailable);
-  EXPECT_THAT(answer.status().message(), testing::HasSubstr("without an answer"));
+  EXPECT_THAT(answer, FailsWith(Code::kUnavailable, Says("without an answer")));
 }
 
 TEST_F(CommandClient, WithoutACoordinatorItGivesUp) {

@@ -7,6 +7,7 @@
 
 #include "comm/wire/job_fields.h"
 #include "deploy/cli/job/job_table.h"
+#include "tests/support/fails_with.h"
 
 namespace lockstep {
 namespace {
@@ -67,8 +68,7 @@ TEST(JobHelp, LinesFit) {
 TEST(JobHelp, AnUnknownSectionIsAnErrorWithTheNearest) {
   for (const auto& status :
        {job_section_help("optimiser").status(), job_section_table("optimiser").status()}) {
-    EXPECT_EQ(status.code(), Code::kUsage);
-    EXPECT_THAT(status.message(), HasSubstr("did you mean optimizer?"));
+    EXPECT_THAT(status, FailsWith(Code::kUsage, Suggests("optimizer")));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "deploy/cli/job/job_print.h"
 #include "deploy/cli/job/job_schema.h"
 #include "deploy/cli/run/same_run.h"
+#include "tests/support/fails_with.h"
 #include "tests/unit/cli/job_fixture.h"
 
 namespace lockstep {
@@ -101,23 +102,22 @@ TEST(JobMixture, IsPrintedAsWhatReadsBackTheSame) {
 
 TEST(JobMixture, WhatIsWrongIsToldWithItsNumberAndItsPlace) {
   EXPECT_THAT(refusal_of(job_with_mix("[{path: /a}, {path: /b, weight: 0}]")),
-              AllOf(HasSubstr("data.mix.1.weight is \"0\""), HasSubstr("job.yaml:3")));
+              AllOf(Names("data.mix.1.weight is \"0\""), HasSubstr("job.yaml:3")));
   EXPECT_THAT(refusal_of(job_with_mix("[{path: /a}, {weight: 2}]")),
-              HasSubstr("data.mix.1.path is missing"));
-  EXPECT_THAT(refusal_of(job_with_mix("[{path: /a, wieght: 2}]")),
-              HasSubstr("did you mean data.mix.N.weight?"));
-  EXPECT_THAT(refusal_of(job_with_mix("[/a]")), HasSubstr("data.mix.0 must hold keys of its own"));
-  EXPECT_THAT(refusal_of(job_with_mix("{path: /a}")), HasSubstr("must be a list of maps"));
-  EXPECT_THAT(refusal_of(job_with_mix("/a")), HasSubstr("must be a list of maps"));
+              AllOf(Names("data.mix.1.path"), Says("missing")));
+  EXPECT_THAT(refusal_of(job_with_mix("[{path: /a, wieght: 2}]")), Suggests("data.mix.N.weight"));
+  EXPECT_THAT(refusal_of(job_with_mix("[/a]")), AllOf(Names("data.mix.0"), Advises("keys")));
+  EXPECT_THAT(refusal_of(job_with_mix("{path: /a}")), Advises("list of maps"));
+  EXPECT_THAT(refusal_of(job_with_mix("/a")), Advises("list of maps"));
   EXPECT_THAT(refusal_of(job_with_mix("[]"), {"data.mix.N.path=/a"}), HasSubstr("unknown key"));
   EXPECT_THAT(refusal_of(job_with_mix("[]"), {"data.mix.1.path=/a"}),
-              HasSubstr("data.mix.0.path is missing"));
-  EXPECT_THAT(refusal_of(job_with_mix("[]"), {"data.mix.9999.path=/a"}), HasSubstr("at most 63"));
+              AllOf(Names("data.mix.0.path"), Says("missing")));
+  EXPECT_THAT(refusal_of(job_with_mix("[]"), {"data.mix.9999.path=/a"}), Says("63"));
   EXPECT_THAT(refusal_of(job_with_mix("[]"), {"data.mix.99999999999.path=/a"}),
               HasSubstr("unknown"));
   EXPECT_THAT(refusal_of(job_with_mix("[]"), {"data.mix.01.path=/a"}), HasSubstr("unknown key"));
   EXPECT_THAT(refusal_of(job_with_mix("[{path: /a, format: text}]")),
-              AllOf(HasSubstr("data.mix.0.format is text"), HasSubstr("only gpt2")));
+              AllOf(Names("data.mix.0.format is text"), HasSubstr("only gpt2")));
 }
 
 TEST(JobMixture, AnotherOneIsAnotherRun) {
@@ -130,12 +130,12 @@ TEST(JobMixture, AnotherOneIsAnotherRun) {
   EXPECT_EQ(told({}), "ok");
   EXPECT_EQ(told({"data.mix.0.path=/moved"}), "ok");  // what lies there is compared when it is read
   EXPECT_THAT(told({"data.mix.0.weight=3"}),
-              HasSubstr("data.mix.0.weight is 2 in this run and was asked to be 3"));
-  EXPECT_THAT(told({"data.mix_weight=6"}), HasSubstr("data.mix_weight is 7"));
-  EXPECT_THAT(told({"data.mix.1.fraction=1"}), HasSubstr("data.mix.1.fraction is 0.5"));
+              AllOf(Names("data.mix.0.weight is 2"), Says("asked to be 3")));
+  EXPECT_THAT(told({"data.mix_weight=6"}), Names("data.mix_weight is 7"));
+  EXPECT_THAT(told({"data.mix.1.fraction=1"}), Names("data.mix.1.fraction is 0.5"));
   EXPECT_THAT(told({"data.mix=[{path: /jobs/code, weight: 2}]"}),
-              HasSubstr("data.mix.1.weight is 1 in this run and was asked to be (not set)"));
-  EXPECT_THAT(told({"data.mix=[]"}), HasSubstr("data order version is 3"));
+              AllOf(Names("data.mix.1.weight is 1"), Says("(not set)")));
+  EXPECT_THAT(told({"data.mix=[]"}), Says("order version is 3"));
 }
 
 TEST(JobMixture, ARunWithoutOneHasNothingOfItInItsIdentity) {

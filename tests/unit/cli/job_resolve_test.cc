@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "deploy/cli/job/job_schema.h"
+#include "tests/support/fails_with.h"
 #include "tests/unit/cli/job_fixture.h"
 
 namespace lockstep {
@@ -67,16 +68,15 @@ TEST(JobResolve, Gpt2RefusesWhatDoesNotFitIt) {
     EXPECT_EQ(job.status().code(), Code::kUsage);
     return job.status().message();
   };
-  EXPECT_THAT(message({"model.n_head=5"}), HasSubstr("multiple of the number of heads"));
-  EXPECT_THAT(message({"data.train.path=images"}), HasSubstr("learns from tokens or text"));
+  EXPECT_THAT(message({"model.n_head=5"}), Says("heads"));
+  EXPECT_THAT(message({"data.train.path=images"}), AllOf(Advises("tokens"), Advises("text")));
   EXPECT_THAT(message({"data.transforms=normalize"}), HasSubstr("for images"));
   EXPECT_THAT(message({"model.size=d13"}), HasSubstr("did you mean"));
-  EXPECT_THAT(error_of({"data.train.format=text"}), HasSubstr("only gpt2 learns from"));
+  EXPECT_THAT(error_of({"data.train.format=text"}), Advises("gpt2"));
 }
 
 TEST(JobResolve, TransformsAreLookedAtBeforeAnythingIsStarted) {
-  EXPECT_THAT(error_of({"data.transforms=[flip, normalise]"}),
-              HasSubstr("did you mean normalize?"));
+  EXPECT_THAT(error_of({"data.transforms=[flip, normalise]"}), Suggests("normalize"));
   EXPECT_THAT(error_of({"data.transforms=[normalize, flip]"}), HasSubstr("behind normalize"));
 }
 
@@ -96,10 +96,10 @@ TEST(JobResolve, TheFormatIsFoundWhicheverTheModel) {
   EXPECT_EQ(resolved_as(kMinimal, "cifar", "auto"), "cifar10");
   EXPECT_EQ(resolved_as(kMinimal, "gone", "auto"), "idx");  // opening it says what is missing
   EXPECT_THAT(resolved_as(kMinimal, "both", "auto"), HasSubstr("holds both"));
-  EXPECT_THAT(resolved_as(kMinimal, "arrays", "auto"), HasSubstr("only gpt2 learns from tokens"));
+  EXPECT_THAT(resolved_as(kMinimal, "arrays", "auto"), Advises("gpt2"));
   EXPECT_EQ(resolved_as(kMinimal, "cifar", "npy_nhwc"), "npy_nhwc");
   EXPECT_EQ(resolved_as(kGpt2, "arrays", "npy"), "tokens");
-  EXPECT_THAT(resolved_as(kGpt2, "cifar", "auto"), HasSubstr("gpt2 learns from tokens or text"));
+  EXPECT_THAT(resolved_as(kGpt2, "cifar", "auto"), AllOf(Advises("tokens"), Advises("text")));
 }
 
 TEST(JobResolve, OneDirectoryHasOneFormat) {
@@ -145,30 +145,28 @@ TEST(JobResolve, AHoldoutIsEvaluatedOnWhereThereAreEvaluationFilesToo) {
 
 TEST(JobResolve, AHoldoutBesideOtherEvaluationDataIsRefused) {
   EXPECT_THAT(error_of({"data.holdout=0.1", "data.eval.path=/other"}),
-              AllOf(HasSubstr("data.holdout is 0.1 (command line) but data.eval.path is /other"),
-                    HasSubstr("leave one of the two out")));
-  EXPECT_THAT(error_of({"data.holdout=0.1", "data.eval.path="}), HasSubstr("leave one of the two"));
-  EXPECT_THAT(error_of({"data.holdout=0.1", "data.eval.format=cifar10"}),
-              HasSubstr("leave one of the two"));
-  EXPECT_THAT(error_of({"data.holdout=0.1", "data.eval.fraction=0.5"}), HasSubstr("hold out less"));
-  EXPECT_THAT(error_of({"data.holdout=1"}), HasSubstr("at least 0 and below 1"));
-  EXPECT_THAT(error_of({"data.train.fraction=0"}), HasSubstr("above 0 and at most 1"));
+              AllOf(Names("data.holdout is 0.1", "command line", "data.eval.path is /other"),
+                    Advises("leave one")));
+  EXPECT_THAT(error_of({"data.holdout=0.1", "data.eval.path="}), Advises("leave one"));
+  EXPECT_THAT(error_of({"data.holdout=0.1", "data.eval.format=cifar10"}), Advises("leave one"));
+  EXPECT_THAT(error_of({"data.holdout=0.1", "data.eval.fraction=0.5"}), Advises("less"));
+  EXPECT_THAT(error_of({"data.holdout=1"}), Says("below 1"));
+  EXPECT_THAT(error_of({"data.train.fraction=0"}), Says("at most 1"));
 }
 
 TEST(JobResolve, AMissingRequiredKeyIsNamedWithItsMeaning) {
   const auto job = resolve_job(values_of("job: x\n"), context());
-  EXPECT_EQ(job.status().code(), Code::kUsage);
-  EXPECT_THAT(job.status().message(), HasSubstr("model.name is missing"));
+  EXPECT_THAT(job, FailsWith(Code::kUsage, Names("model.name"), Says("missing")));
 }
 
 TEST(JobResolve, MoreSlotsThanSamplesAreRefusedWithBothPlaces) {
   EXPECT_THAT(error_of({"train.slots=400"}),
-              AllOf(HasSubstr("train.slots is 400 (command line)"),
-                    HasSubstr("train.global_batch is 128 (job.yaml:4)")));
+              AllOf(Names("train.slots is 400", "command line"),
+                    Names("train.global_batch is 128", "job.yaml:4")));
 }
 
 TEST(JobResolve, MoreWorkersThanSlotsAreRefused) {
-  EXPECT_THAT(error_of({"train.slots=2", "cluster.workers=3"}), HasSubstr("at most 2 workers"));
+  EXPECT_THAT(error_of({"train.slots=2", "cluster.workers=3"}), Advises("2 workers"));
 }
 
 TEST(JobResolve, AccumulateIsSlotsForEachWorkerOfTheFirstStart) {
@@ -182,10 +180,9 @@ TEST(JobResolve, AccumulateIsSlotsForEachWorkerOfTheFirstStart) {
 
 TEST(JobResolve, AccumulateAndSlotsThatContradictEachOtherAreRefused) {
   EXPECT_THAT(error_of({"train.accumulate=3", "cluster.workers=2", "train.slots=4"}),
-              AllOf(HasSubstr("train.accumulate is 3 (command line)"),
-                    HasSubstr("train.slots is 4 (command line)"), HasSubstr("leave one")));
-  EXPECT_THAT(error_of({"train.accumulate=65536", "cluster.workers=2"}),
-              HasSubstr("131072 slots, more than 65536"));
+              AllOf(Names("train.accumulate is 3", "command line"),
+                    Names("train.slots is 4", "command line"), HasSubstr("leave one")));
+  EXPECT_THAT(error_of({"train.accumulate=65536", "cluster.workers=2"}), Says("131072", "65536"));
   // As it stands in the resolved file.
   EXPECT_EQ(resolved({"train.accumulate=3", "cluster.workers=2", "train.slots=6"}).train().slots(),
             6u);
@@ -194,7 +191,7 @@ TEST(JobResolve, AccumulateAndSlotsThatContradictEachOtherAreRefused) {
 TEST(JobResolve, WhatIsNoRunOfStepsCannotBeTraced) {
   EXPECT_EQ(resolved({"train.trace=10:20"}).train().trace(), "10:20");
   for (const char* text : {"10", "20:10", "10:10", "a:b", "10:20:30", ":"})
-    EXPECT_THAT(error_of({std::string("train.trace=") + text}), HasSubstr("as in 10:20")) << text;
+    EXPECT_THAT(error_of({std::string("train.trace=") + text}), Advises("10:20")) << text;
 }
 
 TEST(JobResolve, ARestartingRunHasItsBudgetsAndWaits) {
@@ -207,21 +204,21 @@ TEST(JobResolve, ARestartingRunHasItsBudgetsAndWaits) {
 }
 
 TEST(JobResolve, FewerWorkersThanTheRunNeedsAreRefused) {
-  EXPECT_THAT(error_of({"cluster.workers=2", "cluster.min_workers=3"}),
-              AllOf(HasSubstr("cluster.min_workers is 3 (command line)"),
-                    HasSubstr("cluster.workers is 2")));
+  EXPECT_THAT(
+      error_of({"cluster.workers=2", "cluster.min_workers=3"}),
+      AllOf(Names("cluster.min_workers is 3", "command line"), Names("cluster.workers is 2")));
 }
 
 TEST(JobResolve, ARunWithoutAnEndIsRefused) {
-  EXPECT_THAT(error_of({"train.epochs=0"}), HasSubstr("train.epochs or train.max_steps"));
+  EXPECT_THAT(error_of({"train.epochs=0"}), Advises("train.epochs", "train.max_steps"));
 }
 
 TEST(JobResolve, ASpikeThatAnyLossCouldBeIsRefused) {
-  EXPECT_THAT(error_of({"train.loss_spike=1"}), HasSubstr("a number above 1"));
+  EXPECT_THAT(error_of({"train.loss_spike=1"}), Says("above 1"));
 }
 
 TEST(JobResolve, AWrongValueNamesWhereItWasGiven) {
-  EXPECT_THAT(error_of({"optimizer.lr=nan"}), HasSubstr("command line: optimizer.lr"));
+  EXPECT_THAT(error_of({"optimizer.lr=nan"}), Names("command line", "optimizer.lr"));
 }
 
 TEST(JobResolve, AnImpossibleListenAddressOrJobNameIsRefused) {
@@ -232,12 +229,12 @@ TEST(JobResolve, AnImpossibleListenAddressOrJobNameIsRefused) {
 
 TEST(JobResolve, WhatOthersCouldReachIsRefusedUntilItIsProtected) {
   EXPECT_THAT(error_of({"metrics.listen=0.0.0.0:9400"}, Code::kConfig),
-              HasSubstr("certificates (comm.tls) and a token"));
+              Advises("comm.tls", "token"));
   EXPECT_EQ(resolved({"metrics.listen=network:9400", "comm.tls=/certs"}).metrics().listen(),
             "network:9400");
   for (const char* backend : {"comm.backend=nccl", "comm.backend=mpi"})
     EXPECT_THAT(error_of({"comm.network=10.0.0.0/8", backend}, Code::kConfig),
-                HasSubstr("it neither authenticates nor encrypts"));
+                Says("authenticates", "encrypts"));
   EXPECT_THAT(
       error_of({"comm.network=10.0.0.0/8", "comm.backend=nccl", "comm.trusted_network=true"},
                Code::kConfig),
@@ -252,7 +249,7 @@ TEST(JobResolve, CertificatesLieWhereTheJobSays) {
 }
 
 TEST(JobResolve, ANetworkIsLoopbackAPrefixOrAnInterface) {
-  EXPECT_THAT(error_of({"comm.network=10.0.0.3"}), HasSubstr("comm.network is 10.0.0.3"));
+  EXPECT_THAT(error_of({"comm.network=10.0.0.3"}), Names("comm.network is 10.0.0.3"));
   for (const char* network : {"loopback", "10.2.0.0/16", "fd00:1::/64", "eth0"})
     EXPECT_EQ(resolved({"comm.network=" + std::string(network)}).comm().network(), network);
 }
@@ -263,14 +260,14 @@ TEST(JobResolve, TheCoordinatorIsAdvertisedByANameThatOthersCanReach) {
   EXPECT_THAT(error_of({"comm.advertise=shoes-0.shoes"}), HasSubstr("comm.network"));
   for (const char* odd : {"shoes-0.shoes:4100", "10.2.0.7", "[fd00::1]", "a b", "localhost"})
     EXPECT_THAT(error_of({"comm.network=eth0", "comm.advertise=" + std::string(odd)}),
-                HasSubstr("a host name without a port"))
+                Says("without a port"))
         << odd;
 }
 
 TEST(JobResolve, CudaWithoutAGpuIsRefusedWithTheReason) {
   EXPECT_THAT(error_of({"cluster.device=cuda"}, Code::kConfig),
-              AllOf(HasSubstr("cluster.device is cuda (command line)"),
-                    HasSubstr("no GPU was looked for"), HasSubstr("take cpu or auto")));
+              AllOf(Names("cluster.device is cuda", "command line"), Says("no GPU"),
+                    Advises("cpu", "auto")));
 }
 
 TEST(JobResolve, AutoTakesTheGpusThatAreThereAndAWorkerForEach) {
@@ -297,9 +294,9 @@ TEST(JobResolve, NcclIsForWorkersWithAGpuEach) {
   EXPECT_EQ(backend({"cluster.workers=2", "comm.backend=nccl"}), "nccl");
   EXPECT_EQ(backend({"cluster.workers=1", "comm.backend=nccl"}), "nccl");
   EXPECT_THAT(backend({"cluster.workers=3", "comm.backend=nccl"}),
-              HasSubstr("there are 2 for 3 workers; take host or auto"));
+              AllOf(Says("2 for 3 workers"), Advises("host", "auto")));
   EXPECT_THAT(backend({"cluster.device=cpu", "comm.backend=nccl"}),
-              HasSubstr("it sums between GPUs, and cluster.device"));
+              AllOf(Names("cluster.device"), Says("GPUs")));
 }
 
 TEST(JobResolve, DefaultWorkersNeverExceedSlotsOrBatch) {

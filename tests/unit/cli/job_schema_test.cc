@@ -11,6 +11,7 @@
 #include "comm/wire/data_formats.h"
 #include "comm/wire/job_fields.h"
 #include "comm/wire/job_options.pb.h"
+#include "tests/support/fails_with.h"
 #include "worker/model/gpt2_parts.h"
 
 namespace lockstep {
@@ -130,8 +131,7 @@ TEST_P(ImpossibleValue, IsRefusedWithTheKeyTheValueAndWhatWouldBeRight) {
   const Wrong& wrong = GetParam();
   wire::JobSpec job;
   const Status status = set_job_value(*find_job_key(wrong.key), {wrong.value}, job);
-  EXPECT_EQ(status.code(), Code::kUsage);
-  EXPECT_THAT(status.message(), testing::HasSubstr(wrong.key));
+  EXPECT_THAT(status, FailsWith(Code::kUsage, testing::HasSubstr(wrong.key)));
   EXPECT_THAT(status.message(), testing::HasSubstr(wrong.told));
 }
 
@@ -180,12 +180,11 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(JobSchema, AnUnknownKeyNamesTheNearestKnownOne) {
   EXPECT_EQ(unknown_job_key("train.globl_batch").message(),
             "unknown key train.globl_batch; did you mean train.global_batch?");
-  EXPECT_THAT(unknown_job_key("sed").message(), testing::HasSubstr("did you mean seed?"));
+  EXPECT_THAT(unknown_job_key("sed").message(), Suggests("seed"));
 }
 
 TEST(JobSchema, ARightWordInTheWrongPlaceIsFound) {
-  EXPECT_THAT(unknown_job_key("global_batch").message(),
-              testing::HasSubstr("did you mean train.global_batch?"));
+  EXPECT_THAT(unknown_job_key("global_batch").message(), Suggests("train.global_batch"));
 }
 
 TEST(JobSchema, AKeyThatResemblesNothingPointsToTheList) {

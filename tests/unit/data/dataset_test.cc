@@ -8,6 +8,7 @@
 #include "data/dataset/memory_dataset.h"
 #include "data/open/detect_format.h"
 #include "data/open/open_dataset.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
@@ -139,15 +140,15 @@ TEST_F(OpenDataset, RefusesToTrainOnNothing) {
 
 TEST_F(OpenDataset, NamesTheKnownFormats) {
   const auto dataset = open("parquet");
-  EXPECT_EQ(dataset.status().code(), Code::kUsage);
-  EXPECT_THAT(dataset.status().message(), HasSubstr("\"parquet\"; known are auto, idx, cifar10,"));
+  EXPECT_THAT(dataset,
+              FailsWith(Code::kUsage, Names("\"parquet\""), Advises("auto", "idx", "cifar10")));
 }
 
 TEST_F(OpenDataset, SaysHowParquetBecomesSomethingThatIsReadInPlace) {
   const auto expect_hint = [&](const std::string& path) {
     const auto format = detect_format(path);
-    EXPECT_EQ(format.status().code(), Code::kUsage);
-    EXPECT_THAT(format.status().message(), HasSubstr("lockstep data pack " + path + " DIRECTORY"));
+    EXPECT_THAT(format,
+                FailsWith(Code::kUsage, HasSubstr("lockstep data pack " + path + " DIRECTORY")));
   };
   put("train.bytes", "PAR1 and so on");  // whatever its name
   expect_hint(dir_.path("train.bytes"));
@@ -159,8 +160,7 @@ TEST_F(OpenDataset, SaysHowParquetBecomesSomethingThatIsReadInPlace) {
 TEST_F(OpenDataset, SaysOfADirectoryWithoutDataWhatItFound) {
   const auto expect_words = [&](const std::string& words) {
     const Status found = detect_format(dir_.path()).status();
-    EXPECT_EQ(found.code(), Code::kNoInput);
-    EXPECT_THAT(found.message(), HasSubstr(words));
+    EXPECT_THAT(found, FailsWith(Code::kNoInput, HasSubstr(words)));
   };
   expect_words("has no files of data");
   put("notes.doc", "words");

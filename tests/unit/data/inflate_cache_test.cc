@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "data/formats/arrays/idx_inflate.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
@@ -91,8 +92,7 @@ TEST_F(InflateCache, LeavesNoFileBehindWhenTheSourceIsDamaged) {
   write_file(source_, gzip_bytes(some_images(300, 9, 9)).substr(0, 5'000));
   const auto file = open();
   ASSERT_FALSE(file.is_ok());
-  EXPECT_EQ(file.status().code(), Code::kBadData);
-  EXPECT_THAT(file.status().message(), testing::HasSubstr("images.gz is truncated"));
+  EXPECT_THAT(file, FailsWith(Code::kBadData, Names("images.gz"), Says("truncated")));
   EXPECT_TRUE(fs::is_empty(cache_));
 }
 
@@ -101,8 +101,7 @@ TEST_F(InflateCache, SaysWhatToDoWhenTheCacheCannotBeWritten) {
   write_file(dir_.path("cache"), "a file where the directory should be");
   const auto file = open();
   ASSERT_FALSE(file.is_ok());
-  EXPECT_EQ(file.status().code(), Code::kInternal);
-  EXPECT_THAT(file.status().message(), testing::HasSubstr("data.cache_dir"));
+  EXPECT_THAT(file, FailsWith(Code::kInternal, testing::HasSubstr("data.cache_dir")));
 }
 
 TEST_F(InflateCache, LeavesRoomOnItsDisk) {
@@ -117,9 +116,8 @@ TEST_F(InflateCache, LeavesRoomOnItsDisk) {
   what.room_bytes = uint64_t{1} << 62;
   const auto file = open_inflated(what, *source, cache_, {});
   ASSERT_FALSE(file.is_ok());
-  EXPECT_EQ(file.status().code(), Code::kInternal);
-  EXPECT_THAT(file.status().message(), testing::AllOf(testing::HasSubstr("bytes are left on its"),
-                                                      testing::HasSubstr("data.cache_dir")));
+  EXPECT_THAT(file, FailsWith(Code::kInternal, testing::HasSubstr("bytes are left on its"),
+                              testing::HasSubstr("data.cache_dir")));
   EXPECT_TRUE(fs::is_empty(cache_));
   what.room_bytes = 0;
   EXPECT_TRUE(open_inflated(what, *source, cache_, {}).is_ok());

@@ -9,6 +9,7 @@
 #include "data/order/digest.h"
 #include "data/order/epoch_order.h"
 #include "data/order/step_plan.h"
+#include "tests/support/fails_with.h"
 #include "tests/unit/engine/loopback_world.h"
 
 namespace lockstep {
@@ -161,8 +162,7 @@ TEST(Engine, RefusesBatchNormOverASingleValueAndNamesTheNumbers) {
   wire::JobSpec job = small_job("mlp");
   job.mutable_model()->set_batch_norm(true);
   const Status status = make_engine(job, *dataset).status();
-  EXPECT_EQ(status.code(), Code::kConfig);
-  EXPECT_THAT(status.message(), HasSubstr("a step of 3 samples"));
+  EXPECT_THAT(status, FailsWith(Code::kConfig, Says("3 samples")));
   EXPECT_THAT(status.message(), HasSubstr("4 slots"));
   EXPECT_THAT(status.message(), HasSubstr("train.global_batch"));
   // A convolution has many values per channel in a single sample.
@@ -174,25 +174,21 @@ TEST(Engine, RefusesWhatItDoesNotKnowNamingTheNearest) {
   const auto dataset = make_patterns(60);
   wire::JobSpec job = small_job("cnm");
   Status status = make_engine(job, *dataset).status();
-  EXPECT_EQ(status.code(), Code::kUsage);
-  EXPECT_THAT(status.message(), HasSubstr("did you mean cnn?"));
+  EXPECT_THAT(status, FailsWith(Code::kUsage, Suggests("cnn")));
 
   job = small_job("mlp");
   job.mutable_optimizer()->set_name("nadan");
   status = make_engine(job, *dataset).status();
-  EXPECT_EQ(status.code(), Code::kUsage);
-  EXPECT_THAT(status.message(), HasSubstr("did you mean nadam?"));
+  EXPECT_THAT(status, FailsWith(Code::kUsage, Suggests("nadam")));
 
   job = small_job("mlp");
   job.mutable_schedule()->set_name("onecicle");
   status = make_engine(job, *dataset).status();
-  EXPECT_EQ(status.code(), Code::kUsage);
-  EXPECT_THAT(status.message(), HasSubstr("did you mean onecycle?"));
+  EXPECT_THAT(status, FailsWith(Code::kUsage, Suggests("onecycle")));
 
   const auto tiny = make_patterns(60, 9);
   status = make_engine(small_job("cnn"), *tiny).status();
-  EXPECT_EQ(status.code(), Code::kConfig);
-  EXPECT_THAT(status.message(), HasSubstr("9x9"));
+  EXPECT_THAT(status, FailsWith(Code::kConfig, HasSubstr("9x9")));
 }
 
 TEST(Engine, NamesItsStateAsPyTorchWould) {

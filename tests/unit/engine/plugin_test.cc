@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <exception>
 
+#include "tests/support/fails_with.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "worker/model/model.h"
 #include "worker/model/model_file.h"
@@ -48,15 +49,14 @@ TEST(Plugin, ABatchNormOverOneValueIsRefusedWithItsName) {
   wire::JobSpec job = job_of(LOCKSTEP_SMALL_NET);
   job.mutable_train()->set_global_batch(4);
   const Status status = testing::make_engine(job, *dataset).status();
-  EXPECT_EQ(status.code(), Code::kConfig);
-  EXPECT_THAT(status.message(), AllOf(HasSubstr(LOCKSTEP_SMALL_NET), HasSubstr("one value")));
+  EXPECT_THAT(status,
+              FailsWith(Code::kConfig, HasSubstr(LOCKSTEP_SMALL_NET), HasSubstr("one value")));
 }
 
 TEST(Plugin, RefusesWhatItDoesNotTake) {
   const Status status =
       make_model(job_of(LOCKSTEP_SMALL_NET).model(), {.tokens = 8, .token_bytes = 1}, 256).status();
-  EXPECT_EQ(status.code(), Code::kConfig);
-  EXPECT_THAT(status.message(), AllOf(HasSubstr(LOCKSTEP_SMALL_NET), HasSubstr("is for images")));
+  EXPECT_THAT(status, FailsWith(Code::kConfig, HasSubstr(LOCKSTEP_SMALL_NET), Says("images")));
 }
 
 class BrokenPlugin : public ::testing::Test {
@@ -121,9 +121,8 @@ TEST_F(BrokenPlugin, AFailureInAStepNamesIt) {
   LoopbackWorld world(job_of(LOCKSTEP_BROKEN_PLUGIN), *dataset, even_runs(4, 1));
   world.begin_generation(1);
   const auto outcome = std::move(world.step_all()[0]);
-  EXPECT_EQ(outcome.status().code(), Code::kInternal);
-  EXPECT_THAT(outcome.status().message(),
-              AllOf(HasSubstr(LOCKSTEP_BROKEN_PLUGIN), HasSubstr("tired after three calls")));
+  EXPECT_THAT(outcome, FailsWith(Code::kInternal, HasSubstr(LOCKSTEP_BROKEN_PLUGIN),
+                                 HasSubstr("tired after three calls")));
 }
 
 }  // namespace

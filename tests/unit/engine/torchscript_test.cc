@@ -13,6 +13,7 @@
 #include <functional>
 
 #include "comm/base/prng.h"
+#include "tests/support/fails_with.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/made_documents.h"
 #include "worker/model/model.h"
@@ -156,8 +157,7 @@ class Refused : public ::testing::Test {
     expect_refused(status_of(build), words);
   }
   void expect_refused(const Status& refused, const std::string& words) {
-    EXPECT_EQ(refused.code(), Code::kConfig);
-    EXPECT_THAT(refused.message(), AllOf(HasSubstr(path_), HasSubstr(words)));
+    EXPECT_THAT(refused, FailsWith(Code::kConfig, HasSubstr(path_), HasSubstr(words)));
     EXPECT_THAT(refused.message(), ::testing::Not(HasSubstr("\n")));
   }
   void write(const std::string& content) { std::ofstream(path_, std::ios::binary) << content; }
@@ -272,8 +272,7 @@ TEST_F(Refused, AConstantThatChangesLaterEndsTheStep) {
   LoopbackWorld world(job_of(path_), *dataset, even_runs(4, 1));
   world.begin_generation(1);
   const auto outcome = std::move(world.step_all()[0]);
-  EXPECT_THAT(outcome.status().message(),
-              AllOf(HasSubstr(path_), HasSubstr("changes its tensor b")));
+  EXPECT_THAT(outcome.status().message(), AllOf(HasSubstr(path_), Says("changes its tensor b")));
 }
 
 TEST_F(Refused, ABatchNormOverOneValueBeforeTheFirstStep) {
@@ -289,8 +288,7 @@ TEST_F(Refused, ABatchNormOverOneValueBeforeTheFirstStep) {
   wire::JobSpec job = job_of(path_);
   job.mutable_train()->set_global_batch(4);
   const Status status = testing::make_engine(job, *dataset).status();
-  EXPECT_EQ(status.code(), Code::kConfig);
-  EXPECT_THAT(status.message(), HasSubstr("more than 1 value per channel"));
+  EXPECT_THAT(status, FailsWith(Code::kConfig, Says("per channel")));
 }
 
 TEST_F(Refused, AFileThatIsNotThereIsNoInputAndOneThatChangedIsAnotherRun) {
@@ -300,8 +298,7 @@ TEST_F(Refused, AFileThatIsNotThereIsNoInputAndOneThatChangedIsAnotherRun) {
   wire::ModelSpec spec = job_of(path_).model();
   write("something else");
   const Status changed = make_model(spec, {1, 12, 12}, 10).status();
-  EXPECT_EQ(changed.code(), Code::kUsage);
-  EXPECT_THAT(changed.message(), AllOf(HasSubstr(path_), HasSubstr("Put the file back")));
+  EXPECT_THAT(changed, FailsWith(Code::kUsage, HasSubstr(path_), Advises("back")));
 }
 
 // Cut anywhere, and with bytes changed anywhere: refused in one line, or as good as before.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "comm/base/prng.h"
+#include "tests/support/fails_with.h"
 
 namespace lockstep {
 namespace {
@@ -175,10 +176,9 @@ TEST(Optimizer, RefusesUnknownNamesAndImpossibleValues) {
   wire::OptimizerSpec spec = adamw();
   spec.set_name("rmsprob");
   Status status = Optimizer::create(spec, 16).status();
-  EXPECT_EQ(status.code(), Code::kUsage);
-  EXPECT_THAT(status.message(), HasSubstr("did you mean rmsprop?"));
+  EXPECT_THAT(status, FailsWith(Code::kUsage, Suggests("rmsprop")));
   spec.set_name("lbfgs");
-  EXPECT_THAT(Optimizer::create(spec, 16).status().message(), HasSubstr("moves the parameters"));
+  EXPECT_THAT(Optimizer::create(spec, 16).status().message(), Says("moves"));
   spec = adamw();
   spec.set_beta2(1);
   EXPECT_THAT(Optimizer::create(spec, 16).status().message(), HasSubstr("optimizer.beta2"));

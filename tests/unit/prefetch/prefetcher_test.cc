@@ -11,6 +11,7 @@
 #include "data/prefetch/make_prefetcher.h"
 #include "data/prefetch/prefetch_policy.h"
 #include "data/prefetch/sample_buffer.h"
+#include "tests/support/fails_with.h"
 #include "tests/unit/data/support/cold_file.h"
 #include "tests/unit/data/support/file_dataset.h"
 
@@ -135,7 +136,7 @@ TEST_F(PrefetcherOf, AutoDataGoesOnWithoutWhatThereIsNoMemoryFor) {
   start("auto", /*mib=*/uint64_t{1} << 40);  // no machine has this
   batch(/*blocks=*/1'000);
   for (int i = 0; i < 100; ++i) EXPECT_FALSE(batch(/*blocks=*/1'000));
-  EXPECT_THAT(notes_, testing::ElementsAre(HasSubstr("use a smaller data.read_ahead_mb")));
+  EXPECT_THAT(notes_, testing::ElementsAre(Advises("data.read_ahead_mb")));
 }
 
 TEST_F(PrefetcherOf, WhoWaitsIsWokenByItsEndAlsoWhereReadingAheadBeganLater) {

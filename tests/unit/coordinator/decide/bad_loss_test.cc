@@ -4,11 +4,13 @@
 #include <cmath>
 
 #include "comm/base/limits.h"
+#include "tests/support/fails_with.h"
 #include "tests/unit/coordinator/decide/bad_samples.h"
 
 namespace lockstep::coordinator {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 TEST_F(BadSamples, ByDefaultALossThatIsNoNumberStopsTheRunAndNoDamagedCheckpointSurvives) {
@@ -21,9 +23,7 @@ TEST_F(BadSamples, ByDefaultALossThatIsNoNumberStopsTheRunAndNoDamagedCheckpoint
   ASSERT_EQ(w.ends.size(), 1u);
   EXPECT_EQ(w.ends[0].exit_code, 65);
   // Step 32 of 4 samples, counted from 0, is the eighth of the second epoch of 25.
-  EXPECT_THAT(w.ends[0].message,
-              HasSubstr("step 33, of the samples at positions [28, 32) of epoch 2: its loss is no "
-                        "number (nan)"));
+  EXPECT_THAT(w.ends[0].message, AllOf(Names("step 33", "[28, 32)", "epoch 2"), Says("nan")));
   EXPECT_THAT(w.ends[0].message, HasSubstr("lockstep replay /run --step 33"));
   EXPECT_THAT(w.ends[0].message, HasSubstr("train.on_bad_samples=skip"));
   EXPECT_THAT(w.ends[0].message, HasSubstr("step-0000000030"));
@@ -88,7 +88,7 @@ TEST_F(BadSamples, ARecordThatCountsWhatIsLeftOutEndsTheRun) {
   EXPECT_EQ(both_report(0, 10, 2), Reason::kEndedTerm);
   next_term();
   EXPECT_EQ(w.report(1, 1, 0, 5), Reason::kEndedCorruption);
-  EXPECT_THAT(w.ends[0].message, HasSubstr("counts 4 samples instead of 0"));
+  EXPECT_THAT(w.ends[0].message, Says("4 samples", "instead of 0"));
 }
 
 TEST_F(BadSamples, ACrashBetweenTheSkipAndTheCutLosesNeither) {
@@ -144,7 +144,7 @@ TEST_F(BadSamples, ASpikeIsMeasuredAgainstTheMedianOfAHundredSteps) {
   EXPECT_EQ(both_report(60, 99, 70, 1000), Reason::kRecordsAccepted);
   EXPECT_EQ(both_report(99, 101, 100, 6), Reason::kRecordsAccepted);  // three times 2, not more
   EXPECT_EQ(both_report(101, 103, 102, 6.01), Reason::kEndedBadLoss);
-  EXPECT_THAT(w.ends[0].message, HasSubstr("its loss of 6.01 is more than 3 times 2, the median"));
+  EXPECT_THAT(w.ends[0].message, Says("6.01", "3 times", "median"));
 }
 
 TEST_F(BadSamples, WithoutASettingNoSpikeIsLookedFor) {
@@ -164,7 +164,7 @@ TEST_F(BadSamples, WhenTheNextStepIsNoBetterTheSamplesAreNotToBlame) {
   EXPECT_EQ(both_report(20, 40, 33), Reason::kEndedBadLoss);
   EXPECT_EQ(w.ends[0].exit_code, 65);
   EXPECT_THAT(w.ends[0].message, HasSubstr("step 34"));
-  EXPECT_THAT(w.ends[0].message, HasSubstr("it is not the samples"));
+  EXPECT_THAT(w.ends[0].message, Says("not the samples"));
   EXPECT_EQ(kept().size(), 1u);
 }
 
@@ -179,7 +179,7 @@ TEST_F(BadSamples, AfterTheLastOneAllowedTheRunStops) {
   EXPECT_EQ(w.started().skipped_size(), static_cast<int>(limits::kSkips));
   EXPECT_EQ(both_report(0, 100, 21), Reason::kEndedBadLoss);
   EXPECT_EQ(w.ends[0].exit_code, 65);
-  EXPECT_THAT(w.ends[0].message, HasSubstr("left out samples 64 times"));
+  EXPECT_THAT(w.ends[0].message, Says("64 times"));
 }
 
 TEST_F(BadSamples, ABadLossWhileTheRunIsToStopIsSkippedByTheResume) {

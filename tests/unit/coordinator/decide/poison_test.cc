@@ -1,11 +1,13 @@
 // Samples that kill their readers, and what becomes of them by policy.
 #include <csignal>
 
+#include "tests/support/fails_with.h"
 #include "tests/unit/coordinator/decide/bad_samples.h"
 
 namespace lockstep::coordinator {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class PoisonSkip : public BadSamples {
@@ -36,7 +38,7 @@ TEST_F(PoisonSkip, ASlotThatKilledTwoOwnersIsLeftOutAndNothingIsUndone) {
   ASSERT_EQ(kept().size(), 1u);
   EXPECT_EQ(kept()[0].step, 9u);
   EXPECT_EQ(kept()[0].slots, (SlotRun{3, 4}));
-  EXPECT_THAT(kept()[0].reason, HasSubstr("it killed worker"));
+  EXPECT_THAT(kept()[0].reason, Says("killed worker"));
   EXPECT_EQ(w.state.resume.step, 9u);
   ASSERT_EQ(w.started().skipped_size(), 1);
   EXPECT_EQ(w.started().skipped(0).step(), 9u);
@@ -65,7 +67,7 @@ TEST_F(PoisonSkip, WhatBothWereReadingAheadIsNamedExactly) {
   ASSERT_EQ(kept().size(), 1u);
   EXPECT_EQ(kept()[0].step, 12u);
   EXPECT_EQ(kept()[0].slots, (SlotRun{3, 4}));
-  EXPECT_THAT(kept()[0].reason, HasSubstr("while it read slot 3"));
+  EXPECT_THAT(kept()[0].reason, Names("slot 3"));
   ASSERT_EQ(w.started().skipped_size(), 1);
   EXPECT_EQ(w.started().skipped(0).step(), 12u);
   EXPECT_FALSE(newest_sound(*w.journal.load()).has_value());  // nothing to cut
@@ -168,8 +170,8 @@ TEST_F(PoisonSkip, ARunOfOneWorkerRemembersOverItsTermsOfWhatItDied) {
 TEST_F(PoisonSkip, StopNamesTheSamplesAndHowToLeaveThemOut) {
   EXPECT_EQ(kill_two_owners(), Reason::kEndedPoison);
   EXPECT_EQ(w.ends[0].exit_code, 65);
-  EXPECT_THAT(w.ends[0].message, HasSubstr("step 10: it killed worker"));
-  EXPECT_THAT(w.ends[0].message, HasSubstr("positions [39, 40) of epoch 1"));
+  EXPECT_THAT(w.ends[0].message, AllOf(Names("step 10"), Says("killed worker")));
+  EXPECT_THAT(w.ends[0].message, Names("[39, 40)", "epoch 1"));
   EXPECT_THAT(w.ends[0].message, HasSubstr("train.on_bad_samples=skip"));
 }
 

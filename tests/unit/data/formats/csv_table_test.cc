@@ -6,10 +6,12 @@
 #include "comm/base/text/utf8.h"
 #include "data/csv/csv_numbers.h"
 #include "data/csv/csv_text.h"
+#include "tests/support/fails_with.h"
 
 namespace lockstep::data {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -86,17 +88,17 @@ TEST(CsvTable, TheHeaderSaysWhichColumnIsTheLabel) {
     ASSERT_TRUE(table.is_ok()) << table.status().message();
     EXPECT_EQ(table->columns.label, static_cast<size_t>(label)) << header;
   }
-  EXPECT_THAT(failure("a,label,LABEL\n1,1,1\n"), HasSubstr("several columns called label"));
+  EXPECT_THAT(failure("a,label,LABEL\n1,1,1\n"), AllOf(Names("label"), Says("several")));
 }
 
 // A header that is taken for a row, or a row for a header, would be a sample too many or too few.
 TEST(CsvTable, WhatMayBeAHeaderOrARowIsRefused) {
-  EXPECT_THAT(failure("0,1,label\n1,2,3\n"), HasSubstr("may be a header or a row"));
-  EXPECT_THAT(failure("1,abc,0\n1,2,0\n"), HasSubstr("\"abc\" in line 1, column 2"));
-  EXPECT_THAT(failure("1,abc,def,0\n1,2,3,0\n"), HasSubstr("\"abc\" in line 1, column 2"));
-  EXPECT_THAT(failure("nan,nan,a\n1,2,b\n"), HasSubstr("no finite number"));
-  EXPECT_THAT(failure(",a,label\n0,2,1\n"), HasSubstr("without a name in its header, line 1, "
-                                                      "column 1"));
+  EXPECT_THAT(failure("0,1,label\n1,2,3\n"), Says("header or a row"));
+  EXPECT_THAT(failure("1,abc,0\n1,2,0\n"), Names("\"abc\"", "line 1, column 2"));
+  EXPECT_THAT(failure("1,abc,def,0\n1,2,3,0\n"), Names("\"abc\"", "line 1, column 2"));
+  EXPECT_THAT(failure("nan,nan,a\n1,2,b\n"), Says("finite"));
+  EXPECT_THAT(failure(",a,label\n0,2,1\n"),
+              AllOf(Names("line 1, column 1"), Says("without a name")));
   EXPECT_EQ(read({"1,2,y\n1,2,n\n"})->classes.size(), 2U);
 }
 
@@ -108,64 +110,58 @@ TEST(CsvTable, NamesOfClassesAreInTheOrderOfTheirBytes) {
 }
 
 TEST(CsvTable, LabelsAreAllNumbersOrAllNames) {
-  EXPECT_THAT(failure("1,0\n2,a\n"), HasSubstr("\"a\" in line 2, column 2"));
-  EXPECT_THAT(failure("1,a\n2,0\n"), HasSubstr("those before it are names"));
+  EXPECT_THAT(failure("1,0\n2,a\n"), Names("\"a\"", "line 2, column 2"));
+  EXPECT_THAT(failure("1,a\n2,0\n"), Says("are names"));
   for (const char* label : {"-1", "1.0", "0.5", "1e3", "nan", "inf"})
-    EXPECT_THAT(failure(std::string("1,0\n1,") + label + "\n"),
-                HasSubstr("labels are whole numbers from 0, or names"));
-  EXPECT_THAT(failure("1,65536\n"), HasSubstr("labels are 0 to 65535"));
-  EXPECT_THAT(failure("1,99999999999999999999\n"), HasSubstr("labels are whole numbers"));
-  EXPECT_THAT(failure("1,0\n1,\n"), HasSubstr("no label in line 2, column 2"));
+    EXPECT_THAT(failure(std::string("1,0\n1,") + label + "\n"), Advises("whole numbers", "names"));
+  EXPECT_THAT(failure("1,65536\n"), Says("0 to 65535"));
+  EXPECT_THAT(failure("1,99999999999999999999\n"), Advises("whole numbers"));
+  EXPECT_THAT(failure("1,0\n1,\n"), AllOf(Names("line 2, column 2"), Says("no label")));
 }
 
 TEST(CsvTable, WhatIsNoFeatureIsSaidWithLineColumnAndName) {
   const std::string good = "age,mass,label\n1,2,0\n";
-  EXPECT_THAT(failure(good + "1,,0\n"), HasSubstr("nothing in line 3, column 2 (\"mass\")"));
-  EXPECT_THAT(failure(good + "1, \t,0\n"), HasSubstr("nothing in line 3, column 2"));
-  EXPECT_THAT(failure(good + "\n\n1,abc,0\n"), HasSubstr("\"abc\" in line 5, column 2 (\"mass\")"));
+  EXPECT_THAT(failure(good + "1,,0\n"),
+              AllOf(Names("line 3, column 2", "\"mass\""), Says("nothing")));
+  EXPECT_THAT(failure(good + "1, \t,0\n"), AllOf(Names("line 3, column 2"), Says("nothing")));
+  EXPECT_THAT(failure(good + "\n\n1,abc,0\n"), Names("\"abc\"", "line 5, column 2", "\"mass\""));
   for (const char* odd : {"1,2", "0x10", "1 2", "1e", "--1", "+-1", "1_000", "true",
                           "\xC2\xA0"
                           "1"})
-    EXPECT_THAT(failure(good + "\"" + odd + "\",2,0\n"),
-                HasSubstr("no number with a decimal point"))
-        << odd;
+    EXPECT_THAT(failure(good + "\"" + odd + "\",2,0\n"), Advises("decimal point")) << odd;
   for (const char* odd : {"nan", "-NaN", "inf", "Infinity", "-inf", "nan(1)"})
-    EXPECT_THAT(failure(good + "1," + odd + ",0\n"), HasSubstr("no finite number")) << odd;
+    EXPECT_THAT(failure(good + "1," + odd + ",0\n"), Says("finite")) << odd;
   for (const char* odd : {"1e400", "-1e400", "3.4028236e38", "1e-400"})
-    EXPECT_THAT(failure(good + "1," + odd + ",0\n"), HasSubstr("beyond the range")) << odd;
+    EXPECT_THAT(failure(good + "1," + odd + ",0\n"), Says("range")) << odd;
 }
 
 TEST(CsvTable, ARowOfAnotherWidthIsRefused) {
-  EXPECT_THAT(failure("1,2,0\n1,0\n"), HasSubstr("2 columns in line 2, and 3 in line 1"));
-  EXPECT_THAT(failure("1,2,0\n1,2,3,0\n"), HasSubstr("4 columns in line 2"));
-  EXPECT_THAT(failure("1,2,0\n \n"), HasSubstr("1 columns in line 2"));
-  EXPECT_THAT(failure("1\n2\n"), HasSubstr("has one column in line 1"));
+  EXPECT_THAT(failure("1,2,0\n1,0\n"), AllOf(Names("line 2", "line 1"), Says("2 columns", "3 in")));
+  EXPECT_THAT(failure("1,2,0\n1,2,3,0\n"), AllOf(Names("line 2"), Says("4 columns")));
+  EXPECT_THAT(failure("1,2,0\n \n"), AllOf(Names("line 2"), Says("1 columns")));
+  EXPECT_THAT(failure("1\n2\n"), AllOf(Names("line 1"), Says("one column")));
 }
 
 TEST(CsvTable, DamageIsSeen) {
   EXPECT_THAT(failure(""), HasSubstr("is empty"));
   EXPECT_THAT(failure("\n\r\n\n"), HasSubstr("is empty"));
   EXPECT_THAT(failure("\xEF\xBB\xBF"), HasSubstr("is empty"));
-  EXPECT_THAT(failure("a,label\n"), HasSubstr("a header and no row"));
-  EXPECT_THAT(failure("1,0\n\"2,0\n3,0\n"),
-              HasSubstr("quoted field that begins in line 2, column 1"));
+  EXPECT_THAT(failure("a,label\n"), Says("no row"));
+  EXPECT_THAT(failure("1,0\n\"2,0\n3,0\n"), AllOf(Names("line 2, column 1"), Says("quoted")));
   EXPECT_THAT(failure("1,0\n2,\""), HasSubstr("line 2, column 2"));
-  EXPECT_THAT(failure("1,0\n\"2\"x,0\n"), HasSubstr("behind the closing quote"));
-  EXPECT_THAT(failure("1,0\n2\",0\n"), HasSubstr("a quote inside a field in line 2, column 1"));
-  EXPECT_THAT(failure(std::string("1,0\n2\0,0\n", 9)), HasSubstr("a NUL byte"));
+  EXPECT_THAT(failure("1,0\n\"2\"x,0\n"), Says("closing quote"));
+  EXPECT_THAT(failure("1,0\n2\",0\n"), AllOf(Names("line 2, column 1"), Says("quote")));
+  EXPECT_THAT(failure(std::string("1,0\n2\0,0\n", 9)), Says("NUL"));
   EXPECT_THAT(failure(std::string("1,0\n\"\0\",0\n", 11)),
-              HasSubstr("NUL byte in line 2, column 1"));
-  EXPECT_THAT(failure("1,caf\xE9\n"), HasSubstr("\"caf?\" in line 1, column 2, which is no UTF-8"));
+              AllOf(Names("line 2, column 1"), Says("NUL")));
+  EXPECT_THAT(failure("1,caf\xE9\n"), AllOf(Names("\"caf?\"", "line 1, column 2"), Says("UTF-8")));
   EXPECT_THAT(failure("\xFF,label\n1,0\n"), HasSubstr("no UTF-8"));
 }
 
 TEST(CsvTable, AHugeLineIsRefusedBeforeItTakesMemory) {
-  EXPECT_THAT(failure(std::string(50'000'000, ',')),
-              HasSubstr("more than 16385 columns in line 1"));
-  EXPECT_THAT(failure("a," + std::string(2'000, 'n') + "\n1,0\n"),
-              HasSubstr("a name of 2000 bytes"));
-  EXPECT_THAT(failure("1,0\n" + std::string(10'000'000, '1') + ",0\n"),
-              HasSubstr("beyond the range"));
+  EXPECT_THAT(failure(std::string(50'000'000, ',')), AllOf(Names("line 1"), Says("16385 columns")));
+  EXPECT_THAT(failure("a," + std::string(2'000, 'n') + "\n1,0\n"), Says("name", "2000 bytes"));
+  EXPECT_THAT(failure("1,0\n" + std::string(10'000'000, '1') + ",0\n"), Says("range"));
   EXPECT_LT(failure("1,0\n" + std::string(10'000'000, 'n') + ",0\n").size(), 300U);
 }
 
@@ -185,7 +181,7 @@ TEST(CsvTable, EvaluationHasTheColumnsAndClassesOfTraining) {
   EXPECT_THAT(evaluation->labels, ElementsAre(2));
   EXPECT_EQ(evaluation->classes, training->classes);
   EXPECT_THAT(read({"a,label\n5,new\n"}, &*training).status().message(),
-              HasSubstr("\"new\" in line 2, column 2 (\"label\"), which no row for training has"));
+              AllOf(Names("\"new\"", "line 2, column 2", "\"label\""), Says("training")));
   EXPECT_THAT(read({"b,label\n5,x\n"}, &*training).status().message(), HasSubstr("other columns"));
   EXPECT_THAT(read({"a,label\n5,1\n"}, &*training).status().message(), HasSubstr("are names"));
 }

@@ -15,6 +15,7 @@
 #include "data/open/open_dataset.h"
 #include "data/read/loader.h"
 #include "data/read/sample_reader.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/tar_writer.h"
@@ -129,7 +130,7 @@ TEST_F(EncodedImages, ShardsAreFoundByWhatIsInThem) {
   EXPECT_THAT(labels_of(**dataset), ElementsAre(0, 1, 2, 0, 0, 1, 2, 0, 0, 1, 2, 0));
   EXPECT_THAT((*dataset)->name_of(4), testing::EndsWith("train-1.tar at byte 512"));
   EXPECT_THAT(failure(kSmall, Split::kEval),
-              HasSubstr("has no *.tar or *.tar.gz with val, test or"));
+              AllOf(Names("*.tar", "*.tar.gz"), Advises("val", "test")));
   fs::rename(dir_.path("data/train-2.tar"), dir_.path("data/val-0.tar"));
   EXPECT_EQ((*open())->samples(), 8U);
   EXPECT_EQ((*open(kSmall, Split::kEval))->samples(), 4U);
@@ -146,8 +147,7 @@ TEST_F(EncodedImages, SplitsAreDirectories) {
   EXPECT_EQ((*train)->samples(), 12U);
   EXPECT_EQ((*eval)->samples(), 1U);
   // Only `a` is there: `b` would be 1 in one and not in the other.
-  EXPECT_THAT(check_eval_fits_train(**train, **eval).message(),
-              HasSubstr("labels would mean different things"));
+  EXPECT_THAT(check_eval_fits_train(**train, **eval).message(), Says("labels", "different"));
   fs::create_directory(dir_.path("data/val/b"));
   fs::create_directory(dir_.path("data/val/c"));
   EXPECT_TRUE(check_eval_fits_train(**train, **open(kSmall, Split::kEval)).is_ok());
@@ -159,8 +159,7 @@ TEST_F(EncodedImages, ImagesOfOneSizeNeedNoFrame) {
   ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
   EXPECT_EQ((*dataset)->shape(), (SampleShape{1, image_samples::kHeight, image_samples::kWidth}));
   put("b/3.jpg", jpeg_picture(50, 40));
-  EXPECT_THAT(failure({}), AllOf(HasSubstr("41 x 31 and of 50 x 40 pixels"),
-                                 HasSubstr("random_resized_crop=224")));
+  EXPECT_THAT(failure({}), AllOf(Says("41 x 31", "50 x 40"), HasSubstr("random_resized_crop=224")));
   EXPECT_EQ((*open())->shape().channels, 3U);  // one of colours makes all of colours
 }
 
@@ -244,10 +243,10 @@ TEST_F(EncodedImages, TheFingerprintIsOfWhatIsThereAndNotOfWhereOrWhen) {
 TEST_F(EncodedImages, AFileThatIsNoImageIsNamedAtOnce) {
   put_folder();
   put("b/broken.jpg", "this is text");
-  EXPECT_THAT(failure(), AllOf(HasSubstr("b/broken.jpg is neither a JPEG nor a PNG image"),
-                               HasSubstr("mend it or take it away")));
+  EXPECT_THAT(failure(),
+              AllOf(Names("b/broken.jpg"), Says("neither"), Advises("mend", "take it away")));
   put("b/broken.jpg", "");
-  EXPECT_THAT(failure(), HasSubstr("b/broken.jpg is empty"));
+  EXPECT_THAT(failure(), AllOf(Names("b/broken.jpg"), Says("empty")));
 }
 
 TEST_F(EncodedImages, NamesMayBeAnyBytes) {
@@ -262,7 +261,7 @@ TEST_F(EncodedImages, NamesMayBeAnyBytes) {
 TEST_F(EncodedImages, ALinkInACircleEnds) {
   put("a/1.jpg", jpeg_picture(32, 32));
   fs::create_directory_symlink("..", dir_.path("data/a/back"));
-  EXPECT_THAT(failure(), HasSubstr("does a link lead back?"));
+  EXPECT_THAT(failure(), Advises("link"));
 }
 
 TEST_F(EncodedImages, AnEmptyDirectoryIsNoDataSet) {
@@ -270,7 +269,7 @@ TEST_F(EncodedImages, AnEmptyDirectoryIsNoDataSet) {
   auto spec = spec_of(dir_.path("data"));
   spec.set_format("image_folder");
   const auto dataset = open_dataset(spec, Split::kTrain, dir_.path("cache"), {}, {.frame = kSmall});
-  EXPECT_THAT(dataset.status().message(), HasSubstr("holds no images"));
+  EXPECT_THAT(dataset.status().message(), Says("no images"));
 }
 
 class ChangedImages : public EncodedImages {
@@ -296,18 +295,19 @@ TEST_F(ChangedImages, AreNeverTrainedOn) {
   const std::string good = slurp(path);
   EXPECT_EQ(after([] {}), "no failure");
   EXPECT_THAT(after([&] { fs::resize_file(path, good.size() / 2); }),
-              HasSubstr("b/4.jpg was cut off"));
+              AllOf(Names("b/4.jpg"), Says("cut off")));
   write_file(path, good);
   fs::remove_all(dir_.path("cache"));
-  EXPECT_THAT(after([&] { write_file(path, good + "x"); }), HasSubstr("b/4.jpg was written to"));
+  EXPECT_THAT(after([&] { write_file(path, good + "x"); }),
+              AllOf(Names("b/4.jpg"), Says("written to")));
   write_file(path, good);
   fs::remove_all(dir_.path("cache"));
   EXPECT_THAT(after([&] {
                 const timespec times[2] = {{0, UTIME_OMIT}, {1'000, 0}};
                 EXPECT_EQ(::utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
               }),
-              HasSubstr("b/4.jpg was written to"));
-  EXPECT_THAT(after([&] { fs::remove(path); }), HasSubstr("b/4.jpg has gone"));
+              AllOf(Names("b/4.jpg"), Says("written to")));
+  EXPECT_THAT(after([&] { fs::remove(path); }), AllOf(Names("b/4.jpg"), Says("gone")));
 }
 
 TEST_F(ChangedImages, OfAShardAreSeenThroughAFileThatIsOpen) {
@@ -318,7 +318,8 @@ TEST_F(ChangedImages, OfAShardAreSeenThroughAFileThatIsOpen) {
   std::vector<uint8_t> bytes;
   ASSERT_TRUE((*dataset)->read_encoded(4, bytes).is_ok());
   fs::resize_file(path, 600);
-  EXPECT_THAT((*dataset)->read_encoded(5, bytes).message(), HasSubstr("train-1.tar was cut off"));
+  EXPECT_THAT((*dataset)->read_encoded(5, bytes).message(),
+              AllOf(Names("train-1.tar"), Says("cut off")));
   EXPECT_TRUE((*dataset)->read_encoded(0, bytes).is_ok());
 }
 
@@ -328,8 +329,7 @@ TEST_F(ChangedImages, DamageWithinAnImageNamesTheFile) {
   std::string image = jpeg_picture(60, 60, 5);
   image.resize(image.size() * 2 / 3);
   put("c/short.jpg", image);
-  EXPECT_THAT(failure(), AllOf(HasSubstr("c/short.jpg is a JPEG image that cannot be decoded"),
-                               HasSubstr("Premature end")));
+  EXPECT_THAT(failure(), AllOf(Names("c/short.jpg"), Says("decoded"), HasSubstr("Premature end")));
 }
 
 TEST_F(EncodedImages, TheLoaderStopsInTheMiddleOfABatch) {

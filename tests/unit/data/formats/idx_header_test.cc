@@ -5,6 +5,7 @@
 
 #include "comm/base/limits.h"
 #include "data/dataset/sample_shape.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/idx_writer.h"
 
 namespace lockstep::data {
@@ -37,9 +38,9 @@ TEST(IdxHeader, TellsShapeAndSizes) {
 TEST(IdxHeader, RefusesWhatIsNoIdxFile) {
   EXPECT_THAT(error_of(""), HasSubstr("truncated"));
   EXPECT_THAT(error_of(std::string("\x00\x00\x08", 3)), HasSubstr("truncated"));
-  EXPECT_THAT(error_of("PNG file, really"), HasSubstr("magic number is 0x504e4720"));
-  EXPECT_THAT(error_of(idx_bytes(0x07, {1}, "x")), HasSubstr("magic number is 0x00000701"));
-  EXPECT_THAT(error_of(idx_bytes(0x08, {}, "x")), HasSubstr("not an IDX file"));
+  EXPECT_THAT(error_of("PNG file, really"), Says("0x504e4720"));
+  EXPECT_THAT(error_of(idx_bytes(0x07, {1}, "x")), Says("0x00000701"));
+  EXPECT_THAT(error_of(idx_bytes(0x08, {}, "x")), Says("IDX"));
   EXPECT_THAT(error_of(idx_bytes(0x08, {1, 1, 1, 1, 1, 1, 1, 1, 1}, "")),
               HasSubstr("9 dimensions"));
   EXPECT_THAT(error_of(idx_bytes(0x08, {5, 5}, "").substr(0, 11)), HasSubstr("truncated"));
@@ -48,12 +49,10 @@ TEST(IdxHeader, RefusesWhatIsNoIdxFile) {
 TEST(IdxHeader, RefusesSizesWhoseProductOverflows) {
   const uint32_t most = 0xffffffff;
   EXPECT_THAT(error_of(idx_bytes(0x08, {most, most, most, most, most, most, most, most}, "")),
-              HasSubstr("more than the limit"));
+              Says("limit"));
   // 2^32 * 2^32 = 2^64 wraps to 0 without the check.
-  EXPECT_THAT(error_of(idx_bytes(0x08, {1U << 31, 1U << 31, 4}, "")),
-              HasSubstr("more than the limit"));
-  EXPECT_THAT(error_of(idx_bytes(0x0e, {1U << 31, 1U << 12}, "")),
-              HasSubstr("more than the limit"));
+  EXPECT_THAT(error_of(idx_bytes(0x08, {1U << 31, 1U << 31, 4}, "")), Says("limit"));
+  EXPECT_THAT(error_of(idx_bytes(0x0e, {1U << 31, 1U << 12}, "")), Says("limit"));
   EXPECT_TRUE(parse(idx_bytes(0x08, {1U << 31, 1U << 13}, "")).is_ok());
 }
 

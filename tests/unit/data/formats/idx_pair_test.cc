@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "data/base/split.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
@@ -76,19 +77,16 @@ TEST_F(FindIdxPair, NamesWhatIsMissing) {
 
   const TemporaryDirectory empty;
   const auto nothing = find_idx_pair(empty.path(), Split::kTrain);
-  EXPECT_EQ(nothing.status().code(), Code::kNoInput);
-  EXPECT_THAT(nothing.status().message(), HasSubstr("holds no IDX images"));
+  EXPECT_THAT(nothing, FailsWith(Code::kNoInput, Says("no IDX")));
 
   EXPECT_FALSE(has_idx_file(empty.path()));
   EXPECT_TRUE(has_idx_file(dir_.path("")));
 
   const auto nowhere = find_idx_pair(dir_.path("nowhere"), Split::kTrain);
-  EXPECT_EQ(nowhere.status().code(), Code::kNoInput);
-  EXPECT_THAT(nowhere.status().message(), HasSubstr("does not exist"));
+  EXPECT_THAT(nowhere, FailsWith(Code::kNoInput, Says("not exist")));
 
   const auto file = find_idx_pair(dir_.path("train-images-idx3-ubyte"), Split::kTrain);
-  EXPECT_EQ(file.status().code(), Code::kNoInput);
-  EXPECT_THAT(file.status().message(), HasSubstr("is not a directory"));
+  EXPECT_THAT(file, FailsWith(Code::kNoInput, Says("not a directory")));
 }
 
 }  // namespace

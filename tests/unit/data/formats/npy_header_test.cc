@@ -6,12 +6,14 @@
 #include <tuple>
 
 #include "comm/base/limits.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/idx_writer.h"
 #include "tests/unit/data/samples/npy_samples.h"
 
 namespace lockstep::data {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -58,11 +60,11 @@ TEST(NpyHeader, ReadsWhatNumPyWroteInEveryVersion) {
 TEST(NpyHeader, NamesWhatItRefusesAndSaysHowToWriteItAgain) {
   EXPECT_THAT(npy_error(npy_sample("fortran_order")), HasSubstr("numpy.ascontiguousarray(a)"));
   EXPECT_THAT(npy_error(npy_sample("big_endian")),
-              HasSubstr("holds big-endian numbers (dtype >u2); write it again: numpy.save(FILE, "));
-  EXPECT_THAT(npy_error(npy_sample("python_objects")), HasSubstr("holds Python objects"));
-  EXPECT_THAT(npy_error(npy_sample("structured")), HasSubstr("is a structured array"));
-  EXPECT_THAT(npy_error(npy_sample("texts")), HasSubstr("holds no numbers (dtype <U3)"));
-  EXPECT_THAT(npy_error(npy_sample("dates")), HasSubstr("holds no numbers (dtype <M8[D])"));
+              AllOf(Says("big-endian", ">u2"), Advises("numpy.save")));
+  EXPECT_THAT(npy_error(npy_sample("python_objects")), Says("Python objects"));
+  EXPECT_THAT(npy_error(npy_sample("structured")), Says("structured"));
+  EXPECT_THAT(npy_error(npy_sample("texts")), Says("no numbers", "<U3"));
+  EXPECT_THAT(npy_error(npy_sample("dates")), Says("no numbers", "<M8[D]"));
 }
 
 TEST(NpyHeader, TakesTheSpellingsOfOtherWriters) {
@@ -81,21 +83,21 @@ TEST(NpyHeader, RefusesEveryTruncation) {
   for (size_t bytes = 0; bytes < header_bytes; ++bytes)
     EXPECT_THAT(npy_error(file.substr(0, bytes)), HasSubstr(bytes < 6 ? "is not a" : "truncated"));
   const NpyHeader header = *parse_npy(file);
-  EXPECT_THAT(check_npy_size(header, file.size() - 1).message(), HasSubstr("is truncated: it has"));
-  EXPECT_THAT(check_npy_size(header, file.size() + 1).message(), HasSubstr("has 173 bytes, its"));
+  EXPECT_THAT(check_npy_size(header, file.size() - 1).message(), Says("truncated"));
+  EXPECT_THAT(check_npy_size(header, file.size() + 1).message(), Says("173 bytes"));
 }
 
 TEST(NpyHeader, RefusesAbsurdSizes) {
   EXPECT_THAT(npy_error(std::string("\x93NUMPY\x02\x00\xff\xff\xff\xff", 12)),
-              HasSubstr("claims a header of 4294967295 bytes"));
+              Says("header", "4294967295"));
   EXPECT_THAT(npy_error(std::string("\x93NUMPY\x04\x00\x00\x00", 10)), HasSubstr("version 4.0"));
   EXPECT_THAT(npy_error(std::string("\x93NUMPY\x01\x01\x00\x00", 10)), HasSubstr("version 1.1"));
   EXPECT_THAT(npy_error(npy_with_shape("(18446744073709551616,)")), HasSubstr("too large"));
-  EXPECT_THAT(npy_error(npy_with_shape("(4294967296, 4294967296)")), HasSubstr("more than the"));
-  EXPECT_THAT(npy_error(npy_with_shape("(18446744073709551615,)")), HasSubstr("more than the"));
+  EXPECT_THAT(npy_error(npy_with_shape("(4294967296, 4294967296)")), Says("more than"));
+  EXPECT_THAT(npy_error(npy_with_shape("(18446744073709551615,)")), Says("more than"));
   std::string many = "(";
   for (size_t i = 0; i <= limits::kNpyDims; ++i) many += "1,";
-  EXPECT_THAT(npy_error(npy_with_shape(many + ")")), HasSubstr("too many dimensions"));
+  EXPECT_THAT(npy_error(npy_with_shape(many + ")")), Says("dimensions"));
   EXPECT_EQ(parse_npy(npy_with_shape("(0, 4294967296)"))->content_bytes, 0U);
 }
 

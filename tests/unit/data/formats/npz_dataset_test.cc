@@ -8,6 +8,7 @@
 #include "data/open/detect_format.h"
 #include "data/open/inspect.h"
 #include "data/open/open_dataset.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
@@ -68,7 +69,7 @@ TEST_F(NpzDataset, OneFileHoldsBothSplits) {
   EXPECT_THAT(all_labels(**eval), ElementsAre(3, 0));
   EXPECT_EQ((*eval)->sample(1)[0], 130);
   EXPECT_EQ(cached(), 0U) << "it is read where it lies";
-  EXPECT_THAT((*train)->name_of(0), HasSubstr("mnist.npz at byte "));
+  EXPECT_THAT((*train)->name_of(0), Names("mnist.npz", "at byte"));
   const auto seen = inspect_data(spec_of(path), cache_.path());
   ASSERT_TRUE(seen.is_ok()) << seen.status().message();
   EXPECT_EQ(seen->splits.size(), 2U);
@@ -82,7 +83,7 @@ TEST_F(NpzDataset, CompressedArraysAreInflatedOnceAndAreTheSameData) {
     ASSERT_TRUE(packed.is_ok()) << packed.status().message();
     EXPECT_EQ((*packed)->fingerprint(), (*plain)->fingerprint());
     EXPECT_EQ((*packed)->statistics(), (*plain)->statistics());
-    EXPECT_THAT((*packed)->name_of(0), HasSubstr("packed.npz (inflated) at byte "));
+    EXPECT_THAT((*packed)->name_of(0), Names("packed.npz (inflated)", "at byte"));
     EXPECT_EQ(cached(), 2U);
   }
 }
@@ -111,9 +112,9 @@ TEST_F(NpzDataset, APairWithoutASplitServesBoth) {
 }
 
 TEST_F(NpzDataset, WhatIsWrongIsSaidWithFileAndArray) {
-  EXPECT_THAT(failure("two"), AllOf(HasSubstr("x.npz has both images and x")));
-  EXPECT_THAT(failure("unlabelled"), HasSubstr("x.npz has no array called labels"));
-  EXPECT_THAT(failure("empty"), HasSubstr("x.npz has no array called images"));
+  EXPECT_THAT(failure("two"), AllOf(Names("x.npz", "images and x"), Says("both")));
+  EXPECT_THAT(failure("unlabelled"), AllOf(Names("x.npz", "labels"), Says("no array")));
+  EXPECT_THAT(failure("empty"), AllOf(Names("x.npz", "images"), Says("no array")));
   std::string cut = npz_sample("pair");
   write_file(dir_.path("cut.npz"), cut.substr(0, cut.size() - 5));
   EXPECT_THAT(open(dir_.path("cut.npz")).status().message(),
@@ -130,8 +131,7 @@ TEST_F(NpzDataset, DamageInsideIsFoundWhenItIsInflated) {
     write_file(dir_.path("x.npz"), damaged);
     const auto dataset = open(dir_.path("x.npz"));
     ASSERT_FALSE(dataset.is_ok());
-    EXPECT_EQ(dataset.status().code(), Code::kBadData);
-    EXPECT_THAT(dataset.status().message(), HasSubstr("x.npz (x_train) "));
+    EXPECT_THAT(dataset, FailsWith(Code::kBadData, HasSubstr("x.npz (x_train) ")));
   }
 }
 
@@ -143,7 +143,7 @@ TEST_F(NpzDataset, AnArchiveThatPromisesTooMuchIsRefusedBeforeItIsInflated) {
   for (size_t i = 0; i < 4; ++i) bomb[list + 24 + i] = static_cast<char>(i == 3 ? 0x70 : 0);
   write_file(dir_.path("y.npz"), bomb);
   EXPECT_THAT(open(dir_.path("y.npz")).status().message(),
-              AllOf(HasSubstr("y.npz (images) "), HasSubstr("its header promises 2000128")));
+              AllOf(HasSubstr("y.npz (images) "), Says("2000128")));
 }
 
 TEST_F(NpzDataset, AnArrayIsNoTableOfLabels) {
@@ -152,7 +152,7 @@ TEST_F(NpzDataset, AnArrayIsNoTableOfLabels) {
   ASSERT_TRUE(pair.is_ok());
   const NpzPair swapped{pair->labels, pair->images, false};
   EXPECT_THAT(open_npz_dataset(swapped, "npz", cache_.path(), {}).status().message(),
-              HasSubstr("x.npz (labels) has the shape (4, 1)"));
+              AllOf(Names("x.npz (labels)"), Says("(4, 1)")));
 }
 
 }  // namespace

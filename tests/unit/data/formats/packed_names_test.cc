@@ -10,6 +10,7 @@
 #include "data/open/detect_format.h"
 #include "data/open/index_data.h"
 #include "data/read/verify.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/unit/data/support/packed_fixture.h"
 
@@ -54,11 +55,10 @@ TEST_F(PackedFiles, WhatIsWrongInsideIsSaidOfTheFileThatIsThere) {
               StartsWith(dir_.path("data/a.tar.gz") + " (inflated) has 1.jpg, which is neither"));
   write_file(dir_.path("data/a.tar.gz"), gzip_bytes(tar_entry({"../1.jpg", "x"})));
   EXPECT_THAT(failure(dir_.path("data")),
-              HasSubstr("a.tar.gz (inflated) has a file at byte 0 whose "
-                        "name leads upwards, ../1.jpg"));
+              AllOf(Names("a.tar.gz (inflated)", "byte 0", "../1.jpg"), Says("upwards")));
   write_file(dir_.path("data/a.tar.gz"), gzip_bytes(std::string(100'000'000, '\0')));
-  EXPECT_THAT(failure(dir_.path("data")), AllOf(StartsWith(dir_.path("data/a.tar.gz") + " "),
-                                                HasSubstr("more than 200 times its size")));
+  EXPECT_THAT(failure(dir_.path("data")),
+              AllOf(StartsWith(dir_.path("data/a.tar.gz") + " "), Says("200 times")));
   for (const auto& [name, number] : copies()) EXPECT_EQ(name, "a.tar");
 }
 
@@ -67,7 +67,7 @@ TEST_F(PackedFiles, TwoThatWouldBeOneFileAreRefused) {
   write_file(dir_.path("data/a.tar.gz"), gzip_bytes(tar_of_images()));
   write_file(dir_.path("data/a.tgz"), gzip_bytes(tar_of_images(9)));
   EXPECT_THAT(failure(dir_.path("data")),
-              HasSubstr("has a.tar.gz and a.tgz, which would be one file, a.tar; leave one"));
+              AllOf(Names("a.tar.gz", "a.tgz", "a.tar"), Advises("leave one")));
 }
 
 // By content: some servers and browsers unpack on the way and leave the name.
@@ -134,29 +134,27 @@ TEST_F(PackedMds, OfStreamingsOwnMakingIsRead) {
 
 TEST_F(PackedMds, WhatTheIndexSaysOfItHasToBeSo) {
   shard()["zip_data"]["bytes"] = 357;
-  EXPECT_THAT(said(),
-              HasSubstr("shard.00000.mds.zstd has 356 bytes, and the index says 357; copy"));
+  EXPECT_THAT(said(), AllOf(Names("shard.00000.mds.zstd"), Says("356", "357"), Advises("copy")));
   shard()["zip_data"]["bytes"] = 356;
   shard()["raw_data"]["bytes"] = 504;
-  EXPECT_THAT(said(),
-              HasSubstr("mds.zstd inflates to more than the 504 bytes that the index says"));
+  EXPECT_THAT(said(), AllOf(Names("mds.zstd"), Says("more than", "504")));
   shard()["raw_data"]["bytes"] = uint64_t{1} << 60;
-  EXPECT_THAT(said(), HasSubstr("more than 200 times its size"));
+  EXPECT_THAT(said(), Says("200 times"));
   shard()["raw_data"]["bytes"] = 505;
   shard()["compression"] = "gz";
-  EXPECT_THAT(said(), HasSubstr("mds.zstd is corrupt"));
+  EXPECT_THAT(said(), AllOf(Names("mds.zstd"), Says("corrupt")));
   for (const char* other : {"br", "bz2:9", "snappy", ""}) {
     shard()["compression"] = other;
-    EXPECT_THAT(said(), AllOf(HasSubstr("mds.zstd is compressed as a whole by"),
-                              HasSubstr("only zstd and gz"), HasSubstr("unpack the shards")));
+    EXPECT_THAT(said(), AllOf(Names("mds.zstd"), Says("compressed"), Advises("zstd", "gz"),
+                              Advises("unpack")));
   }
 }
 
 TEST_F(PackedMds, NoNameLeadsOutside) {
   shard()["zip_data"]["basename"] = "../x.zstd";
-  EXPECT_THAT(said(), HasSubstr("../x.zstd, which lies outside its directory"));
+  EXPECT_THAT(said(), AllOf(Names("../x.zstd"), Says("outside")));
   shard()["zip_data"]["basename"] = 7;
-  EXPECT_THAT(said(), HasSubstr("compressed, without the name of that file"));
+  EXPECT_THAT(said(), Says("compressed", "without the name"));
   // Copies are made beside links to what is not compressed: no link may be to a directory.
   fs::create_directory(data_ + "/a");
   shard()["zip_data"]["basename"] = "shard.00000.mds.zstd";
@@ -172,7 +170,7 @@ TEST_F(PackedMds, NoNameLeadsOutside) {
 TEST_F(PackedMds, AnotherIndexIsLookedAtAnew) {
   EXPECT_EQ(said(), "no failure");
   shard()["samples"] = 2;
-  EXPECT_THAT(said(), HasSubstr("mds.zstd (inflated) is damaged: it does not hold the 2 samples"));
+  EXPECT_THAT(said(), AllOf(Names("mds.zstd (inflated)"), Says("damaged", "2 samples")));
 }
 
 }  // namespace

@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "data/formats/shards/tar_entries.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/tar_writer.h"
 #include "tests/unit/data/support/image_writer.h"
 
 namespace lockstep::data {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -50,14 +52,15 @@ TEST(TarEntries, LongNamesOfBothKinds) {
 }
 
 TEST(TarEntries, WhatIsNoPlainFileIsRefused) {
-  EXPECT_THAT(failure_of(tar_entry({"a", "", '2', "/etc/passwd"})), HasSubstr("has a link, a;"));
-  EXPECT_THAT(failure_of(tar_entry({"a", "", '1', "b"})), HasSubstr("has a link, a;"));
-  EXPECT_THAT(failure_of(tar_entry({"a", "", '3'})), HasSubstr("no plain file, a;"));
-  EXPECT_THAT(failure_of(tar_entry({"a", "", 'S'})), HasSubstr("no plain file, a;"));
+  EXPECT_THAT(failure_of(tar_entry({"a", "", '2', "/etc/passwd"})), Says("link, a"));
+  EXPECT_THAT(failure_of(tar_entry({"a", "", '1', "b"})), Says("link, a"));
+  EXPECT_THAT(failure_of(tar_entry({"a", "", '3'})), Says("file, a"));
+  EXPECT_THAT(failure_of(tar_entry({"a", "", 'S'})), Says("file, a"));
 }
 
 TEST(TarEntries, NamesThatLeadOutsideAreRefused) {
-  EXPECT_THAT(failure_of(tar_entry({"/etc/x.jpg", ""})), HasSubstr("absolute name, /etc/x.jpg"));
+  EXPECT_THAT(failure_of(tar_entry({"/etc/x.jpg", ""})),
+              AllOf(Names("/etc/x.jpg"), Says("absolute")));
   for (const char* name : {"../x.jpg", "a/../../x.jpg", "a/.."})
     EXPECT_THAT(failure_of(tar_entry({name, ""})), HasSubstr("leads upwards")) << name;
   EXPECT_THAT(entries_of(tar_entry({"a/..b/c.jpg", ""})), ElementsAre("a/..b/c.jpg:512:0"));
@@ -70,10 +73,9 @@ TEST(TarEntries, DamageIsSeen) {
   EXPECT_EQ(failure_of(good.substr(0, 1'000)), "is truncated");
   std::string flipped = good;
   flipped[1'536] = 'c';
-  EXPECT_THAT(failure_of(flipped), HasSubstr("no header of a file at byte 1536"));
+  EXPECT_THAT(failure_of(flipped), AllOf(Names("byte 1536"), Says("no header")));
   EXPECT_EQ(failure_of(tar_header({"a.jpg", ""}, uint64_t{1} << 32)), "is truncated");
-  EXPECT_THAT(failure_of(std::string("\x1f\x8b", 2) + std::string(1'000, 'z')),
-              HasSubstr("is compressed as a whole"));
+  EXPECT_THAT(failure_of(std::string("\x1f\x8b", 2) + std::string(1'000, 'z')), Says("compressed"));
   EXPECT_THAT(failure_of(tar_entry({"x", "99 path=a\n", 'x'})), HasSubstr("pax header"));
   EXPECT_THAT(failure_of(tar_entry({"x", "0 path=a\n", 'x'})), HasSubstr("pax header"));
   EXPECT_THAT(
@@ -122,13 +124,13 @@ TEST_F(Shards, HaveImagesAndLabels) {
 
 TEST_F(Shards, SayWhichSampleIsWrong) {
   EXPECT_THAT(failure(tar_entry({"d/1.jpg", image()}) + tar_entry({"d/2.cls", "1"})),
-              HasSubstr("has sample d/1 without a label"));
+              AllOf(Names("d/1"), Says("without a label")));
   EXPECT_THAT(failure(tar_entry({"1.cls", "cat"}) + tar_entry({"1.jpg", image()})),
-              HasSubstr("has 1.cls, which holds no label: a number, 0 to 65535"));
-  EXPECT_THAT(failure(tar_entry({"1.cls", "-1"})), HasSubstr("holds no label"));
-  EXPECT_THAT(failure(tar_entry({"1.jpg", "GIF89a"})), HasSubstr("has 1.jpg, which is neither"));
+              AllOf(Names("1.cls"), Says("no label"), Advises("0 to 65535")));
+  EXPECT_THAT(failure(tar_entry({"1.cls", "-1"})), Says("no label"));
+  EXPECT_THAT(failure(tar_entry({"1.jpg", "GIF89a"})), AllOf(Names("1.jpg"), Says("neither")));
   EXPECT_THAT(failure(tar_entry({"1.jpg", image()}) + tar_entry({"1.png", image()})),
-              HasSubstr("two images of sample 1"));
+              AllOf(Names("sample 1"), Says("two images")));
 }
 
 }  // namespace

@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "comm/base/limits.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/zstd_writer.h"
 
 namespace lockstep::data {
 namespace {
 
+using testing::AllOf;
 using testing::AnyOf;
 using testing::HasSubstr;
 
@@ -87,7 +89,7 @@ TEST_P(WholeFile, APromiseIsKeptToTheByte) {
               HasSubstr("inflates to more than the " + std::to_string(plain.size() - 1) +
                         " bytes that the index says; copy it again"));
   EXPECT_THAT(inflate_all(packed(plain), plain.size() + 1).error, HasSubstr("less than the"));
-  EXPECT_THAT(inflate_all(packed(plain), 0).error, HasSubstr("more than the 0 bytes"));
+  EXPECT_THAT(inflate_all(packed(plain), 0).error, Says("more than", "0 bytes"));
 }
 
 TEST_P(WholeFile, ABombEndsAtItsLimit) {
@@ -95,14 +97,13 @@ TEST_P(WholeFile, ABombEndsAtItsLimit) {
   const uint64_t most = bomb.size() * limits::kWholeInflateRatio + limits::kWholeInflateBytes;
   ASSERT_LT(most, 100'000'000U);
   const SeenWhole result = inflate_all(bomb, {}, 0);
-  EXPECT_THAT(result.error, HasSubstr("inflates to more than 200 times its size, which is not "
-                                      "believed; unpack it yourself if it is sound"));
+  EXPECT_THAT(result.error, AllOf(Says("200 times"), Advises("unpack")));
   EXPECT_LE(result.bytes, most);
   // By what an index says it is refused before anything is inflated.
   const SeenWhole promised = inflate_all(bomb, 200'000'000, 0);
-  EXPECT_THAT(promised.error, HasSubstr("more than 200 times its size"));
+  EXPECT_THAT(promised.error, Says("200 times"));
   EXPECT_EQ(promised.bytes, 0U);
-  EXPECT_THAT(inflate_all(bomb, UINT64_MAX, 0).error, HasSubstr("more than 200 times its size"));
+  EXPECT_THAT(inflate_all(bomb, UINT64_MAX, 0).error, Says("200 times"));
 }
 
 TEST(WholeFiles, AreKnownByTheirFirstBytes) {
@@ -116,7 +117,7 @@ TEST(WholeFiles, MemoryIsNotWhatTheBytesSay) {
   const std::string plain = some_images(10, 5, 5);
   EXPECT_EQ(inflate_all(zstd_bytes(plain, true, 27)).content, plain);
   EXPECT_THAT(inflate_all(zstd_bytes(plain, true, 28)).error,
-              HasSubstr("wants more than 128 MiB of memory to be inflated; compress it without"));
+              AllOf(Says("128 MiB"), Advises("compress")));
 }
 
 }  // namespace

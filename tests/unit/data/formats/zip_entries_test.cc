@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "data/base/little_endian.h"
+#include "tests/support/fails_with.h"
 #include "tests/unit/data/samples/npz_samples.h"
 #include "tests/unit/data/support/image_writer.h"
 
@@ -89,24 +90,24 @@ TEST(ZipEntries, DamageIsSeen) {
     return zip_error(archive);
   };
   EXPECT_EQ(zip_error(good), "taken");
-  EXPECT_THAT(zip_error(""), HasSubstr("is truncated, or no zip archive"));
+  EXPECT_THAT(zip_error(""), Says("truncated", "zip"));
   EXPECT_THAT(zip_error(good.substr(0, good.size() - 1)), HasSubstr("is truncated"));
   EXPECT_THAT(zip_error(good + "x"), HasSubstr("is truncated"));
-  EXPECT_THAT(with(list + 20, 1'000'000, 4), HasSubstr("images.npy has two sizes"));
+  EXPECT_THAT(with(list + 20, 1'000'000, 4), AllOf(Names("images.npy"), Says("two sizes")));
   std::string longer = good;
   for (const size_t at : {20, 24}) put(longer, list + at, 1'000'000, 4);
-  EXPECT_THAT(zip_error(longer), HasSubstr("images.npy reaches beyond it"));
-  EXPECT_THAT(with(list + 42, 0xfffffffe, 4), HasSubstr("images.npy is not where the list says"));
-  EXPECT_THAT(with(list + 42, 1, 4), HasSubstr("images.npy is not where the list says"));
-  EXPECT_THAT(with(list + 42, 0xffffffff, 4), HasSubstr("images.npy has no size"));
-  EXPECT_THAT(with(end + 16, 0xfffffff0, 4), HasSubstr("reaches beyond it"));
+  EXPECT_THAT(zip_error(longer), AllOf(Names("images.npy"), Says("beyond it")));
+  EXPECT_THAT(with(list + 42, 0xfffffffe, 4), AllOf(Names("images.npy"), Says("list")));
+  EXPECT_THAT(with(list + 42, 1, 4), AllOf(Names("images.npy"), Says("list")));
+  EXPECT_THAT(with(list + 42, 0xffffffff, 4), AllOf(Names("images.npy"), Says("no size")));
+  EXPECT_THAT(with(end + 16, 0xfffffff0, 4), Says("beyond it"));
   EXPECT_THAT(with(end + 10, 3, 2), HasSubstr("ends early"));
-  EXPECT_THAT(with(end + 10, 60'000, 2), HasSubstr("more than the limit of 4096"));
-  EXPECT_THAT(with(list + 8, 1, 2), HasSubstr("images.npy, which is encrypted"));
-  EXPECT_THAT(with(list + 10, 93, 2), HasSubstr("packed by method 93"));
+  EXPECT_THAT(with(end + 10, 60'000, 2), Says("limit", "4096"));
+  EXPECT_THAT(with(list + 8, 1, 2), AllOf(Names("images.npy"), Says("encrypted")));
+  EXPECT_THAT(with(list + 10, 93, 2), Says("method 93"));
   // Both files at the place of the first.
   const size_t second = good.find("PK\x01\x02", list + 4);
-  EXPECT_THAT(with(second + 42, 0, 4), HasSubstr("lie over each other"));
+  EXPECT_THAT(with(second + 42, 0, 4), Says("over each other"));
 }
 
 TEST(ZipEntries, NothingIsReadBeyondTheArchive) {

@@ -11,10 +11,12 @@
 
 #include "data/order/digest.h"
 #include "data/order/epoch_order.h"
+#include "tests/support/fails_with.h"
 
 namespace lockstep::data {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -187,12 +189,11 @@ TEST(CheckMixture, SaysWhatCannotBeMixed) {
   EXPECT_EQ(said(parts_of({{5, 2}, {5, 1}})), "ok");
   EXPECT_THAT(said(parts_of({{5, 1}})), HasSubstr("2 to 64"));
   EXPECT_THAT(said(std::vector<MixedPart>(65, {"a", 5, 1})), HasSubstr("not of 65"));
-  EXPECT_THAT(said(parts_of({{5, 1}, {5, 0}})),
-              HasSubstr("data set 1 of the mixture has no weight"));
-  EXPECT_THAT(said(parts_of({{5, 1}, {0, 1}})), HasSubstr("has 0 samples"));
-  EXPECT_THAT(said(parts_of({{5, 60'000}, {5, 40'001}})), HasSubstr("at most 100000"));
-  EXPECT_THAT(said(parts_of({{5, 1'000}, {5, 1}})), HasSubstr("not have one sample in an epoch"));
-  EXPECT_THAT(said(parts_of({{uint64_t{1} << 61, 1}, {5, 9}})), HasSubstr("too many samples"));
+  EXPECT_THAT(said(parts_of({{5, 1}, {5, 0}})), AllOf(Names("data set 1"), Says("no weight")));
+  EXPECT_THAT(said(parts_of({{5, 1}, {0, 1}})), Says("0 samples"));
+  EXPECT_THAT(said(parts_of({{5, 60'000}, {5, 40'001}})), Says("100000"));
+  EXPECT_THAT(said(parts_of({{5, 1'000}, {5, 1}})), Says("one sample"));
+  EXPECT_THAT(said(parts_of({{uint64_t{1} << 61, 1}, {5, 9}})), Says("too many"));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "data/open/open_dataset.h"
 #include "data/read/loader.h"
 #include "data/read/sample_reader.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
@@ -25,7 +26,6 @@ namespace fs = std::filesystem;
 constexpr uint32_t kCount = 64;
 constexpr uint32_t kImageSide = 64;  // a page an image
 
-using testing::AllOf;
 using testing::HasSubstr;
 
 void set_modified(const std::string& path, int64_t seconds) {
@@ -64,9 +64,8 @@ class ChangedFiles : public testing::Test {
 
 TEST_F(ChangedFiles, OneThatIsCutOffIsNamed) {
   const Status status = after([&] { fs::resize_file(images_, 10'000); });
-  EXPECT_EQ(status.code(), Code::kBadData);
-  EXPECT_THAT(status.message(), AllOf(HasSubstr(images_ + " has changed"),
-                                      HasSubstr("had 262160 bytes"), HasSubstr("has 10000")));
+  EXPECT_THAT(status, FailsWith(Code::kBadData, HasSubstr(images_ + " has changed"),
+                                Says("262160 bytes"), HasSubstr("has 10000")));
 }
 
 TEST_F(ChangedFiles, AShrinkWithinTheLastPageIsSeenThoughNothingFaults) {
@@ -76,14 +75,12 @@ TEST_F(ChangedFiles, AShrinkWithinTheLastPageIsSeenThoughNothingFaults) {
 
 TEST_F(ChangedFiles, LabelsThatAreCutOffAreNamed) {
   const Status status = after([&] { fs::resize_file(labels_, 0); });
-  EXPECT_EQ(status.code(), Code::kBadData);
-  EXPECT_THAT(status.message(), HasSubstr(labels_ + " has changed"));
+  EXPECT_THAT(status, FailsWith(Code::kBadData, HasSubstr(labels_ + " has changed")));
 }
 
 TEST_F(ChangedFiles, OneThatWasWrittenToIsNamed) {
   const Status status = after([&] { set_modified(images_, 1'000'000'000); });
-  EXPECT_EQ(status.code(), Code::kBadData);
-  EXPECT_THAT(status.message(), HasSubstr("or was written to"));
+  EXPECT_THAT(status, FailsWith(Code::kBadData, Says("written to")));
 }
 
 TEST_F(ChangedFiles, ReplacingOrRemovingThemIsHarmless) {
@@ -100,8 +97,7 @@ TEST_F(ChangedFiles, ACutDuringOpeningIsNamedAndNothingOfItIsKept) {
     if (done == 0) fs::resize_file(images_, 10'000);
   });
   ASSERT_FALSE(dataset.is_ok());
-  EXPECT_EQ(dataset.status().code(), Code::kBadData);
-  EXPECT_THAT(dataset.status().message(), HasSubstr(images_ + " has changed"));
+  EXPECT_THAT(dataset, FailsWith(Code::kBadData, HasSubstr(images_ + " has changed")));
   EXPECT_FALSE(fs::exists(dir_.path("cache")));
 }
 

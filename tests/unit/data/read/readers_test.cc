@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "tests/support/fails_with.h"
 #include "tests/unit/data/support/format_batches.h"
 
 namespace lockstep::data {
@@ -54,9 +55,7 @@ TEST_P(EveryReaderOf, EndsByNameWithEveryReaderWhereAFileIsCutOff) {
     PrefetchPolicy reading = reading_of(reader, 1);
     const std::string said = read_all(&reading, 2).error;
     EXPECT_THAT(said, HasSubstr(path)) << reader;
-    EXPECT_THAT(said, testing::AnyOf(HasSubstr("since the data set was indexed"),
-                                     HasSubstr("has changed under the run")))
-        << reader;
+    EXPECT_THAT(said, testing::AnyOf(Says("since", "indexed"), Says("changed"))) << reader;
   }
 }
 

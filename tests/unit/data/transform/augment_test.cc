@@ -12,10 +12,12 @@
 #include "data/dataset/memory_dataset.h"
 #include "data/read/loader.h"
 #include "data/read/sample_reader.h"
+#include "tests/support/fails_with.h"
 
 namespace lockstep::data {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using Bytes = std::vector<uint8_t>;
 
@@ -145,10 +147,10 @@ TEST(Augmenter, SaysWhatDoesNotFitTheImages) {
     return Augmenter::create({step}, shape, kOneMean).status().message();
   };
   EXPECT_THAT(error({AugmentKind::kSaturation, 0.1}, kGrey),
-              HasSubstr("saturation is of images of three channels"));
+              AllOf(Names("saturation"), Says("three channels")));
   EXPECT_THAT(error({AugmentKind::kHue, 0.1}, kGrey),
-              HasSubstr("hue is of images of three channels; these have 1"));
-  EXPECT_THAT(error({AugmentKind::kPadCrop, 9}, kGrey), HasSubstr("larger than the images"));
+              AllOf(Names("hue"), Says("three channels", "have 1")));
+  EXPECT_THAT(error({AugmentKind::kPadCrop, 9}, kGrey), Says("larger"));
   EXPECT_THAT(error({AugmentKind::kFlip, 0.5}, {.tokens = 4, .token_bytes = 2}),
               HasSubstr("for images"));
 }

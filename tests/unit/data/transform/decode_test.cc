@@ -7,13 +7,13 @@
 #include <random>
 
 #include "data/image/image_decoder.h"
+#include "tests/support/fails_with.h"
 #include "tests/unit/data/support/image_writer.h"
 
 namespace lockstep::data {
 namespace {
 
 using testing::Each;
-using testing::HasSubstr;
 
 Result<DecodedPart> decode_box(const std::string& encoded, PixelBox box, uint32_t shrink = 1,
                                uint32_t channels = 3) {
@@ -145,26 +145,25 @@ TEST(Decode, WhatIsTruncatedIsNoImage) {
 
 TEST(Decode, SaysWhatIsWrong) {
   EXPECT_EQ(failure_of(""), "is empty");
-  EXPECT_THAT(failure_of("GIF89a..."), HasSubstr("neither a JPEG nor a PNG image"));
+  EXPECT_THAT(failure_of("GIF89a..."), Says("neither", "JPEG", "PNG"));
   EXPECT_THAT(failure_of(image_sample("jpeg_420").substr(0, 600)),
-              HasSubstr("is a JPEG image that cannot be decoded: Premature end"));
+              Says("JPEG", "decoded", "Premature end"));
   EXPECT_THAT(failure_of(image_sample("png_colours").substr(0, 600)),
-              HasSubstr("is a PNG image that cannot be decoded: it is truncated"));
+              Says("PNG", "decoded", "truncated"));
   std::string damaged = image_sample("png_colours");
   damaged[200] = static_cast<char>(damaged[200] ^ 1);
-  EXPECT_THAT(failure_of(damaged), HasSubstr("is a PNG image that cannot be decoded"));
+  EXPECT_THAT(failure_of(damaged), Says("PNG", "decoded"));
 }
 
 TEST(Decode, HugeImagesAreRefusedBeforeTheyTakeMemory) {
-  EXPECT_THAT(failure_of(png_saying(100'000, 100'000)), HasSubstr("100000 x 100000 pixels"));
-  EXPECT_THAT(failure_of(png_saying(32'000, 32'000)), HasSubstr("32000 x 32000 pixels"));
-  EXPECT_THAT(failure_of(png_saying(0, 5)), HasSubstr("0 x 5 pixels"));
+  EXPECT_THAT(failure_of(png_saying(100'000, 100'000)), Says("100000 x 100000"));
+  EXPECT_THAT(failure_of(png_saying(32'000, 32'000)), Says("32000 x 32000"));
+  EXPECT_THAT(failure_of(png_saying(0, 5)), Says("0 x 5"));
 }
 
 // So many rows that are not there: a small file does not become a large image.
 TEST(Decode, AnImageWithoutItsRowsIsTruncated) {
-  EXPECT_THAT(failure_of(png_saying(image_samples::kWidth, 30'000)),
-              HasSubstr("cannot be decoded"));
+  EXPECT_THAT(failure_of(png_saying(image_samples::kWidth, 30'000)), Says("decoded"));
 }
 
 TEST(Resample, GivesWhatPillowGives) {
@@ -239,7 +238,7 @@ TEST(ImageDecoder, WithoutAFrameEveryImageHasOneSize) {
   EXPECT_EQ(mixed(out), colours_of(*decode_box(image, {})));
   wanted.width -= 1;
   EXPECT_THAT(decoder.decode(span_of(image), wanted, std::nullopt, out.data()).message(),
-              HasSubstr("is an image of 41 x 31 pixels, the others have 40 x 31"));
+              Says("41 x 31", "40 x 31"));
 }
 
 // Shrinking while decoding saves work and may not show: what is left to scale is the same picture.

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/fails_with.h"
+
 namespace lockstep::data {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -33,21 +36,21 @@ TEST(TransformList, OfNothingIsNothing) {
 }
 
 TEST(TransformList, NamesTheNearestWhereOneIsNotKnown) {
-  EXPECT_THAT(error_of({"normalise"}), HasSubstr("did you mean normalize?"));
-  EXPECT_THAT(error_of({"flipp=0.1"}), HasSubstr("did you mean flip?"));
-  EXPECT_THAT(error_of({"mosaic"}), HasSubstr("\"mosaic\" but must be of normalize, resize, "));
+  EXPECT_THAT(error_of({"normalise"}), Suggests("normalize"));
+  EXPECT_THAT(error_of({"flipp=0.1"}), Suggests("flip"));
+  EXPECT_THAT(error_of({"mosaic"}), AllOf(Names("\"mosaic\""), Advises("normalize", "resize")));
 }
 
 TEST(TransformList, RefusesNumbersThatAreMissingOrWrong) {
   EXPECT_THAT(error_of({"pad_crop"}), HasSubstr("write pad_crop=NUMBER"));
   for (const char* wrong : {"pad_crop=", "pad_crop=0", "pad_crop=2.5", "pad_crop=4px",
                             "pad_crop=257", "pad_crop=-1", "pad_crop=nan"})
-    EXPECT_THAT(error_of({wrong}), HasSubstr("a whole number, 1 to 256")) << wrong;
-  EXPECT_THAT(error_of({"flip=1.01"}), HasSubstr("a number, 0 to 1"));
-  EXPECT_THAT(error_of({"rotate=181"}), HasSubstr("a number, 0 to 180"));
-  EXPECT_THAT(error_of({"hue=0.6"}), HasSubstr("a number, 0 to 0.5"));
+    EXPECT_THAT(error_of({wrong}), Advises("whole number", "1 to 256")) << wrong;
+  EXPECT_THAT(error_of({"flip=1.01"}), Advises("0 to 1"));
+  EXPECT_THAT(error_of({"rotate=181"}), Advises("0 to 180"));
+  EXPECT_THAT(error_of({"hue=0.6"}), Advises("0 to 0.5"));
   EXPECT_THAT(error_of({"hue"}), HasSubstr("write hue=NUMBER"));
-  EXPECT_THAT(error_of({"normalize=1"}), HasSubstr("takes no number"));
+  EXPECT_THAT(error_of({"normalize=1"}), Says("no number"));
 }
 
 TEST(TransformList, TheFrameComesFirst) {
@@ -57,12 +60,12 @@ TEST(TransformList, TheFrameComesFirst) {
   EXPECT_EQ(list->augment.size(), 1U);
   EXPECT_EQ(parse_transforms({"random_resized_crop=32"})->frame,
             (ImageFrame{CropKind::kRandomResized, 32, 0}));
-  EXPECT_THAT(error_of({"center_crop=8", "random_crop=8"}), HasSubstr("behind another crop"));
-  EXPECT_THAT(error_of({"center_crop=8", "resize=9"}), HasSubstr("behind another crop"));
-  EXPECT_THAT(error_of({"resize=9"}), HasSubstr("without a crop"));
-  EXPECT_THAT(error_of({"resize=9", "center_crop=10"}), HasSubstr("cuts 10 pixels out of 9"));
+  EXPECT_THAT(error_of({"center_crop=8", "random_crop=8"}), Says("another crop"));
+  EXPECT_THAT(error_of({"center_crop=8", "resize=9"}), Says("another crop"));
+  EXPECT_THAT(error_of({"resize=9"}), Says("without a crop"));
+  EXPECT_THAT(error_of({"resize=9", "center_crop=10"}), Says("10 pixels", "9"));
   for (const char* word : {"resize", "center_crop=0", "random_crop=x", "random_resized_crop=5000"})
-    EXPECT_THAT(error_of({word}), HasSubstr("a number of pixels, 1 to 4096")) << word;
+    EXPECT_THAT(error_of({word}), Advises("pixels", "1 to 4096")) << word;
 }
 
 TEST(TransformList, AWindowMayStandBehindWhatGivesTheSameBytesBehindIt) {
@@ -92,7 +95,7 @@ TEST(TransformList, SaysWhatACropCannotBeDoneBefore) {
   for (const char* word : {"flip", "flip_vertical", "brightness=0.1", "saturation=1", "hue=0.1"}) {
     EXPECT_TRUE(parse_transforms({word, "random_crop=8"}).is_ok()) << word;
     for (const char* scaled : {"resize=9", "random_resized_crop=8"})
-      EXPECT_THAT(error_of({word, scaled}), HasSubstr("scaling rounds them")) << word;
+      EXPECT_THAT(error_of({word, scaled}), Says("rounds")) << word;
   }
   EXPECT_THAT(error_of({"normalize", "resize=9"}), HasSubstr("behind normalize"));
   EXPECT_THAT(error_of({"normalize", "random_resized_crop=9"}), HasSubstr("behind normalize"));
@@ -106,14 +109,15 @@ TEST(TransformList, WhatMixesImagesComesLast) {
   EXPECT_TRUE(list->normalizes);
   EXPECT_TRUE(parse_transforms({"normalize"})->mix.is_empty());
   for (const char* word : {"flip", "normalize", "random_crop=8"})
-    EXPECT_THAT(error_of({"mixup", word}), HasSubstr("mixup and cutmix come last")) << word;
+    EXPECT_THAT(error_of({"mixup", word}), AllOf(Names("mixup", "cutmix"), Advises("last")))
+        << word;
   for (const char* word : {"mixup=0", "cutmix=-1", "mixup=1001", "cutmix=x", "mixup="})
-    EXPECT_THAT(error_of({word}), HasSubstr("a number, 0.001 to 1000")) << word;
-  EXPECT_THAT(error_of({"mixup", "cutmix", "mixup=0.2"}), HasSubstr("names mixup twice"));
+    EXPECT_THAT(error_of({word}), Advises("0.001 to 1000")) << word;
+  EXPECT_THAT(error_of({"mixup", "cutmix", "mixup=0.2"}), AllOf(Names("mixup"), Says("twice")));
 }
 
 TEST(TransformList, RefusesWhatIsThereTwiceOrBehindTheEnd) {
-  EXPECT_THAT(error_of({"flip", "flip=0.1"}), HasSubstr("names flip twice"));
+  EXPECT_THAT(error_of({"flip", "flip=0.1"}), AllOf(Names("flip"), Says("twice")));
   EXPECT_THAT(error_of({"normalize", "flip"}), HasSubstr("behind normalize"));
 }
 
