@@ -1,46 +1,123 @@
-// The names of the data formats, as data.train.format and data.eval.format have them.
+// The names of the data formats, as data.train.format and data.eval.format have them, and what can
+// be said of each without opening a file. How each is found and opened: data/open/formats.h.
 //
 // Thread-safety: constants and pure functions.
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <iterator>
 #include <string>
 #include <string_view>
 
 namespace lockstep {
 
-// In the order for people. data/open/open_dataset.h describes each.
-inline constexpr std::string_view kDataFormats[] = {
-    "auto",       "idx",   "cifar10",      "cifar100",     "npy",        "npy_nchw",
-    "npy_nhwc",   "npz",   "safetensors",  "image_folder", "webdataset", "tfrecord",
-    "mds",        "arrow", "arrow_images", "arrow_tokens", "megatron",   "tokens",
-    "tokens_u32", "text",  "csv",
+enum class SampleKind : uint8_t {
+  kUnknown,   // until the files are looked at
+  kStored,    // pixels or rows, as they lie in the files
+  kEncoded,   // JPEG or PNG images, decoded on use
+  kSequence,  // of tokens
 };
 
-// True if a sample is a sequence of tokens, else it is an image. REQUIRES: the format is resolved:
-// `auto`, `npy`, `safetensors` and `arrow` may turn out to be either (data/open/detect_format.h).
-inline bool is_token_format(std::string_view format) {
-  return format == "megatron" || format == "tokens" || format == "tokens_u32" || format == "text" ||
-         format == "arrow_tokens";
+struct NamedFormat {
+  std::string_view name;
+  SampleKind kind = SampleKind::kUnknown;
+  // Other formats that the files may turn out to be where a job says this one.
+  std::array<std::string_view, 3> may_be = {};
+  // Far away: endings, in lower case, of files whose samples are fetched one by one.
+  std::array<std::string_view, 3> ranged = {};
+  // Far away: whether a file of this name, in lower case, may be one whose first bytes tell if its
+  // samples can be fetched one by one.
+  bool (*is_told_by_head)(std::string_view leaf) = nullptr;
+  // A file beside the others that says what is in them.
+  std::string_view described_by = {};
+};
+
+// "cifar.tfrecord", or "train-00000-of-01024", whatever says that it is one.
+inline bool may_be_tfrecord(std::string_view leaf) {
+  if (leaf.find("tfrecord") != std::string_view::npos) return true;
+  const size_t of = leaf.rfind("-of-");
+  return of != std::string_view::npos && of + 4 < leaf.size() &&
+         std::all_of(leaf.begin() + static_cast<std::ptrdiff_t>(of) + 4, leaf.end(),
+                     [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// True if a sample is a JPEG or PNG image, decoded on use. REQUIRES: the format is resolved.
-inline bool is_encoded_format(std::string_view format) {
-  return format == "image_folder" || format == "webdataset" || format == "tfrecord" ||
-         format == "mds" || format == "arrow_images";
+// In the order for people. data/open/open_dataset.h describes each.
+inline constexpr NamedFormat kNamedFormats[] = {
+    {.name = "auto"},
+    {.name = "idx", .kind = SampleKind::kStored},
+    {.name = "cifar10", .kind = SampleKind::kStored},
+    {.name = "cifar100", .kind = SampleKind::kStored},
+    {.name = "npy", .kind = SampleKind::kStored, .may_be = {"tokens"}},
+    {.name = "npy_nchw", .kind = SampleKind::kStored},
+    {.name = "npy_nhwc", .kind = SampleKind::kStored},
+    {.name = "npz", .kind = SampleKind::kStored},
+    {.name = "safetensors", .kind = SampleKind::kStored, .may_be = {"tokens"}},
+    {.name = "image_folder", .kind = SampleKind::kEncoded, .ranged = {".jpg", ".jpeg", ".png"}},
+    {.name = "webdataset", .kind = SampleKind::kEncoded, .ranged = {".tar"}},
+    {.name = "tfrecord", .kind = SampleKind::kEncoded, .is_told_by_head = may_be_tfrecord},
+    {.name = "mds", .kind = SampleKind::kEncoded, .ranged = {".mds"}, .described_by = "index.json"},
+    {.name = "arrow",
+     .kind = SampleKind::kStored,
+     .may_be = {"arrow_images", "arrow_tokens", "tokens"}},
+    {.name = "arrow_images", .kind = SampleKind::kEncoded},
+    {.name = "arrow_tokens", .kind = SampleKind::kSequence},
+    {.name = "megatron", .kind = SampleKind::kSequence},
+    {.name = "tokens", .kind = SampleKind::kSequence},
+    {.name = "tokens_u32", .kind = SampleKind::kSequence},
+    {.name = "text", .kind = SampleKind::kSequence},
+    {.name = "csv", .kind = SampleKind::kStored},
+};
+
+inline constexpr auto kDataFormats = [] {
+  std::array<std::string_view, std::size(kNamedFormats)> names{};
+  for (size_t i = 0; i < names.size(); ++i) names[i] = kNamedFormats[i].name;
+  return names;
+}();
+
+// Null for what is no name of a format.
+inline const NamedFormat* named_format(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kNamedFormats), std::end(kNamedFormats),
+                                   [&](const NamedFormat& format) { return format.name == name; });
+  return found == std::end(kNamedFormats) ? nullptr : found;
 }
 
 inline bool is_data_format(std::string_view format) {
-  return std::find(std::begin(kDataFormats), std::end(kDataFormats), format) !=
-         std::end(kDataFormats);
+  return named_format(format) != nullptr;
+}
+
+inline SampleKind kind_of_format(std::string_view format) {
+  const NamedFormat* named = named_format(format);
+  return named == nullptr ? SampleKind::kUnknown : named->kind;
+}
+
+// REQUIRES of these two: the format is resolved, since `auto` and those that may be another one
+// leave the kind open (data/open/detect_format.h).
+inline bool is_token_format(std::string_view format) {
+  return kind_of_format(format) == SampleKind::kSequence;
+}
+inline bool is_encoded_format(std::string_view format) {
+  return kind_of_format(format) == SampleKind::kEncoded;
+}
+
+// Whether the files at a path for which a job says `format` may be of another format.
+inline bool is_open_format(std::string_view format) {
+  const NamedFormat* named = named_format(format);
+  return named != nullptr && !named->may_be[0].empty();
+}
+// Whether `other` is one of those.
+inline bool may_be_format(std::string_view format, std::string_view other) {
+  const NamedFormat* named = named_format(format);
+  return named != nullptr && !other.empty() &&
+         std::find(named->may_be.begin(), named->may_be.end(), other) != named->may_be.end();
 }
 
 // "a, b and c".
 inline std::string known_data_formats() {
   std::string text;
   for (const std::string_view& format : kDataFormats) {
-    if (!text.empty()) text += &format == std::end(kDataFormats) - 1 ? " and " : ", ";
+    if (!text.empty()) text += &format == &kDataFormats.back() ? " and " : ", ";
     text += format;
   }
   return text;

@@ -16,10 +16,6 @@
 namespace lockstep::data {
 namespace {
 
-bool is_tar_file(const std::string& path) {
-  return path.ends_with(".tar");
-}
-
 bool is_any_tar(const std::string& path) {
   return is_tar_file(path) || is_packed_tar(path);
 }
@@ -81,8 +77,11 @@ EncodedSource arrow_source(const Shards& shards, const ProgressFn& progress) {
   return source;
 }
 
-Result<EncodedSource> image_folder(const std::string& path, Split split, const ProgressFn& progress,
-                                   std::shared_ptr<source::RemoteFiles> far) {
+}  // namespace
+
+Result<EncodedSource> find_folder_source(const std::string& path, Split split,
+                                         const ProgressFn& progress,
+                                         std::shared_ptr<source::RemoteFiles> far) {
   EncodedSource source;
   source.format = "image_folder";
   LOCKSTEP_ASSIGN_OR_RETURN(source.directory, find_image_folder(path, split));
@@ -95,59 +94,42 @@ Result<EncodedSource> image_folder(const std::string& path, Split split, const P
   return source;
 }
 
-}  // namespace
-
-Result<EncodedSource> find_encoded_source(const std::string& path, const std::string& format,
-                                          Split split, const ProgressFn& progress,
-                                          std::shared_ptr<source::RemoteFiles> far) {
-  if (format == "image_folder") return image_folder(path, split, progress, std::move(far));
-  if (format == "arrow_images") {
-    LOCKSTEP_ASSIGN_OR_RETURN(const Shards shards, find_arrow_shards(path, split));
-    return arrow_source(shards, progress);
-  }
-  if (format == "mds") {
-    LOCKSTEP_ASSIGN_OR_RETURN(MdsSet set, find_mds(path, split));
-    const auto read = [said = std::move(set.said)](size_t i, std::span<const uint8_t> bytes) {
-      return samples_of_mds(said[i], bytes);
-    };
-    return whole_source_of(format, std::move(set.shards), read, progress, std::move(far));
-  }
-  const bool is_tar = format == "webdataset";
+Result<EncodedSource> find_tar_source(const std::string& path, Split split,
+                                      const ProgressFn& progress,
+                                      std::shared_ptr<source::RemoteFiles> far) {
   LOCKSTEP_ASSIGN_OR_RETURN(Shards shards,
-                            find_shards(path, split, is_tar ? "*.tar or *.tar.gz" : "TFRecords",
-                                        is_tar ? is_any_tar : is_tfrecord_file));
+                            find_shards(path, split, "*.tar or *.tar.gz", is_any_tar));
   LOCKSTEP_RETURN_IF_ERROR(find_packed(shards));
-  const auto read = [is_tar](size_t, std::span<const uint8_t> bytes) {
-    return is_tar ? samples_of_tar(bytes) : samples_of_tfrecord(bytes);
+  const auto read = [](size_t, std::span<const uint8_t> bytes) { return samples_of_tar(bytes); };
+  return whole_source_of("webdataset", std::move(shards), read, progress, std::move(far));
+}
+
+Result<EncodedSource> find_tfrecord_source(const std::string& path, Split split,
+                                           const ProgressFn& progress,
+                                           std::shared_ptr<source::RemoteFiles> far) {
+  LOCKSTEP_ASSIGN_OR_RETURN(Shards shards, find_shards(path, split, "TFRecords", is_tfrecord_file));
+  LOCKSTEP_RETURN_IF_ERROR(find_packed(shards));
+  const auto read = [](size_t, std::span<const uint8_t> bytes) {
+    return samples_of_tfrecord(bytes);
   };
-  return whole_source_of(format, std::move(shards), read, progress, std::move(far));
+  return whole_source_of("tfrecord", std::move(shards), read, progress, std::move(far));
 }
 
-bool has_encoded_eval(const std::string& path, const std::string& format) {
-  const auto train = find_encoded_source(path, format, Split::kTrain, {});
-  const auto eval = find_encoded_source(path, format, Split::kEval, {});
-  if (!eval.is_ok()) return false;
-  return !train.is_ok() || train->directory != eval->directory || train->names != eval->names;
+Result<EncodedSource> find_mds_source(const std::string& path, Split split,
+                                      const ProgressFn& progress,
+                                      std::shared_ptr<source::RemoteFiles> far) {
+  LOCKSTEP_ASSIGN_OR_RETURN(MdsSet set, find_mds(path, split));
+  const auto read = [said = std::move(set.said)](size_t i, std::span<const uint8_t> bytes) {
+    return samples_of_mds(said[i], bytes);
+  };
+  return whole_source_of("mds", std::move(set.shards), read, progress, std::move(far));
 }
 
-std::string format_of_shards(const std::string& directory) {
-  if (is_mds_directory(directory)) return "mds";
-  for (const Split split : {Split::kTrain, Split::kEval}) {
-    if (find_shards(directory, split, "", is_tar_file).is_ok()) return "webdataset";
-    if (find_shards(directory, split, "", is_tfrecord_file).is_ok()) return "tfrecord";
-    if (find_arrow_shards(directory, split).is_ok()) return arrow_format_of(directory);
-  }
-  return {};
-}
-
-bool is_packed_tar(const std::string& path) {
-  return path.ends_with(".tar.gz") || path.ends_with(".tgz");
-}
-
-bool has_packed_tars(const std::string& directory) {
-  for (const Split split : {Split::kTrain, Split::kEval})
-    if (find_shards(directory, split, "", is_packed_tar).is_ok()) return true;
-  return false;
+Result<EncodedSource> find_arrow_images(const std::string& path, Split split,
+                                        const ProgressFn& progress,
+                                        std::shared_ptr<source::RemoteFiles>) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Shards shards, find_arrow_shards(path, split));
+  return arrow_source(shards, progress);
 }
 
 }  // namespace lockstep::data

@@ -15,22 +15,22 @@
 
 namespace lockstep::data {
 
-// Of this path and split, which may be in the view of `far`. REQUIRES: is_encoded_format(format).
-// `progress` outlives it. Errors as open_dataset().
-Result<EncodedSource> find_encoded_source(const std::string& path, const std::string& format,
-                                          Split split, const ProgressFn& progress,
-                                          std::shared_ptr<source::RemoteFiles> far = nullptr);
-
-// Whether the path has samples for evaluation that are none for training.
-bool has_encoded_eval(const std::string& path, const std::string& format);
-
-// The format of a directory with shards, in it or in the directories of its splits; empty where it
-// has none. Archives *.tar.gz and *.tgz are none for this: they may be what everything beside them
-// was unpacked from.
-std::string format_of_shards(const std::string& directory);
-
-// Whether there are such archives, each for itself (a file) or in a directory like that.
-bool is_packed_tar(const std::string& path);
-bool has_packed_tars(const std::string& directory);
+// The encoded images of a path and split, which may be in the view of `far`: find() of the rows in
+// formats.cc. `progress` outlives them. Errors as open_dataset().
+Result<EncodedSource> find_folder_source(const std::string& path, Split split,
+                                         const ProgressFn& progress,
+                                         std::shared_ptr<source::RemoteFiles> far);
+Result<EncodedSource> find_tar_source(const std::string& path, Split split,
+                                      const ProgressFn& progress,
+                                      std::shared_ptr<source::RemoteFiles> far);
+Result<EncodedSource> find_tfrecord_source(const std::string& path, Split split,
+                                           const ProgressFn& progress,
+                                           std::shared_ptr<source::RemoteFiles> far);
+Result<EncodedSource> find_mds_source(const std::string& path, Split split,
+                                      const ProgressFn& progress,
+                                      std::shared_ptr<source::RemoteFiles> far);
+Result<EncodedSource> find_arrow_images(const std::string& path, Split split,
+                                        const ProgressFn& progress,
+                                        std::shared_ptr<source::RemoteFiles> far);
 
 }  // namespace lockstep::data

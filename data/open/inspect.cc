@@ -1,21 +1,12 @@
 #include "data/open/inspect.h"
 
 #include <cstdio>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <system_error>
 
 #include "comm/wire/data_formats.h"
-#include "data/formats/arrays/cifar_files.h"
-#include "data/formats/arrays/idx_pair.h"
-#include "data/formats/arrays/npy_pair.h"
-#include "data/formats/arrays/npz_pair.h"
-#include "data/formats/arrays/safetensors_files.h"
-#include "data/formats/arrow/arrow_file.h"
-#include "data/formats/tables/csv_dataset.h"
 #include "data/open/detect_format.h"
-#include "data/open/encoded_formats.h"
 #include "data/open/find_place.h"
+#include "data/open/formats.h"
 #include "data/open/open_dataset.h"
 
 namespace lockstep::data {
@@ -91,28 +82,7 @@ Result<std::unique_ptr<Dataset>> open_any_size(const wire::DatasetSpec& spec, Sp
 }
 
 Result<bool> serves_both(const std::string& path, const std::string& format) {
-  if (is_token_format(format)) {
-    std::error_code error;
-    return !std::filesystem::is_directory(path, error);
-  }
-  if (cifar_format(format) != nullptr) return false;
-  if (is_encoded_format(format)) return !has_encoded_eval(path, format);
-  if (format == "arrow") return !has_arrow_eval(path);
-  if (format == "csv") return !has_csv_eval(path);
-  if (format == "npz" || (format.starts_with("npy") && is_npz(path))) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair arrays, find_npz_pair(path, Split::kTrain));
-    return arrays.serves_both;
-  }
-  if (format == "safetensors" || (format.starts_with("npy") && has_safetensors(path))) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const TensorPair tensors, find_tensor_pair(path, Split::kTrain));
-    return tensors.serves_both;
-  }
-  if (format.starts_with("npy")) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const NpyPair arrays, find_npy_pair(path, Split::kTrain));
-    return arrays.serves_both;
-  }
-  LOCKSTEP_ASSIGN_OR_RETURN(const IdxPair pair, find_idx_pair(path, Split::kTrain));
-  return pair.serves_both;
+  return format_at(path, format).serves_both(path);
 }
 
 Result<Inspection> inspect_data(const wire::DatasetSpec& wanted, const std::string& cache_dir,

@@ -17,7 +17,7 @@
 #include "data/formats/tokens/token_stream.h"
 #include "data/formats/tokens/tokenized_text.h"
 #include "data/open/detect_format.h"
-#include "data/open/encoded_formats.h"
+#include "data/open/formats.h"
 #include "data/open/open_dataset.h"
 #include "data/pack/token_source.h"
 
@@ -168,8 +168,9 @@ Result<std::unique_ptr<PackSource>> open_pack_source(const DataPlace& place, Spl
                            /*with_documents=*/true));
     source = std::make_unique<TokenSource>(std::move(streams), shard_bytes);
   } else if (is_encoded_format(format)) {
-    LOCKSTEP_ASSIGN_OR_RETURN(EncodedSource found, find_encoded_source(spec.path(), format, split,
-                                                                       progress, place.cut.far));
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        EncodedSource found,
+        format_at(spec.path(), format).find(spec.path(), split, progress, place.cut.far));
     LOCKSTEP_ASSIGN_OR_RETURN(const EncodedSource plain, inflated(std::move(found), cache_dir));
     LOCKSTEP_ASSIGN_OR_RETURN(ExtentIndex index, open_index(plain, cache_dir, progress));
     source = std::make_unique<ImageSource>(plain, std::move(index), shard_bytes);

@@ -8,20 +8,14 @@
 #include <system_error>
 
 #include "data/base/file_errors.h"
-#include "data/files/gzip.h"
 #include "data/files/inflate_cache.h"
 #include "data/files/mapped_file.h"
-#include "data/formats/arrays/idx_inflate.h"
-#include "data/formats/arrays/idx_pair.h"
-#include "data/formats/arrays/npz_pair.h"
 #include "data/formats/images/look_at_image.h"
-#include "data/formats/shards/tfrecord.h"
+#include "data/open/formats.h"
 #include "data/source/view/remote_files.h"
 
 namespace lockstep::data {
 namespace {
-
-constexpr char kGzipEnding[] = ".gz";
 
 // A file of the data set as a whole; what is far away comes into a file that goes when it is no
 // longer mapped.
@@ -50,12 +44,12 @@ std::vector<SamplesOfFile> samples_by_file(const ExtentIndex& index) {
 }
 
 // A record holds one sample (tfrecord.h).
-Status check_records(const std::string& name, const MappedFile& file, bool is_copy,
-                     const SamplesOfFile& samples, ChecksumReport& out) {
+Status check_records(const RecordSums& sums, const std::string& name, const MappedFile& file,
+                     bool is_copy, const SamplesOfFile& samples, ChecksumReport& out) {
   uint64_t record = 0;
-  const Status walked = walk_tfrecord(
+  const Status walked = sums.walk(
       content_of(file.bytes(), is_copy), [&](uint64_t offset, std::span<const uint8_t> data) {
-        if (!has_good_checksum(data))
+        if (!sums.is_good(data))
           out.samples.emplace_back(
               samples.first + record,
               place_text(name, offset) + " has a record whose checksum is wrong: it is damaged");
@@ -76,56 +70,13 @@ void add_to(ChecksumReport& all, ChecksumReport&& part) {
   std::move(part.files.begin(), part.files.end(), std::back_inserter(all.files));
 }
 
-// What has one checksum: a file, or an array in one.
-struct Summed {
-  std::string name;  // for messages
-  std::string path;
-  std::function<Status(std::span<const uint8_t> file)> check;
-};
-
-Status ignore(std::span<const uint8_t>, uint64_t) {
-  return Status::ok();
-}
-
-void add_gzipped(const std::string& path, std::vector<Summed>& out) {
-  if (!path.ends_with(kGzipEnding)) return;
-  out.push_back({path, path,
-                 [](std::span<const uint8_t> file) { return inflate_idx(file, ignore).status(); }});
-}
-
-void add_array(const NpzArray& array, std::vector<Summed>& out) {
-  out.push_back({array.path + " (" + array.name + ")", array.path,
-                 [entry = array.entry](std::span<const uint8_t> file) {
-                   if (entry.offset > file.size() ||
-                       entry.stored_bytes > file.size() - entry.offset)
-                     return bad("changed while it was verified; try again");
-                   const auto stored = file.subspan(entry.offset, entry.stored_bytes);
-                   return entry.is_deflated ? inflate_bare(stored, entry.bytes, entry.crc, ignore)
-                                            : check_crc32(stored, entry.crc);
-                 }});
-}
-
-Result<std::vector<Summed>> summed_files(const std::string& path, const std::string& format,
-                                         Split split) {
-  std::vector<Summed> found;
-  if (format == "npz" || (format.starts_with("npy") && is_npz(path))) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const NpzPair pair, find_npz_pair(path, split));
-    add_array(pair.images, found);
-    add_array(pair.labels, found);
-  } else if (format == "idx") {
-    LOCKSTEP_ASSIGN_OR_RETURN(const IdxPair pair, find_idx_pair(path, split));
-    add_gzipped(pair.images, found);
-    add_gzipped(pair.labels, found);
-  }
-  return found;
-}
-
 }  // namespace
 
 Result<ChecksumReport> check_record_sums(const ExtentIndex& index, const EncodedSource& source,
                                          ThreadTeam& team, const ProgressFn& progress) {
   ChecksumReport all;
-  if (source.format != "tfrecord") return all;
+  const RecordSums* sums = find_data_format(source.format)->record_sums;
+  if (sums == nullptr) return all;
   const std::vector<SamplesOfFile> samples = samples_by_file(index);
   ProgressOfMany shown("comparing checksums in " + source.shown_directory, index.files(), progress);
   std::mutex mutex;
@@ -133,7 +84,7 @@ Result<ChecksumReport> check_record_sums(const ExtentIndex& index, const Encoded
     const std::string path = source.directory + "/" + std::string(index.file_name(i));
     LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, open_whole(source, path));
     ChecksumReport part;
-    LOCKSTEP_RETURN_IF_ERROR(check_records(shown_name(path, source.copied, i), file,
+    LOCKSTEP_RETURN_IF_ERROR(check_records(*sums, shown_name(path, source.copied, i), file,
                                            source.copied.contains(i), samples[i], part));
     const std::lock_guard lock(mutex);
     add_to(all, std::move(part));
@@ -147,7 +98,12 @@ Result<ChecksumReport> check_record_sums(const ExtentIndex& index, const Encoded
 
 Result<ChecksumReport> check_file_sums(const std::string& path, const std::string& format,
                                        Split split, ThreadTeam& team, const ProgressFn& progress) {
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Summed> files, summed_files(path, format, split));
+  std::vector<Summed> files;
+  // Of a format that is not known open_dataset() says so.
+  const bool is_known = find_data_format(format) != nullptr;
+  if (const auto sums = is_known ? format_at(path, format).sums : nullptr; sums != nullptr) {
+    LOCKSTEP_ASSIGN_OR_RETURN(files, sums(path, split));
+  }
   ProgressOfMany shown("comparing checksums in " + path, files.size(), progress);
   std::vector<Status> results(files.size());
   std::atomic<uint64_t> bytes{0};

@@ -15,8 +15,8 @@
 #include "data/formats/tokens/tokenized_text.h"
 #include "data/image/decode.h"
 #include "data/open/detect_format.h"
-#include "data/open/encoded_formats.h"
 #include "data/open/find_place.h"
+#include "data/open/formats.h"
 #include "data/open/inspect.h"
 #include "data/open/open_dataset.h"
 #include "data/read/checksums.h"
@@ -154,7 +154,7 @@ Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& wanted,
     Status status;
     const int64_t begin_ns = SystemClock().monotonic_ns();
     if (is_encoded) {
-      auto source = find_encoded_source(spec.path(), format, split, progress, cut.far);
+      auto source = format_at(spec.path(), format).find(spec.path(), split, progress, cut.far);
       if (source.is_ok()) source = inflated(std::move(*source), cache_dir);
       status = source.is_ok() ? verify_images(*source, work, out) : source.status();
     } else {

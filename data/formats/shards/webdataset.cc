@@ -106,6 +106,14 @@ class Shard {
 
 }  // namespace
 
+bool is_tar_file(const std::string& path) {
+  return path.ends_with(".tar");
+}
+
+bool is_packed_tar(const std::string& path) {
+  return path.ends_with(".tar.gz") || path.ends_with(".tgz");
+}
+
 Result<std::vector<Extent>> samples_of_tar(std::span<const uint8_t> archive) {
   Shard shard(archive);
   LOCKSTEP_RETURN_IF_ERROR(

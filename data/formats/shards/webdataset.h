@@ -12,12 +12,17 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "comm/base/status.h"
 #include "data/formats/images/extent_index.h"
 
 namespace lockstep::data {
+
+// *.tar; and archives *.tar.gz and *.tgz, which are compressed as a whole (packed_shards.h).
+bool is_tar_file(const std::string& path);
+bool is_packed_tar(const std::string& path);
 
 // The samples of one shard (shards.h); their `file` is left as it is. kBadData going on after its
 // name.

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <set>
 
 #include "comm/base/limits.h"
+#include "comm/wire/data_formats.h"
 
 namespace lockstep::source {
 namespace {
@@ -45,18 +47,22 @@ std::string lower_leaf(const std::string& name) {
 
 Fetching by_name(const std::string& name) {
   const std::string leaf = lower_leaf(name);
-  for (const char* ending : {".jpg", ".jpeg", ".png", ".tar", ".mds"})
-    if (leaf.ends_with(ending)) return Fetching::kRanges;
+  for (const NamedFormat& format : kNamedFormats)
+    for (const std::string_view ending : format.ranged)
+      if (!ending.empty() && leaf.ends_with(ending)) return Fetching::kRanges;
   // Nothing in it can be read by itself.
   if (leaf.ends_with(".gz")) return Fetching::kWhole;
-  // "train-00000-of-01024", and whatever says that it is one.
-  const size_t of = leaf.rfind("-of-");
-  const bool is_numbered =
-      of != std::string::npos && of + 4 < leaf.size() &&
-      std::all_of(leaf.begin() + static_cast<ptrdiff_t>(of) + 4, leaf.end(),
-                  [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
-  const bool is_tfrecord = leaf.find("tfrecord") != std::string::npos || is_numbered;
-  return is_tfrecord ? Fetching::kHeadFirst : Fetching::kWhole;
+  const bool is_told_by_head = std::any_of(
+      std::begin(kNamedFormats), std::end(kNamedFormats), [&](const NamedFormat& format) {
+        return format.is_told_by_head != nullptr && format.is_told_by_head(leaf);
+      });
+  return is_told_by_head ? Fetching::kHeadFirst : Fetching::kWhole;
+}
+
+bool describes_others(const std::string& name) {
+  const std::string leaf = lower_leaf(name);
+  return std::any_of(std::begin(kNamedFormats), std::end(kNamedFormats),
+                     [&](const NamedFormat& format) { return leaf == format.described_by; });
 }
 
 }  // namespace
@@ -95,8 +101,7 @@ std::vector<Fetching> fetching_of(const std::vector<ObjectInfo>& objects) {
       std::any_of(all.begin(), all.end(), [](Fetching f) { return f != Fetching::kWhole; });
   const auto is_data = [&](const std::string& name) {
     // One object alone is what was asked for.
-    return is_encoded ? lower_leaf(name) == "index.json"
-                      : objects.size() == 1 || !is_manifest(name);
+    return is_encoded ? describes_others(name) : objects.size() == 1 || !is_manifest(name);
   };
   for (size_t i = 0; i < objects.size(); ++i)
     if (all[i] == Fetching::kWhole && !is_data(objects[i].name)) all[i] = Fetching::kLeft;

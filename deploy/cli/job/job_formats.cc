@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "comm/wire/data_formats.h"
 #include "comm/wire/predictions.h"
 
 namespace lockstep {
@@ -11,8 +12,7 @@ namespace {
 Status find_format(const JobContext& context, const wire::JobSpec& job, const std::string& path,
                    std::string* format) {
   const bool is_auto = *format == "auto";
-  const bool is_open = *format == "npy" || *format == "safetensors" || *format == "arrow";
-  if (!is_auto && !is_open) return Status::ok();  // these may be of images or of tokens
+  if (!is_auto && !is_open_format(*format)) return Status::ok();
   const std::string given = *format;
   if (is_auto) *format = "idx";
   if (path.empty()) return Status::ok();
@@ -21,8 +21,7 @@ Status find_format(const JobContext& context, const wire::JobSpec& job, const st
   // What is not there is told in the words of the images that were meant.
   if (found.status().code() == Code::kNoInput && !may_take_tokens(job.model())) return Status::ok();
   if (!found.is_ok()) return found.status();
-  const bool is_arrow = given == "arrow" && found->starts_with("arrow");
-  if (is_auto || is_arrow || *found == "tokens") *format = *found;
+  if (is_auto || may_be_format(given, *found)) *format = *found;
   return Status::ok();
 }
 

@@ -1,0 +1,190 @@
+#include "data/open/format_probes.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+
+#include "data/arrow/layout.h"
+#include "data/files/mapped_file.h"
+#include "data/formats/arrays/cifar_files.h"
+#include "data/formats/arrays/idx_pair.h"
+#include "data/formats/arrays/npy_header.h"
+#include "data/formats/arrays/npy_pair.h"
+#include "data/formats/arrays/npz_pair.h"
+#include "data/formats/arrays/safetensors_files.h"
+#include "data/formats/arrow/arrow_file.h"
+#include "data/formats/images/image_folder.h"
+#include "data/formats/shards/mds.h"
+#include "data/formats/shards/tfrecord.h"
+#include "data/formats/shards/webdataset.h"
+#include "data/formats/tables/csv_dataset.h"
+#include "data/formats/tables/parquet_files.h"
+#include "data/formats/tokens/token_files.h"
+
+namespace lockstep::data::probe {
+namespace {
+
+namespace fs = std::filesystem;
+
+Result<std::string> named_if(bool is_it, const char* name) {
+  return is_it ? std::string(name) : std::string();
+}
+
+bool has_prefix_of_idx(const std::string& name) {
+  const bool is_other = name.ends_with(".npy");
+  return !is_other && (name.starts_with("train-images") || name.starts_with("train-labels") ||
+                       name.starts_with("t10k-images") || name.starts_with("t10k-labels"));
+}
+
+// Tokens have one dimension, images more. What cannot be read is tokens: opening it says why.
+std::string kind_of_array(std::span<const uint8_t> bytes) {
+  const auto header = parse_npy_header(bytes);
+  return header.is_ok() && header->dims.size() > 1 ? "npy" : "tokens";
+}
+
+Result<std::string> name_of_cifar(const Result<const CifarFormat*>& found) {
+  if (!found.is_ok()) return found.status();
+  return *found == nullptr ? std::string() : std::string((*found)->name);
+}
+
+auto first_with(const Listing& directory, std::string_view ending) {
+  return std::find_if(directory.names.begin(), directory.names.end(),
+                      [&](const std::string& name) { return name.ends_with(ending); });
+}
+
+bool has(const Listing& directory, std::string_view ending) {
+  return first_with(directory, ending) != directory.names.end();
+}
+
+}  // namespace
+
+Result<std::string> idx_in(const Listing& directory) {
+  return named_if(std::any_of(directory.names.begin(), directory.names.end(), has_prefix_of_idx) ||
+                      find_idx_pair(directory.path, Split::kTrain).is_ok(),
+                  "idx");
+}
+Result<std::string> idx_remains_in(const Listing& directory) {
+  return named_if(has_idx_file(directory.path), "idx");  // of which something is missing
+}
+
+Result<std::string> cifar_directly_in(const Listing& directory) {
+  return name_of_cifar(cifar_in(directory.path));
+}
+Result<std::string> cifar_unpacked_in(const Listing& directory) {
+  return name_of_cifar(cifar_below(directory.path));
+}
+
+Result<std::string> npy_in(const Listing& directory) {
+  return named_if(has_npy_pair_names(directory.path), "npy");
+}
+Result<std::string> npz_in(const Listing& directory) {
+  return named_if(is_npz(directory.path), "npz");
+}
+Result<std::string> tensors_in(const Listing& directory) {
+  return named_if(
+      has_safetensors(directory.path) && kind_of_tensors(directory.path) == "safetensors",
+      "safetensors");
+}
+
+Result<std::string> megatron_in(const Listing& directory) {
+  const auto is_pair = [&](const std::string& name) {
+    return name.ends_with(".idx") && is_megatron_file((fs::path(directory.path) / name).string());
+  };
+  return named_if(std::any_of(directory.names.begin(), directory.names.end(), is_pair), "megatron");
+}
+
+Result<std::string> mds_in(const Listing& directory) {
+  return named_if(is_mds_directory(directory.path), "mds");
+}
+template <Split split>
+Result<std::string> tar_in(const Listing& directory) {
+  return named_if(find_shards(directory.path, split, "", is_tar_file).is_ok(), "webdataset");
+}
+template <Split split>
+Result<std::string> tfrecord_in(const Listing& directory) {
+  return named_if(find_shards(directory.path, split, "", is_tfrecord_file).is_ok(), "tfrecord");
+}
+template <Split split>
+Result<std::string> arrow_in(const Listing& directory) {
+  const bool is_it = find_arrow_shards(directory.path, split).is_ok();
+  return is_it ? arrow_format_of(directory.path) : std::string();
+}
+template Result<std::string> tar_in<Split::kTrain>(const Listing&);
+template Result<std::string> tar_in<Split::kEval>(const Listing&);
+template Result<std::string> tfrecord_in<Split::kTrain>(const Listing&);
+template Result<std::string> tfrecord_in<Split::kEval>(const Listing&);
+template Result<std::string> arrow_in<Split::kTrain>(const Listing&);
+template Result<std::string> arrow_in<Split::kEval>(const Listing&);
+
+Result<std::string> packed_tar_in(const Listing& directory) {
+  for (const Split split : {Split::kTrain, Split::kEval})
+    if (find_shards(directory.path, split, "", is_packed_tar).is_ok())
+      return std::string("webdataset");
+  return std::string();
+}
+
+Result<std::string> tokens_in(const Listing& directory) {
+  if (has(directory, ".bin")) return std::string("tokens");
+  if (const auto array = first_with(directory, ".npy"); array != directory.names.end()) {
+    LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file,
+                              MappedFile::open((fs::path(directory.path) / *array).string()));
+    return kind_of_array(file.bytes());
+  }
+  return named_if(has_safetensors(directory.path), "tokens");
+}
+Result<std::string> text_in(const Listing& directory) {
+  return named_if(has(directory, ".txt"), "text");
+}
+Result<std::string> image_folder_in(const Listing& directory) {
+  return named_if(is_image_folder(directory.path), "image_folder");
+}
+Result<std::string> parquet_in(const Listing& directory) {
+  if (is_parquet(directory.path)) return pack_it_first(directory.path);
+  return std::string();
+}
+Result<std::string> csv_in(const Listing& directory) {
+  return named_if(has_csv_files(directory.path), "csv");
+}
+
+Result<std::string> megatron_at(const std::string& path, Bytes) {
+  return named_if(is_megatron_file(path), "megatron");
+}
+Result<std::string> bin_at(const std::string& path, Bytes) {
+  return named_if(path.ends_with(".bin"), "tokens");
+}
+Result<std::string> text_at(const std::string& path, Bytes) {
+  return named_if(path.ends_with(".txt"), "text");
+}
+Result<std::string> tar_at(const std::string& path, Bytes) {
+  return named_if(is_tar_file(path) || is_packed_tar(path), "webdataset");
+}
+Result<std::string> npz_at(const std::string& path, Bytes) {
+  return named_if(is_npz(path), "npz");
+}
+Result<std::string> tensors_at(const std::string& path, Bytes) {
+  return has_safetensors(path) ? kind_of_tensors(path) : std::string();
+}
+Result<std::string> tfrecord_at(const std::string& path, Bytes) {
+  return named_if(is_tfrecord_file(path), "tfrecord");
+}
+Result<std::string> arrow_name_at(const std::string& path, Bytes) {
+  return has_arrow_ending(path) ? arrow_format_of(path) : std::string();
+}
+Result<std::string> parquet_at(const std::string& path, Bytes) {
+  if (is_parquet_file(path)) return pack_it_first(path);
+  return std::string();
+}
+Result<std::string> npy_at(const std::string& path, Bytes bytes) {
+  return is_npy(bytes) || path.ends_with(".npy") ? kind_of_array(bytes) : std::string();
+}
+Result<std::string> token_header_at(const std::string&, Bytes bytes) {
+  return named_if(has_token_header(bytes), "tokens");
+}
+Result<std::string> arrow_bytes_at(const std::string& path, Bytes bytes) {
+  return is_arrow_file(bytes) ? arrow_format_of(path) : std::string();
+}
+Result<std::string> csv_at(const std::string& path, Bytes) {
+  return named_if(has_csv_ending(path), "csv");
+}
+
+}  // namespace lockstep::data::probe

@@ -1,0 +1,113 @@
+// What the row of a format says: how it is found, opened, split and verified.
+//
+// Thread-safety: types.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/base/progress.h"
+#include "data/base/split.h"
+#include "data/dataset/dataset.h"
+#include "data/formats/images/encoded_source.h"
+
+namespace lockstep::data {
+
+// Steps of the detection of a directory, in their order. A step asks the formats in the order of
+// their rows, and the first that says yes is the format.
+enum class DirectoryStep : uint8_t {
+  kNever,
+  kNames,               // images and labels, or an index, by the names of files
+  kShardsToTrainOn,     // of the training split
+  kShardsToEvaluateOn,  // of the evaluation split, where training has none
+  kLoose,               // arrays and streams of tokens, which have no name of their own
+  kLast,                // what may also lie beside other data
+  kRemains,             // data of which a part is missing, or which were unpacked beside
+};
+
+// Steps of the detection of a single file, in their order.
+enum class FileStep : uint8_t {
+  kNever,
+  kPair,     // a file or prefix of a pair; the path itself may not be there
+  kEnding,   // the ending alone tells
+  kMixed,    // the name and the first bytes tell
+  kContent,  // the first bytes tell, or an ending that tells only of nothing else
+};
+
+// A directory, and its files.
+struct Listing {
+  const std::string& path;
+  const std::vector<std::string>& names;
+};
+
+// The name of the format, or nothing where it is none of the row's.
+using LookInDirectoryFn = Result<std::string> (*)(const Listing& directory);
+// `bytes`: of the file from kContent on, else empty.
+using LookAtFileFn = Result<std::string> (*)(const std::string& path,
+                                             std::span<const uint8_t> bytes);
+
+struct StoredRequest {
+  const std::string& path;
+  const std::string& format;  // as the job says it: npy_nchw also of what lies in *.npz
+  Split split;
+  const std::string& cache_dir;
+  const ProgressFn& progress;
+};
+
+// Something with a checksum of its own: a file, or an array in one.
+struct Summed {
+  std::string name;  // for messages
+  std::string path;
+  std::function<Status(std::span<const uint8_t> file)> check;
+};
+
+// Shards whose records have checksums.
+struct RecordSums {
+  using EachFn = std::function<Status(uint64_t offset, std::span<const uint8_t> data)>;
+  Status (*walk)(std::span<const uint8_t> file, const EachFn& each);
+  bool (*is_good)(std::span<const uint8_t> data);  // as walk() gives it
+};
+
+struct DataFormat {
+  std::string_view name;
+
+  struct DirectoryProbe {
+    DirectoryStep step = DirectoryStep::kNever;
+    LookInDirectoryFn look = nullptr;
+  };
+  struct FileProbe {
+    FileStep step = FileStep::kNever;
+    LookAtFileFn look = nullptr;
+  };
+  std::array<DirectoryProbe, 3> in_directory = {};
+  std::array<FileProbe, 2> of_file = {};
+
+  // The name of the format that this one turns out to be at a path; null: see resolve_format().
+  std::string (*resolved)(const std::string& path) = nullptr;
+  // The name of the row whose functions read the files at a path; null: this one.
+  std::string_view (*read_as)(const std::string& path) = nullptr;
+
+  // Pixels and rows.
+  Result<std::unique_ptr<Dataset>> (*open)(const StoredRequest& request) = nullptr;
+  // Encoded images; open_dataset() opens them, as it does sequences (token_dataset.h).
+  Result<EncodedSource> (*find)(const std::string& path, Split split, const ProgressFn& progress,
+                                std::shared_ptr<source::RemoteFiles> far) = nullptr;
+
+  // Whether a path whose detected format this is has samples for evaluation by themselves.
+  bool (*has_eval)(const std::string& path) = nullptr;
+  // Whether the files of a path say nothing of training and evaluation.
+  Result<bool> (*serves_both)(const std::string& path) = nullptr;
+
+  // What has a checksum in the files of a split; null: nothing.
+  Result<std::vector<Summed>> (*sums)(const std::string& path, Split split) = nullptr;
+  const RecordSums* record_sums = nullptr;
+};
+
+}  // namespace lockstep::data

@@ -1,0 +1,201 @@
+#include "data/open/formats.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "comm/base/check.h"
+#include "data/formats/arrow/arrow_file.h"
+#include "data/formats/shards/tfrecord.h"
+#include "data/formats/tables/csv_dataset.h"
+#include "data/formats/tokens/token_files.h"
+#include "data/open/encoded_formats.h"
+#include "data/open/format_probes.h"
+#include "data/open/stored_formats.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr RecordSums kTfRecordSums{walk_tfrecord, has_good_checksum};
+
+bool is_directory(const std::string& path) {
+  std::error_code error;
+  return std::filesystem::is_directory(path, error);
+}
+
+// Encoded images, by the row's find().
+template <auto find>
+bool encoded_has_eval(const std::string& path) {
+  const auto train = find(path, Split::kTrain, {}, nullptr);
+  const auto eval = find(path, Split::kEval, {}, nullptr);
+  if (!eval.is_ok()) return false;
+  return !train.is_ok() || train->directory != eval->directory || train->names != eval->names;
+}
+
+// Tokens, whose format is the string of its name.
+template <const char* name>
+bool tokens_have_eval(const std::string& path) {
+  return is_directory(path) && find_token_files(path, name, Split::kEval).is_ok();
+}
+Result<bool> tokens_serve_both(const std::string& path) {
+  return !is_directory(path);
+}
+
+// What has samples for evaluation by themselves does not serve both.
+template <bool (*has_eval)(const std::string&)>
+Result<bool> unless(const std::string& path) {
+  return !has_eval(path);
+}
+Result<bool> never(const std::string&) {
+  return false;
+}
+
+constexpr char kTokensName[] = "tokens";
+constexpr char kTokensU32Name[] = "tokens_u32";
+constexpr char kMegatronName[] = "megatron";
+constexpr char kTextName[] = "text";
+constexpr char kArrowTokensName[] = "arrow_tokens";
+
+using FolderStep = DirectoryStep;
+
+// In the order of detection (DirectoryStep, FileStep).
+constexpr DataFormat kFormats[] = {
+    {.name = "idx",
+     .in_directory = {{{FolderStep::kNames, probe::idx_in},
+                       {FolderStep::kRemains, probe::idx_remains_in}}},
+     .open = stored::open_idx,
+     .has_eval = stored::idx_has_eval,
+     .serves_both = stored::idx_serves_both,
+     .sums = stored::idx_sums},
+    {.name = "cifar10",  // its probes also find cifar100
+     .in_directory = {{{FolderStep::kNames, probe::cifar_directly_in},
+                       {FolderStep::kLast, probe::cifar_unpacked_in}}},
+     .open = stored::open_cifar,
+     .has_eval = stored::cifar10_has_eval,
+     .serves_both = never},
+    {.name = "cifar100",
+     .open = stored::open_cifar,
+     .has_eval = stored::cifar100_has_eval,
+     .serves_both = never},
+    {.name = "npy",
+     .in_directory = {{{FolderStep::kNames, probe::npy_in}}},
+     .of_file = {{{FileStep::kContent, probe::npy_at}}},
+     .read_as = stored::arrays_at,
+     .open = stored::open_npy,
+     .has_eval = stored::npy_has_eval,
+     .serves_both = stored::npy_serves_both},
+    {.name = "npy_nchw",
+     .read_as = stored::arrays_at,
+     .open = stored::open_npy,
+     .has_eval = stored::npy_has_eval,
+     .serves_both = stored::npy_serves_both},
+    {.name = "npy_nhwc",
+     .read_as = stored::arrays_at,
+     .open = stored::open_npy,
+     .has_eval = stored::npy_has_eval,
+     .serves_both = stored::npy_serves_both},
+    {.name = "npz",
+     .in_directory = {{{FolderStep::kNames, probe::npz_in}}},
+     .of_file = {{{FileStep::kEnding, probe::npz_at}}},
+     .open = stored::open_npz,
+     .has_eval = stored::npz_has_eval,
+     .serves_both = stored::npz_serves_both,
+     .sums = stored::npz_sums},
+    {.name = "safetensors",
+     .in_directory = {{{FolderStep::kNames, probe::tensors_in}}},
+     .of_file = {{{FileStep::kEnding, probe::tensors_at}}},
+     .open = stored::open_tensors,
+     .has_eval = stored::tensors_have_eval,
+     .serves_both = stored::tensors_serve_both},
+    {.name = kMegatronName,
+     .in_directory = {{{FolderStep::kNames, probe::megatron_in}}},
+     .of_file = {{{FileStep::kPair, probe::megatron_at}}},
+     .has_eval = tokens_have_eval<kMegatronName>,
+     .serves_both = tokens_serve_both},
+    {.name = "mds",
+     .in_directory = {{{FolderStep::kNames, probe::mds_in}}},
+     .find = find_mds_source,
+     .has_eval = encoded_has_eval<find_mds_source>,
+     .serves_both = unless<encoded_has_eval<find_mds_source>>},
+    {.name = "webdataset",
+     .in_directory = {{{FolderStep::kShardsToTrainOn, probe::tar_in<Split::kTrain>},
+                       {FolderStep::kShardsToEvaluateOn, probe::tar_in<Split::kEval>},
+                       {FolderStep::kRemains, probe::packed_tar_in}}},
+     .of_file = {{{FileStep::kEnding, probe::tar_at}}},
+     .find = find_tar_source,
+     .has_eval = encoded_has_eval<find_tar_source>,
+     .serves_both = unless<encoded_has_eval<find_tar_source>>},
+    {.name = "tfrecord",
+     .in_directory = {{{FolderStep::kShardsToTrainOn, probe::tfrecord_in<Split::kTrain>},
+                       {FolderStep::kShardsToEvaluateOn, probe::tfrecord_in<Split::kEval>}}},
+     .of_file = {{{FileStep::kMixed, probe::tfrecord_at}}},
+     .find = find_tfrecord_source,
+     .has_eval = encoded_has_eval<find_tfrecord_source>,
+     .serves_both = unless<encoded_has_eval<find_tfrecord_source>>,
+     .record_sums = &kTfRecordSums},
+    {.name = "arrow",  // its probes also find arrow_images and arrow_tokens
+     .in_directory = {{{FolderStep::kShardsToTrainOn, probe::arrow_in<Split::kTrain>},
+                       {FolderStep::kShardsToEvaluateOn, probe::arrow_in<Split::kEval>}}},
+     .of_file = {{{FileStep::kMixed, probe::arrow_name_at},
+                  {FileStep::kContent, probe::arrow_bytes_at}}},
+     .resolved = arrow_format_of,
+     .open = stored::open_arrow,
+     .has_eval = has_arrow_eval,
+     .serves_both = unless<has_arrow_eval>},
+    {.name = "arrow_images",
+     .find = find_arrow_images,
+     .has_eval = encoded_has_eval<find_arrow_images>,
+     .serves_both = unless<encoded_has_eval<find_arrow_images>>},
+    {.name = kArrowTokensName,
+     .has_eval = tokens_have_eval<kArrowTokensName>,
+     .serves_both = tokens_serve_both},
+    {.name = kTokensName,
+     .in_directory = {{{FolderStep::kLoose, probe::tokens_in}}},
+     .of_file = {{{FileStep::kEnding, probe::bin_at},
+                  {FileStep::kContent, probe::token_header_at}}},
+     .has_eval = tokens_have_eval<kTokensName>,
+     .serves_both = tokens_serve_both},
+    {.name = kTokensU32Name,
+     .has_eval = tokens_have_eval<kTokensU32Name>,
+     .serves_both = tokens_serve_both},
+    {.name = kTextName,
+     .in_directory = {{{FolderStep::kLast, probe::text_in}}},
+     .of_file = {{{FileStep::kEnding, probe::text_at}}},
+     .has_eval = tokens_have_eval<kTextName>,
+     .serves_both = tokens_serve_both},
+    {.name = "image_folder",
+     .in_directory = {{{FolderStep::kLast, probe::image_folder_in}}},
+     .find = find_folder_source,
+     .has_eval = encoded_has_eval<find_folder_source>,
+     .serves_both = unless<encoded_has_eval<find_folder_source>>},
+    {.name = "",  // Parquet, which nothing reads in place: finding it says what to do
+     .in_directory = {{{FolderStep::kLast, probe::parquet_in}}},
+     .of_file = {{{FileStep::kMixed, probe::parquet_at}}}},
+    {.name = "csv",
+     .in_directory = {{{FolderStep::kLast, probe::csv_in}}},
+     .of_file = {{{FileStep::kContent, probe::csv_at}}},
+     .open = stored::open_csv,
+     .has_eval = has_csv_eval,
+     .serves_both = unless<has_csv_eval>},
+};
+
+}  // namespace
+
+std::span<const DataFormat> data_formats() {
+  return kFormats;
+}
+
+const DataFormat* find_data_format(std::string_view name) {
+  const auto* found =
+      std::find_if(std::begin(kFormats), std::end(kFormats),
+                   [&](const DataFormat& format) { return !name.empty() && format.name == name; });
+  return found == std::end(kFormats) ? nullptr : found;
+}
+
+const DataFormat& format_at(const std::string& path, std::string_view format) {
+  const DataFormat* row = find_data_format(format);
+  LOCKSTEP_CHECK(row != nullptr, "the format is known");
+  return row->read_as == nullptr ? *row : *find_data_format(row->read_as(path));
+}
+
+}  // namespace lockstep::data

@@ -1,0 +1,26 @@
+// The table of data formats: one row for each.
+//
+// To add a format, write its files in data/formats, add its name to kNamedFormats
+// (comm/wire/data_formats.h) and its row to the table in formats.cc.
+//
+// Thread-safety: constants and pure functions.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "data/open/format_row.h"
+
+namespace lockstep::data {
+
+// In the order of detection.
+std::span<const DataFormat> data_formats();
+
+// Null for what is no format, also for "auto".
+const DataFormat* find_data_format(std::string_view name);
+
+// The row whose functions read the files of this format at a path. REQUIRES: the format is one.
+const DataFormat& format_at(const std::string& path, std::string_view format);
+
+}  // namespace lockstep::data
