@@ -1,0 +1,84 @@
+"""The layers of the source: no circle of includes between folders, none of more than two modules (a
+header and its source are one), and no folder so full that nothing is found in it."""
+import collections
+import graphlib
+import pathlib
+import re
+import subprocess
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SUFFIXES = (".h", ".cc", ".cu", ".cuh")
+MOST_FILES = 40  # of one folder
+PRODUCT = ("comm", "coordinator", "data", "deploy", "metrics", "worker")
+
+
+def sources(*tops):
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "--cached", "--others",
+                             "--exclude-standard", *tops], capture_output=True, text=True, check=True)
+    return [pathlib.PurePath(line) for line in listed.stdout.splitlines()
+            if line.endswith(SUFFIXES) and (ROOT / line).exists()]
+
+
+def includes(files):
+    """By file the files of the product that it includes."""
+    have = set(files)
+    for file in files:
+        text = (ROOT / file).read_text()
+        found = {pathlib.PurePath(name) for name in re.findall(r'(?m)^\s*#include "([^"]+)"', text)}
+        yield file, found & have
+
+
+def edges(files, name):
+    """The graph of what `name` makes of a file: by node the nodes that it includes."""
+    graph = collections.defaultdict(set)
+    for file, found in includes(files):
+        graph[name(file)] |= {name(other) for other in found} - {name(file)}
+    return graph
+
+
+def circle(graph):
+    """The nodes of one circle, in their order, or none."""
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return [str(node) for node in error.args[1]]
+    return []
+
+
+def without_pairs(graph):
+    """Two modules that include each other become one node."""
+    partner = {a: min(a, b, key=str) for a in graph for b in graph[a] if a in graph.get(b, ())}
+    joined = collections.defaultdict(set)
+    for a, found in graph.items():
+        here = partner.get(a, a)
+        joined[here] |= {partner.get(b, b) for b in found} - {here}
+    return joined
+
+
+class Layers(unittest.TestCase):
+    def test_top_level_folders_form_no_circle(self):
+        self.assertEqual(circle(edges(sources(*PRODUCT), lambda file: file.parts[0])), [])
+
+    def test_folders_form_no_circle(self):
+        self.assertEqual(circle(edges(sources(*PRODUCT), lambda file: file.parent)), [])
+
+    def test_modules_form_no_circle_beyond_a_pair(self):
+        graph = edges(sources(*PRODUCT), lambda file: file.with_suffix(""))
+        self.assertEqual(circle(without_pairs(graph)), [])
+
+    def test_no_folder_is_crowded(self):
+        count = collections.Counter(str(file.parent) for file in sources())
+        self.assertEqual([(folder, n) for folder, n in count.items() if n > MOST_FILES], [])
+
+    def test_a_circle_is_found(self):
+        self.assertEqual(circle({"a": {"b"}, "b": {"c"}, "c": set()}), [])
+        self.assertEqual(sorted(set(circle({"a": {"b"}, "b": {"c"}, "c": {"a"}}))), ["a", "b", "c"])
+        pair = without_pairs({"a": {"b"}, "b": {"a", "c"}, "c": set()})
+        self.assertEqual(circle(pair), [])
+        self.assertNotEqual(circle(without_pairs({"a": {"b"}, "b": {"a", "c"}, "c": {"d"}, "d": {"a"}})),
+                            [])
+
+
+if __name__ == "__main__":
+    unittest.main()
