@@ -1,10 +1,10 @@
-// All that a step changes: parameters, running statistics, counters, optimizer state, loss scale,
-// step number.
+// The state that a step changes: parameters, running statistics, counters, optimizer state, loss
+// scale and step number.
 //
 // INVARIANTS
-//  B1 It changes only in apply(), in whole, and through the views of tensors() and memory() between
-//     two steps.
-//  B2 Padding is zero, always.
+//  B1 The state changes only in apply(), as a whole, and between two steps through the views of
+//     tensors() and memory().
+//  B2 Padding is always zero.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -25,7 +25,7 @@
 
 namespace lockstep {
 
-// How the flat buffers are updated: fixed for a run.
+// How an update changes the flat buffers. Fixed for a run.
 struct UpdatePlan {
   std::vector<OptimizerSegment> segments;
   std::vector<OptimizerGroup> groups;
@@ -33,7 +33,7 @@ struct UpdatePlan {
   double clip_norm = 0;  // 0: none
 };
 
-// Where the flat buffers lie, each with its padding.
+// The flat buffers, each with its padding.
 struct BoundaryMemory {
   float* parameters = nullptr;
   float* statistics = nullptr;
@@ -42,31 +42,32 @@ struct BoundaryMemory {
 
 class BoundaryState {
  public:
-  // Initial weights from the job's seed. `model` and `layout` outlive the state.
+  // Draws the initial weights from the job's seed. `model` and `layout` outlive the state.
   static Result<std::unique_ptr<BoundaryState>> create(const ModelLayout& model,
                                                        const FlatLayout& layout,
                                                        const wire::JobSpec& job);
 
-  // Everything back to what create() made of this seed, in place.
+  // Resets the whole state, in place, to what create() makes from this seed.
   void initialize(uint64_t seed);
 
   BoundaryMemory memory();
   const UpdatePlan& plan() const { return plan_; }
 
-  // The step's sums, laid out as the gradient buffer and multiplied by loss_scale(); statistics,
-  // which are not, are divided by the number of slots that contributed. Afterwards applied_steps()
-  // is one more. False: something overflowed, and nothing but that and the loss scale has changed.
+  // Applies the step's sums. `reduced` has the layout of the gradient buffer. Its gradients are
+  // multiplied by loss_scale(). Its statistics are not: apply() divides them by `non_empty_slots`,
+  // the number of slots that contributed. applied_steps() then grows by one.
+  // Returns false if a value overflowed. Then only applied_steps() and the loss scale have changed.
   bool apply(const float* reduced, uint32_t non_empty_slots, double lr);
 
-  // For a device that has done in memory of its own what apply() does: what the optimizer needs to
-  // know of the step, before it, and what became of it, after.
+  // For a device that applies a step in its own memory. next_update(), before the step, gives what
+  // the optimizer needs to know. applied_elsewhere(), after the step, takes the outcome.
   OptimizerStep next_update(double lr, float grad_scale) const;
   void applied_elsewhere(bool was_applied, const LossScaleState& loss_scale);
   const LossScaler& loss_scaler() const { return scaler_; }
 
-  // What the gradients of the next step are to be multiplied by.
+  // The factor for the gradients of the next step.
   float loss_scale() const { return scaler_.scale(); }
-  // Nothing in the sums has overflowed or is no number.
+  // True if the sums hold no infinity and no NaN.
   bool is_finite(const float* reduced) const {
     return all_finite(reduced, layout_.buffer.statistics);
   }
@@ -84,14 +85,14 @@ class BoundaryState {
   float* statistics(uint32_t index) {
     return statistics_.data() + (layout_.statistics[index].begin - layout_.buffer.gradients);
   }
-  // What the step's gradients are multiplied by: 1 / `loss_scale`, less when they are too long.
+  // The factor for the step's gradients: 1 / `loss_scale`, or less if clipping shortens them.
   float grad_scale(const float* reduced, float loss_scale) const;
-  void count_step();  // one that was not skipped
+  void count_step();  // for a step that was not skipped
 
   struct alignas(64) CacheLine {
     float values[16];
   };
-  // Floats from 0 to n, zeroed, aligned to cache lines.
+  // `elements` floats, zeroed, aligned to cache lines.
   class FlatFloats {
    public:
     explicit FlatFloats(uint64_t elements) : lines_(elements / 16) {}

@@ -1,18 +1,18 @@
-// The order in which the buckets of a step leave, the same on every rank.
+// The order in which the buckets of a step leave. It is the same on every rank.
 //
-// Where a model registers its layers is no promise of when their gradients come, and a bucket that
-// waits for one that comes late is not overlapped. So rank 0 notes in which order backward
-// completes its buckets, and tells the others; backward takes the same order in every step. The
-// order changes no sum (collective.h, C1).
+// The order in which a model registers its layers does not tell when their gradients come. A bucket
+// that waits for a late gradient does not overlap with backward. So rank 0 notes the order in which
+// backward completes its buckets, and tells the other ranks. Backward takes the same order in every
+// step. The order changes no sum (collective.h, C1).
 //
 //   ascending ── behind the last bucket of a step that rank 0 has computed ──▶ as rank 0 noted it
 //
 // INVARIANTS
-//  B1 at() is a permutation of all buckets, and the last bucket, which holds votes, comes last.
-//  B2 The order changes behind a step's last bucket only, and then on all ranks alike. There nobody
-//     waits for another's forward, so who hangs in one is found as ever (hang.h).
+//  B1 at() is a permutation of all buckets. The last bucket, which holds votes, comes last.
+//  B2 The order changes only behind a step's last bucket, and then on all ranks. At this point no
+//     rank waits for another rank's forward, so hang.h still finds a rank that hangs in a forward.
 //
-// Thread-safety: one thread changes it, and nobody reads it meanwhile.
+// Thread-safety: one thread changes the order, while no other thread reads it.
 #pragma once
 
 #include <cstdint>
@@ -27,20 +27,21 @@ class BucketOrder {
  public:
   explicit BucketOrder(uint32_t buckets);
 
-  // The bucket that leaves in this place.
+  // The bucket at this place in the order.
   uint32_t at(uint32_t position) const { return order_[position]; }
 
   // This rank's last slot has completed the bucket.
   void completed(uint32_t bucket);
 
-  // Every rank, behind the last bucket of every step. A broadcast in a generation's first step, and
-  // in later ones as long as rank 0 had no samples; nothing where there is but one rank, or one
-  // order. Errors: the collective's; kInternal when what rank 0 sent is no order.
+  // Agrees on the order. Every rank calls agree() behind the last bucket of every step. Rank 0
+  // broadcasts in a generation's first step, and again in later steps until it has had samples.
+  // With one rank or one possible order agree() does nothing.
+  // Errors: those from the collective; kInternal if rank 0 sends something that is not an order.
   Status agree(Collective& collective, Generation generation, Step step);
 
  private:
   std::vector<uint32_t> order_;
-  std::vector<uint32_t> noted_;  // in the step in progress
+  std::vector<uint32_t> noted_;  // of the step in progress
   bool agreed_;
 };
 

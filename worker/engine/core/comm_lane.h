@@ -1,9 +1,9 @@
 // The thread that reduces buckets while backward goes on.
 //
-// Tasks run in the order they were posted. After a task has failed, the rest are dropped until
-// drain() has reported the error: a broken generation must not be used again.
+// Tasks run in the order of post(). After a task fails, the lane drops the remaining tasks until
+// drain() has reported the error, because nothing may use a broken generation again.
 //
-// Thread-safety: post() and drain() from one thread, the owner's.
+// Thread-safety: only the owner's thread calls post() and drain().
 #pragma once
 
 #include <condition_variable>
@@ -19,13 +19,13 @@ namespace lockstep {
 class CommLane {
  public:
   CommLane();
-  ~CommLane();  // runs what was posted, then ends the thread
+  ~CommLane();  // runs the posted tasks, then ends the thread
   CommLane(const CommLane&) = delete;
   CommLane& operator=(const CommLane&) = delete;
 
   void post(std::function<Status()> task);
 
-  // Waits until all posted tasks have run; the first error, which is then forgotten.
+  // Waits until all posted tasks have run. Returns the first error, and forgets it.
   Status drain();
 
  private:

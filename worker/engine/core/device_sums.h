@@ -1,10 +1,10 @@
-// Partial sums in the device's memory, for generations in which no gradient goes through the
-// host's: a rank that is alone, or ranks whose devices are connected (DeviceCollective). Regions
-// and their layout are those of the GradientBuffer, up to the control section, which the hosts add
-// up themselves.
+// Partial sums in the device's memory. They serve generations in which no gradient goes through the
+// host's memory: a rank is alone, or the ranks' devices are connected (DeviceCollective). Regions
+// and layout equal those of the GradientBuffer, without the control section. The hosts sum the
+// control section themselves.
 //
-// Everything is enqueued, and nothing waits: what was brought is there for a merge, a merge's sum
-// for the next one, and after finish() for Device::apply(), while backward goes on.
+// All calls enqueue work and wait for nothing, so backward goes on. A merge sees what bring()
+// brought before it and what earlier merges summed. Device::apply() sees everything after finish().
 //
 // Thread-safety: as Device.
 #pragma once
@@ -22,14 +22,14 @@ class DeviceSums {
 
   virtual float* partial(uint32_t region) = 0;  // memory of the device
 
-  // What backward has written for the region by now, of `range`, is there for the merges that
-  // follow. `range` as below.
+  // Makes what backward has written so far within `range` of the region visible to later merges.
+  // `range`: gradients and statistics only.
   virtual Status bring(uint32_t region, const ElementRange& range) = 0;
 
   // The addition of add_into(). `range`: gradients and statistics only.
   virtual Status merge(const RegionMerge& merge, const ElementRange& range) = 0;
 
-  // What was asked for is there for whatever the device is given from here on.
+  // Makes everything requested so far visible to all later work of the device.
   virtual Status finish() = 0;
 };
 

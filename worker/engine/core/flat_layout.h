@@ -1,15 +1,15 @@
 // Where each tensor lies in the flat buffers (parameters, gradients, optimizer state: one layout).
 //
-// Tensors lie in reverse order of registration, because backward finishes the last layer first: so
-// the first bucket is ready first. Each starts at a multiple of kCutElements floats and is padded
-// with zeros up to the next (comm/collectives/collective.h).
+// Tensors lie in reverse order of registration: backward finishes the last layer first, so the
+// first bucket is ready first. Each tensor starts at a multiple of kCutElements floats. Zeros pad
+// it up to the next multiple (comm/collectives/collective.h).
 //
 //   [fc3.bias][fc3.weight] ... [fc1.weight] | [bn1.running_mean] ... | loss, votes, digests
 //   gradients                               | statistics             | control
 //
-// Digests: what the loader delivered to each slot, as four floats a slot that each hold 16 bits
-// exactly. A slot's region holds its own digest and zeros for all others, and so the sum over all
-// slots is every slot's digest on every rank.
+// Digests: a hash of what the loader delivered to each slot. A digest takes four floats, and each
+// float holds 16 bits exactly. A slot's region holds its own digest, and zeros for all other slots.
+// So the sum over all slots gives every rank the digest of every slot.
 //
 // Thread-safety: values and pure functions.
 #pragma once

@@ -1,8 +1,8 @@
 // Brings a slot's gradients and statistics from where backward wrote them to the region that the
-// Collective reads, where these are two memories. Where they are one there is no GradientTransfer.
+// Collective reads. If both are the same memory there is no GradientTransfer.
 //
-// Thread-safety: start() from one thread at a time, in the order of what backward wrote; wait()
-// from one thread at a time, which may be another.
+// Thread-safety: one thread at a time calls start(), in the order in which backward wrote. One
+// thread at a time calls wait(); it may be another thread.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@ class GradientTransfer {
  public:
   virtual ~GradientTransfer() = default;
 
-  // Brings to `region` what has been written of `range` by now; returns at once. `ticket` is the
-  // caller's name for it, and free again once it was waited for.
+  // Starts to bring what backward has written so far within `range` to `region`, and returns at
+  // once. `ticket` is the caller's name for the transfer. The caller may use it again after
+  // wait(ticket).
   virtual void start(float* region, const ElementRange& range, uint32_t ticket) = 0;
 
-  // Until it is there. Errors: of start() too.
+  // Waits until the transfer of `ticket` has arrived. Also returns errors of start().
   virtual Status wait(uint32_t ticket) = 0;
 };
 

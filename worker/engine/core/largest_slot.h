@@ -1,9 +1,9 @@
-// The largest slot that fits into a worker's memory, for train.global_batch auto: slots of 1, 2, 4,
-// ... samples are tried until one takes more than there is.
+// Finds the largest slot that fits into a worker's memory, for train.global_batch auto. The search
+// tries slots of 1, 2, 4, ... samples until one takes more memory than there is.
 //
-// A size is tried only if twice what the size before it took is still there, so that a system
-// without a second chance (a process that takes too much memory is killed) is not asked too much.
-// Memory grows by no more than that: a part that is fixed and one a sample.
+// The search tries a size only if twice the memory of the size before it is usable. On some systems
+// a process that takes too much memory is killed, so the search must not ask for too much. Doubling
+// a slot at most doubles its memory, which has a fixed part and a part for each sample.
 //
 // Thread-safety: free functions.
 #pragma once
@@ -18,20 +18,21 @@ namespace lockstep {
 
 struct SlotSearch {
   uint64_t smallest = 1;  // samples, a power of two
-  uint64_t largest = 1;   // samples; a bound, any number
+  uint64_t largest = 1;   // samples; an upper bound, any number
   uint64_t free_bytes = 0;
-  uint64_t reserved_bytes = 0;  // of these: not for trials
+  uint64_t reserved_bytes = 0;  // part of free_bytes that trials may not use
 };
 
-// The most bytes that a step with a slot of so many samples had in use at a time; nothing: there
-// were not enough, or it would have taken too long.
+// The most bytes in use at a time during a step with a slot of `samples` samples. Nothing: the
+// memory did not suffice, or the step would have taken too long.
 using SlotTrial = std::function<Result<std::optional<uint64_t>>(uint64_t samples)>;
 
-// Of what is free, the part that a run may count on: not all of it can be used in the pieces that
-// are asked for, and evaluations and checkpoints come as well.
+// The part of the free memory that a run may count on. Allocators cannot use all of it, and
+// evaluations and checkpoints need memory too.
 uint64_t usable_bytes(const SlotSearch& search);
 
-// A power of two. kConfig with the figures when the smallest does not fit; else trial's errors.
+// A power of two. kConfig, with the figures, if the smallest slot does not fit; else the errors of
+// `trial`.
 Result<uint64_t> find_largest_slot(const SlotSearch& search, const SlotTrial& trial);
 
 }  // namespace lockstep

@@ -1,11 +1,12 @@
-// Softmax cross-entropy of a slot's rows, with its gradient and whether the prediction is right.
-// Plain floats: host code that runs the same under every tensor library.
+// Softmax cross-entropy of a slot's rows, its gradient, and whether the prediction is right. The
+// code works on plain floats, so it runs the same under every tensor library.
 //
-// A row's exponentials are computed once, in blocks that stay in the first-level cache, by an exp
-// of our own: +, - and * alone, so IEEE fixes its bits on every machine and the compiler can take
-// many at a time. It is the textbook reduction x = n ln 2 + r, |r| <= ln 2 / 2, with ln 2 in two
-// parts (Cody and Waite, 1980) and Taylor's polynomial of degree 7, whose remainder is 5e-9 there:
-// below float's own rounding. Below -87, where the result would soon be denormal, it is 0.
+// It computes each exponential of a row once, in blocks that stay in the first-level cache. exp()
+// is our own and uses only +, - and *: IEEE fixes its bits on every machine, and the compiler can
+// vectorize it. exp() uses the textbook reduction x = n ln 2 + r, |r| <= ln 2 / 2. ln 2 has two
+// parts (Cody and Waite, 1980). Taylor's polynomial of degree 7 follows; its remainder there is
+// 5e-9, below float's own rounding. Below -87, where the result would soon be denormal, exp() gives
+// 0.
 //
 // Thread-safety: pure functions of their arguments.
 #pragma once
@@ -27,10 +28,11 @@ struct SlotLoss {
   }
 };
 
-// Of one row of logits, (classes). When `gradient` (classes) is not null it gets the gradient of
-// sum / step_samples: softmax minus what is wanted (row_target.h), divided by the labels of the
-// whole step. A row whose label is kIgnoredLabel (comm/base/labels.h) has no loss, no gradient and
-// is not right. REQUIRES: other labels from 0 up to below `classes`.
+// Loss of one row of logits, (classes). `gradient`, if not null, is (classes). It receives the
+// gradient of sum / step_samples: (softmax - target distribution) / step_samples, with the target
+// of row_target.h. `step_samples`: labels of the whole step. A row with the label kIgnoredLabel
+// (comm/base/labels.h) has no loss and no gradient, and is not right. REQUIRES: all other labels
+// lie in [0, classes).
 SlotLoss softmax_cross_entropy(const float* row, const RowTarget& target, uint64_t classes,
                                uint64_t step_samples, float* gradient);
 

@@ -1,9 +1,10 @@
-// What the members of a generation compare every train.check_every steps, to see memory or a
-// processor that computes wrong without saying so (coordinator/state/corruption.h): their weights,
-// the gradient of one slot, one slice of one sum. In turn it comes to every slot, bucket and rank.
+// What the members of a generation compare every train.check_every steps: their weights, the
+// gradient of one slot, and one slice of one sum. The comparison finds memory or a processor that
+// silently computes wrong (coordinator/state/corruption.h). Every slot, bucket and rank gets its
+// turn.
 //
-// Only where all members compute the same bits (comm.numerics: exact), and only where there is
-// somebody to compare with.
+// Members check each other only if all of them compute the same bits (comm.numerics: exact), and
+// only if there is more than one member.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -21,20 +22,20 @@
 namespace lockstep {
 
 struct CheckPlan {
-  uint32_t slot = 0;        // whose gradient is computed again
+  uint32_t slot = 0;        // another rank computes its gradient again
   uint32_t slot_owner = 0;  // rank
-  uint32_t bucket = 0;      // of the sum that is checked
-  uint32_t sum_owner = 0;   // rank whose slice of it
+  uint32_t bucket = 0;      // its sum is checked
+  uint32_t sum_owner = 0;   // the rank whose slice of the sum is checked
 };
 
-// The same on every rank. Nothing: `step` is not followed by a check.
+// The same on every rank. Nothing: no check follows `step`.
 std::optional<CheckPlan> plan_check(const wire::JobSpec& job, Step step,
                                     std::span<const SlotRun> slot_runs, uint32_t buckets);
 
-// Of the parameters' gradients in a region; what pads them is nobody's result.
+// Hash of the parameters' gradients in a region, without padding.
 uint64_t hash_gradients(const FlatLayout& layout, const float* region);
 
-// Of every tensor's bytes, in order.
+// Hash of the bytes of all tensors, in order.
 uint64_t hash_of(std::span<const StateTensor> state);
 
 }  // namespace lockstep

@@ -1,9 +1,10 @@
 // Keeps the memory that a step frees for the next one.
 //
-// Every step allocates and frees the same tensors. glibc would hand the larger ones back to the
-// kernel each time and fault fresh pages in again, which cost the small cnn a fifth of its time.
+// Every step allocates and frees the same tensors. By default glibc returns the larger ones to the
+// kernel each time and faults in fresh pages, which cost the small cnn a fifth of its time.
 //
-// Thread-safety: any thread; it changes the allocator of the whole process, so it is for workers.
+// Thread-safety: any thread. The call changes the allocator of the whole process, so only workers
+// make it.
 #pragma once
 
 namespace lockstep {

@@ -1,22 +1,24 @@
-// Sums the gradients of one step: merges this rank's slots as the schedule says and reduces bucket
-// by bucket, each as soon as the last slot has completed it and those before it have left.
+// Sums the gradients of one step. The reducer merges this rank's slots as the schedule says, and
+// reduces bucket by bucket. A bucket leaves as soon as the last slot has completed it and all
+// buckets before it have left.
 //
 //   begin_step ─ slot_done (every slot but the last, merged whole)
 //              ─ last_slot_begins ─ tensor_ready ... (buckets leave, merged one by one) ─ finish
 //
 // INVARIANTS
-//  R1 Partials are written only after open() of the step: peers may still be reading.
-//  R2 Buckets leave in the same order on every rank (bucket_order.h), whatever order gradients get
-//     ready in there.
-//  R3 The last bucket holds statistics and control, and leaves only in finish(): votes that come
+//  R1 The reducer writes partials only after open() of the step, because peers may still be
+//     reading.
+//  R2 Buckets leave in the same order on every rank (bucket_order.h), in whatever order gradients
+//     get ready.
+//  R3 The last bucket holds statistics and control. It leaves only in finish(), so votes that come
 //     during the step are still in time.
-//  R4 Where gradients are brought to the region (GradientTransfer), a bucket sets out as soon as it
-//     is complete, and nothing of it is merged before it is there.
-//  R5 Where they stay on the device (DeviceSums), the rank is alone, or buckets go through a
-//     DeviceCollective: only the control section goes through the host's. No sum is used before the
-//     host has seen that all are there.
+//  R4 With a GradientTransfer, a bucket sets out as soon as it is complete. The reducer merges
+//     nothing of a bucket before the bucket has arrived in the region.
+//  R5 With DeviceSums, gradients stay on the device: the rank is alone, or buckets go through a
+//     DeviceCollective. Only the control section goes through the host's Collective. Nothing uses a
+//     sum before the host has seen that all sums are there.
 //
-// Thread-safety: the training thread only. Reductions run on the lane where there is one.
+// Thread-safety: the training thread only. Reductions run on the lane if there is one.
 #pragma once
 
 #include <atomic>
@@ -43,21 +45,22 @@ class TraceLog;
 // What a rank says in the last bucket.
 struct Votes {
   bool stop = false;
-  bool change = false;  // it knows of the planned change
+  bool change = false;  // this rank knows of the planned change
 };
 
-// How gradients come from where backward writes them to where they are summed. Both null: they are
-// there, in the Collective's regions.
+// How gradients come from where backward writes them to where the ranks sum them. Both null:
+// backward writes into the Collective's regions.
 struct GradientPath {
   GradientTransfer* transfer = nullptr;
-  DeviceSums* sums = nullptr;           // taken instead, if there is one
-  DeviceCollective* devices = nullptr;  // with it; null: the rank is alone
+  DeviceSums* sums = nullptr;           // takes precedence over `transfer`
+  DeviceCollective* devices = nullptr;  // used with `sums`; null: the rank is alone
 };
 
 class StepReducer {
  public:
-  // All outlive the reducer. `bounds` as wire::BucketPlan; they end at layout.buffer.elements.
-  // REQUIRES: DeviceSums without a DeviceCollective in a world of one rank only.
+  // All arguments outlive the reducer. `bounds` as in wire::BucketPlan; the last one is
+  // layout.buffer.elements. REQUIRES: DeviceSums without a DeviceCollective only in a world of one
+  // rank.
   StepReducer(const FlatLayout& layout, GradientBuffer& buffer, Collective& collective,
               Generation generation, std::vector<uint64_t> bounds, std::atomic<uint32_t>& progress,
               const GradientPath& path = {});
@@ -65,41 +68,42 @@ class StepReducer {
 
   void begin_step(Step step, const StepMerge& merge);
 
-  // Buckets of this step are recorded in `log`; null: they are not. After begin_step().
+  // Records the buckets of this step in `log`; null: records nothing. Call after begin_step().
   void trace(TraceLog* log) { trace_ = log; }
 
-  // The sum of `bucket` is checked, the slice of rank `owner`. After begin_step().
+  // Checks the sum of `bucket`, in the slice of rank `owner`. Call after begin_step().
   void check_sum(uint32_t bucket, uint32_t owner) { check_ = {bucket, owner}; }
   uint32_t buckets() const { return static_cast<uint32_t>(bounds_.size() - 1); }
 
-  // Waits until peers have read the step before (C3). At most once a step; later calls do nothing.
+  // Waits until peers have read the sums of the previous step (C3). Later calls in a step do
+  // nothing.
   Status open();
 
   // Where the gradient of a slot goes. REQUIRES: open().
   float* region(const SlotWork& work) { return buffer_.partial(work.region); }
-  // Where it goes instead, on the device; null: it does not. Control goes to region() all the same.
+  // Where the gradient goes on the device; null: to region(). Control goes to region() in any case.
   float* region_on_device(const SlotWork& work) {
     return device_sums_ == nullptr ? nullptr : device_sums_->partial(work.region);
   }
   bool is_last(const SlotWork& work) const { return work.slot == last_slot_; }
 
-  // The gradient of the parameter is in the last slot's region; call for the last slot only.
+  // The gradient of the parameter is in the last slot's region. Call it for the last slot only.
   void tensor_ready(uint32_t parameter);
 
-  // Everything of this slot, empty or not, is in its region. Before the last slot it is merged at
-  // once; call for every slot of the schedule.
+  // Everything of this slot, empty or not, is in its region. Slots before the last one are merged
+  // at once. Call it for every slot of the schedule.
   Status slot_done(const SlotWork& work);
 
-  // Reduces what has not left yet; blocks until all sums are there, and in a generation's first
-  // step until the ranks agree on the buckets' order. `votes` is asked when the last bucket leaves,
-  // which is not if a bucket before it failed.
+  // Reduces the buckets that have not left yet. Blocks until all sums are there, and in a
+  // generation's first step until the ranks agree on the order of buckets. Calls `votes` when the
+  // last bucket leaves; if an earlier bucket fails, the last bucket does not leave.
   Status finish(const std::function<Votes()>& votes);
 
-  // The sums. REQUIRES: finish() has returned ok.
+  // The step's sums. REQUIRES: finish() has returned ok.
   const float* sums() const { return collective_.reduced(); }
   StepSums step_sums() const;
 
-  // What this rank found of check_sum(); nothing if it had no part. REQUIRES: as sums().
+  // What this rank found in check_sum(); nothing if it took no part. REQUIRES: as for sums().
   std::optional<uint64_t> checked_sum() const { return collective_.checked_sum(); }
 
  private:
@@ -140,13 +144,13 @@ class StepReducer {
   const StepMerge* merge_ = nullptr;
   const MergeSchedule* schedule_ = nullptr;
   bool opened_ = false;
-  int64_t last_slot_ = -1;                 // the last one that is not empty; -1: all are
+  int64_t last_slot_ = -1;                 // the last slot that is not empty; -1: all are
   uint32_t last_region_ = 0;               // its region
-  std::vector<RegionMerge> final_merges_;  // those that need the last slot
-  std::vector<uint32_t> missing_;          // by bucket: gradients of the last slot not yet there
-  uint32_t sent_ = 0;                      // place in the order before which transfers set out
-  uint32_t launched_ = 0;                  // place before which buckets have left
-  Status launch_error_;                    // of tensor_ready()
+  std::vector<RegionMerge> final_merges_;  // the merges that need the last slot
+  std::vector<uint32_t> missing_;          // by bucket: missing gradients of the last slot
+  uint32_t sent_ = 0;      // place in the order; transfers have set out for all before it
+  uint32_t launched_ = 0;  // place in the order; all buckets before it have left
+  Status launch_error_;    // of tensor_ready()
   std::optional<SumCheck> check_;
   TraceLog* trace_ = nullptr;
 };

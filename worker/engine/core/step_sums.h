@@ -1,4 +1,4 @@
-// Where the sums of a step are, laid out as the gradient buffer.
+// Where the sums of a step lie, with the layout of the gradient buffer.
 //
 // Thread-safety: a value.
 #pragma once
