@@ -1,27 +1,28 @@
-// A Device with memory of its own, behind a DeviceModule. LibTorch's operators run on it by
-// themselves; here is what moves, and the end of a step.
+// A Device with memory of its own, behind a DeviceModule. LibTorch's operators run on the device by
+// themselves. This class moves the data and ends the step.
 //
 //   kInputs     values and batch ─▶ stage of the device (device_inputs.h)
 //   kCompute    forward, loss, backward ─▶ region 0 here, one slot's gradients and statistics
 //   kGradients  region 0 ─▶ region of the host, bucket by bucket (device_gradients.h)
 //   kCompute    sums ─▶ region 0, totals, verdict, update, statistics
 //
-// Where a rank is alone, or the devices are connected (DeviceCollective, on a lane of its own),
-// gradients stay in regions here (DeviceSums), and
+// If a rank is alone, or the devices are connected (DeviceCollective, on a lane of its own),
+// gradients stay in regions on the device (DeviceSums):
 //
 //   kCompute    forward, loss, backward ─▶ region
 //   kGradients  merges
 //   kCompute    totals, verdict, update, statistics
 //
-// Forward to backward may be a CUDA graph (slot_graphs.h), with a place of its own for region 0.
+// Forward to backward may be a CUDA graph (slot_graphs.h). A graph has a place of its own instead
+// of region 0.
 //
-// The host holds a copy of the boundary state, as the BoundaryState it was made from: brought up to
-// date when somebody asks for it, and uploaded when somebody has written to it.
+// The BoundaryState that the device was made from is the host's copy of the state. The device
+// updates the copy when somebody asks for it, and uploads it when somebody has written to it.
 //
 // INVARIANTS
-//  A1 On the way over the host, region 0 holds the step's sums in apply().
-//  A2 The host's gate decides whether a step is applied, since the host has all sums or has seen
-//     that they are there; the device's word is set to the step before each.
+//  A1 If gradients go over the host, region 0 holds the step's sums in apply().
+//  A2 The host's gate decides whether a step is applied, because the host has all sums or has seen
+//     that they are there. Before each apply the device's gate word is set to the step.
 //
 // Thread-safety: as Device.
 #pragma once
@@ -42,7 +43,7 @@ namespace lockstep {
 
 class Accelerator final : public Device {
  public:
-  // All outlive the device. The state is on the device after the first to_device().
+  // All arguments outlive the device. The state is on the device after the first to_device().
   static Result<std::unique_ptr<Accelerator>> create(DeviceModule& module, const FlatLayout& layout,
                                                      BoundaryState& state, const wire::JobSpec& job,
                                                      const data::Dataset& train);
@@ -86,7 +87,7 @@ class Accelerator final : public Device {
   Status init(const wire::JobSpec& job, const data::Dataset& train);
   Status copy_state(bool to_device);
   Status finish(DeviceLane lane);
-  // The step's sums, and the first elements of control in control_.
+  // Brings the step's sums to the device, and the first elements of control to control_.
   Result<const float*> bring_sums(const StepSums& sums);
 
   DeviceModule& module_;
@@ -100,10 +101,10 @@ class Accelerator final : public Device {
   DeviceGradients gradients_;
   SlotGraphs graphs_;  // last: it uses the others
 
-  // On the device.
+  // In the device's memory.
   float* parameters_ = nullptr;
   float* statistics_ = nullptr;
-  std::vector<float*> optimizer_;  // as BoundaryMemory
+  std::vector<float*> optimizer_;  // layout of BoundaryMemory
   float* slot_statistics_ = nullptr;
   float* control_ = nullptr;  // kCutElements
   const cuda::UpdateChunk* chunks_ = nullptr;
@@ -114,7 +115,7 @@ class Accelerator final : public Device {
   uint32_t block_count_ = 0;
 
   cuda::ApplyState* apply_host_ = nullptr;  // pinned
-  bool host_is_behind_ = false;             // the device has applied something since
+  bool host_is_behind_ = false;             // the device has applied a step since the last copy
 };
 
 }  // namespace lockstep

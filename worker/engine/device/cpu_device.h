@@ -1,4 +1,4 @@
-// The CPU as the Device: it computes on the BoundaryState itself, and writes gradients into the
+// The CPU as the Device. It computes on the BoundaryState itself, and writes gradients into the
 // regions that the Collective reads.
 //
 // Thread-safety: as Device.
@@ -43,7 +43,7 @@ class CpuDevice final : public Device {
   const FlatLayout& layout_;
   BoundaryState& state_;
   const at::Tensor slot_statistics_;
-  at::Tensor inputs_;  // of what was sent last
+  at::Tensor inputs_;  // of the last send()
   const int64_t* labels_ = nullptr;
   SlotValues values_;
   std::vector<SlotLoss> row_losses_;

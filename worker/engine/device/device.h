@@ -1,20 +1,20 @@
-// Where the model computes, and the ways between there and the memory that the loader fills, the
-// Collective reads, and checkpoints are made of.
+// Where the model computes, and how data move between the device and the host's memory. The loader
+// fills the host's memory, the Collective reads it, and checkpoints come from it.
 //
 //   batch ─ send() ─▶ forward ─ start_loss() ─▶ backward ─▶ gradients() ─ transfer() ─▶ region
 //                                                        └▶ sums() ─ DeviceCollective
 //   sums ─ apply() ─▶ parameters and their state ◀─ to_device() ─ ─ to_host() ─▶ BoundaryState
 //
-// CpuDevice: all of it is one memory, and nothing is copied. Accelerator: memory of its own.
+// CpuDevice: all data lie in one memory, and nothing is copied. Accelerator: memory of its own.
 //
 // INVARIANTS
-//  D1 What is on the device changes only in apply() and to_device().
-//  D2 The bits depend on neither the number of copies nor their timing.
+//  D1 The state on the device changes only in apply() and to_device().
+//  D2 The bits depend neither on the number of copies nor on their timing.
 //
-// Errors: kInternal when the device fails; its memory is lost then, and the process with it.
+// Errors: kInternal if the device fails. Its memory is then lost, and the process must end.
 // LibTorch's exceptions pass through.
 //
-// Thread-safety: the training thread only, but for transfer().
+// Thread-safety: the training thread only, except transfer().
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -42,72 +42,75 @@ class Device {
   virtual ~Device() = default;
 
   virtual at::Device where() const = 0;  // of the model's tensors
-  // Whichever thread drives the engine asks for it before it computes here.
+  // Makes the device the current one of the calling thread. A thread that drives the engine calls
+  // this before it computes.
   virtual Status make_current() { return Status::ok(); }
-  // What of the device decides the bits, "key=value" lines.
+  // The properties of the device that decide the bits, as "key=value" lines.
   virtual std::vector<std::string> fingerprint() const = 0;
 
   // Flat memory that lasts as long as the device: the parameters, and the running statistics that
-  // the slot in progress updates. By FlatLayout, the statistics from their section's start.
+  // the slot in progress updates. Layout: FlatLayout; statistics begin at the start of their
+  // section.
   virtual float* parameters() = 0;
   virtual float* slot_statistics() = 0;
-  // Every slot starts from the boundary's statistics.
+  // Sets the statistics to those of the boundary state. Every slot starts from them.
   virtual Status reset_statistics() = 0;
 
-  // Of the device, for the model; none: LibTorch's operators.
+  // The device's kernels for the model. Empty: the model uses LibTorch's operators.
   virtual LayerKernels kernels() { return {}; }
 
-  // How images are to come to send().
+  // The form in which send() takes images.
   virtual data::ImageForm image_form() const { return data::ImageForm::kFloats; }
 
-  // The next slot, or batch of an evaluation: its samples, labels and values. The memory may be the
-  // caller's, who keeps it until loss().
+  // Sends the next slot, or the next batch of an evaluation: samples, labels and values. The device
+  // may use the caller's memory directly, so the caller keeps the memory until loss().
   virtual Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                       uint64_t samples, const SlotValues& values) = 0;
-  // Whether send() leaves the samples there that it sent before, where they are as many, and sends
-  // the values only.
+  // With `keeps`, send() leaves the samples of an earlier send() on the device if their number is
+  // the same. It then sends the values only.
   virtual void keep_inputs(bool /*keeps*/) {}
-  // Of what was sent, as forward() takes it: the samples, and the key where kernels() read it.
+  // What was sent, as forward() takes it. Also puts the key where kernels() read it.
   virtual Result<at::Tensor> inputs() = 0;
   virtual const uint64_t* dropout_key_at() { return nullptr; }
 
-  // The type in which start_loss() takes logits that were computed in this one.
+  // The type in which start_loss() takes logits that were computed in type `computed`.
   virtual at::ScalarType loss_type(at::ScalarType /*computed*/) const { return at::kFloat; }
-  // Softmax cross-entropy of logits (..., classes) for the targets that the labels and values make
-  // that were sent (row_target.h). `gradient` becomes that of (sum of losses) / step_labels *
-  // loss_scale; null: none is wanted. It may lie in the place of the logits where `in_place` says
-  // that nobody needs them any more. Does not wait for the device.
+  // Starts the softmax cross-entropy of logits (..., classes). The labels and values of send() make
+  // the targets (row_target.h). `gradient` receives the gradient of (sum of losses) / step_labels *
+  // loss_scale; null: no gradient. With `in_place` nobody needs the logits any more, and the
+  // gradient may overwrite them. Does not wait for the device.
   virtual Status start_loss(const at::Tensor& logits, bool in_place, at::Tensor* gradient) = 0;
   virtual Result<SlotLoss> loss() = 0;
 
-  // Computes what was sent by a graph where it can; null: it never can.
+  // Computes slots by a graph where possible; null: never.
   virtual SlotGraphs* graphs() { return nullptr; }
 
-  // Where backward writes the gradients that belong into `region` of the host.
+  // Where backward writes the gradients for `region` of the host.
   virtual float* gradients(float* region) = 0;
-  // The slot's statistics are as they belong behind `gradients`, where backward wrote.
+  // Puts the slot's statistics behind `gradients`, where backward wrote.
   virtual Status take_statistics(float* gradients) = 0;
-  // How both come to the region from there; null: they are there.
+  // Brings gradients and statistics to the host's region; null: backward writes there.
   virtual GradientTransfer* transfer() { return nullptr; }
-  // Where they can be summed without going to the host, with so many regions: backward writes there
-  // instead. Null: the host's memory is the device's.
+  // Sums gradients without the host, in `regions` regions; backward writes into these regions.
+  // Null: the host's memory is the device's.
   virtual Result<DeviceSums*> sums(uint32_t /*regions*/) {
     return static_cast<DeviceSums*>(nullptr);
   }
-  // The memory behind sums(), for a DeviceCollective; null as there.
+  // The memory behind sums(), for a DeviceCollective. Null: the host's memory is the device's.
   virtual Result<GradientBuffer*> regions(uint32_t /*regions*/) {
     return static_cast<GradientBuffer*>(nullptr);
   }
-  // The gradients as the host can read them; `copy` is memory to put them.
+  // The gradients in memory that the host can read. `copy`: memory that the device may fill for
+  // this.
   virtual Result<const float*> gradients_on_host(const float* gradients,
                                                  std::vector<float>* copy) = 0;
 
   // As BoundaryState::is_finite().
   virtual Result<bool> are_finite(const StepSums& sums) = 0;
-  // As BoundaryState::apply(). After an error nothing is known of the state.
+  // As BoundaryState::apply(). After an error the state is unknown.
   virtual Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) = 0;
 
-  // The BoundaryState becomes what the device has, and the other way round.
+  // to_host() copies the device's state to the BoundaryState, to_device() the other way round.
   virtual Status to_host() = 0;
   virtual Status to_device() = 0;
 };

@@ -1,21 +1,21 @@
 // Gradients on their way from where backward wrote them, in the device's memory, to where they are
-// summed: regions of the host (GradientTransfer), or of the device (DeviceSums). All of it runs on
-// kGradients, behind what kCompute had reached when it was asked for; so buckets move while
-// backward goes on.
+// summed: regions of the host (GradientTransfer), or regions of the device (DeviceSums). All of
+// this work runs on kGradients. It runs behind the point that kCompute had reached at the time of
+// the request, so buckets move while backward goes on.
 //
 //   eager    backward ─▶ region 0 ─▶ host          backward ─▶ region, sums there
 //   a graph  backward ─▶ its own place ─▶ host     backward ─▶ its own place ─▶ region, sums there
 //
-// A graph is enqueued at once, so behind it kCompute has reached its end: there it is the marks
-// inside that tell how far backward is (reached()).
+// A graph is enqueued at once, and kCompute then ends behind the whole graph. So for a graph the
+// marks inside it tell how far backward is (reached()).
 //
 // INVARIANTS
-//  A1 On the way over the host, region 0 (or the graph's place) holds the slot's gradients until
-//     their transfers are waited for.
-//  A2 A slot writes nothing before all that was asked for of the slot before it has run, whatever
-//     became of its step.
+//  A1 If gradients go over the host, region 0 (or the graph's place) holds the slot's gradients
+//     until the caller has waited for their transfers.
+//  A2 A slot writes nothing before all requests of the previous slot have run, whatever became of
+//     the previous slot's step.
 //
-// Thread-safety: as GradientTransfer and DeviceSums; the rest: the training thread.
+// Thread-safety: as GradientTransfer and DeviceSums. All other calls: the training thread.
 #pragma once
 
 #include <mutex>
@@ -32,19 +32,20 @@ namespace lockstep {
 
 class DeviceGradients final : public GradientTransfer, public DeviceSums {
  public:
-  // Both outlive it.
+  // `module` and `layout` outlive the object.
   DeviceGradients(DeviceModule& module, const FlatLayout& layout);
   ~DeviceGradients() override;
 
-  DeviceRegions& regions() { return regions_; }  // at least one is reserved by the owner
-  // The whole region of the host that begins at `memory`; until the end.
+  DeviceRegions& regions() { return regions_; }  // the owner reserves at least one
+  // Pins the whole region of the host that begins at `memory`. It stays pinned until the end.
   void pin(const float* memory);
 
-  // The next slot; until from_graph() an eager one.
+  // Begins the next slot. The slot is eager until from_graph().
   Status begin_slot();
-  // A graph computes it, into `place`: the layout of a region.
+  // A graph computes this slot into `place`, which has the layout of a region.
   void from_graph(const float* place) { place_ = place; }
-  // What is started or brought from here on is there at this mark; none: now.
+  // Transfers and sums from here on wait for this mark; none: for what kCompute has reached at the
+  // request.
   void reached(std::optional<uint32_t> mark) { reached_ = mark; }
 
   void start(float* region, const ElementRange& range, uint32_t ticket) override;
@@ -62,7 +63,7 @@ class DeviceGradients final : public GradientTransfer, public DeviceSums {
   DeviceModule& module_;
   const FlatLayout& layout_;
   DeviceRegions regions_;
-  const float* place_ = nullptr;  // of the graph that computes this slot; null: none does
+  const float* place_ = nullptr;  // of the graph that computes this slot; null: eager
   std::optional<uint32_t> reached_;
   std::set<const float*> pinned_;
   std::mutex error_mutex_;

@@ -1,11 +1,11 @@
-// What a slot is computed from, on its way to the device: its values (slot_values.h) and its batch,
-// in one piece of memory and one copy. Two stages of pinned memory, and of the device's, are taken
-// in turn; so a batch is copied while the slot before is still computed. A slot that is a graph
-// reads from a place of its own, always the same, to which the stage is copied.
+// The inputs of a slot on their way to the device: its values (slot_values.h) and its batch, in one
+// piece of memory and one copy. Slots alternate between two stages, each with pinned memory and
+// memory of the device. So a batch is copied while the previous slot still computes. A slot that is
+// a graph reads from a fixed place of its own, and the stage is copied there.
 //
 // INVARIANTS
-//  N1 A stage is filled again only when its last copy has left it, and copied over only when the
-//     slot that computed with it is done.
+//  N1 The host fills a stage again only after the stage's last copy to the device has ended. A copy
+//     overwrites a stage on the device only after the slot that computed with it is done.
 //
 // Thread-safety: the training thread only.
 #pragma once
@@ -23,19 +23,20 @@ namespace lockstep {
 
 class DeviceInputs {
  public:
-  // `module` outlives it and has its tensors at `where`.
+  // `module` outlives the object and has its tensors at `where`.
   DeviceInputs(DeviceModule& module, at::Device where) : module_(module), where_(where) {}
 
-  // What images go through. It is kept by the caller until kCompute has come here.
+  // The transform of images to floats. The caller keeps `transform` until kCompute has reached this
+  // point.
   Status set_transform(const data::Transform& transform);
 
-  // Images as stored or tokens, their labels and the slot's values, to a stage.
+  // Sends images as stored, or tokens, with their labels and the slot's values, to a stage.
   Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
               uint64_t samples, const SlotValues& values);
-  // From here on a stage that has samples of as many bytes keeps them, and only the values are
-  // sent.
+  // From here on a stage whose samples have as many bytes as the new ones keeps its samples. Only
+  // the values are sent.
   void keep(bool keeps) { keeps_ = keeps; }
-  // All of that from its stage to `place`, of bytes(), in the device's memory.
+  // Copies all inputs from their stage to `place`, bytes() bytes in the device's memory.
   Status move_to(std::byte* place);
   size_t bytes() const { return labels_at_ + label_bytes_; }
 
@@ -43,7 +44,7 @@ class DeviceInputs {
   Result<at::Tensor> inputs();
   const int64_t* labels() const { return reinterpret_cast<const int64_t*>(at_ + labels_at_); }
   const SlotValues* values() const { return reinterpret_cast<const SlotValues*>(at_); }
-  // A value of them, without dimensions.
+  // One of these values, as a tensor without dimensions.
   at::Tensor view(const float* value) const;
 
  private:
@@ -51,7 +52,7 @@ class DeviceInputs {
     std::byte* host = nullptr;
     std::byte* device = nullptr;
     size_t bytes = 0;
-    size_t sent = 0;  // what lies there now
+    size_t sent = 0;  // bytes that lie there now
   };
 
   Status reserve(Stage* stage, size_t bytes);
@@ -60,11 +61,11 @@ class DeviceInputs {
 
   DeviceModule& module_;
   const at::Device where_;
-  const data::Transform::Table* transform_ = nullptr;  // by channel, on the device
+  const data::Transform::Table* transform_ = nullptr;  // by channel, in the device's memory
   std::array<Stage, 2> stages_;
-  uint32_t turn_ = 0;  // the stage sent last
+  uint32_t turn_ = 0;  // the stage of the last send()
   bool keeps_ = false;
-  // Of what was sent last.
+  // Of the last send().
   data::SampleShape shape_;
   uint64_t samples_ = 0;
   size_t labels_at_ = 0;

@@ -1,5 +1,5 @@
-// The loss of a slot on the device, by kernel: its gradient there, its value on its way to the host
-// while backward goes on.
+// The loss of a slot on the device, computed by a kernel. The gradient stays on the device. The
+// value goes to the host while backward goes on.
 //
 // Thread-safety: as Device.
 #pragma once
@@ -16,20 +16,20 @@ namespace lockstep {
 
 class DeviceLoss {
  public:
-  // `is_scaled`: the gradient is multiplied by SlotValues::loss_scale. The module outlives it.
+  // `is_scaled`: multiplies the gradient by SlotValues::loss_scale. `module` outlives the object.
   DeviceLoss(DeviceModule& module, bool is_scaled) : module_(module), is_scaled_(is_scaled) {}
 
-  // As Device::start_loss(), of what lies at `inputs`. What it takes of its own memory is there
-  // from the first loss of that many rows on, and stays where it is.
+  // As Device::start_loss(), for the labels and values in `inputs`. The first loss with a number of
+  // rows reserves memory for that number. The memory stays where it is.
   Status start(const at::Tensor& logits, bool in_place, const DeviceInputs& inputs,
                at::Tensor* gradient);
-  // Of the last start(), or of a replay of what a start() of so many rows has enqueued.
+  // The loss of the last start(), or of a replay of what a start() with as many rows enqueued.
   Result<SlotLoss> wait();
   size_t rows() const { return rows_; }
   void expect(size_t rows) { rows_ = rows; }
 
  private:
-  // What the kernels of cross-entropy give, by row of the logits.
+  // What the kernels of cross-entropy give for each row of the logits.
   struct Rows {
     float* losses = nullptr;
     uint32_t* right = nullptr;
@@ -44,9 +44,9 @@ class DeviceLoss {
 
   DeviceModule& module_;
   const bool is_scaled_;
-  // By their number, rounded up to a power of two: padded documents make many.
+  // By the number of rows, rounded up to a power of two: padded documents have many numbers.
   std::map<size_t, Rows> reserved_;
-  size_t rows_ = 0;  // of the loss that is waited for next
+  size_t rows_ = 0;  // of the next loss that wait() gives
 };
 
 }  // namespace lockstep

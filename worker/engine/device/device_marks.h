@@ -1,4 +1,4 @@
-// Who uses which mark of a DeviceModule in the engine.
+// Which part of the engine uses which marks of a DeviceModule.
 //
 // Thread-safety: constants.
 #pragma once
@@ -12,14 +12,14 @@ namespace lockstep {
 inline constexpr uint32_t kRecordedMarks = 256;
 
 enum DeviceMark : uint32_t {
-  kInputsSent = 0,    // of two stages
-  kInputsUsed = 2,    // likewise
+  kInputsSent = 0,    // two, one a stage
+  kInputsUsed = 2,    // two, one a stage
   kLossThere = 4,     // on kCompute
   kBackwardReached,   // on kCompute
   kGradientsReached,  // on kGradients
   kFinished,
-  kFirstRecorded,  // kRecordedMarks of them, on kCompute, in slots that are graphs
-  kFirstTicket = kFirstRecorded + kRecordedMarks,  // the rest, on kGradients
+  kFirstRecorded,  // kRecordedMarks marks on kCompute, in slots that are graphs
+  kFirstTicket = kFirstRecorded + kRecordedMarks,  // all remaining marks, on kGradients
 };
 
 }  // namespace lockstep

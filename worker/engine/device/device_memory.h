@@ -1,4 +1,4 @@
-// Memory of a DeviceModule, by type.
+// Typed memory of a DeviceModule.
 //
 // Thread-safety: as DeviceModule.
 #pragma once
@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// `count` of 0 gets memory too: an address that is nobody else's.
+// `count` of 0 gets memory too, at an address of its own.
 template <typename T>
 Status allocate(DeviceModule& module, T** memory, size_t count) {
   LOCKSTEP_ASSIGN_OR_RETURN(void* got, module.allocate(std::max<size_t>(count, 1) * sizeof(T)));
@@ -27,7 +27,8 @@ Status allocate_host(DeviceModule& module, T** memory, size_t count) {
   return Status::ok();
 }
 
-// A table that stays. It is copied in kCompute; the caller keeps it until that is done.
+// Uploads a table that stays on the device. The copy runs in kCompute; the caller keeps `table`
+// until the copy is done.
 template <typename T>
 Status upload_table(DeviceModule& module, const std::vector<T>& table, const T** memory) {
   T* on_device = nullptr;

@@ -1,5 +1,6 @@
-// Regions of gradients in a device's memory, for partial sums and for what comes of them: a
-// GradientBuffer that grows. Its control section is empty: the hosts add that up themselves.
+// Regions of gradients in a device's memory, for partial sums and their results. It is a
+// GradientBuffer that grows. Its control section is empty, because the hosts sum the control
+// section themselves.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -14,10 +15,12 @@ namespace lockstep {
 
 class DeviceRegions final : public GradientBuffer {
  public:
-  // `module` outlives the regions, and keeps their memory. `layout`: of the host's buffer.
+  // `module` outlives the regions, and keeps their memory. `layout`: the layout of the host's
+  // buffer.
   DeviceRegions(DeviceModule& module, const BufferLayout& layout);
 
-  // At least so many, zeroed; kInternal when memory runs out. What there was stays where it is.
+  // Reserves at least `regions` regions, zeroed. Existing regions stay where they are. kInternal if
+  // memory runs out.
   Status reserve(uint32_t regions);
   Status reserve_result();
 

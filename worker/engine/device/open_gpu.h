@@ -1,9 +1,9 @@
-// Makes this process one that computes on a GPU: LibTorch's CUDA library, our module beside the
-// program, and the settings that numerics ask for. Nothing of it is linked, so that the same worker
-// starts where there is no driver.
+// Makes this process compute on a GPU. It opens LibTorch's CUDA library and our module beside the
+// program, and makes the settings that numerics ask for. The worker links neither library, so the
+// same worker starts on a machine without a driver.
 //
-// Thread-safety: once in a process, before any other call of LibTorch: it remembers for good what
-// it found when it was first asked.
+// Thread-safety: call once in a process, before any other call of LibTorch. LibTorch looks for
+// devices once and remembers the answer for good.
 #pragma once
 
 #include <memory>
@@ -16,24 +16,24 @@
 
 namespace lockstep {
 
-// The module in the library at `path`, on GPU `local_rank` modulo those that can be seen. kConfig,
-// with what to do, where there is no driver, no GPU, a LibTorch without CUDA, or a Lockstep built
-// without its GPU module.
+// Opens the module in the library at `path`, on GPU `local_rank` modulo the number of visible GPUs.
+// kConfig, with what to do, if there is no driver, no GPU, a LibTorch without CUDA, or a Lockstep
+// built without its GPU module.
 Result<std::unique_ptr<DeviceModule>> open_gpu(const wire::JobSpec& job, const std::string& path,
                                                uint32_t local_rank);
 
-// Where the module lies that was built with this program: beside it.
+// The path of the module that was built with this program: beside the program.
 std::string device_module_path();
 
-// The last part of open_gpu(): another module in the same process.
+// The last part of open_gpu(): opens another module in the same process.
 Result<std::unique_ptr<DeviceModule>> open_device_module(const std::string& path,
                                                          uint32_t local_rank);
 
-// The memory in which a worker computes: the module's device's, or without one the machine's. The
-// workers on this node that have the same one take equal shares.
+// The memory in which a worker computes: the memory of the module's device, or without a module the
+// memory of the machine. The workers on this node that share one memory take equal shares.
 Result<std::unique_ptr<MemoryMeter>> make_meter(const DeviceModule* module, uint32_t workers_here);
 
-// The most memory of the device that was in use at a time: ours, which stays, and that of
+// The most memory of the device in use at a time: our own memory, which stays, and the memory of
 // LibTorch's tensors.
 Result<uint64_t> peak_device_bytes(const DeviceModule& module);
 

@@ -1,17 +1,19 @@
-// Slots as CUDA graphs: forward, loss and backward of one slot, recorded once for each of the two
-// commonest slot sizes and enqueued in one call from then on. What a recording must not hold lies
-// where it reads it: values and batch in a place of its own (device_inputs.h), to which they are
-// copied before each replay. What is written lies in fixed places as well: gradients and statistics
-// in place(), losses where DeviceLoss expects them. Merges, sums, gate and apply are not recorded,
-// so neither a new generation nor another plan of buckets needs a new recording: it sets marks
-// where buckets of the plan it was made under were complete, and a bucket of another plan leaves
-// with the first mark behind all of its gradients.
+// Slots as CUDA graphs. A graph records forward, loss and backward of one slot. There is one for
+// each of the two commonest slot sizes, and one call enqueues it from then on.
+//
+// A recording must not hold what changes from slot to slot. Values and batch lie in a place of
+// their own (device_inputs.h), and are copied there before each replay. Results lie in fixed places
+// as well: gradients and statistics in place(), losses where DeviceLoss expects them.
+//
+// Merges, sums, gate and apply are not recorded, so neither a new generation nor another plan of
+// buckets needs a new recording. A recording sets a mark wherever a bucket of its own plan is
+// complete. A bucket of another plan leaves with the first mark behind all of its gradients.
 //
 // INVARIANTS
-//  G1 A size is recorded only after kGraphWarmUps eager slots of it: libraries have chosen their
-//     algorithms, and our memory has been reserved.
-//  G2 A recording that fails is the last that is tried: everything runs eagerly from then on, and
-//     why() says once what happened. The slot in which it failed is computed eagerly, whole.
+//  G1 A size is recorded only after kGraphWarmUps eager slots of the same size. By then libraries
+//     have chosen their algorithms, and our memory is reserved.
+//  G2 After a recording fails, no other is tried: everything runs eagerly from then on, and why()
+//     says once what happened. The slot whose recording failed is computed eagerly as a whole.
 //
 // Errors: those of the DeviceModule. Thread-safety: as Device.
 #pragma once
@@ -36,7 +38,8 @@ namespace lockstep {
 inline constexpr uint32_t kGraphWarmUps = 3;
 inline constexpr uint32_t kMostGraphs = 2;
 
-// Whether slots of the job are to be graphs (train.graph); if not, but somebody asked for it, why.
+// Whether slots of the job become graphs (train.graph). If they do not although somebody asked for
+// it, the reason.
 struct GraphChoice {
   bool wanted = false;
   std::string why_not;
@@ -46,28 +49,29 @@ GraphChoice choose_graphs(const wire::JobSpec& job, const TorchQueue* queue);
 class SlotGraphs {
  public:
   using OnReady = std::function<void(uint32_t parameter)>;
-  // Enqueues a slot from what DeviceInputs holds to its gradients and statistics, which go to the
-  // given place, and calls back after each parameter's gradient. Takes nothing else from the host
-  // that is another for the next slot.
+  // Enqueues a slot, from the inputs in DeviceInputs to gradients and statistics in `place`. Calls
+  // back after each parameter's gradient. Takes nothing else from the host that differs from slot
+  // to slot.
   using Body = std::function<Status(float* place, const OnReady&)>;
 
-  // All outlive the graphs.
+  // All arguments outlive the graphs.
   SlotGraphs(DeviceModule& module, const FlatLayout& layout, DeviceInputs& inputs,
              DeviceGradients& gradients, DeviceLoss& loss, GraphChoice choice);
 
-  // Computes the slot of `samples` samples that DeviceInputs has sent, by a graph; false: nothing
-  // was enqueued, and it has to be computed eagerly. `bounds`: of the generation's buckets.
+  // Computes by a graph the slot of `samples` samples that DeviceInputs has sent. False: nothing
+  // was enqueued, and the caller must compute the slot eagerly. `bounds`: those of the generation's
+  // buckets.
   Result<bool> launch(uint64_t samples, const std::vector<uint64_t>& bounds, const Body& body);
-  // Calls `on_ready` (may be empty) for the gradients of the slot launched last, in the order of
-  // its backward. What is asked of DeviceGradients meanwhile follows the marks inside the graph.
+  // Calls `on_ready` (may be empty) for the gradients of the last launched slot, in the order of
+  // backward. Requests to DeviceGradients during the call follow the marks inside the graph.
   void announce(const OnReady& on_ready);
-  // Where the gradients and statistics are of what was launched.
+  // Where the gradients and statistics of the last launched slot lie.
   float* place() const { return place_; }
 
-  // Memory of the device that they take besides what LibTorch has for a slot.
+  // Bytes of the device's memory that graphs take besides LibTorch's memory for a slot.
   uint64_t bytes() const { return is_on_ ? layout_.buffer.statistics * sizeof(float) : 0; }
 
-  // What is to be said about it, once; else empty.
+  // What the user should read about graphs. Returned once; afterwards empty.
   std::string why() { return std::exchange(why_, {}); }
 
  private:
@@ -75,11 +79,11 @@ class SlotGraphs {
     std::unique_ptr<Recording> recording;
     std::byte* inputs = nullptr;
     size_t rows = 0;                           // of its loss
-    std::vector<uint64_t> bounds;              // of the buckets under which it was recorded
+    std::vector<uint64_t> bounds;              // of the plan under which it was recorded
     std::vector<std::vector<uint32_t>> ready;  // parameters, by the mark behind their gradients
-    // While it is recorded.
+    // While recording.
     std::vector<uint32_t> missing;  // by bucket: gradients that have not come
-    size_t left = 0;                // gradients that have not come
+    size_t left = 0;                // gradients that have not come, over all buckets
     Status marked;
   };
   struct Size {
