@@ -1,13 +1,16 @@
 // The training engine of one worker: model, optimizer, boundary state, and one step at a time.
 //
-// It knows nothing of the coordinator. Whoever drives it (worker/runner/runner) creates it once,
+// The engine does not know the coordinator. Its driver (worker/runner/runner) creates it once,
 // gives it a generation (a Collective and the slot runs of all ranks), and calls step() until the
-// run or the generation ends. The boundary state changes only inside step()'s apply, which runs
+// run or the generation ends. The boundary state changes only in apply, inside step(). Apply runs
 // between two collectives, under the caller's gate, and is never aborted half-way.
 //
-// Errors: kAborted when the generation's Collective was aborted before the gate; the state is then
-// that of the last applied step. kBadData and kNoInput from the data; kConfig for a model that
-// cannot work (BatchNorm over one value). LibTorch's exceptions stop here (kInternal).
+// Errors:
+// - kAborted if the generation's Collective was aborted before the gate. The state is then that of
+//   the last applied step.
+// - kBadData and kNoInput from the data.
+// - kConfig for a model that cannot work (BatchNorm over one value).
+// - kInternal for LibTorch's exceptions, which stop here.
 //
 // Thread-safety: one thread drives it. request_stop() and progress() from any thread.
 #pragma once
@@ -49,68 +52,70 @@ struct Batch;
 struct GenerationView {
   Generation generation = 0;
   Collective* collective = nullptr;
-  // Where gradients and statistics are summed instead, over device_buffer(); null: over the host.
+  // Sums gradients and statistics over device_buffer(); null: the host's Collective sums them.
   DeviceCollective* devices = nullptr;
   std::vector<SlotRun> slot_runs;            // by rank
   std::vector<uint64_t> bucket_bounds;       // elements, ascending, from wire::BucketPlan
   uint64_t total_steps = 0;                  // length of the run, for the schedule
   data::SkipSet skips;                       // slots that this generation leaves out
-  PhaseClock* phases = nullptr;              // told what a step is doing; null: the engine's own
-  WorkInHand* in_hand = nullptr;             // told which samples it is at; may be null
+  PhaseClock* phases = nullptr;              // learns what a step is doing; null: the engine's own
+  WorkInHand* in_hand = nullptr;             // learns which samples are in work; may be null
   data::PrefetchPolicy* prefetch = nullptr;  // null: nothing is read ahead
-  // For measurements: a slot computes with what an earlier one as large was sent, if the device has
-  // memory of its own, so that no samples are copied there.
+  // For measurements, and only if the device has memory of its own: a slot computes with the
+  // samples of an earlier slot of the same size, so no samples are copied to the device.
   bool keeps_inputs = false;
-  TraceLog* trace = nullptr;  // where the steps of its window are recorded; null: none are
+  TraceLog* trace = nullptr;  // records the steps of its window; null: records nothing
   // Asked once a step, when the last bucket leaves: does this member know of a planned change?
   std::function<bool()> wants_switch = [] { return false; };
-  // Told what is worth a line in the log, on the training thread.
+  // Receives what is worth a line in the log, on the training thread.
   std::function<void(const std::string&)> note = [](const std::string&) {};
 };
 
 struct StepOutcome {
   wire::StepRecord record;
   bool epoch_ended = false;
-  bool all_want_stop = false;    // every member asked for a stop in this step's last bucket
-  bool all_want_switch = false;  // every member knew of the planned change; likewise
+  bool all_want_stop = false;  // every member asked for a stop in this step's last bucket
+  bool all_want_switch =
+      false;  // every member knew of the planned change at this step's last bucket
   std::optional<wire::CheckReport> check;  // after a step in which members check each other
 };
 
-// Where a worker is right now, for heartbeats and metrics.
+// Where a worker is now, for heartbeats and metrics.
 struct Progress {
   Step step = 0;
   Phase phase = Phase::kTrain;
-  uint32_t bucket = 0;  // how many buckets of the step in flight it has sent
+  uint32_t bucket = 0;  // number of buckets sent of the step in flight
 };
 
-// Sees what a forward makes of a batch.
+// Sees what a forward computes for a batch.
 class ForwardObserver {
  public:
   virtual ~ForwardObserver() = default;
-  // The output of a layer, by the index of its first parameter.
+  // The output of a layer, by the index of the layer's first parameter.
   virtual void layer(uint32_t parameter, const at::Tensor& output) = 0;
-  // (B, classes) or (B, T, classes); after all layers.
+  // (B, classes) or (B, T, classes). Called after all layers.
   virtual void logits(const at::Tensor& logits) = 0;
 };
 
 class Engine {
  public:
-  // The gate around apply: try_enter() is called before it and leave() after; when try_enter()
-  // says no, the step ends with kAborted and nothing has changed (worker/session/apply_gate.h).
+  // The gate around apply (worker/session/apply_gate.h). step() calls try_enter() before apply and
+  // leave() after it. If try_enter() says no, the step ends with kAborted and nothing has changed.
   struct ApplyGate {
     std::function<bool()> try_enter = [] { return true; };
     std::function<void()> leave = [] {};
   };
 
-  // How the gradient memory is made, so that it can lie in shared memory: called once with the
-  // layout and the number of regions; the engine keeps the buffer.
+  // Makes the gradient memory, so that it can lie in shared memory. Called once with the layout and
+  // the number of regions. The engine keeps the buffer.
   using BufferFactory = std::function<Result<std::unique_ptr<GradientBuffer>>(
       const BufferLayout& layout, uint32_t regions)>;
 
   // `train`, `eval` (may be null) and `module` outlive the engine. `max_slots_per_rank`: the most
-  // slots this rank may ever own, for reserving regions. Weights are initialised from the seed.
-  // `module`: where the model computes; null: here, on the CPU. Gradients are summed in the host's
-  // memory all the same, but for those of a rank that is alone or of devices that are connected.
+  // slots this rank may ever own; the engine reserves regions for them. Weights are initialised
+  // from the seed.
+  // `module`: where the model computes; null: on the CPU. Gradients are summed in the host's memory
+  // in both cases, except for a rank that is alone and for devices that are connected.
   static Result<std::unique_ptr<Engine>> create(const wire::JobSpec& job,
                                                 const data::Dataset& train,
                                                 const data::Dataset* eval,
@@ -120,48 +125,51 @@ class Engine {
   virtual ~Engine() = default;
 
   virtual GradientBuffer& gradient_buffer() = 0;
-  // The same in the device's memory, made when it is first asked for and kept; null: the model
-  // computes on the CPU. Its control section is nobody's.
+  // The gradient buffer in the device's memory, made at the first call and kept. Null: the model
+  // computes on the CPU. Nobody uses its control section.
   virtual Result<GradientBuffer*> device_buffer() { return static_cast<GradientBuffer*>(nullptr); }
   // Where buckets may be cut: starts of tensors in the flat buffer, and its end; ascending.
   virtual std::vector<uint64_t> tensor_bounds() const = 0;
   // What decides the bits of this worker, "key=value" lines, sorted (numerics_fingerprint.cc).
   virtual std::vector<std::string> fingerprint() const = 0;
 
-  // The boundary state as of now; ask again after a step. After writing through the views, call
-  // state_replaced(applied steps): it counts from the next begin_generation() on.
+  // The present boundary state. Ask again after a step. After writing through the views, call
+  // state_replaced() with the number of applied steps. It takes effect at the next
+  // begin_generation().
   virtual std::vector<StateTensor> state() = 0;
   virtual void state_replaced(Step applied_steps) = 0;
   virtual Step applied_steps() const = 0;
-  // Back to the initial weights of the seed, at step 0.
+  // Resets to the initial weights of the seed, at step 0.
   virtual Status start_afresh() = 0;
 
-  // Of a job with train.global_batch auto: the samples of the largest slot that fits, by trials
-  // (largest_slot.h). They leave the state as it was. kConfig: not even the smallest does.
+  // For a job with train.global_batch auto: finds the samples of the largest slot that fits, by
+  // trials (largest_slot.h). The trials leave the state as it was. kConfig if not even the smallest
+  // slot fits.
   virtual Result<uint64_t> largest_slot(MemoryMeter& meter) = 0;
-  // What such a job's global batch became. kConfig like create(). Once, before any generation.
+  // Sets the global batch of a job with train.global_batch auto. kConfig as in create(). Call once,
+  // before any generation.
   virtual Status set_global_batch(uint64_t samples) = 0;
 
   // Starts prefetching for the generation from the next step on. Call again for every generation.
   virtual Status begin_generation(const GenerationView& view, ApplyGate gate) = 0;
 
-  // Lets go of the generation: afterwards nothing of the engine, its threads included, uses the
-  // Collective, which may be freed. May be called any time, also twice or without a generation;
-  // the next call of step() or evaluate() needs a begin_generation() before it.
-  // REQUIRES: after a call that failed the Collective is aborted first. A step that ended early
+  // Lets go of the generation. Afterwards neither the engine nor its threads use the Collective,
+  // and the caller may free it. May be called at any time, also twice or without a generation. The
+  // next step() or evaluate() needs a begin_generation() before it.
+  // REQUIRES: after a failed call, the caller aborts the Collective first. A step that ended early
   // leaves operations in progress, which wait for peers.
   virtual void end_generation() = 0;
 
-  // Computes, reduces and applies the next step. Of a step whose slots are all skipped nothing is
-  // computed or reduced and nobody votes: it counts as applied, and changes nothing but that.
+  // Computes, reduces and applies the next step. If all slots of the step are skipped, nothing is
+  // computed or reduced and nobody votes: the step counts as applied and changes nothing else.
   virtual Result<StepOutcome> step() = 0;
 
-  // The whole evaluation set, spread over the ranks of the generation; the same on every rank and
-  // for every number of ranks.
+  // Evaluates the whole evaluation set, spread over the ranks of the generation. The result is the
+  // same on every rank and for every number of ranks.
   virtual Result<wire::EvalReport> evaluate() = 0;
 
-  // Shows the forward of a batch of the next step, as step() computes it. Nothing changes.
-  // REQUIRES: a generation has begun.
+  // Shows the observer the forward of a batch of the next step, as step() computes it. Changes
+  // nothing. REQUIRES: a generation has begun.
   virtual Status look(const data::Batch&, ForwardObserver&) {
     return {Code::kInternal, "this engine shows no forward"};
   }

@@ -1,4 +1,4 @@
-// The engine behind engine.h: what it holds, and the parts of a step as functions.
+// The engine behind engine.h: its members, and the parts of a step as functions.
 //
 // Thread-safety: as engine.h says.
 #pragma once
@@ -70,14 +70,14 @@ class EngineImpl final : public Engine {
   struct StepWork {
     Step step = 0;
     data::StepPlan plan;
-    uint64_t samples = 0;  // of the slots that are computed
-    uint64_t labels = 0;   // of these samples, that count
+    uint64_t samples = 0;  // of the computed slots
+    uint64_t labels = 0;   // of these samples; only labels that count
     const StepMerge* merge = nullptr;
     const MergeSchedule* schedule = nullptr;  // of this rank
     wire::StepRecord record;
     PhaseTotals before;
     std::optional<CheckPlan> check;
-    wire::CheckReport found;  // valid if check
+    wire::CheckReport found;  // valid if `check` is set
   };
   Result<StepOutcome> run_step();
   StepWork plan_work();
@@ -85,14 +85,14 @@ class EngineImpl final : public Engine {
   Result<StepOutcome> pass_over(StepWork work);
   // Where the results of a slot go.
   struct SlotMemory {
-    float* region = nullptr;     // of the host: control, and in the end what has to travel
+    float* region = nullptr;     // of the host: control, and gradients if they travel
     float* gradients = nullptr;  // where backward writes
   };
   SlotMemory memory_of(const SlotWork& slot);
   Status compute_slot(const SlotWork& slot, StepWork& work);
   SlotValues values_of(const data::Batch& batch, const StepWork& work) const;
   Status send_slot(const data::Batch& batch, const SlotValues& values);
-  // By a graph, whose results lie at its place; null: nothing was done.
+  // Computes by a graph; the results lie at the graph's place. Null: nothing was done.
   Result<SlotGraphs*> launch_graph(uint64_t samples);
   Status backward_slot(const at::Tensor& logits, float* gradients,
                        const std::function<void(uint32_t)>& on_ready);
@@ -104,7 +104,7 @@ class EngineImpl final : public Engine {
   Status compute_again(uint32_t slot, StepWork& work);
   Status note_gradient(uint32_t slot, const float* gradients, StepWork& work);
   StepOutcome report(StepWork& work);
-  // Loss, right predictions and digest, beside its gradient.
+  // Writes loss, right predictions and digest beside the slot's gradient.
   Status write_slot_results(const data::Batch& batch, const SlotValues& values,
                             const SlotMemory& memory);
 
@@ -133,10 +133,10 @@ class EngineImpl final : public Engine {
   void note_tuning();
   uint32_t decode_threads(const data::Dataset& dataset) const;
 
-  const wire::JobSpec job_;  // but for the global batch, which is shape_'s
+  const wire::JobSpec job_;  // except the global batch: use shape_
   const data::Dataset& train_;
   const data::Dataset* eval_;
-  data::RunShape shape_;  // no global batch: until set_global_batch()
+  data::RunShape shape_;  // without a global batch until set_global_batch()
   const std::unique_ptr<Model> model_;
   const Schedule schedule_;
   const FlatLayout layout_;
@@ -145,9 +145,9 @@ class EngineImpl final : public Engine {
   std::unique_ptr<BoundaryState> state_;
   std::unique_ptr<GradientBuffer> buffer_;
   std::unique_ptr<Device> device_;
-  bool state_is_new_ = true;            // the device has not seen it yet
+  bool state_is_new_ = true;            // the device has not seen the state yet
   std::vector<at::Tensor> parameters_;  // views of the device's memory
-  std::vector<at::Tensor> buffers_;     // likewise: the slot's own copies
+  std::vector<at::Tensor> buffers_;     // views of the device's memory: the slot's own copies
   std::unique_ptr<SlotForward> forward_;
   std::unique_ptr<SlotGradients> gradients_;
   std::vector<std::byte> eval_inputs_;
@@ -157,11 +157,11 @@ class EngineImpl final : public Engine {
   PhaseClock own_phases_{system_clock_, WorkPhase::kOther};
   PhaseClock* phases_ = &own_phases_;
 
-  // Over all generations; none: data.tune is off.
+  // Over all generations; none if data.tune is off.
   std::optional<data::LoaderTuning> tuning_;
   bool tuning_is_noted_ = false;
 
-  // Of the generation.
+  // Of the present generation.
   GenerationView view_;
   ApplyGate gate_;
   std::unique_ptr<data::Loader> loader_;

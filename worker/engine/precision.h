@@ -1,9 +1,9 @@
-// The precision of forward and backward (train.precision): LibTorch's autocast, around the forward
-// of one slot. Convolutions and matrix products compute in the short type, what needs the range of
-// fp32 stays there, as LibTorch's own lists say. Weights are fp32 and are cast once a slot; so
-// gradients arrive in fp32.
+// The precision of forward and backward (train.precision): LibTorch's autocast around the forward
+// of one slot. Convolutions and matrix products compute in the short type. Operators that need the
+// range of fp32 stay in fp32, by LibTorch's own lists. Weights are fp32 and are cast once a slot,
+// so gradients arrive in fp32.
 //
-// Thread-safety: as LibTorch's: what is set holds for the calling thread.
+// Thread-safety: as LibTorch: a setting holds for the calling thread.
 #pragma once
 
 #include <c10/core/DeviceType.h>
@@ -13,10 +13,10 @@
 
 namespace lockstep {
 
-// kFloat: no autocast.
+// kFloat means no autocast.
 at::ScalarType compute_type(const wire::TrainSpec& train);
 
-// From here to the end of the scope; the casts that were kept are forgotten then, since the next
+// Autocast holds until the end of the scope. The end of the scope drops the cached casts: the next
 // slot needs a graph of its own, and the next step has other weights.
 class AutocastScope {
  public:

@@ -1,5 +1,5 @@
-// The forward of one slot: from what was sent to the device to its logits. Training, checks between
-// ranks, trials, evaluation and replay all compute it here, so that they cannot differ.
+// The forward of one slot, from the inputs on the device to the logits. Training, checks between
+// ranks, trials, evaluation and replay all compute the forward here, so they cannot differ.
 //
 // Errors: those of the Device; LibTorch's exceptions pass through.
 // Thread-safety: as Engine.
@@ -18,17 +18,17 @@ namespace lockstep {
 
 class SlotForward {
  public:
-  // All outlive it. `parameters` and `buffers`: views of the device's memory, by index of the
-  // model's layout. `compute_type`: precision.h.
+  // All arguments outlive the object. `parameters` and `buffers`: views of the device's memory, by
+  // index of the model's layout. `compute_type`: precision.h.
   SlotForward(const Model& model, Device& device, const std::vector<at::Tensor>& parameters,
               const std::vector<at::Tensor>& buffers, at::ScalarType compute_type);
 
-  // In training mode, from the boundary's statistics: logits (B, classes) or (B, T, classes). A
-  // recorded slot has no key of its own: kernels read the one that was sent. `observer` may be
-  // null.
+  // In training mode, from the boundary's statistics. Returns logits (B, classes) or (B, T,
+  // classes). A recorded slot does not hold a key: kernels read the key that send() sent.
+  // `observer` may be null.
   Result<at::Tensor> train(uint64_t dropout_key, const ForwardMode::Observer* observer = nullptr);
 
-  // In evaluation mode, with the statistics that Device::reset_statistics() left.
+  // In evaluation mode, with the statistics of Device::reset_statistics().
   Result<at::Tensor> evaluate();
 
  private:

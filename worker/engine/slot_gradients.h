@@ -1,16 +1,17 @@
-// Takes every parameter's gradient during backward, as soon as it is there, and puts it into the
+// Takes every parameter's gradient during backward as soon as it is there, and puts it into the
 // region of the slot in progress.
 //
-// `.grad` stays undefined between slots: autograd then hands its fresh tensor over without adding,
-// and one copy brings it home. Gradients that accumulate into views of the region cost a zeroing
-// and a read-add-write instead, and add to -0.0 and to what an aborted backward left behind.
+// `.grad` stays undefined between slots. So autograd hands over its fresh tensor without an
+// addition, and one copy brings the gradient to the region. Gradients that accumulate into views of
+// the region would cost a zeroing and a read-add-write. They would also add to -0.0 and to what an
+// aborted backward left behind.
 //
 // INVARIANTS
-//  G1 After backward() every parameter's range of the region is written, with zeros where the
+//  G1 After backward() every parameter's range of the region is written. The range is zero if the
 //     parameter was not used.
 //
-// Thread-safety: one thread; autograd runs CPU gradients on the thread that called backward(), a
-// device's on one of its own, for which that thread waits.
+// Thread-safety: one thread. Autograd runs gradients of the CPU on the thread that calls
+// backward(), and gradients of a device on another thread, for which the calling thread waits.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,14 +26,15 @@ namespace lockstep {
 
 class SlotGradients {
  public:
-  // Hooks into `parameters` (leaf tensors, by parameter index), which outlive it, as does `layout`.
+  // Hooks into `parameters` (leaf tensors, by parameter index). `parameters` and `layout` outlive
+  // the object.
   SlotGradients(const FlatLayout& layout, std::vector<at::Tensor> parameters);
   ~SlotGradients();
   SlotGradients(const SlotGradients&) = delete;
   SlotGradients& operator=(const SlotGradients&) = delete;
 
-  // Backward from `output` with its gradient; gradients of parameters go to `region`, and
-  // `on_ready(parameter)`, if any, is called after each.
+  // Runs backward from `output` with its gradient. Gradients of parameters go to `region`. Calls
+  // `on_ready(parameter)`, if any, after each gradient.
   void backward(const at::Tensor& output, const at::Tensor& output_gradient, float* region,
                 const std::function<void(uint32_t)>& on_ready);
 

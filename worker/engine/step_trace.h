@@ -1,11 +1,12 @@
-// Records one step into a TraceLog while it exists: the step itself, the phases as the phase clock
-// switches them, and every operator and autograd node that LibTorch runs on this thread, which are
-// all (autograd runs CPU gradients on the thread that asked for them).
+// Records one step into a TraceLog as long as the object lives. It records the step itself, the
+// phases as the phase clock switches them, and every operator and autograd node that LibTorch runs
+// on this thread. On a CPU these are all of them: autograd runs CPU gradients on the calling
+// thread.
 //
-// Nothing is hooked where there is no log or the step lies outside of its window: that costs one
-// comparison.
+// Without a log, or outside the log's window, nothing is hooked, and the cost is one comparison.
 //
-// Thread-safety: made and destroyed on the training thread, within which operators are seen.
+// Thread-safety: made and destroyed on the training thread. Only the operators of this thread are
+// seen.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace lockstep {
 
 class StepTrace {
  public:
-  // `log` may be null. Both outlive the object.
+  // `log` may be null. `log` and `phases` outlive the object.
   StepTrace(TraceLog* log, Step step, PhaseClock& phases);
   ~StepTrace();
   StepTrace(const StepTrace&) = delete;
