@@ -74,9 +74,8 @@ struct GenerationView {
 struct StepOutcome {
   wire::StepRecord record;
   bool epoch_ended = false;
-  bool all_want_stop = false;  // every member asked for a stop in this step's last bucket
-  bool all_want_switch =
-      false;  // every member knew of the planned change at this step's last bucket
+  bool all_want_stop = false;    // every member asked for a stop in this step's last bucket
+  bool all_want_switch = false;  // every member knew of the planned change, in the same bucket
   std::optional<wire::CheckReport> check;  // after a step in which members check each other
 };
 

@@ -1,5 +1,7 @@
-// What builds each model of the table (comm/wire/models/model_table.h): one row in the file of
-// each. Thread-safety: constants and pure functions.
+// The builder of each model in the table (comm/wire/models/model_table.h). Each model's file has
+// one row.
+//
+// Thread-safety: constants and pure functions.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +12,14 @@
 
 namespace lockstep {
 
-// `classes`: of tokens their number, from the data or model.vocab. REQUIRES: the samples are of the
-// kind that the model takes, by its row of the table.
+// `classes`: for tokens the size of the vocabulary, from the data or model.vocab. REQUIRES: the
+// samples are of the kind that the model's row of the table takes.
 using BuildModel = Result<std::unique_ptr<Model>> (*)(const wire::ModelSpec& spec,
                                                       const data::SampleShape& shape,
                                                       uint32_t classes);
 
 struct ModelBuilder {
-  std::string_view name;  // of the table of models
+  std::string_view name;  // in the table of models
   BuildModel build = nullptr;
 };
 
@@ -27,9 +29,10 @@ extern const ModelBuilder kResnet18Builder;
 extern const ModelBuilder kResnet50Builder;
 extern const ModelBuilder kGpt2Builder;
 
-// From the file spec.path() (PLUGIN.md; TorchScript). kNoInput where it is not there, kUsage where
-// its content is not spec.sha256(), if that is given, kConfig where it cannot be trained on these
-// data. Tried with a few samples before it is returned.
+// Models from the file spec.path() (PLUGIN.md; TorchScript). The builder tries the model with a few
+// samples before it returns the model.
+// Errors: kNoInput if the file is not there; kUsage if spec.sha256() is given and the content
+// differs; kConfig if the model cannot be trained on these data.
 extern const ModelBuilder kTorchscriptBuilder;
 extern const ModelBuilder kPluginBuilder;
 

@@ -1,12 +1,12 @@
-// What a GPT-2 consists of (Radford et al. 2019, "Language Models are Unsupervised Multitask
+// The parts of a GPT-2 (Radford et al. 2019, "Language Models are Unsupervised Multitask
 // Learners"): learned positions, blocks with a LayerNorm in front of each half, and an output layer
-// that is the token embedding again. Names and order are those of the PyTorch model in
-// tests/golden/gpt2.py; linear weights are (out, in).
+// that shares the token embedding. Names and order are those of the PyTorch model in
+// tests/golden/gpt2.py. Linear weights are (out, in).
 //
-// Initial values as there: normal with deviation 0.02, of the last layer of each half of a block
-// 0.02 / sqrt(2 n_layer), biases 0, norms 1.
+// Initial values are also those of tests/golden/gpt2.py: normal with deviation 0.02; in the last
+// layer of each half of a block 0.02 / sqrt(2 n_layer); biases 0; norms 1.
 //
-// Thread-safety: values and pure functions. Without Torch.
+// Thread-safety: values and pure functions. Does not need Torch.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct Gpt2Block {  // indices of weights; the bias is the next parameter
 
 struct Gpt2Parts {
   ModelLayout layout;
-  uint32_t tokens = 0;     // (vocab, n_embd), of the output too
+  uint32_t tokens = 0;     // (vocab, n_embd); also the output's weight
   uint32_t positions = 0;  // (block, n_embd)
   std::vector<Gpt2Block> blocks;
   uint32_t norm = 0;

@@ -1,5 +1,6 @@
-// Layers that the built-in models share, as functions over tensors; those for which a device may
-// have a kernel of its own are in kernel_layers.h.
+// Layers that the built-in models share, as functions over tensors. kernel_layers.h has the layers
+// for which a device may have a kernel of its own.
+//
 // Thread-safety: as Model::forward().
 #pragma once
 

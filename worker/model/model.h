@@ -1,15 +1,15 @@
-// A model is a pure function: (input, parameters, buffers, mode) -> logits. It owns no tensor, so
-// the engine can lay parameters out in one flat buffer, and give every slot buffers of its own.
+// A model is a pure function: (input, parameters, buffers, mode) -> logits. A model owns no tensor.
+// So the engine can lay parameters out in one flat buffer, and give every slot its own buffers.
 //
 // INVARIANTS
-//  M1 parameters() and buffers() are fixed at creation, in registration order, and named as the
-//     same model written in PyTorch would name them.
-//  M2 What forward() gives depends on its arguments alone. In training mode it updates the buffers
-//     it was given, in place. A model from a file may draw from LibTorch's generator for the CPU,
-//     which is seeded from mode.dropout_key first.
+//  M1 layout() is fixed at creation and in registration order. Its names are those that the same
+//     model would have in PyTorch.
+//  M2 The result of forward() depends on its arguments alone. In training mode forward() updates
+//     the given buffers in place. A model from a file may draw from LibTorch's generator for the
+//     CPU. The generator is seeded from mode.dropout_key first.
 //
-// Thread-safety: forward() from any thread, on tensors of that thread. Those of models from files
-// wait for each other, whatever the model: the generator is the process's.
+// Thread-safety: forward() from any thread, on tensors of that thread. Forwards of models from
+// files wait for each other, whatever the model, because the generator belongs to the process.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,14 +29,15 @@
 namespace lockstep {
 
 struct ForwardMode {
-  // Gets the output of every layer that has parameters, by the index of the first of them.
+  // Receives the output of every layer with parameters, by the index of the layer's first
+  // parameter.
   using Observer = std::function<void(uint32_t parameter, const at::Tensor& output)>;
 
   bool training = false;
-  uint64_t dropout_key = 0;                  // of this slot of this step; see dropout_mask.h
-  const uint64_t* dropout_key_at = nullptr;  // the same where kernels read it, until after backward
-  const Observer* observer = nullptr;        // for looking into a step; null while training
-  LayerKernels kernels = {};                 // of the device; not taken with an observer
+  uint64_t dropout_key = 0;                  // of this slot in this step; see dropout_mask.h
+  const uint64_t* dropout_key_at = nullptr;  // the key for kernels, valid until after backward
+  const Observer* observer = nullptr;        // to look into a step; null while training
+  LayerKernels kernels = {};                 // of the device; not used with an observer
 };
 
 class Model {
@@ -45,14 +46,14 @@ class Model {
 
   const ModelLayout& layout() const { return layout_; }
 
-  // x: (B, C, H, W) floats, or (B, T) int64 token ids, or (B, 2, T) token ids and the position of
-  // each in its document, where SampleShape::has_positions. Returns logits: (B, classes), or
-  // (B, T, classes). `parameters` and `buffers` by index of layout().
+  // x: (B, C, H, W) floats, or (B, T) int64 token ids. If SampleShape::has_positions: (B, 2, T),
+  // token ids and the position of each token in its document. Returns logits: (B, classes), or (B,
+  // T, classes). `parameters` and `buffers`: by index of layout().
   virtual at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
                              std::span<const at::Tensor> buffers,
                              const ForwardMode& mode) const = 0;
 
-  // Whether backward reads the logits, so that nobody may write to them before it.
+  // True if backward reads the logits. Nobody may then write to the logits before backward.
   virtual bool keeps_logits() const { return true; }
 
  protected:
@@ -62,13 +63,14 @@ class Model {
   ModelLayout layout_;
 };
 
-// kUsage for an unknown name (the nearest is named), a bad setting or samples of the other kind,
-// kConfig when the images are too small for the model. Of a model from a file see builtin.h.
+// kUsage for an unknown name (the message names the nearest one), a bad setting, or samples of the
+// other kind. kConfig if the images are too small for the model. builtin.h has the errors of models
+// from files.
 Result<std::unique_ptr<Model>> make_model(const wire::ModelSpec& spec,
                                           const data::SampleShape& shape, uint32_t classes);
 
-// A view of a batch's inputs (SampleReader), in the memory of `where`, as forward() takes them.
-// Only read: nothing requires a gradient with respect to it.
+// A view of a batch's inputs (SampleReader) in the memory of `where`, as forward() takes them. The
+// view is only read: no gradient is computed with respect to it.
 at::Tensor model_input(const data::SampleShape& shape, const void* inputs, uint64_t batch,
                        at::Device where = at::kCPU);
 

@@ -1,10 +1,10 @@
-// The file of a model that the user brings (model.path), as a whole.
+// The whole file of a model that the user brings (model.path).
 //
-// The content is read before anything looks at it, and its hash is part of the run's identity: all
-// workers, and all resumes, compute with the same file or not at all.
+// Lockstep reads the content before anything looks at it. The hash of the content is part of the
+// run's identity: all workers, and all resumes, compute with the same file or not at all.
 //
-// Errors, each with the file and what to do: kNoInput when it is not there, kConfig when it cannot
-// be read or is no file.
+// Errors, each with the file and what to do: kNoInput if there is no file at the path, kConfig if
+// the path cannot be read or is not a file.
 //
 // Thread-safety: free functions.
 #pragma once
@@ -22,7 +22,8 @@ struct ModelFile {
 
 Result<ModelFile> read_model_file(const std::string& path);
 
-// `path` has the content that the run was begun with: `wanted`, in hex. kUsage where it has not.
+// Ok if `found`, the hash of the file at `path`, equals `wanted`, the hash of the run. kUsage if
+// not. Both in hex.
 Status check_model_hash(const std::string& path, const std::string& wanted,
                         const std::string& found);
 

@@ -1,23 +1,23 @@
 /* A model of your own in a shared library: model.name: plugin, model.path: libmymodel.so.
  *
- * A plug-in exports two functions, declared below. describe() is called once, before anything else:
- * it shakes hands, then says what the model consists of. forward() is called for every slot of
- * every step. This header is all that a plug-in includes of Lockstep; it is plain C, and only grows
- * with LOCKSTEP_PLUGIN_ABI. PLUGIN.md shows how to write, build and run one.
+ * A plug-in exports two functions, declared below. Lockstep calls describe() once, before anything
+ * else. describe() shakes hands, then says what the model consists of. Lockstep calls forward() for
+ * every slot of every step. A plug-in includes only this header of Lockstep. The header is plain C,
+ * and grows only with LOCKSTEP_PLUGIN_ABI. PLUGIN.md shows how to write, build and run a plug-in.
  *
- * TENSORS cross as pointers to at::Tensor, not as plain buffers, so that LibTorch's autograd
- * computes the backward: a plug-in of plain buffers would have to bring one, layer by layer. The
- * price is that plug-in and worker must have the same LibTorch; the handshake makes sure of it. Do
- * not link a plug-in with LibTorch: it uses what the worker has loaded.
+ * TENSORS cross as pointers to at::Tensor, so LibTorch's autograd computes the backward. With plain
+ * buffers a plug-in would have to bring a backward, layer by layer. The price is that plug-in and
+ * worker must have the same LibTorch. The handshake checks this. Do not link a plug-in with
+ * LibTorch: the plug-in uses the LibTorch that the worker has loaded.
  *
- * ERRORS leave either function as a C++ exception, whose text is shown with the plug-in's path.
+ * ERRORS leave either function as a C++ exception. Lockstep shows its text with the plug-in's path.
  *
  * THREADS: one call at a time.
  *
- * WHAT LOCKSTEP KEEPS. Same bits for any number of workers hold for a plug-in too, if forward() is
- * a function of its arguments: no state from call to call but the buffers it is given, no clock, no
- * generator but LibTorch's default one for the CPU. That one is seeded before every call, from
- * seed, step and slot, so at::dropout and the like may be used.
+ * SAME BITS for any number of workers hold for a plug-in too, if forward() depends on its arguments
+ * alone. It keeps no state between calls except the buffers that it is given, and uses no clock.
+ * Its only random generator is LibTorch's default one for the CPU. Lockstep seeds the generator
+ * before every call from seed, step and slot, so forward() may use at::dropout and similar.
  */
 #ifndef LOCKSTEP_PLUGIN_H_
 #define LOCKSTEP_PLUGIN_H_
@@ -38,24 +38,24 @@ enum LockstepInit {
 };
 
 typedef struct LockstepModelDescription {
-  /* The handshake: these four stand here in every ABI. */
-  uint32_t host_abi;      /* of the worker */
-  const char* host_torch; /* its LibTorch, as "2.11.0" */
-  uint32_t plugin_abi;    /* set by lockstep_handshake(), likewise the next */
+  /* The handshake: these four fields stand here in every ABI. */
+  uint32_t host_abi;      /* ABI of the worker */
+  const char* host_torch; /* LibTorch of the worker, as "2.11.0" */
+  uint32_t plugin_abi;    /* lockstep_handshake() sets this and the next */
   const char* plugin_torch;
 
-  /* The samples. Of an image channels, height and width; of a row of a table as many channels as it
-     has columns, of 1 by 1; of a sequence tokens; else 0. */
+  /* The shape of a sample. Image: channels, height and width. Row of a table: one channel a column,
+     1 by 1. Sequence: tokens. All other fields are 0. */
   uint32_t channels;
   uint32_t height;
   uint32_t width;
   uint32_t tokens;
-  uint32_t classes; /* of an image's label; for tokens the vocabulary */
+  uint32_t classes; /* number of labels; for tokens the size of the vocabulary */
 
-  /* Call these in the order of your layers. Names are unique, as "fc1.weight"; both copy what they
-   * are given and return its index, counted from 0. Initial values of parameters depend on the
-   * job's seed and the index. Buffers are floats that forward() changes while training (running
-   * statistics): a step's result is the mean over its slots. */
+  /* Call these in the order of your layers. Names are unique, as "fc1.weight". Both functions copy
+   * their arguments and return the index of the new tensor, counted from 0. Initial values of
+   * parameters depend on the job's seed and the index. Buffers are floats that forward() changes
+   * while training (running statistics). After a step a buffer is the mean over its slots. */
   uint32_t (*add_parameter)(struct LockstepModelDescription* model, const char* name,
                             const int64_t* shape, uint32_t dims, enum LockstepInit init,
                             double value);
@@ -63,32 +63,32 @@ typedef struct LockstepModelDescription {
                          float initial);
   void* host; /* the worker's own */
 
-  /* Set by the plug-in, where it wants to. */
-  void* instance;                 /* given to forward() */
-  void (*free_instance)(void*);   /* called once with it, at the end */
-  uint64_t values_per_batch_norm; /* the fewest values of one sample, per channel, over which a
-                                     batch norm goes; 0: there is none */
+  /* The plug-in may set these. */
+  void* instance;                 /* passed to forward() */
+  void (*free_instance)(void*);   /* called once with `instance`, at the end */
+  uint64_t values_per_batch_norm; /* the fewest values of one sample, per channel, that any
+                                     batch norm averages over; 0: no batch norm */
 } LockstepModelDescription;
 
 typedef struct LockstepModelForward {
   void* instance;
-  /* at::Tensor: (B, channels, height, width) floats, (B, channels) of rows, or (B, tokens) int64;
-     with data.documents: pad also fewer tokens than the samples' shape says */
+  /* at::Tensor: (B, channels, height, width) floats, (B, channels) floats of rows, or (B, tokens)
+     int64. With data.documents: pad there may be fewer tokens than describe() was told. */
   const void* input;
   const void* const* parameters; /* at::Tensor each, by index */
-  const void* const* buffers;    /* at::Tensor each, (size); to be changed in place, if training */
+  const void* const* buffers;    /* at::Tensor each, (size); change them in place if training */
   uint32_t training;             /* 0: evaluation */
-  /* at::Tensor, to be assigned: logits (B, classes), or (B, tokens, classes) */
+  /* at::Tensor; assign the logits to it: (B, classes), or (B, tokens, classes) */
   void* output;
 } LockstepModelForward;
 
 #define LOCKSTEP_PLUGIN_EXPORT __attribute__((visibility("default")))
 
-/* First call lockstep_handshake(model, TORCH_VERSION), and return at once where it is 0. */
+/* First call lockstep_handshake(model, TORCH_VERSION). If it returns 0, return at once. */
 LOCKSTEP_PLUGIN_EXPORT void lockstep_model_describe(LockstepModelDescription* model);
 LOCKSTEP_PLUGIN_EXPORT void lockstep_model_forward(LockstepModelForward* call);
 
-/* 1 where worker and plug-in fit together. */
+/* Returns 1 if worker and plug-in fit together, else 0. */
 static inline int lockstep_handshake(LockstepModelDescription* model, const char* torch_version) {
   model->plugin_abi = LOCKSTEP_PLUGIN_ABI;
   model->plugin_torch = torch_version;

@@ -1,8 +1,9 @@
-// What a residual network consists of (He et al. 2015, arXiv:1512.03385; in the bottleneck block
-// the 3x3 convolution has the stride, as in torchvision's models, whose names and order these are).
+// The parts of a residual network (He et al. 2015, arXiv:1512.03385). Names and order are those of
+// torchvision's models. As in these models, the 3x3 convolution of the bottleneck block has the
+// stride.
 //
-// Stems: cifar, for images of up to 64 pixels: a 3x3 convolution that keeps the size. imagenet: 7x7
-// with stride 2, then a 3x3 max-pool with stride 2.
+// Stem cifar, for images of up to 64 pixels: a 3x3 convolution that keeps the size. Stem imagenet:
+// a 7x7 convolution with stride 2, then a 3x3 max-pool with stride 2.
 //
 // Thread-safety: values and pure functions.
 #pragma once
@@ -27,7 +28,7 @@ struct ResnetConv {
 
 struct ResnetBlock {
   std::vector<ResnetConv> convs;         // a ReLU between two, and after the sum
-  std::optional<ResnetConv> downsample;  // of the shortcut, where the shape changes
+  std::optional<ResnetConv> downsample;  // on the shortcut, if the shape changes
 };
 
 struct ResnetParts {

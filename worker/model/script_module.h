@@ -1,10 +1,10 @@
-// A TorchScript module in memory, with its tensors as places that can be given other tensors.
+// A TorchScript module in memory. Its tensors are places that can be given other tensors.
 //
-// It runs operator by operator, without LibTorch's optimizer for scripts: that one computes a first
-// call otherwise than a later one, and the bits of a step must not depend on what a process did
-// before.
+// The module runs operator by operator, without LibTorch's optimizer for scripts. The optimizer
+// computes a first call differently from a later call, but the bits of a step must not depend on
+// what a process did before.
 //
-// Errors are LibTorch's exceptions, as in the rest of a model's forward.
+// Errors are LibTorch's exceptions, as in every model's forward.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -20,7 +20,8 @@
 
 namespace lockstep {
 
-// A tensor of the module, of whatever kind. Tied ones are one, of several places.
+// A parameter, buffer or other tensor of the module. Tied tensors are one ScriptTensor with several
+// places.
 class ScriptTensor {
  public:
   using ObjectPtr = c10::intrusive_ptr<c10::ivalue::Object>;
@@ -35,7 +36,7 @@ class ScriptTensor {
   }
   void set(const at::Tensor& tensor) const;
 
-  // Whether `other` shows the same elements; and whether it shows some of them.
+  // is_tied_to(): `other` shows the same elements. overlaps(): `other` shows some of them.
   bool is_tied_to(const ScriptTensor& other) const;
   bool overlaps(const ScriptTensor& other) const;
   void add_places_of(const ScriptTensor& other);
@@ -50,7 +51,7 @@ class ScriptTensor {
   std::vector<Place> places_;
 };
 
-// A number, a truth value or a text of the module.
+// A number, a boolean or a string of the module.
 struct ScriptValue {
   std::string name;
   ScriptTensor::ObjectPtr object;
@@ -60,12 +61,13 @@ struct ScriptValue {
 
 class ScriptModule {
  public:
-  // `content` of a file that torch.jit.save wrote.
+  // `content`: a file that torch.jit.save wrote.
   explicit ScriptModule(const std::string& content);
 
-  // A module's own before its children's, as PyTorch's named_parameters() gives them.
+  // In the order of PyTorch's named_parameters(): a module's own tensors before those of its
+  // children.
   const std::vector<ScriptTensor>& tensors() const { return tensors_; }
-  // All but the modes (`training`) of the modules.
+  // All values except the modes (`training`) of the modules.
   const std::vector<ScriptValue>& values() const { return values_; }
 
   at::Tensor forward(const at::Tensor& x, bool training);
@@ -74,7 +76,7 @@ class ScriptModule {
   void collect(const ScriptTensor::ObjectPtr& object, const std::string& prefix);
 
   torch::jit::Module module_;
-  std::optional<bool> training_;  // of all its modules; nothing: as they were saved
+  std::optional<bool> training_;  // of all modules; nothing: as saved
   std::vector<ScriptTensor> tensors_;
   std::vector<ScriptValue> values_;
   std::vector<const void*> visited_;

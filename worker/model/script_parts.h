@@ -1,12 +1,12 @@
-// What a TorchScript module consists of, found out by running it.
+// The parts of a TorchScript module. Lockstep finds them by running the module.
 //
-//   parameters  those that require a gradient
+//   parameters  tensors that require a gradient
 //   statistics  floats that a forward changes while training
-//   counters    int64 that a forward increments by one, and that decide nothing
-//   constants   all others, frozen parameters too: they stay as the file has them
+//   counters    int64 that a forward increments by one, and that do not influence the output
+//   constants   all other tensors, frozen parameters too: they stay as the file has them
 //
-// What changes in another way could not be the same on every rank, or would not survive a restart,
-// and is refused.
+// Lockstep refuses a tensor that changes in any other way: it could not be the same on every rank,
+// or would not survive a restart.
 //
 // Thread-safety: free functions; the module belongs to one thread.
 #pragma once
@@ -25,10 +25,11 @@ struct ScriptParts {
   std::vector<ScriptTensor> statistics;
   std::vector<ScriptTensor> counters;
   std::vector<ScriptTensor> constants;
-  ModelLayout layout;  // with the file's values as initial ones
+  ModelLayout layout;  // initial values from the file
 };
 
-// kConfig; messages begin with what the module does, "has no ...". Throws what the script throws.
+// kConfig; the message begins with what the module does, "has no ...". Throws what the script
+// throws.
 Result<ScriptParts> examine_script(ScriptModule& module, const data::SampleShape& shape,
                                    uint32_t classes);
 

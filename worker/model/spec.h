@@ -1,4 +1,4 @@
-// What a model consists of, without Torch: names, shapes and initial values.
+// The parts of a model, without Torch: names, shapes and initial values.
 //
 // Thread-safety: values.
 #pragma once
@@ -13,9 +13,9 @@ namespace lockstep {
 struct ParameterSpec {
   std::string name;  // "fc1.weight"
   std::vector<int64_t> shape;
-  double uniform_bound = 0;  // drawn from [-bound, bound); 0: not this way
-  float constant = 0;        // all of it, where nothing is drawn
-  double normal_std = 0;     // drawn from a normal distribution around 0; 0: not this way
+  double uniform_bound = 0;  // drawn from [-bound, bound); 0: not drawn this way
+  float constant = 0;        // value of all elements if nothing is drawn
+  double normal_std = 0;     // of a normal distribution around 0; 0: not drawn this way
   std::shared_ptr<const float> values = {};  // the initial values; null: one of the above
 
   uint64_t elements() const;
@@ -41,21 +41,21 @@ struct ModelLayout {
   std::vector<StepCounterSpec> step_counters;  // +1 a step
 
   // The fewest values per channel and sample that any BatchNorm averages over; 0: no BatchNorm.
-  // Named: the layer with the fewest.
+  // batch_norm_layer: the layer with the fewest.
   uint64_t batch_norm_values = 0;
   std::string batch_norm_layer;
 };
 
-// Adds layers with PyTorch's default initial distributions; each returns the index of its first
-// parameter (weight; bias is the next), as the model's forward will use it.
+// Adds layers with PyTorch's default initial distributions. Each function returns the index of the
+// layer's weight, for the model's forward. The bias is the next parameter.
 class LayoutBuilder {
  public:
   // weight (out, in), bias (out)
   uint32_t add_linear(const std::string& name, int64_t in, int64_t out);
   // weight (out, in, kernel, kernel), bias (out)
   uint32_t add_conv(const std::string& name, int64_t in, int64_t out, int64_t kernel);
-  // The weight alone, as in front of a BatchNorm; normal with deviation sqrt(2 / fan out), for ReLU
-  // (He et al. 2015, arXiv:1502.01852).
+  // The weight alone, for a layer in front of a BatchNorm. Normal with deviation sqrt(2 / fan out),
+  // for ReLU (He et al. 2015, arXiv:1502.01852).
   uint32_t add_conv_without_bias(const std::string& name, int64_t in, int64_t out, int64_t kernel);
 
   // weight and bias (channels); buffers running_mean and running_var.
@@ -63,7 +63,7 @@ class LayoutBuilder {
     uint32_t weight = 0;        // index of the parameter; bias is the next
     uint32_t running_mean = 0;  // index of the buffer; running_var is the next
   };
-  // `values_per_sample`: over how many values of one sample a channel's mean goes.
+  // `values_per_sample`: how many values of one sample a channel's mean averages over.
   BatchNorm add_batch_norm(const std::string& name, int64_t channels, uint64_t values_per_sample);
 
   ModelLayout take() { return std::move(layout_); }
@@ -73,8 +73,8 @@ class LayoutBuilder {
   ModelLayout layout_;
 };
 
-// Fills `out` (spec.elements() floats) with initial values. They depend on (seed, parameter index)
-// only, so that a parameter's start does not change when others come or go behind it.
+// Fills `out` (spec.elements() floats) with initial values. They depend only on (seed, parameter
+// index), so later parameters do not change a parameter's initial values.
 void init_parameter(const ParameterSpec& spec, uint64_t seed, uint32_t parameter_index, float* out);
 
 // Fills `out` (spec.size floats).

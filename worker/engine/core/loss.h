@@ -19,8 +19,8 @@ namespace lockstep {
 
 struct SlotLoss {
   double sum = 0;  // of the samples' losses
-  uint64_t correct =
-      0;  // samples whose largest logit is the likelier label's (the first, on a tie)
+  // Samples whose largest logit belongs to the likelier label. On a tie the first logit counts.
+  uint64_t correct = 0;
 
   void add(const SlotLoss& row) {
     sum += row.sum;
