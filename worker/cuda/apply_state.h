@@ -1,15 +1,15 @@
-// What decides, on the device and in stream order, whether and how a step is applied.
+// Decides, on the device and in stream order, whether and how a step is applied.
 //
 //   buckets reduced -> block_totals (norm and overflow of each block) -> decide (one block: gate,
 //   loss scale, clipping) -> update, statistics: they do nothing unless the verdict says so
 //
-// Overflow needs no collective: a value of any slot that is not finite stays so in the sum, and all
-// ranks hold the same sums. Nor does it need the host: the verdict stays on the device, and the
-// host reads a copy of it with the losses.
+// Overflow needs no collective: a value that is not finite in any slot stays so in the sum, and all
+// ranks hold the same sums. Overflow does not need the host either: the verdict stays on the
+// device, and the host reads a copy of the verdict with the losses.
 //
 // INVARIANTS
-//  A1 Parameters, optimizer state, statistics and loss scale change only behind a verdict with
-//     applies, loss scale and counters only in decide().
+//  A1 Parameters, optimizer state and statistics change only behind a verdict with `applies`. Loss
+//     scale and counters change only in decide().
 //  A2 A step that did not pass the gate changes nothing at all, not even the loss scale.
 //
 // Thread-safety: decide() in one thread; the gate's word is atomic.
@@ -24,11 +24,11 @@
 
 namespace lockstep::cuda {
 
-// Elements [start, start + length) that one team looks at; at most kNormBlock.
+// Elements [start, start + length) for one team; at most kNormBlock.
 struct TotalsBlock {
   uint64_t start = 0;
   uint32_t length = 0;
-  uint32_t in_norm = 0;  // 1: a gradient; 0: statistics, looked at for overflow only
+  uint32_t in_norm = 0;  // 1: a gradient; 0: statistics, checked for overflow only
 };
 
 struct BlockTotals {
@@ -37,8 +37,8 @@ struct BlockTotals {
 };
 
 struct Verdict {
-  uint32_t passed = 0;   // the gate: the step counts
-  uint32_t applies = 0;  // and it did not overflow
+  uint32_t passed = 0;   // the gate let the step pass: the step counts
+  uint32_t applies = 0;  // passed, and did not overflow
   float grad_scale = 1;  // unscaling and clipping in one factor
   float loss = 0;
 };
@@ -56,7 +56,7 @@ struct StepRule {
   LossScaleRule loss_scale;
 };
 
-// What the blocks add up to, in their order.
+// The sum of the blocks, in the order of the blocks.
 struct Totals {
   double squares = 0;
   bool is_finite = true;

@@ -1,4 +1,4 @@
-// bfloat16 as its 16 bits: the upper half of a float. Own code, so that host and device round
+// bfloat16 as 16 bits: the upper half of a float. The code is our own, so host and device round
 // alike.
 //
 // Thread-safety: pure functions.
@@ -35,7 +35,7 @@ LOCKSTEP_HOST_DEVICE float to_float(Bf16 x) {
   return float_of_bits(static_cast<uint32_t>(x.bits) << 16);
 }
 
-// To the nearest, ties to even; NaN stays NaN, what is too large becomes infinite.
+// Rounds to the nearest, ties to even. NaN stays NaN; values that are too large become infinite.
 template <typename T>
 LOCKSTEP_HOST_DEVICE T from_float(float x);
 

@@ -1,7 +1,7 @@
 // Sums down the columns of a matrix (rows, columns): gradients of gains and biases.
 //
-// Rows are cut into chunks of kColumnChunk; a chunk is added in order, then the chunks are, in
-// order. So the bits depend on the number of rows only. `partials` is (chunks, columns) floats.
+// Rows are cut into chunks of kColumnChunk. The rows of a chunk are added in order, then the chunks
+// in order. So the bits depend only on the number of rows. `partials` is (chunks, columns) floats.
 //
 // Thread-safety: pure functions; columns and chunks are independent.
 #pragma once
@@ -34,8 +34,8 @@ LOCKSTEP_HOST_DEVICE float chunk_sum(const T* x, uint64_t rows, uint32_t columns
   return sum;
 }
 
-// The gradient of a layer normalisation's gain: dy times the normalised value. That of its bias is
-// chunk_sum(dy).
+// The gradient of a layer normalisation's gain: dy times the normalised value. chunk_sum(dy) is the
+// gradient of its bias.
 template <typename T>
 LOCKSTEP_HOST_DEVICE float chunk_gain_gradient(const LayerNormBackward<T>& op, uint64_t rows,
                                                uint32_t columns, uint64_t chunk, uint32_t column) {

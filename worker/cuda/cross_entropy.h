@@ -1,8 +1,9 @@
-// Softmax cross-entropy of one row of logits and its gradient, which may lie in their place.
+// Softmax cross-entropy of one row of logits, and its gradient. The gradient may overwrite the
+// logits.
 //
-// Logits are T (float or Bf16), all arithmetic is float. A row is `stride` wide, of which the first
-// `classes` are real; the rest is padding, read by nobody and given a zero gradient, whatever it
-// holds. What a row is to predict: row_target.h.
+// Logits are T (float or Bf16), all arithmetic is float. A row is `stride` wide, and its first
+// `classes` elements are real. The rest is padding: no code reads it, and its gradient is always
+// zero. The target of a row: row_target.h.
 //
 // Thread-safety: one team per row; rows are independent.
 #pragma once
@@ -23,7 +24,7 @@ struct RowWidth {
   uint32_t stride = 0;  // >= classes
 };
 
-// By what the gradient of a label's loss is multiplied.
+// The factor of a label's loss in the gradient.
 LOCKSTEP_HOST_DEVICE float loss_share(uint64_t step_labels) {
   return 1.0f / static_cast<float>(step_labels);
 }
@@ -32,7 +33,7 @@ LOCKSTEP_HOST_DEVICE bool is_class(int64_t label, RowWidth width) {
   return label >= 0 && label < static_cast<int64_t>(width.classes);
 }
 
-// By what the gradient of the loss is less than the softmax, of class i.
+// The wanted share of class i: the gradient of the loss is softmax minus this share.
 LOCKSTEP_HOST_DEVICE float wanted_share(const RowTarget& target, RowWidth width, uint32_t i) {
   float wanted = i == static_cast<uint64_t>(target.label) ? target.label_weight() : 0.0f;
   if (target.share < 1 && i == static_cast<uint64_t>(target.other)) wanted += target.other_weight();
@@ -40,8 +41,9 @@ LOCKSTEP_HOST_DEVICE float wanted_share(const RowTarget& target, RowWidth width,
   return wanted;
 }
 
-// *loss = the sum of -log softmax(logits) times what is wanted of each class; gradient = (softmax -
-// wanted) * scale. A label that is no class gives a loss that is no number, and a zero gradient.
+// *loss = the sum over classes of -log softmax(logits) times the wanted share. gradient = (softmax
+// - wanted share) * scale. If a label is not a class, the loss is NaN and the gradient is zero; for
+// kIgnoredLabel the loss is zero.
 template <typename Team, typename T>
 LOCKSTEP_TEAM_CODE void cross_entropy_row(const Team& team, const T* logits, T* gradient,
                                           RowWidth width, const RowTarget& target, float scale,
@@ -52,7 +54,8 @@ LOCKSTEP_TEAM_CODE void cross_entropy_row(const Team& team, const T* logits, T* 
     team.once([&] { *loss = target.label == kIgnoredLabel ? 0.0f : NAN; });
     return;
   }
-  // Read before the sums, behind which a lane overwrites what others do not read any more.
+  // Read these before the sums. Behind the sums a lane overwrites logits that other lanes no longer
+  // read.
   const float of_label = to_float(logits[target.label]);
   const float of_other = is_mixed ? to_float(logits[target.other]) : 0.0f;
   const float largest = team.max(width.classes, [&](uint32_t i) { return to_float(logits[i]); });
@@ -77,8 +80,8 @@ LOCKSTEP_TEAM_CODE void cross_entropy_row(const Team& team, const T* logits, T* 
   });
 }
 
-// Whether the label has the first of the largest logits, as std::max_element finds it. Before
-// cross_entropy_row(). A label that is no class is not right.
+// True if the label has the first of the largest logits, as std::max_element finds it. Call this
+// before cross_entropy_row(). A label that is not a class is not right.
 template <typename Team, typename T>
 LOCKSTEP_TEAM_CODE bool is_right_row(const Team& team, const T* logits, RowWidth width,
                                      int64_t label) {

@@ -1,7 +1,7 @@
-// The DeviceComm of CUDA: NCCL's communicators over one GPU's buffer and a stream of their own.
+// The DeviceComm of CUDA: NCCL's communicators over one GPU's buffer, on a stream of their own.
 //
-// NCCL and CUDA take the device from the thread that calls, and the engine calls from several:
-// every call says which device it is first.
+// NCCL and CUDA take the device from the calling thread, and the engine calls from several threads.
+// So every call first sets the device.
 //
 // Thread-safety: as DeviceComm.
 #pragma once
@@ -19,8 +19,8 @@ namespace lockstep {
 
 class CudaComm final : public DeviceComm {
  public:
-  // `gate`: a word of device memory for tags that differ (device_queue.h); what is applied the host
-  // decides, after wait_for_sums(). It, the streams and `buffer` outlive the connection.
+  // `gate`: a word of device memory for tags that differ (device_queue.h). The host decides what is
+  // applied, after wait_for_sums(). `gate`, the streams and `buffer` outlive the connection.
   static Result<std::unique_ptr<CudaComm>> open(int device, const nccl::EngineStreams& streams,
                                                 uint64_t* gate, GradientBuffer& buffer,
                                                 bool is_exact);

@@ -44,7 +44,7 @@ class CudaLayers final : public LayerKernelsOf<T> {
   }
 
  private:
-  // The device is a setting of each thread, and autograd has threads of its own.
+  // The device is a setting of each thread, and autograd has its own threads.
   Status here() const { return cuda_status(cudaSetDevice(device_), "use the device"); }
 
   const int device_;

@@ -1,9 +1,10 @@
-// The connection of this worker's device to those of its peers, from generation to generation; an
-// interface of plain values, as DeviceModule, which makes it.
+// The connection of this worker's device to the devices of its peers, from generation to
+// generation. DeviceModule makes it. Like DeviceModule, it is an interface of plain values.
 //
 // INVARIANTS
-//  D1 What a generation left unfinished on the device is ended by the connect() of a newer one, and
-//     not before: until then peers that have not closed theirs may still be reading.
+//  D1 The connect() of a newer generation ends the work that an older generation left unfinished on
+//     the device. Nothing ends it earlier: peers that have not closed the older generation may
+//     still be reading.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -19,8 +20,9 @@ class DeviceComm {
  public:
   virtual ~DeviceComm() = default;
 
-  // All members of the generation call it. kTimeout, kAborted (closed meanwhile), kConfig, or
-  // kInternal with what the connection says. REQUIRES: Collectives of older ones are used no more.
+  // Connects the next generation. All members of the generation call it. Errors: kTimeout, kAborted
+  // (closed meanwhile), kConfig, or kInternal with the text of the connection. REQUIRES: nothing
+  // uses the Collectives of older generations any more.
   virtual Result<std::unique_ptr<DeviceCollective>> connect(DeviceGeneration next) = 0;
 };
 

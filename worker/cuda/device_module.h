@@ -1,21 +1,22 @@
 // What a device does for the engine besides LibTorch's operators: memory, copies and their order,
-// and our own kernels. An interface of plain values, since two binaries meet at it that share
-// nothing else: the worker, which links no CUDA, and liblockstep-cuda.so, which it opens where a
-// driver is found. Tests put plain memory behind it.
+// and our own kernels. It is an interface of plain values, because two binaries meet here that
+// share nothing else. The worker links no CUDA. It opens liblockstep-cuda.so if it finds a driver.
+// Tests put plain memory behind the interface.
 //
-// LANES are queues of work: each in its own order, all side by side. Kernels run on kCompute, but
-// for add(); the operators of threads that have called torch_queue()->make_current() do, too.
-// Everything is enqueued; only wait() waits.
+// LANES are queues of work. Each lane keeps its own order, and all lanes run side by side. Kernels
+// run on kCompute, except add(). The operators of threads that have called
+// torch_queue()->make_current() also run on kCompute. All calls enqueue; only wait() waits.
 //
-// MARKS, by numbers below kDeviceMarks, say how far a lane has come: mark() sets one to
-// where the lane is now, hold() and wait() wait for where it was set last. One that was never set
-// holds nobody. While kCompute is recorded (TorchQueue), mark() on it is recorded as well: each
-// replay sets the mark anew when it is enqueued, to where in it mark() was called.
+// MARKS have numbers below kDeviceMarks and say how far a lane has come. mark() sets a mark to
+// where the lane is now. hold() and wait() wait for the last setting of a mark. A mark that was
+// never set holds nobody. While kCompute is recorded (TorchQueue), mark() on kCompute is recorded
+// as well. Each replay sets the mark anew when it is enqueued, to the place of the mark() call
+// inside the replay.
 //
-// Errors: kConfig where there is no device that can be used, else kInternal: the device's memory is
-// lost, and the process has to be started again. What goes wrong in a lane shows at a later call.
+// Errors: kConfig if no device can be used. Else kInternal: the device's memory is lost, and the
+// process must restart. Errors in a lane show at a later call.
 //
-// Thread-safety: any thread, but each lane from one thread at a time.
+// Thread-safety: any thread, but only one thread at a time for each lane.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +41,7 @@ inline constexpr uint32_t kDeviceMarks = 4'096;
 enum class DeviceLane : uint32_t {
   kCompute,    // operators and kernels
   kInputs,     // batches to the device
-  kGradients,  // gradients to the host, or to where they are summed, and their sums
+  kGradients,  // gradients to the host or to where they are summed, and their sums
 };
 
 class DeviceModule {
@@ -48,43 +49,44 @@ class DeviceModule {
   virtual ~DeviceModule() = default;
 
   virtual std::string torch_device() const = 0;  // as at::Device takes it: "cuda:0"
-  // kCompute as a cudaStream_t; null: LibTorch's operators run there whatever its stream.
+  // kCompute as a cudaStream_t. Null: LibTorch's operators run on kCompute whatever their stream
+  // is.
   virtual void* compute_stream() const = 0;
-  // What LibTorch makes of that stream; null: nothing was given.
+  // LibTorch's view of this stream, from give(). Null: give() was not called.
   virtual TorchQueue* torch_queue() const = 0;
   virtual void give(std::unique_ptr<TorchQueue> queue) = 0;
-  // What decides the bits, "key=value" lines.
+  // What decides the bits, as "key=value" lines.
   virtual std::vector<std::string> fingerprint() const = 0;
 
-  // Zeroed, 256-byte aligned memory of the device; of the host, from where copies are fast. Both
-  // last as long as the module.
+  // allocate(): zeroed, 256-byte aligned memory of the device. allocate_host(): memory of the host
+  // from which copies are fast. Both last as long as the module.
   virtual Result<void*> allocate(size_t bytes) = 0;
   virtual Result<void*> allocate_host(size_t bytes) = 0;
-  virtual uint64_t allocated_bytes() const = 0;  // of the device, by us
-  // Copies from and to this memory of the host become fast, where the system allows, until unpin().
-  // It has pages of its own; else it stays as it is.
+  virtual uint64_t allocated_bytes() const = 0;  // of the device, by this module
+  // Makes copies from and to this memory of the host fast until unpin(), if the system allows it.
+  // The memory needs pages of its own; otherwise pin() changes nothing.
   virtual void pin(void* memory, size_t bytes) = 0;
   virtual void unpin(void* memory) = 0;
 
-  // Connects this device with those of peers, for sums over `buffer`, whose memory is the device's
-  // and outlives the connection, as the module does. `is_exact`: along the reduction tree. kConfig
-  // where the library for it is missing.
+  // Connects this device with the devices of peers, for sums over `buffer`. The memory of `buffer`
+  // is the device's. `buffer` and the module outlive the connection. `is_exact`: sums follow the
+  // reduction tree. kConfig if the library for the connection is missing.
   virtual Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer, bool is_exact) = 0;
 
   virtual Status copy(DeviceLane lane, void* to, const void* from, size_t bytes) = 0;
   virtual Status mark(uint32_t mark, DeviceLane lane) = 0;
-  virtual Status hold(DeviceLane lane, uint32_t mark) = 0;  // what is enqueued from here on
-  virtual Status wait(uint32_t mark) = 0;                   // the caller
+  virtual Status hold(DeviceLane lane, uint32_t mark) = 0;  // delays later work of `lane`
+  virtual Status wait(uint32_t mark) = 0;                   // blocks the caller
 
-  // Bytes of images to floats through a table of 256 floats a channel.
+  // Converts bytes of images to floats through a table of 256 floats a channel.
   virtual Status images(const cuda::ImageWork& work) = 0;
 
-  virtual LayerKernels layers() = 0;  // both kinds; they last as long as the module
+  virtual LayerKernels layers() = 0;  // of both types; they last as long as the module
 
   // into[i] += from[i]; `elements` is a multiple of four.
   virtual Status add(DeviceLane lane, float* into, const float* from, uint64_t elements) = 0;
 
-  // The end of a step (apply_state.h), in this order.
+  // The functions for the end of a step (apply_state.h), in the order of their calls.
   virtual Status block_totals(const cuda::TotalsWork& work) = 0;
   virtual Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
                         const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) = 0;

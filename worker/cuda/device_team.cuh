@@ -1,5 +1,5 @@
-// Teams of device threads (team.h): a warp, or a whole block. They add as SerialTeam does, in the
-// same lanes and the same tree.
+// Teams of device threads (team.h): a warp, or a whole block. They add in the same lanes and the
+// same tree as SerialTeam.
 //
 // REQUIRES: all threads of the team call sum() and max() together.
 #pragma once
@@ -16,7 +16,7 @@ struct Add {
   __device__ float operator()(float a, float b) const { return a + b; }
 };
 
-// Not fmaxf, which prefers a number to a NaN only: the same comparison as SerialTeam's.
+// The same comparison as SerialTeam's. fmaxf would differ: it prefers a number to a NaN.
 struct Larger {
   __device__ float operator()(float a, float b) const { return b > a ? b : a; }
 };
@@ -70,7 +70,7 @@ class WarpTeam : public DeviceTeam<WarpTeam, kWarp> {
   }
 };
 
-// `Threads` as the block has; `lanes` is shared memory for as many floats.
+// `Threads`: the threads of the block. `lanes`: shared memory for `Threads` floats.
 template <uint32_t Threads>
 class BlockTeam : public DeviceTeam<BlockTeam<Threads>, Threads> {
  public:
@@ -86,7 +86,7 @@ class BlockTeam : public DeviceTeam<BlockTeam<Threads>, Threads> {
       __syncthreads();
     }
     const float all = combine_warp(lanes_[lane % kWarp], combine_two);
-    __syncthreads();  // before anyone writes the lanes again
+    __syncthreads();  // before any thread writes the lanes again
     return all;
   }
 

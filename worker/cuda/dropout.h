@@ -1,5 +1,5 @@
-// Dropout from a counter-based stream: whether an element is kept is a pure function of
-// (key, position), so a redo, another rank, another process or the GPU drops the same ones.
+// Dropout from a counter-based stream. Whether an element is kept is a pure function of (key,
+// position). So a redo, another rank, another process and the GPU all drop the same elements.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -12,10 +12,10 @@
 
 namespace lockstep::cuda {
 
-// Half of a 64-bit number decides about one element: 32 bits are enough for a probability.
+// 32 bits of a 64-bit number decide about one element. This is enough for a probability.
 struct DropoutRule {
   uint32_t dropped_below = 0;
-  float scale = 1;  // of what is kept: 1 / (1 - p)
+  float scale = 1;  // factor of a kept element: 1 / (1 - p)
 };
 
 // 0 <= p < 1.
@@ -23,18 +23,18 @@ inline DropoutRule dropout_rule(double p) {
   return {static_cast<uint32_t>(p * 0x1p32), static_cast<float>(1 / (1 - p))};
 }
 
-// Where a layer's stream comes from. The slot's key is read when the kernel runs (slot_values.h).
+// The source of a layer's stream. A kernel reads the slot's key when it runs (slot_values.h).
 struct DropoutStream {
   const uint64_t* slot_key = nullptr;
   uint64_t layer = 0;
 };
 
-// Of one layer in one slot.
+// The key of one layer in one slot.
 LOCKSTEP_HOST_DEVICE uint64_t dropout_key(uint64_t slot_key, uint64_t layer) {
   return stream_key({slot_key, layer});
 }
 
-// Of elements 2 * pair and 2 * pair + 1.
+// The factors of elements 2 * pair and 2 * pair + 1.
 struct DropoutPair {
   float first = 0;
   float second = 0;
@@ -47,7 +47,7 @@ LOCKSTEP_HOST_DEVICE DropoutPair dropout_pair(const DropoutRule& rule, uint64_t 
           static_cast<uint32_t>(bits >> 32) >= rule.dropped_below ? rule.scale : 0.0f};
 }
 
-// y = x times its factor, over `elements`.
+// y[i] = x[i] times its factor, for every i < elements.
 template <typename T>
 struct DropoutWork {
   const T* x = nullptr;
@@ -57,7 +57,7 @@ struct DropoutWork {
   DropoutRule rule = {};
 };
 
-// The factor is rounded to T, as a mask of that type would be.
+// Rounds the factor to T, as a mask of type T would.
 template <typename T>
 LOCKSTEP_HOST_DEVICE T dropped_or_scaled(T x, float factor) {
   return from_float<T>(to_float(x) * to_float(from_float<T>(factor)));

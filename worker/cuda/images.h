@@ -10,9 +10,9 @@
 
 namespace lockstep::cuda {
 
-// (N, C, H, W) bytes to floats through one table of 256 floats a channel, `tables` (C, 256): the
-// very values of data::Transform. Of which so large a `share`, the rest is of the sample before
-// (comm/base/mixing.h).
+// Converts (N, C, H, W) bytes to floats through one table of 256 floats a channel. `tables` is (C,
+// 256) and holds exactly the values of data::Transform. The sample's own pixels have the part
+// `share`; the rest comes from the sample before (comm/base/mixing.h).
 struct ImageWork {
   const uint8_t* bytes = nullptr;
   const float* tables = nullptr;
@@ -23,7 +23,7 @@ struct ImageWork {
   uint32_t plane = 0;  // H * W
 };
 
-// Where plane p (sample, channel) of the sample begins with which p's is mixed.
+// The beginning of the plane with which plane p (sample, channel) is mixed.
 LOCKSTEP_HOST_DEVICE uint64_t mixed_plane(const ImageWork& work, uint64_t p) {
   const uint64_t other = mixed_with(p / work.channels, work.samples);
   return (other * work.channels + p % work.channels) * work.plane;

@@ -1,8 +1,8 @@
-// Layers as one kernel each, where LibTorch would run several operators. An interface of plain
-// values: a DeviceModule has them, and models take them (ForwardMode).
+// Layers as one kernel each, where LibTorch would run several operators. It is an interface of
+// plain values: a DeviceModule provides the kernels, and models use them (ForwardMode).
 //
-// All pointers are the device's memory, rows are contiguous, and work is enqueued behind what
-// LibTorch's operators have enqueued. Activations are float or Bf16. Errors: kInternal.
+// All pointers are the device's memory, and rows are contiguous. Work is enqueued behind the work
+// of LibTorch's operators. Activations are float or Bf16. Errors: kInternal.
 //
 // Thread-safety: as LibTorch's operators.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace lockstep {
 
-// Gradients of a layer's weights, through `partials` (column_sums.h).
+// Gradients of a layer's weights, summed through `partials` (column_sums.h).
 struct NormGradients {
   float* partials = nullptr;  // 2 * column_chunks(rows) * n
   float* gain = nullptr;      // (n)
@@ -29,14 +29,14 @@ struct BiasGradient {
   float* bias = nullptr;      // (n)
 };
 
-// y = gelu(x + bias), GPT-2's (gelu.h). y may be x only if backward gets x from elsewhere.
+// y = gelu(x + bias), GPT-2's GELU (gelu.h). y may be x only if backward gets x from elsewhere.
 template <typename T>
 struct BiasGelu {
   const T* x = nullptr;  // (rows, n)
   const float* bias = nullptr;
   T* y = nullptr;  // (rows, n)
 };
-// dx = dy * gelu'(x + bias), whose column sums are the bias's gradient. dx may be dy.
+// dx = dy * gelu'(x + bias). The column sums of dx are the bias's gradient. dx may be dy.
 template <typename T>
 struct BiasGeluBackward {
   const T* dy = nullptr;  // (rows, n)
@@ -45,21 +45,21 @@ struct BiasGeluBackward {
   T* dx = nullptr;  // (rows, n)
 };
 
-// Softmax cross-entropy of rows of logits and its gradient, which may lie in their place
-// (cross_entropy.h), for the targets that labels and values make (row_target.h); by row the loss,
-// and 1 where the label has the first of the largest logits, else 0.
+// Softmax cross-entropy of rows of logits, and its gradient (cross_entropy.h). The gradient may
+// overwrite the logits. Labels and values make the targets (row_target.h). Gives for each row the
+// loss, and 1 if the label has the first of the largest logits, else 0.
 template <typename T>
 struct CrossEntropy {
   const T* logits = nullptr;  // (rows, width.stride)
-  T* gradient = nullptr;      // likewise
+  T* gradient = nullptr;      // (rows, width.stride)
   const int64_t* labels = nullptr;
   cuda::RowWidth width = {};
   const SlotValues* values = nullptr;  // the gradient is divided by step_labels
   float* losses = nullptr;
-  uint32_t* right = nullptr;  // null: nobody asks
+  uint32_t* right = nullptr;  // null: not wanted
 };
 
-// For one type of activations.
+// The kernels for one type of activations.
 template <typename T>
 class LayerKernelsOf {
  public:
@@ -71,11 +71,11 @@ class LayerKernelsOf {
   virtual Status bias_gelu_backward(const BiasGeluBackward<T>& work, uint32_t rows, uint32_t n,
                                     const BiasGradient& gradient) = 0;
   virtual Status cross_entropy(const CrossEntropy<T>& work, uint32_t rows) = 0;
-  // Of x, and of a gradient.
+  // Dropout of x, and of a gradient.
   virtual Status dropout(const cuda::DropoutWork<T>& work) = 0;
 };
 
-// Null: there are none, and LibTorch's operators are taken.
+// Null: the device has no kernels, and LibTorch's operators run.
 struct LayerKernels {
   LayerKernelsOf<float>* of_floats = nullptr;
   LayerKernelsOf<cuda::Bf16>* of_bf16 = nullptr;

@@ -1,9 +1,9 @@
 // Launches the kernels of layers: images, layer normalisation, GELU, dropout, cross-entropy, column
 // sums.
 //
-// All pointers are device memory, all work is enqueued on `stream` and nothing is waited for; a
-// Status is about the launch. T is float or Bf16. Sizes of zero launch nothing. What the work is
-// stands in layer_kernels.h.
+// All pointers are device memory. All work is enqueued on `stream`, and no call waits. A Status is
+// about the launch. T is float or Bf16. Sizes of zero launch nothing. layer_kernels.h describes the
+// work.
 //
 // Thread-safety: any thread.
 #pragma once
@@ -41,7 +41,7 @@ Status launch_dropout(const DropoutWork<T>& work, cudaStream_t stream);
 template <typename T>
 Status launch_cross_entropy(const CrossEntropy<T>& op, uint32_t rows, cudaStream_t stream);
 
-// sums (n) of x (rows, n), through `partials`: column_chunks(rows) * n floats.
+// sums (n) of the columns of x (rows, n). `partials`: column_chunks(rows) * n floats.
 template <typename T>
 Status launch_column_sums(const T* x, uint32_t rows, uint32_t n, float* partials, float* sums,
                           cudaStream_t stream);

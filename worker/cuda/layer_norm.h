@@ -1,7 +1,7 @@
 // Residual + layer normalisation of rows of `n` elements, forward and backward (Ba, Kiros, Hinton,
 // Layer Normalization, 2016). Activations are T (float or Bf16), weights and sums float.
 //
-// The stored sum, rounded to T, is what is normalised: backward sees the same values as forward.
+// The kernel normalises the stored sum, rounded to T, so backward sees the same values as forward.
 //
 // Thread-safety: one team per row; rows are independent.
 #pragma once
@@ -14,8 +14,8 @@
 
 namespace lockstep::cuda {
 
-// stream = x + branch; y = (stream - mean) / sqrt(variance + eps) * gain + bias. A null `branch` is
-// zero, and then `stream` may be x itself.
+// stream = x + branch; y = (stream - mean) / sqrt(variance + eps) * gain + bias. A null `branch`
+// counts as zero, and `stream` may then be x itself.
 template <typename T>
 struct LayerNormForward {
   const T* x = nullptr;       // (rows, n)
@@ -39,7 +39,7 @@ LOCKSTEP_TEAM_CODE void layer_norm_row(const Team& team, const LayerNormForward<
   team.lane_loop(n, [&](uint32_t i) {
     stream[i] = branch == nullptr ? x[i] : from_float<T>(to_float(x[i]) + to_float(branch[i]));
   });
-  // A lane reads only what it has written itself, so nothing has to be waited for.
+  // A lane reads only what it has written itself, so it waits for nothing.
   const auto elements = static_cast<float>(n);
   const float mean = team.sum(n, [&](uint32_t i) { return to_float(stream[i]); }) / elements;
   const float variance = team.sum(n, [&](uint32_t i) {
@@ -56,8 +56,9 @@ LOCKSTEP_TEAM_CODE void layer_norm_row(const Team& team, const LayerNormForward<
   });
 }
 
-// dx = gradient of stream: through the normalisation, and `d_stream`, what reaches it past it
-// (null: nothing). It is the gradient of x and of the branch alike. dx may be dy or d_stream.
+// dx = the gradient of stream: through the normalisation, plus `d_stream`, which reaches stream
+// past the normalisation (null: nothing). dx is the gradient of x and of the branch. dx may be dy
+// or d_stream.
 template <typename T>
 struct LayerNormBackward {
   const T* dy = nullptr;        // (rows, n)

@@ -1,4 +1,4 @@
-// The tables that kernels walk, made once a run on the host.
+// The tables that kernels walk. The host makes them once a run.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace lockstep::cuda {
 
-// What one block of threads updates: `length` elements from `start`, multiples of four.
+// What one block of threads updates: `length` elements from `start`, both multiples of four.
 struct UpdateChunk {
   uint64_t start = 0;
   uint32_t length = 0;
@@ -25,16 +25,16 @@ inline constexpr uint32_t kUpdateChunk = 16 * 1024;  // elements
 // REQUIRES: segments start and end at multiples of four; groups below limits::kUpdateGroups.
 std::vector<UpdateChunk> make_update_chunks(std::span<const OptimizerSegment> segments);
 
-// Blocks [first, first + count) of the table, to be looked at.
+// The work on blocks [first, first + count) of the table.
 struct TotalsWork {
   const float* sums = nullptr;          // the reduced flat buffer
-  const TotalsBlock* blocks = nullptr;  // make_totals_blocks
+  const TotalsBlock* blocks = nullptr;  // from make_totals_blocks()
   BlockTotals* totals = nullptr;        // by block
   uint32_t first = 0;
   uint32_t count = 0;
 };
 
-// The blocks of grad_norm.h, in its order, and then those of the statistics.
+// The blocks of grad_norm.h in their order, then the blocks of the statistics.
 std::vector<TotalsBlock> make_totals_blocks(std::span<const NormRange> gradients,
                                             const NormRange& statistics);
 

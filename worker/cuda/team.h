@@ -1,16 +1,15 @@
-// Threads that work on one row together, and how they add: lane l takes elements l, l + kLanes, ...
-// and the lanes' sums are added in a fixed tree (upper half onto lower half, until one is left).
-// So the bits depend on the row only, never on the machine.
+// Threads that work on one row together, and how they add. Lane l takes elements l, l + kLanes, ...
+// The sums of the lanes are added in a fixed tree (upper half onto lower half, until one is left).
+// So the bits depend only on the row, never on the machine.
 //
 // A row function is a template over its team. On the device a team is a warp or a block
-// (device_team.cuh); SerialTeam, here, does the same additions in the same order in one thread:
-// what a test sees on the CPU is what the kernel computes, but for the device's own exp, log and
-// tanh.
+// (device_team.cuh). SerialTeam, here, does the same additions in the same order in one thread. So
+// a test on the CPU sees what the kernel computes, except for the device's own exp, log and tanh.
 //
 // A team has:  kLanes
 //              lane_loop(n, body)     body(i) for every i < n, split among the lanes
 //              sum(n, value)          sum of value(i), the same on every lane
-//              max(n, value)          largest value(i), likewise; -infinity for n = 0
+//              max(n, value)          largest value(i), the same on every lane; -infinity for n = 0
 //              once(body)             body() in one lane
 //
 // Thread-safety: values.
@@ -19,8 +18,8 @@
 #include <cmath>
 #include <cstdint>
 
-// Before a function that takes a team. nvcc compiles it for the device only: a device's team cannot
-// be used on the host.
+// Stands before a function that takes a team. nvcc compiles such a function for the device only,
+// because the host cannot use a device's team.
 #if defined(__CUDACC__)
 #define LOCKSTEP_TEAM_CODE __device__ __forceinline__
 #else
