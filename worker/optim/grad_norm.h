@@ -1,11 +1,12 @@
-// The length of a gradient, for clipping: with the same bits wherever and by whomever it is
-// computed.
+// The length of a gradient, for clipping. The bits are the same wherever the length is computed,
+// and whoever computes it.
 //
-// Each parameter's elements are cut, from its own start, into blocks of kNormBlock; the squares of
-// a block are added in 16 lanes and the lanes in a fixed tree, in single precision; blocks and
-// parameters are added in order, in double. Nothing depends on slices, buckets, ranks or threads.
+// The elements of a parameter are cut, from the parameter's own start, into blocks of kNormBlock.
+// The squares of a block are added in 16 lanes, and the lanes in a fixed tree, in single precision.
+// Blocks and parameters are added in order, in double precision. So the bits depend on no slices,
+// buckets, ranks or threads.
 //
-// Also whether anything in it has overflowed, for loss scaling.
+// all_finite() finds an overflow, for loss scaling.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -26,7 +27,7 @@ struct NormRange {
 // The sum of squares of the ranges.
 double sum_of_squares(const float* values, std::span<const NormRange> ranges);
 
-// No infinity and no NaN among them.
+// True if no value is an infinity or NaN.
 bool all_finite(const float* values, uint64_t n);
 
 }  // namespace lockstep

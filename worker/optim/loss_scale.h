@@ -1,4 +1,4 @@
-// The loss scale of a run on the CPU: loss_scale_rule.h with the settings of the job.
+// The loss scale of a run on the CPU: the rule of loss_scale_rule.h with the settings of the job.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -16,14 +16,14 @@ LossScaleRule loss_scale_rule(const wire::TrainSpec& train);
 
 class LossScaler {
  public:
-  // With a scale of 1 where the rule is off.
+  // The scale is 1 if the rule is off.
   explicit LossScaler(const wire::TrainSpec& train);
 
   bool is_on() const { return rule_.is_on; }
   float scale() const { return state_.scale; }
   LossScaleState& state() { return state_; }
   const LossScaleState& state() const { return state_; }
-  void reset();  // to that of a new run
+  void reset();  // to the scale of a new run
 
   bool update(bool is_finite) { return update_loss_scale(state_, rule_, is_finite); }
 

@@ -1,13 +1,14 @@
-// Dynamic loss scaling: gradients of fp16 are multiplied by a scale through the loss, so that small
-// ones do not vanish, and divided by it when they are applied. The scale falls after a step in
-// which something overflowed, and rises after many that fit (Micikevicius et al., Mixed Precision
-// Training, 2018; rules and defaults are torch.amp.GradScaler's). For host and device alike.
+// Dynamic loss scaling. The loss is multiplied by a scale, so small gradients of fp16 do not
+// vanish. Gradients are divided by the scale when they are applied. The scale falls after a step
+// that overflowed, and rises after many steps that fit (Micikevicius et al., Mixed Precision
+// Training, 2018; rules and defaults are torch.amp.GradScaler's). The code runs on host and device
+// alike.
 //
 // INVARIANTS
-//  L1 The state moves only in update_loss_scale(), and only by what was summed over all slots: so
-//     it is the same on every rank.
-//  L2 The scale is at least kSmallestLossScale. Where even that overflows it is not for the scale
-//     to judge, and the step is applied as in fp32.
+//  L1 The state changes only in update_loss_scale(), and depends only on the sums over all slots.
+//     So the state is the same on every rank.
+//  L2 The scale is at least kSmallestLossScale. If a step overflows even at this scale, the scale
+//     cannot help, and the step is applied as in fp32.
 //
 // Thread-safety: pure functions of their arguments.
 #pragma once
@@ -24,8 +25,8 @@ inline constexpr float kSmallestLossScale = 1;
 // Part of the boundary state.
 struct LossScaleState {
   float scale = kSmallestLossScale;
-  int64_t good_steps = 0;     // in a row, since the scale last changed
-  int64_t skipped_steps = 0;  // of the run: the optimizer has made so many updates less
+  int64_t good_steps = 0;     // in a row, since the scale last changed or a step overflowed
+  int64_t skipped_steps = 0;  // of the run; the optimizer did not update in these steps
 };
 
 struct LossScaleRule {
@@ -35,8 +36,8 @@ struct LossScaleRule {
   int64_t growth_every = 2000;
 };
 
-// After a step of which everything that was summed is finite, or not. True: it is to be applied,
-// with the scale from before; false: it is skipped.
+// Updates the state after a step. `is_finite`: all sums of the step are finite. True: apply the
+// step, with the scale from before the call. False: skip the step.
 LOCKSTEP_HOST_DEVICE bool update_loss_scale(LossScaleState& state, const LossScaleRule& rule,
                                             bool is_finite) {
   if (!rule.is_on) return true;

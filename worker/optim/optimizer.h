@@ -1,7 +1,7 @@
-// The job's optimizer over the flat parameter buffer: state lies in flat buffers of the same
-// layout, an update is one pass, and padding (zero gradient, zero weight) stays zero.
+// The job's optimizer over the flat parameter buffer. Its state lies in flat buffers of the same
+// layout. An update is one pass. Padding (zero gradient, zero weight) stays zero.
 //
-// Settings may differ by range: the table of segments says which group a range belongs to.
+// Settings may differ by range: the table of segments gives the group of each range.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -28,7 +28,7 @@ struct OptimizerState {
 
 class Optimizer {
  public:
-  // `elements` is the length of the flat buffers; state starts as zeros. Errors as
+  // `elements`: the length of the flat buffers. The state starts as zeros. Errors as in
   // check_optimizer() (optimizers.h).
   static Result<std::unique_ptr<Optimizer>> create(const wire::OptimizerSpec& spec,
                                                    uint64_t elements);

@@ -1,4 +1,4 @@
-// A row of the table of optimizers (optimizers.h): one in the file of each.
+// A row of the table of optimizers (optimizers.h). Each optimizer's file has one row.
 //
 // Thread-safety: values; an OptimizerRule is for one thread at a time.
 #pragma once
@@ -18,29 +18,29 @@
 
 namespace lockstep {
 
-// What a group changes in the settings of the job.
+// How a group changes the settings of the job.
 struct OptimizerGroup {
   double lr_scale = 1;
   double weight_decay_scale = 1;
 };
 
-// What one update is made with.
+// The inputs of one update besides the buffers.
 struct OptimizerStep {
-  Step step = 0;  // 0-based; bias corrections depend on it
+  Step step = 0;  // 0-based; bias corrections use it
   double lr = 0;
   float grad_scale = 1;  // multiplies every gradient first; 1 changes no bit
 };
 
 // An optimizer with the settings of a job.
 struct OptimizerRule {
-  std::vector<std::string> state_names;  // as PyTorch names them, in the order of the rule's states
+  std::vector<std::string> state_names;  // names in PyTorch, in the order of the rule's states
   // REQUIRES: at most limits::kUpdateGroups groups.
   std::function<UpdateFactors(const OptimizerStep&, std::span<const OptimizerGroup>)> factors;
 };
 
 struct OptimizerRow {
   std::string_view name;  // optimizer.name
-  // kUsage, naming the key, its value and what it can be.
+  // kUsage; the message names the key, its value and the allowed values.
   Status (*check)(const wire::OptimizerSpec&) = nullptr;
   OptimizerRule (*make)(const wire::OptimizerSpec&) = nullptr;  // REQUIRES: check() is OK
 };
@@ -59,7 +59,7 @@ OptimizerRule make_rule(std::vector<std::string> state_names, OfGroup of_group) 
           }};
 }
 
-// What the rows share.
+// The code that rows share.
 inline float as_float(double x) {
   return static_cast<float>(x);
 }
@@ -67,7 +67,7 @@ inline double decay_of(const wire::OptimizerSpec& spec, const OptimizerGroup& gr
   return spec.weight_decay() * group.weight_decay_scale;
 }
 
-// A value that is no number fails each of these.
+// NaN fails each of these checks.
 inline Status wrong_optimizer_setting(const std::string& key, const std::string& rule,
                                       double value) {
   return {Code::kUsage, "optimizer." + key + " must be " + rule + ", not " + std::to_string(value)};

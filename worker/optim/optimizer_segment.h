@@ -1,4 +1,4 @@
-// A range of the flat buffers whose elements are updated with the same settings.
+// A range of the flat buffers with the same settings for all of its elements.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The table of optimizers. A new one takes its rule in a header and its row in a source
-// (rules/sgd.h and sgd.cc, for one), a line in update_rules.h and a line in the table.
+// The table of optimizers. A new optimizer needs its rule in a header, its row in a source (as in
+// rules/sgd.h and sgd.cc), a line in update_rules.h and a line in the table.
 //
 // Thread-safety: constant tables and pure functions.
 #pragma once
@@ -16,9 +16,9 @@ extern const OptimizerRow kRmspropRow;
 extern const OptimizerRow kAdagradRow;
 extern const OptimizerRow kAdadeltaRow;
 
-// kUsage for an unknown name (the nearest is named), for values that make no sense, and for LBFGS,
-// which would move the parameters while it evaluates them. Only settings that the named optimizer
-// uses count.
+// kUsage for an unknown name (the message names the nearest one), for values that make no sense,
+// and for LBFGS, which would move the parameters while it evaluates them. Checks only the settings
+// that the named optimizer uses.
 Status check_optimizer(const wire::OptimizerSpec& spec);
 
 // REQUIRES: check_optimizer(spec) is OK.

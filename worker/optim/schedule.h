@@ -10,11 +10,12 @@
 //   onecycle     max_lr / div_factor up to max_lr over pct_start of the steps, then down to
 //                max_lr / (div_factor * final_div_factor), both by cosine (OneCycleLR)
 //
-// All but onecycle, which has its own, begin after warmup_steps in which the rate rises in equal
-// steps to their first value; the first of them gets 1 / warmup_steps of it.
+// Before the schedule the rate rises over warmup_steps, in equal steps, to the schedule's first
+// value. The first of these steps gets 1 / warmup_steps of the value. onecycle ignores
+// warmup_steps, because it has its own warm-up.
 //
 // After the length of linear, cosine and onecycle the rate stays at its last value. tests/golden
-// holds PyTorch's own trajectories against these.
+// holds PyTorch's own trajectories to compare with.
 //
 // Thread-safety: immutable; all calls from any thread.
 #pragma once
@@ -30,10 +31,11 @@ namespace lockstep {
 
 class Schedule {
  public:
-  // kUsage for an unknown name (the nearest is named) and for values that make no sense.
+  // kUsage for an unknown name (the message names the nearest one) and for values that make no
+  // sense.
   static Result<Schedule> create(const wire::ScheduleSpec& spec, double optimizer_lr);
 
-  // The rate of step `step` (0-based) in a run of `total_steps`.
+  // The rate of step `step` (0-based) in a run of `total_steps` steps.
   double lr(Step step, uint64_t total_steps) const;
 
  private:
@@ -41,7 +43,7 @@ class Schedule {
   Schedule(Kind kind, const wire::ScheduleSpec& spec, double optimizer_lr)
       : kind_(kind), spec_(spec), base_lr_(optimizer_lr) {}
 
-  // t steps after the warm-up; `falling`: how many there are.
+  // The rate t steps after the warm-up. `falling`: the number of steps after the warm-up.
   double after_warmup(uint64_t t, double falling) const;
   double cyclic(uint64_t t) const;
   double one_cycle(double t, double total) const;

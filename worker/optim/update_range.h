@@ -1,6 +1,6 @@
 // One optimizer's pass over flat buffers on the CPU, in place.
 //
-// Thread-safety: pure function of its arguments; ranges of different calls may not overlap.
+// Thread-safety: a pure function of its arguments; ranges of concurrent calls may not overlap.
 #pragma once
 
 #include <cstdint>

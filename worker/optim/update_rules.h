@@ -1,4 +1,4 @@
-// The rules of all optimizers, and what an update takes on host and device alike.
+// The rules of all optimizers, and the inputs of an update on host and device alike.
 //
 // Thread-safety: pure functions of their arguments.
 #pragma once
@@ -18,14 +18,14 @@ namespace lockstep {
 
 inline constexpr int kMostStates = 3;  // of any rule
 
-// What an update works on: flat buffers of one layout.
+// The flat buffers of an update, all with one layout.
 struct UpdateBuffers {
   float* params = nullptr;
   float* state[kMostStates] = {};
   const float* grads = nullptr;
 };
 
-// Four elements from `at`, a multiple of four: one wide load and store per buffer.
+// Updates four elements from `at`, a multiple of four: one wide load and store per buffer.
 template <typename Rule>
 LOCKSTEP_HOST_DEVICE void update_quad(const UpdateBuffers& buffers, uint64_t at,
                                       const typename Rule::Factors& factors) {
@@ -47,13 +47,13 @@ LOCKSTEP_HOST_DEVICE void update_quad(const UpdateBuffers& buffers, uint64_t at,
   for (int k = 0; k < Rule::kStates; ++k) *quad(buffers.state[k]) = s[k];
 }
 
-// Factors by group. A GPU takes their grad_scale from the verdict.
+// Factors by group. A GPU takes the grad_scale from the verdict instead.
 template <typename Rule>
 struct GroupFactors {
   typename Rule::Factors of[limits::kUpdateGroups];
 };
 
-// Of whichever rule a job has: the one list of rules.
+// The factors of the job's rule. This is the one list of rules.
 using UpdateFactors =
     std::variant<GroupFactors<Sgd>, GroupFactors<SgdMomentum>, GroupFactors<SgdNesterov>,
                  GroupFactors<Adam>, GroupFactors<Nadam>, GroupFactors<Rmsprop<false, false>>,

@@ -1,4 +1,4 @@
-// adam (L2) and adamw (decoupled decay): one rule, which differs in its factors.
+// adam (L2) and adamw (decoupled decay): one rule with different factors.
 // Thread-safety: pure functions of their arguments.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the rules of all optimizers share: one element, for host and device alike.
+// The parts that all optimizers' rules share: one element, for host and device alike.
 //
 // A rule is a type that has
 //   Factors                   what a step computes once, with a grad_scale
@@ -7,10 +7,10 @@
 //
 // Rules use only +, -, *, / and sqrt on floats, without contraction. IEEE fixes every result, so
 // the bits depend neither on the instruction set nor on where a range is cut. The order of rounding
-// is that of PyTorch's own single-tensor code (torch/optim/*.py).
+// equals that of PyTorch's single-tensor code (torch/optim/*.py).
 //
-// Factors are computed in double once a step and rounded once: beta^t in single precision is off by
-// 1e-4 after a few thousand steps.
+// Factors are computed in double once a step, and rounded once. In single precision beta^t would be
+// off by 1e-4 after a few thousand steps.
 //
 // Thread-safety: pure functions of their arguments.
 #pragma once

@@ -18,7 +18,7 @@ struct RmspropFactors {
   float momentum = 0;
 };
 
-// What the gradient is divided by. Rounding may leave a variance a little below zero.
+// The divisor of the gradient. Rounding may leave the variance a little below zero.
 LOCKSTEP_HOST_DEVICE float rmsprop_deviation(float square_avg, float grad_avg, float eps) {
   const float variance = square_avg - grad_avg * grad_avg;
   return std::sqrt(variance > 0 ? variance : 0) + eps;
