@@ -1,5 +1,5 @@
-// A few samples of a data set as a data set of their own in memory, as the model sees them: what it
-// takes to read them is behind us, so that a trainer can be measured by itself.
+// A few samples of a data set as a data set of their own in memory, as the model sees them. No time
+// goes into reading them, so the doctor can measure the trainer alone.
 //
 // Thread-safety: immutable.
 #pragma once
@@ -14,8 +14,8 @@
 
 namespace lockstep {
 
-// The first `samples` of the first epoch, in its order. `dataset` outlives it. Images are cut and
-// decoded, and not varied.
+// The first `samples` samples of the first epoch, in its order. `dataset` outlives the result.
+// Images are cut and decoded, but not varied.
 Result<std::unique_ptr<data::Dataset>> cache_batch(const data::Dataset& dataset,
                                                    const wire::JobSpec& job, uint64_t samples);
 

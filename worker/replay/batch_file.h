@@ -3,10 +3,11 @@
 //   images F32 (B, C, H, W) as the model saw them · labels, samples, positions, slots I64 (B)
 //   loss F32 (B) · logits F32 (B, classes)
 //
-// Where images are mixed with others of their slot (mixup, cutmix), images are as they were mixed,
-// and there are: other_labels I64 (B), of the other one · shares F32 (B), of the first label
+// If images are mixed with other images of their slot (mixup, cutmix), `images` are the mixed ones.
+// The file then also has: other_labels I64 (B), of the other image · shares F32 (B), of the first
+// label
 //
-// Of sequences: tokens I64 (B, T) instead of images, labels (B, T), and no logits.
+// For sequences: tokens I64 (B, T) instead of images, labels (B, T), and no logits.
 //
 // Thread-safety: a free function.
 #pragma once
@@ -18,7 +19,7 @@
 
 namespace lockstep {
 
-// Replaces what is at `path`, in one piece.
+// Replaces the file at `path` in one piece.
 Status write_batch(const std::string& path, const LookedAt& seen, const data::SampleShape& shape,
                    uint32_t classes);
 

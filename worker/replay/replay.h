@@ -1,7 +1,7 @@
-// Computes a past step again, alone on this machine: from the newest checkpoint before it, or the
-// initial weights, through the steps between, all slots in one process. In exact mode every bit of
-// every loss must be the one that was recorded, however many workers there were and whatever
-// happened to them; then the step is looked into.
+// Computes a past step again, alone on this machine. Replay starts from the newest checkpoint
+// before the step, or from the initial weights, and runs all steps between, with all slots in one
+// process. In exact mode every bit of every loss must equal the recorded bit, however many workers
+// there were and whatever happened to them. Then replay looks into the step.
 //
 //   checkpoint ─▶ step ─▶ ... ─▶ state before step N ─▶ look (forward, slot by slot) ─▶ step N
 //
@@ -24,24 +24,24 @@ namespace lockstep {
 struct ReplayRequest {
   std::string run_dir;
   Step step = 0;                 // counted from 1, as in history.jsonl
-  std::optional<uint32_t> slot;  // look at this one only
-  std::string batch_file;        // where the batch goes; empty: RUN_DIR/replay-step-N.safetensors
+  std::optional<uint32_t> slot;  // look at this slot only; none: at all slots
+  std::string batch_file;        // path of the batch; empty: RUN_DIR/replay-step-N.safetensors
 };
 
 struct ReplayReport {
   Step step = 0;  // counted from 1
   Epoch epoch = 0;
-  std::string base;  // checkpoint that it began from; empty: the initial weights
-  Step first = 0;    // first step that was computed again, counted from 1
+  std::string base;  // the checkpoint it began from; empty: the initial weights
+  Step first = 0;    // the first step computed again, counted from 1
   double loss = 0;
   coordinator::StepEntry recorded;
   coordinator::SlotMapEntry slot_map;     // of the generation that did the step
-  std::vector<std::string> differences;   // from what was recorded; empty: the same bits
-  std::vector<std::string> same_weights;  // checkpoints whose weights came out again
+  std::vector<std::string> differences;   // from the records; empty: the same bits
+  std::vector<std::string> same_weights;  // checkpoints whose weights replay reproduced
   std::vector<std::string> notes;
   std::vector<TensorStats> gradients;    // of the parameters, for the whole step
   std::vector<TensorStats> activations;  // of the layers, over the slots looked at; input first
-  std::vector<ReplayedSample> samples;   // of the slots looked at, the largest loss first
+  std::vector<ReplayedSample> samples;   // of the slots looked at, largest loss first
   std::string batch_file;
 };
 

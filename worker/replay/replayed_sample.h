@@ -1,4 +1,5 @@
-// One sample of a step that was computed again.
+// One sample of a replayed step.
+//
 // Thread-safety: values.
 #pragma once
 
@@ -11,12 +12,12 @@ struct ReplayedSample {
   uint32_t slot = 0;
   uint64_t position = 0;  // in the epoch
   uint64_t sample = 0;    // number in the data set
-  int64_t label = 0;      // of an image; of a sequence the first one
-  float share = 1;        // of it and of the image, which data.transforms mixed with another
-  uint64_t other = 0;     // number of that; as the label, where share is less than 1
+  int64_t label = 0;      // of an image; for a sequence its first label
+  float share = 1;        // of this label and image; below 1 if data.transforms mixed in another
+  uint64_t other = 0;     // the other image's number in the data set, if share is below 1
   int64_t other_label = 0;
-  float loss = 0;       // of a sequence the mean over its tokens
-  std::string where{};  // file and place in it, for people
+  float loss = 0;       // for a sequence the mean over its tokens
+  std::string where{};  // file and place in the file, for people
   bool operator==(const ReplayedSample&) const = default;
 };
 

@@ -1,4 +1,4 @@
-// One slot of a step, looked into: its batch, and what every layer makes of it. Nothing changes.
+// Looks into one slot of a step: its batch, and the output of every layer. Changes nothing.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -22,20 +22,21 @@ class Tensor;
 
 namespace lockstep {
 
-// What is kept of the batches that were looked at, one after another.
+// What SlotLook keeps of the batches that it has looked at, one after another.
 struct LookedAt {
   std::vector<TensorStats> activations;
   std::vector<ReplayedSample> samples;  // in the order of the batch
-  std::vector<float> images;  // of images only, as are the logits: of sequences these are many
+  std::vector<float> images;            // of images only, like logits: sequences have too many
   std::vector<float> logits;
   std::vector<int64_t> tokens;  // of sequences only
-  std::vector<int64_t> labels;  // one of an image, one a token of a sequence
-  bool are_mixed = false;       // labels and images, with others of their slot
+  std::vector<int64_t> labels;  // one an image, or one a token of a sequence
+  bool are_mixed = false;       // labels and images are mixed with others of their slot
 };
 
 class SlotLook {
  public:
-  // All outlive it. `engine` stands before `step`, in a generation. `model`: of the engine.
+  // All arguments outlive the object. `engine` stands before `step`, in a generation. `model`: the
+  // layout of the engine's model.
   SlotLook(const wire::JobSpec& job, const data::Dataset& dataset, const ModelLayout& model,
            Engine& engine, Step step);
 

@@ -1,9 +1,10 @@
-// What a run left from which one of its steps can be computed again: the job, the records, and the
-// checkpoints of the surviving lineage. Steps that the run has undone since, because a loss in them
-// was bad, can be computed again too: their records are still there.
+// What a run left behind to compute one of its steps again: the job, the records, and the
+// checkpoints of the surviving lineage. The run may have undone steps because a loss in them was
+// bad. Their records still exist, so they can be computed again too.
 //
-// Errors: kUsage while the run is going on, or for a step that it never did; otherwise as the
-// journal and the files give them.
+// Errors: kUsage while the run is going on, or for a step that the run never did. Otherwise the
+// errors of the journal and the files.
+//
 // Thread-safety: one thread.
 #pragma once
 
@@ -22,7 +23,7 @@ namespace lockstep {
 
 class ReplaySource {
  public:
-  // Step `step`, 0-based, is the one to look into.
+  // `step`, 0-based: the step to look into.
   static Result<std::unique_ptr<ReplaySource>> open(const std::string& run_dir, Step step);
 
   const std::string& run_dir() const { return run_dir_; }
@@ -31,21 +32,23 @@ class ReplaySource {
   uint64_t total_steps() const;  // length of the run, for the schedule
   Step step() const { return step_; }
 
-  // Of the surviving lineage, whole or not, newest first; none is of a later step.
+  // Checkpoints of the surviving lineage, readable or not, newest first. None is of a step after
+  // step().
   const std::vector<ListedCheckpoint>& bases() const { return bases_; }
-  // The checkpoint after `steps` applied steps, if there is a readable one; null: none.
+  // The checkpoint after `steps` applied steps. Null: there is no readable one.
   const CheckpointInfo* checkpoint_of(Step steps) const;
 
-  // What was journalled of the steps from `first` to the one to look into.
+  // The journal's entries of the steps from `first` to step().
   Result<std::vector<coordinator::StepEntry>> recorded(Step first);
-  // The first step that is no part of the run; beyond the one to look into: there is none.
+  // The first step that is not part of the run. If it is greater than step(), no step up to step()
+  // was undone.
   Step undone_from() const { return kept_; }
 
-  // The slots that these steps left out when they were done.
+  // The slots that these steps left out when the run did them.
   data::SkipSet skips_in(const std::vector<coordinator::StepEntry>& steps) const;
-  // Those of the one to look into, whatever generation left them out first.
+  // The skips of step(), whatever generation left the slots out first.
   std::vector<coordinator::SkipEntry> skips_of_step() const;
-  // Who had which slots in that generation.
+  // Which rank had which slots in `generation`.
   Result<coordinator::SlotMapEntry> slot_map(Generation generation);
 
  private:
@@ -62,8 +65,8 @@ class ReplaySource {
   std::vector<ListedCheckpoint> bases_;
   std::vector<ListedCheckpoint> checkpoints_;
   std::vector<coordinator::SkipEntry> skips_;
-  Step kept_ = 0;                                  // steps of the surviving lineage
-  std::map<Step, coordinator::StepEntry> undone_;  // from kept_ to the one to look into
+  Step kept_ = 0;                                  // number of steps in the surviving lineage
+  std::map<Step, coordinator::StepEntry> undone_;  // the steps from kept_ to step_
 };
 
 }  // namespace lockstep

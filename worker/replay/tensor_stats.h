@@ -1,4 +1,5 @@
-// What is worth knowing of many floats when something went wrong.
+// The figures of many floats that help to find what went wrong.
+//
 // Thread-safety: values.
 #pragma once
 
@@ -12,7 +13,7 @@ struct TensorStats {
   std::string name;
   uint64_t values = 0;
   uint64_t non_finite = 0;
-  double sum_of_squares = 0;  // of the finite ones, as the extremes
+  double sum_of_squares = 0;  // of the finite values, as are the extremes
   float smallest = std::numeric_limits<float>::infinity();
   float largest = -std::numeric_limits<float>::infinity();
 
