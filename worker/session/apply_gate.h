@@ -1,27 +1,27 @@
-// The gate that an apply takes and that closes a generation (coordinator/PROTOCOL.md,
-// "Change after a death").
+// The gate that an apply enters, and that closes a generation (coordinator/PROTOCOL.md, "Change
+// after a death").
 //
 //                 open(g)                    try_enter / leave, once a step
 //     closed  ──────────────▶  open for g  ◀──────────────────────────────▶  apply in progress
 //        ▲                         │ close(g)                                    │ close(g)
 //        └─────────────────────────┴──────────────◀── leave() ── closing ◀───────┘
 //
-// It also keeps where this worker stands, because the answer to a prepare must be exactly what the
-// gate let through: the step is counted here, in the same critical section that ends the apply, and
-// the generation in which it could be applied, in the one that opens the gate for it. A planned
-// change opens the gate for the next generation while the one before is still open.
+// The gate also keeps where this worker stands, because the answer to a prepare must be exactly
+// what the gate let through. The critical section that ends an apply counts the step. The critical
+// section that opens the gate notes the generation. A planned change opens the gate for the next
+// generation while the generation before is still open.
 //
 // INVARIANTS
 //  G1 After close(g) has answered, no apply of a generation <= g begins, and none is in progress.
-//  G2 The answer is the state's resume point; it does not change until open() of a later
+//  G2 The answer is the state's resume point. It does not change until open() of a later
 //     generation.
-//  G3 Every close() answers exactly once: at once, or from the leave() it waits for.
+//  G3 Every close() answers exactly once: at once, or from the leave() that it waits for.
 //  G4 After forget() the answers are those of a worker that never was in a generation, even if an
 //     apply was in progress.
 //
-// Thread-safety: open(), try_enter(), leave(), reached(), lost_state() from the training thread;
+// Thread-safety: open(), try_enter(), leave(), reached() and lost_state() from the training thread;
 // close(), forget(), standing() and is_closed() from any thread. The answer runs on the thread that
-// closed or left, without the gate's lock.
+// called close() or leave(), without the gate's lock.
 #pragma once
 
 #include <functional>
@@ -34,11 +34,11 @@
 
 namespace lockstep {
 
-// Where a worker stands: what it answers to a prepare and says when it registers.
+// Where a worker stands. The worker answers a prepare with this, and sends it when it registers.
 struct Standing {
   Generation lived = 0;                // the newest generation that was opened; 0: none
-  ResumePoint since;                   // where that began; valid if lived > 0
-  std::optional<ResumePoint> applied;  // none: it has no state
+  ResumePoint since;                   // where `lived` began; valid if lived > 0
+  std::optional<ResumePoint> applied;  // none: the worker has no state
   bool operator==(const Standing&) const = default;
 };
 
@@ -46,25 +46,26 @@ class ApplyGate {
  public:
   using Answer = std::function<void(Standing)>;
 
-  // The state is at `at` and generation `generation` may apply; false if it is closed already.
-  // `plan` says what comes next once so many steps are applied.
+  // The state is at `at`, and `generation` may apply. Returns false if `generation` is closed
+  // already. `plan` says what comes after each applied step.
   bool open(Generation generation, ResumePoint at, const PhasePlan& plan);
 
-  // The state is about to be overwritten from outside; until open() there is none to answer with.
+  // Something outside is about to overwrite the state. Until open() there is no state to answer
+  // with.
   void lost_state();
 
   bool try_enter();
-  // REQUIRES: try_enter() said yes. One more step is applied.
+  // The apply is over: one more step is applied. REQUIRES: try_enter() said yes.
   void leave();
 
-  // A phase without an apply is over (evaluation, checkpoint). False if the generation was closed:
-  // what was answered must stay true.
+  // A phase without an apply is over (evaluation, checkpoint). Returns false if the generation was
+  // closed, because the answer must stay true.
   bool reached(ResumePoint point);
 
   // Closes all generations up to and including `through`.
   void close(Generation through, Answer answer);
 
-  // Closes what is open, and what this worker was and holds belongs to nobody any more.
+  // Closes the open generation, and forgets what this worker was and holds.
   void forget();
 
   Standing standing() const;

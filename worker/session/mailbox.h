@@ -1,6 +1,6 @@
 // Orders from the loop's thread to the training thread: the newest start and the pending planned
-// change. Closing a generation voids its orders: the training thread never begins an older start,
-// and never makes a planned change of a closed generation.
+// change. Closing a generation voids its orders. So the training thread never begins an older
+// start, and never makes a planned change of a closed generation.
 //
 // Thread-safety: put(), plan(), close(), acknowledge(), resolve() and end() from any thread; the
 // waits from the training thread; wants_switch() from any.
@@ -32,9 +32,9 @@ class Mailbox {
   // Orders of generations up to `through` are void.
   void close(Generation through);
   void end();
-  // What train.global_batch auto became.
+  // train.global_batch auto has become `global_batch`.
   void resolve(uint64_t global_batch);
-  // A checkpoint is in the journal.
+  // `checkpoint` is in the journal.
   void acknowledge(std::string checkpoint);
 
   // Waits for resolve(). Nothing: the run is over.

@@ -1,4 +1,6 @@
-// What the training thread tells the coordinator. Session is the one that does; tests have others.
+// What the training thread tells the coordinator. Session implements it; tests have other
+// implementations.
+//
 // Thread-safety: all calls from any thread.
 #pragma once
 
@@ -19,10 +21,10 @@ class RunnerPort {
   virtual void report_eval(Generation generation, wire::EvalReport report) = 0;
   virtual void report_checkpoint(Generation generation, wire::CheckpointReport report) = 0;
   virtual void report_check(Generation generation, wire::CheckReport report) = 0;
-  // `member` 0: somebody, it is not known who.
+  // `member` 0: a member, but it is not known which.
   virtual void suspect(Generation generation, MemberId member, std::string what) = 0;
-  // A planned change took effect: from here on this worker lives in `generation`, which began at
-  // `since`. Called before anything of it is reported.
+  // A planned change took effect. From here on this worker lives in `generation`, which began at
+  // `since`. Call it before reporting anything of `generation`.
   virtual void switched(Generation generation, ResumePoint since) = 0;
   // FINISHED, STOPPED and DRAINED carry an ok status.
   virtual void leave(Generation generation, wire::Leave::Reason reason, Status status,

@@ -1,8 +1,8 @@
-// One worker's side of the control protocol (coordinator/PROTOCOL.md), as an event-driven state
+// One worker's side of the control protocol (coordinator/PROTOCOL.md). It is an event-driven state
 // machine over rpc::Transport. It has no thread and no clock of its own, so the simulator runs it
-// as it is.
+// unchanged.
 //
-// STATES of the membership; the connection comes and goes beside them.
+// STATES of the membership. The connection comes and goes independently of them.
 //
 //   kJoining ─Registered▶ kMember ─Prepare(g)▶ kClosing ─gate closed▶ kPromised ─Start(g)▶ kStarted
 //
@@ -12,8 +12,8 @@
 //   any ── Registered with another id ──▶ kMember
 //   any ── Goodbye, Evict, refused ──▶ kEnded
 //
-//   A planned change is no state: it is remembered beside them until the training thread says
-//   switched(), or a Prepare makes it void.
+//   A planned change is no state. The session remembers it beside the state until the training
+//   thread says switched(), or a Prepare makes it void.
 //
 // MESSAGES                    sent when                                    again after a reconnect
 //   Register                  connected and hello() is known               always, first
@@ -28,21 +28,23 @@
 //   Leave                     leave(), and every record is acknowledged    until Goodbye
 //                             (a failure does not wait for that)
 //   Heartbeat                 every heartbeat_ms while connected
-//   Register and Promise carry the host's standing: the generation it lived in last, where that
-//   began, and what it has applied.
+//   Register and Promise carry the host's standing: the generation it lived in last, where this
+//   generation began, and what the host has applied.
 //
 // INVARIANTS
-//  N1 Obeys no message of a lower term than it has seen.
+//  N1 Obeys no message of a lower term than the highest term it has seen.
 //  N2 Obeys Prepare(g) only for g > every generation promised or started, Start(g) only for the g
-//     promised last, PlannedChange(g) only for g > every generation promised or started, if a
-//     generation is started or this worker is in none yet; the same again is answered again
-//     (Prepare) or ignored. Older is logged and dropped.
+//     promised last. Obeys PlannedChange(g) only for g > every generation promised or started, and
+//     only if a generation is started or this worker is in none yet. Answers a repeated Prepare
+//     again, and ignores other repeated messages. Logs and drops older ones.
 //  N3 Promise(g) is sent only after the host has answered close(g - 1).
-//  N4 Leave of a generation is not sent once a newer one was promised; a failure always is. Other
-//     reports are: the coordinator's ledger judges what an older generation did.
+//  N4 Leave of a generation is not sent after a newer generation was promised, but a failure always
+//     is. Other reports are also sent: the coordinator's ledger judges what an older generation
+//     did.
 //  N5 on_end() is the last call to the host.
-//  N6 With a new identity nothing of the old one is sent any more: what the training thread still
-//     says about generations up to then is dropped, and record batches are numbered from 1 again.
+//  N6 With a new identity the session sends nothing of the old identity any more. It drops what the
+//     training thread still says about generations up to then, and numbers record batches from 1
+//     again.
 //
 // THREAD-SAFETY: constructor, begin(), drain(), end() and the host's calls on the loop's thread;
 // RunnerPort from any thread.
@@ -67,7 +69,7 @@
 
 namespace lockstep {
 
-// What the session wants from the worker around it. Called on the loop's thread; must not block.
+// The worker around the session. All calls come on the loop's thread, and must not block.
 class SessionHost {
  public:
   using Closed = std::function<void(Standing)>;
@@ -80,25 +82,29 @@ class SessionHost {
   virtual ~SessionHost() = default;
   // An error ends the session: this worker does not fit the run.
   virtual Status on_registered(const wire::Registered& registered) = 0;
-  // Nothing of a generation <= `through` may take effect once `closed` was called, exactly once,
-  // on the loop's thread, with where this worker stands. May be called from inside.
+  // Closes all generations up to `through`. Calls `closed` exactly once, on the loop's thread, with
+  // where this worker stands; it may do so inside on_close(). Afterwards nothing of a generation <=
+  // `through` may take effect.
   virtual void on_close(Generation through, Closed closed) = 0;
   virtual void on_start(Generation generation, const wire::Start& start) = 0;
-  // A planned change that this worker votes for from now on, or, if it is not in a generation yet,
-  // waits for. Void once `generation` or a later one is closed. The same may come again.
+  // A planned change. The worker votes for it from now on, or waits for it if the worker is not in
+  // a generation yet. It is void once `generation` or a later one is closed. The same change may
+  // come again.
   virtual void on_planned(Generation generation, const wire::Start& next) = 0;
-  // The coordinator took this worker in as a new member: what it holds belongs to no lineage, and
-  // nothing of a generation <= `through` may take effect. Before on_registered() of that identity.
+  // The coordinator took this worker in as a new member. What the worker holds belongs to no
+  // lineage, and nothing of a generation <= `through` may take effect. Called before
+  // on_registered() of the new identity.
   virtual void on_new_identity(Generation through) = 0;
   virtual void on_stop(const std::string& reason) = 0;
   virtual void on_checkpoint_ack(const wire::CheckpointAck& ack) = 0;
-  // This worker hangs and is put out next: a person will want to know where its threads are.
+  // This worker hangs, and the coordinator evicts it next. A person will want to know where its
+  // threads are.
   virtual void on_hang() = 0;
-  // Ok with exit code 0; kCheckpointed with 75; any other code is that of `why`.
+  // Exit code 0 for ok, 75 for kCheckpointed, else the code of `why`.
   virtual void on_end(const Status& why, int exit_code) = 0;
   virtual Heartbeat heartbeat() const = 0;
   virtual Standing standing() const = 0;
-  // The samples that it is at: those at which it fails, when it does.
+  // The samples that the worker works on now. If it fails, it fails at these samples.
   virtual InHand in_hand() const { return {}; }
 };
 
@@ -109,26 +115,27 @@ class Session final : public RunnerPort {
   struct Options {
     rpc::RpcClient::Options rpc;
     int64_t heartbeat_ms = 1'000;
-    int64_t join_deadline_ms = 120'000;  // to the first Registered; 0: none
+    int64_t join_deadline_ms = 120'000;  // until the first Registered; 0: none
     std::string spill_path;
   };
 
-  // Starts connecting at once; registers when begin() has said who we are.
+  // Starts connecting at once. Registers after begin() has said who this worker is.
   Session(rpc::Transport& transport, Options options, SessionHost& host, Logger& logger);
   ~Session() override;
 
-  // Everything of Register but member, generation and state. Once.
+  // `hello`: everything of Register except member, generation and state. Call it once.
   void begin(wire::Register hello);
 
-  // This worker was told to go: asks to be left out of the next generation.
+  // This worker was told to go. Asks the coordinator to leave it out of the next generation.
   void drain(std::string reason);
 
-  // Ends the session from inside (a failure before anything could be registered). on_end follows.
+  // Ends the session from inside, for a failure before anything could be registered. on_end()
+  // follows.
   void end(const Status& why);
 
   State state() const;
   MemberId member() const;
-  Generation generation() const;  // started last; 0: none
+  Generation generation() const;  // the last started one; 0: none
   Term term() const;
 
   // ---- RunnerPort, from any thread
@@ -149,7 +156,7 @@ class Session final : public RunnerPort {
 
 const char* state_name(Session::State state);
 
-// A fifth of the lease, so that four may be lost, and at most a second.
+// A fifth of the lease, so four heartbeats may get lost; at most a second.
 int64_t heartbeat_interval_ms(uint32_t lease_s);
 
 }  // namespace lockstep

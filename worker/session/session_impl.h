@@ -1,7 +1,7 @@
-// The state behind Session, and what its two halves share: session_link.cc sends, session_orders.cc
-// obeys. Not for others.
+// The state behind Session, and the functions that its two halves share: session_link.cc sends,
+// session_orders.cc obeys. Only the sources of Session include this header.
 //
-// Thread-safety: the loop's thread, but for `records`, which locks itself.
+// Thread-safety: the loop's thread, except `records`, which locks itself.
 #pragma once
 
 #include <deque>
@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// A message that is sent again after a reconnect until it is answered.
+// A message that the session sends again after a reconnect until the coordinator answers.
 struct ReliableMessage {
   wire::Envelope envelope;
   bool sent = false;  // on the present connection
@@ -39,7 +39,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   Generation promised = 0;  // highest Prepare obeyed, or switched to; started <= promised
   Generation started = 0;
   Generation planned = 0;              // the pending planned change; 0: none
-  Generation forgotten = 0;            // N6: of an identity that this worker has no more
+  Generation forgotten = 0;            // N6: through this one, of this worker's old identity
   bool closing = false;                // the host has not answered close(promised - 1) yet
   std::deque<ReliableMessage> outbox;  // reports, in order
   std::optional<ReliableMessage> leave;
@@ -66,7 +66,7 @@ struct Session::Impl : std::enable_shared_from_this<Session::Impl> {
   void schedule_heartbeat();
   void schedule_flush();
   void fail_if_error(const Status& status);
-  // Whose idea the end was: the coordinator is told of ours.
+  // Who wanted the end. If this worker did, the session tells the coordinator.
   enum class Cause { kOurs, kCoordinators };
   void finish(const Status& why, int code, Cause cause = Cause::kOurs);
   void stop_timers();

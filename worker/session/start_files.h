@@ -1,4 +1,4 @@
-// The job that a worker finds in its run directory before it can speak to anyone.
+// Reads the job in the worker's run directory, before the worker can speak to anyone.
 //
 // Thread-safety: free functions without state.
 #pragma once
@@ -10,11 +10,11 @@
 
 namespace lockstep {
 
-// DIR/job.pb, with the number of slots filled in where the job left it to the number of workers.
+// Reads DIR/job.pb. If the job leaves the number of slots to the number of workers, fills it in.
 // Errors as read_job_spec() (comm/rundir/run_files.h).
 Result<wire::JobSpec> read_job(const std::string& run_dir);
 
-// kUsage, with the keys that differ, unless both are the same job.
+// kUsage, with the keys that differ, if the two jobs are not the same.
 Status check_same_job(const wire::JobSpec& ours, const wire::JobSpec& coordinators);
 
 }  // namespace lockstep
