@@ -71,7 +71,7 @@ class EngineImpl final : public Engine {
     Step step = 0;
     data::StepPlan plan;
     uint64_t samples = 0;  // of the computed slots
-    uint64_t labels = 0;   // of these samples; only labels that count
+    uint64_t labels = 0;   // in these samples; only labels that count
     const StepMerge* merge = nullptr;
     const MergeSchedule* schedule = nullptr;  // of this rank
     wire::StepRecord record;

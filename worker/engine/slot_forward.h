@@ -1,7 +1,7 @@
 // The forward of one slot, from the inputs on the device to the logits. Training, checks between
 // ranks, trials, evaluation and replay all compute the forward here, so they cannot differ.
 //
-// Errors: those of the Device; LibTorch's exceptions pass through.
+// Errors: the errors of the Device. LibTorch's exceptions pass through.
 // Thread-safety: as Engine.
 #pragma once
 

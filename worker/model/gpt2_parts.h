@@ -3,7 +3,7 @@
 // that shares the token embedding. Names and order are those of the PyTorch model in
 // tests/golden/gpt2.py. Linear weights are (out, in).
 //
-// Initial values are also those of tests/golden/gpt2.py: normal with deviation 0.02; in the last
+// Initial values are also as in tests/golden/gpt2.py: normal with deviation 0.02; in the last
 // layer of each half of a block 0.02 / sqrt(2 n_layer); biases 0; norms 1.
 //
 // Thread-safety: values and pure functions. Does not need Torch.

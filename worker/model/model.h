@@ -2,8 +2,8 @@
 // So the engine can lay parameters out in one flat buffer, and give every slot its own buffers.
 //
 // INVARIANTS
-//  M1 layout() is fixed at creation and in registration order. Its names are those that the same
-//     model would have in PyTorch.
+//  M1 layout() is fixed at creation and in registration order. Its names are the names of the same
+//     model written in PyTorch.
 //  M2 The result of forward() depends on its arguments alone. In training mode forward() updates
 //     the given buffers in place. A model from a file may draw from LibTorch's generator for the
 //     CPU. The generator is seeded from mode.dropout_key first.

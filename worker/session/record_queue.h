@@ -75,8 +75,8 @@ class RecordQueue {
   mutable std::mutex mutex_;
   RecordBatch open_;
   std::deque<RecordBatch> memory_;  // numbers [first_, first_ + size)
-  RecordSpill spill_;               // the numbers after those
-  Generation cleared_through_ = 0;  // what is added of these is dropped
+  RecordSpill spill_;               // the batches after memory_
+  Generation cleared_through_ = 0;  // add() drops records up to this one
   uint64_t first_ = 1;              // number of memory_.front()
   uint64_t next_sent_ = 1;          // number of the next batch to hand out
   uint64_t last_closed_ = 0;        // number of the newest batch

@@ -36,7 +36,7 @@ class BucketOrder {
   // Agrees on the order. Every rank calls agree() behind the last bucket of every step. Rank 0
   // broadcasts in a generation's first step, and again in later steps until it has had samples.
   // With one rank or one possible order agree() does nothing.
-  // Errors: those from the collective; kInternal if rank 0 sends something that is not an order.
+  // Errors: from the collective; kInternal if rank 0 sends something that is not an order.
   Status agree(Collective& collective, Generation generation, Step step);
 
  private:

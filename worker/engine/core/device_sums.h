@@ -1,7 +1,7 @@
 // Partial sums in the device's memory. They serve generations in which no gradient goes through the
-// host's memory: a rank is alone, or the ranks' devices are connected (DeviceCollective). Regions
-// and layout equal those of the GradientBuffer, without the control section. The hosts sum the
-// control section themselves.
+// host's memory: a rank is alone, or the ranks' devices are connected (DeviceCollective). They
+// have the regions and the layout of the GradientBuffer, without the control section. The hosts sum
+// the control section themselves.
 //
 // All calls enqueue work and wait for nothing, so backward goes on. A merge sees what bring()
 // brought before it and what earlier merges summed. Device::apply() sees everything after finish().

@@ -22,7 +22,7 @@
 namespace lockstep {
 
 struct CheckPlan {
-  uint32_t slot = 0;        // another rank computes its gradient again
+  uint32_t slot = 0;        // other ranks compute its gradient again
   uint32_t slot_owner = 0;  // rank
   uint32_t bucket = 0;      // its sum is checked
   uint32_t sum_owner = 0;   // the rank whose slice of the sum is checked

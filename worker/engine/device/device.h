@@ -53,7 +53,7 @@ class Device {
   // section.
   virtual float* parameters() = 0;
   virtual float* slot_statistics() = 0;
-  // Sets the statistics to those of the boundary state. Every slot starts from them.
+  // Copies the boundary state's statistics to slot_statistics(). Every slot starts from them.
   virtual Status reset_statistics() = 0;
 
   // The device's kernels for the model. Empty: the model uses LibTorch's operators.

@@ -15,7 +15,7 @@
 //  G2 After a recording fails, no other is tried: everything runs eagerly from then on, and why()
 //     says once what happened. The slot whose recording failed is computed eagerly as a whole.
 //
-// Errors: those of the DeviceModule. Thread-safety: as Device.
+// Errors: the errors of the DeviceModule. Thread-safety: as Device.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ class SlotGraphs {
              DeviceGradients& gradients, DeviceLoss& loss, GraphChoice choice);
 
   // Computes by a graph the slot of `samples` samples that DeviceInputs has sent. False: nothing
-  // was enqueued, and the caller must compute the slot eagerly. `bounds`: those of the generation's
+  // was enqueued, and the caller must compute the slot eagerly. `bounds`: of the generation's
   // buckets.
   Result<bool> launch(uint64_t samples, const std::vector<uint64_t>& bounds, const Body& body);
   // Calls `on_ready` (may be empty) for the gradients of the last launched slot, in the order of
