@@ -10,8 +10,8 @@ usage() {
 usage: tests/run.sh [--tier NAME]...
 
 Without --tier, every tier in this order:
-  format      clang-format 14 on the tree, clang-tidy 14 on what differs from \$LOCKSTEP_DIFF_BASE (the
-              last merge with origin/main, or else the commit before)
+  format      clang-format 14 on the tree, clang-tidy 14 on the lines that differ from
+              \$LOCKSTEP_DIFF_BASE (where the branch left origin/main, or else the commit before)
   build       preset release: programs and tests
   unit        every module, in seconds
   link        the coordinator and the command line load no LibTorch; pages quote what the source says
@@ -126,8 +126,8 @@ format_tier() {
     failed_check 1 "git ls-files '*.cc' '*.h' '*.cu' '*.cuh' | xargs clang-format-14 -i"
   fi
   base=$(diff_base)
-  mapfile -t files < <([[ -z $base ]] || git diff --name-only --diff-filter=d -M90 "$base" -- '*.cc')
-  say "  clang-tidy on ${#files[@]} sources that differ from ${base:0:12} ..."
+  mapfile -t files < <([[ -z $base ]] || git diff --name-only --diff-filter=d "$base" -- '*.cc')
+  say "  clang-tidy on what ${#files[@]} sources have that ${base:0:12} has not ..."
   ((${#files[@]} > 0)) || return 0
   configure_and_build . tidy "$1" generated_headers || {
     failed_check 1 "cmake --preset tidy && cmake --build build/tidy --target generated_headers"
@@ -136,12 +136,16 @@ format_tier() {
   # Only what this machine builds: without CUDA its sources have no command to be compiled with.
   mapfile -t files < <(printf '%s\n' "${files[@]}" |
     grep -xFf <(sed -n "s|^ *\"file\": \"$PWD/\(.*\)\".*|\1|p" build/tidy/compile_commands.json))
-  if printf '%s\0' "${files[@]}" | xargs -0 -r -n 4 -P "$(nproc)" \
-    clang-tidy-14 -p build/tidy --quiet --warnings-as-errors='*' >>"$1" 2>&1; then
-    passed=$((passed + 1))
+  ((${#files[@]} > 0)) || return 0
+  # It ends with 0 whatever it finds.
+  if ! git diff -U0 "$base" -- "${files[@]}" |
+    clang-tidy-diff-14.py -clang-tidy-binary clang-tidy-14 -p1 -path build/tidy -quiet \
+      -j "$(nproc)" -regex '.*\.cc' >build/logs/tidy.log 2>&1 ||
+    grep -Eq ' (warning|error): ' build/logs/tidy.log; then
+    grep -E ' (warning|error): ' build/logs/tidy.log | sort -u | head -n 10 >&2
+    failed_check 1 "clang-tidy-14 -p build/tidy FILE   # findings: build/logs/tidy.log"
   else
-    grep -E ' (warning|error): ' "$1" | sort -u | head -n 10 >&2
-    failed_check 1 "clang-tidy-14 -p build/tidy FILE   # findings: $1"
+    passed=$((passed + 1))
   fi
 }
 
