@@ -1,5 +1,6 @@
-// Buffers of Arrow's files, compressed each by itself (LZ4 frames, Zstandard): the length of what
-// is inside (8 bytes, little-endian; -1 where it is stored as it is), and behind it that.
+// Compressed buffers of Arrow files (LZ4 frames, Zstandard). Each buffer is compressed by itself. A
+// buffer begins with the inflated length (8 bytes, little-endian; -1 for a buffer stored as it is).
+// The compressed bytes follow.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -14,17 +15,18 @@
 
 namespace lockstep::data {
 
-// What the buffer says that it inflates to; nothing where it is empty. kBadData going on after the
-// file's name.
+// The inflated length that the buffer states; empty for an empty buffer. kBadData: the message goes
+// on after the file's name.
 Result<uint64_t> inflated_bytes(std::span<const uint8_t> buffer);
 
-// Exactly inflated_bytes() into `sink`, piece by piece, in memory that does not depend on what the
-// buffer says. kBadData, as above, where it holds more or less or is damaged; and what `sink` says.
+// Writes exactly inflated_bytes() bytes into `sink`, piece by piece. The memory it needs does not
+// depend on the content of the buffer. kBadData (as above) if the buffer holds more or fewer bytes
+// or is damaged. Passes on errors of `sink`.
 using ArrowSink = std::function<Status(std::span<const uint8_t>)>;
 Status inflate_buffer(ArrowCodec codec, std::span<const uint8_t> buffer, const ArrowSink& sink);
 
-// Appends `plain` as such a buffer, stored where it does not get smaller. The same bytes for the
-// same version of the library. REQUIRES: not kNone.
+// Appends `plain` as a compressed buffer, or stored as it is if compression does not make it
+// smaller. The same version of the library gives the same bytes. REQUIRES: not kNone.
 void append_packed(ArrowCodec codec, std::span<const uint8_t> plain, std::string& out);
 
 }  // namespace lockstep::data

@@ -1,4 +1,4 @@
-// The metadata of Arrow's messages as values, checked; layout.h says where they stand.
+// The metadata of Arrow messages as checked values. layout.h says where the messages lie.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -25,16 +25,16 @@ struct ArrowFooter {
   std::vector<ArrowBlock> batches;
 };
 
-struct ArrowPassed {};  // a message that holds neither columns nor batch
+struct ArrowPassed {};  // a message with neither columns nor a batch
 
 struct ArrowMessage {
   uint64_t body_bytes = 0;
-  // Of a batch the offsets of buffers count from its body's begin.
+  // The offsets of a batch's buffers count from the start of the batch's body.
   std::variant<ArrowPassed, ArrowSchema, ArrowBatch> content;
 };
 
-// `bytes` are nobody else's, and aligned for numbers of 8 bytes. kBadData going on after the file's
-// name.
+// REQUIRES: nobody else writes `bytes`, and `bytes` are aligned for 8-byte numbers. kBadData: the
+// message goes on after the file's name.
 Result<ArrowFooter> read_arrow_footer(std::span<const uint8_t> bytes);
 Result<ArrowMessage> read_arrow_message(std::span<const uint8_t> bytes);
 

@@ -1,4 +1,4 @@
-// An Arrow file with compressed buffers as one without: a stream of some of its columns.
+// Turns an Arrow file with compressed buffers into an uncompressed stream of some of its columns.
 //
 // Thread-safety: a pure function.
 #pragma once
@@ -14,12 +14,14 @@
 
 namespace lockstep::data {
 
-// Takes the next piece of the stream, which will have `bytes` altogether.
+// Takes the next piece of the stream. `bytes`: the length of the whole stream.
 using ArrowStreamSink = std::function<Status(std::span<const uint8_t> piece, uint64_t bytes)>;
 
-// `columns` of the schema, rising. Of a struct only its child `bytes` is kept, under the struct's
-// name. kBadData going on after the file's name: where it would become more than
-// limits::kArrowInflateRatio times its size (and a few MB), is damaged, or a row has no value.
+// `columns`: column numbers of the schema, rising. A struct keeps only its child `bytes`, under the
+// struct's name. kBadData, with a message that goes on after the file's name, if
+// - the stream would exceed limits::kArrowInflateRatio times the file's size (and a few MB)
+// - the file is damaged
+// - a row has no value
 Status inflate_arrow(std::span<const uint8_t> file, const ArrowLayout& layout,
                      const std::vector<size_t>& columns, const ArrowStreamSink& sink);
 

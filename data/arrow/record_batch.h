@@ -11,7 +11,7 @@ enum class ArrowCodec { kNone, kLz4, kZstd };
 
 struct ArrowBuffer {
   uint64_t offset = 0;  // in the file
-  uint64_t bytes = 0;   // there: of a compressed one with its length in front
+  uint64_t bytes = 0;   // in the file; a compressed buffer includes its length in front
 };
 
 struct ArrowNode {
@@ -22,9 +22,9 @@ struct ArrowNode {
 struct ArrowBatch {
   uint64_t rows = 0;
   ArrowCodec codec = ArrowCodec::kNone;
-  std::vector<ArrowNode> nodes;      // of the fields in the order of the schema, children behind
-  std::vector<ArrowBuffer> buffers;  // likewise
-  std::vector<uint64_t> variadic;    // by view: how many more buffers it has
+  std::vector<ArrowNode> nodes;      // in the order of the schema, each field before its children
+  std::vector<ArrowBuffer> buffers;  // in the same order
+  std::vector<uint64_t> variadic;    // for each view: how many more buffers the view has
 };
 
 }  // namespace lockstep::data

@@ -1,5 +1,5 @@
-// The columns of an Arrow file, as far as Lockstep has to know them: what can be a sample or a
-// label in full, of anything else how many buffers it has, so that it can be passed over.
+// The columns of an Arrow file, as far as Lockstep needs them. Lockstep describes possible samples
+// and labels in full. For any other column it keeps only the number of buffers, to pass over them.
 //
 // Thread-safety: values.
 #pragma once
@@ -16,7 +16,7 @@ enum class ArrowKind {
   kInt,
   kFloat,
   kBinary,       // offsets of 4 bytes
-  kLargeBinary,  // of 8
+  kLargeBinary,  // offsets of 8 bytes
   kFixedBinary,
   kList,
   kLargeList,
@@ -30,15 +30,15 @@ struct ArrowField {
   ArrowKind kind = ArrowKind::kOther;
   uint32_t width = 0;  // bytes of a number or of fixed binary; entries of a fixed list
   bool is_signed = false;
-  bool is_dictionary = false;  // its buffer has numbers of values that lie elsewhere
-  bool is_view = false;        // has as many more buffers as each batch says
-  uint32_t buffers = 0;        // of its own, without its children's
+  bool is_dictionary = false;  // the buffer holds indices into a dictionary elsewhere
+  bool is_view = false;        // each batch says how many more buffers the view has
+  uint32_t buffers = 0;        // without the buffers of children
   std::string type_text;       // "fixed_size_list[784] of uint8", for messages
   std::vector<ArrowField> children;
   std::map<std::string, std::string> metadata;
 };
 
-// Of rows of any length, or of one; its one child has the values.
+// True for lists of any length and of a fixed length. The only child holds the values.
 inline bool is_list(const ArrowField& field) {
   return field.kind == ArrowKind::kList || field.kind == ArrowKind::kLargeList ||
          field.kind == ArrowKind::kFixedList;
@@ -48,11 +48,11 @@ struct ArrowSchema {
   std::vector<ArrowField> fields;
   std::map<std::string, std::string> metadata;
 
-  // Of fields and all that is below them.
+  // Counts the fields and all their descendants.
   size_t nodes() const;
 };
 
-// "image (binary), label (int64)", for messages; at most a dozen.
+// "image (binary), label (int64)", for messages; at most a dozen columns.
 std::string columns_text(const ArrowSchema& schema);
 
 // An integer of this type, or a float32, without metadata.

@@ -1,4 +1,4 @@
-// What parsers of data files say: of what they were given, and of which file.
+// Errors of parsers of data files: what is wrong, and in which file.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -16,7 +16,6 @@ inline Status bad(std::string what) {
   return {Code::kBadData, std::move(what)};
 }
 
-// Where something lies.
 inline std::string place_text(const std::string& path, uint64_t offset) {
   return path + " at byte " + std::to_string(offset);
 }

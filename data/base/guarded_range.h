@@ -1,8 +1,8 @@
-// Mapped bytes that cannot be read any more: their file was cut off, or its disk failed.
+// Mapped bytes that can become unreadable: somebody truncates the file, or its disk fails.
 //
-// The kernel tells of it by SIGBUS, wherever in the program the read is: in a hash, a decoder, a
-// library. In a guarded range that read gets zeros instead, and so does every later one from that
-// page on. Whoever has read asks afterwards whether it counts:
+// The kernel then sends SIGBUS to the reader, wherever in the program the read is: in a hash, a
+// decoder, a library. In a guarded range the read gets zeros instead, and so does every later read
+// from that page on. The reader asks afterwards whether the bytes count:
 //
 //     read ──▶ SIGBUS ──▶ in a guarded range: damaged, its pages from there on become zeros ──▶
 //     goes on
@@ -10,12 +10,12 @@
 //
 // Invariants
 //  1. A read in a guarded range ends.
-//  2. Who got a zero that is not of the file sees is_damaged() from then on.
-//  3. The handler takes no lock and reserves nothing: the ranges are a list that only grows, and
-//     whose entries are used again.
+//  2. Whoever got a zero that is not in the file sees is_damaged() from then on.
+//  3. The handler takes no lock and allocates nothing. The ranges are a list that only grows; new
+//     ranges use the entries of old ones again.
 //
-// The handler belongs to the process and is installed with the first range. A thread that reads
-// must not block SIGBUS: the kernel then ends the process (keep_fault_signals()).
+// The handler belongs to the process; the first range installs it. A thread that reads must not
+// block SIGBUS, or the kernel ends the process (keep_fault_signals()).
 //
 // Thread-safety: all calls from any thread.
 #pragma once
@@ -27,9 +27,9 @@ namespace lockstep::data {
 
 class GuardedRange {
  public:
-  GuardedRange() = default;  // of nothing
-  // REQUIRES: [begin, begin + bytes) is mapped, begin at a page's begin, and stays so until this
-  // goes; whoever unmaps it, also what became zeros, does so after that.
+  GuardedRange() = default;  // an empty range
+  // REQUIRES: [begin, begin + bytes) is mapped, and `begin` is the start of a page. The mapping,
+  // with the pages that became zeros, outlives this object: unmap only afterwards.
   GuardedRange(const void* begin, size_t bytes);
   GuardedRange(GuardedRange&& other) noexcept;
   GuardedRange& operator=(GuardedRange&& other) noexcept;
@@ -43,8 +43,7 @@ class GuardedRange {
   Entry* entry_ = nullptr;
 };
 
-// Of a set of signals that a thread is about to block: leaves those out that tell it of its own
-// faults.
+// Removes from a set of signals to block the signals that report a thread's own faults.
 void keep_fault_signals(sigset_t& blocked);
 
 }  // namespace lockstep::data

@@ -10,7 +10,7 @@ namespace lockstep::data {
 
 static_assert(std::endian::native == std::endian::little, "files are read as they lie");
 
-// At any address. REQUIRES: sizeof(T) bytes there.
+// Reads from any address, aligned or not. REQUIRES: sizeof(T) bytes at `at`.
 template <typename T>
 T load(const uint8_t* at) {
   T value;

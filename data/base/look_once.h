@@ -10,7 +10,7 @@
 
 namespace lockstep::data {
 
-// look(f) for every f = file_of(sample), once each, until one is not ok. REQUIRES: f < files.
+// Calls look(f) once for each f = file_of(sample), until a call is not ok. REQUIRES: f < files.
 template <typename FileOf, typename Look>
 Status look_once(std::span<const uint64_t> samples, size_t files, const FileOf& file_of,
                  const Look& look) {

@@ -7,7 +7,7 @@
 
 namespace lockstep::data {
 
-// Memory of the whole machine, used or not.
+// The memory of the whole machine, used or free.
 inline uint64_t machine_memory_bytes() {
   return static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
          static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));

@@ -1,7 +1,8 @@
-// Of the processes of a machine that lack the same thing one makes it, and the others wait. Where
-// the file system knows no locks, several make the same.
+// Several processes of a machine may lack the same thing: one process makes it, the others wait. On
+// a file system without locks, several processes make the same thing.
 //
-// Thread-safety: of an object none; any number of threads and processes with one each.
+// Thread-safety: one thread for each object. Any number of threads and processes, each with an
+// object of its own.
 #pragma once
 
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 
 namespace lockstep::data {
 
-// Waits, and holds PATH.lock while it lives. REQUIRES: its directory is there.
+// Waits for PATH.lock and holds it for its lifetime. REQUIRES: the directory of PATH exists.
 class OneAtATime {
  public:
   explicit OneAtATime(const std::string& path)
@@ -24,7 +25,7 @@ class OneAtATime {
   }
 
  private:
-  const Descriptor fd_;  // the lock goes with it
+  const Descriptor fd_;  // closing it releases the lock
 };
 
 }  // namespace lockstep::data

@@ -1,12 +1,12 @@
-// Thread-safety: of the thread that makes it.
+// Thread-safety: belongs to the thread that makes it.
 #pragma once
 
 #include <csignal>
 
 namespace lockstep::data {
 
-// While it lives, the calling thread gets no signals but of its own faults, and so do threads that
-// it starts, for good: signals go to threads that know what to do with them.
+// For its lifetime, the calling thread gets no signals but those of its own faults. Threads started
+// meanwhile get no others for good. So signals go to threads that know what to do with them.
 class QuietSignals {
  public:
   QuietSignals();

@@ -1,6 +1,6 @@
-// Files that are read by place, and what tells one from another.
+// Reads files by offset, and tells a file's time of change.
 //
-// Thread-safety: free functions, any thread; a Descriptor is of one thread at a time.
+// Thread-safety: free functions from any thread; a Descriptor belongs to one thread at a time.
 #pragma once
 
 #include <sys/stat.h>
@@ -13,7 +13,7 @@
 
 namespace lockstep::data {
 
-// Closes it, where it is one.
+// Closes a valid descriptor.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -33,7 +33,8 @@ inline int64_t modified_ns(const struct stat& info) {
   return int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec;
 }
 
-// As many of `bytes` from `offset` on as the file has; -1, and errno, when it cannot be read.
+// Reads up to `bytes` bytes from `offset` on, fewer only at the end of the file. -1 and errno if
+// the read fails.
 ssize_t read_at(int fd, uint64_t offset, size_t bytes, uint8_t* out);
 
 }  // namespace lockstep::data

@@ -1,5 +1,5 @@
-// Whole numbers from 0 up to a limit, in bits that are summed up 64 at a time: the least one from a
-// number on is found in as many looks as there are levels, 4 for a million.
+// A set of whole numbers from 0 to a limit, as bits with levels of summaries above them, 64 bits to
+// one. Finding the least number from a given one on takes one look a level: 4 looks for a million.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -13,7 +13,7 @@ namespace lockstep::data {
 
 class RoomSet {
  public:
-  // Of 0 to `limit`; empty.
+  // An empty set for numbers from 0 to `limit`.
   explicit RoomSet(uint64_t limit) {
     for (uint64_t bits = limit + 1; levels_.empty() || bits > 1; bits = levels_.back().size())
       levels_.emplace_back((bits + 63) / 64);
@@ -36,7 +36,7 @@ class RoomSet {
       number /= 64;
     }
   }
-  // The least that is `from` or more. REQUIRES: from <= limit.
+  // The least number >= `from`. REQUIRES: from <= limit.
   std::optional<uint64_t> least_from(uint64_t from) const {
     for (size_t up = 0; up < levels_.size(); ++up, from = from / 64 + 1) {
       if (from / 64 >= levels_[up].size()) return std::nullopt;
@@ -53,7 +53,7 @@ class RoomSet {
     return number;
   }
 
-  std::vector<std::vector<uint64_t>> levels_;  // a bit says that the word below is not empty
+  std::vector<std::vector<uint64_t>> levels_;  // a bit is set if the word below is not empty
 };
 
 }  // namespace lockstep::data

@@ -1,6 +1,6 @@
-// A few threads that do the parts of one piece of work after another, and sleep in between.
+// A few threads that share one piece of work after another, and sleep in between.
 //
-// Thread-safety: run() from one thread at a time, which takes part.
+// Thread-safety: run() from one thread at a time; the calling thread takes part.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace lockstep::data {
 
-// As many processors as this process may use.
+// The number of processors that this process may use.
 uint32_t usable_processors();
 
 class ThreadTeam {
  public:
-  // `threads` with the caller of run(), at least 1; `name` as name_this_thread(). kInternal when
+  // `threads` counts the caller of run(), at least 1. `name`: see name_this_thread(). kInternal if
   // the machine gives no more threads.
   static Result<std::unique_ptr<ThreadTeam>> start(uint32_t threads, const char* name);
   ~ThreadTeam();
@@ -26,13 +26,14 @@ class ThreadTeam {
 
   uint32_t threads() const;
 
-  // Between two calls of run(): that many from here on, at least 1. kInternal as start(); then
-  // there are as many as could be had.
+  // Changes the number of threads to `threads`, at least 1. Call it between two calls of run().
+  // kInternal as for start(); the team then has as many threads as the machine gave.
   Status resize(uint32_t threads);
 
-  // part(thread, i) for every i < parts, thread < threads(), in about that order and several at a
-  // time. Returns when all that were begun have ended. After one that is not ok no more are begun,
-  // and of those that are not, the lowest is returned: the same one for any number of threads.
+  // Calls part(thread, i) for every i < parts, with thread < threads(), in about that order and
+  // several at a time. Returns when all begun parts have ended. After a part that is not ok, no
+  // more parts begin. Returns the error of the lowest i that failed: the same one for any number of
+  // threads.
   using PartFn = std::function<Status(uint32_t thread, uint64_t i)>;
   Status run(uint64_t parts, const PartFn& part);
 

@@ -1,5 +1,5 @@
-// The letters that stand for bytes in GPT-2's vocabulary files: what can be printed stands for
-// itself, the other bytes for the characters from U+0100 on, in their order.
+// The letters that stand for bytes in GPT-2's vocabulary files. A printable byte stands for itself.
+// The characters from U+0100 on stand for the other bytes, in their order.
 //
 // Source: openai/gpt-2, src/encoder.py, bytes_to_unicode().
 //
@@ -17,7 +17,7 @@ inline bool stands_for_itself(uint32_t byte) {
          (byte >= 0xae && byte <= 0xff);
 }
 
-// Of a text that is one such letter, in UTF-8, its byte.
+// The byte for a text that is exactly one of these letters, in UTF-8.
 inline std::optional<uint8_t> byte_of_letter(const std::string& text) {
   const auto byte_at = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   uint32_t code = 0;

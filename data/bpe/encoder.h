@@ -1,11 +1,12 @@
-// Text to tokens by a vocabulary of byte-level BPE.
+// Encodes text to tokens with a vocabulary of byte-level BPE.
 //
-//     text ──▶ added tokens, and what is between them ──▶ pieces (pre_tokens.h) ──▶ bytes, of which
-//     the pair with the lowest rank becomes one token, the leftmost first, until none is left
+//     text ──▶ added tokens, and the text between them ──▶ pieces (pre_tokens.h) ──▶ bytes; the
+//     pair with the lowest rank becomes one token, the leftmost first, until no pair is left
 //
-// A piece of n bytes takes O(n log n), however hostile. What frequent pieces become is remembered.
+// A piece of n bytes takes O(n log n), even a hostile one. The encoder remembers the tokens of
+// frequent pieces.
 //
-// Thread-safety: one thread; the vocabulary may be shared.
+// Thread-safety: one thread; several encoders may share the vocabulary.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ class BpeEncoder {
   using Added = std::vector<const BpeVocabulary::AddedToken*>;
   struct Symbol {
     uint32_t token = 0;
-    uint32_t previous = 0;  // places; kNone at the ends
+    uint32_t previous = 0;  // indices of symbols; kNone at the ends
     uint32_t next = 0;
     bool is_gone = false;
   };
@@ -42,7 +43,7 @@ class BpeEncoder {
   const BpeVocabulary::AddedToken* added_at(std::string_view text, size_t kind) const;
 
   const BpeVocabulary& vocabulary_;
-  // By kind, the normalized ones second, and by first byte; of each the longest first.
+  // By kind (index 1: normalized tokens) and by first byte; the longest token first.
   std::vector<Added> added_[2];
   std::unordered_map<std::string, std::vector<uint32_t>> known_;
   std::string key_;

@@ -1,4 +1,4 @@
-// Code points that are letters (general category L) and numbers (N), as ranges in rising order.
+// The code points that are letters (general category L) and numbers (N), as ranges in rising order.
 //
 // Thread-safety: constants.
 #pragma once
@@ -10,7 +10,7 @@ namespace lockstep::data {
 
 struct CodeRange {
   uint32_t first;
-  uint32_t last;  // too
+  uint32_t last;  // inclusive
 };
 
 extern const CodeRange kLetterRanges[];

@@ -1,5 +1,5 @@
 // The numbers of a table of text, in the form that programs write and read: a decimal point, no
-// separators of thousands, whatever the locale.
+// separators of thousands, in any locale.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -12,15 +12,15 @@ namespace lockstep::data {
 
 enum class CsvNumber {
   kFinite,
-  kNotFinite,  // nan or inf, in any case and of any sign
-  kTooLarge,   // beyond what a float32 can be, or too small for a float64
-  kNone,       // no number
+  kNotFinite,  // nan or inf, in any case and with any sign
+  kTooLarge,   // too large for a float32, or too small for a float64
+  kNone,       // not a number
 };
 
-// The float64 nearest to what is written, rounded to float32. `out` is set where it is finite.
+// The nearest float64, rounded to float32. Sets `out` if the number is finite.
 CsvNumber parse_csv_number(std::string_view text, float* out);
 
-// Digits and nothing else, of a number that fits.
+// Reads a number that consists of digits only and fits; else empty.
 std::optional<uint64_t> parse_csv_count(std::string_view text);
 
 }  // namespace lockstep::data

@@ -1,19 +1,20 @@
 // Rows of features with one label, from one or several tables of text (csv_records.h).
 //
-// The first record is a header where no field of it is a number. Then the label is in the column
-// called `label`, or else `target`, `class` or `y`, in whatever case; without a header, or a column
-// of such a name, in the last one. The other columns are features, in their order.
+// The first record is a header if none of its fields is a number. With a header, the label is in
+// the column called `label`, or else `target`, `class` or `y`, in any case. Without a header, or
+// without such a column, the label is in the last column. The other columns are features, in their
+// order.
 //
-// A feature is a finite number (csv_numbers.h). Labels are whole numbers from 0, or names, of which
-// the distinct ones in the order of their bytes are the classes: all of one kind. Blanks around
-// what is not quoted do not count.
+// A feature is a finite number (csv_numbers.h). Labels are either all whole numbers from 0, or all
+// names. The distinct names, in the order of their bytes, are the classes. Blanks around an
+// unquoted field do not count.
 //
-// Several tables are one after another; all have the same columns. Data for evaluation follow those
-// for training: the same columns, and the same classes.
+// Several tables follow one after another; all have the same columns. Evaluation data have the same
+// columns and the same classes as the training data.
 //
-// ERRORS: kBadData going on after the file's name, with line and column and what to do.
+// ERRORS: kBadData with line and column and what to do; the message goes on after the file's name.
 //
-// Thread-safety: values; of a CsvTableReader none.
+// Thread-safety: values; one thread for each CsvTableReader.
 #pragma once
 
 #include <cstddef>
@@ -29,9 +30,9 @@
 namespace lockstep::data {
 
 struct CsvColumns {
-  size_t fields = 0;               // of a record; 0: none is known yet
-  size_t label = 0;                // which of them
-  std::vector<std::string> names;  // of all fields; empty: there is no header
+  size_t fields = 0;               // of a record; 0: not known yet
+  size_t label = 0;                // which of the fields
+  std::vector<std::string> names;  // of all fields; empty: no header
 
   // "line 12, column 3 ("age")".
   std::string place(uint64_t line, size_t column) const;
@@ -41,23 +42,23 @@ struct CsvTable {
   CsvColumns columns;
   std::vector<float> values;         // row after row, without the labels
   std::vector<uint32_t> labels;      // by row
-  std::vector<std::string> classes;  // by label, where labels are names
-  std::vector<uint32_t> lines;       // by row, where it stands in its table
+  std::vector<std::string> classes;  // by label, if labels are names
+  std::vector<uint32_t> lines;       // by row, its line in its table
 
   size_t features() const { return columns.fields - 1; }
 };
 
 class CsvTableReader {
  public:
-  // `training`: what is read is for the evaluation of a model trained on it. It outlives this.
+  // `training`: set to read evaluation data for a model trained on it; it outlives the reader.
   explicit CsvTableReader(const CsvTable* training = nullptr);
 
   uint64_t rows() const { return table_.labels.size(); }  // so far
 
-  // One table more. After an error nothing more may be added.
+  // Adds one more table. After an error, add nothing more.
   Status add(std::string_view text);
 
-  // REQUIRES: one was added at least.
+  // REQUIRES: add() was called at least once.
   CsvTable finish();
 
  private:
@@ -71,9 +72,9 @@ class CsvTableReader {
 
   const CsvTable* training_;
   CsvTable table_;
-  uint64_t first_line_ = 0;  // of the table that is read
+  uint64_t first_line_ = 0;  // of the current table
   Labels kind_ = Labels::kUnknown;
-  std::map<std::string, uint32_t, std::less<>> names_;  // in the order in which they come
+  std::map<std::string, uint32_t, std::less<>> names_;  // numbered in the order of appearance
 };
 
 }  // namespace lockstep::data

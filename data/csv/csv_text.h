@@ -1,4 +1,4 @@
-// Text of a table as messages and rules need it. Every byte of it is from outside.
+// Helpers for the text of a table, for messages and rules. Every byte comes from outside.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -9,10 +9,10 @@
 
 namespace lockstep::data {
 
-// Between quotes, in one line, cut where it is long; bytes that cannot be shown become '?'.
+// In quotes, on one line, long text cut off. Bytes that cannot be shown become '?'.
 std::string shown(std::string_view text);
 
-// Without blanks and tabs at its ends.
+// Without blanks and tabs at both ends.
 std::string_view trimmed(std::string_view text);
 
 }  // namespace lockstep::data
