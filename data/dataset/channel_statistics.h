@@ -3,7 +3,7 @@
 
 namespace lockstep::data {
 
-// One channel over all samples, its values scaled to [0, 1]; or one column, its values as they are.
+// One channel over all samples, values scaled to [0, 1]. Or one column, values unscaled.
 struct ChannelStatistics {
   double mean = 0;
   double std = 0;  // of the population

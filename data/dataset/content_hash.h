@@ -1,4 +1,5 @@
-// The fingerprint of records. It reads integers only, so that it is the same on every machine.
+// The fingerprint of records. It uses integers only, so every machine computes the same
+// fingerprint.
 //
 // Thread-safety: pure functions over memory that nobody writes.
 #pragma once
@@ -13,16 +14,16 @@
 
 namespace lockstep::data {
 
-// Hashes all of `content` up to `whole_bytes`, beyond that the first and last block and 16 between,
-// at places drawn from the size.
+// Hashes all of `content` if it has at most `whole_bytes`. Larger content contributes its first and
+// last block and 16 blocks between, at places drawn from the size.
 inline constexpr uint64_t kWholeContentBytes = uint64_t{1} << 30;
 void hash_sampled(std::span<const uint8_t> content, uint64_t whole_bytes, Xxh3& hash);
-// The same of content that lies in pieces: `add` hashes so many bytes from an offset on.
+// The same for content that lies in pieces. `add` hashes `bytes` bytes from `offset` on.
 using AddContentFn = std::function<void(uint64_t offset, uint64_t bytes)>;
 void hash_sampled(uint64_t bytes, const AddContentFn& add, uint64_t whole_bytes);
 
-// XXH3-128 over format, counts, shape, labels and content, this by hash_sampled(). Images stored
-// channels-last are other records than the same ones channels-first.
+// XXH3-128 over format, counts, shape, labels and content. hash_sampled() hashes the content. The
+// same images stored channels-last and channels-first have different fingerprints.
 std::string fingerprint_of(const Records& records, uint64_t whole_bytes = kWholeContentBytes);
 
 }  // namespace lockstep::data

@@ -5,10 +5,10 @@
 
 namespace lockstep::data {
 
-// Of tokens whose documents are kept apart.
+// For tokens with documents kept apart.
 struct DocumentCounts {
   uint64_t documents = 0;
-  uint64_t too_short = 0;    // left out: with one token or none there is nothing to predict
+  uint64_t too_short = 0;    // left out: a document with one token or none has nothing to predict
   uint64_t pieces = 0;       // of documents, none longer than a sequence
   uint64_t predictions = 0;  // in all samples; the other labels are padding
 };

@@ -1,4 +1,4 @@
-// What the coordinator is told about the data, and whether two datasets belong together.
+// What the coordinator learns about the data, and whether two datasets fit each other.
 // Thread-safety: pure functions.
 #pragma once
 
@@ -10,17 +10,17 @@
 
 namespace lockstep::data {
 
-// The file that stands for a data set in messages.
+// The file that names a data set in messages.
 std::string first_file(const Dataset& dataset);
 
-// `eval` may be null: no evaluation.
+// `eval`: null means no evaluation.
 wire::DataFacts make_data_facts(const Dataset& train, const Dataset* eval);
 
-// kUsage, naming a file of both, where data sets cannot be mixed: samples that are not alike, or
-// not stored alike, or classes with other names.
+// kUsage, naming a file of each, if the two data sets cannot be mixed. Their samples, the way they
+// are stored, or their class names differ.
 Status check_parts_fit(const Dataset& train, const Dataset& other);
 
-// kBadData when evaluation samples have another shape, or a label that training never shows.
+// kBadData if evaluation samples have another shape, or a label that training never shows.
 Status check_eval_fits_train(const Dataset& train, const Dataset& eval);
 
 }  // namespace lockstep::data

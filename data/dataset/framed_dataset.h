@@ -1,7 +1,7 @@
-// Images that are stored as pixels, cut and scaled like those that are encoded: the first words of
-// data.transforms, of IDX, CIFAR and NumPy data.
+// Cuts and scales images stored as pixels (IDX, CIFAR and NumPy data) like encoded images, as the
+// first words of data.transforms say.
 //
-// Fingerprint and statistics are those of the pixels as they are stored.
+// Fingerprint and statistics cover the pixels as stored.
 //
 // Thread-safety: as Dataset.
 #pragma once
@@ -14,8 +14,8 @@
 
 namespace lockstep::data {
 
-// Of a data set of images that are stored as pixels; itself where the frame is empty. kUsage for
-// other than one or three channels.
+// Wraps a data set of images stored as pixels; returns `stored` itself if the frame is empty.
+// kUsage unless the images have one or three channels.
 Result<std::unique_ptr<Dataset>> make_framed_dataset(std::unique_ptr<Dataset> stored,
                                                      const ImageFrame& frame);
 

@@ -11,8 +11,7 @@
 
 namespace lockstep::data {
 
-// `pixels` holds the samples one after another. kBadData where sizes do not fit, or without
-// samples.
+// `pixels` holds the samples one after another. kBadData if sizes do not fit, or without samples.
 Result<std::unique_ptr<Dataset>> make_memory_dataset(SampleShape shape, std::vector<uint8_t> pixels,
                                                      std::vector<uint32_t> labels);
 

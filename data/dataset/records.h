@@ -1,5 +1,5 @@
-// The logical records of a dataset of fixed-size samples, wherever they lie. Fingerprint and
-// statistics are computed over them.
+// The logical records of a dataset of fixed-size samples, wherever they lie. Lockstep computes
+// fingerprint and statistics over the records.
 //
 // Thread-safety: a value over memory that nobody writes.
 #pragma once
@@ -18,9 +18,9 @@ struct Records {
   std::string format;
   uint64_t samples = 0;
   SampleShape shape;
-  // Where the samples lie, file after file; with what lies between them.
+  // Where the samples lie, file after file, including the bytes between samples.
   std::vector<std::span<const uint8_t>> content;
-  // Of sample i: its shape.stored_bytes(), somewhere in `content`, and its label.
+  // Of sample i: its shape.stored_bytes() bytes, somewhere in `content`, and its label.
   std::function<const uint8_t*(uint64_t)> sample;
   std::function<uint32_t(uint64_t)> label;
 };

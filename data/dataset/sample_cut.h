@@ -17,9 +17,9 @@ namespace lockstep::data {
 
 // How the documents of a data set of tokens become sequences.
 enum class Documents {
-  kStream,  // one after another, cut wherever a sequence ends
-  kPad,     // each by itself, with nothing to predict behind its end
-  kPack,    // several in a sequence, none of which sees the others
+  kStream,  // documents one after another, cut wherever a sequence ends
+  kPad,     // each document by itself; behind its end there is nothing to predict
+  kPack,    // several documents in a sequence; none sees the others
 };
 
 // Everything in a job that decides how files become samples.
@@ -27,13 +27,14 @@ struct SampleCut {
   uint32_t block = 0;              // tokens of a sequence
   uint32_t vocab = 0;              // different tokens; 0: as many as the files have
   ImageFrame frame{};              // of images
-  source::CacheOptions cache{};    // of data that are far away
-  std::string tokenizer{};         // of text (data/bpe/vocabulary.h); empty: every byte is a token
-  std::string tokenizer_sha256{};  // in hex; empty: any tokenizer will do
+  source::CacheOptions cache{};    // for remote data
+  std::string tokenizer{};         // for text (data/bpe/vocabulary.h); empty: every byte is a token
+  std::string tokenizer_sha256{};  // in hex; empty: accept any tokenizer
   Documents documents = Documents::kStream;
-  std::optional<uint64_t> document_end{};  // the token that ends one; nothing: as the files say
-  bool by_length = false;                  // kPad: samples are numbered from short to long
-  // Data that are far away, once find_place() has opened them.
+  std::optional<uint64_t> document_end{};  // the token that ends a document; empty: the files say
+                                           // it
+  bool by_length = false;                  // kPad: numbers samples from short to long
+  // Remote data, once find_place() has opened them.
   std::shared_ptr<source::RemoteFiles> far{};
 };
 

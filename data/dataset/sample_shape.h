@@ -5,7 +5,8 @@
 
 namespace lockstep::data {
 
-// What all samples of a data set look like: an image, a row of a table, or a sequence of tokens.
+// The common shape of all samples of a data set: an image, a row of a table, or a sequence of
+// tokens.
 struct SampleShape {
   uint32_t channels = 0;  // of an image; 0 for a sequence
   uint32_t height = 0;
@@ -13,26 +14,27 @@ struct SampleShape {
   uint32_t tokens = 0;       // of a sequence; 0 for an image
   uint32_t token_bytes = 0;  // as stored, little-endian: 1, 2, 4 or 8
   // Images are stored as (H, W, C). SampleReader (read/sample_reader.h) turns them into (C, H, W)
-  // for the model, so that large files can be read where they lie.
+  // for the model, so Lockstep can read large files in place.
   bool channels_last = false;
-  // A row of a table: an image of 1 x 1 whose channels are the columns, float32 instead of bytes.
+  // A row of a table: a 1 x 1 image whose channels are the columns, with float32 values.
   bool is_row = false;
-  // A sequence of several documents. As many positions follow its tokens, each counted from the
-  // first token of its document, so that a model can tell the documents apart.
+  // A sequence of several documents. After the tokens come as many positions. Each position counts
+  // from the first token of its document, so a model can tell the documents apart.
   bool has_positions = false;
-  // A sequence of one document. A batch may leave out the padding that all of its samples end with
-  // (read/cut_padding.h), and is shorter than `tokens` then.
+  // A sequence of one document. A batch may leave out the padding at the end of all of its samples
+  // (read/cut_padding.h). Then the batch is shorter than `tokens`.
   bool is_padded = false;
 
   bool is_sequence() const { return tokens > 0; }
-  // How many values a model gets for one sample: floats of an image, or token ids and positions.
+  // How many values a model gets for one sample: an image's floats, or token ids and positions.
   uint64_t elements() const {
     if (is_sequence()) return has_positions ? uint64_t{2} * tokens : tokens;
     return uint64_t{channels} * height * width;
   }
   // How many predictions a model makes for one sample.
   uint64_t labels() const { return is_sequence() ? tokens : 1; }
-  // As stored. A sequence has one token more, the last label. At most limits::kSampleBytes.
+  // The bytes of one stored sample. A sequence has one more token, the last label. At most
+  // limits::kSampleBytes.
   uint64_t stored_bytes() const {
     if (is_sequence()) return (uint64_t{tokens} + 1) * token_bytes;
     return elements() * (is_row ? sizeof(float) : 1);

@@ -1,8 +1,8 @@
-// Mean and deviation by channel. Those of images sum integers only, so that they are the same on
-// every machine; those of rows of a table sum float64 in one order.
+// Mean and deviation by channel. Statistics of images sum integers only, so every machine gets the
+// same ones. Statistics of table rows sum float64 in one fixed order.
 //
-// Thread-safety: pure functions over memory that nobody writes, but stored_statistics(): any thread
-// and process.
+// Thread-safety: pure functions over memory that nobody writes. stored_statistics() is not pure:
+// call it from any thread and process.
 #pragma once
 
 #include <cstdint>
@@ -29,19 +29,19 @@ struct ChannelSums {
   }
 };
 std::vector<ChannelSums> sums_of(const Records& records);
-// Adds one image. REQUIRES: as many sums as it has channels.
+// Adds one image. REQUIRES: `sums` has an entry for each channel.
 void add_image(const uint8_t* image, const SampleShape& shape, std::vector<ChannelSums>& sums);
 ChannelStatistics statistics_of(const ChannelSums& sums);
 
-// Of rows of a table, by column, in float64 and in the order of the rows; of a column with one
-// value that value and 0. kBadData for what is no finite number, saying in which row; messages do
-// not name the file. REQUIRES: records.shape.is_row.
+// Statistics of table rows, by column, in float64 and in the order of the rows. A column with a
+// single value gets this value as the mean and deviation 0. kBadData, naming the row but not the
+// file, if a value is not a finite number. REQUIRES: records.shape.is_row.
 Result<std::vector<ChannelStatistics>> row_statistics(const Records& records);
 
-// The statistics of what has this key, its fingerprint and, where that matters, how it is looked
-// at: from `cache_dir`, or computed and stored there. A stored file that does not check out is
-// ignored; one that cannot be written costs nothing but the time to compute it again. Nothing where
-// `compute` gives nothing.
+// Reads the statistics stored under `key` from `cache_dir`, or computes and stores them. `key` is
+// the fingerprint and, if it matters, how the data are looked at. Ignores a stored file that fails
+// its checks. If the file cannot be written, the only cost is computing again. Empty if `compute`
+// returns nothing.
 std::vector<ChannelStatistics> stored_statistics(
     const std::string& key, uint32_t channels, const std::string& cache_dir,
     const std::function<std::vector<ChannelSums>()>& compute);

@@ -1,10 +1,12 @@
-// Which bytes of which files samples are, and their pages.
+// The bytes of files that hold the samples, and the pages of these bytes.
 //
-// Of a stored sample it is what the process has mapped at its address: whatever the format, and
-// also where an inflated copy is read instead of the file. Of an encoded one it is the whole file
-// that is named for it, since where in it the sample lies is not told; so it is of a sequence that
-// is made, of which the file of its first document is taken. Samples that lie in no file are left
-// out: those made in memory, and copies.
+// - A stored sample: the file that this process has mapped at the sample's address. This works for
+//   every format, and for an inflated copy that stands in for the file.
+// - An encoded sample: the whole file that its name gives, since the place in the file is not
+//   known.
+// - A made sequence: the whole file of its first document.
+//
+// FilePieces leaves out samples that lie in no file: samples made in memory, and copies.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -19,15 +21,15 @@
 
 namespace lockstep::doctor {
 
-// A file, or a part of one, that this process has mapped.
+// A file, or a part of a file, that this process has mapped.
 struct MappedRange {
   uintptr_t begin = 0;
   uintptr_t end = 0;
-  uint64_t offset = 0;  // in the file, of `begin`
+  uint64_t offset = 0;  // offset of `begin` in the file
   std::string path;
 };
 
-// A line of /proc/self/maps; nothing where that is no file.
+// Parses a line of /proc/self/maps; empty if the line names no file.
 std::optional<MappedRange> parse_mapped_range(const std::string& line);
 
 class FilePieces {
@@ -38,16 +40,16 @@ class FilePieces {
   };
   struct File {
     std::string path;
-    std::vector<Piece> pieces;  // sorted, apart
+    std::vector<Piece> pieces;  // sorted, not touching
     std::vector<MappedRange> mapped;
   };
 
   FilePieces(const data::Dataset& dataset, std::span<const uint64_t> samples);
 
   const std::vector<File>& files() const { return files_; }
-  // A wish; see cold.h.
+  // The system need not comply; see cold.h.
   void put_out_of_memory() const;
-  // 0 to 1; what the system does not tell counts as in memory. REQUIRES: there are files.
+  // 0 to 1. Pages that the system does not report count as in memory. REQUIRES: there are files.
   double share_out_of_memory() const;
 
  private:

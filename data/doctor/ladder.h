@@ -1,7 +1,7 @@
-// Measures the rungs of the data: the samples of a job's first batches, by one worker's share of
-// the threads, cold first. The samples are the same on every rung.
+// Measures the rungs of the data: the samples of a job's first batches, with one worker's share of
+// the threads, cold first. Every rung uses the same samples.
 //
-// Thread-safety: one thread; it starts others for the time of the call.
+// Thread-safety: one thread; a call starts others and ends them before it returns.
 #pragma once
 
 #include <functional>
@@ -16,18 +16,18 @@
 namespace lockstep::doctor {
 
 struct LadderOptions {
-  double seconds = 20;  // for all rungs together, about
-  // Told what is being measured.
+  double seconds = 20;  // for all rungs together, approximately
+  // Gets what is being measured.
   std::function<void(const std::string& what)> progress = [](const std::string&) {};
 };
 
-// What one worker does of a job: its share of the slots, as a run of its own.
+// One worker's share of a job's slots, as the shape of a run of its own.
 data::RunShape share_of_worker(const wire::JobSpec& job, uint64_t samples);
 
-// Of one worker of a job with a global batch that is a number.
+// For one worker of a job. REQUIRES: the global batch is a number.
 Setting setting_of(const wire::JobSpec& job, const data::Dataset& dataset);
 
-// Adds the rungs below the trainer to `out`, whose setting is there. Errors as Loader's.
+// Adds the rungs below the trainer to `out`. Errors as Loader's. REQUIRES: out.setting is set.
 Status measure_data(const wire::JobSpec& job, const data::Dataset& dataset,
                     const LadderOptions& options, Measurements& out);
 

@@ -1,10 +1,10 @@
-// What this machine can do at most, apart from our code.
+// The upper limits of this machine, apart from our code.
 // Thread-safety: free functions.
 #pragma once
 
 namespace lockstep::doctor {
 
-// Bytes a second that one thread copies from memory to memory, the best of a few attempts.
+// Bytes/s that one thread copies from memory to memory, the best of a few attempts.
 double memory_copy_rate();
 
 }  // namespace lockstep::doctor

@@ -1,7 +1,7 @@
-// The samples that every rung is measured with, those of a worker's first batches; a way through
-// them; and threads that read, decode or make them.
+// The samples of a worker's first batches, which every rung is measured with; a walk through them;
+// and threads that read, decode or make them.
 //
-// Thread-safety: one thread; a PoolTeam has others of its own.
+// Thread-safety: one thread; a PoolTeam has other threads of its own.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +26,17 @@ data::ImageForm form_of(const wire::JobSpec& job, const data::Dataset& dataset);
 class SamplePool {
  public:
   SamplePool() = default;
-  // Whole steps, at least one; about 64 MiB of stored samples, or a thousand encoded ones.
+  // Takes whole steps, at least one: about 64 MiB of stored samples, or a thousand encoded samples.
   static Result<SamplePool> choose(const data::Dataset& dataset, const wire::JobSpec& job,
                                    const data::RunShape& shape);
 
   std::span<const uint64_t> samples() const { return samples_; }
   uint64_t steps() const { return steps_; }
-  double sample_bytes() const;  // as stored, on average; of encoded ones those in hand
+  double sample_bytes() const;  // as stored, on average; encoded: samples in hand only
   uint64_t input_bytes() const { return input_bytes_; }  // in a batch
 
-  // Encoded samples that have been read so far, from the first one on without a gap; of stored ones
-  // all.
+  // The number of encoded samples read so far, from the first one on without a gap. For stored
+  // samples: all.
   uint64_t in_hand() const;
   const std::vector<uint8_t>& encoded(uint64_t place) const { return encoded_[place]; }
 
@@ -50,7 +50,7 @@ class SamplePool {
   std::vector<std::vector<uint8_t>> encoded_;  // by place; empty: not read yet
 };
 
-// Through the first `places` samples, over and over, in parts that take some milliseconds.
+// Walks through the first `places` samples, over and over, in parts that take some milliseconds.
 class Walk {
  public:
   explicit Walk(uint64_t places) : places_(places) {}
@@ -72,11 +72,11 @@ class PoolTeam {
   static Result<std::unique_ptr<PoolTeam>> start(const data::Dataset& dataset,
                                                  const wire::JobSpec& job, uint32_t threads);
 
-  // What is stored, into memory. Encoded samples of the pool's begin stay in its hand.
+  // Reads stored bytes into memory. The pool keeps the encoded samples of its first places in hand.
   Status read(std::span<const uint64_t> samples, SamplePool& pool);
-  // From the pool's hand, `first` being the place of the first one.
+  // Decodes samples in the pool's hand. `first`: the place of the first of them.
   Status decode(std::span<const uint64_t> samples, uint64_t first, const SamplePool& pool);
-  // As a batch holds them.
+  // Makes samples as a batch holds them.
   Status make(std::span<const uint64_t> samples, uint64_t first);
 
  private:

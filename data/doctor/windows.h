@@ -1,4 +1,4 @@
-// A rate, measured over a few short windows, so that it comes with its spread.
+// Measures a rate over a few short windows, to get its spread too.
 //
 // Thread-safety: one thread.
 #pragma once
@@ -23,13 +23,13 @@ class Windows {
   // `clock` outlives it.
   Windows(const Clock& clock, const WindowPlan& plan) : clock_(clock), plan_(plan) {}
 
-  // `part` does some work and says how many samples that was. It is called until a window is over,
-  // at least once in each, and so for all; but where they take so much longer than planned that
-  // three times of all is gone, there are no more.
+  // `part` does some work and returns the number of samples. measure() calls it until a window is
+  // over, at least once in each window. If three times the planned time of all windows is gone,
+  // measure() starts no more windows.
   using PartFn = std::function<Result<uint64_t>()>;
   Result<Rate> measure(const PartFn& part);
 
-  // Within a part: what is done here is in no window.
+  // Call it within a part: no window counts the time of `work`.
   template <typename Work>
   auto aside(const Work& work) {
     const int64_t begin_ns = clock_.monotonic_ns();

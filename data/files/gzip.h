@@ -1,9 +1,9 @@
-// Inflating from memory, piece by piece (by zlib). Of gzip (RFC 1952) several members are read as
-// one, and the CRC and length of each are verified before the end is reported; a bare stream (RFC
-// 1951) ends where it says, and its CRC lies elsewhere.
+// Inflates from memory, piece by piece, with zlib. Several gzip (RFC 1952) members read as one; the
+// reader verifies the CRC and length of each member before it reports the end. A bare stream (RFC
+// 1951) ends where it says; its CRC lies elsewhere.
 //
-// Nothing is allocated by what the bytes say; the caller bounds the output by what it asks for.
-// All errors are kBadData, one clause without the file's name.
+// Content never decides how much memory the reader allocates. The caller bounds the output by what
+// it asks for. All errors are kBadData, one clause without the file's name.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -21,7 +21,7 @@ namespace lockstep::data {
 
 bool is_gzip(std::span<const uint8_t> bytes);
 
-// kBadData: what is to be said of a gzipped file that holds many samples.
+// kBadData: the message for a gzipped file that holds many samples.
 Status gzipped_whole();
 
 class GzipReader {
@@ -33,7 +33,8 @@ class GzipReader {
   GzipReader(const GzipReader&) = delete;
   GzipReader& operator=(const GzipReader&) = delete;
 
-  // Fills `out` from its start; fewer bytes than asked for only at the verified end, then 0.
+  // Fills `out` from its start. Returns fewer bytes than asked for only at the verified end, then
+  // 0.
   Result<size_t> read(std::span<uint8_t> out);
 
  private:
@@ -41,22 +42,24 @@ class GzipReader {
   std::unique_ptr<Impl> impl_;
 };
 
-// Takes the next piece of the inflated file, which will have `bytes` altogether; 0: not known.
+// Takes the next piece of the inflated file. `bytes`: the length of the whole inflated file; 0: not
+// known.
 using ByteSink = std::function<Status(std::span<const uint8_t> piece, uint64_t bytes)>;
 
-// Passes all that `reader` has left into `sink`, behind the first `filled` bytes, which are in
-// `piece`: exactly `promised` bytes altogether, or kBadData. REQUIRES: piece is not empty.
+// Passes all that `reader` has left to `sink`, after the first `filled` bytes, which are in
+// `piece`. kBadData unless these are exactly `promised` bytes together. REQUIRES: piece is not
+// empty.
 Status pass_on(GzipReader& reader, std::vector<uint8_t>& piece, size_t filled, uint64_t promised,
                const ByteSink& sink);
 
-// Of such a piece: it stays in the second-level cache.
+// The size of such a piece: it stays in the second-level cache.
 inline constexpr size_t kInflatePieceBytes = 256 * 1024;
 
 // Inflates a bare stream into `sink`: exactly `bytes` with this CRC-32, never more.
 Status inflate_bare(std::span<const uint8_t> compressed, uint64_t bytes, uint32_t crc,
                     const ByteSink& sink);
 
-// kBadData where `bytes` have another CRC-32.
+// kBadData if `bytes` have another CRC-32.
 Status check_crc32(std::span<const uint8_t> bytes, uint32_t crc);
 
 }  // namespace lockstep::data

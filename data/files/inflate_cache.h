@@ -1,21 +1,21 @@
-// Inflated copies of compressed files, and of compressed members of archives, in a cache directory;
-// and what else is made of a whole file once (tokenized_text.h).
+// Inflated copies of compressed files, and of compressed members of archives, in a cache directory.
+// Also other things made once of a whole file (tokenized_text.h).
 //
 // A cache file is the inflated content followed by a trailer of kTrailerBytes:
 //
 //     magic (8) | content bytes (8) | source bytes (8) | source mtime ns (8)
-//     | mark of the source (8): its last 8 bytes, where it is compressed CRC-32 and length
+//     | mark of the source (8): its last 8 bytes; for a compressed source its CRC-32 and length
 //     | XXH3-128 of all before, hex (32)
 //
-// numbers little-endian. One file, so content and checksum cannot come apart; it appears by rename,
-// so a reader sees all of it or nothing.
+// Numbers are little-endian. Content and checksum share one file, so they cannot come apart. The
+// file appears by rename, so a reader sees all of it or nothing.
 //
 // INVARIANTS
-//  K1 What is returned has the checksum of its trailer and belongs to the source as it is now;
-//     anything else is made anew.
-//  K2 Any number of processes may do this at once: each writes a temporary file of its own, and
-//     whichever rename comes last, the content is the same. What is made otherwise than by
-//     inflating is made by one of a machine's processes, and the others wait.
+//  K1 A returned copy has the checksum of its trailer and belongs to the source as it is now.
+//     Lockstep makes any other copy anew.
+//  K2 Any number of processes may do this at once. Each writes a temporary file of its own, and the
+//     content is the same whichever rename comes last. For copies not made by inflating, one
+//     process of a machine makes the copy, and the others wait.
 //
 // Thread-safety: free functions; from any thread and process.
 #pragma once
@@ -38,35 +38,37 @@ inline constexpr uint64_t kTrailerBytes = 40 + 32;
 
 struct Compressed {
   std::string path;    // of the file
-  std::string member;  // of an archive, which the file is then; else empty
-  // Inflates it into the sink; kBadData going on after its name.
+  std::string member;  // of an archive, if the file is one; else empty
+  // Inflates it into the sink. kBadData: the message goes on after its name.
   std::function<Status(const ByteSink&)> inflate;
-  std::string name = {};  // of the copy; empty: made of the two above
-  // What is made otherwise than by inflating: how that is called, the ending of its file's name,
-  // what it is made by, and 8 bytes instead of the last ones of the source.
+  std::string name = {};  // of the copy; empty: made from path and member
+  // For copies not made by inflating: the verb for messages, the ending of the copy's file name,
+  // what makes the copy, and 8 bytes in place of the source's last ones.
   std::string verb = "inflating";
   std::string ending = "inflated";
   std::string means = {};
   std::string mark = {};
-  uint64_t room_bytes = limits::kCacheRoomBytes;  // that are left free on the cache's disk
+  uint64_t room_bytes = limits::kCacheRoomBytes;  // to leave free on the cache's disk
 };
 
-// kUsage where there is no cache to inflate `name` into.
+// kUsage if there is no cache to inflate `name` into.
 Status check_cache(const std::string& cache_dir, const std::string& name);
 
-// Its inflated form; `source` is its file. What is returned ends with the trailer; the content is
-// everything before. kBadData when the source is damaged; kInternal when the cache cannot be
-// written, or a copy of many bytes would leave less than room_bytes of its disk.
+// The inflated form of `what`; `source` is its file. The returned bytes end with the trailer; the
+// content is everything before. Errors:
+// - kBadData: the source is damaged
+// - kInternal: the cache cannot be written, or a copy of many bytes would leave less than
+//   room_bytes on its disk
 Result<MappedFile> open_inflated(const Compressed& what, const MappedFile& source,
                                  const std::string& cache_dir, const ProgressFn& progress);
 
-// Where open_inflated() keeps it.
+// Where open_inflated() keeps the copy.
 std::string inflated_path(const Compressed& what, const std::string& cache_dir);
 
-// Of files some of which may be copies: the content of one, without the trailer if it `is_copy`.
+// The content of a file that may be a copy: a copy (`is_copy`) loses its trailer.
 std::span<const uint8_t> content_of(std::span<const uint8_t> file, bool is_copy);
 
-// The name for messages of the i-th file, at `path`: of a copy the name of what it was made from.
+// The name of the i-th file, at `path`, for messages. For a copy: the name of its source.
 std::string shown_name(const std::string& path, const std::map<size_t, std::string>& copied,
                        size_t i);
 

@@ -1,4 +1,4 @@
-// The files of a data directory, and what their names say.
+// Lists the files of a data directory, and reads what their names say.
 // Thread-safety: free functions.
 #pragma once
 
@@ -11,15 +11,16 @@
 
 namespace lockstep::data {
 
-// Names of the regular files, sorted, so that messages and choices do not depend on the disk. A
-// manifest that lists them (object_names.h) is none of the data.
-// kNoInput when it is not there, not a directory, or holds more than limits::kDataDirectoryEntries.
+// Names of the regular files, sorted, so messages and choices do not depend on the disk. Leaves out
+// a manifest that lists the files (object_names.h). kNoInput if the directory is not there, is not
+// a directory, or holds more than limits::kDataDirectoryEntries.
 Result<std::vector<std::string>> list_data_files(const std::string& directory);
 
-// Whether one of `words` is a word of `name`, which is cut at whatever is no letter; cases alike.
+// True if one of `words` is a word of `name`, in any case. Everything but letters separates words.
 bool has_word(const std::string& name, std::initializer_list<std::string_view> words);
 
-// "val", "valid", "validation", "test" or "eval" is a word of it: "fineweb_val_000000.bin".
+// True if "val", "valid", "validation", "test" or "eval" is a word of `name`:
+// "fineweb_val_000000.bin".
 bool is_for_evaluation(const std::string& name);
 
 }  // namespace lockstep::data

@@ -1,10 +1,10 @@
-// A file mapped read-only into memory, unmapped with the object.
+// A file mapped read-only into memory; the object unmaps it.
 //
-// The file may change under us. Reading what has been cut off, or what a disk fails to give, gets
-// zeros (guarded_range.h); a write by somebody else is seen as it comes. Both are told by
-// unchanged(), afterwards: whoever hands on what was read from here asks before.
+// The file may change while it is mapped. Bytes that were cut off, or that the disk fails to give,
+// read as zeros (guarded_range.h). A write by somebody else shows up as it comes. unchanged()
+// reports both afterwards: ask it before handing on what was read from here.
 //
-// Thread-safety: immutable; the bytes may be read from any thread that does not block SIGBUS.
+// Thread-safety: immutable; any thread that does not block SIGBUS may read the bytes.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,9 @@ namespace lockstep::data {
 
 class MappedFile {
  public:
-  // kNoInput when it is not there, not readable or not a regular file. An empty file is an empty
-  // span. It stays open, so that unchanged() speaks of this file whatever its name leads to later.
+  // kNoInput if the file is not there, not readable or not a regular file. An empty file is an
+  // empty span. The file stays open, so unchanged() speaks of this file even if its name leads
+  // elsewhere later.
   static Result<MappedFile> open(const std::string& path);
 
   MappedFile(MappedFile&& other) noexcept;
@@ -30,7 +31,8 @@ class MappedFile {
 
   std::span<const uint8_t> bytes() const { return {data_, size_}; }
   int64_t modified_ns() const { return modified_ns_; }
-  // Some of its bytes, for who reads them from the file itself. REQUIRES: they are of bytes().
+  // Some of the file's bytes, for code that reads them from the file. REQUIRES: they lie in
+  // bytes().
   FileExtent extent(const uint8_t* begin, uint64_t bytes) const {
     return {fd_, path_, static_cast<uint64_t>(begin - data_), bytes, size_, modified_ns_};
   }
@@ -38,9 +40,9 @@ class MappedFile {
   // Asks the kernel to read the file ahead of its use.
   void will_need() const;
 
-  // kBadData, a sentence that names it, when not all that was read so far is what the file was when
-  // it was opened: it is shorter or longer, was written to (its time says so), or could not be
-  // read. One system call.
+  // kBadData, a sentence that names the file, if the file changed since it was opened: it is
+  // shorter or longer, its time says that somebody wrote to it, or it could not be read. One system
+  // call.
   Status unchanged() const;
 
  private:

@@ -1,5 +1,5 @@
-// A data set with a directory for each split: `train`, and one of `val`, `valid`, `validation`,
-// `test`, `eval`, of which the first that is there is for evaluation.
+// A data set with a directory for each split: `train`, and one for evaluation. The evaluation
+// directory is the first that exists of `val`, `valid`, `validation`, `test`, `eval`.
 //
 // Thread-safety: free functions.
 #pragma once

@@ -1,8 +1,8 @@
-// Inflating Zstandard (RFC 8878) from memory, piece by piece. Several frames are read as one, and
-// the checksum of each that has one is verified before the end is reported.
+// Inflates Zstandard (RFC 8878) from memory, piece by piece. Several frames read as one; the reader
+// verifies the checksum of each frame that has one before it reports the end.
 //
-// What the bytes say allocates at most kZstdWindowBytes; the caller bounds the output by what it
-// asks for. All errors are kBadData, one clause without the file's name.
+// Content makes the reader allocate at most kZstdWindowBytes. The caller bounds the output by what
+// it asks for. All errors are kBadData, one clause without the file's name.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -16,7 +16,7 @@
 
 namespace lockstep::data {
 
-// Of what was inflated last, which the bytes may refer to: what zstd itself takes without --long.
+// The recently inflated bytes that the stream may refer to: what zstd itself takes without --long.
 inline constexpr uint64_t kZstdWindowBytes = uint64_t{1} << 27;
 
 bool is_zstd(std::span<const uint8_t> bytes);
@@ -29,7 +29,8 @@ class ZstdReader {
   ZstdReader(const ZstdReader&) = delete;
   ZstdReader& operator=(const ZstdReader&) = delete;
 
-  // Fills `out` from its start; fewer bytes than asked for only at the verified end, then 0.
+  // Fills `out` from its start. Returns fewer bytes than asked for only at the verified end, then
+  // 0.
   Result<size_t> read(std::span<uint8_t> out);
 
  private:
