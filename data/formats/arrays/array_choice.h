@@ -1,10 +1,13 @@
-// Which of several named arrays hold the images and the labels of a split.
+// Chooses which of several named arrays hold the images and the labels of a split.
 //
-// The name of an array, or where there are arrays in files its own name in the file, says what it
-// holds: "images", "image" or "x" is a word of it, or "labels", "label" or "y" (train_images,
-// y_test). It or its file's says the split: with "val", "validation", "test" or "eval" it is for
-// evaluation, of several the first in this order, else for training; a pair for training whose
-// names do not say "train" serves either split where no other is there.
+// The name of an array says what the array holds. In files it is the array's own name in the file.
+// Images have the word "images", "image" or "x", labels "labels", "label" or "y" (train_images,
+// y_test).
+//
+// The name of the array or of its file says the split. The words "val", "validation", "test" and
+// "eval" mean evaluation; of several such pairs the first word in this order wins. Any other name
+// means training. A training pair whose names do not say "train" serves either split if there is no
+// other pair.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -19,8 +22,8 @@
 namespace lockstep::data {
 
 struct NamedArray {
-  std::string name;  // what says what it holds
-  std::string file;  // what may say the split, too
+  std::string name;  // says what the array holds
+  std::string file;  // may say the split, too
 };
 
 struct ArrayPair {
@@ -29,12 +32,12 @@ struct ArrayPair {
   bool serves_both = false;
 };
 
-// `where` and `ending` are for messages. kNoInput when one is not there, kBadData when it could be
-// several.
+// `where` and `ending` are for messages. kNoInput if there are no images or no labels, kBadData if
+// several arrays would do.
 Result<ArrayPair> choose_arrays(const std::vector<NamedArray>& arrays, Split split,
                                 const std::string& where, const std::string& ending);
 
-// Whether a name says that it holds images or labels.
+// True if a name says that the array holds images or labels.
 bool names_a_pair(const std::string& name);
 
 }  // namespace lockstep::data

@@ -1,4 +1,4 @@
-// The binary version of CIFAR-10 and CIFAR-100 (cifar_files.h) as a Dataset.
+// Opens the binary version of CIFAR-10 and CIFAR-100 (cifar_files.h) as a Dataset.
 // Thread-safety: a free function; any thread and process.
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace lockstep::data {
 
-// kBadData where a file is empty or ends inside a record, or has a label that is no class. The
-// classes are those of the format, whether each is seen or not. REQUIRES: paths is not empty.
+// kBadData if a file is empty, ends inside a record, or has a label that is no class. The classes
+// are the format's, even if some never occur. REQUIRES: paths is not empty.
 Result<std::unique_ptr<Dataset>> open_cifar_dataset(const std::vector<std::string>& paths,
                                                     const CifarFormat& format,
                                                     const std::string& cache_dir,

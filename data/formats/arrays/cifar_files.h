@@ -3,14 +3,14 @@
 //
 //   cifar10   data_batch_1.bin to data_batch_5.bin for training, test_batch.bin for evaluation:
 //             records of a label (0 to 9) and 3,072 pixels, a byte each
-//   cifar100  train.bin, test.bin: records of a coarse label, a fine one (0 to 99), which is the
-//             label here, and 3,072 pixels
+//   cifar100  train.bin, test.bin: records of a coarse label, a fine label (0 to 99) and 3,072
+//             pixels; Lockstep uses the fine label
 //
-// The pixels are three planes, red, green and blue, of 32 rows of 32. There is no header; a file is
-// as many records as it has bytes for.
+// The pixels are three planes, red, green and blue, of 32 rows of 32. There is no header: the size
+// of a file gives its number of records.
 //
-// Source: A. Krizhevsky, The CIFAR-10 and CIFAR-100 datasets,
-// www.cs.toronto.edu/~kriz/cifar.html, "Binary version".
+// Source: A. Krizhevsky, The CIFAR-10 and CIFAR-100 datasets, www.cs.toronto.edu/~kriz/cifar.html,
+// "Binary version".
 //
 // Thread-safety: free functions and constants.
 #pragma once
@@ -36,20 +36,19 @@ struct CifarFormat {
   uint64_t record_bytes() const { return label_bytes + kChannels * kSide * kSide; }
 };
 
-// Null for a name that is none of the two.
+// Null if `name` is neither format.
 const CifarFormat* cifar_format(const std::string& name);
 
-// What `directory` itself holds, going by the names of its files, and by their sizes where the
-// names could be others', too (nanoGPT also calls its tokens train.bin): null for neither. kUsage
-// where it holds both. REQUIRES: `directory` is one.
+// The format in `directory` itself; null for neither. Decides by the names of the files. It also
+// checks the sizes of names that could be another format's (nanoGPT also calls its tokens
+// train.bin). kUsage if `directory` holds both. REQUIRES: `directory` is a directory.
 Result<const CifarFormat*> cifar_in(const std::string& directory);
 
-// The same of the directories in `directory` that the archives unpack to.
+// The same for the directories in `directory` that the archives unpack to.
 Result<const CifarFormat*> cifar_below(const std::string& directory);
 
-// The files of a split, in their order, of `directory` or else the one below it that the archive
-// unpacks to. kNoInput naming one that is not there: a part of the batches would be another
-// dataset.
+// The files of a split, in their order, from `directory` or else from the archive's directory in
+// it. kNoInput, naming the file, if one is missing: some of the batches would be another dataset.
 Result<std::vector<std::string>> find_cifar_files(const std::string& directory,
                                                   const CifarFormat& format, Split split);
 

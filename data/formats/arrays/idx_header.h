@@ -1,8 +1,9 @@
 // The header of an IDX file: two zero bytes, a type, a number of dimensions, then each dimension as
 // a big-endian 32-bit number. The content follows, row-major, big-endian.
 //
-// Bytes come from outside: nothing here allocates by what they say, and every product is checked.
-// All errors are kBadData, one clause without the file's name, which the caller puts before it.
+// Bytes come from outside: they never decide how much memory the parser allocates, and the parser
+// checks every product. All errors are kBadData, one clause; the caller puts the file's name before
+// it.
 //
 // Source: Y. LeCun, C. Cortes, C. Burges: The MNIST database, "the IDX file format".
 //
@@ -39,19 +40,19 @@ struct IdxHeader {
 // `head`: the first limits::kIdxHeaderBytes of the file, or all of a shorter one.
 Result<IdxHeader> parse_idx_header(std::span<const uint8_t> head);
 
-// (N, H, W) or (N, C, H, W) of uint8.
+// True for (N, H, W) or (N, C, H, W) of uint8.
 bool is_image_header(const IdxHeader& header);
-// (N) of uint8, int16 or int32.
+// True for (N) of uint8, int16 or int32.
 bool is_label_header(const IdxHeader& header);
 
-// Shape of one sample. Refuses what is no image file, holds no sample, or has samples beyond
+// Shape of one sample. Refuses a file that holds no images, no sample, or samples beyond
 // limits::kSampleBytes.
 Result<SampleShape> image_shape(const IdxHeader& header);
 
-// Refuses what is no label file, or holds no label.
+// Refuses a file that is no label file, or holds no label.
 Status check_label_header(const IdxHeader& header);
 
-// The i-th label as stored. REQUIRES: is_label_header(); `content` as long as the header says.
+// The i-th label as stored. REQUIRES: is_label_header(); `content` is as long as the header says.
 int64_t label_at(const IdxHeader& header, const uint8_t* content, uint64_t i);
 
 }  // namespace lockstep::data

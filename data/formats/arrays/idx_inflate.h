@@ -14,11 +14,11 @@
 
 namespace lockstep::data {
 
-// Inflates a whole IDX file into `sink`, header included: exactly as many bytes as its header
-// promises, never more (a file that holds more or less is refused).
+// Inflates a whole IDX file into `sink`, header included. Refuses a file that holds more or fewer
+// bytes than its header promises, and never passes on more.
 Result<IdxHeader> inflate_idx(std::span<const uint8_t> compressed, const ByteSink& sink);
 
-// The inflated copy in the cache directory (inflate_cache.h) of a gzipped IDX file.
+// The inflated copy of a gzipped IDX file in the cache directory (inflate_cache.h).
 Result<MappedFile> open_inflated_idx(const std::string& path, const MappedFile& source,
                                      const std::string& cache_dir, const ProgressFn& progress);
 

@@ -1,4 +1,4 @@
-// Which two files of a directory hold the images and the labels of a split.
+// Chooses which two files of a directory hold the images and the labels of a split.
 // Thread-safety: free functions.
 #pragma once
 
@@ -15,13 +15,14 @@ struct IdxPair {
   bool serves_both = false;  // the only pair of a directory without standard names
 };
 
-// First by the standard names: train-images... and train-labels... for kTrain, t10k-... for kEval,
-// as in train-images-idx3-ubyte or train-images.idx3-ubyte, each with .gz or without (the plain
-// file wins). A directory without any of them is looked at by content: exactly one file of images
-// and one of labels. kNoInput when there is no such pair, kBadData when there are several.
+// Looks for the standard names first: train-images... and train-labels... for kTrain, t10k-... for
+// kEval, as in train-images-idx3-ubyte or train-images.idx3-ubyte. Each name may end with .gz; the
+// plain file wins. In a directory without standard names it looks at content: there must be exactly
+// one file of images and one of labels. kNoInput if there is no such pair, kBadData if there are
+// several.
 Result<IdxPair> find_idx_pair(const std::string& directory, Split split);
 
-// Whether any of its files is one of images or labels, whatever it is called.
+// True if a file of images or labels is in the directory, by any name.
 bool has_idx_file(const std::string& directory);
 
 }  // namespace lockstep::data

@@ -1,8 +1,8 @@
 // Images of one shape, stored as they are in mapped files, as a Dataset. The index is arithmetic:
-// no memory per sample, only per file.
+// it takes no memory per sample, only per file.
 //
-// A format opens and checks its files, says where the samples lie in them, and gets the rest here:
-// every label is looked at, fingerprint and statistics are made.
+// A format opens and checks its files, and says where the samples lie in them. This code does the
+// rest: it looks at every label, and computes fingerprint and statistics.
 //
 // Thread-safety: values and a free function; any thread and process.
 #pragma once
@@ -23,32 +23,34 @@ namespace lockstep::data {
 
 // Samples at equal distances in one file.
 struct ImageRun {
-  std::span<const uint8_t> content;  // from the first sample to the last, with what lies between
-  const uint8_t* first = nullptr;    // pixels of the first one, in `content`
-  uint64_t stride_bytes = 0;         // from one to the next
+  std::span<const uint8_t> content;  // from the first sample to the last, including the bytes
+                                     // between samples
+  const uint8_t* first = nullptr;    // pixels of the first sample, in `content`
+  uint64_t stride_bytes = 0;         // from one sample to the next
   uint64_t samples = 0;
   std::string path;                        // of the pixels, for messages
-  bool is_inflated = false;                // what is mapped is what the file inflates to
+  bool is_inflated = false;                // the mapped bytes are an inflated copy
   std::string labels_path;                 // for messages
-  std::function<int64_t(uint64_t)> label;  // as stored, of the i-th of this run
-  size_t first_file = 0;                   // of ImageFiles::files, with its pixels and labels
+  std::function<int64_t(uint64_t)> label;  // as stored, of this run's i-th sample
+  size_t first_file = 0;                   // index in ImageFiles::files: this run's pixels and
+                                           // labels
   size_t files = 1;
 };
 
 struct ImageFiles {
   std::string format;
   SampleShape shape;
-  std::vector<std::string> paths;          // for people
-  std::vector<MappedFile> files;           // what the runs point into
-  std::vector<ImageRun> runs;              // not empty, none without samples
-  uint32_t classes = 0;                    // 0: as many as the largest label tells
-  std::string advice;                      // appended to what is said of a bad label; may be empty
-  std::vector<std::string> class_names{};  // by label, where they have any
+  std::vector<std::string> paths;          // for people to read
+  std::vector<MappedFile> files;           // the runs point into them
+  std::vector<ImageRun> runs;              // not empty; no run is empty
+  uint32_t classes = 0;                    // 0: the largest label decides
+  std::string advice;                      // appended to messages about a bad label; may be empty
+  std::vector<std::string> class_names{};  // by label; empty without names
 };
 
-// kBadData where a file changed meanwhile, and naming the file and the sample where a label is
-// negative or too large: no class, or above limits::kLabel where the labels tell how many classes
-// there are.
+// kBadData if a file changed meanwhile, or if a label is negative or too large; the message for a
+// label names the file and the sample. A label is too large if it is no class, or, if the labels
+// decide the number of classes, above limits::kLabel.
 Result<std::unique_ptr<Dataset>> make_image_dataset(ImageFiles files, const std::string& cache_dir,
                                                     const ProgressFn& progress);
 

@@ -1,16 +1,16 @@
-// The header of a NumPy array file: a magic, a version, the length of a text, and the text, which
-// is a Python dictionary with the keys descr, fortran_order and shape. The content follows.
+// The header of a NumPy array file: a magic, a version, the length of a text, and the text. The
+// text is a Python dictionary with the keys descr, fortran_order and shape. The content follows.
 //
 //     \x93NUMPY | major (1) minor (1) | length of the text (2 little-endian; from 2.0 on: 4) | text
 //
-// Read are versions 1.0, 2.0 and 3.0, with a grammar of our own for the dictionaries that NumPy
-// writes, not for Python: strings in single or double quotes without escapes, True, False, and a
-// tuple of whole numbers. Bytes come from outside: nothing here recurses or allocates by what they
-// say, and every product is checked.
+// The parser reads versions 1.0, 2.0 and 3.0. Its grammar covers the dictionaries that NumPy
+// writes, not Python: strings in single or double quotes without escapes, True, False, and a tuple
+// of whole numbers. Bytes come from outside: the parser never recurses or allocates by what they
+// say, and checks every product.
 //
-// All errors are kBadData, one clause without the file's name, which the caller puts before it.
-// Whole kinds of arrays are refused here, for all uses alike, by name and with what to do: Fortran
-// order, big-endian numbers, Python objects, structured arrays, texts and dates.
+// All errors are kBadData, one clause; the caller puts the file's name before it. The parser
+// refuses some kinds of arrays for all uses alike, by name and with what to do: Fortran order,
+// big-endian numbers, Python objects, structured arrays, texts and dates.
 //
 // Source: numpy.lib.format, "NPY format" (numpy.org/doc/stable/reference/generated/
 // numpy.lib.format.html).
@@ -48,8 +48,8 @@ Result<NpyHeader> parse_npy_header(std::span<const uint8_t> head);
 // Refuses a file that is shorter or longer than its header says.
 Status check_npy_size(const NpyHeader& header, uint64_t file_bytes);
 
-// The i-th element as a number; beyond int64 the largest. REQUIRES: is_integer(), and as many
-// elements in `content`.
+// The i-th element as a number; the largest int64 for numbers beyond int64. REQUIRES: is_integer();
+// `content` has as many elements as the header says.
 int64_t npy_integer(const NpyHeader& header, const uint8_t* content, uint64_t i);
 
 }  // namespace lockstep::data

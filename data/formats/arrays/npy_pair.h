@@ -1,5 +1,5 @@
-// Which two NumPy files of a directory hold the images and the labels of a split.
-// Their names say it (array_choice.h): train_images.npy, labels-val.npy.
+// Chooses which two NumPy files of a directory hold the images and the labels of a split. Their
+// names say it (array_choice.h): train_images.npy, labels-val.npy.
 //
 // Thread-safety: free functions.
 #pragma once
@@ -17,10 +17,10 @@ struct NpyPair {
   bool serves_both = false;
 };
 
-// kNoInput when one is not there, kBadData when it could be several.
+// kNoInput if images or labels are missing, kBadData if several files would do.
 Result<NpyPair> find_npy_pair(const std::string& directory, Split split);
 
-// Whether `directory` has a file by such a name at all.
+// True if `directory` has any file with such a name.
 bool has_npy_pair_names(const std::string& directory);
 
 }  // namespace lockstep::data

@@ -1,4 +1,4 @@
-// The text in the header of a NumPy array file (npy_header.h), taken apart but not understood.
+// The text in the header of a NumPy array file (npy_header.h), taken apart but not interpreted.
 //
 //     dict  := '{' (key ':' value (',' key ':' value)* ','?)? '}'    blanks between, and behind
 //     key   := 'descr' | 'fortran_order' | 'shape'                   each exactly once
@@ -18,7 +18,8 @@ namespace lockstep::data {
 
 struct NpyText {
   std::string descr;           // "<u2"; at most 32 bytes, printable
-  bool is_structured = false;  // the descr is a list; the rest is not looked at and not set
+  bool is_structured = false;  // the descr is a list; the parser ignores the rest and does not set
+                               // it
   bool is_fortran_order = false;
   std::vector<uint64_t> shape;  // at most limits::kNpyDims
 };

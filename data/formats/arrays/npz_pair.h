@@ -1,9 +1,9 @@
-// Which arrays of NumPy's archives (*.npz, numpy.savez) hold the images and the labels of a split,
-// and the data set that they are.
+// Chooses which arrays of NumPy archives (*.npz, numpy.savez) hold the images and the labels of a
+// split, and opens them as a data set.
 //
-// Names say it (array_choice.h), those of the arrays or of the archives: an archive with x_train,
-// y_train, x_test and y_test; or train.npz and test.npz with images and labels in each. What is
-// stored as it is is read where it lies; what was compressed (numpy.savez_compressed) is inflated
+// The names of the arrays or of the archives say it (array_choice.h). Two examples: an archive with
+// x_train, y_train, x_test and y_test; or train.npz and test.npz with images and labels in each.
+// Lockstep reads stored arrays in place. It inflates compressed arrays (numpy.savez_compressed)
 // once into the cache directory.
 //
 // Thread-safety: free functions; any thread and process.
@@ -32,11 +32,11 @@ struct NpzPair {
   bool serves_both = false;
 };
 
-// Of a directory with *.npz, or of one such file. kNoInput where an array is not there, kBadData
-// when it could be several, or an archive is damaged.
+// `path`: a directory with *.npz, or one such file. kNoInput if an array is missing, kBadData if
+// several arrays would do or an archive is damaged.
 Result<NpzPair> find_npz_pair(const std::string& path, Split split);
 
-// Whether it is one, or a directory with such.
+// True if `path` is an archive, or a directory with archives.
 bool is_npz(const std::string& path);
 
 // `axes`: which axis the channels are (npy_dataset.h).

@@ -1,10 +1,12 @@
-// What safetensors files (data/safetensors/header.h) hold as data: images and labels, or tokens.
+// Data in safetensors files (data/safetensors/header.h): images and labels, or tokens.
 //
-// Images and labels are tensors whose names say it, or those of their files (array_choice.h):
-// x_train, y_train, x_test and y_test in one file; or images and labels in train.safetensors and in
-// test.safetensors. Images are U8 in (N, H, W), (N, C, H, W) or (N, H, W, C); labels whole numbers.
-// Tokens are the only tensor of a file: one dimension of U16, U32, I32 or I64. Both are read where
-// they lie.
+// The names of tensors or of their files say which hold images and labels (array_choice.h). Two
+// examples: x_train, y_train, x_test and y_test in one file; or images and labels in
+// train.safetensors and in test.safetensors. Images are U8 in (N, H, W), (N, C, H, W) or (N, H, W,
+// C). Labels are whole numbers.
+//
+// Tokens are the only tensor of a file: one dimension of U16, U32, I32 or I64. Lockstep reads both
+// kinds in place.
 //
 // Thread-safety: free functions; any thread and process.
 #pragma once
@@ -33,19 +35,19 @@ struct TensorPair {
   bool serves_both = false;
 };
 
-// Of a directory with *.safetensors, or of one such file. kNoInput where a tensor is not there,
-// kBadData when it could be several, or a file is damaged.
+// `path`: a directory with *.safetensors, or one such file. kNoInput if a tensor is missing,
+// kBadData if several tensors would do or a file is damaged.
 Result<TensorPair> find_tensor_pair(const std::string& path, Split split);
 
 bool is_safetensors_name(const std::string& name);
 
-// What the header of a file says; kBadData going on after the file's name.
+// Parses the header of a file. kBadData: the message goes on after the file's name.
 Result<safetensors::Header> safetensors_header(std::span<const uint8_t> file);
 
-// Whether it is one by its name, or a directory with such.
+// True if `path` is a safetensors file by its name, or a directory with safetensors files.
 bool has_safetensors(const std::string& path);
 
-// "safetensors" where tensors are images or labels by their names, else "tokens". REQUIRES:
+// "safetensors" if tensors are images or labels by their names, else "tokens". REQUIRES:
 // has_safetensors(path).
 std::string kind_of_tensors(const std::string& path);
 

@@ -1,11 +1,15 @@
-// Which columns of an Arrow file are its samples, and what these are.
+// Chooses which columns of an Arrow file are its samples, and what the samples are.
 //
-// Images are a column of binary, or of the struct {bytes, path} of Hugging Face's datasets, with
-// JPEG or PNG; or pixels, uint8, in a fixed_size_list or fixed_size_binary whose shape is said: by
-// the type arrow.fixed_shape_tensor, lists in lists, or the field's metadata `shape`, a JSON list.
-// Rows of a table are float32 in a fixed_size_list. The label of either is a column of whole
-// numbers. Tokens are a column of lists of whole numbers, or of these themselves. Names decide
-// between several of a kind; nothing else may be left open.
+// - Images are a column of binary, or of the struct {bytes, path} of Hugging Face's datasets, with
+//   JPEG or PNG.
+// - Pixels are uint8 in a fixed_size_list or fixed_size_binary with a stated shape. The shape is in
+//   the type arrow.fixed_shape_tensor, in lists in lists, or in the field's metadata `shape`, a
+//   JSON list.
+// - Rows of a table are float32 in a fixed_size_list.
+// - The label of an image or row is a column of whole numbers.
+// - Tokens are a column of lists of whole numbers, or of whole numbers.
+//
+// Names decide between several columns of a kind. Nothing else may remain ambiguous.
 //
 // Thread-safety: pure functions and values.
 #pragma once
@@ -21,24 +25,24 @@
 
 namespace lockstep::data {
 
-enum class ArrowUse { kEncoded, kPixels, kTokens };  // rows are pixels of one place
+enum class ArrowUse { kEncoded, kPixels, kTokens };  // rows count as pixels of one place
 
 struct ArrowChoice {
   ArrowUse use = ArrowUse::kEncoded;
   size_t samples = 0;  // which column
-  size_t label = 0;    // likewise; of images and rows
-  SampleShape shape;   // of pixels and rows
-  // Of labels, as Hugging Face's metadata (features: ClassLabel) say them; may be empty.
+  size_t label = 0;    // which column; for images and rows
+  SampleShape shape;   // for pixels and rows
+  // By label, as Hugging Face's metadata (features: ClassLabel) say; may be empty.
   std::vector<std::string> classes;
 };
 
-// kBadData or kUsage going on after the file's name.
+// kBadData or kUsage: the message goes on after the file's name.
 Result<ArrowChoice> choose_columns(const ArrowSchema& schema);
 
-// Whether the names say more than the numbers that they stand for.
+// True if the names say more than the numbers that they stand for.
 bool are_names(const std::vector<std::string>& classes);
 
-// Metadata that choose_columns() understands: of a field of pixels, and of a schema with a label.
+// Metadata that choose_columns() understands: for a field of pixels, and for a schema with a label.
 std::map<std::string, std::string> shape_metadata(const SampleShape& shape);
 std::map<std::string, std::string> classes_metadata(const std::string& label,
                                                     const std::vector<std::string>& classes);

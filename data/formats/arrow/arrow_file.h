@@ -1,5 +1,5 @@
-// Arrow IPC files as they are opened: mapped, and where their buffers are compressed inflated once
-// into the cache directory (data/arrow/inflate.h).
+// Opens Arrow IPC files: maps them, and inflates compressed files once into the cache directory
+// (data/arrow/inflate.h).
 //
 // Thread-safety: values and free functions; any thread and process.
 #pragma once
@@ -20,25 +20,25 @@
 
 namespace lockstep::data {
 
-// Whether its name says that it is one: *.arrow, *.feather, *.ipc.
+// True for the endings *.arrow, *.feather, *.ipc.
 bool has_arrow_ending(const std::string& path);
 
 // The files of this split (shards.h).
 Result<Shards> find_arrow_shards(const std::string& path, Split split);
 
-// Whether the path has files for evaluation that are none for training.
+// True if the path has evaluation files that are not training files.
 bool has_arrow_eval(const std::string& path);
 
-// Which of the formats below the first file is, that says it for all; "arrow" where it cannot be
-// told, which opening it explains.
+// The format (see arrow_format()) of the first file, which decides for all files. "arrow" if it
+// cannot be told; opening the file then says why.
 std::string arrow_format_of(const std::string& path);
 
-// Of pixels and rows "arrow", of JPEG and PNG "arrow_images", of tokens "arrow_tokens".
+// "arrow" for pixels and rows, "arrow_images" for JPEG and PNG, "arrow_tokens" for tokens.
 std::string arrow_format(ArrowUse use);
 
 struct ArrowFile {
   std::string path;
-  MappedFile file;  // in place, or inflated
+  MappedFile file;  // in place, or an inflated copy
   bool is_inflated = false;
   ArrowLayout layout;  // of bytes(); not compressed
   ArrowChoice choice;
@@ -48,15 +48,15 @@ struct ArrowFile {
   }
 };
 
-// Errors as open_dataset(). `format`: one of the above, which it must be.
+// Errors as open_dataset(). `format`: the format above that the file must have.
 Result<ArrowFile> open_arrow_file(const std::string& path, const std::string& format,
                                   const std::string& cache_dir, const ProgressFn& progress);
 
-// A copy of the file without compression, in `cache_dir` under this name (inflate_cache.h).
+// A copy of the file without compression, in `cache_dir` under `name` (inflate_cache.h).
 Result<MappedFile> inflate_arrow_file(const std::string& path, const std::string& name,
                                       const std::string& cache_dir, const ProgressFn& progress);
 
-// Images of pixels.
+// Opens images of pixels.
 Result<std::unique_ptr<Dataset>> open_arrow_pixels(const Shards& shards,
                                                    const std::string& cache_dir,
                                                    const ProgressFn& progress);

@@ -1,4 +1,4 @@
-// JPEG and PNG images in Arrow files, as extents of these.
+// JPEG and PNG images in Arrow files, as extents of the files.
 //
 // Thread-safety: free functions; any thread.
 #pragma once
@@ -15,19 +15,19 @@
 
 namespace lockstep::data {
 
-// What directories of copies without compression begin with, in a cache directory.
+// Names of directories of uncompressed copies begin with this, in a cache directory.
 inline constexpr char kArrowCopies[] = "arrow.";
 
-// The samples of one file (shards.h); their `file` is left as it is. kBadData going on after its
-// name. REQUIRES of what is not refused: nothing; compressed files are.
+// The samples of one file (shards.h); it does not set their `file`. kBadData: the message goes on
+// after the file's name. Any bytes may be passed; it refuses compressed files.
 Result<std::vector<Extent>> samples_of_arrow(std::span<const uint8_t> file);
 
-// What the first of the files says of the names of classes; none where it says nothing or cannot be
-// read, which looking at it tells.
+// The class names in the first file. Empty if the file has none or cannot be read; looking at the
+// file reports the error.
 std::vector<std::string> arrow_class_names(const Shards& shards);
 
-// The same files without compression, where the first of them is compressed: copies in a directory
-// of `cache_dir`, under their names. Errors as open_dataset().
+// The same files without compression, if the first file is compressed: copies in a directory of
+// `cache_dir`, under the files' names. Errors as open_dataset().
 Result<Shards> inflated_arrow_shards(const Shards& shards, const std::string& cache_dir,
                                      const ProgressFn& progress);
 

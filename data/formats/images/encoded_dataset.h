@@ -1,4 +1,4 @@
-// Encoded images as a Dataset: JPEG and PNG, as files of their own or within shards.
+// Encoded images as a Dataset: JPEG and PNG, as single files or within shards.
 //
 // Thread-safety: free functions; any thread and process.
 #pragma once
@@ -15,11 +15,11 @@
 
 namespace lockstep::data {
 
-// The index in `cache_dir`, which is made where there is none that holds.
+// The index in `cache_dir`. Makes the index if there is no valid one.
 Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& cache_dir,
                                const ProgressFn& progress);
 
-// By open_index(). Errors as open_dataset(); kUsage where images differ in size and there is no
+// Uses open_index(). Errors as open_dataset(); kUsage if images differ in size and there is no
 // frame.
 Result<std::unique_ptr<Dataset>> open_encoded_dataset(const EncodedSource& source,
                                                       const ImageFrame& frame,

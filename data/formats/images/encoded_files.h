@@ -1,10 +1,10 @@
-// The bytes of encoded samples, read from the files that an index names.
+// Reads the bytes of encoded samples from the files that an index names.
 //
-// Every read compares the file's size and time with the index: what is written to, cut off or gone
-// is told, whatever its bytes would have been. Files are opened as they are needed; few large ones
-// stay open, many small ones do not.
+// Every read compares the file's size and time with the index. So a read reports a file that was
+// written to, truncated or removed, whatever its bytes. Files are opened as needed. Few large files
+// stay open; many small files do not.
 //
-// Thread-safety: read() from any thread; the index outlives it.
+// Thread-safety: read() from any thread; the index outlives the object.
 #pragma once
 
 #include <atomic>
@@ -22,15 +22,16 @@
 
 namespace lockstep::data {
 
-// Exactly extent.bytes of the file at `path`, which was `then` when it was looked at and may be far
-// away (`far`, null: it is not). kBadData naming it when it is not any more. Any thread.
+// Reads exactly extent.bytes of the file at `path`. `then` is the file as the index has it. `far`
+// reads a remote file; null means the file is local. kBadData, naming the file, if it changed. Any
+// thread.
 Status read_wherever(source::RemoteFiles* far, const std::string& path, const Extent& extent,
                      const IndexedPath& then, std::vector<uint8_t>& out);
 
 class EncodedFiles {
  public:
-  // `far`: what has the content of files that are only places; null: they all are here. `copied`:
-  // what files are copies of, by their number.
+  // `far` has the content of files that are only places; null means all files are local. `copied`:
+  // by the number of a copy, the file that it is a copy of.
   EncodedFiles(const ExtentIndex& index, std::string directory,
                std::shared_ptr<source::RemoteFiles> far = nullptr,
                std::map<size_t, std::string> copied = {});
@@ -38,17 +39,18 @@ class EncodedFiles {
   EncodedFiles(const EncodedFiles&) = delete;
   EncodedFiles& operator=(const EncodedFiles&) = delete;
 
-  // Exactly extent.bytes into `out`. kBadData naming the file that is not what it was.
+  // Reads exactly extent.bytes into `out`. kBadData, naming the file, if it changed.
   Status read(const Extent& extent, std::vector<uint8_t>& out) const;
 
-  // The same place as a file's, of which those that stay open are. REQUIRES: none is far away.
+  // The extent as a place in a file; uses the open descriptor of files that stay open. REQUIRES: no
+  // file is remote.
   FileExtent at(const Extent& extent) const;
 
-  // It will be read soon. Of files that are here this does nothing.
+  // Announces a read soon. Does nothing for local files.
   void announce(const Extent& extent) const;
   source::RemoteFiles* far() const { return far_.get(); }
 
-  // "FILE", or "FILE at byte N" where it holds several samples; for messages.
+  // "FILE", or "FILE at byte N" if the file holds several samples; for messages.
   std::string name_of(const Extent& extent) const;
 
  private:
@@ -58,7 +60,7 @@ class EncodedFiles {
   std::string directory_;
   std::shared_ptr<source::RemoteFiles> far_;
   std::map<size_t, std::string> copied_;
-  mutable std::vector<std::atomic<int>> open_;  // by file, -1: not yet; empty: none stays open
+  mutable std::vector<std::atomic<int>> open_;  // by file, -1: not yet; empty: no file stays open
 };
 
 }  // namespace lockstep::data

@@ -1,4 +1,4 @@
-// What is computed over encoded samples: fingerprint and statistics.
+// Computes fingerprint and statistics of encoded samples.
 //
 // Thread-safety: free functions; any thread.
 #pragma once
@@ -18,19 +18,20 @@
 
 namespace lockstep::data {
 
-// Beyond this only so many samples' content is hashed, drawn from their number (adr/0004).
+// Of more samples than this, the fingerprint hashes the content of this many only, drawn from the
+// number of samples (adr/0004).
 inline constexpr uint64_t kSampledContents = 4'096;
 
-// XXH3-128 over the number of samples, the names of classes, and of each sample the name of its
-// file, its place, size and label; and over contents, all of them up to `whole_bytes`. Names are
-// relative to the data set's directory. `far`: what has the content of files that are not here.
+// XXH3-128 over the number of samples, the class names, and for each sample the name of its file,
+// its place, size and label; and over contents, all of them up to `whole_bytes`. Names are relative
+// to the data set's directory. `far` has the content of remote files.
 Result<std::string> fingerprint_of(const IndexContent& content, const std::string& directory,
                                    uint32_t threads, const ProgressFn& progress,
                                    uint64_t whole_bytes = kWholeContentBytes,
                                    source::RemoteFiles* far = nullptr);
 
-// Sums over pixels as models see them, of at most kStatisticsImages samples at equal distances, cut
-// in the middle.
+// Sums over pixels as models see them, cut in the middle. Uses at most kStatisticsImages samples at
+// equal distances.
 inline constexpr uint64_t kStatisticsImages = 1'024;
 Result<std::vector<ChannelSums>> sums_of(const ExtentIndex& index, const EncodedFiles& files,
                                          const WantedImage& wanted, uint32_t threads,

@@ -1,4 +1,4 @@
-// Where encoded samples come from: the files, and what looks at them.
+// Where encoded samples come from: the files, and the function that looks at them.
 //
 // Thread-safety: values and free functions; any thread.
 #pragma once
@@ -21,20 +21,22 @@ namespace lockstep::data {
 
 struct EncodedSource {
   std::string format;
-  std::string directory;                 // what names in the index are relative to
-  std::vector<std::string> names;        // of its files, where not all in it are of the data set
-  std::string shown_directory;           // where they really are, for messages
-  std::map<size_t, std::string> copied;  // by file of the index (Shards)
+  std::string directory;                 // names in the index are relative to it
+  std::vector<std::string> names;        // of the data set's files, if the directory also has
+                                         // others
+  std::string shown_directory;           // where the files really are, for messages
+  std::map<size_t, std::string> copied;  // by the file's number in the index (Shards)
   bool has_class_names = false;
-  std::shared_ptr<source::RemoteFiles> far;  // what has the content of files that are only places
-  // What it takes to look at all samples: everything but the fingerprint.
+  std::shared_ptr<source::RemoteFiles> far;  // has the content of files that are only places
+  // Looks at all samples; returns everything but the fingerprint.
   std::function<Result<IndexContent>(uint32_t threads)> look;
-  // Where samples may be compressed once more: the same source as inflated().
+  // Set if samples may be compressed once more. Returns what inflated() returns.
   std::function<Result<EncodedSource>(const std::string& cache_dir)> inflate;
 };
 
-// The source, or where its files are compressed, in batches or as a whole, that of copies in
-// `cache_dir` which are not; before its index is made or opened. Errors as open_dataset().
+// The source itself if its files are not compressed. If they are compressed, in batches or as a
+// whole: the source of uncompressed copies in `cache_dir`. Call it before making or opening the
+// index. Errors as open_dataset().
 Result<EncodedSource> inflated(EncodedSource source, const std::string& cache_dir);
 
 }  // namespace lockstep::data

@@ -1,5 +1,5 @@
-// Where the samples of a data set lie: one extent each, of a file. Made once by looking at all of
-// them, kept in the cache directory, and mapped by everybody who reads the samples.
+// Where the samples of a data set lie: one extent of a file each. Lockstep makes the index once by
+// looking at all samples, and keeps it in the cache directory. Every reader of the samples maps it.
 //
 // FILE, all little-endian, in this order; numbers of 8 bytes unless said otherwise:
 //   header   "LKSIDX01", samples, files, sources, classes, bytes of names; the fingerprint as 32
@@ -9,11 +9,10 @@
 //   names    of the paths, one after another
 //   XXH3-128 of all before, as 32 hex digits
 //
-// INVARIANTS, of one that open() has taken
-//  X1 Every extent is of a file, lies within what that file was, and has a label that is a class.
-//  X2 The sources, directories or files, are what they were when it was made: no file has come,
-//  gone
-//     or been replaced. Whether a file was written to in place, its reader sees (encoded_files.h).
+// INVARIANTS of an index that open() accepted
+//  X1 Every extent names a file and lies within the file's size in the index. Its label is a class.
+//  X2 The sources, directories or files, are unchanged since the index was made: no file has come,
+//     gone or been replaced. A reader notices writes to a file in place (encoded_files.h).
 //
 // Thread-safety: immutable; any thread and process. Files are replaced whole.
 #pragma once
@@ -43,13 +42,13 @@ struct Extent {
 static_assert(sizeof(Extent) == 32);
 
 struct IndexedPath {
-  uint64_t bytes = 0;       // of a directory or class: 0
-  int64_t modified_ns = 0;  // of a class: 0
-  uint64_t name_end = 0;    // in the names; the one before ends where this begins
+  uint64_t bytes = 0;       // 0 for a directory or class
+  int64_t modified_ns = 0;  // 0 for a class
+  uint64_t name_end = 0;    // in the names; each name begins where the one before ends
 };
 static_assert(sizeof(IndexedPath) == 24);
 
-// What an index is made of. Names are relative to the data set's directory.
+// The content of an index. Names are relative to the data set's directory.
 struct IndexContent {
   struct Path {
     std::string name;
@@ -65,7 +64,7 @@ struct IndexContent {
 
 class ExtentIndex {
  public:
-  // kNoInput when there is none, kBadData when it is damaged or `directory` is not what it was.
+  // kNoInput if there is no index, kBadData if it is damaged or `directory` changed.
   static Result<ExtentIndex> open(const std::string& path, const std::string& directory);
 
   uint64_t samples() const { return samples_; }
@@ -95,10 +94,10 @@ class ExtentIndex {
   std::string_view names_;
 };
 
-// REQUIRES: content as the invariants say. kInternal when it cannot be written.
+// REQUIRES: content fulfils the invariants. kInternal if the file cannot be written.
 Status write_extent_index(const std::string& path, const IndexContent& content);
 
-// Size and time of a file or directory; kNoInput when it is not there.
+// Size and time of a file or directory; kNoInput if it is not there.
 Result<IndexContent::Path> stamp_of(const std::string& directory, const std::string& name);
 
 }  // namespace lockstep::data

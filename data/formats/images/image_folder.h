@@ -1,11 +1,12 @@
-// A directory of classes: every directory in it is one, and every JPEG or PNG image below that is
-// one sample of it.
+// A directory of classes: every directory in it is a class, and every JPEG or PNG image below a
+// class is a sample of the class.
 //
 //   DIR/tench/a.jpg, DIR/tench/more/b.png, DIR/goldfish/c.jpg
 //
-// Classes are numbered in the order of their names' bytes, as torchvision's ImageFolder does; so
-// are the samples of a class, by their paths. Names that begin with a dot are left out, and so is
-// what does not end like an image. A class may be empty: then others keep their numbers.
+// Classes are numbered in the order of their names' bytes, as torchvision's ImageFolder does.
+// Samples of a class are ordered by the bytes of their paths. Lockstep leaves out names that begin
+// with a dot, and files that do not end like an image. A class may be empty, so that others keep
+// their numbers.
 //
 // DIR may hold a directory for each split instead (split_directory.h), with the classes below it.
 //
@@ -23,14 +24,14 @@
 
 namespace lockstep::data {
 
-// Whether `path` looks like one: a directory below it, or below its `train`, has an image.
+// True if a directory below `path`, or below its `train`, has an image.
 bool is_image_folder(const std::string& path);
 
-// The directory that holds the classes of this split. kNoInput where there is none for evaluation.
+// The directory that holds the classes of this split. kNoInput if there is none for evaluation.
 Result<std::string> find_image_folder(const std::string& path, Split split);
 
-// Everything but the fingerprint, looked at with `threads` threads. Errors as open_dataset(),
-// naming the file. `far`: what has the content of the files; null: they are here.
+// Looks at the images with `threads` threads; returns everything but the fingerprint. Errors as
+// open_dataset(), naming the file. `far` has the content of the files; null means they are local.
 Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t threads,
                                           const ProgressFn& progress, source::RemoteFiles* far);
 

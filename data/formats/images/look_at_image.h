@@ -14,17 +14,17 @@
 
 namespace lockstep::data {
 
-// An image that is a file of its own: fills in size and time of `file`, which has its name, and all
-// of `extent` but its label and file. `far`: what has its content; null: it is here. Errors as
-// open_dataset(). Any thread.
+// Looks at an image that is a single file. `file` has the image's name. Sets the size and time of
+// `file`, and all of `extent` but label and file. `far` has the content; null means the image is
+// local. Errors as open_dataset(). Any thread.
 Status look_at_image(const std::string& directory, IndexContent::Path& file, Extent& extent,
                      source::RemoteFiles* far);
 
-// What `bytes`, which begin an image of `extent.bytes`, say of it, into `extent`. kBadData going on
-// after its name; more of its bytes may help. Any thread.
+// Describes an image of `extent.bytes` by its first `bytes`, into `extent`. kBadData: the message
+// goes on after the image's name; more bytes of the image may help. Any thread.
 Status describe_image(std::span<const uint8_t> bytes, Extent& extent);
 
-// Tells of a count that several threads advance; the caller's thread says it, which is thread 0.
+// Reports progress of a count that several threads advance. Only thread 0, the caller's, reports.
 class ProgressOfMany {
  public:
   ProgressOfMany(std::string what, uint64_t total, const ProgressFn& progress)
