@@ -4,10 +4,9 @@
 // Images have the word "images", "image" or "x", labels "labels", "label" or "y" (train_images,
 // y_test).
 //
-// The name of the array or of its file says the split. The words "val", "validation", "test" and
-// "eval" mean evaluation; of several such pairs the first word in this order wins. Any other name
-// means training. A training pair whose names do not say "train" serves either split if there is no
-// other pair.
+// The name of the array or of its file says the split. The words "val", "valid", "validation",
+// "eval" and "test" mean evaluation; if several occur, the first in this order counts. Any other
+// name means training. If no name says "train" or evaluation, the pair serves either split.
 //
 // Thread-safety: pure functions.
 #pragma once

@@ -6,11 +6,11 @@
 //          samples
 //   sample: sizes (4 each) of its columns that have none in the index | its columns
 //
-// numbers little-endian, columns in the order of the index. The image is the only column of
-// encoding jpeg or png, or else of bytes; the label the column of whole numbers called label, cls,
-// class or target, else the only one.
+// Numbers are little-endian, columns in the order of the index. The image is the only column of
+// encoding jpeg or png, or else the only column of bytes. The label is the column of whole numbers
+// called label, cls, class or target, else the only column of whole numbers.
 //
-// A shard may be there only compressed as a whole, by zstd or gzip (packed_shards.h).
+// A shard may exist only compressed as a whole, by zstd or gzip (packed_shards.h).
 //
 // Source: https://docs.mosaicml.com/projects/streaming, "Dataset Format", "MDS".
 // Thread-safety: free functions; any thread.
@@ -29,7 +29,7 @@
 
 namespace lockstep::data {
 
-// Whether index.json of this directory, or of its training split, is one of MDS.
+// True if index.json of this directory, or of its training split, is an MDS index.
 bool is_mds_directory(const std::string& path);
 
 struct MdsSet {
@@ -37,11 +37,12 @@ struct MdsSet {
   std::vector<MdsShard> said;  // by shard
 };
 
-// Of a directory with index.json, which serves either split, or with one for each
-// (split_directory.h). Errors as open_dataset().
+// `path`: a directory with index.json, which serves either split, or a directory with one for each
+// split (split_directory.h). Errors as open_dataset().
 Result<MdsSet> find_mds(const std::string& path, Split split);
 
-// The samples of a shard; their `file` is left as it is. kBadData going on after its name.
+// The samples of a shard; it does not set their `file`. kBadData: the message goes on after the
+// shard's name.
 Result<std::vector<Extent>> samples_of_mds(const MdsShard& said, std::span<const uint8_t> bytes);
 
 }  // namespace lockstep::data

@@ -1,6 +1,6 @@
-// index.json of MosaicML Streaming's shards (MDS): which shards there are, and the columns of their
-// samples. Every byte is believed to be hostile. What it says of hashes is not looked at, as by
-// Streaming unless it is told to.
+// index.json of MosaicML Streaming's shards (MDS): the list of shards, and the columns of their
+// samples. The parser treats every byte as hostile. It ignores the hashes in index.json, as
+// Streaming does by default.
 //
 // Source: https://docs.mosaicml.com/projects/streaming, "Dataset Format", "MDS".
 // Thread-safety: values and pure functions.
@@ -18,15 +18,15 @@ namespace lockstep::data {
 struct MdsColumn {
   std::string name;
   std::string encoding;
-  uint64_t bytes = 0;  // 0: of each sample its own
+  uint64_t bytes = 0;  // 0: each sample states its own
 };
 
 struct MdsShard {
   std::string name;  // relative to the directory of index.json, within it
   uint64_t bytes = 0;
   uint64_t samples = 0;  // > 0
-  // The same compressed as a whole, where there is such a file: its name and bytes, and by what
-  // ("zstd", "gz", or what cannot be inflated here). Empty: there is none.
+  // The shard compressed as a whole, if there is such a file: its name and bytes, and the
+  // compression ("zstd", "gz", or one that Lockstep cannot inflate). Empty: there is no such file.
   std::string packed_name = {};
   uint64_t packed_bytes = 0;
   std::string compression = {};
@@ -37,10 +37,10 @@ struct MdsShard {
 
 bool is_mds_index(std::string_view json);
 
-// kBadData going on after the file's name.
+// kBadData: the message goes on after the file's name.
 Result<std::vector<MdsShard>> parse_mds_index(std::string_view json);
 
-// Bytes of a whole number by its encoding, negative where it has a sign; 0 for other encodings.
+// Bytes of a whole number by its encoding, negative for signed numbers; 0 for other encodings.
 int mds_integer_bytes(std::string_view encoding);
 
 }  // namespace lockstep::data

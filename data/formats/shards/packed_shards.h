@@ -1,7 +1,7 @@
-// Shards that are compressed as a whole (shards.h), and the copies of them that are not, in a cache
-// directory: in CACHE/shards.HASH, each as inflate_cache.h says. Beside it
-// CACHE/shards.HASH.checked says of which sources and copies, by their times, sizes and numbers,
-// checksums were compared: nothing but these is read again as long as that is so.
+// Shards compressed as a whole (shards.h), and their uncompressed copies in a cache directory. The
+// copies lie in CACHE/shards.HASH, each in the form of inflate_cache.h. The file
+// CACHE/shards.HASH.checked lists the sources and copies whose checksums were compared, with their
+// times, sizes and numbers. As long as these stay the same, Lockstep does not read them again.
 //
 // Thread-safety: free functions; any thread and process.
 #pragma once
@@ -15,26 +15,27 @@
 
 namespace lockstep::data {
 
-// The name without .gz, and .tgz as .tar.
+// The name without .gz; .tgz becomes .tar.
 std::string name_inflated(const std::string& name);
 
-// Fills in which of the shards are compressed, by their first bytes: these get the names that they
-// have inflated, by which all are sorted again. Of one that lies there inflated, too, only that
-// counts; kBadData naming two that are compressed and have one name inflated.
+// Finds the compressed shards by their first bytes and fills in `packed`. A compressed shard gets
+// the name of its inflated form, and all shards are sorted again by their names. If the inflated
+// form lies there too, only the inflated form counts. kBadData, naming both, if two compressed
+// shards have the same inflated name.
 Status find_packed(Shards& shards);
 
-// kBadData, a sentence, where some are compressed and some are only places of `far`: of those no
-// copy could be told from another.
+// kBadData, a sentence, if some shards are compressed and some are only places of `far`: their
+// copies could not be told apart.
 Status check_packed_are_here(const Shards& shards, const source::RemoteFiles* far);
 
-// The same shards, none of them compressed: copies in a directory of `cache_dir`, under the names
-// that they have inflated, and links to those that were not. The same data: fingerprints do not
-// tell. kUsage without a cache, kBadData naming the file that is damaged, kInternal where the cache
-// cannot be written.
+// The same shards, all uncompressed: copies in a directory of `cache_dir` under the inflated names,
+// and links to the shards that were not compressed. The data are the same, so fingerprints do not
+// differ. kUsage without a cache; kBadData, naming the file, if a file is damaged; kInternal if the
+// cache cannot be written.
 Result<Shards> inflated_shards(const Shards& shards, const std::string& cache_dir,
                                const ProgressFn& progress);
 
-// What directories of such copies begin with, in a cache directory.
+// Names of directories of such copies begin with this, in a cache directory.
 inline constexpr char kShardCopies[] = "shards.";
 
 }  // namespace lockstep::data

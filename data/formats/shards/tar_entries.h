@@ -1,4 +1,4 @@
-// The files in a tar archive, where they lie in it. Every byte is believed to be hostile.
+// Where the files in a tar archive lie in the archive. The parser treats every byte as hostile.
 //
 // Formats: POSIX ustar and pax (IEEE 1003.1, pax, "ustar Interchange Format"), and GNU's long names
 // and large numbers.
@@ -15,14 +15,16 @@
 namespace lockstep::data {
 
 struct TarEntry {
-  std::string name;  // relative, without .. in it
+  std::string name;  // relative, contains no ..
   uint64_t offset = 0;
   uint64_t bytes = 0;
 };
 
-// each(entry) for every plain file, in their order, until one is not ok. Directories are left out.
-// kBadData, going on after the archive's name: truncated or damaged, compressed, or with links,
-// devices, sparse files, absolute names or such that lead upwards.
+// Calls each(entry) for every plain file, in their order, until a call is not ok. Skips
+// directories. kBadData, with a message that goes on after the archive's name, if the archive
+// - is truncated, damaged or compressed
+// - has links, devices or sparse files
+// - has absolute names, or names that lead upwards
 Status walk_tar(std::span<const uint8_t> archive,
                 const std::function<Status(const TarEntry&)>& each);
 

@@ -1,5 +1,5 @@
-// The features of a tensorflow.train.Example, where they lie in its bytes. Every byte is believed
-// to be hostile; nothing is allocated by what they say.
+// Where the features of a tensorflow.train.Example lie in its bytes. The parser treats every byte
+// as hostile, and never allocates by what the bytes say.
 //
 //   Example { 1 features }   Features { repeated 1 entry { 1 name, 2 feature } }
 //   Feature { one of: 1 bytes_list, 2 float_list, 3 int64_list }, each { repeated 1 value }
@@ -26,8 +26,8 @@ struct TfFeature {
   int64_t number = 0;             // the first of them
 };
 
-// each(feature) in their order, until one is not ok. kBadData, going on after "it", for what is no
-// Example.
+// Calls each(feature) in their order, until a call is not ok. kBadData if the bytes are no Example;
+// the message goes on after "it".
 Status walk_example(std::span<const uint8_t> example,
                     const std::function<Status(const TfFeature&)>& each);
 

@@ -1,15 +1,15 @@
-// TFRecord shards whose records are tensorflow.train.Examples with an image and a label, as
-// TensorFlow Datasets and the ImageNet scripts of TensorFlow write them.
+// TFRecord shards whose records are tensorflow.train.Examples with an image and a label. TensorFlow
+// Datasets and TensorFlow's ImageNet scripts write such shards.
 //
 //   record: length (8 bytes) | masked CRC-32C of these (4) | data | masked CRC-32C of the data (4)
 //
-// numbers little-endian. The image is the feature whose value is a JPEG or PNG file, and where
-// there are several of these `image/encoded` or `image`. The label is the whole number in `label`,
-// `image/class/label`, `class`, `cls` or `target`, else in the only feature with a single whole
-// number.
+// Numbers are little-endian. The image is the feature whose value is a JPEG or PNG file; of several
+// such features, the one named `image/encoded` or `image`. The label is the whole number in
+// `label`, `image/class/label`, `class`, `cls` or `target`, else in the only feature with a single
+// whole number.
 //
-// Lengths are checked against their CRC whenever a shard is looked at; the data's is not, for that
-// would read all of every image (read/checksums.h does).
+// Looking at a shard checks every length against its CRC. It does not check the CRC of the data,
+// since this would read every image in full; read/checksums.h does.
 //
 // A shard may be gzipped, whatever its name ends with (packed_shards.h).
 //
@@ -28,22 +28,23 @@
 
 namespace lockstep::data {
 
-// Whether the file at `path` is one: its name has the word tfrecord or tfrecords, or ends like
-// "-00000-of-00128", with or without .gz behind it, and it begins as one, or what it inflates to
-// does (or with that word it is empty, or any gzip, which opening it tells).
+// True if both the name and the content of the file at `path` say TFRecord. The name has the word
+// tfrecord or tfrecords, or ends like "-00000-of-00128", with or without .gz. The content, inflated
+// if necessary, begins with a TFRecord. A name with the word also allows an empty file or any gzip
+// file: opening the file then reports what is wrong.
 bool is_tfrecord_file(const std::string& path);
 
-// each(offset, data) for every record, until one is not ok. kBadData going on after the file's
-// name.
+// Calls each(offset, data) for every record, until a call is not ok. kBadData: the message goes on
+// after the file's name.
 Status walk_tfrecord(
     std::span<const uint8_t> file,
     const std::function<Status(uint64_t offset, std::span<const uint8_t> data)>& each);
 
-// Whether the CRC behind the data is theirs. REQUIRES: data as walk_tfrecord() gives them.
+// True if the CRC after the data matches the data. REQUIRES: data as walk_tfrecord() passes them.
 bool has_good_checksum(std::span<const uint8_t> data);
 
-// The samples of one shard (shards.h); their `file` is left as it is. kBadData going on after its
-// name.
+// The samples of one shard (shards.h); it does not set their `file`. kBadData: the message goes on
+// after the shard's name.
 Result<std::vector<Extent>> samples_of_tfrecord(std::span<const uint8_t> shard);
 
 }  // namespace lockstep::data

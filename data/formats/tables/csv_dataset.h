@@ -1,10 +1,10 @@
-// Tables of text as a Dataset of rows: *.csv and *.tsv, of which data/csv/csv_table.h says what
-// they may hold. They are small, and so are read whole, once, into memory; what becomes of the
-// files afterwards does not matter to what has opened them.
+// Tables of text as a Dataset of rows: *.csv and *.tsv. data/csv/csv_table.h says what they may
+// hold. Tables are small, so Lockstep reads them whole, once, into memory. Later changes to the
+// files do not matter to an open dataset.
 //
-// A path is one file, which serves either split, or a directory, or one with a directory for each
-// split; the names of files say which are for evaluation (shards.h). Data for evaluation have the
-// columns and the classes of those for training that lie with them.
+// A path is one file, which serves either split; or a directory; or a directory with a directory
+// for each split. File names say which files are for evaluation (shards.h). Evaluation data have
+// the columns and the classes of the training data beside them.
 //
 // Thread-safety: free functions; any thread.
 #pragma once
@@ -21,13 +21,13 @@ namespace lockstep::data {
 
 inline constexpr uint64_t kCsvBytes = uint64_t{64} << 20;  // of all files of a split
 
-// Whether its name says that it is one.
+// True if the name ends like a table.
 bool has_csv_ending(const std::string& path);
 
-// Whether there is one for either split. `path`: a directory.
+// True if there is a table for either split. `path`: a directory.
 bool has_csv_files(const std::string& path);
 
-// Whether the path has files for evaluation that are none for training.
+// True if the path has evaluation files that are not training files.
 bool has_csv_eval(const std::string& path);
 
 Result<std::unique_ptr<Dataset>> open_csv_dataset(const std::string& path, Split split,

@@ -1,5 +1,5 @@
-// Parquet files: columns that are compressed in pages, so that no sample lies anywhere by itself.
-// They are not read in place; `lockstep data pack` makes Arrow IPC files of them.
+// Parquet files: columns compressed in pages, so no sample lies anywhere by itself. Lockstep does
+// not read them in place; `lockstep data pack` makes Arrow IPC files of them.
 //
 // Thread-safety: free functions; any thread and process.
 #pragma once
@@ -12,16 +12,16 @@
 
 namespace lockstep::data {
 
-// By its name, *.parquet, or its first bytes.
+// True by the name, *.parquet, or by the first bytes.
 bool is_parquet_file(const std::string& path);
 
 // The files of this split (shards.h).
 Result<Shards> find_parquet_shards(const std::string& path, Split split);
 
-// Whether this is a Parquet file, or a directory with such, whatever else is there.
+// True for a Parquet file, or a directory with Parquet files, whatever else the directory has.
 bool is_parquet(const std::string& path);
 
-// kUsage, saying how it becomes something that can be read in place.
+// kUsage; the message says how to turn the data into a format that Lockstep can read in place.
 Status pack_it_first(const std::string& path);
 
 }  // namespace lockstep::data

@@ -1,8 +1,9 @@
-// Where documents end that are ended by a token. For that all tokens are read, so it is kept:
+// Where documents end that a token ends. Finding the ends reads all tokens, so Lockstep keeps them:
 //
 //     "LKDOCS01" | number of ends (8) | ends (8 each) | XXH3-128 of all before, hex (32)
 //
-// numbers little-endian. An end is the place behind the token, counted in tokens of all streams.
+// Numbers are little-endian. An end is the place behind the token, counted in tokens of all
+// streams.
 //
 // Thread-safety: a free function; any thread and process. Files are replaced whole.
 #pragma once
@@ -17,9 +18,9 @@
 
 namespace lockstep::data {
 
-// Rising. `key` stands for the content of the streams: what was kept in `cache_dir` (empty:
-// nowhere) under it is taken from there; what cannot be kept costs its time again. kBadData where a
-// file changes meanwhile, kUsage where there are more than limits::kDocumentPieces.
+// The ends, rising. `key` stands for the content of the streams: it finds ends kept in `cache_dir`
+// (empty: nothing is kept). If the ends cannot be kept, the only cost is finding them again.
+// kBadData if a file changes meanwhile; kUsage if there are more than limits::kDocumentPieces.
 Result<std::vector<uint64_t>> document_ends(const std::vector<TokenStream>& streams, uint64_t token,
                                             const std::string& key, const std::string& cache_dir,
                                             const ProgressFn& progress);

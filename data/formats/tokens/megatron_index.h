@@ -1,17 +1,17 @@
-// The index (PREFIX.idx) of an indexed dataset of Megatron-LM, whose tokens are PREFIX.bin, one
+// The index (PREFIX.idx) of an indexed dataset of Megatron-LM. PREFIX.bin holds the tokens, one
 // sequence after another without anything between.
 //
 //     "MMIDIDX\0\0" | version (8) | type of a token (1) | sequences S (8) | documents D (8)
 //     | tokens of each sequence (4 S) | where it begins in PREFIX.bin (8 S) | documents (8 D)
 //
-// numbers little-endian. D counts the entries of the last table: the sequence at which each
-// document begins, and S at its end. We read the tokens as one stream, as training on them does,
-// and take from the index what a token is, that the two files belong together, and where documents
-// end for who asks.
+// Numbers are little-endian. D counts the entries of the last table: the sequence at which each
+// document begins, and S at its end. Lockstep reads the tokens as one stream, as training on them
+// does. The index gives the type of a token, proves that the two files belong together, and says
+// where documents end for callers that ask.
 //
-// Bytes come from outside: nothing here allocates by what they say, and every sum and product is
-// checked. All errors are kBadData, one clause without the file's name, which the caller puts
-// before it.
+// Bytes come from outside: they never decide how much memory the parser allocates, and the parser
+// checks every sum and product. All errors are kBadData, one clause; the caller puts the file's
+// name before it.
 //
 // Source: github.com/NVIDIA/Megatron-LM, megatron/core/datasets/indexed_dataset.py, _IndexWriter.
 //
@@ -36,11 +36,11 @@ struct MegatronIndex {
 
 bool is_megatron_index(std::span<const uint8_t> file);  // by its magic
 
-// Reads the whole file once; that is 12 bytes a sequence.
+// Reads the whole file once: 12 bytes a sequence.
 Result<MegatronIndex> parse_megatron_index(std::span<const uint8_t> file);
 
-// The token behind each document, rising; the last is the number of all tokens. Everything is
-// checked again: the file may have changed.
+// The place behind the last token of each document, rising; the last is the number of all tokens.
+// Checks everything again, since the file may have changed.
 Result<std::vector<uint64_t>> megatron_documents(std::span<const uint8_t> file);
 
 }  // namespace lockstep::data

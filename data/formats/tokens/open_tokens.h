@@ -11,10 +11,12 @@
 
 namespace lockstep::data {
 
-// Of these files (token_files.h), which are of this format, one or more streams in their order.
-// Text becomes tokens of `vocabulary`, where there is one, else of bytes. Errors as open_dataset().
-// With their documents, where these are asked for and the files say them: each file of text, the
-// documents of Megatron-LM's indexes, each list of Arrow's. REQUIRES: paths is not empty.
+// Opens these files (token_files.h) of this format as one or more streams, in the order of the
+// files. Text becomes tokens of `vocabulary`; without a vocabulary every byte is a token.
+//
+// `with_documents`: the streams also have the documents that the files state: each file of text,
+// the documents of Megatron-LM's indexes, each list of Arrow. Errors as open_dataset(). REQUIRES:
+// paths is not empty.
 Result<std::vector<TokenStream>> open_token_streams(const std::vector<std::string>& paths,
                                                     const std::string& format,
                                                     const BpeVocabulary* vocabulary,

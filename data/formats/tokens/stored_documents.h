@@ -1,5 +1,5 @@
-// The pieces of documents (documents.h) where they lie in token streams, read by their numbers.
-// Data sets that are parts of one share it.
+// Reads the pieces of documents (documents.h) by their numbers, in place in token streams. Data
+// sets that are parts of one data set share it.
 //
 // Thread-safety: immutable; any thread and process.
 #pragma once
@@ -17,22 +17,24 @@ namespace lockstep::data {
 
 class StoredDocuments {
  public:
-  // REQUIRES: streams is not empty; the pieces are of cut_documents() of them.
+  // REQUIRES: streams is not empty; `pieces` is cut_documents()'s result for the streams.
   StoredDocuments(std::vector<TokenStream> streams, DocumentPieces pieces);
 
   const std::vector<TokenStream>& streams() const { return streams_; }
   std::vector<std::string> files() const;
   const DocumentPieces& pieces() const { return pieces_; }
 
-  // Of the documents with `chosen`, which has an entry for each, in the order of the files.
+  // The pieces of the chosen documents. `chosen` has an entry for each document, in the order of
+  // the files.
   std::vector<uint32_t> pieces_of(const std::vector<bool>& chosen) const;
   uint64_t documents_of(const std::vector<uint32_t>& rising_pieces) const;
 
-  // The tokens of a piece, and those behind each; returns the largest of them.
+  // Reads the tokens of a piece, and the label of each: the token behind it. Returns the largest
+  // token.
   int64_t read(uint32_t piece, int64_t* input, int64_t* labels) const;
   std::string place_of(uint32_t piece) const;  // for messages
-  // One look at a file of its own, however many of its pieces are asked for; of several the
-  // piece's.
+  // Looks at the file of a one-file stream once, however many of its pieces are asked for. In a
+  // stream of several files it looks at the files of each piece.
   Status unchanged(std::span<const uint32_t> pieces) const;
 
  private:
@@ -40,7 +42,7 @@ class StoredDocuments {
   size_t stream_of(uint64_t token) const;
 
   std::vector<TokenStream> streams_;
-  std::vector<uint64_t> first_tokens_;  // of each
+  std::vector<uint64_t> first_tokens_;  // of each stream
   DocumentPieces pieces_;
 };
 

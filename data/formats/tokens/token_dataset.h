@@ -1,13 +1,13 @@
-// Streams of token ids (token_stream.h) as a Dataset of sequences. The index is arithmetic: no
-// memory per sample, but a copy of those that lie in several pieces of a stream.
+// Streams of token ids (token_stream.h) as a Dataset of sequences. The index is arithmetic: it
+// takes no memory per sample, but a copy of samples that lie in several pieces of a stream.
 //
-// Sample i of a stream, which but for Arrow's is a file, is its tokens [i * block, (i + 1) *
-// block], one more than a block: what follows the last one is its label, and begins the next
-// sample. So every token is predicted once, but the first of a stream, and a rest shorter than a
-// block at its end. No sequence crosses streams.
+// Sample i of a stream is its tokens [i * block, (i + 1) * block], one more than a block. The last
+// token is a label, and begins the next sample. So every token is predicted once, except the first
+// of a stream, and a rest shorter than a block at the end of the stream. A stream is a file, except
+// for Arrow. No sequence crosses streams.
 //
-// Text with a tokenizer (SampleCut) is cut so, too, once its tokens are made (tokenized_text.h);
-// its vocabulary is the tokenizer's.
+// Text with a tokenizer (SampleCut) is cut the same way, once its tokens are made
+// (tokenized_text.h). Its vocabulary is the tokenizer's.
 //
 // Thread-safety: a free function; any thread and process.
 #pragma once
@@ -23,11 +23,11 @@
 
 namespace lockstep::data {
 
-// No token is beyond the vocabulary: kBadData names file and offset. For that every token is read
-// once, and the largest is kept in `cache_dir` (empty: nowhere) for whoever opens the files next: a
-// worker that takes the place of a dead one must not have to read a terabyte first. Files that
-// change later are noticed by whoever reads the sample (sample_reader.h).
-// REQUIRES: paths is not empty.
+// kBadData, naming file and offset, if a token is beyond the vocabulary. The check reads every
+// token once, and keeps the largest token in `cache_dir` (empty: nowhere) for the next process that
+// opens the files. Without it, a worker that replaces a dead one might read a terabyte first.
+// Whoever reads a sample notices later changes of the files (sample_reader.h). REQUIRES: paths is
+// not empty.
 Result<std::unique_ptr<Dataset>> open_token_dataset(const std::vector<std::string>& paths,
                                                     const std::string& format, const SampleCut& cut,
                                                     const std::string& cache_dir,

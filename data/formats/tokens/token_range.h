@@ -5,7 +5,7 @@
 
 namespace lockstep::data {
 
-// Where the tokens of a file lie in it.
+// Where the tokens of a file lie in the file.
 struct TokenRange {
   uint64_t offset = 0;
   uint64_t tokens = 0;

@@ -1,8 +1,8 @@
-// Tokens that follow each other without a gap, wherever they lie: in one range of a file, or in
-// pieces of several files. Pieces are for reading only; what a stream holds does not depend on how
-// it is cut.
+// Tokens that follow each other without a gap. They lie in one range of a file, or in pieces of
+// several files. Pieces matter for reading only: the content of a stream does not depend on its
+// pieces.
 //
-// Thread-safety: immutable once its files are added, but for forget_documents(); any thread.
+// Thread-safety: immutable once all files are added, except for forget_documents(); any thread.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,12 @@ class TokenStream {
       : token_bytes_(token_bytes), is_signed_(is_signed) {}
 
   void add_file(std::string path, MappedFile file);
-  // Of the file that was added last. REQUIRES: it lies within it.
+  // A piece of the file added last. REQUIRES: the piece lies within the file.
   void add_piece(uint64_t offset, uint64_t tokens);
 
-  // Of a stream whose files say where documents end: it says so, and then where they do, rising; at
-  // its own end no document needs to. REQUIRES of the second: the first.
+  // For a stream whose files say where documents end: call begin_documents() once, then
+  // end_document() for each end, rising. The end of the stream needs no call. REQUIRES for
+  // end_document(): begin_documents() was called.
   void begin_documents() { document_ends_.emplace(); }
   void end_document(uint64_t token) { document_ends_->push_back(token); }
   void forget_documents() { document_ends_.reset(); }
@@ -40,24 +41,24 @@ class TokenStream {
   uint64_t bytes() const { return tokens_ * token_bytes_; }
   const std::vector<std::string>& paths() const { return paths_; }  // not empty
 
-  // The tokens of one piece after another.
+  // The pieces, and the tokens of each.
   size_t pieces() const { return pieces_.size(); }
   std::span<const uint8_t> piece(size_t i) const;
   uint64_t first_of_piece(size_t i) const { return pieces_[i].first; }
 
-  // As stored; of what is signed and negative, a large number. REQUIRES: i < tokens().
+  // The token as stored. A negative signed token becomes a large number. REQUIRES: i < tokens().
   uint64_t token(uint64_t i) const;
 
-  // Where tokens [begin, begin + n) lie, or null where they do not lie in one piece. REQUIRES: they
-  // are of the stream; n > 0.
+  // Where tokens [begin, begin + n) lie; null if they lie in several pieces. REQUIRES: the tokens
+  // are in the stream; n > 0.
   const uint8_t* contiguous(uint64_t begin, uint64_t n) const;
-  // The same as a place in a file, or nothing. REQUIRES: as above.
+  // The same as a place in a file; empty if contiguous() is null. REQUIRES: as above.
   std::optional<FileExtent> extent(uint64_t begin, uint64_t n) const;
-  // Copies them. REQUIRES: as above.
+  // REQUIRES: as above.
   void copy(uint64_t begin, uint64_t n, uint8_t* out) const;
 
-  // As numbers; of 8 bytes those beyond int64 as its largest, which no vocabulary has. Returns the
-  // largest. REQUIRES: as above.
+  // The tokens as numbers. An 8-byte token beyond int64 becomes the largest int64, which no
+  // vocabulary has. Returns the largest token. REQUIRES: as above.
   int64_t read(uint64_t begin, uint64_t n, int64_t* out) const;
 
   // "FILE at byte N", for messages.
@@ -65,10 +66,10 @@ class TokenStream {
   std::string path_of(uint64_t token) const;
   uint64_t offset_of(uint64_t token) const;
 
-  // What records.h hashes of content that long.
+  // Hashes the content as records.h does for content of this length.
   void hash_content(Xxh3& hash) const;
 
-  // Of all files, or of those with these tokens.
+  // Looks at all files, or at the files with tokens [begin, begin + n).
   Status unchanged() const;
   Status unchanged(uint64_t begin, uint64_t n) const;
 
@@ -79,7 +80,7 @@ class TokenStream {
     size_t file = 0;
     uint64_t offset = 0;  // in the file
     uint64_t tokens = 0;
-    uint64_t first = 0;  // of the stream
+    uint64_t first = 0;  // the piece's first token in the stream
   };
   size_t piece_of(uint64_t token) const;
   const uint8_t* at(const Piece& piece) const {

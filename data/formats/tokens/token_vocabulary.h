@@ -1,5 +1,5 @@
-// How many different tokens a data set has: as many as its tokenizer, or as were asked for, or as
-// the largest token shows.
+// How many different tokens a data set has. The number comes from the tokenizer, or from the job,
+// or from the largest token.
 //
 // Thread-safety: free functions; any thread and process.
 #pragma once
@@ -16,12 +16,13 @@
 
 namespace lockstep::data {
 
-// kBadData where a token of the one has another size than one of the other.
+// kBadData if tokens of `stream` and of `first` differ in size.
 Status check_alike(const TokenStream& stream, const TokenStream& first);
 
-// No token of the streams is this or more: kBadData names file and offset. `bpe` is what made them,
-// or null. `key` stands for their content: under it the largest token is kept in `cache_dir`, so
-// that all of them are read once (token_dataset.h). REQUIRES: streams is not empty.
+// The size of the vocabulary. kBadData, naming file and offset, if a token is not below it. `bpe`:
+// the vocabulary that made the tokens, or null. `key` stands for the content of the streams:
+// `cache_dir` keeps the largest token under it, so Lockstep reads all tokens only once
+// (token_dataset.h). REQUIRES: streams is not empty.
 Result<uint32_t> token_vocabulary(const std::vector<TokenStream>& streams, const std::string& key,
                                   const SampleCut& cut, const BpeVocabulary* bpe,
                                   const std::string& cache_dir, const ProgressFn& progress);

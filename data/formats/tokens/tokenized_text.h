@@ -1,11 +1,15 @@
 // Text files as tokens of a BPE vocabulary (data/bpe), made once and kept in the cache directory.
 //
-// The copy belongs to the content of the text (all of it up to 1 GiB, else as fingerprints read
-// it), to its size and time, to the vocabulary and to the version of this code: where one of these
-// is another, it is made anew. Tokens are uint16 where the vocabulary allows it, else uint32.
+// A copy belongs to four things. If one changes, Lockstep makes the copy anew:
+// - the content of the text (all of it up to 1 GiB, else what fingerprints read of it)
+// - the size and time of the text
+// - the vocabulary
+// - the version of this code
 //
-// A file is cut in front of blanks that follow something else, where no token crosses, and the
-// parts are encoded on several threads; the tokens are those of the whole.
+// Tokens are uint16 if the vocabulary allows it, else uint32.
+//
+// Lockstep cuts a file in front of blanks that follow something else, where no token crosses, and
+// encodes the parts on several threads. The tokens equal those of the uncut file.
 //
 // Thread-safety: free functions; any thread and process.
 #pragma once
@@ -28,16 +32,18 @@ struct TokenizedText {
   uint32_t token_bytes = 0;
 };
 
-// kBadData, naming the file, where it is not UTF-8, or goes on for 16 MiB without a blank; kUsage
-// where it is a file of the vocabulary; errors of the cache as open_inflated().
+// Errors:
+// - kBadData, naming the file: the text is not UTF-8, or has 16 MiB without a blank
+// - kUsage: the text is a file of the vocabulary
+// - errors of the cache as open_inflated()
 Result<TokenizedText> open_tokenized(const std::string& path, const BpeVocabulary& vocabulary,
                                      const std::string& cache_dir, const ProgressFn& progress);
 
-// The vocabulary of cut.tokenizer, or null where that names none. kUsage where it is not the one
-// that the run was begun with.
+// The vocabulary of cut.tokenizer; null if it names none. kUsage if the vocabulary is not the one
+// that the run began with.
 Result<std::unique_ptr<BpeVocabulary>> open_vocabulary(const SampleCut& cut);
 
-// kUsage where a tokenizer is named for what is no text.
+// kUsage if `cut` names a tokenizer for data that are no text.
 Status check_is_text(const SampleCut& cut, const std::string& path, const std::string& format);
 
 }  // namespace lockstep::data
