@@ -1,14 +1,15 @@
-// Decoding of the part of an image that is wanted, at an eighth, quarter, half or all of its size.
+// Decodes the wanted part of an image, at an eighth, a quarter, half or all of its size.
 //
-// Grey and colours are given as asked: grey becomes three equal ones, colours become grey as
-// 0.299 R + 0.587 G + 0.114 B (ITU-R BT.601). Opacity is left out, 16 bits are rounded to 8, and
-// four inks (CMYK) become colours as in print.
+// The result is grey or colour, as asked. Grey becomes three equal channels. Colours become grey as
+// 0.299 R + 0.587 G + 0.114 B (ITU-R BT.601). Decoding drops opacity, rounds 16 bits to 8, and
+// turns four inks (CMYK) into colours as in print.
 //
-// The decoders are libjpeg-turbo's (the accurate integer transform, whose results do not depend on
-// the processor) and libpng's.
+// The decoders are libjpeg-turbo and libpng. libjpeg-turbo uses its accurate integer transform,
+// whose results do not depend on the processor.
 //
-// ERRORS kBadData, going on after the file's name: damaged, truncated, or more than the limits
-// allow. Never more memory than limits::kImagePixels times four, and as many coefficients.
+// ERRORS kBadData for an image that is damaged, truncated, or beyond the limits; the message goes
+// on after the file's name. Decoding never takes more memory than limits::kImagePixels times four,
+// and as many coefficients.
 //
 // Thread-safety: free functions; any thread.
 #pragma once
@@ -23,13 +24,13 @@
 namespace lockstep::data {
 
 struct DecodeRequest {
-  ImageInfo info;         // as read_image_info() finds it in these bytes
+  ImageInfo info;         // as read_image_info() reads it from these bytes
   PixelBox box;           // within the image, in its own pixels
-  uint32_t shrink = 1;    // 1, 2, 4 or 8; PNG images are decoded whole and with 1
+  uint32_t shrink = 1;    // 1, 2, 4 or 8; PNG images: always whole, and 1
   uint32_t channels = 3;  // 1 or 3
 };
 
-// Into `out`, whose memory is used again.
+// Decodes into `out`, whose memory is used again.
 Status decode_jpeg(std::span<const uint8_t> encoded, const DecodeRequest& request,
                    DecodedPart& out);
 Status decode_png(std::span<const uint8_t> encoded, const DecodeRequest& request, DecodedPart& out);

@@ -1,8 +1,9 @@
 // Which part of an image a model sees, and how large: the first words of data.transforms
-// (transform_list.h). Images of many sizes become squares of one.
+// (transform_list.h). Images of many sizes become squares of one size.
 //
-// A window may stand behind flips there. It is cut first all the same, so that nothing else is
-// decoded, from where the flipped image will have it: of the image as it is, the mirrored place.
+// data.transforms may name a window behind flips. Lockstep still cuts the window first, so it
+// decodes nothing else. It cuts where the flipped image will have the window: at the mirrored place
+// of the unflipped image.
 //
 // Sources: random_resized_crop as in C. Szegedy et al., Going Deeper with Convolutions, CVPR 2015,
 // section 6, with the ranges that PyTorch's torchvision made usual: 0.08 to 1 of the area, 3/4 to
@@ -22,26 +23,26 @@ namespace lockstep::data {
 
 enum class CropKind : uint8_t {
   kNone,           // images as they are, all of one size
-  kCenter,         // of training data and of evaluation data
-  kRandom,         // of evaluation data the middle, and so below
-  kRandomResized,  // of training data
+  kCenter,         // training and evaluation data
+  kRandom,         // training data; evaluation data: the middle
+  kRandomResized,  // training data; evaluation data: the middle
 };
 
-// Which way an image is mirrored. The numbers are those of AugmentKind, and part of random streams.
+// The direction of mirroring. The numbers equal AugmentKind's, and are part of random streams.
 enum class Flip : uint64_t {
   kLeftToRight = 1,
   kTopToBottom = 2,
 };
 
-// Whether the image of this stream is, drawn once: for the window here and for its pixels in
-// augment.h.
+// True if the image of this stream is mirrored. The draw is the same for the window here and for
+// the pixels in augment.h.
 bool is_flipped(Flip flip, double probability, uint64_t stream);
 
 struct ImageFrame {
   CropKind crop = CropKind::kNone;
   uint32_t size = 0;    // of the square, in pixels
-  uint32_t resize = 0;  // the shorter side before it is cut; 0: as it is, but `size` at least
-  // With which probability training images are flipped between being scaled and being cut.
+  uint32_t resize = 0;  // the shorter side before the cut; 0: as it is, but at least `size`
+  // The probability of flipping a training image between scaling and cutting.
   double flip = 0;
   double flip_vertical = 0;
   bool operator==(const ImageFrame&) const = default;
@@ -50,12 +51,11 @@ struct ImageFrame {
   bool is_random() const { return crop == CropKind::kRandom || crop == CropKind::kRandomResized; }
 };
 
-// "" of none, else one word, for names of files: "2-224-256". It says nothing of flips: what lies
-// in these files is of images without a stream.
+// "" for an empty frame, else one word for file names: "2-224-256". The word leaves out flips:
+// these files hold images without a stream.
 std::string to_text(const ImageFrame& frame);
 
-// `box` of the image is scaled to `width` x `height`, and of that the `window` is what the model
-// sees.
+// Scales `box` of the image to `width` x `height`. The model sees the `window` of the result.
 struct FrameCut {
   PixelBox box;
   uint32_t width = 0;
@@ -64,8 +64,8 @@ struct FrameCut {
   bool operator==(const FrameCut&) const = default;
 };
 
-// Of an image of `width` x `height`, by chance where the frame is random and there is a stream.
-// REQUIRES: !frame.is_empty(), sides > 0; no flips of kRandomResized.
+// The cut for an image of `width` x `height`, by chance if the frame is random and there is a
+// stream. REQUIRES: !frame.is_empty(), sides > 0; no flips with kRandomResized.
 FrameCut cut_of(const ImageFrame& frame, uint32_t width, uint32_t height,
                 std::optional<uint64_t> stream);
 

@@ -2,7 +2,7 @@
 //
 //   encoded ──▶ cut (frame.h) ──▶ the part of it, decoded at 1, 1/2, 1/4 or 1/8 ──▶ scaled ──▶ out
 //
-// Thread-safety: one thread at a time; it keeps the memory that it works in.
+// Thread-safety: one thread at a time; the decoder keeps its working memory.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@
 
 namespace lockstep::data {
 
-// How images are wanted: (side, side, channels), of a frame, or all of one size as they are.
+// The wanted form of images: (side, side, channels) with a frame, or all images of one size as they
+// are.
 struct WantedImage {
   ImageFrame frame;
   uint32_t width = 0;
@@ -27,9 +28,9 @@ struct WantedImage {
 
 class ImageDecoder {
  public:
-  // `out`: channels x height x width bytes, (C, H, W). kBadData, going on after the name of the
-  // file, for an image that is damaged or, without a frame, of another size. With a stream the part
-  // that a random frame takes by chance.
+  // `out`: channels x height x width bytes, (C, H, W). With a stream, a random frame takes its part
+  // by chance. kBadData for a damaged image or, without a frame, an image of another size; the
+  // message goes on after the file's name.
   Status decode(std::span<const uint8_t> encoded, const WantedImage& form,
                 std::optional<uint64_t> stream, uint8_t* out);
 

@@ -15,13 +15,13 @@ struct PixelBox {
   bool operator==(const PixelBox&) const = default;
 };
 
-// What was decoded of an image: at least the box that was asked for. One pixel of it stands for
-// shrink x shrink of the image.
+// The decoded part of an image: at least the box that the caller asked for. One decoded pixel
+// stands for shrink x shrink pixels of the image.
 struct DecodedPart {
   std::vector<uint8_t> bytes;  // (height, width, pixel_bytes)
   PixelBox box;                // of the shrunk image
   uint32_t shrink = 1;
-  uint32_t pixel_bytes = 0;  // 1 of grey, 4 of colours, where the fourth says nothing
+  uint32_t pixel_bytes = 0;  // 1 for grey, 4 for colours; the fourth byte has no meaning
 };
 
 }  // namespace lockstep::data

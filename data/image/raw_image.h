@@ -1,10 +1,10 @@
-// An image that is not encoded at all, in the form in which it goes through ImageDecoder as encoded
-// ones do, to be cut and scaled like them:
+// An image that is not encoded, in a form that passes through ImageDecoder, so that the decoder
+// cuts and scales it like an encoded image:
 //
 //   magic (8 bytes) · width, height, channels, order: u32, little-endian · the pixels as stored
 //
-// Data sets make it of their samples (data/dataset/framed_dataset.h). It stands in no file, but
-// could: every byte is believed to be hostile.
+// Data sets make it of their samples (data/dataset/framed_dataset.h). No file holds it today, but a
+// file could: the parser treats every byte as hostile.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -29,15 +29,16 @@ struct RawShape {
   size_t bytes() const { return size_t{width} * height * channels; }
 };
 
-// Of shape.bytes() pixels.
+// `pixels`: shape.bytes() bytes.
 void make_raw_image(const uint8_t* pixels, const RawShape& shape, std::vector<uint8_t>& out);
 
 bool is_raw_image(std::span<const uint8_t> bytes);
 
-// As read_image_info(), of bytes that are a raw image; its codec says nothing.
+// As read_image_info(), for the bytes of a raw image. The codec of the result has no meaning.
 Result<ImageInfo> raw_image_info(std::span<const uint8_t> bytes);
 
-// As decode(), of a raw image with that info and as many channels; without shrinking.
+// As decode(), for a raw image. REQUIRES: request.info is the image's info; as many channels as the
+// image; no shrinking.
 Status decode_raw_image(std::span<const uint8_t> bytes, const DecodeRequest& request,
                         DecodedPart& out);
 

@@ -1,12 +1,13 @@
-// Scaling of images: every pixel of the result is a weighted mean of those around its place, by a
-// triangle as wide as two pixels of the result, or of the image where that is enlarged
+// Scales images. Every pixel of the result is a weighted mean of the pixels around its place. The
+// weights form a triangle as wide as two pixels of the result, or of the image when enlarging
 // ("bilinear, antialiased").
 //
-// Columns first, then rows, each rounded to bytes; weights are integers of 22 bits behind the
-// point. So the bits depend on no instruction set, and are those of Pillow's Image.resize(...,
-// BILINEAR) (its method: https://github.com/python-pillow/Pillow, Resample.c).
+// Columns are scaled first, then rows, each rounded to bytes. Weights are integers with 22 bits
+// behind the point. So the result does not depend on the instruction set, and equals Pillow's
+// Image.resize(..., BILINEAR) bit for bit (its method: https://github.com/python-pillow/Pillow,
+// Resample.c).
 //
-// Thread-safety: pure functions but for the scratch, which is of one thread at a time.
+// Thread-safety: pure functions, except for the scratch, which belongs to one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@
 
 namespace lockstep::data {
 
-// One axis: of [begin, begin + length) of the source, in its pixels, made `scaled` pixels long,
-// those of [first, first + count).
+// One axis. [begin, begin + length) of the source, in source pixels, becomes `scaled` pixels long.
+// The result is the pixels [first, first + count) of these.
 struct AxisSpec {
   double begin = 0;
   double length = 0;
@@ -33,12 +34,12 @@ struct AxisWeights {
     uint32_t count;
   };
   std::vector<Taps> taps;
-  std::vector<int32_t> weights;  // `most` by result
+  std::vector<int32_t> weights;  // `most` for each result
   uint32_t most = 0;
 };
 
-// Pixels beyond the box count nothing, and none at or beyond `source_pixels` is ever read: of a box
-// that lies beyond the source the result is 0.
+// Pixels beyond the box do not count, and nobody reads a pixel at or beyond `source_pixels`. A box
+// beyond the source gives 0.
 void make_weights(const AxisSpec& axis, uint32_t source_pixels, AxisWeights& out);
 
 struct ResampleScratch {
@@ -47,8 +48,8 @@ struct ResampleScratch {
   std::vector<uint8_t> narrow;  // scaled in width only
 };
 
-// Of `source` into `out`, (channels, y.count, x.count), where channels is 1, or 3 of pixels of four
-// bytes. Places are of `source`.
+// Scales `source` into `out`, (channels, y.count, x.count). `channels` is 1, or 3 for pixels of
+// four bytes. Places are places of `source`.
 void resample(const DecodedPart& source, const AxisSpec& x, const AxisSpec& y,
               ResampleScratch& scratch, uint8_t* out);
 

@@ -1,15 +1,23 @@
-// What the data of a path are, going by the names of files, and where these leave it open by sizes
-// and first bytes.
+// Detects the format of the data at a path by the names of files, and by sizes and first bytes if
+// the names leave it open.
 //
-// A directory is looked at for each in turn, and is the first that fits: IDX files; CIFAR-10 or
-// CIFAR-100; arrays of images and labels, *.npy before *.npz before *.safetensors; Megatron-LM's
-// pairs of *.bin and *.idx; shards, MDS before tar, TFRecord and Arrow; tokens, *.bin before *.npy
-// before *.safetensors; a directory that a CIFAR archive unpacks to; text (*.txt); directories of
-// JPEG and PNG files; tables (*.csv, *.tsv), which beside any of the others only describe them;
-// else "idx", which says what is missing. A file is `megatron`, `tokens`, `text`, `webdataset`,
-// `tfrecord`, `npz`, `safetensors` or `arrow` by its name, or `tokens` or `arrow` where it begins
-// as the files of llm.c, NumPy and Arrow do; a *.csv or *.tsv that does not is a table. Of Arrow's
-// files the columns of the first decide which of the three formats it is.
+// In a directory, the first format of this list that fits wins:
+//   1. IDX files
+//   2. CIFAR-10 or CIFAR-100
+//   3. arrays of images and labels: *.npy, then *.npz, then *.safetensors
+//   4. Megatron-LM's pairs of *.bin and *.idx
+//   5. shards: MDS, then tar, TFRecord and Arrow
+//   6. tokens: *.bin, then *.npy, then *.safetensors
+//   7. a directory that a CIFAR archive unpacks to
+//   8. text (*.txt)
+//   9. directories of JPEG and PNG files
+//  10. tables (*.csv, *.tsv); beside any other format, tables only describe the other data
+//  11. "idx" if any IDX file is there; opening it then says what is missing
+//
+// A file is `megatron`, `tokens`, `text`, `webdataset`, `tfrecord`, `npz`, `safetensors` or `arrow`
+// by its name. It is `tokens` or `arrow` if it begins like the files of llm.c, NumPy or Arrow. Any
+// other *.csv or *.tsv is a table. For Arrow, the columns of the first file decide between the
+// three Arrow formats.
 //
 // Thread-safety: free functions.
 #pragma once
@@ -20,16 +28,19 @@
 
 namespace lockstep::data {
 
-// One of kDataFormats but "auto". kUsage where nothing tells, or two do; kNoInput when the path is
-// not there.
+// One of kDataFormats but "auto". kNoInput if the path is not there, or if a directory has no known
+// format. kUsage if nothing tells the format of a file, or if two formats fit.
 Result<std::string> detect_format(const std::string& path);
 
-// What `format` stands for at this path: "auto" (or nothing) for what is detected, "npy" and
-// "safetensors" for "tokens" where the arrays are tokens, and "arrow" for what its columns are.
-// Others stand for themselves, known or not.
+// The format that `format` stands for at this path:
+// - "auto" (or empty): the detected format
+// - "npy" and "safetensors": "tokens" if the arrays are tokens
+// - "arrow": the format of the columns
+//
+// Any other `format`, known or not, stands for itself.
 Result<std::string> resolve_format(const std::string& path, const std::string& format);
 
-// Whether the names of the files of `path` say that some are for evaluation.
+// True if the names of the files of `path` say that some are for evaluation.
 bool has_eval_files(const std::string& path);
 
 }  // namespace lockstep::data

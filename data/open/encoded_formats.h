@@ -1,5 +1,4 @@
-// The formats of encoded images: which files of a path are those of a split, and what looks at
-// them.
+// The formats of encoded images: which files of a path belong to a split, and what looks at them.
 //
 // Thread-safety: free functions; any thread.
 #pragma once
@@ -15,8 +14,8 @@
 
 namespace lockstep::data {
 
-// The encoded images of a path and split, which may be in the view of `far`: find() of the rows in
-// formats.cc. `progress` outlives them. Errors as open_dataset().
+// The encoded images of a path and split, which may be in the view of `far`. These functions are
+// find() of the rows in formats.cc. `progress` outlives the results. Errors as open_dataset().
 Result<EncodedSource> find_folder_source(const std::string& path, Split split,
                                          const ProgressFn& progress,
                                          std::shared_ptr<source::RemoteFiles> far);

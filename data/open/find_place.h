@@ -1,4 +1,4 @@
-// Data that are far away, as files here.
+// Presents remote data as local files.
 // Thread-safety: a free function.
 #pragma once
 
@@ -11,14 +11,14 @@
 
 namespace lockstep::data {
 
-// A spec and a cut that everything below takes as if the data were local.
+// A spec and a cut that the code below handles as if the data were local.
 struct DataPlace {
   wire::DatasetSpec spec;
   SampleCut cut;
 };
 
-// Opens data at a URL or on a slow mount (SampleCut::cache); passes local data on as they are.
-// Errors of source::RemoteFiles::open().
+// Opens data at a URL or on a slow mount (SampleCut::cache); passes local data on unchanged. Errors
+// of source::RemoteFiles::open().
 Result<DataPlace> find_place(const wire::DatasetSpec& spec, const std::string& cache_dir,
                              const ProgressFn& progress, const SampleCut& cut);
 

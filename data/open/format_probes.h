@@ -1,4 +1,4 @@
-// How formats are found: what their rows in formats.cc look for in a directory or at a file.
+// The probes of formats: what the rows in formats.cc look for in a directory or at a file.
 //
 // Thread-safety: free functions.
 #pragma once
@@ -26,7 +26,7 @@ template <Split split>
 Result<std::string> tfrecord_in(const Listing& directory);
 template <Split split>
 Result<std::string> arrow_in(const Listing& directory);
-// Archives *.tar.gz and *.tgz come last: everything beside them may have been unpacked from them.
+// Archives *.tar.gz and *.tgz come last, since the files beside them may be their unpacked content.
 Result<std::string> packed_tar_in(const Listing& directory);
 Result<std::string> tokens_in(const Listing& directory);
 Result<std::string> text_in(const Listing& directory);

@@ -1,4 +1,4 @@
-// What the row of a format says: how it is found, opened, split and verified.
+// What the row of a format states: how to detect, open, split and verify the format.
 //
 // Thread-safety: types.
 #pragma once
@@ -21,47 +21,47 @@
 namespace lockstep::data {
 
 // Steps of the detection of a directory, in their order. A step asks the formats in the order of
-// their rows, and the first that says yes is the format.
+// their rows. The first format that says yes wins.
 enum class DirectoryStep : uint8_t {
   kNever,
-  kNames,               // images and labels, or an index, by the names of files
+  kNames,               // file names tell: images and labels, or an index
   kShardsToTrainOn,     // of the training split
-  kShardsToEvaluateOn,  // of the evaluation split, where training has none
-  kLoose,               // arrays and streams of tokens, which have no name of their own
+  kShardsToEvaluateOn,  // of the evaluation split, if training has none
+  kLoose,               // arrays and streams of tokens, without a name of their own
   kLast,                // what may also lie beside other data
-  kRemains,             // data of which a part is missing, or which were unpacked beside
+  kRemains,             // data with a part missing, or with their unpacked form beside them
 };
 
 // Steps of the detection of a single file, in their order.
 enum class FileStep : uint8_t {
   kNever,
-  kPair,     // a file or prefix of a pair; the path itself may not be there
+  kPair,     // a file or prefix of a pair; the path itself may not exist
   kEnding,   // the ending alone tells
   kMixed,    // the name and the first bytes tell
-  kContent,  // the first bytes tell, or an ending that tells only of nothing else
+  kContent,  // the first bytes tell, or an ending that nothing else claimed
 };
 
-// A directory, and its files.
+// A directory and its files.
 struct Listing {
   const std::string& path;
   const std::vector<std::string>& names;
 };
 
-// The name of the format, or nothing where it is none of the row's.
+// Returns the name of the format; empty if it is none of the row's formats.
 using LookInDirectoryFn = Result<std::string> (*)(const Listing& directory);
-// `bytes`: of the file from kContent on, else empty.
+// `bytes`: the bytes of the file at step kContent, else empty.
 using LookAtFileFn = Result<std::string> (*)(const std::string& path,
                                              std::span<const uint8_t> bytes);
 
 struct StoredRequest {
   const std::string& path;
-  const std::string& format;  // as the job says it: npy_nchw also of what lies in *.npz
+  const std::string& format;  // as in the job: npy_nchw also for *.npz
   Split split;
   const std::string& cache_dir;
   const ProgressFn& progress;
 };
 
-// Something with a checksum of its own: a file, or an array in one.
+// A thing with a checksum of its own: a file, or an array in a file.
 struct Summed {
   std::string name;  // for messages
   std::string path;
@@ -72,7 +72,7 @@ struct Summed {
 struct RecordSums {
   using EachFn = std::function<Status(uint64_t offset, std::span<const uint8_t> data)>;
   Status (*walk)(std::span<const uint8_t> file, const EachFn& each);
-  bool (*is_good)(std::span<const uint8_t> data);  // as walk() gives it
+  bool (*is_good)(std::span<const uint8_t> data);  // REQUIRES: data as walk() passes it
 };
 
 struct DataFormat {
@@ -89,20 +89,20 @@ struct DataFormat {
   std::array<DirectoryProbe, 3> in_directory = {};
   std::array<FileProbe, 2> of_file = {};
 
-  // The name of the format that this one turns out to be at a path; null: see resolve_format().
+  // The name of the format that this format turns out to be at a path; null: see resolve_format().
   std::string (*resolved)(const std::string& path) = nullptr;
   // The name of the row whose functions read the files at a path; null: this one.
   std::string_view (*read_as)(const std::string& path) = nullptr;
 
   // Pixels and rows.
   Result<std::unique_ptr<Dataset>> (*open)(const StoredRequest& request) = nullptr;
-  // Encoded images; open_dataset() opens them, as it does sequences (token_dataset.h).
+  // Encoded images. open_dataset() opens these, and sequences (token_dataset.h), itself.
   Result<EncodedSource> (*find)(const std::string& path, Split split, const ProgressFn& progress,
                                 std::shared_ptr<source::RemoteFiles> far) = nullptr;
 
-  // Whether a path whose detected format this is has samples for evaluation by themselves.
+  // True if a path with this detected format has evaluation samples by itself.
   bool (*has_eval)(const std::string& path) = nullptr;
-  // Whether the files of a path say nothing of training and evaluation.
+  // True if the files of a path do not say which are for training and evaluation.
   Result<bool> (*serves_both)(const std::string& path) = nullptr;
 
   // What has a checksum in the files of a split; null: nothing.

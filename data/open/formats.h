@@ -17,10 +17,11 @@ namespace lockstep::data {
 // In the order of detection.
 std::span<const DataFormat> data_formats();
 
-// Null for what is no format, also for "auto".
+// Null for an unknown name, and for "auto".
 const DataFormat* find_data_format(std::string_view name);
 
-// The row whose functions read the files of this format at a path. REQUIRES: the format is one.
+// The row whose functions read the files of this format at a path. REQUIRES: `format` is a known
+// format.
 const DataFormat& format_at(const std::string& path, std::string_view format);
 
 }  // namespace lockstep::data

@@ -1,5 +1,5 @@
-// What `lockstep data index PATH` does: everything that a run would make of its data before its
-// first step, made ahead, where the run will find it.
+// `lockstep data index PATH`: makes everything that a run would make of its data before its first
+// step, ahead of time, where the run finds it.
 //
 // Thread-safety: a free function and values; any number of processes may do it at once.
 #pragma once
@@ -17,7 +17,7 @@ namespace lockstep::data {
 
 struct IndexedData {
   struct Split {
-    std::string split;  // "train", "eval", or "data" where one serves both
+    std::string split;  // "train", "eval", or "data" if one serves both
     std::string format;
     uint64_t samples = 0;
     std::string fingerprint;
@@ -27,13 +27,13 @@ struct IndexedData {
     uint64_t bytes = 0;
   };
   std::vector<Split> splits;
-  std::vector<File> made;  // in the cache directory, since this began; by name
-  std::vector<File> kept;  // that were there; other data's, too
+  std::vector<File> made;  // in the cache directory, since this call began; by name
+  std::vector<File> kept;  // were there already; also those of other data
 };
 
-// Both splits, where there are two, at the same time. What is complete in `cache_dir` and belongs
-// to the files as they are is left as it is, so that whoever is stopped goes on from there. Errors
-// as open_dataset(). `progress` is called from one thread at a time.
+// Makes both splits, if there are two, at the same time. It leaves everything in `cache_dir` that
+// is complete and belongs to the files as they are, so a stopped call goes on from there. Calls
+// `progress` from one thread at a time. Errors as open_dataset().
 Result<IndexedData> index_data(const wire::DatasetSpec& spec, const std::string& cache_dir,
                                const ProgressFn& progress, const SampleCut& cut);
 

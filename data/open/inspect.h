@@ -19,12 +19,12 @@
 namespace lockstep::data {
 
 struct SplitInspection {
-  std::string split;  // "train", "eval", or "data" where one pair serves both
+  std::string split;  // "train", "eval", or "data" if one pair serves both
   std::string format;
   std::vector<std::string> files;
   uint64_t samples = 0;
   SampleShape shape;
-  std::optional<DocumentCounts> documents;  // of tokens, where they are kept apart
+  std::optional<DocumentCounts> documents;  // of tokens, if kept apart
   uint32_t classes = 0;
   std::vector<uint64_t> class_counts;  // by label; of images only
   std::string fingerprint;
@@ -36,16 +36,17 @@ struct Inspection {
   std::vector<SplitInspection> splits;
 };
 
-// Whether the files of `path` say nothing of training and evaluation. REQUIRES: the format is
-// resolved.
+// True if the files of `path` do not say which are for training and evaluation. REQUIRES: the
+// format is resolved.
 Result<bool> serves_both(const std::string& path, const std::string& format);
 
-// As open_dataset(), of images of many sizes as most models see them where `cut` does not say how.
+// As open_dataset(). Without a frame in `cut`, it shows images of many sizes as most models see
+// them.
 Result<std::unique_ptr<Dataset>> open_any_size(const wire::DatasetSpec& spec, Split split,
                                                const std::string& cache_dir,
                                                const ProgressFn& progress, const SampleCut& cut);
 
-// Everything below `spec.path`; errors as open_dataset(). `cut`: of tokens only.
+// Everything below `spec.path`. `cut` matters for tokens only. Errors as open_dataset().
 Result<Inspection> inspect_data(const wire::DatasetSpec& spec, const std::string& cache_dir,
                                 const ProgressFn& progress = {}, const SampleCut& cut = {});
 

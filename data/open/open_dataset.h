@@ -3,7 +3,7 @@
 // ERRORS of open_dataset(), each one sentence that names the file and says what to do:
 //   kNoInput  the directory or a file of the pair is not there
 //   kBadData  truncated, corrupt or not what it says it is; counts that differ; no sample
-//   kUsage    a format that is not known, or that the files do not tell
+//   kUsage    an unknown format, or a format that the files do not tell
 //   kInternal the cache cannot be written, or the machine failed to read
 //
 // Thread-safety: a free function; any thread and process.
@@ -24,16 +24,16 @@ class DatasetSpec;
 
 namespace lockstep::data {
 
-// By spec.format, one of kDataFormats (comm/wire/data_formats.h):
+// Opens by spec.format, one of kDataFormats (comm/wire/data_formats.h):
 //
 //   auto      as detect_format() finds it
 //   idx       a directory with the standard IDX files (train-images..., train-labels... for kTrain,
-//             t10k-... for kEval; gzipped or not), or with exactly one pair of images and labels of
-//             whatever name, which then serves either split (idx_pair.h)
+//             t10k-... for kEval; gzipped or not); or with exactly one pair of images and labels of
+//             any name, which then serves either split (idx_pair.h)
 //   cifar10, cifar100  the directory of the binary version (cifar_files.h)
-//   npy       a directory with NumPy arrays of images and labels (npy_pair.h), where (N, H, W, C)
-//             and (N, C, H, W) are told apart by which axis has 1 to 4 entries; npy_nchw and
-//             npy_nhwc say it, also of npz. Or arrays of tokens, which are `tokens`.
+//   npy       a directory with NumPy arrays of images and labels (npy_pair.h). The axis with 1 to 4
+//             entries tells (N, H, W, C) from (N, C, H, W); npy_nchw and npy_nhwc state it, also
+//             for npz. Or arrays of tokens, which are `tokens`.
 //   npz       a file or directory with archives of such arrays (npz_pair.h)
 //   safetensors  a file or directory with such tensors (safetensors_files.h), or, like npy, tokens
 //   csv       a file or directory of tables, *.csv or *.tsv (csv_dataset.h)
@@ -44,11 +44,12 @@ namespace lockstep::data {
 //   arrow_images, arrow_tokens  such files with JPEG or PNG images, or tokens (arrow_choice.h)
 //   tokens, tokens_u32, megatron, text  a file or a directory (token_files.h)
 //
-// All are mapped and read where they lie, with these exceptions:
-//   - gzipped IDX files, compressed arrays, and shards that are compressed as a whole
-//     (packed_shards.h) are inflated once into `cache_dir`, which is created when missing
-//   - text with SampleCut::tokenizer becomes tokens once, in `cache_dir` (tokenized_text.h)
-//   - encoded images are found through an index there (extent_index.h), and read when needed.
+// Lockstep maps all files and reads them in place, with these exceptions:
+// - It inflates gzipped IDX files, compressed arrays, and shards compressed as a whole
+//   (packed_shards.h) once into `cache_dir`. It creates `cache_dir` if missing.
+// - It turns text with SampleCut::tokenizer into tokens once, in `cache_dir` (tokenized_text.h).
+// - It finds encoded images through an index in `cache_dir` (extent_index.h), and reads an image
+//   when needed.
 Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& spec, Split split,
                                               const std::string& cache_dir,
                                               const ProgressFn& progress = {},

@@ -1,4 +1,4 @@
-// The formats of pixels and rows, as their rows in formats.cc have them: how each is opened,
+// The formats of pixels and rows, as the rows in formats.cc use them: how to open each format,
 // whether a path has samples for evaluation, and whether its files serve both splits.
 //
 // Thread-safety: free functions; any thread and process.
@@ -33,7 +33,7 @@ Result<bool> npy_serves_both(const std::string& path);
 Result<bool> npz_serves_both(const std::string& path);
 Result<bool> tensors_serve_both(const std::string& path);
 
-// Of arrays that a job calls npy: the row that reads them.
+// The row that reads the arrays at a path that a job calls npy.
 std::string_view arrays_at(const std::string& path);
 
 Result<std::vector<Summed>> idx_sums(const std::string& path, Split split);

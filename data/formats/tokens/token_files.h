@@ -19,7 +19,7 @@
 // Lockstep reads int32 and int64 without their sign: a negative number is beyond every vocabulary.
 //
 // A path is a directory, or one file, which serves the split that the caller asks for. In a
-// directory, files with "val", "validation", "test" or "eval" as a word of their name
+// directory, files with "val", "valid", "validation", "test" or "eval" as a word of their name
 // ("fineweb_val_000000.bin") are for evaluation, the others for training. Files follow each other
 // in the order of their names.
 //
