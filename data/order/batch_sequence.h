@@ -1,5 +1,5 @@
-// Which batches a rank reads, in their order, and which samples each of them holds. The loader
-// walks one sequence, and every prefetcher another one, ahead of it.
+// Which batches a rank reads, in their order, and which samples each batch holds. The loader walks
+// one sequence. Every prefetcher walks another sequence, ahead of the loader.
 //
 // Thread-safety: one thread at a time.
 #pragma once
@@ -30,7 +30,7 @@ struct BatchSequenceOptions {
   Step end_step = 0;
   SlotRun slots;
   SkipSet skips;
-  std::optional<uint32_t> first_slot{};  // of the first step, if not all of its slots are wanted
+  std::optional<uint32_t> first_slot{};  // of the first step; unset: all of its slots
 };
 
 class BatchSequence {
@@ -40,7 +40,7 @@ class BatchSequence {
   // The next batch by (step, slot), over the slots that have samples and are not skipped.
   std::optional<PlannedBatch> next();
 
-  // Which sample is at which position of an epoch. Valid until another epoch is asked for.
+  // The order of an epoch's samples. Valid until the caller asks for another epoch.
   const EpochOrder& order_of(Epoch epoch);
 
  private:

@@ -1,12 +1,12 @@
-// A permutation of [0, samples) that takes one class after another, each shuffled by itself: a
-// curriculum, where samples are numbered by what makes them hard, such as their length.
+// A permutation of [0, samples) that takes one class after another, and shuffles each class by
+// itself. It makes a curriculum if samples are numbered by difficulty, such as their length.
 //
 //   class c of K holds positions, and samples, [c N / K, (c + 1) N / K), rounded down
 //
 // INVARIANTS
 //  C1 at() is a permutation of [0, samples) for every key and every K > 0.
-//  C2 at(position) is of the class of the position.
-//  C3 O(K) memory, and any position is found at once.
+//  C2 at(position) is in the class of the position.
+//  C3 O(K) memory, and O(1) time to find any position.
 //
 // Thread-safety: immutable; all calls from any thread.
 #pragma once
@@ -20,7 +20,8 @@ namespace lockstep::data {
 
 class ClassOrder {
  public:
-  // More classes than samples are as many as samples. REQUIRES: 0 < samples <= 2^62; classes > 0.
+  // More classes than samples count as one class for each sample. REQUIRES: 0 < samples <= 2^62;
+  // classes > 0.
   ClassOrder(uint64_t key, uint64_t samples, uint32_t classes);
 
   // REQUIRES: position < samples.

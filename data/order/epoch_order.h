@@ -1,9 +1,9 @@
-// The order of the samples of one epoch: of one data set a pass over it (pass_order.h), of a
-// mixture one over its first (mixed_order.h), with samples of the others in between. So a loader
-// can start anywhere, and nothing is stored, shuffled or exchanged.
+// The order of the samples of one epoch. For one data set it is a pass over the data set
+// (pass_order.h). For a mixture it is a pass over the first data set (mixed_order.h), with samples
+// of the others in between. A loader can start anywhere; nothing is stored, shuffled or exchanged.
 //
 // INVARIANTS
-//  O1 Of one data set at() is a permutation of [0, samples) for every OrderSpec and epoch.
+//  O1 For one data set, at() is a permutation of [0, samples) for every OrderSpec and epoch.
 //  O2 The order is a function of (OrderSpec, epoch, its version) only. Another algorithm needs
 //     another version: the number is part of a run's identity.
 //
@@ -21,19 +21,20 @@
 
 namespace lockstep::data {
 
-// What fixes the order of a run's samples. A run has it from its job and its data (job_order.h);
-// who proves it afterwards, from the run's frozen identity (coordinator/audit/run_order.h).
+// What fixes the order of a run's samples. A run gets it from its job and its data (job_order.h).
+// The audit gets it from the run's frozen identity (coordinator/audit/run_order.h).
 struct OrderSpec {
   uint64_t seed = 0;
   std::string fingerprint;  // of the training data
-  uint64_t samples = 0;     // of an epoch: of the training data, or of a mixture units_of(parts)
+  uint64_t samples = 0;     // of an epoch: of the training data; for a mixture units_of(parts)
   BlockShuffle blocks = {};
-  uint32_t classes = 0;               // ClassOrder's; 0: none. Neither with blocks nor of a mixture
+  uint32_t classes = 0;               // ClassOrder's; 0: none. Not with blocks, not with a mixture
   std::vector<MixedPart> parts = {};  // of a mixture
   bool operator==(const OrderSpec&) const = default;
 };
 
-// Of mixtures, of single samples and of blocks; of one data set they are those of pass_order.h.
+// Versions of mixtures, of single samples and of blocks. pass_order.h has the versions for one data
+// set.
 inline constexpr uint64_t kMixedOrderVersion = 3;
 inline constexpr uint64_t kMixedBlockOrderVersion = 4;
 
@@ -50,16 +51,16 @@ inline uint64_t order_version(const OrderKind& kind) {
 
 class EpochOrder {
  public:
-  // REQUIRES: 0 < spec.samples <= 2^62; of a mixture check_mixture(spec.parts).
+  // REQUIRES: 0 < spec.samples <= 2^62; for a mixture check_mixture(spec.parts).
   EpochOrder(const OrderSpec& spec, Epoch epoch);
 
-  // The sample at `position` of the epoch; those of a mixture are numbered part after part.
+  // The sample at `position` of the epoch. The samples of a mixture are numbered part after part.
   // REQUIRES: position < spec.samples.
   uint64_t at(uint64_t position) const {
     if (const auto* pass = std::get_if<PassOrder>(&order_)) return pass->at(position);
     return std::get<MixedOrder>(order_).at(position);
   }
-  // Null where it is that of one data set.
+  // Null for the order of one data set.
   const MixedOrder* mixed() const { return std::get_if<MixedOrder>(&order_); }
 
  private:

@@ -16,9 +16,9 @@ namespace lockstep::data {
 
 class FeistelPermutation {
  public:
-  static constexpr int kMaxRounds = 6;  // fewer are for tests only
+  static constexpr int kMaxRounds = 6;  // only tests use fewer
 
-  // REQUIRES: 0 < size <= 2^62; rounds even, so that both halves end where they began.
+  // REQUIRES: 0 < size <= 2^62; `rounds` is even, so both halves end where they began.
   FeistelPermutation(uint64_t key, uint64_t size, int rounds = kMaxRounds);
 
   // REQUIRES: x < size.

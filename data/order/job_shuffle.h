@@ -1,5 +1,4 @@
-// How a job's samples are shuffled, as its keys data.shuffle, data.block_samples and
-// data.window_blocks say.
+// How a job shuffles its samples: its keys data.shuffle, data.block_samples and data.window_blocks.
 //
 // Thread-safety: a pure function.
 #pragma once
@@ -10,12 +9,12 @@ namespace lockstep::data {
 
 // `Keys`: wire::DataSpec, which this library does without.
 //
-// By length, blocks are of samples that are numbered next to each other because they are about as
-// long, so windows would only mix what was brought together.
+// With shuffle by length, neighbouring numbers have about the same length, and a block holds
+// neighbours. Windows would only mix them again.
 template <typename Keys>
 BlockShuffle block_shuffle(const Keys& data) {
   if (data.shuffle() == "length") return {data.block_samples(), 1};
-  if (data.shuffle() != "block") return {};  // of a run from before the key was there: empty
+  if (data.shuffle() != "block") return {};  // empty in a run that is older than the key
   return {data.block_samples(), data.window_blocks()};
 }
 

@@ -1,8 +1,8 @@
-// The order of one epoch of a mixture: which data set each unit is of (mixture.h), and in its pass
-// over that, which sample (pass_order.h). A pass is in the order that a run on that data set alone
-// has in the epoch of that number.
+// The order of one epoch of a mixture: which data set each unit is from (mixture.h), and which
+// sample of the pass over this data set (pass_order.h). A pass has the order that a run on this
+// data set alone has in the epoch of the same number.
 //
-// Samples are numbered part after part: those of the first from 0, those of the second behind them.
+// Samples are numbered part after part: the first part from 0, the second part behind the first.
 //
 // Thread-safety: immutable; all calls from any thread.
 #pragma once
@@ -22,7 +22,7 @@ class MixedOrder {
   MixedOrder(uint64_t seed, const BlockShuffle& blocks, std::span<const MixedPart> parts,
              Epoch epoch);
 
-  // REQUIRES of both: position < units of the epoch.
+  // REQUIRES for both: position < units of the epoch.
   Mixture::Unit unit_at(uint64_t position) const { return mixture_.at(epoch_, position); }
   uint64_t at(uint64_t position) const;
 
@@ -31,7 +31,8 @@ class MixedOrder {
     PassSpec spec;
     uint64_t first_sample = 0;
     uint64_t first_pass = 0;
-    std::vector<PassOrder> passes;  // from there on; a small set may have more in an epoch
+    std::vector<PassOrder> passes;  // from first_pass on; a small set may have more than one in an
+                                    // epoch
   };
 
   Epoch epoch_;

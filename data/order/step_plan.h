@@ -1,4 +1,4 @@
-// Which positions of which epoch a step owns, and which of them a slot: arithmetic, no state.
+// Which positions of which epoch a step owns, and which of them a slot owns: arithmetic, no state.
 //
 // INVARIANTS
 //  P1 Every position of an epoch is in exactly one slot of exactly one step.
@@ -46,14 +46,14 @@ struct PositionRange {
 // REQUIRES: slot < slots.
 PositionRange slot_positions(const StepPlan& plan, uint32_t slot, uint32_t slots);
 
-// By slot: does it own at least one sample of this step?
+// By slot: true if it owns at least one sample of this step.
 std::vector<bool> non_empty_slots(const StepPlan& plan, uint32_t slots);
 
-// The most samples any slot of any step can own: what a batch buffer must hold.
+// The most samples that any slot of any step can own: a batch buffer must hold this many.
 uint64_t max_slot_samples(const RunShape& shape);
 
-// Length of the run: `epochs` passes or `max_steps`, whichever is shorter; 0 means no limit by that
-// one. Both 0: 0. Saturates at 2^64 - 1.
+// Length of the run in steps: `epochs` passes or `max_steps`, whichever is shorter. 0 in one of
+// them means that it sets no limit. Both 0: 0. Saturates at 2^64 - 1.
 uint64_t total_steps(const RunShape& shape, uint32_t epochs, uint64_t max_steps);
 
 }  // namespace lockstep::data

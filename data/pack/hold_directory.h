@@ -1,4 +1,4 @@
-// One lockstep data pack at a time has a directory.
+// Only one `lockstep data pack` at a time may write a directory.
 //
 // Thread-safety: a free function.
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace lockstep::data {
 
-// Holds it as long as the result lives. kUsage where it cannot be opened, or another process has
-// it.
+// Holds the directory as long as the result lives. kUsage if it cannot be opened, or if another
+// process holds it.
 Result<std::unique_ptr<Descriptor>> hold_directory(const std::string& directory);
 
 }  // namespace lockstep::data

@@ -13,8 +13,7 @@
 
 namespace lockstep::data {
 
-// Errors as open_dataset(). `progress` is called while it is opened only.
-// `place`: find_place().
+// `place`: from find_place(). Calls `progress` only during this call. Errors as open_dataset().
 Result<std::unique_ptr<PackSource>> open_pack_source(const DataPlace& place, Split split,
                                                      const std::string& cache_dir,
                                                      uint64_t shard_bytes,

@@ -1,11 +1,12 @@
-// One split of a data set as what `lockstep data pack` writes: cut into shards and batches, by its
-// content and the size of a shard alone, so that a second call finds the same cuts.
+// One split of a data set in the form that `lockstep data pack` writes, cut into shards and
+// batches. The cuts depend only on the content and the size of a shard, so a second call finds the
+// same cuts.
 //
 //   pixels  image: fixed_size_list of uint8, an arrow.fixed_shape_tensor; label: int64
 //   rows of a table  features: fixed_size_list of float32; label: int64
 //   JPEG and PNG images, as they are  image: binary; label: int64
-//   tokens  tokens: whole numbers of the width that they have, or where the files say where
-//           documents end, lists of them; both may go on in the next shard (token_source.h)
+//   tokens  tokens: whole numbers of their stored width; or lists of them, if the files say where
+//           documents end; both may go on in the next shard (token_source.h)
 //
 // Thread-safety: immutable; all calls from any thread.
 #pragma once
@@ -22,16 +23,17 @@
 
 namespace lockstep::data {
 
-// [begin, end) of the samples, or of the tokens of a stream.
+// Samples [begin, end), or tokens [begin, end) of a stream.
 struct PackShard {
   uint64_t begin = 0;
   uint64_t end = 0;
-  uint64_t rows = 0;  // of its file: samples, tokens, or what lies in it of documents
+  uint64_t rows = 0;  // of its file: samples, tokens, or parts of documents
   size_t stream = 0;
-  uint64_t bytes = 0;  // of what is in it, as it is stored where it comes from
+  uint64_t bytes = 0;  // of its content, as stored in the source
 };
 
-// What a batch holds, in the order of the schema, children behind; without nulls.
+// The content of a batch, in the order of the schema, each field before its children; without
+// nulls.
 struct PackBatch {
   uint64_t rows = 0;
   uint64_t units = 0;  // samples, or tokens
@@ -39,7 +41,8 @@ struct PackBatch {
   std::vector<std::string> buffers;
 };
 
-// So many units of one size each as shards of about `shard_bytes`, of stream 0, a row each.
+// Cuts `units` units of `unit_bytes` each into shards of about `shard_bytes`: of stream 0, a row
+// for each unit.
 std::vector<PackShard> cut_evenly(uint64_t units, uint64_t unit_bytes, uint64_t shard_bytes);
 
 using GiveBatchFn = std::function<Status(const PackBatch&)>;
@@ -56,8 +59,8 @@ class PackSource {
   const std::vector<PackShard>& shards() const { return shards_; }  // not empty
 
   virtual ArrowSchema schema(const PackShard& shard) const = 0;
-  // Its batches one after another, until one is not ok. kBadData naming a file that is not what it
-  // was: what was given does not count.
+  // Passes the shard's batches to `give` one after another, until a call is not ok. kBadData,
+  // naming the file, if a file changed: then the batches given so far do not count.
   virtual Status read(const PackShard& shard, const GiveBatchFn& give) const = 0;
 
  protected:

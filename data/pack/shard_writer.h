@@ -1,5 +1,5 @@
-// One file that `lockstep data pack` writes: under a temporary name until it is whole and on the
-// disk, then renamed, so that whatever has its name is whole.
+// Writes one file of `lockstep data pack`. The file has a temporary name until it is whole and on
+// the disk, and is then renamed. So a file with its final name is whole.
 //
 // Thread-safety: a free function; different files from different threads.
 #pragma once
@@ -14,13 +14,13 @@
 
 namespace lockstep::data {
 
-// Gives the bytes of the file; `done` advances by what of the shard is written. The temporary name
-// is always the same, so what a killed process left there is written over. kInternal when it cannot
-// be written, and what reading the source says.
+// Returns the bytes of the file. Advances `done` with the written part of the shard. The temporary
+// name is always the same, so a call overwrites what a killed process left. kInternal if the file
+// cannot be written. Passes on errors of reading the source.
 Result<uint64_t> write_shard(const PackSource& source, const PackShard& shard, ArrowCodec codec,
                              const std::string& path, std::atomic<uint64_t>& done);
 
-// Whether there is a whole file with as many rows as the shard has.
+// True if there is a whole file with as many rows as the shard has.
 bool has_shard(const PackShard& shard, const std::string& path);
 
 }  // namespace lockstep::data

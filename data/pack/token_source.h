@@ -1,8 +1,9 @@
-// Streams of tokens as what is packed. A shard is a part of one stream, and its file says of which
-// (kArrowStreamKey). Where a stream says where its documents end, a row is a list, a document or
-// what of one lies in a batch: of the batches, which are cut by their size alone, the file says in
-// which the last document goes on (kArrowOpenKey). What has no token before its end is a row
-// without one.
+// Streams of tokens as a PackSource. A shard is a part of one stream; its file names the stream
+// (kArrowStreamKey).
+//
+// If a stream says where its documents end, a row is a list: a document, or the part of a document
+// that lies in a batch. Batches are cut by their size alone. The file lists the batches whose last
+// document goes on (kArrowOpenKey). A document without a token before its end is an empty row.
 //
 // Thread-safety: as PackSource.
 #pragma once

@@ -1,9 +1,8 @@
-// Columns of a Parquet file as an Arrow IPC file, by Arrow's own libraries.
+// Copies columns of a Parquet file into an Arrow IPC file, with Arrow's own libraries.
 //
-// Decoded as it is written, a batch at a time: of memory it takes a row group's pages and
-// kBatchBytes.
+// It decodes one batch at a time while writing. Memory: the pages of a row group, and kBatchBytes.
 //
-// Errors: ExecutionError when the result cannot be written, any other when the file is damaged.
+// Errors: ExecutionError if the result cannot be written; any other error means a damaged file.
 //
 // Thread-safety: free functions.
 #pragma once
@@ -17,15 +16,15 @@
 
 namespace lockstep::parquet_copy {
 
-inline constexpr int64_t kBatchBytes = int64_t{64} << 20;  // about, of what is decoded
+inline constexpr int64_t kBatchBytes = int64_t{64} << 20;  // approximate, of decoded bytes
 
-// `done` and `rows` of the file.
+// `done` and `rows`: rows of the file.
 using ProgressFn = std::function<void(int64_t done, int64_t rows)>;
 
-// Of all columns their types, and no rows.
+// Writes the types of all columns, and no rows.
 arrow::Status write_schema(const std::string& from, const std::string& to);
 
-// The columns of these numbers, rising, with all their rows; metadata stay.
+// Copies the columns with these numbers, rising, with all their rows; keeps metadata.
 arrow::Status copy_columns(const std::string& from, const std::string& to,
                            const std::vector<int>& columns, const ProgressFn& progress);
 

@@ -1,5 +1,5 @@
-// The header of a safetensors file (https://github.com/huggingface/safetensors, README "Format"),
-// which checkpoints and data sets are read with:
+// The header of a safetensors file (https://github.com/huggingface/safetensors, README "Format").
+// Checkpoints and data sets use this parser:
 //
 //   file   := le64(H) header data           H = bytes of header, at most kSafetensorsHeaderBytes
 //   header := JSON object, starting with '{', padded with spaces so that 8 + H is a multiple of 8
@@ -28,11 +28,11 @@
 
 namespace lockstep::safetensors {
 
-// Of the format's types those whose elements are whole bytes.
+// The format's types with elements of whole bytes.
 struct Type {
   const char* name;  // "F32"
   uint32_t bytes;
-  char kind;  // 'u', 'i', 'f', 'c' or 'b': unsigned, signed, floating, complex, truth
+  char kind;  // 'u', 'i', 'f', 'c' or 'b': unsigned, signed, floating, complex, boolean
 };
 
 // The type of this name, or null.
@@ -40,7 +40,7 @@ const Type* type_of(std::string_view name);
 
 struct Entry {
   std::string name;
-  const Type* type = nullptr;  // never null of a parsed header
+  const Type* type = nullptr;  // never null in a parsed header
   std::vector<int64_t> shape;
   uint64_t begin = 0;  // bytes from the start of the data
   uint64_t end = 0;
@@ -58,16 +58,16 @@ inline constexpr char kMetadataKey[] = "__metadata__";
 // Bytes of the length field.
 inline constexpr uint64_t kPrefixBytes = 8;
 
-// H from the first 8 bytes of a file of `file_bytes`; checks it against both limits.
+// Reads H from the first 8 bytes of a file of `file_bytes`, and checks H against both limits.
 Result<uint64_t> parse_prefix(std::string_view prefix, uint64_t file_bytes);
 
-// `header`: the H bytes after the prefix. `file_bytes`: of the whole file.
+// `header`: the H bytes after the prefix. `file_bytes`: size of the whole file.
 Result<Header> parse_header(std::string_view header, uint64_t file_bytes);
 
-// Of a whole file in memory.
+// `file`: the whole file in memory.
 Result<Header> parse_file(std::string_view file);
 
-// product(shape) * element_bytes, or nothing on a negative dimension or overflow.
+// product(shape) * element_bytes; empty for a negative dimension or an overflow.
 std::optional<uint64_t> bytes_of(uint64_t element_bytes, std::span<const int64_t> shape);
 
 // "[2, 3]" for messages.
