@@ -1,13 +1,14 @@
-// Images made different every time they are seen, so that a model learns what stays the same:
-// the augmentation of data.transforms (transform_list.h), on bytes, before they become floats.
+// Augmentation: an image looks different every time it is seen, so a model learns what stays the
+// same. It does the augmentation words of data.transforms (transform_list.h), on bytes, before they
+// become floats.
 //
-// Every choice is a number of a stream of the image's own, keyed by (seed, epoch, position) and by
-// what is done: it depends on neither threads nor ranks nor on what else is done to the image, and
-// a resumed run makes the same images.
+// Every choice is a number of the image's own random stream, keyed by (seed, epoch, position) and
+// by the kind of step. The choice does not depend on threads, ranks or other steps on the image. A
+// resumed run makes the same images.
 //
-// Arithmetic is of integers and of single operations of IEEE floats, so the bits do not depend on
-// the instruction set; of the math library only the sine and cosine of `rotate` are used, rounded
-// to 16 bits behind the point.
+// Arithmetic uses integers and single operations of IEEE floats, so the bits do not depend on the
+// instruction set. The only functions from the math library are the sine and cosine of `rotate`,
+// rounded to 16 bits behind the point.
 //
 // Thread-safety: an Augmentation is immutable; an Augmenter is for one thread at a time.
 #pragma once
@@ -25,15 +26,18 @@ namespace lockstep::data {
 class Augmenter {
  public:
   Augmenter() = default;  // an empty one
-  // Of images of `shape`, whose channels have these `statistics` over the training data. kUsage
-  // where a step does not fit the shape: saturation or hue of other than three channels, a border
-  // or a square larger than the image, a sequence.
+  // For images of `shape`, whose channels have these `statistics` over the training data. kUsage if
+  // a step does not fit the shape:
+  // - saturation or hue on anything but three channels
+  // - a border or a square larger than the image
+  // - a sequence.
   static Result<Augmenter> create(std::vector<AugmentStep> steps, const SampleShape& shape,
                                   const std::vector<ChannelStatistics>& statistics);
 
   bool is_empty() const { return steps_.empty(); }
 
-  // From one as stored, (C, H, W) or (H, W, C), to (C, H, W), valid until the next call.
+  // Takes an image as stored, (C, H, W) or (H, W, C). Returns it as (C, H, W), valid until the next
+  // call.
   const uint8_t* make(const uint8_t* stored, uint64_t stream);
 
   // The stream of the sample at a position of an epoch.

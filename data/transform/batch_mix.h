@@ -1,13 +1,13 @@
-// Images mixed with others of their batch, the end of data.transforms (transform_list.h): of mixup
-// the weighted sum of both, of cutmix the one with a rectangle of the other. Labels are mixed in
-// the same shares: the loss is the sum of both labels' losses in these shares.
+// Mixes images with others of their batch: the end of data.transforms (transform_list.h). mixup
+// gives the weighted sum of two images; cutmix gives one image with a rectangle of the other.
+// Labels mix in the same shares: the loss is the sum of both labels' losses in these shares.
 //
-// A batch is one slot's micro-batch, and each of its samples is mixed with the one before it
-// (comm/base/mixing.h). Kind, share and place are drawn once a batch, as torchvision and timm do,
-// from a stream keyed by seed, epoch and the position of its first sample: they depend on neither
-// ranks nor threads. A batch of one sample stays as it is. Why: adr/0001.
+// A batch is one slot's micro-batch. Each sample mixes with the sample before it
+// (comm/base/mixing.h). Kind, share and place are drawn once a batch, as torchvision and timm do.
+// The random stream is keyed by seed, epoch and the position of the batch's first sample, so the
+// draws do not depend on ranks or threads. A batch of one sample stays as it is. Why: adr/0001.
 //
-// Shares are multiples of 2^-24. Arithmetic is of single operations of IEEE floats.
+// Shares are multiples of 2^-24. Arithmetic uses single operations of IEEE floats.
 //
 // Sources: H. Zhang et al., mixup: Beyond Empirical Risk Minimization, ICLR 2018; S. Yun et al.,
 // CutMix, ICCV 2019.
@@ -24,14 +24,14 @@
 
 namespace lockstep::data {
 
-// How much of a sample and its label are its own.
+// The sample's own share of its label and of its pixels.
 struct MixShares {
   float label = 1;
-  float pixels = 1;  // but for what was cut; of images as bytes, for whoever transforms them
+  float pixels = 1;  // outside the rectangle; images of bytes: whoever makes them floats applies it
   bool operator==(const MixShares&) const = default;
 };
 
-// With a rectangle of the other sample, [top, bottom) x [left, right); of mixup it is empty.
+// The rectangle [top, bottom) x [left, right) comes from the other sample; empty for mixup.
 struct BatchMix {
   MixShares shares;
   uint32_t top = 0;
@@ -49,12 +49,12 @@ BatchMix draw_mix(const MixRule& rule, uint64_t stream, uint32_t height, uint32_
 class BatchMixer {
  public:
   BatchMixer() = default;  // mixes nothing
-  // Of images of `shape`, (C, H, W), each of so many bytes: floats or bytes.
+  // For images of `shape`, (C, H, W), each of `image_bytes` bytes: floats or bytes.
   BatchMixer(const MixRule& rule, const SampleShape& shape, uint64_t image_bytes)
       : rule_(rule), shape_(shape), is_of_bytes_(image_bytes == shape.elements()) {}
 
-  // `first_stream`: of the batch's first sample (Augmenter::stream_of()). Floats are mixed; bytes
-  // are only cut, and the share of their pixels is left to whoever makes them floats.
+  // `first_stream`: the stream of the batch's first sample (Augmenter::stream_of()). Floats are
+  // mixed. Bytes are only cut; whoever makes them floats applies the share of their pixels.
   MixShares mix(uint64_t first_stream, uint32_t samples, std::byte* images);
 
  private:

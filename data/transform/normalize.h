@@ -1,8 +1,8 @@
-// From bytes to the floats a model sees: the end of data.transforms (transform_list.h), compiled to
-// a table.
+// Turns bytes into the floats a model sees: the end of data.transforms (transform_list.h), compiled
+// to a table.
 //
-// A byte x becomes x/255 in [0, 1]; with "normalize", (x/255 - mean) / std of its channel. There
-// are only 256 values a channel, each computed once in single precision, as PyTorch computes them:
+// A byte x becomes x/255 in [0, 1]; with "normalize", (x/255 - mean) / std of its channel. A
+// channel has only 256 values. Each is computed once in single precision, as PyTorch computes it,
 // so the bits depend on neither the instruction set nor the code path.
 //
 // Thread-safety: immutable after create(); all calls from any thread.
@@ -20,19 +20,19 @@ namespace lockstep::data {
 
 class Transform {
  public:
-  // `statistics` by channel, those of the training data for every split. kUsage for what
-  // parse_transforms() does not take; of what it takes, only `normalize` matters here.
+  // `statistics`: by channel, of the training data, for every split. kUsage for words that
+  // parse_transforms() refuses. Of the others, only `normalize` matters here.
   static Result<Transform> create(const std::vector<std::string>& names,
                                   const std::vector<ChannelStatistics>& statistics);
 
-  // One sample: bytes as stored, (C, H, W) or (H, W, C), to (C, H, W) floats. REQUIRES:
-  // shape.channels as at create().
+  // One sample, as stored, (C, H, W) or (H, W, C), to (C, H, W) floats. REQUIRES: shape.channels as
+  // at create().
   void apply(const uint8_t* sample, const SampleShape& shape, float* out) const;
 
-  // One row of a table, float32 as stored and in any place: of each column x, or (x - mean) / std.
+  // One row of a table, float32 as stored, at any address: each column x, or (x - mean) / std.
   void apply_row(const uint8_t* row, float* out) const;
 
-  // By channel, the float of every byte: for whoever looks them up elsewhere.
+  // By channel, the float of every byte, for code that looks the floats up elsewhere.
   using Table = std::array<float, 256>;
   const std::vector<Table>& tables() const { return tables_; }
 
@@ -43,7 +43,7 @@ class Transform {
   };
 
   std::vector<Table> tables_;  // by channel
-  std::vector<Scale> scales_;  // likewise, of what is no byte
+  std::vector<Scale> scales_;  // by channel, for values that are not bytes
 };
 
 }  // namespace lockstep::data

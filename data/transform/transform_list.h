@@ -1,46 +1,50 @@
-// What data.transforms says: a list of words, some with a number behind "=".
+// data.transforms: a list of words, some with a number behind "=".
 //
-//   resize=N             scaled until the shorter side has N pixels
-//   center_crop=N        of that a square of N x N in its middle
-//   random_crop=N        at a random place; of evaluation data in the middle
-//   random_resized_crop=N  any part, scaled to N x N (data/image/frame.h); of evaluation data the
+//   resize=N             scale until the shorter side has N pixels
+//   center_crop=N        cut a square of N x N from the middle
+//   random_crop=N        cut it at a random place; for evaluation data in the middle
+//   random_resized_crop=N  any part, scaled to N x N (data/image/frame.h); for evaluation data the
 //                        middle of what `resize` says, or resize=8/7 N
-//   flip[=P]             mirrored left to right with probability P (0.5)
-//   flip_vertical[=P]    mirrored top to bottom
-//   pad_crop=N           a black border of N pixels all around, and of that a window of the
+//   flip[=P]             mirror left to right with probability P, 0.5 by default
+//   flip_vertical[=P]    mirror top to bottom
+//   pad_crop=N           add a black border of N pixels all around, then cut a window of the
 //                        image's size at a random place
-//   rotate=DEGREES       around its middle, by an angle up to that much either way; what comes from
-//                        outside is black
-//   brightness=A         times a factor between 1 - A and 1 + A
-//   contrast=A           the same of the distance from the image's mean grey
-//   saturation=A         the same of the distance from every pixel's grey; of three channels
-//   hue=A                turned by up to A of the whole circle either way, 0.5 at most; of three
-//                        channels
-//   cutout=N             a square of N x N pixels around a random place becomes the data set's mean
-//   normalize            zero mean, unit variance (normalize.h); behind it only a crop and the next
+//   rotate=DEGREES       rotate around the middle, by an angle up to DEGREES either way; pixels
+//                        from outside are black
+//   brightness=A         multiply by a factor between 1 - A and 1 + A
+//   contrast=A           the same for the distance from the image's mean grey
+//   saturation=A         the same for the distance from every pixel's grey; three channels only
+//   hue=A                turn by up to A of the whole circle either way, 0.5 at most; three
+//                        channels only
+//   cutout=N             fill a square of N x N pixels around a random place with the data set's
+//                        mean
+//   normalize            zero mean, unit variance (normalize.h); only a crop, mixup and cutmix may
+//                        follow
 //   mixup[=ALPHA]        each image becomes a weighted sum with another of its batch, and its label
-//                        both in the same shares, drawn from Beta(ALPHA, ALPHA) (1)
-//   cutmix[=ALPHA]       each gets a rectangle of another, of a share drawn likewise; with mixup
-//                        either one or the other, as often
+//                        both in the same shares, drawn from Beta(ALPHA, ALPHA);
+//                        ALPHA is 1 by default
+//   cutmix[=ALPHA]       each image gets a rectangle of another, of a share drawn the same way;
+//                        with mixup, either mixup or cutmix, equally often
 //
-// The first four are all that may change a size, of images stored as pixels those of one or three
-// channels; of the crops there is one at most. They stand in front, but for center_crop and
-// random_crop, which may also stand behind flips, brightness, saturation, hue and normalize. They
-// are done first even then, so that only their window is decoded (adr/0003), and the bytes are
-// exactly those of the words in their order:
+// ORDER. Only the first four words may change a size; images stored as pixels must have one or
+// three channels for them. There is at most one crop. The four words stand in front, with one
+// exception: center_crop and random_crop may also stand behind flips, brightness, saturation, hue
+// and normalize. Even then Lockstep crops first, so it decodes only the window (adr/0003). The
+// bytes are exactly those of the words in their order:
 //
-//   - what works on pixel after pixel makes the same of one, whatever is around it;
-//   - a flipped image's window is the flipped window of the mirrored place (ImageFrame::flip);
-//   - every choice has a stream of its own, whatever is done first (augment.h);
-//   - an image smaller than the window is enlarged as it is decoded, in front of all the words.
+// - A step that works on pixel after pixel gives the same pixel, whatever is around the pixel.
+// - The window of a flipped image is the flipped window of the mirrored place (ImageFrame::flip).
+// - Every choice has a stream of its own, so the order of the work does not matter (augment.h).
+// - An image smaller than the window is enlarged while it is decoded, before all the words.
 //
-// Nothing else may be in front of a crop: contrast takes the mean of the whole image, rotate its
-// middle, pad_crop and cutout a place in it. And nothing at all in front of what scales, resize and
-// random_resized_crop: pixels that were rounded have other means, and of a flipped image other
-// squares would become one where it is shrunk while it is decoded.
+// Nothing else may stand in front of a crop: contrast takes the mean of the whole image, rotate its
+// middle, pad_crop and cutout a place in it. Nothing at all may stand in front of resize and
+// random_resized_crop, which scale. Rounded pixels have other means. And when a flipped image is
+// shrunk while it is decoded, other squares of pixels would become one.
 //
-// The last two mix what the others made (batch_mix.h), and nothing stands behind them. They and all
-// from `flip` to `cutout` (augment.h) are what training data get and evaluation data do not.
+// mixup and cutmix mix what the other words made (batch_mix.h); nothing may follow them. Only
+// training data get mixup, cutmix and the words from `flip` to `cutout` (augment.h); evaluation
+// data do not.
 //
 // Sources: pad_crop, flip: K. He et al., Deep Residual Learning, CVPR 2016, section 4.2; cutout: T.
 // DeVries, G. Taylor, arXiv 1708.04552.
@@ -57,7 +61,7 @@
 
 namespace lockstep::data {
 
-// Their numbers are part of random streams: never change one.
+// The numbers are part of random streams: never change one.
 enum class AugmentKind : uint32_t {
   kFlip = 1,  // Flip::kLeftToRight
   kFlipVertical = 2,
@@ -76,7 +80,7 @@ struct AugmentStep {
   bool operator==(const AugmentStep&) const = default;
 };
 
-// The parameter of Beta of each; 0: it is not done.
+// The Beta parameter of each; 0: off.
 struct MixRule {
   double mixup = 0;
   double cutmix = 0;
@@ -86,15 +90,17 @@ struct MixRule {
 };
 
 struct TransformList {
-  ImageFrame frame;                  // done first, wherever it was given
+  ImageFrame frame;                  // comes first, wherever it stands in the list
   std::vector<AugmentStep> augment;  // in the order given
   bool normalizes = false;
   MixRule mix;
 };
 
-// kUsage for a word that is not known, naming the nearest one, for one given twice, behind what
-// comes last or, as a crop, behind what it cannot be done before, and for a number that is missing,
-// not wanted or out of range.
+// kUsage for
+// - an unknown word; the message names the nearest word
+// - a word that occurs twice
+// - a word behind the last allowed one, or a crop behind a word that it cannot precede
+// - a number that is missing, not wanted or out of range
 Result<TransformList> parse_transforms(const std::vector<std::string>& words);
 
 }  // namespace lockstep::data

@@ -1,8 +1,8 @@
-// Several data sets as one, whose samples are numbered part after part: what a run trains on that
-// mixes them by weight (data/order/mixture.h says in which order).
+// Several data sets as one data set, with samples numbered part after part. A run on it mixes the
+// parts by weight; data/order/mixture.h has the order.
 //
-// Shape, format, statistics and names of classes are those of the first, classes and vocabulary the
-// largest. The fingerprint is of those of all parts, with their weights.
+// Shape, format, statistics and class names are those of the first part. Classes and vocabulary are
+// the largest of all parts. The fingerprint covers the parts' fingerprints and weights.
 //
 // Thread-safety: as a Dataset.
 #pragma once
@@ -20,11 +20,12 @@ namespace lockstep::data {
 struct WeightedDataset {
   std::unique_ptr<Dataset> dataset;
   uint32_t weight = 0;
-  std::string whole = {};  // fingerprint of what it is a part of; empty: it is all there is
+  std::string whole = {};  // fingerprint of the data set that this is a part of; empty: it is no
+                           // part
 };
 
-// kUsage, naming the files, where they cannot be mixed (facts.h, mixture.h), or one is there twice.
-// REQUIRES: parts.
+// kUsage, naming the files, if the parts cannot be mixed (facts.h, mixture.h), or one occurs twice.
+// REQUIRES: parts is not empty.
 Result<std::unique_ptr<Dataset>> mix(std::vector<WeightedDataset> parts);
 
 }  // namespace lockstep::data

@@ -1,7 +1,7 @@
-// The data of a job as its run sees them: opened, with what data.train.fraction,
-// data.eval.fraction and data.holdout select of them, and mixed with data.mix.
+// The data of a job as its run sees them: opened, selected by data.train.fraction,
+// data.eval.fraction and data.holdout, and mixed with data.mix.
 //
-// Everybody who trains, evaluates, plans or replays opens data here, so that all number the same
+// Everybody who trains, evaluates, plans or replays opens data here, so all of them number the same
 // samples.
 //
 // Thread-safety: free functions.
@@ -22,12 +22,12 @@ struct RunData {
   std::unique_ptr<Dataset> eval;  // null: no evaluation
 };
 
-// Errors as open_dataset(); kUsage where a selection has no sample or the data sets of a mixture do
-// not fit each other, kBadData where evaluation data do not fit the training data (facts.h).
+// Errors as open_dataset(). kUsage if a selection has no sample or the data sets of a mixture do
+// not fit each other; kBadData if evaluation data do not fit the training data (facts.h).
 Result<RunData> open_run_data(const wire::JobSpec& job, const std::string& cache_dir,
                               const ProgressFn& progress = {});
 
-// Only what is trained on.
+// Opens only the training data.
 Result<std::unique_ptr<Dataset>> open_train_data(const wire::JobSpec& job,
                                                  const std::string& cache_dir,
                                                  const ProgressFn& progress = {});

@@ -1,14 +1,15 @@
-// A part of a data set, as a data set of its own: what training and evaluation see where some of
-// the samples are held out, or only a share is used.
+// A part of a data set, as a data set of its own. Training and evaluation see a part if some
+// samples are held out, or if the job uses only a share.
 //
-// Where documents are kept apart, whole documents are selected, before they are cut, put in order
-// or packed: which ones follows from the tokens, where documents end, the shares and the seed only.
-// Everywhere else samples are; they are numbered from 0 in the order of the selection.
+// If the data set keeps documents apart, whole documents are selected, before they are cut, put in
+// order or packed. The selection depends only on the tokens, the ends of documents, the shares and
+// the seed. In all other data sets, samples are selected. They are numbered from 0 in the order of
+// the selection.
 //
-// Files, shape and format are those of the whole, and so are the classes and their names (a label
-// may be missing in a small part, and means the same in all of them) and the statistics, so that
-// two selections of one data set are normalised alike. The fingerprint is that of the whole, with
-// all that the selection depends on.
+// Files, shape and format are those of the whole. So are the classes and their names: a label may
+// be missing in a small part, and means the same in all parts. So are the statistics: two
+// selections of one data set are normalised alike. The fingerprint combines the fingerprint of the
+// whole and everything that the selection depends on.
 //
 // Thread-safety: as a Dataset.
 #pragma once
@@ -22,14 +23,14 @@ namespace lockstep::data {
 
 struct SelectionSpec {
   double held_out = 0;  // shares of one
-  double kept = 1;      // of what is not held out
-  uint64_t seed = 0;    // another one selects other samples
+  double kept = 1;      // of the rest, without what is held out
+  uint64_t seed = 0;    // another seed selects other samples
 
   bool takes_all() const { return held_out == 0 && kept == 1; }
 };
 
-// The samples that are not held out, by their share. `whole` as it is, where that is all of them.
-// kUsage where no sample is left.
+// Selects the kept share of the samples that are not held out. Returns `whole` itself if these are
+// all samples. kUsage if no sample is left.
 Result<std::unique_ptr<Dataset>> select_kept(std::unique_ptr<Dataset> whole,
                                              const SelectionSpec& spec);
 
@@ -37,7 +38,7 @@ struct TwoParts {
   std::unique_ptr<Dataset> kept;
   std::unique_ptr<Dataset> held_out;
 };
-// Both parts; kUsage where one of them has no sample. REQUIRES: spec.held_out > 0.
+// Both parts; kUsage if one of them has no sample. REQUIRES: spec.held_out > 0.
 Result<TwoParts> split(std::unique_ptr<Dataset> whole, const SelectionSpec& spec);
 
 }  // namespace lockstep::data

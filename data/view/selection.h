@@ -1,19 +1,22 @@
-// Which samples of a data set are held out, and which of the others are trained on: arithmetic in
-// O(1) memory, whatever the number of samples.
+// Which samples of a data set are held out, and which of the rest are trained on: arithmetic in
+// O(1) memory, for any number of samples.
 //
-// The samples are cut into stripes of kStripeSamples. In each, a keyed permutation
-// (data/order/feistel.h) puts them in order; the first of that order are held out, the next are
-// kept, the rest is not used. How many of each is what is due up to the end of the stripe, rounded
-// down, less what the stripes before it had: so the counts are exact over the whole, every part of
-// the data is in every selection by its share (also where they are sorted by label), and neighbours
-// in a selection lie near each other in the files.
+// The samples are cut into stripes of kStripeSamples. In each stripe a keyed permutation
+// (data/order/feistel.h) orders the samples. The first of this order are held out, the next are
+// kept, and the rest is not used.
+//
+// How many of each a stripe takes: the count due up to the end of the stripe, rounded down, minus
+// the counts of the stripes before. This has three effects:
+// - The counts are exact over the whole.
+// - Every part of the data is in every selection by its share, even in data sorted by label.
+// - Neighbours in a selection lie near each other in the files.
 //
 // INVARIANTS
 //  V1 No sample is in both parts, and none is twice in one.
 //  V2 size(kHeldOut) = floor(samples * held_out); size(kKept) = floor((samples - held out) * kept).
 //     Shares count in billionths.
-//  V3 A function of (samples, shares, key, kSelectionVersion) only. What is held out does not
-//     depend on the share that is kept.
+//  V3 A function of (samples, shares, key, kSelectionVersion) only. The kept share does not
+//     influence what is held out.
 //
 // Thread-safety: immutable; all calls from any thread.
 #pragma once
@@ -43,7 +46,7 @@ class Selection {
 
   uint64_t samples_;
   uint64_t held_out_;  // billionths
-  uint64_t kept_;      // billionths, of what is not held out
+  uint64_t kept_;      // billionths, of the rest without what is held out
   uint64_t key_;
 };
 
