@@ -4,8 +4,8 @@
 // decoder, a library. In a guarded range the read gets zeros instead, and so does every later read
 // from that page on. The reader asks afterwards whether the bytes count:
 //
-//     read ──▶ SIGBUS ──▶ in a guarded range: damaged, its pages from there on become zeros ──▶
-//     goes on
+//     read ──▶ SIGBUS ──▶ in a guarded range: damaged, its pages from there on become zeros,
+//                    │    and the read goes on
 //                    └──▶ anywhere else: the handler that was there before (as a rule, death)
 //
 // Invariants

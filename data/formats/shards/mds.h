@@ -1,9 +1,8 @@
 // MosaicML Streaming's shards (MDS) with an image and a label in each sample: index.json, and the
 // shards that it names.
 //
-//   shard: samples n (4) | where sample 0 to n begins in the file (4 each) | the writer's own JSON
-//   |
-//          samples
+//   shard: samples n (4) | where sample 0 to n begins in the file (4 each)
+//          | the writer's own JSON | samples
 //   sample: sizes (4 each) of its columns that have none in the index | its columns
 //
 // Numbers are little-endian, columns in the order of the index. The image is the only column of

@@ -2,19 +2,18 @@
 //
 //   tokens      *.bin: uint16 or uint32 token ids, little-endian, behind llm.c's header of 1,024
 //               bytes (github.com/karpathy/llm.c, dev/data/data_common.py). The header says how
-//               many bytes an id has and how many ids there are; without the header, ids are
-//               uint16. If there is no *.bin, *.npy: NumPy arrays of one dimension of uint16,
-//               uint32 or int32 (npy_header.h). If there is neither, *.safetensors, each of one
-//               tensor of one dimension (safetensors_files.h)
+//               many bytes an id has and how many ids there are; without it, ids are uint16.
+//               If there is no *.bin, *.npy: NumPy arrays of one dimension of uint16, uint32 or
+//               int32 (npy_header.h).
+//               If there is neither, *.safetensors, each of one tensor of one dimension
+//               (safetensors_files.h)
 //   tokens_u32  *.bin without a header, uint32
 //   megatron    pairs of *.bin and *.idx, of uint16 or int32 (megatron_index.h); either file, or
-//   the
-//               prefix that both share, names a single pair
+//               the prefix that both share, names a single pair
 //   text        *.txt: every byte is a token; with a tokenizer, the tokenizer's tokens
 //               (tokenized_text.h)
 //   arrow_tokens  *.arrow, *.feather, *.ipc: a column of lists of whole numbers, or of whole
-//   numbers
-//               (arrow_file.h)
+//               numbers (arrow_file.h)
 //
 // Lockstep reads int32 and int64 without their sign: a negative number is beyond every vocabulary.
 //
