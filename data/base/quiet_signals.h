@@ -5,8 +5,9 @@
 
 namespace lockstep::data {
 
-// For its lifetime, the calling thread gets no signals but those of its own faults. Threads started
-// meanwhile get no others for good. So signals go to threads that know what to do with them.
+// While the object lives, the calling thread gets only the signals of its own faults. Threads that
+// it starts meanwhile inherit this for good. So signals go to threads that know what to do with
+// them.
 class QuietSignals {
  public:
   QuietSignals();

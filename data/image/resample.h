@@ -18,7 +18,7 @@
 namespace lockstep::data {
 
 // One axis. [begin, begin + length) of the source, in source pixels, becomes `scaled` pixels long.
-// The result is the pixels [first, first + count) of these.
+// The result holds pixels [first, first + count) of the scaled axis.
 struct AxisSpec {
   double begin = 0;
   double length = 0;

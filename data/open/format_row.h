@@ -105,7 +105,7 @@ struct DataFormat {
   // True if the files of a path do not say which are for training and evaluation.
   Result<bool> (*serves_both)(const std::string& path) = nullptr;
 
-  // What has a checksum in the files of a split; null: nothing.
+  // The things with a checksum in the files of a split; null: there are none.
   Result<std::vector<Summed>> (*sums)(const std::string& path, Split split) = nullptr;
   const RecordSums* record_sums = nullptr;
 };

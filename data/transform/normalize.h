@@ -21,7 +21,7 @@ namespace lockstep::data {
 class Transform {
  public:
   // `statistics`: by channel, of the training data, for every split. kUsage for words that
-  // parse_transforms() refuses. Of the others, only `normalize` matters here.
+  // parse_transforms() refuses. Of the words that it accepts, only `normalize` matters here.
   static Result<Transform> create(const std::vector<std::string>& names,
                                   const std::vector<ChannelStatistics>& statistics);
 

@@ -1,8 +1,8 @@
 // Several data sets as one data set, with samples numbered part after part. A run on it mixes the
 // parts by weight; data/order/mixture.h has the order.
 //
-// Shape, format, statistics and class names are those of the first part. Classes and vocabulary are
-// the largest of all parts. The fingerprint covers the parts' fingerprints and weights.
+// The first part gives shape, format, statistics and class names. Classes and vocabulary are the
+// largest of all parts. The fingerprint covers the parts' fingerprints and weights.
 //
 // Thread-safety: as a Dataset.
 #pragma once

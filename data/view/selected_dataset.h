@@ -6,8 +6,8 @@
 // the seed. In all other data sets, samples are selected. They are numbered from 0 in the order of
 // the selection.
 //
-// Files, shape and format are those of the whole. So are the classes and their names: a label may
-// be missing in a small part, and means the same in all parts. So are the statistics: two
+// A part keeps the files, shape, format, classes, class names and statistics of the whole. A label
+// may be missing in a small part, but means the same in all parts. With the same statistics, two
 // selections of one data set are normalised alike. The fingerprint combines the fingerprint of the
 // whole and everything that the selection depends on.
 //

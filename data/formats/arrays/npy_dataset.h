@@ -38,8 +38,8 @@ struct NpyArray {
 Result<NpyArray> open_npy_array(NpyArray where, uint64_t bytes);
 
 // Checks every label, and that images and labels belong together. Labels are whole numbers of any
-// type, 0 to limits::kLabel. They have one dimension, or several of which all others have one
-// entry. `format` is what the data set reports as its format; `axes` is as above.
+// type, 0 to limits::kLabel. They have one dimension, or several, all but one with a single entry.
+// `format` is what the data set reports as its format; `axes` is as above.
 Result<std::unique_ptr<Dataset>> make_npy_dataset(NpyArray images, NpyArray labels,
                                                   const std::string& format,
                                                   const std::string& axes,

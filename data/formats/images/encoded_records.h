@@ -18,8 +18,8 @@
 
 namespace lockstep::data {
 
-// Of more samples than this, the fingerprint hashes the content of this many only, drawn from the
-// number of samples (adr/0004).
+// With more samples than this, the fingerprint hashes the content of this many samples only. The
+// choice is drawn from the number of samples (adr/0004).
 inline constexpr uint64_t kSampledContents = 4'096;
 
 // XXH3-128 over the number of samples, the class names, and for each sample the name of its file,
