@@ -31,8 +31,7 @@ struct SampleCut {
   std::string tokenizer{};         // for text (data/bpe/vocabulary.h); empty: every byte is a token
   std::string tokenizer_sha256{};  // in hex; empty: accept any tokenizer
   Documents documents = Documents::kStream;
-  std::optional<uint64_t> document_end{};  // the token that ends a document; empty: the files say
-                                           // it
+  std::optional<uint64_t> document_end{};  // the token that ends a document; empty: files say
   bool by_length = false;                  // kPad: numbers samples from short to long
   // Remote data, once find_place() has opened them.
   std::shared_ptr<source::RemoteFiles> far{};

@@ -11,8 +11,10 @@
 //   7. a directory that a CIFAR archive unpacks to
 //   8. text (*.txt)
 //   9. directories of JPEG and PNG files
-//  10. tables (*.csv, *.tsv); beside any other format, tables only describe the other data
-//  11. "idx" if any IDX file is there; opening it then says what is missing
+//  10. Parquet, whose error says how to pack it first
+//  11. tables (*.csv, *.tsv); beside any other format, tables only describe the other data
+//  12. "idx" if any IDX file is there; opening it then says what is missing
+//  13. tar archives that are compressed as a whole (*.tar.gz, *.tgz)
 //
 // A file is `megatron`, `tokens`, `text`, `webdataset`, `tfrecord`, `npz`, `safetensors` or `arrow`
 // by its name. It is `tokens` or `arrow` if it begins like the files of llm.c, NumPy or Arrow. Any

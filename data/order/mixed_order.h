@@ -31,8 +31,7 @@ class MixedOrder {
     PassSpec spec;
     uint64_t first_sample = 0;
     uint64_t first_pass = 0;
-    std::vector<PassOrder> passes;  // from first_pass on; a small set may have more than one in an
-                                    // epoch
+    std::vector<PassOrder> passes;  // from first_pass on; a small set may have several an epoch
   };
 
   Epoch epoch_;

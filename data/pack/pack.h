@@ -28,8 +28,7 @@ struct PackOptions {
   std::string compression = "none";  // or "zstd", "lz4"
   uint32_t shard_mb = 256;           // approximate; before compression
   uint32_t threads = 1;
-  std::string tokenizer{};  // for text: packs the tokenizer's tokens (SampleCut); empty: packs the
-                            // bytes of the text
+  std::string tokenizer{};  // for text: packs its tokens (SampleCut); empty: its bytes
 };
 
 struct PackedSplit {

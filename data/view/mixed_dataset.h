@@ -20,8 +20,7 @@ namespace lockstep::data {
 struct WeightedDataset {
   std::unique_ptr<Dataset> dataset;
   uint32_t weight = 0;
-  std::string whole = {};  // fingerprint of the data set that this is a part of; empty: it is no
-                           // part
+  std::string whole = {};  // fingerprint of the data set that this is a part of, or empty
 };
 
 // kUsage, naming the files, if the parts cannot be mixed (facts.h, mixture.h), or one occurs twice.

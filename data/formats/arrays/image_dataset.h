@@ -23,8 +23,7 @@ namespace lockstep::data {
 
 // Samples at equal distances in one file.
 struct ImageRun {
-  std::span<const uint8_t> content;  // from the first sample to the last, including the bytes
-                                     // between samples
+  std::span<const uint8_t> content;  // first to last sample, with the bytes between samples
   const uint8_t* first = nullptr;    // pixels of the first sample, in `content`
   uint64_t stride_bytes = 0;         // from one sample to the next
   uint64_t samples = 0;
@@ -32,8 +31,7 @@ struct ImageRun {
   bool is_inflated = false;                // the mapped bytes are an inflated copy
   std::string labels_path;                 // for messages
   std::function<int64_t(uint64_t)> label;  // as stored, of this run's i-th sample
-  size_t first_file = 0;                   // index in ImageFiles::files: this run's pixels and
-                                           // labels
+  size_t first_file = 0;                   // in ImageFiles::files: this run's pixels and labels
   size_t files = 1;
 };
 

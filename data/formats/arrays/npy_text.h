@@ -18,8 +18,7 @@ namespace lockstep::data {
 
 struct NpyText {
   std::string descr;           // "<u2"; at most 32 bytes, printable
-  bool is_structured = false;  // the descr is a list; the parser ignores the rest and does not set
-                               // it
+  bool is_structured = false;  // the descr is a list; the parser skips and does not set the rest
   bool is_fortran_order = false;
   std::vector<uint64_t> shape;  // at most limits::kNpyDims
 };

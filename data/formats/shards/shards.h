@@ -37,8 +37,7 @@ struct PackedShard {
 struct Shards {
   std::string directory;
   std::vector<std::string> names;            // within it, sorted
-  std::vector<std::string> sources;          // other files that say what the shards hold, within
-                                             // the directory
+  std::vector<std::string> sources;          // within it, other files that describe the shards
   std::shared_ptr<source::RemoteFiles> far;  // has the shards' content; null: they are local
   // By index in `names`, which holds the names of the inflated forms (packed_shards.h).
   std::map<size_t, PackedShard> packed = {};
