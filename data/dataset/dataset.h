@@ -119,8 +119,6 @@ class Dataset {
   virtual uint64_t announce(uint64_t) const { return 0; }
 };
 
-uint64_t epoch_units(const Dataset& train);
-
 // Positions of an epoch: every sample once. For a mixture every sample of its first data set once,
 // and the samples of the others in between.
 uint64_t epoch_units(const Dataset& train);

@@ -10,7 +10,7 @@
 // instruction set. The only functions from the math library are the sine and cosine of `rotate`,
 // rounded to 16 bits behind the point.
 //
-// Thread-safety: an Augmentation is immutable; an Augmenter is for one thread at a time.
+// Thread-safety: an Augmenter is for one thread at a time.
 #pragma once
 
 #include <cstdint>
