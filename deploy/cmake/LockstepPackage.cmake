@@ -1,7 +1,7 @@
 # What `cmake --install` and `cpack` put where; the Debian package and the tar hold the same tree:
 #   bin/lockstep                   a link; the other programs are found beside what it leads to
 #   lib/lockstep/                  programs and modules
-#   lib/lockstep/lockstep-worker   deploy/package/with_wheel.sh, which finds LibTorch at run time
+#   lib/lockstep/lockstep-worker   deploy/package/with_wheel.sh.in, which finds LibTorch at run time
 #                                  and starts lockstep-worker-program (lockstep-parquet: pyarrow)
 #   include/lockstep/plugin.h, share/doc/lockstep/
 #
