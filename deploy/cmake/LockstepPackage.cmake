@@ -6,7 +6,6 @@
 #   include/lockstep/plugin.h, share/doc/lockstep/
 #
 # No program keeps a path of the machine that built it, so the tree works wherever it is unpacked.
-include(GNUInstallDirs)
 set(lockstep_home lib/lockstep)  # not multiarch: it holds programs
 
 # lockstep_needs_wheel(TARGET WHEEL VERSION DIRECTORY): TARGET is installed as TARGET-program, behind
