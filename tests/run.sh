@@ -155,8 +155,9 @@ build_tier() {
     failed_check 1 "cmake --preset release && cmake --build build/release"
 }
 
-# How many tests with real processes run at a time: each has several, which often wait.
-at_a_time() { echo $(($(nproc) > 4 ? $(nproc) / 2 : 2)); }
+# How many tests with real processes run at a time. Their processes mostly sleep: they wait for
+# leases, and the slots of long runs are slow (tests/harness/slow_slots.cc).
+at_a_time() { echo $(($(nproc) > 6 ? $(nproc) : 6)); }
 
 unit_tier() { ctest_tier "$1" release unit "$(nproc)"; }
 link_tier() { ctest_tier "$1" release link "$(nproc)"; }

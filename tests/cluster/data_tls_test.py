@@ -18,8 +18,6 @@ MUCH = 20_000_000  # bytes: some dozen steps of gradients
 
 @unittest.skipIf(reason := why_not(), reason)
 class DataTls(NodesTest):
-    train = {"global_batch": 64, "slots": 4, "max_steps": 2500}
-
     def setUp(self):
         super().setUp()
         self.hosts = Hosts(2)

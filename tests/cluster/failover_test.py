@@ -25,7 +25,8 @@ def claims(run):
 @unittest.skipIf(reason := why_not(), reason)
 class Failover(NodesTest):
     # Long enough for a machine that comes back to join again.
-    train = {"global_batch": 64, "slots": 6, "max_steps": 4000}
+    train = {"global_batch": 64, "slots": 6, "max_steps": 1500}
+    slot_ms = 10
 
     def setUp(self):
         super().setUp()

@@ -13,7 +13,7 @@ class MpiPods(PodsTest):
     def test_mpijob_with_an_evicted_worker(self):
         run, cluster = self.pods_run("mpijob")
         job = cluster.jobs["shoes"]
-        run.wait_for_step(300)
+        run.wait_for_step(50)
         steps = len(run.history())
         hook = job.evict(1)
         self.assertEqual(hook.returncode, 0, hook.stdout + hook.stderr)

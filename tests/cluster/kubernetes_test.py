@@ -12,7 +12,7 @@ from status_server import StatusServer
 class Pods(PodsTest):
     def test_jobset_with_a_killed_worker_pod_and_a_killed_coordinators_pod(self):
         run, cluster = self.pods_run("jobset")
-        run.wait_for_step(300)
+        run.wait_for_step(50)
         for pod in cluster.pods():
             self.assertTrue(pod.is_confined(), pod.name)
         coordinator = cluster.jobs["coordinator"].pods[0]
@@ -36,7 +36,7 @@ class Pods(PodsTest):
     def test_indexed_job_with_an_evicted_pod_and_a_killed_first_one(self):
         run, cluster = self.pods_run("job")
         job = cluster.jobs["shoes"]
-        run.wait_for_step(300)
+        run.wait_for_step(50)
         job.pods[2].terminate()
         run.wait_for(lambda: job.made == 4 and len(run.workers()) == 3, "another pod had its place")
         run.wait_for_more_steps(100)
@@ -48,7 +48,7 @@ class Pods(PodsTest):
 
     def test_jobset_taken_away_ends_at_a_checkpoint_and_goes_on_when_it_is_back(self):
         run, cluster = self.pods_run("jobset")
-        run.wait_for_step(300)
+        run.wait_for_step(50)
         cluster.delete_all()
         codes = [code for job in cluster.jobs.values() for code in job.codes]
         self.assertEqual(codes, [75] * 4, cluster.text())
@@ -61,7 +61,7 @@ class Pods(PodsTest):
 
     def test_jobset_whose_workers_are_told_first_ends_at_a_checkpoint_by_itself(self):
         run, cluster = self.pods_run("jobset")
-        run.wait_for_step(300)
+        run.wait_for_step(50)
         steps = len(run.history())
         for job in cluster.jobs.values():
             job.is_deleted = True
@@ -74,7 +74,7 @@ class Pods(PodsTest):
 
     def test_jobset_whose_coordinators_pod_is_evicted_stops_at_a_checkpoint_and_goes_on(self):
         run, cluster = self.pods_run("jobset")
-        run.wait_for_step(300)
+        run.wait_for_step(50)
         cluster.jobs["coordinator"].pods[0].terminate()
         run.wait_for(lambda: cluster.jobs["coordinator"].made == 2, "another pod had its place")
         self.assertEqual(cluster.jobs["coordinator"].codes, [75], cluster.text())
@@ -103,7 +103,7 @@ class Pods(PodsTest):
     def test_trainjob_with_a_killed_pod(self):
         run, cluster = self.pods_run("trainjob", before=self.serve_status)
         job = cluster.jobs["node"]
-        run.wait_for_step(300)
+        run.wait_for_step(50)
         job.pods[1].kill()
         run.wait_for(lambda: job.made == 4 and len(run.workers()) == 3, "another pod had its place")
         self.assert_as_undisturbed(run, cluster)

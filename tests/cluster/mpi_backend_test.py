@@ -27,7 +27,7 @@ class MpiBackend(LaunchTest):
 
     def start_three(self, options=()):
         run = self.mpirun(self.job_of(), OVER_MPI, options=[*LETS_ONE_DIE, *options])
-        run.wait_for_step(300)
+        run.wait_for_step(50)
         self.assertEqual(self.ways(run), [["mpi"]] * 3)
         return run
 

@@ -16,8 +16,6 @@ PAGE = ROOT / "deploy/mpirun/README.md"
 @needs_mpirun
 @unittest.skipIf(reason := why_not(), reason)
 class Page(LaunchTest):
-    train = {"global_batch": 64, "slots": 4, "max_steps": 4000}
-
     def setUp(self):
         super().setUp()
         self.page = PageCommands(PAGE)

@@ -14,7 +14,7 @@ from launches import (HERE, PATIENCE, LaunchTest, agent_command, kill_at_once, n
 class Mpirun(LaunchTest):
     def start_three(self, **kinds):
         run = self.mpirun(self.job_of(), **kinds)
-        run.wait_for_step(300)
+        run.wait_for_step(50)
         return run
 
     def assert_said_once(self, run, *needles):
@@ -56,7 +56,7 @@ class Mpirun(LaunchTest):
     def test_a_stop_of_mpirun_ends_at_a_checkpoint_and_the_same_command_continues(self):
         command = [self.job_of(), "cluster.lease_s=100"]
         run = self.mpirun(*command, options=PATIENCE)
-        run.wait_for_step(300)
+        run.wait_for_step(50)
         stopped = run.workers()[1]
         os.kill(stopped, signal.SIGSTOP)  # the run does not end before the stop comes
         run.process.send_signal(signal.SIGTERM)
@@ -106,14 +106,14 @@ class Mpirun(LaunchTest):
 
     def test_a_killed_rank_ends_the_launch_and_the_next_one_continues(self):
         run = self.start_three()
-        run.wait_for_step(600)  # there is a checkpoint
+        run.wait_for_step(150)  # there is a checkpoint
         os.kill(run.agents()[2], signal.SIGKILL)
         self.assertNotEqual(run.wait(), 0)
         self.assert_as_if_nothing_had_happened(self.mpirun(self.job_of()))
 
     def test_what_a_launch_that_was_killed_left_behind_misleads_nobody(self):
         run = self.start_three()
-        run.wait_for_step(600)
+        run.wait_for_step(150)
         kill_at_once([run.process.pid] + run.agents())
         run.wait()
         self.assertEqual(json.loads((run.run_dir / "launch.json").read_text())["state"], "running")
@@ -154,7 +154,7 @@ class Hosts(LaunchTest):
         run = self.mpirun(job, options=["--hostfile", str(hosts), "--mca", "plm", "rsh", "--mca",
                                         "plm_rsh_agent", str(HERE / "fake_host.sh"), "--mca",
                                         "oob_tcp_if_include", "lo", "-x", "TMPDIR"])
-        run.wait_for_step(300)
+        run.wait_for_step(50)
         members = sorted(run.status()["members"], key=lambda member: member["rank"])
         self.assertEqual([m["node"] for m in members], ["n0:0", "n0:1", "n1"])
         os.kill(members[2]["pid"], signal.SIGKILL)

@@ -23,8 +23,6 @@ def listening(prefix):
 
 @unittest.skipIf(reason := why_not(), reason)
 class Network(NodesTest):
-    train = {"global_batch": 64, "slots": 4, "max_steps": 2500}
-
     def setUp(self):
         super().setUp()
         self.hosts = Hosts(3)

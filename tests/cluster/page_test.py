@@ -22,6 +22,8 @@ def texts(selector):
 
 @unittest.skipUnless(browser.PROGRAM, "there is no chromium here (package chromium)")
 class Page(LockstepTest):
+    slot_ms = 5
+
     def setUp(self):
         super().setUp()
         self.browser = Browser(self.scratch / "browser")

@@ -102,6 +102,8 @@ class Files(unittest.TestCase):
 
 @unittest.skipUnless(shutil.which("prometheus"), "there is no prometheus here (package prometheus)")
 class Scraped(LockstepTest):
+    slot_ms = 5
+
     def setUp(self):
         super().setUp()
         self.assertTrue(FAKE_NVML.exists(), f"{FAKE_NVML} is not there: build lockstep_fake_nvml")

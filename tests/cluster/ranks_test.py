@@ -19,7 +19,7 @@ def expects(pid, number):
 class Ranks(LaunchTest):
     def test_all_ranks_end_with_the_code_of_the_run(self):
         ranks = self.ranks(self.job_of())
-        ranks[0].wait_for_step(300)
+        ranks[0].wait_for_step(50)
         for rank in ranks:
             rank.process.send_signal(signal.SIGUSR1)
         self.assertEqual(self.codes(ranks), [75, 75, 75], ranks[0].text()[-3000:])
@@ -45,14 +45,14 @@ class Ranks(LaunchTest):
 
     def test_all_ranks_of_a_launch_that_finds_its_directory_in_use_end_at_once(self):
         ranks = self.ranks(self.job_of())
-        ranks[0].wait_for_step(300)
+        ranks[0].wait_for_step(50)
         others = self.ranks(self.job_of())
         self.assertEqual(self.codes(others), [64, 64, 64], others[0].text()[-3000:])
         self.assertEqual(self.codes(ranks), [0, 0, 0], ranks[0].text()[-3000:])
 
     def test_one_rank_that_is_stopped_leaves_and_the_others_go_on(self):
         ranks = self.ranks(self.job_of())
-        ranks[0].wait_for_step(300)
+        ranks[0].wait_for_step(50)
         ranks[2].process.send_signal(signal.SIGTERM)
         self.assertEqual(self.codes(ranks), [0, 0, 0], ranks[0].text()[-3000:])
         self.assert_as_if_nothing_had_happened(ranks[0])

@@ -17,7 +17,7 @@ class Batch(SlurmTest):
     def start_four(self):
         run = self.sbatch(self.job_of(), options=["--nodes", "4"])
         run.wait_for_workers(4)
-        run.wait_for_step(300)
+        run.wait_for_step(50)
         return run
 
     def assert_restarts(self, run, count):
@@ -43,7 +43,7 @@ class Batch(SlurmTest):
 
     def test_a_first_node_that_was_lost_and_comes_back_begins_another_turn(self):
         run = self.start_four()
-        run.wait_for_step(500)  # there is a checkpoint
+        run.wait_for_step(150)  # there is a checkpoint
         self.cluster.lose("n0", is_seen_later=True)
         self.cluster.start_node("n0")
         self.assert_as_if_nothing_had_happened(run)

@@ -22,7 +22,7 @@ class Srun(SlurmTest):
     def test_four_nodes_train_together_and_a_killed_worker_is_not_seen_by_srun(self):
         run = self.srun(self.job_of(), options=["-N", "4", "--ntasks-per-node=1"])
         run.wait_for_workers(4)
-        run.wait_for_step(200)
+        run.wait_for_step(50)
         self.assertEqual(self.nodes_of(run), ["n0", "n1", "n2", "n3"])
         victim = run.workers()[2]
         os.kill(victim, signal.SIGKILL)

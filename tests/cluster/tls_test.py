@@ -40,8 +40,6 @@ def make_expired(ours, directory):
 @unittest.skipUnless(shutil.which("openssl"), "there is no openssl here")
 @unittest.skipIf(reason := why_not(), reason)
 class Tls(NodesTest):
-    train = {"global_batch": 64, "slots": 4, "max_steps": 4000}
-
     def setUp(self):
         super().setUp()
         self.hosts = Hosts(3)

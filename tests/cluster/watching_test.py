@@ -20,6 +20,8 @@ from harness import BIN, LockstepTest, get, kill_at_once, processes_of
 
 
 class Watching(LockstepTest):
+    slot_ms = 5
+
     def long_run(self):
         job = self.job(self.small_data(), model={"name": "mlp"},
                        train={"global_batch": 64, "slots": 4, "max_steps": 1_000_000_000},

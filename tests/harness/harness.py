@@ -23,6 +23,7 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("LOCKSTEP_BIN", ROOT / "build/release/bin")).resolve()
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
+SLOW_SLOTS = BIN.parent / "tests" / "liblockstep_slow_slots.so"
 DEADLINE_S = 300  # generous: these tests check outcomes, never speed
 
 
@@ -63,7 +64,7 @@ class Run:
         self.run_dir = pathlib.Path(run_dir)
         self.prefix = list(prefix)
         self.output = self.run_dir.with_name(self.run_dir.name + f".{time.monotonic_ns()}.out")
-        self.args = argv
+        self.args, self.env = argv, env
         with open(self.output, "wb") as out:
             self.process = subprocess.Popen(self.args, stdout=out, stderr=subprocess.STDOUT,
                                             stdin=subprocess.DEVNULL, env=env,
@@ -82,6 +83,10 @@ class Run:
         with open(self.run_dir / "history.jsonl") as f:
             return [json.loads(line) for line in f]
 
+    def coordinator_log(self):
+        """Its last lines; they say who was disturbed, and by what."""
+        return (self.run_dir / "logs" / "coordinator.log.jsonl").read_text()[-8000:]
+
     def coordinator(self):
         return json.loads((self.run_dir / "coordinator.json").read_text())
 
@@ -94,7 +99,7 @@ class Run:
         """Polls `condition` until true; fails if the run ends first. It polls because other
         processes have no other way to tell us their outcome."""
         deadline = time.monotonic() + DEADLINE_S
-        while time.monotonic() < deadline:
+        while (asked := time.monotonic()) < deadline:
             with contextlib.suppress(OSError, ValueError, KeyError, IndexError):
                 value = condition()
                 if value:
@@ -102,7 +107,8 @@ class Run:
             if self.process.poll() is not None:
                 raise AssertionError(f"the run ended ({self.process.returncode}) before {what}:\n"
                                      + self.text()[-2000:])
-            time.sleep(0.02)
+            # Asking takes time from the run: a third of a processor at most.
+            time.sleep(max(0.02, 2 * (time.monotonic() - asked)))
         raise AssertionError(f"waited {DEADLINE_S} s for {what}:\n" + self.text()[-2000:])
 
     def workers(self):
@@ -221,6 +227,12 @@ def standing_still(run):
             os.kill(pid, signal.SIGCONT)
 
 
+def slow_slots(milliseconds, library=SLOW_SLOTS):
+    """Variables that make every slot of a training step take so much longer, asleep: the run lasts
+    on any machine, and leaves its processors to other tests."""
+    return {"LD_PRELOAD": str(library), "LOCKSTEP_TEST_SLOT_MS": str(milliseconds)}
+
+
 def installed(what):
     """The place where deploy/install_deps.sh has put it ("arrow-root"); empty if it is not
     installed."""
@@ -229,6 +241,8 @@ def installed(what):
 
 
 class LockstepTest(unittest.TestCase):
+    slot_ms = 0  # how much longer every slot of a step takes (slow_slots.cc)
+
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-test-"))
         self.temporary = self.scratch / "tmp"  # what the programs take for /tmp
@@ -293,9 +307,14 @@ class LockstepTest(unittest.TestCase):
         self.assertEqual(code, 0, text)
         return text
 
-    def start(self, job, *args, name="run", env=None, prefix=()):
-        env = {**(env or os.environ), "TMPDIR": str(self.temporary)}
-        run = Run([job, *args], self.scratch / name, env, prefix)
+    def environment(self, env=None, slot_ms=None):
+        """What the processes of a run get, on top of `env`."""
+        slot_ms = self.slot_ms if slot_ms is None else slot_ms
+        return {**(env or os.environ), "TMPDIR": str(self.temporary),
+                **(slow_slots(slot_ms) if slot_ms else {})}
+
+    def start(self, job, *args, name="run", env=None, prefix=(), slot_ms=None):
+        run = Run([job, *args], self.scratch / name, self.environment(env, slot_ms), prefix)
         self.runs.append(run)
         return run
 
@@ -333,9 +352,9 @@ class LockstepTest(unittest.TestCase):
         self.audit(run)
 
     def assert_a_kill_changes_nothing(self, job):
-        """Kills one of three workers of a long job. Returns that run."""
+        """Kills one of three workers of a job of 200 steps and more. Returns that run."""
         whole = self.finish(job, "--workers", 1, name="whole")
-        run = self.start(job, "--workers", 3)
+        run = self.start(job, "--workers", 3, slot_ms=20)
         run.wait_for_workers(3)
         run.wait_for_more_steps(5)
         os.kill(run.workers()[1], signal.SIGKILL)

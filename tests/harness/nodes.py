@@ -18,7 +18,7 @@ class Node:
             self.agent = subprocess.Popen(
                 [*self.prefix, BIN / "lockstep", "agent", "--run-dir", self.run.run_dir, "--node",
                  self.name, "--workers", str(self.workers)],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=self.run.env)
 
     def pids(self):
         """Pids of its workers, as the coordinator sees them."""
@@ -43,7 +43,7 @@ class NodesTest(DisturbedTest):
         with open(run.output, "ab") as out:
             run.process = subprocess.Popen(
                 [*first, BIN / "lockstep", "coordinator", "--run-dir", run.run_dir, "--resume"],
-                stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out, env=run.env)
         nodes = [Node(run, name, workers, prefix) for name, prefix in places.items()]
         self.addCleanup(self.reap, nodes)
         run.wait_for_workers(len(places) * workers)

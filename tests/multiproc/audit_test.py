@@ -9,7 +9,6 @@ import subprocess
 import unittest
 
 from harness import BIN, LockstepTest, processes_of
-from pace import paced
 
 LONG = {"global_batch": 64, "slots": 4, "epochs": 5000}
 
@@ -35,11 +34,11 @@ class Audit(LockstepTest):
         return answer.stdout
 
     def test_a_run_with_deaths_of_workers_and_coordinator_is_proven_and_not_touched(self):
-        epochs = paced({"epochs": 60})["epochs"]
+        epochs = 30  # of 10 steps
         job = self.job(self.small_data(),
                        train={"global_batch": 64, "slots": 4, "epochs": epochs},
                        checkpoint={"every_steps": 50})
-        run = self.start(job, "--workers", 3)
+        run = self.start(job, "--workers", 3, slot_ms=10)
         run.wait_for_step(40)
         os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
         run.wait_for_step(len(run.history()) + 60)
@@ -55,12 +54,12 @@ class Audit(LockstepTest):
                          [[576, 582], [582, 588], [588, 594], [594, 600]])
 
     def test_a_run_that_lost_everything_is_told_what_was_rolled_back(self):
-        epochs = paced({"epochs": 80})["epochs"]
+        epochs = 30
         job = self.job(self.small_data(),
                        train={"global_batch": 64, "slots": 4, "epochs": epochs},
-                       checkpoint={"every_steps": 150})
-        run = self.start(job, "--workers", 2)
-        run.wait_for_step(170)  # behind a checkpoint and long before the end
+                       checkpoint={"every_steps": 50})
+        run = self.start(job, "--workers", 2, slot_ms=10)
+        run.wait_for_step(70)  # behind a checkpoint and long before the end
         for pid in run.workers():
             os.kill(pid, signal.SIGKILL)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])

@@ -39,7 +39,7 @@ class DiskFull(DisturbedTest):
 
     def test_the_run_ends_and_says_why_and_with_room_again_it_goes_on(self):
         run = self.start(self.job_of(), "--workers", 3, name="disk/run")
-        run.wait_for_step(600)
+        run.wait_for_step(150)
         filler = self.fill()
         self.assertEqual(run.wait(), 70, run.text()[-3000:])
         self.assert_clear_line(run, "free where " + str(run.run_dir), "make room", "--resume")

@@ -5,7 +5,6 @@ import signal
 import unittest
 
 from harness import LockstepTest, replay
-from pace import paced
 
 BLOCK = 128
 MODEL = {"name": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "block": BLOCK}
@@ -83,10 +82,10 @@ class Documents(LockstepTest):
         self.assertAlmostEqual(losses[2], losses[0], places=6)
 
     def test_a_killed_worker_and_a_resume_with_others_change_nothing(self):
-        train = paced({"global_batch": 16, "slots": 4, "epochs": 30})
+        train = {"global_batch": 16, "slots": 4, "epochs": 30}
         job = self.document_job(train, documents="pack")
         whole = self.finish(job, "--workers", 1, name="whole")
-        run = self.start(job, "--workers", 3)
+        run = self.start(job, "--workers", 3, slot_ms=20)
         run.wait_for_workers(3)
         run.wait_for_more_steps(5)
         os.kill(run.workers()[1], signal.SIGKILL)

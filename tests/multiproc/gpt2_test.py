@@ -7,7 +7,6 @@ import unittest
 
 from array_files import safetensors
 from harness import LockstepTest, replay
-from pace import paced
 
 BLOCK = 16
 MODEL = {"name": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "block": BLOCK}
@@ -26,8 +25,7 @@ class Gpt2(LockstepTest):
     def test_any_number_of_workers_and_a_death_give_the_same_weights(self):
         self.text()
         directory = self.text("val.txt", sequences=30, seed=2).parent
-        # Epochs enough that the one that is to be killed is not done before it is.
-        train = paced({**TRAIN, "epochs": 30})
+        train = {**TRAIN, "epochs": 30}
         job = self.job(directory, model=MODEL, train=train)
         one = self.finish(job, "--workers", 1, name="one")
         self.assertEqual(len(one.history()), 11 * train["epochs"])
@@ -35,7 +33,7 @@ class Gpt2(LockstepTest):
         self.assertLess(one.history()[-1]["loss"], one.history()[0]["loss"])
         self.assertTrue(0 < one.summary()["eval_accuracy"] < 1, one.summary())
 
-        killed = self.start(job, "--workers", 2, name="killed")
+        killed = self.start(job, "--workers", 2, name="killed", slot_ms=10)
         victim = killed.wait_for(lambda: killed.workers()[1], "a second worker")
         killed.wait_for_step(5)
         os.kill(victim, signal.SIGKILL)
@@ -49,8 +47,8 @@ class Gpt2(LockstepTest):
         path = self.scratch / "tokens.bin"
         tokens = [i * 7919 % 500 for i in range(103 * BLOCK)]
         path.write_bytes(struct.pack(f"<{len(tokens)}H", *tokens))
-        job = self.job(path, model=MODEL, train=paced({**TRAIN, "epochs": 300}))
-        run = self.start(job, "--workers", 2)
+        job = self.job(path, model=MODEL, train={**TRAIN, "epochs": 30})
+        run = self.start(job, "--workers", 2, slot_ms=20)
         run.wait_for_step(3)
         with open(path, "r+b") as file:
             file.seek(2 * (50 * BLOCK + 3))

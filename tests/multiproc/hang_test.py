@@ -7,7 +7,6 @@ import threading
 import unittest
 
 from harness import LockstepTest
-from pace import paced
 
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
 
@@ -48,13 +47,13 @@ class StoppedThread:
 
 class Hang(LockstepTest):
     def test_the_one_that_is_stuck_goes_its_stacks_are_saved_and_the_result_is_the_same(self):
-        train = paced({"global_batch": 64, "slots": 4, "epochs": 40})
-        sections = {"model": {"name": "mlp"}, "train": train,
+        sections = {"model": {"name": "mlp"},
+                    "train": {"global_batch": 64, "slots": 4, "epochs": 40},
                     "checkpoint": {"every_steps": 100, "keep": 2}}
         data = self.small_data()
         alone = self.finish(self.job(data, "alone.json", **sections), "--workers", 1, name="alone")
         job = self.job(data, cluster={"hang_s": 1, "lease_s": 10}, **sections)
-        run = self.start(job, "--workers", 4)
+        run = self.start(job, "--workers", 4, slot_ms=20)
         run.wait_for_step(30)
         victim = run.wait_for(lambda: next(m for m in run.status()["members"] if m["rank"] == 2),
                               "a member of rank 2")

@@ -5,7 +5,6 @@ import signal
 import unittest
 
 from harness import LockstepTest
-from pace import paced
 
 
 class Logs(LockstepTest):
@@ -14,13 +13,13 @@ class Logs(LockstepTest):
             return [json.loads(line) for line in f]
 
     def test_every_line_tells_where_its_process_stood(self):
-        train = paced({"global_batch": 64, "slots": 4, "max_steps": 3000})
+        train = {"global_batch": 64, "slots": 4, "max_steps": 300}
         steps = train["max_steps"]
         job = self.job(self.small_data(), job="placed", model={"name": "mlp"}, train=train,
-                       checkpoint={"every_steps": 100})
-        run = self.start(job, "--workers", 2)
+                       checkpoint={"every_steps": 50})
+        run = self.start(job, "--workers", 2, slot_ms=20)
         run.wait_for_workers(2)
-        run.wait_for_step(200)
+        run.wait_for_step(100)
         os.kill(run.workers()[1], signal.SIGKILL)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
 

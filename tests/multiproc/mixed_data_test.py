@@ -4,7 +4,6 @@ import json
 import unittest
 
 from harness import LockstepTest, synthetic_dataset
-from pace import paced
 
 # 7 : 2 : 1 of 300, 90 and 20 samples: an epoch is 42 blocks of 10 and what brings 6 more of the
 # first; the second is passed in the second epoch, the third twice an epoch.
@@ -80,7 +79,7 @@ class MixedData(LockstepTest):
         self.assert_proven(run, 3 * UNITS)
 
     def test_a_killed_worker_changes_nothing(self):
-        job = self.mixed_job(paced({"global_batch": 32, "slots": 4, "max_steps": 800}))
+        job = self.mixed_job({"global_batch": 32, "slots": 4, "max_steps": 200})
         run = self.assert_a_kill_changes_nothing(job)
         self.assertGreater(run.summary()["generations"], 1)
 

@@ -8,7 +8,6 @@ from documents_test import MODEL, WORDS
 from harness import LockstepTest
 from image_files import images
 from images_test import TRANSFORMS
-from pace import paced
 
 TEXT = {"global_batch": 16, "slots": 4, "epochs": 2}
 
@@ -75,7 +74,7 @@ class MixedKinds(LockstepTest):
                                   transforms=TRANSFORMS))
 
     def test_a_killed_worker_changes_nothing_in_packed_ones(self):
-        job = self.text_job(paced({"global_batch": 16, "slots": 4, "max_steps": 200}))
+        job = self.text_job({"global_batch": 16, "slots": 4, "max_steps": 200})
         run = self.assert_a_kill_changes_nothing(job)
         self.assertGreater(run.summary()["generations"], 1)
 

@@ -8,10 +8,9 @@ import subprocess
 import unittest
 
 from harness import BIN, ROOT, LockstepTest, replay, synthetic_dataset
-from pace import paced
 
 GOLDEN = ROOT / "tests/golden"
-TRAIN = paced({"global_batch": 64, "slots": 4, "epochs": 30})  # steps of 600 samples, some short
+TRAIN = {"global_batch": 64, "slots": 4, "epochs": 30}  # steps of 600 samples, some short
 STEPS = 10 * TRAIN["epochs"]
 
 
@@ -29,7 +28,7 @@ class ModelFileTest(LockstepTest):
         one = self.finish(job, "--workers", 1, name="one")
         self.assertEqual(len(one.history()), STEPS)
         self.assertLess(one.history()[-1]["loss"], one.history()[0]["loss"])
-        killed = self.start(job, "--workers", 2, name="killed")
+        killed = self.start(job, "--workers", 2, name="killed", slot_ms=10)
         killed.wait_for_step(20)
         os.kill(killed.wait_for(lambda: killed.workers()[1], "a second worker"), signal.SIGKILL)
         self.assertEqual(killed.wait(), 0, killed.text()[-3000:])
@@ -58,7 +57,7 @@ class TorchScript(ModelFileTest):
         path = self.script()
         job = self.job_with("torchscript", path)
         whole = self.finish(job, "--workers", 1, name="whole")
-        cut = self.start(job, "--workers", 3, name="cut")
+        cut = self.start(job, "--workers", 3, name="cut", slot_ms=10)
         cut.wait_for_step(50)
         cut.process.send_signal(signal.SIGINT)
         self.assertEqual(cut.wait(), 75, cut.text()[-2000:])

@@ -6,7 +6,8 @@ from nodes import NodesTest
 
 
 class Nodes(NodesTest):
-    train = {"global_batch": 64, "slots": 8, "max_steps": 2000}
+    train = {"global_batch": 64, "slots": 8, "max_steps": 600}
+    slot_ms = 20
 
     def test_one_of_two_is_lost_the_other_goes_on_at_once_and_the_lost_one_joins_again(self):
         # So many that their silence alone would be held back for a lease.

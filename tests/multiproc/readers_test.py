@@ -84,7 +84,7 @@ class ReadersOfAChangingFile(DisturbedTest):
     def check(self, reader):
         job = self.job_of()
         run = self.start(job, "--workers", 2, f"data.reader={reader}", name=reader)
-        run.wait_for_step(300)
+        run.wait_for_step(50)
         self.assert_shown(run, reader)
         path = self.data / IMAGES
         before = path.read_bytes()

@@ -37,7 +37,7 @@ class Recovery(DisturbedTest):
 
     def test_all_workers_are_killed_at_once(self):
         run = self.start_run(3)
-        run.wait_for_step(600)  # there is a checkpoint
+        run.wait_for_step(150)  # there is a checkpoint
         for pid in run.workers():
             os.kill(pid, signal.SIGKILL)
         self.assert_as_if_nothing_had_happened(run)
@@ -64,7 +64,7 @@ class Recovery(DisturbedTest):
 
     def test_a_killed_agent_is_started_again_and_its_workers_go_on_from_the_checkpoint(self):
         run = self.start_run(2)
-        run.wait_for_step(600)
+        run.wait_for_step(150)
         os.kill(run.agent(), signal.SIGKILL)
         self.assert_as_if_nothing_had_happened(run)
         self.assert_clear_line(run, "the agent (pid", "started again")

@@ -8,7 +8,6 @@ import unittest
 
 from array_files import safetensors
 from harness import LockstepTest, replay, write_idx
-from pace import pace
 
 HEADER = 16  # of an IDX file of three dimensions
 SIDE = 12
@@ -16,12 +15,12 @@ SIDE = 12
 
 class Replay(LockstepTest):
     def test_a_step_of_a_run_with_a_death_gives_the_same_bits_on_one_process(self):
-        newest = 40 * round(6 * pace())  # of the checkpoints but the last one, after an epoch of 10
+        newest = 240  # of the checkpoints but the last one, after an epoch of 10
         last = newest + 30
         job = self.job(self.small_data(), model={"name": "cnn", "batch_norm": True, "dropout": 0.2},
                        train={"global_batch": 64, "slots": 4, "max_steps": last},
                        checkpoint={"every_steps": 40, "keep": 3})
-        run = self.start(job, "--workers", 3)
+        run = self.start(job, "--workers", 3, slot_ms=10)
         run.wait_for_step(50)
         os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])

@@ -7,9 +7,6 @@ from disturbed import SECTIONS, DisturbedTest
 
 
 class Stopped(DisturbedTest):
-    # It takes two leases until such a process is killed.
-    train = {"global_batch": 64, "slots": 4, "max_steps": 8000}
-
     def stop_one(self, lease_s):
         run = self.start_run(2, cluster={**SECTIONS["cluster"], "lease_s": lease_s})
         victim = run.workers()[1]
@@ -39,7 +36,7 @@ class Stopped(DisturbedTest):
 
     def test_one_that_stays_so_while_the_other_one_dies_holds_nobody_up(self):
         run = self.start_run(2, cluster={**SECTIONS["cluster"], "lease_s": 1})
-        run.wait_for_step(600)  # there is a checkpoint
+        run.wait_for_step(150)  # there is a checkpoint
         stopped, killed = run.workers()
         os.kill(stopped, signal.SIGSTOP)
         os.kill(killed, signal.SIGKILL)
@@ -49,6 +46,7 @@ class Stopped(DisturbedTest):
         self.assert_as_if_nothing_had_happened(run)
 
     def test_a_coordinator_that_stays_so_is_replaced_and_killed(self):
+        self.slot_ms = 30  # it takes half a minute until somebody is sure
         run = self.start_run(2)
         workers, stopped = run.workers(), run.coordinator()["pid"]
         os.kill(stopped, signal.SIGSTOP)  # its kernel goes on to answer

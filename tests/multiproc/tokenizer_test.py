@@ -6,7 +6,6 @@ import subprocess
 import unittest
 
 from harness import BIN, LockstepTest, replay
-from pace import paced
 
 BLOCK = 16
 MODEL = {"name": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "block": BLOCK}
@@ -47,7 +46,7 @@ class Tokenizer(LockstepTest):
 
     def job_with(self, data, tokenizer, epochs=3, **model):
         job = self.job(data, model={**MODEL, **model}, checkpoint={"every_steps": 10, "keep": 3},
-                       train=paced({"global_batch": 40, "slots": 4, "epochs": epochs}))
+                       train={"global_batch": 40, "slots": 4, "epochs": epochs})
         sections = json.loads(job.read_text())
         sections["data"].update(tokenizer=str(tokenizer), cache_dir=str(self.scratch / "cache"))
         job.write_text(json.dumps(sections))
@@ -81,7 +80,7 @@ class Tokenizer(LockstepTest):
         path = self.tokenizer()
         job = self.job_with(self.text(), path, epochs=20)
         whole = self.finish(job, "--workers", 1, name="whole")
-        cut = self.start(job, "--workers", 2, name="cut")
+        cut = self.start(job, "--workers", 2, name="cut", slot_ms=20)
         cut.wait_for_step(20)
         cut.process.send_signal(signal.SIGINT)
         self.assertEqual(cut.wait(), 75, cut.text()[-2000:])
@@ -130,7 +129,7 @@ class Tokenizer(LockstepTest):
         self.assertIn("tokens in 1 file", self.data("pack", text, packed, *with_it))
         one = self.finish(self.job_with(text, path), "--workers", 1, name="one")
         job = self.job(packed, model={**MODEL, "vocab": 267},
-                       train=paced({"global_batch": 40, "slots": 4, "epochs": 3}))
+                       train={"global_batch": 40, "slots": 4, "epochs": 3})
         again = self.finish(job, "--workers", 1, name="again")
         self.assertEqual([step["samples"] for step in again.history()],
                          [step["samples"] for step in one.history()])

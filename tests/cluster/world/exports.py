@@ -9,6 +9,8 @@ from harness import BIN, LockstepTest
 
 
 class ExportTest(LockstepTest):
+    slot_ms = 5
+
     def export(self, run, *words):
         done = subprocess.run([BIN / "lockstep", "export", "tensorboard", run.run_dir, *words],
                               capture_output=True, text=True, timeout=120)

@@ -25,7 +25,9 @@ class Pod:
         cluster.name_address(dns, cluster.hosts.address(self.host))
         root = PodRoot(self.directory, cluster.etc_hosts, hostname, self._mounts(),
                        self.container["securityContext"], self.spec["securityContext"])
-        command = self.container["command"] + self.container.get("args", [])
+        # By `env`, because only the pod's own root has what they may name.
+        command = ["env", *cluster.variables, *self.container["command"],
+                   *self.container.get("args", [])]
         self.process = root.start(cluster.hosts.on(self.host), command, self._env(variables),
                                   self.output)
 

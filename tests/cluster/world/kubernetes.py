@@ -77,10 +77,12 @@ class Job:
 
 
 class Kubernetes:
-    """Lives until close(). `volumes`: a directory here by claim."""
+    """Lives until close(). `claims`: a directory here by claim. `variables`: what the programs of
+    every pod get besides those of the manifest."""
 
-    def __init__(self, scratch, addresses, claims):
+    def __init__(self, scratch, addresses, claims, variables=None):
         self.scratch, self.claims = pathlib.Path(scratch), claims
+        self.variables = [f"{name}={value}" for name, value in (variables or {}).items()]
         (self.scratch / "pods").mkdir(parents=True)
         self.etc_hosts = self.scratch / "hosts"
         self.etc_hosts.write_text("127.0.0.1 localhost\n")

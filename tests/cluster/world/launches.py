@@ -51,16 +51,12 @@ class MpiRun(Run):
 
 
 class LaunchTest(DisturbedTest):
-    # Of the undisturbed run: long enough to be hit in the middle.
-    train = {"global_batch": 64, "slots": 4, "max_steps": 1600}
-
     def mpirun(self, job, *overrides, name="run", np=3, options=()):
         run_dir = self.scratch / name
         return self.mpirun_apps([(np, agent_command(job, run_dir, *overrides))], name, options)
 
     def mpirun_apps(self, apps, name="run", options=()):
-        env = {**os.environ, "TMPDIR": str(self.temporary)}
-        run = MpiRun(apps, self.scratch / name, options, env)
+        run = MpiRun(apps, self.scratch / name, options, self.environment())
         self.runs.append(run)
         return run
 
@@ -75,7 +71,7 @@ class LaunchTest(DisturbedTest):
                        "LOCKSTEP_LAUNCH_ID": launch}
             run = Run.__new__(Run)
             run.spawn(agent_command(job, run_dir, *overrides), run_dir,
-                      {**os.environ, "TMPDIR": str(self.temporary), **of_rank, **(env or {})})
+                      {**self.environment(), **of_rank, **(env or {})})
             runs.append(run)
         self.runs += runs
         return runs

@@ -70,7 +70,8 @@ class MpiJob:
             self.launcher["template"],
             {"OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
              "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
-             "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10"})
+             "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
+             "OMPI_MCA_mca_base_env_list": ";".join(self.cluster.variables)})
 
     def _is_ready(self, pod):
         out = subprocess.run([*self.cluster.hosts.on(pod.host), "ss", "-Hltn"], capture_output=True,

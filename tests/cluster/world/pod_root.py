@@ -9,9 +9,10 @@ import pathlib
 import shlex
 import subprocess
 
-from harness import BIN, ROOT
+from harness import BIN, ROOT, SLOW_SLOTS
 
 SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
+SLOW_SLOTS_HERE = "/opt/lockstep/test/" + SLOW_SLOTS.name
 DEVICES = ("null", "zero", "full", "random", "urandom")
 ETC = {"passwd": "root:x:0:0::/:/usr/sbin/nologin\nlockstep:x:65532:65532::/home/lockstep:/bin/sh\n",
        "group": "root:x:0:\nlockstep:x:65532:\n", "nsswitch.conf": "hosts: files dns\n"}
@@ -34,6 +35,7 @@ class PodRoot:
         self.hostname = hostname
         self.security, self.pod_security = security, pod_security
         self.mounts = [(BIN, "/opt/lockstep/bin", True),
+                       (SLOW_SLOTS.parent, str(pathlib.Path(SLOW_SLOTS_HERE).parent), True),
                        (ROOT / "deploy/container", "/opt/lockstep/etc", True), *mounts,
                        *((path, path, True) for path in torch_libraries())]
         self.hosts = hosts

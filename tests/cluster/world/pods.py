@@ -4,12 +4,13 @@ import subprocess
 import unittest
 
 from disturbed import SECTIONS, DisturbedTest
-from harness import BIN
+from harness import BIN, slow_slots
 from hosts import why_not
 
 try:
     import yaml
     from kubernetes import Kubernetes, PodsRun
+    from pod_root import SLOW_SLOTS_HERE
 except ImportError as error:
     yaml, LACK = None, f"{error} (Debian: python3-yaml)"
 else:
@@ -20,10 +21,10 @@ needs_pods = unittest.skipIf(LACK, f"pods cannot be made here: {LACK}")
 
 
 class PodsTest(DisturbedTest):
-    train = {"global_batch": 64, "slots": 4, "max_steps": 4000}
+    slot_ms = 8
 
     def render(self, kind, *words, workers=3):
-        job = self.job("/data", name="shoes.yaml", job="shoes", train=self.paced_train,
+        job = self.job("/data", name="shoes.yaml", job="shoes", train=self.train,
                        **SECTIONS)
         out = subprocess.run([BIN / "lockstep", "k8s", "render", job, "--kind", kind, "--image",
                               "registry.example/lockstep:0.2", "--run-claim", "runs",
@@ -41,7 +42,8 @@ class PodsTest(DisturbedTest):
         os.chown(runs, USER, USER)  # as fsGroup does
         os.chmod(self.shared, 0o755)
         cluster = Kubernetes(self.scratch / f"cluster-{kind}", addresses,
-                             {"runs": runs, "data": self.data})
+                             {"runs": runs, "data": self.data},
+                             slow_slots(self.slot_ms, SLOW_SLOTS_HERE))
         self.addCleanup(cluster.close)
         before(cluster)
         cluster.apply(manifests)

@@ -173,9 +173,9 @@ class SlurmCluster:
         return "\n".join(path.read_text(errors="replace")[-2000:] for path in files
                          if path.is_file())
 
-    def command(self, *words):
-        """Runs a command of Slurm, and returns its output."""
-        done = subprocess.run(words, env=self.env, capture_output=True, text=True,
+    def command(self, *words, env=None):
+        """Runs a command of Slurm with these variables too, and returns its output."""
+        done = subprocess.run(words, env={**self.env, **(env or {})}, capture_output=True, text=True,
                               timeout=DEADLINE_S)
         if done.returncode != 0:
             raise AssertionError(f"{' '.join(words)} ended with {done.returncode}: {done.stderr}")

@@ -8,7 +8,7 @@ import time
 import unittest
 
 from launches import LaunchTest, agent_command
-from harness import BIN, DEADLINE_S, ROOT, Run  # noqa: F401
+from harness import BIN, DEADLINE_S, ROOT, Run, slow_slots  # noqa: F401
 from slurm_cluster import SlurmCluster, why_not
 
 OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL")
@@ -62,8 +62,6 @@ class SlurmRun(Run):
 @unittest.skipIf(reason := why_not(), reason)
 class SlurmTest(LaunchTest):
     conf = {}  # more of slurm.conf
-    train = {"global_batch": 64, "slots": 4, "max_steps": 1000}
-
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -77,9 +75,9 @@ class SlurmTest(LaunchTest):
         super().setUp()
         self.addCleanup(self.cluster.make_idle)
 
-    def environment(self):
-        return {**self.cluster.env, "TMPDIR": str(self.temporary),
-                "PATH": f"{BIN}:{self.cluster.env['PATH']}"}
+    def environment(self, env=None, slot_ms=None):
+        return super().environment({**self.cluster.env, **(env or {}),
+                                    "PATH": f"{BIN}:{self.cluster.env['PATH']}"}, slot_ms)
 
     def srun(self, job, *overrides, name="run", options=()):
         run = Run.__new__(Run)
@@ -112,7 +110,8 @@ class SlurmTest(LaunchTest):
     def submit(self, script, name="run", cluster=None):
         cluster = cluster or self.cluster
         output = self.scratch / f"{name}.{time.monotonic_ns()}.out"
-        said = cluster.command("sbatch", "--parsable", f"--output={output}", str(script))
+        said = cluster.command("sbatch", "--parsable", f"--output={output}", str(script),
+                               env=slow_slots(self.slot_ms))
         run = SlurmRun(cluster, self.scratch / name, output, int(said))
         self.runs.append(run)
         return run
