@@ -16,8 +16,7 @@ const OptimizerRow* find_row(std::string_view name) {
 }
 
 Status unknown_optimizer(const std::string& name) {
-  std::vector<std::string_view> names;
-  for (const OptimizerRow* row : kRows) names.push_back(row->name);
+  const std::vector<std::string_view> names = optimizer_names();
   if (name == "lbfgs") {
     return Status(
         Code::kUsage,
@@ -31,6 +30,12 @@ Status unknown_optimizer(const std::string& name) {
 }
 
 }  // namespace
+
+std::vector<std::string_view> optimizer_names() {
+  std::vector<std::string_view> names;
+  for (const OptimizerRow* row : kRows) names.push_back(row->name);
+  return names;
+}
 
 Status check_optimizer(const wire::OptimizerSpec& spec) {
   LOCKSTEP_RETURN_IF_ERROR(check_not_negative("lr", spec.lr()));

@@ -4,6 +4,9 @@
 // Thread-safety: constant tables and pure functions.
 #pragma once
 
+#include <string_view>
+#include <vector>
+
 #include "worker/optim/optimizer_row.h"
 
 namespace lockstep {
@@ -15,6 +18,8 @@ extern const OptimizerRow kNadamRow;
 extern const OptimizerRow kRmspropRow;
 extern const OptimizerRow kAdagradRow;
 extern const OptimizerRow kAdadeltaRow;
+
+std::vector<std::string_view> optimizer_names();
 
 // kUsage for an unknown name (the message names the nearest one), for values that make no sense,
 // and for LBFGS, which would move the parameters while it evaluates them. Checks only the settings

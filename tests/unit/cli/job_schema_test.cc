@@ -11,8 +11,10 @@
 #include "comm/wire/data_formats.h"
 #include "comm/wire/job_fields.h"
 #include "comm/wire/job_options.pb.h"
+#include "comm/wire/models/model_table.h"
 #include "tests/support/fails_with.h"
 #include "worker/model/gpt2_parts.h"
+#include "worker/optim/optimizers.h"
 
 namespace lockstep {
 namespace {
@@ -83,6 +85,8 @@ TEST(JobSchema, BoundsAreThoseOfTheCode) {
 TEST(JobSchema, NamesAreThoseOfTheCode) {
   EXPECT_THAT(find_job_key("model.size")->names, testing::ElementsAreArray(kGpt2Sizes));
   EXPECT_THAT(find_job_key("data.eval.format")->names, testing::ElementsAreArray(kDataFormats));
+  EXPECT_THAT(find_job_key("model.name")->names, testing::ElementsAreArray(model_names()));
+  EXPECT_THAT(find_job_key("optimizer.name")->names, testing::ElementsAreArray(optimizer_names()));
 }
 
 TEST(JobSchema, EveryDefaultIsAPossibleValue) {
