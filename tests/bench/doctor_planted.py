@@ -9,14 +9,14 @@ import argparse
 import pathlib
 import shutil
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
-import doctor_world
+import doctor_world  # noqa: E402
+from harness import scratch_directory  # noqa: E402
 
 
 def examine(planted, seconds):
-    scratch = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-doctor-bench-"))
+    scratch = scratch_directory()
     temporary = scratch / "tmp"
     temporary.mkdir()
     job, mount = doctor_world.PLANTED[planted](scratch)

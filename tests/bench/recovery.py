@@ -19,13 +19,12 @@ import shutil
 import signal
 import statistics
 import sys
-import tempfile
 import time
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parents[1] / "harness"))
-from harness import Run, synthetic_dataset  # noqa: E402
+from harness import Run, scratch_directory, synthetic_dataset  # noqa: E402
 
 TARGET_S = 1.0
 
@@ -125,7 +124,7 @@ def main():
     parser.add_argument("--away-s", type=float, default=5)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    scratch = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-bench-"))
+    scratch = scratch_directory()
     data = synthetic_dataset(scratch / "data", train=3000)
     job = scratch / "job.yaml"
     job.write_text(json.dumps({

@@ -24,12 +24,11 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve()
 sys.path.insert(0, str(HERE.parents[1] / "harness"))
-from harness import Run, get  # noqa: E402
+from harness import Run, get, scratch_directory  # noqa: E402
 from range_server import RangeServer, Throttle  # noqa: E402
 
 SLOWER = 5.5  # 1 - 1/5.5 = 82 %
@@ -173,7 +172,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--only", default="wait,policies")
     args = parser.parse_args()
-    scratch = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-bench-"))
+    scratch = scratch_directory()
     try:
         bench = Bench(args, scratch)
         for name in args.only.split(","):

@@ -26,13 +26,11 @@ import pathlib
 import random
 import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "harness"))
-from harness import BIN, Run, synthetic_dataset, trace  # noqa: E402
+from harness import BIN, Run, lockstep, scratch_directory, synthetic_dataset, trace  # noqa: E402
 import harness  # noqa: E402
 import sockets  # noqa: E402
 
@@ -76,8 +74,7 @@ class Chaos:
                 self.send(self.run.agent(), signal.SIGKILL)
             return None
         if fault == "scale":
-            return subprocess.run([BIN / "lockstep", "scale", self.run.run_dir, str(wanted)],
-                                  capture_output=True, timeout=60)
+            return lockstep("scale", self.run.run_dir, wanted)
         pids = self.workers()
         if not pids:
             return None
@@ -167,7 +164,7 @@ def check(run, undisturbed, code):
         wrong.append("other weights")
     if trace(run) != trace(undisturbed):
         wrong.append(f"other losses or samples: {trace(run)}, {trace(undisturbed)}")
-    audit = subprocess.run([BIN / "lockstep", "audit", run.run_dir], capture_output=True, text=True)
+    audit = lockstep("audit", run.run_dir)
     if audit.returncode != 0:
         wrong.append(f"audit: {audit.stdout}{audit.stderr}")
     deadline = time.monotonic() + 30
@@ -183,7 +180,7 @@ def check(run, undisturbed, code):
 def one_seed(seed, workers, faults, model, steps, say=print, timeout_s=1800):
     """Plays one seed in a scratch directory. Returns the defects and the directory, which is kept
     if there are any."""
-    scratch = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-chaos-"))
+    scratch = scratch_directory()
     data = synthetic_dataset(scratch / "data", train=3000)
     job = job_file(scratch, data, model, steps, slots=workers)
     undisturbed = Run([job, "--workers", 1], scratch / "undisturbed")

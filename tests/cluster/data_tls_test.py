@@ -40,14 +40,10 @@ class DataTls(NodesTest):
              str(MUCH), SECRET, TLS_RECORD], check=True, capture_output=True, timeout=60)
         return json.loads(sniffer.stdout)
 
-    def network_line(self, run):
-        log = (run.run_dir / "logs" / "coordinator.log.jsonl").read_text().splitlines()
-        return [line["message"] for line in map(json.loads, log) if line["event"] == "network"][-1]
-
     def test_nothing_of_the_data_is_heard_and_a_lost_worker_is_replaced(self):
         run, (_, second) = self.start_hosts()
         self.assertEqual(self.heard_on_the_second_host(), [TLS_RECORD])
-        self.assertIn("both are mutual TLS 1.3", self.network_line(run))
+        self.assertEqual(self.assert_event(run, "network", names="TLS 1.3")["level"], "info")
         victims = second.pids()
         kill_at_once(victims)
         run.wait_for(lambda: len(second.pids()) == WORKERS and second.pids() != victims,
@@ -59,7 +55,8 @@ class DataTls(NodesTest):
         run, _ = self.start_hosts(trusted_network=True)
         self.assertIn(SECRET, self.heard_on_the_second_host(),
                       "or the other test would hear nothing either")
-        self.assertIn("control is mutual TLS 1.3", self.network_line(run))
+        network = self.assert_event(run, "network", names=["TLS 1.3", "comm.trusted_network"])
+        self.assertEqual(network["level"], "warn")
         self.assert_as_if_nothing_had_happened(run)
 
 

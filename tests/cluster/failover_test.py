@@ -95,7 +95,7 @@ class Failover(NodesTest):
                 os.kill(pid, signal.SIGCONT)
         run.wait_for_workers(3 * WORKERS)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
-        self.assertIn("the coordinator of this run is on another machine now", run.text())
+        self.assertIn("another machine", run.text())
         self.assertEqual(second.agent.wait(60), 0)
         self.assert_same_result(run, self.undisturbed)
         self.assert_no_process_holds_anything(run)

@@ -140,7 +140,7 @@ class Rendered(unittest.TestCase):
         for words, needle in ((["train.global_batsh=3"], "train.global_batch"),
                               (["data.train.path=images"], "/data/images"),
                               (["cluster.workers=3"], "--workers"),
-                              (["--gpus", "4", "--workers", "6"], "multiple of 4"),
+                              (["--gpus", "4", "--workers", "6"], "--gpus"),
                               (["--name", "Shoes"], "--name"), (["--image", "a b"], "--image"),
                               (["--memory", "lots"], "--memory"),
                               (["--run-claim", "a/b"], "--run-claim"),

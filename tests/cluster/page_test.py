@@ -80,7 +80,7 @@ class Page(LockstepTest):
         self.assertEqual(len(deaths), 1)
         self.assertIn(f"pid {killed}", deaths[0])
         self.assertIn("SIGKILL", deaths[0])
-        self.assertIn("checkpoint written", " ".join(value(texts("#events li"))))
+        self.assertTrue(value(texts("#events [data-event=checkpoint_written]")))
         generations = value(texts("#generations li"))
         self.assertGreaterEqual(len(generations), 3, "start, death, the new worker")
         self.assertIn("SIGKILL", generations[-2], "why there is a second one")

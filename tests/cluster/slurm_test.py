@@ -29,7 +29,7 @@ class Srun(SlurmTest):
         run.wait_for(lambda: len(run.workers()) == 4 and victim not in run.workers(),
                      "another worker had its place")
         self.assert_as_if_nothing_had_happened(run)
-        self.assert_clear_line(run, f"pid {victim}")
+        self.assert_event(run, "member_died", names=f"pid {victim}")
         logs = {path.name for path in (run.run_dir / "logs").iterdir()}
         self.assertLessEqual({f"worker-n{i}-0.log.jsonl" for i in range(4)}, logs)
         self.assertLessEqual({"agent-n0.log.jsonl", "agent-1.log.jsonl"}, logs)

@@ -1,14 +1,13 @@
 """Progress reports to Kubeflow Trainer: a run with its variables reports to a real HTTPS server, and
 whatever that server does, the run is as if there were none."""
-import json
 import os
 import signal
-import subprocess
 import time
 import unittest
 
 from disturbed import SECTIONS, DisturbedTest
-from harness import BIN, standing_still
+from fails_with import events, told
+from harness import standing_still
 from status_server import StatusServer
 
 WORKERS = 2
@@ -29,9 +28,7 @@ class TrainerStatus(DisturbedTest):
         self.replace_token("first")
 
     def certify(self, name):
-        made = subprocess.run([BIN / "lockstep", "certs", self.scratch / name], capture_output=True,
-                              text=True, timeout=60)
-        self.assertEqual(made.returncode, 0, made.stderr)
+        self.succeed("certs", self.scratch / name)
         return self.scratch / name
 
     def replace_token(self, token):
@@ -49,10 +46,6 @@ class TrainerStatus(DisturbedTest):
                "KUBEFLOW_TRAINER_SERVER_CA_CERT": str((authority or self.ours) / "ca.crt"),
                "KUBEFLOW_TRAINER_SERVER_TOKEN": str(self.token)}
         return self.start(job, "--workers", WORKERS, env=env)
-
-    def events(self, run, *names):
-        lines = (run.run_dir / "logs" / "coordinator.log.jsonl").read_text().splitlines()
-        return [line for line in map(json.loads, lines) if line["event"] in names]
 
     def wait_for_reports(self, run, count):
         run.wait_for(lambda: len(self.server.statuses()) >= count, f"{count} reports came")
@@ -89,8 +82,8 @@ class TrainerStatus(DisturbedTest):
                          ["Bearer first", "Bearer second"])
         gaps = [b["at_s"] - a["at_s"] for a, b in zip(requests, requests[1:-1])]
         self.assertTrue(all(gap > EVERY_S - 1 for gap in gaps), gaps)
-        self.assertEqual(self.events(run, "trainer_status_not_sent"), [])
-        self.assertEqual(len(self.events(run, "trainer_status")), 1)
+        self.assertEqual(events(run, "trainer_status_not_sent"), [])
+        self.assertEqual(len(events(run, "trainer_status")), 1)
 
     def test_the_coordinator_that_takes_over_reports_on(self):
         run = self.start_reporting()
@@ -115,18 +108,18 @@ class TrainerStatus(DisturbedTest):
         # Asked at its end: where the machine is fast it ends while the server still hangs.
         self.assertEqual(run.summary()["generations"], 1, "somebody was disturbed:\n" +
                          run.coordinator_log())
-        complaints = self.events(run, "trainer_status_not_sent")
+        complaints = events(run, "trainer_status_not_sent")
         self.assertEqual(len(complaints), 1, complaints)
-        self.assertIn("answers 500 (Internal error)", complaints[0]["message"])
+        self.assert_event(run, "trainer_status_not_sent", names=500)
         self.assertEqual(self.server.statuses(), [])
 
     def test_a_server_of_another_authority_is_told_nothing(self):
         run = self.start_reporting(authority=self.certify("others"))
         self.assert_as_if_nothing_had_happened(run)
         self.assertEqual(self.server.requests(), [])
-        complaints = self.events(run, "trainer_status_not_sent")
+        complaints = events(run, "trainer_status_not_sent")
         self.assertEqual(len(complaints), 1, complaints)
-        self.assertIn("its certificate does not hold", complaints[0]["message"])
+        self.assert_event(run, "trainer_status_not_sent", says="certificate")
 
     def test_a_run_that_is_stopped_tells_how_far_it_came(self):
         run = self.start_reporting()

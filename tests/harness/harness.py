@@ -20,6 +20,8 @@ import time
 import unittest
 import urllib.request
 
+from fails_with import FailsWith, outcome_of
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("LOCKSTEP_BIN", ROOT / "build/release/bin")).resolve()
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
@@ -134,9 +136,22 @@ class Run:
         return self.wait_for(lambda: len(self.history()) >= step, f"step {step} was applied")
 
 
+def lockstep(*words, prefix=(), timeout=DEADLINE_S, **more):
+    """`lockstep WORDS`, ended. `prefix`: a command that starts it elsewhere."""
+    return subprocess.run([*prefix, BIN / "lockstep", *map(str, words)], capture_output=True,
+                          text=True, timeout=timeout, **more)
+
+
 def replay(run_dir, *args):
-    return subprocess.run([BIN / "lockstep", "replay", run_dir, *map(str, args)],
-                          capture_output=True, text=True, timeout=120)
+    return lockstep("replay", run_dir, *args)
+
+
+def scratch_directory(add_cleanup=None):
+    """One that goes with the cleanups. Who gives none removes it."""
+    path = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-test-"))
+    if add_cleanup is not None:
+        add_cleanup(shutil.rmtree, path, ignore_errors=True)
+    return path
 
 
 def processes_of(run_dir, of_interest=lambda words: True):
@@ -240,11 +255,11 @@ def installed(what):
                           text=True, check=True).stdout.strip()
 
 
-class LockstepTest(unittest.TestCase):
+class LockstepTest(FailsWith, unittest.TestCase):
     slot_ms = 0  # how much longer every slot of a step takes (slow_slots.cc)
 
     def setUp(self):
-        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="lockstep-test-"))
+        self.scratch = scratch_directory()  # which a failed test may keep
         self.temporary = self.scratch / "tmp"  # what the programs take for /tmp
         self.temporary.mkdir()
         self.shared_memory = our_shared_memory()
@@ -297,15 +312,19 @@ class LockstepTest(unittest.TestCase):
 
     def outcome(self, *args):
         """The exit code and output of `lockstep ARGS`."""
-        done = subprocess.run([BIN / "lockstep", *map(str, args)], capture_output=True, text=True,
-                              timeout=240)
-        return done.returncode, done.stdout + done.stderr
+        return outcome_of(lockstep(*args))
 
-    def audit(self, run):
-        """The output of `lockstep audit` for a run without defects."""
-        code, text = self.outcome("audit", run.run_dir)
+    def succeed(self, *args):
+        """The output of `lockstep ARGS`, which ends with code 0."""
+        code, text = self.outcome(*args)
         self.assertEqual(code, 0, text)
         return text
+
+    def audit(self, run):
+        """What `lockstep audit` finds of a run without defects (--json)."""
+        found = json.loads(self.succeed("audit", run.run_dir, "--json"))
+        self.assertEqual((found["lost"], found["repeated"]), (0, 0))
+        return found
 
     def environment(self, env=None, slot_ms=None):
         """What the processes of a run get, on top of `env`."""
@@ -363,8 +382,6 @@ class LockstepTest(unittest.TestCase):
         return run
 
     def assert_clear_line(self, run, *needles):
-        text = run.text()
-        for bad in ("terminate called", "core dumped", "what():", "egmentation", "frame #"):
-            self.assertNotIn(bad, text)
+        self.assert_no_crash(run.text())
         for needle in needles:
-            self.assertIn(needle, text)
+            self.assertIn(needle, run.text())

@@ -5,17 +5,11 @@ import os
 import pathlib
 import signal
 import sqlite3
-import subprocess
 import unittest
 
-from harness import BIN, LockstepTest, processes_of
+from harness import LockstepTest, lockstep, processes_of
 
 LONG = {"global_batch": 64, "slots": 4, "epochs": 5000}
-
-
-def audit(run_dir, *args):
-    return subprocess.run([BIN / "lockstep", "audit", run_dir, *args], capture_output=True,
-                          text=True, timeout=120)
 
 
 def contents(directory):
@@ -27,11 +21,11 @@ def contents(directory):
 
 class Audit(LockstepTest):
     def assert_clean(self, run, epochs, samples):
-        answer = audit(run.run_dir)
-        self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
-        self.assertEqual(answer.stdout.splitlines()[-1],
-                         f"epochs {epochs}, samples {samples}: lost 0, repeated 0")
-        return answer.stdout
+        """Also as people read it."""
+        found = self.audit(run)
+        self.assertEqual((found["whole_epochs"], found["samples"]), (epochs, samples))
+        self.succeed("audit", run.run_dir)
+        return found
 
     def test_a_run_with_deaths_of_workers_and_coordinator_is_proven_and_not_touched(self):
         epochs = 30  # of 10 steps
@@ -45,10 +39,10 @@ class Audit(LockstepTest):
         os.kill(run.coordinator()["pid"], signal.SIGKILL)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         before = contents(run.run_dir)
-        text = self.assert_clean(run, epochs, epochs * 600)
-        self.assertIn("generation 2", text)
+        found = self.assert_clean(run, epochs, epochs * 600)
+        self.assertEqual(found["generations"][1]["reason"], "death")
         self.assertEqual(contents(run.run_dir), before)
-        rows = json.loads(audit(run.run_dir, "--json", "--steps", "10:12").stdout)["rows"]
+        rows = json.loads(self.succeed("audit", run.run_dir, "--json", "--steps", "10:12"))["rows"]
         self.assertEqual([row["step"] for row in rows], [10, 11, 12])
         self.assertEqual([slot["positions"] for slot in rows[0]["slots"]],
                          [[576, 582], [582, 588], [588, 594], [594, 600]])
@@ -63,21 +57,18 @@ class Audit(LockstepTest):
         for pid in run.workers():
             os.kill(pid, signal.SIGKILL)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
-        self.assertIn("rolled back: step", self.assert_clean(run, epochs, epochs * 600))
+        self.assertTrue(self.assert_clean(run, epochs, epochs * 600)["rolled_back"])
 
     def test_a_stopped_run_has_lost_nothing_and_a_living_one_is_left_alone(self):
         run = self.start(self.job(self.small_data(), train=LONG), "--workers", 2)
         run.wait_for_step(15)
-        busy = audit(run.run_dir)
-        self.assertEqual(busy.returncode, 64)
-        self.assertIn("still going on", busy.stderr)
+        self.assert_fails(lockstep("audit", run.run_dir), 64, names=run.run_dir)
         run.process.send_signal(signal.SIGTERM)
         self.assertEqual(run.wait(), 75)
         steps = len(run.history())
         whole, rest = divmod(steps, 10)
-        text = self.assert_clean(run, whole, whole * 600 + rest * 64)
-        if rest:
-            self.assertIn(f"{rest} of 10 steps", text)
+        last = self.assert_clean(run, whole, whole * 600 + rest * 64)["epochs"][-1]
+        self.assertEqual((last["steps"], last["whole"]), (rest or 10, rest == 0))
 
     def test_a_killed_run_is_read_although_its_log_was_never_folded_in(self):
         run = self.start(self.job(self.small_data(), train=LONG), "--workers", 2)
@@ -92,8 +83,7 @@ class Audit(LockstepTest):
         self.assert_nothing_left(run)
         self.assertTrue((run.run_dir / "journal.db-wal").exists())
         before = contents(run.run_dir)
-        answer = audit(run.run_dir)
-        self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
+        self.audit(run)
         self.assertEqual(contents(run.run_dir), before)
 
     def test_a_forged_digest_is_named(self):
@@ -101,20 +91,21 @@ class Audit(LockstepTest):
         with contextlib.closing(sqlite3.connect(run.run_dir / "journal.db")) as journal:
             journal.execute("UPDATE identity SET value = '12' WHERE key = 'seed'")
             journal.commit()
-        answer = audit(run.run_dir)
+        answer = lockstep("audit", run.run_dir, "--json")
         self.assertEqual(answer.returncode, 1)
-        self.assertIn("WRONG epoch 1, step 1, slot 0, positions [0, 16): other samples",
-                      answer.stdout)
-        self.assertEqual(answer.stdout.splitlines()[-1],
-                         "epochs 1, samples 600: lost 600, repeated 600")
+        found = json.loads(answer.stdout)
+        self.assertEqual((found["lost"], found["repeated"]), (600, 600))
+        fault = found["faults"][0]
+        self.assertEqual((fault["result"], fault["epoch"], fault["step"], fault["slot"],
+                          fault["positions"]), ("other_samples", 1, 1, 0, [0, 16]))
 
     def test_what_is_no_run_is_one_line(self):
         for path, code in ((self.scratch, 66), (self.scratch / "nowhere", 66)):
-            answer = audit(path)
-            self.assertEqual(answer.returncode, code)
+            answer = lockstep("audit", path)
+            self.assert_fails(answer, code, names=path)
             self.assertEqual(len(answer.stderr.splitlines()), 1, answer.stderr)
         run = self.finish(self.job(self.small_data()), "--workers", 1)
-        self.assertEqual(audit(run.run_dir, "--steps", "3:1").returncode, 64)
+        self.assert_fails(lockstep("audit", run.run_dir, "--steps", "3:1"), 64, names="--steps 3:1")
 
 
 if __name__ == "__main__":

@@ -1,28 +1,14 @@
 """train.global_batch: auto. One number, found before the first step and never again."""
-import contextlib
-import json
 import os
 import signal
-import subprocess
 import unittest
 
-from harness import BIN, LockstepTest
+from fails_with import events
+from harness import LockstepTest
 
 # 600 samples in 4 slots: 150 each, so that the data set and not this machine's memory decides.
 BATCH = 512
 MODEL = {"name": "cnn", "dropout": 0.25}
-
-
-def log(run, name):
-    """Events of one program's log."""
-    with contextlib.suppress(OSError):
-        lines = (run.run_dir / "logs" / f"{name}.log.jsonl").read_text().splitlines()
-        return [json.loads(line) for line in lines]
-    return []
-
-
-def events(run, name, event):
-    return [line for line in log(run, name) if line.get("event") == event]
 
 
 class AutoBatch(LockstepTest):
@@ -49,17 +35,15 @@ class AutoBatch(LockstepTest):
         run = self.finish(self.auto, "--workers", 2)
         self.assertIn(f"global_batch: {BATCH}", (run.run_dir / "job.yaml").read_text())
         self.assertEqual(run.summary()["global_batch"], BATCH)
-        audit = subprocess.run([BIN / "lockstep", "audit", run.run_dir, "--json"],
-                               capture_output=True, check=True, timeout=120)
-        self.assertEqual(json.loads(audit.stdout)["global_batch"], BATCH)
+        self.assertEqual(self.audit(run)["global_batch"], BATCH)
 
     def test_a_resume_with_another_world_keeps_the_number_and_measures_nothing(self):
         cut = self.finish(self.auto, "train.max_steps=7", "--workers", 3, name="cut")
-        self.assertEqual(len(events(cut, "worker-0", "largest_slot")), 1)
+        self.assertEqual(len(events(cut, "largest_slot", "worker-0")), 1)
         for job in (self.auto, cut.run_dir / "job.yaml"):  # the words, and the number
             rest = self.finish(job, "--resume", f"train.max_steps={13 if job == self.auto else 20}",
                                "train.epochs=10", "--workers", 1, name="cut")
-        self.assertEqual(len(events(rest, "worker-0", "largest_slot")), 1)
+        self.assertEqual(len(events(rest, "largest_slot", "worker-0")), 1)
         whole = self.with_number("--workers", 2)
         self.assertEqual(len(rest.history()), 20)
         self.assertEqual([(r["step"], r["samples"]) for r in rest.history()],
@@ -74,10 +58,10 @@ class AutoBatch(LockstepTest):
     def test_a_coordinator_killed_as_soon_as_the_number_is_journalled_goes_on_with_it(self):
         run = self.start(self.auto, "--workers", 2)
         pid = self.coordinator_of(run)
-        run.wait_for(lambda: events(run, "coordinator", "global_batch"), "the number was found")
+        run.wait_for(lambda: events(run, "global_batch"), "the number was found")
         os.kill(pid, signal.SIGKILL)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
-        self.assertEqual(len(events(run, "coordinator", "global_batch")), 1)
+        self.assertEqual(len(events(run, "global_batch")), 1)
         self.assert_same_result(run, self.with_number("--workers", 2))
 
     def test_a_worker_that_comes_later_measures_nothing(self):
@@ -86,14 +70,14 @@ class AutoBatch(LockstepTest):
         run.wait_for_more_steps(5)
         self.assertEqual(run.status()["global_batch"], BATCH)
         os.kill(run.workers()[1], signal.SIGKILL)
-        run.wait_for(lambda: len(events(run, "worker-1", "state_received")) > 0, "it was replaced")
+        run.wait_for(lambda: events(run, "state_received", "worker-1"), "it was replaced")
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(), 75, run.text()[-3000:])
-        self.assertEqual(len(events(run, "worker-1", "largest_slot")), 1)
+        self.assertEqual(len(events(run, "largest_slot", "worker-1")), 1)
 
     def test_a_word_that_is_none_is_refused_with_the_one_that_is(self):
-        run = self.finish(self.auto, "train.global_batch=large", expect=64)
-        self.assert_clear_line(run, "train.global_batch", "auto")
+        self.assert_fails(self.start(self.auto, "train.global_batch=large"), 64,
+                          names=["train.global_batch", "large"], advises="auto")
 
 
 if __name__ == "__main__":

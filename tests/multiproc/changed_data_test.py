@@ -14,8 +14,7 @@ class ChangedData(DisturbedTest):
         path = self.data / IMAGES
         before = path.read_bytes()
         change(path)
-        self.assertEqual(run.wait(), 65, run.text()[-3000:])
-        self.assert_clear_line(run, f"{path} has changed under the run")
+        self.assert_fails(run, 65, names=path, says="changed")
         self.assert_nothing_left(run)
         self.assertNotIn("signal 7", run.text() + (run.run_dir / "logs/agent.log.jsonl").read_text())
         path.write_bytes(before)

@@ -4,7 +4,7 @@ import random
 import signal
 import unittest
 
-from harness import LockstepTest, replay
+from harness import LockstepTest, lockstep
 
 BLOCK = 128
 MODEL = {"name": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "block": BLOCK}
@@ -38,32 +38,29 @@ class Documents(LockstepTest):
         self.assertLessEqual(summary["eval_accuracy"], 1)
 
     def assert_replays(self, run):
-        again = replay(run.run_dir, "--step", 7)
-        self.assertEqual(again.returncode, 0, again.stdout + again.stderr)
+        self.succeed("replay", run.run_dir, "--step", 7)
 
     def check_any_number_of_workers(self, **keys):
         job = self.document_job({"global_batch": 16, "slots": 4, "epochs": 4}, **keys)
         one = self.finish(job, "--workers", 1, name="one")
         three = self.finish(job, "--workers", 3, name="three")
         self.assert_same_result(three, one)
-        text = self.audit(three)
-        self.assertIn("lost 0, repeated 0", text)
         self.assert_accuracy(one)
-        return one, text
+        return one, self.audit(three)
 
     def test_packed_ones_give_the_same_with_any_number_of_workers(self):
         one, _ = self.check_any_number_of_workers(documents="pack")
         self.assert_replays(one)
 
     def test_padded_ones_by_length(self):
-        one, text = self.check_any_number_of_workers(documents="pad", shuffle="length",
+        one, found = self.check_any_number_of_workers(documents="pad", shuffle="length",
                                                      block_samples=32)
-        self.assertIn("in blocks of 32 samples", text)
+        self.assertEqual(found["block_samples"], 32)
         self.assert_replays(one)
 
     def test_padded_ones_from_short_to_long(self):
-        _, text = self.check_any_number_of_workers(documents="pad", length_classes=5)
-        self.assertIn("in 5 classes from short to long", text)
+        _, found = self.check_any_number_of_workers(documents="pad", length_classes=5)
+        self.assertEqual(found["length_classes"], 5)
 
     def test_of_held_out_ones_the_same_are_evaluated_on_padded_by_length_and_packed(self):
         still = "optimizer.lr=1e-12"  # so that all evaluate the same weights
@@ -92,12 +89,10 @@ class Documents(LockstepTest):
         run.wait_for_more_steps(5)
         run.process.send_signal(signal.SIGTERM)
         self.assertEqual(run.wait(), 75, run.text()[-2000:])
-        code, text = self.outcome("run", job, "--resume", "--run-dir", run.run_dir, "--workers", 2,
-                                   "data.documents=pad")
-        self.assertEqual(code, 64, text)
-        self.assertIn("data.documents", text)
-        code, text = self.outcome("run", job, "--resume", "--run-dir", run.run_dir, "--workers", 2)
-        self.assertEqual(code, 0, text)
+        resume = ["run", job, "--resume", "--run-dir", run.run_dir, "--workers", 2]
+        self.assert_fails(lockstep(*resume, "data.documents=pad"), 64,
+                          names=["data.documents", "pack", "pad"])
+        self.succeed(*resume)
         self.assert_same_result(run, whole)
 
     def test_what_cannot_be_told_apart_is_refused_with_the_key_that_helps(self):
@@ -106,8 +101,7 @@ class Documents(LockstepTest):
         (tokens / "train.bin").write_bytes(bytes(4000))
         job = self.job(tokens, model=MODEL, train={"global_batch": 16, "slots": 4, "epochs": 1},
                        data={"train": str(tokens), "documents": "pack"})
-        run = self.finish(job, "--workers", 1, expect=64)
-        self.assert_clear_line(run, "data.document_end")
+        self.assert_fails(self.start(job, "--workers", 1), 64, advises="data.document_end")
 
 
 if __name__ == "__main__":

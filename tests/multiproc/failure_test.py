@@ -6,7 +6,8 @@ import struct
 import subprocess
 import unittest
 
-from harness import BIN, LockstepTest
+from fails_with import events
+from harness import LockstepTest
 
 LONG = {"global_batch": 64, "slots": 4, "epochs": 5000}
 
@@ -20,10 +21,7 @@ class Failure(LockstepTest):
         return run
 
     def checkpoints(self, run):
-        out = subprocess.run([BIN / "lockstep", "ckpt", "verify", run.run_dir], capture_output=True,
-                             text=True, timeout=60)
-        self.assertEqual(out.returncode, 0, out.stdout + out.stderr)
-        return out.stdout
+        return self.succeed("ckpt", "verify", run.run_dir)
 
     def test_a_worker_that_may_not_be_started_again_ends_a_run_that_has_no_other(self):
         job = self.job(self.small_data(), train=LONG, checkpoint={"every_steps": 20, "keep": 2},
@@ -32,8 +30,7 @@ class Failure(LockstepTest):
         run.wait_for_step(45)
         victim = run.wait_for(lambda: run.workers()[0], "a member with a pid")
         os.kill(victim, signal.SIGKILL)
-        self.assertEqual(run.wait(), 70)
-        self.assert_clear_line(run, str(victim), "signal 9", "--resume")
+        self.assert_fails(run, 70, names=[f"pid {victim}", "signal 9"], advises="--resume")
         self.checkpoints(run)
         self.assert_nothing_left(run)
 
@@ -47,8 +44,7 @@ class Failure(LockstepTest):
             run.wait_for(lambda: run.status()["step"] >= step, f"step {step} was applied")
             pids.add(pid)
             os.kill(pid, signal.SIGABRT)
-        self.assertEqual(run.wait(), 70, run.text()[-2000:])
-        self.assert_clear_line(run, "signal 6")
+        self.assert_fails(run, 70, names=[f"pid {pid}", "signal 6"])
         self.assert_nothing_left(run)
 
     def test_a_killed_lockstep_run_leaves_no_process(self):
@@ -72,8 +68,8 @@ class Failure(LockstepTest):
         writer = next(m for m in run.status()["members"] if m["rank"] == 0)["pid"]
         # What the kernel says of a full disk, for this process alone: no file may grow further.
         subprocess.run(["prlimit", "--pid", str(writer), "--fsize=40000"], check=True)
-        run.wait_for(lambda: "checkpoint" in run.text() and "File too large" in run.text(),
-                     "a warning about the checkpoint")
+        run.wait_for(lambda: events(run, "checkpoint_failed"), "a warning about the checkpoint")
+        self.assert_event(run, "checkpoint_failed", says="File too large")
         after = self.checkpoints(run)
         self.assertTrue(before and after)
         run.process.send_signal(signal.SIGTERM)
@@ -128,15 +124,13 @@ class RunDirectory(LockstepTest):
         run = self.start(job, "--workers", 1)
         run.wait_for_step(1)
         second = self.start(job, "--workers", 1)
-        self.assertEqual(second.wait(), 64)
-        self.assert_clear_line(second, "in use", str(run.coordinator()["pid"]))
+        self.assert_fails(second, 64, names=run.coordinator()["pid"], says="in use")
         run.wait_for_step(len(run.history()) + 5)  # the first one never noticed
 
     def test_a_directory_left_by_a_dead_job_names_resume(self):
         job = self.job(self.small_data(), train={"global_batch": 64, "max_steps": 5})
         self.finish(job, "--workers", 1)
-        again = self.finish(job, "--workers", 1, expect=64)
-        self.assert_clear_line(again, "--resume")
+        self.assert_fails(self.start(job, "--workers", 1), 64, advises="--resume")
 
     def test_a_taken_port_is_one_clear_line(self):
         with socket.socket() as taken:
@@ -144,8 +138,8 @@ class RunDirectory(LockstepTest):
             taken.listen()
             port = taken.getsockname()[1]
             job = self.job(self.small_data(), metrics={"listen": f"127.0.0.1:{port}"})
-            run = self.finish(job, "--workers", 1, expect=78)
-            self.assert_clear_line(run, str(port))
+            run = self.start(job, "--workers", 1)
+            self.assert_fails(run, 78, names=port)
             self.assert_nothing_left(run)
 
 

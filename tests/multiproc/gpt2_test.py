@@ -6,7 +6,7 @@ import struct
 import unittest
 
 from array_files import safetensors
-from harness import LockstepTest, replay
+from harness import LockstepTest
 
 BLOCK = 16
 MODEL = {"name": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "block": BLOCK}
@@ -53,16 +53,13 @@ class Gpt2(LockstepTest):
         with open(path, "r+b") as file:
             file.seek(2 * (50 * BLOCK + 3))
             file.write(b"\xff\xff")
-        self.assertEqual(run.wait(), 65, run.text()[-3000:])
-        self.assert_clear_line(run, f"{path} has changed under the run")
+        self.assert_fails(run, 65, names=path, says="changed")
         self.assert_nothing_left(run)
 
     def test_a_step_is_replayed_bit_for_bit_with_its_sequences(self):
         path = self.text()
         run = self.finish(self.job(path, model=MODEL, train=TRAIN), "--workers", 2)
-        answer = replay(run.run_dir, "--step", 22)
-        self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
-        self.assertIn("the recorded losses again, bit for bit", answer.stdout)
+        said = self.succeed("replay", run.run_dir, "--step", 22)
         header, data = safetensors(run.run_dir / "replay-step-22.safetensors")
         self.assertEqual(header["tokens"]["shape"], [3, BLOCK])  # the epoch's last step
         begin, end = header["samples"]["data_offsets"]
@@ -73,22 +70,20 @@ class Gpt2(LockstepTest):
         for i, sample in enumerate(samples):
             self.assertEqual(bytes(tokens[i * BLOCK:(i + 1) * BLOCK]),
                              text[sample * BLOCK:(sample + 1) * BLOCK])
-            self.assertIn(f"{path} at byte {sample * BLOCK}", answer.stdout)
+            self.assertRegex(said, rf"{path}\b.* {sample * BLOCK}\n")
 
     def test_what_does_not_fit_together_is_one_line(self):
         text = self.text()
         broken = self.scratch / "broken.bin"
         broken.write_bytes(b"\x01\x00" * 40 + b"\x07")
-        for data, model, code, words in (
-                (broken, MODEL, 65, "broken.bin has 81 bytes"),
-                (text, {**MODEL, "n_head": 3}, 64, "multiple of the number of heads"),
-                (text, {**MODEL, "vocab": 100}, 65, "beyond the vocabulary of 100"),
-                (self.small_data(), MODEL, 64, "gpt2 learns from tokens or text"),
-                (text, {"name": "mlp"}, 64, "only gpt2 learns from tokens or text")):
-            run = self.start(self.job(data, model=model, train=TRAIN), "--workers", 1,
-                             name=f"bad-{words[:5]}-{model['name']}")
-            self.assertEqual(run.wait(), code, run.text())
-            self.assertIn(words, run.text())
+        for data, model, code, subjects in (
+                (broken, MODEL, 65, [broken, "81 bytes"]),
+                (text, {**MODEL, "n_head": 3}, 64, ["model.n_head", 3]),
+                (text, {**MODEL, "vocab": 100}, 65, [text, "vocabulary of 100"]),
+                (self.small_data(), MODEL, 64, ["model.name", "gpt2", "idx"]),
+                (text, {"name": "mlp"}, 64, ["model.name", "mlp", "text"])):
+            run = self.start(self.job(data, model=model, train=TRAIN), "--workers", 1, name="bad")
+            self.assert_fails(run, code, names=subjects)
 
 
 if __name__ == "__main__":

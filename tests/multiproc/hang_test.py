@@ -6,6 +6,7 @@ import subprocess
 import threading
 import unittest
 
+from fails_with import events
 from harness import LockstepTest
 
 PTRACE_SEIZE, PTRACE_INTERRUPT, PTRACE_DETACH = 0x4206, 0x4207, 17
@@ -60,18 +61,16 @@ class Hang(LockstepTest):
         # Its loader never delivers again; its heartbeats go on.
         stopped = StoppedThread(victim["pid"], "loader")
         self.addCleanup(stopped.let_go)
-        run.wait_for(lambda: "hangs" in run.text(), "a word about the hang")
-        stacks = run.wait_for(lambda: next((run.run_dir / "logs").glob(
-            f"worker-*.{victim['pid']}.stacks.txt")), "the saved stacks")
+        stacks = run.wait_for(lambda: [*(run.run_dir / "logs").glob(
+            f"worker-*.{victim['pid']}.stacks.txt")][0], "the stacks were saved")
         stopped.let_go()
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         text = stacks.read_text()
         self.assertIn(" training", text)
         self.assertIn(" loader", text)
         self.assertIn("data::Loader::next", self.names(text), text)
-        lines = [line for line in run.text().splitlines() if "hangs" in line]
-        self.assertEqual(len(lines), 1, run.text())
-        self.assertIn(str(victim["pid"]), lines[0])
+        self.assertEqual(len(events(run, "member_died")), 1, run.text())
+        self.assert_event(run, "member_died", names=f"pid {victim['pid']}", says="hangs")
         self.assertEqual(run.summary()["weights_sha256"], alone.summary()["weights_sha256"])
         self.assertEqual(run.history(), alone.history())
         self.assert_nothing_left(run)

@@ -8,6 +8,7 @@ import unittest
 
 import sockets
 from disturbed import SECTIONS, DisturbedTest
+from fails_with import events
 from hang_test import StoppedThread
 
 BAR_S = 10 * SECTIONS["cluster"]["lease_s"]  # after an eviction without proof
@@ -37,8 +38,7 @@ class ControlConnection(DisturbedTest):
         stays, victim = run.workers()
         os.kill(stays, signal.SIGSTOP)
         os.kill(victim, signal.SIGTERM)
-        log = run.run_dir / "logs" / "coordinator.log.jsonl"
-        run.wait_for(lambda: "change_planned" in log.read_text(), "it was to leave")
+        run.wait_for(lambda: events(run, "change_planned"), "it was to leave")
         run.wait_for(lambda: not sockets.unread(victim, self.control_address(run)), "it knew")
         # From here on it trains, and neither hears nor says anything.
         deaf = StoppedThread(victim, "lockstep-worker")
@@ -65,8 +65,7 @@ class ControlConnection(DisturbedTest):
         return host, int(port)
 
     def connections_made(self, run):
-        log = (run.run_dir / "logs" / "worker-1.log.jsonl").read_text()
-        return log.count('"event":"registered"')
+        return len(events(run, "registered", "worker-1"))
 
     def test_one_that_is_reset_is_made_again_and_nobody_is_put_out(self):
         self.disturb(sockets.reset)
@@ -112,7 +111,7 @@ class DataLink(DisturbedTest):
         evicted = {one, other} - set(run.workers())
         self.assertEqual(len(evicted), 1)
         self.assert_as_if_nothing_had_happened(run)
-        self.assert_clear_line(run, f"pid {evicted.pop()}) is evicted")
+        self.assert_event(run, "member_died", names=f"pid {evicted.pop()}", says="evicted")
         # The link stays cut: whoever may come back after a while is put out again, but is then
         # kept out for twice as long.
         times = self.evictions_s(run)
@@ -123,7 +122,7 @@ class DataLink(DisturbedTest):
     def evictions_s(self, run):
         with contextlib.closing(sqlite3.connect(run.run_dir / "journal.db")) as journal:
             rows = journal.execute("SELECT wall_ms FROM events WHERE kind = 'member_died' "
-                                   "AND text LIKE '% is evicted: %' ORDER BY id")
+                                   "AND text LIKE '% evicted%' ORDER BY id")
             return [wall_ms / 1000 for wall_ms, in rows]
 
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import unittest
 
-from harness import BIN, ROOT, LockstepTest, replay, synthetic_dataset
+from harness import BIN, ROOT, LockstepTest, synthetic_dataset
 
 GOLDEN = ROOT / "tests/golden"
 TRAIN = {"global_batch": 64, "slots": 4, "epochs": 30}  # steps of 600 samples, some short
@@ -49,9 +49,7 @@ class TorchScript(ModelFileTest):
         self.script()
         job = self.job_with("torchscript", "model.pt")  # beside the job file
         one = self.assert_any_number_of_workers_and_a_death_give_the_same(job)
-        answer = replay(one.run_dir, "--step", 41)
-        self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
-        self.assertIn("the recorded losses again, bit for bit", answer.stdout)
+        self.succeed("replay", one.run_dir, "--step", 41)
 
     def test_a_resume_goes_on_with_other_workers_and_not_with_another_file(self):
         path = self.script()
@@ -64,11 +62,10 @@ class TorchScript(ModelFileTest):
 
         good = path.read_bytes()
         path.write_bytes(good + b"\0")
-        refused = self.finish(job, "--resume", name="cut", expect=64)
-        self.assert_clear_line(refused, str(path), "content has changed", "Put the file back")
+        self.assert_fails(self.start(job, "--resume", name="cut"), 64, names=path, says="SHA-256",
+                          advises="back")
         path.unlink()
-        refused = self.finish(job, "--resume", name="cut", expect=66)
-        self.assert_clear_line(refused, str(path), "not there")
+        self.assert_fails(self.start(job, "--resume", name="cut"), 66, names=path)
 
         moved = self.scratch / "elsewhere.pt"
         moved.write_bytes(good)
@@ -94,17 +91,17 @@ class TorchScript(ModelFileTest):
         few = synthetic_dataset(self.scratch / "few", classes=4)
         script = GOLDEN / "torchscript_images.pt"
         tokens = GOLDEN / "torchscript_tokens.pt"
-        for path, data, code, words in (
-                (self.scratch / "nowhere.pt", few, 66, "not there"),
-                (self.scratch, few, 78, "is a directory"),
-                (self.scratch / "truncated.pt", few, 78, "not a whole TorchScript file"),
-                (self.scratch / "text.pt", few, 78, "not a whole TorchScript file"),
-                (self.scratch / "empty.pt", few, 78, "not a whole TorchScript file"),
-                (script, few, 78, "images need logits (2, 4)"),
-                (tokens, few, 78, "fails on samples")):
-            job = self.job(data, model={"name": "torchscript", "path": str(path)})
-            run = self.finish(job, "--workers", 2, name=f"bad-{path.name}", expect=code)
-            self.assert_clear_line(run, str(path), words)
+        for path, code, words in (
+                (self.scratch / "nowhere.pt", 66, ()),
+                (self.scratch, 78, "directory"),
+                (self.scratch / "truncated.pt", 78, "whole"),
+                (self.scratch / "text.pt", 78, "whole"),
+                (self.scratch / "empty.pt", 78, "whole"),
+                (script, 78, "logits (2, 4)"),
+                (tokens, 78, "fails")):
+            job = self.job(few, model={"name": "torchscript", "path": str(path)})
+            run = self.start(job, "--workers", 2, name=f"bad-{path.name}")
+            self.assert_fails(run, code, names=path, says=words)
             self.assertFalse(run.run_dir.exists(), "nothing was done in it")
 
 
@@ -126,8 +123,8 @@ class Plugin(ModelFileTest):
             self.job_with("plugin", library))
 
         job = self.job_with("plugin", library, global_batch=4)
-        run = self.finish(job, "--workers", 1, name="bad-batch", expect=78)
-        self.assert_clear_line(run, "libsmall_net.so", "cannot normalise over one value")
+        run = self.start(job, "--workers", 1, name="bad-batch")
+        self.assert_fails(run, 78, names="libsmall_net.so", says="one value")
 
 
 if __name__ == "__main__":

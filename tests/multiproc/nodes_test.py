@@ -1,7 +1,7 @@
 """Several nodes, all on loopback."""
-import json
 import unittest
 
+from fails_with import events, told
 from nodes import NodesTest
 
 
@@ -24,12 +24,10 @@ class Nodes(NodesTest):
         self.assert_as_if_nothing_had_happened(run)
         for node in (stays, lost):
             self.assertEqual(node.agent.wait(30), 0)
-        log = (run.run_dir / "logs" / "coordinator.log.jsonl").read_text().splitlines()
-        deaths = "".join(line["message"] for line in map(json.loads, log)
-                         if line["event"] == "member_died")
-        self.assertIn("its node is lost", deaths)
-        for waited_for in ("was silent", "did not come back within"):
-            self.assertNotIn(waited_for, deaths, "every death was proven")
+        self.assert_event(run, "member_died", names=lost.name, says="lost")
+        for death in events(run, "member_died"):
+            for waited_for in ("silent", "come back within"):
+                self.assertNotIn(waited_for, told(death), "every death was proven")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """`lockstep data pack` with real processes: what it writes is trained on, also after a kill."""
+import json
 import os
 import shutil
 import signal
@@ -33,10 +34,7 @@ class Pack(LockstepTest):
         return [BIN / "lockstep", "data", "pack", source, to, *map(str, args)]
 
     def pack(self, source, to, *args):
-        done = subprocess.run(self.command(source, to, *args), capture_output=True, text=True,
-                              timeout=120)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertRegex(done.stdout, r"packed .* into .* of files in ")
+        self.succeed("data", "pack", source, to, *args)
         return to
 
     def train(self, path, name, **sections):
@@ -61,10 +59,8 @@ class Pack(LockstepTest):
         shard_files.mds(source / "val", list(images(EVALUATION, 2)))
         shard_files.compress_mds(source / "train")
         packed = self.pack(source, self.scratch / "packed", "--compression", "zstd")
-        seen = subprocess.run([BIN / "lockstep", "data", "verify", packed], capture_output=True,
-                              text=True, timeout=120)
-        self.assertEqual(seen.returncode, 0, seen.stdout + seen.stderr)
-        self.assertIn(f"{len(CLASSES) * EACH} samples of format arrow_images", seen.stdout)
+        seen = json.loads(self.succeed("data", "verify", packed, "--json"))["splits"][0]
+        self.assertEqual((seen["format"], seen["samples"]), ("arrow_images", len(CLASSES) * EACH))
         self.train(packed, "packed", data={
             "train": {"path": str(packed)}, "eval": {"path": str(packed)},
             "transforms": ["random_resized_crop=16", "flip", "normalize"]})

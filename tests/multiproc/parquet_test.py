@@ -1,5 +1,6 @@
 """Parquet with real processes: packed, then trained on; stopped in the middle; damaged."""
 import contextlib
+import json
 import os
 import pathlib
 import random
@@ -10,7 +11,7 @@ import subprocess
 import unittest
 
 import harness
-from harness import BIN, LockstepTest, installed
+from harness import BIN, LockstepTest, installed, lockstep
 from image_files import CLASSES, EACH, EVALUATION, images
 from pack_test import GPT2, contents, kill_once
 
@@ -38,18 +39,20 @@ class Parquet(LockstepTest):
         return [BIN / "lockstep", "data", "pack", source, to, *map(str, args)]
 
     def pack(self, source, to, *args, expect=0):
-        done = subprocess.run(self.command(source, to, *args), capture_output=True, text=True,
-                              timeout=120)
+        done = lockstep("data", "pack", source, to, *args)
         self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
-        self.assertNotIn("terminate called", done.stderr)
-        return done.stdout + done.stderr
+        return done
+
+    def assert_refused(self, source, to, code=65, **told):
+        self.assert_fails(self.pack(source, to, expect=code), code, **told)
 
     def unpacked(self, to):
         return to.with_name(to.name + ".unpacked")
 
     def test_a_run_on_packed_tokens_is_the_run_on_arrow_files_of_the_same(self):
         packed = self.scratch / "packed"
-        self.assertIn("tokens in 1 file", self.pack(self.tokens(), packed))
+        self.pack(self.tokens(), packed)
+        self.assertEqual(len(list(packed.glob("*/*.arrow"))), 3)  # two of the training split
         self.assertFalse(self.unpacked(packed).exists())
         for documents in ("stream", "pad", "pack"):
             runs = [self.finish(self.job(path, model=GPT2, name=f"{path.name}-{documents}.yaml",
@@ -72,10 +75,8 @@ class Parquet(LockstepTest):
         self.write("images", self.scratch / "folder", source)
         self.pack(source, packed)
         self.write("same", source, packed)
-        seen = subprocess.run([BIN / "lockstep", "data", "verify", packed], capture_output=True,
-                              text=True, timeout=120)
-        self.assertEqual(seen.returncode, 0, seen.stdout + seen.stderr)
-        self.assertIn(f"{len(CLASSES) * EACH} samples of format arrow_images", seen.stdout)
+        seen = json.loads(self.succeed("data", "verify", packed, "--json"))["splits"][0]
+        self.assertEqual((seen["format"], seen["samples"]), ("arrow_images", len(CLASSES) * EACH))
 
     def test_what_a_kill_leaves_is_gone_on_with(self):
         source = self.tokens()
@@ -94,14 +95,14 @@ class Parquet(LockstepTest):
         to = self.scratch / "again"
         to.mkdir()
         (to / "foreign").touch()
-        self.assertIn("is not empty", self.pack(source, to, expect=64))
+        self.assert_refused(source, to, 64, names=to)
         self.assertEqual(len(list(self.unpacked(to).glob("*/*.arrow"))), 3)
         (to / "foreign").unlink()
         victim = source / "train-00001-of-00002.parquet"
         info = victim.stat()
         victim.write_bytes(bytes(info.st_size))
         os.utime(victim, ns=(info.st_atime_ns, info.st_mtime_ns + 1))
-        self.assertIn(str(victim), self.pack(source, to, expect=65))
+        self.assert_refused(source, to, names=victim)
         os.utime(victim, ns=(info.st_atime_ns, info.st_mtime_ns))
         self.pack(source, to)
         self.assertEqual(contents(to), contents(self.scratch / "whole"))
@@ -109,9 +110,8 @@ class Parquet(LockstepTest):
     def test_a_job_that_names_parquet_is_refused_with_the_command(self):
         source = self.tokens()
         for path in (source, source / "train-00000-of-00002.parquet"):
-            run = self.finish(self.job(path, model=GPT2), "--workers", 1, name=path.name,
-                              expect=64)
-            self.assert_clear_line(run, f"lockstep data pack {path} DIRECTORY")
+            run = self.start(self.job(path, model=GPT2), "--workers", 1, name=path.name)
+            self.assert_fails(run, 64, advises=f"lockstep data pack {path} ")
 
     def test_what_is_damaged_is_named_and_harms_nothing_else(self):
         victim = self.tokens() / "train-00000-of-00002.parquet"
@@ -119,8 +119,7 @@ class Parquet(LockstepTest):
         to = self.scratch / "packed"
         for damaged in (b"PAR1", whole[:len(whole) // 2], whole[:-8] + b"\xff\xff\xff\x7fPAR1"):
             victim.write_bytes(damaged)
-            said = self.pack(victim.parent, to, expect=65)
-            self.assertIn(f"{victim} is no sound Parquet: ", said)
+            self.assert_refused(victim.parent, to, names=victim, says="Parquet")
         self.assertFalse(to.exists())
         rng = random.Random(3)
         refused = 0
@@ -166,9 +165,8 @@ class Parquet(LockstepTest):
                     resource.prlimit(pid, resource.RLIMIT_AS, (1 << 30, 1 << 30))
                     limited.add(pid)
         said, _ = process.communicate()
-        self.assertEqual(process.returncode, 65, said)
         self.assertTrue(limited, "nobody decoded it")
-        self.assertIn(f"{path} is no sound Parquet: it takes more memory, decoded, than the ", said)
+        self.assert_fails((process.returncode, said), 65, names=path, says=["Parquet", "memory"])
         self.assertFalse(to.exists())
         self.assertFalse(self.unpacked(to).exists())
 
@@ -181,14 +179,13 @@ class Parquet(LockstepTest):
         self.assertGreater(at, 8)
         damaged[at] ^= 1
         path.write_bytes(damaged)
-        self.assertIn("is no sound Parquet: ",
-                      self.pack(path, self.scratch / "packed", expect=65))
+        self.assert_refused(path, self.scratch / "packed", names=path, says="Parquet")
 
     def test_rows_without_a_value_are_refused_and_leave_nothing(self):
         path = self.scratch / "nulls.parquet"
         self.write("nulls", path)
         to = self.scratch / "packed"
-        self.assertIn(f"is what was decoded of {path}", self.pack(path, to, expect=65))
+        self.assert_refused(path, to, names=path)
         self.assertFalse(self.unpacked(to).exists())
 
     def test_what_lies_beside_the_result_stays_and_what_lies_beside_parquet_is_packed(self):
@@ -200,8 +197,7 @@ class Parquet(LockstepTest):
         self.pack(source, to)
         self.assertTrue((theirs / "file").exists())
         (source / "train.txt").write_text("words " * 100)
-        said = self.pack(source, self.scratch / "text", "--block", 8)
-        self.assertIn("600 tokens in 1 file", said)
+        self.assertRegex(self.pack(source, self.scratch / "text", "--block", 8).stdout, r"\b600\b")
         self.assertFalse(self.unpacked(self.scratch / "text").exists())
 
     def test_files_of_the_same_name_size_and_time_in_another_directory_are_others(self):
@@ -216,12 +212,12 @@ class Parquet(LockstepTest):
         self.assertEqual(len(list(self.unpacked(to).glob("*/a.arrow"))), 2)
 
     def test_a_file_without_samples_is_told_what_it_has(self):
-        said = self.pack(self.tokens() / "train-00000-of-00002.parquet", self.scratch / "packed")
-        self.assertIn("tokens in 1 file", said)
-        self.write("captions", self.scratch / "captions.parquet")
-        said = self.pack(self.scratch / "captions.parquet", self.scratch / "none", expect=65)
-        self.assertIn("captions.parquet", said)
-        self.assertIn("caption", said)
+        packed = self.scratch / "packed"
+        self.pack(self.tokens() / "train-00000-of-00002.parquet", packed)
+        self.assertEqual(len(list(packed.rglob("*.arrow"))), 1)
+        captions = self.scratch / "captions.parquet"
+        self.write("captions", captions)
+        self.assert_refused(captions, self.scratch / "none", names=[captions, "caption"])
         self.assertFalse(self.unpacked(self.scratch / "none").exists())
 
 

@@ -10,6 +10,7 @@ import urllib.request
 
 import image_files
 from disturbed import DisturbedTest
+from fails_with import events, told
 from harness import LockstepTest
 
 READERS = ("mmap", "pread")
@@ -29,10 +30,9 @@ class Readers(LockstepTest):
             run = self.finish(job, "--workers", i % 3 + 1, f"data.reader={reader}",
                               "data.read_ahead_mb=1", name=reader)
             self.assert_same_result(run, plain)
-            for log in (run.run_dir / "logs").glob("worker-*.log.jsonl"):
-                said = [line for line in map(json.loads, log.read_text().splitlines())
-                        if line["event"] == "data_reader"]
-                self.assertEqual(len(said), len({line["message"] for line in said}), "said twice")
+            for worker in range(i % 3 + 1):
+                said = [told(line) for line in events(run, "data_reader", f"worker-{worker}")]
+                self.assertEqual(len(said), len(set(said)), "said twice")
 
     def test_tokens_give_the_same_weights_whatever_reads_them(self):
         data = self.scratch / "data"
@@ -89,8 +89,7 @@ class ReadersOfAChangingFile(DisturbedTest):
         path = self.data / IMAGES
         before = path.read_bytes()
         os.truncate(path, 5000)
-        self.assertEqual(run.wait(), 65, run.text()[-3000:])
-        self.assert_clear_line(run, f"{path} has changed under the run")
+        self.assert_fails(run, 65, names=path, says="changed")
         self.assert_nothing_left(run)
         path.write_bytes(before)
         rest = self.finish(job, "--resume", "--workers", 2, name=reader)

@@ -3,12 +3,12 @@ on, ends with code 0, and has the weights, losses and samples of an undisturbed 
 """
 import os
 import signal
-import subprocess
 import time
 import unittest
 
 from disturbed import SECTIONS, DisturbedTest
-from harness import BIN, LockstepTest, processes_of
+from fails_with import events, is_named
+from harness import LockstepTest, lockstep, processes_of
 
 
 class Recovery(DisturbedTest):
@@ -19,7 +19,7 @@ class Recovery(DisturbedTest):
         run.wait_for(lambda: len(run.workers()) == 2 and victim not in run.workers(),
                      "another worker had its place")
         self.assert_as_if_nothing_had_happened(run)
-        self.assert_clear_line(run, "signal 9", str(victim))
+        self.assert_event(run, "member_died", names=[f"pid {victim}", "signal 9"])
 
     def test_the_writer_is_killed(self):
         run = self.start_run(3)
@@ -49,11 +49,11 @@ class Recovery(DisturbedTest):
             killed = run.coordinator()["pid"]
             os.kill(killed, signal.SIGKILL)
             run.wait_for(lambda: run.coordinator()["pid"] != killed, "another coordinator served")
+            self.wait_for_names(run, f"pid {killed}")
             run.wait_for_more_steps(100)
         self.assertEqual(run.workers(), workers)
         self.assertEqual(run.status()["generation"], 1, "a dead coordinator costs no step")
         self.assert_as_if_nothing_had_happened(run)
-        self.assert_clear_line(run, "the coordinator (pid", "started again")
 
     def test_a_worker_dies_while_the_coordinator_is_away(self):
         run = self.start_run(2)
@@ -65,14 +65,16 @@ class Recovery(DisturbedTest):
     def test_a_killed_agent_is_started_again_and_its_workers_go_on_from_the_checkpoint(self):
         run = self.start_run(2)
         run.wait_for_step(150)
-        os.kill(run.agent(), signal.SIGKILL)
+        agent = run.agent()
+        os.kill(agent, signal.SIGKILL)
+        self.wait_for_names(run, f"pid {agent}")
         self.assert_as_if_nothing_had_happened(run)
-        self.assert_clear_line(run, "the agent (pid", "started again")
+
+    def wait_for_names(self, run, subject):
+        run.wait_for(lambda: is_named(subject, run.text()), f"the run told of {subject}")
 
     def scale(self, run, workers):
-        done = subprocess.run([BIN / "lockstep", "scale", run.run_dir, str(workers)],
-                              capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.succeed("scale", run.run_dir, workers)
         run.wait_for_workers(workers)
         run.wait_for_more_steps(20)
 
@@ -87,9 +89,7 @@ class Recovery(DisturbedTest):
     def test_a_drained_worker_leaves_and_nothing_is_lost(self):
         run = self.start_run(3)
         member = run.status()["members"][2]
-        done = subprocess.run([BIN / "lockstep", "drain", run.run_dir, "--member",
-                               str(member["id"])], capture_output=True, text=True, timeout=60)
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.succeed("drain", run.run_dir, "--member", member["id"])
         run.wait_for(lambda: member["pid"] not in run.workers(), "it had left")
         self.assert_as_if_nothing_had_happened(run)
 
@@ -101,8 +101,7 @@ class Recovery(DisturbedTest):
         os.kill(victim, signal.SIGTERM)
         run.wait_for(lambda: victim not in run.workers(), "it had left")
         os.kill(stays, signal.SIGSTOP)
-        log = run.run_dir / "logs" / "worker-1.log.jsonl"
-        run.wait_for(lambda: log.read_text().count('"event":"registered"') == 2,
+        run.wait_for(lambda: len(events(run, "registered", "worker-1")) == 2,
                      "its successor registered")
         os.kill(stays, signal.SIGCONT)
         run.wait_for(lambda: len(run.workers()) == 2, "another worker had its place")
@@ -119,26 +118,19 @@ class Recovery(DisturbedTest):
 
 
 class Commands(LockstepTest):
-    def command(self, *words):
-        return subprocess.run([BIN / "lockstep", *map(str, words)], capture_output=True, text=True,
-                              timeout=60)
-
     def test_what_cannot_be_done_is_said_with_what_can(self):
         run = self.start(self.job(self.small_data(), train={"global_batch": 64, "slots": 4,
                                                             "epochs": 5000}), "--workers", 1)
         run.wait_for_step(5)
-        for words, needle in ((("scale", run.run_dir, 5), "4"),
+        for words, subject in ((("scale", run.run_dir, 5), "4"),
                               (("drain", run.run_dir, "--member", 77), "77"),
                               (("drain", run.run_dir, "--node", "nowhere"), "nowhere")):
             with self.subTest(words):
-                done = self.command(*words)
-                self.assertEqual(done.returncode, 64, done.stdout + done.stderr)
-                self.assertIn(needle, done.stderr)
+                self.assert_fails(lockstep(*words), 64, names=subject)
         run.process.send_signal(signal.SIGINT)
         self.assertEqual(run.wait(), 75)
-        done = self.command("scale", run.run_dir, 2)
-        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
-        self.assertEqual(self.command("scale", self.scratch, 2).returncode, 66)
+        self.assert_fails(lockstep("scale", run.run_dir, 2), 3, names=run.run_dir)
+        self.assert_fails(lockstep("scale", self.scratch, 2), 66, names=self.scratch)
 
 
 class EarlyStop(LockstepTest):
@@ -151,9 +143,9 @@ class EarlyStop(LockstepTest):
                 time.sleep(delay_s)  # what is tested is the moment itself, not what happens by then
                 run.process.send_signal(signal.SIGINT)
                 self.assertEqual(run.wait(), 75, run.text())
-                self.assert_clear_line(run, "stopped")
-                if "stopped with a checkpoint" not in run.text():
-                    self.assertFalse(run.run_dir.exists(), run.text())
+                self.assert_no_crash(run.text())
+                if run.run_dir.exists():
+                    self.assertTrue(run.summary()["checkpoint"], run.text())
                 while processes_of(run.run_dir):
                     time.sleep(0.02)
 

@@ -7,6 +7,7 @@ import sqlite3
 import unittest
 
 from array_files import safetensors
+from fails_with import lacking
 from harness import LockstepTest, replay, write_idx
 
 HEADER = 16  # of an IDX file of three dimensions
@@ -25,16 +26,13 @@ class Replay(LockstepTest):
         os.kill(run.wait_for(lambda: run.workers()[1], "a second worker"), signal.SIGKILL)
         self.assertEqual(run.wait(), 0, run.text()[-3000:])
         self.assertGreater(run.summary()["generations"], 1)
-        base_name = f"step-{newest:010}"
-        for step, base in ((last, base_name), (newest + 1, base_name),
-                           (30, "the initial weights")):
-            answer = replay(run.run_dir, "--step", step)
-            self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
-            self.assertIn(f"step {step} (epoch {(step - 1) // 10 + 1}), computed from {base}",
-                          answer.stdout)
-            self.assertIn("the recorded losses again, bit for bit", answer.stdout)
-        self.assertIn(f"the weights are those of step-{last:010}",
-                      replay(run.run_dir, "--step", last).stdout)
+        base = f"step-{newest:010}"
+        for step in (last, newest + 1):
+            first_line, rest = self.succeed("replay", run.run_dir, "--step", step).split("\n", 1)
+            subjects = [f"step {step}", f"epoch {(step - 1) // 10 + 1}"]
+            self.assertEqual(lacking(first_line, names=subjects, says=base), [], first_line)
+            self.assertEqual(f"step-{last:010}" in rest, step == last, "whose weights they are")
+        self.assertNotIn(base, self.succeed("replay", run.run_dir, "--step", 30))
 
         header, _ = safetensors(run.run_dir / "replay-step-30.safetensors")
         self.assertEqual(header["images"]["shape"], [24, 1, SIDE, SIDE])  # the epoch's last step
@@ -46,7 +44,8 @@ class Replay(LockstepTest):
         self.damage_history_of(run, step=newest + 10)
         answer = replay(run.run_dir, "--step", newest + 20)
         self.assertEqual(answer.returncode, 1)
-        self.assertIn(f"DIFFERS: the loss of step {newest + 10}", answer.stdout)
+        differs = [line for line in answer.stdout.splitlines() if line.startswith("DIFFERS")]
+        self.assertEqual([lacking(line, names=f"step {newest + 10}") for line in differs], [[]])
 
     def damage_history_of(self, run, step):
         with contextlib.closing(sqlite3.connect(run.run_dir / "journal.db")) as journal:
@@ -68,20 +67,19 @@ class Replay(LockstepTest):
                           "--workers", 2)
         last_epoch = run.history()[-10:]
         worst = max(last_epoch, key=lambda row: row["loss"])["step"]
-        answer = replay(run.run_dir, "--step", worst)
-        self.assertEqual(answer.returncode, 0, answer.stdout + answer.stderr)
-        first = re.search(r"^  loss .*$", answer.stdout, re.M).group()
-        self.assertIn(f"sample 333 label {label}", first)
-        self.assertIn(f"{data}/train-images-idx3-ubyte at byte {HEADER + 333 * SIDE * SIDE}", first)
+        first = re.search(r"^  loss .*$", self.succeed("replay", run.run_dir, "--step", worst),
+                          re.M).group()
+        self.assertEqual(lacking(first, names=["sample 333", f"label {label}",
+                                               data / "train-images-idx3-ubyte",
+                                               HEADER + 333 * SIDE * SIDE]), [], first)
 
     def test_what_cannot_be_replayed_is_one_line(self):
         run = self.finish(self.job(self.small_data()), "--workers", 1)
-        for args, words in ((("--step", 11), "10 steps"), (("--step", 0), "counted from 1"),
-                            (("--step", 3, "--slot", 4), "no slot 4")):
+        for args, subjects in ((("--step", 11), ["step 11", 10]), (("--step", 0), ["steps", 1]),
+                               (("--step", 3, "--slot", 4), ["slot 4"])):
             answer = replay(run.run_dir, *args)
-            self.assertEqual(answer.returncode, 64, answer.stdout)
+            self.assert_fails(answer, 64, names=subjects)
             self.assertEqual(len(answer.stderr.splitlines()), 1, answer.stderr)
-            self.assertIn(words, answer.stderr)
 
 
 if __name__ == "__main__":

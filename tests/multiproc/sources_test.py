@@ -15,7 +15,8 @@ import unittest
 import arrow_files
 import doctor_world
 import shard_files
-from harness import BIN, LockstepTest, get
+from fails_with import events, lacking, told
+from harness import LockstepTest, get, lockstep
 from image_files import images, png
 from range_server import RangeServer, Throttle
 from s3_server import S3Server, signature
@@ -48,12 +49,20 @@ class SourcesTest(LockstepTest):
                 shard_files.tar(directory / f"{split}-{i:03d}.tar", samples[i::shards])
         return directory
 
-    def inspect(self, path, *args, expect=0, cache=None, env=None):
-        seen = subprocess.run([BIN / "lockstep", "data", "inspect", str(path), "--json", "--cache-dir",
-                               cache or self.cache, *args], capture_output=True, text=True, timeout=300,
-                              env=env or self.env)
-        self.assertEqual(seen.returncode, expect, seen.stdout + seen.stderr)
-        return json.loads(seen.stdout)["splits"] if expect == 0 else seen.stdout + seen.stderr
+    def inspection(self, path, *args, cache=None, env=None):
+        return lockstep("data", "inspect", path, "--json", "--cache-dir", cache or self.cache,
+                        *args, env=env or self.env)
+
+    def inspect(self, path, *args, **more):
+        seen = self.inspection(path, *args, **more)
+        self.assertEqual(seen.returncode, 0, seen.stdout + seen.stderr)
+        return json.loads(seen.stdout)["splits"]
+
+    def assert_refused(self, path, code, names=(), says=(), advises=(), **more):
+        """Returns the complaint."""
+        seen = self.inspection(path, **more)
+        self.assert_fails(seen, code, names, says, advises)
+        return seen.stderr
 
     def prints(self, path, *args, **more):
         """Split, format and fingerprint."""
@@ -99,8 +108,7 @@ class Http(SourcesTest):
             # Listed anew, but nothing of the shards was fetched a second time.
             lists = sum(path.stat().st_size for path in self.far.glob("manifest.txt"))
             self.assertLessEqual(server.bytes - fetched, 20 * lists)
-            replay = subprocess.run([BIN / "lockstep", "replay", here.run_dir, "--step", "2"],
-                                    capture_output=True, text=True, timeout=300, env=self.env)
+            replay = lockstep("replay", here.run_dir, "--step", 2, env=self.env)
             self.assertEqual(replay.returncode, 0, replay.stdout + replay.stderr)
 
     def test_arrow_files_train_as_a_local_copy_does(self):
@@ -121,9 +129,7 @@ class Http(SourcesTest):
             server.write_manifest()
             for name, source in (("here", self.far), ("there", server.url)):
                 to = self.scratch / name
-                done = subprocess.run([BIN / "lockstep", "data", "pack", str(source), to, "--cache-dir",
-                                       self.cache], capture_output=True, text=True, timeout=300,
-                                      env=self.env)
+                done = lockstep("data", "pack", source, to, "--cache-dir", self.cache, env=self.env)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 packed[name] = {path.relative_to(to): path.read_bytes()
                                 for path in to.rglob("*") if path.is_file()}
@@ -134,7 +140,7 @@ class Http(SourcesTest):
         self.shards(self.far)
         with RangeServer(self.far) as server:
             self.assertEqual([s["samples"] for s in self.inspect(server.url + "/train-000.tar")], [12])
-            self.assertIn("manifest.txt", self.inspect(server.url, expect=66))
+            self.assert_refused(server.url, 66, names=server.url, advises="manifest.txt")
 
     def test_failures_that_pass_are_survived(self):
         self.shards(self.far)
@@ -148,20 +154,19 @@ class Http(SourcesTest):
 
     def test_failures_that_stay_are_told_with_the_object(self):
         self.shards(self.far, pictures=40)  # shards of several chunks
-        said = {"500": (66, "the server answers 500"),
+        said = {"500": (66, "500"),
                 "cut": (66, "attempts"),
                 "no ranges": (66, "byte ranges"),
                 "wrong range": (66, "another range"),
-                "stall": (66, "the server stalled"),
-                "another etag": (65, "has changed since it was listed")}
-        for fault, (code, message) in said.items():
+                "stall": (66, "stalled"),
+                "another etag": (65, "changed")}
+        for fault, (code, words) in said.items():
             with RangeServer(self.far) as server:
                 server.write_manifest()
                 server.fault = lambda path, part, kind=fault: kind
                 job = self.far_job(server.url, stall_s=1, attempts=2)
                 run = self.start(job, name=fault.replace(" ", "-"), env=self.env)
-                self.assertEqual(run.wait(), code, run.text())
-                self.assert_clear_line(run, message, server.url, ".tar")
+                self.assert_fails(run, code, names=server.url, says=[words, ".tar"])
 
     def test_a_damaged_cache_is_read_past(self):
         self.shards(self.far)
@@ -181,11 +186,11 @@ class Http(SourcesTest):
         self.far.mkdir()
         (self.far / "manifest.txt").write_text("../../escaped.bin\n")
         with RangeServer(self.far) as server:
-            self.inspect(server.url, expect=66)  # that is not there, says the server
+            self.assert_refused(server.url, 66, names="404")
             (self.far / "x").mkdir()
             (self.far / "escaped.bin").write_bytes(b"12345678")
             (self.far / "manifest.txt").write_text("x/../escaped.bin\n")
-            self.assertIn("which no file can have", self.inspect(server.url, expect=65))
+            self.assert_refused(server.url, 65, names="x/../escaped.bin")
             self.assertFalse(list(self.cache.rglob("escaped*")))
 
     def test_certificates_are_verified_and_https_never_leads_to_http(self):
@@ -201,12 +206,12 @@ class Http(SourcesTest):
             context.load_cert_chain(self.scratch / "cert.pem", self.scratch / "key.pem")
             server.http.socket = context.wrap_socket(server.http.socket, server_side=True)
             url = server.url.replace("http:", "https:")
-            self.assertIn("certificate", self.inspect(url, expect=66))
+            self.assert_refused(url, 66, names=url, says="certificate")
             self.assertEqual(len(self.inspect(url, env=trusted)), 2)
             server.elsewhere = plain.url
             server.fault = lambda path, part: "redirect"
-            text = self.inspect(url, expect=66, env=trusted, cache=self.scratch / "other")
-            self.assertIn("must not be followed", text)
+            self.assert_refused(url, 66, names=url, says="redirect", env=trusted,
+                                cache=self.scratch / "other")
             self.assertEqual(plain.requests, [])
 
 
@@ -258,9 +263,7 @@ class Disturbed(SourcesTest):
             self.assertLess(server.bytes - fetched, 64 * 1024, "what was kept is whole")
 
     def cache_notes(self, run):
-        return [line["message"] for log in (run.run_dir / "logs").glob("worker-*.log.jsonl")
-                for line in map(json.loads, log.read_text().splitlines())
-                if line["event"] == "cache_far_away"]
+        return [told(line) for line in events(run, "cache_far_away", "worker-*")]
 
     def test_a_cache_that_is_far_away_itself_is_noted_once_and_works(self):
         if why := doctor_world.why_no_fuse():
@@ -277,7 +280,7 @@ class Disturbed(SourcesTest):
             self.assertEqual(far.wait(), 0, far.text()[-3000:])
             self.assert_same_result(far, self.there)
             said, = self.cache_notes(far)
-            self.assertIn(f"data.cache_dir is {self.cache}, on a file system of a network", said)
+            self.assertEqual(lacking(said, names=["data.cache_dir", self.cache]), [], said)
             # Of a cache on a disk, and of data that are here, there is nothing to say.
             self.cache = self.scratch / "disk"
             near = self.start(self.far_job(server.url, "near.yaml"), name="near", env=self.env)
@@ -335,20 +338,19 @@ class S3(SourcesTest):
         self.bucket()
         with S3Server(self.far, {"AKIAIOSFODNN7EXAMPLE": (SECRET, None)}, page=5) as server:
             server.same_token = "again"
-            text = self.inspect("s3://bucket/a set", expect=65, env=self.secrets_env(server))
-            self.assertIn("is listed by its server without end", text)
+            self.assert_refused("s3://bucket/a set", 65, names="s3://bucket/a set", says="page",
+                                env=self.secrets_env(server))
             self.assertLess(server.pages, 4)
 
     def test_a_wrong_secret_is_told_and_stands_nowhere(self):
         self.bucket()
         with S3Server(self.far, {"AKIAIOSFODNN7EXAMPLE": (SECRET, None)}) as server:
             wrong = "wrongwrongwrong"
-            text = self.inspect("s3://bucket/a set", expect=66,
-                                env=self.secrets_env(server, secret=wrong))
-            self.assertIn("the server answers 403 (SignatureDoesNotMatch)", text)
-            nobody = self.inspect("s3://bucket/a set", expect=66,
-                                  env={**self.env, "AWS_ENDPOINT_URL": server.url})
-            self.assertIn("there are no credentials", nobody)
+            text = self.assert_refused("s3://bucket/a set", 66,
+                                       names=["403", "SignatureDoesNotMatch"],
+                                       env=self.secrets_env(server, secret=wrong))
+            self.assert_refused("s3://bucket/a set", 66, names="403", advises="AWS_ACCESS_KEY_ID",
+                                env={**self.env, "AWS_ENDPOINT_URL": server.url})
             job = self.far_job("s3://bucket/a set")
             run = self.start(job, env=self.secrets_env(server))
             self.assertEqual(run.wait(), 0, run.text()[-3000:])

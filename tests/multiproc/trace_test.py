@@ -37,7 +37,8 @@ class Trace(LockstepTest):
     def test_what_names_no_steps_is_refused(self):
         job = self.job(self.small_data())
         for text in ("10:13", "steps=13:10"):
-            self.assert_clear_line(self.finish(job, "--trace", text, expect=64), "steps")
+            self.assert_fails(self.start(job, "--trace", text), 64,
+                              names=["trace", text.removeprefix("steps=")], advises="steps")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import uuid
 
 HERE = pathlib.Path(__file__).resolve().parent
 from disturbed import DisturbedTest
+from fails_with import lacking
 from harness import BIN, Run, kill_at_once, processes_of  # noqa: F401
 
 MPIRUN = shutil.which("mpirun")
@@ -75,6 +76,12 @@ class LaunchTest(DisturbedTest):
             runs.append(run)
         self.runs += runs
         return runs
+
+    def assert_fails_once(self, run, code, names):
+        """One line, however many ranks there are, complains of these."""
+        self.assert_fails(run, code, names)
+        said = [line for line in run.text().splitlines() if not lacking(line, names)]
+        self.assertEqual(len(said), 1, run.text()[-3000:])
 
     def codes(self, runs):
         return [run.wait() for run in runs]

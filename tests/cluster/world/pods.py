@@ -52,5 +52,5 @@ class PodsTest(DisturbedTest):
 
     def assert_as_undisturbed(self, run, cluster):
         cluster.wait_complete()
-        self.assertIn("\ndone", cluster.text())
+        self.assertEqual(run.summary()["exit_code"], 0, cluster.text()[-3000:])
         self.assert_same_result(run, self.undisturbed)

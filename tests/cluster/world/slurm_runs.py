@@ -1,14 +1,12 @@
 """Runs that Slurm starts, by srun and from batch scripts, on one cluster for all tests of a file."""
 import os
 import pathlib
-import shutil
 import subprocess
-import tempfile
 import time
 import unittest
 
 from launches import LaunchTest, agent_command
-from harness import BIN, DEADLINE_S, ROOT, Run, slow_slots  # noqa: F401
+from harness import BIN, DEADLINE_S, ROOT, Run, lockstep, scratch_directory, slow_slots  # noqa: F401
 from slurm_cluster import SlurmCluster, why_not
 
 OVER = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "BOOT_FAIL")
@@ -65,10 +63,9 @@ class SlurmTest(LaunchTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.place = tempfile.mkdtemp(prefix="lockstep-slurm-")
-        cls.addClassCleanup(shutil.rmtree, cls.place, ignore_errors=True)
+        cls.place = scratch_directory(cls.addClassCleanup)
         os.chmod(cls.place, 0o755)  # munged wants it
-        cls.cluster = SlurmCluster(pathlib.Path(cls.place) / "cluster", **cls.conf)
+        cls.cluster = SlurmCluster(cls.place / "cluster", **cls.conf)
         cls.addClassCleanup(cls.cluster.close)
 
     def setUp(self):
@@ -96,8 +93,7 @@ class SlurmTest(LaunchTest):
 
     def lockstep(self, *words, cluster=None):
         env = {**self.environment(), "SLURM_CONF": (cluster or self.cluster).env["SLURM_CONF"]}
-        return subprocess.run([BIN / "lockstep", *map(str, words)], env=env, cwd=self.scratch,
-                              capture_output=True, text=True, timeout=DEADLINE_S)
+        return lockstep(*words, env=env, cwd=self.scratch)
 
     def script(self, job, *overrides, name="run", options=()):
         """The file that `lockstep sbatch` writes."""
