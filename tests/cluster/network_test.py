@@ -23,6 +23,8 @@ def listening(prefix):
 
 @unittest.skipIf(reason := why_not(), reason)
 class Network(NodesTest):
+    slot_ms = 10
+
     def setUp(self):
         super().setUp()
         self.hosts = Hosts(3)

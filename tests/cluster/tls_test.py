@@ -40,6 +40,8 @@ def make_expired(ours, directory):
 @unittest.skipUnless(shutil.which("openssl"), "there is no openssl here")
 @unittest.skipIf(reason := why_not(), reason)
 class Tls(NodesTest):
+    slot_ms = 20  # strangers are waited for, some for ten seconds
+
     def setUp(self):
         super().setUp()
         self.hosts = Hosts(3)
@@ -80,6 +82,7 @@ class Tls(NodesTest):
                          f"somebody was refused: {reason}")
 
     def test_hosts_train_together_and_every_stranger_is_refused(self):
+        self.slot_ms = 40
         run, _ = self.start_hosts()
         generation = run.status()["generation"]
         self.assertIn("both are mutual TLS 1.3", self.log(run))
