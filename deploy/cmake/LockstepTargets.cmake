@@ -131,8 +131,23 @@ function(lockstep_test name)
   if(unit IN_LIST ARG_LABELS)
     add_dependencies(test_programs test_${name})
   endif()
-  gtest_discover_tests(test_${name} DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+  if(LOCKSTEP_SANITIZE)
+    lockstep_test_in_parts(test_${name} "${ARG_LABELS}")
+  else()
+    gtest_discover_tests(test_${name} DISCOVERY_TIMEOUT 60
+      PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+  endif()
+endfunction()
+
+# A program under a sanitizer starts slowly, so it runs a quarter of its tests at a time and not one.
+function(lockstep_test_in_parts program labels)
+  set(parts 4)
+  foreach(part RANGE 1 ${parts})
+    math(EXPR index "${part} - 1")
+    add_test(NAME ${program}.${part} COMMAND ${program})
+    set_tests_properties(${program}.${part} PROPERTIES LABELS "${labels}" TIMEOUT 1200
+      ENVIRONMENT "GTEST_TOTAL_SHARDS=${parts};GTEST_SHARD_INDEX=${index}")
+  endforeach()
 endfunction()
 
 function(lockstep_fuzz name)

@@ -13,7 +13,7 @@ from harness import BIN, DEADLINE_S, LockstepTest, lockstep
 
 # All its gradients are one bucket, and large enough to be added up in slices.
 TRAINING = {"model": {"name": "mlp", "dropout": 0.25},
-            "train": {"global_batch": 64, "slots": 4, "max_steps": 3000, "check_every": 50},
+            "train": {"global_batch": 64, "slots": 4, "max_steps": 500, "check_every": 50},
             "checkpoint": {"every_steps": 50, "keep": 2},
             "cluster": {"lease_s": 5, "grace_s": 20}}
 
@@ -98,8 +98,8 @@ class Corruption(LockstepTest):
         flipper = BitFlipper(BIN / "lockstep-worker")
         job = self.job(self.small_data(), **FROZEN)
         undisturbed = self.finish(job, "--workers", 1, name="undisturbed")
-        run = self.start(job, "--workers", workers)
-        run.wait_for_step(150)
+        run = self.start(job, "--workers", workers, slot_ms=10)
+        run.wait_for_step(100)
         victim = run.workers()[1]
         flipper.at_check(victim, lambda: flip_one_bit(run, victim), DEADLINE_S, later_steps)
         return run, undisturbed, victim
@@ -142,8 +142,8 @@ class Corruption(LockstepTest):
         flipper = BitFlipper(BIN / "lockstep-worker")
         job = self.job(self.small_data(), **{**SLOW, "train": {**SLOW["train"], **train}})
         undisturbed = self.finish(job, "--workers", 1, name="undisturbed")
-        run = self.start(job, "--workers", 3)
-        run.wait_for_step(150)
+        run = self.start(job, "--workers", 3, slot_ms=10)
+        run.wait_for_step(100)
         victim = run.workers()[1]
         flip(flipper, victim)
         self.wait_until_without(run, victim, 2)
