@@ -1,14 +1,11 @@
 // Any bytes as a file that we keep and read back, the first of them says which: where documents
 // end, a piece of an object, the largest token, what was packed. What is damaged is as if it were
 // not there; that of a hash is also tried with the hash that it should have.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,53 +19,39 @@
 #include "data/formats/tokens/token_vocabulary.h"
 #include "data/pack/pack.h"
 #include "data/source/cache/chunk_file.h"
+#include "tests/support/files.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::data {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr uint64_t kTokens = 8;
 constexpr char kKey[] = "k";
-
-void put(const std::string& path, std::string_view bytes) {
-  std::ofstream(path, std::ios::binary | std::ios::trunc)
-      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-}
 
 // Tokens 1 to 8, and room for what is kept of them.
 class Place {
  public:
   Place() {
-    std::string name = (fs::temp_directory_path() / "lockstep-fuzz-XXXXXX").string();
-    LOCKSTEP_CHECK(::mkdtemp(name.data()) != nullptr, "a directory can be made");
-    path_ = name;
     std::vector<uint16_t> tokens;
     for (uint16_t token = 1; token <= kTokens; ++token) tokens.push_back(token);
-    put(at("t.bin"), {reinterpret_cast<const char*>(tokens.data()), 2 * tokens.size()});
+    write_file(at("t.bin"), {reinterpret_cast<const char*>(tokens.data()), 2 * tokens.size()});
     auto opened = open_token_streams({at("t.bin")}, "tokens", nullptr, "", {});
     LOCKSTEP_CHECK(opened.is_ok(), "the tokens are there");
     streams_ = std::move(*opened);
   }
-  ~Place() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
 
-  std::string at(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
+  std::string at(const std::string& name) const { return directory_.path(name); }
+  std::string path() const { return directory_.path(); }
   const std::vector<TokenStream>& streams() const { return streams_; }
 
  private:
-  std::string path_;
+  TemporaryDirectory directory_;
   std::vector<TokenStream> streams_;
 };
 
 void try_ends(const Place& place, std::string bytes, bool with_hash) {
   if (with_hash) bytes += xxh3_hex(bytes.data(), bytes.size());
-  put(place.at("documents-k-3.ends"), bytes);
+  write_file(place.at("documents-k-3.ends"), bytes);
   const auto ends = document_ends(place.streams(), 3, kKey, place.path(), {});
   LOCKSTEP_CHECK(ends.is_ok() && std::is_sorted(ends->begin(), ends->end()), "ends rise");
   LOCKSTEP_CHECK(ends->empty() || (ends->front() > 0 && ends->back() <= kTokens),
@@ -88,7 +71,7 @@ void try_chunk(const Place& place, std::string_view rest, bool with_hash) {
   if (with_hash)
     LOCKSTEP_CHECK(source::write_chunk(path, "id", content), "it can be written");
   else
-    put(path, rest);
+    write_file(path, std::string(rest));
   std::vector<uint8_t> out(bytes);
   const bool is_read =
       source::read_chunk(path, "id", offset, bytes, out.data()) == source::ChunkRead::kRead;
@@ -101,7 +84,7 @@ void try_chunk(const Place& place, std::string_view rest, bool with_hash) {
 }
 
 void try_largest(const Place& place, std::string_view text) {
-  put(place.at("tokens-k.txt"), text);
+  write_file(place.at("tokens-k.txt"), std::string(text));
   const auto vocabulary =
       token_vocabulary(place.streams(), kKey, SampleCut{.block = 1}, nullptr, place.path(), {});
   // A number in our own words is believed, whatever it is.
@@ -113,8 +96,8 @@ void try_largest(const Place& place, std::string_view text) {
 
 void try_plan(const Place& place, std::string_view text) {
   const std::string to = place.at("packed");
-  fs::create_directories(to);
-  put(to + "/pack.json", text);
+  std::filesystem::create_directories(to);
+  write_file(to + "/pack.json", std::string(text));
   wire::DatasetSpec spec;
   spec.set_path(place.at("t.bin"));
   spec.set_format("tokens");

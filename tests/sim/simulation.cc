@@ -1,12 +1,12 @@
 #include "tests/sim/simulation.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "tests/sim/checks/checks.h"
+#include "tests/support/temporary_directory.h"
 
 namespace lockstep::sim {
 namespace {
@@ -16,26 +16,9 @@ constexpr int64_t kPatienceMs = 1'200'000;
 constexpr uint64_t kMostEvents = 3'000'000;
 
 // In memory where the machine has such a place: the simulator writes history.jsonl only.
-class ScratchDirectory {
- public:
-  ScratchDirectory() {
-    const bool has_memory = ::access("/dev/shm", W_OK) == 0;
-    std::string pattern =
-        (has_memory ? std::filesystem::path("/dev/shm") : std::filesystem::temp_directory_path()) /
-        "lockstep-sim-XXXXXX";
-    if (::mkdtemp(pattern.data()) != nullptr) path_ = pattern;
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+std::string place_of_scratch() {
+  return ::access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "";
+}
 
 WorldOptions options_of(uint64_t seed) {
   Prng prng(stream_key({seed, 11}));
@@ -132,7 +115,7 @@ std::string describe(const Plan& plan) {
 
 Outcome simulate(const Plan& plan, bool prints, const ClusterScript& script) {
   Outcome outcome;
-  const ScratchDirectory directory;
+  const TemporaryDirectory directory(place_of_scratch(), "lockstep-sim-");
   World world(plan.seed, plan.options, directory.path());
   if (prints) world.trace.print_all();
   {

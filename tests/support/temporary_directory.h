@@ -1,23 +1,23 @@
-// A directory that goes with its test.
+// A directory that goes with its test, its simulation or its fuzzer.
 #pragma once
-
-#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <system_error>
 
+#include "comm/base/check.h"
+
 namespace lockstep {
 
 class TemporaryDirectory {
  public:
   // `parent` empty: where the system keeps temporary files.
-  explicit TemporaryDirectory(const std::string& parent = "") {
-    std::string name = (parent.empty() ? std::filesystem::temp_directory_path().string() : parent) +
-                       "/lockstep-test-XXXXXX";
-    EXPECT_NE(::mkdtemp(name.data()), nullptr) << name;
-    path_ = name;
+  explicit TemporaryDirectory(const std::string& parent = "",
+                              const std::string& prefix = "lockstep-test-")
+      : path_((parent.empty() ? std::filesystem::temp_directory_path().string() : parent) + "/" +
+              prefix + "XXXXXX") {
+    LOCKSTEP_CHECK(::mkdtemp(path_.data()) != nullptr, "a temporary directory can be made");
   }
   ~TemporaryDirectory() {
     std::error_code ignored;

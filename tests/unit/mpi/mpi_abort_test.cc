@@ -6,15 +6,14 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <future>
-#include <string>
+#include <optional>
 
 #include "comm/collectives/mpi/mpi_messages.h"
 #include "comm/collectives/sum_slice.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/unit/mpi/mpi_world.h"
 
 namespace lockstep {
@@ -32,22 +31,20 @@ class Sign {
  public:
   explicit Sign(uint32_t rank) {
     if (rank == 0) {
-      EXPECT_NE(::mkdtemp(directory_), nullptr);
-      EXPECT_EQ(::mkfifo(pipe().c_str(), 0600), 0);
-      reader_ = ::open(pipe().c_str(), O_RDONLY | O_NONBLOCK);
+      directory_.emplace();
+      directory_->path("sign").copy(pipe_, sizeof pipe_ - 1);
+      EXPECT_EQ(::mkfifo(pipe_, 0600), 0);
+      reader_ = ::open(pipe_, O_RDONLY | O_NONBLOCK);
     }
-    MPI_Bcast(directory_, sizeof directory_, MPI_CHAR, 0, MPI_COMM_WORLD);
+    MPI_Bcast(pipe_, sizeof pipe_, MPI_CHAR, 0, MPI_COMM_WORLD);
   }
   ~Sign() {
-    if (reader_ < 0) return;
-    ::close(reader_);
-    std::error_code none;
-    std::filesystem::remove_all(directory_, none);
+    if (reader_ >= 0) ::close(reader_);
   }
   Sign(const Sign&) = delete;
   Sign& operator=(const Sign&) = delete;
 
-  void give() const { std::ofstream(pipe()).put('.'); }
+  void give() const { std::ofstream(pipe_).put('.'); }
   // REQUIRES: rank 0.
   void wait() const {
     pollfd told{reader_, POLLIN, 0};
@@ -55,9 +52,8 @@ class Sign {
   }
 
  private:
-  std::string pipe() const { return std::string(directory_) + "/sign"; }
-
-  char directory_[64] = "/tmp/lockstep-mpi-XXXXXX";
+  std::optional<TemporaryDirectory> directory_;  // of rank 0
+  char pipe_[256] = {};
   int reader_ = -1;
 };
 
