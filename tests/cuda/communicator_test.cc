@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/cuda/fake_nccl.h"
+#include "tests/support/fails_with.h"
 
 namespace lockstep::nccl {
 namespace {
@@ -61,7 +62,7 @@ TEST_F(CommunicatorTest, ThatDoesNotGetReadyTimesOutAndIsAborted) {
   FakeNccl::get().looks_until_ready = -1;
   const auto made = init();
   EXPECT_EQ(made.status().code(), Code::kTimeout);
-  EXPECT_THAT(made.status().message(), HasSubstr("not done after 10 ms"));
+  EXPECT_THAT(made.status().message(), HasSubstr("10 ms"));
   EXPECT_THAT(FakeNccl::get().log(), ElementsAre("rank 0: init ", "rank 0: abort"));
 }
 
@@ -103,10 +104,9 @@ TEST_F(CommunicatorTest, ClosesItsGroupEvenWhenATransferIsRefused) {
 
 TEST(OpenNccl, SaysWhatIsMissing) {
   const auto api = open_nccl("/nowhere/libnccl.so.2");
-  EXPECT_EQ(api.status().code(), Code::kConfig);
-  EXPECT_THAT(api.status().message(), HasSubstr("install NCCL 2.27 or newer"));
+  EXPECT_THAT(api, FailsWith(Code::kConfig, Names("/nowhere/libnccl.so.2"), Advises("NCCL 2.27")));
   const auto other = open_nccl("libm.so.6");
-  EXPECT_THAT(other.status().message(), HasSubstr("has no ncclGetVersion"));
+  EXPECT_THAT(other.status().message(), Names("libm.so.6", "ncclGetVersion"));
 }
 
 TEST(OpenNccl, FindsEveryFunctionInTheRealLibrary) {

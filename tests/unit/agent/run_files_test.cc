@@ -1,9 +1,11 @@
 #include "comm/rundir/run_files.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/temporary_directory.h"
 
 namespace lockstep {
@@ -50,8 +52,7 @@ TEST_F(RunFiles, AnAbsentOrDamagedJobIsToldApart) {
   for (const std::string& bytes : {std::string("\xff\xff\xff"), std::string(), too_large}) {
     ASSERT_TRUE(replace_file(directory_ + "/job.pb", bytes).is_ok());
     const Status status = read_job_spec(directory_).status();
-    EXPECT_EQ(status.code(), Code::kBadData);
-    EXPECT_NE(status.message().find(directory_ + "/job.pb is damaged"), std::string::npos);
+    EXPECT_THAT(status, FailsWith(Code::kBadData, Names(directory_ + "/job.pb"), Says("damaged")));
     EXPECT_EQ(read_run_inputs(directory_).status().message(), status.message());
   }
 }

@@ -1,10 +1,13 @@
 #include "comm/base/file.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
+
+#include "tests/support/fails_with.h"
 
 namespace lockstep {
 namespace {
@@ -35,15 +38,13 @@ TEST_F(File, AFailedReplacementKeepsTheOldContent) {
   const std::string path = dir_ + "/taken";
   std::filesystem::create_directories(path + "/child");  // a directory cannot be replaced
   const Status status = replace_file(path, "new");
-  EXPECT_EQ(status.code(), Code::kInternal);
-  EXPECT_NE(status.message().find(path), std::string::npos);
+  EXPECT_THAT(status, FailsWith(Code::kInternal, Names(path)));
   EXPECT_EQ(entries(), 1u);
 }
 
 TEST_F(File, AMissingFileIsNoInputAndNamesThePath) {
   const Status status = read_file(dir_ + "/nothing", 100).status();
-  EXPECT_EQ(status.code(), Code::kNoInput);
-  EXPECT_NE(status.message().find("/nothing"), std::string::npos);
+  EXPECT_THAT(status, FailsWith(Code::kNoInput, Names("/nothing")));
 }
 
 TEST_F(File, AFileOverTheLimitIsRefused) {

@@ -1,5 +1,6 @@
 #include "comm/base/log.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/json_logger.h"
+#include "tests/support/fails_with.h"
 
 namespace lockstep {
 namespace {
@@ -55,7 +57,7 @@ TEST(Log, EveryLineTellsWhereTheProcessStandsAndAFieldOfTheLineGoesBefore) {
 
 TEST(Log, APathThatCannotBeWrittenIsAnErrorThatNamesIt) {
   const auto log = open_json_logger("/proc/none/log", "x", false);
-  EXPECT_NE(log.status().message().find("/proc/none/log"), std::string::npos);
+  EXPECT_THAT(log.status().message(), Names("/proc/none/log"));
 }
 
 TEST(Log, EscapingKeepsUtf8AndReplacesBytesThatAreNot) {

@@ -1,5 +1,6 @@
 #include "coordinator/claims/claim.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "comm/base/file.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/temporary_directory.h"
 
 namespace lockstep::coordinator {
@@ -50,8 +52,7 @@ TEST_F(Claims, TheTenthTermIsNewerThanTheNinth) {
 TEST_F(Claims, ATermThatSomebodyHasIsRefusedWithTheirNameAndStaysTheirs) {
   ASSERT_TRUE(claim(4, "a").is_ok());
   const Status second = claim(4, "b");
-  EXPECT_EQ(second.code(), Code::kRefused);
-  EXPECT_NE(second.message().find("node-a"), std::string::npos) << second.message();
+  EXPECT_THAT(second, FailsWith(Code::kRefused, Names("node-a")));
   EXPECT_EQ((*newest_claim(dir_))->seat, "a");
 }
 

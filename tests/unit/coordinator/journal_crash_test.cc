@@ -5,6 +5,7 @@
 
 #include "coordinator/journal/journal_schema.h"
 #include "coordinator/journal/sqlite.h"
+#include "tests/support/fails_with.h"
 #include "tests/unit/coordinator/journal_world.h"
 
 namespace lockstep::coordinator {
@@ -71,8 +72,7 @@ TEST_F(JournalTest, AFullDiskIsAnErrorThatStaysAndLosesNothing) {
       status = journal->commit(entries, 1);
       if (status.is_ok()) ++good;
     }
-    EXPECT_EQ(status.code(), Code::kInternal);
-    EXPECT_NE(status.message().find("full"), std::string::npos) << status.message();
+    EXPECT_THAT(status, FailsWith(Code::kInternal, Says("full")));
     const std::vector<JournalEntry> small{IdentityEntry{"a", "b"}};
     EXPECT_EQ(journal->commit(small, 1), status);  // never tried again
   }

@@ -1,4 +1,5 @@
 // Ledger, identity, history and statistics.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include "coordinator/report/run_stats.h"
 #include "coordinator/run_dir/run_dir.h"
 #include "coordinator/state/identity.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/coordinator/world.h"
@@ -103,8 +105,7 @@ TEST(RunDirectory, ASecondCoordinatorIsRefusedWithThePidOfTheFirst) {
   const auto first = RunLock::take(dir.path() + "/journal.db");
   ASSERT_TRUE(first.is_ok());
   const auto second = RunLock::take(dir.path() + "/journal.db");
-  EXPECT_EQ(second.status().code(), Code::kUsage);
-  EXPECT_NE(second.status().message().find(std::to_string(::getpid())), std::string::npos);
+  EXPECT_THAT(second, FailsWith(Code::kUsage, Names(std::to_string(::getpid()))));
 }
 
 TEST(RunStats, TheSteadyStateLeavesTheFirstStepsOut) {

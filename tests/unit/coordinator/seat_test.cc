@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "tests/support/fails_with.h"
 #include "tests/unit/coordinator/journal_world.h"
 
 namespace lockstep::coordinator {
@@ -92,8 +93,7 @@ TEST_F(Seats, ASupersededSeatsCoordinatorIsNotStartedAgain) {
   const auto other = take("b", true, 1);
   ASSERT_TRUE(other.is_ok());
   const auto again = take("a", true);
-  EXPECT_EQ(again.status().code(), Code::kRefused);
-  EXPECT_NE(again.status().message().find("term 2"), std::string::npos);
+  EXPECT_THAT(again, FailsWith(Code::kRefused, Names("term 2")));
 }
 
 TEST_F(Seats, WhoDiedBeforeItsCopyWasWholeMakesItAgain) {

@@ -5,6 +5,7 @@
 
 #include "comm/wire/job.pb.h"
 #include "data/dataset/facts.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
@@ -78,9 +79,8 @@ TEST_F(RunDataTest, TheSeedOfTheRunDoesNotChangeTheSplit) {
 
 TEST_F(RunDataTest, AHoldoutOfNothingNamesTheFile) {
   job_.mutable_data()->set_holdout(0.001);
-  EXPECT_EQ(open().status().code(), Code::kUsage);
-  EXPECT_THAT(open().status().message(),
-              HasSubstr("500 samples of " + dir_.path("train-images-idx3-ubyte")));
+  EXPECT_THAT(open(), FailsWith(Code::kUsage, Names("data.holdout", "500 samples",
+                                                    dir_.path("train-images-idx3-ubyte"))));
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ TEST(Decide, SlowColdReadsAreTheStorage) {
   EXPECT_EQ(found.fault, Fault::kStorage);
   EXPECT_THAT(found.reason, Says("not in memory", "100 samples/s"));
   // What the machine's memory would do for it is told.
-  EXPECT_THAT(found.advice.back(), HasSubstr("the first epoch is slow only"));
+  EXPECT_THAT(found.advice.back(), HasSubstr("first epoch"));
 }
 
 TEST(Decide, AStorageThatIsSlowFromMemoryTooIsTheStorage) {
@@ -97,7 +97,7 @@ TEST(Decide, SlowDecodingOnAllCoresIsDecode) {
   const Finding found = decide(measured(slow, with_threads(4)));
   EXPECT_EQ(found.fault, Fault::kDecode);
   EXPECT_THAT(found.changes, IsEmpty());
-  EXPECT_THAT(found.reason, HasSubstr("on all 4 cores"));
+  EXPECT_THAT(found.reason, HasSubstr("4 cores"));
 }
 
 TEST(Decide, SlowDecodingWhileCoresAreIdleIsThreadsAndSaysHowMany) {
@@ -199,7 +199,7 @@ TEST(Decide, ATrainerThatIsFasterOnABatchOfTheGpuWaitsForCopies) {
   const Finding found = decide(all);
   EXPECT_EQ(found.fault, Fault::kCopy);
   EXPECT_THAT(found.reason, Says("1500 samples/s", "1.50"));
-  EXPECT_THAT(found.reason, HasSubstr("copies of 32 MB a slot"));
+  EXPECT_THAT(found.reason, HasSubstr("32 MB"));
   // Each worker has one slot, which is copied while nothing is computed.
   EXPECT_EQ(only_change(all), "train.slots=4");
   EXPECT_TRUE(found.changes[0].is_identity);

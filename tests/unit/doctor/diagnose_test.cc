@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/fails_with.h"
+
 namespace lockstep {
 namespace {
 
@@ -57,7 +59,7 @@ TEST(ReadTrainer, WithoutMemoryForAThirdEngineItSaysSo) {
             Status::ok());
   EXPECT_EQ(out.find(RungKind::kResident), nullptr);
   EXPECT_EQ(out.find(RungKind::kTrainer)->limit, 0);
-  EXPECT_THAT(out.notes, Contains(HasSubstr("GPU has already were not measured: no memory")));
+  EXPECT_THAT(out.notes, Contains(AllOf(Says("GPU"), Says("no memory"))));
 }
 
 TEST(ReadTrainer, WhatIsNoFiguresIsAnError) {
@@ -124,8 +126,8 @@ Diagnosis slow_by_threads() {
 
 TEST(DoctorReport, HasEveryRungTheFindingAndTheChangeAsAKeyOfTheJob) {
   const std::string text = to_text(slow_by_threads());
-  for (const char* words : {"raw reads ", "90,000", "decode", "finding: threads",
-                            "change: data.threads=4\n", "1.94 times as long"})
+  for (const char* words :
+       {"raw reads ", "90,000", "decode", "finding: threads", "data.threads=4\n", "1.94"})
     EXPECT_THAT(text, HasSubstr(words));
 }
 
@@ -135,8 +137,8 @@ TEST(DoctorReport, ShowsTheNewFigureBesideTheOld) {
   for (doctor::Rung& rung : after.measured.rungs)
     if (rung.kind == RungKind::kLoader) rung.rate = doctor::rate_of({911});
   const std::string text = compare_text(before, after);
-  EXPECT_THAT(text, HasSubstr("with data.threads=4"));
-  EXPECT_THAT(text, ::testing::ContainsRegex("a worker trains +230 +911"));
+  EXPECT_THAT(text, HasSubstr("data.threads=4"));
+  EXPECT_THAT(text, ::testing::ContainsRegex(" 230 +911"));
 }
 
 TEST(Diagnose, RatesThatWereFarApartAreNotedWithTheRungWhereTheyWereFarthest) {
@@ -146,7 +148,7 @@ TEST(Diagnose, RatesThatWereFarApartAreNotedWithTheRungWhereTheyWereFarthest) {
                {RungKind::kTrainer, doctor::rate_of({10, 40}), 0, ""}};
   note_unrest(out);
   ASSERT_EQ(out.notes.size(), 1u);
-  EXPECT_THAT(out.notes[0], HasSubstr("up to 4.0 times apart (trainer, batch at hand)"));
+  EXPECT_THAT(out.notes[0], AllOf(Says("4.0"), Says("trainer")));
 }
 
 TEST(Diagnose, RatesNearEachOtherAreNotNoted) {

@@ -272,7 +272,7 @@ TEST_F(Refused, AConstantThatChangesLaterEndsTheStep) {
   LoopbackWorld world(job_of(path_), *dataset, even_runs(4, 1));
   world.begin_generation(1);
   const auto outcome = std::move(world.step_all()[0]);
-  EXPECT_THAT(outcome.status().message(), AllOf(HasSubstr(path_), Says("changes its tensor b")));
+  EXPECT_THAT(outcome.status().message(), AllOf(Names(path_), Says("tensor b")));
 }
 
 TEST_F(Refused, ABatchNormOverOneValueBeforeTheFirstStep) {

@@ -133,7 +133,7 @@ TEST_P(EveryReader, OneThatWasWrittenToIsNamedWhereverThatWas) {
   std::fstream(path("data"), std::ios::in | std::ios::out).seekp(2'000'000).put('x');
   const timespec times[2] = {{0, UTIME_OMIT}, {1'000, 0}};
   ASSERT_EQ(::utimensat(AT_FDCWD, path("data").c_str(), times, 0), 0);
-  EXPECT_THAT(read(then), HasSubstr(path("data") + " was written to, or replaced,"));
+  EXPECT_THAT(read(then), AllOf(Names(path("data")), Says("written")));
 }
 
 TEST_P(EveryReader, OneThatHasGoneIsNamedAndOneThatIsOpenIsStillRead) {
@@ -142,7 +142,7 @@ TEST_P(EveryReader, OneThatHasGoneIsNamedAndOneThatIsOpenIsStillRead) {
   FileExtent open = gone;
   open.fd = fd.get();
   fs::remove(path("data"));
-  EXPECT_THAT(read(gone), HasSubstr(path("data") + " has gone (No such file"));
+  EXPECT_THAT(read(gone), AllOf(Names(path("data")), Says("No such file")));
   EXPECT_EQ(read(open), content_.substr(5, 10));
 }
 
@@ -150,7 +150,7 @@ TEST_P(EveryReader, WhatCannotBeReadIsNamedWithItsPlace) {
   FileExtent directory = extent("data", 77, 10);
   const Descriptor fd(::open(fs::temp_directory_path().c_str(), O_RDONLY | O_DIRECTORY));
   directory.fd = fd.get();
-  EXPECT_THAT(read(directory), HasSubstr("cannot read " + path("data") + " at byte 77: "));
+  EXPECT_THAT(read(directory), Names(path("data"), "byte 77"));
 }
 
 TEST_P(EveryReader, GoesWhileReadsAreInFlight) {

@@ -1,6 +1,7 @@
 // Plans of all ranks, carried out in plain memory, against sum_slice() over all partials.
 #include "comm/collectives/nccl/exact_plan.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -11,6 +12,7 @@
 #include "comm/base/prng.h"
 #include "comm/collectives/nccl/sum_program.h"
 #include "comm/collectives/sum_slice.h"
+#include "tests/support/fails_with.h"
 
 namespace lockstep::nccl {
 namespace {
@@ -188,8 +190,7 @@ TEST(DeviceSum, OfMorePartialsThanAKernelTakesIsRefusedInWords) {
   const std::vector<const float*> leaves(limits::kDeviceLeaves + 1);
   DeviceSum sum;
   const Status status = make_device_sum({}, leaves, nullptr, 0, &sum);
-  EXPECT_EQ(status.code(), Code::kConfig);
-  EXPECT_NE(status.message().find("train.slots"), std::string::npos);
+  EXPECT_THAT(status, FailsWith(Code::kConfig, Names("train.slots")));
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 #include "comm/net/address.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "tests/support/fails_with.h"
 
 namespace lockstep::rpc {
 namespace {
@@ -20,8 +23,7 @@ TEST(Address, WhatIsNoAddressIsRefusedWithItsText) {
         "[::1", "[]:80", "[::1]x:80", "[localhost]:80", "a b:80", "host:80x"}) {
     const auto address = parse_address(text);
     ASSERT_FALSE(address.is_ok()) << text;
-    EXPECT_EQ(address.status().code(), Code::kUsage);
-    EXPECT_NE(address.status().message().find(text), std::string::npos);
+    EXPECT_THAT(address, FailsWith(Code::kUsage, Names(text)));
   }
 }
 

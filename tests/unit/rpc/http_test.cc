@@ -1,8 +1,10 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "comm/http/http_get.h"
 #include "comm/http/http_server.h"
 #include "test_support.h"
+#include "tests/support/fails_with.h"
 
 namespace lockstep::http {
 namespace {
@@ -136,15 +138,13 @@ TEST_F(Http, ASlowRequestIsCutAtTheDeadlineWhileOthersAreServed) {
   EXPECT_EQ(slow.receive_all(), "");
   EXPECT_EQ(silent.receive_all(), "");
   expect_alive();
-  for (const std::string& line : logger_.lines.wait_for(2))
-    EXPECT_NE(line.find("brought no whole request within 200 ms"), std::string::npos) << line;
+  for (const std::string& line : logger_.lines.wait_for(2)) EXPECT_THAT(line, Says("200 ms"));
 }
 
 TEST_F(Http, WhoIsRefusedIsALineInTheLog) {
   EXPECT_EQ(status_of("GET /healthz HTTP/1.1", "Host: evil.example\r\n"), 421);
   const auto lines = logger_.lines.wait_for(1);
-  EXPECT_EQ(lines[0].find("refused a connection from 127.0.0.1:"), 0u) << lines[0];
-  EXPECT_NE(lines[0].find("does not answer for that Host"), std::string::npos) << lines[0];
+  EXPECT_THAT(lines[0], AllOf(Names("127.0.0.1:"), Says("Host")));
 }
 
 TEST_F(Http, AByteAtATimeDoesNotMoveTheDeadline) {
@@ -164,7 +164,7 @@ TEST_F(Http, TooManyConnectionsCloseTheNewest) {
   RawSocket one_more(address_);
   one_more.receive_all();
   ASSERT_EQ(logger_.lines.wait_for(1).size(), 1u);
-  EXPECT_NE(logger_.lines.now()[0].find("128 HTTP connections"), std::string::npos);
+  EXPECT_THAT(logger_.lines.now()[0], Says("128"));
   sockets[0]->send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n");
   sockets[0]->receive_until("ok\n");
 }

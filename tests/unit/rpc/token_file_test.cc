@@ -1,4 +1,5 @@
 // The token's file: who may read it, and what happens when it is replaced.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include "comm/base/limits.h"
 #include "comm/rpc/auth.h"
 #include "comm/tls/run_token.h"
+#include "tests/support/fails_with.h"
 #include "tests/unit/rpc/test_support.h"
 
 namespace lockstep::rpc {
@@ -39,8 +41,7 @@ TEST_F(TokenFiles, ThatOthersCanReadIsRefused) {
     ::chmod(path_.c_str(), mode);
     const auto token = read_token_file(path_);
     ASSERT_FALSE(token.is_ok()) << std::oct << mode;
-    EXPECT_EQ(token.status().code(), Code::kConfig);
-    EXPECT_NE(token.status().message().find("chmod 600"), std::string::npos);
+    EXPECT_THAT(token, FailsWith(Code::kConfig, Names(path_), Advises("chmod 600")));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "data/source/cache/object_cache.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 
 #include "data/source/cache/fetch_queue.h"
 #include "data/source/view/download.h"
+#include "tests/support/fails_with.h"
 #include "tests/support/files.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/source/fake_store.h"
@@ -143,8 +145,7 @@ TEST_F(Reader, ASourceThatFailsOnceIsAskedAgainAndOneThatFailsIsNamed) {
   EXPECT_TRUE(read(0, 10).is_ok());
   failures = 1000;
   const Status status = read(kChunk, 10);
-  EXPECT_EQ(status.code(), Code::kNoInput);
-  EXPECT_NE(status.message().find("of a of test://store"), std::string::npos) << status.message();
+  EXPECT_THAT(status, FailsWith(Code::kNoInput, Names("a of test://store")));
   failures = 0;
   EXPECT_TRUE(read(kChunk, 10).is_ok());
 }

@@ -1,6 +1,7 @@
 // One report to a real server on loopback, and everything that server may do to us.
 #include "coordinator/trainer_status/http_sender.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include "comm/base/file.h"
 #include "comm/http/http_server.h"
 #include "comm/net/socket.h"
+#include "tests/support/fails_with.h"
 #include "tests/unit/rpc/test_support.h"
 #include "tests/unit/rpc/tls_support.h"
 
@@ -92,8 +94,7 @@ class TrainerSender : public testing::Test {
   void expect_refusal(const std::string& answer, const std::string& words) {
     FixedServer server(answer);
     const Status status = send_to(server.address);
-    EXPECT_EQ(status.code(), Code::kRefused) << answer;
-    EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
+    EXPECT_THAT(status, FailsWith(Code::kRefused, Names(words))) << answer;
   }
 
   const std::string directory_ = rpc::empty_directory("trainer-status");
@@ -188,8 +189,7 @@ class TrainerSenderTls : public TrainerSender {
     return send_report(target_, server_->address(), "{\"a\":1}", kPatienceMs);
   }
   void expect_message(const Status& status, const std::string& words) {
-    EXPECT_EQ(status.code(), Code::kRefused) << status.message();
-    EXPECT_NE(status.message().find(words), std::string::npos) << status.message();
+    EXPECT_THAT(status, FailsWith(Code::kRefused, Names(words)));
   }
 
   const std::string other_ = rpc::empty_directory("trainer-status-other");

@@ -1,12 +1,14 @@
 // train.global_batch auto: from what the workers have measured to the one number of the run.
 #include "coordinator/decide/auto_batch.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "comm/base/limits.h"
 #include "coordinator/decide/begin_state.h"
 #include "coordinator/state/identity.h"
 #include "coordinator/term/term.h"
+#include "tests/support/fails_with.h"
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {
@@ -139,8 +141,7 @@ TEST_F(AutoBatch, AnotherNumberOnAResumeIsRefused) {
   const auto begun =
       begin_term(w.journal, *w.journal.load(), shelf_, make_options(job, w.options.facts, "/run"),
                  {BeginMode::kResume, 7, "{}", 1}, *logger_);
-  EXPECT_EQ(begun.status().code(), Code::kUsage);
-  EXPECT_NE(begun.status().message().find("train.global_batch is 32"), std::string::npos);
+  EXPECT_THAT(begun, FailsWith(Code::kUsage, Names("train.global_batch", "32")));
 }
 
 TEST_F(AutoBatch, AWorkerThatHasNotMeasuredIsRefused) {

@@ -119,7 +119,7 @@ TEST_F(CifarDataset, IsFoundBelowTheDirectoryToWhichTheArchiveWasUnpacked) {
   EXPECT_TRUE(has_eval_files(dir_.path()));
   std::filesystem::create_directory(dir_.path("cifar-100-binary"));
   put_cifar100("cifar-100-binary/");
-  EXPECT_THAT(error(Code::kUsage), AllOf(HasSubstr("both"), HasSubstr("data.train.format")));
+  EXPECT_THAT(error(Code::kUsage), AllOf(Says("both"), Advises("data.train.format")));
   EXPECT_EQ((*open("cifar100"))->classes(), 100U);
 }
 
@@ -127,9 +127,9 @@ TEST_F(CifarDataset, AMissingBatchIsNamed) {
   put_cifar10();
   std::filesystem::remove(dir_.path("data_batch_3.bin"));
   EXPECT_THAT(error(Code::kNoInput),
-              AllOf(HasSubstr("lacks data_batch_3.bin"), HasSubstr("cifar-10-binary.tar.gz")));
+              AllOf(Names("data_batch_3.bin"), Advises("cifar-10-binary.tar.gz")));
   std::filesystem::remove(dir_.path("test_batch.bin"));
-  EXPECT_THAT(error(Code::kNoInput, Split::kEval), HasSubstr("lacks test_batch.bin"));
+  EXPECT_THAT(error(Code::kNoInput, Split::kEval), Names("test_batch.bin"));
   EXPECT_FALSE(has_eval_files(dir_.path()));
 }
 
@@ -149,15 +149,15 @@ TEST_F(CifarDataset, DamageIsToldWithFileAndSampleAndWhatToDo) {
   const std::string good = slurp(dir_.path("data_batch_2.bin"));
   write_file(dir_.path("data_batch_2.bin"), good.substr(0, 5000));
   EXPECT_THAT(error(Code::kBadData),
-              AllOf(HasSubstr(dir_.path("data_batch_2.bin") + " is truncated"),
-                    Says("5000 bytes", "3073"), HasSubstr("unpack")));
+              AllOf(Names(dir_.path("data_batch_2.bin")), Says("truncated", "5000 bytes", "3073"),
+                    Advises("unpack")));
   write_file(dir_.path("data_batch_2.bin"), "");
   EXPECT_THAT(error(Code::kBadData), AllOf(Names("data_batch_2.bin"), Says("empty")));
   std::string damaged = good;
   damaged[3073] = 10;
   write_file(dir_.path("data_batch_2.bin"), damaged);
   EXPECT_THAT(error(Code::kBadData), AllOf(Names("data_batch_2.bin", "sample 1"),
-                                           Says("label 10", "0 to 9"), HasSubstr("unpack")));
+                                           Says("label 10", "0 to 9"), Advises("unpack")));
 }
 
 TEST_F(CifarDataset, ALabelOfCifar100BeyondItsClassesIsRefused) {

@@ -8,6 +8,7 @@
 
 #include "data/dataset/sample_cut.h"
 #include "data/view/selected_dataset.h"
+#include "tests/support/fails_with.h"
 #include "tests/unit/data/support/document_files.h"
 
 namespace lockstep::data {
@@ -115,10 +116,8 @@ TEST_F(DocumentFiles, TooFewOfThemAreRefusedWithWhatTakesParts) {
   put("d/a.txt", std::string(5000, 'a'));
   put("d/b.txt", std::string(5000, 'b'));
   const auto parts = split(open(cut(Documents::kPad)).value(), {.held_out = 0.1});
-  EXPECT_EQ(parts.status().code(), Code::kUsage);
-  EXPECT_THAT(parts.status().message(),
-              AllOf(HasSubstr("a share of 0.1 of the 2 documents of " + dir_.path("d/a.txt")),
-                    HasSubstr("data.documents: stream")));
+  EXPECT_THAT(parts, FailsWith(Code::kUsage, Names("0.1", "2 documents", dir_.path("d/a.txt")),
+                               Advises("data.documents: stream")));
   EXPECT_TRUE(split(open(cut(Documents::kPad)).value(), {.held_out = 0.5}).is_ok());
 }
 

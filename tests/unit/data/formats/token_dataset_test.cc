@@ -201,13 +201,13 @@ TEST_F(TokenDataset, ATokenThatHasBecomeTooLargeIsNotHandedOut) {
   const auto written = std::filesystem::last_write_time(dir_.path("x.bin"));
   std::fstream file(dir_.path("x.bin"), std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(16).write("\xff\xff", 2).flush();  // the last label of the second sequence
-  EXPECT_THAT(read(1).message(), HasSubstr(dir_.path("x.bin") + " has changed"));
+  EXPECT_THAT(read(1).message(), AllOf(Names(dir_.path("x.bin")), Says("changed")));
   // Who writes through a mapping changes the time much later.
   std::filesystem::last_write_time(dir_.path("x.bin"), written);
   EXPECT_TRUE(read(0).is_ok());
   EXPECT_EQ(read(1).code(), Code::kBadData);
   EXPECT_THAT(read(1).message(),
-              AllOf(HasSubstr(dir_.path("x.bin") + " at byte 8 has"), Says("token 65535", "111")));
+              AllOf(Names(dir_.path("x.bin"), "byte 8"), Says("token 65535", "111")));
 }
 
 TEST_F(TokenDataset, WhatCannotBeToldFromTheFilesIsAsked) {

@@ -86,8 +86,8 @@ TEST_P(WholeFile, NeverTakesDamagedContentForGood) {
 TEST_P(WholeFile, APromiseIsKeptToTheByte) {
   const std::string plain = some_images(20, 5, 5);
   EXPECT_THAT(inflate_all(packed(plain), plain.size() - 1).error,
-              HasSubstr("inflates to more than the " + std::to_string(plain.size() - 1) +
-                        " bytes that the index says; copy it again"));
+              AllOf(Says("more than", std::to_string(plain.size() - 1) + " bytes"),
+                    Advises("copy it again")));
   EXPECT_THAT(inflate_all(packed(plain), plain.size() + 1).error, HasSubstr("less than the"));
   EXPECT_THAT(inflate_all(packed(plain), 0).error, Says("more than", "0 bytes"));
 }
