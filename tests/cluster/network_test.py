@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from harness import BIN
+from harness import lockstep
 import hosts
 from hosts import NETWORK, Hosts, why_not
 from nodes import Node, NodesTest
@@ -35,9 +35,6 @@ class Network(NodesTest):
         places = {f"host-{i}": self.hosts.on(i) for i in range(2)}
         return self.start_nodes(places, WORKERS, comm={"network": NETWORK})
 
-    def log(self, run):
-        return (run.run_dir / "logs" / "coordinator.log.jsonl").read_text()
-
     def test_hosts_train_together_and_give_the_bits_of_one_worker(self):
         run = self.start(self.job_of(), "--workers", WORKERS, f"comm.network={NETWORK}",
                          prefix=self.hosts.on(0))
@@ -45,8 +42,7 @@ class Network(NodesTest):
         second = Node(run, "second", WORKERS, self.hosts.on(1))
         self.addCleanup(self.reap, [second])
         run.wait_for(lambda: run.status()["standbys"] == WORKERS, "its workers stood by")
-        subprocess.run([*self.hosts.on(0), BIN / "lockstep", "scale", run.run_dir,
-                        str(2 * WORKERS)], check=True, capture_output=True, timeout=60)
+        lockstep("scale", run.run_dir, 2 * WORKERS, prefix=self.hosts.on(0)).check_returncode()
         run.wait_for_workers(2 * WORKERS)
         self.assertEqual(len(second.pids()), WORKERS)
         self.assertTrue(run.coordinator()["control"].startswith(self.hosts.address(0) + ":"))
@@ -56,7 +52,8 @@ class Network(NodesTest):
                              "nothing listens on every address")
         self.assert_as_if_nothing_had_happened(run)
         self.assertEqual(second.agent.wait(30), 0)
-        self.assertIn("nothing is encrypted", self.log(run))
+        network = self.assert_event(run, "network", names=NETWORK, says="encrypted")
+        self.assertEqual(network["level"], "warn")
 
     def test_a_host_whose_cable_was_pulled_joins_again(self):
         run, (stays, cut) = self.start_hosts()
@@ -94,8 +91,8 @@ class Network(NodesTest):
         for words in [[control], [control, "frame"], *([address] for address in data)]:
             subprocess.run(self.stranger(*words), check=True, timeout=60)
         self.a_friends_words_do_not_help(run, control)
-        self.assert_refusals(run, "the stream does not begin like a Lockstep peer's",
-                             "the token is wrong", "4294967295 bytes")
+        for reason in ("stream", "token", "4294967295"):
+            self.assert_event(run, "stranger_refused", names=self.hosts.address(2), says=reason)
         run.wait_for_more_steps(50)
         self.assertEqual(run.status()["generation"], generation, "nobody was disturbed")
         self.assert_as_if_nothing_had_happened(run)
@@ -116,18 +113,10 @@ class Network(NodesTest):
             shutil.copy(run.run_dir / name, mirror)
         (mirror / "coordinator.json").write_text(json.dumps(
             {**run.coordinator(), "control": f"127.0.0.1:{PORT}"}))
-        friend = subprocess.run([*self.hosts.on(2), BIN / "lockstep", "scale", mirror,
-                                 str(2 * WORKERS)], capture_output=True, text=True, timeout=60)
+        friend = lockstep("scale", mirror, 2 * WORKERS, prefix=self.hosts.on(2))
         self.assertEqual(friend.returncode, 0, friend.stderr)
         between.communicate(timeout=60)
         self.assertEqual(between.returncode, 0)
-
-    def assert_refusals(self, run, *reasons):
-        lines = [json.loads(line) for line in self.log(run).splitlines()]
-        said = [line["reason"] for line in lines if line["event"] == "stranger_refused"
-                and line["peer"].startswith(self.hosts.address(2) + ":")]
-        for reason in reasons:
-            self.assertTrue(any(reason in each for each in said), f"{reason}: {said}")
 
 
 if __name__ == "__main__":

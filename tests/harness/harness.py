@@ -380,8 +380,3 @@ class LockstepTest(FailsWith, unittest.TestCase):
         self.assertEqual(run.wait(), 0, run.text()[-2000:])
         self.assert_same_result(run, whole)
         return run
-
-    def assert_clear_line(self, run, *needles):
-        self.assert_no_crash(run.text())
-        for needle in needles:
-            self.assertIn(needle, run.text())
