@@ -1,33 +1,68 @@
 #include "data/dataset/dataset.h"
 
-#include "comm/base/check.h"
+#include <algorithm>
 
 namespace lockstep::data {
 
-Status Dataset::read_encoded(uint64_t, std::vector<uint8_t>&) const {
-  return {Code::kInternal, "samples of format " + format() + " are not encoded"};
+std::unique_ptr<Dataset> Dataset::view(DatasetFacts facts,
+                                       std::function<uint64_t(uint64_t i)> number_of) const {
+  const auto numbers = [number_of = std::move(number_of), here = numbers_](uint64_t i) {
+    return find(here, number_of(i));
+  };
+  return std::unique_ptr<Dataset>(new Dataset(std::move(facts), sources_, numbers));
 }
 
-int64_t Dataset::make_sequence(uint64_t, int64_t*, int64_t*) const {
-  LOCKSTEP_CHECK(false, "sequences that lie in files are not made");
-  return 0;
+std::unique_ptr<Dataset> Dataset::join(DatasetFacts facts, std::span<const Dataset* const> parts) {
+  struct Part {
+    uint64_t begin = 0;  // its first sample
+    size_t first_source = 0;
+    Numbers numbers;
+  };
+  std::vector<Part> joined;
+  std::vector<std::shared_ptr<const Samples>> sources;
+  uint64_t samples = 0;
+  for (const Dataset* part : parts) {
+    joined.push_back({samples, sources.size(), part->numbers_});
+    samples += part->samples();
+    sources.insert(sources.end(), part->sources_.begin(), part->sources_.end());
+  }
+  // Parts are few.
+  const auto numbers = [joined = std::move(joined)](uint64_t i) {
+    const auto behind =
+        std::upper_bound(joined.begin(), joined.end(), i,
+                         [](uint64_t sample, const Part& part) { return sample < part.begin; });
+    const Part& part = *std::prev(behind);
+    Place place = find(part.numbers, i - part.begin);
+    place.source += part.first_source;
+    return place;
+  };
+  return std::unique_ptr<Dataset>(new Dataset(std::move(facts), std::move(sources), numbers));
 }
 
-std::unique_ptr<Dataset> Dataset::of_documents(const std::vector<bool>&, std::string) const {
-  LOCKSTEP_CHECK(false, "documents are not kept apart");
-  return nullptr;
+std::string Dataset::name_of(uint64_t i) const {
+  const Place place = place_of(i);
+  return sources_[place.source]->name_of(place.number);
 }
 
-uint64_t Dataset::counted_labels(uint64_t) const {
-  return shape().labels();
+std::optional<FileExtent> Dataset::extent(uint64_t i) const {
+  const Place place = place_of(i);
+  return sources_[place.source]->extent(place.number);
+}
+
+Status Dataset::unchanged(std::span<const uint64_t> samples) const {
+  if (!numbers_) return sources_.front()->unchanged(samples);
+  std::vector<std::vector<uint64_t>> by_source(sources_.size());
+  for (const uint64_t i : samples) {
+    const Place place = place_of(i);
+    by_source[place.source].push_back(place.number);
+  }
+  for (size_t s = 0; s < sources_.size(); ++s)
+    if (!by_source[s].empty()) LOCKSTEP_RETURN_IF_ERROR(sources_[s]->unchanged(by_source[s]));
+  return Status::ok();
 }
 
 uint64_t epoch_units(const Dataset& train) {
   return train.parts().empty() ? train.samples() : units_of(train.parts());
-}
-
-std::string Dataset::name_of(uint64_t i) const {
-  return "sample " + std::to_string(i) + " of " + (files().empty() ? "the data" : files().front());
 }
 
 }  // namespace lockstep::data

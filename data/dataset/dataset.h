@@ -5,8 +5,20 @@
 // - a row of a table, float32, with one label
 // - a sequence of tokens; the label of each token is the token that follows.
 //
-// This interface hides what lies on disk, compressed or not. open_dataset() checks everything that
-// can be wrong with files that do not change afterwards.
+// A Dataset has three parts: facts, which depend on no sample; sources, which have the samples and
+// implement the interfaces of samples.h; and numbers. A data set of a format has one source and its
+// numbers. A view, as a held-out part or a mixture, has facts and numbers of its own over the
+// sources of others:
+//
+//   facts     DatasetFacts
+//   numbers   i ──▶ Place{source, number in the source}
+//   sources   StoredSamples, EncodedImages or Sequences; all of one kind
+//
+// So a view answers no question about a sample by itself, and a new question changes no view.
+// Code that reads samples asks once what they are, as<EncodedImages>(), and then each of them.
+//
+// It hides what lies on disk, compressed or not. open_dataset() checks everything that can be wrong
+// with files that do not change afterwards.
 //
 // INVARIANTS
 //  D1 The fingerprint depends on the logical records only. It is the same for gzipped and plain
@@ -14,22 +26,27 @@
 //  D2 Data files are mapped. Nobody may write to them or truncate them while a run uses them.
 //     Replacing a file by rename is harmless. A reader of samples asks afterwards whether a file
 //     changed (unchanged()). A read always ends, whatever happens to its file.
+//  D3 All sources of a data set have the same interfaces, and samples of the same shape.
 //
 // Thread-safety: a Dataset is immutable; all calls from any thread. Any number of processes may
 // open the same dataset with the same cache directory at the same time.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "comm/base/check.h"
 #include "comm/base/status.h"
 #include "data/dataset/channel_statistics.h"
-#include "data/dataset/document_counts.h"
 #include "data/dataset/sample_shape.h"
+#include "data/dataset/samples.h"
 #include "data/io/file_extent.h"
 #include "data/order/mixture.h"
 
@@ -39,85 +56,130 @@ class RemoteFiles;
 
 namespace lockstep::data {
 
-struct WantedImage;
-
-class Dataset {
- public:
-  virtual ~Dataset() = default;
-
-  virtual uint64_t samples() const = 0;  // > 0
-  virtual SampleShape shape() const = 0;
-  virtual uint32_t classes() const = 0;  // largest label + 1, or the vocabulary's size
+// A view copies the facts of its whole and changes those that differ.
+struct DatasetFacts {
+  uint64_t samples = 0;  // > 0
+  SampleShape shape{};
+  uint32_t classes = 0;  // largest label + 1, or the vocabulary's size
   // "idx", "cifar10", "cifar100", "npy", "npz", "safetensors", "arrow", "csv", "image_folder",
   // "webdataset", "tfrecord", "mds", "arrow_images"; "tokens", "megatron", "text", "arrow_tokens".
-  virtual const std::string& format() const = 0;
-  virtual const std::string& fingerprint() const = 0;  // XXH3-128, 32 hex digits
+  std::string format{};
+  std::string fingerprint{};  // XXH3-128, 32 hex digits
   // By channel, of this dataset; empty for sequences. Lockstep normalises evaluation data with the
   // statistics of the training data.
-  virtual const std::vector<ChannelStatistics>& statistics() const = 0;
-  // The files of the dataset, for people to read.
-  virtual const std::vector<std::string>& files() const = 0;
-
-  // shape().stored_bytes() bytes, valid as long as the dataset. Null if encoded_form() is not null.
-  // REQUIRES: i < samples().
-  virtual const uint8_t* sample(uint64_t i) const = 0;
-  // REQUIRES: an image or a row. A sequence has its labels in its sample.
-  virtual uint32_t label(uint64_t i) const = 0;
-  // True if sequences come from several places, or have labels that do not count. Then sample() is
-  // null, and make_sequence() makes the sequences.
-  virtual bool makes_sequences() const { return false; }
-  // REQUIRES for this and the next function: makes_sequences(). `input` gets shape().elements()
-  // token ids and positions. `labels` gets shape().labels() labels, kIgnoredLabel
-  // (comm/base/labels.h) where there is nothing to predict. Returns the largest token id among
-  // them.
-  virtual int64_t make_sequence(uint64_t i, int64_t* input, int64_t* labels) const;
-  // The number of labels of the sample that count: at least 1; all of them without make_sequence().
-  virtual uint64_t counted_labels(uint64_t i) const;
-
-  // Null if the dataset does not keep documents apart. If it does, a part of the data has whole
-  // documents.
-  virtual const DocumentCounts* document_counts() const { return nullptr; }
-  // Names what the samples are made of, whatever the way of making them. For documents: the tokens.
-  virtual const std::string& content() const { return fingerprint(); }
-  // The documents with a true entry in `chosen`, in the order of the files. The part makes samples
-  // as the whole does, and gets the given fingerprint. REQUIRES: document_counts(); `chosen` has an
-  // entry for each document; at least one entry is true; this dataset is not such a part itself.
-  virtual std::unique_ptr<Dataset> of_documents(const std::vector<bool>& chosen,
-                                                std::string fingerprint) const;
-
-  // Where the bytes of sample i lie, for code that reads them without sample() or read_encoded();
-  // the bytes are the same. Empty if the sample does not lie here, as stored, in one piece of a
-  // file.
-  virtual std::optional<FileExtent> extent(uint64_t) const { return std::nullopt; }
-  // kBadData if a file with one of these samples or their labels changed; the message names the
-  // file. Then nothing read of these samples counts. One system call a file.
-  virtual Status unchanged(std::span<const uint64_t> samples) const = 0;
-
-  // The wanted form (as in shape()) of samples that must be decoded, cut or scaled; else null.
-  virtual const WantedImage* encoded_form() const { return nullptr; }
-  // REQUIRES for this and the next function: encoded_form() is not null. Reads the whole encoded
-  // image. kBadData, naming the file, if the file changed.
-  virtual Status read_encoded(uint64_t i, std::vector<uint8_t>& out) const;
-  virtual std::string name_of(uint64_t i) const;  // for messages
-  // The names that labels stand for, by label; empty without names.
-  virtual std::vector<std::string> class_names() const { return {}; }
-
-  // For rows: the names of the columns without the label; empty without names.
-  virtual std::vector<std::string> column_names() const { return {}; }
-
-  // For a mixture: its data sets, data.train first; empty for a single data set.
-  virtual std::span<const MixedPart> parts() const { return {}; }
-
-  // The remote files that the samples come from; null if they are local. For a mixture: one of its
-  // data sets' remote files.
-  virtual const source::RemoteFiles* far() const { return nullptr; }
-  virtual std::vector<const source::RemoteFiles*> all_far() const {
-    return far() == nullptr ? std::vector<const source::RemoteFiles*>() : std::vector{far()};
-  }
-  // Announces that sample i will be read soon, and starts fetching it. Returns the sample's bytes.
-  // REQUIRES: far() is not null.
-  virtual uint64_t announce(uint64_t) const { return 0; }
+  std::vector<ChannelStatistics> statistics{};
+  std::vector<std::string> files{};         // for people to read
+  std::vector<std::string> class_names{};   // by label; empty without names
+  std::vector<std::string> column_names{};  // of rows, without the label; empty without names
+  std::vector<MixedPart> parts{};           // of a mixture, data.train first; else empty
+  // The remote files that samples come from; empty if all are local. Only encoded images are
+  // remote.
+  std::vector<std::shared_ptr<const source::RemoteFiles>> far{};
+  // Null if the data set does not keep documents apart.
+  std::shared_ptr<const WholeDocuments> documents{};
 };
+
+// Where a sample is: the number of its source in the data set, and its number in the source.
+struct Place {
+  size_t source = 0;
+  uint64_t number = 0;
+};
+
+template <class Interface>
+class As;
+
+class Dataset final {
+ public:
+  // All samples of one source, by its numbers.
+  Dataset(DatasetFacts facts, std::shared_ptr<const Samples> source)
+      : facts_(std::move(facts)), sources_{std::move(source)} {}
+
+  // Views, which share the sources. `number_of`: the number here of sample i < facts.samples of the
+  // view; called from any thread. join(): samples of the parts, one part after another. REQUIRES:
+  // the facts fit; there is a part; the parts fit each other (facts.h).
+  std::unique_ptr<Dataset> view(DatasetFacts facts,
+                                std::function<uint64_t(uint64_t i)> number_of) const;
+  static std::unique_ptr<Dataset> join(DatasetFacts facts, std::span<const Dataset* const> parts);
+
+  const DatasetFacts& facts() const { return facts_; }
+  uint64_t samples() const { return facts_.samples; }
+  const SampleShape& shape() const { return facts_.shape; }
+  uint32_t classes() const { return facts_.classes; }
+  const std::string& format() const { return facts_.format; }
+  const std::string& fingerprint() const { return facts_.fingerprint; }
+  const std::vector<ChannelStatistics>& statistics() const { return facts_.statistics; }
+  const std::vector<std::string>& files() const { return facts_.files; }
+  const std::vector<std::string>& class_names() const { return facts_.class_names; }
+  const std::vector<std::string>& column_names() const { return facts_.column_names; }
+  const std::vector<MixedPart>& parts() const { return facts_.parts; }
+  const auto& far() const { return facts_.far; }
+  const WholeDocuments* documents() const { return facts_.documents.get(); }
+
+  // What the samples are. as() is empty if they are not; it allocates, so ask once.
+  template <class Interface>
+  bool is() const {
+    return dynamic_cast<const Interface*>(sources_.front().get()) != nullptr;
+  }
+  template <class Interface>
+  std::optional<As<Interface>> as() const;
+
+  // REQUIRES for the rest: i < samples().
+  Place place_of(uint64_t i) const { return find(numbers_, i); }
+
+  // As Samples.
+  std::string name_of(uint64_t i) const;
+  std::optional<FileExtent> extent(uint64_t i) const;
+  Status unchanged(std::span<const uint64_t> samples) const;
+
+ private:
+  template <class Interface>
+  friend class As;
+  using Numbers = std::function<Place(uint64_t i)>;  // empty: those of the only source
+
+  Dataset(DatasetFacts facts, std::vector<std::shared_ptr<const Samples>> sources, Numbers numbers)
+      : facts_(std::move(facts)), sources_(std::move(sources)), numbers_(std::move(numbers)) {}
+
+  static Place find(const Numbers& numbers, uint64_t i) {
+    return numbers ? numbers(i) : Place{0, i};
+  }
+
+  DatasetFacts facts_;
+  std::vector<std::shared_ptr<const Samples>> sources_;  // not empty
+  Numbers numbers_;
+};
+
+// The samples of a data set by one interface of samples.h. The data set outlives it.
+template <class Interface>
+class As {
+ public:
+  // A sample, to be asked for by its number in its source: from.label(number).
+  struct Found {
+    const Interface& from;
+    uint64_t number = 0;
+  };
+
+  const Dataset& dataset() const { return *dataset_; }
+  Found at(const Place& place) const { return {*sources_[place.source], place.number}; }
+  Found at(uint64_t i) const { return at(dataset_->place_of(i)); }
+
+ private:
+  friend class Dataset;
+  explicit As(const Dataset& dataset) : dataset_(&dataset) {
+    for (const auto& source : dataset.sources_) {
+      sources_.push_back(dynamic_cast<const Interface*>(source.get()));
+      LOCKSTEP_CHECK(sources_.back() != nullptr, "sources of one kind");
+    }
+  }
+
+  const Dataset* dataset_;
+  std::vector<const Interface*> sources_;
+};
+
+template <class Interface>
+std::optional<As<Interface>> Dataset::as() const {
+  if (!is<Interface>()) return std::nullopt;
+  return As<Interface>(*this);
+}
 
 // Positions of an epoch: every sample once. For a mixture every sample of its first data set once,
 // and the samples of the others in between.

@@ -49,7 +49,7 @@ Status check_parts_fit(const Dataset& train, const Dataset& other) {
   if (!(train.shape() == shape))
     return refused("the first has " + shape_text(other.shape()) + ", the second " +
                    shape_text(train.shape()) + "; samples of a mixture must be alike");
-  if (train.makes_sequences() != other.makes_sequences())
+  if (train.is<Sequences>() != other.is<Sequences>())
     return refused("only one of them makes sequences of its documents");
   if (other.shape().token_bytes != train.shape().token_bytes)
     return refused("tokens are stored in " + std::to_string(other.shape().token_bytes) +
@@ -57,7 +57,7 @@ Status check_parts_fit(const Dataset& train, const Dataset& other) {
                    " in the second; write them alike");
   if (other.shape().channels_last != train.shape().channels_last)
     return refused("one stores images as (H, W, C), the other as (C, H, W); write them alike");
-  if ((train.encoded_form() == nullptr) != (other.encoded_form() == nullptr))
+  if (train.is<EncodedImages>() != other.is<EncodedImages>())
     return refused(
         "one holds JPEG or PNG images that are decoded, cut or scaled, the other images "
         "as they are; write them alike");

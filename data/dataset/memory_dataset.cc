@@ -10,45 +10,36 @@
 namespace lockstep::data {
 namespace {
 
-class MemoryDataset final : public Dataset {
+class MemorySamples final : public StoredSamples, public Labels {
  public:
-  MemoryDataset(SampleShape shape, std::vector<uint8_t> pixels, std::vector<uint32_t> labels)
-      : shape_(shape),
-        elements_(shape.elements()),
-        pixels_(std::move(pixels)),
-        labels_(std::move(labels)),
-        classes_(*std::max_element(labels_.begin(), labels_.end()) + 1) {
-    const Records records{format_,
+  MemorySamples(uint64_t sample_bytes, std::vector<uint8_t> pixels, std::vector<uint32_t> labels)
+      : sample_bytes_(sample_bytes), pixels_(std::move(pixels)), labels_(std::move(labels)) {}
+
+  DatasetFacts facts(const SampleShape& shape) const {
+    const Records records{"memory",
                           labels_.size(),
-                          shape_,
+                          shape,
                           {pixels_},
                           [this](uint64_t i) { return sample(i); },
-                          [this](uint64_t i) { return labels_[i]; }};
-    fingerprint_ = fingerprint_of(records);
-    for (const ChannelSums& sums : sums_of(records)) statistics_.push_back(statistics_of(sums));
+                          [this](uint64_t i) { return label(i); }};
+    DatasetFacts facts{.samples = labels_.size(),
+                       .shape = shape,
+                       .classes = *std::max_element(labels_.begin(), labels_.end()) + 1,
+                       .format = records.format,
+                       .fingerprint = fingerprint_of(records)};
+    for (const ChannelSums& sums : sums_of(records))
+      facts.statistics.push_back(statistics_of(sums));
+    return facts;
   }
 
-  uint64_t samples() const override { return labels_.size(); }
-  SampleShape shape() const override { return shape_; }
-  uint32_t classes() const override { return classes_; }
-  const std::string& format() const override { return format_; }
-  const std::string& fingerprint() const override { return fingerprint_; }
-  const std::vector<ChannelStatistics>& statistics() const override { return statistics_; }
-  const std::vector<std::string>& files() const override { return files_; }
-  const uint8_t* sample(uint64_t i) const override { return pixels_.data() + i * elements_; }
-  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
+  const uint8_t* sample(uint64_t i) const override { return pixels_.data() + i * sample_bytes_; }
   uint32_t label(uint64_t i) const override { return labels_[i]; }
+  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
 
  private:
-  SampleShape shape_;
-  uint64_t elements_;
-  std::vector<uint8_t> pixels_;
-  std::vector<uint32_t> labels_;
-  uint32_t classes_;
-  std::string format_ = "memory";
-  std::string fingerprint_;
-  std::vector<ChannelStatistics> statistics_;
-  std::vector<std::string> files_;
+  const uint64_t sample_bytes_;
+  const std::vector<uint8_t> pixels_;
+  const std::vector<uint32_t> labels_;
 };
 
 }  // namespace
@@ -63,8 +54,9 @@ Result<std::unique_ptr<Dataset>> make_memory_dataset(SampleShape shape, std::vec
   if (*std::max_element(labels.begin(), labels.end()) > limits::kLabel)
     return Status(Code::kBadData,
                   "a dataset in memory has a label above " + std::to_string(limits::kLabel));
-  return std::unique_ptr<Dataset>(
-      std::make_unique<MemoryDataset>(shape, std::move(pixels), std::move(labels)));
+  const auto samples =
+      std::make_shared<const MemorySamples>(shape.elements(), std::move(pixels), std::move(labels));
+  return std::make_unique<Dataset>(samples->facts(shape), samples);
 }
 
 }  // namespace lockstep::data

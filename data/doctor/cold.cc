@@ -6,8 +6,8 @@
 namespace lockstep::doctor {
 
 Coldness make_cold(const data::Dataset& dataset, std::span<const uint64_t> samples) {
-  if (const source::RemoteFiles* far = dataset.far(); far != nullptr)
-    return {0, "the data are at " + far->place() +
+  if (!dataset.far().empty())
+    return {0, "the data are at " + dataset.far().front()->place() +
                    " and come through a cache on this machine; raw reads are of what it holds, and "
                    "the first epoch of a run fetches the rest"};
   const FilePieces pieces(dataset, samples);

@@ -60,11 +60,14 @@ std::optional<MappedRange> parse_mapped_range(const std::string& line) {
 FilePieces::FilePieces(const data::Dataset& dataset, std::span<const uint64_t> samples) {
   const std::vector<MappedRange> mapped = ranges_of_this_process();
   const uint64_t bytes = dataset.shape().stored_bytes();
+  const auto stored = dataset.as<data::StoredSamples>();
   for (const uint64_t i : samples) {
-    if (dataset.encoded_form() == nullptr && !dataset.makes_sequences())
-      add_stored(mapped, dataset.sample(i), bytes);
-    else
+    if (!stored) {
       add_named(dataset.name_of(i));
+      continue;
+    }
+    const auto [from, number] = stored->at(i);
+    add_stored(mapped, from.sample(number), bytes);
   }
   for (File& file : files_) {
     for (const MappedRange& range : mapped)

@@ -97,7 +97,7 @@ Status Ladder::measure_raw() {
   const Coldness cold = make_cold(dataset_, pool_.samples());
   out_.cold_share = cold.share;
   const bool is_cold = out_.cold_share >= kMostlyCold;
-  const bool is_copied = dataset_.far() == nullptr &&
+  const bool is_copied = dataset_.far().empty() &&
                          source::is_far(job_.data().train().path(), data::sample_cut(job_).cache);
   if (is_copied)
     out_.notes.push_back("the data are far away; what is read here is their copy on this machine");
@@ -255,7 +255,7 @@ Setting setting_of(const wire::JobSpec& job, const data::Dataset& dataset) {
   setting.data_threads = data::decode_threads(dataset, job.data().threads(), workers);
   setting.cores = std::max(1u, data::usable_processors() / workers);
   setting.prefetch_batches = std::max(1u, job.data().prefetch_batches());
-  setting.is_encoded = dataset.encoded_form() != nullptr;
+  setting.is_encoded = dataset.is<data::EncodedImages>();
   setting.is_on_gpu = job.cluster().device() == "cuda";
   setting.can_use_graphs = setting.is_on_gpu && why_no_graphs(job).empty();
   setting.uses_graphs = wants_graphs(job) && setting.can_use_graphs;

@@ -35,7 +35,7 @@ Result<SamplePool> SamplePool::choose(const data::Dataset& dataset, const wire::
   const data::EpochOrder order(data::job_order(job, dataset), /*epoch=*/0);
   const uint64_t epoch_steps = data::steps_per_epoch(shape);
   pool.stored_bytes_ = dataset.shape().stored_bytes();
-  pool.is_encoded_ = dataset.encoded_form() != nullptr;
+  pool.is_encoded_ = dataset.is<data::EncodedImages>();
   const uint64_t most =
       pool.is_encoded_ ? kEncodedSamples : std::min(kPoolSamples, kPoolBytes / pool.stored_bytes_);
   while (pool.steps_ < epoch_steps && (pool.steps_ == 0 || pool.samples_.size() < most)) {
@@ -102,7 +102,6 @@ uint64_t PoolTeam::stream_of(uint64_t place) const {
 }
 
 Status PoolTeam::read(std::span<const uint64_t> samples, SamplePool& pool) {
-  const bool is_encoded = dataset_.encoded_form() != nullptr;
   // Those of the pool stay in its hand; others, such as the same in another order, do not.
   const auto all = pool.samples();
   const bool is_of_pool = !samples.empty() && samples.data() >= all.data() &&
@@ -110,28 +109,31 @@ Status PoolTeam::read(std::span<const uint64_t> samples, SamplePool& pool) {
   const auto first = static_cast<uint64_t>(is_of_pool ? samples.data() - all.data() : 0);
   return threads_->run(samples.size(), [&](uint32_t thread, uint64_t i) -> Status {
     Room& room = rooms_[thread];
-    if (dataset_.makes_sequences()) {
-      dataset_.make_sequence(samples[i], reinterpret_cast<int64_t*>(room.input.data()),
-                             room.labels.data());
+    const data::Place place = dataset_.place_of(samples[i]);
+    if (encoded_) {
+      const auto [from, number] = encoded_->at(place);
+      return from.read_encoded(number, is_of_pool ? pool.encoded_[first + i] : room.hand.encoded);
+    }
+    if (stored_) {
+      const auto [from, number] = stored_->at(place);
+      std::memcpy(room.stored.data(), from.sample(number), room.stored.size());
       return Status::ok();
     }
-    if (!is_encoded) {
-      std::memcpy(room.stored.data(), dataset_.sample(samples[i]), room.stored.size());
-      return Status::ok();
-    }
-    return dataset_.read_encoded(samples[i],
-                                 is_of_pool ? pool.encoded_[first + i] : room.hand.encoded);
+    const auto [from, number] = sequences_->at(place);
+    from.make_sequence(number, reinterpret_cast<int64_t*>(room.input.data()), room.labels.data());
+    return Status::ok();
   });
 }
 
 Status PoolTeam::decode(std::span<const uint64_t> samples, uint64_t first, const SamplePool& pool) {
   return threads_->run(samples.size(), [&](uint32_t thread, uint64_t i) -> Status {
     Room& room = rooms_[thread];
+    const auto [from, number] = encoded_->at(samples[i]);
     room.hand.decoded.resize(dataset_.shape().elements());
     return room.hand.decoder
-        .decode(pool.encoded(first + i), *dataset_.encoded_form(), stream_of(first + i),
+        .decode(pool.encoded(first + i), from.wanted(), stream_of(first + i),
                 room.hand.decoded.data())
-        .with_context(dataset_.name_of(samples[i]));
+        .with_context(from.name_of(number));
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -90,6 +91,9 @@ class PoolTeam {
   PoolTeam(const data::Dataset& dataset, const wire::JobSpec& job, data::SampleReader reader,
            std::unique_ptr<data::ThreadTeam> threads)
       : dataset_(dataset),
+        stored_(dataset.as<data::StoredSamples>()),
+        encoded_(dataset.as<data::EncodedImages>()),
+        sequences_(dataset.as<data::Sequences>()),
         seed_(job.seed()),
         reader_(std::move(reader)),
         threads_(std::move(threads)),
@@ -98,6 +102,9 @@ class PoolTeam {
   uint64_t stream_of(uint64_t place) const;
 
   const data::Dataset& dataset_;
+  const std::optional<data::As<data::StoredSamples>> stored_;  // one of these three
+  const std::optional<data::As<data::EncodedImages>> encoded_;
+  const std::optional<data::As<data::Sequences>> sequences_;
   const uint64_t seed_;
   const data::SampleReader reader_;
   std::unique_ptr<data::ThreadTeam> threads_;

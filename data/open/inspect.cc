@@ -19,11 +19,14 @@ SplitInspection look_at(const Dataset& dataset, std::string split) {
   seen.files = dataset.files();
   seen.samples = dataset.samples();
   seen.shape = dataset.shape();
-  if (const DocumentCounts* counts = dataset.document_counts()) seen.documents = *counts;
+  if (dataset.documents() != nullptr) seen.documents = dataset.documents()->counts();
   seen.classes = dataset.classes();
-  if (!seen.shape.is_sequence()) {
+  if (const auto labels = dataset.as<Labels>()) {
     seen.class_counts.resize(dataset.classes());
-    for (uint64_t i = 0; i < dataset.samples(); ++i) ++seen.class_counts[dataset.label(i)];
+    for (uint64_t i = 0; i < dataset.samples(); ++i) {
+      const auto [from, number] = labels->at(i);
+      ++seen.class_counts[from.label(number)];
+    }
   }
   seen.fingerprint = dataset.fingerprint();
   seen.statistics = dataset.statistics();

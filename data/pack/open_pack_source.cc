@@ -54,7 +54,10 @@ ArrowField stored_field(const SampleShape& shape) {
 class PixelSource final : public PackSource {
  public:
   PixelSource(std::unique_ptr<Dataset> dataset, uint64_t shard_bytes)
-      : dataset_(std::move(dataset)), bytes_(dataset_->shape().stored_bytes()) {
+      : dataset_(std::move(dataset)),
+        pixels_(dataset_->as<StoredSamples>().value()),
+        labels_(dataset_->as<Labels>().value()),
+        bytes_(dataset_->shape().stored_bytes()) {
     shards_ = cut_evenly(dataset_->samples(), bytes_ + kLabelBytes, shard_bytes);
   }
 
@@ -77,8 +80,10 @@ class PixelSource final : public PackSource {
       std::string& pixels = batch.buffers[2];
       pixels.reserve(rows * bytes_);
       for (uint64_t i = begin; i < begin + rows; ++i) {
-        pixels.append(reinterpret_cast<const char*>(dataset_->sample(i)), bytes_);
-        append_label(dataset_->label(i), batch.buffers[4]);
+        const Place place = dataset_->place_of(i);
+        const auto [stored, number] = pixels_.at(place);
+        pixels.append(reinterpret_cast<const char*>(stored.sample(number)), bytes_);
+        append_label(labels_.at(place).from.label(number), batch.buffers[4]);
       }
       std::vector<uint64_t> samples(rows);
       std::iota(samples.begin(), samples.end(), begin);
@@ -90,6 +95,8 @@ class PixelSource final : public PackSource {
 
  private:
   std::unique_ptr<Dataset> dataset_;
+  As<StoredSamples> pixels_;
+  As<Labels> labels_;
   uint64_t bytes_;
 };
 

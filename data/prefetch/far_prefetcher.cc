@@ -1,6 +1,5 @@
 #include "data/prefetch/far_prefetcher.h"
 
-#include "data/dataset/dataset.h"
 #include "data/source/view/remote_files.h"
 
 namespace lockstep::data {
@@ -20,13 +19,17 @@ void FarPrefetcher::after(const PlannedBatch& batch) {
 
 // As much as may be.
 void FarPrefetcher::announce() {
-  while (ahead_bytes_ < dataset_.far()->ahead_bytes()) {
+  // All sources have the same options, so one of them knows how far ahead to look.
+  const source::RemoteFiles& far = *images_.dataset().far().front();
+  while (ahead_bytes_ < far.ahead_bytes()) {
     const auto batch = sequence_.next();
     if (!batch) return;
     const EpochOrder& order = sequence_.order_of(batch->epoch);
     uint64_t bytes = 0;
-    for (uint64_t position = batch->range.begin; position < batch->range.end; ++position)
-      bytes += dataset_.announce(order.at(position));
+    for (uint64_t position = batch->range.begin; position < batch->range.end; ++position) {
+      const auto [from, number] = images_.at(order.at(position));
+      bytes += from.announce(number);
+    }
     ahead_.push_back(bytes);
     ahead_bytes_ += bytes;
   }

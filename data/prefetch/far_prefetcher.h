@@ -12,20 +12,18 @@
 #include <memory>
 #include <utility>
 
+#include "data/dataset/dataset.h"
 #include "data/order/batch_sequence.h"
 #include "data/prefetch/prefetcher.h"
 
 namespace lockstep::data {
 
-class Dataset;
-
 class FarPrefetcher final : public Prefetcher {
  public:
-  // `dataset` outlives it. `near`: for the samples that are here. REQUIRES: the data set is far, at
-  // least in part.
-  FarPrefetcher(const Dataset& dataset, BatchSequenceOptions sequence,
+  // `near`: for the samples that are here. REQUIRES: the data set is far, at least in part.
+  FarPrefetcher(As<EncodedImages> images, BatchSequenceOptions sequence,
                 std::unique_ptr<Prefetcher> near)
-      : dataset_(dataset), sequence_(std::move(sequence)), near_(std::move(near)) {}
+      : images_(std::move(images)), sequence_(std::move(sequence)), near_(std::move(near)) {}
 
   void before(const PlannedBatch& batch) override;
   void after(const PlannedBatch& batch) override;
@@ -35,7 +33,7 @@ class FarPrefetcher final : public Prefetcher {
  private:
   void announce();
 
-  const Dataset& dataset_;
+  const As<EncodedImages> images_;
   BatchSequence sequence_;
   const std::unique_ptr<Prefetcher> near_;
   std::deque<uint64_t> ahead_;  // bytes of each batch that is announced and not used

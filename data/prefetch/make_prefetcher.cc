@@ -25,11 +25,11 @@ Result<std::unique_ptr<Prefetcher>> make_near(const Dataset& dataset,
   const auto extent = dataset.extent(0);
   if (policy == nullptr || policy->ahead_limit_bytes() == 0 || !extent)
     return Made(std::make_unique<NoPrefetcher>());
-  const bool is_encoded = dataset.encoded_form() != nullptr;
-  if (!is_encoded && policy->is_in_place(*extent))
-    return Made(
-        std::make_unique<PageCachePrefetcher>(dataset, sequence, policy->ahead_limit_bytes()));
-  const auto when = is_encoded && policy->is_ahead_only_of_disk(*extent)
+  auto stored = dataset.as<StoredSamples>();
+  if (stored && policy->is_in_place(*extent))
+    return Made(std::make_unique<PageCachePrefetcher>(std::move(*stored), sequence,
+                                                      policy->ahead_limit_bytes()));
+  const auto when = !stored && policy->is_ahead_only_of_disk(*extent)
                         ? MemoryPrefetcher::When::kFromDisk
                         : MemoryPrefetcher::When::kAlways;
   LOCKSTEP_ASSIGN_OR_RETURN(auto made, MemoryPrefetcher::start(dataset, sequence, *policy, when));
@@ -42,9 +42,9 @@ Result<std::unique_ptr<Prefetcher>> make_prefetcher(const Dataset& dataset,
                                                     const BatchSequenceOptions& sequence,
                                                     PrefetchPolicy* policy) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto near, make_near(dataset, sequence, policy));
-  if (dataset.far() == nullptr) return near;
-  return std::unique_ptr<Prefetcher>(
-      std::make_unique<FarPrefetcher>(dataset, sequence, std::move(near)));
+  if (dataset.far().empty()) return near;
+  return std::unique_ptr<Prefetcher>(std::make_unique<FarPrefetcher>(
+      dataset.as<EncodedImages>().value(), sequence, std::move(near)));
 }
 
 }  // namespace lockstep::data

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "comm/base/limits.h"
-#include "data/dataset/dataset.h"
 
 namespace lockstep::data {
 namespace {
@@ -35,11 +34,11 @@ PageCachePrefetcher::Kernel PageCachePrefetcher::kernel() {
   return {disk_reads_of_this_thread, ask_for};
 }
 
-PageCachePrefetcher::PageCachePrefetcher(const Dataset& dataset, BatchSequenceOptions sequence,
+PageCachePrefetcher::PageCachePrefetcher(As<StoredSamples> samples, BatchSequenceOptions sequence,
                                          uint64_t ahead_bytes, Kernel asked)
-    : dataset_(dataset),
+    : samples_(std::move(samples)),
       options_(std::move(sequence)),
-      sample_bytes_(dataset.shape().stored_bytes()),
+      sample_bytes_(samples_.dataset().shape().stored_bytes()),
       ahead_samples_(
           std::clamp<uint64_t>(ahead_bytes / sample_bytes_, 1, limits::kReadAheadSamples)),
       kernel_(std::move(asked)) {}
@@ -58,7 +57,8 @@ void PageCachePrefetcher::before(const PlannedBatch& batch) {
   for (; asked_ < std::max(ahead, batch.range.size()); ++asked_) {
     const auto sample = asking_->next();
     if (!sample) return;
-    kernel_.will_need(dataset_.sample(*sample), sample_bytes_);
+    const auto [from, number] = samples_.at(*sample);
+    kernel_.will_need(from.sample(number), sample_bytes_);
   }
 }
 

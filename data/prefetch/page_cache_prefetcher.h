@@ -15,12 +15,11 @@
 #include <functional>
 #include <optional>
 
+#include "data/dataset/dataset.h"
 #include "data/order/batch_sequence.h"
 #include "data/prefetch/prefetcher.h"
 
 namespace lockstep::data {
-
-class Dataset;
 
 class PageCachePrefetcher final : public Prefetcher {
  public:
@@ -35,15 +34,15 @@ class PageCachePrefetcher final : public Prefetcher {
   };
   static Kernel kernel();
 
-  // `dataset` outlives it. REQUIRES: its samples are mapped.
-  PageCachePrefetcher(const Dataset& dataset, BatchSequenceOptions sequence, uint64_t ahead_bytes,
-                      Kernel asked = kernel());
+  // REQUIRES: the samples are mapped.
+  PageCachePrefetcher(As<StoredSamples> samples, BatchSequenceOptions sequence,
+                      uint64_t ahead_bytes, Kernel asked = kernel());
 
   void before(const PlannedBatch& batch) override;
   void after(const PlannedBatch& batch) override;
 
  private:
-  const Dataset& dataset_;
+  const As<StoredSamples> samples_;
   const BatchSequenceOptions options_;
   const uint64_t sample_bytes_;
   const uint64_t ahead_samples_;

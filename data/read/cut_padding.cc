@@ -14,10 +14,13 @@ void narrow_rows(int64_t* rows, uint64_t count, uint64_t from, uint64_t to) {
 
 }  // namespace
 
-void cut_padding(const Dataset& dataset, std::span<const uint64_t> samples, std::byte* inputs,
-                 int64_t* labels, SampleShape* shape) {
+void cut_padding(const As<Sequences>& sequences, std::span<const uint64_t> samples,
+                 std::byte* inputs, int64_t* labels, SampleShape* shape) {
   uint64_t longest = 1;
-  for (const uint64_t i : samples) longest = std::max(longest, dataset.counted_labels(i));
+  for (const uint64_t i : samples) {
+    const auto [from, number] = sequences.at(i);
+    longest = std::max(longest, from.counted_labels(number));
+  }
   const uint64_t whole_steps = (longest + kWidthStep - 1) / kWidthStep * kWidthStep;
   const uint64_t width = std::min<uint64_t>(whole_steps, shape->tokens);
   if (width == shape->tokens) return;

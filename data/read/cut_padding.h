@@ -17,7 +17,7 @@ inline constexpr uint32_t kWidthStep = 32;  // tokens
 
 // Turns `inputs` and `labels` of these samples from (B, T) into (B, T'), T' <= T, and sets
 // shape->tokens to T'. REQUIRES: shape->is_padded.
-void cut_padding(const Dataset& dataset, std::span<const uint64_t> samples, std::byte* inputs,
-                 int64_t* labels, SampleShape* shape);
+void cut_padding(const As<Sequences>& sequences, std::span<const uint64_t> samples,
+                 std::byte* inputs, int64_t* labels, SampleShape* shape);
 
 }  // namespace lockstep::data

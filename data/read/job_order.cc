@@ -5,13 +5,12 @@
 namespace lockstep::data {
 
 OrderSpec job_order(const wire::JobSpec& job, const Dataset& train) {
-  const auto parts = train.parts();
   return {job.seed(),
           train.fingerprint(),
           epoch_units(train),
           block_shuffle(job.data()),
           job.data().length_classes(),
-          std::vector(parts.begin(), parts.end())};
+          train.parts()};
 }
 
 }  // namespace lockstep::data

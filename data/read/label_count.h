@@ -1,5 +1,5 @@
 // How many labels of a step count. All labels of images and of gapless sequences count. For padded
-// or packed documents (Dataset::makes_sequences()) the data set says so, sample by sample. So every
+// or packed documents (Sequences) the data set says so, sample by sample. So every
 // rank knows the divisor of a step's losses before it computes anything.
 //
 // Cost: nothing; for documents about 50 ns for every sample of the step, to look into order and
@@ -29,6 +29,7 @@ class LabelCount {
 
  private:
   const Dataset& dataset_;
+  const std::optional<As<Sequences>> sequences_;
   const OrderSpec spec_;
   std::optional<EpochOrder> order_;  // of order_epoch_
   Epoch order_epoch_ = 0;

@@ -43,6 +43,8 @@ BatchSequenceOptions sequence_of(const LoaderOptions& options) {
 struct Loader::Impl {
   Impl(const Dataset& data, LoaderOptions wanted, SampleReader with, Augmenter varied)
       : dataset(data),
+        stored(data.as<StoredSamples>()),
+        sequences(data.as<Sequences>()),
         options(std::move(wanted)),
         reader(std::move(with)),
         sequence(sequence_of(options)) {
@@ -69,6 +71,8 @@ struct Loader::Impl {
   bool end_with(Status status);
 
   const Dataset& dataset;
+  const std::optional<As<StoredSamples>> stored;
+  const std::optional<As<Sequences>> sequences;
   const LoaderOptions options;
   const SampleReader reader;
 
@@ -157,7 +161,7 @@ Status Loader::Impl::fill(Batch& batch, std::byte* inputs, int64_t* labels,
   else
     LOCKSTEP_RETURN_IF_ERROR(copy_mapped(samples, stream_of, inputs, labels));
   if (batch.shape.is_padded && !options.keeps_padding)
-    cut_padding(dataset, samples, inputs, labels, &batch.shape);
+    cut_padding(*sequences, samples, inputs, labels, &batch.shape);
   batch.shares = mixer.mix(stream_of(0), batch.samples, inputs);
   return reader.unchanged(samples);
 }
@@ -166,11 +170,11 @@ Status Loader::Impl::fill(Batch& batch, std::byte* inputs, int64_t* labels,
 template <typename StreamOf>
 Status Loader::Impl::copy_mapped(std::span<const uint64_t> samples, const StreamOf& stream_of,
                                  std::byte* inputs, int64_t* labels) {
-  const bool is_in_one_place = !dataset.makes_sequences();
   const uint64_t prefetched = std::min(dataset.shape().stored_bytes(), kPrefetchBytes);
   for (uint64_t i = 0; i < samples.size(); ++i) {
-    if (is_in_one_place && i + kSamplesAhead < samples.size()) {
-      const uint8_t* const next = dataset.sample(samples[i + kSamplesAhead]);
+    if (stored && i + kSamplesAhead < samples.size()) {
+      const auto [from, number] = stored->at(samples[i + kSamplesAhead]);
+      const uint8_t* const next = from.sample(number);
       for (uint64_t at = 0; at < prefetched; at += BatchMemory::kAlignment)
         __builtin_prefetch(next + at);
     }
@@ -221,7 +225,7 @@ Result<std::unique_ptr<Loader>> Loader::start(const Dataset& dataset,
   auto impl = std::make_unique<Impl>(dataset, options, std::move(reader), std::move(augmenter));
   impl->mixer = BatchMixer(transforms.mix, dataset.shape(), impl->reader.input_bytes());
   LOCKSTEP_RETURN_IF_ERROR(impl->allocate());
-  if (dataset.encoded_form() != nullptr) {
+  if (dataset.is<EncodedImages>()) {
     LOCKSTEP_ASSIGN_OR_RETURN(impl->team, SampleTeam::start(options.threads, impl->hand.augmenter));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(impl->prefetcher,

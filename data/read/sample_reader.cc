@@ -31,6 +31,20 @@ int64_t read_tokens(const uint8_t* stored, uint64_t tokens, int64_t* input, int6
   return largest;
 }
 
+int64_t read_tokens(const uint8_t* stored, const SampleShape& shape, int64_t* input,
+                    int64_t* labels) {
+  switch (shape.token_bytes) {
+    case 1:
+      return read_tokens<uint8_t>(stored, shape.tokens, input, labels);
+    case 2:
+      return read_tokens<uint16_t>(stored, shape.tokens, input, labels);
+    case 4:
+      return read_tokens<uint32_t>(stored, shape.tokens, input, labels);
+    default:
+      return read_tokens<uint64_t>(stored, shape.tokens, input, labels);
+  }
+}
+
 // To (C, H, W).
 void copy_image(const uint8_t* stored, const SampleShape& shape, uint8_t* out) {
   if (!shape.channels_last) {
@@ -56,68 +70,62 @@ Result<SampleReader> SampleReader::create(const Dataset& dataset,
     return Status(Code::kUsage, "data.transforms names \"" + *of_images +
                                     "\", which is for images; rows of a table can only be given "
                                     "\"normalize\"");
-  const bool is_encoded = dataset.encoded_form() != nullptr;
-  const ImageFrame frame = is_encoded ? dataset.encoded_form()->frame : ImageFrame();
-  LOCKSTEP_CHECK(frame == list.frame, "images opened for another frame");
+  const auto encoded = dataset.as<EncodedImages>();
+  LOCKSTEP_CHECK((encoded ? encoded->at(0).from.wanted().frame : ImageFrame()) == list.frame,
+                 "images opened for another frame");
   LOCKSTEP_ASSIGN_OR_RETURN(Transform transform, Transform::create(transforms, statistics));
   return SampleReader(dataset, std::move(transform), form);
 }
 
-Result<const uint8_t*> SampleReader::decode(uint64_t i, SampleHand& hand,
+Result<const uint8_t*> SampleReader::decode(const Place& place, SampleHand& hand,
                                             std::optional<uint64_t> stream,
                                             std::span<const uint8_t> encoded) const {
+  const auto [images, number] = encoded_->at(place);
   if (encoded.empty()) {
-    LOCKSTEP_RETURN_IF_ERROR(dataset_->read_encoded(i, hand.encoded));
+    LOCKSTEP_RETURN_IF_ERROR(images.read_encoded(number, hand.encoded));
     encoded = hand.encoded;
   }
   hand.decoded.resize(shape_.elements());
-  const Status decoded =
-      hand.decoder.decode(encoded, *dataset_->encoded_form(), stream, hand.decoded.data());
+  const Status decoded = hand.decoder.decode(encoded, images.wanted(), stream, hand.decoded.data());
   if (!decoded.is_ok())
-    return Status(decoded.code(), dataset_->name_of(i) + " " + decoded.message());
+    return Status(decoded.code(), images.name_of(number) + " " + decoded.message());
   return static_cast<const uint8_t*>(hand.decoded.data());
 }
 
 Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels, SampleHand* hand,
                           std::optional<uint64_t> stream, std::span<const uint8_t> given) const {
-  const bool is_encoded = dataset_->encoded_form() != nullptr;
-  LOCKSTEP_CHECK(hand != nullptr || (!is_encoded && !stream), "a sample made without a hand");
-  if (dataset_->makes_sequences()) {
-    const int64_t largest = dataset_->make_sequence(i, reinterpret_cast<int64_t*>(input), labels);
-    return largest < int64_t{dataset_->classes()} ? Status::ok() : not_a_class(i, largest);
+  LOCKSTEP_CHECK(hand != nullptr || (!encoded_ && !stream), "a sample made without a hand");
+  const Place place = dataset_->place_of(i);
+  if (sequences_) {
+    const auto [from, number] = sequences_->at(place);
+    return check(i, from.make_sequence(number, reinterpret_cast<int64_t*>(input), labels));
   }
-  const uint8_t* stored = nullptr;
-  if (is_encoded) {
-    LOCKSTEP_ASSIGN_OR_RETURN(stored, decode(i, *hand, stream, given));
-  } else {
-    stored = given.empty() ? dataset_->sample(i) : given.data();
+  const uint8_t* stored = given.data();
+  if (encoded_) {
+    LOCKSTEP_ASSIGN_OR_RETURN(stored, decode(place, *hand, stream, given));
+  } else if (given.empty()) {
+    const auto [from, number] = stored_->at(place);
+    stored = from.sample(number);
   }
+  if (!labels_)
+    return check(i, read_tokens(stored, shape_, reinterpret_cast<int64_t*>(input), labels));
   SampleShape shape = shape_;
   if (stream && !hand->augmenter.is_empty()) {
     stored = hand->augmenter.make(stored, *stream);
     shape.channels_last = false;
   }
-  int64_t largest = 0;
-  if (!shape_.is_sequence()) {
-    if (shape_.is_row)
-      transform_.apply_row(stored, reinterpret_cast<float*>(input));
-    else if (form_ == ImageForm::kStored)
-      copy_image(stored, shape, reinterpret_cast<uint8_t*>(input));
-    else
-      transform_.apply(stored, shape, reinterpret_cast<float*>(input));
-    *labels = dataset_->label(i);
-    largest = *labels;
-  } else {
-    auto* tokens = reinterpret_cast<int64_t*>(input);
-    if (shape_.token_bytes == 1)
-      largest = read_tokens<uint8_t>(stored, shape_.tokens, tokens, labels);
-    if (shape_.token_bytes == 2)
-      largest = read_tokens<uint16_t>(stored, shape_.tokens, tokens, labels);
-    if (shape_.token_bytes == 4)
-      largest = read_tokens<uint32_t>(stored, shape_.tokens, tokens, labels);
-    if (shape_.token_bytes == 8)
-      largest = read_tokens<uint64_t>(stored, shape_.tokens, tokens, labels);
-  }
+  if (shape_.is_row)
+    transform_.apply_row(stored, reinterpret_cast<float*>(input));
+  else if (form_ == ImageForm::kStored)
+    copy_image(stored, shape, reinterpret_cast<uint8_t*>(input));
+  else
+    transform_.apply(stored, shape, reinterpret_cast<float*>(input));
+  const auto [from, number] = labels_->at(place);
+  *labels = from.label(number);
+  return check(i, *labels);
+}
+
+Status SampleReader::check(uint64_t i, int64_t largest) const {
   return largest < int64_t{dataset_->classes()} ? Status::ok() : not_a_class(i, largest);
 }
 

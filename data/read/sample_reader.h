@@ -67,17 +67,29 @@ class SampleReader {
   Status read_range(uint64_t begin, uint64_t end, std::byte* inputs, int64_t* labels) const;
 
  private:
-  Result<const uint8_t*> decode(uint64_t i, SampleHand& hand, std::optional<uint64_t> stream,
+  Result<const uint8_t*> decode(const Place& place, SampleHand& hand,
+                                std::optional<uint64_t> stream,
                                 std::span<const uint8_t> encoded) const;
+  // Of the largest label or token of sample i.
+  Status check(uint64_t i, int64_t largest) const;
   Status not_a_class(uint64_t i, int64_t found) const;
 
   SampleReader(const Dataset& dataset, Transform transform, ImageForm form)
       : dataset_(&dataset),
+        stored_(dataset.as<StoredSamples>()),
+        encoded_(dataset.as<EncodedImages>()),
+        sequences_(dataset.as<Sequences>()),
+        labels_(dataset.as<Labels>()),
         shape_(dataset.shape()),
         transform_(std::move(transform)),
         form_(form) {}
 
   const Dataset* dataset_;
+  // One of these three, and labels or none.
+  std::optional<As<StoredSamples>> stored_;
+  std::optional<As<EncodedImages>> encoded_;
+  std::optional<As<Sequences>> sequences_;
+  std::optional<As<Labels>> labels_;
   SampleShape shape_;
   Transform transform_;
   ImageForm form_;

@@ -17,13 +17,13 @@ constexpr uint32_t kMostDecodeThreads = 16;
 }  // namespace
 
 uint32_t decode_threads(const Dataset& dataset, uint32_t wanted, uint32_t workers) {
-  if (dataset.encoded_form() == nullptr) return 1;
+  if (!dataset.is<EncodedImages>()) return 1;
   if (wanted > 0) return wanted;
   return std::clamp(usable_processors() / std::max(workers, 1U), 1U, kMostDecodeThreads);
 }
 
 uint32_t most_decode_threads(const Dataset& dataset, uint32_t wanted) {
-  if (dataset.encoded_form() == nullptr || wanted > 0) return 0;
+  if (!dataset.is<EncodedImages>() || wanted > 0) return 0;
   return std::min(usable_processors(), kMostDecodeThreads);
 }
 

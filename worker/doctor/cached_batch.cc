@@ -11,61 +11,46 @@
 namespace lockstep {
 namespace {
 
-// Some samples of a data set, which is otherwise as it says; nothing can happen to them.
-class CachedSamples : public data::Dataset {
+// Nothing can happen to cached samples.
+class CachedSamples : public data::StoredSamples {
  public:
-  explicit CachedSamples(const data::Dataset& of) : shape_(of.shape()), of_(of) {}
+  CachedSamples(uint64_t sample_bytes, std::vector<uint8_t> stored)
+      : sample_bytes_(sample_bytes), stored_(std::move(stored)) {}
 
-  data::SampleShape shape() const final { return shape_; }
-  uint32_t classes() const final { return of_.classes(); }
-  const std::string& format() const final { return of_.format(); }
-  const std::string& fingerprint() const final { return of_.fingerprint(); }
-  const std::vector<data::ChannelStatistics>& statistics() const final { return of_.statistics(); }
-  const std::vector<std::string>& files() const final { return of_.files(); }
+  const uint8_t* sample(uint64_t i) const final { return stored_.data() + i * sample_bytes_; }
   Status unchanged(std::span<const uint64_t>) const final { return Status::ok(); }
 
- protected:
-  data::SampleShape shape_;
-
  private:
-  const data::Dataset& of_;
+  const uint64_t sample_bytes_;
+  const std::vector<uint8_t> stored_;
 };
 
-class CachedBatch final : public CachedSamples {
+class CachedImages final : public CachedSamples, public data::Labels {
  public:
-  CachedBatch(const data::Dataset& of, std::vector<uint8_t> stored, std::vector<uint32_t> labels)
-      : CachedSamples(of), stored_(std::move(stored)), labels_(std::move(labels)) {
-    if (!shape_.is_sequence()) shape_.channels_last = false;
-  }
+  CachedImages(uint64_t sample_bytes, std::vector<uint8_t> stored, std::vector<uint32_t> labels)
+      : CachedSamples(sample_bytes, std::move(stored)), labels_(std::move(labels)) {}
 
-  uint64_t samples() const override { return labels_.size(); }
-  const uint8_t* sample(uint64_t i) const override {
-    return stored_.data() + i * shape_.stored_bytes();
-  }
   uint32_t label(uint64_t i) const override { return labels_[i]; }
 
  private:
-  std::vector<uint8_t> stored_;
-  std::vector<uint32_t> labels_;  // of sequences zeros: theirs are among the tokens
+  const std::vector<uint32_t> labels_;
 };
 
-// Sequences that are made: the inputs of each, and behind them its labels.
-class CachedSequences final : public CachedSamples {
+// Of each sequence its inputs, and behind them its labels.
+class CachedSequences final : public data::Sequences {
  public:
-  CachedSequences(const data::Dataset& of, const data::EpochOrder& order, uint64_t samples)
-      : CachedSamples(of), inputs_(of.shape().elements()), each_(inputs_ + of.shape().labels()) {
+  CachedSequences(const data::As<data::Sequences>& of, const data::EpochOrder& order,
+                  uint64_t samples)
+      : inputs_(of.dataset().shape().elements()), each_(inputs_ + of.dataset().shape().labels()) {
     values_.resize(samples * each_);
     for (uint64_t i = 0; i < samples; ++i) {
       int64_t* const input = values_.data() + i * each_;
-      largest_.push_back(of.make_sequence(order.at(i), input, input + inputs_));
-      counted_.push_back(of.counted_labels(order.at(i)));
+      const auto [from, number] = of.at(order.at(i));
+      largest_.push_back(from.make_sequence(number, input, input + inputs_));
+      counted_.push_back(from.counted_labels(number));
     }
   }
 
-  uint64_t samples() const override { return largest_.size(); }
-  const uint8_t* sample(uint64_t) const override { return nullptr; }
-  uint32_t label(uint64_t) const override { return 0; }
-  bool makes_sequences() const override { return true; }
   int64_t make_sequence(uint64_t i, int64_t* input, int64_t* labels) const override {
     const int64_t* const from = values_.data() + i * each_;
     std::copy(from, from + inputs_, input);
@@ -73,6 +58,7 @@ class CachedSequences final : public CachedSamples {
     return largest_[i];
   }
   uint64_t counted_labels(uint64_t i) const override { return counted_[i]; }
+  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
 
  private:
   const uint64_t inputs_;
@@ -83,11 +69,9 @@ class CachedSequences final : public CachedSamples {
 };
 
 Status copy_image(const data::SampleReader& reader, data::SampleHand& hand, uint64_t i,
-                  uint8_t* out, uint32_t* label) {
-  int64_t read = 0;
-  LOCKSTEP_RETURN_IF_ERROR(reader.read(i, reinterpret_cast<std::byte*>(out), &read, &hand));
-  *label = static_cast<uint32_t>(read);
-  return Status::ok();
+                  uint8_t* out) {
+  int64_t label = 0;
+  return reader.read(i, reinterpret_cast<std::byte*>(out), &label, &hand);
 }
 
 }  // namespace
@@ -95,29 +79,50 @@ Status copy_image(const data::SampleReader& reader, data::SampleHand& hand, uint
 Result<std::unique_ptr<data::Dataset>> cache_batch(const data::Dataset& dataset,
                                                    const wire::JobSpec& job, uint64_t samples) {
   const uint64_t count = std::min(samples, data::epoch_units(dataset));
-  const data::SampleShape shape = dataset.shape();
   const data::EpochOrder order(data::job_order(job, dataset), /*epoch=*/0);
-  if (dataset.makes_sequences())
-    return std::unique_ptr<data::Dataset>(std::make_unique<CachedSequences>(dataset, order, count));
-  std::vector<uint8_t> stored(count * shape.stored_bytes());
-  std::vector<uint32_t> labels(count);
+  const data::SampleShape& shape = dataset.shape();
+  data::DatasetFacts facts{.samples = count,
+                           .shape = shape,
+                           .classes = dataset.classes(),
+                           .format = dataset.format(),
+                           .fingerprint = dataset.fingerprint(),
+                           .statistics = dataset.statistics(),
+                           .files = dataset.files()};
+  if (const auto sequences = dataset.as<data::Sequences>())
+    return std::make_unique<data::Dataset>(
+        std::move(facts), std::make_shared<const CachedSequences>(*sequences, order, count));
   LOCKSTEP_ASSIGN_OR_RETURN(
       const auto reader,
       data::SampleReader::create(dataset,
                                  {job.data().transforms().begin(), job.data().transforms().end()},
                                  dataset.statistics(), data::ImageForm::kStored));
+  const uint64_t bytes = shape.stored_bytes();
+  const bool is_image = !shape.is_sequence() && !shape.is_row;
+  const auto stored = dataset.as<data::StoredSamples>();
+  const auto labels = dataset.as<data::Labels>();
+  std::vector<uint8_t> values(count * bytes);
+  std::vector<uint32_t> labels_of_values;
   data::SampleHand hand;
   for (uint64_t i = 0; i < count; ++i) {
-    uint8_t* const out = stored.data() + i * shape.stored_bytes();
-    if (!shape.is_sequence() && !shape.is_row) {
-      LOCKSTEP_RETURN_IF_ERROR(copy_image(reader, hand, order.at(i), out, &labels[i]));
-      continue;
+    uint8_t* const out = values.data() + i * bytes;
+    const data::Place place = dataset.place_of(order.at(i));
+    if (is_image) {
+      LOCKSTEP_RETURN_IF_ERROR(copy_image(reader, hand, order.at(i), out));
+    } else {
+      const auto [from, number] = stored->at(place);
+      std::memcpy(out, from.sample(number), bytes);
     }
-    std::memcpy(out, dataset.sample(order.at(i)), shape.stored_bytes());
-    if (shape.is_row) labels[i] = dataset.label(order.at(i));
+    if (!labels) continue;
+    const auto [from, number] = labels->at(place);
+    labels_of_values.push_back(from.label(number));
   }
-  return std::unique_ptr<data::Dataset>(
-      std::make_unique<CachedBatch>(dataset, std::move(stored), std::move(labels)));
+  if (!labels)
+    return std::make_unique<data::Dataset>(
+        std::move(facts), std::make_shared<const CachedSamples>(bytes, std::move(values)));
+  facts.shape.channels_last = false;
+  return std::make_unique<data::Dataset>(
+      std::move(facts),
+      std::make_shared<const CachedImages>(bytes, std::move(values), std::move(labels_of_values)));
 }
 
 }  // namespace lockstep

@@ -70,7 +70,8 @@ Result<EngineImpl::BatchScore> EngineImpl::score_batch(const data::SampleReader&
   if (shape.is_padded) {
     std::vector<uint64_t> read(n);
     std::iota(read.begin(), read.end(), begin);
-    data::cut_padding(*eval_, read, eval_inputs_.data(), eval_labels_.data(), &shape);
+    const auto sequences = eval_->as<data::Sequences>();
+    data::cut_padding(*sequences, read, eval_inputs_.data(), eval_labels_.data(), &shape);
   }
   LOCKSTEP_RETURN_IF_ERROR(
       device_->send(shape, eval_inputs_.data(), eval_labels_.data(), n, SlotValues{}));

@@ -12,7 +12,7 @@ void watch_far_data(const data::Dataset& train, const data::Dataset* evaluation,
   std::set<const source::RemoteFiles*> sources;  // both may be of one
   for (const data::Dataset* data : {&train, evaluation})
     if (data != nullptr)
-      for (const source::RemoteFiles* each : data->all_far()) sources.insert(each);
+      for (const auto& each : data->far()) sources.insert(each.get());
   if (sources.empty()) return;
   probe.watch([sources] {
     FarDataCounts sum;

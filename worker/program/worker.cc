@@ -193,8 +193,7 @@ Status Worker::Impl::open_data() {
   eval_data = std::move(opened.eval);
   watch_far_data(*train_data, eval_data.get(), metrics.far_data());
   // Of each machine once: they may have different disks at the same place.
-  const bool has_far_data =
-      !train_data->all_far().empty() || (eval_data && !eval_data->all_far().empty());
+  const bool has_far_data = !train_data->far().empty() || (eval_data && !eval_data->far().empty());
   if (has_far_data && options.local_rank == 0 && data::is_on_remote_file_system(cache))
     logger->warn("cache_far_away",
                  "data.cache_dir is " + cache +

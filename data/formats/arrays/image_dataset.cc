@@ -13,21 +13,28 @@
 namespace lockstep::data {
 namespace {
 
-class ImageDataset final : public Dataset {
+class ImagesInRuns final : public StoredSamples, public Labels {
  public:
-  explicit ImageDataset(ImageFiles files) : files_(std::move(files)) {
+  explicit ImagesInRuns(ImageFiles files) : files_(std::move(files)) {
     for (const ImageRun& run : files_.runs) {
       first_samples_.push_back(samples_);
       samples_ += run.samples;
     }
   }
 
-  // Everything that needs a look at all records.
-  Status examine(const std::string& cache_dir, const ProgressFn& progress) {
-    if (const Status status = examine_labels(); !status.is_ok()) {
+  // Looks at all records.
+  Result<DatasetFacts> facts(const std::string& cache_dir, const ProgressFn& progress) const {
+    DatasetFacts facts{.samples = samples_,
+                       .shape = files_.shape,
+                       .format = files_.format,
+                       .files = files_.paths,
+                       .class_names = files_.class_names};
+    const Result<uint32_t> classes = classes_of_labels();
+    if (!classes.is_ok()) {
       LOCKSTEP_RETURN_IF_ERROR(unchanged());  // which would explain it
-      return status;
+      return classes.status();
     }
+    facts.classes = *classes;
     for (const MappedFile& file : files_.files) file.will_need();
     Records records{files_.format,
                     samples_,
@@ -41,25 +48,19 @@ class ImageDataset final : public Dataset {
       bytes += run.content.size();
     }
     if (progress) progress("checking " + files_.paths[0], 0, bytes);
-    fingerprint_ = fingerprint_of(records);
+    facts.fingerprint = fingerprint_of(records);
     LOCKSTEP_RETURN_IF_ERROR(unchanged());  // before anything of it is stored
     if (files_.shape.is_row) {
-      LOCKSTEP_RETURN_IF_ERROR(examine_rows(records));
+      LOCKSTEP_ASSIGN_OR_RETURN(facts.statistics, statistics_of_rows(records));
     } else {
-      statistics_ = stored_statistics(fingerprint_, files_.shape.channels, cache_dir,
-                                      [&] { return sums_of(records); });
+      facts.statistics = stored_statistics(facts.fingerprint, files_.shape.channels, cache_dir,
+                                           [&] { return sums_of(records); });
     }
     if (progress) progress("checking " + files_.paths[0], bytes, bytes);
-    return unchanged();
+    LOCKSTEP_RETURN_IF_ERROR(unchanged());
+    return facts;
   }
 
-  uint64_t samples() const override { return samples_; }
-  SampleShape shape() const override { return files_.shape; }
-  uint32_t classes() const override { return classes_; }
-  const std::string& format() const override { return files_.format; }
-  const std::string& fingerprint() const override { return fingerprint_; }
-  const std::vector<ChannelStatistics>& statistics() const override { return statistics_; }
-  const std::vector<std::string>& files() const override { return files_.paths; }
   const uint8_t* sample(uint64_t i) const override {
     const size_t r = run_of(i);
     const ImageRun& run = files_.runs[r];
@@ -73,7 +74,6 @@ class ImageDataset final : public Dataset {
     return files_.files[files_.runs[run_of(i)].first_file].extent(sample(i),
                                                                   files_.shape.stored_bytes());
   }
-  std::vector<std::string> class_names() const override { return files_.class_names; }
   std::string name_of(uint64_t i) const override {
     const ImageRun& run = files_.runs[run_of(i)];
     const uint8_t* file = files_.files[run.first_file].bytes().data();
@@ -103,15 +103,14 @@ class ImageDataset final : public Dataset {
     return static_cast<size_t>(after - first_samples_.begin()) - 1;
   }
 
-  Status examine_rows(const Records& records) {
+  Result<std::vector<ChannelStatistics>> statistics_of_rows(const Records& records) const {
     auto statistics = row_statistics(records);
     LOCKSTEP_RETURN_IF_ERROR(unchanged());  // which would explain it
     if (!statistics.is_ok()) return about(files_.paths[0], statistics.status());
-    statistics_ = std::move(*statistics);
-    return Status::ok();
+    return statistics;
   }
 
-  Status examine_labels() {
+  Result<uint32_t> classes_of_labels() const {
     const int64_t most = files_.classes > 0 ? int64_t{files_.classes} - 1 : int64_t{limits::kLabel};
     int64_t largest = 0;
     for (const ImageRun& run : files_.runs) {
@@ -125,25 +124,21 @@ class ImageDataset final : public Dataset {
         largest = std::max(largest, label);
       }
     }
-    classes_ = files_.classes > 0 ? files_.classes : static_cast<uint32_t>(largest) + 1;
-    return Status::ok();
+    return files_.classes > 0 ? files_.classes : static_cast<uint32_t>(largest) + 1;
   }
 
-  ImageFiles files_;
+  const ImageFiles files_;
   std::vector<uint64_t> first_samples_;  // by run
   uint64_t samples_ = 0;
-  uint32_t classes_ = 0;
-  std::string fingerprint_;
-  std::vector<ChannelStatistics> statistics_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Dataset>> make_image_dataset(ImageFiles files, const std::string& cache_dir,
                                                     const ProgressFn& progress) {
-  auto dataset = std::make_unique<ImageDataset>(std::move(files));
-  LOCKSTEP_RETURN_IF_ERROR(dataset->examine(cache_dir, progress));
-  return std::unique_ptr<Dataset>(std::move(dataset));
+  const auto images = std::make_shared<const ImagesInRuns>(std::move(files));
+  LOCKSTEP_ASSIGN_OR_RETURN(DatasetFacts facts, images->facts(cache_dir, progress));
+  return std::make_unique<Dataset>(std::move(facts), images);
 }
 
 }  // namespace lockstep::data

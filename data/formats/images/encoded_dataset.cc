@@ -79,72 +79,59 @@ Result<WantedImage> wanted_of(const EncodedSource& source, const ExtentIndex& in
   return wanted;
 }
 
-class EncodedDataset final : public Dataset {
+class IndexedImages final : public EncodedImages {
  public:
-  EncodedDataset(const EncodedSource& source, ExtentIndex index)
+  IndexedImages(const EncodedSource& source, ExtentIndex index, WantedImage wanted)
       : index_(std::move(index)),
-        source_files_(index_, source.directory, source.far, source.copied),
-        format_(source.format),
-        has_class_names_(source.has_class_names),
-        fingerprint_(index_.fingerprint()),
-        files_{source.shown_directory} {}
+        files_(index_, source.directory, source.far, source.copied),
+        wanted_(std::move(wanted)) {}
 
-  Status measure(const WantedImage& wanted, const std::string& cache_dir,
-                 const ProgressFn& progress) {
-    wanted_ = wanted;
-    const std::string frame = to_text(wanted.frame);
+  Result<DatasetFacts> facts(const EncodedSource& source, const std::string& cache_dir,
+                             const ProgressFn& progress) const {
+    DatasetFacts facts{.samples = index_.samples(),
+                       .shape = {wanted_.channels, wanted_.height, wanted_.width},
+                       .classes = static_cast<uint32_t>(index_.classes()),
+                       .format = source.format,
+                       .fingerprint = std::string(index_.fingerprint()),
+                       .files = {source.shown_directory}};
+    if (source.has_class_names)
+      for (uint64_t i = 0; i < index_.classes(); ++i)
+        facts.class_names.emplace_back(index_.class_name(i));
+    if (source.far != nullptr) facts.far.push_back(source.far);
+    const std::string frame = to_text(wanted_.frame);
     Status failure;
-    statistics_ = stored_statistics(
-        fingerprint_ + (frame.empty() ? "" : "-" + frame), wanted.channels, cache_dir, [&] {
-          auto sums = sums_of(index_, source_files_, wanted, threads_to_look(), progress);
+    facts.statistics = stored_statistics(
+        facts.fingerprint + (frame.empty() ? "" : "-" + frame), wanted_.channels, cache_dir, [&] {
+          auto sums = sums_of(index_, files_, wanted_, threads_to_look(), progress);
           if (!sums.is_ok()) failure = sums.status();
           return sums.is_ok() ? *sums : std::vector<ChannelSums>();
         });
-    return failure;
+    LOCKSTEP_RETURN_IF_ERROR(failure);
+    return facts;
   }
 
-  uint64_t samples() const override { return index_.samples(); }
-  SampleShape shape() const override { return {wanted_.channels, wanted_.height, wanted_.width}; }
-  uint32_t classes() const override { return static_cast<uint32_t>(index_.classes()); }
-  const std::string& format() const override { return format_; }
-  const std::string& fingerprint() const override { return fingerprint_; }
-  const std::vector<ChannelStatistics>& statistics() const override { return statistics_; }
-  const std::vector<std::string>& files() const override { return files_; }
-  std::vector<std::string> class_names() const override {
-    std::vector<std::string> names;
-    if (!has_class_names_) return names;
-    for (uint64_t i = 0; i < index_.classes(); ++i) names.emplace_back(index_.class_name(i));
-    return names;
-  }
-
-  const uint8_t* sample(uint64_t) const override { return nullptr; }
+  const WantedImage& wanted() const override { return wanted_; }
   uint32_t label(uint64_t i) const override { return index_.extent(i).label; }
-  std::optional<FileExtent> extent(uint64_t i) const override {
-    if (far() != nullptr) return std::nullopt;
-    return source_files_.at(index_.extent(i));
-  }
-  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
-
-  const WantedImage* encoded_form() const override { return &wanted_; }
   Status read_encoded(uint64_t i, std::vector<uint8_t>& out) const override {
-    return source_files_.read(index_.extent(i), out);
+    return files_.read(index_.extent(i), out);
+  }
+  std::optional<FileExtent> extent(uint64_t i) const override {
+    if (files_.far() != nullptr) return std::nullopt;
+    return files_.at(index_.extent(i));
   }
   uint64_t announce(uint64_t i) const override {
-    source_files_.announce(index_.extent(i));
+    if (files_.far() == nullptr) return 0;
+    files_.announce(index_.extent(i));
     return index_.extent(i).bytes;
   }
-  const source::RemoteFiles* far() const override { return source_files_.far(); }
-  std::string name_of(uint64_t i) const override { return source_files_.name_of(index_.extent(i)); }
+  std::string name_of(uint64_t i) const override { return files_.name_of(index_.extent(i)); }
+  // Each read looks at its file.
+  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
 
  private:
-  ExtentIndex index_;
-  EncodedFiles source_files_;
-  std::string format_;
-  bool has_class_names_;
-  std::string fingerprint_;
-  std::vector<std::string> files_;
-  WantedImage wanted_;
-  std::vector<ChannelStatistics> statistics_;
+  const ExtentIndex index_;
+  const EncodedFiles files_;
+  const WantedImage wanted_;
 };
 
 }  // namespace
@@ -173,9 +160,9 @@ Result<std::unique_ptr<Dataset>> open_encoded_dataset(const EncodedSource& sourc
                                                       const ProgressFn& progress) {
   LOCKSTEP_ASSIGN_OR_RETURN(ExtentIndex index, open_index(source, cache_dir, progress));
   LOCKSTEP_ASSIGN_OR_RETURN(const WantedImage wanted, wanted_of(source, index, frame));
-  auto dataset = std::make_unique<EncodedDataset>(source, std::move(index));
-  LOCKSTEP_RETURN_IF_ERROR(dataset->measure(wanted, cache_dir, progress));
-  return std::unique_ptr<Dataset>(std::move(dataset));
+  const auto images = std::make_shared<const IndexedImages>(source, std::move(index), wanted);
+  LOCKSTEP_ASSIGN_OR_RETURN(DatasetFacts facts, images->facts(source, cache_dir, progress));
+  return std::make_unique<Dataset>(std::move(facts), images);
 }
 
 }  // namespace lockstep::data

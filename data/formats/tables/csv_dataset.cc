@@ -23,53 +23,46 @@ struct Loaded {
   CsvTable table;
 };
 
-class CsvDataset final : public Dataset {
+class CsvRows final : public StoredSamples, public Labels {
  public:
-  explicit CsvDataset(Loaded loaded) : loaded_(std::move(loaded)) {
-    shape_ = {static_cast<uint32_t>(loaded_.table.features()), 1, 1};
-    shape_.is_row = true;
-    const auto& labels = loaded_.table.labels;
-    const auto& names = loaded_.table.classes;
-    classes_ = names.empty() ? *std::max_element(labels.begin(), labels.end()) + 1
-                             : static_cast<uint32_t>(names.size());
-  }
+  explicit CsvRows(Loaded loaded) : loaded_(std::move(loaded)) {}
 
-  Status examine() {
-    const auto* bytes = reinterpret_cast<const uint8_t*>(loaded_.table.values.data());
-    const Records records{format_,
-                          samples(),
-                          shape_,
-                          {{bytes, loaded_.table.values.size() * sizeof(float)}},
+  Result<DatasetFacts> facts() const {
+    const CsvTable& table = loaded_.table;
+    DatasetFacts facts{.samples = table.labels.size(),
+                       .shape = {static_cast<uint32_t>(table.features()), 1, 1},
+                       .format = "csv",
+                       .files = loaded_.paths,
+                       .class_names = table.classes,
+                       .column_names = table.columns.names};
+    facts.shape.is_row = true;
+    facts.classes = table.classes.empty()
+                        ? *std::max_element(table.labels.begin(), table.labels.end()) + 1
+                        : static_cast<uint32_t>(table.classes.size());
+    if (!facts.column_names.empty())
+      facts.column_names.erase(facts.column_names.begin() +
+                               static_cast<ptrdiff_t>(table.columns.label));
+    const Records records{facts.format,
+                          facts.samples,
+                          facts.shape,
+                          {{reinterpret_cast<const uint8_t*>(table.values.data()),
+                            table.values.size() * sizeof(float)}},
                           [this](uint64_t i) { return sample(i); },
                           [this](uint64_t i) { return label(i); }};
     std::string text = "lockstep table 1\n" + fingerprint_of(records);
-    for (const std::string& name : loaded_.table.classes)
+    for (const std::string& name : table.classes)
       text += "\n" + std::to_string(name.size()) + " " + name;
-    fingerprint_ = xxh3_hex(text.data(), text.size());
-    LOCKSTEP_ASSIGN_OR_RETURN(statistics_, row_statistics(records));
-    return Status::ok();
+    facts.fingerprint = xxh3_hex(text.data(), text.size());
+    LOCKSTEP_ASSIGN_OR_RETURN(facts.statistics, row_statistics(records));
+    return facts;
   }
 
-  uint64_t samples() const override { return loaded_.table.labels.size(); }
-  SampleShape shape() const override { return shape_; }
-  uint32_t classes() const override { return classes_; }
-  const std::string& format() const override { return format_; }
-  const std::string& fingerprint() const override { return fingerprint_; }
-  const std::vector<ChannelStatistics>& statistics() const override { return statistics_; }
-  const std::vector<std::string>& files() const override { return loaded_.paths; }
   const uint8_t* sample(uint64_t i) const override {
     const float* row = loaded_.table.values.data() + i * loaded_.table.features();
     return reinterpret_cast<const uint8_t*>(row);
   }
   uint32_t label(uint64_t i) const override { return loaded_.table.labels[i]; }
   Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
-  std::vector<std::string> class_names() const override { return loaded_.table.classes; }
-  std::vector<std::string> column_names() const override {
-    std::vector<std::string> names = loaded_.table.columns.names;
-    if (!names.empty())
-      names.erase(names.begin() + static_cast<ptrdiff_t>(loaded_.table.columns.label));
-    return names;
-  }
   std::string name_of(uint64_t i) const override {
     const auto& firsts = loaded_.first_rows;
     const auto after = std::upper_bound(firsts.begin(), firsts.end(), i);
@@ -79,11 +72,6 @@ class CsvDataset final : public Dataset {
 
  private:
   const Loaded loaded_;
-  SampleShape shape_;
-  uint32_t classes_ = 0;
-  const std::string format_ = "csv";
-  std::string fingerprint_;
-  std::vector<ChannelStatistics> statistics_;
 };
 
 Result<Shards> find_csv_files(const std::string& path, Split split) {
@@ -149,9 +137,9 @@ Result<std::unique_ptr<Dataset>> open_csv_dataset(const std::string& path, Split
   }
   LOCKSTEP_ASSIGN_OR_RETURN(Loaded loaded,
                             load(files, training ? &training->table : nullptr, progress));
-  auto dataset = std::make_unique<CsvDataset>(std::move(loaded));
-  LOCKSTEP_RETURN_IF_ERROR(dataset->examine());
-  return std::unique_ptr<Dataset>(std::move(dataset));
+  const auto rows = std::make_shared<const CsvRows>(std::move(loaded));
+  LOCKSTEP_ASSIGN_OR_RETURN(DatasetFacts facts, rows->facts());
+  return std::make_unique<Dataset>(std::move(facts), rows);
 }
 
 }  // namespace lockstep::data

@@ -53,20 +53,21 @@ std::string documents_fingerprint(const DocumentForm& form, const DocumentPieces
   return hash.hex();
 }
 
-class DocumentDataset final : public Dataset {
+SampleShape sequence_shape(const DocumentForm& form, uint32_t token_bytes) {
+  SampleShape shape;
+  shape.tokens = form.block;
+  shape.token_bytes = token_bytes;
+  shape.has_positions = form.is_packed;
+  shape.is_padded = !form.is_packed;
+  return shape;
+}
+
+class DocumentSequences final : public Sequences, public WholeDocuments {
  public:
   // Of all documents, or of the pieces in `part`, which rise.
-  DocumentDataset(std::shared_ptr<const StoredDocuments> stored, DocumentForm form,
-                  std::string fingerprint, std::optional<std::vector<uint32_t>> part)
-      : stored_(std::move(stored)),
-        form_(std::move(form)),
-        fingerprint_(std::move(fingerprint)),
-        files_(stored_->files()),
-        is_part_(part.has_value()) {
-    shape_.tokens = form_.block;
-    shape_.token_bytes = stored_->streams().front().token_bytes();
-    shape_.has_positions = form_.is_packed;
-    shape_.is_padded = !form_.is_packed;
+  DocumentSequences(std::shared_ptr<const StoredDocuments> stored, DocumentForm form,
+                    std::optional<std::vector<uint32_t>> part)
+      : stored_(std::move(stored)), form_(std::move(form)), is_part_(part.has_value()) {
     const DocumentPieces& all = stored_->pieces();
     if (!is_part_) {
       counts_ = {all.documents, all.too_short, all.begins.size(), 0};
@@ -85,34 +86,35 @@ class DocumentDataset final : public Dataset {
       for (uint32_t& number : numbers) number = (*part)[number];
   }
 
-  uint64_t samples() const override { return form_.is_packed ? packs_.size() : counts_.pieces; }
-  SampleShape shape() const override { return shape_; }
-  uint32_t classes() const override { return form_.classes; }
-  const std::string& format() const override { return form_.format; }
-  const std::string& fingerprint() const override { return fingerprint_; }
-  const std::vector<ChannelStatistics>& statistics() const override { return statistics_; }
-  const std::vector<std::string>& files() const override { return files_; }
+  static std::unique_ptr<Dataset> dataset(std::shared_ptr<const StoredDocuments> stored,
+                                          const DocumentForm& form, std::string fingerprint,
+                                          std::optional<std::vector<uint32_t>> part) {
+    DatasetFacts facts{.shape = sequence_shape(form, stored->streams().front().token_bytes()),
+                       .classes = form.classes,
+                       .format = form.format,
+                       .fingerprint = std::move(fingerprint),
+                       .files = stored->files()};
+    const auto sequences =
+        std::make_shared<const DocumentSequences>(std::move(stored), form, std::move(part));
+    facts.samples = form.is_packed ? sequences->packs_.size() : sequences->counts_.pieces;
+    facts.documents = sequences;
+    return std::make_unique<Dataset>(std::move(facts), sequences);
+  }
 
-  const DocumentCounts* document_counts() const override { return &counts_; }
+  const DocumentCounts& counts() const override { return counts_; }
   const std::string& content() const override { return form_.content; }
-  std::unique_ptr<Dataset> of_documents(const std::vector<bool>& chosen,
-                                        std::string fingerprint) const override {
+  std::unique_ptr<Dataset> part(const std::vector<bool>& chosen,
+                                std::string fingerprint) const override {
     LOCKSTEP_CHECK(!is_part_, "documents are numbered in the whole");
-    return std::make_unique<DocumentDataset>(stored_, form_, std::move(fingerprint),
-                                             stored_->pieces_of(chosen));
+    return dataset(stored_, form_, std::move(fingerprint), stored_->pieces_of(chosen));
   }
 
-  const uint8_t* sample(uint64_t) const override { return nullptr; }
-  uint32_t label(uint64_t) const override {
-    LOCKSTEP_CHECK(false, "the labels of a sequence are in its sample");
-  }
-  bool makes_sequences() const override { return true; }
   uint64_t counted_labels(uint64_t i) const override {
     return form_.is_packed ? filled_[i] : length_of(piece_of(i));
   }
 
   int64_t make_sequence(uint64_t i, int64_t* input, int64_t* labels) const override {
-    int64_t* const positions = form_.is_packed ? input + shape_.tokens : nullptr;
+    int64_t* const positions = form_.is_packed ? input + form_.block : nullptr;
     uint32_t at = 0;
     int64_t largest = 0;
     const auto add = [&](uint32_t piece) {
@@ -125,9 +127,9 @@ class DocumentDataset final : public Dataset {
       add(piece_of(i));
     else
       for (const uint32_t piece : packs_.of(i)) add(piece);
-    std::fill(input + at, input + shape_.tokens, 0);
-    std::fill(labels + at, labels + shape_.tokens, kIgnoredLabel);
-    if (positions != nullptr) std::fill(positions + at, positions + shape_.tokens, 0);
+    std::fill(input + at, input + form_.block, 0);
+    std::fill(labels + at, labels + form_.block, kIgnoredLabel);
+    if (positions != nullptr) std::fill(positions + at, positions + form_.block, 0);
     return largest;
   }
 
@@ -170,11 +172,7 @@ class DocumentDataset final : public Dataset {
 
   const std::shared_ptr<const StoredDocuments> stored_;
   const DocumentForm form_;
-  const std::string fingerprint_;
-  const std::vector<std::string> files_;
   const bool is_part_;
-  const std::vector<ChannelStatistics> statistics_;
-  SampleShape shape_;
   DocumentCounts counts_;
 
   std::vector<uint32_t> order_;   // pieces by sample; empty: as they are
@@ -201,8 +199,7 @@ Result<std::unique_ptr<Dataset>> open_document_dataset(
   LOCKSTEP_ASSIGN_OR_RETURN(
       form.classes, token_vocabulary(stored->streams(), content, cut, bpe, cache_dir, progress));
   std::string fingerprint = documents_fingerprint(form, stored->pieces());
-  return std::unique_ptr<Dataset>(std::make_unique<DocumentDataset>(
-      stored, std::move(form), std::move(fingerprint), std::nullopt));
+  return DocumentSequences::dataset(stored, form, std::move(fingerprint), std::nullopt);
 }
 
 }  // namespace lockstep::data

@@ -7,7 +7,7 @@
 //         positions from 0 on, so a model keeps the pieces apart. Tokens behind the pieces are at
 //         position 0.
 //
-// A part of the dataset (Dataset::of_documents) has whole documents, and packs of its own. Neither
+// A part of the dataset (WholeDocuments::part) has whole documents, and packs of its own. Neither
 // padding nor packing influences which documents a part has.
 //
 // Behind the pieces are tokens 0 with kIgnoredLabel. Lockstep packs once, over all documents of the

@@ -5,7 +5,6 @@
 #include <span>
 #include <utility>
 
-#include "comm/base/check.h"
 #include "comm/base/hash.h"
 #include "comm/base/limits.h"
 #include "data/formats/tokens/document_dataset.h"
@@ -18,27 +17,33 @@
 namespace lockstep::data {
 namespace {
 
-class TokenDataset final : public Dataset {
+class TokenBlocks final : public StoredSamples {
  public:
-  TokenDataset(std::vector<TokenStream> streams, const std::string& format, uint32_t block)
-      : streams_(std::move(streams)), format_(shown_token_format(format)) {
+  TokenBlocks(std::vector<TokenStream> streams, uint32_t block) : streams_(std::move(streams)) {
     shape_.tokens = block;
     shape_.token_bytes = streams_.front().token_bytes();
     for (const TokenStream& stream : streams_) {
       first_samples_.push_back(samples_);
       samples_ += (stream.tokens() - 1) / block;
-      for (const std::string& path : stream.paths()) files_.push_back(path);
     }
+  }
+
+  // All but the number of classes.
+  DatasetFacts facts(const std::string& format) const {
+    DatasetFacts facts{.samples = samples_, .shape = shape_, .format = shown_token_format(format)};
     // Where they lie in Arrow files they are the same tokens, too.
     Xxh3 hash;
-    hash.update("lockstep sequences 1\nformat " + (format_ == "arrow_tokens" ? "tokens" : format_) +
-                "\nsamples " + std::to_string(samples_) + "\nblock " + std::to_string(block) +
+    hash.update("lockstep sequences 1\nformat " +
+                (facts.format == "arrow_tokens" ? "tokens" : facts.format) + "\nsamples " +
+                std::to_string(samples_) + "\nblock " + std::to_string(shape_.tokens) +
                 "\ntoken bytes " + std::to_string(shape_.token_bytes) + "\n");
     for (const TokenStream& stream : streams_) {
+      for (const std::string& path : stream.paths()) facts.files.push_back(path);
       hash.update("tokens " + std::to_string(stream.tokens()) + "\n");
       stream.hash_content(hash);
     }
-    fingerprint_ = hash.hex();
+    facts.fingerprint = hash.hex();
+    return facts;
   }
 
   // Copies the sequences that lie in several pieces. kUsage where these are too many.
@@ -53,7 +58,7 @@ class TokenDataset final : public Dataset {
         if (i >= end || (!joined_.empty() && joined_.back().sample == sample)) continue;
         bytes += shape_.stored_bytes();
         if (bytes > limits::kJoinedTokenBytes)
-          return {Code::kUsage, files_[0] +
+          return {Code::kUsage, streams_[0].paths()[0] +
                                     " has so few tokens in a batch that most sequences of "
                                     "model.block " +
                                     std::to_string(shape_.tokens) +
@@ -67,15 +72,6 @@ class TokenDataset final : public Dataset {
   }
 
   const std::vector<TokenStream>& streams() const { return streams_; }
-  void set_classes(uint32_t classes) { classes_ = classes; }
-
-  uint64_t samples() const override { return samples_; }
-  SampleShape shape() const override { return shape_; }
-  uint32_t classes() const override { return classes_; }
-  const std::string& format() const override { return format_; }
-  const std::string& fingerprint() const override { return fingerprint_; }
-  const std::vector<ChannelStatistics>& statistics() const override { return statistics_; }
-  const std::vector<std::string>& files() const override { return files_; }
 
   const uint8_t* sample(uint64_t i) const override {
     const size_t s = stream_of(i);
@@ -85,9 +81,6 @@ class TokenDataset final : public Dataset {
         std::lower_bound(joined_.begin(), joined_.end(), i,
                          [](const Joined& j, uint64_t sample) { return j.sample < sample; });
     return joined->tokens.data();
-  }
-  uint32_t label(uint64_t) const override {
-    LOCKSTEP_CHECK(false, "the labels of a sequence are in its sample");
   }
   std::optional<FileExtent> extent(uint64_t i) const override {
     const size_t s = stream_of(i);
@@ -132,13 +125,8 @@ class TokenDataset final : public Dataset {
   std::vector<TokenStream> streams_;  // not empty
   std::vector<uint64_t> first_samples_;
   std::vector<Joined> joined_;  // rising
-  std::string format_;
-  uint32_t classes_ = 0;
   SampleShape shape_;
   uint64_t samples_ = 0;
-  std::vector<std::string> files_;
-  std::string fingerprint_;
-  const std::vector<ChannelStatistics> statistics_;
 };
 
 Status check_stream(const TokenStream& stream, uint32_t block) {
@@ -173,14 +161,13 @@ Result<std::unique_ptr<Dataset>> open_token_dataset(const std::vector<std::strin
   }
   if (!is_stream)
     return open_document_dataset(std::move(streams), format, cut, bpe.get(), cache_dir, progress);
-  auto dataset = std::make_unique<TokenDataset>(std::move(streams), format, cut.block);
-  LOCKSTEP_RETURN_IF_ERROR(dataset->join());
-  LOCKSTEP_RETURN_IF_ERROR(dataset->unchanged());  // since it was looked at for its fingerprint
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t classes,
-                            token_vocabulary(dataset->streams(), dataset->fingerprint(), cut,
-                                             bpe.get(), cache_dir, progress));
-  dataset->set_classes(classes);
-  return std::unique_ptr<Dataset>(std::move(dataset));
+  const auto blocks = std::make_shared<TokenBlocks>(std::move(streams), cut.block);
+  DatasetFacts facts = blocks->facts(format);
+  LOCKSTEP_RETURN_IF_ERROR(blocks->join());
+  LOCKSTEP_RETURN_IF_ERROR(blocks->unchanged());  // since it was looked at for its fingerprint
+  LOCKSTEP_ASSIGN_OR_RETURN(facts.classes, token_vocabulary(blocks->streams(), facts.fingerprint,
+                                                            cut, bpe.get(), cache_dir, progress));
+  return std::make_unique<Dataset>(std::move(facts), blocks);
 }
 
 }  // namespace lockstep::data

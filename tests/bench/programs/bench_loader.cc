@@ -93,15 +93,18 @@ T checked(Result<T> result) {
 // Every sample once, in the order in which they lie or in an epoch's, into one batch's memory.
 double copy_seconds(const data::Dataset& dataset, uint64_t batch,
                     const data::EpochOrder* order = nullptr) {
-  if (dataset.encoded_form() != nullptr) return 0;
+  const auto stored = dataset.as<data::StoredSamples>();
+  if (!stored) return 0;
   std::vector<uint64_t> samples(dataset.samples());
   for (uint64_t i = 0; i < samples.size(); ++i) samples[i] = order == nullptr ? i : order->at(i);
   const uint64_t bytes = dataset.shape().stored_bytes();
   std::vector<uint8_t> room(bytes * batch);
   const SystemClock clock;
   const int64_t begin = clock.monotonic_ns();
-  for (uint64_t i = 0; i < samples.size(); ++i)
-    std::memcpy(room.data() + i % batch * bytes, dataset.sample(samples[i]), bytes);
+  for (uint64_t i = 0; i < samples.size(); ++i) {
+    const auto [from, number] = stored->at(samples[i]);
+    std::memcpy(room.data() + i % batch * bytes, from.sample(number), bytes);
+  }
   return seconds(clock.monotonic_ns() - begin);
 }
 
@@ -212,17 +215,8 @@ void measure_cold(const Arguments& arguments) {
 // ---- resume ----
 
 // As many samples as one likes, in 16 MiB.
-class HugeDataset final : public data::Dataset {
+class HugeSamples final : public data::StoredSamples, public data::Labels {
  public:
-  explicit HugeDataset(uint64_t samples) : samples_(samples), memory_(16 << 20, 1) {}
-
-  uint64_t samples() const override { return samples_; }
-  data::SampleShape shape() const override { return {3, 32, 32, 0, 0, false}; }
-  uint32_t classes() const override { return 10; }
-  const std::string& format() const override { return format_; }
-  const std::string& fingerprint() const override { return fingerprint_; }
-  const std::vector<data::ChannelStatistics>& statistics() const override { return statistics_; }
-  const std::vector<std::string>& files() const override { return files_; }
   const uint8_t* sample(uint64_t i) const override {
     return memory_.data() + i % (memory_.size() / kBytes) * kBytes;
   }
@@ -231,16 +225,17 @@ class HugeDataset final : public data::Dataset {
 
  private:
   static constexpr uint64_t kBytes = 3072;
-  const uint64_t samples_;
-  const std::vector<uint8_t> memory_;
-  const std::string format_ = "memory";
-  const std::string fingerprint_ = "0123456789abcdef0123456789abcdef";
-  const std::vector<data::ChannelStatistics> statistics_ = {3, {0.5, 0.25}};
-  const std::vector<std::string> files_;
+  const std::vector<uint8_t> memory_ = std::vector<uint8_t>(16 << 20, 1);
 };
 
 void measure_resume(const Arguments& arguments) {
-  const HugeDataset dataset(arguments.samples);
+  const data::Dataset dataset({.samples = arguments.samples,
+                               .shape = {3, 32, 32, 0, 0, false},
+                               .classes = 10,
+                               .format = "memory",
+                               .fingerprint = "0123456789abcdef0123456789abcdef",
+                               .statistics = {3, {0.5, 0.25}}},
+                              std::make_shared<const HugeSamples>());
   data::LoaderOptions options;
   options.shape = {arguments.samples, arguments.batch, 1};
   options.slots = {0, 1};

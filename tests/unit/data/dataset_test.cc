@@ -12,6 +12,7 @@
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -52,10 +53,11 @@ TEST_F(OpenDataset, ReadsSamplesAndLabels) {
   EXPECT_EQ(data.shape(), (SampleShape{1, 3, 4}));
   EXPECT_EQ(data.classes(), 7U);
   EXPECT_EQ(data.format(), "idx");
-  EXPECT_EQ(data.label(24), 3U);
+  EXPECT_EQ(label_of(data, 24), 3U);
   const std::string bytes = some_images(25, 3, 4);
   for (uint64_t i = 0; i < 25; ++i)
-    EXPECT_EQ(std::string(data.sample(i), data.sample(i) + 12), bytes.substr(16 + 12 * i, 12));
+    EXPECT_EQ(std::string(stored_sample(data, i), stored_sample(data, i) + 12),
+              bytes.substr(16 + 12 * i, 12));
 }
 
 TEST_F(OpenDataset, GivesTheSameRecordsAndFingerprintGzippedOrPlainWhateverTheName) {
@@ -71,9 +73,9 @@ TEST_F(OpenDataset, GivesTheSameRecordsAndFingerprintGzippedOrPlainWhateverTheNa
   EXPECT_EQ(plain.value()->fingerprint(), gzipped.value()->fingerprint());
   EXPECT_EQ(plain.value()->statistics(), gzipped.value()->statistics());
   for (uint64_t i = 0; i < 25; ++i) {
-    const uint8_t* a = plain.value()->sample(i);
-    EXPECT_TRUE(std::equal(a, a + 12, gzipped.value()->sample(i)));
-    EXPECT_EQ(plain.value()->label(i), gzipped.value()->label(i));
+    const uint8_t* a = stored_sample(*plain.value(), i);
+    EXPECT_TRUE(std::equal(a, a + 12, stored_sample(*gzipped.value(), i)));
+    EXPECT_EQ(label_of(*plain.value(), i), label_of(*gzipped.value(), i));
   }
 }
 
@@ -84,7 +86,7 @@ TEST_F(OpenDataset, ReadsColourImagesAndWideLabels) {
   ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
   EXPECT_EQ(dataset.value()->shape(), (SampleShape{3, 1, 2}));
   EXPECT_EQ(dataset.value()->classes(), 257U);
-  EXPECT_EQ(dataset.value()->sample(1)[5], 'F');
+  EXPECT_EQ(stored_sample(*dataset.value(), 1)[5], 'F');
   EXPECT_EQ(dataset.value()->statistics().size(), 3U);
 }
 

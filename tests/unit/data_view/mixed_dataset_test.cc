@@ -16,6 +16,7 @@
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -77,8 +78,10 @@ TEST_F(MixedDatasetTest, HasTheSamplesOfAllOneSetAfterAnother) {
   for (const char* name : {"web", "code", "books"}) {
     const auto set = alone(name);
     for (uint64_t j = 0; j < set->samples(); ++j, ++i) {
-      EXPECT_EQ(std::memcmp(mixed.sample(i), set->sample(j), set->shape().stored_bytes()), 0);
-      EXPECT_EQ(mixed.label(i), set->label(j));
+      EXPECT_EQ(
+          std::memcmp(stored_sample(mixed, i), stored_sample(*set, j), set->shape().stored_bytes()),
+          0);
+      EXPECT_EQ(label_of(mixed, i), label_of(*set, j));
       EXPECT_EQ(mixed.name_of(i), set->name_of(j));
       ASSERT_TRUE(mixed.extent(i) && set->extent(j));
       EXPECT_EQ(mixed.extent(i)->offset, set->extent(j)->offset);
@@ -125,7 +128,7 @@ TEST_F(MixedDatasetTest, TheLoaderDeliversThePlan) {
       const PositionRange range = slot_positions(plan, batch.slot, 4);
       ASSERT_EQ(batch.samples, range.size());
       for (uint64_t i = 0; i < range.size(); ++i)
-        EXPECT_EQ(batch.labels[i], mixed.label(order.at(range.begin + i)));
+        EXPECT_EQ(batch.labels[i], label_of(mixed, order.at(range.begin + i)));
     }
     EXPECT_EQ(batches, 20 * (slots.end - slots.begin));
   }

@@ -14,6 +14,7 @@
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -39,8 +40,8 @@ uint32_t number_of(const uint8_t* sample) {
 std::set<uint32_t> numbers(const Dataset& dataset) {
   std::set<uint32_t> found;
   for (uint64_t i = 0; i < dataset.samples(); ++i) {
-    const uint32_t number = number_of(dataset.sample(i));
-    EXPECT_EQ(dataset.label(i), number % 7);
+    const uint32_t number = number_of(stored_sample(dataset, i));
+    EXPECT_EQ(label_of(dataset, i), number % 7);
     EXPECT_TRUE(found.insert(number).second);
   }
   return found;
@@ -90,7 +91,7 @@ TEST(SelectedDataset, OfAllSamplesIsTheDataSetItself) {
 TEST(SelectedDataset, NamesASampleByItsPlaceInTheFiles) {
   const auto whole = numbered(600);
   const auto part = select_kept(numbered(600), {.kept = 0.1});
-  const uint64_t in_whole = number_of((*part)->sample(17));
+  const uint64_t in_whole = number_of(stored_sample(**part, 17));
   EXPECT_EQ((*part)->name_of(17), whole->name_of(in_whole));
 }
 
@@ -109,7 +110,8 @@ TEST(SelectedDataset, SamplesLieWhereTheyLieInTheFiles) {
       ASSERT_TRUE(extent);
       std::vector<uint8_t> read(extent->bytes);
       ASSERT_TRUE(read_extent(*extent, read.data()).is_ok());
-      EXPECT_EQ(std::memcmp(read.data(), part->sample(i), part->shape().stored_bytes()), 0) << i;
+      EXPECT_EQ(std::memcmp(read.data(), stored_sample(*part, i), part->shape().stored_bytes()), 0)
+          << i;
     }
   EXPECT_FALSE((*select_kept(numbered(600), {.kept = 0.1}))->extent(0)) << "of memory";
 }

@@ -9,6 +9,7 @@
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/data/support/image_writer.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::doctor {
 namespace {
@@ -108,7 +109,8 @@ TEST_F(FilePiecesTest, WhatIsPutOutOfMemoryIsReadAsBefore) {
   EXPECT_GE(share, 0);  // how much is the system's choice
   EXPECT_LE(share, 1);
   for (const uint64_t i : samples)
-    EXPECT_EQ(std::memcmp(dataset->sample(i), file.data() + 16 + i * kSide * kSide, kSide * kSide),
+    EXPECT_EQ(std::memcmp(stored_sample(*dataset, i), file.data() + 16 + i * kSide * kSide,
+                          kSide * kSide),
               0);
 }
 

@@ -10,6 +10,7 @@
 #include "data/dataset/memory_dataset.h"
 #include "data/doctor/cold.h"
 #include "tests/support/fails_with.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::doctor {
 namespace {
@@ -97,7 +98,7 @@ TEST(MakeCold, LeavesWhatIsInMemoryOnlyAsItWas) {
   const Coldness cold = make_cold(*dataset, samples);
   EXPECT_EQ(cold.share, 0);
   EXPECT_THAT(cold.why_not, HasSubstr("no file"));
-  EXPECT_EQ(dataset->sample(1)[29], 7);
+  EXPECT_EQ(stored_sample(*dataset, 1)[29], 7);
 }
 
 }  // namespace

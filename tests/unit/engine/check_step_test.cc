@@ -122,38 +122,34 @@ TEST(CheckStepOnly, OneFlippedBitInARanksWeightsShowsInItsReport) {
 }
 
 // The same data with one bit stuck, in one pixel.
-class StuckBit final : public data::Dataset {
+class StuckBit final : public data::StoredSamples, public data::Labels {
  public:
-  explicit StuckBit(const data::Dataset& inner) : inner_(inner) {
+  explicit StuckBit(const data::Dataset& inner)
+      : bytes_(inner.shape().stored_bytes()), labels_(inner.as<data::Labels>().value()) {
+    const auto stored = inner.as<data::StoredSamples>();
     for (uint64_t i = 0; i < inner.samples(); ++i) {
-      const uint8_t* sample = inner.sample(i);
-      pixels_.insert(pixels_.end(), sample, sample + shape().elements());
-      pixels_[i * shape().elements() + 5] ^= 0x20;
+      const auto [from, number] = stored->at(i);
+      const uint8_t* sample = from.sample(number);
+      pixels_.insert(pixels_.end(), sample, sample + bytes_);
+      pixels_[i * bytes_ + 5] ^= 0x20;
     }
   }
-  uint64_t samples() const override { return inner_.samples(); }
-  data::SampleShape shape() const override { return inner_.shape(); }
-  uint32_t classes() const override { return inner_.classes(); }
-  const std::string& format() const override { return inner_.format(); }
-  const std::string& fingerprint() const override { return inner_.fingerprint(); }
-  const std::vector<data::ChannelStatistics>& statistics() const override {
-    return inner_.statistics();
+  const uint8_t* sample(uint64_t i) const override { return pixels_.data() + i * bytes_; }
+  uint32_t label(uint64_t i) const override {
+    const auto [from, number] = labels_.at(i);
+    return from.label(number);
   }
-  const std::vector<std::string>& files() const override { return inner_.files(); }
-  const uint8_t* sample(uint64_t i) const override {
-    return pixels_.data() + i * shape().elements();
-  }
-  uint32_t label(uint64_t i) const override { return inner_.label(i); }
   Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
 
  private:
-  const data::Dataset& inner_;
+  const uint64_t bytes_;
+  const data::As<data::Labels> labels_;
   std::vector<uint8_t> pixels_;
 };
 
 TEST(CheckStepOnly, AWrongGradientShowsInTheReportOfTheRankThatComputesItAndInNoOther) {
   const auto dataset = make_patterns(80);
-  const StuckBit stuck(*dataset);
+  const data::Dataset stuck(dataset->facts(), std::make_shared<const StuckBit>(*dataset));
   LoopbackWorld world(checking_job("mlp", 1), {dataset.get(), &stuck, dataset.get()},
                       even_runs(4, 3));
   world.begin_generation(4);

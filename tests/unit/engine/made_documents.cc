@@ -10,28 +10,11 @@
 namespace lockstep::testing {
 namespace {
 
-class MadeDocuments final : public data::Dataset {
+class MadeDocuments final : public data::Sequences {
  public:
-  MadeDocuments(std::vector<std::vector<Document>> sequences, uint32_t block, bool has_positions)
-      : sequences_(std::move(sequences)) {
-    shape_.tokens = block;
-    shape_.token_bytes = 1;
-    shape_.has_positions = has_positions;
-    shape_.is_padded = !has_positions;
-  }
+  MadeDocuments(std::vector<std::vector<Document>> sequences, const data::SampleShape& shape)
+      : sequences_(std::move(sequences)), shape_(shape) {}
 
-  uint64_t samples() const override { return sequences_.size(); }
-  data::SampleShape shape() const override { return shape_; }
-  uint32_t classes() const override { return 256; }
-  const std::string& format() const override { return format_; }
-  const std::string& fingerprint() const override { return fingerprint_; }
-  const std::vector<data::ChannelStatistics>& statistics() const override { return statistics_; }
-  const std::vector<std::string>& files() const override { return files_; }
-  const uint8_t* sample(uint64_t) const override { return nullptr; }
-  uint32_t label(uint64_t) const override { return 0; }
-  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
-
-  bool makes_sequences() const override { return true; }
   int64_t make_sequence(uint64_t i, int64_t* input, int64_t* labels) const override {
     std::fill(input, input + shape_.elements(), 0);
     std::fill(labels, labels + shape_.labels(), kIgnoredLabel);
@@ -51,15 +34,26 @@ class MadeDocuments final : public data::Dataset {
     for (const Document& document : sequences_[i]) labels += document.size() - 1;
     return labels;
   }
+  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
 
  private:
   const std::vector<std::vector<Document>> sequences_;
-  data::SampleShape shape_;
-  const std::string format_ = "text";
-  const std::string fingerprint_ = "made documents";
-  const std::vector<data::ChannelStatistics> statistics_;
-  const std::vector<std::string> files_;
+  const data::SampleShape shape_;
 };
+
+std::unique_ptr<data::Dataset> make_dataset(std::vector<std::vector<Document>> sequences,
+                                            uint32_t block, bool has_positions) {
+  data::DatasetFacts facts{.samples = sequences.size(),
+                           .classes = 256,
+                           .format = "text",
+                           .fingerprint = "made documents"};
+  facts.shape.tokens = block;
+  facts.shape.token_bytes = 1;
+  facts.shape.has_positions = has_positions;
+  facts.shape.is_padded = !has_positions;
+  auto made = std::make_shared<const MadeDocuments>(std::move(sequences), facts.shape);
+  return std::make_unique<data::Dataset>(std::move(facts), std::move(made));
+}
 
 }  // namespace
 
@@ -80,7 +74,7 @@ std::vector<Document> make_documents(uint32_t count, uint32_t longest, uint64_t 
 std::unique_ptr<data::Dataset> padded(const std::vector<Document>& documents, uint32_t block) {
   std::vector<std::vector<Document>> sequences;
   for (const Document& document : documents) sequences.push_back({document});
-  return std::make_unique<MadeDocuments>(std::move(sequences), block, /*has_positions=*/false);
+  return make_dataset(std::move(sequences), block, /*has_positions=*/false);
 }
 
 std::unique_ptr<data::Dataset> packed(const std::vector<Document>& documents, uint32_t block) {
@@ -94,7 +88,7 @@ std::unique_ptr<data::Dataset> packed(const std::vector<Document>& documents, ui
     sequences.back().push_back(document);
     used += document.size() - 1;
   }
-  return std::make_unique<MadeDocuments>(std::move(sequences), block, /*has_positions=*/true);
+  return make_dataset(std::move(sequences), block, /*has_positions=*/true);
 }
 
 }  // namespace lockstep::testing

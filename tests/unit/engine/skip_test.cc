@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "comm/wire/job.pb.h"
-#include "data/dataset/channel_statistics.h"
-#include "data/dataset/sample_shape.h"
+#include "data/dataset/dataset.h"
 #include "data/order/epoch_order.h"
 #include "data/order/step_plan.h"
 #include "tests/unit/engine/loopback_world.h"
@@ -63,33 +62,18 @@ TEST(SkippedSlots, GiveTheSameBitsForAnyNumberOfRanksAndAnyBuckets) {
 }
 
 // What a run without the samples of slot 3 has at the positions of the others.
-class WithoutTheLastSlot final : public data::Dataset {
- public:
-  WithoutTheLastSlot(const data::Dataset& whole, uint64_t seed, uint64_t samples)
-      : whole_(whole), sample_of_(samples) {
-    const data::EpochOrder order({seed, whole.fingerprint(), whole.samples()}, 0);
-    const data::EpochOrder own({seed, fingerprint_, samples}, 0);
-    for (uint64_t position = 0; position < samples; ++position)
-      sample_of_[own.at(position)] = order.at(position);
-  }
-  uint64_t samples() const override { return sample_of_.size(); }
-  data::SampleShape shape() const override { return whole_.shape(); }
-  uint32_t classes() const override { return whole_.classes(); }
-  const std::string& format() const override { return whole_.format(); }
-  const std::string& fingerprint() const override { return fingerprint_; }
-  const std::vector<data::ChannelStatistics>& statistics() const override {
-    return whole_.statistics();
-  }
-  const std::vector<std::string>& files() const override { return whole_.files(); }
-  const uint8_t* sample(uint64_t i) const override { return whole_.sample(sample_of_[i]); }
-  uint32_t label(uint64_t i) const override { return whole_.label(sample_of_[i]); }
-  Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
-
- private:
-  const data::Dataset& whole_;
-  const std::string fingerprint_ = "without the last slot";
-  std::vector<uint64_t> sample_of_;
-};
+std::unique_ptr<data::Dataset> without_the_last_slot(const data::Dataset& whole, uint64_t seed,
+                                                     uint64_t samples) {
+  data::DatasetFacts facts = whole.facts();
+  facts.samples = samples;
+  facts.fingerprint = "without the last slot";
+  const data::EpochOrder order({seed, whole.fingerprint(), whole.samples()}, 0);
+  const data::EpochOrder own({seed, facts.fingerprint, samples}, 0);
+  std::vector<uint64_t> sample_of(samples);
+  for (uint64_t position = 0; position < samples; ++position)
+    sample_of[own.at(position)] = order.at(position);
+  return whole.view(std::move(facts), [sample_of](uint64_t i) { return sample_of[i]; });
+}
 
 TEST(SkippedSlots, LeaveTheStateOfARunThatNeverHadTheirSamples) {
   const auto dataset = make_patterns(60);
@@ -99,11 +83,11 @@ TEST(SkippedSlots, LeaveTheStateOfARunThatNeverHadTheirSamples) {
   world.begin_generation(kSteps);
   const TrainResult skipped = world.train_to(1);
 
-  const WithoutTheLastSlot rest(*dataset, job.seed(), 15);
+  const auto rest = without_the_last_slot(*dataset, job.seed(), 15);
   wire::JobSpec smaller = job;
   smaller.mutable_train()->set_global_batch(15);
   smaller.mutable_train()->set_slots(3);  // the tree over three is that over four without the last
-  LoopbackWorld reference(smaller, rest, even_runs(3, 1));
+  LoopbackWorld reference(smaller, *rest, even_runs(3, 1));
   reference.begin_generation(kSteps);
   const TrainResult expected = reference.train_to(1);
   EXPECT_EQ(skipped.losses, expected.losses);

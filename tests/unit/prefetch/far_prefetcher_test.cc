@@ -4,9 +4,9 @@
 
 #include <fstream>
 
-#include "data/dataset/channel_statistics.h"
 #include "data/dataset/dataset.h"
 #include "data/dataset/sample_shape.h"
+#include "data/image/image_decoder.h"
 #include "data/prefetch/make_prefetcher.h"
 #include "data/source/view/remote_files.h"
 #include "tests/support/temporary_directory.h"
@@ -17,47 +17,44 @@ namespace {
 constexpr uint64_t kSampleBytes = 1 << 20;
 
 // Samples of a megabyte on a mount, of which at most eight may be announced ahead.
-class FarSamples final : public Dataset {
+class FarImages final : public EncodedImages {
  public:
-  FarSamples() {
-    std::filesystem::create_directory(dir_.path("mount"));
-    std::ofstream(dir_.path("mount/a.tar")) << "a";
-    source::CacheOptions options;
-    options.covers_paths = true;
-    options.memory_bytes = 16 * kSampleBytes;
-    const auto files =
-        source::RemoteFiles::open(dir_.path("mount"), dir_.path("cache"), options, {});
-    EXPECT_TRUE(files.is_ok()) << files.status().message();
-    far_ = *files;
-  }
-  mutable std::vector<uint64_t> announced;
-
-  const source::RemoteFiles* far() const override { return far_.get(); }
+  const WantedImage& wanted() const override { return wanted_; }
   uint64_t announce(uint64_t i) const override {
     announced.push_back(i);
     return kSampleBytes;
   }
-  uint64_t samples() const override { return 50; }
-  SampleShape shape() const override { return {1, 2, 2}; }
-  uint32_t classes() const override { return 2; }
-  const std::string& format() const override { return text_; }
-  const std::string& fingerprint() const override { return text_; }
-  const std::vector<ChannelStatistics>& statistics() const override { return statistics_; }
-  const std::vector<std::string>& files() const override { return files_; }
-  const uint8_t* sample(uint64_t) const override { return nullptr; }
   uint32_t label(uint64_t) const override { return 0; }
+  Status read_encoded(uint64_t, std::vector<uint8_t>&) const override { return Status::ok(); }
   Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
 
+  mutable std::vector<uint64_t> announced;
+
  private:
-  TemporaryDirectory dir_;
-  std::shared_ptr<source::RemoteFiles> far_;
-  std::string text_ = "far";
-  std::vector<ChannelStatistics> statistics_;
-  std::vector<std::string> files_;
+  const WantedImage wanted_;
 };
 
+std::shared_ptr<const source::RemoteFiles> some_mount(const TemporaryDirectory& dir) {
+  std::filesystem::create_directory(dir.path("mount"));
+  std::ofstream(dir.path("mount/a.tar")) << "a";
+  source::CacheOptions options;
+  options.covers_paths = true;
+  options.memory_bytes = 16 * kSampleBytes;
+  const auto files = source::RemoteFiles::open(dir.path("mount"), dir.path("cache"), options, {});
+  EXPECT_TRUE(files.is_ok()) << files.status().message();
+  return *files;
+}
+
 TEST(FarPrefetcher, AnnouncesWhatTheLoaderWillReadInItsOrderAndNoMoreThanMemoryHolds) {
-  const FarSamples dataset;
+  const TemporaryDirectory dir;
+  const auto images = std::make_shared<const FarImages>();
+  const Dataset dataset({.samples = 50,
+                         .shape = {1, 2, 2},
+                         .classes = 2,
+                         .format = "far",
+                         .fingerprint = "far",
+                         .far = {some_mount(dir)}},
+                        images);
   BatchSequenceOptions options;
   options.shape = {.samples = 50, .global_batch = 12, .slots = 4};
   options.order = {3, dataset.fingerprint(), 50};
@@ -78,13 +75,13 @@ TEST(FarPrefetcher, AnnouncesWhatTheLoaderWillReadInItsOrderAndNoMoreThanMemoryH
       const PlannedBatch batch{step, slot, plan.epoch, range};
       ahead.before(batch);
       for (uint64_t p = range.begin; p < range.end; ++p) read.push_back(order.at(p));
-      ASSERT_LE(read.size(), dataset.announced.size());
+      ASSERT_LE(read.size(), images->announced.size());
       // A batch of three may begin below the limit and end above it.
-      EXPECT_LE(dataset.announced.size(), read.size() - range.size() + 8 + 2);
+      EXPECT_LE(images->announced.size(), read.size() - range.size() + 8 + 2);
       ahead.after(batch);
     }
   }
-  EXPECT_EQ(dataset.announced, read);
+  EXPECT_EQ(images->announced, read);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "data/dataset/memory_dataset.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -25,13 +26,13 @@ class PageCachePrefetcherOf : public testing::Test {
 
   // Room for 12 samples ahead.
   PageCachePrefetcher warm() {
-    return {*dataset_,
+    return {dataset_->as<StoredSamples>().value(),
             options_,
             12 * 4,
             {[this] { return disk_reads_; },
              [this](const uint8_t* begin, uint64_t bytes) {
                EXPECT_EQ(bytes, 4U);
-               asked_.push_back(static_cast<uint64_t>(begin - dataset_->sample(0)) / 4);
+               asked_.push_back(static_cast<uint64_t>(begin - stored_sample(*dataset_, 0)) / 4);
              }}};
   }
 
@@ -99,7 +100,7 @@ TEST_F(PageCachePrefetcherOf, WhatHasBecomeWarmIsNotAskedForForEver) {
 
 TEST_F(PageCachePrefetcherOf, TheKernelTakesTheHint) {
   const PageCachePrefetcher::Kernel kernel = PageCachePrefetcher::kernel();
-  kernel.will_need(dataset_->sample(7), 4);
+  kernel.will_need(stored_sample(*dataset_, 7), 4);
   EXPECT_GE(kernel.disk_reads() + 1, 1U);
 }
 

@@ -33,7 +33,7 @@ class PrefetcherOf : public testing::Test {
     policy_.emplace(
         data, [this](const std::string& note) { notes_.push_back(note); },
         blocks ? blocks : [this] { return blocks_; });
-    auto made = make_prefetcher(dataset_, options_, &*policy_);
+    auto made = make_prefetcher(*dataset_, options_, &*policy_);
     ASSERT_TRUE(made.is_ok()) << made.status().message();
     prefetcher_ = std::move(*made);
   }
@@ -49,7 +49,7 @@ class PrefetcherOf : public testing::Test {
     for (uint64_t i = 0; i < planned.range.size(); ++i) {
       const uint64_t sample = batches_->order_of(planned.epoch).at(planned.range.begin + i);
       if (ahead.buffer == nullptr) {
-        const FileExtent extent = *dataset_.extent(sample);
+        const FileExtent extent = *dataset_->extent(sample);
         own.resize(extent.bytes);
         EXPECT_TRUE(read_extent(extent, own.data()).is_ok());
         continue;
@@ -102,7 +102,7 @@ TEST_F(PrefetcherOf, AutoDataOnADiskIsReadAheadFromTheBatchAtWhichThatIsSeen) {
 
 // Where the file system is one of memory, or a sandbox does not count, there is nothing to see.
 TEST_F(PrefetcherOf, AutoDataThatTheKernelHasToFetchIsReadAhead) {
-  if (!put_out_of_memory(dataset_.extent(0)->path)) GTEST_SKIP() << "the data stay in memory";
+  if (!put_out_of_memory(dataset_->extent(0)->path)) GTEST_SKIP() << "the data stay in memory";
   start("auto", 1, DiskWatch::blocks_read);
   const uint64_t before = DiskWatch::blocks_read();
   EXPECT_FALSE(batch());

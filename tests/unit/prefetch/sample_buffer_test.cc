@@ -49,7 +49,7 @@ RC_GTEST_PROP(SampleBufferOfAny, SamplesGivesTheirBytesToManyTakersAndHoldsNoMor
   PrefetchPolicy policy(spec(*rc::gen::element<std::string>("auto", "pread", "mmap")),
                         [](const std::string&) {});
   const uint64_t all = 3 * sizes.size();
-  const auto ahead = SampleBuffer::start(dataset, in_turn(dataset, 3), policy);
+  const auto ahead = SampleBuffer::start(*dataset, in_turn(*dataset, 3), policy);
   RC_ASSERT(ahead.is_ok());
   std::atomic<uint64_t> next{0};
   std::atomic<uint64_t> wrong{0};
@@ -71,7 +71,7 @@ RC_GTEST_PROP(SampleBufferOfAny, SamplesGivesTheirBytesToManyTakersAndHoldsNoMor
 TEST(SampleBuffer, GoesNoFurtherThanItsMemoryWhileNobodyTakes) {
   const FileDataset dataset(std::vector<uint64_t>(40, 100'000));
   PrefetchPolicy policy(spec("pread"), [](const std::string&) {});
-  const auto ahead = SampleBuffer::start(dataset, in_turn(dataset), policy);
+  const auto ahead = SampleBuffer::start(*dataset, in_turn(*dataset), policy);
   ASSERT_TRUE(ahead.is_ok());
   std::vector<uint8_t> own;
   for (uint64_t n = 0; n < 40; ++n) {
@@ -87,9 +87,9 @@ TEST(SampleBuffer, GoesNoFurtherThanItsMemoryWhileNobodyTakes) {
 
 TEST(SampleBuffer, OfASampleThatCannotBeReadOnlyItsTakerHears) {
   FileDataset dataset({10, 20, 30});
-  dataset.gone = 1;
+  dataset.lose(1);
   PrefetchPolicy policy(spec("pread"), [](const std::string&) {});
-  const auto ahead = SampleBuffer::start(dataset, in_turn(dataset), policy);
+  const auto ahead = SampleBuffer::start(*dataset, in_turn(*dataset), policy);
   ASSERT_TRUE(ahead.is_ok());
   std::vector<uint8_t> own;
   EXPECT_TRUE((*ahead)->take(0, own).is_ok());
@@ -100,9 +100,9 @@ TEST(SampleBuffer, OfASampleThatCannotBeReadOnlyItsTakerHears) {
 
 TEST(SampleBuffer, ASampleLargerThanAllOfItIsReadByItsTakerAndToldToItsTakerToo) {
   FileDataset dataset({10, kMib + 1, 30, kMib + 2});
-  dataset.gone = 3;
+  dataset.lose(3);
   PrefetchPolicy policy(spec("pread"), [](const std::string&) {});
-  const auto ahead = SampleBuffer::start(dataset, in_turn(dataset), policy);
+  const auto ahead = SampleBuffer::start(*dataset, in_turn(*dataset), policy);
   ASSERT_TRUE(ahead.is_ok());
   std::vector<uint8_t> own;
   for (uint64_t n = 0; n < 3; ++n) {
@@ -117,7 +117,7 @@ TEST(SampleBuffer, ASampleLargerThanAllOfItIsReadByItsTakerAndToldToItsTakerToo)
 TEST(SampleBuffer, WhoWaitsForWhatNeverComesIsWokenByItsEnd) {
   const FileDataset dataset({10});
   PrefetchPolicy policy(spec("pread"), [](const std::string&) {});
-  const auto ahead = SampleBuffer::start(dataset, in_turn(dataset), policy);
+  const auto ahead = SampleBuffer::start(*dataset, in_turn(*dataset), policy);
   ASSERT_TRUE(ahead.is_ok());
   Status told;
   std::thread waiter([&] {
@@ -135,7 +135,7 @@ TEST(SampleBuffer, AutoMeasuresOnTheFirstSamplesAndSaysSoOnce) {
   PrefetchPolicy policy(spec("auto"), [&](const std::string& note) { notes.push_back(note); });
   std::string chosen;
   for (int generation = 0; generation < 2; ++generation) {
-    const auto ahead = SampleBuffer::start(dataset, in_turn(dataset), policy);
+    const auto ahead = SampleBuffer::start(*dataset, in_turn(*dataset), policy);
     ASSERT_TRUE(ahead.is_ok());
     std::vector<uint8_t> own;
     for (uint64_t n = 0; n < 600; ++n)

@@ -15,6 +15,7 @@
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/data/samples/arrow_samples.h"
+#include "tests/unit/data/support/samples_of.h"
 #include "tests/unit/data/support/shard_checks.h"
 
 namespace lockstep::data {
@@ -52,9 +53,9 @@ std::vector<SeenSample> encoded_samples(const Dataset& dataset) {
   std::vector<SeenSample> seen;
   for (uint64_t i = 0; i < dataset.samples(); ++i) {
     std::vector<uint8_t> bytes;
-    const Status status = dataset.read_encoded(i, bytes);
+    const Status status = read_encoded(dataset, i, bytes);
     EXPECT_TRUE(status.is_ok()) << status.message();
-    seen.push_back({{bytes.begin(), bytes.end()}, dataset.label(i)});
+    seen.push_back({{bytes.begin(), bytes.end()}, label_of(dataset, i)});
   }
   return seen;
 }
@@ -118,8 +119,9 @@ void expect_counting(const Dataset& dataset, size_t elements) {
   ASSERT_EQ(dataset.samples(), 4U);
   const uint32_t labels[] = {3, 0, 2, 1};
   for (uint64_t i = 0; i < 4; ++i) {
-    EXPECT_EQ(dataset.label(i), labels[i]);
-    for (size_t k = 0; k < elements; ++k) ASSERT_EQ(dataset.sample(i)[k], (i * elements + k) % 256);
+    EXPECT_EQ(label_of(dataset, i), labels[i]);
+    for (size_t k = 0; k < elements; ++k)
+      ASSERT_EQ(stored_sample(dataset, i)[k], (i * elements + k) % 256);
   }
 }
 

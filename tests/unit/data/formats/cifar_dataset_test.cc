@@ -12,6 +12,7 @@
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -76,8 +77,8 @@ TEST_F(CifarDataset, TheFiveBatchesAreOneDataset) {
   EXPECT_EQ((*dataset)->classes(), 10U);
   EXPECT_EQ((*dataset)->files().size(), 5U);
   for (uint64_t i = 0; i < 10; ++i) {
-    EXPECT_EQ((*dataset)->label(i), i % 2 == 0 ? i / 2 + 1 : 9);
-    const uint8_t* sample = (*dataset)->sample(i);
+    EXPECT_EQ(label_of(**dataset, i), i % 2 == 0 ? i / 2 + 1 : 9);
+    const uint8_t* sample = stored_sample(**dataset, i);
     const uint64_t red = 10 * (i / 2 + 1) + 5 * (i % 2);
     for (uint64_t channel = 0; channel < 3; ++channel) {
       EXPECT_EQ(sample[1024 * channel], red + channel);
@@ -90,7 +91,7 @@ TEST_F(CifarDataset, TheFiveBatchesAreOneDataset) {
   const auto eval = open("cifar10", Split::kEval);
   ASSERT_TRUE(eval.is_ok()) << eval.status().message();
   EXPECT_EQ((*eval)->samples(), 2U);
-  EXPECT_EQ((*eval)->label(0), 0U);
+  EXPECT_EQ(label_of(**eval, 0), 0U);
 }
 
 TEST_F(CifarDataset, TheFineLabelOfCifar100IsTheLabel) {
@@ -100,11 +101,11 @@ TEST_F(CifarDataset, TheFineLabelOfCifar100IsTheLabel) {
   EXPECT_EQ((*dataset)->format(), "cifar100");
   EXPECT_EQ((*dataset)->classes(), 100U);
   EXPECT_EQ((*dataset)->samples(), 2U);
-  EXPECT_EQ((*dataset)->label(0), 99U);
-  EXPECT_EQ((*dataset)->label(1), 7U);
-  EXPECT_EQ((*dataset)->sample(1)[0], 2);
-  EXPECT_EQ((*dataset)->sample(1)[kPixels - 1], 4);
-  EXPECT_EQ((*open("auto", Split::kEval))->label(0), 41U);
+  EXPECT_EQ(label_of(**dataset, 0), 99U);
+  EXPECT_EQ(label_of(**dataset, 1), 7U);
+  EXPECT_EQ(stored_sample(**dataset, 1)[0], 2);
+  EXPECT_EQ(stored_sample(**dataset, 1)[kPixels - 1], 4);
+  EXPECT_EQ(label_of(**open("auto", Split::kEval), 0), 41U);
 }
 
 TEST_F(CifarDataset, IsFoundBelowTheDirectoryToWhichTheArchiveWasUnpacked) {

@@ -16,6 +16,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/data/samples/npy_samples.h"
 #include "tests/unit/data/support/image_writer.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -51,7 +52,7 @@ class CsvFiles : public testing::Test {
 
 std::vector<float> row(const Dataset& dataset, uint64_t i) {
   std::vector<float> values(dataset.shape().elements());
-  std::memcpy(values.data(), dataset.sample(i), dataset.shape().stored_bytes());
+  std::memcpy(values.data(), stored_sample(dataset, i), dataset.shape().stored_bytes());
   return values;
 }
 
@@ -66,13 +67,13 @@ TEST_F(CsvFiles, AreRowsOfColumnsWithOneLabel) {
   EXPECT_EQ((*train)->shape().elements(), 2U);
   EXPECT_EQ((*train)->shape().stored_bytes(), 8U);
   EXPECT_THAT(row(**train, 2), ElementsAre(5, 6));
-  EXPECT_EQ((*train)->label(2), 1U);
+  EXPECT_EQ(label_of(**train, 2), 1U);
   EXPECT_THAT((*train)->class_names(), ElementsAre("no", "yes"));
   EXPECT_THAT((*train)->name_of(1), Names("train_1.csv", "line 3"));
   EXPECT_THAT((*train)->name_of(2), Names("train_2.csv", "line 3"));
   const auto eval = open("", Split::kEval);
   ASSERT_TRUE(eval.is_ok()) << eval.status().message();
-  EXPECT_EQ((*eval)->label(0), 1U) << "by the classes of training";
+  EXPECT_EQ(label_of(**eval, 0), 1U) << "by the classes of training";
   EXPECT_TRUE(check_eval_fits_train(**train, **eval).is_ok());
   put("test.csv", "a,b,label\n7,8,maybe\n");
   EXPECT_THAT(failure("", Split::kEval), Names("test.csv", "\"maybe\"", "line 2"));

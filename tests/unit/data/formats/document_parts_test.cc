@@ -10,6 +10,7 @@
 #include "data/view/selected_dataset.h"
 #include "tests/support/fails_with.h"
 #include "tests/unit/data/support/document_files.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -69,8 +70,8 @@ TEST_F(DocumentFiles, TheSameOnesAreHeldOutWholeHoweverTheyBecomeSamples) {
     ASSERT_TRUE(whole.is_ok()) << whole.status().message();
     const auto parts = split(std::move(*whole), {0.2, 1, 3});
     ASSERT_TRUE(parts.is_ok()) << parts.status().message();
-    EXPECT_EQ(parts->held_out->document_counts()->documents, 120U);
-    EXPECT_EQ(parts->kept->document_counts()->documents, 480U);
+    EXPECT_EQ(parts->held_out->documents()->counts().documents, 120U);
+    EXPECT_EQ(parts->kept->documents()->counts().documents, 480U);
     held_out.insert(predictions_in(*parts->held_out));
     kept.insert(predictions_in(*parts->kept));
     fingerprints.insert({parts->held_out->fingerprint(), parts->kept->fingerprint()});
@@ -138,8 +139,8 @@ TEST_F(DocumentFiles, APartByLengthIsFromShortToLong) {
   ASSERT_TRUE(parts.is_ok()) << parts.status().message();
   for (const auto* part : {parts->kept.get(), parts->held_out.get()}) {
     for (uint64_t i = 0; i + 1 < part->samples(); ++i)
-      ASSERT_LE(part->counted_labels(i), part->counted_labels(i + 1)) << i;
-    EXPECT_LT(part->counted_labels(0), part->counted_labels(part->samples() - 1));
+      ASSERT_LE(counted_labels(*part, i), counted_labels(*part, i + 1)) << i;
+    EXPECT_LT(counted_labels(*part, 0), counted_labels(*part, part->samples() - 1));
   }
 }
 
@@ -152,7 +153,7 @@ TEST_F(DocumentFiles, APartOfThemIsMadeAsTheWholeIs) {
   const auto all = all_of(**whole);
   const auto part = select_kept(std::move(*whole), {0, 0.25, 3});
   ASSERT_TRUE(part.is_ok()) << part.status().message();
-  EXPECT_TRUE((*part)->makes_sequences());
+  EXPECT_TRUE((*part)->is<Sequences>());
   EXPECT_EQ((*part)->samples(), 50U);
   for (uint64_t i = 0; i < 50; ++i) {
     const Sample sample = sample_of(**part, i);

@@ -36,7 +36,7 @@ TEST_F(DocumentFiles, APaddedSampleIsADocumentAndNothingBehindIt) {
   put("d/x.bin", stored<uint16_t>({1, 2, 9, 3, 4, 5, 9}));
   const auto dataset = open(cut(Documents::kPad, 9));
   ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
-  EXPECT_TRUE((*dataset)->makes_sequences());
+  EXPECT_TRUE((*dataset)->is<Sequences>());
   EXPECT_FALSE((*dataset)->shape().has_positions);
   EXPECT_EQ((*dataset)->classes(), 10U);
   EXPECT_THAT(all_of(**dataset), ElementsAre(Sample{{1, 2, 0, 0}, {}, {2, 9, kNoLabel, kNoLabel}},
@@ -108,7 +108,7 @@ TEST_F(DocumentFiles, MegatronsIndexSaysWhereTheyEnd) {
   put("d/x.idx", index_of({1, 2, 0, 3, 1}, {0, 2, 3, 3, 5}));
   // Documents of 3, 0, 0 and 4 tokens.
   EXPECT_THAT(labels(kPadded), ElementsAre(Tokens{2, 3}, Tokens{5, 6, 7}));
-  EXPECT_EQ((*open(kPadded))->document_counts()->too_short, 2U);
+  EXPECT_EQ((*open(kPadded))->documents()->counts().too_short, 2U);
   EXPECT_THAT(labels(cut(Documents::kPad, 5)), ElementsAre(Tokens{2, 3}, Tokens{5}, Tokens{7}));
 }
 
@@ -132,7 +132,7 @@ TEST_F(DocumentFiles, EveryListOfArrowIsOne) {
     EXPECT_THAT(labels(kPadded, "x.arrow"),
                 ElementsAre(Tokens{101, 102}, Tokens{104}, Tokens{106, 107, 108, 109}))
         << name;
-    EXPECT_EQ((*open(kPadded, "x.arrow"))->document_counts()->too_short, 1U);
+    EXPECT_EQ((*open(kPadded, "x.arrow"))->documents()->counts().too_short, 1U);
   }
   put("x.arrow", arrow_sample("fixed_list_uint32"));
   EXPECT_THAT(labels(kPadded, "x.arrow"),

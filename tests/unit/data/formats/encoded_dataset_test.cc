@@ -21,6 +21,7 @@
 #include "tests/support/tar_writer.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/data/support/image_writer.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -97,7 +98,7 @@ class EncodedImages : public testing::Test {
 
   static std::vector<uint32_t> labels_of(const Dataset& dataset) {
     std::vector<uint32_t> labels;
-    for (uint64_t i = 0; i < dataset.samples(); ++i) labels.push_back(dataset.label(i));
+    for (uint64_t i = 0; i < dataset.samples(); ++i) labels.push_back(label_of(dataset, i));
     return labels;
   }
 
@@ -316,11 +317,11 @@ TEST_F(ChangedImages, OfAShardAreSeenThroughAFileThatIsOpen) {
   const auto dataset = open();
   ASSERT_TRUE(dataset.is_ok());
   std::vector<uint8_t> bytes;
-  ASSERT_TRUE((*dataset)->read_encoded(4, bytes).is_ok());
+  ASSERT_TRUE(read_encoded(**dataset, 4, bytes).is_ok());
   fs::resize_file(path, 600);
-  EXPECT_THAT((*dataset)->read_encoded(5, bytes).message(),
+  EXPECT_THAT(read_encoded(**dataset, 5, bytes).message(),
               AllOf(Names("train-1.tar"), Says("cut off")));
-  EXPECT_TRUE((*dataset)->read_encoded(0, bytes).is_ok());
+  EXPECT_TRUE(read_encoded(**dataset, 0, bytes).is_ok());
 }
 
 // Its size is told before the damage: only decoding finds it.

@@ -6,6 +6,7 @@
 #include "data/open/open_dataset.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -29,11 +30,11 @@ TEST(FashionMnist, HasItsKnownCountsClassesAndStatistics) {
   EXPECT_NEAR(train.value()->statistics()[0].mean, 0.2860, 5e-5);
   EXPECT_NEAR(train.value()->statistics()[0].std, 0.3530, 5e-5);
   std::vector<int> counts(10);
-  for (uint64_t i = 0; i < 60'000; ++i) ++counts[train.value()->label(i)];
+  for (uint64_t i = 0; i < 60'000; ++i) ++counts[label_of(*train.value(), i)];
   EXPECT_EQ(counts, std::vector<int>(10, 6'000));
   // The first labels of the published set: ankle boot, T-shirt, T-shirt, dress, T-shirt.
   const std::vector<uint32_t> first = {9, 0, 0, 3, 0};
-  for (uint64_t i = 0; i < first.size(); ++i) EXPECT_EQ(train.value()->label(i), first[i]);
+  for (uint64_t i = 0; i < first.size(); ++i) EXPECT_EQ(label_of(*train.value(), i), first[i]);
   EXPECT_EQ(train.value()->fingerprint(), "898b6971d720c74ef95b7bb7b2efe08a");
   EXPECT_EQ(eval.value()->fingerprint(), "e698c9796dfb3372c78b4a7469ba4f0b");
 }

@@ -13,6 +13,7 @@
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/data/samples/mds_samples.h"
+#include "tests/unit/data/support/samples_of.h"
 #include "tests/unit/data/support/shard_checks.h"
 
 namespace lockstep::data {
@@ -134,8 +135,8 @@ TEST_F(MdsFiles, AreReadSampleBySample) {
   std::vector<SeenSample> seen;
   for (uint64_t i = 0; i < 4; ++i) {
     std::vector<uint8_t> bytes;
-    ASSERT_TRUE((*dataset)->read_encoded(i, bytes).is_ok());
-    seen.push_back({{bytes.begin(), bytes.end()}, (*dataset)->label(i)});
+    ASSERT_TRUE(read_encoded(**dataset, i, bytes).is_ok());
+    seen.push_back({{bytes.begin(), bytes.end()}, label_of(**dataset, i)});
   }
   EXPECT_EQ(seen, wanted);
   EXPECT_FALSE(has_eval_files(dir_.path()));  // one set serves either split

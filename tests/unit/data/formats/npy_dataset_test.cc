@@ -14,6 +14,7 @@
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/data/samples/npy_samples.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -77,7 +78,7 @@ TEST_F(NpyDataset, GreyImagesAreReadWithTheirLabels) {
   EXPECT_EQ((*dataset)->classes(), 4U);
   EXPECT_THAT((*dataset)->files(), ElementsAre(dir_.path("images.npy"), dir_.path("labels.npy")));
   for (uint64_t i = 0; i < 4; ++i) {
-    EXPECT_EQ((*dataset)->label(i), (std::vector<uint32_t>{3, 0, 2, 1})[i]);
+    EXPECT_EQ(label_of(**dataset, i), (std::vector<uint32_t>{3, 0, 2, 1})[i]);
     const std::vector<uint8_t> pixels = bytes_read(**dataset, i);
     for (size_t k = 0; k < 90; ++k) EXPECT_EQ(pixels[k], (90 * i + k) % 256);
   }
@@ -161,7 +162,7 @@ TEST_F(NpyDataset, APairWithoutASplitServesBoth) {
 TEST_F(NpyDataset, LabelsMayBeAColumn) {
   const auto dataset = open_pair("images_nhw", "labels_column");
   ASSERT_TRUE(dataset.is_ok()) << dataset.status().message();
-  EXPECT_EQ((*dataset)->label(2), 2U);
+  EXPECT_EQ(label_of(**dataset, 2), 2U);
 }
 
 TEST_F(NpyDataset, DamageIsToldWithTheFileAndWhatToDo) {
@@ -205,7 +206,7 @@ TEST_F(NpyDataset, AnArrayOfOneDimensionIsTokens) {
     EXPECT_EQ((*dataset)->format(), "tokens");
     EXPECT_EQ((*dataset)->samples(), 2U);
     EXPECT_EQ((*dataset)->classes(), 111U);
-    EXPECT_EQ((*dataset)->sample(1)[0], 104);
+    EXPECT_EQ(stored_sample(**dataset, 1)[0], 104);
     EXPECT_EQ((*open(format, Split::kEval))->files().size(), 1U);
   }
   // The same tokens, whatever is before them.

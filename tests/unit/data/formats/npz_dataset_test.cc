@@ -13,6 +13,7 @@
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/data/samples/npz_samples.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -49,7 +50,7 @@ class NpzDataset : public testing::Test {
 
 std::vector<uint32_t> all_labels(const Dataset& dataset) {
   std::vector<uint32_t> labels;
-  for (uint64_t i = 0; i < dataset.samples(); ++i) labels.push_back(dataset.label(i));
+  for (uint64_t i = 0; i < dataset.samples(); ++i) labels.push_back(label_of(dataset, i));
   return labels;
 }
 
@@ -63,11 +64,11 @@ TEST_F(NpzDataset, OneFileHoldsBothSplits) {
   EXPECT_EQ((*train)->shape(), (SampleShape{1, 5, 6}));
   EXPECT_THAT(all_labels(**train), ElementsAre(3, 0, 2, 1));
   for (uint64_t i = 0; i < 4; ++i)
-    for (size_t k = 0; k < 30; ++k) EXPECT_EQ((*train)->sample(i)[k], 30 * i + k);
+    for (size_t k = 0; k < 30; ++k) EXPECT_EQ(stored_sample(**train, i)[k], 30 * i + k);
   const auto eval = open(path, Split::kEval);
   ASSERT_TRUE(eval.is_ok()) << eval.status().message();
   EXPECT_THAT(all_labels(**eval), ElementsAre(3, 0));
-  EXPECT_EQ((*eval)->sample(1)[0], 130);
+  EXPECT_EQ(stored_sample(**eval, 1)[0], 130);
   EXPECT_EQ(cached(), 0U) << "it is read where it lies";
   EXPECT_THAT((*train)->name_of(0), Names("mnist.npz", "at byte"));
   const auto seen = inspect_data(spec_of(path), cache_.path());

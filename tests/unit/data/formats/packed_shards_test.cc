@@ -14,6 +14,7 @@
 #include "data/read/verify.h"
 #include "tests/support/files.h"
 #include "tests/unit/data/support/packed_fixture.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -152,7 +153,7 @@ TEST_P(Packed, ManyProcessesMayOpenItAtOnce) {
       const auto later = open(packed_);
       std::vector<uint8_t> bytes;
       const bool is_good = dataset.is_ok() && (*dataset)->fingerprint() == wanted &&
-                           later.is_ok() && (*dataset)->read_encoded(0, bytes).is_ok();
+                           later.is_ok() && read_encoded(**dataset, 0, bytes).is_ok();
       _exit(is_good ? 0 : 1);
     }
     children.push_back(child);

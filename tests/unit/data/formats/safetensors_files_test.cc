@@ -15,6 +15,7 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/data/samples/npy_samples.h"
 #include "tests/unit/data/samples/safetensors_samples.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -45,7 +46,7 @@ class SafetensorsFiles : public testing::Test {
 
 std::vector<uint32_t> labels_in_order(const Dataset& dataset) {
   std::vector<uint32_t> labels;
-  for (uint64_t i = 0; i < dataset.samples(); ++i) labels.push_back(dataset.label(i));
+  for (uint64_t i = 0; i < dataset.samples(); ++i) labels.push_back(label_of(dataset, i));
   return labels;
 }
 
@@ -59,12 +60,12 @@ TEST_F(SafetensorsFiles, OneFileHoldsBothSplits) {
   EXPECT_EQ((*train)->shape(), (SampleShape{1, 5, 6}));
   EXPECT_THAT(labels_in_order(**train), ElementsAre(3, 0, 2, 1));
   for (uint64_t i = 0; i < 4; ++i)
-    for (size_t k = 0; k < 30; ++k) EXPECT_EQ((*train)->sample(i)[k], 30 * i + k);
+    for (size_t k = 0; k < 30; ++k) EXPECT_EQ(stored_sample(**train, i)[k], 30 * i + k);
   EXPECT_THAT((*train)->name_of(0), Names("mnist.safetensors", "at byte"));
   const auto eval = open(path, Split::kEval);
   ASSERT_TRUE(eval.is_ok()) << eval.status().message();
   EXPECT_THAT(labels_in_order(**eval), ElementsAre(3, 0));
-  EXPECT_EQ((*eval)->sample(1)[0], 130);
+  EXPECT_EQ(stored_sample(**eval, 1)[0], 130);
   const auto seen = inspect_data(spec_of(path), cache_.path());
   ASSERT_TRUE(seen.is_ok()) << seen.status().message();
   EXPECT_EQ(seen->splits.size(), 2U);

@@ -16,6 +16,7 @@
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/data/samples/arrow_samples.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -79,11 +80,12 @@ class Pack : public testing::Test {
   TemporaryDirectory cache_;
 };
 
-std::string stored_sample(const Dataset& dataset, uint64_t i) {
-  if (dataset.encoded_form() == nullptr)
-    return {reinterpret_cast<const char*>(dataset.sample(i)), dataset.shape().stored_bytes()};
+std::string bytes_of(const Dataset& dataset, uint64_t i) {
+  if (dataset.is<StoredSamples>())
+    return {reinterpret_cast<const char*>(stored_sample(dataset, i)),
+            dataset.shape().stored_bytes()};
   std::vector<uint8_t> bytes;
-  EXPECT_TRUE(dataset.read_encoded(i, bytes).is_ok());
+  EXPECT_TRUE(read_encoded(dataset, i, bytes).is_ok());
   return {bytes.begin(), bytes.end()};
 }
 
@@ -97,9 +99,9 @@ void expect_same(const Result<std::unique_ptr<Dataset>>& a,
   EXPECT_EQ((*a)->class_names(), (*b)->class_names());
   EXPECT_EQ((*a)->statistics(), (*b)->statistics());
   for (uint64_t i = 0; i < (*a)->samples(); ++i) {
-    ASSERT_EQ(stored_sample(**a, i), stored_sample(**b, i)) << i;
+    ASSERT_EQ(bytes_of(**a, i), bytes_of(**b, i)) << i;
     if ((*a)->shape().is_sequence()) continue;
-    ASSERT_EQ((*a)->label(i), (*b)->label(i)) << i;
+    ASSERT_EQ(label_of(**a, i), label_of(**b, i)) << i;
   }
 }
 

@@ -22,6 +22,7 @@
 #include "tests/support/files.h"
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -95,9 +96,9 @@ Seen planned(const RunShape& shape, Step step, uint32_t slot) {
   Seen seen{step, slot, planned_digest(order, plan, slot, shape.slots), {}, {}};
   std::vector<float> image(15);
   for (uint64_t p = range.begin; p < range.end; ++p) {
-    transform.value().apply(example().sample(order.at(p)), example().shape(), image.data());
+    transform.value().apply(stored_sample(example(), order.at(p)), example().shape(), image.data());
     seen.images.insert(seen.images.end(), image.begin(), image.end());
-    seen.labels.push_back(example().label(order.at(p)));
+    seen.labels.push_back(label_of(example(), order.at(p)));
   }
   return seen;
 }
@@ -119,32 +120,23 @@ RC_GTEST_PROP(Loader, DeliversThePlanForAnyRunOfSlots, ()) {
 }
 
 // The example, for those that change something about it.
-class ExampleDataset : public Dataset {
+class ExampleSamples : public StoredSamples, public Labels {
  public:
-  uint64_t samples() const override { return example().samples(); }
-  SampleShape shape() const override { return example().shape(); }
-  uint32_t classes() const override { return example().classes(); }
-  const std::string& format() const override { return example().format(); }
-  const std::string& fingerprint() const override { return example().fingerprint(); }
-  const std::vector<ChannelStatistics>& statistics() const override {
-    return example().statistics();
-  }
-  const std::vector<std::string>& files() const override { return example().files(); }
-  const uint8_t* sample(uint64_t i) const override { return example().sample(i); }
-  uint32_t label(uint64_t i) const override { return example().label(i); }
+  const uint8_t* sample(uint64_t i) const override { return stored_sample(example(), i); }
+  uint32_t label(uint64_t i) const override { return label_of(example(), i); }
   Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
 };
 
 // Notes what is in hand while a sample of it is read.
-class WatchedDataset final : public ExampleDataset {
+class WatchedSamples final : public ExampleSamples {
  public:
-  explicit WatchedDataset(const WorkInHand& in_hand) : in_hand_(in_hand) {}
+  explicit WatchedSamples(const WorkInHand& in_hand) : in_hand_(in_hand) {}
 
   const uint8_t* sample(uint64_t i) const override {
     for (const SlotInHand& slot : in_hand_.get().slots) {
       if (seen_.empty() || seen_.back() != slot) seen_.push_back(slot);
     }
-    return example().sample(i);
+    return ExampleSamples::sample(i);
   }
 
   const std::vector<SlotInHand>& seen() const { return seen_; }  // once all is read
@@ -156,7 +148,8 @@ class WatchedDataset final : public ExampleDataset {
 
 TEST(Loader, WhatIsReadIsInHandUntilItIsRead) {
   WorkInHand in_hand = std::move(WorkInHand::make()).value();
-  const WatchedDataset dataset(in_hand);
+  const auto watched = std::make_shared<const WatchedSamples>(in_hand);
+  const Dataset dataset(example().facts(), watched);
   LoaderOptions options = options_for({kSamples, 20, 4}, 0, 2, {1, 3}, 3);
   options.in_hand = &in_hand;
   const auto loader = Loader::start(dataset, options);
@@ -164,16 +157,16 @@ TEST(Loader, WhatIsReadIsInHandUntilItIsRead) {
   while (loader.value()->next().value() != nullptr) {
   }
   const auto read = [](Step step, uint32_t slot) { return SlotInHand{step, slot, true}; };
-  EXPECT_EQ(dataset.seen(),
+  EXPECT_EQ(watched->seen(),
             (std::vector<SlotInHand>{read(0, 1), read(0, 2), read(1, 1), read(1, 2)}));
   EXPECT_TRUE(in_hand.get().slots.empty());
 }
 
 // Its files have changed: one sample has a label that was none.
-class ChangedDataset final : public ExampleDataset {
+class ChangedSamples final : public ExampleSamples {
  public:
-  explicit ChangedDataset(uint64_t sample) : sample_(sample) {}
-  uint32_t label(uint64_t i) const override { return i == sample_ ? classes() : 0; }
+  explicit ChangedSamples(uint64_t sample) : sample_(sample) {}
+  uint32_t label(uint64_t i) const override { return i == sample_ ? example().classes() : 0; }
 
  private:
   const uint64_t sample_;
@@ -185,7 +178,8 @@ TEST(Loader, WhatCannotBeReadEndsTheBatchesBeforeItAndNotSooner) {
   WorkInHand in_hand = std::move(WorkInHand::make()).value();
   options.in_hand = &in_hand;
   const uint64_t place = slot_positions(plan_step(shape, 1), 2, shape.slots).begin;
-  const ChangedDataset dataset(EpochOrder(options.order, 0).at(place));
+  const Dataset dataset(example().facts(), std::make_shared<const ChangedSamples>(
+                                               EpochOrder(options.order, 0).at(place)));
   const auto loader = Loader::start(dataset, options);
   ASSERT_TRUE(loader.is_ok());
   for (int batch = 0; batch < 6; ++batch) ASSERT_NE(loader.value()->next().value(), nullptr);

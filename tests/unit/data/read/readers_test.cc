@@ -39,7 +39,7 @@ TEST_P(EveryReaderOf, HasTheSameBatchesByEveryReaderLittleAndFarAhead) {
       EXPECT_TRUE(read_all(&reading, 3) == plain) << reader << " " << mib;
       EXPECT_TRUE(read_all(&reading, 1, {1, 2}) == some_slots) << reader << " " << mib;
       // Pixels that are cut are copied from where they are mapped.
-      const bool is_encoded = dataset_->encoded_form() != nullptr;
+      const bool is_encoded = dataset_->is<EncodedImages>();
       const bool is_read =
           mib > 0 && dataset_->extent(0) && (reader == "pread" || (is_encoded && reader != "auto"));
       EXPECT_EQ(reading.figures().reads > 0, is_read) << reader << " " << mib;

@@ -22,9 +22,9 @@
 
 namespace lockstep::data {
 
-class FileDataset final : public Dataset {
+class FileSamples final : public EncodedImages {
  public:
-  explicit FileDataset(const std::vector<uint64_t>& sizes) : path_(dir_.path("data")) {
+  explicit FileSamples(const std::vector<uint64_t>& sizes) : path_(dir_.path("data")) {
     uint64_t bytes = 0;
     for (const uint64_t size : sizes) {
       places_.emplace_back(bytes, size);
@@ -42,15 +42,8 @@ class FileDataset final : public Dataset {
     modified_ns_ = data::modified_ns(info);
   }
 
-  uint64_t samples() const override { return places_.size(); }
-  SampleShape shape() const override { return {1, 1, 1}; }
-  uint32_t classes() const override { return 1; }
-  const std::string& format() const override { return path_; }
-  const std::string& fingerprint() const override { return path_; }
-  const std::vector<ChannelStatistics>& statistics() const override { return statistics_; }
-  const std::vector<std::string>& files() const override { return files_; }
-  const WantedImage* encoded_form() const override { return &wanted_; }
-  const uint8_t* sample(uint64_t) const override { return nullptr; }
+  const WantedImage& wanted() const override { return wanted_; }
+  Status read_encoded(uint64_t, std::vector<uint8_t>&) const override { return Status::ok(); }
   uint32_t label(uint64_t) const override { return 0; }
   Status unchanged(std::span<const uint64_t>) const override { return Status::ok(); }
   std::optional<FileExtent> extent(uint64_t i) const override {
@@ -74,8 +67,27 @@ class FileDataset final : public Dataset {
   std::vector<std::pair<uint64_t, uint64_t>> places_;
   int64_t modified_ns_ = 0;
   WantedImage wanted_;
-  std::vector<ChannelStatistics> statistics_;
-  std::vector<std::string> files_;
+};
+
+class FileDataset {
+ public:
+  explicit FileDataset(const std::vector<uint64_t>& sizes)
+      : source_(std::make_shared<FileSamples>(sizes)),
+        dataset_({.samples = sizes.size(),
+                  .shape = {1, 1, 1},
+                  .classes = 1,
+                  .format = "files",
+                  .fingerprint = "files"},
+                 source_) {}
+
+  const Dataset& operator*() const { return dataset_; }
+  const Dataset* operator->() const { return &dataset_; }
+  std::string bytes_of(uint64_t i) const { return source_->bytes_of(i); }
+  void lose(uint64_t i) { source_->gone = i; }  // its file cannot be found
+
+ private:
+  const std::shared_ptr<FileSamples> source_;
+  const Dataset dataset_;
 };
 
 }  // namespace lockstep::data

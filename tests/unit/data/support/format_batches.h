@@ -65,7 +65,7 @@ class BatchesOfAFormat : public testing::TestWithParam<std::string> {
     options.slots = {0, slots};
     options.form = ImageForm::kStored;
     options.transforms = {"flip", "normalize"};
-    if (dataset_->encoded_form() != nullptr)
+    if (dataset_->is<EncodedImages>())
       options.transforms.insert(options.transforms.begin(), "random_resized_crop=16");
     if (dataset_->shape().is_row) options.transforms = {"normalize"};
     if (dataset_->shape().is_sequence()) options.transforms.clear();

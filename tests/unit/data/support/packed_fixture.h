@@ -15,6 +15,7 @@
 #include "data/open/open_dataset.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/data/support/packed_files.h"
+#include "tests/unit/data/support/samples_of.h"
 #include "tests/unit/data/support/shard_checks.h"
 
 namespace lockstep::data {
@@ -38,8 +39,8 @@ class PackedFiles : public testing::Test {
     std::vector<SeenSample> seen;
     for (uint64_t i = 0; dataset.is_ok() && i < (*dataset)->samples(); ++i) {
       std::vector<uint8_t> bytes;
-      EXPECT_TRUE((*dataset)->read_encoded(i, bytes).is_ok());
-      seen.push_back({{bytes.begin(), bytes.end()}, (*dataset)->label(i)});
+      EXPECT_TRUE(read_encoded(**dataset, i, bytes).is_ok());
+      seen.push_back({{bytes.begin(), bytes.end()}, label_of(**dataset, i)});
     }
     return seen;
   }

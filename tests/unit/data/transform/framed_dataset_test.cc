@@ -19,6 +19,7 @@
 #include "tests/support/idx_writer.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/unit/data/support/image_writer.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -68,7 +69,7 @@ Pixels read_one(const Dataset& dataset, const ImageFrame& frame, uint64_t i,
   const Status status =
       reader->read(i, reinterpret_cast<std::byte*>(out.data()), &label, &hand, stream);
   EXPECT_TRUE(status.is_ok()) << status.message();
-  EXPECT_EQ(label, static_cast<int64_t>(dataset.label(i)));
+  EXPECT_EQ(label, static_cast<int64_t>(label_of(dataset, i)));
   return out;
 }
 

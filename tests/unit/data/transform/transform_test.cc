@@ -4,6 +4,7 @@
 #include "data/dataset/memory_dataset.h"
 #include "data/read/sample_reader.h"
 #include "data/transform/normalize.h"
+#include "tests/unit/data/support/samples_of.h"
 
 namespace lockstep::data {
 namespace {
@@ -20,10 +21,10 @@ TEST(Transform, GivesTheBitsOfTheSameArithmeticInSinglePrecision) {
   const auto transform = Transform::create({"normalize"}, statistics);
   ASSERT_TRUE(transform.is_ok());
   std::vector<float> out(12);
-  transform.value().apply(data->sample(3), data->shape(), out.data());
+  transform.value().apply(stored_sample(*data, 3), data->shape(), out.data());
   for (size_t i = 0; i < 12; ++i) {
     const auto& channel = statistics[i / 6];
-    const float scaled = static_cast<float>(data->sample(3)[i]) / 255.0F;
+    const float scaled = static_cast<float>(stored_sample(*data, 3)[i]) / 255.0F;
     EXPECT_EQ(out[i],
               (scaled - static_cast<float>(channel.mean)) / static_cast<float>(channel.std));
   }
@@ -45,7 +46,7 @@ TEST(Transform, WithoutNamesOnlyScalesToOne) {
   const auto data = example();
   const auto transform = Transform::create({}, data->statistics());
   std::vector<float> out(12);
-  transform.value().apply(data->sample(0), data->shape(), out.data());
+  transform.value().apply(stored_sample(*data, 0), data->shape(), out.data());
   EXPECT_EQ(out[0], 0.0F);
   EXPECT_EQ(out[11], 55.0F / 255.0F);
 }
@@ -67,8 +68,8 @@ TEST(ReadRange, GivesSamplesInNaturalOrder) {
                   .read_range(2, 4, reinterpret_cast<std::byte*>(images.data()), labels.data())
                   .is_ok());
   EXPECT_EQ(labels, (std::vector<int64_t>{2, 1}));
-  EXPECT_EQ(images[0], static_cast<float>(data->sample(2)[0]) / 255.0F);
-  EXPECT_EQ(images[12], static_cast<float>(data->sample(3)[0]) / 255.0F);
+  EXPECT_EQ(images[0], static_cast<float>(stored_sample(*data, 2)[0]) / 255.0F);
+  EXPECT_EQ(images[12], static_cast<float>(stored_sample(*data, 3)[0]) / 255.0F);
 }
 
 TEST(ReadRange, GivesImagesAsStoredWhoseFloatsTheTablesHold) {

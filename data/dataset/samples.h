@@ -1,0 +1,99 @@
+// The samples of one source: files, an index over files, or memory. A format implements these
+// interfaces; a Dataset (dataset.h) numbers the samples of one source or of several.
+//
+// Samples are of one of three kinds:
+//
+//   StoredSamples  bytes in memory, mapped or read, as they are used. Images and rows also have
+//                  Labels. Sequences of tokens have no Labels: the label of a token is the next.
+//   EncodedImages  images that must be decoded, cut or scaled, with Labels
+//   Sequences      sequences that are put together from several places, or with labels that do not
+//                  count
+//
+// Numbers are those of the source, from 0 on. REQUIRES of every function with a number: the source
+// has this sample.
+//
+// Thread-safety: immutable; all calls from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "data/dataset/document_counts.h"
+#include "data/io/file_extent.h"
+
+namespace lockstep::data {
+
+class Dataset;
+struct WantedImage;
+
+// What all kinds have in common.
+class Samples {
+ public:
+  virtual ~Samples() = default;
+
+  // For messages.
+  virtual std::string name_of(uint64_t i) const {
+    return "sample " + std::to_string(i) + " of the data";
+  }
+  // Where the bytes of sample i lie, for code that reads them by itself; the bytes are the same.
+  // Empty if the sample does not lie here, as stored, in one piece of a file.
+  virtual std::optional<FileExtent> extent(uint64_t) const { return std::nullopt; }
+  // kBadData if a file with one of these samples or their labels changed; the message names the
+  // file. Then nothing read of these samples counts. One system call a file.
+  virtual Status unchanged(std::span<const uint64_t> samples) const = 0;
+};
+
+// Samples with one label each: images and rows of tables.
+class Labels {
+ public:
+  virtual ~Labels() = default;
+  virtual uint32_t label(uint64_t i) const = 0;
+};
+
+class StoredSamples : public Samples {
+ public:
+  // SampleShape::stored_bytes() bytes, valid as long as the source.
+  virtual const uint8_t* sample(uint64_t i) const = 0;
+};
+
+class EncodedImages : public Samples, public Labels {
+ public:
+  // The form of all samples once they are decoded, as in the data set's shape.
+  virtual const WantedImage& wanted() const = 0;
+  // Reads the whole encoded image. kBadData, naming the file, if the file changed.
+  virtual Status read_encoded(uint64_t i, std::vector<uint8_t>& out) const = 0;
+  // Says that sample i will be read soon. A remote source starts fetching it. Returns the bytes
+  // that are fetched, 0 of a local sample.
+  virtual uint64_t announce(uint64_t) const { return 0; }
+};
+
+class Sequences : public Samples {
+ public:
+  // `input` gets SampleShape::elements() token ids and positions. `labels` gets
+  // SampleShape::labels() labels, kIgnoredLabel (comm/base/labels.h) where there is nothing to
+  // predict. Returns the largest token id among them.
+  virtual int64_t make_sequence(uint64_t i, int64_t* input, int64_t* labels) const = 0;
+  // The number of labels of the sample that count: at least 1.
+  virtual uint64_t counted_labels(uint64_t i) const = 0;
+};
+
+// A source that keeps documents apart. A part of it has whole documents.
+class WholeDocuments {
+ public:
+  virtual ~WholeDocuments() = default;
+  virtual const DocumentCounts& counts() const = 0;
+  // Names the tokens, whatever makes samples of them.
+  virtual const std::string& content() const = 0;
+  // The documents with a true entry in `chosen`, in the order of the files. The part makes samples
+  // as the whole does, and gets the given fingerprint. REQUIRES: `chosen` has an entry for each
+  // document; at least one entry is true; this source is not such a part itself.
+  virtual std::unique_ptr<Dataset> part(const std::vector<bool>& chosen,
+                                        std::string fingerprint) const = 0;
+};
+
+}  // namespace lockstep::data
