@@ -6,10 +6,13 @@
 
 namespace lockstep::limits {
 
+inline constexpr size_t kKib = 1024;
+inline constexpr size_t kMib = 1024 * kKib;
+
 // Control plane
-inline constexpr size_t kFrameBytesBeforeAuth = 4 * 1024;    // a stranger gets no more memory
-inline constexpr size_t kFrameBytes = 16 * 1024 * 1024;      // one control message
-inline constexpr size_t kSendQueueBytes = 64 * 1024 * 1024;  // per connection; more closes it
+inline constexpr size_t kFrameBytesBeforeAuth = 4 * kKib;  // a stranger gets no more memory
+inline constexpr size_t kFrameBytes = 16 * kMib;           // one control message
+inline constexpr size_t kSendQueueBytes = 64 * kMib;       // per connection; more closes it
 inline constexpr int kAuthDeadlineMs = 5'000;  // from accept until the peer has proven itself
 inline constexpr size_t kUnauthenticatedConnections = 64;  // at once, on the data plane
 inline constexpr size_t kUnprovenPeers = 1'024;  // at once, coordinator: 10,000 may come together
@@ -25,10 +28,10 @@ inline constexpr int64_t kSilenceLooks = 6;              // checks for silence i
 inline constexpr int kAcceptRetryMs = 100;   // after accept() failed, e.g. no descriptors
 inline constexpr int kRefusalLogLines = 20;  // about strangers, in one window
 inline constexpr int kRefusalLogWindowMs = 10'000;
-inline constexpr size_t kTokenFileBytes = 1024;
+inline constexpr size_t kTokenFileBytes = kKib;
 inline constexpr int64_t kSecretsLookMs = 1'000;  // between two looks for changed files
 inline constexpr int64_t kOldTokenMs = 600'000;   // a replaced token still holds for this long
-inline constexpr size_t kCertificateBytes = 256 * 1024;  // a file of certificates or keys
+inline constexpr size_t kCertificateBytes = 256 * kKib;  // a file of certificates or keys
 inline constexpr size_t kMembers = 65'536;
 inline constexpr size_t kSlots = 65'536;
 inline constexpr size_t kCasualties = 1'024;  // deaths whose samples are still suspects
@@ -46,22 +49,22 @@ inline constexpr int64_t kCoordinatorAwayMs = 600'000;  // an agent without work
 inline constexpr int64_t kCommandMs = 10'000;           // for the answer to a command
 
 // Traces
-inline constexpr size_t kTraceEvents = 1'000'000;             // of one worker
-inline constexpr size_t kTraceFileBytes = 512 * 1024 * 1024;  // of one rank, when traces are merged
+inline constexpr size_t kTraceEvents = 1'000'000;      // of one worker
+inline constexpr size_t kTraceFileBytes = 512 * kMib;  // of one rank, when traces are merged
 
 // HTTP
-inline constexpr size_t kHttpHeaderBytes = 8 * 1024;
-inline constexpr size_t kHttpBodyBytes = 4 * 1024;  // our servers answer GET and HEAD only
+inline constexpr size_t kHttpHeaderBytes = 8 * kKib;
+inline constexpr size_t kHttpBodyBytes = 4 * kKib;  // our servers answer GET and HEAD only
 inline constexpr int kHttpDeadlineMs = 10'000;
 inline constexpr size_t kHttpConnections = 128;
-inline constexpr size_t kHttpAnswerBytes = 16 * 1024 * 1024;  // read by our own client
+inline constexpr size_t kHttpAnswerBytes = 16 * kMib;  // read by our own client
 
 // Records
 inline constexpr int kRecordBatchSteps = 100;
 inline constexpr int kRecordBatchMs = 200;
 
 // Job file
-inline constexpr size_t kJobFileBytes = 1024 * 1024;
+inline constexpr size_t kJobFileBytes = kMib;
 
 // Data
 inline constexpr size_t kIdxHeaderBytes = 4 + 4 * 8;          // magic and at most 8 dimensions
@@ -69,21 +72,21 @@ inline constexpr size_t kNpyHeaderBytes = 10'000;             // as in NumPy's o
 inline constexpr size_t kNpyDims = 64;                        // as in NumPy's own reader
 inline constexpr uint64_t kDatasetBytes = uint64_t{1} << 44;  // content of one file, inflated
 inline constexpr uint64_t kWholeInflateRatio = 200;  // inflated to compressed size of a shard,
-inline constexpr uint64_t kWholeInflateBytes = 16 * 1024 * 1024;  // with so much on top
-inline constexpr uint64_t kCacheRoomBytes = 64 * 1024 * 1024;  // that copies leave free on a disk
-inline constexpr uint64_t kSampleBytes = 256 * 1024 * 1024;    // one sample in its stored form
-inline constexpr uint32_t kLabel = 65'535;                     // largest class label
-inline constexpr size_t kDataDirectoryEntries = 4'096;         // entries searched for IDX files
+inline constexpr uint64_t kWholeInflateBytes = 16 * kMib;  // with so much on top
+inline constexpr uint64_t kCacheRoomBytes = 64 * kMib;     // that copies leave free on a disk
+inline constexpr uint64_t kSampleBytes = 256 * kMib;       // one sample in its stored form
+inline constexpr uint32_t kLabel = 65'535;                 // largest class label
+inline constexpr size_t kDataDirectoryEntries = 4'096;     // entries searched for IDX files
 inline constexpr uint32_t kPrefetchBatches = 1'024;
-inline constexpr uint32_t kDataThreads = 256;           // of one worker's loader
-inline constexpr uint32_t kReadsInFlight = 32;          // of one reader
-inline constexpr uint32_t kReadAttempts = 4;            // attempts of a read that fails (EIO)
-inline constexpr size_t kReadAheadSamples = 4'096;      // in flight, of one loader
-inline constexpr uint32_t kLengthClasses = 1024;        // of a curriculum
-inline constexpr uint64_t kReadAheadMib = 1024 * 1024;  // of one worker
-inline constexpr uint64_t kEncodedBytes = 64'000'000;   // one JPEG or PNG image
-inline constexpr uint32_t kImageSide = 32'768;          // pixels, of one image
-inline constexpr uint64_t kImagePixels = 128'000'000;   // pixels of one image: 512 MB as colours
+inline constexpr uint32_t kDataThreads = 256;       // of one worker's loader
+inline constexpr uint32_t kReadsInFlight = 32;      // of one reader
+inline constexpr uint32_t kReadAttempts = 4;        // attempts of a read that fails (EIO)
+inline constexpr size_t kReadAheadSamples = 4'096;  // in flight, of one loader
+inline constexpr uint32_t kLengthClasses = 1024;    // of a curriculum
+inline constexpr uint64_t kReadAheadMib = uint64_t{1024} * 1024;  // of one worker
+inline constexpr uint64_t kEncodedBytes = 64'000'000;             // one JPEG or PNG image
+inline constexpr uint32_t kImageSide = 32'768;                    // pixels, of one image
+inline constexpr uint64_t kImagePixels = 128'000'000;  // pixels of one image: 512 MB as colours
 inline constexpr uint64_t kIndexedSamples = 4'000'000'000;  // one data set with an index
 inline constexpr size_t kSampleNameBytes = 4'096;           // a path inside a data set
 inline constexpr size_t kMixedDatasets = 64;                // of one mixture
@@ -97,56 +100,56 @@ inline constexpr size_t kAddedTokens = 4'096;               // one BPE vocabular
 inline constexpr uint32_t kModelLayers = 1'024;
 inline constexpr uint32_t kModelWidth = 65'536;
 inline constexpr size_t kModelFileBytes = size_t{16} << 30;  // TorchScript file or plug-in
-inline constexpr size_t kStatisticsFileBytes = 16 * 1024 * 1024;
+inline constexpr size_t kStatisticsFileBytes = 16 * kMib;
 
 // data.tune
 inline constexpr uint32_t kTuningWindows = 24;  // windows of batches until tuning ends
 inline constexpr uint64_t kTuningWindowBatches = 4'096;
-inline constexpr uint32_t kTunedBatches = 64;                    // batches ahead of the training,
-inline constexpr uint64_t kTunedBatchBytes = 256 * 1024 * 1024;  // and their memory
+inline constexpr uint32_t kTunedBatches = 64;             // batches ahead of the training,
+inline constexpr uint64_t kTunedBatchBytes = 256 * kMib;  // and their memory
 
 // Sources at URLs
 inline constexpr int64_t kSourcePauseMs = 5'000;          // the longest pause between two attempts
 inline constexpr long kHttpRedirects = 5;                 // one request
-inline constexpr size_t kHttpErrorBytes = 16 * 1024;      // read of an error's answer
+inline constexpr size_t kHttpErrorBytes = 16 * kKib;      // read of an error's answer
 inline constexpr uint64_t kSourceListBytes = 64'000'000;  // a manifest, or a page of a listing
 inline constexpr size_t kHttpObjects = 100'000;           // in a manifest: each costs a request
 inline constexpr size_t kSourceObjects = 50'000'000;      // one source
 inline constexpr size_t kSourceNameBytes = 1'024;         // one object's name, as in S3
-inline constexpr size_t kCredentialsFileBytes = 1024 * 1024;
-inline constexpr uint64_t kChunkBytesMin = 64 * 1024;  // a cached piece of an object
-inline constexpr uint64_t kChunkBytesMax = uint64_t{64} * 1024 * 1024;
+inline constexpr size_t kCredentialsFileBytes = kMib;
+inline constexpr uint64_t kChunkBytesMin = 64 * kKib;  // a cached piece of an object
+inline constexpr uint64_t kChunkBytesMax = 64 * kMib;
 inline constexpr uint32_t kSourceRequests = 64;      // of one process, at once
 inline constexpr size_t kAnnouncedRanges = 262'144;  // ranges that wait for the fetch ahead
 
 // Arrow IPC files
-inline constexpr size_t kArrowMetadataBytes = 64 * 1024 * 1024;  // one message, or the footer
-inline constexpr uint32_t kArrowTablesDeep = 64;                 // nesting of flatbuffer tables
-inline constexpr size_t kArrowDepth = 16;                        // nesting of columns
-inline constexpr size_t kArrowFields = 4'096;  // columns of a file, nested ones included
-inline constexpr size_t kArrowJsonBytes = 4 * 1024 * 1024;  // JSON in metadata
-inline constexpr uint64_t kArrowInflateRatio = 1'000;  // inflated to compressed size of a file,
-inline constexpr uint64_t kArrowInflateBytes = 16 * 1024 * 1024;  // with this much on top
-inline constexpr uint64_t kJoinedTokenBytes = 256 * 1024 * 1024;  // sequences across batches
-inline constexpr uint64_t kPackBatchBytes = 16 * 1024 * 1024;     // one written batch
-inline constexpr uint32_t kPackShardMb = 65'536;                  // one file
+inline constexpr size_t kArrowMetadataBytes = 64 * kMib;  // one message, or the footer
+inline constexpr uint32_t kArrowTablesDeep = 64;          // nesting of flatbuffer tables
+inline constexpr size_t kArrowDepth = 16;                 // nesting of columns
+inline constexpr size_t kArrowFields = 4'096;             // columns of a file, nested ones included
+inline constexpr size_t kArrowJsonBytes = 4 * kMib;       // JSON in metadata
+inline constexpr uint64_t kArrowInflateRatio = 1'000;     // inflated to compressed size of a file,
+inline constexpr uint64_t kArrowInflateBytes = 16 * kMib;  // with this much on top
+inline constexpr uint64_t kJoinedTokenBytes = 256 * kMib;  // sequences across batches
+inline constexpr uint64_t kPackBatchBytes = 16 * kMib;     // one written batch
+inline constexpr uint32_t kPackShardMb = 65'536;           // one file
 
 // Checkpoints
-inline constexpr size_t kSafetensorsHeaderBytes = 16 * 1024 * 1024;
+inline constexpr size_t kSafetensorsHeaderBytes = 16 * kMib;
 inline constexpr size_t kTensors = 65'536;  // in one safetensors file
 inline constexpr size_t kTensorDims = 16;
-inline constexpr size_t kManifestBytes = 64 * 1024 * 1024;
+inline constexpr size_t kManifestBytes = 64 * kMib;
 inline constexpr size_t kManifestFiles = 64;
 inline constexpr size_t kCheckpointNameBytes = 128;
 
 // Transfer of state between members
-inline constexpr size_t kTransferChunkBytes = 1024 * 1024;
+inline constexpr size_t kTransferChunkBytes = kMib;
 
 // Records of a worker that the coordinator has not acknowledged
-inline constexpr size_t kRecordBatchesInMemory = 64;                  // more are spilled to a file
-inline constexpr size_t kRecordBatchesInFlight = 8;                   // sent and not acknowledged
-inline constexpr uint64_t kRecordSpillBytes = 1024ull * 1024 * 1024;  // the spill file
-inline constexpr size_t kManifestRecordsBytes = 4 * 1024 * 1024;      // in one checkpoint manifest
+inline constexpr size_t kRecordBatchesInMemory = 64;        // more are spilled to a file
+inline constexpr size_t kRecordBatchesInFlight = 8;         // sent and not acknowledged
+inline constexpr uint64_t kRecordSpillBytes = 1024 * kMib;  // the spill file
+inline constexpr size_t kManifestRecordsBytes = 4 * kMib;   // in one checkpoint manifest
 
 // Partial sums that one kernel adds at once
 inline constexpr uint32_t kDeviceLeaves = 128;
@@ -161,7 +164,7 @@ inline constexpr uint32_t kUpdateGroups = 8;
 inline constexpr uint64_t kAutoSlotSamples = 1'024;  // the largest slot that a worker tries
 inline constexpr uint64_t kAutoMemoryPercent = 80;  // share of the free memory that a step may take
 inline constexpr int64_t kAutoTrialsMs = 30'000;    // all trials: workers wait for each other
-inline constexpr size_t kSystemFileBytes = 64 * 1024;  // a file below /proc or /sys
+inline constexpr size_t kSystemFileBytes = 64 * kKib;  // a file below /proc or /sys
 
 // Metrics of ranks
 inline constexpr size_t kRanksShown = 512;     // each with its own series; beyond this number

@@ -91,10 +91,12 @@ class [[nodiscard]] Result {
 // Declares `lhs` from a Result, or returns its error: LOCKSTEP_ASSIGN_OR_RETURN(auto x, f());
 #define LOCKSTEP_ASSIGN_OR_RETURN(lhs, expr) \
   LOCKSTEP_ASSIGN_OR_RETURN_IMPL_(LOCKSTEP_CONCAT_(result_, __LINE__), lhs, expr)
+// NOLINTBEGIN(bugprone-macro-parentheses): `lhs` declares, and `result` is declared
 #define LOCKSTEP_ASSIGN_OR_RETURN_IMPL_(result, lhs, expr) \
   auto result = (expr);                                    \
   if (!result.is_ok()) return result.status();             \
   lhs = std::move(result).value()
+// NOLINTEND(bugprone-macro-parentheses)
 #define LOCKSTEP_CONCAT_(a, b) LOCKSTEP_CONCAT_INNER_(a, b)
 #define LOCKSTEP_CONCAT_INNER_(a, b) a##b
 
