@@ -19,7 +19,7 @@ constexpr size_t kPieceBytes = 256 * 1024;
 constexpr int kZstdLevel = 1;  // what is read once an epoch has to be fast
 
 Status not_as_said() {
-  return bad("is damaged: a compressed buffer does not inflate to what it says");
+  return bad("is damaged: a compressed buffer does not inflate to the size in its header");
 }
 
 // One step of a decoder: takes of `in`, gives into `out`. False at what it cannot read.

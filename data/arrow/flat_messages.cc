@@ -15,7 +15,7 @@ using Metadata = std::map<std::string, std::string>;
 using KeyValues = flatbuffers::Vector<flatbuffers::Offset<fb::KeyValue>>;
 
 Status damaged() {
-  return bad("is damaged: what it says of its columns does not hold together");
+  return bad("is damaged: its description of the columns is inconsistent");
 }
 
 template <typename Table>
@@ -84,8 +84,9 @@ constexpr Physical kPhysical[] = {
 Status set_type(const fb::Field& from, bool is_v4, ArrowField& field) {
   const auto number = static_cast<size_t>(from.type_type());
   if (number == 0 || number >= std::size(kPhysical) || from.type() == nullptr)
-    return bad("has a column " + field.name + " of a type that is not known here (" +
-               std::to_string(number) + ")");
+    return bad("has a column " + field.name +
+               " of a type that Lockstep does not know (Arrow's number " + std::to_string(number) +
+               "); leave the column out");
   const Physical& physical = kPhysical[number];
   field.kind = physical.kind;
   field.buffers = physical.buffers;
@@ -112,7 +113,7 @@ Status set_type(const fb::Field& from, bool is_v4, ArrowField& field) {
   field.is_view = from.type_type() == fb::Type_BinaryView || from.type_type() == fb::Type_Utf8View;
   // Of size 0 such a column would be any number of rows in no byte.
   if (width <= 0)
-    return bad("has a column " + field.name + " of " + field.type_text + ", which cannot be");
+    return bad("is damaged: column " + field.name + " has the impossible type " + field.type_text);
   field.width = static_cast<uint32_t>(width);
   return Status::ok();
 }
@@ -131,7 +132,7 @@ Result<ArrowField> field_of(const fb::Field& from, bool is_v4, size_t depth, siz
                (depth > limits::kArrowDepth
                     ? std::to_string(limits::kArrowDepth) + " columns within columns"
                     : std::to_string(limits::kArrowFields) + " columns") +
-               ", which is not read");
+               ", the limit of Lockstep");
   ArrowField field;
   if (from.name() != nullptr) field.name = from.name()->str();
   field.metadata = metadata_of(from.custom_metadata());
@@ -159,12 +160,12 @@ Result<ArrowField> field_of(const fb::Field& from, bool is_v4, size_t depth, siz
 Result<ArrowSchema> schema_of(const fb::Schema* from, fb::MetadataVersion version) {
   if (from == nullptr || from->fields() == nullptr) return damaged();
   if (version != fb::MetadataVersion_V4 && version != fb::MetadataVersion_V5)
-    return bad("is of a version of Arrow's format that is not read (" +
-               std::to_string(static_cast<int>(version) + 1) + "); known are 4 and 5");
+    return bad("has version " + std::to_string(static_cast<int>(version) + 1) +
+               " of Arrow's format; Lockstep reads versions 4 and 5");
   if (from->endianness() != fb::Endianness_Little)
     return bad(
-        "has its numbers big-endian, as no machine here has them; write it again on one "
-        "that is little-endian");
+        "has big-endian numbers, and Lockstep reads only little-endian ones; write it again on a "
+        "little-endian machine");
   ArrowSchema schema;
   schema.metadata = metadata_of(from->custom_metadata());
   size_t fields = 0;
@@ -184,7 +185,10 @@ Result<ArrowBatch> batch_of(const fb::RecordBatch& from) {
     const bool is_known = packed->method() == fb::BodyCompressionMethod_BUFFER &&
                           (packed->codec() == fb::CompressionType_LZ4_FRAME ||
                            packed->codec() == fb::CompressionType_ZSTD);
-    if (!is_known) return bad("is compressed in a way that is not known here");
+    if (!is_known)
+      return bad(
+          "has a compression that Lockstep does not know; write it with LZ4, with zstd, or without "
+          "compression");
     batch.codec =
         packed->codec() == fb::CompressionType_ZSTD ? ArrowCodec::kZstd : ArrowCodec::kLz4;
   }
@@ -210,7 +214,7 @@ Result<ArrowBatch> batch_of(const fb::RecordBatch& from) {
 
 Result<ArrowFooter> read_arrow_footer(std::span<const uint8_t> bytes) {
   const auto* from = checked<fb::Footer>(bytes);
-  if (from == nullptr) return bad("is damaged: its footer is none of Arrow's");
+  if (from == nullptr) return bad("is damaged: its footer is not one of Arrow's");
   ArrowFooter footer;
   LOCKSTEP_ASSIGN_OR_RETURN(footer.schema, schema_of(from->schema(), from->version()));
   for (const auto& block : elements_of<fb::Block>(from->record_batches())) {
@@ -226,7 +230,7 @@ Result<ArrowFooter> read_arrow_footer(std::span<const uint8_t> bytes) {
 Result<ArrowMessage> read_arrow_message(std::span<const uint8_t> bytes) {
   const auto* from = checked<fb::Message>(bytes);
   if (from == nullptr || from->body_length() < 0)
-    return bad("is damaged: it has a message that is none of Arrow's");
+    return bad("is damaged: it has a message that is not one of Arrow's");
   ArrowMessage message;
   message.body_bytes = static_cast<uint64_t>(from->body_length());
   if (const auto* schema = from->header_as_Schema()) {

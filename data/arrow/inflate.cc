@@ -58,8 +58,9 @@ Status plan_buffer(std::span<const uint8_t> file, const ArrowBuffer& buffer, uin
   }
   // Before it is added to anything: it may be any number.
   if (bytes > limit)
-    return bad("says that it inflates to more than " + std::to_string(limits::kArrowInflateRatio) +
-               " times its size, which is not believed; write it without compression");
+    return bad(
+        "claims to inflate to more than " + std::to_string(limits::kArrowInflateRatio) +
+        " times its size, which looks damaged; if it is sound, write it without compression");
   planned.packed.push_back(buffer);
   planned.to.buffers.push_back({0, bytes});
   return Status::ok();
@@ -102,9 +103,9 @@ Result<Plan> plan_of(std::span<const uint8_t> file, const ArrowLayout& layout,
     planned.message = batch_message(planned.to, planned.body_bytes, plan.bytes);
     plan.bytes += planned.message.size() + planned.body_bytes;
     if (plan.bytes > limit)
-      return bad("says that it inflates to more than " +
-                 std::to_string(limits::kArrowInflateRatio) +
-                 " times its size, which is not believed; write it without compression");
+      return bad(
+          "claims to inflate to more than " + std::to_string(limits::kArrowInflateRatio) +
+          " times its size, which looks damaged; if it is sound, write it without compression");
   }
   plan.bytes += arrow_stream_end().size();
   return plan;
@@ -127,7 +128,7 @@ Status give_body(std::span<const uint8_t> file, const Planned& planned, uint64_t
     }
     // What changed meanwhile may be of another length, and everything behind would be shifted.
     if (given != planned.to.buffers[i].bytes)
-      return bad("changed while it was inflated; try again");
+      return bad("changed while Lockstep inflated it; try again when nothing writes to it");
     LOCKSTEP_RETURN_IF_ERROR(sink(std::span(kPadding).first(arrow_aligned(given) - given), total));
   }
   return Status::ok();

@@ -21,7 +21,7 @@ constexpr uint32_t kContinues = 0xFFFFFFFF;
 constexpr uint64_t kPrefixBytes = 8;  // of a message
 
 Status truncated() {
-  return bad("is truncated, or no Arrow file; copy it again");
+  return bad("is truncated, or not an Arrow file; copy it again, or name another file");
 }
 
 // A copy, aligned for what stands in it, that nobody changes.
@@ -51,8 +51,8 @@ struct Placed {
 Result<Placed> message_at(std::span<const uint8_t> file, uint64_t at, uint64_t end) {
   if (end - at < kPrefixBytes) return truncated();
   if (load<uint32_t>(file.data() + at) != kContinues)
-    return bad("has no message at byte " + std::to_string(at) +
-               ", where one should begin: it is damaged, or of Arrow before 0.15");
+    return bad("is damaged, or written by Arrow before 0.15: no message begins at byte " +
+               std::to_string(at));
   const uint64_t bytes = load<uint32_t>(file.data() + at + 4);
   if (bytes > limits::kArrowMetadataBytes)
     return bad("has a message of " + std::to_string(bytes) + " bytes, the limit is " +
@@ -72,7 +72,7 @@ Status count(const ArrowField& field, const ArrowBatch& batch, size_t& views, ui
   buffers += field.buffers;
   if (field.is_view) {
     if (views >= batch.variadic.size() || batch.variadic[views] > batch.buffers.size())
-      return bad("is damaged: a batch does not say the buffers of column " + field.name);
+      return bad("is damaged: a batch does not list the buffers of column " + field.name);
     buffers += batch.variadic[views++];
   }
   for (const ArrowField& child : field.children)
@@ -99,7 +99,7 @@ Status place(const ArrowSchema& schema, uint64_t body, uint64_t body_bytes, Arro
   for (const ArrowField& field : schema.fields)
     LOCKSTEP_RETURN_IF_ERROR(count(field, batch, views, buffers));
   if (batch.nodes.size() != schema.nodes() || batch.buffers.size() != buffers)
-    return bad("is damaged: a batch does not have the columns that the schema says");
+    return bad("is damaged: a batch does not have the columns of the schema");
   size_t node = 0;
   for (const ArrowField& field : schema.fields) {
     if (batch.nodes[node].rows != batch.rows)
@@ -125,7 +125,8 @@ Status place(const ArrowSchema& schema, uint64_t body, uint64_t body_bytes, Arro
 
 Status add_batch(Placed placed, ArrowLayout& layout) {
   auto* batch = std::get_if<ArrowBatch>(&placed.message.content);
-  if (batch == nullptr) return bad("is damaged: it has another message where a batch should be");
+  if (batch == nullptr)
+    return bad("is damaged: a message of another kind stands where a batch should begin");
   const Status status = place(layout.schema, placed.body, placed.message.body_bytes, *batch);
   if (!status.is_ok()) return status;
   layout.batches.push_back(std::move(*batch));
@@ -139,7 +140,7 @@ Result<ArrowLayout> parse_file(std::span<const uint8_t> file) {
   const uint64_t footer_end = file.size() - kTailBytes;
   const uint64_t footer_bytes = load<uint32_t>(file.data() + footer_end);
   if (footer_bytes == 0 || footer_bytes > footer_end - kMagicBytes)
-    return bad("is damaged: its footer does not lie within it");
+    return bad("is damaged: its footer reaches beyond the file");
   if (footer_bytes > limits::kArrowMetadataBytes)
     return bad("has a footer of " + std::to_string(footer_bytes) + " bytes, the limit is " +
                std::to_string(limits::kArrowMetadataBytes));
@@ -151,11 +152,11 @@ Result<ArrowLayout> parse_file(std::span<const uint8_t> file) {
   uint64_t end = kMagicBytes;
   for (const ArrowBlock& block : footer.batches) {
     if (block.offset < end || block.offset > footer_begin)
-      return bad("is damaged: its batches overlap, or reach beyond it");
+      return bad("is damaged: its batches overlap, or reach beyond the file");
     LOCKSTEP_ASSIGN_OR_RETURN(Placed placed, message_at(file, block.offset, footer_begin));
     if (placed.message.body_bytes != block.body_bytes ||
         placed.body - block.offset != block.metadata_bytes)
-      return bad("is damaged: its footer and its batches say different sizes");
+      return bad("is damaged: its footer and its batches disagree about sizes");
     end = placed.end;
     LOCKSTEP_RETURN_IF_ERROR(add_batch(std::move(placed), layout));
   }
@@ -169,7 +170,7 @@ Result<ArrowLayout> parse_stream(std::span<const uint8_t> file) {
     if (file.size() - at < kPrefixBytes) return truncated();
     if (load<uint64_t>(file.data() + at) == kContinues) {  // and a length of 0
       at += kPrefixBytes;
-      if (at != file.size()) return bad("has bytes behind its end: it is damaged");
+      if (at != file.size()) return bad("is damaged: bytes follow its end");
       if (!has_schema) return bad("is damaged: it has no schema");
       return layout;
     }

@@ -67,10 +67,9 @@ Status ThreadTeam::Impl::grow(uint32_t threads) {
       });
     }
   } catch (const std::system_error& error) {
-    return Status(Code::kInternal, "cannot start " + std::to_string(threads) +
-                                       " threads: " + error.what() +
-                                       "; set data.threads to less, or is a process limit "
-                                       "(ulimit -u) reached?");
+    return Status(Code::kInternal,
+                  "cannot start " + std::to_string(threads) + " threads: " + error.what() +
+                      "; lower data.threads, or raise the process limit (ulimit -u)");
   }
   return Status::ok();
 }

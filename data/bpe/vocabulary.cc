@@ -37,8 +37,8 @@ Result<std::string> read(const std::string& path) {
   auto text = read_file(path, limits::kVocabularyBytes);
   if (text.is_ok()) return text;
   const Code code = text.status().code() == Code::kNoInput ? Code::kNoInput : Code::kBadData;
-  return Status(
-      code, "data.tokenizer names " + path + ", which cannot be read: " + text.status().message());
+  return Status(code, "data.tokenizer names " + path +
+                          ", which Lockstep cannot read: " + text.status().message());
 }
 
 Result<Files> read_files(const std::string& path) {
@@ -53,9 +53,10 @@ Result<Files> read_files(const std::string& path) {
     }
   }
   if (files.name.ends_with(".tiktoken"))
-    return Status(Code::kUsage, "data.tokenizer names " + path +
-                                    ", which does not say how text is cut before its ranks are "
-                                    "used; give a tokenizer.json, or vocab.json and merges.txt");
+    return Status(Code::kUsage,
+                  "data.tokenizer names " + path +
+                      "; a .tiktoken file does not hold the pattern that splits text, so name a "
+                      "tokenizer.json, or a directory with vocab.json and merges.txt");
   LOCKSTEP_ASSIGN_OR_RETURN(files.json, read(files.name));
   files.paths = {files.name};
   if (!files.is_pair) {
@@ -104,9 +105,9 @@ class VocabularyReader {
  private:
   Status bad(const std::string& what) const { return {Code::kBadData, name_ + " " + what}; }
   Status other(const std::string& what) const {
-    return {Code::kUsage, name_ + " " + what +
-                              ", which is not read; data.tokenizer is a byte-level BPE that cuts "
-                              "text as GPT-2 does"};
+    return {
+        Code::kUsage,
+        name_ + " " + what + "; Lockstep reads only byte-level BPE that splits text as GPT-2 does"};
   }
 
   Result<Json> parse(std::string_view text) const {
@@ -136,14 +137,14 @@ class VocabularyReader {
     const Json& model = member(root, "model");
     const Json& type = member(model, "type");  // older files do not say it
     if (type.is_null() ? !member(model, "merges").is_array() : type != "BPE")
-      return other("holds another model than BPE");
+      return other("holds a model other than BPE");
     if (!member(root, "normalizer").is_null()) return other("has a normalizer");
     const Json* cut = &member(root, "pre_tokenizer");
     if (member(*cut, "type") == "Sequence" && member(*cut, "pretokenizers").is_array() &&
         (*cut)["pretokenizers"].size() == 1)
       cut = &(*cut)["pretokenizers"][0];
     if (member(*cut, "type") != "ByteLevel" || member(*cut, "use_regex") == false)
-      return other("cuts text with another pre_tokenizer than ByteLevel's own pattern");
+      return other("splits text with a pre_tokenizer other than ByteLevel's own pattern");
     if (!is_false(member(*cut, "add_prefix_space"))) return other("puts a space before text");
     for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
       if (!is_nothing(member(model, key))) return other(std::string("has a ") + key);
@@ -180,14 +181,14 @@ class VocabularyReader {
     const auto missing = std::find(seen.begin(), seen.end(), false);
     if (missing == seen.end()) return Status::ok();
     return bad("has no token for byte " + std::to_string(missing - seen.begin()) +
-               ", so that not every text could be encoded");
+               ", so some texts could not be encoded");
   }
 
   Status take_added(const Json& list) {
     if (list.is_null()) return Status::ok();
     if (!list.is_array() || list.size() > limits::kAddedTokens)
-      return bad("has added tokens that are no list of at most " +
-                 std::to_string(limits::kAddedTokens));
+      return bad("has added_tokens that are not a list of at most " +
+                 std::to_string(limits::kAddedTokens) + " tokens");
     for (const Json& added : list) {
       const Json& text = member(added, "content");
       const auto id = id_of(member(added, "id"));
@@ -213,21 +214,21 @@ class VocabularyReader {
     if (known != ids_.end()) wanted = known->second;
     if (id == wanted) return Status::ok();
     return other("gives the added token \"" + shown(text) + "\" the id " + std::to_string(id) +
-                 ", where tokenizers gives it " + std::to_string(wanted));
+                 ", but the tokenizers library gives it " + std::to_string(wanted));
   }
 
   // "left right", or since tokenizers 0.20 ["left", "right"].
   Status take_merge(const Json& merge) {
     if (merge.is_string()) return take_merge_line(merge.get_ref<const std::string&>());
     if (!merge.is_array() || merge.size() != 2 || !merge[0].is_string() || !merge[1].is_string())
-      return bad_merge("that is no pair");
+      return bad_merge("is not a pair");
     return take_pair(merge[0].get_ref<const std::string&>(),
                      merge[1].get_ref<const std::string&>());
   }
   Status take_merge_line(std::string_view line) {
     const size_t space = line.find(' ');
     if (space == std::string_view::npos || line.find(' ', space + 1) != std::string_view::npos)
-      return bad_merge("that is no pair");
+      return bad_merge("is not a pair");
     return take_pair(line.substr(0, space), line.substr(space + 1));
   }
   Status take_pair(std::string_view left, std::string_view right) {
@@ -235,7 +236,7 @@ class VocabularyReader {
     const auto b = ids_.find(std::string(right));
     const auto both = ids_.find(std::string(left) + std::string(right));
     if (a == ids_.end() || b == ids_.end() || both == ids_.end())
-      return bad_merge("of what is no token");
+      return bad_merge("has a part or a result that is not a token");
     // Of a pair that is there twice, the last one counts.
     made_.merges_.insert_or_assign(uint64_t{a->second} << 32 | b->second,
                                    BpeVocabulary::Merge{merges_, both->second});
@@ -243,7 +244,7 @@ class VocabularyReader {
     return Status::ok();
   }
   Status bad_merge(const std::string& what) const {
-    return bad("has a merge " + what + ", number " + std::to_string(merges_ + 1));
+    return bad("is damaged: merge " + std::to_string(merges_ + 1) + " " + what);
   }
 
   static std::string shown(const std::string& text) { return text.substr(0, 64); }
@@ -286,10 +287,11 @@ Result<std::string> vocabulary_sha256(const std::string& path) {
 Status check_vocabulary_hash(const std::string& path, const std::string& wanted,
                              const std::string& found) {
   if (wanted == found) return Status::ok();
-  return {Code::kUsage, "data.tokenizer names " + path +
-                            ", whose content is not what the run was begun with: its SHA-256 is " +
-                            found + ", and data.tokenizer_sha256 of this run is " + wanted +
-                            ". Put it back as it was, or start a new run in another --run-dir"};
+  return {
+      Code::kUsage,
+      "data.tokenizer names " + path + ". The file has SHA-256 " + found +
+          ", but the run began with " + wanted +
+          " (data.tokenizer_sha256). Put that file back, or start a new run in another --run-dir"};
 }
 
 }  // namespace lockstep::data

@@ -79,11 +79,10 @@ Result<CsvField> CsvRecords::field(const CsvRecord& record) {
     const char c = text_[at_];
     if (c == separator_ || c == '\n' || c == '\r') break;
     if (c != '"' && c != '\0') continue;
-    return bad("has " + std::string(c == '"' ? "a quote" : "a NUL byte") + " inside a field in " +
-               csv_place(record.line, record.fields.size()) +
-               (c == '"' ? "; a field that has one begins and ends with one, and has two for "
-                           "each within"
-                         : ": it is damaged, or no text"));
+    return bad("has " + std::string(c == '"' ? "a quote" : "a NUL byte") +
+               " inside an unquoted field in " + csv_place(record.line, record.fields.size()) +
+               (c == '"' ? "; put the field in quotes, and write each quote within it twice"
+                         : ": it is damaged, or not text"));
   }
   return CsvField{text_.substr(begin, at_ - begin), false};
 }
@@ -96,7 +95,7 @@ Result<CsvField> CsvRecords::quoted(const CsvRecord& record) {
     if (at_ == text_.size())
       return bad("is truncated: it ends inside the quoted field that begins in " + place);
     const char c = text_[at_];
-    if (c == '\0') return bad("has a NUL byte in " + place + ": it is damaged, or no text");
+    if (c == '\0') return bad("has a NUL byte in " + place + ": it is damaged, or not text");
     // Of "\r\n" the second counts.
     const bool is_pair = c == '\r' && at_ + 1 < text_.size() && text_[at_ + 1] == '\n';
     if (c == '\n' || (c == '\r' && !is_pair)) ++line_;
@@ -108,8 +107,8 @@ Result<CsvField> CsvRecords::quoted(const CsvRecord& record) {
   std::string_view inside = text_.substr(begin, at_ - begin);
   ++at_;
   if (at_ < text_.size() && text_[at_] != separator_ && text_[at_] != '\n' && text_[at_] != '\r')
-    return bad("has more behind the closing quote of the field in " + place +
-               "; a quote within a field is written twice");
+    return bad("has text after the closing quote of the field in " + place +
+               "; write a quote within a field twice");
   if (!has_quotes) return CsvField{inside, true};
   std::string& once = unquoted_.emplace_back();
   for (size_t i = 0; i < inside.size(); ++i) {

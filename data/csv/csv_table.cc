@@ -39,7 +39,8 @@ Status check_name(std::string_view name, const std::string& place) {
     return bad("has a name of " + std::to_string(name.size()) + " bytes in " + place +
                "; the limit is " + std::to_string(kNameBytes));
   if (is_utf8(name)) return Status::ok();
-  return bad("has " + shown(name) + " in " + place + ", which is no UTF-8; save the file as UTF-8");
+  return bad("has " + shown(name) + " in " + place +
+             ", which is not UTF-8; save the file as UTF-8");
 }
 
 // Which of the columns is the label.
@@ -128,17 +129,17 @@ Status CsvTableReader::begin(const CsvRecord& first, bool* is_header) {
     table_.columns = std::move(columns);
   else if (columns.fields != table_.columns.fields || columns.names != table_.columns.names)
     return bad(
-        "has other columns than the table before it, or those of training; all have the "
-        "same, in the same order, with the same header or none");
+        "has columns that differ from those of the first table; give all tables, also those of "
+        "training, the same columns in the same order, and all a header or none");
   return Status::ok();
 }
 
 Status CsvTableReader::add_row(const CsvRecord& record) {
   if (record.fields.size() != table_.columns.fields)
     return bad("has " + std::to_string(record.fields.size()) + " columns in line " +
-               std::to_string(record.line) + ", and " + std::to_string(table_.columns.fields) +
+               std::to_string(record.line) + ", but " + std::to_string(table_.columns.fields) +
                " in line " + std::to_string(first_line_) +
-               "; every row has as many, and a field with a separator in it is quoted");
+               "; give every row as many, and put a field with a separator in quotes");
   for (size_t i = 0; i < record.fields.size(); ++i)
     if (i != table_.columns.label) LOCKSTEP_RETURN_IF_ERROR(add_feature(record, i));
   LOCKSTEP_RETURN_IF_ERROR(add_label(record));
@@ -155,11 +156,11 @@ Status CsvTableReader::add_feature(const CsvRecord& record, size_t column) {
     return bad("has nothing in " + place + "; fill it in, or take the row or the column away");
   const std::string what = "has " + shown(text) + " in " + place + ", which is ";
   if (kind == CsvNumber::kNotFinite)
-    return bad(what + "no finite number; fill it in, or take the row or the column away");
+    return bad(what + "not a finite number; fill it in, or take the row or the column away");
   if (kind == CsvNumber::kTooLarge)
-    return bad(what + "beyond the range of numbers here (float32, up to 3.4e38); scale the column");
+    return bad(what + "beyond the range of float32 (3.4e38); scale the column");
   return bad(what +
-             "no number with a decimal point, as features are; write words as numbers, or "
+             "not a number (with a decimal point, not a comma); write words as numbers, or "
              "take the column away");
 }
 
@@ -176,8 +177,8 @@ Status CsvTableReader::add_label(const CsvRecord& record) {
   const Labels kind = number ? Labels::kNumbers : Labels::kNames;
   if (kind_ == Labels::kUnknown) kind_ = kind;
   if (kind != kind_)
-    return bad("has the label " + shown(text) + " in " + place + ", where those before it " +
-               (number ? "are names" : "are numbers") + "; all are of one kind");
+    return bad("has the label " + shown(text) + " in " + place + "; labels before it " +
+               (number ? "are names" : "are numbers") + ", so make all of one kind");
   if (!number) return add_name(text, place);
   if (*number > limits::kLabel)
     return bad("has the label " + shown(text) + " in " + place + "; labels are 0 to " +

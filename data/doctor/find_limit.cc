@@ -87,14 +87,15 @@ void advise_storage(const Measurements& measured, const Rung& narrow, Finding& f
   finding.advice = {
       "copy the data to a disk of this machine, or to a faster one (data.train.path)",
       "fewer and larger files are read faster than many small ones: write the images as shards",
-      "data.cache.tier=all keeps what was read on this machine's disk (data.cache_dir), where "
-      "later epochs find it"};
+      "data.cache.tier=all keeps a copy of the samples on this machine's disk (data.cache_dir) for "
+      "later epochs"};
   const Rung* warm = measured.find(RungKind::kLoader);
   const Rung* trainer = measured.find(RungKind::kTrainer);
   if (warm->rate.median >= kEnough * trainer->rate.median)
-    finding.advice.push_back("once the data are in this machine's memory it loads " +
-                             a_second(warm->rate.median) +
-                             ", which is enough: if they fit there, the first epoch is slow only");
+    finding.advice.push_back(
+        "once the data are in this machine's memory, the loader gives " +
+        a_second(warm->rate.median) +
+        ", which is enough: if the data fit there, only the first epoch is slow");
 }
 
 void advise_threads(const Setting& setting, Finding& finding) {
@@ -104,10 +105,9 @@ void advise_threads(const Setting& setting, Finding& finding) {
 
 void advise_decode(Finding& finding) {
   finding.advice = {
-      "store the images no larger than the model sees them, once and for all, with a margin for "
-      "random crops",
-      "let fewer or cheaper steps stand in data.transforms (rotate and the colours cost most)",
-      "take more machines, or ones with more cores for each worker"};
+      "store the images once in the size that the model sees, plus a margin for random crops",
+      "use fewer or cheaper steps in data.transforms (rotate and the colours cost most)",
+      "use more machines, or machines with more cores for each worker"};
 }
 
 void advise_batching(const Setting& setting, Finding& finding) {
@@ -144,7 +144,7 @@ Finding data_fault(const Measurements& measured, double trainer) {
   finding.fault = fault_at(measured, narrow);
   finding.reason = "the loader gives " + a_second(loader.rate.median) + ", " +
                    ratio(loader.rate.median, trainer) + " of what the trainer takes (" +
-                   a_second(trainer) + "), and the narrow place is " + what_it_does(narrow.kind) +
+                   a_second(trainer) + "), and the bottleneck is " + what_it_does(narrow.kind) +
                    ": " + a_second(narrow.rate.median);
   switch (finding.fault) {
     case Fault::kStorage:
@@ -191,21 +191,22 @@ Finding tiny_batch(const Measurements& measured) {
   const Setting& setting = measured.setting;
   Finding finding;
   finding.fault = Fault::kTinyBatch;
-  finding.reason = "the loader is fast enough, but a step of twice as many samples takes only " +
-                   ratio(measured.double_step_s, measured.step_s) + " times as long as one of " +
-                   std::to_string(setting.slot_samples) + " a slot: most of a step is fixed cost";
+  finding.reason = "the loader is fast enough, but twice the samples a step (" +
+                   std::to_string(setting.slot_samples) + " a slot now) make it only " +
+                   ratio(measured.double_step_s, measured.step_s) +
+                   " times as long: most of a step is fixed cost";
   const bool can_use_graphs = setting.can_use_graphs && !setting.uses_graphs;
   const uint64_t batch = slot_for(measured) * setting.slots;
   if (can_use_graphs)
     finding.changes = {{"train.graph", "on", false}};
   else if (batch > setting.global_batch)
     finding.changes = {{"train.global_batch", std::to_string(batch), true}};
-  finding.advice = {"the learning rate that suits a larger batch is another one",
+  finding.advice = {"a larger batch needs another learning rate",
                     "train.global_batch=auto takes the largest that fits into memory"};
   if (can_use_graphs)
     finding.advice.push_back(
-        "train.graph=on launches forward and backward of a built-in model as one CUDA graph; where "
-        "that is not enough, a larger train.global_batch");
+        "train.graph=on launches forward and backward of a built-in model as one CUDA graph; if "
+        "that is not enough, use a larger train.global_batch");
   return finding;
 }
 
@@ -217,20 +218,19 @@ Finding slow_copy(const Measurements& measured, double trainer, double resident)
   const Setting& setting = measured.setting;
   Finding finding;
   finding.fault = Fault::kCopy;
-  finding.reason =
-      "the loader is fast enough, but on a batch that is in the GPU's memory already "
-      "the trainer takes " +
-      a_second(resident) + ", " + ratio(resident, trainer) +
-      " times what it takes from the host's (" + a_second(trainer) + "): it waits for copies of " +
-      megabytes(setting.slot_samples * setting.input_bytes) + " a slot";
+  finding.reason = "the loader is fast enough, but the trainer takes " + a_second(resident) +
+                   " from a batch in GPU memory, " + ratio(resident, trainer) +
+                   " times its rate from host memory (" + a_second(trainer) +
+                   "): it waits for copies of " +
+                   megabytes(setting.slot_samples * setting.input_bytes) + " a slot";
   // A slot is copied while the one before is computed: a slot that is alone waits for all of it.
   const uint64_t slots = uint64_t{2} * setting.slots;
   if (setting.slots <= setting.workers && slots <= setting.global_batch && slots <= limits::kSlots)
     finding.changes = {{"train.slots", std::to_string(slots), true}};
   finding.advice = {
-      "a slot goes through pinned memory already, images as bytes: of images fewer bytes are those "
-      "of smaller ones (random_resized_crop or center_crop in data.transforms, or images that are "
-      "stored smaller)",
+      "slots already go through pinned memory, and images as bytes, so only smaller images have "
+      "fewer bytes to copy (random_resized_crop or center_crop in data.transforms, or store "
+      "smaller images)",
       "`nvidia-smi -q` tells whether the GPU's link has its full width and generation"};
   return finding;
 }
@@ -251,9 +251,9 @@ Finding no_fault(const Measurements& measured, double trainer) {
   finding.reason = "the loader gives " + ratio(loader.rate.median, trainer) +
                    " times what the trainer takes (" + a_second(trainer) + ")";
   if (measured.double_step_s > 0)
-    finding.reason += ", and a step of twice as many samples takes " +
+    finding.reason += ", and twice the samples make a step " +
                       ratio(measured.double_step_s, measured.step_s) +
-                      " times as long: it computes all the time";
+                      " times as long: the trainer computes all the time";
   finding.advice = {"more workers share the computation (cluster.workers)"};
   const Setting& setting = measured.setting;
   if (setting.is_on_gpu && setting.precision == "fp32")

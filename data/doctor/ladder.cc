@@ -100,11 +100,11 @@ Status Ladder::measure_raw() {
   const bool is_copied = dataset_.far().empty() &&
                          source::is_far(job_.data().train().path(), data::sample_cut(job_).cache);
   if (is_copied)
-    out_.notes.push_back("the data are far away; what is read here is their copy on this machine");
+    out_.notes.push_back("the data are remote; the doctor reads their copy on this machine");
   if (job_.data().length_classes() > 0)
     out_.notes.push_back(
-        "an epoch begins with its shortest documents (data.length_classes): all that is measured "
-        "here is of those");
+        "an epoch begins with its shortest documents (data.length_classes), and the doctor "
+        "measures only those");
   if (is_cold) {
     options_.progress("reading samples that are not in memory");
     LOCKSTEP_ASSIGN_OR_RETURN(const Rate as_trained,
@@ -113,8 +113,7 @@ Status Ladder::measure_raw() {
     std::sort(sorted.begin(), sorted.end());
     LOCKSTEP_ASSIGN_OR_RETURN(const Rate in_order,
                               rate_of_reads(sorted, kReadsAtOnce, Memory::kCold));
-    add(RungKind::kRawCold, as_trained, in_order.median,
-        "the same in the order they are stored in");
+    add(RungKind::kRawCold, as_trained, in_order.median, "the same samples in stored order");
   } else {
     out_.notes.push_back("cold reads were not measured: " + cold.why_not);
   }
@@ -163,7 +162,7 @@ Status Ladder::measure_making() {
     add(RungKind::kDecode, all, making_limit_, making_bound_);
   } else {
     making_limit_ = copy_rate_ / static_cast<double>(pool_.input_bytes());
-    making_bound_ = "memcpy of what a batch holds";
+    making_bound_ = "memcpy of the bytes of a batch";
   }
   options_.progress("making samples");
   LOCKSTEP_ASSIGN_OR_RETURN(const Rate rate, rate_of_making(setting.data_threads));

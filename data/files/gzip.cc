@@ -27,7 +27,8 @@ bool is_gzip(std::span<const uint8_t> bytes) {
 
 Status gzipped_whole() {
   return bad(
-      "is compressed as a whole, so that no sample can be read by itself; unpack it with gunzip");
+      "is compressed as a whole, so Lockstep cannot read single samples from it; unpack it with "
+      "gunzip");
 }
 
 struct GzipReader::Impl {

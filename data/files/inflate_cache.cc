@@ -175,7 +175,8 @@ void remove_abandoned(const std::string& path) {
 
 Status check_cache(const std::string& cache_dir, const std::string& name) {
   if (!cache_dir.empty()) return Status::ok();
-  return {Code::kUsage, "no cache directory to inflate " + name + "; set data.cache_dir"};
+  return {Code::kUsage,
+          "cannot inflate " + name + " without a cache directory; set data.cache_dir"};
 }
 
 std::string inflated_path(const Compressed& what, const std::string& cache_dir) {

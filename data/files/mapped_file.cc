@@ -80,14 +80,14 @@ Status MappedFile::unchanged() const {
                        data::modified_ns(info) == modified_ns_;
   if (is_same && !guard_.is_damaged()) return Status::ok();
   const std::string what =
-      is_same ? " could not be read: its disk or its server failed"
-              : " has changed under the run: it had " + std::to_string(size_) +
+      is_same ? " could not be read: its disk or its server failed. Resume the run when the file "
+                "can be read"
+              : " changed under the run: it had " + std::to_string(size_) +
                     " bytes when it was opened and has " +
                     (is_known ? std::to_string(info.st_size) : "an unknown number of") +
-                    ", or was written to";
-  return {Code::kBadData, path_ + what +
-                              ". Put back what was there and resume the run, which compares the "
-                              "content; never change data under a run, replace them by rename"};
+                    " now, or was written to. Put the old content back and resume the run, which "
+                    "compares it; never change data under a run, replace them by rename";
+  return {Code::kBadData, path_ + what};
 }
 
 }  // namespace lockstep::data

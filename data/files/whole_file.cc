@@ -23,13 +23,13 @@ uint64_t most_of(uint64_t compressed_bytes) {
 
 Status too_much() {
   return bad("inflates to more than " + std::to_string(limits::kWholeInflateRatio) +
-             " times its size, which is not believed; unpack it yourself if it is sound");
+             " times its size, which looks damaged; if it is sound, unpack it yourself");
 }
 
 Status check_all_there(uint64_t done, std::optional<uint64_t> promised) {
   if (!promised || done == *promised) return Status::ok();
   return bad("inflates to " + std::string(done > *promised ? "more than" : "less than") + " the " +
-             std::to_string(*promised) + " bytes that the index says; copy it again");
+             std::to_string(*promised) + " bytes in the index; copy it again");
 }
 
 template <typename Reader>

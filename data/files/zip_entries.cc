@@ -49,7 +49,8 @@ std::optional<size_t> find_end(std::span<const uint8_t> archive) {
 
 Result<Directory> find_directory(std::span<const uint8_t> archive) {
   const auto at = find_end(archive);
-  if (!at) return bad("is truncated, or no zip archive: the list of its files is not at its end");
+  if (!at)
+    return bad("is truncated, or not a zip archive: the list of its files is not at its end");
   const uint8_t* end = archive.data() + *at;
   Directory found{load<uint32_t>(end + 16), load<uint32_t>(end + 12), load<uint16_t>(end + 10)};
   const uint8_t* place = *at >= kEnd64PlaceBytes ? end - kEnd64PlaceBytes : nullptr;
@@ -57,12 +58,12 @@ Result<Directory> find_directory(std::span<const uint8_t> archive) {
     const uint64_t offset = load<uint64_t>(place + 8);
     if (offset > archive.size() || archive.size() - offset < kEnd64Bytes ||
         load<uint32_t>(archive.data() + offset) != kEnd64Mark)
-      return damaged("the list of its files is not where it says");
+      return damaged("the list of its files is not at the offset in its end record");
     const uint8_t* end64 = archive.data() + offset;
     found = {load<uint64_t>(end64 + 48), load<uint64_t>(end64 + 40), load<uint64_t>(end64 + 32)};
   }
   if (found.offset > archive.size() || found.bytes > archive.size() - found.offset)
-    return damaged("the list of its files reaches beyond it");
+    return damaged("the list of its files reaches beyond the archive");
   if (found.entries > limits::kDataDirectoryEntries)
     return bad("holds " + std::to_string(found.entries) + " files, more than the limit of " +
                std::to_string(limits::kDataDirectoryEntries));
@@ -91,23 +92,25 @@ bool read_extension(std::span<const uint8_t> extra, std::span<uint64_t*> wanted)
 Status find_content(std::span<const uint8_t> archive, uint64_t header, ZipEntry& entry) {
   const bool is_there = header <= archive.size() && archive.size() - header >= kLocalBytes &&
                         load<uint32_t>(archive.data() + header) == kLocalMark;
-  if (!is_there) return damaged(entry.name + " is not where the list says");
+  if (!is_there) return damaged(entry.name + " is not at its offset in the list of files");
   const uint8_t* local = archive.data() + header;
   const uint64_t skipped =
       kLocalBytes + uint64_t{load<uint16_t>(local + 26)} + load<uint16_t>(local + 28);
   entry.offset = header + skipped;
   if (entry.offset > archive.size() || entry.stored_bytes > archive.size() - entry.offset)
-    return damaged(entry.name + " reaches beyond it");
+    return damaged(entry.name + " reaches beyond the archive");
   return Status::ok();
 }
 
 Status check_entry_kind(const ZipEntry& entry, uint16_t flags, uint16_t method) {
-  if ((flags & 1) != 0) return bad("holds " + entry.name + ", which is encrypted");
+  if ((flags & 1) != 0)
+    return bad("holds " + entry.name +
+               ", which is encrypted; write the archive without encryption");
   if (method != 0 && method != 8)
     return bad("holds " + entry.name + ", packed by method " + std::to_string(method) +
-               "; only stored and deflated files can be read");
+               "; Lockstep reads only stored and deflated files");
   if (method == 0 && entry.bytes != entry.stored_bytes)
-    return damaged(entry.name + " has two sizes");
+    return damaged(entry.name + " is not compressed, but has two different sizes");
   return Status::ok();
 }
 
@@ -144,7 +147,7 @@ Status check_apart(std::vector<ZipEntry> entries) {
             [](const ZipEntry& a, const ZipEntry& b) { return a.offset < b.offset; });
   for (size_t i = 1; i < entries.size(); ++i)
     if (entries[i].offset < entries[i - 1].offset + entries[i - 1].stored_bytes)
-      return damaged(entries[i - 1].name + " and " + entries[i].name + " lie over each other");
+      return damaged(entries[i - 1].name + " and " + entries[i].name + " overlap");
   return Status::ok();
 }
 

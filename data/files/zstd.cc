@@ -17,8 +17,8 @@ static_assert(kZstdWindowBytes == uint64_t{1} << kWindowLog);
 
 Status failure_of(size_t code) {
   if (ZSTD_getErrorCode(code) == ZSTD_error_frameParameter_windowTooLarge)
-    return bad("wants more than " + std::to_string(kZstdWindowBytes >> 20) +
-               " MiB of memory to be inflated; compress it without --long");
+    return bad("needs more than " + std::to_string(kZstdWindowBytes >> 20) +
+               " MiB of memory to inflate; compress it without --long");
   return bad("is corrupt: its zstd stream cannot be inflated (" +
              std::string(ZSTD_getErrorName(code)) + ")");
 }

@@ -55,13 +55,13 @@ bool read_image(const Reader& reader, const DecodeRequest& request, DecodedPart&
   png_read_info(reader.png, reader.info);
   if (png_get_image_width(reader.png, reader.info) != request.info.width ||
       png_get_image_height(reader.png, reader.info) != request.info.height)
-    png_error(reader.png, "it says two sizes");
+    png_error(reader.png, "its size is not the one in its header");
   give_as_wanted(reader.png, reader.info, request.channels);
   const int passes = png_set_interlace_handling(reader.png);
   png_read_update_info(reader.png, reader.info);
   const size_t row_bytes = size_t{request.info.width} * out.pixel_bytes;
   if (png_get_rowbytes(reader.png, reader.info) != row_bytes)
-    png_error(reader.png, "it is of a kind that is not known");
+    png_error(reader.png, "its kind of pixels is not known");
   out.bytes.resize(row_bytes * request.info.height);
   for (int pass = 0; pass < passes; ++pass)
     for (uint32_t y = 0; y < request.info.height; ++y)

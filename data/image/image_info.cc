@@ -23,18 +23,18 @@ uint32_t big32(const uint8_t* p) {
 }
 
 Status ends_early() {
-  return bad("is truncated: it ends before it says how large the image is");
+  return bad("is truncated: it ends before the size of the image");
 }
 
 Result<ImageInfo> checked(const ImageInfo& info) {
   const std::string sides = std::to_string(info.width) + " x " + std::to_string(info.height);
   if (info.width == 0 || info.height == 0)
-    return bad("is damaged: it says that the image has " + sides + " pixels");
+    return bad("is damaged: its header says " + sides + " pixels");
   if (info.width > limits::kImageSide || info.height > limits::kImageSide ||
       uint64_t{info.width} * info.height > limits::kImagePixels)
-    return bad("is an image of " + sides + " pixels, and no side may be longer than " +
-               std::to_string(limits::kImageSide) + " nor all more than " +
-               std::to_string(limits::kImagePixels) + "; scale it down");
+    return bad("is an image of " + sides + " pixels; the limit is " +
+               std::to_string(limits::kImageSide) + " a side and " +
+               std::to_string(limits::kImagePixels) + " in all, so scale it down");
   return info;
 }
 
@@ -58,9 +58,9 @@ Result<ImageInfo> frame_info(uint8_t marker, const uint8_t* segment, size_t byte
   const bool is_lossless = (kind & 3) == 3;
   const bool is_differential = (kind & 7) > 3;
   if (is_lossless || is_differential || segment[0] != 8)
-    return bad("is a JPEG image of a kind that nobody decodes here (frame type " +
+    return bad("is a JPEG image of a kind that Lockstep does not decode (frame type " +
                std::to_string(kind) + ", " + std::to_string(segment[0]) +
-               " bits); write it as a baseline or progressive one of 8 bits");
+               " bits); write it as a baseline or progressive JPEG of 8 bits");
   const uint8_t components = segment[5];
   if (components != 1 && components != 3 && components != 4)
     return bad("is damaged: a JPEG image of " + std::to_string(components) + " components");
@@ -77,14 +77,15 @@ Result<ImageInfo> jpeg_info(std::span<const uint8_t> bytes) {
   size_t at = 2;
   while (true) {
     if (at + 4 > bytes.size()) return ends_early();
-    if (bytes[at] != 0xff) return bad("is damaged: a JPEG image without the marker that is due");
+    if (bytes[at] != 0xff)
+      return bad("is damaged: a JPEG image without a marker at byte " + std::to_string(at));
     const uint8_t marker = bytes[at + 1];
     if (marker == 0xff) {  // filling
       ++at;
       continue;
     }
     if (marker == 0xd9 || marker == 0xda)
-      return bad("is damaged: a JPEG image that does not say how large it is");
+      return bad("is damaged: a JPEG image without a frame header, which holds its size");
     const size_t length = big16(&bytes[at + 2]);  // with itself
     if (length < 2) return bad("is damaged: a JPEG segment of " + std::to_string(length));
     if (is_frame(marker)) {

@@ -23,10 +23,10 @@ Result<RawShape> shape_of(std::span<const uint8_t> bytes) {
   const bool is_known = (channels == 1 || channels == 3) && order <= 1;
   if (!is_known || width == 0 || height == 0 || width > limits::kImageSide ||
       height > limits::kImageSide || uint64_t{width} * height > limits::kImagePixels)
-    return bad("is damaged: pixels of no size that an image can have");
+    return bad("is damaged: its header gives the image an impossible size");
   const RawShape shape{width, height, channels, order == 1};
   if (bytes.size() != kHeaderBytes + shape.bytes())
-    return bad("is damaged: its pixels are not as many as it says");
+    return bad("is damaged: it does not have as many pixels as its header says");
   return shape;
 }
 
@@ -53,8 +53,8 @@ Status decode_raw_image(std::span<const uint8_t> bytes, const DecodeRequest& req
                         DecodedPart& out) {
   LOCKSTEP_ASSIGN_OR_RETURN(const RawShape shape, shape_of(bytes));
   if (shape.channels != request.channels)
-    return bad("is an image of " + std::to_string(shape.channels) + " channels, where " +
-               std::to_string(request.channels) + " are due");
+    return bad("is an image of " + std::to_string(shape.channels) + " channels, but needs " +
+               std::to_string(request.channels));
   const PixelBox& box = request.box;
   out.box = box;
   out.shrink = 1;

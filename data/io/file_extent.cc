@@ -16,7 +16,7 @@ namespace {
 
 Status changed(const std::string& path, const std::string& how) {
   return {Code::kBadData, path + " " + how +
-                              " since the data set was indexed. Put back what was there and resume "
+                              " since the data set was indexed. Put the old file back and resume "
                               "the run, or begin a new run in another run directory"};
 }
 

@@ -113,8 +113,8 @@ Mixture::Unit Mixture::at(Epoch epoch, uint64_t position) const {
 
 Status check_mixture(std::span<const MixedPart> parts) {
   if (parts.size() < 2 || parts.size() > limits::kMixedDatasets)
-    return {Code::kUsage, "a mixture is of 2 to " + std::to_string(limits::kMixedDatasets) +
-                              " data sets, not of " + std::to_string(parts.size())};
+    return {Code::kUsage, "a mixture has 2 to " + std::to_string(limits::kMixedDatasets) +
+                              " data sets, not " + std::to_string(parts.size())};
   uint64_t sum = 0;
   uint64_t samples = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
@@ -125,16 +125,16 @@ Status check_mixture(std::span<const MixedPart> parts) {
     samples += parts[i].samples;
   }
   if (sum > limits::kMixWeights)
-    return {Code::kUsage, "the weights of a mixture sum up to " + std::to_string(sum) +
-                              ", at most " + std::to_string(limits::kMixWeights) +
-                              " is possible; take smaller ones"};
+    return {Code::kUsage, "the weights of a mixture sum to " + std::to_string(sum) +
+                              ", over the limit of " + std::to_string(limits::kMixWeights) +
+                              "; use smaller weights"};
   if (Wide{parts[0].samples / parts[0].weight + 1} * sum > kMostUnits)
     return usage(0, "has too many samples for its weight");
   const Mixture mixture(parts);
   for (uint32_t i = 1; i < parts.size(); ++i) {
     if (mixture.units_of(i) == 0)
       return usage(i,
-                   "would not have one sample in an epoch, which is a pass over data.train; give "
+                   "would not give one sample to an epoch, which is one pass over data.train; give "
                    "it a larger weight, or train on it alone");
   }
   return Status::ok();

@@ -70,13 +70,12 @@ Json plan_of(const std::vector<SplitPlan>& splits, const PackOptions& options) {
 }
 
 Status is_other(const std::string& to, const Json& stored, const Json& plan) {
-  std::string how = "other data, or by another version of Lockstep";
+  std::string how = "from other data, or by another version of Lockstep";
   for (const char* key : {"compression", "shard_mb"})
     if (stored.is_object() && stored.value(key, Json()) != plan[key])
-      how = "another --" + std::string(key == std::string("shard_mb") ? "shard-mb" : key) + " (" +
-            stored.value(key, Json()).dump() + ")";
-  return {Code::kUsage,
-          to + " was packed from " + how + "; name another directory, or empty this one"};
+      how = "with another --" + std::string(key == std::string("shard_mb") ? "shard-mb" : key) +
+            " (" + stored.value(key, Json()).dump() + ")";
+  return {Code::kUsage, to + " was packed " + how + "; name another directory, or empty this one"};
 }
 
 // Whether `to` may be written: there is nothing in it, or what this call would put there.
@@ -93,7 +92,7 @@ Status agree(const std::string& to, const Json& plan) {
     return stored == plan ? Status::ok() : is_other(to, stored, plan);
   }
   if (!fs::is_empty(to, error))
-    return {Code::kUsage, to + " is not empty, and was not begun by lockstep data pack; name "
+    return {Code::kUsage, to + " is not empty, and lockstep data pack did not begin it; name "
                                "another directory"};
   return replace_file(path, plan.dump(2) + "\n");
 }

@@ -76,7 +76,7 @@ class Writer {
  private:
   Status failed(int error) const {
     return {Code::kInternal, "cannot write " + temporary_ + ": " + errno_text(error) +
-                                 "; mend that and give the same command again, it goes on"};
+                                 "; fix this and run the same command again, which continues"};
   }
 
   Status append(std::string_view bytes) {

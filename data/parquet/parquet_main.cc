@@ -62,7 +62,7 @@ arrow::Status run(const std::vector<std::string>& words, int descriptor,
 }
 
 int too_large() {
-  std::fprintf(stderr, "it takes more memory, decoded, than the %llu MiB that one file may have\n",
+  std::fprintf(stderr, "decoding it needs more than %llu MiB of memory, the limit for one file\n",
                static_cast<unsigned long long>(memory_bytes() >> 20));
   return 65;
 }

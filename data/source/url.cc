@@ -35,14 +35,14 @@ Result<std::string> checked_url(const std::string& url) {
   if (host.find('@') != std::string::npos)
     return Status(
         Code::kUsage,
-        "the address of the data holds a user or a password, which would stand in the job "
+        "the address of the data holds a user or a password, which would be readable in the job "
         "file; use s3:// with credentials from the environment, or a server that needs "
         "none");
   const bool is_s3 = url.starts_with("s3://");
   if (!is_s3 && url.find_first_of("?#") != std::string::npos)
     return Status(Code::kUsage,
-                  "the address of the data holds a query or a fragment, and names of files are put "
-                  "after it; name a directory or a file, without '?' and '#'");
+                  "the address of the data holds a query or a fragment, but Lockstep appends file "
+                  "names to it; name a directory or a file, without '?' and '#'");
   if (host.empty()) return Status(Code::kUsage, "the address " + url + " of the data has no host");
   const bool is_name = std::all_of(host.begin(), host.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::strchr(".-_:[]", c) != nullptr;
@@ -51,7 +51,8 @@ Result<std::string> checked_url(const std::string& url) {
     return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\\';
   });
   if (is_odd || !is_name)
-    return Status(Code::kUsage, "the address of the data holds characters that no address has");
+    return Status(Code::kUsage,
+                  "the address of the data holds characters that an address cannot have");
   std::string trimmed = url;
   while (trimmed.size() > begin + host.size() && trimmed.ends_with('/')) trimmed.pop_back();
   return trimmed;

@@ -30,7 +30,7 @@ Status check_fits(const AugmentStep& step, const SampleShape& shape) {
   const bool is_colour = step.kind == AugmentKind::kSaturation || step.kind == AugmentKind::kHue;
   if (is_colour && shape.channels != 3)
     return does_not_fit(std::string(step.kind == AugmentKind::kHue ? "hue" : "saturation") +
-                        " is of images of three channels; these have " +
+                        " needs images of three channels; these have " +
                         std::to_string(shape.channels));
   return Status::ok();
 }

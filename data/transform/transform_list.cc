@@ -95,8 +95,8 @@ Status not_known(std::string_view name) {
   for (const FrameWord& word : kFrameWords) names.push_back(word.name);
   for (const Word& word : kWords) names.push_back(word.name);
   for (const MixWord& word : kMixWords) names.push_back(word.name);
-  return wrong("has \"" + std::string(name) + "\" but must be of " + join_names(names) +
-               did_you_mean(name, names));
+  return wrong("has \"" + std::string(name) + "\", which is not a transform; use " +
+               join_names(names) + did_you_mean(name, names));
 }
 
 std::string range_of(const Amount& amount) {
@@ -121,25 +121,24 @@ Result<double> parse_amount(const Amount& amount, const std::string& text) {
   const bool is_right = is_number && value >= amount.least && value <= amount.most &&
                         (!amount.whole || value == std::floor(value));
   if (is_right) return value;
-  return wrong("has \"" + text + "\", but behind = there must be " + range_of(amount));
+  return wrong("has \"" + text + "\"; write " + std::string(text, 0, equals) + "= and " +
+               range_of(amount));
 }
 
 // Of a word of the frame, behind those that the list has already.
 Status check_place(const FrameWord& word, const std::string& text, const TransformList& list) {
   if (list.frame.crop != CropKind::kNone)
-    return wrong("has \"" + text + "\" behind another crop; leave one, and resize before it");
+    return wrong("has \"" + text + "\" after another crop; keep one crop, and resize before it");
   if (!is_window(word) && !list.augment.empty())
     return wrong("has \"" + text +
-                 "\" behind what changes pixels, and scaling rounds them: behind it they would be "
-                 "others than in front; put it in front");
+                 "\" after a step that changes pixels; put it before that step, because scaling "
+                 "rounds pixels");
   for (const AugmentStep& step : list.augment) {
     if (works_on_windows(step.kind)) continue;
     const auto* behind = std::find_if(std::begin(kWords), std::end(kWords),
                                       [&](const Word& w) { return w.kind == step.kind; });
-    return wrong("has \"" + text + "\" behind " + std::string(behind->name) +
-                 ", which depends on the whole image: behind it the pixels would be others than in "
-                 "front; put it in front of " +
-                 std::string(behind->name));
+    return wrong("has \"" + text + "\" after " + std::string(behind->name) +
+                 ", which depends on the whole image; put it before " + std::string(behind->name));
   }
   return Status::ok();
 }
@@ -158,8 +157,8 @@ Status parse_frame_word(const FrameWord& word, const std::string& text, std::str
   const char* end = amount.data() + amount.size();
   const auto [rest, error] = std::from_chars(amount.data(), end, side);
   if (error != std::errc() || rest != end || side == 0 || side > kMostSide)
-    return wrong("has \"" + text + "\", but behind = there must be a number of pixels, 1 to " +
-                 std::to_string(kMostSide));
+    return wrong("has \"" + text + "\"; write " + std::string(word.name) +
+                 "= and a number of pixels, 1 to " + std::to_string(kMostSide));
   LOCKSTEP_RETURN_IF_ERROR(check_place(word, text, list));
   if (word.crop == CropKind::kNone) {
     list.frame.resize = side;
@@ -174,11 +173,12 @@ Status parse_frame_word(const FrameWord& word, const std::string& text, std::str
 Status check_frame(const ImageFrame& frame) {
   if (frame.resize > 0 && frame.crop == CropKind::kNone)
     return wrong("has resize=" + std::to_string(frame.resize) +
-                 " without a crop, and images keep their ratio of sides; put center_crop=N or "
-                 "random_crop=N behind it");
+                 " without a crop; resize keeps the aspect ratio, so put center_crop=N or "
+                 "random_crop=N after it");
   if (frame.resize > 0 && frame.size > frame.resize)
-    return wrong("cuts " + std::to_string(frame.size) + " pixels out of " +
-                 std::to_string(frame.resize) + "; resize to at least as many");
+    return wrong("crops " + std::to_string(frame.size) + " pixels out of " +
+                 std::to_string(frame.resize) + "; resize to at least " +
+                 std::to_string(frame.size));
   return Status::ok();
 }
 
@@ -218,12 +218,12 @@ Result<TransformList> parse_transforms(const std::vector<std::string>& words) {
       continue;
     }
     if (!list.mix.is_empty())
-      return wrong("has \"" + text + "\" behind what mixes images; mixup and cutmix come last");
+      return wrong("has \"" + text + "\" after mixup or cutmix, which come last");
     const FrameWord* frame = find_word(kFrameWords, name);
     if (list.normalizes && (frame == nullptr || !is_window(*frame)))
-      return wrong("has \"" + text +
-                   "\" behind normalize, behind which there may only be center_crop, random_crop, "
-                   "mixup and cutmix");
+      return wrong(
+          "has \"" + text +
+          "\" after normalize; only center_crop, random_crop, mixup and cutmix may follow it");
     if (name == kNormalize) {
       if (name.size() < text.size())
         return wrong("has \"" + text + "\", but normalize takes no number");

@@ -175,7 +175,7 @@ struct Agent::Impl {
     if (stopping || goodbye || !was_ready) return;
     if (client->is_ready()) return coordinator.connected();
     const auto exit_code = coordinator.look(loop.now_ms());
-    if (exit_code) on_goodbye(*exit_code, "the run has ended, says its directory");
+    if (exit_code) on_goodbye(*exit_code, "the run directory says that the run has ended");
   }
 
   void tell(wire::Envelope exit) {

@@ -29,16 +29,14 @@ std::optional<int> HostedCoordinator::look(int64_t now_ms) {
   }
   watch_.forget();
   if (is_running()) {
-    logger_.warn("coordinator_hangs",
-                 "the coordinator here hangs: it has done nothing for long, "
-                 "and is killed");
+    logger_.warn("coordinator_hangs", "killing the coordinator on this node, which hangs");
     signal(SIGKILL);
     return std::nullopt;
   }
   if (!options_.may_claim) return std::nullopt;
   logger_.warn("coordinator_machine_lost",
-               "no sign of the coordinator for " + std::to_string(coordinator::kStillMs / 1000) +
-                   " s: this node claims the run",
+               "no sign of life from the coordinator for " +
+                   std::to_string(coordinator::kStillMs / 1000) + " s: this node claims the run",
                {{"term", newest + 1}});
   start({"--after", std::to_string(newest)}, now_ms);
   return std::nullopt;

@@ -90,8 +90,8 @@ Status read_ranks(const Launcher& launcher, const Variables& variables, LaunchEn
   for (const char* name : launcher.size)
     if (size == nullptr && variables.has(name)) size = name;
   if (size == nullptr)
-    return Status(Code::kUsage, std::string(launcher.rank) + " is set and " + launcher.size[0] +
-                                    ", how many ranks there are, is not");
+    return Status(Code::kUsage, std::string(launcher.rank) + " is set, but " + launcher.size[0] +
+                                    " (the number of ranks) is not; set both");
   LOCKSTEP_ASSIGN_OR_RETURN(env.size, variables.number(size, 1, limits::kMembers));
   LOCKSTEP_ASSIGN_OR_RETURN(env.rank, variables.number(launcher.rank, 0, env.size - 1));
   if (!variables.has(launcher.local_rank)) return Status::ok();
@@ -114,9 +114,14 @@ Status read_pod(const Variables& variables, LaunchEnv& env) {
     return Status(Code::kUsage, "LOCKSTEP_POD_ROLE is \"" + std::string(role) +
                                     "\" but must be coordinator or worker");
   if (env.size >= limits::kMembers)
-    return Status(Code::kUsage, "LOCKSTEP_PODS is too large beside a coordinator's pod");
+    return Status(Code::kUsage, "LOCKSTEP_PODS is " + std::to_string(env.size) + ", but at most " +
+                                    std::to_string(limits::kMembers - 1) +
+                                    " pods fit beside the coordinator's pod");
   if (role == "coordinator" && env.rank != 0)
-    return Status(Code::kUsage, "there is more than one pod of the coordinator");
+    return Status(
+        Code::kUsage,
+        "the pod with rank " + std::to_string(env.rank) +
+            " has LOCKSTEP_POD_ROLE=coordinator, but a run has only one coordinator's pod");
   if (role == "worker") ++env.rank;
   ++env.size;
   env.leader_keeps_workers = false;
@@ -214,10 +219,11 @@ Result<LaunchEnv> read_launch_env(const ReadVariable& read) {
   if (env.size == 1 && !env.are_ranks_made_again) return env;
   env.launch_id = launch_id_of(*launcher, variables);
   if (env.launch_id.empty() && env.size > 1)
-    return Status(Code::kUsage,
-                  std::string(launcher->rank) +
-                      " is set but nothing tells this launch from an earlier one: set "
-                      "LOCKSTEP_LAUNCH_ID, the same on all ranks and another for every launch");
+    return Status(
+        Code::kUsage,
+        std::string(launcher->rank) +
+            " is set, but nothing distinguishes this launch from an earlier one: set "
+            "LOCKSTEP_LAUNCH_ID to a value that all ranks share and that is new for every launch");
   return env;
 }
 

@@ -63,7 +63,7 @@ Status check(const Request& r) {
   if (r.workers == 0 || r.workers > limits::kMembers || r.workers % r.workers_of_pod() != 0)
     return wrong("--workers", std::to_string(r.workers),
                  "a multiple of " + std::to_string(r.workers_of_pod()) +
-                     " (--gpus), since each pod keeps so many");
+                     " (--gpus), because each pod has so many workers");
   if (r.job_text.size() >= kConfigMapBytes)
     return Status(Code::kUsage, "the job file is too large for a ConfigMap, which holds 1 MiB");
   return Status::ok();

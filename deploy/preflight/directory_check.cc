@@ -48,11 +48,11 @@ Finding check_operations(const std::string& folder, const std::string& name) {
   const std::string link = folder + "/" + name + ".link";
   const std::string moved = folder + "/" + name + ".moved";
   const Status written = replace_file(file, kContent);  // with fsync of file and directory
-  if (!written.is_ok()) return bad(written.message(), "see whether this user may write there");
+  if (!written.is_ok()) return bad(written.message(), "check that this user may write there");
   const auto read = read_file(file, sizeof kContent);
   if (!read.is_ok() || *read != kContent)
-    return bad("what was written to " + file + " is not read back",
-               "this file system cannot hold a run");
+    return bad(file + " does not read back as it was written",
+               "this file system cannot hold a run; name a directory on another one");
   if (::link(file.c_str(), link.c_str()) != 0) return cannot("link", link);
   if (::rename(link.c_str(), moved.c_str()) != 0) return cannot("rename", link);
   {
@@ -72,7 +72,7 @@ Finding check_lock_is_seen(const std::string& path) {
   if (!lock.is_ok() && errno == EWOULDBLOCK)
     return {kSubject, Grade::kGood, "a lock of another process is seen"};
   if (!lock.is_ok()) return bad(lock.status().message(), "a run directory needs locks");
-  return bad("a lock that another process holds on " + path + " is not seen here",
+  return bad("a lock that another process holds on " + path + " is not visible here",
              "two runs could write to one directory: mount it with locks that all hosts share "
              "(NFS: without nolock or local_lock; Lustre: with flock)");
 }

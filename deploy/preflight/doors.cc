@@ -60,7 +60,7 @@ std::vector<Finding> judge_words(const std::string& words, const std::string& ow
   char* end = nullptr;
   const int64_t there_ms = std::strtoll(words.c_str(), &end, 10);
   if (*end != ' ' || end == words.c_str())
-    return {{"version", Grade::kBad, door + " is no preflight of this version of Lockstep"}};
+    return {{"version", Grade::kBad, door + " is not a preflight of this version of Lockstep"}};
   const std::string version = end + 1;
   std::vector<Finding> findings = {
       {"network", Grade::kGood, "connections to others, proven by the run's token"}};
@@ -82,15 +82,16 @@ Finding judge_failure(const Status& why, const std::string& door) {
     return {"name", Grade::kBad, what + "see /etc/hosts, DNS, and comm.advertise"};
   if (has(text, "certificate") || has(text, "TLS"))
     return {"certificate", Grade::kBad,
-            what + "one certificate in comm.tls has to be for all hosts: `lockstep certs`"};
+            what + "comm.tls needs a certificate for all hosts: make it with `lockstep certs`"};
   if (has(text, "protocol version"))
     return {"version", Grade::kBad, what + "install one version on all hosts"};
   if (why.code() == Code::kRefused)
-    return {"token", Grade::kBad, what + "do all hosts see the same run directory?"};
+    return {"token", Grade::kBad, what + "check that all hosts see the same run directory"};
   if (has(text, "refused"))
     return {"port", Grade::kBad, what + "a firewall refuses it, or that rank has ended"};
-  return {"route", Grade::kBad,
-          what + "is comm.network one that all hosts are in, and does no firewall drop it?"};
+  return {
+      "route", Grade::kBad,
+      what + "check that all hosts are in comm.network, and that no firewall drops the packets"};
 }
 
 Knock::Knock(rpc::Transport& transport, const rpc::Address& address, const rpc::Token& token,

@@ -15,7 +15,7 @@ constexpr size_t kTextMost = 2000;
 const char* const kGrades[] = {"good", "warning", "bad"};
 
 Status no_report(const std::string& what) {
-  return Status(Code::kUsage, "this is no report of a preflight: " + what);
+  return Status(Code::kUsage, "this is not a report of a preflight: " + what);
 }
 
 // Terminals obey control characters, and a report comes from elsewhere.
@@ -64,10 +64,10 @@ std::string to_json(const Report& report) {
 
 Result<Report> report_from_json(const std::string& text) {
   const json value = json::parse(text, nullptr, false);
-  if (!value.is_object()) return no_report("it is no JSON object");
+  if (!value.is_object()) return no_report("it is not a JSON object");
   try {
     Report report;
-    if (!value.at("rank").is_number_unsigned()) return no_report("its rank is no number");
+    if (!value.at("rank").is_number_unsigned()) return no_report("its rank is not a number");
     report.rank = value.at("rank").get<uint32_t>();
     report.host = printable(value.at("host").get<std::string>());
     if (value.at("findings").size() > kFindingsMost) return no_report("it has too many findings");

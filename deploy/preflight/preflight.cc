@@ -175,7 +175,7 @@ class Preflight {
            "",
            {{"directory", Grade::kBad,
              "wrote nothing to " + options_.run_dir + " within " + seconds(options_.wait_ms) +
-                 "; is it the same directory on all hosts, and did this rank start?"}}});
+                 "; check that all hosts share this directory, and that this rank started"}}});
     std::sort(reports.begin(), reports.end(),
               [](const Report& a, const Report& b) { return a.rank < b.rank; });
     return reports;
@@ -226,13 +226,13 @@ class Preflight {
     if (code) return *code;
     if (is_told) return worst_of(report_) == Grade::kBad ? kUnfit : 0;
     return Status(Code::kConfig, "rank " + std::to_string(options_.rank) + " on " + options_.host +
-                                     " has heard nothing more of rank 0; see what that says");
+                                     " heard nothing more from rank 0; see rank 0's output");
   }
 
   Result<int> not_seen() {
     std::fprintf(stderr,
-                 "lockstep: rank %u on %s does not see in %s what rank 0 wrote there: the run "
-                 "directory has to be one that all hosts share\n",
+                 "lockstep: rank %u on %s does not see in %s what rank 0 wrote there: name a run "
+                 "directory that all hosts share\n",
                  options_.rank, options_.host.c_str(), options_.run_dir.c_str());
     (void)wait_until(kLastWordsMs, [] { return false; });
     return kUnfit;

@@ -60,7 +60,9 @@ Status check(const BatchRequest& request) {
   for (const std::string& word : request.slurm_words)
     LOCKSTEP_RETURN_IF_ERROR(check_text("an argument of sbatch", word));
   if (request.array.empty() && request.run_dir.find(kIndex) != std::string::npos)
-    return Status(Code::kUsage, "--run-dir holds %a, the number of a run, without --array");
+    return Status(Code::kUsage,
+                  "--run-dir contains %a (the number of a run), but there is no --array; give "
+                  "--array, or leave %a out");
   if (request.time.empty()) return Status::ok();
   const auto seconds = slurm_seconds(request.time);
   if (!seconds)
@@ -70,9 +72,9 @@ Status check(const BatchRequest& request) {
   if (*seconds > 0 && *seconds <= request.stop_before_s)
     return Status(Code::kUsage,
                   "--time " + request.time + " is over " + std::to_string(*seconds) +
-                      " s after the beginning, and the job is told to stop " +
+                      " s after the start, and the job stops " +
                       std::to_string(request.stop_before_s) +
-                      " s before: it would be requeued for ever; take more time, or a smaller "
+                      " s before: Slurm would requeue it for ever; give more time, or a smaller "
                       "--stop-before");
   return Status::ok();
 }

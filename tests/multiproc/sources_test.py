@@ -157,7 +157,7 @@ class Http(SourcesTest):
         said = {"500": (66, "500"),
                 "cut": (66, "attempts"),
                 "no ranges": (66, "byte ranges"),
-                "wrong range": (66, "another range"),
+                "wrong range": (66, "another byte range"),
                 "stall": (66, "stalled"),
                 "another etag": (65, "changed")}
         for fault, (code, words) in said.items():

@@ -53,7 +53,7 @@ class Stopped(DisturbedTest):
         os.kill(stopped, signal.SIGSTOP)  # its kernel goes on to answer
         run.wait_for(lambda: run.coordinator()["pid"] != stopped, "another one had taken over")
         self.assert_as_if_nothing_had_happened(run)
-        self.assertIn("coordinator hangs", run.text())
+        self.assertIn("the coordinator, which hangs", run.text())
         with self.assertRaises(ProcessLookupError):
             os.kill(stopped, 0)
         self.assertEqual(events(run, "worker_died", "agent"), [],

@@ -72,7 +72,7 @@ Status check_names(const std::vector<ObjectInfo>& objects) {
   for (const ObjectInfo& object : objects) {
     if (!is_file_name(object.name))
       return {Code::kBadData, "the source has an object with the name " + shown(object.name) +
-                                  ", which no file can have; give it another one"};
+                                  ", which a file cannot have; rename the object"};
     if (!names.insert(object.name).second)
       return {Code::kBadData, "the source names " + shown(object.name) + " twice"};
   }
@@ -81,10 +81,9 @@ Status check_names(const std::vector<ObjectInfo>& objects) {
     for (size_t slash = name.find('/'); slash != std::string_view::npos;
          slash = name.find('/', slash + 1)) {
       if (names.count(name.substr(0, slash)) == 0) continue;
-      return {Code::kBadData, "the source has an object " +
-                                  shown(std::string(name.substr(0, slash))) +
-                                  " and others below it, and a file is no directory; give it "
-                                  "another name"};
+      return {Code::kBadData,
+              "the source has an object " + shown(std::string(name.substr(0, slash))) +
+                  " and others below it, but a file cannot be a directory; rename the object"};
     }
   }
   return Status::ok();

@@ -26,7 +26,7 @@ Status for_users(const std::string& what, uint32_t attempts, const Status& last)
   switch (last.code()) {
     case Code::kBadData:
       return {Code::kBadData, text +
-                                  ". Put back what was there and resume the run, or begin a new "
+                                  ". Put the old file back and resume the run, or begin a new "
                                   "run in another run directory"};
     case Code::kUnavailable:
     case Code::kTimeout:
@@ -45,7 +45,7 @@ Status with_retries(const RetryOptions& options, const std::atomic<bool>& stop,
   const uint32_t attempts = std::max(options.attempts, 1U);
   int64_t pause_ms = options.pause_ms;
   for (uint32_t attempt = 1;; ++attempt) {
-    if (stop.load()) return {Code::kAborted, "reading was broken off"};
+    if (stop.load()) return {Code::kAborted, "reading was cancelled"};
     const Status status = try_it();
     if (status.is_ok() || status.code() == Code::kAborted) return status;
     if (!may_change(status.code()) || attempt == attempts) return for_users(what, attempt, status);

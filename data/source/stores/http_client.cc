@@ -103,13 +103,16 @@ Status failure_of(CURLcode code, const char* detail, uint32_t stall_s) {
                                   std::to_string(stall_s) + " s, or no connection"};
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
-      return {Code::kRefused, "the server's certificate is not to be trusted: " + text +
-                                  "; name the authority that signed it in SSL_CERT_FILE"};
+      return {
+          Code::kRefused,
+          "the server's certificate is not trusted: " + text +
+              "; if a private authority signed it, name that authority's file in SSL_CERT_FILE"};
     case CURLE_TOO_MANY_REDIRECTS:
     case CURLE_UNSUPPORTED_PROTOCOL:
-      return {Code::kRefused, "the server redirects to where must not be followed: " + text};
+      return {Code::kRefused,
+              "the server redirects to an address that Lockstep does not follow: " + text};
     case CURLE_ABORTED_BY_CALLBACK:
-      return {Code::kAborted, "reading was broken off"};
+      return {Code::kAborted, "reading was cancelled"};
     default:
       return {Code::kUnavailable, text};
   }

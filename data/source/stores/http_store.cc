@@ -67,7 +67,8 @@ class HttpStore final : public ObjectStore {
     if (is_not_there()) return std::optional<std::vector<std::string>>();
     if (answer.is_longer)
       return Status(Code::kBadData, request.url + " has more than " +
-                                        std::to_string(limits::kSourceListBytes) + " bytes");
+                                        std::to_string(limits::kSourceListBytes) +
+                                        " bytes, the limit for a list of files");
     auto names = parse({reinterpret_cast<const char*>(answer.body.data()), answer.body.size()});
     if (!names.is_ok())
       return Status(names.status().code(), request.url + " " + names.status().message());
@@ -96,7 +97,7 @@ class HttpStore final : public ObjectStore {
       LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, client_.send(request));
       if (answer.status != 200) return status_error(answer);
       if (answer.content_length < 0 || answer.is_encoded)
-        return {Code::kNoInput, "the server does not say how long it is"};
+        return {Code::kNoInput, "the server does not send its length (Content-Length)"};
       object.bytes = static_cast<uint64_t>(answer.content_length);
       object.version = version_of(answer);
       return Status::ok();
@@ -143,13 +144,15 @@ Result<std::vector<std::string>> names_in_mds_index(std::string_view text) {
     return value.is_object() && value.contains(key);
   };
   if (!is_object_with(json, "shards") || !json["shards"].is_array())
-    return Status(Code::kBadData, "is no index of MDS");
+    return Status(Code::kBadData, "is not an index of MDS");
   std::vector<std::string> names{"index.json"};
   for (const nlohmann::json& shard : json["shards"]) {
     if (!is_object_with(shard, "raw_data") || !is_object_with(shard["raw_data"], "basename") ||
         !shard["raw_data"]["basename"].is_string())
       return Status(Code::kBadData, "does not name the file of every shard");
-    if (names.size() > limits::kHttpObjects) return Status(Code::kBadData, "names too many shards");
+    if (names.size() > limits::kHttpObjects)
+      return Status(Code::kBadData, "names more than " + std::to_string(limits::kHttpObjects) +
+                                        " shards; make larger shards");
     names.push_back(shard["raw_data"]["basename"]);
   }
   return names;

@@ -66,13 +66,13 @@ class MountStore final : public ObjectStore {
       const ssize_t n = ::pread(fd, out + done, bytes - done, static_cast<off_t>(offset + done));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return {Code::kUnavailable, errno_text(errno)};
-      if (n == 0) return {Code::kBadData, "it has been cut off since it was listed"};
+      if (n == 0) return {Code::kBadData, "it was truncated after it was listed"};
       done += static_cast<uint64_t>(n);
     }
     struct stat now {};  // after the bytes: a write that came before they were read is seen
     if (::fstat(fd, &now) != 0) return {Code::kUnavailable, errno_text(errno)};
     if (info_of("", now).version != object.version)
-      return {Code::kBadData, "it was written to, or replaced, since it was listed"};
+      return {Code::kBadData, "it was written to, or replaced, after it was listed"};
     return Status::ok();
   }
 

@@ -43,8 +43,8 @@ Status is_another_one(const std::string& how) {
 Status check_whole(const HttpAnswer& answer, const ObjectInfo& object, uint64_t bytes) {
   if (bytes < object.bytes)
     return {Code::kNoInput,
-            "the server answers a request for a part with the whole; serve the data with one that "
-            "knows byte ranges (nginx, Apache, or S3)"};
+            "the server ignores the byte range and sends the whole file; serve the data from a "
+            "server with byte ranges (nginx, Apache, or S3)"};
   if (answer.is_longer || answer.body.size() != object.bytes)
     return is_another_one("it had " + std::to_string(object.bytes) + " bytes");
   return Status::ok();
@@ -55,12 +55,12 @@ Status check_part(const HttpAnswer& answer, const ObjectInfo& object, uint64_t o
   ContentRange range;
   if (!parse(answer.content_range, range) || range.first != offset ||
       range.last != offset + bytes - 1)
-    return {Code::kUnavailable, "the server answers with another range than was asked for"};
+    return {Code::kUnavailable, "the server sent another byte range than Lockstep asked for"};
   if (range.total != object.bytes)
     return is_another_one("it had " + std::to_string(object.bytes) + " bytes and has " +
                           std::to_string(range.total));
   if (answer.is_longer || answer.body.size() != bytes)
-    return {Code::kUnavailable, "the server answers with more or less than it says"};
+    return {Code::kUnavailable, "the server sent more or less than its headers say"};
   return Status::ok();
 }
 
@@ -77,9 +77,8 @@ Status status_error(const HttpAnswer& answer) {
                            (code.empty() ? "" : " (" + code + ")");
   const bool is_expired = code == "ExpiredToken" || code == "TokenRefreshRequired";
   if (answer.status == 401 || answer.status == 403 || is_expired)
-    return {Code::kRefused, text + ": it may not be read"};
-  if (answer.status == 404 || answer.status == 410)
-    return {Code::kNoInput, text + ": it is not there"};
+    return {Code::kRefused, text + ": access is denied"};
+  if (answer.status == 404 || answer.status == 410) return {Code::kNoInput, text + ": not found"};
   if (answer.status == 412 || answer.status == 416) return is_another_one(text);
   const bool may_pass = answer.status == 408 || answer.status == 429 || answer.status >= 500;
   return {may_pass ? Code::kUnavailable : Code::kNoInput, text};
@@ -97,9 +96,8 @@ Status take_range(const HttpAnswer& answer, const ObjectInfo& object, uint64_t o
                   uint64_t bytes, uint8_t* out) {
   if (answer.status != 200 && answer.status != 206) return status_error(answer);
   if (answer.is_encoded)
-    return {Code::kNoInput, "the server compresses what it sends; switch that off for the data"};
-  if (version_of(answer) != object.version)
-    return is_another_one("the server names another version of it");
+    return {Code::kNoInput, "the server compresses its answers; switch that off for the data"};
+  if (version_of(answer) != object.version) return is_another_one("the server has another version");
   LOCKSTEP_RETURN_IF_ERROR(answer.status == 200 ? check_whole(answer, object, bytes)
                                                 : check_part(answer, object, offset, bytes));
   std::memcpy(out, answer.body.data(), bytes);

@@ -82,7 +82,7 @@ std::optional<std::string> unescaped(std::string_view text) {
 }
 
 Status no_page() {
-  return {Code::kUnavailable, "the server's listing cannot be read"};
+  return {Code::kUnavailable, "Lockstep cannot parse the server's listing"};
 }
 
 std::optional<ObjectInfo> object_in(std::string_view contents) {

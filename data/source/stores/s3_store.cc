@@ -46,7 +46,9 @@ class S3Store final : public ObjectStore {
       LOCKSTEP_ASSIGN_OR_RETURN(objects, list_below(prefix_));
     }
     std::erase_if(objects, [this](const ObjectInfo& object) { return object.name != prefix_; });
-    if (objects.empty()) return Status(Code::kNoInput, "there is nothing below " + url_);
+    if (objects.empty())
+      return Status(Code::kNoInput,
+                    "there are no objects below " + url_ + "; check the bucket and the prefix");
     objects[0].name = prefix_.substr(prefix_.rfind('/') + 1);
     is_one_ = true;
     return objects;
@@ -107,7 +109,7 @@ class S3Store final : public ObjectStore {
         keys.key_id.empty()
             ? "; there are no credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or "
               "AWS_PROFILE and ~/.aws/credentials, where the workers run"
-            : "; look whether the credentials may read this bucket, have expired, or are of "
+            : "; check whether the credentials may read this bucket, have expired, or belong to "
               "another region or endpoint";
     return {Code::kRefused, status.message() + advice};
   }
@@ -128,9 +130,9 @@ class S3Store final : public ObjectStore {
       empty_pages = page.objects.empty() ? empty_pages + 1 : 0;
       if ((!token.empty() && page.next == token) || empty_pages > kEmptyPages)
         return Status(Code::kBadData,
-                      url_ + " is listed by its server without end: a page goes on at " +
-                          (empty_pages > kEmptyPages ? "another one without objects"
-                                                     : "the one that was there before it"));
+                      "the server lists " + url_ + " without end: " +
+                          (empty_pages > kEmptyPages ? "too many pages in a row have no objects"
+                                                     : "a page names itself as the next one"));
       token = std::move(page.next);
     } while (!token.empty());
     return objects;

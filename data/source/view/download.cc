@@ -56,7 +56,8 @@ Status put_together(const std::vector<Piece>& pieces, int fd, const std::string&
   for (const Piece& piece : pieces) {
     bytes.resize(piece.bytes);
     if (read_chunk(piece.path, piece.id, 0, piece.bytes, bytes.data()) != ChunkRead::kRead)
-      return {Code::kInternal, "the disk does not give back what was written to " + piece.path};
+      return {Code::kInternal,
+              piece.path + " does not read back as it was written; is its disk failing?"};
     for (uint64_t done = 0; done < bytes.size();) {
       const ssize_t n = ::write(fd, bytes.data() + done, bytes.size() - done);
       if (n < 0 && errno == EINTR) continue;

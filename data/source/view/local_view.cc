@@ -87,11 +87,11 @@ Status check_room(const std::string& directory, uint64_t bytes) {
   if (bytes == 0 || ::statvfs(directory.c_str(), &disk) != 0) return Status::ok();
   const uint64_t free = uint64_t{disk.f_bavail} * disk.f_frsize;
   if (bytes <= free) return Status::ok();
-  return {Code::kConfig, "these files are read as a whole and need " + std::to_string(bytes) +
-                             " bytes on this machine, but the disk of " + directory + " has " +
-                             std::to_string(free) +
+  return {Code::kConfig, "Lockstep reads these files as a whole, and they need " +
+                             std::to_string(bytes) + " bytes on this machine, but the disk of " +
+                             directory + " has " + std::to_string(free) +
                              "; set data.cache_dir to a larger disk, or put the data into shards, "
-                             "which are read in parts"};
+                             "which Lockstep reads in parts"};
 }
 
 class View {
@@ -113,7 +113,7 @@ class View {
     fs::create_directories(parts_, error);
     if (error)
       return {Code::kInternal, "cannot make " + parts_ + ": " + error.message() +
-                                   "; set data.cache_dir to a place that can be written"};
+                                   "; set data.cache_dir to a directory that this user can write"};
     find_old();
     std::vector<size_t> places;
     std::vector<size_t> whole;

@@ -75,8 +75,8 @@ Result<std::shared_ptr<RemoteFiles>> RemoteFiles::open(const std::string& place,
                                                        const SourceProgressFn& progress) {
   if (cache_dir.empty())
     return Status(Code::kUsage,
-                  "the data are far away and no place is given to keep them near; set "
-                  "data.cache_dir to a directory on a local disk, the same on every machine");
+                  "the data are remote, and data.cache_dir is not set; set it to a directory on a "
+                  "local disk, the same on every machine");
   auto impl = std::make_unique<Impl>(cache_dir, options);
   LOCKSTEP_ASSIGN_OR_RETURN(impl->store, make_store(place, options, impl->stop));
   impl->cache = std::make_unique<ObjectCache>(*impl->store, impl->disk, options, impl->stop);
@@ -119,16 +119,15 @@ Status RemoteFiles::read(const std::string& path, const FileStamp& then, uint64_
   const bool is_it = object != nullptr && object->bytes == then.bytes &&
                      time_of_version(object->version) == then.modified_ns;
   if (!is_it || offset > object->bytes || bytes > object->bytes - offset)
-    return {Code::kBadData, path + " is not what " + place() +
-                                " had when the data set was indexed. Put back what was there and "
+    return {Code::kBadData, path + " is not the file that " + place() +
+                                " had when the data set was indexed. Put that file back and "
                                 "resume the run, or begin a new run in another run directory"};
   return impl_->cache->read(*object, offset, bytes, out);
 }
 
 Result<std::string> RemoteFiles::copy_of(const std::string& path) {
   const ObjectInfo* object = impl_->find(path);
-  if (object == nullptr)
-    return Status(Code::kNoInput, path + " is not in what " + place() + " lists");
+  if (object == nullptr) return Status(Code::kNoInput, place() + " does not list " + path);
   const std::string what = object->name + "\n" + object->version;
   const std::string copy = impl_->directory + ".part/copy-" + xxh3_hex(what.data(), what.size()) +
                            "-" + std::to_string(impl_->copies++);

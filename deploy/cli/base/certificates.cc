@@ -63,7 +63,7 @@ Status check_host(const std::string& host) {
   if (!name.empty() && name.size() <= 253 && std::all_of(name.begin(), name.end(), is_name_char))
     return Status::ok();
   return Status(Code::kUsage, "\"" + host +
-                                  "\" is no host: write names or addresses, as in --hosts "
+                                  "\" is not a host: write names or addresses, as in --hosts "
                                   "node1,node2.example.org,10.0.0.1");
 }
 
@@ -114,7 +114,7 @@ Result<Authority> make_authority(const std::string& directory) {
   Authority authority;
   authority.is_new = true;
   authority.key.reset(EVP_EC_gen("P-256"));
-  if (authority.key == nullptr) return failed("no key can be made");
+  if (authority.key == nullptr) return failed("cannot make a key");
   authority.certificate =
       make_certificate(authority.key.get(), "Lockstep run authority", kAuthoritySeconds);
   X509* own = authority.certificate.get();
@@ -123,7 +123,7 @@ Result<Authority> make_authority(const std::string& directory) {
       !add_extension(own, own, NID_key_usage, "critical,keyCertSign,cRLSign") ||
       !add_extension(own, own, NID_subject_key_identifier, "hash") ||
       X509_sign(own, authority.key.get(), EVP_sha256()) == 0)
-    return failed("no authority can be made");
+    return failed("cannot make an authority");
   LOCKSTEP_RETURN_IF_ERROR(replace_file(directory + "/ca.key", pem(authority.key.get()), 0600));
   LOCKSTEP_RETURN_IF_ERROR(replace_file(directory + "/ca.crt", pem(own)));
   return authority;
@@ -138,16 +138,17 @@ Result<Authority> read_authority(const std::string& directory) {
   const std::string key_path = directory + "/ca.key";
   const auto anew = [&](const std::string& why) {
     ERR_clear_error();
-    return Status(Code::kConfig, directory + "/ca.crt " + why +
-                                     ": take another directory, or "
-                                     "remove ca.crt and ca.key there for a new authority");
+    return Status(
+        Code::kConfig,
+        directory + "/ca.crt " + why +
+            ": name another directory, or remove ca.crt and ca.key there for a new authority");
   };
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string text,
                             read_file(directory + "/ca.crt", limits::kCertificateBytes));
   auto key_text = rpc::read_private_file(key_path, "private key", limits::kCertificateBytes,
                                          rpc::Links::kRefused);
   if (key_text.status().code() == Code::kNoInput)
-    return anew("is there without its key, ca.key, so nothing new can be signed");
+    return anew("has no key (ca.key) beside it, so Lockstep cannot sign certificates with it");
   LOCKSTEP_RETURN_IF_ERROR(key_text.status());
   Authority authority;
   authority.certificate = parse_certificate(text);
@@ -204,7 +205,7 @@ Status sign(X509* certificate, const Authority& authority, const std::vector<std
       add_extension(certificate, issuer, NID_authority_key_identifier, "keyid") &&
       add_extension(certificate, issuer, NID_subject_alt_name, alternative_names(hosts)) &&
       X509_sign(certificate, authority.key.get(), EVP_sha256()) != 0;
-  return is_signed ? Status::ok() : failed("the certificate cannot be signed");
+  return is_signed ? Status::ok() : failed("cannot sign the certificate");
 }
 
 std::string text_of(const ASN1_TIME* time) {
@@ -246,9 +247,9 @@ Result<IssuedCertificate> issue_certificate(const CertificateRequest& request) {
   for (const std::string& host : request.hosts) add(host);
 
   const Owned<EVP_PKEY> key(EVP_EC_gen("P-256"));
-  if (key == nullptr) return failed("no key can be made");
+  if (key == nullptr) return failed("cannot make a key");
   const Owned<X509> own = make_certificate(key.get(), "Lockstep node", request.valid_seconds);
-  if (own == nullptr) return failed("no certificate can be made");
+  if (own == nullptr) return failed("cannot make a certificate");
   const ASN1_TIME* last = X509_get0_notAfter(authority.certificate.get());
   if (ASN1_TIME_compare(X509_get0_notAfter(own.get()), last) > 0)
     X509_set1_notAfter(own.get(), last);

@@ -45,7 +45,7 @@ Result<wire::CommandAnswer> send_command(const std::string& run_dir, const wire:
   };
   const auto lost = [&](const Status& status) {
     why = Status(Code::kUnavailable,
-                 "the coordinator has gone without an answer: " + status.message());
+                 "the coordinator closed the connection without an answer: " + status.message());
     loop.stop();
   };
   const auto failed = [&](const Status& status) {

@@ -36,8 +36,9 @@ namespace {
 Result<std::unique_ptr<ScratchDirectory>> ScratchDirectory::create(const std::string& prefix) {
   std::string name = (std::filesystem::temp_directory_path() / (prefix + "XXXXXX")).string();
   if (::mkdtemp(name.data()) == nullptr)
-    return Status(Code::kConfig, "cannot create a temporary directory " + name + ": " +
-                                     errno_text(errno) + "; set TMPDIR to where there is room");
+    return Status(Code::kConfig,
+                  "cannot create a temporary directory " + name + ": " + errno_text(errno) +
+                      "; set TMPDIR to a directory with room that this user can write");
   int ends[2];
   const bool has_pipe = ::pipe2(ends, O_CLOEXEC) == 0;
   const pid_t pid = has_pipe ? ::fork() : -1;

@@ -67,7 +67,7 @@ void add_agent_command(CLI::App& app, Commands& commands) {
       ->required();
   command
       ->add_option("--workers,-n", arguments->workers,
-                   "Workers here; default: as the job says, and one a rank with a launcher")
+                   "Workers here; default: those of the job, with a launcher one a rank")
       ->check(CLI::Range(1u, 65'536u));
   command->add_option("--node", arguments->node,
                       "Name of this node; default: LOCKSTEP_NODE, else the host name");

@@ -41,9 +41,10 @@ Result<StepRange> parse_steps(const std::string& text) {
       read_step(is_one ? all : all.substr(colon + 1), &range.last) && range.first <= range.last) {
     return range;
   }
-  return Status(Code::kUsage, "--steps " + text +
-                                  " is no range of steps; give FIRST:LAST, counted from 1, such as "
-                                  "--steps 812:815, or one step");
+  return Status(Code::kUsage,
+                "--steps " + text +
+                    " is not a range of steps; give FIRST:LAST, counted from 1, such as "
+                    "--steps 812:815, or one step");
 }
 
 Result<int> audit_run(const AuditArguments& arguments) {
@@ -74,7 +75,8 @@ constexpr char kAuditNotes[] =
     "  lockstep audit runs/first --steps 812:815\n"
     "  lockstep audit runs/first --json\n"
     "\n"
-    "Exit codes: 0 every sample exactly once, 1 not so (it names the positions), 64 the run still\n"
+    "Exit codes: 0 every sample exactly once, 1 some were lost or repeated (it names their "
+    "positions), 64 the run still\n"
     "goes on, 66 no run there.";
 
 }  // namespace

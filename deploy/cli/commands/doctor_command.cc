@@ -71,7 +71,7 @@ Status run_doctor(const DoctorArguments& arguments) {
   if (!arguments.apply || changes.empty()) {
     if (arguments.json) print_doctor(json_text(to_json(before)));
     if (!arguments.json && arguments.apply)
-      print_doctor("nothing to apply: no key of the job changes it\n");
+      print_doctor("nothing to apply: the finding suggests no change of the job\n");
     return Status::ok();
   }
   for (const doctor::Change& change : changes)
@@ -86,9 +86,9 @@ Status run_doctor(const DoctorArguments& arguments) {
 }
 
 constexpr char kDoctorNotes[] =
-    "Measures how fast each stage between the files and the trained model could be by itself, for\n"
-    "one worker of the job, on the same samples, cold first. Says which stage holds the job back.\n"
-    "It writes nothing and trains nothing. Run it on a machine that does nothing else.\n\n"
+    "Measures the speed of each stage from the files to the trained model by itself, for one "
+    "worker\nof the job, on the same samples, cold first. Names the stage that holds the job "
+    "back.\nIt writes nothing and trains nothing. Run it on a machine that does nothing else.\n\n"
     "Examples:\n"
     "  lockstep doctor job.yaml\n"
     "  lockstep doctor job.yaml data.threads=8 --workers 2\n"

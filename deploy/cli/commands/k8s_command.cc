@@ -35,8 +35,7 @@ Status check_paths(const JobValues& values) {
     if (source::is_url(path)) continue;
     if (!path.empty() && path.front() != '/')
       return Status(Code::kUsage, key + " is \"" + path + "\" (" + value.origin +
-                                      ") but must be the whole path that it has in the pods, as "
-                                      "in /data/" +
+                                      ") but must be an absolute path in the pods, as in /data/" +
                                       path);
   }
   return Status::ok();
@@ -57,17 +56,17 @@ Result<wire::JobSpec> job_to_render(const JobRequest& files, const k8s::Request&
   const uint32_t gpus = request.gpus;
   context.count_gpus = [gpus]() -> Result<uint32_t> {
     if (gpus > 0) return gpus;
-    return Status(Code::kConfig, "the pods are to have no GPUs (--gpus)");
+    return Status(Code::kConfig, "--gpus gives the pods no GPU");
   };
   LOCKSTEP_ASSIGN_OR_RETURN(wire::JobSpec job, resolve_job(values, context));
   if (job.cluster().workers() > request.workers)
     return Status(Code::kUsage, "cluster.workers is " + std::to_string(job.cluster().workers()) +
-                                    " but the pods keep " + std::to_string(request.workers) +
-                                    " (--workers)");
+                                    " but the pods have " + std::to_string(request.workers) +
+                                    " workers (--workers); give at least as many");
   if (job.comm().backend() == "mpi" && request.kind != k8s::Kind::kMpiJob)
     return Status(Code::kConfig,
-                  "comm.backend is mpi, but only an MPIJob (--kind mpijob) makes an MPI world; or "
-                  "take host or auto");
+                  "comm.backend is mpi, but only an MPIJob (--kind mpijob) makes an MPI world; "
+                  "give it, or take host or auto");
   return job;
 }
 
@@ -112,7 +111,7 @@ void add_render_options(CLI::App& command, K8sArguments& arguments) {
       ->check(CLI::IsMember(kKinds));
   command
       .add_option("--image", request.image,
-                  "Image made of deploy/container; for mpijob of its target mpi")
+                  "Image built from deploy/container; for mpijob, from its target mpi")
       ->required();
   command.add_option("--run-claim", request.run_claim, "Volume claim of the run directory")
       ->required();
@@ -125,7 +124,7 @@ void add_render_options(CLI::App& command, K8sArguments& arguments) {
   command.add_option("--cpu", request.cpu, "CPUs of a pod with workers")->default_val("2");
   command.add_option("--memory", request.memory, "Memory of a pod with workers")
       ->default_val("4Gi");
-  command.add_option("--name", request.name, "Name of the run; default: made of the job's name");
+  command.add_option("--name", request.name, "Name of the run; default: made from the job's name");
   command.add_option("--namespace", request.name_space,
                      "Namespace; default: that of the user who applies it");
   command.add_option("--queue", request.queue, "Kueue's LocalQueue; with Volcano its queue");

@@ -64,9 +64,10 @@ Result<std::string> script_of(const SbatchArguments& arguments) {
   LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec job, job_to_submit(request, batch));
   batch.name = job.job();
   if (batch.nodes > 1 && job.comm().network() == "loopback")
-    std::fprintf(stderr,
-                 "lockstep: comm.network is loopback, which ends at each machine: name the network "
-                 "that the nodes share, as in comm.network=10.2.0.0/16\n");
+    std::fprintf(
+        stderr,
+        "lockstep: comm.network is loopback, which does not reach other machines: name the network "
+        "that the nodes share, as in comm.network=10.2.0.0/16\n");
   return batch_script(batch);
 }
 
@@ -79,9 +80,11 @@ Result<int> submit(const std::string& script) {
   const int status = ::pclose(sbatch);
   constexpr int kNotFound = 127;
   if (WIFEXITED(status) && WEXITSTATUS(status) == kNotFound)
-    return Status(Code::kConfig, "there is no sbatch here; without --submit the script is written");
+    return Status(
+        Code::kConfig,
+        "there is no sbatch on this machine; without --submit, Lockstep prints the script");
   if (status != 0 || !is_written)
-    return Status(Code::kConfig, "sbatch has not taken the job; see what it says above");
+    return Status(Code::kConfig, "sbatch refused the job; see its message above");
   return 0;
 }
 

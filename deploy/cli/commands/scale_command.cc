@@ -57,7 +57,9 @@ int wait_until_gone(const std::string& run_dir) {
     const LocalProcesses left = local_processes(run_dir);
     if (left.nodes.empty() && (!ends || left.agents == 0)) return 0;
     if (clock.monotonic_ms() >= until_ms)
-      return report(Status(Code::kInternal, "workers are still here after cluster.grace_s"));
+      return report(Status(
+          Code::kInternal,
+          "workers of the run in " + run_dir + " are still on this machine after cluster.grace_s"));
     std::this_thread::sleep_for(std::chrono::milliseconds(kLocalPollMs));
   }
 }
@@ -69,7 +71,7 @@ int drain_local(const std::string& given) {
   if (error) return report(Status(Code::kNoInput, "there is no run directory " + given));
   const auto nodes = local_processes(run_dir).nodes;
   if (nodes.empty()) {
-    std::printf("no worker of the run in %s is here\n", given.c_str());
+    std::printf("no worker of the run in %s is on this machine\n", given.c_str());
     return 0;
   }
   for (const std::string& node : nodes) {

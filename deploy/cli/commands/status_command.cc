@@ -53,7 +53,7 @@ int tell_ended(const StatusArguments& arguments, const Status& why) {
   const bool has_checkpoint = checkpoints.is_ok() && !checkpoints->empty();
   if (!summary.is_ok() && !has_checkpoint &&
       !std::filesystem::exists(rundir::file_in(dir, rundir::kJobText)))
-    return report(Status(Code::kNoInput, dir + " is no run directory"));
+    return report(Status(Code::kNoInput, dir + " is not a run directory"));
   if (arguments.json) {
     nlohmann::json out = {{"state", "not running"}, {"members", nlohmann::json::array()}};
     if (summary.is_ok()) out["summary"] = *summary;

@@ -25,8 +25,8 @@ void print_index(const data::IndexedData& indexed, const std::string& cache_dir)
   for (const data::IndexedData::File& file : indexed.made)
     std::printf("made %s, %s\n", file.name.c_str(), bytes_text(file.bytes).c_str());
   if (indexed.made.empty())
-    std::printf("all that a run needs was in %s already\n", cache_dir.c_str());
-  std::printf("a job begins with it where it says data.cache_dir: %s\n", cache_dir.c_str());
+    std::printf("%s already held all that a run needs\n", cache_dir.c_str());
+  std::printf("to use it, set in the job: data.cache_dir: %s\n", cache_dir.c_str());
 }
 
 int index(const IndexArguments& arguments) {
@@ -50,17 +50,16 @@ int index(const IndexArguments& arguments) {
 
 void add_data_index(CLI::App& group, Commands& commands) {
   const auto arguments = std::make_shared<IndexArguments>();
-  auto* command = group.add_subcommand(
-      "index", "Prepare in advance what a run prepares of its data before the first step");
+  auto* command =
+      group.add_subcommand("index", "Prepare data in advance, as a run does before its first step");
   add_data_options(*command, *arguments);
   add_document_options(*command, *arguments);
   command->get_option("--cache-dir")
       ->required()
       ->description("Directory for the results, the job's data.cache_dir");
   command
-      ->add_option(
-          "--transforms", arguments->transforms,
-          "As data.transforms of the job, on which statistics of images of several sizes depend")
+      ->add_option("--transforms", arguments->transforms,
+                   "data.transforms of the job; statistics of images of several sizes depend on it")
       ->delimiter(',');
   command->footer(
       "Writes inflated files, tokens of text, indexes of samples, and statistics. Results that "

@@ -41,8 +41,8 @@ Result<data::PackReport> pack_parquet(const wire::DatasetSpec& spec, const std::
                                       const std::string& cache_dir,
                                       const data::ProgressFn& progress) {
   if (!options.tokenizer.empty())
-    return Status(Code::kUsage, "--tokenizer makes tokens of text, but " + spec.path() +
-                                    " is Parquet; leave it out");
+    return Status(Code::kUsage,
+                  "--tokenizer is for text, but " + spec.path() + " is Parquet; leave it out");
   LOCKSTEP_ASSIGN_OR_RETURN(const UnpackedParquet unpacked,
                             UnpackedParquet::make(spec.path(), to, options.threads, progress));
   wire::DatasetSpec decoded = spec;
@@ -52,7 +52,7 @@ Result<data::PackReport> pack_parquet(const wire::DatasetSpec& spec, const std::
   if (packed.is_ok() || packed.status().code() == Code::kBadData) unpacked.remove();
   if (packed.is_ok()) return packed;
   return Status(packed.status().code(), packed.status().message() + " (" + unpacked.path() +
-                                            " is what was decoded of " + spec.path() + ")");
+                                            " holds the columns decoded from " + spec.path() + ")");
 }
 
 Result<data::PackReport> pack_any(const wire::DatasetSpec& spec, const std::string& to,

@@ -73,10 +73,10 @@ int verify_data(const VerifyArguments& arguments, const std::string& cache_dir) 
   if (files > 0)
     return report({Code::kBadData, grouped(files) + " of the files and arrays of " +
                                        arguments.path +
-                                       " are not what their own checksums say; copy them again"});
+                                       " do not match their own checksums; copy them again"});
   if (damaged == 0) return 0;
   return report({Code::kBadData, grouped(damaged) + " of the samples of " + arguments.path +
-                                     " cannot be trained on; mend these files or take them away"});
+                                     " are damaged; repair or remove these files"});
 }
 
 }  // namespace

@@ -117,9 +117,8 @@ Status wait_for(pid_t pid, const Source& source, const std::string& to, const Wo
   const ProcessEnd end = ProcessEnd::from_wait_status(wait_status);
   if (end.is_success()) return Status::ok();
   const std::string said = words.last();
-  if (end.exit_code == 65) return {Code::kBadData, source.path + " is no sound Parquet: " + said};
-  if (end.exit_code == 70)
-    return {Code::kInternal, to + " cannot be written: " + said + "; make room there"};
+  if (end.exit_code == 65) return {Code::kBadData, source.path + " is not valid Parquet: " + said};
+  if (end.exit_code == 70) return {Code::kInternal, "cannot write " + to + ": " + said};
   return {Code::kInternal, source.path + " was not decoded: lockstep-parquet " + end.text() +
                                (said.empty() ? "" : ", after saying: " + said)};
 }
@@ -220,7 +219,7 @@ Result<UnpackedParquet> UnpackedParquet::make(const std::string& path, const std
                                               uint32_t threads, const data::ProgressFn& progress) {
   std::error_code error;
   if (fs::exists(to, error) && !fs::is_directory(to, error))
-    return Status(Code::kUsage, to + " is no directory; name one that is empty or not there");
+    return Status(Code::kUsage, to + " is not a directory; name an empty or a new one");
   LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<Source> sources, find_sources(path));
   UnpackedParquet made;
   made.directory_ = to + ".unpacked";

@@ -27,8 +27,8 @@ constexpr double kShareOfData = 0.6;    // of the time; the rest is the trainer'
 
 Status cannot_read() {
   return {Code::kInternal,
-          "the figures of lockstep-worker cannot be read; is it of this version "
-          "of Lockstep?"};
+          "cannot read the figures of lockstep-worker; install lockstep and lockstep-worker of one "
+          "version"};
 }
 
 // Seconds of a step, by window; nothing for what is not such a list.
@@ -67,8 +67,7 @@ std::string why_none(const nlohmann::json& times) {
 Status read_resident(const nlohmann::json& times, doctor::Measurements& out) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto rate, rate_of_steps(times));
   if (!rate) {
-    out.notes.push_back("steps on a batch that the GPU has already were not measured: " +
-                        why_none(times));
+    out.notes.push_back("steps on a batch in GPU memory were not measured: " + why_none(times));
     return Status::ok();
   }
   doctor::Rung& trainer = out.rungs.back();
@@ -142,9 +141,9 @@ void note_unrest(doctor::Measurements& measured) {
     worst = &rung;
   }
   if (worst == nullptr) return;
-  measured.notes.push_back("from one window to another rates were up to " + fixed(most, 1) +
+  measured.notes.push_back("between windows, rates were up to " + fixed(most, 1) +
                            " times apart (" + rung_title(worst->kind) +
-                           "): does something else use this machine or its disks?");
+                           "): check whether something else uses this machine or its disks");
 }
 
 Status read_trainer(const std::string& json, doctor::Measurements& out) {
@@ -171,9 +170,10 @@ Status read_trainer(const std::string& json, doctor::Measurements& out) {
 
 Result<Diagnosis> diagnose(const wire::JobSpec& job, const DiagnoseOptions& options) {
   if (job.train().global_batch() == 0)
-    return Status(Code::kUsage,
-                  "train.global_batch is auto, which a run finds when it starts; give the doctor a "
-                  "number, as in train.global_batch=128");
+    return Status(
+        Code::kUsage,
+        "train.global_batch is auto, which a run resolves when it starts; give the doctor a "
+        "number, as in train.global_batch=128");
   const std::string cache_dir = data::cache_directory(job.data(), options.directory);
   const data::ProgressFn opening = [&](const std::string& what, uint64_t, uint64_t) {
     options.progress(what);

@@ -122,7 +122,7 @@ std::string to_text(const Diagnosis& diagnosis) {
     text += "a step takes " + fixed(measured.step_s * 1e3, 2) + " ms" +
             (setting.is_on_gpu ? "" : " of a core's time");
     if (measured.double_step_s > 0)
-      text += ", one of twice as many samples " +
+      text += ", a step of twice as many samples " +
               fixed(measured.double_step_s / measured.step_s, 2) + " times as long";
     text += "\n";
   }

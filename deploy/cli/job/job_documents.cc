@@ -30,13 +30,12 @@ Status check_lengths(const JobValues& values, const wire::JobSpec& job) {
                               ": classes are shuffled sample by sample; leave one of the two out"};
   if (data.length_classes() > 0 && data.shuffle() == "block")
     return {Code::kUsage, say("data.shuffle") + " but " + say("data.length_classes") +
-                              ": what lies side by side is not of one length; leave one out"};
+                              ": neighbouring samples differ in length; leave one of the two out"};
   if ((!is_by_length && data.length_classes() == 0) || data.documents() == "pad")
     return Status::ok();
   return {Code::kUsage, say(is_by_length ? "data.shuffle" : "data.length_classes") + " but " +
                             say("data.documents") +
-                            ": only documents that are a sample each, by data.documents: pad, "
-                            "differ in length"};
+                            ": only data.documents: pad makes samples of different lengths"};
 }
 
 }  // namespace
@@ -58,7 +57,7 @@ Status check_documents(const JobValues& values, const wire::JobSpec& job) {
   if (data.documents() == "pack" && (model == nullptr || !model->tells_documents_apart))
     return usage(say("data.documents") + " but " + say("model.name") + ": only " +
                  models_of_packed_documents() +
-                 " is told where the documents of a sequence begin; take pad");
+                 " can tell the documents of a sequence apart; take pad");
   if (data.document_end().empty() || is_token_number(data.document_end())) return Status::ok();
   return usage(say("data.document_end") +
                ": a token is a whole number, such as 50256, which ends GPT-2's documents");

@@ -82,7 +82,7 @@ std::string section_lines(const wire::JobSection& section) {
 Status no_section(const std::string& section) {
   std::vector<std::string_view> names = {"all"};
   for (const wire::JobSection& s : wire::job_sections()) names.push_back(s.name);
-  return Status(Code::kUsage, "\"" + section + "\" is no section of the job file; take " +
+  return Status(Code::kUsage, "\"" + section + "\" is not a section of the job file; use " +
                                   join_names(names) + did_you_mean(section, names));
 }
 

@@ -40,10 +40,10 @@ Status check_model_file(const JobValues& values, const wire::JobSpec& job) {
   if (model.dropout() > 0 || model.batch_norm())
     return usage(say("model.name") + " but " +
                  say(model.batch_norm() ? "model.batch_norm" : "model.dropout") +
-                 ": that is for built-in models; what a model from a file does stands in the file");
+                 ": only built-in models have this key; change the model's file instead");
   if (takes_tokens(job) && model.block() == 0)
     return usage(say("model.block") + ": the training data are tokens (data.train.format " +
-                 job.data().train().format() + "); say how many of them make a sequence");
+                 job.data().train().format() + "); set how many tokens make a sequence");
   if (!takes_tokens(job) && (model.block() > 0 || model.vocab() > 0))
     return usage(say(model.block() > 0 ? "model.block" : "model.vocab") +
                  ": the training data are images, which have no tokens");

@@ -29,15 +29,15 @@ Status check_network(const JobValues& values, const wire::JobSpec& job) {
     if (network->is_loopback())
       return {Code::kUsage,
               say("comm.advertise") +
-                  "nobody else reaches the loopback interface; name comm.network too"};
+                  "only this machine reaches the loopback interface; set comm.network too"};
   }
   const bool is_open = job.comm().backend() == "nccl" || job.comm().backend() == "mpi";
   if (is_open && !network->is_loopback() && !job.comm().trusted_network())
     return {Code::kConfig, say("comm.backend") +
                                "it neither authenticates nor encrypts; for comm.network " +
                                network->text +
-                               " take host or auto, or say comm.trusted_network=true if nobody is "
-                               "in there who may not read or change what is trained"};
+                               " take host or auto, or set comm.trusted_network=true if everybody "
+                               "on that network may read and change the training"};
   return Status::ok();
 }
 

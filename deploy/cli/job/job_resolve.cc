@@ -216,8 +216,8 @@ Status check_device(const JobValues& values, const JobContext& context, const wi
     return is_nccl ? needs(told(values, "cluster.device", job)) : Status::ok();
   const auto gpus = context.count_gpus();
   if (gpus.is_ok() && is_nccl && *gpus < job.cluster().workers())
-    return needs("a GPU can be in one worker only: there are " + std::to_string(*gpus) + " for " +
-                 std::to_string(job.cluster().workers()) + " workers");
+    return needs("each worker needs a GPU of its own: there are " + std::to_string(*gpus) +
+                 " for " + std::to_string(job.cluster().workers()) + " workers");
   if (gpus.is_ok()) return Status::ok();
   return Status(gpus.status().code(), told(values, "cluster.device", job) + ": " +
                                           gpus.status().message() + "; take cpu or auto");
@@ -238,7 +238,7 @@ Status check_together(const JobValues& values, const wire::JobSpec& job) {
   const auto& transforms = job.data().transforms();
   LOCKSTEP_RETURN_IF_ERROR(data::parse_transforms({transforms.begin(), transforms.end()}).status());
   if (train.epochs() == 0 && train.max_steps() == 0)
-    return usage("how long to train is not said: set train.epochs or train.max_steps");
+    return usage("the job has no length: set train.epochs or train.max_steps");
   if (train.global_batch() > 0 && train.slots() > train.global_batch())
     return usage(say("train.slots") + " but " + say("train.global_batch") +
                  ": every slot needs a sample, so slots can be at most the global batch");

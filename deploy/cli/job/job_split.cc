@@ -14,8 +14,8 @@ Status resolve_split(const JobValues& values, wire::JobSpec& job) {
                                     told(values, key, job) + ": " + why);
   };
   constexpr char kOneOfTwo[] =
-      "evaluation data are held out of the training data, or they are other files; leave one of "
-      "the two out";
+      "evaluation data come either from the training data or from other files; leave one of the "
+      "two out";
   const wire::DatasetSpec& eval = data.eval();
   const bool is_path_given = values.count("data.eval.path") > 0;
   if (is_path_given && eval.path() != data.train().path())
@@ -24,7 +24,8 @@ Status resolve_split(const JobValues& values, wire::JobSpec& job) {
   if (is_format_given && eval.format() != data.train().format())
     return refused("data.eval.format", kOneOfTwo);
   if (eval.fraction() != 0 && eval.fraction() != 1)
-    return refused("data.eval.fraction", "all that is held out is evaluated on; hold out less");
+    return refused("data.eval.fraction",
+                   "evaluation uses all held-out samples; hold out fewer instead");
   data.mutable_eval()->set_path(data.train().path());
   data.mutable_eval()->set_format(data.train().format());
   return Status::ok();

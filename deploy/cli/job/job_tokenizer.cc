@@ -11,7 +11,8 @@ Status resolve_tokenizer(const JobContext& context, wire::JobSpec& job) {
   if (data.tokenizer().empty()) return Status::ok();
   if (source::is_url(data.tokenizer()))
     return {Code::kUsage, "data.tokenizer is " + data.tokenizer() +
-                              ", but a vocabulary is read from a path; copy it there"};
+                              ", but Lockstep reads a vocabulary only from a path; copy it to a "
+                              "directory that every machine sees"};
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string found, context.hash_tokenizer(data.tokenizer()));
   if (data.tokenizer_sha256().empty()) data.set_tokenizer_sha256(found);
   return data::check_vocabulary_hash(data.tokenizer(), data.tokenizer_sha256(), found);
@@ -23,12 +24,12 @@ Status check_tokenizer(const JobValues& values, const wire::JobSpec& job) {
   if (data.tokenizer().empty()) {
     if (data.tokenizer_sha256().empty()) return Status::ok();
     return {Code::kUsage, say("data.tokenizer_sha256") + " but " + say("data.tokenizer") +
-                              ": name the vocabulary that it is the hash of"};
+                              ": name the vocabulary with this hash"};
   }
   const auto check = [&](const std::string& key, const auto& set) {
     if (set.path().empty() || set.format() == "text") return Status::ok();
     return Status(Code::kUsage, say("data.tokenizer") + " but " + say(key) +
-                                    ": it makes tokens of text; leave it out, or name text");
+                                    ": a tokenizer is for text; leave it out, or name text");
   };
   LOCKSTEP_RETURN_IF_ERROR(check("data.train.format", data.train()));
   for (int i = 0; i < data.mix_size(); ++i)

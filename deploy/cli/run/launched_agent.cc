@@ -75,7 +75,7 @@ Result<RunDir> open_after_own_death(const std::string& run_dir, int64_t most_ms,
   while (is_in_use(run_dir) && clock.monotonic_ms() < until_ms && !signals.is_pending()) pause();
   if (!is_in_use(run_dir)) return RunDir::open(run_dir, holds_a_run(run_dir));
   return Status(Code::kCheckpointed,
-                "rank 0 before this one still holds " + run_dir + "; to be tried again");
+                "an earlier rank 0 of this launch still holds " + run_dir + "; start rank 0 again");
 }
 
 bool is_alone(const LaunchedAgent& arguments, const LaunchEnv& env) {
@@ -188,8 +188,8 @@ Result<int> end_with_rank_0(const NodeAgentEnd& end, const LaunchEnv& env,
     return kStopped;
   if (end.heard_goodbye || end.was_stopped || end.exit_code != 0) return end.exit_code;
   return Status(Code::kInternal, "rank " + std::to_string(env.rank) +
-                                     " has lost the coordinator, which is on rank 0, and it did "
-                                     "not come back; the same command continues the run");
+                                     " lost the coordinator on rank 0, which did not come back; "
+                                     "run the same command again to continue");
 }
 
 Result<int> follow(const LaunchedAgent& arguments, const LaunchEnv& env, StopSignals& signals) {
@@ -199,12 +199,11 @@ Result<int> follow(const LaunchedAgent& arguments, const LaunchEnv& env, StopSig
   if (!verdict) return kStopped;
   if (*verdict == LaunchWait::Verdict::kEnded) return wait.record()->exit_code;
   if (*verdict == LaunchWait::Verdict::kGiveUp)
-    return Status(
-        Code::kInternal,
-        "rank " + std::to_string(env.rank) + " of " + std::to_string(env.size) + " on " +
-            host_name() + " has waited " + std::to_string(kLaunchSilenceMs / 1000) +
-            " s for rank 0 to prepare the run in " + run_dir +
-            ": see what rank 0 says, and whether this is the same directory on all hosts");
+    return Status(Code::kInternal,
+                  "rank " + std::to_string(env.rank) + " of " + std::to_string(env.size) + " on " +
+                      host_name() + " has waited " + std::to_string(kLaunchSilenceMs / 1000) +
+                      " s for rank 0 to prepare the run in " + run_dir +
+                      ": see rank 0's output, and check that all hosts share this directory");
   NodeAgent node;
   node.run_dir = run_dir;
   node.node = node_of(arguments, env);

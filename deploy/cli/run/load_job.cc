@@ -93,8 +93,8 @@ Status check_mpi(const JobRequest& request, const wire::JobSpec& job) {
         "orte_allowed_exit_without_sync 1");
   if (request.mpi_ranks != request.launched_workers)
     return refused(
-        "a rank of mpirun is one worker there: leave --workers out, and start as many ranks as "
-        "there are to be workers");
+        "each rank of mpirun is one worker: leave --workers out, and start one rank for each "
+        "worker");
   return Status::ok();
 }
 
@@ -127,7 +127,7 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
   if (request.file.empty() && request.stored == nullptr)
     return Status(Code::kUsage,
                   "no job file given; try 'lockstep run JOB.yaml', and "
-                  "'lockstep run --help-job' for what stands in it");
+                  "'lockstep run --help-job' for its keys");
   LOCKSTEP_ASSIGN_OR_RETURN(const JobValues values, read_values(request));
   JobContext context;
   context.working_directory = fs::current_path().string();

@@ -97,7 +97,8 @@ Status check_content(const std::string& path, bool resume) {
 Status check_disk(const std::string& path) {
   const std::string lack = lack_of_room(path, kNeededDiskBytes);
   if (lack.empty()) return Status::ok();
-  return Status(Code::kConfig, lack + ", a run needs at least " + bytes_text(kNeededDiskBytes));
+  return Status(Code::kConfig, lack + ", a run needs at least " + bytes_text(kNeededDiskBytes) +
+                                   "; make room, or choose another --run-dir");
 }
 
 // The highest directory on the way to `path` that is not there; "" if all are.
@@ -136,7 +137,7 @@ std::string lack_of_room(const std::string& path, uint64_t needed_bytes) {
   if (::statvfs(path.c_str(), &disk) != 0) return "";
   const uint64_t free_bytes = uint64_t{disk.f_bavail} * disk.f_frsize;
   if (free_bytes >= needed_bytes) return "";
-  return "only " + bytes_text(free_bytes) + " are free where " + path + " lies";
+  return "only " + bytes_text(free_bytes) + " are free on the disk of " + path;
 }
 
 Result<RunDir> RunDir::open(const std::string& path, bool resume) {
@@ -145,10 +146,10 @@ Result<RunDir> RunDir::open(const std::string& path, bool resume) {
   // It is told to every process of the run, in messages whose text is UTF-8.
   if (!is_printable_utf8(absolute))
     return usage("run directory " + json_escape(absolute) +
-                 " has a name that is no printable UTF-8 text; choose another --run-dir");
+                 " has a name that is not printable UTF-8; choose another --run-dir");
   std::error_code error;
   if (fs::exists(absolute, error) && !fs::is_directory(absolute, error))
-    return usage(absolute + " is a file, not a run directory");
+    return usage(absolute + " is a file, not a run directory; choose another --run-dir");
   if (!fs::exists(absolute, error) && resume)
     return Status(Code::kNoInput, "there is no run to resume: " + absolute + " does not exist");
   if (is_locked(coordinator_lock(absolute))) return in_use(absolute);

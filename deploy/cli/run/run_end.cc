@@ -45,8 +45,8 @@ bool has_trained(const RunDir& dir) {
 void tell_failed(int code, RunDir& dir) {
   constexpr int kFailed = 70;  // its logs are wanted
   if (code != kFailed && !has_trained(dir) && dir.discard())
-    std::fprintf(stderr, "lockstep: ended with code %d; %s, which was new, is removed again\n",
-                 code, dir.path().c_str());
+    std::fprintf(stderr, "lockstep: ended with code %d; removed the new run directory %s\n", code,
+                 dir.path().c_str());
   else
     std::fprintf(stderr, "lockstep: ended with code %d; logs are in %s\n", code,
                  dir.file(rundir::kLogs).c_str());

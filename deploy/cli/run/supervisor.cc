@@ -124,7 +124,7 @@ struct Supervisor::Impl {
     loop.call_after(coordinator::kPulseLookMs, [this] { watch_coordinator(); });
     superseded_looks = coordinator.is_running() && is_superseded() ? superseded_looks + 1 : 0;
     if (superseded_looks < kSupersededLooks && !stands_still()) return;
-    reporter.note("the coordinator hangs: it has done nothing for long, and is killed");
+    reporter.note("killing the coordinator, which hangs");
     pulse.forget();
     superseded_looks = 0;
     coordinator.send(SIGKILL);
@@ -142,7 +142,7 @@ struct Supervisor::Impl {
   void kill_after(int64_t delay_ms, const std::string& why) {
     loop.call_after(delay_ms, [this, why] {
       if (is_over()) return;
-      trouble = "killed what was left of the run: " + why;
+      trouble = "killed the remaining processes of the run: " + why;
       kill_all();
     });
   }
@@ -163,11 +163,12 @@ struct Supervisor::Impl {
     if (!end.stop_requested) {
       end.stop_requested = true;
       may_hurry = !options.is_launched && signal != SIGUSR1;
-      reporter.note("stopping: a checkpoint at the next step, then the end" +
-                    std::string(signal == SIGINT ? " (Ctrl-C again: at once, without it)" : ""));
+      reporter.note(
+          "stopping after a checkpoint at the next step" +
+          std::string(signal == SIGINT ? " (Ctrl-C again: at once, without a checkpoint)" : ""));
       tell_stop();
       // The coordinator and the agent have deadlines of their own; this one is for when they hang.
-      kill_after(options.grace_ms + options.leave_ms, "it did not end within the grace time");
+      kill_after(options.grace_ms + options.leave_ms, "the run did not end within the grace time");
     } else if (hurries) {
       trouble = "ended at once, as asked; the last checkpoint stays";
       kill_all();
@@ -230,8 +231,8 @@ struct Supervisor::Impl {
     superseded = true;
     agent.forget_restart();
     reporter.note(
-        "the coordinator of this run is on another machine now, which took this "
-        "one for lost; the workers here go on under it");
+        "another machine took this one for lost and runs the coordinator now; the workers here "
+        "continue under that one");
   }
 
   void on_agent_end(const ProcessEnd& how) {

@@ -83,7 +83,7 @@ int run_in(RunDir& dir, const RunPlan& plan, const wire::JobSpec& job, StopSigna
   };
   if (plan.take_over) {
     remove_endpoints(dir);
-    reporter.note("the run in " + dir.path() + " goes on: its coordinator is made again here");
+    reporter.note("the run in " + dir.path() + " goes on: starting its coordinator again here");
     return supervise(plan, job, dir, signals, reporter);
   }
   const SystemClock clock;

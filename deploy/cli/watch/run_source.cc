@@ -45,7 +45,7 @@ bool is_held_by_anybody(const std::string& path) {
 Result<RunSource> RunSource::open(const std::string& run_dir) {
   LOCKSTEP_ASSIGN_OR_RETURN(std::string path, coordinator::absolute_path(run_dir));
   if (!std::filesystem::exists(rundir::file_in(path, rundir::kJob)))
-    return Status(Code::kNoInput, path + " is no run directory: there is no job.pb in it");
+    return Status(Code::kNoInput, path + " is not a run directory: it has no job.pb");
   return RunSource(std::move(path));
 }
 
@@ -57,8 +57,8 @@ Result<std::string> RunSource::ask_coordinator(std::string_view name,
   const nlohmann::json parsed = nlohmann::json::parse(answer.body, nullptr, false);
   // The port may be another program's by now.
   if (answer.status != 200 || !parsed.is_object())
-    return Status(Code::kUnavailable, "what answers where the coordinator of " + run_dir_ +
-                                          " was is no coordinator of this version");
+    return Status(Code::kUnavailable, "the program at the address of the coordinator of " +
+                                          run_dir_ + " is not a coordinator of this version");
   return std::move(answer.body);
 }
 
@@ -66,12 +66,13 @@ Status RunSource::may_read_files() const {
   const std::string coordinators = coordinator::lock_path(coordinator::journal_path(run_dir_));
   for (const std::string& lock : {run_dir_ + "/run.lock", coordinators}) {
     if (is_held_by_anybody(lock))
-      return Status(Code::kUnavailable, "the run goes on, so they are left alone");
+      return Status(Code::kUnavailable, "the run goes on, so Lockstep does not open them");
   }
   const bool is_told_over = stamp_of(rundir::file_in(run_dir_, rundir::kSummary)) != heard_summary_;
   if (!heard_ms_ || is_told_over || SystemClock().monotonic_ms() - *heard_ms_ >= kAwayMs)
     return Status::ok();
-  return Status(Code::kUnavailable, "a coordinator may be started again, so they are left alone");
+  return Status(Code::kUnavailable,
+                "a coordinator may start again, so Lockstep does not open them");
 }
 
 Result<std::string> RunSource::read_files(std::string_view name, std::string_view query) {
@@ -104,14 +105,14 @@ Result<std::string> RunSource::get(std::string_view name, std::string_view query
   Result<std::string> read = read_files(name, query);
   if (read.is_ok()) return read;
   return Status(Code::kUnavailable,
-                asked.status().message() + "; and its files: " + read.status().message());
+                asked.status().message() + ". Its files: " + read.status().message());
 }
 
 Result<nlohmann::json> RunSource::get_json(std::string_view name, std::string_view query) {
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string text, get(name, query));
   nlohmann::json parsed = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!parsed.is_object())
-    return Status(Code::kUnavailable, "the answer about " + run_dir_ + " is no JSON object");
+    return Status(Code::kUnavailable, "the answer about " + run_dir_ + " is not a JSON object");
   return parsed;
 }
 

@@ -53,7 +53,7 @@ Result<json> ask_status(const std::string& run_dir, int64_t timeout_ms) {
                             ask_http(run_dir, "/api/v1/status", timeout_ms));
   json parsed = json::parse(answer.body, nullptr, /*allow_exceptions=*/false);
   if (answer.status != 200 || !parsed.is_object())
-    return Status(Code::kUnavailable, "the coordinator's answer is no status (HTTP " +
+    return Status(Code::kUnavailable, "the coordinator's answer is not a status (HTTP " +
                                           std::to_string(answer.status) + ")");
   return parsed;
 }

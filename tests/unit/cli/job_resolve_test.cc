@@ -77,7 +77,7 @@ TEST(JobResolve, Gpt2RefusesWhatDoesNotFitIt) {
 
 TEST(JobResolve, TransformsAreLookedAtBeforeAnythingIsStarted) {
   EXPECT_THAT(error_of({"data.transforms=[flip, normalise]"}), Suggests("normalize"));
-  EXPECT_THAT(error_of({"data.transforms=[normalize, flip]"}), HasSubstr("behind normalize"));
+  EXPECT_THAT(error_of({"data.transforms=[normalize, flip]"}), HasSubstr("after normalize"));
 }
 
 TEST(JobResolve, TheFormatIsFoundWhicheverTheModel) {
@@ -149,7 +149,7 @@ TEST(JobResolve, AHoldoutBesideOtherEvaluationDataIsRefused) {
                     Advises("leave one")));
   EXPECT_THAT(error_of({"data.holdout=0.1", "data.eval.path="}), Advises("leave one"));
   EXPECT_THAT(error_of({"data.holdout=0.1", "data.eval.format=cifar10"}), Advises("leave one"));
-  EXPECT_THAT(error_of({"data.holdout=0.1", "data.eval.fraction=0.5"}), Advises("less"));
+  EXPECT_THAT(error_of({"data.holdout=0.1", "data.eval.fraction=0.5"}), Advises("fewer"));
   EXPECT_THAT(error_of({"data.holdout=1"}), Says("below 1"));
   EXPECT_THAT(error_of({"data.train.fraction=0"}), Says("at most 1"));
 }

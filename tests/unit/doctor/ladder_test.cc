@@ -97,7 +97,7 @@ TEST(MakeCold, LeavesWhatIsInMemoryOnlyAsItWas) {
   const std::vector<uint64_t> samples{0, 1, kSamples - 1};
   const Coldness cold = make_cold(*dataset, samples);
   EXPECT_EQ(cold.share, 0);
-  EXPECT_THAT(cold.why_not, HasSubstr("no file"));
+  EXPECT_THAT(cold.why_not, HasSubstr("which files"));
   EXPECT_EQ(stored_sample(*dataset, 1)[29], 7);
 }
 

@@ -77,13 +77,13 @@ TEST(BatchScript, EachRunOfAnArrayHasADirectoryAndANumber) {
   EXPECT_THAT(script(array),
               HasSubstr("--run-dir '/shared/seed-'\"$SLURM_ARRAY_TASK_ID\"'/x' &\n"));
   array.array = "";
-  EXPECT_THAT(refusal(array), HasSubstr("without --array"));
+  EXPECT_THAT(refusal(array), HasSubstr("there is no --array"));
 }
 
 TEST(BatchScript, AJobThatWouldBeStoppedAsSoonAsItHasBegunIsRefused) {
   BatchRequest brief = request();
   brief.time = "3";
-  EXPECT_THAT(refusal(brief), Says("requeued"));
+  EXPECT_THAT(refusal(brief), Says("requeue"));
   brief.stop_before_s = 60;
   EXPECT_THAT(script(brief), HasSubstr("--time=3\n"));
   EXPECT_THAT(script(brief), HasSubstr("USR1@60\n"));

@@ -237,7 +237,7 @@ TEST_F(ArrowFiles, WhatIsWrongIsSaidWithFileAndColumn) {
       {"no_batches", "has 0 tokens"},
       {"negative_token", "has token -3 at offset "},
       {"deep", "has more than 16 columns within columns"},
-      {"bomb", "says that it inflates to more than 1000 times its size"},
+      {"bomb", "claims to inflate to more than 1000 times its size"},
   };
   for (const auto& [sample, words] : said)
     EXPECT_THAT(failure(sample), AllOf(HasSubstr("x.arrow "), HasSubstr(words))) << sample;

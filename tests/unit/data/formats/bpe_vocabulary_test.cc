@@ -104,17 +104,18 @@ TEST(BpeVocabulary, WhatWouldMakeOtherTokensIsRefusedByItsName) {
   };
   const Json split = {{"type", "Split"}, {"pattern", {{"Regex", "x"}}}};
   for (const auto& [status, words] : std::initializer_list<std::pair<Status, const char*>>{
-           {with("/model/type", "Unigram"), "another model than BPE"},
+           {with("/model/type", "Unigram"), "a model other than BPE"},
            {with("/normalizer", {{"type", "NFC"}}), "a normalizer"},
-           {with("/pre_tokenizer", split), "another pre_tokenizer"},
-           {with("/pre_tokenizer", nullptr), "another pre_tokenizer"},
-           {with("/pre_tokenizer/use_regex", false), "another pre_tokenizer"},
+           {with("/pre_tokenizer", split), "pre_tokenizer"},
+           {with("/pre_tokenizer", nullptr), "pre_tokenizer"},
+           {with("/pre_tokenizer/use_regex", false), "pre_tokenizer"},
            {with("/pre_tokenizer/add_prefix_space", true), "a space before text"},
            {with("/model/end_of_word_suffix", "</w>"), "end_of_word_suffix"},
            {with("/model/ignore_merges", true), "ignore_merges"},
            {with("/model/byte_fallback", true), "byte_fallback"},
            {with("/model/dropout", 0.1), "drops merges at random"},
-           {with("/added_tokens/0/id", 70'000), "the id 70000, where tokenizers gives it"},
+           {with("/added_tokens/0/id", 70'000),
+            "the id 70000, but the tokenizers library gives it"},
            {with("/added_tokens/0/lstrip", true), "lstrip"}}) {
     EXPECT_EQ(status.code(), Code::kUsage) << words;
     EXPECT_THAT(status.message(), AllOf(HasSubstr(words), Says("not read")));
@@ -139,12 +140,12 @@ TEST(BpeVocabulary, DamageIsSaid) {
            {with("/model/vocab/a", limits::kVocabulary), "is not a number below"},
            {with("/model/vocab/a", 1.5), "is not a number below"},
            {with("/model/merges", "x"), "has no list of merges"},
-           {with("/model/merges/3", "x"), "number 4"},
-           {with("/model/merges/3", {"x"}), "that is no pair"},
-           {with("/model/merges/3", {"nobody", "knows"}), "of what is no token"},
+           {with("/model/merges/3", "x"), "merge 4"},
+           {with("/model/merges/3", {"x"}), "not a pair"},
+           {with("/model/merges/3", {"nobody", "knows"}), "not a token"},
            {with("/added_tokens/0/content", ""), "without content or id"},
            {refused(no_byte), "no token for byte 97"},
-           {refused(many), "no list of at most"},
+           {refused(many), "not a list of at most"},
            {refused(Json::array()), "is not a JSON object"}}) {
     EXPECT_EQ(status.code(), Code::kBadData) << words;
     EXPECT_THAT(status.message(), HasSubstr(words));

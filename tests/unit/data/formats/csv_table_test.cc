@@ -155,7 +155,7 @@ TEST(CsvTable, DamageIsSeen) {
   EXPECT_THAT(failure(std::string("1,0\n\"\0\",0\n", 11)),
               AllOf(Names("line 2, column 1"), Says("NUL")));
   EXPECT_THAT(failure("1,caf\xE9\n"), AllOf(Names("\"caf?\"", "line 1, column 2"), Says("UTF-8")));
-  EXPECT_THAT(failure("\xFF,label\n1,0\n"), HasSubstr("no UTF-8"));
+  EXPECT_THAT(failure("\xFF,label\n1,0\n"), HasSubstr("not UTF-8"));
 }
 
 TEST(CsvTable, AHugeLineIsRefusedBeforeItTakesMemory) {
@@ -171,7 +171,8 @@ TEST(CsvTable, SeveralTablesHaveTheSameColumns) {
   EXPECT_THAT(both->labels, ElementsAre(1, 0, 1));
   EXPECT_THAT(both->lines, ElementsAre(2, 2, 3));
   for (const char* other : {"b,label\n2,b\n", "2,b\n", "label,a\nb,2\n", "a,b,label\n1,2,b\n"})
-    EXPECT_THAT(read({"a,label\n1,x\n", other}).status().message(), HasSubstr("other columns"));
+    EXPECT_THAT(read({"a,label\n1,x\n", other}).status().message(),
+                HasSubstr("columns that differ"));
 }
 
 TEST(CsvTable, EvaluationHasTheColumnsAndClassesOfTraining) {
@@ -182,7 +183,8 @@ TEST(CsvTable, EvaluationHasTheColumnsAndClassesOfTraining) {
   EXPECT_EQ(evaluation->classes, training->classes);
   EXPECT_THAT(read({"a,label\n5,new\n"}, &*training).status().message(),
               AllOf(Names("\"new\"", "line 2, column 2", "\"label\""), Says("training")));
-  EXPECT_THAT(read({"b,label\n5,x\n"}, &*training).status().message(), HasSubstr("other columns"));
+  EXPECT_THAT(read({"b,label\n5,x\n"}, &*training).status().message(),
+              HasSubstr("columns that differ"));
   EXPECT_THAT(read({"a,label\n5,1\n"}, &*training).status().message(), HasSubstr("are names"));
 }
 

@@ -160,7 +160,7 @@ TEST_F(TokenizedTextFiles, AnotherVocabularyThanTheRunsIsRefused) {
   EXPECT_TRUE(open(wanted).is_ok());
   write_file(dir_.path("v/tokenizer.json"), bpe_sample("old_tokenizer.json"));
   EXPECT_EQ(failure(wanted).code(), Code::kUsage);
-  EXPECT_THAT(failure(wanted).message(), Says("begun with"));
+  EXPECT_THAT(failure(wanted).message(), Says("the run began with"));
 }
 
 TEST_F(TokenizedTextFiles, NeedTextAPlaceToBeKeptAndAVocabularyThatLiesElsewhere) {

@@ -93,7 +93,8 @@ TEST(ZipEntries, DamageIsSeen) {
   EXPECT_THAT(zip_error(""), Says("truncated", "zip"));
   EXPECT_THAT(zip_error(good.substr(0, good.size() - 1)), HasSubstr("is truncated"));
   EXPECT_THAT(zip_error(good + "x"), HasSubstr("is truncated"));
-  EXPECT_THAT(with(list + 20, 1'000'000, 4), AllOf(Names("images.npy"), Says("two sizes")));
+  EXPECT_THAT(with(list + 20, 1'000'000, 4),
+              AllOf(Names("images.npy"), Says("two different sizes")));
   std::string longer = good;
   for (const size_t at : {20, 24}) put(longer, list + at, 1'000'000, 4);
   EXPECT_THAT(zip_error(longer), AllOf(Names("images.npy"), Says("beyond it")));
@@ -107,7 +108,7 @@ TEST(ZipEntries, DamageIsSeen) {
   EXPECT_THAT(with(list + 10, 93, 2), Says("method 93"));
   // Both files at the place of the first.
   const size_t second = good.find("PK\x01\x02", list + 4);
-  EXPECT_THAT(with(second + 42, 0, 4), Says("over each other"));
+  EXPECT_THAT(with(second + 42, 0, 4), Says("overlap"));
 }
 
 TEST(ZipEntries, NothingIsReadBeyondTheArchive) {

@@ -90,15 +90,15 @@ TEST(TransformList, SaysWhatACropCannotBeDoneBefore) {
     EXPECT_THAT(error_of({"flip", word, "center_crop=8"}),
                 AllOf(Names("\"center_crop=8\"", name), Says("whole image")));
     EXPECT_THAT(error_of({word, "random_crop=8"}),
-                AllOf(Names("\"random_crop=8\""), Advises("in front of " + name)));
+                AllOf(Names("\"random_crop=8\""), Advises("before " + name)));
   }
   for (const char* word : {"flip", "flip_vertical", "brightness=0.1", "saturation=1", "hue=0.1"}) {
     EXPECT_TRUE(parse_transforms({word, "random_crop=8"}).is_ok()) << word;
     for (const char* scaled : {"resize=9", "random_resized_crop=8"})
       EXPECT_THAT(error_of({word, scaled}), Says("rounds")) << word;
   }
-  EXPECT_THAT(error_of({"normalize", "resize=9"}), HasSubstr("behind normalize"));
-  EXPECT_THAT(error_of({"normalize", "random_resized_crop=9"}), HasSubstr("behind normalize"));
+  EXPECT_THAT(error_of({"normalize", "resize=9"}), HasSubstr("after normalize"));
+  EXPECT_THAT(error_of({"normalize", "random_resized_crop=9"}), HasSubstr("after normalize"));
 }
 
 TEST(TransformList, WhatMixesImagesComesLast) {
@@ -118,7 +118,7 @@ TEST(TransformList, WhatMixesImagesComesLast) {
 
 TEST(TransformList, RefusesWhatIsThereTwiceOrBehindTheEnd) {
   EXPECT_THAT(error_of({"flip", "flip=0.1"}), AllOf(Names("flip"), Says("twice")));
-  EXPECT_THAT(error_of({"normalize", "flip"}), HasSubstr("behind normalize"));
+  EXPECT_THAT(error_of({"normalize", "flip"}), HasSubstr("after normalize"));
 }
 
 }  // namespace
