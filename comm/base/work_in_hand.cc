@@ -61,8 +61,9 @@ Result<WorkInHand> WorkInHand::make() {
   // Sealed, because a worker that shortened the memory would kill its agent.
   if (descriptor < 0 || ::ftruncate(descriptor, sizeof(Marks)) != 0 ||
       ::fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    const Status status(Code::kInternal,
-                        "cannot make memory for what a worker has in hand: " + errno_text(errno));
+    const Status status(
+        Code::kInternal,
+        "cannot make the shared memory that shows a worker's samples: " + errno_text(errno));
     if (descriptor >= 0) ::close(descriptor);
     return status;
   }
@@ -76,8 +77,8 @@ Result<WorkInHand> WorkInHand::attach(int descriptor) {
   struct stat info {};
   if (::fstat(descriptor, &info) != 0 || info.st_size != sizeof(Marks)) {
     return Status(Code::kConfig, "descriptor " + std::to_string(descriptor) +
-                                     " is not the memory in which a worker says what it has in "
-                                     "hand; workers are started by `lockstep agent`");
+                                     " is not the shared memory that shows a worker's samples; "
+                                     "start workers with `lockstep agent`");
   }
   LOCKSTEP_ASSIGN_OR_RETURN(WorkInHand work, map(descriptor));
   ::close(std::exchange(work.descriptor_, -1));
@@ -87,8 +88,9 @@ Result<WorkInHand> WorkInHand::attach(int descriptor) {
 Result<WorkInHand> WorkInHand::map(int descriptor) {
   void* memory = ::mmap(nullptr, sizeof(Marks), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (memory == MAP_FAILED) {
-    const Status status(Code::kInternal,
-                        "cannot map what a worker has in hand: " + errno_text(errno));
+    const Status status(
+        Code::kInternal,
+        "cannot map the shared memory that shows a worker's samples: " + errno_text(errno));
     ::close(descriptor);
     return status;
   }

@@ -10,7 +10,7 @@ namespace lockstep::http {
 namespace {
 
 Status no_http() {
-  return Status(Code::kRefused, "what answers there does not speak HTTP");
+  return Status(Code::kRefused, "the program at that address does not speak HTTP");
 }
 
 template <typename T>

@@ -79,7 +79,7 @@ bool HttpServer::Impl::is_authorized(const Request& request, const std::string& 
 
 Response HttpServer::Impl::respond(const Request& request) const {
   if (request.count(bhttp::field::host) > 1)
-    return {.status = 400, .body = "a request has one Host header\n"};
+    return {.status = 400, .body = "a request must have exactly one Host header\n"};
   if (!is_allowed_host(request[bhttp::field::host]))
     return {.status = 421, .body = "this server does not answer for that Host\n"};
   if (request.method() != bhttp::verb::get && request.method() != bhttp::verb::head)

@@ -37,8 +37,8 @@ Response answer_to_error(const error_code& error) {
   if (error == bhttp::error::header_limit || error == bhttp::error::buffer_overflow)
     return {.status = 431, .body = "the request's header is too large\n"};
   if (error == bhttp::error::body_limit)
-    return {.status = 413, .body = "a request takes no body here\n"};
-  return {.status = 400, .body = "this is no HTTP request\n"};
+    return {.status = 413, .body = "a request must not have a body\n"};
+  return {.status = 400, .body = "this is not an HTTP request\n"};
 }
 
 // A caller that gets one of these tried to enter where it may not, or is no client.
@@ -103,7 +103,7 @@ class Session final : public AnySession, public std::enable_shared_from_this<Ses
     // is slow on purpose.
     const bool is_in_request = served_ == 0 || parser_->got_some() || buffer_.size() > 0;
     if (error == beast::error::timeout && is_in_request)
-      return refused("it brought no whole request within " +
+      return refused("it sent no complete request within " +
                      std::to_string(server_->options.deadline_ms) + " ms");
     const bool is_syntax = error.category() == bhttp::make_error_code(bhttp::error{}).category();
     if (error == bhttp::error::end_of_stream || error == bhttp::error::partial_message ||

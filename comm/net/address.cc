@@ -9,7 +9,7 @@ namespace {
 
 Status bad_address(std::string_view text) {
   return Status(Code::kUsage, "\"" + std::string(text) +
-                                  "\" is no address: write host:port, for IPv6 [host]:port");
+                                  "\" is not an address: write host:port, for IPv6 [host]:port");
 }
 
 bool parse_port(std::string_view text, uint16_t* port) {
@@ -65,7 +65,7 @@ Result<Address> numeric_address(const Address& address) {
   in6_addr ignored;  // has room for either kind
   for (const int family : {AF_INET, AF_INET6})
     if (::inet_pton(family, address.host.c_str(), &ignored) == 1) return address;
-  return Status(Code::kConfig, to_string(address) + " has a name where numbers are needed");
+  return Status(Code::kConfig, to_string(address) + " is a name; write a numeric address");
 }
 
 Status check_loopback(const Address& address) {

@@ -76,8 +76,8 @@ Result<Network> parse_network(std::string_view text) {
   if (text.empty() || text == "loopback") return network;
   const size_t slash = text.find('/');
   if (slash == std::string_view::npos) {
-    if (numbers_of(text)) return bad_network(text, "is one address, and every machine has another");
-    if (!is_interface_name(text)) return bad_network(text, "is no network");
+    if (numbers_of(text)) return bad_network(text, "is one address, but every machine has its own");
+    if (!is_interface_name(text)) return bad_network(text, "is not a network");
     network.interface = network.text;
     return network;
   }
@@ -86,7 +86,7 @@ Result<Network> parse_network(std::string_view text) {
   const auto [end, error] = std::from_chars(bits.data(), bits.data() + bits.size(), network.bits);
   if (!numbers || error != std::errc() || end != bits.data() + bits.size() || network.bits == 0 ||
       network.bits > 8 * numbers->count)
-    return bad_network(text, "is no network");
+    return bad_network(text, "is not a network");
   network.prefix = numbers->bytes;
   network.address_bytes = numbers->count;
   return network;

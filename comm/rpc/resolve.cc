@@ -38,7 +38,7 @@ Result<Address> look_up(const Address& address) {
   const int error = ::getaddrinfo(address.host.c_str(), nullptr, &hints, &first);
   if (error != 0)
     return Status(Code::kUnavailable,
-                  "the name " + address.host + " leads to no address: " + ::gai_strerror(error));
+                  "the name " + address.host + " does not resolve: " + ::gai_strerror(error));
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(first, &::freeaddrinfo);
   for (const int family : {AF_INET, AF_INET6})
     for (const addrinfo* at = first; at != nullptr; at = at->ai_next)
@@ -72,7 +72,8 @@ class Lookup final : public std::enable_shared_from_this<Lookup> {
       }).detach();
     } catch (const std::system_error& error) {
       loop_.post([self = shared_from_this(), what = std::string(error.what())] {
-        self->finish(Status(Code::kUnavailable, "no thread to resolve a name with: " + what));
+        self->finish(
+            Status(Code::kUnavailable, "cannot start a thread to resolve the name: " + what));
       });
     }
   }

@@ -34,9 +34,9 @@ void TlsDoor::make_room() {
   const auto oldest = from.begin();
   const int64_t age_ms = loop_.now_ms() - oldest->second->since_ms;
   turn_away(from, oldest,
-            Status(Code::kUnavailable, "it made room for others after " + std::to_string(age_ms) +
-                                           " ms at the door: more than " +
-                                           std::to_string(most_callers_) + " knock"));
+            Status(Code::kUnavailable, "it had to make room after " + std::to_string(age_ms) +
+                                           " ms: more than " + std::to_string(most_callers_) +
+                                           " connections wait to begin TLS"));
 }
 
 void TlsDoor::listen_to(CallerId id, const std::shared_ptr<Caller>& caller) {

@@ -10,9 +10,9 @@ namespace lockstep {
 namespace {
 
 Status damaged(const std::string& path) {
-  return Status(Code::kBadData, path +
-                                    " is damaged; take another --run-dir, or resume from a copy "
-                                    "of the run that is whole");
+  return Status(
+      Code::kBadData,
+      path + " is damaged; resume from an undamaged copy of the run, or choose another --run-dir");
 }
 
 Result<std::string> read_bytes(const std::string& path) {

@@ -20,8 +20,7 @@ Status check_private(int fd, const std::string& path, const std::string& what) {
   if (!S_ISREG(info.st_mode)) return Status(Code::kConfig, path + " is not a regular file");
   if (info.st_uid != ::geteuid())
     return Status(Code::kConfig, "the " + what + " " + path + " belongs to another user (uid " +
-                                     std::to_string(info.st_uid) +
-                                     "): run as the user whom it belongs to");
+                                     std::to_string(info.st_uid) + "): run as that user");
   if ((info.st_mode & 0177) != 0)
     return Status(Code::kConfig, "the " + what + " " + path +
                                      " can be read by others or is executable: chmod 600 it, and "

@@ -95,7 +95,7 @@ void TokenFile::read_again(int64_t now_ms) {
   const bool is_news = complaint != complaint_;
   complaint_ = complaint;
   if (!complaint.empty()) {
-    if (is_news) logger_.warn("token_not_read_again", "the token stays the old one: " + complaint);
+    if (is_news) logger_.warn("token_not_read_again", "keeping the old token: " + complaint);
     return;
   }
   if (found->token == content_.token) return;

@@ -27,7 +27,8 @@ template <typename T>
 using Owned = std::unique_ptr<T, Freed>;
 
 constexpr char kMend[] =
-    "; `lockstep certs` makes a set of files that belong together, or ask whoever issues yours";
+    "; make files that belong together with `lockstep certs`, or ask whoever issues your "
+    "certificates";
 
 constexpr char kMendOfOthers[] = "; ask whoever has put that file there";
 
@@ -145,7 +146,7 @@ Status TlsContext::check_chain(const std::string& directory) {
                       SSL_CTX_get0_certificate(context_), between);
   if (X509_verify_cert(check.get()) != 1) {
     const char* why = X509_verify_cert_error_string(X509_STORE_CTX_get_error(check.get()));
-    return unusable(path, "does not hold against " + directory + "/ca.crt: " + why);
+    return unusable(path, "does not verify against " + directory + "/ca.crt: " + why);
   }
   const STACK_OF(X509)* chain = X509_STORE_CTX_get0_chain(check.get());
   expires_s_ = end_of(SSL_CTX_get0_certificate(context_));

@@ -29,8 +29,7 @@ std::shared_ptr<const TlsContext> TlsIdentity::context() {
     context_ = std::move(loaded).value();
     logger_.info("tls_read_again", "the certificate in " + directory_ + " was read again");
   } else {
-    logger_.warn("tls_not_read_again",
-                 "the certificate stays the old one: " + loaded.status().message());
+    logger_.warn("tls_not_read_again", "keeping the old certificate: " + loaded.status().message());
   }
   return context_;
 }

@@ -46,14 +46,14 @@ std::string tls_error_text(long verify_result) {
   const unsigned long error = ERR_peek_last_error();
   ERR_clear_error();
   if (verify_result != X509_V_OK)
-    return std::string("its certificate does not hold: ") +
+    return std::string("its certificate is not valid: ") +
            X509_verify_cert_error_string(verify_result);
   const int reason = ERR_GET_REASON(error);
   const char* text = ERR_reason_error_string(error);
   const std::string said = text == nullptr ? "no reason given" : text;
   if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE) return "it shows no certificate";
   if (is_no_tls(reason)) return "it does not speak TLS 1.3 (" + said + ")";
-  if (reason > SSL_AD_REASON_OFFSET) return "it turned us away (" + said + ")";
+  if (reason > SSL_AD_REASON_OFFSET) return "it rejected our TLS handshake (" + said + ")";
   return "TLS failed (" + said + ")";
 }
 

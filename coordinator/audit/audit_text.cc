@@ -18,15 +18,15 @@ const char* delivery_words(Delivery delivery) {
     case Delivery::kLeftOut:
       return "left out by policy";
     case Delivery::kOther:
-      return "other samples were delivered than the order says";
+      return "the delivered samples are not those of the order";
     case Delivery::kMissing:
       return "nobody recorded what was delivered";
     case Delivery::kTwice:
       return "done by two generations of the surviving lineage";
     case Delivery::kUnwanted:
-      return "samples were delivered that were to be left out by policy";
+      return "samples that policy leaves out were delivered";
     case Delivery::kBrokenFold:
-      return "the hash that stands for its records is not that of the order";
+      return "the hash over its records does not match the order";
   }
   return "unknown";
 }
@@ -71,7 +71,7 @@ std::string epochs_text(const std::vector<AuditedEpoch>& epochs) {
     if (!epoch.is_whole()) {
       text += "epoch " + number(uint64_t{epoch.epoch} + 1) + ": " + number(epoch.steps) + " of " +
               number(epoch.all_steps) + " steps, " + number(epoch.samples) + " of " +
-              number(epoch.all_samples) + " samples; the run has not come further\n";
+              number(epoch.all_samples) + " samples; the run stopped there\n";
       ++i;
       continue;
     }
@@ -114,7 +114,7 @@ std::string left_out_text(const AuditReport& report) {
 std::string corruption_text(const AuditReport& report) {
   std::string text;
   for (const Place& place : report.expelled) {
-    text += "put out, because it computed wrong: worker " + number(place.local_rank) + " of node " +
+    text += "evicted because it computed wrong: worker " + number(place.local_rank) + " of node " +
             place.node + "\n";
   }
   if (!report.tainted) return text;

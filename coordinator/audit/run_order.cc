@@ -34,8 +34,9 @@ Status read_kind(const std::vector<IdentityEntry>& identity, data::OrderKind* ki
     return Status::ok();
   }
   return {Code::kConfig,
-          "the samples were put in order by version " + std::to_string(version) +
-              ", this program knows versions " + std::to_string(data::kOrderVersion) + " to " +
+          "version " + std::to_string(version) +
+              " of Lockstep's order put the samples in order, this program knows versions " +
+              std::to_string(data::kOrderVersion) + " to " +
               std::to_string(data::kClassOrderVersion) + ": use the lockstep that began the run"};
 }
 
@@ -67,10 +68,10 @@ Status read_parts(const std::vector<IdentityEntry>& identity, data::OrderSpec* s
   const Status possible = data::check_mixture(spec->parts);
   if (!possible.is_ok())
     return {Code::kBadData,
-            "the journal has a mixture of data sets that none can be: " + possible.message()};
+            "the journal holds an impossible mixture of data sets: " + possible.message()};
   if (data::units_of(spec->parts) == spec->samples) return Status::ok();
   return {Code::kBadData, "the journal says that an epoch has " + std::to_string(spec->samples) +
-                              " samples, of its mixture of data sets it is " +
+                              " samples, but its mixture of data sets has " +
                               std::to_string(data::units_of(spec->parts))};
 }
 
@@ -78,7 +79,7 @@ Status read_parts(const std::vector<IdentityEntry>& identity, data::OrderSpec* s
 
 Result<RunOrder> order_of(const std::vector<IdentityEntry>& identity) {
   if (identity.empty()) {
-    return Status(Code::kUsage, "no step was ever begun: there is nothing to tell of this run");
+    return Status(Code::kUsage, "the run never began a step, so there is nothing to audit");
   }
   RunOrder order;
   data::OrderKind kind;

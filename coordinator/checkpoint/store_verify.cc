@@ -104,7 +104,7 @@ Result<CheckpointInfo> verify_checkpoint(const std::string& path, const AliveFn&
   LOCKSTEP_RETURN_IF_ERROR(check_names(info));
   LOCKSTEP_ASSIGN_OR_RETURN(const WeightsHashes hashes, hash_files(info, alive));
   if (hashes.weights != info.manifest.weights_sha256 || hashes.state != info.manifest.state_sha256)
-    return damaged_checkpoint(path, "the weights do not have the hash that the manifest says");
+    return damaged_checkpoint(path, "the weights do not have the hash in the manifest");
   return info;
 }
 

@@ -28,7 +28,7 @@ double median_of(const LossWatch& watch) {
   return *middle;
 }
 
-// "step 13, of the samples at positions [48, 52) of epoch 1: its loss is no number (nan)"
+// "step 13, of the samples at positions [48, 52) of epoch 1: its loss is not a finite number (nan)"
 std::string describe(const Turn& turn, const BadLoss& bad) {
   const Step step = bad.step.step;
   return "step " + std::to_string(step + 1) + ", of the samples at " +
@@ -63,7 +63,7 @@ Reason stop(Turn& turn, const BadLoss& bad, Step limit, const std::string& why) 
   end_run(turn, 65,
           what + "; " + why + ". To see what these samples do: lockstep replay " + dir +
               " --step " + std::to_string(bad.step.step + 1) +
-              ". Every checkpoint after it is given up; " + what_remains(turn));
+              ". Lockstep gives up every checkpoint after that step; " + what_remains(turn));
   return Reason::kEndedBadLoss;
 }
 
@@ -74,7 +74,7 @@ Reason skip(Turn& turn, const BadLoss& bad) {
   skip_slots(turn, {bad.step.generation, step, {0, turn.options.shape.slots}, bad.what});
   forget_checkpoints_after(state, step);
   turn.note(LogLine::Level::kWarn, "samples_skipped",
-            what + "; it is left out (train.on_bad_samples: skip), which is time " +
+            what + "; the run leaves it out (train.on_bad_samples: skip), time " +
                 std::to_string(state.skips.size()) + " of at most " +
                 std::to_string(limits::kSkips) + " in this run");
   return end_term(turn, "the run goes back to the newest checkpoint at or before step " +
@@ -88,7 +88,8 @@ std::optional<std::string> wrong_with_loss(const LossWatch& watch, const wire::T
                                            const StepEntry& step) {
   // Where the loss scaler has left a step out, nothing of it was applied.
   if (step.samples == 0 || step.skipped) return std::nullopt;
-  if (!std::isfinite(step.loss)) return "its loss is no number (" + loss_text(step.loss) + ")";
+  if (!std::isfinite(step.loss))
+    return "its loss is not a finite number (" + loss_text(step.loss) + ")";
   if (train.loss_spike() <= 0 || watch.recent.size() < kLossWindow) return std::nullopt;
   const double median = median_of(watch);
   if (step.loss <= train.loss_spike() * median) return std::nullopt;
@@ -114,9 +115,8 @@ std::optional<Reason> judge_bad_loss(Turn& turn) {
   const Step first = first_left_out_before(turn, step);
   if (!std::isfinite(bad.step.loss) && first < step) {
     return stop(turn, bad, first == 0 ? 0 : first - 1,
-                "the step before it was left out already and that did not help, so it is not the "
-                "samples: the weights before were damaged, by a learning rate that is too large "
-                "perhaps");
+                "leaving out the step before did not help, so the samples are not the cause: the "
+                "weights were damaged earlier, perhaps by too large a learning rate");
   }
   if (may_skip(turn)) return skip(turn, bad);
   return stop(turn, bad, step, what_to_do_about_samples(turn));

@@ -153,8 +153,7 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
     }
   }
   if (dead.empty()) return Reason::kHeard;
-  const std::string what =
-      describe(state, dead) + " died: its agent does not have it among its workers";
+  const std::string what = describe(state, dead) + " died: its agent no longer lists it";
   for (MemberId id : dead) declare_dead(turn, turn.at(id));
   return after_deaths(turn, dead, what, 70);
 }
@@ -214,8 +213,7 @@ Reason on_closed(Turn& turn, const ConnectionClosed& event) {
                        state.run != RunState::kEnded && state.run != RunState::kTermEnded;
   if (!member->is_missing || !can_die) return Reason::kDisconnected;
   const std::string what = describe(state, *member) +
-                           " died: it closed its connection, and its agent does not have it "
-                           "among its workers";
+                           " died: it closed its connection, and its agent no longer lists it";
   declare_dead(turn, *member);
   return after_deaths(turn, {member->id}, what, 70);
 }

@@ -91,7 +91,7 @@ Reason take_void(Turn& turn, const Member& member, const wire::CheckpointReport&
     turn.persist(entry);
     turn.log(LogLine::Level::kInfo, "checkpoint_void",
              "checkpoint " + entry.name + " of " + describe(state, member) +
-                 " is no part of the run any more and will be deleted");
+                 " is no longer part of the run and will be deleted");
     state.stray.push_back(std::move(entry));
   }
   acknowledge(turn, member, message, false);

@@ -63,8 +63,9 @@ Reason scale(Turn& turn, ConnectionId connection, uint32_t workers) {
       "the run is to have " + counted(workers, "worker") + ", it had " + std::to_string(before);
   turn.note(LogLine::Level::kInfo, "scaled", what);
   return answer(turn, connection, true,
-                what + (workers > before ? "; they join as they come, nothing waits for them"
-                                         : "; the last ranks leave at the next boundary"));
+                what + (workers > before
+                            ? "; new workers join as they come, and training does not wait for them"
+                            : "; the last ranks leave at the next boundary"));
 }
 
 // Too few would stay: the whole run stops at a checkpoint.
@@ -159,7 +160,9 @@ Reason on_command(Turn& turn, ConnectionId connection, const wire::Command& m) {
     case wire::Command::kDrainMember:
       return drain_member(turn, connection, m.drain_member());
     default:
-      return answer(turn, connection, false, "this coordinator does not know that command");
+      return answer(turn, connection, false,
+                    "this coordinator does not know that command; use the lockstep of the "
+                    "coordinator's version");
   }
 }
 

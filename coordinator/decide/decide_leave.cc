@@ -61,7 +61,7 @@ Reason on_suspect(Turn& turn, Member& member, const wire::PeerSuspect& message) 
   MemberId& named = state.suspicion->named[member.id];
   if (is_known) named = suspect->id;
   turn.persist(EventEntry{state.generation, "peer_suspected", what});
-  turn.log(LogLine::Level::kInfo, "peer_suspected", what + "; a proof is awaited");
+  turn.log(LogLine::Level::kInfo, "peer_suspected", what + "; waiting for a proof of its death");
   return Reason::kSuspected;
 }
 

@@ -60,7 +60,7 @@ Reason take(Turn& turn, Member& member, Generation generation, const wire::StepR
       "the record of step " + std::to_string(record.step()) + " from " + describe(state, member);
   const auto next = due(member, generation, *row);
   if (next && *next != record.step()) {
-    return corrupt(turn, name + " comes when step " + std::to_string(*next) + " is due");
+    return corrupt(turn, name + " came, but step " + std::to_string(*next) + " is next");
   }
   if (const std::string what = against_plan(turn, generation, record); !what.empty()) {
     return corrupt(turn, name + " " + what);

@@ -117,8 +117,8 @@ Reason check_fit(Turn& turn, ConnectionId connection, const wire::Register& m) {
   if (turn.options.is_batch_open() && m.largest_slot() == 0) {
     return refuse_misfit(turn, connection, Reason::kEndedLayout, 78,
                          name_of(m) +
-                             " has not measured how large a slot fits into its memory, as "
-                             "train.global_batch auto asks: it is not of this version of lockstep");
+                             " has not measured how large a slot fits into its memory, which "
+                             "train.global_batch auto needs: it runs another version of lockstep");
   }
   if (!state.layout) return Reason::kRegistered;
   const Layout& layout = *state.layout;
@@ -128,7 +128,7 @@ Reason check_fit(Turn& turn, ConnectionId connection, const wire::Register& m) {
         turn, connection, Reason::kEndedFingerprint, 78,
         name_of(m) + " would compute other bits than " + describe(state, other) + ": " +
             first_difference(lines_of(m), layout.fingerprint) +
-            " (first what the newcomer has). Use machines and libraries of one kind, or "
+            " (the newcomer's value first). Use machines and libraries of one kind, or "
             "comm.numerics=fast in a new run");
   }
   const std::vector<uint64_t> bounds(m.tensor_bounds().begin(), m.tensor_bounds().end());
@@ -137,7 +137,7 @@ Reason check_fit(Turn& turn, ConnectionId connection, const wire::Register& m) {
                          name_of(m) + " has another gradient layout (" +
                              std::to_string(m.flat_elements()) + " elements) than " +
                              describe(state, other) + " (" + std::to_string(layout.flat_elements) +
-                             "): they are not the same version of lockstep");
+                             "): they run different versions of lockstep");
   }
   return Reason::kRegistered;
 }
@@ -243,7 +243,7 @@ Reason on_register(Turn& turn, ConnectionId connection, const wire::Register& m)
   }
   if (state.by_process.size() >= limits::kMembers) {
     return refuse(turn, connection, Reason::kRefusedFull,
-                  name_of(m) + " is one too many: the run has " +
+                  name_of(m) + " is too many: the run already has " +
                       std::to_string(state.by_process.size()) + " workers");
   }
   if (const Reason reason = check_fit(turn, connection, m); reason != Reason::kRegistered) {

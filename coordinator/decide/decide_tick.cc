@@ -90,7 +90,7 @@ Reason on_tick(Turn& turn) {
     forgive(turn, pause_ms);
     turn.log(LogLine::Level::kWarn, "clock_jumped",
              "the coordinator was not running for " + std::to_string(pause_ms) +
-                 " ms; nobody is judged for that time");
+                 " ms; that time counts against no worker");
     return Reason::kClockJumped;
   }
   kill_left_over(turn);

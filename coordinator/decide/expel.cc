@@ -62,7 +62,7 @@ std::optional<Reason> evict_expelled(Turn& turn) {
     if (is_alive(member) && is_expelled(state, member)) out.push_back(id);
   }
   if (out.empty()) return std::nullopt;
-  const std::string what = describe(state, out) + " is put out: " + kWhy;
+  const std::string what = describe(state, out) + " is evicted: " + kWhy;
   for (MemberId id : out) expel_now(turn, turn.at(id));
   return after_deaths(turn, out, what, 70);
 }

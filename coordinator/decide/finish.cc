@@ -70,7 +70,7 @@ Reason end_term(Turn& turn, const std::string& message, LogLine::Level level) {
   State& state = turn.state;
   if (state.stop_ms && !state.is_shrinking) {
     end_run(turn, state.checkpoints.empty() ? 70 : 75,
-            message + ", but it was to stop (" + state.stop_reason +
+            message + ", but the run was to stop (" + state.stop_reason +
                 "): the steps since the last checkpoint are lost; " + what_remains(turn));
     return Reason::kEndedStopped;
   }
@@ -126,7 +126,8 @@ Reason finish_if_all_left(Turn& turn, Reason otherwise) {
   row.last = ResumePoint{last, is_stopped ? Phase::kTrain : Phase::kEnd};
   turn.persist(LedgerEntry{row});
   if (is_stopped && state.is_shrinking) {
-    return end_term(turn, state.stop_reason + "; the checkpoint is written, more are awaited");
+    return end_term(turn, state.stop_reason +
+                              "; the checkpoint is written, and the run waits for more workers");
   }
   if (is_stopped) {
     end_run(turn, 75,

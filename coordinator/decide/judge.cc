@@ -195,7 +195,7 @@ Reason evict_unpromised(Turn& turn) {
   for (MemberId id : state.ranks) {
     if (turn.at(id).state != MemberState::kPromised) dead.push_back(id);
   }
-  const std::string what = describe(state, dead) + " did not answer to prepare of generation " +
+  const std::string what = describe(state, dead) + " did not answer the prepare of generation " +
                            std::to_string(state.generation) + " within " +
                            std::to_string(turn.options.prepare_timeout_ms) + " ms";
   for (MemberId id : dead) declare_dead(turn, turn.at(id));

@@ -73,7 +73,7 @@ std::string accusation(const Turn& turn, const CheckFinding& finding) {
 }
 
 constexpr char kPutOut[] =
-    ". No worker of that place takes part in the run any more; have the machine tested. ";
+    ". No worker of that place takes part in the run any more; test that machine. ";
 
 Reason go_back(Turn& turn, Generation generation, Step step, const CheckFinding& finding) {
   const std::string what = accusation(turn, finding);
@@ -125,7 +125,7 @@ Reason judge_unexplained(Turn& turn, Generation generation, Step step,
                 what_remains(turn));
     return Reason::kEndedCorruption;
   }
-  return end_term(turn, "the workers differ and nobody is put out; " + way_back(turn.state) +
+  return end_term(turn, "the workers differ and nobody is evicted; " + way_back(turn.state) +
                             ", and when step " + std::to_string(step) +
                             " is computed again, its results tell who was wrong");
 }
@@ -150,10 +150,10 @@ std::optional<Reason> judge_witnesses(Turn& turn, Step step, const PendingCheck&
                                     [step](const auto& w) { return w.step == step; });
   if (was_open && wrong.empty()) {
     turn.note(LogLine::Level::kWarn, "corruption",
-              "now that step " + std::to_string(step) +
-                  " was computed again all workers agree, in what none of them had before: what "
-                  "was wrong then had spread to all. It is undone, and nobody can be named: have "
-                  "the machines tested");
+              "step " + std::to_string(step) +
+                  " was computed again, and all workers agree on a result that none of them had "
+                  "before: the error had spread to all. It is undone, but Lockstep cannot tell "
+                  "whose it was; test the machines");
     return std::nullopt;
   }
   std::erase_if(wrong, [&](const WitnessEntry& w) {
@@ -165,10 +165,10 @@ std::optional<Reason> judge_witnesses(Turn& turn, Step step, const PendingCheck&
   }
   turn.note(
       LogLine::Level::kError, "corruption",
-      "now that step " + std::to_string(step) + " was computed again all workers agree; " +
+      "step " + std::to_string(step) + " was computed again, and all workers agree; " +
           names_of(wrong) + " had " + other_result(wrong.front().subject) +
           " before: a memory or a processor there was at fault, and nothing reported an error" +
-          kPutOut + "The others go on, nothing has to be computed again");
+          kPutOut + "The others go on; they need not compute anything again");
   return evict_expelled(turn).value_or(Reason::kExpelled);
 }
 

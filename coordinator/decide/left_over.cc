@@ -40,7 +40,7 @@ void kill_dead(Turn& turn, Member& member) {
     return order_to_kill(turn, connection, member.pid,
                          describe(state, member) + " was declared dead " +
                              std::to_string(turn.now_ms - member.dead_ms) +
-                             " ms ago and its process is still there");
+                             " ms ago, but its process is still there");
   }
 }
 
@@ -56,7 +56,7 @@ void kill_strangers(Turn& turn, ConnectionId connection, KnownAgent& agent) {
   for (const uint32_t pid : agent.awaited) {
     order_to_kill(turn, connection, pid,
                   "a worker of node " + agent.node + " (pid " + std::to_string(pid) +
-                      ") is there and did not register within " + std::to_string(waited_ms) +
+                      ") is there but did not register within " + std::to_string(waited_ms) +
                       " ms");
   }
   agent.awaited.clear();

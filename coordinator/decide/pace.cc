@@ -76,7 +76,7 @@ void judge_outliers(Turn& turn) {
     turn.note(LogLine::Level::kWarn, "slow_worker",
               describe(turn.state, member) + " needs " + std::to_string(std::lround(ratio * 100)) +
                   " % of the usual time for a slot, for " + std::to_string(kSlowWindows) +
-                  " windows in a row: look at its machine. It is replaced when another worker "
+                  " windows in a row: check its machine. Lockstep replaces it when another worker "
                   "waits for a place");
   }
 }

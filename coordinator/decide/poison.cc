@@ -83,7 +83,7 @@ void leave_out(Turn& turn, const Culprit& culprit, const std::string& what) {
   skip_slots(turn, {last, bad.step, {bad.slot, bad.slot + 1}, culprit.killed});
   forget_victims(state.experience.casualties, culprit);
   turn.note(LogLine::Level::kWarn, "samples_skipped",
-            what + "; they are left out (train.on_bad_samples: skip), which is time " +
+            what + "; the run leaves them out (train.on_bad_samples: skip), time " +
                 std::to_string(state.skips.size()) + " of at most " +
                 std::to_string(limits::kSkips) + " in this run, and training goes on");
 }
@@ -121,7 +121,8 @@ std::optional<Reason> judge_poison(Turn& turn, Step next) {
       continue;
     }
     end_run(turn, 65,
-            what + ", and no third worker is risked on them; " + what_to_do_about_samples(turn) +
+            what + ", and Lockstep does not risk a third worker on them; " +
+                what_to_do_about_samples(turn) +
                 ". Look at these samples and at the last words of both workers; " +
                 what_remains(turn));
     return Reason::kEndedPoison;

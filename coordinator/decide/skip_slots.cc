@@ -39,8 +39,7 @@ void skip_slots(Turn& turn, SkipEntry entry) {
 std::string what_to_do_about_samples(const Turn& turn) {
   if (turn.state.skips.size() >= limits::kSkips) {
     return "the run has left out samples " + std::to_string(limits::kSkips) +
-           " times already and leaves out no more: have a look at the data, the learning rate and "
-           "the machines";
+           " times, which is the limit: check the data, the learning rate and the machines";
   }
   return "to leave these samples out, add train.on_bad_samples=skip to the command that goes on";
 }

@@ -48,9 +48,10 @@ Result<std::unique_ptr<RunLock>> RunLock::take_to_read(const std::string& journa
   if (fd < 0) return Status(Code::kNoInput, "there is no run in " + directory_of(journal));
   std::unique_ptr<RunLock> lock(new RunLock(fd));
   if (::flock(fd, LOCK_SH | LOCK_NB) == 0) return lock;
-  return Status(Code::kUsage, "the run in " + directory_of(journal) +
-                                  " is still going on: wait for it or stop it, and then ask again; "
-                                  "`lockstep status` tells how it is doing");
+  return Status(Code::kUsage,
+                "the run in " + directory_of(journal) +
+                    " still goes on: wait for its end or stop it, and then ask again; "
+                    "`lockstep status` tells how it is doing");
 }
 
 RunLock::~RunLock() {

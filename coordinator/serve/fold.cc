@@ -98,9 +98,10 @@ std::optional<std::string> Folder::check_step(int64_t* budget) {
     } else if (judged.delivery != Delivery::kLeftOut) {
       return "the records of slot " + std::to_string(block.slot) + " of step " +
              std::to_string(block.step + 1) + " (generation " + std::to_string(block.generation) +
-             ") are not what the order of the samples says: those of steps " +
+             ") do not match the order of the samples: the coordinator keeps the records of "
+             "steps " +
              std::to_string(block.first + 1) + " to " + std::to_string(block.last) +
-             " are kept; lockstep audit tells more when the run has ended";
+             "; lockstep audit tells more when the run has ended";
     }
   }
   if (block.slot < slots) return std::nullopt;

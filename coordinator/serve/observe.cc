@@ -39,7 +39,7 @@ void log_reason(Logger& logger, Reason reason, const Event& event) {
   if (!is_refusal(reason) || reason == Reason::kRefusedEnded) return;
   const auto* message = std::get_if<MessageReceived>(&event);
   if (message == nullptr) return;
-  logger.info("message_refused", std::string("a message was refused: ") + reason_name(reason),
+  logger.info("message_refused", std::string("refused a message: ") + reason_name(reason),
               {{"reason", reason_name(reason)},
                {"connection", message->connection},
                {"kind", static_cast<int>(message->envelope.body_case())},

@@ -122,7 +122,7 @@ Status read_number(const std::vector<IdentityEntry>& identity, const std::string
     const auto read = std::from_chars(entry.value.data(), end, *value);
     if (read.ec == std::errc() && read.ptr == end) return Status::ok();
     return {Code::kBadData,
-            "the journal says that " + key + " is \"" + entry.value + "\", which is no number"};
+            "the journal says that " + key + " is \"" + entry.value + "\", which is not a number"};
   }
   return {Code::kBadData, "the journal does not know " + key + " of the run"};
 }

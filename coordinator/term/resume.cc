@@ -113,7 +113,7 @@ Result<std::optional<Chosen>> choose(const std::vector<ListedCheckpoint>& found,
     if (chosen.is_ok() && chosen->spoilt.empty()) return std::optional(std::move(chosen).value());
     if (chosen.is_ok()) {
       logger.warn("checkpoint_spoilt",
-                  "checkpoint " + listed.path + ": " + chosen->spoilt + "; an older one is taken");
+                  "checkpoint " + listed.path + ": " + chosen->spoilt + "; taking an older one");
       spoilt.insert(checkpoint_name(listed.name));
       continue;
     }
@@ -121,10 +121,10 @@ Result<std::optional<Chosen>> choose(const std::vector<ListedCheckpoint>& found,
     if (!is_lost(status)) {
       return status.with_context("checkpoint " + listed.path +
                                  " cannot be read now, and an older one would lose steps; nothing "
-                                 "was changed, repair what follows and resume again");
+                                 "was changed, so repair the cause that follows and resume again");
     }
     logger.warn("checkpoint_damaged",
-                "checkpoint " + listed.path + ": " + status.message() + "; an older one is tried");
+                "checkpoint " + listed.path + ": " + status.message() + "; trying an older one");
     passed_over[checkpoint_name(listed.name)] = status.message();
   }
   std::string lost;
@@ -139,8 +139,8 @@ Result<std::optional<Chosen>> choose(const std::vector<ListedCheckpoint>& found,
   }
   if (lost.empty()) return std::optional<Chosen>();
   return Status(Code::kBadData,
-                "none of the checkpoints that the journal has as complete can be resumed from (" +
-                    lost + "); nothing was changed: bring one of them back and resume again, or " +
+                "Lockstep cannot resume from any checkpoint that is complete in the journal (" +
+                    lost + "); nothing was changed: restore one of them and resume again, or " +
                     "begin anew in another --run-dir");
 }
 

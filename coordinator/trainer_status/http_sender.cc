@@ -22,7 +22,7 @@ Result<std::string> read_token(const std::string& path) {
   const bool is_token =
       !token.empty() && std::ranges::all_of(token, [](char c) { return c > ' ' && c < '\x7f'; });
   if (is_token) return token;
-  return Status(Code::kConfig, path + " holds no token; look how the pod mounts it");
+  return Status(Code::kConfig, path + " holds no token; check how the pod mounts it");
 }
 
 // What the server says about a failure: Kubernetes' Status has it in `message`.
@@ -35,12 +35,13 @@ std::string said_in(const std::string& body) {
 
 std::string advice(int status) {
   if (status == 401 || status == 403)
-    return "it has to be a token of a pod of that TrainJob, for its audience";
-  if (status == 404) return "look whether the TrainJob is still there";
+    return "use a token of a pod of that TrainJob, for its audience";
+  if (status == 404) return "check that the TrainJob is still there";
   if (status >= 300 && status < 400)
-    return "redirects are not followed, since the token is for that server alone; correct the URL";
+    return "Lockstep does not follow redirects, because the token is for that server alone; "
+           "correct the URL";
   if (status >= 500 || status == 429) return "look at the log of Kubeflow Trainer's controller";
-  return "look whether this is a version of Kubeflow Trainer that speaks as 2.2 does";
+  return "check that this Kubeflow Trainer speaks the protocol of 2.2";
 }
 
 Status outcome_of(const http::GetResult& answer, const std::string& name) {
@@ -93,7 +94,8 @@ void HttpSender::post(const rpc::Address& where, std::string body, int64_t timeo
       });
     });
   } catch (const std::system_error& error) {
-    done(Status(Code::kUnavailable, std::string("no thread to report with: ") + error.what()));
+    done(Status(Code::kUnavailable,
+                std::string("cannot start a thread to report with: ") + error.what()));
   }
 }
 

@@ -20,12 +20,12 @@ std::unique_ptr<Reports> Reports::start(rpc::Loop& loop, Logger& logger, const C
   auto target = target_of([](const char* name) -> const char* { return std::getenv(name); });
   if (!target.is_ok()) {
     logger.warn("trainer_status_off",
-                "Kubeflow Trainer is not told how far the run is: " + target.status().message());
+                "not reporting progress to Kubeflow Trainer: " + target.status().message());
     return nullptr;
   }
   if (!*target) return nullptr;
-  logger.info("trainer_status", "Kubeflow Trainer is told how far the run is, at " +
-                                    rpc::to_string((*target)->address));
+  logger.info("trainer_status",
+              "reporting progress to Kubeflow Trainer at " + rpc::to_string((*target)->address));
   return std::unique_ptr<Reports>(
       new Reports(std::move(**target), loop, logger, clock, std::move(progress)));
 }

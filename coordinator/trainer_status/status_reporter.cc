@@ -54,7 +54,7 @@ void StatusReporter::on_done(const RunProgress& told, const Status& status) {
 void StatusReporter::note(const Status& status) {
   if (status.is_ok()) {
     if (is_complaint_open_)
-      parts_.logger.info("trainer_status_sent", "Kubeflow Trainer is told again how far the run is",
+      parts_.logger.info("trainer_status_sent", "reporting progress to Kubeflow Trainer again",
                          {{"failures", failures_}});
     is_complaint_open_ = false;
     failures_ = 0;
@@ -67,8 +67,7 @@ void StatusReporter::note(const Status& status) {
   is_complaint_open_ = true;
   parts_.logger.warn(
       "trainer_status_not_sent",
-      "Kubeflow Trainer is not told how far the run is, which goes on all the same: " +
-          status.message(),
+      "cannot report progress to Kubeflow Trainer; the run goes on: " + status.message(),
       {{"failures", failures_}});
 }
 

@@ -38,7 +38,7 @@ Result<rpc::Address> parse_authority(std::string_view text, uint16_t port) {
 Result<Target> parse_url(std::string_view url) {
   if (url.size() > kUrlBytes)
     return bad_url("is longer than " + std::to_string(kUrlBytes) + " bytes");
-  if (!is_plain(url)) return bad_url("has a space or a byte that is no printable ASCII");
+  if (!is_plain(url)) return bad_url("has a space or a byte that is not printable ASCII");
   Target target;
   target.is_tls = url.starts_with(kHttps);
   if (!target.is_tls && !url.starts_with(kHttp)) return bad_url("does not begin with https://");
@@ -67,8 +67,8 @@ Result<std::optional<Target>> target_of(const std::function<const char*(const ch
   for (const char* name : {kAuthorityVariable, kTokenVariable}) {
     const bool is_needed = target.is_tls || name == kTokenVariable;
     if (is_needed && value(name).empty())
-      return Status(Code::kConfig, std::string(kUrlVariable) + " is set and " + name +
-                                       ", the path of a file, is not; Kubeflow Trainer sets both");
+      return Status(Code::kConfig, std::string(kUrlVariable) + " is set, but " + name +
+                                       " (the path of a file) is not; Kubeflow Trainer sets both");
   }
   return std::optional<Target>(std::move(target));
 }

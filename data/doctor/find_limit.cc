@@ -191,8 +191,8 @@ Finding tiny_batch(const Measurements& measured) {
   const Setting& setting = measured.setting;
   Finding finding;
   finding.fault = Fault::kTinyBatch;
-  finding.reason = "the loader is fast enough, but twice the samples a step (" +
-                   std::to_string(setting.slot_samples) + " a slot now) make it only " +
+  finding.reason = "the loader is fast enough, but twice the samples (" +
+                   std::to_string(setting.slot_samples) + " a slot now) make a step only " +
                    ratio(measured.double_step_s, measured.step_s) +
                    " times as long: most of a step is fixed cost";
   const bool can_use_graphs = setting.can_use_graphs && !setting.uses_graphs;
@@ -221,7 +221,7 @@ Finding slow_copy(const Measurements& measured, double trainer, double resident)
   finding.reason = "the loader is fast enough, but the trainer takes " + a_second(resident) +
                    " from a batch in GPU memory, " + ratio(resident, trainer) +
                    " times its rate from host memory (" + a_second(trainer) +
-                   "): it waits for copies of " +
+                   "): the trainer waits for copies of " +
                    megabytes(setting.slot_samples * setting.input_bytes) + " a slot";
   // A slot is copied while the one before is computed: a slot that is alone waits for all of it.
   const uint64_t slots = uint64_t{2} * setting.slots;

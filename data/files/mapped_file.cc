@@ -82,7 +82,7 @@ Status MappedFile::unchanged() const {
   const std::string what =
       is_same ? " could not be read: its disk or its server failed. Resume the run when the file "
                 "can be read"
-              : " changed under the run: it had " + std::to_string(size_) +
+              : " has changed under the run: it had " + std::to_string(size_) +
                     " bytes when it was opened and has " +
                     (is_known ? std::to_string(info.st_size) : "an unknown number of") +
                     " now, or was written to. Put the old content back and resume the run, which "

@@ -280,7 +280,7 @@ def cluster():
             chart("Processor", "That the coordinator uses.", "percentunit",
                   (rate("lockstep_process_cpu_seconds_total",
                         RUN + ', instance="coordinator"', "instance"), "{{instance}}")),
-            chart("Evictions", "Members put out in the last hour, by reason.", "none",
+            chart("Evictions", "Members evicted in the last hour, by reason.", "none",
                   (f"sum by (reason) (increase({of('lockstep_job_evictions_total')}[1h]))",
                    "{{reason}}")),
             chart("Checks", "Comparisons of all members in the last hour. One that differed is a "

@@ -38,7 +38,7 @@ void MembershipProbe::members(const std::map<std::string, uint64_t>& by_state) {
 }
 
 prometheus::Counter& MembershipProbe::evictions(const std::string& reason) {
-  return families_.counter("lockstep_job_evictions_total", "Members put out of the job.",
+  return families_.counter("lockstep_job_evictions_total", "Members evicted from the job.",
                            {{"reason", reason}});
 }
 

@@ -33,7 +33,8 @@ Status measure(const DoctorRequest& request) {
                             read_file(request.job_file, limits::kFrameBytes));
   wire::JobSpec job;
   if (!job.ParseFromString(bytes))
-    return {Code::kBadData, request.job_file + " holds no job; start me with `lockstep doctor`"};
+    return {Code::kBadData,
+            request.job_file + " holds no job; start this program with `lockstep doctor`"};
   std::unique_ptr<DeviceModule> gpu;
   if (job.cluster().device() == "cuda") {
     LOCKSTEP_ASSIGN_OR_RETURN(gpu, open_gpu(job, device_module_path(), /*local_rank=*/0));

@@ -51,14 +51,13 @@ std::string tried(const Model& model, const Tensors& tensors, const at::Tensor& 
   const at::Tensor out =
       model.forward(x, tensors.parameters, tensors.buffers, {.training = training});
   if (!at::isfinite(out.detach()).all().item<bool>())
-    return "gives values that are infinite or no numbers for samples in [-1, 1), with its initial "
-           "parameters";
+    return "gives infinite or NaN values for samples in [-1, 1) with its initial parameters";
   if (training && !out.requires_grad())
-    return "gives what does not depend on its parameters; nothing could be learnt";
+    return "gives an output that does not depend on its parameters, so it could learn nothing";
   for (size_t i = 0; !training && i < before.size(); ++i) {
     if (same_bits(tensors.buffers[i], before[i])) continue;
     return "changes its buffer " + model.layout().buffers[i].name +
-           " in evaluation; it may do so while training only";
+           " in evaluation; it may change buffers in training only";
   }
   return "";
 }

@@ -19,9 +19,9 @@ const ModelBuilder* const kBuilders[] = {
 Status check_samples(const ModelRow& row, const data::SampleShape& shape) {
   const std::string name(row.name);
   if (shape.has_positions && !row.tells_documents_apart) {
-    return {Code::kUsage, "data.documents is pack, whose sequences only " +
-                              models_of_packed_documents() +
-                              " can tell apart; use pad with model.name " + name};
+    return {Code::kUsage,
+            "data.documents is pack, but only " + models_of_packed_documents() +
+                " can tell the documents of a sequence apart; use pad with model.name " + name};
   }
   const bool takes_tokens = row.takes == ModelTakes::kTokens;
   if (row.takes == ModelTakes::kEither || shape.is_sequence() == takes_tokens) return Status::ok();

@@ -169,9 +169,9 @@ Status Examination::check_counters() {
   for (size_t i = 0; i < statistics_.size(); ++i)
     is_same = is_same && same_bits(parts_.statistics[i].get(), statistics_[i]);
   if (is_same) return Status::ok();
-  return refused("computes other values when " + parts_.counters[0].name() +
-                 " is another number; give batch norms a momentum, and keep counters that decide "
-                 "something out of the module");
+  return refused("gives other values when its counter " + parts_.counters[0].name() +
+                 " changes; give batch norms a momentum, and keep counters that change the output "
+                 "out of the module");
 }
 
 // PyTorch's batch norms refuse a single value a channel; then the engine must keep such slots away.

@@ -85,8 +85,8 @@ class TorchScript final : public Model {
       const at::Tensor& now = parts_.constants[i].get();
       if (now.is_same(constants_[i].first) && now._version() == constants_[i].second) continue;
       throw std::runtime_error(who_ + " changes its tensor " + parts_.constants[i].name() +
-                               ", which it did not when it was tried at the start: what changes "
-                               "must change in every step");
+                               ", which it did not change in the trial at the start; a tensor must "
+                               "change in every step or never");
     }
   }
 
@@ -106,7 +106,7 @@ Result<ScriptModule> load(const std::string& who, const std::string& content) {
     return ScriptModule(content);
   } catch (const std::exception& error) {
     return Status(Code::kConfig,
-                  who + " is not a whole TorchScript file: " + one_line(error) +
+                  who + " is not a complete TorchScript file: " + one_line(error) +
                       "; write it with torch.jit.save(torch.jit.script(model), ...)");
   }
 }
@@ -119,7 +119,7 @@ Result<ScriptParts> examine(const std::string& who, ScriptModule& module,
     return parts;
   } catch (const std::exception& error) {
     return Status(Code::kConfig,
-                  who + " fails on samples as the training data have them: " + one_line(error));
+                  who + " fails on samples in the shape of the training data: " + one_line(error));
   }
 }
 

@@ -21,7 +21,7 @@ Status unknown_optimizer(const std::string& name) {
     return Status(
         Code::kUsage,
         "optimizer.name is lbfgs, which evaluates the loss several times a step and moves "
-        "the parameters in between: then no step has one gradient that the workers could "
+        "the parameters in between, so no step has one gradient that the workers could "
         "sum. Use one of " +
             join_names(names));
   }

@@ -8,8 +8,9 @@ namespace {
 Status check_sgd(const wire::OptimizerSpec& spec) {
   LOCKSTEP_RETURN_IF_ERROR(check_fraction("momentum", spec.momentum()));
   if (spec.nesterov() && spec.momentum() == 0) {
-    return Status(Code::kUsage,
-                  "optimizer.nesterov needs optimizer.momentum above 0: it looks ahead along it");
+    return Status(
+        Code::kUsage,
+        "optimizer.nesterov looks ahead along the momentum; set optimizer.momentum above 0");
   }
   return Status::ok();
 }

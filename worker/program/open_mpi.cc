@@ -35,7 +35,7 @@ Result<std::unique_ptr<MpiLane>> open_mpi(const std::string& interface, bool fas
   const auto enter = reinterpret_cast<EnterMpiWorld>(dlsym(library, kMpiModuleEntry));
   const EnteredWorld entered = enter == nullptr ? EnteredWorld{.version = 0} : enter(fast);
   if (entered.version != kMpiModuleVersion)
-    return refused(path + " is not of this build; build Lockstep anew");
+    return refused(path + " belongs to another build; build Lockstep again");
   const std::unique_ptr<Status> why(entered.error);
   if (entered.lane == nullptr) return refused(why->message());
   return std::unique_ptr<MpiLane>(entered.lane);

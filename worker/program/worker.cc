@@ -197,8 +197,8 @@ Status Worker::Impl::open_data() {
   if (has_far_data && options.local_rank == 0 && data::is_on_remote_file_system(cache))
     logger->warn("cache_far_away",
                  "data.cache_dir is " + cache +
-                     ", on a file system of a network, which is to keep data of another place "
-                     "near; name a directory on a local disk",
+                     ", on a network file system, but it caches remote data; name a directory on a "
+                     "local disk",
                  {{"path", cache}});
   return Status::ok();
 }
@@ -252,10 +252,10 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
 Status Worker::Impl::open_devices() {
   LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t gpus, count_gpus());
   if (options.gpu >= gpus)
-    return {Code::kConfig, "comm.backend nccl needs a GPU for each worker of a node, and worker " +
-                               std::to_string(options.local_rank) + " of this one, which has " +
-                               std::to_string(gpus) +
-                               ", would share one; take comm.backend: host, or fewer workers"};
+    return {Code::kConfig, "comm.backend nccl needs a GPU for each worker, but worker " +
+                               std::to_string(options.local_rank) +
+                               " of this node would share one of its " + std::to_string(gpus) +
+                               "; use comm.backend: host, or fewer workers"};
   LOCKSTEP_ASSIGN_OR_RETURN(GradientBuffer * buffer, engine->device_buffer());
   LOCKSTEP_ASSIGN_OR_RETURN(devices, gpu->open_comm(*buffer, job.comm().numerics() != "fast"));
   logger->info("nccl",
@@ -369,8 +369,7 @@ void Worker::train() {
   impl_->runner->run();
   if (!impl_->gpu) return;
   if (const auto peak = peak_device_bytes(*impl_->gpu); peak.is_ok())
-    impl_->logger->info("gpu_memory", "the most memory of the GPU that was in use at a time",
-                        {{"bytes", *peak}});
+    impl_->logger->info("gpu_memory", "peak GPU memory in use", {{"bytes", *peak}});
 }
 
 }  // namespace lockstep

@@ -65,7 +65,7 @@ void WorkerHost::on_hang() {
   const Status saved = save_stacks(parts_.stacks_path);
   if (saved.is_ok())
     parts_.logger.warn("stacks_saved",
-                       "this worker hangs; where its threads are stands in " + parts_.stacks_path);
+                       "this worker hangs; the stacks of its threads are in " + parts_.stacks_path);
   else
     parts_.logger.warn("stacks_not_saved", saved.message());
 }

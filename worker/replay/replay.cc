@@ -64,15 +64,15 @@ Status Replay::open() {
   const wire::JobSpec& job = source_->job();
   if (job.cluster().device() == "cuda") {
     return {Code::kConfig,
-            "the run was trained on GPUs, and replay computes on the CPU, whose bits are others"};
+            "the run was trained on GPUs, but replay computes on the CPU, which gives other bits"};
   }
   const std::string cache = data::cache_directory(job.data(), request_.run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(dataset_, data::open_train_data(job, cache));
   if (dataset_->fingerprint() != source_->order().spec.fingerprint) {
     return {Code::kBadData, "the data in " + job.data().train().path() +
                                 " are not those that the run was trained with (fingerprint " +
-                                dataset_->fingerprint() + ", then " +
-                                source_->order().spec.fingerprint + ")"};
+                                dataset_->fingerprint() + " now, " +
+                                source_->order().spec.fingerprint + " then)"};
   }
   if (request_.slot && *request_.slot >= job.train().slots()) {
     return {Code::kUsage, "the run has " + std::to_string(job.train().slots()) +
@@ -101,7 +101,7 @@ Status Replay::load_base() {
       return status;
     }
     if (status.code() != Code::kBadData && status.code() != Code::kNoInput) return status;
-    report_.notes.push_back("checkpoint " + base.path + " was passed over: " + status.message());
+    report_.notes.push_back("skipped checkpoint " + base.path + ": " + status.message());
   }
   return engine_->start_afresh();
 }
@@ -117,10 +117,9 @@ void Replay::compare_machines(const Manifest& manifest) {
 // Its samples are looked at all the same.
 void Replay::tell_what_is_no_part_of_the_run() {
   if (const Step first = source_->undone_from(); first <= source_->step()) {
-    report_.notes.push_back("steps " + std::to_string(first + 1) + " to " +
-                            std::to_string(request_.step) +
-                            " were done and are no part of the run; they are compared with what "
-                            "was reported of them");
+    report_.notes.push_back(
+        "steps " + std::to_string(first + 1) + " to " + std::to_string(request_.step) +
+        " are no longer part of the run; replay compares them with what was reported of them");
   }
   for (const coordinator::SkipEntry& skip : source_->skips_of_step()) {
     report_.notes.push_back("slots [" + std::to_string(skip.slots.begin) + ", " +

@@ -132,7 +132,7 @@ Result<ReceivedState> receive_state(Collective& collective, Generation generatio
   const auto data = [&](size_t i) { return received.tensors[i].data(); };
   if (hash_of(header, state, data) != std::string_view(header.hash, kHashBytes))
     return Status(Code::kInternal, "the state that rank " + std::to_string(root) +
-                                       " sent arrived damaged (its hash is another one), or the "
+                                       " sent arrived damaged (its hash differs), or the "
                                        "two run different jobs");
   return received;
 }

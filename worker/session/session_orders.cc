@@ -20,7 +20,8 @@ Status status_from_exit_code(uint32_t code, const std::string& message) {
 }  // namespace
 
 void Session::Impl::stale(const char* what, Generation generation) {
-  logger.warn("fenced", std::string("dropped a ") + what + " that is not for now",
+  logger.warn("fenced",
+              std::string("dropped a ") + what + " that is not for the present generation",
               {{"its_generation", generation},
                {"promised", promised},
                {"started", started},

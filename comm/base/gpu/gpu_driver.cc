@@ -31,9 +31,8 @@ Result<uint32_t> count_gpus(const char* driver_library) {
     return no_gpu("the driver does not start (CUDA error " + std::to_string(error) + ")");
   int devices = 0;
   if (const int error = count(&devices); error != 0)
-    return no_gpu("the driver does not say which there are (CUDA error " + std::to_string(error) +
-                  ")");
-  if (devices <= 0) return no_gpu("the driver shows none; is CUDA_VISIBLE_DEVICES empty?");
+    return no_gpu("the driver does not list its GPUs (CUDA error " + std::to_string(error) + ")");
+  if (devices <= 0) return no_gpu("the driver shows none; check CUDA_VISIBLE_DEVICES");
   return static_cast<uint32_t>(devices);
 }
 

@@ -77,7 +77,8 @@ Status introduce(Stream& stream, const rpc::Token& token, const Hello& hello,
     return same(challenge.proof, acceptor_proof(each, hello, challenge.nonce, binding));
   });
   if (!shared) {
-    return Status(Code::kRefused, "who answers for member " + std::to_string(hello.to_member) +
+    return Status(Code::kRefused, "the process that answers for member " +
+                                      std::to_string(hello.to_member) +
                                       " does not know the run's token");
   }
   const Proof proof = {initiator_proof(*shared, hello, challenge.nonce, binding)};

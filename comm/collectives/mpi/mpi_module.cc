@@ -12,7 +12,7 @@ Result<std::unique_ptr<MpiLane>> enter(bool fast) {
   MPI_Comm comm = MPI_COMM_NULL;
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &threads) != MPI_SUCCESS ||
       MPI_Comm_dup(MPI_COMM_WORLD, &comm) != MPI_SUCCESS)
-    return Status(Code::kConfig, "mpi: MPI cannot be begun; take comm.backend: host");
+    return Status(Code::kConfig, "mpi: MPI does not start; use comm.backend: host");
   return open_mpi_world(comm, fast);
 }
 

@@ -102,12 +102,12 @@ class MpiOverHost final : public HostContext {
     if (is_over_mpi)
       return logger_.info("mpi", "gradients go over MPI, which neither authenticates nor encrypts",
                           fields);
-    logger_.warn(
-        "mpi_left",
-        "gradients go over shared memory and TCP: rank " + std::to_string(first_outside(all)) +
-            " is in no MPI world any more, or in another one; with the next mpirun they go "
-            "over MPI again",
-        fields);
+    logger_.warn("mpi_left",
+                 "gradients go over shared memory and TCP: rank " +
+                     std::to_string(first_outside(all)) +
+                     " is no longer in the MPI world of rank 0; with the next mpirun, gradients go "
+                     "over MPI again",
+                 fields);
   }
 
   const std::unique_ptr<HostContext> host_;

@@ -73,8 +73,8 @@ Result<std::unique_ptr<MpiLane>> open_mpi_world(MPI_Comm comm, bool fast) {
   if (begun != 0) MPI_Query_thread(&threads);
   if (threads < MPI_THREAD_SERIALIZED) {
     return Status(Code::kConfig,
-                  "mpi: MPI was not begun with MPI_THREAD_SERIALIZED; an Open MPI that was built "
-                  "without threads cannot be used");
+                  "mpi: MPI does not offer MPI_THREAD_SERIALIZED; install an Open MPI with "
+                  "threads, or use comm.backend: host");
   }
   auto world = std::make_shared<World>();
   world->comm = comm;

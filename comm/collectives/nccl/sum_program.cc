@@ -12,9 +12,9 @@ Status make_device_sum(std::span<const int32_t> ops, std::span<const float* cons
                        float* out, uint64_t elements, DeviceSum* sum) {
   if (leaves.size() > limits::kDeviceLeaves) {
     return {Code::kConfig,
-            std::to_string(leaves.size()) + " partial sums meet on one GPU, and " +
+            std::to_string(leaves.size()) + " partial sums meet on one GPU, over the limit of " +
                 std::to_string(limits::kDeviceLeaves) +
-                " are the most. Choose train.slots so that each rank owns an aligned run of slots, "
+                ". Choose train.slots so that each rank owns an aligned run of slots, "
                 "or numerics: fast"};
   }
   uint32_t size = 0;

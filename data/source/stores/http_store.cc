@@ -97,7 +97,7 @@ class HttpStore final : public ObjectStore {
       LOCKSTEP_ASSIGN_OR_RETURN(const HttpAnswer answer, client_.send(request));
       if (answer.status != 200) return status_error(answer);
       if (answer.content_length < 0 || answer.is_encoded)
-        return {Code::kNoInput, "the server does not send its length (Content-Length)"};
+        return {Code::kNoInput, "the server does not send the file's length (Content-Length)"};
       object.bytes = static_cast<uint64_t>(answer.content_length);
       object.version = version_of(answer);
       return Status::ok();

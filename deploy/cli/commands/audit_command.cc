@@ -75,9 +75,8 @@ constexpr char kAuditNotes[] =
     "  lockstep audit runs/first --steps 812:815\n"
     "  lockstep audit runs/first --json\n"
     "\n"
-    "Exit codes: 0 every sample exactly once, 1 some were lost or repeated (it names their "
-    "positions), 64 the run still\n"
-    "goes on, 66 no run there.";
+    "Exit codes: 0 every sample exactly once, 1 some were not (it names the positions), 64 the\n"
+    "run still goes on, 66 no run there.";
 
 }  // namespace
 

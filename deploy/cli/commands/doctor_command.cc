@@ -86,9 +86,10 @@ Status run_doctor(const DoctorArguments& arguments) {
 }
 
 constexpr char kDoctorNotes[] =
-    "Measures the speed of each stage from the files to the trained model by itself, for one "
-    "worker\nof the job, on the same samples, cold first. Names the stage that holds the job "
-    "back.\nIt writes nothing and trains nothing. Run it on a machine that does nothing else.\n\n"
+    "Measures the speed of each stage from the files to the trained model by itself, for one\n"
+    "worker of the job, on the same samples, cold first. Names the stage that holds the job\n"
+    "back. It writes nothing and trains nothing. Run it on a machine that does nothing else.\n"
+    "\n"
     "Examples:\n"
     "  lockstep doctor job.yaml\n"
     "  lockstep doctor job.yaml data.threads=8 --workers 2\n"

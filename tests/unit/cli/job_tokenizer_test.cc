@@ -47,9 +47,9 @@ TEST(JobTokenizer, WhatDoesNotGoTogetherIsRefused) {
   EXPECT_THAT(refused({"data.tokenizer=https://h/tokenizer.json"}), Advises("copy it"));
   EXPECT_THAT(refused({"data.tokenizer_sha256=bb22"}),
               AllOf(HasSubstr("/jobs/tokenizer.json"), HasSubstr("aa11"), HasSubstr("bb22")));
-  EXPECT_THAT(refused({}, "tokens"), AllOf(HasSubstr("data.train.format"), Says("tokens of text")));
+  EXPECT_THAT(refused({}, "tokens"), AllOf(HasSubstr("data.train.format"), Says("is for text")));
   EXPECT_THAT(refused({"data.eval.path=d", "data.eval.format=tokens"}),
-              AllOf(HasSubstr("data.eval.format"), Says("tokens of text")));
+              AllOf(HasSubstr("data.eval.format"), Says("is for text")));
   const auto nowhere = resolve_job(values_of(kText, {"data.tokenizer=x"}), text_context());
   EXPECT_EQ(nowhere.status().code(), Code::kNoInput);
 }

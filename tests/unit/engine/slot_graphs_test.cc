@@ -311,7 +311,7 @@ TEST_F(GraphsOf, WhatCannotBeAGraphRunsEagerlyAndIsToldToWhomAskedForOne) {
   job_.mutable_train()->set_precision("bf16");
   EXPECT_TRUE(choice("on", "fast").wanted);
   queue_ = nullptr;
-  expect_no("records nothing");
+  expect_no("records no graphs");
 }
 
 }  // namespace

@@ -149,7 +149,7 @@ TEST_F(Door, AmongTooManyTheOldestOfTheSilentMakesRoom) {
   settle();
   EXPECT_EQ(turned_away_,
             std::vector<std::string>{
-                "it made room for others after 40 ms at the door: more than 100 knock"});
+                "it had to make room after 40 ms: more than 100 connections wait to begin TLS"});
   char byte;
   EXPECT_EQ(::recv(oldest, &byte, 1, 0), 0) << "its connection is closed";
   EXPECT_EQ(entered_.size(), 1u);

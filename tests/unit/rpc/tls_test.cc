@@ -133,8 +133,8 @@ TEST_F(Tls, WhoHasACertificateOfTheAuthorityIsLetIn) {
 
 TEST_F(Tls, NeitherEndBelievesACertificateOfAnotherAuthority) {
   issue(others_);
-  expect_says(outcome_of(identity(others_, logger_)), "its certificate does not hold");
-  expect_refusal("it turned us away");
+  expect_says(outcome_of(identity(others_, logger_)), "its certificate is not valid");
+  expect_refusal("it rejected our TLS handshake");
 }
 
 // Believes everybody, and has nothing to show that the server believes.
@@ -144,8 +144,8 @@ TEST_F(Tls, ACallerWithACertificateOfAnotherAuthorityIsRefusedThoughItBelievesTh
   const auto theirs = read_file(others_ + "/ca.crt", 1 << 20);
   const auto believed = read_file(others_ + "/believed.crt", 1 << 20);
   std::ofstream(others_ + "/ca.crt") << *theirs << *believed;
-  expect_says(outcome_of(identity(others_, logger_)), "it turned us away");
-  expect_refusal("its certificate does not hold");
+  expect_says(outcome_of(identity(others_, logger_)), "it rejected our TLS handshake");
+  expect_refusal("its certificate is not valid");
 }
 
 TEST_F(Tls, PlainTextIsRefusedOnATlsPort) {
@@ -167,7 +167,7 @@ TEST_F(Tls, ACertificateForAnotherHostIsNotBelieved) {
 }
 
 TEST_F(Tls, AnExpiredCallerIsRefused) {
-  expect_says(outcome_of(expired()), "it turned us away");
+  expect_says(outcome_of(expired()), "it rejected our TLS handshake");
   expect_refusal("certificate has expired");
 }
 
@@ -199,7 +199,7 @@ TEST_F(Tls, FilesThatCannotBeUsedLeaveTheOldOnesAndAreOneLine) {
   EXPECT_EQ(outcome_of(client), "ready");
   const auto lines = logger_.lines.wait_for(2);
   ASSERT_EQ(lines.size(), 2u) << "one of each identity";
-  for (const std::string& line : lines) expect_says(line, "the certificate stays the old one");
+  for (const std::string& line : lines) expect_says(line, "keeping the old certificate");
 }
 
 TEST_F(Tls, AKeyThatOthersMayReadIsRefusedWithTheCommandThatMendsIt) {
@@ -220,7 +220,7 @@ TEST_F(Tls, FilesThatDoNotBelongTogetherAreRefusedByName) {
                           std::filesystem::copy_options::overwrite_existing);
     return TlsContext::load(ours_).status();
   };
-  expect_says(with("/ca.crt").message(), "tls.crt does not hold against");
+  expect_says(with("/ca.crt").message(), "tls.crt does not verify against");
   expect_says(with("/tls.key").message(), "tls.key is not the key of");
   EXPECT_EQ(with("/tls.crt").code(), Code::kConfig);
   std::filesystem::remove(ours_ + "/ca.crt");

@@ -137,7 +137,7 @@ TEST_F(TrainerSender, ATokenThatIsNoneIsNotSent) {
 
 TEST_F(TrainerSender, WhatTheServerSaysAndWhatToDoIsInTheMessage) {
   expect_refusal("HTTP/1.0 403 Forbidden\r\n\r\n{\"message\":\"Forbidden here\"}",
-                 "answers 403 (Forbidden here): it has to be a token of a pod");
+                 "answers 403 (Forbidden here): use a token of a pod");
   expect_refusal("HTTP/1.1 422 X\r\n\r\n{\"message\":[1]}", "answers 422 ({\"message\":[1]})");
   expect_refusal("HTTP/1.0 404 X\r\n\r\n", "the TrainJob is still there");
   expect_refusal("HTTP/1.0 500 X\r\n\r\n" + std::string(5'000, 'x'), "log of Kubeflow Trainer's");
@@ -149,7 +149,7 @@ TEST_F(TrainerSender, ARedirectIsNotFollowed) {
   FixedServer elsewhere(kFine);
   expect_refusal("HTTP/1.0 307 X\r\nLocation: http://" + rpc::to_string(elsewhere.address) +
                      "/\r\nContent-Length: 0\r\n\r\n",
-                 "redirects are not followed");
+                 "does not follow redirects");
   EXPECT_TRUE(elsewhere.requests.now().empty());
 }
 
@@ -212,7 +212,7 @@ TEST_F(TrainerSenderTls, AnotherHostIsNotBelieved) {
 TEST_F(TrainerSenderTls, AnotherAuthorityIsNotBelieved) {
   rpc::issue(other_, {"status.svc"});
   target_.authority_path = other_ + "/ca.crt";
-  expect_message(send_as("status.svc"), "its certificate does not hold");
+  expect_message(send_as("status.svc"), "its certificate is not valid");
   target_.authority_path = certificates_ + "/ca.crt";
   expect_message(send_as("status.svc"), " answers 4");
 }

@@ -20,8 +20,8 @@ Status too_large(const SlotSearch& search, std::optional<uint64_t> taken) {
               (search.smallest == 1 ? " sample" : " samples") +
               " does not fit into this worker's "
               "memory: it takes " +
-              (taken ? mib(*taken) : "more than there is") + "; of " + mib(search.free_bytes) +
-              " that are free for it " + mib(usable_bytes(search)) + " can be used (" +
+              (taken ? mib(*taken) : "more than there is") + ", and the worker can use " +
+              mib(usable_bytes(search)) + " of " + mib(search.free_bytes) + " free memory (" +
               mib(search.reserved_bytes) +
               " are kept for gradients, optimizer and checkpoints). Use a smaller model, fewer "
               "workers a machine, or a machine with more memory"};

@@ -161,8 +161,8 @@ Result<bool> Accelerator::apply(const StepSums& step_sums, uint32_t non_empty_sl
   LOCKSTEP_RETURN_IF_ERROR(finish(kLane));
   host_is_behind_ = true;
   if (apply_host_->verdict.passed == 0)
-    return Status(Code::kInternal, "the device let step " + std::to_string(step) +
-                                       " not through, which is the next one");
+    return Status(Code::kInternal,
+                  "the device rejected step " + std::to_string(step) + ", which is the next step");
   const bool applies = apply_host_->verdict.applies != 0;
   state_.applied_elsewhere(applies, apply_host_->loss_scale);
   return applies;

@@ -73,7 +73,7 @@ Status give_torch_queue(const std::string& module_path, DeviceModule& module) {
       open == nullptr ? OpenedTorchQueue{} : open(module.compute_stream(), device);
   if (opened.version != kDeviceModuleVersion)
     return refused(path.string() +
-                   " is not of this build; build Lockstep anew with the preset gpu");
+                   " belongs to another build; build Lockstep again with the preset gpu");
   const std::unique_ptr<Status> why(opened.error);
   if (opened.queue == nullptr) return refused(why->message());
   module.give(std::unique_ptr<TorchQueue>(opened.queue));
@@ -159,7 +159,7 @@ Result<std::unique_ptr<DeviceModule>> open_device_module(const std::string& path
   const auto open = reinterpret_cast<OpenDeviceModule>(dlsym(library, kDeviceModuleEntry));
   const OpenedModule opened = open == nullptr ? OpenedModule{.version = 0} : open(local_rank);
   if (opened.version != kDeviceModuleVersion)
-    return refused(path + " is not of this build; build Lockstep anew with the preset gpu");
+    return refused(path + " belongs to another build; build Lockstep again with the preset gpu");
   const std::unique_ptr<Status> why(opened.error);
   if (opened.module == nullptr) return refused(why->message());
   std::unique_ptr<DeviceModule> module(opened.module);

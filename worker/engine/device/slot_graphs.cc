@@ -26,7 +26,7 @@ GraphChoice choose_graphs(const wire::JobSpec& job, const TorchQueue* queue) {
   };
   if (!wants_graphs(job)) return {};
   if (const std::string why = why_no_graphs(job); !why.empty()) return no(why);
-  if (queue == nullptr || !queue->records()) return no("this device records nothing");
+  if (queue == nullptr || !queue->records()) return no("this device records no graphs");
   return {true, ""};
 }
 
@@ -55,7 +55,7 @@ Result<bool> SlotGraphs::launch(uint64_t samples, const std::vector<uint64_t>& b
     graph->bounds = bounds;
     if (const Status status = record(*graph, body); !status.is_ok()) {
       is_on_ = false;
-      why_ = "slots run without CUDA graphs from here on: " + status.message();
+      why_ = "from now on, slots run without CUDA graphs: " + status.message();
       return false;
     }
     ++recorded_;

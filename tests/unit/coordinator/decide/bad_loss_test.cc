@@ -63,7 +63,7 @@ TEST_F(BadSamples, SkipGoesBackToBeforeTheStepAndOnWithoutIt) {
   ASSERT_EQ(kept().size(), 1u);
   EXPECT_EQ(kept()[0].step, 32u);
   EXPECT_EQ(kept()[0].slots, (SlotRun{0, 4}));
-  EXPECT_EQ(kept()[0].reason, "its loss is no number (nan)");
+  EXPECT_EQ(kept()[0].reason, "its loss is not a finite number (nan)");
 
   const Beginning b = next_term();
   EXPECT_EQ(b.base.step, 30u);
@@ -164,7 +164,7 @@ TEST_F(BadSamples, WhenTheNextStepIsNoBetterTheSamplesAreNotToBlame) {
   EXPECT_EQ(both_report(20, 40, 33), Reason::kEndedBadLoss);
   EXPECT_EQ(w.ends[0].exit_code, 65);
   EXPECT_THAT(w.ends[0].message, HasSubstr("step 34"));
-  EXPECT_THAT(w.ends[0].message, Says("not the samples"));
+  EXPECT_THAT(w.ends[0].message, Says("the samples are not the cause"));
   EXPECT_EQ(kept().size(), 1u);
 }
 

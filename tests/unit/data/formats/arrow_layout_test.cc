@@ -102,7 +102,7 @@ TEST(ArrowLayout, LyingLengthsAndSizesAreRefused) {
 TEST(ArrowLayout, ABatchCountsOnce) {
   EXPECT_THAT(said(Sketch{.times = 2}.file()), Says("batches overlap"));
   EXPECT_THAT(said(Sketch{.shift = 8}.file()), Says("no message begins at byte"));
-  EXPECT_THAT(said(Sketch{.shift = uint64_t{1} << 40}.file()), Says("beyond it"));
+  EXPECT_THAT(said(Sketch{.shift = uint64_t{1} << 40}.file()), Says("beyond the file"));
 }
 
 // A file says nothing of the order where it is little-endian. Its footer gets a field that does,

@@ -176,8 +176,8 @@ TEST_F(CsvFiles, WhatIsForImagesIsRefused) {
 
 TEST_F(CsvFiles, WhatIsWrongIsSaidWithTheFileLineAndColumn) {
   put("x.csv", "a,label\n1,0\nx,1\n");
-  EXPECT_THAT(failure("x.csv"),
-              AllOf(Names("data/x.csv", "\"x\"", "line 3, column 1", "\"a\""), Says("no number")));
+  EXPECT_THAT(failure("x.csv"), AllOf(Names("data/x.csv", "\"x\"", "line 3, column 1", "\"a\""),
+                                      Says("not a number")));
   put("x.csv", "");
   EXPECT_THAT(failure("x.csv"), AllOf(Names("data/x.csv"), Says("empty")));
   EXPECT_EQ(open("none.csv").status().code(), Code::kNoInput);

@@ -97,11 +97,11 @@ TEST(ZipEntries, DamageIsSeen) {
               AllOf(Names("images.npy"), Says("two different sizes")));
   std::string longer = good;
   for (const size_t at : {20, 24}) put(longer, list + at, 1'000'000, 4);
-  EXPECT_THAT(zip_error(longer), AllOf(Names("images.npy"), Says("beyond it")));
+  EXPECT_THAT(zip_error(longer), AllOf(Names("images.npy"), Says("beyond the archive")));
   EXPECT_THAT(with(list + 42, 0xfffffffe, 4), AllOf(Names("images.npy"), Says("list")));
   EXPECT_THAT(with(list + 42, 1, 4), AllOf(Names("images.npy"), Says("list")));
   EXPECT_THAT(with(list + 42, 0xffffffff, 4), AllOf(Names("images.npy"), Says("no size")));
-  EXPECT_THAT(with(end + 16, 0xfffffff0, 4), Says("beyond it"));
+  EXPECT_THAT(with(end + 16, 0xfffffff0, 4), Says("beyond the archive"));
   EXPECT_THAT(with(end + 10, 3, 2), HasSubstr("ends early"));
   EXPECT_THAT(with(end + 10, 60'000, 2), Says("limit", "4096"));
   EXPECT_THAT(with(list + 8, 1, 2), AllOf(Names("images.npy"), Says("encrypted")));
