@@ -79,7 +79,7 @@ Status read_parts(const std::vector<IdentityEntry>& identity, data::OrderSpec* s
 
 Result<RunOrder> order_of(const std::vector<IdentityEntry>& identity) {
   if (identity.empty()) {
-    return Status(Code::kUsage, "the run never began a step, so there is nothing to audit");
+    return Status(Code::kUsage, "the run never began a step, so there is nothing to show");
   }
   RunOrder order;
   data::OrderKind kind;

@@ -22,7 +22,7 @@ inline constexpr size_t kLossWindow = 100;
 // A step of the lineage whose loss shows that its samples, or the weights, are damaged.
 struct BadLoss {
   StepEntry step;
-  std::string what;  // "its loss is no number (nan)", ...
+  std::string what;  // "its loss is not a finite number (nan)", ...
 };
 
 struct LossWatch {

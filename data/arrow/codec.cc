@@ -65,7 +65,7 @@ Status inflate_zstd(std::span<const uint8_t> in, uint64_t wanted, const ArrowSin
 Status inflate_lz4(std::span<const uint8_t> in, uint64_t wanted, const ArrowSink& sink) {
   LZ4F_dctx* made = nullptr;
   if (LZ4F_isError(LZ4F_createDecompressionContext(&made, LZ4F_VERSION)) != 0)
-    return {Code::kInternal, "there is no memory to inflate LZ4"};
+    return {Code::kInternal, "not enough memory to inflate LZ4"};
   const std::unique_ptr<LZ4F_dctx, LZ4F_errorCode_t (*)(LZ4F_dctx*)> context(
       made, LZ4F_freeDecompressionContext);
   return inflate_by(

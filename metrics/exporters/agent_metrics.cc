@@ -16,7 +16,7 @@ AgentMetrics::AgentMetrics(const AgentTarget& target, const BuildInfo& build)
       tls_(families_),
       living_(families_.gauge("lockstep_agent_workers", "Workers of this agent that live.")),
       deaths_(families_.counter("lockstep_agent_worker_deaths_total",
-                                "Workers of this agent that died, but for those told to go.")) {
+                                "Workers of this agent that died, without those told to stop.")) {
   build_.set(build_labels(build));
 }
 

@@ -19,16 +19,18 @@ constexpr std::array kValueRows = {
     ValueRow{"lockstep_gpu_utilization_ratio", "Share of time in which a kernel ran.",
              &GpuSample::utilization_ratio},
     ValueRow{"lockstep_gpu_memory_utilization_ratio",
-             "Share of time in which its memory was read or written.",
+             "Share of time in which the GPU's memory was read or written.",
              &GpuSample::memory_utilization_ratio},
     ValueRow{"lockstep_gpu_memory_bytes", "Memory of the GPU.", &GpuSample::memory_bytes},
-    ValueRow{"lockstep_gpu_memory_used_bytes", "Memory in use, by whomever.",
+    ValueRow{"lockstep_gpu_memory_used_bytes", "Memory of the GPU that is in use, by any process.",
              &GpuSample::memory_used_bytes},
-    ValueRow{"lockstep_gpu_power_watts", "Power that it draws.", &GpuSample::power_watts},
-    ValueRow{"lockstep_gpu_power_limit_watts", "Power that it may draw.",
+    ValueRow{"lockstep_gpu_power_watts", "Power that the GPU draws.", &GpuSample::power_watts},
+    ValueRow{"lockstep_gpu_power_limit_watts", "Power that the GPU may draw.",
              &GpuSample::power_limit_watts},
-    ValueRow{"lockstep_gpu_temperature_celsius", "Of the chip.", &GpuSample::temperature_celsius},
-    ValueRow{"lockstep_gpu_sm_clock_hertz", "Clock of its processors.", &GpuSample::sm_clock_hertz},
+    ValueRow{"lockstep_gpu_temperature_celsius", "Temperature of the chip.",
+             &GpuSample::temperature_celsius},
+    ValueRow{"lockstep_gpu_sm_clock_hertz", "Clock of the GPU's processors.",
+             &GpuSample::sm_clock_hertz},
 };
 
 struct ThrottleRow {
@@ -54,12 +56,13 @@ class GpuProbe::Gpu {
       values_.emplace_back(families, row.name, row.help, labels_);
     for (const ThrottleRow& row : kThrottleRows)
       throttled_.emplace_back(families, "lockstep_gpu_throttled",
-                              "1: its clocks are lowered for this reason.",
+                              "1: the GPU's clocks are lowered for this reason.",
                               with("reason", row.reason));
   }
 
   void show(const GpuSample& sample) {
-    families_.gauge("lockstep_gpu_lost", "1: it fell off the bus.", labels_).Set(sample.is_lost);
+    families_.gauge("lockstep_gpu_lost", "1: the GPU fell off the bus.", labels_)
+        .Set(sample.is_lost);
     for (size_t i = 0; i < kValueRows.size(); ++i) values_[i].set(sample.*kValueRows[i].value);
     for (size_t i = 0; i < kThrottleRows.size(); ++i)
       throttled_[i].set(is_throttled(sample, kThrottleRows[i].bit));
@@ -80,24 +83,24 @@ class GpuProbe::Gpu {
   }
 
   void show_ecc(double errors) {
-    raise_to(families_.counter("lockstep_gpu_ecc_uncorrected_errors_total",
-                               "Errors in its memory that could not be put right, since the "
-                               "driver was loaded.",
-                               labels_),
+    raise_to(families_.counter(
+                 "lockstep_gpu_ecc_uncorrected_errors_total",
+                 "Uncorrected errors in the GPU's memory since the driver was loaded.", labels_),
              errors);
   }
 
   void show_xids(const XidErrors& errors) {
     const auto count = [this](const char* cause, uint64_t total) {
-      raise_to(families_.counter("lockstep_gpu_xid_errors_total",
-                                 "Errors that the driver reported (XID), by whose fault they "
-                                 "mostly are: the GPU's or a program's.",
-                                 with("cause", cause)),
-               static_cast<double>(total));
+      raise_to(
+          families_.counter(
+              "lockstep_gpu_xid_errors_total",
+              "Errors that the driver reported (XID), by their usual cause: the GPU or a program.",
+              with("cause", cause)),
+          static_cast<double>(total));
     };
     count("gpu", errors.of_gpu);
     count("program", errors.of_program);
-    families_.gauge("lockstep_gpu_last_xid", "Number of the last XID; 0: there was none.", labels_)
+    families_.gauge("lockstep_gpu_last_xid", "Number of the last XID; 0: none.", labels_)
         .Set(static_cast<double>(errors.last));
   }
 
@@ -112,7 +115,7 @@ GpuProbe::GpuProbe(Families& families, const std::string& nvml_library)
       sampler_(nvml_library),
       available_(families.gauge("lockstep_nvml_available", "1: NVML shows the machine's GPUs.")),
       age_(families, "lockstep_gpu_sample_age_seconds",
-           "Age of what NVML told; it grows while the driver does not answer.", {}) {}
+           "Age of the newest NVML sample, which grows while the driver does not answer.", {}) {}
 
 GpuProbe::~GpuProbe() = default;
 

@@ -13,7 +13,7 @@ NodeProbe::NodeProbe(Families& families, std::string run_dir)
       cpus_(families.gauge("lockstep_node_cpus", "Processors of the machine.")),
       memory_(families.gauge("lockstep_node_memory_bytes", "Memory of the machine.")),
       memory_available_(families.gauge("lockstep_node_memory_available_bytes",
-                                       "Memory that can be had without swapping.")),
+                                       "Memory available without swapping.")),
       disk_read_(families.counter("lockstep_node_disk_read_bytes_total",
                                   "Read from the machine's disks.")),
       disk_written_(families.counter("lockstep_node_disk_written_bytes_total",

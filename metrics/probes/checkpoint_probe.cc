@@ -9,8 +9,10 @@ CheckpointProbe::CheckpointProbe(Families& families, const std::string& prefix)
     : complete_(families.counter(prefix + "checkpoints_total", "Checkpoints completed.")),
       failed_(families.counter(prefix + "checkpoint_failures_total",
                                "Checkpoints that could not be written.")),
-      bytes_(families.counter(prefix + "checkpoint_bytes_total", "Size of those completed.")),
-      step_(families.gauge(prefix + "checkpoint_step", "Steps applied in the newest one.")) {}
+      bytes_(families.counter(prefix + "checkpoint_bytes_total",
+                              "Size of the checkpoints completed.")),
+      step_(families.gauge(prefix + "checkpoint_step", "Steps applied in the newest checkpoint.")) {
+}
 
 void CheckpointProbe::complete(Step step, uint64_t bytes) {
   complete_.Increment();

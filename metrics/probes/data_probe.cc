@@ -7,12 +7,13 @@ namespace lockstep {
 
 DataProbe::DataProbe(Families& families)
     : reader_(families, "lockstep_data_reader_info",
-              "What reads the samples ahead: pread, mmap; or nothing: mapped, they are used where "
-              "the file is mapped, or on_use, each is read when it is used."),
+              "How samples are read. pread, mmap: ahead of their use; mapped: batches use the "
+              "mapped file; on_use: each when it is used."),
       reads_(families.counter("lockstep_data_reads_total",
                               "Samples that were read ahead of their use.")),
-      ahead_bytes_(families.gauge("lockstep_data_read_ahead_bytes",
-                                  "Samples asked for or read that no batch has used yet.")) {}
+      ahead_bytes_(
+          families.gauge("lockstep_data_read_ahead_bytes",
+                         "Size of the samples asked for or read that no batch has used yet.")) {}
 
 void DataProbe::show(const DataRead& read) {
   const std::lock_guard lock(mutex_);

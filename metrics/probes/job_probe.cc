@@ -35,7 +35,8 @@ JobProbe::JobProbe(Families& families, const Clock& clock)
       loss_(families.gauge("lockstep_job_loss", "Mean training loss of the last step.")),
       accuracy_(families.gauge("lockstep_job_train_accuracy_ratio",
                                "Share of right predictions in the last step.")),
-      learning_rate_(families.gauge("lockstep_job_learning_rate", "Of the last step.")),
+      learning_rate_(
+          families.gauge("lockstep_job_learning_rate", "Learning rate of the last step.")),
       data_wait_(families.counter("lockstep_job_data_wait_seconds_total",
                                   "Time ranks waited for their next batch, added up.")),
       communication_(families.counter(

@@ -7,8 +7,9 @@
 namespace lockstep {
 
 MemberProbe::MemberProbe(Families& families)
-    : info_(families, "lockstep_member_info", "Who this worker is in its generation."),
-      generation_(families.gauge("lockstep_generation", "Number of the generation it is in.")),
+    : info_(families, "lockstep_member_info", "Member and rank of this worker in its generation."),
+      generation_(
+          families.gauge("lockstep_generation", "Number of the generation that the worker is in.")),
       world_size_(families.gauge("lockstep_world_size", "Ranks in the generation.")) {}
 
 void MemberProbe::started(Generation generation, MemberId member, uint32_t rank,

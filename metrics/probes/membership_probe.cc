@@ -8,10 +8,11 @@ namespace lockstep {
 MembershipProbe::MembershipProbe(Families& families)
     : families_(families),
       term_(families.gauge("lockstep_job_term", "Incarnation of the coordinator, from 1.")),
-      generation_(families.gauge("lockstep_job_generation", "Number of the last one started.")),
+      generation_(
+          families.gauge("lockstep_job_generation", "Number of the last generation started.")),
       generations_total_(families.counter("lockstep_job_generations_total",
                                           "Generations started by this coordinator.")),
-      wanted_(families.gauge("lockstep_job_workers_wanted", "Workers that the run is to have.")) {}
+      wanted_(families.gauge("lockstep_job_workers_wanted", "Workers that the run should have.")) {}
 
 void MembershipProbe::term_began(Term term) {
   term_.Set(static_cast<double>(term));

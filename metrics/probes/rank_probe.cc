@@ -74,11 +74,11 @@ void RankProbe::Measure::show_some(const std::vector<Value>& values) {
 
 RankProbe::RankProbe(Families& families)
     : slot_seconds_(families, "slot_seconds",
-                    "Time of a rank for one slot of a step, without what it waits for others"),
+                    "Time of a rank for one slot of a step, without its waits for others"),
       data_wait_ratio_(families, "data_wait_ratio",
-                       "Share of a rank's time in steps in which it waits for data"),
+                       "Share of a rank's time in steps that the rank waits for data"),
       silence_seconds_(families, "silence_seconds",
-                       "Time since the coordinator has heard of a rank") {}
+                       "Time since the coordinator last heard from a rank") {}
 
 void RankProbe::show(const std::vector<RankSample>& ranks) {
   std::vector<Value> slots, waits, silences;

@@ -24,7 +24,7 @@ StepProbe::StepProbe(Families& families, const Clock& clock)
       loss_(families.gauge("lockstep_loss", "Mean training loss of the last step.")),
       accuracy_(families.gauge("lockstep_train_accuracy_ratio",
                                "Share of right predictions in the last step.")),
-      learning_rate_(families.gauge("lockstep_learning_rate", "Of the last step.")) {}
+      learning_rate_(families.gauge("lockstep_learning_rate", "Learning rate of the last step.")) {}
 
 void StepProbe::applied(const AppliedStep& step) {
   step_.Set(static_cast<double>(step.steps_applied));

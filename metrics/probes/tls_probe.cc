@@ -7,7 +7,7 @@ namespace lockstep {
 void TlsProbe::expires_in(double seconds) {
   families_
       .gauge("lockstep_tls_expiry_seconds",
-             "Until the certificate of comm.tls ends; negative afterwards.")
+             "Time until the certificate of comm.tls expires; negative afterwards.")
       .Set(seconds);
 }
 

@@ -43,8 +43,9 @@ Status BucketOrder::agree(Collective& collective, Generation generation, Step st
   agreed_ = told.back() != 0;
   told.pop_back();
   if (!is_order(told)) {
-    return Status(Code::kInternal, "rank " + std::to_string(kMeasurer) + " sent an order of " +
-                                       std::to_string(order_.size()) + " buckets that is none");
+    return Status(Code::kInternal, "rank " + std::to_string(kMeasurer) +
+                                       " sent an invalid order of " +
+                                       std::to_string(order_.size()) + " buckets");
   }
   order_ = std::move(told);
   return Status::ok();
