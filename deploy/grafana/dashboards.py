@@ -56,7 +56,7 @@ def overview():
                    of("lockstep_job_loss"), decimals=4),
             number("Goodput", "Share of the run's wall time in steps that survive.", "percentunit",
                    of("lockstep_job_goodput_ratio"), good_above(0.5, 0.8)),
-            number("Ranks missing", "Workers that the run is to have and that do not train.",
+            number("Ranks missing", "Workers that the run should have and that do not train.",
                    "none", of("run:lockstep_ranks_missing"), bad_above(1, 2)),
             number("Steps since checkpoint", "What a loss of all workers would cost.", "none",
                    of("run:lockstep_steps_since_checkpoint"), decimals=0),
@@ -86,14 +86,15 @@ def overview():
         ("Time", [
             chart("Phases", "Where the workers' wall time goes: the phases add up to 1.",
                   "percentunit", (phases(WORKER), "{{phase}}"), span=12, high=1, stacked=True),
-            chart("Goodput", "Share of wall time in steps: of the whole run without what was "
-                  "undone, and of the last ten minutes.", "percentunit",
+            chart("Goodput",
+                  "Share of wall time in steps: over the whole run without undone steps, and over "
+                  "the last ten minutes.", "percentunit",
                   (of("lockstep_job_goodput_ratio"), "whole run"),
                   (of("run:lockstep_goodput:ratio10m"), "last 10 minutes"), span=12, high=1,
                   limits=good_above(0.5, 0.8)),
         ]),
         ("Membership", [
-            chart("Members", "By state, and how many workers the run is to have.", "none",
+            chart("Members", "By state, and how many workers the run should have.", "none",
                   (of("lockstep_job_members"), "{{state}}"),
                   (of("lockstep_job_workers_wanted"), "wanted")),
             chart("Generation and term", "A new generation is a change of who is in; a new term is "
@@ -135,14 +136,15 @@ def ranks():
                   span=12, high=1, limits=good_above(0.5, 0.8)),
         ]),
         ("All ranks, as the coordinator sees them", [
-            chart("Time of a slot", "What a rank needs for one slot of a step by itself, whatever "
-                  "its share of the slots: the slowest, the usual, the fastest.", "s",
+            chart("Time of a slot",
+                  "Time of a rank for one slot of a step by itself: the slowest, the median, the "
+                  "fastest.", "s",
                   (of("lockstep_job_ranks_slot_seconds"), "{{stat}}")),
-            chart("Slowest ranks", "The same of the eight that need most.", "s",
+            chart("Slowest ranks", "Time of a slot of the eight slowest ranks.", "s",
                   (f"topk(8, {of('lockstep_rank_slot_seconds')})",
                    "{{rank}}: {{node}} {{local_rank}}")),
-            chart("Silence", "Time since the coordinator has heard of the eight that it has not "
-                  "heard of for longest.", "s",
+            chart("Silence",
+                  "Time since the coordinator last heard from the eight most silent ranks.", "s",
                   (f"topk(8, {of('lockstep_rank_silence_seconds')})",
                    "{{rank}}: {{node}} {{local_rank}}")),
         ]),
@@ -203,28 +205,30 @@ def data():
 def gpus(node):
     gpu = "{{instance}} {{gpu}}"
     return [
-        chart("GPUs, kernels", "Share of time in which one ran, of all GPUs that NVML shows.",
+        chart("GPUs, kernels", "Share of time in which a kernel ran, on each GPU that NVML shows.",
               "percentunit", (of("lockstep_gpu_utilization_ratio", node), gpu), high=1),
         chart("GPUs, memory", "Share in use.", "percentunit",
               (f"{of('lockstep_gpu_memory_used_bytes', node)} / "
                f"{of('lockstep_gpu_memory_bytes', node)}", gpu), high=1,
               limits=bad_above(0.95, 0.99)),
-        chart("GPUs, power", "That they draw.", "watt",
+        chart("GPUs, power", "Power that the GPUs draw.", "watt",
               (of("lockstep_gpu_power_watts", node), gpu)),
-        chart("GPUs, temperature", "Of the chips.", "celsius",
+        chart("GPUs, temperature", "Temperature of the chips.", "celsius",
               (of("lockstep_gpu_temperature_celsius", node), gpu)),
-        chart("GPUs, throttled", "Reasons for which their clocks are lowered: 1 for each.",
+        chart("GPUs, throttled", "Reasons that lower the GPUs' clocks: 1 for each.",
               "none", (of("lockstep_gpu_throttled", node), gpu + " {{reason}}"), high=1),
-        chart("GPUs, errors", "In the last hour: of memory that could not be put right, and what "
-              "the driver reported (XID); 1 for a GPU that is lost.", "none",
+        chart("GPUs, errors",
+              "In the last hour: uncorrected memory errors, and errors that the driver "
+              "reported (XID); 1 for a lost GPU.", "none",
               (f"increase({of('lockstep_gpu_ecc_uncorrected_errors_total', node)}[1h])",
                gpu + " memory"),
               (f"increase({of('lockstep_gpu_xid_errors_total', node)}[1h])",
                gpu + " XID, {{cause}}"),
               (of("lockstep_gpu_lost", node), gpu + " lost"), limits=bad_above(1, 2)),
-        chart("GPUs, clocks", "Of their processors.", "hertz",
+        chart("GPUs, clocks", "Clocks of the GPUs' processors.", "hertz",
               (of("lockstep_gpu_sm_clock_hertz", node), gpu), span=12),
-        chart("GPUs, age", "Of what NVML told: it grows while the driver does not answer.", "s",
+        chart("GPUs, age",
+              "Age of the newest NVML sample, which grows while the driver does not answer.", "s",
               (of("lockstep_gpu_sample_age_seconds", node), "{{instance}}"), span=12),
     ]
 
@@ -236,19 +240,22 @@ def cluster():
     return board("lockstep-cluster", "Lockstep / Cluster and control plane", "The machines, and "
                  "what keeps the run together.", "up", [
         ("Targets", [
-            chart("Up", "1: its /metrics answers.", "none", (of("up", node), "{{instance}}"),
+            chart("Up",
+                  "1: the process answers at /metrics.", "none", (of("up", node), "{{instance}}"),
                   high=1),
-            chart("Workers of each node", "That run there.", "none",
+            chart("Workers of each node", "Workers that run on the node.", "none",
                   (of("lockstep_agent_workers", node), "{{instance}}")),
-            chart("Deaths", "Workers of each node that died in the last hour, but for those told "
-                  "to go.", "none",
+            chart("Deaths",
+                  "Workers of each node that died in the last hour, without those told to stop.",
+                  "none",
                   (f"sum by (instance) (increase({of('lockstep_agent_worker_deaths_total', node)}"
                    "[1h]))", "{{instance}}"), limits=bad_above(1, 5)),
         ]),
         ("Machines", [
             chart("Processors", "Share in use.", "percentunit",
                   (f"1 - {idle}", "{{instance}}"), high=1),
-            chart("Memory", "Share in use, without what can be had back.", "percentunit",
+            chart("Memory",
+                  "Share in use, without memory that the kernel can reclaim.", "percentunit",
                   (of("instance:lockstep_node_memory:ratio", node), "{{instance}}"), high=1,
                   limits=bad_above(0.9, 0.95)),
             chart("Run directory", "Share of its file system that is left.", "percentunit",
@@ -277,7 +284,7 @@ def cluster():
                   (rate("lockstep_journal_entries_total", RUN, "run"), "entries/s"),
                   (rate("lockstep_records_total", RUN, "run"), "records/s"),
                   (rate("lockstep_record_batches_total", RUN, "run"), "batches/s")),
-            chart("Processor", "That the coordinator uses.", "percentunit",
+            chart("Processor", "Processors that the coordinator uses.", "percentunit",
                   (rate("lockstep_process_cpu_seconds_total",
                         RUN + ', instance="coordinator"', "instance"), "{{instance}}")),
             chart("Evictions", "Members evicted in the last hour, by reason.", "none",
