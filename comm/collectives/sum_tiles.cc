@@ -28,7 +28,7 @@ void add_tile(float* out, const float* a, const float* b, uint64_t n) {
 
 // A sum of this size or more does not fit into the caches. It is written past them, which saves
 // reading every line of the result before overwriting it (a quarter of the memory traffic).
-constexpr uint64_t kStreamElements = 2 * 1024 * 1024;
+constexpr uint64_t kStreamElements = uint64_t{2} * 1024 * 1024;
 
 #if defined(__SSE2__)
 // REQUIRES: out 16-byte aligned.

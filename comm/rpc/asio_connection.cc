@@ -11,8 +11,8 @@
 namespace lockstep::rpc {
 namespace {
 
-constexpr size_t kReadBytes = 64 * 1024;
-constexpr size_t kSharedBytes = 16 * 1024;  // frames from here on are not copied
+constexpr size_t kReadBytes = size_t{64} * 1024;
+constexpr size_t kSharedBytes = size_t{16} * 1024;  // frames from here on are not copied
 
 Status broken(const boost::system::error_code& error) {
   return Status(Code::kUnavailable, "the connection broke: " + error.message());
@@ -146,7 +146,7 @@ void AsioConnection::on_written(const boost::system::error_code& error, size_t b
 // may share it.
 wire::SharedFrame AsioConnection::next_tls_batch() {
   if (queue_.front()->size() >= kSharedBytes) {
-    const wire::SharedFrame frame = std::move(queue_.front());
+    wire::SharedFrame frame = std::move(queue_.front());
     queue_.erase(queue_.begin());
     return frame;
   }

@@ -12,7 +12,8 @@
 namespace lockstep::rpc {
 namespace {
 
-void wait_for_signal(boost::asio::signal_set& set, std::shared_ptr<std::function<void(int)>> fn) {
+void wait_for_signal(boost::asio::signal_set& set,
+                     const std::shared_ptr<std::function<void(int)>>& fn) {
   set.async_wait([&set, fn](const boost::system::error_code& error, int signal) {
     if (error) return;  // the loop is being destroyed
     (*fn)(signal);

@@ -107,7 +107,7 @@ void RpcClient::Impl::on_frame(wire::Frame&& frame) {
 void RpcClient::Impl::on_handshake(const wire::Frame& frame) {
   auto progress = handshake->on_frame(frame);
   if (!progress.is_ok()) return fail(progress.status().with_context(connection->peer()));
-  if (progress->has_reply) connection->send(std::move(progress->reply));
+  if (progress->has_reply) connection->send(progress->reply);
   if (!progress->done) return;
   handshake.reset();
   loop.cancel(attempt_timer);
@@ -209,12 +209,12 @@ RpcClient::~RpcClient() {
 Status RpcClient::send(const wire::Envelope& envelope) {
   if (!impl_->is_ready)
     return Status(Code::kUnavailable, "there is no connection to the coordinator now");
-  wire::Frame frame = make_frame(wire::FrameKind::kEnvelope, envelope);
+  const wire::Frame frame = make_frame(wire::FrameKind::kEnvelope, envelope);
   if (frame.payload.size() > limits::kFrameBytes)
     return Status(Code::kInternal, "a message of " + std::to_string(frame.payload.size()) +
                                        " bytes is above the limit of " +
                                        std::to_string(limits::kFrameBytes));
-  impl_->connection->send(std::move(frame));
+  impl_->connection->send(frame);
   return Status::ok();
 }
 

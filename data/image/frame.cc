@@ -51,7 +51,7 @@ PixelBox random_box(uint32_t width, uint32_t height, uint64_t key) {
   const double area = static_cast<double>(width) * height;
   const double lowest = std::log(kLeastRatio);
   const double span = std::log(kMostRatio) - lowest;
-  for (uint64_t i = 0; i < 4 * kAttempts; i += 4) {
+  for (uint64_t i = 0; i < uint64_t{4} * kAttempts; i += 4) {
     const double wanted = area * (kLeastArea + (1 - kLeastArea) * unit(key, i));
     const double ratio = rounded_exp(lowest + span * unit(key, i + 1));
     const double w = std::round(std::sqrt(wanted * ratio));

@@ -121,8 +121,9 @@ void make_weights(const AxisSpec& axis, uint32_t source_pixels, AxisWeights& out
     }
     out.taps[i] = {static_cast<uint32_t>(first), count};
     for (uint32_t t = 0; t < count; ++t)
-      out.weights[size_t{out.most} * i + t] =
-          static_cast<int32_t>(0.5 + exact[t] / sum * (1 << kBits));
+      // Rounds well, because weights are not negative.
+      out.weights[size_t{out.most} * i + t] = static_cast<int32_t>(
+          0.5 + exact[t] / sum * (1 << kBits));  // NOLINT(bugprone-incorrect-roundings)
   }
 }
 

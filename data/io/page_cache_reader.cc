@@ -15,7 +15,7 @@ namespace {
 
 // What one wait() copies when nothing is done: so many reads, or fewer that have so many bytes.
 constexpr size_t kReadsAtOnce = 8;
-constexpr uint64_t kBytesAtOnce = 128 * 1024;
+constexpr uint64_t kBytesAtOnce = uint64_t{128} * 1024;
 
 class PageCacheReader final : public Reader {
  public:

@@ -34,7 +34,7 @@ Result<std::unique_ptr<SampleTeam>> SampleTeam::start(uint32_t threads,
 }
 
 Status SampleTeam::resize(uint32_t threads) {
-  const Status resized = threads_->resize(threads);
+  Status resized = threads_->resize(threads);
   give_hands();
   return resized;
 }

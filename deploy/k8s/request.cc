@@ -11,7 +11,7 @@ namespace {
 
 // "-coordinator-0-0" and the five letters of a pod's own name come after it, in 63.
 constexpr size_t kNameBytes = 40;
-constexpr size_t kConfigMapBytes = 1024 * 1024;
+constexpr size_t kConfigMapBytes = size_t{1024} * 1024;
 
 bool is_lower_alnum(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');

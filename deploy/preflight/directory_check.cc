@@ -59,7 +59,7 @@ Finding check_operations(const std::string& folder, const std::string& name) {
     const auto lock = HeldLock::take(moved);
     if (!lock.is_ok())
       return bad(lock.status().message(), "mount the file system with locks (NFS: without nolock)");
-    const Finding seen = check_lock_is_seen(moved);
+    Finding seen = check_lock_is_seen(moved);
     if (seen.grade != Grade::kGood) return seen;
   }
   if (::unlink(file.c_str()) != 0) return cannot("remove", file);

@@ -73,7 +73,7 @@ Status Peers::wait_for(uint32_t rank, Flag flag, Mark mark) {
     cpu_relax();
   }
   control().flags.sleeping.store(1);
-  const Status status = sleep_until(rank, flag, mark);
+  Status status = sleep_until(rank, flag, mark);
   control().flags.sleeping.store(0);
   return status;
 }

@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kDays = 365;
-constexpr int64_t kDaySeconds = 24 * 3600;
+constexpr int64_t kDaySeconds = int64_t{24} * 3600;
 
 struct CertsArguments {
   CertificateRequest request;
