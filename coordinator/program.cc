@@ -140,7 +140,7 @@ Status Program::serve_term(BeginMode mode) {
     }
   }
   watch_.server = &server;
-  const Status status = serve(server, begun);
+  Status status = serve(server, begun);
   watch_.server = nullptr;
   experience_ = server.state().experience;
   return status;
@@ -149,7 +149,7 @@ Status Program::serve_term(BeginMode mode) {
 // The address of the term before, so that whoever knows it finds us; else any free port.
 template <typename Listen>
 Status listen_again(rpc::Address address, const Listen& listen) {
-  const Status status = listen(address);
+  Status status = listen(address);
   if (status.is_ok() || address.port == 0) return status;
   address.port = 0;
   return listen(address);

@@ -7,7 +7,6 @@ size_t dtype_bytes(DType dtype) {
     case DType::kF32:
       return 4;
     case DType::kF64:
-      return 8;
     case DType::kI64:
       return 8;
     case DType::kU8:

@@ -32,7 +32,7 @@ Status hash_tensors(const std::vector<SafetensorsEntry>& tensors, WeightsHasher*
   for (const SafetensorsEntry& tensor : tensors) {
     const uint64_t bytes = tensor.end - tensor.begin;
     if (hasher != nullptr) hasher->begin_tensor(tensor.name, tensor.dtype, tensor.shape, bytes);
-    const Status hashed = in_pieces(bytes, [&](uint64_t at, uint64_t size) -> Status {
+    Status hashed = in_pieces(bytes, [&](uint64_t at, uint64_t size) -> Status {
       const auto piece = std::span(room).first(size);
       LOCKSTEP_RETURN_IF_ERROR(read(tensor, at, piece));
       if (hasher != nullptr) hasher->data(piece);

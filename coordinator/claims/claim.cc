@@ -133,7 +133,7 @@ std::string journal_path(const std::string& run_dir) {
   for (auto term = terms.rbegin(); term != terms.rend(); ++term) {
     const auto claim = read_claim(run_dir, *term);
     if (!claim.is_ok()) continue;
-    const std::string path = run_dir + "/" + claim->journal;
+    std::string path = run_dir + "/" + claim->journal;
     if (::access(path.c_str(), F_OK) == 0) return path;
   }
   return rundir::file_in(run_dir, rundir::kJournal);

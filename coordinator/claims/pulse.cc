@@ -29,7 +29,7 @@ Status write_pulse(const std::string& run_dir, const Pulse& pulse) {
   }
   file.close();
   if (file.good() && std::rename(temporary.c_str(), path.c_str()) == 0) return Status::ok();
-  const Status failed(Code::kInternal, "cannot write " + path + ": " + errno_text(errno));
+  Status failed(Code::kInternal, "cannot write " + path + ": " + errno_text(errno));
   ::unlink(temporary.c_str());
   return failed;
 }

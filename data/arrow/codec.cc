@@ -15,7 +15,7 @@ namespace lockstep::data {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
-constexpr size_t kPieceBytes = 256 * 1024;
+constexpr size_t kPieceBytes = size_t{256} * 1024;
 constexpr int kZstdLevel = 1;  // what is read once an epoch has to be fast
 
 Status not_as_said() {

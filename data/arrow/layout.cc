@@ -127,7 +127,7 @@ Status add_batch(Placed placed, ArrowLayout& layout) {
   auto* batch = std::get_if<ArrowBatch>(&placed.message.content);
   if (batch == nullptr)
     return bad("is damaged: a message of another kind stands where a batch should begin");
-  const Status status = place(layout.schema, placed.body, placed.message.body_bytes, *batch);
+  Status status = place(layout.schema, placed.body, placed.message.body_bytes, *batch);
   if (!status.is_ok()) return status;
   layout.batches.push_back(std::move(*batch));
   return Status::ok();

@@ -14,7 +14,7 @@ class FramedImages final : public EncodedImages {
       : stored_(std::move(stored)),
         pixels_(stored_->as<StoredSamples>().value()),
         labels_(stored_->as<Labels>().value()),
-        wanted_(std::move(wanted)) {
+        wanted_(wanted) {
     const SampleShape& shape = stored_->shape();
     raw_ = {shape.width, shape.height, shape.channels, shape.channels_last};
   }

@@ -129,6 +129,7 @@ void FilePieces::put_out_of_memory() const {
         const uint64_t begin = std::max(piece.begin, range.offset);
         const uint64_t end = std::min(piece.end, range_end);
         if (begin < end)
+          // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses that were compared as numbers
           ::madvise(reinterpret_cast<void*>(range.begin + (begin - range.offset)), end - begin,
                     MADV_PAGEOUT);
       }

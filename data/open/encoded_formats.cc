@@ -125,11 +125,13 @@ Result<EncodedSource> find_mds_source(const std::string& path, Split split,
   return whole_source_of("mds", std::move(set.shards), read, progress, std::move(far));
 }
 
+// NOLINTBEGIN(performance-unnecessary-value-param): one signature for all formats
 Result<EncodedSource> find_arrow_images(const std::string& path, Split split,
                                         const ProgressFn& progress,
                                         std::shared_ptr<source::RemoteFiles>) {
   LOCKSTEP_ASSIGN_OR_RETURN(const Shards shards, find_arrow_shards(path, split));
   return arrow_source(shards, progress);
 }
+// NOLINTEND(performance-unnecessary-value-param)
 
 }  // namespace lockstep::data

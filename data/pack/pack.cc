@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr char kPlanName[] = "pack.json";
-constexpr size_t kPlanBytes = 1024 * 1024;
+constexpr size_t kPlanBytes = size_t{1024} * 1024;
 constexpr int kPlanDepth = 3;  // of a split's keys, in the list of them
 constexpr uint64_t kMegabyte = 1'000'000;
 

@@ -104,7 +104,7 @@ Result<uint64_t> write_whole(const PackSource& source, const PackShard& shard, W
                              std::atomic<uint64_t>& done) {
   LOCKSTEP_RETURN_IF_ERROR(writer.begin(source.schema(shard)));
   LOCKSTEP_RETURN_IF_ERROR(source.read(shard, [&](const PackBatch& batch) {
-    const Status status = writer.add(batch);
+    Status status = writer.add(batch);
     done += shard.bytes * batch.units / (shard.end - shard.begin);
     return status;
   }));

@@ -25,6 +25,7 @@ void ask_for(const uint8_t* begin, uint64_t bytes) {
   static const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<uintptr_t>(begin) / page * page;
   const uintptr_t end = reinterpret_cast<uintptr_t>(begin) + bytes;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address that was rounded as a number
   (void)::madvise(reinterpret_cast<void*>(first), end - first, MADV_WILLNEED);
 }
 

@@ -11,6 +11,7 @@ constexpr int64_t kOne = 1 << 16;  // of fixed-point coordinates
 
 uint8_t bounded(float value) {
   if (!(value > 0)) return 0;
+  // NOLINTNEXTLINE(bugprone-incorrect-roundings): it is positive here
   return value >= 255 ? 255 : static_cast<uint8_t>(value + 0.5F);
 }
 
@@ -148,6 +149,7 @@ void scale_contrast(const ImageBytes& image, float factor) {
   const uint64_t plane = image.plane();
   uint64_t sum = 0;
   for (uint64_t i = 0; i < plane; ++i) sum += grey(image, i);
+  // NOLINTNEXTLINE(bugprone-integer-division): the mean is a whole number
   look_up(image, stretched(static_cast<float>((sum + plane / 2) / plane), factor));
 }
 

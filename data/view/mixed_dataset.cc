@@ -27,12 +27,12 @@ std::string fingerprint_of_mixture(const std::vector<MixedPart>& parts) {
 
 DatasetFacts facts_of_mixture(const std::vector<WeightedDataset>& sets) {
   const Dataset& first = *sets.front().dataset;
-  std::vector<MixedPart> parts = parts_of(sets);
+  const std::vector<MixedPart> parts = parts_of(sets);
   DatasetFacts facts{.shape = first.shape(),
                      .format = first.format(),
                      .fingerprint = fingerprint_of_mixture(parts),
                      .statistics = first.statistics(),
-                     .parts = std::move(parts)};
+                     .parts = parts};
   for (const WeightedDataset& set : sets) {
     const DatasetFacts& own = set.dataset->facts();
     facts.samples += own.samples;

@@ -34,6 +34,7 @@ void vertical_max(const float* __restrict top, const float* __restrict bottom, i
   }
 }
 
+// NOLINTBEGIN(bugprone-implicit-widening-of-multiplication-result): 32-bit indices, for the vectors
 // The larger of two neighbours, the first in row-major order on a tie, cut off at zero.
 LOCKSTEP_CLONES
 void horizontal_max(const float* __restrict column, const int32_t* __restrict place, int32_t n,
@@ -62,6 +63,7 @@ void widen(const float* __restrict gradient, const uint8_t* __restrict chosen, i
     place[2 * i + 1] = chosen[i];
   }
 }
+// NOLINTEND(bugprone-implicit-widening-of-multiplication-result)
 
 LOCKSTEP_CLONES
 void scatter(const float* __restrict wide, const int32_t* __restrict place, int32_t n,

@@ -89,6 +89,7 @@ double Schedule::after_warmup(uint64_t t, double falling) const {
     case Kind::kCosine:
       return anneal(base_lr_, spec_.min_lr(), share);
     case Kind::kStep:
+      // NOLINTNEXTLINE(bugprone-integer-division): a stair
       return base_lr_ * std::pow(spec_.gamma(), static_cast<double>(t / spec_.step_every()));
     case Kind::kExponential:
       return base_lr_ * std::pow(spec_.gamma(), static_cast<double>(t));

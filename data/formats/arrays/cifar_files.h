@@ -33,7 +33,7 @@ struct CifarFormat {
 
   static constexpr uint32_t kChannels = 3;
   static constexpr uint32_t kSide = 32;
-  uint64_t record_bytes() const { return label_bytes + kChannels * kSide * kSide; }
+  uint64_t record_bytes() const { return label_bytes + uint64_t{kChannels} * kSide * kSide; }
 };
 
 // Null if `name` is neither format.

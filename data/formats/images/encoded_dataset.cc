@@ -84,7 +84,7 @@ class IndexedImages final : public EncodedImages {
   IndexedImages(const EncodedSource& source, ExtentIndex index, WantedImage wanted)
       : index_(std::move(index)),
         files_(index_, source.directory, source.far, source.copied),
-        wanted_(std::move(wanted)) {}
+        wanted_(wanted) {}
 
   Result<DatasetFacts> facts(const EncodedSource& source, const std::string& cache_dir,
                              const ProgressFn& progress) const {

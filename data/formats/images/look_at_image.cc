@@ -37,7 +37,7 @@ Status look_at_open(int fd, IndexContent::Path& file, Extent& extent, const Read
   extent.bytes = static_cast<uint32_t>(file.bytes);
   thread_local std::vector<uint8_t> head;
   LOCKSTEP_RETURN_IF_ERROR(read_head(std::min<size_t>(file.bytes, kImageHeadBytes), head));
-  const Status status = describe_image(head, extent);
+  Status status = describe_image(head, extent);
   if (status.is_ok() || file.bytes <= kImageHeadBytes) return status;
   LOCKSTEP_RETURN_IF_ERROR(read_head(file.bytes, head));
   return describe_image(head, extent);
@@ -60,7 +60,7 @@ Status look_at_image(const std::string& directory, IndexContent::Path& file, Ext
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd.get() < 0) return {Code::kNoInput, "cannot open " + path + ": " + errno_text(errno)};
   const bool is_far = far != nullptr && far->has_only_place(path);
-  const Status status =
+  Status status =
       look_at_open(fd.get(), file, extent, [&](size_t bytes, std::vector<uint8_t>& out) -> Status {
         if (!is_far) return read_head_of(fd.get(), bytes, out);
         out.resize(bytes);

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kIndexName = "index.json";
-constexpr size_t kIndexBytes = 256 * 1024 * 1024;  // some hundred by shard
+constexpr size_t kIndexBytes = size_t{256} * 1024 * 1024;  // some hundred by shard
 
 int64_t integer_at(const uint8_t* at, std::string_view encoding) {
   switch (mds_integer_bytes(encoding)) {

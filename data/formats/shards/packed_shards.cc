@@ -123,7 +123,7 @@ Status inflate_one(const std::string& path, const PackedShard& packed, const std
                " bytes, and the index says " + std::to_string(*packed.file_bytes) +
                "; copy it again");
   const auto inflate = [&](const ByteSink& sink) -> Status {
-    const Status status = inflate_whole(packed.codec, file.bytes(), packed.bytes, sink);
+    Status status = inflate_whole(packed.codec, file.bytes(), packed.bytes, sink);
     if (const Status now = file.unchanged(); !now.is_ok())
       return {Code::kAborted, now.message()};  // which would explain it, and has its name in it
     return status;
@@ -158,7 +158,7 @@ Status make_copies(const Shards& shards, const std::string& directory, const Pro
   ProgressOfMany shown("inflating the shards of " + shards.directory, shards.names.size(),
                        of_shards);
   return team->run(shards.names.size(), [&](uint32_t thread, uint64_t i) {
-    const Status status = put_there(shards, i, directory, of_bytes);
+    Status status = put_there(shards, i, directory, of_bytes);
     shown.one_done(thread);
     return status;
   });

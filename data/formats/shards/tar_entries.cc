@@ -96,7 +96,7 @@ struct Said {
 
 // Lines "LENGTH KEY=VALUE\n", each as long as it says.
 Status read_pax(std::string_view text, Said& said) {
-  const Status damaged = bad("is damaged: a pax header that cannot be read");
+  Status damaged = bad("is damaged: a pax header that cannot be read");
   while (!text.empty()) {
     size_t length = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);

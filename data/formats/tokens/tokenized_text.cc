@@ -146,7 +146,7 @@ Result<TokenizedText> open_tokenized(const std::string& path, const BpeVocabular
     if (no_utf8)
       return bad("is not UTF-8 at byte " + std::to_string(*no_utf8) +
                  "; convert it (iconv -t UTF-8), or leave out data.tokenizer");
-    const Status encoded = encode(text, vocabulary, token_bytes, sink);
+    Status encoded = encode(text, vocabulary, token_bytes, sink);
     LOCKSTEP_RETURN_IF_ERROR(source.unchanged());
     return encoded;
   };

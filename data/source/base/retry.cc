@@ -46,7 +46,7 @@ Status with_retries(const RetryOptions& options, const std::atomic<bool>& stop,
   int64_t pause_ms = options.pause_ms;
   for (uint32_t attempt = 1;; ++attempt) {
     if (stop.load()) return {Code::kAborted, "reading was cancelled"};
-    const Status status = try_it();
+    Status status = try_it();
     if (status.is_ok() || status.code() == Code::kAborted) return status;
     if (!may_change(status.code()) || attempt == attempts) return for_users(what, attempt, status);
     pause(pause_ms, stop);

@@ -16,7 +16,7 @@
 namespace lockstep::source {
 namespace {
 
-constexpr uint64_t kBlockBytes = 64 * 1024;
+constexpr uint64_t kBlockBytes = uint64_t{64} * 1024;
 constexpr uint64_t kHashBytes = 32;
 constexpr char kMagic[8] = {'L', 'K', 'S', 'C', 'H', 'K', '0', '1'};
 

@@ -54,7 +54,7 @@ class MountStore final : public ObjectStore {
       const Code code = errno == ENOENT ? Code::kNoInput : Code::kUnavailable;
       return {code, errno_text(errno)};
     }
-    const Status status = read_open(fd, object, offset, bytes, out);
+    Status status = read_open(fd, object, offset, bytes, out);
     ::close(fd);
     return status;
   }

@@ -83,7 +83,7 @@ Status download(const ObjectInfo& object, const ReadPieceFn& read, uint32_t requ
   }));
   const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return cannot_write(path);
-  const Status status = put_together(pieces, fd, path);
+  Status status = put_together(pieces, fd, path);
   ::close(fd);
   if (status.is_ok()) fs::remove_all(directory, error);
   return status;

@@ -21,8 +21,8 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kDaySeconds = 24 * 3600;
-constexpr int64_t kAuthoritySeconds = 3650 * kDaySeconds;
+constexpr int64_t kDaySeconds = int64_t{24} * 3600;
+constexpr int64_t kAuthoritySeconds = int64_t{3650} * kDaySeconds;
 constexpr int64_t kClocksDifferSeconds = 300;  // valid since then: not all clocks go alike
 constexpr int kSerialBytes = 16;
 

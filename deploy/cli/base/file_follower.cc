@@ -16,7 +16,7 @@ std::vector<std::string> FileFollower::new_lines(size_t limit, bool with_last) {
   std::vector<std::string> lines;
   const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return lines;
-  std::string text(16 * 1024, '\0');
+  std::string text(size_t{16} * 1024, '\0');
   const ssize_t n = ::pread(fd, text.data(), text.size(), offset_);
   ::close(fd);
   const bool full = n == static_cast<ssize_t>(text.size());

@@ -144,7 +144,7 @@ Status decode(const std::string& mode, const Source& source, const std::string& 
     if (n != sizeof done) break;
     part(std::min(done, kWhole));
   }
-  const Status status = wait_for(pid, source, to, words);
+  Status status = wait_for(pid, source, to, words);
   if (!status.is_ok()) ::unlink(to.c_str());
   return status;
 }
@@ -207,7 +207,7 @@ Status unpack_all(const std::vector<Source>& sources,
       said = bytes;
       if (thread == 0 && progress) progress(what, done, total);
     };
-    const Status status = unpack(source, place(source), reached);
+    Status status = unpack(source, place(source), reached);
     if (status.is_ok()) reached(kWhole);
     return status;
   });

@@ -26,7 +26,7 @@ struct Field {
 // Takes the first word off a key.
 std::string next_word(std::string_view& key) {
   const size_t dot = key.find('.');
-  const std::string word(key.substr(0, dot));
+  std::string word(key.substr(0, dot));
   key.remove_prefix(dot == std::string_view::npos ? key.size() : dot + 1);
   return word;
 }
@@ -76,7 +76,7 @@ std::string number_text(double value) {
 }
 
 std::string range_text(const NumberRange& range) {
-  const std::string low = (range.min_exclusive ? "above " : "at least ") + number_text(range.min);
+  std::string low = (range.min_exclusive ? "above " : "at least ") + number_text(range.min);
   if (std::isinf(range.max)) return low;
   return low + " and " + (range.max_exclusive ? "below " : "at most ") + number_text(range.max);
 }

@@ -18,7 +18,7 @@ Result<std::string> FarData::local_path(const wire::DataSpec& data, const std::s
   wire::DatasetSpec spec;
   spec.set_path(path);
   const auto place = data::find_place(spec, data.cache_dir(), show, cut);
-  const auto found = place.is_ok() ? Result<std::string>(place->spec.path()) : place.status();
+  auto found = place.is_ok() ? Result<std::string>(place->spec.path()) : place.status();
   found_.emplace(path, found);
   return found;
 }

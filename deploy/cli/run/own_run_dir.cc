@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kNeededDiskBytes = 64 * 1024 * 1024;
+constexpr uint64_t kNeededDiskBytes = uint64_t{64} * 1024 * 1024;
 
 Status usage(const std::string& message) {
   return Status(Code::kUsage, message);

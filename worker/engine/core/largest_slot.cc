@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-constexpr uint64_t kMib = 1024 * 1024;
+constexpr uint64_t kMib = uint64_t{1024} * 1024;
 
 std::string mib(uint64_t bytes) {
   return std::to_string((bytes + kMib - 1) / kMib) + " MiB";
