@@ -31,7 +31,7 @@ class FarImages final : public EncodedImages {
   mutable std::vector<uint64_t> announced;
 
  private:
-  const WantedImage wanted_;
+  const WantedImage wanted_{};
 };
 
 std::shared_ptr<const source::RemoteFiles> some_mount(const TemporaryDirectory& dir) {
