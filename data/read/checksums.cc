@@ -52,7 +52,7 @@ Status check_records(const RecordSums& sums, const std::string& name, const Mapp
         if (!sums.is_good(data))
           out.samples.emplace_back(
               samples.first + record,
-              place_text(name, offset) + " has a record whose checksum is wrong: it is damaged");
+              place_text(name, offset) + " has a damaged record: its checksum is wrong");
         out.bytes += data.size();
         ++record;
         return Status::ok();
@@ -60,8 +60,8 @@ Status check_records(const RecordSums& sums, const std::string& name, const Mapp
   LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // which would explain it
   if (!walked.is_ok()) return about(name, walked);
   if (record == samples.count) return Status::ok();
-  return bad(name + " has " + std::to_string(record) + " records, and had " +
-             std::to_string(samples.count) + " when it was indexed; verify it again");
+  return bad(name + " has " + std::to_string(record) + " records, but had " +
+             std::to_string(samples.count) + " when Lockstep indexed it; verify it again");
 }
 
 void add_to(ChecksumReport& all, ChecksumReport&& part) {

@@ -14,8 +14,8 @@ Status check_size(const std::string& path, uint64_t bytes, const CifarFormat& fo
   const uint64_t record_bytes = format.record_bytes();
   if (bytes % record_bytes == 0) return Status::ok();
   return {Code::kBadData, path + " is truncated, or not of format " + format.name + ": it has " +
-                              std::to_string(bytes) + " bytes, no multiple of the " +
-                              std::to_string(record_bytes) + " of a record" + fix};
+                              std::to_string(bytes) + " bytes, not a multiple of the " +
+                              std::to_string(record_bytes) + " bytes of a record" + fix};
 }
 
 ImageRun run_of(const std::string& path, const MappedFile& file, const CifarFormat& format,
@@ -45,8 +45,8 @@ Result<std::unique_ptr<Dataset>> open_cifar_dataset(const std::vector<std::strin
   files.shape = {CifarFormat::kChannels, CifarFormat::kSide, CifarFormat::kSide};
   files.paths = paths;
   files.classes = format.classes;
-  files.advice = std::string(". Is it of format ") + format.name +
-                 "? If so it is damaged: unpack " + format.archive + " again";
+  files.advice = std::string(". If the file is of format ") + format.name +
+                 ", it is damaged: unpack " + format.archive + " again";
   for (const std::string& path : paths) {
     LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
     LOCKSTEP_RETURN_IF_ERROR(check_size(path, file.bytes().size(), format));

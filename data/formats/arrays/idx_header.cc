@@ -93,7 +93,7 @@ bool is_label_header(const IdxHeader& header) {
 
 Result<SampleShape> image_shape(const IdxHeader& header) {
   if (!is_image_header(header))
-    return bad("holds no images: they are unsigned bytes in (N, H, W) or (N, C, H, W)");
+    return bad("holds no images: images are unsigned bytes of shape (N, H, W) or (N, C, H, W)");
   if (header.dims[0] == 0) return bad("holds no sample");
   SampleShape shape;
   const size_t rank = header.dims.size();
@@ -109,7 +109,7 @@ Result<SampleShape> image_shape(const IdxHeader& header) {
 
 Status check_label_header(const IdxHeader& header) {
   if (!is_label_header(header))
-    return bad("holds no labels: they are bytes, or 16- or 32-bit integers, in one dimension");
+    return bad("holds no labels: labels are bytes, or 16- or 32-bit integers, in one dimension");
   if (header.dims[0] == 0) return bad("holds no label");
   return Status::ok();
 }

@@ -80,11 +80,10 @@ Result<IdxPair> find_by_content(const std::string& directory,
     if (content == Content::kLabels) labels.push_back(path);
   }
   if (images.empty() || labels.empty())
-    return Status(Code::kNoInput,
-                  "data directory " + directory + " holds no IDX " +
-                      (images.empty() ? "images" : "labels") +
-                      "; expected are files such as train-images-idx3-ubyte.gz and " +
-                      "train-labels-idx1-ubyte.gz");
+    return Status(Code::kNoInput, "data directory " + directory + " holds no IDX " +
+                                      (images.empty() ? "images" : "labels") +
+                                      "; Lockstep looks for files such as "
+                                      "train-images-idx3-ubyte.gz and train-labels-idx1-ubyte.gz");
   if (images.size() > 1 || labels.size() > 1)
     return Status(Code::kBadData, "data directory " + directory + " holds " +
                                       std::to_string(images.size()) + " files of images and " +

@@ -27,7 +27,7 @@ Result<TextPlace> place_of_text(std::span<const uint8_t> head) {
   const unsigned minor = head[sizeof kNpyMagic + 1];
   if (major < 1 || major > 3 || minor != 0)
     return bad("is a NumPy array file of version " + std::to_string(major) + "." +
-               std::to_string(minor) + "; known are 1.0, 2.0 and 3.0");
+               std::to_string(minor) + "; Lockstep reads versions 1.0, 2.0 and 3.0");
   const size_t length_bytes = major == 1 ? 2 : 4;
   const size_t begin = kPrefixBytes + length_bytes;
   if (head.size() < begin) return bad("is truncated: it ends inside its header");
@@ -129,7 +129,7 @@ Result<NpyHeader> parse_npy_header(std::span<const uint8_t> head) {
   LOCKSTEP_RETURN_IF_ERROR(read_descr(said.descr, header));
   // Of one dimension both orders are the same.
   if (said.is_fortran_order && header.dims.size() > 1)
-    return refused("is stored in Fortran order, sample by sample scattered over the file",
+    return refused("is stored in Fortran order, which scatters each sample over the file",
                    "numpy.ascontiguousarray(a)");
   LOCKSTEP_RETURN_IF_ERROR(measure(header));
   return header;

@@ -57,7 +57,7 @@ class NpyTextParser {
     else if (key == "shape" && first(has_shape_))
       shape();
     else
-      fail("a key that is unknown or there twice");
+      fail("an unknown or repeated key");
   }
 
   static bool first(bool& seen) {
@@ -69,7 +69,7 @@ class NpyTextParser {
   std::string quoted() {
     const char quote = peek();
     if (quote != '\'' && quote != '"') {
-      fail("no string");
+      fail("not a string");
       return "";
     }
     ++at_;
@@ -114,7 +114,7 @@ class NpyTextParser {
 
   uint64_t number() {
     const char front = peek();
-    if (front < '0' || front > '9') fail("no number");
+    if (front < '0' || front > '9') fail("not a number");
     uint64_t value = 0;
     while (status_.is_ok() && at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
       const auto digit = static_cast<uint64_t>(text_[at_++] - '0');
@@ -129,7 +129,7 @@ class NpyTextParser {
     expect('}');
     if (!has_descr_ || !has_order_ || !has_shape_) fail("descr, fortran_order or shape missing");
     (void)peek();
-    if (at_ != text_.size()) fail("more behind the dictionary");
+    if (at_ != text_.size()) fail("text after the dictionary");
   }
 
   std::string_view text_;

@@ -115,7 +115,8 @@ Result<SaidShape> said_shape(const ArrowField& field) {
       if (axis.is_string()) said.axes += axis.get<std::string>();
     const Json order = json.value("permutation", Json::array());
     for (size_t i = 0; order.is_array() && i < order.size(); ++i)
-      if (order[i] != i) return bad("has its axes exchanged in column " + field.name);
+      if (order[i] != i)
+        return bad("has permuted axes, which Lockstep does not read, in column " + field.name);
     json = json.value("shape", Json());
   }
   for (const Json& size : json.is_array() ? json : Json::array())
@@ -130,8 +131,8 @@ Result<bool> has_channels_last(const ArrowField& field, const SaidShape& said) {
   if (is_usual(said.sizes[0]) != is_usual(said.sizes[2])) return is_usual(said.sizes[2]);
   return bad("has images in column " + field.name + " of " + std::to_string(said.sizes[0]) + " x " +
              std::to_string(said.sizes[1]) + " x " + std::to_string(said.sizes[2]) +
-             ", which does not tell the axis of the channels; give its arrow.fixed_shape_tensor "
-             "the dim_names C, H, W");
+             ", a shape that does not tell the axis of the channels; give its "
+             "arrow.fixed_shape_tensor the dim_names C, H, W");
 }
 
 Result<SampleShape> shape_of(const ArrowField& field) {
@@ -183,9 +184,9 @@ Result<ArrowChoice> images(const ArrowSchema& schema, size_t image, size_t label
   const ArrowField& field = schema.fields[image];
   const ArrowField& number = schema.fields[label];
   if (number.is_dictionary)
-    return bad("has column " + number.name +
-               " dictionary-encoded, of which the values lie "
-               "elsewhere; write it as whole numbers");
+    return bad(
+        "has column " + number.name +
+        " dictionary-encoded, so its values lie elsewhere; write the column as whole numbers");
   ArrowChoice choice;
   choice.samples = image;
   choice.label = label;
@@ -234,10 +235,9 @@ Result<ArrowChoice> choose_columns(const ArrowSchema& schema) {
     return bad("has no label: there must be a column of whole numbers called label; it has " +
                columns_text(schema));
   return bad(
-      "has no column that Lockstep can train on: images as binary, or as fixed_size_list of "
-      "uint8, called image, or rows as one of float32, called features, with a label; or tokens as "
-      "lists of whole numbers, called "
-      "input_ids or tokens; it has " +
+      "has no column that Lockstep can train on: images as binary, or as fixed_size_list of uint8, "
+      "called image, or rows as fixed_size_list of float32, called features, with a label; or "
+      "tokens as lists of whole numbers, called input_ids or tokens; it has " +
       columns_text(schema));
 }
 

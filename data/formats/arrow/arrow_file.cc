@@ -120,8 +120,8 @@ Result<ArrowFile> open_arrow_file(const std::string& path, const std::string& fo
   LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
   LOCKSTEP_ASSIGN_OR_RETURN(Parsed parsed, read_columns(path, file, file.bytes()));
   if (arrow_format(parsed.choice.use) != format)
-    return bad(path + " is of format " + arrow_format(parsed.choice.use) + ", and not " + format +
-               " as the files with it or data.train.format say");
+    return bad(path + " is of format " + arrow_format(parsed.choice.use) + ", but not " + format +
+               ", the format of the files before it or of data.train.format");
   ArrowFile opened{path, std::move(file), false, {}, {}};
   if (parsed.layout.is_compressed()) {
     LOCKSTEP_ASSIGN_OR_RETURN(opened.file,

@@ -34,7 +34,7 @@ Status add_image_batch(std::span<const uint8_t> file, const ArrowLayout& layout,
                        std::vector<Extent>& samples) {
   if (batch.rows == 0) return Status::ok();
   if (batch.codec != ArrowCodec::kNone)
-    return bad("has a compressed batch, and the first of the files has none; write them alike");
+    return bad("has a compressed batch, but the first file has none; write all files alike");
   LOCKSTEP_ASSIGN_OR_RETURN(ArrowPart images, images_of(layout.schema, batch, choice.samples));
   const ArrowPart label = parts_of(layout.schema, batch, choice.label)[0];
   LOCKSTEP_ASSIGN_OR_RETURN(const uint8_t* labels, fixed_values(file, label));
@@ -43,12 +43,12 @@ Status add_image_batch(std::span<const uint8_t> file, const ArrowLayout& layout,
   return walk_offsets(file, images, content.bytes, [&](uint64_t row, uint64_t begin, uint64_t end) {
     const std::string which = "has row " + std::to_string(samples.size()) + ", which has ";
     auto extent = image_in_shard(file, content.offset + begin, end - begin);
-    if (!extent.is_ok()) return bad(which + "an image which " + extent.status().message());
+    if (!extent.is_ok()) return bad(which + "an image that " + extent.status().message());
     const int64_t number = arrow_integer(*label.field, labels, row);
     const auto value = as_label(number);
     if (!value)
-      return bad(which + label.field->name + " " + std::to_string(number) +
-                 ", which is no label: " + label_bounds());
+      return bad(which + label.field->name + " " + std::to_string(number) + ", but a label is " +
+                 label_bounds());
     extent->label = *value;
     samples.push_back(*extent);
     return Status::ok();
@@ -61,7 +61,7 @@ Result<std::vector<Extent>> samples_of_arrow(std::span<const uint8_t> file) {
   LOCKSTEP_ASSIGN_OR_RETURN(const ArrowLayout layout, parse_arrow(file));
   LOCKSTEP_ASSIGN_OR_RETURN(const ArrowChoice choice, choose_columns(layout.schema));
   if (choice.use != ArrowUse::kEncoded)
-    return bad("is of format " + arrow_format(choice.use) + ", and has no JPEG or PNG images");
+    return bad("is of format " + arrow_format(choice.use) + ", which has no JPEG or PNG images");
   std::vector<Extent> samples;
   for (const ArrowBatch& batch : layout.batches)
     LOCKSTEP_RETURN_IF_ERROR(add_image_batch(file, layout, choice, batch, samples));

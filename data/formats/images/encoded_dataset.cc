@@ -61,7 +61,7 @@ Status differ_in_size(const EncodedSource& source, const Extent& a, const Extent
   };
   return {Code::kUsage, source.shown_directory + " has images of " + sides(a) + " and of " +
                             sides(b) +
-                            " pixels, and a model sees one size; begin data.transforms with "
+                            " pixels, but a model takes one size; begin data.transforms with "
                             "random_resized_crop=224, or with resize=256 and center_crop=224"};
 }
 
@@ -150,8 +150,9 @@ Result<ExtentIndex> open_index(const EncodedSource& source, const std::string& c
   LOCKSTEP_RETURN_IF_ERROR(make_index(source, path, progress));
   auto made = ExtentIndex::open(path, source.directory);
   if (made.is_ok() || made.status().code() != Code::kBadData) return made;
-  return Status(Code::kBadData, made.status().message() + ": " + source.shown_directory +
-                                    " changes while it is looked at; begin when it is complete");
+  return Status(Code::kBadData,
+                made.status().message() + ": " + source.shown_directory +
+                    " changed while Lockstep indexed it; start again when it is complete");
 }
 
 Result<std::unique_ptr<Dataset>> open_encoded_dataset(const EncodedSource& source,

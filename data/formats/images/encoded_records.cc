@@ -58,7 +58,7 @@ Result<std::string> fingerprint_of(const IndexContent& content, const std::strin
   const std::vector<uint64_t> chosen = contents_to_hash(content.extents, whole_bytes);
   std::vector<std::string> hashes(chosen.size());
   LOCKSTEP_ASSIGN_OR_RETURN(const auto team, ThreadTeam::start(threads, "index"));
-  ProgressOfMany shown("checking what is in them", chosen.size(), progress);
+  ProgressOfMany shown("checking the content of the images", chosen.size(), progress);
   LOCKSTEP_RETURN_IF_ERROR(team->run(chosen.size(), [&](uint32_t thread, uint64_t i) {
     auto hash = hash_of_content(content, directory, content.extents[chosen[i]], far);
     if (hash.is_ok()) hashes[i] = std::move(*hash);

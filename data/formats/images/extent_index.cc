@@ -67,9 +67,9 @@ Status ExtentIndex::parse() {
   const uint8_t* bytes = mapped_.bytes().data();
   const size_t size = mapped_.bytes().size();
   Header header{};
-  if (size < sizeof header) return bad("is no index: it is too short");
+  if (size < sizeof header) return bad("is not an index: it is too short");
   std::memcpy(&header, bytes, sizeof header);
-  if (!is_sane(header, size)) return bad("is no index, or one of another version");
+  if (!is_sane(header, size)) return bad("is not an index, or has another version");
   const std::string hash = xxh3_hex(bytes, size - kIndexHashBytes);
   if (std::memcmp(bytes + size - kIndexHashBytes, hash.data(), kIndexHashBytes) != 0)
     return bad("is a damaged index");
@@ -108,7 +108,7 @@ Status ExtentIndex::check_sources(const std::string& directory) const {
   for (uint64_t i = files_; i < files_ + sources_; ++i) {
     const auto now = stamp_of(directory, std::string(name(i)));
     if (!now.is_ok() || now->bytes != paths_[i].bytes || now->modified_ns != paths_[i].modified_ns)
-      return bad("is the index of what " + directory + " was before");
+      return bad("is out of date: " + directory + " changed since");
   }
   return Status::ok();
 }

@@ -50,8 +50,9 @@ Status list(const std::string& path, std::vector<std::string>& directories,
 
 Status walk(const std::string& root, const std::string& below, int depth, Found& found) {
   if (depth > kDepth)
-    return {Code::kBadData, root + "/" + below + " lies " + std::to_string(kDepth) +
-                                " directories deep; does a link lead back?"};
+    return {Code::kBadData,
+            root + "/" + below + " lies " + std::to_string(kDepth) +
+                " directories deep; make the tree flatter, or remove a link that leads back"};
   found.directories.push_back(below);
   std::vector<std::string> directories;
   std::vector<std::string> files;
@@ -77,8 +78,8 @@ bool has_images(const std::string& directory) {
 
 Status no_images(const std::string& directory) {
   return {Code::kNoInput, directory +
-                              " holds no images; there must be a directory for each class, with "
-                              "*.jpg, *.jpeg or *.png files in it"};
+                              " holds no images; make a directory for each class, with *.jpg, "
+                              "*.jpeg or *.png files in it"};
 }
 
 }  // namespace
@@ -101,7 +102,7 @@ Result<IndexContent> look_at_image_folder(const std::string& directory, uint32_t
   LOCKSTEP_RETURN_IF_ERROR(list(directory, content.classes, ignored));
   if (content.classes.size() > size_t{limits::kLabel} + 1)
     return Status(Code::kBadData, directory + " holds " + std::to_string(content.classes.size()) +
-                                      " directories; there may be " +
+                                      " directories, but there may be at most " +
                                       std::to_string(limits::kLabel + 1) + " classes");
   Found found;
   found.directories.emplace_back();  // the root: a class that comes or goes changes its time

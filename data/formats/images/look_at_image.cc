@@ -28,11 +28,11 @@ Status read_head_of(int fd, size_t bytes, std::vector<uint8_t>& out) {
 template <typename ReadHead>
 Status look_at_open(int fd, IndexContent::Path& file, Extent& extent, const ReadHead& read_head) {
   struct stat info {};
-  if (::fstat(fd, &info) != 0) return bad("cannot be looked at: " + errno_text(errno));
+  if (::fstat(fd, &info) != 0) return bad("cannot be read: " + errno_text(errno));
   file.bytes = static_cast<uint64_t>(info.st_size);
   file.modified_ns = modified_ns(info);
   if (file.bytes > limits::kEncodedBytes)
-    return bad("has " + std::to_string(file.bytes) + " bytes, and an image may have " +
+    return bad("has " + std::to_string(file.bytes) + " bytes; an image may have at most " +
                std::to_string(limits::kEncodedBytes));
   extent.bytes = static_cast<uint32_t>(file.bytes);
   thread_local std::vector<uint8_t> head;
@@ -68,7 +68,7 @@ Status look_at_image(const std::string& directory, IndexContent::Path& file, Ext
       });
   if (status.is_ok()) return status;
   const Status named = about(path, status);
-  return {named.code(), named.message() + "; mend it or take it away"};
+  return {named.code(), named.message() + "; repair the file or remove it"};
 }
 
 }  // namespace lockstep::data

@@ -66,9 +66,9 @@ Result<Extent> sample_of(const MdsShard& said, std::span<const uint8_t> shard, u
   const auto label = as_label(number);
   if (!label)
     return bad("has " + said.columns[said.label].name + " " + std::to_string(number) +
-               ", which is no label: " + label_bounds());
+               ", but a label is " + label_bounds());
   auto extent = image_in_shard(shard, image_at, image_bytes);
-  if (!extent.is_ok()) return bad("has an image which " + extent.status().message());
+  if (!extent.is_ok()) return bad("has an image that " + extent.status().message());
   extent->label = *label;
   return extent;
 }
@@ -95,10 +95,11 @@ Status find_files(const std::vector<MdsShard>& said, Shards& shards) {
     if (fs::exists(path, error)) continue;
     const std::string packed = shards.directory + "/" + shard.packed_name;
     if (shard.packed_name.empty() || !fs::exists(packed, error))
-      return {Code::kNoInput, path + " is not there, and " + kIndexName + " beside it names it"};
+      return {Code::kNoInput, path + " does not exist, but " + kIndexName +
+                                  " names it; copy the shard there, or copy all again"};
     if (codec_of(shard) == WholeCodec::kNone)
-      return bad(packed + " is compressed as a whole by " + shard.compression +
-                 ", and only zstd and gz are inflated here; unpack the shards, or write them with "
+      return bad(packed + " is compressed by " + shard.compression +
+                 ", but Lockstep inflates only zstd and gz; unpack the shards, or write them with "
                  "one of these or without compression");
     shards.packed.emplace(
         i, PackedShard{codec_of(shard), shard.packed_name, shard.bytes, shard.packed_bytes});
@@ -130,7 +131,7 @@ Result<MdsSet> find_mds(const std::string& path, Split split) {
 
 Result<std::vector<Extent>> samples_of_mds(const MdsShard& said, std::span<const uint8_t> bytes) {
   if (bytes.size() != said.bytes)
-    return bad("has " + std::to_string(bytes.size()) + " bytes, and the index says " +
+    return bad("has " + std::to_string(bytes.size()) + " bytes, but the index says " +
                std::to_string(said.bytes) + "; copy it again");
   const bool has_table = bytes.size() >= 8 && said.samples <= (bytes.size() - 8) / 4;
   if (!has_table || load<uint32_t>(bytes.data()) != said.samples)
@@ -143,7 +144,7 @@ Result<std::vector<Extent>> samples_of_mds(const MdsShard& said, std::span<const
     const uint64_t end = load<uint32_t>(bytes.data() + 4 * (i + 2));
     const std::string which = "has sample " + std::to_string(i) + ", which ";
     if (begin < first || end < begin || end > bytes.size())
-      return bad(which + "does not lie within it: it is damaged");
+      return bad(which + "lies outside the file: the file is damaged");
     auto sample = sample_of(said, bytes, begin, end);
     if (!sample.is_ok()) return bad(which + sample.status().message());
     samples.push_back(*sample);

@@ -48,11 +48,11 @@ Status read_mds_columns(const Json& said, MdsShard& shard) {
   const bool is_table = names.is_array() && encodings.is_array() && sizes.is_array() &&
                         names.size() == encodings.size() && names.size() == sizes.size() &&
                         names.size() <= kColumns;
-  if (!is_table) return bad("does not say the columns of shard " + shard.name);
+  if (!is_table) return bad("does not list the columns of shard " + shard.name);
   for (size_t i = 0; i < names.size(); ++i) {
     const bool has_size = sizes[i].is_number_unsigned() && sizes[i] > 0;
     if (!names[i].is_string() || !encodings[i].is_string() || (!has_size && !sizes[i].is_null()))
-      return bad("does not say the columns of shard " + shard.name);
+      return bad("does not list the columns of shard " + shard.name);
     MdsColumn column{names[i], encodings[i], has_size ? sizes[i].get<uint64_t>() : 0};
     const auto integer = static_cast<uint64_t>(std::abs(mds_integer_bytes(column.encoding)));
     if (integer > 0 && column.bytes != integer)
@@ -115,8 +115,8 @@ Status read_packed(const Json& said, MdsShard& shard) {
   const std::string compression = json_text_of(said, "compression");
   shard.compression = compression.substr(0, compression.find(':'));
   if (shard.packed_name.empty())
-    return bad("has shard " + shard.name +
-               " compressed, without the name of that file (zip_data.basename)");
+    return bad("names shard " + shard.name +
+               " as compressed, without the name of the compressed file (zip_data.basename)");
   if (!is_within(shard.packed_name))
     return bad("names the shard " + shard.packed_name + ", which lies outside its directory");
   return Status::ok();
@@ -132,7 +132,7 @@ Result<MdsShard> parse_shard(const Json& said) {
     return bad("names the shard " + shard.name + ", which lies outside its directory");
   if (json_text_of(said, "format") != "mds")
     return bad("names shard " + shard.name + " of format " + json_text_of(said, "format") +
-               "; only mds is known");
+               "; Lockstep reads only mds");
   shard.bytes = number_of(raw, "bytes");
   shard.samples = number_of(said, "samples");
   LOCKSTEP_RETURN_IF_ERROR(read_packed(said, shard));
@@ -162,7 +162,7 @@ bool is_mds_index(std::string_view text) {
 Result<std::vector<MdsShard>> parse_mds_index(std::string_view text) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   const Json& shards = member(json, "shards");
-  if (!shards.is_array() || shards.empty()) return bad("is no index of MDS shards");
+  if (!shards.is_array() || shards.empty()) return bad("is not an index of MDS shards");
   std::vector<MdsShard> found;
   std::set<std::string> names;
   for (const Json& said : shards) {

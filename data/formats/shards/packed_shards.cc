@@ -98,14 +98,14 @@ std::string stamps_of(const std::string& sources, const Shards& plain) {
 
 Status cannot_write_shard(const std::string& path, const std::error_code& error) {
   return {Code::kInternal, "cannot write " + path + ": " + error.message() +
-                               "; set data.cache_dir to a place that can be written"};
+                               "; set data.cache_dir to a writable directory"};
 }
 
 // What is not compressed stays where it is.
 Status link_to(const std::string& path, const std::string& link) {
   std::error_code error;
   const fs::path target = fs::weakly_canonical(path, error);
-  if (!fs::is_regular_file(target, error)) return {Code::kBadData, path + " is no file"};
+  if (!fs::is_regular_file(target, error)) return {Code::kBadData, path + " is not a regular file"};
   if (fs::is_symlink(link, error) && fs::read_symlink(link, error) == target) return Status::ok();
   // Renamed, so that there is always one for whom no lock keeps away.
   const std::string made = link + "." + std::to_string(::getpid()) + ".tmp";
@@ -120,7 +120,7 @@ Status inflate_one(const std::string& path, const PackedShard& packed, const std
   LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
   if (packed.file_bytes && file.bytes().size() != *packed.file_bytes)
     return bad(path + " has " + std::to_string(file.bytes().size()) +
-               " bytes, and the index says " + std::to_string(*packed.file_bytes) +
+               " bytes, but the index says " + std::to_string(*packed.file_bytes) +
                "; copy it again");
   const auto inflate = [&](const ByteSink& sink) -> Status {
     Status status = inflate_whole(packed.codec, file.bytes(), packed.bytes, sink);
@@ -181,7 +181,7 @@ Status find_packed(Shards& shards) {
                                                  PackedShard{codec, is_packed ? name : "", {}, {}});
     if (!is_new && is_packed && there->second.codec != WholeCodec::kNone)
       return bad(shards.directory + " has " + there->second.file + " and " + name +
-                 ", which would be one file, " + there->first + "; leave one of them there");
+                 ", which both inflate to " + there->first + "; leave one of them there");
   }
   shards.names.clear();
   shards.packed.clear();
@@ -202,8 +202,8 @@ Status check_packed_are_here(const Shards& shards, const source::RemoteFiles* fa
       is_place(packed.file) || std::any_of(shards.names.begin(), shards.names.end(), is_place);
   if (!is_any) return Status::ok();
   return bad(far->place() + " has " + packed.file +
-             ", which is compressed as a whole, so that no sample can be read by itself from "
-             "afar; copy the data here, or unpack it there (gunzip, zstd -d)");
+             ", a compressed file; Lockstep cannot read single samples of it remotely, so copy the "
+             "data to this machine, or unpack the file there (gunzip, zstd -d)");
 }
 
 Result<Shards> inflated_shards(const Shards& shards, const std::string& cache_dir,

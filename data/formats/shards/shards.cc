@@ -85,7 +85,7 @@ Result<Shards> find_shards(const std::string& path, Split split, const std::stri
   if (names.empty())
     return Status(Code::kNoInput, path + " has no " + what +
                                       (split == Split::kEval ? " with val, test or eval in its name"
-                                                             : " but such for evaluation"));
+                                                             : " other than those for evaluation"));
   shards.directory = path;
   shards.names = std::move(names);
   return shards;
@@ -125,7 +125,7 @@ Result<IndexContent> look_at_shards(const Shards& shards, const ReadShardFn& rea
 
 Result<Extent> image_in_shard(std::span<const uint8_t> shard, uint64_t offset, uint64_t bytes) {
   if (bytes > limits::kEncodedBytes)
-    return bad("is of " + std::to_string(bytes) + " bytes, and an image may have " +
+    return bad("has " + std::to_string(bytes) + " bytes; an image may have at most " +
                std::to_string(limits::kEncodedBytes));
   Extent extent;
   extent.offset = offset;

@@ -77,7 +77,7 @@ Status check_name(const std::string& name, uint64_t at) {
   const std::string where = "has a file at byte " + std::to_string(at);
   if (name.empty() || name.size() > limits::kSampleNameBytes ||
       name.find('\0') != std::string::npos)
-    return bad(where + " whose name is empty, too long or no text");
+    return bad(where + " whose name is empty, too long or not text");
   if (name.front() == '/') return bad(where + " with an absolute name, " + name);
   for (size_t begin = 0; begin <= name.size();) {
     const size_t end = std::min(name.find('/', begin), name.size());
@@ -96,7 +96,7 @@ struct Said {
 
 // Lines "LENGTH KEY=VALUE\n", each as long as it says.
 Status read_pax(std::string_view text, Said& said) {
-  Status damaged = bad("is damaged: a pax header that cannot be read");
+  Status damaged = bad("is damaged: Lockstep cannot read one of its pax headers");
   while (!text.empty()) {
     size_t length = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length);
@@ -109,7 +109,8 @@ Status read_pax(std::string_view text, Said& said) {
     const std::string_view key = line.substr(0, equals);
     const std::string_view value = line.substr(equals + 1);
     if (key == "path") said.name = value;
-    if (key.starts_with("GNU.sparse")) return bad("has a sparse file; write it as a whole one");
+    if (key.starts_with("GNU.sparse"))
+      return bad("has a sparse file; write the archive without --sparse");
     if (key != "size") continue;
     uint64_t bytes = 0;
     const auto [size_end, wrong] =
@@ -122,13 +123,12 @@ Status read_pax(std::string_view text, Said& said) {
 
 Status not_plain(uint8_t type, const std::string& name) {
   const bool is_link = type == '1' || type == '2';
-  return bad("has " + std::string(is_link ? "a link" : "something that is no plain file") + ", " +
+  return bad("has " + std::string(is_link ? "a link" : "something other than a plain file") + ", " +
              name + "; write an archive of plain files (tar --hard-dereference --dereference)");
 }
 
 Status damaged_at(uint64_t at) {
-  return bad("is damaged: no header of a file at byte " + std::to_string(at) +
-             ", where one is due");
+  return bad("is damaged: no file header begins at byte " + std::to_string(at));
 }
 
 Status compressed_or_damaged(std::span<const uint8_t> archive) {

@@ -10,7 +10,7 @@ namespace {
 enum Wire : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 Status no_example() {
-  return bad("holds no tensorflow.train.Example");
+  return bad("does not hold a tensorflow.train.Example");
 }
 
 // Field after field of a message.

@@ -85,11 +85,11 @@ Result<Extent> example_of(std::span<const uint8_t> shard, std::span<const uint8_
   const auto value = as_label(label.best.number);
   if (!value)
     return bad("has " + std::string(label.best.name) + " " + std::to_string(label.best.number) +
-               ", which is no label: " + label_bounds());
+               ", but a label is " + label_bounds());
   const auto offset = static_cast<uint64_t>(image.best.text.data() - shard.data());
   auto extent = image_in_shard(shard, offset, image.best.text.size());
   if (!extent.is_ok())
-    return bad("has an image in " + std::string(image.best.name) + " which " +
+    return bad("has an image in " + std::string(image.best.name) + " that " +
                extent.status().message());
   extent->label = *value;
   return extent;
@@ -127,7 +127,7 @@ Status walk_tfrecord(
     if (rest.size() < kHeadBytes + kTailBytes) return bad("is truncated: it ends inside a record");
     if (!has_good_head(rest))
       return bad("has no record at byte " + std::to_string(at) +
-                 ", where one should begin: it is damaged, or no TFRecord file");
+                 ": it is damaged, or not a TFRecord file");
     const uint64_t length = load<uint64_t>(rest.data());
     if (length > rest.size() - kHeadBytes - kTailBytes)
       return bad("is truncated: it ends inside a record");

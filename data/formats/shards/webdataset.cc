@@ -92,7 +92,8 @@ class Shard {
     const auto number = is_json ? label_in_json(text) : label_in_text(text);
     if (!number && is_json) return Status::ok();  // it may be of other things
     const auto label = number ? as_label(*number) : std::nullopt;
-    if (!label) return bad("has " + entry.name + ", which holds no label: " + label_bounds());
+    if (!label)
+      return bad("has " + entry.name + ", which holds no label; a label is " + label_bounds());
     if (!label_ || !is_json) label_ = label;
     return Status::ok();
   }

@@ -92,7 +92,7 @@ Result<Loaded> load(const Shards& files, const CsvTable* training, const Progres
     bytes += file.bytes().size();
     if (bytes > kCsvBytes)
       return bad(path + (loaded.paths.empty() ? " has " : " and the tables before it have ") +
-                 std::to_string(bytes) + " bytes, and tables of text are read up to " +
+                 std::to_string(bytes) + " bytes, but Lockstep reads text tables up to " +
                  std::to_string(kCsvBytes) +
                  "; write them as Arrow IPC files with a column features, a fixed_size_list of "
                  "float32, and a column label");

@@ -31,12 +31,11 @@ bool is_parquet(const std::string& path) {
 }
 
 Status pack_it_first(const std::string& path) {
-  return {Code::kUsage, path +
-                            " holds Parquet, of which no sample lies by itself; make files that "
-                            "are read in place with lockstep data pack " +
-                            path +
-                            " DIRECTORY, of a copy where it is at a URL, and name that "
-                            "directory"};
+  return {Code::kUsage,
+          path +
+              " holds Parquet, from which Lockstep cannot read single samples; convert it with "
+              "lockstep data pack " +
+              path + " DIRECTORY (download it first if it is at a URL), and name that directory"};
 }
 
 }  // namespace lockstep::data

@@ -64,8 +64,9 @@ Status open_ends(const ArrowSchema& schema, std::vector<TokensIn>& batches) {
     const bool is_last = next == end;
     if (error != std::errc() || (!is_last && *next != ',') || batch < least ||
         batch >= batches.size() || batches[batch].row_ends.empty())
-      return bad("says of batches whose last document goes on (" + std::string(kArrowOpenKey) +
-                 ") what does not fit its " + std::to_string(batches.size()) + " batches");
+      return bad("is damaged: its metadata on batches whose last document goes on (" +
+                 std::string(kArrowOpenKey) + ") does not fit its " +
+                 std::to_string(batches.size()) + " batches");
     batches[batch].row_ends.pop_back();
     least = batch + 1;
     at = is_last ? end : next + 1;

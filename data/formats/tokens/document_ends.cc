@@ -108,11 +108,11 @@ Result<std::vector<uint64_t>> document_ends(const std::vector<TokenStream>& stre
     if (stream.token_bytes() == 8) find_in_stream<uint64_t>(stream, token, first, ends);
     LOCKSTEP_RETURN_IF_ERROR(stream.unchanged());
     if (ends.size() > limits::kDocumentPieces)
-      return Status(Code::kUsage, "data.document_end is " + std::to_string(token) + ", which " +
+      return Status(Code::kUsage, "data.document_end is " + std::to_string(token) + ", but " +
                                       stream.paths().front() +
-                                      " and the files before it have in more than " +
+                                      " and the files before it hold that token in more than " +
                                       std::to_string(limits::kDocumentPieces) +
-                                      " places; is it the token that ends documents?");
+                                      " places; set the token that ends documents");
     first += stream.tokens();
   }
   if (!cache_dir.empty()) keep_ends(cache_dir, path, ends);

@@ -48,11 +48,10 @@ Status check_ends_are_said(const TokenStream& stream, std::optional<uint64_t> en
 }
 
 Status too_many_pieces(const TokenStream& stream) {
-  return {Code::kUsage, "the documents of " + stream.paths().front() +
-                            " and the files before it are more than " +
-                            std::to_string(limits::kDocumentPieces) +
-                            " pieces of model.block tokens; take a part of the files, or "
-                            "data.documents: stream"};
+  return {Code::kUsage,
+          "the documents of " + stream.paths().front() +
+              " and the files before it make more than " + std::to_string(limits::kDocumentPieces) +
+              " pieces of model.block tokens; use fewer files, or set data.documents to stream"};
 }
 
 // Documents of one stream, whose first token is `first`: by what its files say, and by the ends
@@ -94,7 +93,7 @@ Result<DocumentPieces> cut_documents(const std::vector<TokenStream>& streams, ui
                     "data.document_end is " + std::to_string(*end_token) + ", but " +
                         streams.front().paths().front() +
                         (streams.size() > 1 ? " and the files beside it have" : " has") +
-                        " no such token; name the one that ends documents");
+                        " no such token; set the token that ends documents");
   }
   PieceList pieces(block);
   uint64_t first = 0;
@@ -108,7 +107,7 @@ Result<DocumentPieces> cut_documents(const std::vector<TokenStream>& streams, ui
   return Status(Code::kBadData, streams.front().paths().front() +
                                     " has no document of two tokens, so there is nothing to "
                                     "predict" +
-                                    (end_token ? "; is data.document_end right?" : ""));
+                                    (end_token ? "; check data.document_end" : ""));
 }
 
 }  // namespace lockstep::data

@@ -36,7 +36,7 @@ Status check_type(uint8_t type) {
   const bool is_known = type > 0 && type < std::size(kTypeNames);
   return bad("says that tokens are " +
              (is_known ? std::string(kTypeNames[type]) : "of type " + std::to_string(type)) +
-             "; they can be uint16 or int32, which Megatron-LM's preprocess_data.py writes");
+             "; Lockstep reads uint16 and int32, which Megatron-LM's preprocess_data.py writes");
 }
 
 // Where the tables lie. All sizes are within the file, so that no sum of them overflows.
@@ -57,7 +57,7 @@ Result<Tables> find_tables(std::span<const uint8_t> file) {
                std::to_string(tables.documents) + " documents; copy it again");
   const uint64_t rest = room - 12 * tables.sequences - 8 * tables.documents;
   if (rest == tables.sequences && rest > 0)
-    return bad("has a mode for every sequence: multimodal datasets cannot be read");
+    return bad("has a mode for every sequence; Lockstep does not read multimodal datasets");
   if (rest > 0) return bad("has " + std::to_string(rest) + " bytes more than its header promises");
   tables.pointers_at = kTablesAt + 4 * tables.sequences;
   tables.documents_at = tables.pointers_at + 8 * tables.sequences;
@@ -76,7 +76,7 @@ Result<uint64_t> count_tokens(std::span<const uint8_t> file, const Tables& table
                  std::to_string(size));
     if (pointer != tokens * token_bytes)
       return bad("is damaged: the place of sequence " + std::to_string(i) + " is " +
-                 std::to_string(pointer) + ", those before it end at " +
+                 std::to_string(pointer) + ", but the sequences before it end at " +
                  std::to_string(tokens * token_bytes));
     tokens += static_cast<uint64_t>(size);
     if (tokens > limits::kDatasetBytes / token_bytes)
@@ -109,13 +109,13 @@ bool is_megatron_index(std::span<const uint8_t> file) {
 
 Result<MegatronIndex> parse_megatron_index(std::span<const uint8_t> file) {
   if (!is_megatron_index(file))
-    return bad("is no index of Megatron-LM: it does not begin with MMIDIDX");
+    return bad("is not an index of Megatron-LM: it does not begin with MMIDIDX");
   if (file.size() < kTablesAt)
     return bad("is truncated: it ends at offset " + std::to_string(file.size()) +
                ", inside its header of " + std::to_string(kTablesAt) + " bytes");
   const auto version = number<uint64_t>(file, kVersionAt);
   if (version != 1)
-    return bad("is an index of version " + std::to_string(version) + "; known is 1");
+    return bad("is an index of version " + std::to_string(version) + "; Lockstep reads version 1");
   const uint8_t type = file[kTypeAt];
   LOCKSTEP_RETURN_IF_ERROR(check_type(type));
   LOCKSTEP_ASSIGN_OR_RETURN(const Tables tables, find_tables(file));

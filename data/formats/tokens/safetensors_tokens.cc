@@ -11,8 +11,8 @@ Result<TokenRange> tokens_in_safetensors(std::span<const uint8_t> file) {
   LOCKSTEP_ASSIGN_OR_RETURN(const safetensors::Header header, safetensors_header(file));
   if (header.tensors.size() != 1)
     return bad("holds " + std::to_string(header.tensors.size()) +
-               " tensors; tokens are the only one of a file, with one dimension, and images and "
-               "labels are called so");
+               " tensors; save tokens as the only tensor of a file, or call the tensors images and "
+               "labels");
   const safetensors::Entry& tensor = header.tensors.front();
   const std::string name = "(" + tensor.name + ") ";
   if (tensor.shape.size() != 1)

@@ -58,11 +58,11 @@ class TokenBlocks final : public StoredSamples {
         if (i >= end || (!joined_.empty() && joined_.back().sample == sample)) continue;
         bytes += shape_.stored_bytes();
         if (bytes > limits::kJoinedTokenBytes)
-          return {Code::kUsage, streams_[0].paths()[0] +
-                                    " has so few tokens in a batch that most sequences of "
-                                    "model.block " +
-                                    std::to_string(shape_.tokens) +
-                                    " lie in several; write it again: lockstep data pack"};
+          return {Code::kUsage,
+                  streams_[0].paths()[0] +
+                      " has batches of so few tokens that most sequences of model.block " +
+                      std::to_string(shape_.tokens) +
+                      " lie in several batches; write the file again with lockstep data pack"};
         joined_.push_back({sample, std::vector<uint8_t>(shape_.stored_bytes())});
         streams_[s].copy(i * shape_.tokens, shape_.tokens + uint64_t{1},
                          joined_.back().tokens.data());
@@ -144,11 +144,12 @@ Result<std::unique_ptr<Dataset>> open_token_dataset(const std::vector<std::strin
                                                     const std::string& cache_dir,
                                                     const ProgressFn& progress) {
   if (cut.block == 0 || cut.block > limits::kSequenceTokens)
-    return Status(Code::kUsage, paths.front() +
-                                    " holds tokens, which are cut into sequences of "
-                                    "model.block; that is " +
-                                    std::to_string(cut.block) + " but must be 1 to " +
-                                    std::to_string(limits::kSequenceTokens));
+    return Status(
+        Code::kUsage,
+        paths.front() +
+            " holds tokens, which Lockstep cuts into sequences of model.block; the key is " +
+            std::to_string(cut.block) + " but must be 1 to " +
+            std::to_string(limits::kSequenceTokens));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto bpe, open_vocabulary(cut));
   const bool is_stream = cut.documents == Documents::kStream;
   LOCKSTEP_ASSIGN_OR_RETURN(

@@ -59,8 +59,8 @@ Result<TokenRange> range_behind_header(std::span<const uint8_t> file, const Head
     return bad("is truncated: it ends at offset " + std::to_string(file.size()) +
                ", inside its header of " + std::to_string(kHeaderBytes) + " bytes");
   if (header_word(file, 1) != kind.version)
-    return bad("says at offset 4 that it is of version " + std::to_string(header_word(file, 1)) +
-               "; known is " + std::to_string(kind.version));
+    return bad("has version " + std::to_string(header_word(file, 1)) +
+               " at offset 4; Lockstep reads version " + std::to_string(kind.version));
   const TokenRange range{kHeaderBytes, header_word(file, 2), kind.token_bytes};
   const uint64_t wanted = kHeaderBytes + range.tokens * range.token_bytes;
   if (file.size() == wanted) return range;
@@ -171,8 +171,8 @@ Result<TokenRange> token_range(std::span<const uint8_t> file, const std::string&
   if (kind != nullptr && format == kTokens) return range_behind_header(file, *kind);
   const uint32_t token_bytes = format == kTokensU32 ? 4 : 2;
   if (file.size() % token_bytes == 0) return TokenRange{0, file.size() / token_bytes, token_bytes};
-  return bad("has " + std::to_string(file.size()) + " bytes, no multiple of the " +
-             std::to_string(token_bytes) + " of a token: the last one, at offset " +
+  return bad("has " + std::to_string(file.size()) + " bytes, not a multiple of the " +
+             std::to_string(token_bytes) + " bytes of a token: the last token, at offset " +
              std::to_string(file.size() / token_bytes * token_bytes) + ", is cut off");
 }
 

@@ -48,7 +48,7 @@ Status beyond(const TokenStream& stream, uint64_t i, uint64_t vocab) {
           stream.path_of(i) + " has token " +
               (stream.is_signed() ? std::to_string(as_signed) : std::to_string(token)) +
               " at offset " + std::to_string(stream.offset_of(i)) + ", beyond the vocabulary of " +
-              std::to_string(vocab) + "; is model.vocab right, and the format of the file?"};
+              std::to_string(vocab) + "; check model.vocab and the format of the file"};
 }
 
 // No token is `vocab` or more. REQUIRES that one was.
@@ -109,7 +109,7 @@ Result<uint32_t> vocabulary_of(const BpeVocabulary& bpe, const SampleCut& cut) {
   if (cut.vocab >= bpe.size()) return cut.vocab;
   return Status(Code::kUsage, "model.vocab is " + std::to_string(cut.vocab) + ", but " +
                                   cut.tokenizer + " has " + std::to_string(bpe.size()) +
-                                  " tokens; take that or more, or leave the key out");
+                                  " tokens; set at least as many, or leave the key out");
 }
 
 }  // namespace

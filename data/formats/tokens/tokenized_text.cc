@@ -47,8 +47,8 @@ class Cutter {
     while (at < text_.size() && !may_cut(at)) ++at;
     at = std::min(at, text_.size());
     if (at - begin <= kUncutBytes) return at;
-    return bad("goes on for " + std::to_string(kUncutBytes) + " bytes without a blank, from byte " +
-               std::to_string(begin) + " on; is it text? Cut it into lines");
+    return bad("goes on for " + std::to_string(kUncutBytes) + " bytes without a blank from byte " +
+               std::to_string(begin) + "; if the file is text, cut it into lines");
   }
 
  private:

@@ -56,7 +56,7 @@ TEST(MdsIndex, WhatCannotBeUsedIsSaid) {
   const std::string good = mds_sample("bytes/index.json");
   EXPECT_EQ(mds_index_error(good), "taken");
   for (const char* text : {"", "{", "[]", "null", "7", "{\"shards\": 7}", "{\"shards\": []}"})
-    EXPECT_EQ(mds_index_error(text), "is no index of MDS shards") << text;
+    EXPECT_EQ(mds_index_error(text), "is not an index of MDS shards") << text;
   EXPECT_THAT(mds_index_error("{\"shards\": [7]}"), Says("without the name"));
   const size_t begin = good.find('[') + 1;
   const std::string all = good.substr(begin, good.rfind(']') - begin);
@@ -88,10 +88,10 @@ TEST(Mds, DamageIsSeen) {
   EXPECT_THAT(said_of(parse, ""), Says("3 samples"));
   EXPECT_THAT(said_of(parse, good.substr(0, 12)), Says("3 samples"));
   EXPECT_THAT(said_of(parse, good.substr(0, good.size() - 1)),
-              AllOf(Names("sample 2"), Says("within it")));
+              AllOf(Names("sample 2"), Says("outside the file")));
   std::string back = good;  // sample 1 begins before sample 0
   back[9] = 0;
-  EXPECT_THAT(said_of(parse, back), AllOf(Names("sample 0"), Says("within it")));
+  EXPECT_THAT(said_of(parse, back), AllOf(Names("sample 0"), Says("outside the file")));
   const auto first = static_cast<uint8_t>(good[4]) | static_cast<uint8_t>(good[5]) << 8;
   for (const char size : {'\0', '\xff'}) {
     std::string lying = good;
@@ -164,7 +164,7 @@ TEST_F(MdsFiles, ErrorsNameTheShard) {
   write_file(dir_.path("index.json"), "{}");
   EXPECT_THAT(
       open_dataset(spec_of(dir_.path(), "mds"), Split::kTrain, cache_.path()).status().message(),
-      AllOf(Names("index.json"), Says("no index")));
+      AllOf(Names("index.json"), Says("not an index")));
 }
 
 // The index is of the shards that index.json named then.

@@ -86,7 +86,7 @@ TEST(MegatronIndex, SaysHowManyTokensThereAreAndOfHowManyBytes) {
 }
 
 TEST(MegatronIndex, RefusesWhatItCannotRead) {
-  EXPECT_THAT(error_after([](Index& i) { i.magic = "TNTIDX\0\0\0"; }), Says("no index"));
+  EXPECT_THAT(error_after([](Index& i) { i.magic = "TNTIDX\0\0\0"; }), Says("not an index"));
   EXPECT_THAT(error_after([](Index& i) { i.version = 2; }), Says("version 2"));
   EXPECT_THAT(error_after([](Index& i) { i.type = 1; }), Says("uint8"));
   EXPECT_THAT(error_after([](Index& i) { i.type = 3; }), Says("int16"));
@@ -102,7 +102,7 @@ TEST(MegatronIndex, RefusesEveryTruncation) {
   const std::string whole = Index().bytes();
   for (size_t bytes = 0; bytes < whole.size(); ++bytes)
     EXPECT_THAT(index_error(whole.substr(0, bytes)),
-                HasSubstr(bytes < 9 ? "is no index" : "is truncated"));
+                HasSubstr(bytes < 9 ? "is not an index" : "is truncated"));
 }
 
 TEST(MegatronIndex, RefusesCountsThatWouldOverflow) {
@@ -119,7 +119,7 @@ TEST(MegatronIndex, RefusesTablesThatDoNotAgree) {
   EXPECT_THAT(error_after([](Index& i) { i.pointers[0] = 2; }),
               AllOf(Names("sequence 0"), Says("place")));
   EXPECT_THAT(error_after([](Index& i) { i.pointers[2] = 10; }),
-              AllOf(Names("sequence 2"), Says("place", "10, those", "at 8")));
+              AllOf(Names("sequence 2"), Says("place", "10, but the sequences", "at 8")));
   EXPECT_THAT(error_after([](Index& i) { i.pointers[2] = ~uint64_t{0}; }), HasSubstr("sequence 2"));
   EXPECT_THAT(error_after([](Index& i) { i.firsts = {1, 2, 3}; }), Names("document 0"));
   EXPECT_THAT(error_after([](Index& i) { i.firsts = {0, 4, 3}; }), Names("document 1"));

@@ -45,7 +45,7 @@ TEST_F(PackedFiles, ARecordWhoseChecksumIsWrongIsFoundInWhatIsInflated) {
   ASSERT_TRUE(all.is_ok()) << all.status().message();
   EXPECT_THAT(all->front().faults,
               ElementsAre(HasSubstr(dir_.path("data/a.tfrecord.gz") +
-                                    " (inflated) at byte 384 has a record whose checksum")));
+                                    " (inflated) at byte 384 has a damaged record")));
 }
 
 TEST_F(PackedFiles, WhatIsWrongInsideIsSaidOfTheFileThatIsThere) {
@@ -162,7 +162,7 @@ TEST_F(PackedMds, NoNameLeadsOutside) {
   index_["shards"].push_back(shard());
   index_["shards"][0]["raw_data"]["basename"] = "a";
   (void)said();
-  EXPECT_THAT(said(), HasSubstr(data_ + "/a is no file"));
+  EXPECT_THAT(said(), HasSubstr(data_ + "/a is not a regular file"));
   EXPECT_TRUE(fs::is_empty(data_ + "/a"));
 }
 

@@ -135,7 +135,7 @@ TEST_F(TokenizedTextFiles, TheVocabularyIsTheTokenizersOrMore) {
   wanted.vocab = 422;
   EXPECT_EQ(failure(wanted).code(), Code::kUsage);
   EXPECT_THAT(failure(wanted).message(), AllOf(Names("model.vocab is 422"), Says("423"),
-                                               Advises("or more", "leave the key out")));
+                                               Advises("at least", "leave the key out")));
 }
 
 TEST_F(TokenizedTextFiles, WhatCannotBeEncodedIsSaidWithItsPlace) {

@@ -73,7 +73,7 @@ TEST(TarEntries, DamageIsSeen) {
   EXPECT_EQ(failure_of(good.substr(0, 1'000)), "is truncated");
   std::string flipped = good;
   flipped[1'536] = 'c';
-  EXPECT_THAT(failure_of(flipped), AllOf(Names("byte 1536"), Says("no header")));
+  EXPECT_THAT(failure_of(flipped), AllOf(Names("byte 1536"), Says("no file header")));
   EXPECT_EQ(failure_of(tar_header({"a.jpg", ""}, uint64_t{1} << 32)), "is truncated");
   EXPECT_THAT(failure_of(std::string("\x1f\x8b", 2) + std::string(1'000, 'z')), Says("compressed"));
   EXPECT_THAT(failure_of(tar_entry({"x", "99 path=a\n", 'x'})), HasSubstr("pax header"));
