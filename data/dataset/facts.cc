@@ -48,7 +48,7 @@ Status check_parts_fit(const Dataset& train, const Dataset& other) {
   shape.channels_last = train.shape().channels_last;
   if (!(train.shape() == shape))
     return refused("the first has " + shape_text(other.shape()) + ", the second " +
-                   shape_text(train.shape()) + "; samples of a mixture must be alike");
+                   shape_text(train.shape()) + "; bring all data of a mixture to one shape");
   if (train.is<Sequences>() != other.is<Sequences>())
     return refused("only one of them makes sequences of its documents");
   if (other.shape().token_bytes != train.shape().token_bytes)
@@ -59,17 +59,15 @@ Status check_parts_fit(const Dataset& train, const Dataset& other) {
     return refused("one stores images as (H, W, C), the other as (C, H, W); write them alike");
   if (train.is<EncodedImages>() != other.is<EncodedImages>())
     return refused(
-        "one holds JPEG or PNG images that are decoded, cut or scaled, the other images "
-        "as they are; write them alike");
+        "only one holds images that Lockstep decodes, crops or resizes; write both in one format");
   if (differ(train.column_names(), other.column_names()))
     return refused(
-        "their columns are not the same, by their names and order, so that values would mean "
-        "different things; write them with the same header");
+        "their columns differ in name or order, so values would mean different things; write both "
+        "with the same header");
   if (differ(train.class_names(), other.class_names()))
     return refused(
-        "their classes are not the same, by their names, so that labels would mean "
-        "different things; give both the same directories, empty ones too, or tables the same "
-        "names of labels");
+        "their class names differ, so labels would mean different things; give both the same class "
+        "directories (empty ones too), or tables the same names of labels");
   return Status::ok();
 }
 
@@ -80,17 +78,16 @@ Status check_eval_fits_train(const Dataset& train, const Dataset& eval) {
   if (!(train.shape() == shape))
     return Status(Code::kBadData, "evaluation samples are " + shape_text(shape) +
                                       ", training samples " + shape_text(train.shape()) +
-                                      "; they must be alike");
+                                      "; bring both to one shape");
   if (differ(train.column_names(), eval.column_names()))
-    return Status(Code::kBadData,
-                  "the columns of " + eval.files().front() + " are not those of " +
-                      train.files().front() +
-                      ", by their names and order; write them with the same header");
+    return Status(Code::kBadData, "the columns of " + eval.files().front() +
+                                      " differ from those of " + train.files().front() +
+                                      " in name or order; write both with the same header");
   if (differ(train.class_names(), eval.class_names()))
-    return Status(Code::kBadData, "the classes of " + eval.files().front() + " are not those of " +
-                                      train.files().front() +
-                                      ", by their names, so that labels would mean different "
-                                      "things; give both the same directories, empty ones too");
+    return Status(Code::kBadData, "the class names of " + eval.files().front() +
+                                      " differ from those of " + train.files().front() +
+                                      ", so labels would mean different things; give both the same "
+                                      "class directories, empty ones too");
   if (eval.classes() > train.classes())
     return Status(Code::kBadData,
                   "evaluation data have label " + std::to_string(eval.classes() - 1) +

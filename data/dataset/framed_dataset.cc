@@ -50,13 +50,14 @@ Result<std::unique_ptr<Dataset>> make_framed_dataset(std::unique_ptr<Dataset> st
   const uint32_t channels = stored->shape().channels;
   if (stored->shape().is_row)
     return Status(Code::kUsage,
-                  "data.transforms changes the size of images, and these are the rows of a table; "
+                  "data.transforms changes the size of images, but the data are rows of a table; "
                   "leave out resize and the crops");
   if (channels != 1 && channels != 3)
     return Status(Code::kUsage,
-                  "data.transforms changes the size of images, which is for those of "
-                  "one or three channels; these have " +
-                      std::to_string(channels) + ". Leave out resize and the crops but pad_crop");
+                  "data.transforms changes the size of images, which needs one or three channels, "
+                  "but the images have " +
+                      std::to_string(channels) +
+                      "; leave out resize and all crops except pad_crop");
   DatasetFacts facts = stored->facts();
   const WantedImage wanted{frame, frame.size, frame.size, channels};
   facts.shape = {wanted.channels, wanted.height, wanted.width};

@@ -117,9 +117,10 @@ Result<std::vector<ChannelStatistics>> row_statistics(const Records& records) {
     read(i);
     for (size_t c = 0; c < columns; ++c) {
       if (!std::isfinite(row[c]))
-        return Status(Code::kBadData, "has no finite number in row " + std::to_string(i) +
-                                          ", column " + std::to_string(c) +
-                                          " (both counted from 0); fill it in, or leave it out");
+        return Status(Code::kBadData,
+                      "has a value that is not a finite number in row " + std::to_string(i) +
+                          ", column " + std::to_string(c) +
+                          " (both counted from 0); fill it in, or leave out the row or the column");
       seen[c].least = std::min(seen[c].least, row[c]);
       seen[c].most = std::max(seen[c].most, row[c]);
       seen[c].sum += double{row[c]};

@@ -18,7 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 
 Status of_no_format(const std::string& path, const std::vector<std::string>& names) {
-  if (names.empty()) return {Code::kNoInput, "data directory " + path + " has no files of data"};
+  if (names.empty())
+    return {Code::kNoInput, "data directory " + path +
+                                " has no data files; name the directory that holds the data"};
   const auto is_compressed = [](const std::string& name) {
     return name.ends_with(".gz") || name.ends_with(".tgz") || name.ends_with(".zst") ||
            name.ends_with(".xz") || name.ends_with(".bz2");
@@ -26,13 +28,13 @@ Status of_no_format(const std::string& path, const std::vector<std::string>& nam
   const auto packed = std::find_if(names.begin(), names.end(), is_compressed);
   if (packed != names.end())
     return {Code::kNoInput, "data directory " + path + " has " + *packed +
-                                ", which is compressed as a whole, so that no sample can be read "
-                                "by itself; unpack such files (gunzip, zstd -d, xz -d)"};
+                                ", a compressed file; Lockstep cannot read single samples of it, "
+                                "so unpack the files (gunzip, zstd -d, xz -d)"};
   return {Code::kNoInput, "data directory " + path +
-                              " has no file of a format that is known; the first of " +
+                              " has no file in a format that Lockstep knows; the first of " +
                               std::to_string(names.size()) + " is " + names.front() +
-                              ". Name what they are with data.train.format, or the directory that "
-                              "holds the data (formats: data/FORMATS.md)"};
+                              ". Set data.train.format, or name the directory that holds the data "
+                              "(formats: data/FORMATS.md)"};
 }
 
 Result<std::string> detect_directory(const std::string& path) {
@@ -80,10 +82,10 @@ Result<std::string> detect_format(const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
   LOCKSTEP_ASSIGN_OR_RETURN(found, detect_file(FileStep::kContent, path, file.bytes()));
   if (!found.empty()) return found;
-  return Status(Code::kUsage, path +
-                                  " is a file whose format its name does not tell; set "
-                                  "data.train.format to text, tokens or tokens_u32, or for images "
-                                  "name the directory that holds the files");
+  return Status(Code::kUsage,
+                path +
+                    " has a name that does not tell its format; set data.train.format to text, "
+                    "tokens or tokens_u32, or for images name the directory that holds the files");
 }
 
 Result<std::string> resolve_format(const std::string& path, const std::string& format) {

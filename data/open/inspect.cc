@@ -64,7 +64,7 @@ std::string documents_text(const SplitInspection& split) {
                      std::to_string(counts.pieces) + " pieces";
   if (counts.too_short > 0)
     text += "; " + std::to_string(counts.too_short) +
-            " left out, of one token or none, where nothing can be predicted";
+            " left out, because one token or none leaves nothing to predict";
   return text + "\n  predictions  " + std::to_string(counts.predictions) + ", and " + padding +
          " % padding\n";
 }

@@ -44,9 +44,9 @@ Result<std::vector<std::unique_ptr<Reader>>> PrefetchPolicy::readers(const FileE
   }
   const bool is_remote = is_on_remote_file_system(extent.path);
   if (wanted == "mmap" && is_remote)
-    note_once("data.reader mmap: " + extent.path +
-              " is on a file system of a network, where mapped files wait a page at a time; pread "
-              "is used");
+    note_once(
+        "data.reader mmap: " + extent.path +
+        " is on a network file system, where mapped files wait for each page; Lockstep uses pread");
   std::vector<std::unique_ptr<Reader>> all;
   if (wanted != "mmap" || is_remote) {
     LOCKSTEP_ASSIGN_OR_RETURN(auto pread, make_pread_reader(is_remote ? kRemoteThreads : kThreads));
@@ -55,8 +55,7 @@ Result<std::vector<std::unique_ptr<Reader>>> PrefetchPolicy::readers(const FileE
   if (!is_remote && (wanted == "mmap" || wanted == "auto")) all.push_back(make_page_cache_reader());
   if (all.size() == 1) use(all.front()->name());
   if (wanted == "auto" && is_remote)
-    note_once("data.reader auto: pread, since " + extent.path +
-              " is on a file system of a network");
+    note_once("data.reader auto: pread, since " + extent.path + " is on a network file system");
   return all;
 }
 

@@ -200,9 +200,8 @@ Result<std::unique_ptr<SampleBuffer>> SampleBuffer::start(const Dataset& dataset
   const bool may_fit = policy.ahead_limit_bytes() <= machine_memory_bytes();
   auto ring = may_fit ? ByteRing::make(policy.ahead_limit_bytes()) : std::nullopt;
   if (!ring)
-    return Status(Code::kConfig, "no memory for " + std::to_string(policy.ahead_limit_bytes()) +
-                                     " bytes that are read ahead; use a smaller "
-                                     "data.read_ahead_mb");
+    return Status(Code::kConfig, "cannot allocate " + std::to_string(policy.ahead_limit_bytes()) +
+                                     " bytes to read ahead; use a smaller data.read_ahead_mb");
   LOCKSTEP_ASSIGN_OR_RETURN(auto readers, policy.readers(*first));
   auto impl = std::make_unique<Impl>(dataset, std::move(order), policy, std::move(*ring),
                                      ReaderTrial(std::move(readers)));
@@ -214,7 +213,8 @@ Result<std::unique_ptr<SampleBuffer>> SampleBuffer::start(const Dataset& dataset
     });
   } catch (const std::system_error& error) {
     return Status(Code::kInternal, std::string("cannot start the thread that reads ahead: ") +
-                                       error.what() + "; is a process limit (ulimit -u) reached?");
+                                       error.what() +
+                                       "; raise the process limit (ulimit -u) if it is reached");
   }
   return std::unique_ptr<SampleBuffer>(new SampleBuffer(std::move(impl)));
 }
@@ -228,7 +228,7 @@ Result<SampleBuffer::Held> SampleBuffer::take(uint64_t n, std::vector<uint8_t>& 
     return impl.stopped || (n < impl.planned && impl.entry(n).state != State::kComing);
   });
   --impl.takers;
-  if (impl.stopped) return Status(Code::kAborted, "reading was broken off");
+  if (impl.stopped) return Status(Code::kAborted, "reading was stopped");
   Impl::Entry& entry = impl.entry(n);
   LOCKSTEP_CHECK(n >= impl.oldest && entry.state != State::kGone, "a sample is taken once");
   const State state = entry.state;

@@ -30,8 +30,8 @@ Result<BatchMemory> BatchMemory::make(uint64_t batches, uint64_t samples, uint64
   const uint64_t bytes = made.batch_bytes_ * batches;
   made.memory_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, bytes)));
   if (made.memory_ == nullptr)
-    return Status(Code::kConfig, "no memory for " + std::to_string(bytes) +
-                                     " bytes of batches; use a smaller data.prefetch_batches");
+    return Status(Code::kConfig, "cannot allocate " + std::to_string(bytes) +
+                                     " bytes for batches; use a smaller data.prefetch_batches");
   return made;
 }
 

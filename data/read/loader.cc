@@ -238,7 +238,8 @@ Result<std::unique_ptr<Loader>> Loader::start(const Dataset& dataset,
     });
   } catch (const std::system_error& error) {
     return Status(Code::kInternal, std::string("cannot start the loader's thread: ") +
-                                       error.what() + "; is a process limit (ulimit -u) reached?");
+                                       error.what() +
+                                       "; raise the process limit (ulimit -u) if it is reached");
   }
   return std::unique_ptr<Loader>(new Loader(std::move(impl)));
 }

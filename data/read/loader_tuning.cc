@@ -51,11 +51,11 @@ std::string TuningResult::text() const {
     case TuningEnd::kKeepsUp:
       return text;
     case TuningEnd::kSlow:
-      return text + ", which are slow to make; lockstep doctor says why";
+      return text + "; batches are slow to make, and lockstep doctor says why";
     case TuningEnd::kUneven:
-      return text + ", some of which take much longer than others";
+      return text + "; some batches take much longer than others";
     case TuningEnd::kOutOfTime:
-      return text + ", and how long it waits keeps changing";
+      return text + "; how long it waits keeps changing";
   }
   return text;
 }

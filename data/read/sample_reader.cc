@@ -67,9 +67,9 @@ Result<SampleReader> SampleReader::create(const Dataset& dataset,
   const auto of_images = std::find_if(transforms.begin(), transforms.end(),
                                       [](const std::string& word) { return word != "normalize"; });
   if (dataset.shape().is_row && of_images != transforms.end())
-    return Status(Code::kUsage, "data.transforms names \"" + *of_images +
-                                    "\", which is for images; rows of a table can only be given "
-                                    "\"normalize\"");
+    return Status(Code::kUsage,
+                  "data.transforms names \"" + *of_images +
+                      "\", which is for images; for rows of a table use only \"normalize\"");
   const auto encoded = dataset.as<EncodedImages>();
   LOCKSTEP_CHECK((encoded ? encoded->at(0).from.wanted().frame : ImageFrame()) == list.frame,
                  "images opened for another frame");
@@ -133,9 +133,9 @@ Status SampleReader::not_a_class(uint64_t i, int64_t found) const {
   LOCKSTEP_RETURN_IF_ERROR(unchanged(std::span(&i, 1)));  // which would explain it
   return {Code::kBadData, dataset_->name_of(i) + " has " +
                               (shape_.is_sequence() ? "token " : "label ") + std::to_string(found) +
-                              ", but there are " + std::to_string(dataset_->classes()) +
-                              " (they are counted from 0): the file has changed under the run. Put "
-                              "back what was there, and resume the run"};
+                              ", but the data have only " + std::to_string(dataset_->classes()) +
+                              " (counted from 0): the file changed during the run. Put the old "
+                              "file back, and resume the run"};
 }
 
 Status SampleReader::read_range(uint64_t begin, uint64_t end, std::byte* inputs,

@@ -49,7 +49,7 @@ Status SampleTeam::read(const SampleReader& reader, std::span<const uint64_t> sa
                         const StreamFn& stream_of, const std::atomic<bool>& stop, std::byte* inputs,
                         int64_t* labels, const BufferedBatch& buffered) {
   return threads_->run(samples.size(), [&](uint32_t thread, uint64_t i) -> Status {
-    if (stop.load(std::memory_order_relaxed)) return {Code::kAborted, "reading was broken off"};
+    if (stop.load(std::memory_order_relaxed)) return {Code::kAborted, "reading was stopped"};
     std::optional<uint64_t> stream;
     if (stream_of) stream = stream_of(i);
     SampleHand& hand = hands_[thread];

@@ -54,9 +54,9 @@ Status check_different(const std::vector<WeightedDataset>& parts) {
   for (size_t i = 0; i < parts.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (whole_of(parts[i]) != whole_of(parts[j])) continue;
-      return {Code::kUsage, first_file(*parts[i].dataset) + " is of the same data set as " +
+      return {Code::kUsage, first_file(*parts[i].dataset) + " belongs to the same data set as " +
                                 first_file(*parts[j].dataset) +
-                                ": mix it once, with a larger weight"};
+                                "; name the data set once, with a larger weight"};
     }
   }
   return Status::ok();

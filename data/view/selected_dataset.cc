@@ -45,18 +45,19 @@ Status nothing_left(const Dataset& whole, const SelectionSpec& spec, Part part) 
       " of " + first_file(whole);
   // Which may be few, and then nothing helps but that.
   const std::string instead =
-      documents == nullptr ? ""
-                           : " (documents are taken whole; data.documents: stream takes parts)";
+      documents == nullptr
+          ? ""
+          : " (a share takes whole documents; with data.documents: stream it takes parts)";
   if (part == Part::kHeldOut)
     return {Code::kUsage, "a share of " + text_of(spec.held_out) + of +
                               " is less than one: none would be held out; take a larger "
                               "data.holdout" +
                               instead};
   if (spec.kept == 1)
-    return {Code::kUsage, "to hold out a share of " + text_of(spec.held_out) + of +
+    return {Code::kUsage, "holding out a share of " + text_of(spec.held_out) + of +
                               " leaves none to train on; take a smaller data.holdout" + instead};
   return {Code::kUsage, "a share of " + text_of(spec.kept) + of +
-                            (spec.held_out > 0 ? ", less those that are held out," : "") +
+                            (spec.held_out > 0 ? ", without the held-out ones," : "") +
                             " is less than one; take a larger fraction" + instead};
 }
 

@@ -163,11 +163,11 @@ TEST_F(OpenDataset, SaysOfADirectoryWithoutDataWhatItFound) {
     const Status found = detect_format(dir_.path()).status();
     EXPECT_THAT(found, FailsWith(Code::kNoInput, HasSubstr(words)));
   };
-  expect_words("has no files of data");
+  expect_words("has no data files");
   put("notes.doc", "words");
-  expect_words("no file of a format that is known; the first of 1 is notes.doc");
+  expect_words("no file in a format that Lockstep knows; the first of 1 is notes.doc");
   put("shard-000.tar.zst", "\x28\xb5\x2f\xfd and so on");
-  expect_words("has shard-000.tar.zst, which is compressed as a whole");
+  expect_words("has shard-000.tar.zst, a compressed file");
   // Of which something is missing: opening it says what.
   put("pictures", some_images(4, 3, 4));
   EXPECT_EQ(detect_format(dir_.path()).value(), "idx");
