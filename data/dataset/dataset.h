@@ -8,7 +8,8 @@
 // A Dataset has three parts: facts, which depend on no sample; sources, which have the samples and
 // implement the interfaces of samples.h; and numbers. A data set of a format has one source and its
 // numbers. A view, as a held-out part or a mixture, has facts and numbers of its own over the
-// sources of others:
+// sources of others (but a part of whole documents has a source of its own,
+// WholeDocuments::part()):
 //
 //   facts     DatasetFacts
 //   numbers   i ──▶ Place{source, number in the source}
