@@ -18,7 +18,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 std::vector<uint32_t> pattern_of(const std::vector<uint32_t>& weights) {
   const MixPattern pattern(weights);
@@ -187,8 +186,8 @@ TEST(CheckMixture, SaysWhatCannotBeMixed) {
     return status.is_ok() ? std::string("ok") : status.message();
   };
   EXPECT_EQ(said(parts_of({{5, 2}, {5, 1}})), "ok");
-  EXPECT_THAT(said(parts_of({{5, 1}})), HasSubstr("2 to 64"));
-  EXPECT_THAT(said(std::vector<MixedPart>(65, {"a", 5, 1})), HasSubstr("not of 65"));
+  EXPECT_THAT(said(parts_of({{5, 1}})), Names("2 to 64"));
+  EXPECT_THAT(said(std::vector<MixedPart>(65, {"a", 5, 1})), Names("65"));
   EXPECT_THAT(said(parts_of({{5, 1}, {5, 0}})), AllOf(Names("data set 1"), Says("no weight")));
   EXPECT_THAT(said(parts_of({{5, 1}, {0, 1}})), Says("0 samples"));
   EXPECT_THAT(said(parts_of({{5, 60'000}, {5, 40'001}})), Says("100000"));
