@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/arrow/layout.h"
+#include "data/arrow/file_layout.h"
 
 namespace lockstep::data {
 

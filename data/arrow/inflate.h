@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "data/arrow/layout.h"
+#include "data/arrow/file_layout.h"
 
 namespace lockstep::data {
 

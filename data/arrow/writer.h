@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/arrow/file_layout.h"
 #include "data/arrow/flat_messages.h"
-#include "data/arrow/layout.h"
 
 namespace lockstep::data {
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string_view>
 
-#include "data/arrow/layout.h"
+#include "data/arrow/file_layout.h"
 #include "data/files/mapped_file.h"
 #include "data/formats/arrays/cifar_files.h"
 #include "data/formats/arrays/idx_pair.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "data/arrow/layout.h"
+#include "data/arrow/file_layout.h"
 #include "data/pack/pack_source.h"
 
 namespace lockstep::data {

@@ -7,8 +7,8 @@
 
 #include "comm/base/limits.h"
 #include "data/arrow/column.h"
+#include "data/arrow/file_layout.h"
 #include "data/arrow/inflate.h"
-#include "data/arrow/layout.h"
 #include "data/formats/arrow/arrow_choice.h"
 #include "data/formats/arrow/arrow_images.h"
 #include "tests/fuzz/samples_within.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "comm/base/status.h"
-#include "data/arrow/layout.h"
+#include "data/arrow/file_layout.h"
 #include "data/base/progress.h"
 #include "data/base/split.h"
 #include "data/dataset/dataset.h"

@@ -18,7 +18,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
-#include "data/arrow/layout.h"
+#include "data/arrow/file_layout.h"
 #include "data/base/file_errors.h"
 #include "data/base/read_at.h"
 #include "data/base/split.h"

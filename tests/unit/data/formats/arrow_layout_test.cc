@@ -6,8 +6,8 @@
 
 #include "comm/base/limits.h"
 #include "data/arrow/codec.h"
+#include "data/arrow/file_layout.h"
 #include "data/arrow/inflate.h"
-#include "data/arrow/layout.h"
 #include "data/arrow/writer.h"
 #include "data/formats/arrow/arrow_images.h"
 #include "tests/support/fails_with.h"

@@ -1,4 +1,4 @@
-#include "data/arrow/layout.h"
+#include "data/arrow/file_layout.h"
 
 #include <algorithm>
 #include <cstring>
