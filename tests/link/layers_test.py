@@ -1,5 +1,6 @@
 """The layers of the source: no circle of includes between folders, none of more than two modules (a
-header and its source are one), and no folder so full that nothing is found in it."""
+header and its source are one), no folder so full that nothing is found in it, and no two headers of
+one name."""
 import collections
 import graphlib
 import pathlib
@@ -70,6 +71,11 @@ class Layers(unittest.TestCase):
     def test_no_folder_is_crowded(self):
         count = collections.Counter(str(file.parent) for file in sources())
         self.assertEqual([(folder, n) for folder, n in count.items() if n > MOST_FILES], [])
+
+    def test_no_two_headers_have_one_name(self):
+        count = collections.Counter(file.name for file in sources(*PRODUCT)
+                                    if file.suffix in (".h", ".cuh"))
+        self.assertEqual([name for name, n in count.items() if n > 1], [])
 
     def test_a_circle_is_found(self):
         self.assertEqual(circle({"a": {"b"}, "b": {"c"}, "c": set()}), [])
