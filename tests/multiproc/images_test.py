@@ -205,7 +205,7 @@ class Images(LockstepTest):
         shutil.rmtree(data / "val" / "pear")
         (data / "train" / "plum" / "broken.jpg").unlink()
         run = self.start(self.image_job(data, name="classes.yaml"), "--workers", 1, name="classes")
-        self.assert_fails(run, 65, names=[data / "train", data / "val"], says="classes")
+        self.assert_fails(run, 65, names=[data / "train", data / "val"], says="class names")
 
 
 if __name__ == "__main__":

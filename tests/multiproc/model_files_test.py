@@ -94,9 +94,9 @@ class TorchScript(ModelFileTest):
         for path, code, words in (
                 (self.scratch / "nowhere.pt", 66, ()),
                 (self.scratch, 78, "directory"),
-                (self.scratch / "truncated.pt", 78, "whole"),
-                (self.scratch / "text.pt", 78, "whole"),
-                (self.scratch / "empty.pt", 78, "whole"),
+                (self.scratch / "truncated.pt", 78, "complete"),
+                (self.scratch / "text.pt", 78, "complete"),
+                (self.scratch / "empty.pt", 78, "complete"),
                 (script, 78, "logits (2, 4)"),
                 (tokens, 78, "fails")):
             job = self.job(few, model={"name": "torchscript", "path": str(path)})
