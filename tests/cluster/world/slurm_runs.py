@@ -60,6 +60,7 @@ class SlurmRun(Run):
 @unittest.skipIf(reason := why_not(), reason)
 class SlurmTest(LaunchTest):
     conf = {}  # more of slurm.conf
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
