@@ -6,7 +6,7 @@ import subprocess
 import sys
 import unittest
 
-from harness import BIN, kill_at_once
+from harness import kill_at_once, lockstep
 import hosts
 from hosts import NETWORK, Hosts, why_not
 from nodes import NodesTest
@@ -26,8 +26,7 @@ class DataTls(NodesTest):
         self.hosts = Hosts(2)
         self.addCleanup(self.hosts.close)
         addresses = ",".join(self.hosts.address(i) for i in range(2))
-        subprocess.run([BIN / "lockstep", "certs", self.scratch / "tls", "--hosts", addresses],
-                       check=True, capture_output=True, timeout=60)
+        lockstep("certs", self.scratch / "tls", "--hosts", addresses, timeout=60).check_returncode()
 
     def start_hosts(self, **comm):
         self.job_of()

@@ -1,10 +1,10 @@
 """Rendered manifests, with their commands executed as the pods would: same variables, volumes, user,
 read-only root and names. Pods are killed, evicted and made again; the weights are those of an
 undisturbed run."""
-import subprocess
 import unittest
 
-from pods import BIN, PodsTest, needs_pods
+from harness import lockstep
+from pods import PodsTest, needs_pods
 from status_server import StatusServer
 
 
@@ -86,8 +86,7 @@ class Pods(PodsTest):
         name, certificates = "status.trainer.svc", self.scratch / "certificates"
         host = cluster.take_host()
         cluster.name_address(name, cluster.hosts.address(host))
-        subprocess.run([BIN / "lockstep", "certs", certificates, "--hosts", name], check=True,
-                       capture_output=True, timeout=60)
+        lockstep("certs", certificates, "--hosts", name, timeout=60).check_returncode()
         server = StatusServer(self.scratch / "status", certificates, cluster.hosts.address(host),
                               prefix=cluster.hosts.on(host))
         self.addCleanup(server.stop)

@@ -1,9 +1,8 @@
 """deploy/kubernetes: what is written there is what `lockstep k8s render` gives, so that nothing is
 said twice in two ways; and it is valid."""
-import subprocess
 import unittest
 
-from harness import BIN, ROOT
+from harness import ROOT, lockstep
 
 try:
     from kustomize import build
@@ -21,8 +20,8 @@ COMMAND = ["--workers", "4", "--run-claim", "runs", "--data-claim", "data", "--i
 
 
 def render(kind, *words):
-    out = subprocess.run([BIN / "lockstep", "k8s", "render", KUBERNETES / "job.yaml", "--kind", kind,
-                          *COMMAND, *words], capture_output=True, text=True, timeout=60)
+    out = lockstep("k8s", "render", KUBERNETES / "job.yaml", "--kind", kind, *COMMAND, *words,
+                   timeout=60)
     assert out.returncode == 0, out.stderr
     return out.stdout
 

@@ -2,11 +2,10 @@
 secrets."""
 import itertools
 import pathlib
-import subprocess
 import tempfile
 import unittest
 
-from harness import BIN
+from harness import lockstep
 
 try:
     import yaml
@@ -38,8 +37,7 @@ def render(*words, job=JOB, expect=0):
         for option, value in (("--image", "registry.example/lockstep:0.2"),
                               ("--run-claim", "runs")):
             words = words if option in words else (option, value, *words)
-        out = subprocess.run([BIN / "lockstep", "k8s", "render", path, *words],
-                             capture_output=True, text=True, timeout=60)
+        out = lockstep("k8s", "render", path, *words, timeout=60)
     assert out.returncode == expect, f"{words}: {out.returncode}\n{out.stdout}{out.stderr}"
     return out.stdout if expect == 0 else out.stderr
 

@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 from fails_with import lacking
-from harness import BIN, LockstepTest
+from harness import BIN, LockstepTest, lockstep
 from hosts import NETWORK, Hosts, why_not
 from launches import needs_mpirun
 
@@ -100,8 +100,8 @@ class SeveralHosts(PreflightTest):
         self.assert_failed(said[0], "name", "ranks 0-2", "coordinator.invalid")
 
     def test_a_certificate_that_is_not_for_all_hosts(self):
-        subprocess.run([BIN / "lockstep", "certs", self.scratch / "tls", "--hosts",
-                        "10.77.0.1,10.77.0.3"], check=True, capture_output=True, timeout=60)
+        lockstep("certs", self.scratch / "tls", "--hosts", "10.77.0.1,10.77.0.3",
+                 timeout=60).check_returncode()
         codes, said = self.preflight(f"comm.tls={self.scratch}/tls")
         self.assertEqual(codes, [78, 78, 78], said)
         self.assert_failed(said[0], "certificate", "ranks 0, 2", "rank 1", "10.77.0.2")

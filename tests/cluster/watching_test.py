@@ -16,7 +16,7 @@ import pathlib
 
 import browser
 from browser import Browser
-from harness import BIN, LockstepTest, get, kill_at_once, processes_of
+from harness import BIN, LockstepTest, get, kill_at_once, lockstep, processes_of
 
 
 class Watching(LockstepTest):
@@ -37,8 +37,7 @@ class Watching(LockstepTest):
         return run
 
     def command(self, *words, expect=0):
-        done = subprocess.run([BIN / "lockstep", *words], capture_output=True, text=True,
-                              timeout=120)
+        done = lockstep(*words, timeout=120)
         self.assertEqual(done.returncode, expect, done.stdout + done.stderr)
         return done.stdout
 

@@ -5,15 +5,14 @@ import signal
 import subprocess
 
 from event_files import scalars
-from harness import BIN, LockstepTest
+from harness import BIN, LockstepTest, lockstep
 
 
 class ExportTest(LockstepTest):
     slot_ms = 5
 
     def export(self, run, *words):
-        done = subprocess.run([BIN / "lockstep", "export", "tensorboard", run.run_dir, *words],
-                              capture_output=True, text=True, timeout=120)
+        done = lockstep("export", "tensorboard", run.run_dir, *words, timeout=120)
         self.assertEqual(done.returncode, 0, done.stderr)
         return pathlib.Path(done.stdout.strip())
 

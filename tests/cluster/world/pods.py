@@ -1,10 +1,9 @@
 """Shared parts of the tests of runs in pods (kubernetes.py)."""
 import os
-import subprocess
 import unittest
 
 from disturbed import SECTIONS, DisturbedTest
-from harness import BIN, slow_slots
+from harness import lockstep, slow_slots
 from hosts import why_not
 
 try:
@@ -26,10 +25,9 @@ class PodsTest(DisturbedTest):
     def render(self, kind, *words, workers=3):
         job = self.job("/data", name="shoes.yaml", job="shoes", train=self.train,
                        **SECTIONS)
-        out = subprocess.run([BIN / "lockstep", "k8s", "render", job, "--kind", kind, "--image",
-                              "registry.example/lockstep:0.2", "--run-claim", "runs",
-                              "--data-claim", "data", "--workers", str(workers), *words],
-                             capture_output=True, text=True, timeout=60)
+        out = lockstep("k8s", "render", job, "--kind", kind, "--image",
+                       "registry.example/lockstep:0.2", "--run-claim", "runs", "--data-claim", "data",
+                       "--workers", workers, *words, timeout=60)
         self.assertEqual(out.returncode, 0, out.stderr)
         return list(yaml.safe_load_all(out.stdout))
 
