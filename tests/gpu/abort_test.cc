@@ -136,7 +136,7 @@ class Worker {
     rule.loss_scale.growth_every = 2;
     LOCKSTEP_RETURN_IF_ERROR(launch_decide(state_.get(), rule, totals_.get(), kBuckets,
                                            sums() + kLayout.statistics, stream_));
-    const Verdict* verdict = &state_.get()->verdict;
+    const StepVerdict* verdict = &state_.get()->verdict;
     GroupFactors<Rule> factors;
     factors.of[0] = factors_of<Rule>();
     UpdateBuffers buffers{params_.get(), {first_.get(), second_.get()}, sums()};

@@ -56,7 +56,7 @@ __global__ void decide_kernel(ApplyState* state, StepRule rule, const BlockTotal
 }
 
 template <typename Rule>
-__global__ void update_kernel(const Verdict* verdict, const UpdateChunk* chunks,
+__global__ void update_kernel(const StepVerdict* verdict, const UpdateChunk* chunks,
                               UpdateBuffers buffers, GroupFactors<Rule> groups) {
   if (verdict->applies == 0) return;
   const UpdateChunk chunk = chunks[blockIdx.x];
@@ -66,7 +66,7 @@ __global__ void update_kernel(const Verdict* verdict, const UpdateChunk* chunks,
     update_quad<Rule>(buffers, chunk.start + i, factors);
 }
 
-__global__ void statistics_kernel(const Verdict* verdict, const float* sums, uint64_t n,
+__global__ void statistics_kernel(const StepVerdict* verdict, const float* sums, uint64_t n,
                                   float slots, float* statistics) {
   if (verdict->applies == 0) return;
   const uint64_t stride = uint64_t{gridDim.x} * kThreads;
@@ -79,7 +79,7 @@ __global__ void close_kernel(ApplyState* state, uint64_t* answer) {
 }
 
 template <typename Rule>
-void start_update(const Verdict* verdict, const UpdateChunk* chunks, uint32_t count,
+void start_update(const StepVerdict* verdict, const UpdateChunk* chunks, uint32_t count,
                   const UpdateBuffers& buffers, const GroupFactors<Rule>& factors,
                   cudaStream_t stream) {
   update_kernel<Rule><<<count, kThreads, 0, stream>>>(verdict, chunks, buffers, factors);
@@ -101,7 +101,7 @@ Status launch_decide(ApplyState* state, const StepRule& rule, const BlockTotals*
   return cuda_status(cudaGetLastError(), "launch the gate");
 }
 
-Status launch_update(const Verdict* verdict, const UpdateChunk* chunks, uint32_t count,
+Status launch_update(const StepVerdict* verdict, const UpdateChunk* chunks, uint32_t count,
                      const UpdateBuffers& buffers, const UpdateFactors& factors,
                      cudaStream_t stream) {
   if (count == 0) return Status::ok();
@@ -110,7 +110,7 @@ Status launch_update(const Verdict* verdict, const UpdateChunk* chunks, uint32_t
   return cuda_status(cudaGetLastError(), "launch the optimizer");
 }
 
-Status launch_statistics(const Verdict* verdict, const float* sums, uint64_t n, uint32_t slots,
+Status launch_statistics(const StepVerdict* verdict, const float* sums, uint64_t n, uint32_t slots,
                          float* statistics, cudaStream_t stream) {
   if (n == 0) return Status::ok();
   const auto blocks =

@@ -27,12 +27,12 @@ Status launch_decide(ApplyState* state, const StepRule& rule, const BlockTotals*
                      uint32_t blocks, const float* loss, cudaStream_t stream);
 
 // Unscales, clips and updates in one pass, if the verdict says so.
-Status launch_update(const Verdict* verdict, const UpdateChunk* chunks, uint32_t count,
+Status launch_update(const StepVerdict* verdict, const UpdateChunk* chunks, uint32_t count,
                      const UpdateBuffers& buffers, const UpdateFactors& factors,
                      cudaStream_t stream);
 
 // statistics[i] = sums[i] / slots, if the verdict says so.
-Status launch_statistics(const Verdict* verdict, const float* sums, uint64_t n, uint32_t slots,
+Status launch_statistics(const StepVerdict* verdict, const float* sums, uint64_t n, uint32_t slots,
                          float* statistics, cudaStream_t stream);
 
 // Closes the gate, and writes the gate's previous word to `answer`. Use a stream of highest

@@ -36,7 +36,7 @@ struct BlockTotals {
   uint32_t is_finite = 1;
 };
 
-struct Verdict {
+struct StepVerdict {
   uint32_t passed = 0;   // the gate let the step pass: the step counts
   uint32_t applies = 0;  // passed, and did not overflow
   float grad_scale = 1;  // unscaling and clipping in one factor
@@ -47,7 +47,7 @@ struct Verdict {
 struct ApplyState {
   uint64_t gate = 0;  // gate_word.h
   LossScaleState loss_scale;
-  Verdict verdict;
+  StepVerdict verdict;
 };
 
 struct StepRule {
@@ -70,7 +70,7 @@ LOCKSTEP_HOST_DEVICE void add_block(Totals& totals, const BlockTotals& block) {
 template <typename Atomics>
 LOCKSTEP_HOST_DEVICE void decide(ApplyState& state, const StepRule& rule, const Totals& totals,
                                  float loss) {
-  Verdict verdict;
+  StepVerdict verdict;
   verdict.loss = loss;
   verdict.passed = pass_gate<Atomics>(&state.gate, rule.step) ? 1 : 0;
   if (verdict.passed != 0) {

@@ -55,9 +55,9 @@ class CudaModule final : public DeviceModule {
   Status block_totals(const cuda::TotalsWork& work) override;
   Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
                 const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) override;
-  Status update(const cuda::Verdict* verdict, const cuda::UpdateChunk* chunks, uint32_t count,
+  Status update(const cuda::StepVerdict* verdict, const cuda::UpdateChunk* chunks, uint32_t count,
                 const UpdateBuffers& buffers, const UpdateFactors& factors) override;
-  Status statistics(const cuda::Verdict* verdict, const float* sums, uint64_t n, uint32_t slots,
+  Status statistics(const cuda::StepVerdict* verdict, const float* sums, uint64_t n, uint32_t slots,
                     float* statistics) override;
 
  private:
@@ -236,7 +236,7 @@ Status CudaModule::decide(cuda::ApplyState* state, const cuda::StepRule& rule,
   return cuda::launch_decide(state, rule, totals, blocks, loss, stream(DeviceLane::kCompute));
 }
 
-Status CudaModule::update(const cuda::Verdict* verdict, const cuda::UpdateChunk* chunks,
+Status CudaModule::update(const cuda::StepVerdict* verdict, const cuda::UpdateChunk* chunks,
                           uint32_t count, const UpdateBuffers& buffers,
                           const UpdateFactors& factors) {
   LOCKSTEP_RETURN_IF_ERROR(here());
@@ -244,7 +244,7 @@ Status CudaModule::update(const cuda::Verdict* verdict, const cuda::UpdateChunk*
                              stream(DeviceLane::kCompute));
 }
 
-Status CudaModule::statistics(const cuda::Verdict* verdict, const float* sums, uint64_t n,
+Status CudaModule::statistics(const cuda::StepVerdict* verdict, const float* sums, uint64_t n,
                               uint32_t slots, float* statistics) {
   LOCKSTEP_RETURN_IF_ERROR(here());
   return cuda::launch_statistics(verdict, sums, n, slots, statistics, stream(DeviceLane::kCompute));

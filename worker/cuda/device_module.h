@@ -90,10 +90,10 @@ class DeviceModule {
   virtual Status block_totals(const cuda::TotalsWork& work) = 0;
   virtual Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
                         const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) = 0;
-  virtual Status update(const cuda::Verdict* verdict, const cuda::UpdateChunk* chunks,
+  virtual Status update(const cuda::StepVerdict* verdict, const cuda::UpdateChunk* chunks,
                         uint32_t count, const UpdateBuffers& buffers,
                         const UpdateFactors& factors) = 0;
-  virtual Status statistics(const cuda::Verdict* verdict, const float* sums, uint64_t n,
+  virtual Status statistics(const cuda::StepVerdict* verdict, const float* sums, uint64_t n,
                             uint32_t slots, float* statistics) = 0;
 };
 

@@ -25,7 +25,7 @@ struct Group {
 // One summand: its owner (a place in the group), and where it begins there.
 struct Term {
   uint32_t owner = 0;
-  Place whole;        // in the owner's memory; only the owner reads it
+  BufferPlace whole;  // in the owner's buffers; only the owner reads it
   uint64_t base = 0;  // the element of the flat buffer that lies at whole.begin
 };
 
@@ -40,9 +40,9 @@ class Planner {
     all.mine = rank_;
     std::vector<Term> terms;
     for (const Leaf& leaf : program.leaves)
-      terms.push_back({leaf.rank, {Memory::kPartial, leaf.region, part.begin}, part.begin});
+      terms.push_back({leaf.rank, {PlanBuffer::kPartial, leaf.region, part.begin}, part.begin});
     const ElementRange mine = all.slice(part, all.mine);
-    reduce(0, all, part, terms, program.ops, {Memory::kResult, 0, mine.begin});
+    reduce(0, all, part, terms, program.ops, {PlanBuffer::kResult, 0, mine.begin});
     gather(1, all, part);
   }
 
@@ -57,7 +57,7 @@ class Planner {
     for (uint32_t n = 0; n < nodes; ++n) place.ranks.push_back(n * local + node.mine);
 
     const ElementRange slice = node.slice(part, node.mine);
-    const Place value = take_stage(slice.size());
+    const BufferPlace value = take_stage(slice.size());
     add_node_sum(node, program, split.inner[place.mine], part, value);
 
     std::vector<Term> terms;
@@ -71,7 +71,7 @@ class Planner {
       terms.push_back({static_cast<uint32_t>(op), value, slice.begin});
     }
     const ElementRange mine = place.slice(slice, place.mine);
-    reduce(1, place, slice, terms, ops, {Memory::kResult, 0, mine.begin});
+    reduce(1, place, slice, terms, ops, {PlanBuffer::kResult, 0, mine.begin});
     gather(2, place, slice);
     gather(3, node, part);
   }
@@ -79,7 +79,7 @@ class Planner {
  private:
   // The sum of this node's partials over this rank's slice goes to `value`.
   void add_node_sum(const Group& node, const SumProgram& program, const std::vector<int32_t>& inner,
-                    const ElementRange& part, const Place& value) {
+                    const ElementRange& part, const BufferPlace& value) {
     std::vector<Term> terms;
     std::vector<int32_t> ops;
     for (const int32_t op : inner) {
@@ -90,7 +90,7 @@ class Planner {
       const Leaf& leaf = program.leaves[static_cast<size_t>(op)];
       ops.push_back(static_cast<int32_t>(terms.size()));
       terms.push_back({leaf.rank - node.ranks.front(),
-                       {Memory::kPartial, leaf.region, part.begin},
+                       {PlanBuffer::kPartial, leaf.region, part.begin},
                        part.begin});
     }
     if (!terms.empty()) reduce(0, node, part, terms, ops, value);
@@ -98,7 +98,8 @@ class Planner {
 
   // Each rank of the group gets its slice of every term and adds them into `out`.
   void reduce(size_t phase, const Group& group, const ElementRange& range,
-              const std::vector<Term>& terms, const std::vector<int32_t>& ops, const Place& out) {
+              const std::vector<Term>& terms, const std::vector<int32_t>& ops,
+              const BufferPlace& out) {
     ExchangePhase& exchange = at(phase);
     const ElementRange mine = group.slice(range, group.mine);
     PlannedSum sum{ops, {}, out, mine.size()};
@@ -108,7 +109,7 @@ class Planner {
         send_slices(&exchange, group, range, term);
         continue;
       }
-      const Place stage = take_stage(mine.size());
+      const BufferPlace stage = take_stage(mine.size());
       sum.leaves.push_back(stage);
       if (mine.size() > 0)
         exchange.receives.push_back({group.ranks[term.owner], stage, mine.size()});
@@ -134,23 +135,23 @@ class Planner {
       const ElementRange theirs = group.slice(range, other);
       const uint32_t peer = group.ranks[other];
       if (mine.size() > 0)
-        exchange.sends.push_back({peer, {Memory::kResult, 0, mine.begin}, mine.size()});
+        exchange.sends.push_back({peer, {PlanBuffer::kResult, 0, mine.begin}, mine.size()});
       if (theirs.size() > 0)
-        exchange.receives.push_back({peer, {Memory::kResult, 0, theirs.begin}, theirs.size()});
+        exchange.receives.push_back({peer, {PlanBuffer::kResult, 0, theirs.begin}, theirs.size()});
     }
   }
 
-  static Place shifted(const Term& term, uint64_t element) {
-    Place place = term.whole;
+  static BufferPlace shifted(const Term& term, uint64_t element) {
+    BufferPlace place = term.whole;
     place.begin += element - term.base;
     return place;
   }
 
   // Slices are cut at cache lines, so every place in the stage has the alignment of the buffers.
-  Place take_stage(uint64_t elements) {
+  BufferPlace take_stage(uint64_t elements) {
     const uint64_t begin = plan_->stage_elements;
     plan_->stage_elements += elements;
-    return {Memory::kStage, 0, begin};
+    return {PlanBuffer::kStage, 0, begin};
   }
 
   ExchangePhase& at(size_t phase) {

@@ -26,28 +26,28 @@
 
 namespace lockstep::nccl {
 
-enum class Memory : uint8_t { kPartial, kStage, kResult };
+enum class PlanBuffer : uint8_t { kPartial, kStage, kResult };
 
-// Elements from `begin` on of one of this rank's memories. A partial and the result have the layout
+// Elements from `begin` on of one of this rank's buffers. A partial and the result have the layout
 // of the flat buffer. The plan chooses the layout of the stage.
-struct Place {
-  Memory memory = Memory::kResult;
+struct BufferPlace {
+  PlanBuffer buffer = PlanBuffer::kResult;
   uint32_t region = 0;  // used with kPartial
   uint64_t begin = 0;
-  bool operator==(const Place&) const = default;
+  bool operator==(const BufferPlace&) const = default;
 };
 
 struct Transfer {
   uint32_t peer = 0;
-  Place place;
+  BufferPlace place;
   uint64_t elements = 0;
 };
 
 // out = sum of leaves by `ops` (SumProgram), or zeros without ops. `out` may be leaves[0].
 struct PlannedSum {
   std::vector<int32_t> ops;
-  std::vector<Place> leaves;
-  Place out;
+  std::vector<BufferPlace> leaves;
+  BufferPlace out;
   uint64_t elements = 0;
 };
 

@@ -84,7 +84,7 @@ Status NcclCollective::exchange(const ExchangePhase& phase, float* stage, bool w
 
 Status NcclCollective::add(const PlannedSum& planned, float* stage) {
   std::vector<const float*> leaves;
-  for (const Place& leaf : planned.leaves) leaves.push_back(at(leaf, stage));
+  for (const BufferPlace& leaf : planned.leaves) leaves.push_back(at(leaf, stage));
   return enqueue_sum(planned.ops, leaves, at(planned.out, stage), planned.elements);
 }
 
@@ -132,13 +132,13 @@ ncclResult_t NcclCollective::enqueue_tag(ncclComm_t comm) const {
                                ncclUint64, ncclMax, comm, stream_of(*parts_.queue));
 }
 
-float* NcclCollective::at(const Place& place, float* stage) const {
-  switch (place.memory) {
-    case Memory::kPartial:
+float* NcclCollective::at(const BufferPlace& place, float* stage) const {
+  switch (place.buffer) {
+    case PlanBuffer::kPartial:
       return parts_.buffer->partial(place.region) + place.begin;
-    case Memory::kStage:
+    case PlanBuffer::kStage:
       return stage + place.begin;
-    case Memory::kResult:
+    case PlanBuffer::kResult:
       break;
   }
   return parts_.buffer->result() + place.begin;

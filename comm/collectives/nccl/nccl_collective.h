@@ -84,7 +84,7 @@ class NcclCollective final : public DeviceCollective {
   Status enqueue_sum(std::span<const int32_t> ops, std::span<const float* const> leaves, float* out,
                      uint64_t elements);
   ncclResult_t enqueue_tag(ncclComm_t comm) const;
-  float* at(const Place& place, float* stage) const;
+  float* at(const BufferPlace& place, float* stage) const;
 
   const NcclParts parts_;
   StepMerge merge_;

@@ -130,7 +130,7 @@ TEST(ApplyGate, OpenLetsTheStepChangeEverything) {
   EXPECT_NE(device.memory(), before);
 }
 
-TEST(Verdict, SkipsAStepThatOverflowedAndHalvesTheScale) {
+TEST(StepVerdict, SkipsAStepThatOverflowedAndHalvesTheScale) {
   for (const uint64_t where : {uint64_t{0}, kNormBlock + 20, kGradients - 1, kGradients + 3}) {
     Device device;
     device.state.loss_scale.scale = 1024;
@@ -146,7 +146,7 @@ TEST(Verdict, SkipsAStepThatOverflowedAndHalvesTheScale) {
   }
 }
 
-TEST(Verdict, GrowsTheScaleAfterStepsThatFitAndNeverBeyondAFloat) {
+TEST(StepVerdict, GrowsTheScaleAfterStepsThatFitAndNeverBeyondAFloat) {
   Device device;
   device.state.loss_scale.scale = 8;
   for (uint64_t step = 0; step < 3; ++step) device.apply(rule_of(step));
@@ -159,7 +159,7 @@ TEST(Verdict, GrowsTheScaleAfterStepsThatFitAndNeverBeyondAFloat) {
   EXPECT_TRUE(update_loss_scale(smallest, rule_of(0).loss_scale, false));
 }
 
-TEST(Verdict, UnscalesAndClipsAsTheCpuDoes) {
+TEST(StepVerdict, UnscalesAndClipsAsTheCpuDoes) {
   Device device;
   device.state.loss_scale.scale = 4;
   const NormRange ranges[] = {{0, kNormBlock + 21}, {kNormBlock + 32, kNormBlock + 16}};

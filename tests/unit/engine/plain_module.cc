@@ -246,7 +246,7 @@ Status PlainModule::decide(cuda::ApplyState* state, const cuda::StepRule& rule,
 }
 
 template <typename Rule>
-void update_all(const cuda::Verdict& verdict, std::span<const cuda::UpdateChunk> chunks,
+void update_all(const cuda::StepVerdict& verdict, std::span<const cuda::UpdateChunk> chunks,
                 const UpdateBuffers& buffers, const GroupFactors<Rule>& factors) {
   for (const cuda::UpdateChunk& chunk : chunks) {
     typename Rule::Factors of_group = factors.of[chunk.group];
@@ -256,7 +256,7 @@ void update_all(const cuda::Verdict& verdict, std::span<const cuda::UpdateChunk>
   }
 }
 
-Status PlainModule::update(const cuda::Verdict* verdict, const cuda::UpdateChunk* chunks,
+Status PlainModule::update(const cuda::StepVerdict* verdict, const cuda::UpdateChunk* chunks,
                            uint32_t count, const UpdateBuffers& buffers,
                            const UpdateFactors& factors) {
   for (const void* memory :
@@ -272,7 +272,7 @@ Status PlainModule::update(const cuda::Verdict* verdict, const cuda::UpdateChunk
   return Status::ok();
 }
 
-Status PlainModule::statistics(const cuda::Verdict* verdict, const float* sums, uint64_t n,
+Status PlainModule::statistics(const cuda::StepVerdict* verdict, const float* sums, uint64_t n,
                                uint32_t slots, float* statistics) {
   if (n == 0) return Status::ok();  // as the launch
   expect_mine(sums);

@@ -66,9 +66,9 @@ class PlainModule final : public DeviceModule {
   Status block_totals(const cuda::TotalsWork& work) override;
   Status decide(cuda::ApplyState* state, const cuda::StepRule& rule,
                 const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) override;
-  Status update(const cuda::Verdict* verdict, const cuda::UpdateChunk* chunks, uint32_t count,
+  Status update(const cuda::StepVerdict* verdict, const cuda::UpdateChunk* chunks, uint32_t count,
                 const UpdateBuffers& buffers, const UpdateFactors& factors) override;
-  Status statistics(const cuda::Verdict* verdict, const float* sums, uint64_t n, uint32_t slots,
+  Status statistics(const cuda::StepVerdict* verdict, const float* sums, uint64_t n, uint32_t slots,
                     float* statistics) override;
 
   PlainLayers<float> of_floats{*this};

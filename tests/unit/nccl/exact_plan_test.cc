@@ -24,12 +24,12 @@ struct Rank {
   std::vector<float> stage;
   std::vector<float> result = std::vector<float>(kLayout.elements, 7.0f);
 
-  float* at(const Place& place) {
-    std::vector<float>& memory = place.memory == Memory::kPartial ? partials[place.region]
-                                 : place.memory == Memory::kStage ? stage
-                                                                  : result;
-    EXPECT_LE(place.begin, memory.size());
-    return memory.data() + place.begin;
+  float* at(const BufferPlace& place) {
+    std::vector<float>& buffer = place.buffer == PlanBuffer::kPartial ? partials[place.region]
+                                 : place.buffer == PlanBuffer::kStage ? stage
+                                                                      : result;
+    EXPECT_LE(place.begin, buffer.size());
+    return buffer.data() + place.begin;
   }
 };
 
@@ -84,7 +84,7 @@ void add(const ExactPlan& plan, size_t phase, Rank& rank) {
   if (phase >= plan.phases.size()) return;
   for (const PlannedSum& sum : plan.phases[phase].sums) {
     std::vector<const float*> leaves;
-    for (const Place& leaf : sum.leaves) leaves.push_back(rank.at(leaf));
+    for (const BufferPlace& leaf : sum.leaves) leaves.push_back(rank.at(leaf));
     DeviceSum device;
     ASSERT_TRUE(make_device_sum(sum.ops, leaves, rank.at(sum.out), sum.elements, &device).is_ok());
     for (uint64_t i = 0; i < sum.elements; ++i) device.out[i] = sum_element(device, i);

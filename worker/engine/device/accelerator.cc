@@ -141,7 +141,7 @@ Result<bool> Accelerator::apply(const StepSums& step_sums, uint32_t non_empty_sl
                   .loss_scale = {scale.scale, scale.good_steps, scale.skipped_steps},
                   .verdict = {}};
   const cuda::StepRule rule{step, state_.plan().clip_norm, loss_scale_rule_};
-  const cuda::Verdict* verdict = &apply_->verdict;
+  const cuda::StepVerdict* verdict = &apply_->verdict;
   const float* statistics = sums + layout_.buffer.gradients;
   UpdateBuffers buffers{.params = parameters_, .state = {}, .grads = sums};
   std::copy(optimizer_.begin(), optimizer_.end(), buffers.state);
