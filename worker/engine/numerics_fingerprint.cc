@@ -48,7 +48,7 @@ std::vector<std::string> EngineImpl::fingerprint() const {
                                     "mkl_cbwr=" + environment("MKL_CBWR"),
                                     "mkl_isa=" + environment("MKL_ENABLE_INSTRUCTIONS"),
                                     "onednn_isa=" + environment("ONEDNN_MAX_CPU_ISA"),
-                                    "torch=" TORCH_VERSION,
+                                    std::string("torch=") + TORCH_VERSION,
                                     "threads=" + std::to_string(at::get_num_threads()),
                                     "memory_format=contiguous",
                                     "precision=" + (precision.empty() ? "fp32" : precision)};

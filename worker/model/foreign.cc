@@ -158,7 +158,7 @@ Status check_start(const Model& model, const std::string& who, const data::Sampl
   if (!shape.is_padded || shape.tokens <= data::kWidthStep) return Status::ok();
   data::SampleShape narrow = shape;
   narrow.tokens = data::kWidthStep;
-  const Status tried = check_one_width(model, who, narrow, classes);
+  Status tried = check_one_width(model, who, narrow, classes);
   if (tried.is_ok()) return tried;
   return {tried.code(), tried.message() + ". With data.documents: pad batches have from " +
                             std::to_string(data::kWidthStep) +

@@ -64,13 +64,14 @@ struct Rows {
   uint32_t rows;
 };
 
-// What backward needs besides tensors.
+// What backward needs besides tensors. A context keeps addresses as numbers.
 template <typename Kernels>
 void keep(AutogradContext* ctx, Kernels* kernels) {
   ctx->saved_data["kernels"] = reinterpret_cast<int64_t>(kernels);
 }
 template <typename Kernels>
 Kernels& kept(AutogradContext* ctx) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): as keep() put it there
   return *reinterpret_cast<Kernels*>(ctx->saved_data["kernels"].toInt());
 }
 
@@ -126,7 +127,7 @@ struct BiasGeluFunction : torch::autograd::Function<BiasGeluFunction<T>> {
   static at::Tensor forward(AutogradContext* ctx, const at::Tensor& x, const at::Tensor& bias,
                             Kernels* kernels) {
     const Rows shape(x);
-    const at::Tensor y = at::empty_like(x);
+    at::Tensor y = at::empty_like(x);
     check(kernels->bias_gelu({data<T>(x), data<float>(bias), data<T>(y)}, shape.rows, shape.n));
     ctx->save_for_backward({x, bias});
     keep(ctx, kernels);
@@ -155,7 +156,7 @@ struct DropoutFunction : torch::autograd::Function<DropoutFunction<T>> {
 
   static at::Tensor apply_rule(Kernels& kernels, const at::Tensor& x,
                                const cuda::DropoutStream& stream, double p) {
-    const at::Tensor y = at::empty_like(x);
+    at::Tensor y = at::empty_like(x);
     check(kernels.dropout(
         {data<T>(x), data<T>(y), static_cast<uint64_t>(x.numel()), stream, cuda::dropout_rule(p)}));
     return y;
@@ -172,6 +173,7 @@ struct DropoutFunction : torch::autograd::Function<DropoutFunction<T>> {
 
   static variable_list backward(AutogradContext* ctx, const variable_list& gradients) {
     const cuda::DropoutStream stream{
+        // NOLINTNEXTLINE(performance-no-int-to-ptr): as forward() put it there
         reinterpret_cast<const uint64_t*>(ctx->saved_data["slot_key"].toInt()),
         static_cast<uint64_t>(ctx->saved_data["layer"].toInt())};
     return {apply_rule(kept<Kernels>(ctx), gradients[0].contiguous(), stream,

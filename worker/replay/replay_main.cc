@@ -23,7 +23,7 @@ void print_stats(const char* what, const std::vector<TensorStats>& all) {
 
 // "3", or of a mixed image "0.8 of 3 and 0.2 of 5 (sample 17)".
 std::string label_text(const ReplayedSample& sample) {
-  const std::string label = std::to_string(sample.label);
+  std::string label = std::to_string(sample.label);
   if (sample.share == 1) return label;
   char text[128];
   std::snprintf(text, sizeof text, "%.3g of %s and %.3g of %lld (sample %llu)",

@@ -54,13 +54,13 @@ Status DeviceLoss::start(const at::Tensor& logits, bool in_place, const DeviceIn
       in.scalar_type() == at::kBFloat16
           ? kernels.of_bf16->cross_entropy(work_of<cuda::Bf16>(in, out, inputs), count)
           : kernels.of_floats->cross_entropy(work_of<float>(in, out, inputs), count));
-  constexpr DeviceLane kLane = DeviceLane::kCompute;
+  constexpr DeviceLane kLossLane = DeviceLane::kCompute;
   const Rows& rows = reserved_.at(std::bit_ceil(rows_));
   LOCKSTEP_RETURN_IF_ERROR(
-      module_.copy(kLane, rows.losses_host, rows.losses, rows_ * sizeof(float)));
+      module_.copy(kLossLane, rows.losses_host, rows.losses, rows_ * sizeof(float)));
   LOCKSTEP_RETURN_IF_ERROR(
-      module_.copy(kLane, rows.right_host, rows.right, rows_ * sizeof(uint32_t)));
-  LOCKSTEP_RETURN_IF_ERROR(module_.mark(kLossThere, kLane));
+      module_.copy(kLossLane, rows.right_host, rows.right, rows_ * sizeof(uint32_t)));
+  LOCKSTEP_RETURN_IF_ERROR(module_.mark(kLossThere, kLossLane));
   if (gradient == nullptr) return Status::ok();
   *gradient = out.view(logits.sizes());
   // In fp16 the logits are a copy in fp32 (loss_type()): a view may not be written to.
