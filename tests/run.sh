@@ -63,57 +63,31 @@ failed_check() {
   replays+=("$2")
 }
 
-# last_words: of ctest's output, the last lines that each failed test said.
-last_words() {
-  awk -v most=25 '
-    function tell(i) {
-      if (name != "") print "-- " name
-      for (i = count > most ? count - most : 0; i < count; i++) print "   " line[i % most]
-      name = ""
-    }
-    /^ *[0-9]+\/[0-9]+ Test +#[0-9]+: / { tell(); if (/\*\*\*/) name = $4; count = 0; next }
-    /tests passed, [0-9]+ tests failed/ { tell() }
-    name != "" && !/^ +Start +[0-9]+: / { line[count++ % most] = $0 }'
-}
-
-# sum_of WORD PRESET: of "[  WORD  ] N tests", which each program of GoogleTest says at its end.
-sum_of() {
-  sed -n "s/^\[  $1 *\] \([0-9]*\) tests\?.*/\1/p" "build/$2/Testing/Temporary/LastTest.log" |
-    awk '{ sum += $1 } END { print sum + 0 }'
-}
-
 # ctest_tier LOG PRESET LABEL JOBS: runs the tests with LABEL and counts them.
 ctest_tier() {
-  local log=$1 preset=$2 label=$3 jobs=$4 begin total lost skipped well
-  begin=$(($(wc -l <"$log" 2>/dev/null || echo 0) + 1))
+  local log=$1 preset=$2 label=$3 jobs=$4 junit=$PWD/build/logs/$2-$3.xml line well=0 lost=0 skipped=0
+  rm -f "$junit"
+  # Without a size ctest keeps 1 KB of what a test says, and a part says its counts at its end.
   logged "$log" "$label tests, preset $preset" "${without_aslr[@]}" \
     ctest --test-dir "build/$preset" -L "^$label\$" -j "$jobs" --output-on-failure \
-    --no-tests=error || true
-  # "97% tests passed, 3 tests failed out of 100", and "(Skipped)" or "(Disabled)" in the list.
-  total=$(tail -n "+$begin" "$log" | sed -n 's/.* tests failed out of \([0-9]*\)$/\1/p')
-  if [[ -z $total ]]; then
+    --no-tests=error --output-junit "$junit" \
+    --test-output-size-passed 100000000 --test-output-size-failed 100000000 || true
+  if [[ ! -s $junit ]]; then
     tail -n 20 "$log" >&2
     failed_check 1 "ctest --test-dir build/$preset -L '^$label\$'   # ran no tests; see $log"
     return
   fi
-  lost=$(tail -n "+$begin" "$log" | sed -n 's/.* tests passed, \([0-9]*\) tests failed.*/\1/p')
-  skipped=$(tail -n "+$begin" "$log" | grep -cE '\((Skipped|Disabled)\)$' || true)
-  well=$((total - lost - skipped))
-  if [[ $preset == *san* ]]; then  # a program runs many tests, and says how many
-    well=$(sum_of PASSED "$preset")
-    skipped=$(sum_of SKIPPED "$preset")
-  fi
+  while IFS= read -r line; do
+    case $line in
+      count\ *) read -r _ well lost skipped <<<"$line" ;;
+      replay\ *) replays+=("${line#replay }") ;;
+      word\ *) words+=${line#word }$'\n' ;;
+    esac
+    [[ $line != "word -- "* ]] || say "    FAILED: ${line#word -- }"
+  done < <(python3 tests/harness/ctest_report.py "$junit" "build/$preset" || echo "count 0 1 0")
   passed=$((passed + well))
   failed=$((failed + lost))
   say "    $well passed, $lost failed, $skipped skipped"
-  ((lost > 0)) || return 0
-  # Only what failed, without the compiler's and the runner's noise: ctest shows it again.
-  tail -n "+$begin" "$log" | sed -n '/The following tests FAILED/,$p' >&2
-  words+=$(tail -n "+$begin" "$log" | last_words)$'\n'
-  local name
-  while IFS=: read -r _ name; do
-    replays+=("ctest --test-dir build/$preset -R '^${name//./\\.}\$' --output-on-failure")
-  done <"build/$preset/Testing/Temporary/LastTestsFailed.log"
 }
 
 # The commit that the tree is compared with: what a branch began at, on main the commit before.
@@ -170,7 +144,8 @@ build_tier() {
 # leases, and the slots of long runs are slow (tests/harness/slow_slots.cc).
 at_a_time() { echo $(($(nproc) > 6 ? $(nproc) : 6)); }
 
-unit_tier() { ctest_tier "$1" release unit "$(nproc)"; }
+# A third test beside two that compute: some mostly wait for a deadline.
+unit_tier() { ctest_tier "$1" release unit $(($(nproc) * 3 / 2)); }
 link_tier() { ctest_tier "$1" release link "$(nproc)"; }
 golden_tier() { ctest_tier "$1" release golden 1; }
 sim_tier() { ctest_tier "$1" release sim "$(nproc)"; }

@@ -131,15 +131,11 @@ function(lockstep_test name)
   if(unit IN_LIST ARG_LABELS)
     add_dependencies(test_programs test_${name})
   endif()
-  if(LOCKSTEP_SANITIZE)
-    lockstep_test_in_parts(test_${name} "${ARG_LABELS}")
-  else()
-    gtest_discover_tests(test_${name} DISCOVERY_TIMEOUT 60
-      PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
-  endif()
+  lockstep_test_in_parts(test_${name} "${ARG_LABELS}")
 endfunction()
 
-# A program under a sanitizer starts slowly, so it runs a quarter of its tests at a time and not one.
+# A program runs a quarter of its tests at a time and not one: what starts slowly, with LibTorch or
+# under a sanitizer, starts four times. tests/harness/ctest_report.py counts the single tests.
 function(lockstep_test_in_parts program labels)
   set(parts 4)
   foreach(part RANGE 1 ${parts})

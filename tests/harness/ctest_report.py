@@ -1,0 +1,107 @@
+"""What a run of ctest comes to, for tests/run.sh: counts, how to replay, and the last words.
+
+    ctest_report.py JUNIT_FILE BUILD_DIR
+
+A program of GoogleTest stands in ctest as a few parts of many tests each (test_data.1 ...), and here
+each test counts by itself. Every other test of ctest counts as one. Output, one item a line:
+
+    count PASSED FAILED SKIPPED
+    replay COMMAND
+    word LINE            of what each failed test said, its last lines
+"""
+
+import re
+import sys
+import xml.etree.ElementTree as xml
+from dataclasses import dataclass, field
+
+MOST_LINES = 25   # told of one failed test
+MOST_TESTS = 20   # told of one part
+
+
+@dataclass
+class Report:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    replays: list[str] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+
+    def tell(self, name: str, lines: list[str]) -> None:
+        self.words.append(f"-- {name}")
+        self.words += [f"   {line}" for line in lines[-MOST_LINES:]]
+
+
+def sum_of(word: str, lines: list[str]) -> int:
+    """Of "[  PASSED  ] 12 tests.": a part says it once, at its end."""
+    pattern = re.compile(rf"\[  {word} *\] (\d+) tests?\b")
+    return sum(int(match[1]) for match in map(pattern.match, lines) if match)
+
+
+def failed_tests(lines: list[str]) -> dict[str, list[str]]:
+    """Name to what was said between its beginning and its failure; the last one may not have ended."""
+    found: dict[str, list[str]] = {}
+    name, said = "", []
+    for line in lines:
+        if begun := re.match(r"\[ RUN      \] (\S+)", line):
+            name, said = begun[1], []
+        elif re.match(r"\[(       OK |  SKIPPED )\] ", line):
+            name, said = "", []
+        elif re.match(r"\[  FAILED  \] ", line) and name:
+            found[name] = said
+            name, said = "", []
+        elif name:
+            said.append(line)
+    if name:
+        found[name] = said + ["(the program ended in this test)"]
+    return found
+
+
+def add_part(report: Report, name: str, lines: list[str], lost: bool, build: str) -> None:
+    report.passed += sum_of("PASSED", lines)
+    report.skipped += sum_of("SKIPPED", lines)
+    if not lost:
+        return
+    tests = failed_tests(lines)
+    report.failed += max(1, len(tests))
+    program = f"{build}/tests/{name.rsplit('.', 1)[0]}"
+    for test, said in list(tests.items())[:MOST_TESTS]:
+        report.tell(test, said)
+        report.replays.append(f"{program} --gtest_filter='{test}'")
+    if not tests:  # it did not begin, a sanitizer spoke after the last test, or time ran out between
+        report.tell(name, lines)
+        report.replays.append(again(name, build))
+
+
+def again(name: str, build: str) -> str:
+    return f"ctest --test-dir {build} -R '^{re.escape(name)}$' --output-on-failure"
+
+
+def read(junit: str, build: str) -> Report:
+    report = Report()
+    for case in xml.parse(junit).getroot().iter("testcase"):
+        name = case.get("name", "")
+        lost = case.get("status") == "fail"
+        lines = (case.findtext("system-out") or "").splitlines()
+        reason = case.find("skipped")
+        if re.fullmatch(r"test_\w+\.\d+", name):
+            # A part that could not begin is "notrun", as a skipped test is.
+            add_part(report, name, lines, case.get("status") != "run", build)
+        elif case.get("status") == "run":
+            report.passed += 1
+        elif lost or (reason is not None and "Unable to find" in reason.get("message", "")):
+            report.failed += 1
+            report.tell(name, lines)
+            report.replays.append(again(name, build))
+        else:
+            report.skipped += 1
+    return report
+
+
+if __name__ == "__main__":
+    told = read(sys.argv[1], sys.argv[2])
+    print("count", told.passed, told.failed, told.skipped)
+    for command in told.replays:
+        print("replay", command)
+    for text in told.words:
+        print("word", text)
