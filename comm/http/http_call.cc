@@ -8,7 +8,7 @@
 #include <chrono>
 
 #include "comm/base/file.h"
-#include "comm/http/http_answer.h"
+#include "comm/http/http_answer_reader.h"
 #include "comm/net/socket.h"
 #include "comm/net/socket_address.h"
 #include "comm/tls/tls_socket.h"
@@ -132,7 +132,7 @@ Result<GetResult> http_call(const Call& call, int64_t timeout_ms, size_t limit_b
   LOCKSTEP_RETURN_IF_ERROR(socket.connect(where));
   if (call.tls) socket.secure(call.tls, call.host);
   LOCKSTEP_RETURN_IF_ERROR(socket.send(call.request));
-  HttpAnswer answer(limit_bytes);
+  HttpAnswerReader answer(limit_bytes);
   char chunk[16 * 1024];
   while (!answer.is_done()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t bytes, socket.receive(chunk, sizeof chunk));

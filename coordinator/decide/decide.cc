@@ -176,7 +176,7 @@ Member* Turn::find(MemberId id) {
 }
 
 Decision decide(int64_t now_ms, State state, const Event& event, const Options& options) {
-  const Mark before = mark_of(state, event);
+  const StateMark before = mark_of(state, event);
   Decision decision;
   decision.state = std::move(state);
   Turn turn{now_ms, decision.state, options, decision.actions};

@@ -23,7 +23,7 @@ bool has_rollback(const Decision& decision) {
 }
 
 // I3
-void check_nothing_went_back(const Mark& before, const Decision& decision) {
+void check_nothing_went_back(const StateMark& before, const Decision& decision) {
   const State& now = decision.state;
   LOCKSTEP_CHECK(now.term == before.term, "I3: a term never changes within a process");
   LOCKSTEP_CHECK(now.generation >= before.generation, "I3: generations never go back");
@@ -56,7 +56,7 @@ struct IsHarmless {
 };
 
 // I4, judged from the envelope alone, not from what the fence said.
-void check_other_terms_write_nothing(const Mark& before, const Event& event,
+void check_other_terms_write_nothing(const StateMark& before, const Event& event,
                                      const Decision& decision) {
   const auto* message = std::get_if<MessageReceived>(&event);
   if (message == nullptr || before.member == 0) return;
@@ -152,8 +152,8 @@ void check_steps(const State& state, const Options& options) {
 
 }  // namespace
 
-Mark mark_of(const State& state, const Event& event) {
-  Mark mark;
+StateMark mark_of(const State& state, const Event& event) {
+  StateMark mark;
   mark.term = state.term;
   mark.generation = state.generation;
   mark.source_generation = state.source_generation;
@@ -170,7 +170,7 @@ Mark mark_of(const State& state, const Event& event) {
   return mark;
 }
 
-void check_invariants(const Mark& before, const Event& event, const Decision& decision,
+void check_invariants(const StateMark& before, const Event& event, const Decision& decision,
                       const Options& options) {
   const State& state = decision.state;
   check_nothing_went_back(before, decision);

@@ -12,7 +12,7 @@ namespace lockstep::coordinator {
 
 // The part of a state that shows whether something went back. It is small, because decide() takes
 // the state itself by move.
-struct Mark {
+struct StateMark {
   Term term = 0;
   Generation generation = 0;
   Generation last_generation = 0;
@@ -27,11 +27,11 @@ struct Mark {
   uint64_t member_acked_batch = 0;
 };
 
-Mark mark_of(const State& state, const Event& event);
+StateMark mark_of(const State& state, const Event& event);
 
 // Aborts the process if `decision`, reached from `before` by `event`, breaks I3, I4, I7 or S1 to
 // S4.
-void check_invariants(const Mark& before, const Event& event, const Decision& decision,
+void check_invariants(const StateMark& before, const Event& event, const Decision& decision,
                       const Options& options);
 
 }  // namespace lockstep::coordinator

@@ -32,7 +32,7 @@ std::unique_ptr<Dataset> Dataset::join(DatasetFacts facts, std::span<const Datas
         std::upper_bound(joined.begin(), joined.end(), i,
                          [](uint64_t sample, const Part& part) { return sample < part.begin; });
     const Part& part = *std::prev(behind);
-    Place place = find(part.numbers, i - part.begin);
+    SamplePlace place = find(part.numbers, i - part.begin);
     place.source += part.first_source;
     return place;
   };
@@ -40,12 +40,12 @@ std::unique_ptr<Dataset> Dataset::join(DatasetFacts facts, std::span<const Datas
 }
 
 std::string Dataset::name_of(uint64_t i) const {
-  const Place place = place_of(i);
+  const SamplePlace place = place_of(i);
   return sources_[place.source]->name_of(place.number);
 }
 
 std::optional<FileExtent> Dataset::extent(uint64_t i) const {
-  const Place place = place_of(i);
+  const SamplePlace place = place_of(i);
   return sources_[place.source]->extent(place.number);
 }
 
@@ -53,7 +53,7 @@ Status Dataset::unchanged(std::span<const uint64_t> samples) const {
   if (!numbers_) return sources_.front()->unchanged(samples);
   std::vector<std::vector<uint64_t>> by_source(sources_.size());
   for (const uint64_t i : samples) {
-    const Place place = place_of(i);
+    const SamplePlace place = place_of(i);
     by_source[place.source].push_back(place.number);
   }
   for (size_t s = 0; s < sources_.size(); ++s)

@@ -12,7 +12,7 @@
 // WholeDocuments::part()):
 //
 //   facts     DatasetFacts
-//   numbers   i ──▶ Place{source, number in the source}
+//   numbers   i ──▶ SamplePlace{source, number in the source}
 //   sources   StoredSamples, EncodedImages or Sequences; all of one kind
 //
 // So a view answers no question about a sample by itself, and a new question changes no view.
@@ -81,7 +81,7 @@ struct DatasetFacts {
 };
 
 // Where a sample is: the number of its source in the data set, and its number in the source.
-struct Place {
+struct SamplePlace {
   size_t source = 0;
   uint64_t number = 0;
 };
@@ -125,7 +125,7 @@ class Dataset final {
   std::optional<As<Interface>> as() const;
 
   // REQUIRES for the rest: i < samples().
-  Place place_of(uint64_t i) const { return find(numbers_, i); }
+  SamplePlace place_of(uint64_t i) const { return find(numbers_, i); }
 
   // As Samples.
   std::string name_of(uint64_t i) const;
@@ -135,13 +135,13 @@ class Dataset final {
  private:
   template <class Interface>
   friend class As;
-  using Numbers = std::function<Place(uint64_t i)>;  // empty: those of the only source
+  using Numbers = std::function<SamplePlace(uint64_t i)>;  // empty: those of the only source
 
   Dataset(DatasetFacts facts, std::vector<std::shared_ptr<const Samples>> sources, Numbers numbers)
       : facts_(std::move(facts)), sources_(std::move(sources)), numbers_(std::move(numbers)) {}
 
-  static Place find(const Numbers& numbers, uint64_t i) {
-    return numbers ? numbers(i) : Place{0, i};
+  static SamplePlace find(const Numbers& numbers, uint64_t i) {
+    return numbers ? numbers(i) : SamplePlace{0, i};
   }
 
   DatasetFacts facts_;
@@ -160,7 +160,7 @@ class As {
   };
 
   const Dataset& dataset() const { return *dataset_; }
-  Found at(const Place& place) const { return {*sources_[place.source], place.number}; }
+  Found at(const SamplePlace& place) const { return {*sources_[place.source], place.number}; }
   Found at(uint64_t i) const { return at(dataset_->place_of(i)); }
 
  private:

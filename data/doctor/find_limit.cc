@@ -66,7 +66,7 @@ const Rung& narrow_place(const Measurements& measured, double trainer) {
 
 // Where single reads are fast enough and batches are not, more are read at a time; where reads of
 // samples side by side are so much faster, blocks of them.
-void change_reading(const Measurements& measured, const Rung& narrow, Finding& finding) {
+void change_reading(const Measurements& measured, const Rung& narrow, FaultFinding& finding) {
   constexpr uint64_t kUsualAheadMb = 64;
   const Setting& setting = measured.setting;
   if (narrow.kind == RungKind::kLoaderCold) {
@@ -82,7 +82,7 @@ void change_reading(const Measurements& measured, const Rung& narrow, Finding& f
   }
 }
 
-void advise_storage(const Measurements& measured, const Rung& narrow, Finding& finding) {
+void advise_storage(const Measurements& measured, const Rung& narrow, FaultFinding& finding) {
   change_reading(measured, narrow, finding);
   finding.advice = {
       "copy the data to a disk of this machine, or to a faster one (data.train.path)",
@@ -98,19 +98,19 @@ void advise_storage(const Measurements& measured, const Rung& narrow, Finding& f
         ", which is enough: if the data fit there, only the first epoch is slow");
 }
 
-void advise_threads(const Setting& setting, Finding& finding) {
+void advise_threads(const Setting& setting, FaultFinding& finding) {
   finding.changes = {{"data.threads", std::to_string(setting.cores), false}};
   finding.advice = {"more workers on other machines share the work (cluster.workers)"};
 }
 
-void advise_decode(Finding& finding) {
+void advise_decode(FaultFinding& finding) {
   finding.advice = {
       "store the images once in the size that the model sees, plus a margin for random crops",
       "use fewer or cheaper steps in data.transforms (rotate and the colours cost most)",
       "use more machines, or machines with more cores for each worker"};
 }
 
-void advise_batching(const Setting& setting, Finding& finding) {
+void advise_batching(const Setting& setting, FaultFinding& finding) {
   const uint32_t ahead = std::min(2 * setting.prefetch_batches, limits::kPrefetchBatches);
   if (ahead > setting.prefetch_batches)
     finding.changes = {{"data.prefetch_batches", std::to_string(ahead), false}};
@@ -136,11 +136,11 @@ Fault fault_at(const Measurements& measured, const Rung& rung) {
   return setting.data_threads < setting.cores ? Fault::kThreads : Fault::kDecode;
 }
 
-Finding data_fault(const Measurements& measured, double trainer) {
+FaultFinding data_fault(const Measurements& measured, double trainer) {
   const Setting& setting = measured.setting;
   const Rung& loader = measured.loader();
   const Rung& narrow = narrow_place(measured, trainer);
-  Finding finding;
+  FaultFinding finding;
   finding.fault = fault_at(measured, narrow);
   finding.reason = "the loader gives " + a_second(loader.rate.median) + ", " +
                    ratio(loader.rate.median, trainer) + " of what the trainer takes (" +
@@ -187,9 +187,9 @@ uint64_t slot_for(const Measurements& measured) {
   return times * setting.slot_samples;
 }
 
-Finding tiny_batch(const Measurements& measured) {
+FaultFinding tiny_batch(const Measurements& measured) {
   const Setting& setting = measured.setting;
-  Finding finding;
+  FaultFinding finding;
   finding.fault = Fault::kTinyBatch;
   finding.reason = "the loader is fast enough, but twice the samples (" +
                    std::to_string(setting.slot_samples) + " a slot now) make a step only " +
@@ -214,9 +214,9 @@ std::string megabytes(uint64_t bytes) {
   return rounded(static_cast<double>(bytes) / 1e6) + " MB";
 }
 
-Finding slow_copy(const Measurements& measured, double trainer, double resident) {
+FaultFinding slow_copy(const Measurements& measured, double trainer, double resident) {
   const Setting& setting = measured.setting;
-  Finding finding;
+  FaultFinding finding;
   finding.fault = Fault::kCopy;
   finding.reason = "the loader is fast enough, but the trainer takes " + a_second(resident) +
                    " from a batch in GPU memory, " + ratio(resident, trainer) +
@@ -245,8 +245,8 @@ bool gains_by_fewer_slots(const Measurements& measured) {
          measured.double_step_s > 0 && measured.double_step_s < kFullGrowth * measured.step_s;
 }
 
-Finding no_fault(const Measurements& measured, double trainer) {
-  Finding finding;
+FaultFinding no_fault(const Measurements& measured, double trainer) {
+  FaultFinding finding;
   const Rung& loader = measured.loader();
   finding.reason = "the loader gives " + ratio(loader.rate.median, trainer) +
                    " times what the trainer takes (" + a_second(trainer) + ")";
@@ -289,7 +289,7 @@ std::string_view fault_name(Fault fault) {
   return "";
 }
 
-Finding decide(const Measurements& measured) {
+FaultFinding decide(const Measurements& measured) {
   const Rung* trainer = measured.find(RungKind::kTrainer);
   LOCKSTEP_CHECK(trainer != nullptr && measured.find(RungKind::kLoader) != nullptr,
                  "a ladder without its ends");

@@ -49,7 +49,7 @@ struct Change {
   bool is_identity = false;  // only for a new run: a run that has begun keeps its value
 };
 
-struct Finding {
+struct FaultFinding {
   Fault fault = Fault::kNone;
   std::string reason;               // a sentence with the rates that decided
   std::vector<Change> changes;      // together they should mend the fault; empty: no key can
@@ -57,7 +57,7 @@ struct Finding {
 };
 
 // REQUIRES: the rungs kLoader and kTrainer, and a rung of raw reads.
-Finding decide(const Measurements& measured);
+FaultFinding decide(const Measurements& measured);
 
 inline constexpr double kEnough = 1.1;      // loader over trainer: no data fault
 inline constexpr double kSamePlace = 2;     // rates within this factor have one cause

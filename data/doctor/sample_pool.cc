@@ -109,7 +109,7 @@ Status PoolTeam::read(std::span<const uint64_t> samples, SamplePool& pool) {
   const auto first = static_cast<uint64_t>(is_of_pool ? samples.data() - all.data() : 0);
   return threads_->run(samples.size(), [&](uint32_t thread, uint64_t i) -> Status {
     Room& room = rooms_[thread];
-    const data::Place place = dataset_.place_of(samples[i]);
+    const data::SamplePlace place = dataset_.place_of(samples[i]);
     if (encoded_) {
       const auto [from, number] = encoded_->at(place);
       return from.read_encoded(number, is_of_pool ? pool.encoded_[first + i] : room.hand.encoded);

@@ -80,7 +80,7 @@ class PixelSource final : public PackSource {
       std::string& pixels = batch.buffers[2];
       pixels.reserve(rows * bytes_);
       for (uint64_t i = begin; i < begin + rows; ++i) {
-        const Place place = dataset_->place_of(i);
+        const SamplePlace place = dataset_->place_of(i);
         const auto [stored, number] = pixels_.at(place);
         pixels.append(reinterpret_cast<const char*>(stored.sample(number)), bytes_);
         append_label(labels_.at(place).from.label(number), batch.buffers[4]);

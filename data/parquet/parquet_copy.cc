@@ -80,7 +80,7 @@ arrow::Status write_schema(const std::string& from, const std::string& to) {
 }
 
 arrow::Status copy_columns(const std::string& from, const std::string& to,
-                           const std::vector<int>& columns, const ProgressFn& progress) {
+                           const std::vector<int>& columns, const CopyProgressFn& progress) {
   ARROW_ASSIGN_OR_RAISE(const Reader reader, open(from));
   const auto& manifest = reader->manifest();
   std::vector<int> leaves;

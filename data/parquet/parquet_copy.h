@@ -19,13 +19,13 @@ namespace lockstep::parquet_copy {
 inline constexpr int64_t kBatchBytes = int64_t{64} << 20;  // approximate, of decoded bytes
 
 // `done` and `rows`: rows of the file.
-using ProgressFn = std::function<void(int64_t done, int64_t rows)>;
+using CopyProgressFn = std::function<void(int64_t done, int64_t rows)>;
 
 // Writes the types of all columns, and no rows.
 arrow::Status write_schema(const std::string& from, const std::string& to);
 
 // Copies the columns with these numbers, rising, with all their rows; keeps metadata.
 arrow::Status copy_columns(const std::string& from, const std::string& to,
-                           const std::vector<int>& columns, const ProgressFn& progress);
+                           const std::vector<int>& columns, const CopyProgressFn& progress);
 
 }  // namespace lockstep::parquet_copy

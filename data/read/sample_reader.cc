@@ -77,7 +77,7 @@ Result<SampleReader> SampleReader::create(const Dataset& dataset,
   return SampleReader(dataset, std::move(transform), form);
 }
 
-Result<const uint8_t*> SampleReader::decode(const Place& place, SampleHand& hand,
+Result<const uint8_t*> SampleReader::decode(const SamplePlace& place, SampleHand& hand,
                                             std::optional<uint64_t> stream,
                                             std::span<const uint8_t> encoded) const {
   const auto [images, number] = encoded_->at(place);
@@ -95,7 +95,7 @@ Result<const uint8_t*> SampleReader::decode(const Place& place, SampleHand& hand
 Status SampleReader::read(uint64_t i, std::byte* input, int64_t* labels, SampleHand* hand,
                           std::optional<uint64_t> stream, std::span<const uint8_t> given) const {
   LOCKSTEP_CHECK(hand != nullptr || (!encoded_ && !stream), "a sample made without a hand");
-  const Place place = dataset_->place_of(i);
+  const SamplePlace place = dataset_->place_of(i);
   if (sequences_) {
     const auto [from, number] = sequences_->at(place);
     return check(i, from.make_sequence(number, reinterpret_cast<int64_t*>(input), labels));

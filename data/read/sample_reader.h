@@ -67,7 +67,7 @@ class SampleReader {
   Status read_range(uint64_t begin, uint64_t end, std::byte* inputs, int64_t* labels) const;
 
  private:
-  Result<const uint8_t*> decode(const Place& place, SampleHand& hand,
+  Result<const uint8_t*> decode(const SamplePlace& place, SampleHand& hand,
                                 std::optional<uint64_t> stream,
                                 std::span<const uint8_t> encoded) const;
   // Of the largest label or token of sample i.

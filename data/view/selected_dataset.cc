@@ -26,8 +26,8 @@ uint64_t key_of(const Dataset& whole, uint64_t seed) {
   return name_key("selection of " + content + " by " + std::to_string(seed)).low;
 }
 
-std::string fingerprint_of(const Dataset& whole, const SelectionSpec& spec, Part part) {
-  const bool is_kept = part == Part::kKept;
+std::string fingerprint_of(const Dataset& whole, const SelectionSpec& spec, SelectionPart part) {
+  const bool is_kept = part == SelectionPart::kKept;
   const std::string text = "selection " + std::to_string(kSelectionVersion) +
                            (whole.documents() != nullptr ? " of documents" : "") +
                            (is_kept ? " kept " : " held out ") + whole.fingerprint() + " " +
@@ -36,7 +36,7 @@ std::string fingerprint_of(const Dataset& whole, const SelectionSpec& spec, Part
   return xxh3_hex(text.data(), text.size());
 }
 
-Status nothing_left(const Dataset& whole, const SelectionSpec& spec, Part part) {
+Status nothing_left(const Dataset& whole, const SelectionSpec& spec, SelectionPart part) {
   const WholeDocuments* documents = whole.documents();
   const std::string of =
       " of the " +
@@ -48,7 +48,7 @@ Status nothing_left(const Dataset& whole, const SelectionSpec& spec, Part part) 
       documents == nullptr
           ? ""
           : " (a share takes whole documents; with data.documents: stream it takes parts)";
-  if (part == Part::kHeldOut)
+  if (part == SelectionPart::kHeldOut)
     return {Code::kUsage, "a share of " + text_of(spec.held_out) + of +
                               " is less than one: none would be held out; take a larger "
                               "data.holdout" +
@@ -62,7 +62,7 @@ Status nothing_left(const Dataset& whole, const SelectionSpec& spec, Part part) 
 }
 
 Result<std::unique_ptr<Dataset>> select(const Dataset& whole, const SelectionSpec& spec,
-                                        Part part) {
+                                        SelectionPart part) {
   const WholeDocuments* documents = whole.documents();
   const uint64_t all = documents == nullptr ? whole.samples() : documents->counts().documents;
   const Selection selection(all, spec.held_out, spec.kept, key_of(whole, spec.seed));
@@ -87,13 +87,13 @@ Result<std::unique_ptr<Dataset>> select(const Dataset& whole, const SelectionSpe
 Result<std::unique_ptr<Dataset>> select_kept(std::unique_ptr<Dataset> whole,
                                              const SelectionSpec& spec) {
   if (spec.takes_all()) return whole;
-  return select(*whole, spec, Part::kKept);
+  return select(*whole, spec, SelectionPart::kKept);
 }
 
 Result<TwoParts> split(std::unique_ptr<Dataset> whole, const SelectionSpec& spec) {
   TwoParts parts;
-  LOCKSTEP_ASSIGN_OR_RETURN(parts.held_out, select(*whole, spec, Part::kHeldOut));
-  LOCKSTEP_ASSIGN_OR_RETURN(parts.kept, select(*whole, spec, Part::kKept));
+  LOCKSTEP_ASSIGN_OR_RETURN(parts.held_out, select(*whole, spec, SelectionPart::kHeldOut));
+  LOCKSTEP_ASSIGN_OR_RETURN(parts.kept, select(*whole, spec, SelectionPart::kKept));
   return parts;
 }
 

@@ -36,26 +36,27 @@ Selection::Selection(uint64_t samples, double held_out, double kept, uint64_t ke
 }
 
 // How many samples of a part lie before `end`, which is that of a stripe.
-uint64_t Selection::up_to(Part part, uint64_t end) const {
+uint64_t Selection::up_to(SelectionPart part, uint64_t end) const {
   const uint64_t held = held_out_share(end, held_out_);
-  return part == Part::kHeldOut ? held : held_out_share(end - held, kept_);
+  return part == SelectionPart::kHeldOut ? held : held_out_share(end - held, kept_);
 }
 
 // The smallest end with up_to(part, end) = count. REQUIRES: 0 < count <= size(part).
-uint64_t Selection::shortest_with(Part part, uint64_t count) const {
-  if (part == Part::kHeldOut) return smallest_with_share(count, held_out_);
+uint64_t Selection::shortest_with(SelectionPart part, uint64_t count) const {
+  if (part == SelectionPart::kHeldOut) return smallest_with_share(count, held_out_);
   const uint64_t left = smallest_with_share(count, kept_);
   // end - floor(end * h) = ceil(end * (1 - h)) is at least `left` where end * (1 - h) > left - 1.
   return static_cast<uint64_t>(Wide{left - 1} * kWhole / (kWhole - held_out_)) + 1;
 }
 
-uint64_t Selection::at(Part part, uint64_t i) const {
+uint64_t Selection::at(SelectionPart part, uint64_t i) const {
   LOCKSTEP_CHECK(i < size(part), "place beyond the end of a selection");
   const uint64_t stripe = (shortest_with(part, i + 1) - 1) / kStripeSamples;
   const uint64_t begin = stripe * kStripeSamples;
   const uint64_t end = std::min(begin + kStripeSamples, samples_);
   uint64_t place = i - up_to(part, begin);
-  if (part == Part::kKept) place += up_to(Part::kHeldOut, end) - up_to(Part::kHeldOut, begin);
+  if (part == SelectionPart::kKept)
+    place += up_to(SelectionPart::kHeldOut, end) - up_to(SelectionPart::kHeldOut, begin);
   const uint64_t key = stream_key({key_, kSelectionVersion, stripe});
   return begin + FeistelPermutation(key, end - begin).at(place);
 }

@@ -27,7 +27,7 @@ namespace lockstep::data {
 
 inline constexpr uint64_t kSelectionVersion = 1;
 
-enum class Part { kHeldOut, kKept };
+enum class SelectionPart { kHeldOut, kKept };
 
 class Selection {
  public:
@@ -36,13 +36,13 @@ class Selection {
   // Shares of one, from 0 to 1. REQUIRES: 0 < samples <= 2^62.
   Selection(uint64_t samples, double held_out, double kept, uint64_t key);
 
-  uint64_t size(Part part) const { return up_to(part, samples_); }
+  uint64_t size(SelectionPart part) const { return up_to(part, samples_); }
   // The sample at place i of the part. REQUIRES: i < size(part).
-  uint64_t at(Part part, uint64_t i) const;
+  uint64_t at(SelectionPart part, uint64_t i) const;
 
  private:
-  uint64_t up_to(Part part, uint64_t end) const;
-  uint64_t shortest_with(Part part, uint64_t count) const;
+  uint64_t up_to(SelectionPart part, uint64_t end) const;
+  uint64_t shortest_with(SelectionPart part, uint64_t count) const;
 
   uint64_t samples_;
   uint64_t held_out_;  // billionths

@@ -14,7 +14,7 @@ constexpr uint32_t kLaunches = 100;  // each goes on from the newest checkpoint
 constexpr uint32_t kMostPatienceS = 60;
 
 // Every rank keeps one worker. mpirun's own checks of a terminal and of cores do not fit pods.
-std::vector<std::string> mpirun_words(const Request& r) {
+std::vector<std::string> mpirun_words(const ManifestRequest& r) {
   std::vector<std::string> words = {"mpirun",
                                     "-np",
                                     std::to_string(r.workers),
@@ -25,7 +25,7 @@ std::vector<std::string> mpirun_words(const Request& r) {
                                     std::to_string(std::min(r.grace_s, kMostPatienceS))};
   // A worker that dies after it has begun MPI is started again, and is no end of the launch.
   if (r.enters_mpi) words.insert(words.end(), {"--mca", "orte_allowed_exit_without_sync", "1"});
-  Request all = r;
+  ManifestRequest all = r;
   // A pod that is lost ends mpirun, so a pod that is drained ends the run at a checkpoint.
   all.overrides.insert(all.overrides.begin(), "cluster.min_workers=" + std::to_string(r.workers));
   const auto agent = agent_words(all, r.name + "-worker-0." + r.name);
@@ -34,7 +34,7 @@ std::vector<std::string> mpirun_words(const Request& r) {
 }
 
 // The launcher is no Job of ours: it has no podFailurePolicy, only a number of tries.
-Tree launcher(const Request& r) {
+Tree launcher(const ManifestRequest& r) {
   Container what;
   what.command = mpirun_words(r);
   what.has_workers = false;
@@ -43,7 +43,7 @@ Tree launcher(const Request& r) {
               {"template", pod_template(r, container(r, what))}});
 }
 
-Tree worker(const Request& r) {
+Tree worker(const ManifestRequest& r) {
   Container what;
   what.command = {"/usr/sbin/sshd", "-D", "-e", "-f", kSshdConfig};
   Tree one = container(r, what);
@@ -56,7 +56,7 @@ Tree worker(const Request& r) {
 
 }  // namespace
 
-Tree mpi_job(const Request& r) {
+Tree mpi_job(const ManifestRequest& r) {
   Tree policy = map({{"cleanPodPolicy", text("Running")}, {"backoffLimit", number(kLaunches)}});
   if (r.has_volcano()) {
     Tree scheduling = map({{"minAvailable", number(r.pods() + 1)}});

@@ -3,11 +3,11 @@
 // Thread-safety: pure functions.
 #pragma once
 
-#include "deploy/k8s/request.h"
+#include "deploy/k8s/manifest_request.h"
 #include "deploy/k8s/yaml_tree.h"
 
 namespace lockstep::k8s {
 
-Tree mpi_job(const Request& request);
+Tree mpi_job(const ManifestRequest& request);
 
 }  // namespace lockstep::k8s

@@ -12,7 +12,7 @@ constexpr char kCoordinatorCpu[] = "500m";  // where it has a pod of its own
 constexpr char kCoordinatorMemory[] = "1Gi";
 
 // Not tied to progress: `status` answers for a run that waits, too.
-Tree readiness_probe(const Request& r) {
+Tree readiness_probe(const ManifestRequest& r) {
   return map({{"exec", map({{"command", texts({kProgram, "status", "--run-dir", run_dir_of(r)})}})},
               {"periodSeconds", number(kProbePeriodS)},
               {"timeoutSeconds", number(kProbeTimeoutS)}});
@@ -38,16 +38,16 @@ Tree pod_failure_policy() {
 
 }  // namespace
 
-std::string run_dir_of(const Request& request) {
+std::string run_dir_of(const ManifestRequest& request) {
   return "/runs/" + request.name;
 }
 
-Tree labels(const Request& r) {
+Tree labels(const ManifestRequest& r) {
   return map(
       {{"app.kubernetes.io/name", text("lockstep")}, {"app.kubernetes.io/instance", text(r.name)}});
 }
 
-Tree metadata(const Request& r, const std::string& suffix, bool is_top) {
+Tree metadata(const ManifestRequest& r, const std::string& suffix, bool is_top) {
   Tree all = map({{"name", text(r.name + suffix)}});
   if (!r.name_space.empty()) all["namespace"] = text(r.name_space);
   Tree with = labels(r);
@@ -57,7 +57,7 @@ Tree metadata(const Request& r, const std::string& suffix, bool is_top) {
   return all;
 }
 
-Tree config_map(const Request& r) {
+Tree config_map(const ManifestRequest& r) {
   return map({{"apiVersion", text("v1")},
               {"kind", text("ConfigMap")},
               {"metadata", metadata(r, "-job")},
@@ -73,7 +73,7 @@ Tree variable_of(const std::string& name, const std::string& field_path) {
               {"valueFrom", map({{"fieldRef", map({{"fieldPath", text(field_path)}})}})}});
 }
 
-std::vector<std::string> agent_words(const Request& r, const std::string& host) {
+std::vector<std::string> agent_words(const ManifestRequest& r, const std::string& host) {
   std::vector<std::string> words = {kProgram,
                                     "agent",
                                     kJobFile,
@@ -88,7 +88,7 @@ std::vector<std::string> agent_words(const Request& r, const std::string& host) 
   return words;
 }
 
-Tree resources(const Request& r, bool has_workers) {
+Tree resources(const ManifestRequest& r, bool has_workers) {
   Tree requests = map({{"cpu", text(has_workers ? r.cpu : kCoordinatorCpu)},
                        {"memory", text(has_workers ? r.memory : kCoordinatorMemory)}});
   Tree limits = map({{"memory", text(has_workers ? r.memory : kCoordinatorMemory)}});
@@ -102,7 +102,7 @@ Tree container_security() {
               {"capabilities", map({{"drop", texts({"ALL"})}})}});
 }
 
-Tree volumes(const Request& r) {
+Tree volumes(const ManifestRequest& r) {
   const auto claim = [](const std::string& name, bool read_only) {
     Tree source = map({{"claimName", text(name)}});
     if (read_only) source["readOnly"] = flag(true);
@@ -118,7 +118,7 @@ Tree volumes(const Request& r) {
   return list(all);
 }
 
-Tree volume_mounts(const Request& r) {
+Tree volume_mounts(const ManifestRequest& r) {
   const auto mount = [](const char* name, const char* path, bool read_only) {
     Tree one = map({{"name", text(name)}, {"mountPath", text(path)}});
     if (read_only) one["readOnly"] = flag(true);
@@ -130,7 +130,7 @@ Tree volume_mounts(const Request& r) {
   return list(all);
 }
 
-Tree container(const Request& r, const Container& what) {
+Tree container(const ManifestRequest& r, const Container& what) {
   Tree all =
       map({{"name", text(what.name)}, {"image", text(r.image)}, {"command", texts(what.command)}});
   if (!what.env.empty()) all["env"] = list(what.env);
@@ -141,7 +141,7 @@ Tree container(const Request& r, const Container& what) {
   return all;
 }
 
-void add_pod_security(const Request& r, Tree& spec) {
+void add_pod_security(const ManifestRequest& r, Tree& spec) {
   spec["automountServiceAccountToken"] = flag(false);
   spec["enableServiceLinks"] = flag(false);
   spec["terminationGracePeriodSeconds"] = number(r.grace_s + kAfterGraceS);
@@ -153,7 +153,7 @@ void add_pod_security(const Request& r, Tree& spec) {
                                  {"seccompProfile", map({{"type", text("RuntimeDefault")}})}});
 }
 
-Tree pod_template(const Request& r, const Tree& container, const std::string& subdomain) {
+Tree pod_template(const ManifestRequest& r, const Tree& container, const std::string& subdomain) {
   Tree spec = map({{"restartPolicy", text("Never")}});
   if (!subdomain.empty()) spec["subdomain"] = text(subdomain);
   if (!r.scheduler.empty()) spec["schedulerName"] = text(r.scheduler);

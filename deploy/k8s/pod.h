@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/k8s/request.h"
+#include "deploy/k8s/manifest_request.h"
 #include "deploy/k8s/yaml_tree.h"
 
 namespace lockstep::k8s {
@@ -27,18 +27,18 @@ inline constexpr char kContainer[] = "lockstep";
 inline constexpr char kProgram[] = "/opt/lockstep/bin/lockstep";
 inline constexpr char kJobFile[] = "/etc/lockstep/job.yaml";
 
-std::string run_dir_of(const Request& request);
+std::string run_dir_of(const ManifestRequest& request);
 
 // name, namespace, labels (with Kueue's if there is a queue and `is_top`), annotations.
-Tree metadata(const Request& request, const std::string& suffix, bool is_top = false);
-Tree labels(const Request& request);
-Tree config_map(const Request& request);
+Tree metadata(const ManifestRequest& request, const std::string& suffix, bool is_top = false);
+Tree labels(const ManifestRequest& request);
+Tree config_map(const ManifestRequest& request);
 
 Tree variable(const std::string& name, const std::string& value);
 Tree variable_of(const std::string& name, const std::string& field_path);  // downward API
 
 // `lockstep agent` for a pod whose coordinator is advertised as `host`.
-std::vector<std::string> agent_words(const Request& request, const std::string& host);
+std::vector<std::string> agent_words(const ManifestRequest& request, const std::string& host);
 
 struct Container {
   std::string name = kContainer;
@@ -47,15 +47,16 @@ struct Container {
   bool has_workers = true;
   bool has_coordinator = false;  // and so a readiness probe
 };
-Tree container(const Request& request, const Container& what);
-Tree resources(const Request& request, bool has_workers);
+Tree container(const ManifestRequest& request, const Container& what);
+Tree resources(const ManifestRequest& request, bool has_workers);
 Tree container_security();
-Tree volumes(const Request& request);
-Tree volume_mounts(const Request& request);
+Tree volumes(const ManifestRequest& request);
+Tree volume_mounts(const ManifestRequest& request);
 
 // A pod template: {metadata, spec} around one container.
-Tree pod_template(const Request& request, const Tree& container, const std::string& subdomain = "");
-void add_pod_security(const Request& request, Tree& pod_spec);
+Tree pod_template(const ManifestRequest& request, const Tree& container,
+                  const std::string& subdomain = "");
+void add_pod_security(const ManifestRequest& request, Tree& pod_spec);
 
 // What the exit codes of pods mean to a Job with Indexed completions.
 Tree job_spec(uint32_t pods, const Tree& pod_template);

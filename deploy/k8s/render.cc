@@ -13,12 +13,12 @@ Tree node_variable() {
   return variable_of("LOCKSTEP_NODE", "metadata.name");
 }
 
-Tree pods_variable(const Request& r) {
+Tree pods_variable(const ManifestRequest& r) {
   return variable("LOCKSTEP_PODS", std::to_string(r.pods()));
 }
 
 // The same for pods of both Jobs, another one when JobSet begins all of them again.
-std::vector<Tree> jobset_env(const Request& r, const char* role) {
+std::vector<Tree> jobset_env(const ManifestRequest& r, const char* role) {
   return {node_variable(),
           pods_variable(r),
           variable("LOCKSTEP_POD_ROLE", role),
@@ -28,7 +28,7 @@ std::vector<Tree> jobset_env(const Request& r, const char* role) {
           variable("LOCKSTEP_LAUNCH_ID", "$(JOBSET_UID)/$(JOBSET_RESTART_ATTEMPT)")};
 }
 
-Tree replicated_job(const Request& r, const char* name, bool is_coordinator) {
+Tree replicated_job(const ManifestRequest& r, const char* name, bool is_coordinator) {
   const std::string host = r.name + "-coordinator-0-0." + r.name;
   Container what;
   what.command = agent_words(r, host);
@@ -39,7 +39,7 @@ Tree replicated_job(const Request& r, const char* name, bool is_coordinator) {
   return map({{"name", text(name)}, {"replicas", number(1)}, {"template", map({{"spec", spec}})}});
 }
 
-Tree job_set(const Request& r) {
+Tree job_set(const ManifestRequest& r) {
   return map({{"apiVersion", text("jobset.x-k8s.io/v1alpha2")},
               {"kind", text("JobSet")},
               {"metadata", metadata(r, "", true)},
@@ -53,7 +53,7 @@ Tree job_set(const Request& r) {
                                                      replicated_job(r, "worker", false)})}})}});
 }
 
-Tree headless_service(const Request& r) {
+Tree headless_service(const ManifestRequest& r) {
   return map({{"apiVersion", text("v1")},
               {"kind", text("Service")},
               {"metadata", metadata(r, "")},
@@ -62,7 +62,7 @@ Tree headless_service(const Request& r) {
                             {"selector", labels(r)}})}});
 }
 
-Tree indexed_job(const Request& r) {
+Tree indexed_job(const ManifestRequest& r) {
   Container what;
   what.command = agent_words(r, r.name + "-0." + r.name);
   what.env = {
@@ -75,7 +75,7 @@ Tree indexed_job(const Request& r) {
 }
 
 // All pods or none: a run of half of them would only hold what others could use.
-Tree pod_group(const Request& r) {
+Tree pod_group(const ManifestRequest& r) {
   const bool has_coordinator_pod = r.kind == Kind::kJobSet;
   Tree spec = map({{"minMember", number(r.pods() + (has_coordinator_pod ? 1 : 0))}});
   if (!r.queue.empty()) spec["queue"] = text(r.queue);
@@ -87,7 +87,7 @@ Tree pod_group(const Request& r) {
 
 }  // namespace
 
-std::string render(const Request& r) {
+std::string render(const ManifestRequest& r) {
   std::vector<Tree> documents = {config_map(r)};
   if (r.has_volcano() && (r.kind == Kind::kJobSet || r.kind == Kind::kJob))
     documents.push_back(pod_group(r));

@@ -19,10 +19,10 @@
 
 #include <string>
 
-#include "deploy/k8s/request.h"
+#include "deploy/k8s/manifest_request.h"
 
 namespace lockstep::k8s {
 
-std::string render(const Request& request);
+std::string render(const ManifestRequest& request);
 
 }  // namespace lockstep::k8s

@@ -20,7 +20,7 @@ Tree job_of_nodes(const Tree& pod_template) {
 
 }  // namespace
 
-Tree training_runtime(const Request& r) {
+Tree training_runtime(const ManifestRequest& r) {
   Tree one =
       map({{"name", text(kNode)},
            {"image", text(r.image)},
@@ -54,7 +54,7 @@ Tree training_runtime(const Request& r) {
        {"spec", runtime}});
 }
 
-Tree train_job(const Request& r) {
+Tree train_job(const ManifestRequest& r) {
   // JobSet has the TrainJob's name.
   std::vector<std::string> args = agent_words(r, r.name + "-" + kNode + "-0-0." + r.name);
   args.erase(args.begin(), args.begin() + 2);  // the runtime's command

@@ -3,13 +3,13 @@
 // Thread-safety: pure functions.
 #pragma once
 
-#include "deploy/k8s/request.h"
+#include "deploy/k8s/manifest_request.h"
 #include "deploy/k8s/yaml_tree.h"
 
 namespace lockstep::k8s {
 
 // ClusterTrainingRuntime "lockstep": depends only on the request's scheduler, image and grace time.
-Tree training_runtime(const Request& request);
-Tree train_job(const Request& request);
+Tree training_runtime(const ManifestRequest& request);
+Tree train_job(const ManifestRequest& request);
 
 }  // namespace lockstep::k8s

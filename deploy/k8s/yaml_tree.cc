@@ -90,7 +90,7 @@ Tree flag(bool value) {
   return bare(value ? "true" : "false");
 }
 
-Tree map(const std::vector<Entry>& entries) {
+Tree map(const std::vector<MapEntry>& entries) {
   Tree tree(YAML::NodeType::Map);
   for (const auto& [key, value] : entries) tree[key] = value;
   return tree;

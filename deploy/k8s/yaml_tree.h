@@ -14,12 +14,12 @@
 namespace lockstep::k8s {
 
 using Tree = YAML::Node;
-using Entry = std::pair<std::string, Tree>;
+using MapEntry = std::pair<std::string, Tree>;
 
 Tree text(const std::string& value);
 Tree number(uint64_t value);
 Tree flag(bool value);
-Tree map(const std::vector<Entry>& entries);  // in this order
+Tree map(const std::vector<MapEntry>& entries);  // in this order
 Tree list(const std::vector<Tree>& items);
 Tree texts(const std::vector<std::string>& items);
 

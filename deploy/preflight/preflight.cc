@@ -34,7 +34,7 @@ std::string seconds(int64_t ms) {
 
 class Preflight {
  public:
-  explicit Preflight(const Options& options) : options_(options) {
+  explicit Preflight(const PreflightOptions& options) : options_(options) {
     const std::string id = options.launch_id.empty() ? "alone" : options.launch_id;
     std::string name;
     for (const char c : id) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
@@ -238,7 +238,7 @@ class Preflight {
     return kUnfit;
   }
 
-  const Options& options_;
+  const PreflightOptions& options_;
   std::string folder_;
   Report report_;
   std::unique_ptr<Logger> logger_ = null_logger();  // everything is in the report
@@ -258,7 +258,7 @@ std::vector<uint32_t> doors_of(uint32_t rank, uint32_t size) {
   return {doors.begin(), doors.end()};
 }
 
-Result<int> run(const Options& options) {
+Result<int> run(const PreflightOptions& options) {
   return Preflight(options).run();
 }
 

@@ -40,7 +40,7 @@ namespace lockstep::preflight {
 inline constexpr int64_t kPollMs = 50;
 inline constexpr int64_t kLastWordsMs = 3'000;
 
-struct Options {
+struct PreflightOptions {
   std::string run_dir;
   std::string launch_id;  // unique to the launch; empty: a single process
   uint32_t rank = 0;
@@ -52,7 +52,7 @@ struct Options {
 };
 
 // Returns the exit code: 0, or 78 if something would not work. Rank 0 prints to stdout.
-Result<int> run(const Options& options);
+Result<int> run(const PreflightOptions& options);
 
 // The ranks that a rank connects to: rank 0, and those 1, 2, 4, 8, ... after it. Ascending.
 std::vector<uint32_t> doors_of(uint32_t rank, uint32_t size);

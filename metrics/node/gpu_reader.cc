@@ -20,11 +20,12 @@ constexpr std::array<unsigned long long, 6> kXidsOfPrograms = {13, 31, 43, 45, 6
 // Asks for one value after the other, and for none once the GPU is lost.
 class Questions {
  public:
-  explicit Questions(nvml::Device device) : device_(device) {}
+  explicit Questions(nvml::DeviceHandle device) : device_(device) {}
 
   // The function's last argument receives the value.
   template <typename Value, typename... Middle, typename... Given>
-  std::optional<Value> ask(int (*function)(nvml::Device, Middle...), Value empty, Given... given) {
+  std::optional<Value> ask(int (*function)(nvml::DeviceHandle, Middle...), Value empty,
+                           Given... given) {
     if (function == nullptr || device_ == nullptr || is_lost_) return std::nullopt;
     Value value = empty;
     const int error = function(device_, given..., &value);
@@ -36,7 +37,7 @@ class Questions {
   bool is_lost() const { return is_lost_; }
 
  private:
-  const nvml::Device device_;
+  const nvml::DeviceHandle device_;
   bool is_lost_ = false;
 };
 
@@ -118,7 +119,7 @@ void GpuReader::count_errors() {
 }
 
 // By its UUID if the event has another handle: NVML does not promise to give out the same one.
-GpuReader::Gpu* GpuReader::gpu_of(nvml::Device device) {
+GpuReader::Gpu* GpuReader::gpu_of(nvml::DeviceHandle device) {
   for (Gpu& gpu : gpus_)
     if (gpu.device == device) return &gpu;
   std::array<char, nvml::kUuidBytes> uuid{};

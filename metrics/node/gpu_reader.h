@@ -57,8 +57,8 @@ class GpuReader {
 
  private:
   struct Gpu {
-    nvml::Device device = nullptr;  // null: NVML gave no handle
-    bool was_lost = false;          // at the start
+    nvml::DeviceHandle device = nullptr;  // null: NVML gave no handle
+    bool was_lost = false;                // at the start
     std::string uuid = "unknown";
     std::optional<XidErrors> xid_errors = {};
   };
@@ -68,7 +68,7 @@ class GpuReader {
   Gpu find_gpu(unsigned int index) const;
   void listen_for_errors();
   void count_errors();
-  Gpu* gpu_of(nvml::Device device);
+  Gpu* gpu_of(nvml::DeviceHandle device);
   GpuSample read_gpu(const Gpu& gpu) const;
 
   nvml::NvmlApi api_;

@@ -13,7 +13,7 @@
 
 namespace lockstep::nvml {
 
-using Device = struct DeviceRecord*;
+using DeviceHandle = struct DeviceRecord*;
 using EventSet = struct EventSetRecord*;
 
 // Return values of the functions. Only those that we act on.
@@ -46,7 +46,7 @@ struct Memory {
 };
 
 struct EventData {
-  Device device;
+  DeviceHandle device;
   unsigned long long type;
   unsigned long long xid;
   unsigned int gpu_instance;
@@ -58,20 +58,20 @@ struct NvmlApi {
   int (*shutdown)() = nullptr;
   const char* (*error_string)(int error) = nullptr;
   int (*device_count)(unsigned int* devices) = nullptr;
-  int (*device)(unsigned int index, Device* device) = nullptr;
-  int (*uuid)(Device, char* uuid, unsigned int bytes) = nullptr;
+  int (*device)(unsigned int index, DeviceHandle* device) = nullptr;
+  int (*uuid)(DeviceHandle, char* uuid, unsigned int bytes) = nullptr;
 
   // Null if the library lacks the function.
-  int (*utilization)(Device, Utilization*) = nullptr;
-  int (*memory)(Device, Memory*) = nullptr;
-  int (*power)(Device, unsigned int* milliwatts) = nullptr;
-  int (*power_limit)(Device, unsigned int* milliwatts) = nullptr;
-  int (*temperature)(Device, int sensor, unsigned int* celsius) = nullptr;
-  int (*clock)(Device, int clock, unsigned int* megahertz) = nullptr;
-  int (*throttle_reasons)(Device, unsigned long long* bits) = nullptr;
-  int (*ecc_errors)(Device, int error, int counter, unsigned long long* errors) = nullptr;
+  int (*utilization)(DeviceHandle, Utilization*) = nullptr;
+  int (*memory)(DeviceHandle, Memory*) = nullptr;
+  int (*power)(DeviceHandle, unsigned int* milliwatts) = nullptr;
+  int (*power_limit)(DeviceHandle, unsigned int* milliwatts) = nullptr;
+  int (*temperature)(DeviceHandle, int sensor, unsigned int* celsius) = nullptr;
+  int (*clock)(DeviceHandle, int clock, unsigned int* megahertz) = nullptr;
+  int (*throttle_reasons)(DeviceHandle, unsigned long long* bits) = nullptr;
+  int (*ecc_errors)(DeviceHandle, int error, int counter, unsigned long long* errors) = nullptr;
   int (*create_event_set)(EventSet*) = nullptr;
-  int (*register_events)(Device, unsigned long long types, EventSet) = nullptr;
+  int (*register_events)(DeviceHandle, unsigned long long types, EventSet) = nullptr;
   int (*wait_for_event)(EventSet, EventData*, unsigned int timeout_ms) = nullptr;
   int (*free_event_set)(EventSet) = nullptr;
 };

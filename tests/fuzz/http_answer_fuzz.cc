@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "comm/base/check.h"
-#include "comm/http/http_answer.h"
+#include "comm/http/http_answer_reader.h"
 
 namespace {
 
@@ -17,7 +17,7 @@ struct Outcome {
 };
 
 Outcome read(std::string_view stream, size_t chunk) {
-  lockstep::http::HttpAnswer answer(kLimitBytes);
+  lockstep::http::HttpAnswerReader answer(kLimitBytes);
   Outcome outcome;
   for (size_t at = 0; at < stream.size() && outcome.status.is_ok() && !answer.is_done();
        at += chunk)

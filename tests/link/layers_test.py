@@ -1,6 +1,6 @@
 """The layers of the source: no circle of includes between folders, none of more than two modules (a
-header and its source are one), no folder so full that nothing is found in it, and no two headers of
-one name."""
+header and its source are one), no folder so full that nothing is found in it, no two headers of one
+name, and no two types of one name in headers."""
 import collections
 import graphlib
 import pathlib
@@ -19,6 +19,18 @@ def sources(*tops):
                              "--exclude-standard", *tops], capture_output=True, text=True, check=True)
     return [pathlib.PurePath(line) for line in listed.stdout.splitlines()
             if line.endswith(SUFFIXES) and (ROOT / line).exists()]
+
+
+def headers(*tops):
+    return [file for file in sources(*tops) if file.suffix in (".h", ".cuh")]
+
+
+def types(text):
+    """The types that a header defines outside of any class. clang-format leaves them at the margin,
+    and what they hold further right. An alias counts, a forward declaration does not."""
+    key = r"(?:class|struct|union|enum(?: class| struct)?)"
+    defined = key + r" (?:\[\[.*\]\] )?(\w+)(?: final)?(?: : [^;{]*)? \{"
+    return [a or b for a, b in re.findall(rf"(?m)^(?:{defined}|using (\w+) =)", text)]
 
 
 def includes(files):
@@ -73,9 +85,23 @@ class Layers(unittest.TestCase):
         self.assertEqual([(folder, n) for folder, n in count.items() if n > MOST_FILES], [])
 
     def test_no_two_headers_have_one_name(self):
-        count = collections.Counter(file.name for file in sources(*PRODUCT)
-                                    if file.suffix in (".h", ".cuh"))
+        count = collections.Counter(file.name for file in headers(*PRODUCT))
         self.assertEqual([name for name, n in count.items() if n > 1], [])
+
+    def test_no_two_types_have_one_name(self):
+        found = collections.defaultdict(list)
+        for file in headers(*PRODUCT):
+            for name in types((ROOT / file).read_text()):
+                found[name].append(str(file))
+        self.assertEqual({name: where for name, where in found.items() if len(where) > 1}, {})
+
+    def test_types_outside_of_classes_are_found(self):
+        self.assertEqual(types(
+            "class Before;\nenum class Early : int;\nstruct A {\n  struct Inner {};\n};\n"
+            "class B final : public A,\n                public Before {};\nusing other::F;\n"
+            "enum class C : char { kOne };\ntemplate <typename T>\nclass [[nodiscard]] D {};\n"
+            "using E = A;\nstruct A::Impl {};\ntemplate <>\nstruct D<int> {};\nstruct stat look(int);\n"
+            "// struct G {\nunion H {\n"), ["A", "B", "C", "D", "E", "H"])
 
     def test_a_circle_is_found(self):
         self.assertEqual(circle({"a": {"b"}, "b": {"c"}, "c": set()}), [])

@@ -105,7 +105,7 @@ Result<std::unique_ptr<data::Dataset>> cache_batch(const data::Dataset& dataset,
   data::SampleHand hand;
   for (uint64_t i = 0; i < count; ++i) {
     uint8_t* const out = values.data() + i * bytes;
-    const data::Place place = dataset.place_of(order.at(i));
+    const data::SamplePlace place = dataset.place_of(order.at(i));
     if (is_image) {
       LOCKSTEP_RETURN_IF_ERROR(copy_image(reader, hand, order.at(i), out));
     } else {

@@ -37,7 +37,8 @@ void MetricsProbe::doing(Activity activity) {
   }
 }
 
-void MetricsProbe::generation_started(Generation generation, MemberId member, const Part& part) {
+void MetricsProbe::generation_started(Generation generation, MemberId member,
+                                      const MemberPart& part) {
   own_slots_ = part.slots;
   place_.started(generation, part.rank);
   metrics_.member().started(generation, member, part.rank, part.world);

@@ -20,7 +20,7 @@ class MetricsProbe final : public RunnerProbe {
         place_(place) {}
 
   void doing(Activity activity) override;
-  void generation_started(Generation generation, MemberId member, const Part& part) override;
+  void generation_started(Generation generation, MemberId member, const MemberPart& part) override;
   void step_applied(const wire::StepRecord& record,
                     std::span<const uint64_t> bucket_bounds) override;
   void evaluated(const wire::EvalReport& report) override;

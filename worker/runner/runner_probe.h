@@ -12,7 +12,7 @@
 namespace lockstep {
 
 // What a member has of a generation.
-struct Part {
+struct MemberPart {
   uint32_t rank = 0;
   uint32_t world = 0;
   SlotRun slots;
@@ -24,7 +24,7 @@ class RunnerProbe {
 
   virtual ~RunnerProbe() = default;
   virtual void doing(Activity) {}
-  virtual void generation_started(Generation, MemberId, const Part&) {}
+  virtual void generation_started(Generation, MemberId, const MemberPart&) {}
   // `bucket_bounds` in elements: what was reduced in this step.
   virtual void step_applied(const wire::StepRecord&, std::span<const uint64_t> /*bucket_bounds*/) {}
   virtual void evaluated(const wire::EvalReport&) {}

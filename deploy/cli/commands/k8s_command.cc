@@ -18,7 +18,7 @@ namespace {
 
 struct K8sArguments {
   std::vector<std::string> positional;
-  k8s::Request request;
+  k8s::ManifestRequest request;
 };
 
 const std::map<std::string, k8s::Kind> kKinds = {{"jobset", k8s::Kind::kJobSet},
@@ -42,7 +42,7 @@ Status check_paths(const JobValues& values) {
 }
 
 // What no pod would take is refused here; what only a pod can know (files, GPUs) is left to it.
-Result<wire::JobSpec> job_to_render(const JobRequest& files, const k8s::Request& request) {
+Result<wire::JobSpec> job_to_render(const JobRequest& files, const k8s::ManifestRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(JobValues values, parse_job_yaml(request.job_text, files.file));
   const std::vector<std::string> given = {"comm.network=eth0"};
   LOCKSTEP_ASSIGN_OR_RETURN(const JobValues network, parse_job_overrides(given));
@@ -71,7 +71,7 @@ Result<wire::JobSpec> job_to_render(const JobRequest& files, const k8s::Request&
 }
 
 Result<std::string> manifests(const K8sArguments& arguments) {
-  k8s::Request request = arguments.request;
+  k8s::ManifestRequest request = arguments.request;
   JobRequest files;
   LOCKSTEP_RETURN_IF_ERROR(split_arguments(arguments.positional, files));
   if (files.file.empty())
@@ -101,7 +101,7 @@ constexpr char kK8sExamples[] =
     "Exit codes: 0 written, 64 an option or the job is wrong, 66 no such job file.";
 
 void add_render_options(CLI::App& command, K8sArguments& arguments) {
-  k8s::Request& request = arguments.request;
+  k8s::ManifestRequest& request = arguments.request;
   command.add_option("job", arguments.positional,
                      "JOB.yaml, and overrides of its keys: train.epochs=3");
   command

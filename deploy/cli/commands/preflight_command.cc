@@ -32,7 +32,7 @@ Result<int> run_preflight(const PreflightArguments& arguments) {
     request.mpi_ranks = env.mpi_ranks;
     if (env.own_gpus > 0) request.gpu_views = env.size;
   }
-  preflight::Options options;
+  preflight::PreflightOptions options;
   LOCKSTEP_ASSIGN_OR_RETURN(options.job, load_job(request));
   options.run_dir = std::filesystem::absolute(arguments.run_dir).lexically_normal().string();
   options.launch_id = env.launch_id;

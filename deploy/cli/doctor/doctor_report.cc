@@ -47,7 +47,7 @@ bool is_for_a_new_run(const std::vector<Change>& changes) {
                      [](const Change& change) { return change.is_identity; });
 }
 
-std::string finding_text(const doctor::Finding& finding) {
+std::string finding_text(const doctor::FaultFinding& finding) {
   std::string text =
       "finding: " + std::string(doctor::fault_name(finding.fault)) + "\n  " + finding.reason + "\n";
   if (!finding.changes.empty())
@@ -67,7 +67,7 @@ nlohmann::json to_json(const Rung& rung) {
           {"limit_is", rung.bound}};
 }
 
-nlohmann::json to_json(const doctor::Finding& finding) {
+nlohmann::json to_json(const doctor::FaultFinding& finding) {
   nlohmann::json changes = nlohmann::json::array();
   for (const Change& change : finding.changes)
     changes.push_back(

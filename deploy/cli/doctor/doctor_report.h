@@ -13,7 +13,7 @@ namespace lockstep {
 
 struct Diagnosis {
   doctor::Measurements measured;
-  doctor::Finding finding;
+  doctor::FaultFinding finding;
 };
 
 // The name of a rung for people.

@@ -60,13 +60,13 @@ Setting with_threads(uint32_t threads) {
 }
 
 std::string only_change(const Measurements& all) {
-  const Finding found = decide(all);
+  const FaultFinding found = decide(all);
   if (found.changes.size() != 1) return std::to_string(found.changes.size()) + " changes";
   return found.changes[0].key + "=" + found.changes[0].value;
 }
 
 TEST(Decide, ALoaderThatIsFastEnoughIsNoFault) {
-  const Finding found = decide(measured({}));
+  const FaultFinding found = decide(measured({}));
   EXPECT_EQ(found.fault, Fault::kNone);
   EXPECT_THAT(found.changes, IsEmpty());
   EXPECT_THAT(found.reason, Says("18.00", "trainer"));
@@ -78,7 +78,7 @@ TEST(Decide, ALoaderATenthFasterThanTheTrainerIsEnoughAndLessIsNot) {
 }
 
 TEST(Decide, SlowColdReadsAreTheStorage) {
-  const Finding found = decide(measured({.raw_cold = 100, .loader_cold = 95}));
+  const FaultFinding found = decide(measured({.raw_cold = 100, .loader_cold = 95}));
   EXPECT_EQ(found.fault, Fault::kStorage);
   EXPECT_THAT(found.reason, Says("not in memory", "100 samples/s"));
   // What the machine's memory would do for it is told.
@@ -94,7 +94,7 @@ TEST(Decide, AStorageThatIsSlowFromMemoryTooIsTheStorage) {
 TEST(Decide, SlowDecodingOnAllCoresIsDecode) {
   const Table slow{
       .raw_cold = 5'000, .decode = 200, .samples = 190, .loader_cold = 170, .loader = 180};
-  const Finding found = decide(measured(slow, with_threads(4)));
+  const FaultFinding found = decide(measured(slow, with_threads(4)));
   EXPECT_EQ(found.fault, Fault::kDecode);
   EXPECT_THAT(found.changes, IsEmpty());
   EXPECT_THAT(found.reason, HasSubstr("4 cores"));
@@ -103,7 +103,7 @@ TEST(Decide, SlowDecodingOnAllCoresIsDecode) {
 TEST(Decide, SlowDecodingWhileCoresAreIdleIsThreadsAndSaysHowMany) {
   const Table slow{
       .raw_cold = 5'000, .decode = 200, .samples = 190, .loader_cold = 170, .loader = 180};
-  const Finding found = decide(measured(slow, with_threads(1)));
+  const FaultFinding found = decide(measured(slow, with_threads(1)));
   EXPECT_EQ(found.fault, Fault::kThreads);
   ASSERT_EQ(found.changes.size(), 1u);
   EXPECT_EQ(found.changes[0].key, "data.threads");
@@ -135,7 +135,7 @@ TEST(Decide, ColdBatchesThatAreSlowWhereColdReadsAreNotAreReadOneAtATime) {
 }
 
 TEST(Decide, StoredSamplesThatAreOnlySlowAsBatchesAreBatching) {
-  const Finding found = decide(measured({.samples = 1'500, .loader = 800}));
+  const FaultFinding found = decide(measured({.samples = 1'500, .loader = 800}));
   EXPECT_EQ(found.fault, Fault::kBatching);
   ASSERT_EQ(found.changes.size(), 1u);
   EXPECT_EQ(found.changes[0].key, "data.prefetch_batches");
@@ -143,7 +143,7 @@ TEST(Decide, StoredSamplesThatAreOnlySlowAsBatchesAreBatching) {
 }
 
 TEST(Decide, AStepThatHardlyGrowsWithItsSamplesIsATinyBatch) {
-  const Finding found = decide(measured({.step_growth = 1.1}));
+  const FaultFinding found = decide(measured({.step_growth = 1.1}));
   EXPECT_EQ(found.fault, Fault::kTinyBatch);
   ASSERT_EQ(found.changes.size(), 1u);
   EXPECT_EQ(found.changes[0].key, "train.global_batch");
@@ -154,7 +154,7 @@ TEST(Decide, AStepThatHardlyGrowsWithItsSamplesIsATinyBatch) {
 }
 
 TEST(Decide, AStepThatDoesNotGrowAtAllGetsABatchWithALimit) {
-  const Finding found = decide(measured({.step_growth = 0.97}));
+  const FaultFinding found = decide(measured({.step_growth = 0.97}));
   EXPECT_EQ(found.fault, Fault::kTinyBatch);
   EXPECT_EQ(found.changes[0].value, "4096");
 }
@@ -196,7 +196,7 @@ TEST(Decide, ATrainerThatIsFasterOnABatchOfTheGpuWaitsForCopies) {
   Measurements all = measured({.step_growth = 1.1, .resident = 1'500});
   all.setting.is_on_gpu = true;
   all.setting.input_bytes = 1'000'000;
-  const Finding found = decide(all);
+  const FaultFinding found = decide(all);
   EXPECT_EQ(found.fault, Fault::kCopy);
   EXPECT_THAT(found.reason, Says("1500 samples/s", "1.50"));
   EXPECT_THAT(found.reason, HasSubstr("32 MB"));

@@ -20,7 +20,7 @@
 
 namespace {
 
-using lockstep::nvml::Device;
+using lockstep::nvml::DeviceHandle;
 using lockstep::nvml::EventData;
 using lockstep::nvml::EventSet;
 using lockstep::nvml::kSuccess;
@@ -39,24 +39,24 @@ unsigned long long found_in_file(const std::string& key, unsigned long long othe
 }
 
 // Handles are one more than the index, so that none is null.
-unsigned long long index_of(Device device) {
+unsigned long long index_of(DeviceHandle device) {
   return reinterpret_cast<unsigned long long>(device) - 1;
 }
 
-unsigned long long value_of(const std::string& what, Device device,
+unsigned long long value_of(const std::string& what, DeviceHandle device,
                             unsigned long long otherwise = 0) {
   const unsigned long long of_all = found_in_file(what, otherwise);
   return found_in_file(what + "." + std::to_string(index_of(device)), of_all);
 }
 
-int error_of(const std::string& what, Device device) {
+int error_of(const std::string& what, DeviceHandle device) {
   while (found_in_file("hang", 0) != 0) ::usleep(1'000);
   const auto all = value_of("error.all", device, kSuccess);
   return static_cast<int>(value_of("error." + what, device, all));
 }
 
 template <typename Number>
-int answer(const std::string& what, Device device, Number* number) {
+int answer(const std::string& what, DeviceHandle device, Number* number) {
   *number = static_cast<Number>(value_of(what, device));
   return error_of(what, device);
 }
@@ -82,22 +82,22 @@ int nvmlDeviceGetCount_v2(unsigned int* devices) {
   return kSuccess;
 }
 
-int nvmlDeviceGetHandleByIndex_v2(unsigned int index, Device* device) {
-  *device = reinterpret_cast<Device>(static_cast<unsigned long long>(index) + 1);
+int nvmlDeviceGetHandleByIndex_v2(unsigned int index, DeviceHandle* device) {
+  *device = reinterpret_cast<DeviceHandle>(static_cast<unsigned long long>(index) + 1);
   return error_of("device", *device);
 }
 
-int nvmlDeviceGetUUID(Device device, char* uuid, unsigned int bytes) {
+int nvmlDeviceGetUUID(DeviceHandle device, char* uuid, unsigned int bytes) {
   std::snprintf(uuid, bytes, "GPU-%llu", index_of(device));
   return error_of("uuid", device);
 }
 
-int nvmlDeviceGetUtilizationRates(Device device, lockstep::nvml::Utilization* utilization) {
+int nvmlDeviceGetUtilizationRates(DeviceHandle device, lockstep::nvml::Utilization* utilization) {
   utilization->gpu = static_cast<unsigned int>(value_of("utilization", device));
   return answer("memory_utilization", device, &utilization->memory);
 }
 
-int nvmlDeviceGetMemoryInfo(Device device, lockstep::nvml::Memory* memory) {
+int nvmlDeviceGetMemoryInfo(DeviceHandle device, lockstep::nvml::Memory* memory) {
   memory->total = value_of("memory", device);
   memory->used = value_of("memory_used", device);
   memory->free = memory->total - memory->used;
@@ -105,34 +105,35 @@ int nvmlDeviceGetMemoryInfo(Device device, lockstep::nvml::Memory* memory) {
 }
 
 #ifndef FAKE_NVML_HAS_NO_POWER
-int nvmlDeviceGetPowerUsage(Device device, unsigned int* milliwatts) {
+int nvmlDeviceGetPowerUsage(DeviceHandle device, unsigned int* milliwatts) {
   return answer("power", device, milliwatts);
 }
 #endif
 
-int nvmlDeviceGetEnforcedPowerLimit(Device device, unsigned int* milliwatts) {
+int nvmlDeviceGetEnforcedPowerLimit(DeviceHandle device, unsigned int* milliwatts) {
   return answer("power_limit", device, milliwatts);
 }
 
-int nvmlDeviceGetTemperature(Device device, int sensor, unsigned int* celsius) {
+int nvmlDeviceGetTemperature(DeviceHandle device, int sensor, unsigned int* celsius) {
   if (sensor != lockstep::nvml::kTemperatureOfGpu) return kNotSupported;
   return answer("temperature", device, celsius);
 }
 
-int nvmlDeviceGetClockInfo(Device device, int clock, unsigned int* megahertz) {
+int nvmlDeviceGetClockInfo(DeviceHandle device, int clock, unsigned int* megahertz) {
   if (clock != lockstep::nvml::kClockOfSm) return kNotSupported;
   return answer("clock", device, megahertz);
 }
 
 #ifdef FAKE_NVML_HAS_NO_POWER  // an old one: the name before driver 535
-int nvmlDeviceGetCurrentClocksThrottleReasons(Device device, unsigned long long* bits) {
+int nvmlDeviceGetCurrentClocksThrottleReasons(DeviceHandle device, unsigned long long* bits) {
 #else
-int nvmlDeviceGetCurrentClocksEventReasons(Device device, unsigned long long* bits) {
+int nvmlDeviceGetCurrentClocksEventReasons(DeviceHandle device, unsigned long long* bits) {
 #endif
   return answer("throttle", device, bits);
 }
 
-int nvmlDeviceGetTotalEccErrors(Device device, int error, int counter, unsigned long long* errors) {
+int nvmlDeviceGetTotalEccErrors(DeviceHandle device, int error, int counter,
+                                unsigned long long* errors) {
   if (error != lockstep::nvml::kMemoryErrorUncorrected) return kNotSupported;
   if (counter != lockstep::nvml::kEccSinceDriverLoad) return kNotSupported;
   return answer("ecc", device, errors);
@@ -144,7 +145,7 @@ int nvmlEventSetCreate(EventSet* set) {
   return kSuccess;
 }
 
-int nvmlDeviceRegisterEvents(Device device, unsigned long long types, EventSet) {
+int nvmlDeviceRegisterEvents(DeviceHandle device, unsigned long long types, EventSet) {
   if (types != lockstep::nvml::kXidCriticalError) return kNotSupported;
   return error_of("events", device);
 }
@@ -153,7 +154,7 @@ int nvmlEventSetWait_v2(EventSet set, EventData* data, unsigned int) {
   auto* given = reinterpret_cast<unsigned long long*>(set);
   const auto devices = found_in_file("devices", 0);
   for (unsigned long long i = 0; i < devices && i < kMostDevices; ++i) {
-    const auto device = reinterpret_cast<Device>(i + 1);
+    const auto device = reinterpret_cast<DeviceHandle>(i + 1);
     if (given[i] >= value_of("xids", device)) continue;
     ++given[i];
     *data = {device, lockstep::nvml::kXidCriticalError, value_of("xid", device), ~0u, ~0u};

@@ -28,8 +28,8 @@ TEST(PreflightDoors, EveryRankIsReachedFromOthersAndFromAllTheFirst) {
 
 class Preflights : public ::testing::Test {
  protected:
-  Options options_of(uint32_t rank, uint32_t size) const {
-    Options options;
+  PreflightOptions options_of(uint32_t rank, uint32_t size) const {
+    PreflightOptions options;
     options.run_dir = run_dir_;
     options.launch_id = "test/1";
     options.rank = rank;
@@ -40,7 +40,7 @@ class Preflights : public ::testing::Test {
   }
 
   // The exit codes of ranks that run at the same time.
-  static std::vector<int> codes_of(const std::vector<Options>& ranks) {
+  static std::vector<int> codes_of(const std::vector<PreflightOptions>& ranks) {
     std::vector<int> codes(ranks.size(), -1);
     std::vector<std::thread> threads;
     for (size_t i = 0; i < ranks.size(); ++i)
@@ -63,20 +63,20 @@ TEST_F(Preflights, RanksThatReachEachOtherAreReadyAndNothingIsLeft) {
 }
 
 TEST_F(Preflights, OneOfAnotherVersionMakesAllOfThemUnfit) {
-  Options other = options_of(1, 2);
+  PreflightOptions other = options_of(1, 2);
   other.version = "v2";
   EXPECT_THAT(codes_of({options_of(0, 2), other}), ElementsAre(78, 78));
   EXPECT_TRUE(std::filesystem::is_empty(run_dir_));
 }
 
 TEST_F(Preflights, ARankThatNeverComesIsMissed) {
-  Options alone = options_of(0, 2);
+  PreflightOptions alone = options_of(0, 2);
   alone.wait_ms = 100;
   EXPECT_THAT(codes_of({alone}), ElementsAre(78));
 }
 
 TEST_F(Preflights, ARankThatSeesAnotherDirectorySaysSo) {
-  Options lost = options_of(1, 2);
+  PreflightOptions lost = options_of(1, 2);
   lost.wait_ms = 100;
   EXPECT_THAT(codes_of({lost}), ElementsAre(78));
   EXPECT_TRUE(std::filesystem::is_empty(run_dir_)) << "it is rank 0 who makes the folder";

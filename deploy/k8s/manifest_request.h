@@ -13,7 +13,7 @@ namespace lockstep::k8s {
 
 enum class Kind { kJobSet, kTrainJob, kMpiJob, kJob };
 
-struct Request {
+struct ManifestRequest {
   Kind kind = Kind::kJobSet;
   std::string name;
   std::string name_space;  // empty: that of the user who applies it
@@ -37,7 +37,7 @@ struct Request {
 };
 
 // kUsage, naming the option and the remedy.
-Status check(const Request& request);
+Status check(const ManifestRequest& request);
 
 // "My shoes_2" -> "my-shoes-2"; empty if no character can stand in a name.
 std::string name_from(const std::string& job);

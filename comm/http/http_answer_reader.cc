@@ -1,4 +1,4 @@
-#include "comm/http/http_answer.h"
+#include "comm/http/http_answer_reader.h"
 
 #include <strings.h>
 
@@ -32,7 +32,7 @@ bool is_content_length(std::string_view name) {
 
 }  // namespace
 
-Status HttpAnswer::take(std::string_view bytes) {
+Status HttpAnswerReader::take(std::string_view bytes) {
   if (!has_header_) {
     header_ += bytes;
     const size_t end = header_.find("\r\n\r\n");
@@ -51,20 +51,20 @@ Status HttpAnswer::take(std::string_view bytes) {
   return Status::ok();
 }
 
-void HttpAnswer::finish_if_whole() {
+void HttpAnswerReader::finish_if_whole() {
   if (!content_bytes_ || result_.body.size() < *content_bytes_) return;
   result_.body.resize(*content_bytes_);
   is_done_ = true;
 }
 
-Status HttpAnswer::end() {
+Status HttpAnswerReader::end() {
   if (!has_header_ || content_bytes_)
     return Status(Code::kUnavailable, "the connection was closed before the whole answer came");
   is_done_ = true;
   return Status::ok();
 }
 
-Status HttpAnswer::read_header(std::string_view header) {
+Status HttpAnswerReader::read_header(std::string_view header) {
   std::string_view line = header.substr(0, header.find("\r\n"));
   if (line.substr(0, 7) != "HTTP/1." || line.size() < 12) return no_http();
   if (!parse_number(line.substr(9, 3), &result_.status)) return no_http();

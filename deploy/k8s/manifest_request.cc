@@ -1,4 +1,4 @@
-#include "deploy/k8s/request.h"
+#include "deploy/k8s/manifest_request.h"
 
 #include <algorithm>
 #include <cctype>
@@ -49,7 +49,7 @@ Status wrong(const std::string& option, const std::string& value, const std::str
 
 }  // namespace
 
-Status check(const Request& r) {
+Status check(const ManifestRequest& r) {
   const std::string label = "lower-case letters, digits and '-', beginning with a letter, at most ";
   if (!is_label(r.name, kNameBytes)) return wrong("--name", r.name, label + "40");
   for (const auto& [option, value] :

@@ -13,9 +13,9 @@
 
 namespace lockstep::http {
 
-class HttpAnswer {
+class HttpAnswerReader {
  public:
-  explicit HttpAnswer(size_t limit_bytes) : limit_bytes_(limit_bytes) {}
+  explicit HttpAnswerReader(size_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
   // kRefused if the bytes are no HTTP or exceed the limit. Holds at most the limit and one chunk.
   Status take(std::string_view bytes);
