@@ -208,7 +208,7 @@ std::optional<Reason> judge_checks(Turn& turn) {
     PendingCheck check = std::move(ripe->second);
     state.pending_checks.erase(ripe);
     if (!is_in_lineage(state, generation, step)) continue;
-    // What one says that was put out counts no more.
+    // What an evicted member says counts no more.
     std::erase_if(check.reports,
                   [&](const auto& e) { return is_expelled(state, state.members.at(e.first)); });
     CheckFinding finding = examine(check, step);

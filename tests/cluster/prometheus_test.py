@@ -112,7 +112,7 @@ class Scraped(LockstepTest):
         job = self.job(self.small_data(), job="watched", model={"name": "mlp"},
                        train={"global_batch": 64, "slots": 4, "max_steps": 1_000_000_000},
                        checkpoint={"every_steps": 500},
-                       # Who is stopped is to be seen before it is put out.
+                       # Who is stopped is to be seen before it is evicted.
                        cluster={"lease_s": 120, "max_crashes": 100})
         self.watched = self.start(job, "--workers", 2,
                                   env={**os.environ, "LOCKSTEP_NVML_LIBRARY": str(FAKE_NVML),

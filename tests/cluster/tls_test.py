@@ -168,7 +168,7 @@ class Tls(NodesTest):
         # One that starts afterwards knows the new token alone, its peers began with the old one.
         victim = second.pids()[0]
         subprocess.run(["kill", "-9", str(victim)], check=True)
-        run.wait_for(lambda: victim not in run.workers(), "the dead one was put out")
+        run.wait_for(lambda: victim not in run.workers(), "the dead one was evicted")
         run.wait_for_workers(2 * WORKERS)
         self.assert_as_if_nothing_had_happened(run)
         self.assertEqual([node.agent.wait(60) for node in (first, second)], [0, 0])

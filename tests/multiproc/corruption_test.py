@@ -1,5 +1,5 @@
 """A worker whose memory or processor is wrong: one bit flips in its weights, in a gradient that it
-computes, in a slice of a sum that it adds up for all. It is named and put out, and the run ends as
+computes, in a slice of a sum that it adds up for all. It is named and evicted, and the run ends as
 if nothing had happened.
 """
 import json
@@ -137,7 +137,7 @@ class Corruption(LockstepTest):
         self.assertEqual(run.summary()["terms"], 2)
 
     def run_in_which(self, flip, **train):
-        """One of three workers computes wrong once, and is put out: the run, the undisturbed one,
+        """One of three workers computes wrong once, and is evicted: the run, the undisturbed one,
         and the line that names the victim. `flip(flipper, victim)`."""
         flipper = BitFlipper(BIN / "lockstep-worker")
         job = self.job(self.small_data(), **{**SLOW, "train": {**SLOW["train"], **train}})

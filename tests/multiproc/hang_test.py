@@ -1,4 +1,4 @@
-"""A worker that is stuck while all others wait for it: it alone is put out, its stacks are saved."""
+"""A worker that is stuck while all others wait for it: it alone is evicted, its stacks are saved."""
 import ctypes
 import os
 import pathlib

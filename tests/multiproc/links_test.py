@@ -28,7 +28,7 @@ class ControlConnection(DisturbedTest):
         now = run.status()
         self.assertEqual([(m["id"], m["pid"], m["rank"]) for m in now["members"]],
                          [(m["id"], m["pid"], m["rank"]) for m in before])
-        self.assertEqual(now["generation"], 1, "nobody was put out")
+        self.assertEqual(now["generation"], 1, "nobody was evicted")
         self.assert_as_if_nothing_had_happened(run)
         self.assertEqual(run.summary()["generations"], 1)
 
@@ -112,7 +112,7 @@ class DataLink(DisturbedTest):
         self.assertEqual(len(evicted), 1)
         self.assert_as_if_nothing_had_happened(run)
         self.assert_event(run, "member_died", names=f"pid {evicted.pop()}", says="evicted")
-        # The link stays cut: whoever may come back after a while is put out again, but is then
+        # The link stays cut: whoever may come back after a while is evicted again, but is then
         # kept out for twice as long.
         times = self.evictions_s(run)
         self.assertGreaterEqual(len(times), 1)

@@ -6,7 +6,7 @@
 // So members are judged while no generation is started after a death that is newer than theirs.
 //
 // A damage that nothing reports is in everyone's state after a step; it must be found, its place
-// put out, nobody else's, and the lineage cut before it.
+// evicted, nobody else's, and the lineage cut before it.
 #include <algorithm>
 #include <set>
 #include <utility>
@@ -62,7 +62,7 @@ class StateCheck final : public Check {
     const std::string place = check.node + "/w" + std::to_string(check.local_rank);
     expelled_.insert(place);
     if (world_.was_damaged.count(place) == 0)
-      world_.fail("corruption", place + " is put out, and nothing is wrong there");
+      world_.fail("corruption", place + " is evicted, and nothing is wrong there");
   }
 
   // What goes wrong again and again is out with the lineage only when its place is.
