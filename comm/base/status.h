@@ -8,6 +8,7 @@
 // Thread-safety: values; use like std::string.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,26 +31,38 @@ enum class Code {
   kTimeout,      // a deadline passed
 };
 
+// What stands in the way of a connection, for callers that advise people.
+enum class Obstacle : uint8_t {
+  kNone,         // nothing that is known, or the error is not about a connection
+  kName,         // the host's name has no address
+  kPort,         // nobody listens on the port
+  kCertificate,  // TLS
+  kVersion,      // the peer speaks another version of the protocol
+};
+
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
+  Status(Code code, std::string message, Obstacle obstacle = Obstacle::kNone)
+      : code_(code), obstacle_(obstacle), message_(std::move(message)) {}
 
   static Status ok() { return {}; }
 
   bool is_ok() const { return code_ == Code::kOk; }
   Code code() const { return code_; }
+  Obstacle obstacle() const { return obstacle_; }
   const std::string& message() const { return message_; }
 
-  // Puts "context: " before the message and keeps the code. An ok Status stays ok.
+  // Puts "context: " before the message and keeps the rest. An ok Status stays ok.
   Status with_context(const std::string& context) const {
-    return is_ok() ? *this : Status(code_, context + ": " + message_);
+    return is_ok() ? *this : Status(code_, context + ": " + message_, obstacle_);
   }
 
   bool operator==(const Status&) const = default;
 
  private:
   Code code_ = Code::kOk;
+  Obstacle obstacle_ = Obstacle::kNone;
   std::string message_;
 };
 

@@ -175,10 +175,11 @@ class Connecting final : public std::enable_shared_from_this<Connecting> {
   void on_answer(const boost::system::error_code& error) {
     if (!on_connected_) return;
     if (error)
-      return finish(
-          Status(Code::kUnavailable, "cannot connect to " + name_ + ": " + error.message()));
+      return finish(Status(
+          Code::kUnavailable, "cannot connect to " + name_ + ": " + error.message(),
+          error == boost::asio::error::connection_refused ? Obstacle::kPort : Obstacle::kNone));
     if (is_connected_to_itself(socket_.native_handle()))
-      return finish(Status(Code::kUnavailable, "nobody listens on " + name_));
+      return finish(Status(Code::kUnavailable, "nobody listens on " + name_, Obstacle::kPort));
     auto tls = tls_ ? TlsSocket::connect(tls_->context(), socket_.native_handle(), host_) : nullptr;
     if (tls) tls->begin();
     finish(std::shared_ptr<Connection>(

@@ -26,8 +26,10 @@ std::string server_proof(const std::string& token, const std::string& server_non
 }
 
 Status version_differs(uint32_t theirs) {
-  return Status(Code::kRefused, "the peer speaks protocol version " + std::to_string(theirs) +
-                                    ", this program version " + std::to_string(wire::kWireVersion));
+  return Status(Code::kRefused,
+                "the peer speaks protocol version " + std::to_string(theirs) +
+                    ", this program version " + std::to_string(wire::kWireVersion),
+                Obstacle::kVersion);
 }
 
 Status check_nonce(const std::string& nonce) {

@@ -179,8 +179,9 @@ int64_t RpcClient::Impl::next_pause_ms() {
 void RpcClient::Impl::on_give_up() {
   Status why = last_failure;
   if (why.is_ok()) why = Status(Code::kUnavailable, "the coordinator does not answer");
-  fail(Status(Code::kUnavailable, "gave up after " + std::to_string(options.give_up_after_ms) +
-                                      " ms: " + why.message()));
+  fail(Status(Code::kUnavailable,
+              "gave up after " + std::to_string(options.give_up_after_ms) + " ms: " + why.message(),
+              why.obstacle()));
 }
 
 void RpcClient::Impl::fail(const Status& why) {

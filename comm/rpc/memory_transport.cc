@@ -52,7 +52,8 @@ Result<std::shared_ptr<MemoryEnd>> knock(const StatePtr& network, const std::str
   const auto door = network->doors.find(to_string(address));
   if (door == network->doors.end())
     return Status(Code::kUnavailable,
-                  "cannot connect to " + to_string(address) + ": Connection refused");
+                  "cannot connect to " + to_string(address) + ": Connection refused",
+                  Obstacle::kPort);
   auto [near, far] = network->make_pipe(from, door->second.node, address);
   const auto on_accept = door->second.on_accept;
   (*on_accept)(std::make_shared<MemoryHandle>(network, far));

@@ -38,12 +38,14 @@ Result<Address> look_up(const Address& address) {
   const int error = ::getaddrinfo(address.host.c_str(), nullptr, &hints, &first);
   if (error != 0)
     return Status(Code::kUnavailable,
-                  "the name " + address.host + " does not resolve: " + ::gai_strerror(error));
+                  "the name " + address.host + " does not resolve: " + ::gai_strerror(error),
+                  Obstacle::kName);
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owned(first, &::freeaddrinfo);
   for (const int family : {AF_INET, AF_INET6})
     for (const addrinfo* at = first; at != nullptr; at = at->ai_next)
       if (at->ai_family == family) return Address{numbers_of(*at), address.port};
-  return Status(Code::kUnavailable, "the name " + address.host + " has no IP address");
+  return Status(Code::kUnavailable, "the name " + address.host + " has no IP address",
+                Obstacle::kName);
 }
 
 class Lookup final : public std::enable_shared_from_this<Lookup> {
@@ -56,9 +58,10 @@ class Lookup final : public std::enable_shared_from_this<Lookup> {
 
   void start(int64_t timeout_ms) {
     timer_ = loop_.call_after(timeout_ms, [self = shared_from_this(), timeout_ms] {
-      self->finish(Status(Code::kTimeout, "the name " + self->address_.host +
-                                              " was not resolved within " +
-                                              std::to_string(timeout_ms) + " ms"));
+      self->finish(Status(Code::kTimeout,
+                          "the name " + self->address_.host + " was not resolved within " +
+                              std::to_string(timeout_ms) + " ms",
+                          Obstacle::kName));
     });
     try {
       std::thread([desk = desk_, address = address_, weak = weak_from_this()] {

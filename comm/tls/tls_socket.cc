@@ -162,9 +162,12 @@ IoResult TlsSocket::result(int code, size_t bytes) {
 
 Status TlsSocket::why_broken(int error) const {
   if (error == SSL_ERROR_SSL)
-    return Status(Code::kRefused, tls_error_text(SSL_get_verify_result(ssl_)));
-  const std::string why = errno == 0 ? "it ended in the middle of TLS" : errno_text(errno);
-  return Status(Code::kUnavailable, "the connection broke: " + why);
+    return Status(Code::kRefused, tls_error_text(SSL_get_verify_result(ssl_)),
+                  Obstacle::kCertificate);
+  if (errno == 0)
+    return Status(Code::kUnavailable, "the connection broke: it ended in the middle of TLS",
+                  Obstacle::kCertificate);
+  return Status(Code::kUnavailable, "the connection broke: " + errno_text(errno));
 }
 
 void TlsSocket::say_end() {

@@ -7,10 +7,6 @@
 namespace lockstep::preflight {
 namespace {
 
-bool has(const std::string& text, const char* part) {
-  return text.find(part) != std::string::npos;
-}
-
 std::string seconds_text(int64_t ms) {
   const int64_t tenths = std::abs(ms) / 100;
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
@@ -76,19 +72,22 @@ std::vector<Finding> judge_words(const std::string& words, const std::string& ow
 }
 
 Finding judge_failure(const Status& why, const std::string& door) {
-  const std::string& text = why.message();
-  const std::string what = "no connection to " + door + ": " + text + "; ";
-  if (has(text, "the name "))
-    return {"name", Grade::kBad, what + "see /etc/hosts, DNS, and comm.advertise"};
-  if (has(text, "certificate") || has(text, "TLS"))
-    return {"certificate", Grade::kBad,
-            what + "comm.tls needs a certificate for all hosts: make it with `lockstep certs`"};
-  if (has(text, "protocol version"))
-    return {"version", Grade::kBad, what + "install one version on all hosts"};
+  const std::string what = "no connection to " + door + ": " + why.message() + "; ";
+  switch (why.obstacle()) {
+    case Obstacle::kName:
+      return {"name", Grade::kBad, what + "see /etc/hosts, DNS, and comm.advertise"};
+    case Obstacle::kPort:
+      return {"port", Grade::kBad, what + "a firewall refuses it, or that rank has ended"};
+    case Obstacle::kCertificate:
+      return {"certificate", Grade::kBad,
+              what + "comm.tls needs a certificate for all hosts: make it with `lockstep certs`"};
+    case Obstacle::kVersion:
+      return {"version", Grade::kBad, what + "install one version on all hosts"};
+    case Obstacle::kNone:
+      break;
+  }
   if (why.code() == Code::kRefused)
     return {"token", Grade::kBad, what + "check that all hosts see the same run directory"};
-  if (has(text, "refused"))
-    return {"port", Grade::kBad, what + "a firewall refuses it, or that rank has ended"};
   return {
       "route", Grade::kBad,
       what + "check that all hosts are in comm.network, and that no firewall drops the packets"};

@@ -96,5 +96,19 @@ TEST_F(Doors, ANameThatLeadsNowhereIsAFindingOfTheName) {
   EXPECT_EQ(findings[0].subject, "name") << findings[0].text;
 }
 
+// The sentence of an error is free to change: what it says decides nothing.
+TEST(DoorsFailure, WhatStandsInTheWayDecidesTheFinding) {
+  const auto subject = [](Code code, Obstacle obstacle) {
+    const Status why = Status(code, "the name, certificate and port were refused", obstacle);
+    return judge_failure(why.with_context("10.0.0.1:1"), "rank 0").subject;
+  };
+  EXPECT_EQ(subject(Code::kTimeout, Obstacle::kName), "name");
+  EXPECT_EQ(subject(Code::kUnavailable, Obstacle::kPort), "port");
+  EXPECT_EQ(subject(Code::kRefused, Obstacle::kCertificate), "certificate");
+  EXPECT_EQ(subject(Code::kRefused, Obstacle::kVersion), "version");
+  EXPECT_EQ(subject(Code::kRefused, Obstacle::kNone), "token");
+  EXPECT_EQ(subject(Code::kUnavailable, Obstacle::kNone), "route");
+}
+
 }  // namespace
 }  // namespace lockstep::preflight

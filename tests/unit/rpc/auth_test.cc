@@ -75,8 +75,9 @@ TEST(Handshake, AnotherVersionIsShownBesideOurs) {
   wire::AuthChallenge challenge;
   challenge.set_version(9);
   ClientHandshake client("token");
-  EXPECT_EQ(client.on_frame(make_frame(FrameKind::kAuthChallenge, challenge)).status().message(),
-            "the peer speaks protocol version 9, this program version 1");
+  const Status refused = client.on_frame(make_frame(FrameKind::kAuthChallenge, challenge)).status();
+  EXPECT_EQ(refused.message(), "the peer speaks protocol version 9, this program version 1");
+  EXPECT_EQ(refused.obstacle(), Obstacle::kVersion);
 }
 
 }  // namespace

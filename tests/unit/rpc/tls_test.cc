@@ -64,7 +64,10 @@ class Tls : public testing::Test {
       options.address = [this]() -> Result<Address> { return address_; };
       options.token = "token";
       options.give_up_after_ms = 3'000;
-      const auto push = [&](const Status& s) { events.push(s.message()); };
+      const auto push = [&](const Status& s) {
+        obstacle_ = s.obstacle();
+        events.push(s.message());
+      };
       clients_.push_back(
           std::make_unique<RpcClient>(*transports_.back(), options,
                                       RpcClient::Handlers{.on_ready = [&] { events.push("ready"); },
@@ -112,6 +115,7 @@ class Tls : public testing::Test {
   const std::string others_ = empty_directory("tls-others");
   MemoryLogger logger_;
   Inbox<std::string> peers_;
+  Obstacle obstacle_ = Obstacle::kNone;  // of the last outcome
   LoopThread thread_;
   std::shared_ptr<TlsIdentity> server_identity_;
   std::unique_ptr<AsioTransport> server_transport_;
@@ -134,6 +138,7 @@ TEST_F(Tls, WhoHasACertificateOfTheAuthorityIsLetIn) {
 TEST_F(Tls, NeitherEndBelievesACertificateOfAnotherAuthority) {
   issue(others_);
   expect_says(outcome_of(identity(others_, logger_)), "its certificate is not valid");
+  EXPECT_EQ(obstacle_, Obstacle::kCertificate);
   expect_refusal("it rejected our TLS handshake");
 }
 
