@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "comm/base/byte_units.h"
+
 namespace lockstep {
 namespace {
 
@@ -36,7 +38,7 @@ Result<std::string> read_file(const std::string& path, size_t limit_bytes) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return failed("cannot open", path);
   std::string content;
-  char chunk[64 * 1024];
+  char chunk[64 * kKib];
   Status status;
   for (;;) {
     const ssize_t n = ::read(fd, chunk, sizeof chunk);

@@ -4,10 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace lockstep::limits {
+#include "comm/base/byte_units.h"
 
-inline constexpr size_t kKib = 1024;
-inline constexpr size_t kMib = 1024 * kKib;
+namespace lockstep::limits {
 
 // Control plane
 inline constexpr size_t kFrameBytesBeforeAuth = 4 * kKib;  // a stranger gets no more memory
@@ -95,11 +94,11 @@ inline constexpr uint32_t kSequenceTokens = 1'048'576;      // one sample
 inline constexpr uint64_t kDocumentPieces = 1'000'000'000;  // one data set, in memory
 inline constexpr uint32_t kVocabulary = 16'777'216;         // different tokens
 inline constexpr uint64_t kVocabularyBytes = 32'000'000;    // a file of BPE tokens
-inline constexpr size_t kVocabularyTokenBytes = 65'536;     // one BPE token
+inline constexpr size_t kVocabularyTokenBytes = 64 * kKib;  // one BPE token
 inline constexpr size_t kAddedTokens = 4'096;               // one BPE vocabulary
 inline constexpr uint32_t kModelLayers = 1'024;
 inline constexpr uint32_t kModelWidth = 65'536;
-inline constexpr size_t kModelFileBytes = size_t{16} << 30;  // TorchScript file or plug-in
+inline constexpr size_t kModelFileBytes = 16 * kGib;  // TorchScript file or plug-in
 inline constexpr size_t kStatisticsFileBytes = 16 * kMib;
 
 // data.tune
@@ -146,10 +145,10 @@ inline constexpr size_t kCheckpointNameBytes = 128;
 inline constexpr size_t kTransferChunkBytes = kMib;
 
 // Records of a worker that the coordinator has not acknowledged
-inline constexpr size_t kRecordBatchesInMemory = 64;        // more are spilled to a file
-inline constexpr size_t kRecordBatchesInFlight = 8;         // sent and not acknowledged
-inline constexpr uint64_t kRecordSpillBytes = 1024 * kMib;  // the spill file
-inline constexpr size_t kManifestRecordsBytes = 4 * kMib;   // in one checkpoint manifest
+inline constexpr size_t kRecordBatchesInMemory = 64;       // more are spilled to a file
+inline constexpr size_t kRecordBatchesInFlight = 8;        // sent and not acknowledged
+inline constexpr uint64_t kRecordSpillBytes = kGib;        // the spill file
+inline constexpr size_t kManifestRecordsBytes = 4 * kMib;  // in one checkpoint manifest
 
 // Partial sums that one kernel adds at once
 inline constexpr uint32_t kDeviceLeaves = 128;

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/file.h"
 #include "comm/http/http_answer_reader.h"
 #include "comm/net/socket.h"
@@ -133,7 +134,7 @@ Result<GetResult> http_call(const Call& call, int64_t timeout_ms, size_t limit_b
   if (call.tls) socket.secure(call.tls, call.host);
   LOCKSTEP_RETURN_IF_ERROR(socket.send(call.request));
   HttpAnswerReader answer(limit_bytes);
-  char chunk[16 * 1024];
+  char chunk[16 * kKib];
   while (!answer.is_done()) {
     LOCKSTEP_ASSIGN_OR_RETURN(const size_t bytes, socket.receive(chunk, sizeof chunk));
     const Status status = bytes == 0 ? answer.end() : answer.take({chunk, bytes});

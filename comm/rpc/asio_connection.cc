@@ -5,14 +5,15 @@
 #include <string_view>
 #include <utility>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/limits.h"
 #include "comm/net/socket.h"
 
 namespace lockstep::rpc {
 namespace {
 
-constexpr size_t kReadBytes = size_t{64} * 1024;
-constexpr size_t kSharedBytes = size_t{16} * 1024;  // frames from here on are not copied
+constexpr size_t kReadBytes = 64 * kKib;
+constexpr size_t kSharedBytes = 16 * kKib;  // frames from here on are not copied
 
 Status broken(const boost::system::error_code& error) {
   return Status(Code::kUnavailable, "the connection broke: " + error.message());

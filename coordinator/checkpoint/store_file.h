@@ -13,6 +13,7 @@
 #include <string>
 
 #include "comm/base/alive.h"
+#include "comm/base/byte_units.h"
 #include "comm/base/hash.h"
 #include "comm/base/status.h"
 #include "coordinator/checkpoint/manifest.h"
@@ -21,7 +22,7 @@
 namespace lockstep {
 
 // How much is read and hashed at a time.
-inline constexpr size_t kCheckpointPieceBytes = size_t{16} << 20;
+inline constexpr size_t kCheckpointPieceBytes = 16 * kMib;
 
 Status damaged_checkpoint(const std::string& path, const std::string& what);
 

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/file.h"
 #include "comm/rundir/layout.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kClaimBytes = 4096;
+constexpr size_t kClaimBytes = 4 * kKib;
 
 std::string directory_of(const std::string& run_dir) {
   return rundir::file_in(run_dir, rundir::kTerms);

@@ -1,6 +1,7 @@
 // Prepares and starts generations.
 #include <algorithm>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/check.h"
 #include "comm/base/planted_bug.h"
 #include "comm/collectives/bucket_plan.h"
@@ -9,8 +10,6 @@
 
 namespace lockstep::coordinator {
 namespace {
-
-constexpr double kBytesPerMib = 1024.0 * 1024.0;
 
 // Where to go on; the largest answer of those who hold a state of the lineage wins. Without one the
 // term's own beginning is the state.
@@ -42,7 +41,7 @@ void choose_resume_point(Turn& turn, const std::optional<ResumePoint>& best, wir
 bool plan_buckets_of(Turn& turn, wire::Start* start) {
   const Layout& layout = *turn.state.layout;
   const auto bucket_bytes =
-      static_cast<uint64_t>(turn.options.job.comm().bucket_mb() * kBytesPerMib);
+      static_cast<uint64_t>(turn.options.job.comm().bucket_mb() * static_cast<double>(kMib));
   const auto buckets = plan_buckets(layout.tensor_bounds, layout.flat_elements, bucket_bytes);
   if (!buckets.is_ok()) {
     end_run(

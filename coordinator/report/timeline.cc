@@ -5,12 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "comm/base/byte_units.h"
+
 namespace lockstep::coordinator {
 namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kTailBytes = uint64_t{1024} * 1024;  // of an earlier log
+constexpr uint64_t kTailBytes = kMib;  // of an earlier log
 
 // Of strangers and duplicates there may be many lines, and they tell nothing about training.
 bool is_of_interest(std::string_view event) {

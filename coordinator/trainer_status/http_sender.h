@@ -23,15 +23,15 @@
 #include <string>
 #include <thread>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/status.h"
 #include "comm/rpc/transport.h"
 #include "coordinator/trainer_status/target.h"
 
 namespace lockstep::trainer {
 
-inline constexpr size_t kTokenBytes = size_t{16} * 1024;
-inline constexpr size_t kAnswerBytes =
-    size_t{64} * 1024;  // the answer repeats the report, or is a Status
+inline constexpr size_t kTokenBytes = 16 * kKib;
+inline constexpr size_t kAnswerBytes = 64 * kKib;  // the answer repeats the report, or is a Status
 
 // Blocks. `where`: the target's address in numbers. kConfig and kNoInput for unusable files.
 // kRefused if the server refuses the report or does not prove its name. Else the errors of

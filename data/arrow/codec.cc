@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/check.h"
 #include "data/base/file_errors.h"
 #include "data/base/little_endian.h"
@@ -15,7 +16,7 @@ namespace lockstep::data {
 namespace {
 
 constexpr size_t kLengthBytes = 8;
-constexpr size_t kPieceBytes = size_t{256} * 1024;
+constexpr size_t kPieceBytes = 256 * kKib;
 constexpr int kZstdLevel = 1;  // what is read once an epoch has to be fast
 
 Status not_as_said() {

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <array>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/hash.h"
 #include "comm/base/prng.h"
 
 namespace lockstep::data {
 namespace {
 
-constexpr uint64_t kBlockBytes = 4096;  // of content that is not hashed whole
+constexpr uint64_t kBlockBytes = 4 * kKib;  // of content that is not hashed whole
 constexpr uint64_t kBlocks = 16;
 constexpr size_t kLabelsAtOnce = 4096;
 

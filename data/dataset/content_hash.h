@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/hash.h"
 #include "data/dataset/records.h"
 
@@ -16,7 +17,7 @@ namespace lockstep::data {
 
 // Hashes all of `content` if it has at most `whole_bytes`. Larger content contributes its first and
 // last block and 16 blocks between, at places drawn from the size.
-inline constexpr uint64_t kWholeContentBytes = uint64_t{1} << 30;
+inline constexpr uint64_t kWholeContentBytes = kGib;
 void hash_sampled(std::span<const uint8_t> content, uint64_t whole_bytes, Xxh3& hash);
 // The same for content that lies in pieces. `add` hashes `bytes` bytes from `offset` on.
 using AddContentFn = std::function<void(uint64_t offset, uint64_t bytes)>;

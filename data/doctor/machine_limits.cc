@@ -5,13 +5,14 @@
 #include <cstring>
 #include <vector>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/clock.h"
 
 namespace lockstep::doctor {
 
 double memory_copy_rate() {
-  constexpr size_t kBytes = size_t{64} << 20;  // more than caches hold
-  constexpr int kAttempts = 4;                 // the first also gets the memory
+  constexpr size_t kBytes = 64 * kMib;  // more than caches hold
+  constexpr int kAttempts = 4;          // the first also gets the memory
   const SystemClock clock;
   std::vector<uint8_t> from(kBytes, 1);
   std::vector<uint8_t> to(kBytes);

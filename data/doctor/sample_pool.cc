@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "comm/base/byte_units.h"
 #include "data/order/epoch_order.h"
 #include "data/read/job_order.h"
 #include "data/transform/augment.h"
@@ -12,7 +13,7 @@
 namespace lockstep::doctor {
 namespace {
 
-constexpr uint64_t kPoolBytes = uint64_t{64} << 20;
+constexpr uint64_t kPoolBytes = 64 * kMib;
 constexpr uint64_t kPoolSamples = 65'536;
 constexpr uint64_t kEncodedSamples = 1'024;  // they are larger than what is made of them
 constexpr int64_t kPartNs = 5'000'000;  // long beside a wake-up of threads, short beside a window

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
@@ -13,7 +14,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr size_t kMostPerCall = size_t{1} << 30;  // zlib counts in 32 bits
+constexpr size_t kMostPerCall = kGib;  // zlib counts in 32 bits
 
 Status wrong_checksum() {
   return bad("is corrupt: its checksum is wrong");

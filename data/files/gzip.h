@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/status.h"
 
 namespace lockstep::data {
@@ -53,7 +54,7 @@ Status pass_on(GzipReader& reader, std::vector<uint8_t>& piece, size_t filled, u
                const ByteSink& sink);
 
 // The size of such a piece: it stays in the second-level cache.
-inline constexpr size_t kInflatePieceBytes = size_t{256} * 1024;
+inline constexpr size_t kInflatePieceBytes = 256 * kKib;
 
 // Inflates a bare stream into `sink`: exactly `bytes` with this CRC-32, never more.
 Status inflate_bare(std::span<const uint8_t> compressed, uint64_t bytes, uint32_t crc,

@@ -15,6 +15,7 @@
 #include <system_error>
 #include <vector>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
 #include "data/base/file_errors.h"
@@ -27,8 +28,8 @@ namespace fs = std::filesystem;
 
 constexpr size_t kFieldBytes = 40;  // of the trailer, before the checksum
 constexpr char kCacheMagic[8] = {'L', 'K', 'S', 'I', 'N', 'F', 'L', '1'};
-constexpr size_t kMarkBytes = 8;                           // as a gzip file's last ones
-constexpr uint64_t kBytesPerLook = uint64_t{1024} * 1024;  // at the room that is left
+constexpr size_t kMarkBytes = 8;          // as a gzip file's last ones
+constexpr uint64_t kBytesPerLook = kMib;  // at the room that is left
 constexpr auto kAbandonedAfter = std::chrono::hours(1);
 
 using TrailerFields = std::array<uint8_t, kFieldBytes>;

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
@@ -12,7 +13,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr size_t kReadBytes = size_t{256} * 1024;  // stays in the second-level cache
+constexpr size_t kReadBytes = 256 * kKib;  // stays in the second-level cache
 
 uint64_t most_of(uint64_t compressed_bytes) {
   // What is too long to be multiplied is too long anyway.

@@ -8,6 +8,7 @@
 #include <span>
 #include <string_view>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/status.h"
 
 namespace lockstep::data {
@@ -24,7 +25,7 @@ struct ImageInfo {
 };
 
 // Enough of a file for most images. Cameras may put more in front of a JPEG image's size.
-inline constexpr size_t kImageHeadBytes = size_t{16} * 1024;
+inline constexpr size_t kImageHeadBytes = 16 * kKib;
 
 // kBadData, with a message that goes on after the file's name, if the image
 // - is neither JPEG nor PNG

@@ -6,6 +6,7 @@
 #include <deque>
 #include <utility>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/check.h"
 #include "comm/base/limits.h"
 #include "data/base/read_at.h"
@@ -15,7 +16,7 @@ namespace {
 
 // What one wait() copies when nothing is done: so many reads, or fewer that have so many bytes.
 constexpr size_t kReadsAtOnce = 8;
-constexpr uint64_t kBytesAtOnce = uint64_t{128} * 1024;
+constexpr uint64_t kBytesAtOnce = 128 * kKib;
 
 class PageCacheReader final : public Reader {
  public:

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "comm/base/byte_units.h"
 #include "comm/wire/job.pb.h"
 #include "data/transform/transform_list.h"
 
@@ -21,8 +22,8 @@ source::CacheOptions cache_options(const wire::CacheSpec& spec) {
   if (spec.policy() == "fifo") options.policy = source::CachePolicy::kFifo;
   options.limit_bytes = static_cast<uint64_t>(spec.limit_gb() * 1e9);
   if (spec.chunk_kb() == 0) return options;
-  options.memory_bytes = uint64_t{spec.memory_mb()} << 20;
-  options.chunk_bytes = uint64_t{spec.chunk_kb()} << 10;
+  options.memory_bytes = spec.memory_mb() * kMib;
+  options.chunk_bytes = spec.chunk_kb() * kKib;
   options.requests = spec.requests();
   options.stall_s = spec.stall_s();
   options.attempts = spec.attempts();

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "data/base/split.h"
@@ -27,7 +28,7 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 constexpr char kPlanName[] = "pack.json";
-constexpr size_t kPlanBytes = size_t{1024} * 1024;
+constexpr size_t kPlanBytes = kMib;
 constexpr int kPlanDepth = 3;  // of a split's keys, in the list of them
 constexpr uint64_t kMegabyte = 1'000'000;
 

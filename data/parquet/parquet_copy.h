@@ -14,9 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "comm/base/byte_units.h"
+
 namespace lockstep::parquet_copy {
 
-inline constexpr int64_t kBatchBytes = int64_t{64} << 20;  // approximate, of decoded bytes
+inline constexpr int64_t kBatchBytes = 64 * kMib;  // approximate, of decoded bytes
 
 // `done` and `rows`: rows of the file.
 using CopyProgressFn = std::function<void(int64_t done, int64_t rows)>;

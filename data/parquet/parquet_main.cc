@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/base/byte_units.h"
 #include "data/base/machine_memory.h"
 #include "data/parquet/parquet_copy.h"
 
@@ -29,7 +30,7 @@ namespace {
 
 namespace copy = lockstep::parquet_copy;
 
-constexpr rlim_t kMemoryBytes = rlim_t{16} << 30;  // of addresses, libraries included
+constexpr rlim_t kMemoryBytes = 16 * lockstep::kGib;  // of addresses, libraries included
 constexpr uint64_t kWhole = 1'000'000;
 
 rlim_t memory_bytes() {

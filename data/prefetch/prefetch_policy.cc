@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/base/byte_units.h"
 #include "comm/wire/job.pb.h"
 #include "data/io/file_system.h"
 #include "data/io/page_cache_reader.h"
@@ -14,7 +15,6 @@ namespace {
 
 constexpr uint32_t kThreads = 8;         // as many reads as a disk does at a time
 constexpr uint32_t kRemoteThreads = 16;  // each waits for a server
-constexpr uint64_t kMib = 1 << 20;
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <string_view>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/limits.h"
 
 namespace lockstep::k8s {
@@ -11,7 +12,7 @@ namespace {
 
 // "-coordinator-0-0" and the five letters of a pod's own name come after it, in 63.
 constexpr size_t kNameBytes = 40;
-constexpr size_t kConfigMapBytes = size_t{1024} * 1024;
+constexpr size_t kConfigMapBytes = kMib;
 
 bool is_lower_alnum(char c) {
   return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/clock.h"
 #include "comm/base/file.h"
 #include "comm/base/log.h"
@@ -25,8 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kUnfit = 78;
-constexpr size_t kSmallBytes = 4096;
-constexpr size_t kReportBytes = 4 << 20;
+constexpr size_t kSmallBytes = 4 * kKib;
+constexpr size_t kReportBytes = 4 * kMib;
 
 std::string seconds(int64_t ms) {
   return std::to_string(ms / 1000) + " s";

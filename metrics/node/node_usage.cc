@@ -6,11 +6,12 @@
 #include <fstream>
 #include <sstream>
 
+#include "comm/base/byte_units.h"
+
 namespace lockstep {
 namespace {
 
 constexpr double kSectorBytes = 512;  // the unit of /proc/diskstats on any disk
-constexpr double kKibibyte = 1024;
 
 // "cpu  user nice system idle iowait irq softirq steal ..." in ticks, then one line a processor.
 void read_processors(const std::string& root, NodeUsage& usage) {
@@ -38,8 +39,8 @@ void read_memory(const std::string& root, NodeUsage& usage) {
     std::string name;
     double kib = 0;
     words >> name >> kib;
-    if (name == "MemTotal:") usage.memory_bytes = kib * kKibibyte;
-    if (name == "MemAvailable:") usage.memory_available_bytes = kib * kKibibyte;
+    if (name == "MemTotal:") usage.memory_bytes = kib * static_cast<double>(kKib);
+    if (name == "MemAvailable:") usage.memory_available_bytes = kib * static_cast<double>(kKib);
   }
 }
 

@@ -15,6 +15,7 @@
 #include <memory>
 #include <vector>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/file.h"
 
 namespace lockstep {
@@ -22,7 +23,7 @@ namespace {
 
 constexpr int kMostFrames = 64;
 constexpr time_t kPatienceS = 1;
-constexpr size_t kProcFileBytes = 4096;
+constexpr size_t kProcFileBytes = 4 * kKib;
 
 int stack_signal() {
   return SIGRTMIN + 5;

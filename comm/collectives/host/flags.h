@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/ids.h"
 #include "comm/collectives/collective.h"
 
@@ -77,7 +78,7 @@ using Flag = std::atomic<Mark> FlagBlock::*;
 
 // The payload of one step of a small operation; larger operations take several steps. There are two
 // halves, used in turn: when an operation starts, everyone has finished the one before the last.
-inline constexpr size_t kMailboxBytes = size_t{256} * 1024;
+inline constexpr size_t kMailboxBytes = 256 * kKib;
 
 inline constexpr uint64_t kControlMagic = 0x316c72746374736cULL;
 

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "comm/base/byte_units.h"
+
 namespace lockstep::host {
 namespace {
 
 // Up to this size one phase that reads P times the bytes should beat two phases: a handful of cache
 // misses against one more round of flags. Not tuned for more than two ranks.
-constexpr uint64_t kDirectBytes = uint64_t{32} * 1024;
+constexpr uint64_t kDirectBytes = 32 * kKib;
 constexpr uint64_t kSliceCutElements = 64;
 static_assert(kSliceCutElements % kCutElements == 0);
 

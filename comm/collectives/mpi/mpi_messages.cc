@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/check.h"
 
 namespace lockstep::mpi {
@@ -23,7 +24,7 @@ int data_tag(Generation generation) {
 }
 
 // MPI counts with int.
-constexpr size_t kMessageBytes = size_t{1} << 30;
+constexpr size_t kMessageBytes = kGib;
 
 // After this many polls a wait offers the processor to others, which may be the awaited ranks.
 constexpr uint32_t kPollsInARow = 200;

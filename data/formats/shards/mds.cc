@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/file.h"
 #include "data/base/file_errors.h"
 #include "data/base/little_endian.h"
@@ -16,7 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kIndexName = "index.json";
-constexpr size_t kIndexBytes = size_t{256} * 1024 * 1024;  // some hundred by shard
+constexpr size_t kIndexBytes = 256 * kMib;  // some hundred by shard
 
 int64_t integer_at(const uint8_t* at, std::string_view encoding) {
   switch (mds_integer_bytes(encoding)) {

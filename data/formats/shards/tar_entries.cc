@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
 #include "data/files/gzip.h"
@@ -14,7 +15,7 @@ namespace lockstep::data {
 namespace {
 
 constexpr uint64_t kBlock = 512;
-constexpr uint64_t kExtensionBytes = 1'048'576;  // of a header that is a file of its own
+constexpr uint64_t kExtensionBytes = kMib;  // of a header that is a file of its own
 
 // A header's fields, by where they begin and how long they are.
 struct Field {

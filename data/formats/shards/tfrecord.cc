@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/crc32c.h"
 #include "data/base/file_errors.h"
 #include "data/base/little_endian.h"
@@ -23,7 +24,7 @@ namespace {
 
 constexpr size_t kHeadBytes = 12;  // length and its CRC
 constexpr size_t kTailBytes = 4;
-constexpr size_t kPackedHeadBytes = 4'096;  // of gzip, which begins with a name
+constexpr size_t kPackedHeadBytes = 4 * kKib;  // of gzip, which begins with a name
 
 constexpr std::string_view kLabelFeatures[] = {"label", "image/class/label", "class", "cls",
                                                "target"};

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "comm/base/byte_units.h"
 #include "data/base/file_errors.h"
 #include "data/dataset/statistics.h"
 #include "data/formats/shards/shards.h"
@@ -15,7 +16,7 @@
 namespace lockstep::data {
 namespace {
 
-constexpr uint64_t kLabelBytes = 1'048'576;  // of the file with the label
+constexpr uint64_t kLabelBytes = kMib;  // of the file with the label
 
 std::optional<int64_t> label_in_text(std::string_view text) {
   while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0)

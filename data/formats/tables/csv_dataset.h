@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/status.h"
 #include "data/base/progress.h"
 #include "data/base/split.h"
@@ -19,7 +20,7 @@
 
 namespace lockstep::data {
 
-inline constexpr uint64_t kCsvBytes = uint64_t{64} << 20;  // of all files of a split
+inline constexpr uint64_t kCsvBytes = 64 * kMib;  // of all files of a split
 
 // True if the name ends like a table.
 bool has_csv_ending(const std::string& path);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/hash.h"
 #include "comm/base/text/utf8.h"
 #include "data/base/file_errors.h"
@@ -22,11 +23,11 @@ namespace lockstep::data {
 namespace {
 
 constexpr uint32_t kMostTokenizeThreads = 16;
-constexpr size_t kPartBytes = size_t{1} << 20;    // of a text, on one thread
-constexpr size_t kUncutBytes = size_t{16} << 20;  // without a place to cut
-constexpr size_t kPartsOfAThread = 4;             // in hand at once
-constexpr uint32_t kNarrowVocabulary = 65'536;    // whose tokens are uint16
-constexpr char kVersion[] = "tokens 1 ";          // of what is kept; another one is made anew
+constexpr size_t kPartBytes = kMib;             // of a text, on one thread
+constexpr size_t kUncutBytes = 16 * kMib;       // without a place to cut
+constexpr size_t kPartsOfAThread = 4;           // in hand at once
+constexpr uint32_t kNarrowVocabulary = 65'536;  // whose tokens are uint16
+constexpr char kVersion[] = "tokens 1 ";        // of what is kept; another one is made anew
 
 bool is_ascii_blank(char c) {
   return c == ' ' || (c >= '\t' && c <= '\r');

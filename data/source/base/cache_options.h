@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "comm/base/byte_units.h"
+
 namespace lockstep::source {
 
 enum class CachePolicy {
@@ -16,8 +18,8 @@ struct CacheOptions {
   CachePolicy policy = CachePolicy::kPin;
   uint64_t limit_bytes = 0;      // of all runs with this cache directory; 0: no limit but the disk
   double keep_free_share = 0.1;  // of the disk: below it nothing more is kept
-  uint64_t memory_bytes = uint64_t{256} << 20;
-  uint64_t chunk_bytes = uint64_t{4} << 20;
+  uint64_t memory_bytes = 256 * kMib;
+  uint64_t chunk_bytes = 4 * kMib;
   uint32_t requests = 8;  // at once
   uint32_t stall_s = 15;  // a request fails after so long without data
   uint32_t attempts = 5;  // of a request, until reading fails

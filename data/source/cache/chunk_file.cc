@@ -11,12 +11,13 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/hash.h"
 
 namespace lockstep::source {
 namespace {
 
-constexpr uint64_t kBlockBytes = uint64_t{64} * 1024;
+constexpr uint64_t kBlockBytes = 64 * kKib;
 constexpr uint64_t kHashBytes = 32;
 constexpr char kMagic[8] = {'L', 'K', 'S', 'C', 'H', 'K', '0', '1'};
 

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <vector>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/file.h"
 #include "data/source/base/at_once.h"
 #include "data/source/cache/chunk_file.h"
@@ -18,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kPieceBytes = uint64_t{4} << 20;
+constexpr uint64_t kPieceBytes = 4 * kMib;
 
 struct Piece {
   std::string path;

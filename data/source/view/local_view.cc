@@ -16,6 +16,7 @@
 #include <system_error>
 #include <thread>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/file.h"
 #include "comm/base/hash.h"
 #include "data/source/base/at_once.h"
@@ -26,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kHeadBytes = 4'096;  // of files that are known by their first bytes
+constexpr uint64_t kHeadBytes = 4 * kKib;  // of files that are known by their first bytes
 
 Status cannot_write_view(const std::string& path) {
   return {Code::kInternal, "cannot write " + path + ": " + errno_text(errno) +

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "comm/base/byte_units.h"
+
 namespace lockstep {
 
 FileFollower::FileFollower(std::string path) : path_(std::move(path)) {
@@ -16,7 +18,7 @@ std::vector<std::string> FileFollower::new_lines(size_t limit, bool with_last) {
   std::vector<std::string> lines;
   const int fd = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return lines;
-  std::string text(size_t{16} * 1024, '\0');
+  std::string text(16 * kKib, '\0');
   const ssize_t n = ::pread(fd, text.data(), text.size(), offset_);
   ::close(fd);
   const bool full = n == static_cast<ssize_t>(text.size());

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 #include "comm/base/log.h"
@@ -26,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kNeededDiskBytes = uint64_t{64} * 1024 * 1024;
+constexpr uint64_t kNeededDiskBytes = 64 * kMib;
 
 Status usage(const std::string& message) {
   return Status(Code::kUsage, message);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/host_name.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rundir/layout.h"
@@ -29,7 +30,7 @@ constexpr int64_t kAgentStopMs = 500;  // from a stop of the coordinator to one 
 constexpr int64_t kOrphansMs = 1'000;  // from the coordinator's end to that of who missed it
 constexpr int kSupersededLooks = 15;   // in a row, which a coordinator that is well does not see
 constexpr int kSoftwareError = 70;
-constexpr uint64_t kLeastRoomBytes = uint64_t{1024} * 1024;  // with less free the disk is full
+constexpr uint64_t kLeastRoomBytes = kMib;  // with less free the disk is full
 
 // Children that this process got from a dead agent are among them.
 std::vector<pid_t> all_children() {

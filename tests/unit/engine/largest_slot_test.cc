@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/base/byte_units.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/temporary_directory.h"
 #include "worker/engine/core/memory_meter.h"
@@ -72,7 +73,6 @@ TEST(LargestSlot, ADeviceThatHasNoMoreEndsTheSearch) {
 }
 
 TEST(LargestSlot, NoneThatFitsIsRefusedWithTheFigures) {
-  constexpr uint64_t kMib = 1 << 20;
   Step step{.fixed = 100 * kMib, .each = kMib};
   const auto found = find_largest_slot({1, 8, 150 * kMib, 60 * kMib}, step.trial());
   EXPECT_THAT(found, FailsWith(Code::kConfig, Names("101 MiB", "150 MiB", "60 MiB"),

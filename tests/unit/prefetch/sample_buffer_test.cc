@@ -8,6 +8,7 @@
 #include <atomic>
 #include <thread>
 
+#include "comm/base/byte_units.h"
 #include "comm/wire/job.pb.h"
 #include "data/prefetch/prefetch_policy.h"
 #include "tests/support/fails_with.h"
@@ -18,8 +19,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-constexpr uint64_t kMib = 1 << 20;
 
 wire::DataSpec spec(const std::string& reader, uint64_t mib = 1) {
   wire::DataSpec data;

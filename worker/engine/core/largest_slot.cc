@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <string>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/limits.h"
 
 namespace lockstep {
 namespace {
-
-constexpr uint64_t kMib = uint64_t{1024} * 1024;
 
 std::string mib(uint64_t bytes) {
   return std::to_string((bytes + kMib - 1) / kMib) + " MiB";

@@ -10,13 +10,12 @@
 #include <sstream>
 #include <utility>
 
+#include "comm/base/byte_units.h"
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
 
 namespace lockstep {
 namespace {
-
-constexpr uint64_t kKib = 1024;
 
 std::string text_of(const std::string& path) {
   auto text = read_file(path, limits::kSystemFileBytes);

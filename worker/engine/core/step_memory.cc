@@ -2,11 +2,13 @@
 
 #include <malloc.h>
 
+#include "comm/base/byte_units.h"
+
 namespace lockstep {
 
 void keep_freed_memory() {
-  constexpr int kMmapThresholdBytes = 32 * 1024 * 1024;  // the most that glibc takes
-  constexpr int kTrimThresholdBytes = 512 * 1024 * 1024;
+  constexpr int kMmapThresholdBytes = 32 * kMib;  // the most that glibc takes
+  constexpr int kTrimThresholdBytes = 512 * kMib;
   ::mallopt(M_MMAP_THRESHOLD, kMmapThresholdBytes);
   ::mallopt(M_TRIM_THRESHOLD, kTrimThresholdBytes);
 }
