@@ -23,6 +23,7 @@ enum class SampleKind : uint8_t {
 struct NamedFormat {
   std::string_view name;
   SampleKind kind = SampleKind::kUnknown;
+  bool is_text = false;  // data.tokenizer makes tokens of it
   // Other formats that the files may turn out to be where a job says this one.
   std::array<std::string_view, 3> may_be = {};
   // Far away: endings, in lower case, of files whose samples are fetched one by one.
@@ -66,7 +67,7 @@ inline constexpr NamedFormat kNamedFormats[] = {
     {.name = "megatron", .kind = SampleKind::kSequence},
     {.name = "tokens", .kind = SampleKind::kSequence},
     {.name = "tokens_u32", .kind = SampleKind::kSequence},
-    {.name = "text", .kind = SampleKind::kSequence},
+    {.name = "text", .kind = SampleKind::kSequence, .is_text = true},
     {.name = "csv", .kind = SampleKind::kStored},
 };
 
@@ -99,6 +100,11 @@ inline bool is_token_format(std::string_view format) {
 }
 inline bool is_encoded_format(std::string_view format) {
   return kind_of_format(format) == SampleKind::kEncoded;
+}
+
+inline bool is_text_format(std::string_view format) {
+  const NamedFormat* named = named_format(format);
+  return named != nullptr && named->is_text;
 }
 
 // Whether the files at a path for which a job says `format` may be of another format.

@@ -19,6 +19,7 @@
 #include "data/formats/shards/webdataset.h"
 #include "data/formats/tables/csv_dataset.h"
 #include "data/formats/tables/parquet_files.h"
+#include "data/formats/tokens/bin_tokens.h"
 #include "data/formats/tokens/token_files.h"
 
 namespace lockstep::data::probe {

@@ -32,10 +32,10 @@ bool encoded_has_eval(const std::string& path) {
   return !train.is_ok() || train->directory != eval->directory || train->names != eval->names;
 }
 
-// Tokens, whose format is the string of its name.
-template <const char* name>
+// Tokens, by the format's find().
+template <auto find>
 bool tokens_have_eval(const std::string& path) {
-  return is_directory(path) && find_token_files(path, name, Split::kEval).is_ok();
+  return is_directory(path) && find(path, Split::kEval).is_ok();
 }
 Result<bool> tokens_serve_both(const std::string& path) {
   return !is_directory(path);
@@ -49,12 +49,6 @@ Result<bool> unless(const std::string& path) {
 Result<bool> never(const std::string&) {
   return false;
 }
-
-constexpr char kTokensName[] = "tokens";
-constexpr char kTokensU32Name[] = "tokens_u32";
-constexpr char kMegatronName[] = "megatron";
-constexpr char kTextName[] = "text";
-constexpr char kArrowTokensName[] = "arrow_tokens";
 
 using FolderStep = DirectoryStep;
 
@@ -107,10 +101,10 @@ constexpr DataFormat kFormats[] = {
      .open = stored::open_tensors,
      .has_eval = stored::tensors_have_eval,
      .serves_both = stored::tensors_serve_both},
-    {.name = kMegatronName,
+    {.name = "megatron",
      .in_directory = {{{FolderStep::kNames, probe::megatron_in}}},
      .of_file = {{{FileStep::kPair, probe::megatron_at}}},
-     .has_eval = tokens_have_eval<kMegatronName>,
+     .has_eval = tokens_have_eval<find_megatron_bins>,
      .serves_both = tokens_serve_both},
     {.name = "mds",
      .in_directory = {{{FolderStep::kNames, probe::mds_in}}},
@@ -146,22 +140,22 @@ constexpr DataFormat kFormats[] = {
      .find = find_arrow_images,
      .has_eval = encoded_has_eval<find_arrow_images>,
      .serves_both = unless<encoded_has_eval<find_arrow_images>>},
-    {.name = kArrowTokensName,
-     .has_eval = tokens_have_eval<kArrowTokensName>,
+    {.name = "arrow_tokens",
+     .has_eval = tokens_have_eval<find_arrow_tokens>,
      .serves_both = tokens_serve_both},
-    {.name = kTokensName,
+    {.name = "tokens",
      .in_directory = {{{FolderStep::kLoose, probe::tokens_in}}},
      .of_file = {{{FileStep::kEnding, probe::bin_at},
                   {FileStep::kContent, probe::token_header_at}}},
-     .has_eval = tokens_have_eval<kTokensName>,
+     .has_eval = tokens_have_eval<find_token_bins>,
      .serves_both = tokens_serve_both},
-    {.name = kTokensU32Name,
-     .has_eval = tokens_have_eval<kTokensU32Name>,
+    {.name = "tokens_u32",
+     .has_eval = tokens_have_eval<find_bare_bins>,
      .serves_both = tokens_serve_both},
-    {.name = kTextName,
+    {.name = "text",
      .in_directory = {{{FolderStep::kLast, probe::text_in}}},
      .of_file = {{{FileStep::kEnding, probe::text_at}}},
-     .has_eval = tokens_have_eval<kTextName>,
+     .has_eval = tokens_have_eval<find_text_files>,
      .serves_both = tokens_serve_both},
     {.name = "image_folder",
      .in_directory = {{{FolderStep::kLast, probe::image_folder_in}}},

@@ -7,7 +7,7 @@
 #include "data/dataset/framed_dataset.h"
 #include "data/formats/images/encoded_dataset.h"
 #include "data/formats/tokens/token_dataset.h"
-#include "data/formats/tokens/token_files.h"
+#include "data/formats/tokens/token_format.h"
 #include "data/formats/tokens/tokenized_text.h"
 #include "data/open/detect_format.h"
 #include "data/open/find_place.h"
@@ -32,7 +32,7 @@ Result<std::unique_ptr<Dataset>> open_dataset(const wire::DatasetSpec& wanted, S
   LOCKSTEP_RETURN_IF_ERROR(check_is_text(cut, spec.path(), format));
   const DataFormat& row = format_at(spec.path(), format);
   if (is_token_format(format)) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const auto paths, find_token_files(spec.path(), format, split));
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto paths, token_format(format).find(spec.path(), split));
     return open_token_dataset(paths, format, cut, cache_dir, progress);
   }
   if (is_encoded_format(format)) {

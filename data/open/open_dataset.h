@@ -42,7 +42,7 @@ namespace lockstep::data {
 //             mds.h)
 //   arrow     Arrow IPC files with pixels, or with one of the next two, which it then stands for
 //   arrow_images, arrow_tokens  such files with JPEG or PNG images, or tokens (arrow_choice.h)
-//   tokens, tokens_u32, megatron, text  a file or a directory (token_files.h)
+//   tokens, tokens_u32, megatron, text  a file or a directory (token_format.h)
 //
 // Lockstep maps all files and reads them in place, with these exceptions:
 // - It inflates gzipped IDX files, compressed arrays, and shards compressed as a whole

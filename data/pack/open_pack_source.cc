@@ -13,7 +13,7 @@
 #include "data/formats/images/encoded_files.h"
 #include "data/formats/images/encoded_source.h"
 #include "data/formats/tokens/open_tokens.h"
-#include "data/formats/tokens/token_files.h"
+#include "data/formats/tokens/token_format.h"
 #include "data/formats/tokens/token_stream.h"
 #include "data/formats/tokens/tokenized_text.h"
 #include "data/open/detect_format.h"
@@ -167,7 +167,7 @@ Result<std::unique_ptr<PackSource>> open_pack_source(const DataPlace& place, Spl
   LOCKSTEP_RETURN_IF_ERROR(check_is_text(place.cut, spec.path(), format));
   std::unique_ptr<PackSource> source;
   if (is_token_format(format)) {
-    LOCKSTEP_ASSIGN_OR_RETURN(const auto paths, find_token_files(spec.path(), format, split));
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto paths, token_format(format).find(spec.path(), split));
     LOCKSTEP_ASSIGN_OR_RETURN(const auto vocabulary, open_vocabulary(place.cut));
     LOCKSTEP_ASSIGN_OR_RETURN(
         std::vector<TokenStream> streams,

@@ -11,7 +11,7 @@
 #include "data/formats/tokens/best_fit.h"
 #include "data/formats/tokens/documents.h"
 #include "data/formats/tokens/stored_documents.h"
-#include "data/formats/tokens/token_files.h"
+#include "data/formats/tokens/token_format.h"
 #include "data/formats/tokens/token_vocabulary.h"
 
 namespace lockstep::data {
@@ -31,7 +31,7 @@ std::string content_key(const std::vector<TokenStream>& streams) {
 
 // What all parts of a data set have in common.
 struct DocumentForm {
-  std::string format;
+  const TokenFormat* format = nullptr;
   std::string content;
   uint32_t block = 0;
   bool is_packed = false;
@@ -42,8 +42,7 @@ struct DocumentForm {
 // Where documents begin and end is in it, wherever that was said.
 std::string documents_fingerprint(const DocumentForm& form, const DocumentPieces& pieces) {
   Xxh3 hash;
-  hash.update("lockstep documents 1\nformat " +
-              (form.format == "arrow_tokens" ? "tokens" : form.format) + "\ncontent " +
+  hash.update("lockstep documents 1\nformat " + std::string(form.format->hashed) + "\ncontent " +
               form.content + "\nblock " + std::to_string(form.block) + "\n" +
               (form.is_packed ? "pack " + std::to_string(kBestFitVersion) : std::string("pad")) +
               (form.by_length && !form.is_packed ? " by length" : "") + "\npieces " +
@@ -91,7 +90,7 @@ class DocumentSequences final : public Sequences, public WholeDocuments {
                                           std::optional<std::vector<uint32_t>> part) {
     DatasetFacts facts{.shape = sequence_shape(form, stored->streams().front().token_bytes()),
                        .classes = form.classes,
-                       .format = form.format,
+                       .format = std::string(form.format->shown),
                        .fingerprint = std::move(fingerprint),
                        .files = stored->files()};
     const auto sequences =
@@ -194,8 +193,8 @@ Result<std::unique_ptr<Dataset>> open_document_dataset(
       std::make_shared<const StoredDocuments>(std::move(streams), std::move(pieces));
   // Since they were looked at for all of this.
   for (const TokenStream& stream : stored->streams()) LOCKSTEP_RETURN_IF_ERROR(stream.unchanged());
-  DocumentForm form{shown_token_format(format), content, cut.block,
-                    cut.documents == Documents::kPack, cut.by_length};
+  DocumentForm form{&token_format(format), content, cut.block, cut.documents == Documents::kPack,
+                    cut.by_length};
   LOCKSTEP_ASSIGN_OR_RETURN(
       form.classes, token_vocabulary(stored->streams(), content, cut, bpe, cache_dir, progress));
   std::string fingerprint = documents_fingerprint(form, stored->pieces());

@@ -2,8 +2,7 @@
 
 #include <utility>
 
-#include "data/formats/tokens/arrow_tokens.h"
-#include "data/formats/tokens/token_files.h"
+#include "data/formats/tokens/token_format.h"
 #include "data/formats/tokens/tokenized_text.h"
 
 namespace lockstep::data {
@@ -14,8 +13,8 @@ Result<std::vector<TokenStream>> open_token_streams(const std::vector<std::strin
                                                     const std::string& cache_dir,
                                                     const ProgressFn& progress,
                                                     bool with_documents) {
-  if (format == "arrow_tokens")
-    return open_arrow_tokens(paths, cache_dir, progress, with_documents);
+  const TokenFormat& row = token_format(format);
+  if (row.open != nullptr) return row.open(paths, cache_dir, progress, with_documents);
   std::vector<TokenStream> streams;
   for (const std::string& path : paths) {
     if (vocabulary != nullptr) {
@@ -28,14 +27,13 @@ Result<std::vector<TokenStream>> open_token_streams(const std::vector<std::strin
       continue;
     }
     LOCKSTEP_ASSIGN_OR_RETURN(MappedFile file, MappedFile::open(path));
-    LOCKSTEP_ASSIGN_OR_RETURN(const TokenRange range, token_range_of(path, file, format));
+    LOCKSTEP_ASSIGN_OR_RETURN(const TokenRange range, row.range(path, file.bytes()));
     streams.emplace_back(range.token_bytes, range.is_signed);
     streams.back().add_file(path, std::move(file));
     streams.back().add_piece(range.offset, range.tokens);
-    if (!with_documents) continue;
-    if (format == "text" || format == "megatron") streams.back().begin_documents();
-    if (format != "megatron") continue;
-    LOCKSTEP_ASSIGN_OR_RETURN(const auto ends, megatron_documents_of(path, range.tokens));
+    if (!with_documents || row.document_ends == nullptr) continue;
+    streams.back().begin_documents();
+    LOCKSTEP_ASSIGN_OR_RETURN(const auto ends, row.document_ends(path, range.tokens));
     for (const uint64_t end : ends) streams.back().end_document(end);
   }
   return streams;

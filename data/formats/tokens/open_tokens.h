@@ -11,7 +11,7 @@
 
 namespace lockstep::data {
 
-// Opens these files (token_files.h) of this format as one or more streams, in the order of the
+// Opens these files of this format (token_format.h) as one or more streams, in the order of the
 // files. Text becomes tokens of `vocabulary`; without a vocabulary every byte is a token.
 //
 // `with_documents`: the streams also have the documents that the files state: each file of text,

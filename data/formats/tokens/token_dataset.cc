@@ -9,7 +9,7 @@
 #include "comm/base/limits.h"
 #include "data/formats/tokens/document_dataset.h"
 #include "data/formats/tokens/open_tokens.h"
-#include "data/formats/tokens/token_files.h"
+#include "data/formats/tokens/token_format.h"
 #include "data/formats/tokens/token_stream.h"
 #include "data/formats/tokens/token_vocabulary.h"
 #include "data/formats/tokens/tokenized_text.h"
@@ -30,11 +30,10 @@ class TokenBlocks final : public StoredSamples {
 
   // All but the number of classes.
   DatasetFacts facts(const std::string& format) const {
-    DatasetFacts facts{.samples = samples_, .shape = shape_, .format = shown_token_format(format)};
-    // Where they lie in Arrow files they are the same tokens, too.
+    const TokenFormat& row = token_format(format);
+    DatasetFacts facts{.samples = samples_, .shape = shape_, .format = std::string(row.shown)};
     Xxh3 hash;
-    hash.update("lockstep sequences 1\nformat " +
-                (facts.format == "arrow_tokens" ? "tokens" : facts.format) + "\nsamples " +
+    hash.update("lockstep sequences 1\nformat " + std::string(row.hashed) + "\nsamples " +
                 std::to_string(samples_) + "\nblock " + std::to_string(shape_.tokens) +
                 "\ntoken bytes " + std::to_string(shape_.token_bytes) + "\n");
     for (const TokenStream& stream : streams_) {

@@ -171,7 +171,7 @@ Result<std::unique_ptr<BpeVocabulary>> open_vocabulary(const SampleCut& cut) {
 }
 
 Status check_is_text(const SampleCut& cut, const std::string& path, const std::string& format) {
-  if (cut.tokenizer.empty() || format == "text") return Status::ok();
+  if (cut.tokenizer.empty() || is_text_format(format)) return Status::ok();
   return {Code::kUsage, "data.tokenizer makes tokens of text, but " + path + " is of format " +
                             format + "; leave the tokenizer out, or name text"};
 }

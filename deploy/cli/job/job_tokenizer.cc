@@ -1,5 +1,6 @@
 #include "deploy/cli/job/job_tokenizer.h"
 
+#include "comm/wire/data_formats.h"
 #include "data/bpe/vocabulary.h"
 #include "data/source/url.h"
 #include "deploy/cli/job/job_told.h"
@@ -27,7 +28,7 @@ Status check_tokenizer(const JobValues& values, const wire::JobSpec& job) {
                               ": name the vocabulary with this hash"};
   }
   const auto check = [&](const std::string& key, const auto& set) {
-    if (set.path().empty() || set.format() == "text") return Status::ok();
+    if (set.path().empty() || is_text_format(set.format())) return Status::ok();
     return Status(Code::kUsage, say("data.tokenizer") + " but " + say(key) +
                                     ": a tokenizer is for text; leave it out, or name text");
   };
