@@ -9,6 +9,8 @@
 #   program; each TEST is a ctest. ALONE: lockstep_compile_together. SINGLE_THREADED: it never starts
 #   a thread, so ThreadSanitizer has nothing to find and its build leaves it out; the release build
 #   ends it if it starts one after all.
+# lockstep_only_compiled(NAME SOURCES ... DEPS ... [TOGETHER]): compiles the sources of programs that
+#   this build leaves out, as fast as can be, so that they do not rot. TOGETHER: as one.
 # lockstep_fuzz(NAME SOURCES ... DEPS ...): a libFuzzer program build/<preset>/fuzz/fuzz_NAME, part of
 #   the target fuzz_targets. tests/run.sh starts it with the inputs of tests/fuzz/corpus/NAME.
 if(LOCKSTEP_FUZZ)
@@ -102,6 +104,17 @@ function(lockstep_program name)
   lockstep_our_code(${name})
   lockstep_compile_together(${name})
   target_link_libraries(${name} PRIVATE ${ARG_DEPS})
+endfunction()
+
+function(lockstep_only_compiled name)
+  cmake_parse_arguments(ARG "TOGETHER" "" "SOURCES;DEPS" ${ARGN})
+  add_library(lockstep_${name} OBJECT ${ARG_SOURCES})
+  lockstep_our_code(lockstep_${name})
+  if(ARG_TOGETHER)
+    lockstep_compile_together(lockstep_${name})
+  endif()
+  target_compile_options(lockstep_${name} PRIVATE -O0 -g0)
+  target_link_libraries(lockstep_${name} PRIVATE ${ARG_DEPS})
 endfunction()
 
 function(lockstep_test name)

@@ -11,25 +11,20 @@ import numpy as np
 import torch
 from torch import nn
 
+from fused_gpt2 import SIZES, fused_gpt2
+
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"))
 import gpt2  # noqa: E402
 import losses  # noqa: E402
 from order import read_idx  # noqa: E402
 
 TEXT_VOCAB = 256  # text goes in byte by byte
-SIZES = {"d4": (4, 4, 256), "d6": (6, 6, 384), "d8": (8, 8, 512), "d12": (12, 12, 768)}
-
-
-class FusedAttention(gpt2.Attention):
-    def seen(self, q, k, v):
-        return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
 
 
 def make_model(name, size="d12", block=128):
     if name == "gpt2":
-        layers, heads, width = SIZES[size]
-        model = gpt2.Gpt2(layers, heads, width, block, TEXT_VOCAB, FusedAttention)
-        gpt2.initialise(model, layers, seed=1)
+        model = fused_gpt2(size, block, TEXT_VOCAB)
+        gpt2.initialise(model, SIZES[size][0], seed=1)
         return model
     if name == "resnet18":
         return losses.resnet([2, 2, 2, 2], 1, imagenet_stem=False)

