@@ -1,7 +1,9 @@
 // GPT-2's layers by kernel against LibTorch's operators, both on the device: values and every
 // gradient, in fp32 and bf16 (kernel_layers_test.cc does it in plain memory).
 #include <ATen/ops/allclose.h>
+#include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/ones_like.h>
@@ -13,6 +15,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <tuple>
 #include <vector>
 
 #include "tests/gpu/gpu_world.h"
@@ -103,34 +106,59 @@ class DeviceLayers : public testing::OnGpu {
   at::Tensor key_;
 };
 
-TEST_F(DeviceLayers, AddAndNormIsThatOfLibTorch) {
-  const std::vector<at::Tensor> weights = {noise({kWidth}, 1), noise({kWidth})};
-  const std::vector<at::Tensor> inputs = {noise({3, 50, kWidth}, 2), noise({3, 50, kWidth})};
-  expect_close(
-      [](const Forward& f, std::span<const at::Tensor> in) {
-        const Normed normed = add_and_norm(f, in[0], in[1], 0);
-        return std::vector<at::Tensor>{normed.stream, normed.y};
-      },
-      inputs, weights);
-  expect_close(
-      [](const Forward& f, std::span<const at::Tensor> in) {
-        return std::vector<at::Tensor>{add_and_norm(f, in[0], in[1], 0).y};
-      },
-      inputs, weights);
-  expect_close(
-      [](const Forward& f, std::span<const at::Tensor> in) {
-        const Normed normed = add_and_norm(f, in[0], {}, 0);
-        return std::vector<at::Tensor>{normed.stream.mul(2), normed.y};
-      },
-      {inputs[0]}, weights);
+// Rows that a warp holds, with and without wide loads and with the sums of its columns, and rows
+// that it reads anew (norms.cu).
+TEST_F(DeviceLayers, AddAndNormIsThatOfLibTorchAtEveryWidth) {
+  for (const int64_t width : {768, 769, 1000, 1600, 1601, 2056, 5001}) {
+    SCOPED_TRACE(width);
+    const std::vector<at::Tensor> weights = {noise({width}, 1), noise({width})};
+    const std::vector<at::Tensor> inputs = {noise({3, 50, width}, 2), noise({3, 50, width})};
+    expect_close(
+        [](const Forward& f, std::span<const at::Tensor> in) {
+          const Normed normed = add_and_norm(f, in[0], in[1], 0);
+          return std::vector<at::Tensor>{normed.stream, normed.y};
+        },
+        inputs, weights);
+    expect_close(
+        [](const Forward& f, std::span<const at::Tensor> in) {
+          return std::vector<at::Tensor>{add_and_norm(f, in[0], in[1], 0).y};
+        },
+        inputs, weights);
+    expect_close(
+        [](const Forward& f, std::span<const at::Tensor> in) {
+          const Normed normed = add_and_norm(f, in[0], {}, 0);
+          return std::vector<at::Tensor>{normed.stream.mul(2), normed.y};
+        },
+        {inputs[0]}, weights);
+  }
 }
 
-TEST_F(DeviceLayers, LinearWithGeluIsThatOfLibTorch) {
-  expect_close(
-      [](const Forward& f, std::span<const at::Tensor> in) {
-        return std::vector<at::Tensor>{linear_gelu(f, in[0], 0)};
-      },
-      {noise({3, 50, kWidth})}, {noise({517, kWidth}).div_(28), noise({517})});
+TEST_F(DeviceLayers, LinearWithGeluIsThatOfLibTorchWithAndWithoutWideLoads) {
+  for (const int64_t width : {517, 520}) {
+    SCOPED_TRACE(width);
+    expect_close(
+        [](const Forward& f, std::span<const at::Tensor> in) {
+          return std::vector<at::Tensor>{linear_gelu(f, in[0], 0)};
+        },
+        {noise({3, 50, kWidth})}, {noise({width, kWidth}).div_(28), noise({width})});
+  }
+}
+
+// Sums over more chunks of rows than lanes add at once, twice to the same bits.
+TEST_F(DeviceLayers, LayersOfManyRowsGiveTheSameBitsAgain) {
+  const std::vector<at::Tensor> weights = {noise({768}, 1), noise({768}),
+                                           noise({1024, 768}).div_(28), noise({1024})};
+  const Layer layer = [](const Forward& f, std::span<const at::Tensor> in) {
+    const Normed normed = add_and_norm(f, in[0], in[1], 0);
+    return std::vector<at::Tensor>{normed.stream, linear_gelu(f, normed.y, 2)};
+  };
+  const std::vector<at::Tensor> inputs = {noise({4001, 768}), noise({4001, 768})};
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const auto first = run(layer, inputs, weights, true, type);
+    const auto again = run(layer, inputs, weights, true, type);
+    for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(at::equal(first[i], again[i])) << i;
+  }
+  expect_close(layer, inputs, weights);
 }
 
 TEST_F(DeviceLayers, LogitsOfAVocabularyThatIsNoMultipleOf128AreThoseOfLibTorch) {
@@ -152,6 +180,53 @@ TEST_F(DeviceLayers, DropoutDropsTheSameElementsToTheSameBits) {
       const auto got = run(layer, {x}, {}, true, at::kFloat);
       for (size_t i = 0; i < got.size(); ++i) EXPECT_TRUE(at::equal(got[i], expected[i])) << i;
     }
+  }
+}
+
+// GPT-2's vocabulary in rows that allow wide loads, and in rows that do not.
+TEST_F(DeviceLayers, TheLossOfAVocabularyIsThatOfLibTorch) {
+  constexpr int64_t kRows = 70;
+  constexpr int64_t kClasses = 50'257;
+  const at::Tensor labels = at::randint(0, kClasses, {kRows}, at::kLong).to(where_);
+  const SlotValues on_host{.step_labels = kRows};
+  const at::Tensor values =
+      at::from_blob(const_cast<SlotValues*>(&on_host), {sizeof on_host}, at::kByte).to(where_);
+  const auto check = [&]<typename T>(LayerKernelsOf<T>& kernels, at::ScalarType type,
+                                     int64_t stride, double tolerance) {
+    const at::Tensor wide = noise({kRows, stride}).mul_(3).to(type);
+    const at::Tensor logits = wide.narrow(1, 0, kClasses).to(at::kFloat).set_requires_grad(true);
+    const at::Tensor expected = at::cross_entropy_loss(logits, labels, {}, /*reduction=*/0);
+    torch::autograd::backward({expected.mean()});
+    const at::Tensor best = std::get<1>(logits.max(1)).eq(labels).to(at::kInt);
+    const auto loss_of = [&](at::Tensor gradient) {
+      const at::Tensor losses = at::empty({kRows}, logits.options().requires_grad(false));
+      const at::Tensor right = at::empty({kRows}, labels.options().dtype(at::kInt));
+      const Status status =
+          kernels.cross_entropy({static_cast<const T*>(wide.const_data_ptr()),
+                                 static_cast<T*>(gradient.mutable_data_ptr()),
+                                 labels.const_data_ptr<int64_t>(),
+                                 {static_cast<uint32_t>(kClasses), static_cast<uint32_t>(stride)},
+                                 static_cast<const SlotValues*>(values.const_data_ptr()),
+                                 losses.mutable_data_ptr<float>(),
+                                 static_cast<uint32_t*>(right.mutable_data_ptr())},
+                                kRows);
+      EXPECT_TRUE(status.is_ok()) << status.message();
+      EXPECT_TRUE(at::equal(right, best));
+      return losses;
+    };
+    const at::Tensor gradient = at::empty_like(wide), again = at::empty_like(wide);
+    const at::Tensor losses = loss_of(gradient);
+    EXPECT_TRUE(at::allclose(losses, expected.detach(), 1e-5, 1e-5));
+    EXPECT_TRUE(at::allclose(gradient.narrow(1, 0, kClasses).to(at::kFloat), logits.grad(),
+                             tolerance, tolerance * scale_of(logits.grad())));
+    EXPECT_EQ(scale_of(gradient.narrow(1, kClasses, stride - kClasses).to(at::kFloat)), 0);
+    EXPECT_TRUE(at::equal(loss_of(again), losses));
+    EXPECT_TRUE(at::equal(again, gradient));
+  };
+  for (const int64_t stride : {50'304, 50'259}) {
+    SCOPED_TRACE(stride);
+    check(*module_->layers().of_floats, at::kFloat, stride, 1e-5);
+    check(*module_->layers().of_bf16, at::kBFloat16, stride, 0x1p-8);
   }
 }
 

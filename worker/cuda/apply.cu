@@ -4,6 +4,7 @@
 
 #include "comm/base/gpu/cuda_status.h"
 #include "worker/cuda/apply_launch.h"
+#include "worker/cuda/device_team.cuh"
 
 namespace lockstep::cuda {
 namespace {
@@ -38,20 +39,13 @@ __global__ void block_totals_kernel(TotalsWork work) {
   work.totals[work.first + team] = {block.in_norm != 0 ? squares : 0.0f, is_finite};
 }
 
-// One block of threads: all of them fetch, one adds, in order.
-__global__ void decide_kernel(ApplyState* state, StepRule rule, const BlockTotals* totals,
-                              uint32_t blocks, const float* loss) {
-  __shared__ BlockTotals fetched[kThreads];
-  Totals sum;
-  for (uint32_t begin = 0; begin < blocks; begin += kThreads) {
-    const uint32_t count = min(kThreads, blocks - begin);
-    if (threadIdx.x < count) fetched[threadIdx.x] = totals[begin + threadIdx.x];
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      for (uint32_t i = 0; i < count; ++i) add_block(sum, fetched[i]);
-    }
-    __syncthreads();
-  }
+// One block of threads.
+__global__ void __launch_bounds__(kTotalsLanes)
+    decide_kernel(ApplyState* state, StepRule rule, const BlockTotals* totals, uint32_t blocks,
+                  const float* loss) {
+  using Team = BlockTeam<kTotalsLanes, sizeof(Totals)>;
+  __shared__ Team::Memory memory;
+  const Totals sum = sum_of_blocks(Team(memory), totals, blocks);
   if (threadIdx.x == 0) decide<DeviceAtomics>(*state, rule, sum, *loss);
 }
 
@@ -97,7 +91,7 @@ Status launch_block_totals(const TotalsWork& work, cudaStream_t stream) {
 
 Status launch_decide(ApplyState* state, const StepRule& rule, const BlockTotals* totals,
                      uint32_t blocks, const float* loss, cudaStream_t stream) {
-  decide_kernel<<<1, kThreads, 0, stream>>>(state, rule, totals, blocks, loss);
+  decide_kernel<<<1, kTotalsLanes, 0, stream>>>(state, rule, totals, blocks, loss);
   return cuda_status(cudaGetLastError(), "launch the gate");
 }
 

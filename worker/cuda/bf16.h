@@ -1,5 +1,5 @@
-// bfloat16 as 16 bits: the upper half of a float. The code is our own, so host and device round
-// alike.
+// bfloat16 as 16 bits: the upper half of a float. Host and device round alike: the device with its
+// own instruction, which turns every NaN into 0x7fff, and so does the host.
 //
 // Thread-safety: pure functions.
 #pragma once
@@ -46,9 +46,26 @@ LOCKSTEP_HOST_DEVICE float from_float<float>(float x) {
 
 template <>
 LOCKSTEP_HOST_DEVICE Bf16 from_float<Bf16>(float x) {
+#if defined(__CUDA_ARCH__)
+  uint16_t rounded;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(x));
+  return {rounded};
+#else
   const uint32_t bits = float_bits(x);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return {static_cast<uint16_t>((bits >> 16) | 0x40u)};
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return {0x7fff};
   return {static_cast<uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
+#endif
+}
+
+// Two rounded values in one word, `low` in its lower half.
+LOCKSTEP_HOST_DEVICE uint32_t bf16_pair(float low, float high) {
+#if defined(__CUDA_ARCH__)
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
+  return from_float<Bf16>(low).bits | static_cast<uint32_t>(from_float<Bf16>(high).bits) << 16;
+#endif
 }
 
 }  // namespace lockstep::cuda

@@ -5,9 +5,17 @@
 
 namespace lockstep::cuda {
 
-// The gradients of a layer normalisation's gain and bias.
+// The partials of the gradients of a layer normalisation's gain and bias: (2, chunks, n).
 template <typename T>
-Status launch_gain_gradient(const LayerNormBackward<T>& op, uint32_t rows, uint32_t n,
-                            const NormGradients& to, cudaStream_t stream);
+Status launch_norm_partials(const LayerNormBackward<T>& op, uint32_t rows, uint32_t n,
+                            float* partials, cudaStream_t stream);
+
+// Partials (sums, chunks, n) of `rows` rows, and where their sums (n) go.
+struct ChunkSums {
+  const float* partials = nullptr;
+  float* first = nullptr;
+  float* second = nullptr;  // null: there is one sum
+};
+Status launch_sum_of_chunks(const ChunkSums& work, uint32_t rows, uint32_t n, cudaStream_t stream);
 
 }  // namespace lockstep::cuda

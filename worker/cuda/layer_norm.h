@@ -3,13 +3,21 @@
 //
 // The kernel normalises the stored sum, rounded to T, so backward sees the same values as forward.
 //
+// The lanes of a team hold their row in registers (groups.h), up to `Each` groups a lane. So every
+// element is read once. REQUIRES: group_count<T>(n) <= Each * Team::kLanes. Wider rows:
+// layer_norm_wide.h, whose sums have another order.
+//
+// YARDSTICK for 32,768 rows of 768 Bf16, at 3.35 TB/s: forward reads two and writes two times 50
+// MB, 60 us; backward reads three and writes one, and 13 MB of column sums go through the cache, 64
+// us. 25 normalisations of GPT-2 (124M): 3.1 ms a step.
+//
 // Thread-safety: one team per row; rows are independent.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
-#include "worker/cuda/bf16.h"
+#include "worker/cuda/groups.h"
 #include "worker/cuda/team.h"
 
 namespace lockstep::cuda {
@@ -29,26 +37,58 @@ struct LayerNormForward {
   float* rstd = nullptr;  // (rows): 1 / standard deviation
 };
 
-template <typename Team, typename T>
+// The group of a + b.
+template <typename T>
+LOCKSTEP_HOST_DEVICE Group<T> sum_of_groups(const Group<T>& a, const Group<T>& b) {
+  float sums[kGroup<T>];
+  for (uint32_t j = 0; j < kGroup<T>; ++j) sums[j] = element(a, j) + element(b, j);
+  return group_of<T>(sums);
+}
+
+template <uint32_t Each, bool Aligned, typename Team, typename T>
 LOCKSTEP_TEAM_CODE void layer_norm_row(const Team& team, const LayerNormForward<T>& op,
                                        uint64_t row, uint32_t n) {
-  const T* x = op.x + row * n;
-  const T* branch = op.branch == nullptr ? nullptr : op.branch + row * n;
-  T* stream = op.stream + row * n;
-  T* y = op.y + row * n;
-  team.lane_loop(n, [&](uint32_t i) {
-    stream[i] = branch == nullptr ? x[i] : from_float<T>(to_float(x[i]) + to_float(branch[i]));
-  });
-  // A lane reads only what it has written itself, so it waits for nothing.
-  const auto elements = static_cast<float>(n);
-  const float mean = team.sum(n, [&](uint32_t i) { return to_float(stream[i]); }) / elements;
-  const float variance = team.sum(n, [&](uint32_t i) {
-    const float d = to_float(stream[i]) - mean;
-    return d * d;
-  }) / elements;
+  using Held = typename Team::template Held<Group<T>, Each>;
+  const uint32_t groups = group_count<T>(n);
+  const auto load = [&](const T* rows) {
+    Held held;
+    team.template held_loop<Each>(groups, [&](uint32_t k, uint32_t g) {
+      held.of[k] = load_group<Aligned>(rows + row * n, g, n);
+    });
+    return held;
+  };
+  Held stream = load(op.x);
+  if (op.branch != nullptr) {
+    const Held branch = load(op.branch);
+    team.template held_loop<Each>(groups, [&](uint32_t k, uint32_t) {
+      stream.of[k] = sum_of_groups(stream.of[k], branch.of[k]);
+    });
+  }
+  if (op.branch != nullptr || op.stream != op.x) {
+    team.template held_loop<Each>(groups, [&](uint32_t k, uint32_t g) {
+      store_group<Aligned>(op.stream + row * n, g, n, stream.of[k]);
+    });
+  }
+  const auto mean_of = [&](const auto& term) {
+    return team.template held_fold<Each>(
+               groups, 0.0f,
+               [&](float& sum, uint32_t k, uint32_t g) {
+                 each_element<T, Aligned>(
+                     g, n, [&](uint32_t j, uint32_t) { sum += term(element(stream.of[k], j)); });
+               },
+               [](float a, float b) { return a + b; }) /
+           static_cast<float>(n);
+  };
+  const float mean = mean_of([](float x) { return x; });
+  const float variance = mean_of([&](float x) { return (x - mean) * (x - mean); });
   const float rstd = 1.0f / std::sqrt(variance + op.eps);
-  team.lane_loop(n, [&](uint32_t i) {
-    y[i] = from_float<T>((to_float(stream[i]) - mean) * rstd * op.gain[i] + op.bias[i]);
+  team.template held_loop<Each>(groups, [&](uint32_t k, uint32_t g) {
+    const GroupFloats<T> gain = load_floats<T, Aligned>(op.gain, g, n);
+    const GroupFloats<T> bias = load_floats<T, Aligned>(op.bias, g, n);
+    float y[kGroup<T>];
+    for (uint32_t j = 0; j < kGroup<T>; ++j)
+      y[j] = (element(stream.of[k], j) - mean) * rstd * gain.of[j] + bias.of[j];
+    store_group<Aligned>(op.y + row * n, g, n, group_of<T>(y));
   });
   team.once([&] {
     op.mean[row] = mean;
@@ -70,24 +110,61 @@ struct LayerNormBackward {
   T* dx = nullptr;              // (rows, n)
 };
 
-template <typename Team, typename T>
+// Two means over a row that backward needs.
+struct NormMeans {
+  float scaled = 0;   // of dy * gain
+  float product = 0;  // of dy * gain * the normalised value
+};
+
+// Calls each_term(k, j, dy, normal) for every element of the row: what the gradients of gain and
+// bias are summed from (column_sums.h), for the j-th element of the k-th group that a lane holds.
+template <uint32_t Each, bool Aligned, typename Team, typename T, typename Term>
 LOCKSTEP_TEAM_CODE void layer_norm_backward_row(const Team& team, const LayerNormBackward<T>& op,
-                                                uint64_t row, uint32_t n) {
-  const T* dy = op.dy + row * n;
-  const T* d_stream = op.d_stream == nullptr ? nullptr : op.d_stream + row * n;
-  const T* stream = op.stream + row * n;
-  T* dx = op.dx + row * n;
+                                                uint64_t row, uint32_t n, const Term& each_term) {
+  using Held = typename Team::template Held<Group<T>, Each>;
+  const uint32_t groups = group_count<T>(n);
+  const auto load = [&](const T* rows) {
+    Held held;
+    team.template held_loop<Each>(groups, [&](uint32_t k, uint32_t g) {
+      held.of[k] = load_group<Aligned>(rows + row * n, g, n);
+    });
+    return held;
+  };
+  const Held dy = load(op.dy);
+  const Held stream = load(op.stream);
+  Held d_stream;
+  if (op.d_stream != nullptr) d_stream = load(op.d_stream);
   const float mean = op.mean[row];
   const float rstd = op.rstd[row];
+  const auto normal = [&](uint32_t k, uint32_t j) {
+    return (element(stream.of[k], j) - mean) * rstd;
+  };
   const auto elements = static_cast<float>(n);
-  const auto scaled = [&](uint32_t i) { return to_float(dy[i]) * op.gain[i]; };
-  const auto normal = [&](uint32_t i) { return (to_float(stream[i]) - mean) * rstd; };
-  const float mean_scaled = team.sum(n, scaled) / elements;
-  const float mean_product =
-      team.sum(n, [&](uint32_t i) { return scaled(i) * normal(i); }) / elements;
-  team.lane_loop(n, [&](uint32_t i) {
-    const float through = rstd * (scaled(i) - mean_scaled - normal(i) * mean_product);
-    dx[i] = from_float<T>(d_stream == nullptr ? through : through + to_float(d_stream[i]));
+  const NormMeans sums = team.template held_fold<Each>(
+      groups, NormMeans{},
+      [&](NormMeans& lane, uint32_t k, uint32_t g) {
+        const GroupFloats<T> gain = load_floats<T, Aligned>(op.gain, g, n);
+        each_element<T, Aligned>(g, n, [&](uint32_t j, uint32_t) {
+          const float scaled = element(dy.of[k], j) * gain.of[j];
+          lane.scaled += scaled;
+          lane.product += scaled * normal(k, j);
+          each_term(k, j, element(dy.of[k], j), normal(k, j));
+        });
+      },
+      [](const NormMeans& a, const NormMeans& b) {
+        return NormMeans{a.scaled + b.scaled, a.product + b.product};
+      });
+  const float mean_scaled = sums.scaled / elements;
+  const float mean_product = sums.product / elements;
+  team.template held_loop<Each>(groups, [&](uint32_t k, uint32_t g) {
+    const GroupFloats<T> gain = load_floats<T, Aligned>(op.gain, g, n);
+    float dx[kGroup<T>];
+    for (uint32_t j = 0; j < kGroup<T>; ++j) {
+      const float scaled = element(dy.of[k], j) * gain.of[j];
+      const float through = rstd * (scaled - mean_scaled - normal(k, j) * mean_product);
+      dx[j] = op.d_stream == nullptr ? through : through + element(d_stream.of[k], j);
+    }
+    store_group<Aligned>(op.dx + row * n, g, n, group_of<T>(dx));
   });
 }
 

@@ -11,9 +11,9 @@
 
 namespace lockstep {
 
-// Increase this with every change of DeviceModule or of the types in its calls. A worker and a
-// library from different builds must not meet.
-inline constexpr uint32_t kDeviceModuleVersion = 5;
+// Increase this with every change of DeviceModule, of the types in its calls, or of the memory that
+// its kernels expect (column_sums.h). A worker and a library from different builds must not meet.
+inline constexpr uint32_t kDeviceModuleVersion = 6;
 
 inline constexpr char kDeviceModuleLibrary[] = "liblockstep-cuda.so";
 inline constexpr char kDeviceModuleEntry[] = "lockstep_open_device_module";

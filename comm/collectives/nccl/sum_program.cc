@@ -7,6 +7,29 @@
 #include "comm/collectives/reduction_tree.h"
 
 namespace lockstep::nccl {
+namespace {
+
+// Whether `ops` begins with the balanced tree of leaves [first, first + leaves); cuts it off.
+bool cut_balanced(std::span<const int32_t>* ops, int32_t first, int32_t leaves) {
+  if (ops->empty()) return false;
+  if (leaves > 1 && !(cut_balanced(ops, first, leaves / 2) &&
+                      cut_balanced(ops, first + leaves / 2, leaves / 2))) {
+    return false;
+  }
+  if (ops->empty() || ops->front() != (leaves == 1 ? first : SumProgram::kAdd)) return false;
+  *ops = ops->subspan(1);
+  return true;
+}
+
+}  // namespace
+
+uint32_t balanced_leaves(std::span<const int32_t> ops) {
+  for (const int32_t leaves : {2, 4, 8}) {
+    std::span<const int32_t> rest = ops;
+    if (cut_balanced(&rest, 0, leaves) && rest.empty()) return static_cast<uint32_t>(leaves);
+  }
+  return 0;
+}
 
 Status make_device_sum(std::span<const int32_t> ops, std::span<const float* const> leaves,
                        float* out, uint64_t elements, DeviceSum* sum) {
@@ -25,6 +48,7 @@ Status make_device_sum(std::span<const int32_t> ops, std::span<const float* cons
   }
   std::copy(leaves.begin(), leaves.end(), sum->leaves);
   sum->op_count = static_cast<uint32_t>(ops.size());
+  sum->balanced = balanced_leaves(ops);
   sum->elements = elements;
   sum->out = out;
   return Status::ok();

@@ -19,6 +19,7 @@ struct DeviceSum {
   const float* leaves[limits::kDeviceLeaves];
   int16_t ops[2 * limits::kDeviceLeaves];  // as SumProgram's
   uint32_t op_count = 0;
+  uint32_t balanced = 0;  // 2, 4 or 8: the sum is sum_balanced() of so many leaves; else 0
   uint64_t elements = 0;
   float* out = nullptr;
 };
@@ -41,6 +42,20 @@ LOCKSTEP_HOST_DEVICE float sum_element(const DeviceSum& sum, uint64_t i) {
     }
   }
   return size == 0 ? 0.0f : stack[0];
+}
+
+// The leaves of a program that adds 2, 4 or 8 leaves in their order by a balanced tree: the program
+// of so many partials that are powers of two alike. Else 0.
+uint32_t balanced_leaves(std::span<const int32_t> ops);
+
+// The sum of `Leaves` values by a balanced tree: sum_element()'s additions for such a program, with
+// the values in registers instead of a stack. Overwrites `values`.
+template <uint32_t Leaves>
+LOCKSTEP_HOST_DEVICE float sum_balanced(float (&values)[Leaves]) {
+  for (uint32_t width = 1; width < Leaves; width *= 2) {
+    for (uint32_t i = 0; i < Leaves; i += 2 * width) values[i] += values[i + width];
+  }
+  return values[0];
 }
 
 }  // namespace lockstep::nccl

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -22,6 +23,15 @@ using testing::HostAtomics;
 
 constexpr uint64_t kGradients = 2 * kNormBlock + 48;
 constexpr uint64_t kElements = kGradients + 16;  // and 16 statistics
+
+Totals totals_of_ranges(const float* sums, std::span<const NormRange> ranges,
+                        const NormRange& statistics) {
+  std::vector<BlockTotals> totals;
+  for (const TotalsBlock& block : make_totals_blocks(ranges, statistics))
+    totals.push_back(totals_of(sums, block));
+  return sum_of_blocks(SerialTeam<kTotalsLanes>{}, totals.data(),
+                       static_cast<uint32_t>(totals.size()));
+}
 
 // A worker's device memory, and the kernels in their order.
 struct Device {
@@ -46,9 +56,7 @@ struct Device {
 
   void apply(const StepRule& rule) {
     const NormRange ranges[] = {{0, kNormBlock + 21}, {kNormBlock + 32, kNormBlock + 16}};
-    Totals totals;
-    for (const TotalsBlock& block : make_totals_blocks(ranges, {kGradients, 16}))
-      add_block(totals, totals_of(grads(), block));
+    const Totals totals = totals_of_ranges(grads(), ranges, {kGradients, 16});
     decide<HostAtomics>(state, rule, totals, 0.5f);
     if (state.verdict.applies == 0) return;
     AdamFactors factors{.beta2 = 0.99f, .one_minus_beta2 = 0.01f, .step_size = 0.1f, .eps = 1e-6f};
@@ -165,20 +173,48 @@ TEST(StepVerdict, UnscalesAndClipsAsTheCpuDoes) {
   const NormRange ranges[] = {{0, kNormBlock + 21}, {kNormBlock + 32, kNormBlock + 16}};
   const double squares = sum_of_squares(device.grads(), ranges);
   device.apply(rule_of(0));
-  EXPECT_EQ(device.state.verdict.grad_scale, clip_scale(squares / 16, 1) / 4);
+  EXPECT_FLOAT_EQ(device.state.verdict.grad_scale, clip_scale(squares / 16, 1) / 4);
   Device unclipped;
   unclipped.apply({.step = 0, .clip_norm = 0, .loss_scale = {}});
   EXPECT_EQ(unclipped.state.verdict.grad_scale, 1.0f);
 }
 
-TEST(Totals, AreTheCpusNormBitForBit) {
+TEST(Totals, AreTheCpusNormButForTheOrderOfItsBlocks) {
   Device device;
   const NormRange ranges[] = {{0, 2 * kNormBlock + 5}, {2 * kNormBlock + 16, 3}};
-  Totals totals;
-  for (const TotalsBlock& block : make_totals_blocks(ranges, {kGradients, 16}))
-    add_block(totals, totals_of(device.grads(), block));
-  EXPECT_EQ(totals.squares, sum_of_squares(device.grads(), ranges));
+  const Totals totals = totals_of_ranges(device.grads(), ranges, {kGradients, 16});
+  EXPECT_DOUBLE_EQ(totals.squares, sum_of_squares(device.grads(), ranges));
   EXPECT_TRUE(totals.is_finite);
+}
+
+// The order that apply_state.h documents: lanes, then warps of lanes, then the warps.
+TEST(Totals, OfManyBlocksAreAddedInLanesAndAFixedTree) {
+  constexpr uint32_t kBlocks = 5 * kTotalsLanes + 77;
+  std::vector<BlockTotals> totals(kBlocks);
+  double lanes[kTotalsLanes] = {}, in_order = 0;
+  for (uint32_t i = 0; i < kBlocks; ++i) {
+    totals[i].squares = static_cast<float>(stream_value(3, i) % 1'000'003) * 0x1p-30f;
+    lanes[i % kTotalsLanes] += static_cast<double>(totals[i].squares);
+    in_order += static_cast<double>(totals[i].squares);
+  }
+  for (uint32_t half = 16; half > 0; half /= 2) {
+    for (uint32_t lane = 0; lane < kTotalsLanes; ++lane)
+      if (lane % 32 < half) lanes[lane] += lanes[lane + half];
+  }
+  for (uint32_t half = 16; half > 0; half /= 2) {
+    for (uint32_t warp = 0; warp < half; ++warp) lanes[32 * warp] += lanes[32 * (warp + half)];
+  }
+  const SerialTeam<kTotalsLanes> team;
+  const Totals sum = sum_of_blocks(team, totals.data(), kBlocks);
+  EXPECT_EQ(sum.squares, lanes[0]);
+  EXPECT_NEAR(sum.squares, in_order, 1e-12 * in_order);
+  EXPECT_TRUE(sum.is_finite);
+  for (const uint32_t where : {0u, kTotalsLanes - 1, kBlocks - 1}) {
+    totals[where].is_finite = 0;
+    EXPECT_FALSE(sum_of_blocks(team, totals.data(), kBlocks).is_finite) << where;
+    totals[where].is_finite = 1;
+  }
+  EXPECT_EQ(sum_of_blocks(team, totals.data(), 0).squares, 0.0);
 }
 
 }  // namespace

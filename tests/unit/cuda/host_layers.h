@@ -2,8 +2,9 @@
 #pragma once
 
 #include "worker/cuda/column_sums.h"
-#include "worker/cuda/gelu.h"
+#include "worker/cuda/gelu_columns.h"
 #include "worker/cuda/layer_kernels.h"
+#include "worker/cuda/layer_norm_wide.h"
 
 namespace lockstep::testing {
 
@@ -16,55 +17,54 @@ class HostLayers : public LayerKernelsOf<T> {
 
   Status norm(const cuda::LayerNormForward<T>& work, uint32_t rows, uint32_t n) override {
     ++calls;
-    for (uint32_t row = 0; row < rows; ++row) cuda::layer_norm_row(Warp{}, work, row, n);
+    for (uint32_t row = 0; row < rows; ++row) {
+      if (n <= kWidestHeld)
+        cuda::layer_norm_row<kHeldGroups, false>(Warp{}, work, row, n);
+      else
+        cuda::layer_norm_wide_row(Warp{}, work, row, n);
+    }
     return Status::ok();
   }
 
   Status norm_backward(const cuda::LayerNormBackward<T>& work, uint32_t rows, uint32_t n,
                        const NormGradients& to) override {
     ++calls;
-    float* second = to.partials + cuda::column_chunks(rows) * n;
-    sum_chunks(rows, n, to.partials, to.gain, [&](uint64_t chunk, uint32_t column) {
-      return cuda::chunk_gain_gradient(work, rows, n, chunk, column);
-    });
-    sum_chunks(rows, n, second, to.bias, [&](uint64_t chunk, uint32_t column) {
-      return cuda::chunk_sum(work.dy, rows, n, chunk, column);
-    });
-    for (uint32_t row = 0; row < rows; ++row) cuda::layer_norm_backward_row(Warp{}, work, row, n);
+    walk(cuda::NormColumns<T>{work}, rows, n, to.partials);
+    sum_chunks(to.partials, rows, n, to.gain);
+    sum_chunks(to.partials + cuda::column_chunks(rows) * n, rows, n, to.bias);
+    for (uint32_t row = 0; row < rows; ++row) {
+      if (n <= kWidestHeld)
+        cuda::layer_norm_backward_row<kHeldGroups, false>(Warp{}, work, row, n,
+                                                          [](uint32_t, uint32_t, float, float) {});
+      else
+        cuda::layer_norm_backward_wide_row(Warp{}, work, row, n);
+    }
     return Status::ok();
   }
 
   Status bias_gelu(const BiasGelu<T>& work, uint32_t rows, uint32_t n) override {
     ++calls;
-    for (uint64_t i = 0; i < uint64_t{rows} * n; ++i)
-      work.y[i] = cuda::from_float<T>(cuda::gelu(cuda::to_float(work.x[i]) + work.bias[i % n]));
+    walk(cuda::GeluColumns<T>{work}, rows, n, nullptr);
     return Status::ok();
   }
 
   Status bias_gelu_backward(const BiasGeluBackward<T>& work, uint32_t rows, uint32_t n,
                             const BiasGradient& to) override {
     ++calls;
-    for (uint64_t i = 0; i < uint64_t{rows} * n; ++i) {
-      const float slope = cuda::gelu_derivative(cuda::to_float(work.x[i]) + work.bias[i % n]);
-      work.dx[i] = cuda::from_float<T>(cuda::to_float(work.dy[i]) * slope);
-    }
-    sum_chunks(rows, n, to.partials, to.bias, [&](uint64_t chunk, uint32_t column) {
-      return cuda::chunk_sum(work.dx, rows, n, chunk, column);
-    });
+    walk(cuda::GeluBackwardColumns<T>{work}, rows, n, to.partials);
+    sum_chunks(to.partials, rows, n, to.bias);
     return Status::ok();
   }
 
   Status cross_entropy(const CrossEntropy<T>& work, uint32_t rows) override {
     count_loss(work);
-    const cuda::SerialTeam<256> team;
+    const cuda::SerialTeam<512> team;
     for (uint64_t row = 0; row < rows; ++row) {
-      const T* logits = work.logits + row * work.width.stride;
-      const RowTarget target = target_of(work.labels, row, rows, *work.values);
-      const bool is_right = cuda::is_right_row(team, logits, work.width, target.likelier());
-      work.right[row] = is_right ? 1 : 0;
-      cuda::cross_entropy_row(team, logits, work.gradient + row * work.width.stride, work.width,
-                              target, cuda::loss_share(work.values->step_labels),
-                              work.losses + row);
+      cuda::cross_entropy_row<false>(team, work.logits + row * work.width.stride,
+                                     work.gradient + row * work.width.stride, work.width,
+                                     target_of(work.labels, row, rows, *work.values),
+                                     cuda::loss_share(work.values->step_labels), work.losses + row,
+                                     work.right == nullptr ? nullptr : work.right + row);
     }
     return Status::ok();
   }
@@ -86,16 +86,19 @@ class HostLayers : public LayerKernelsOf<T> {
 
  private:
   using Warp = cuda::SerialTeam<32>;
+  static constexpr uint32_t kHeldGroups = 16;
+  static constexpr uint32_t kWidestHeld = 1024;
 
-  template <typename ChunkSum>
-  static void sum_chunks(uint32_t rows, uint32_t n, float* partials, float* sums,
-                         const ChunkSum& chunk_sum) {
-    const uint64_t chunks = cuda::column_chunks(rows);
-    for (uint64_t chunk = 0; chunk < chunks; ++chunk)
-      for (uint32_t column = 0; column < n; ++column)
-        partials[chunk * n + column] = chunk_sum(chunk, column);
+  template <typename Source>
+  static void walk(const Source& source, uint32_t rows, uint32_t n, float* partials) {
+    for (uint64_t chunk = 0; chunk < cuda::column_chunks(rows); ++chunk)
+      for (uint32_t g = 0; g < cuda::group_count<T>(n); ++g)
+        cuda::sum_tile_group<false>(source, rows, n, chunk, g, partials);
+  }
+
+  static void sum_chunks(const float* partials, uint32_t rows, uint32_t n, float* sums) {
     for (uint32_t column = 0; column < n; ++column)
-      sums[column] = cuda::sum_of_chunks(partials, chunks, n, column);
+      sums[column] = cuda::sum_of_chunks(partials, cuda::column_chunks(rows), n, column);
   }
 };
 

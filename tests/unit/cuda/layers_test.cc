@@ -3,35 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
-#include "comm/base/prng.h"
+#include "tests/unit/cuda/layer_values.h"
 #include "worker/cuda/column_sums.h"
-#include "worker/cuda/cross_entropy.h"
-#include "worker/cuda/gelu.h"
-#include "worker/cuda/layer_norm.h"
+#include "worker/cuda/gelu_columns.h"
+#include "worker/cuda/layer_norm_wide.h"
 
 namespace lockstep::cuda {
 namespace {
 
 using Warp = SerialTeam<32>;
-using Block = SerialTeam<256>;
-
-template <typename T>
-std::vector<T> noise(uint64_t key, uint64_t n, float offset = 0) {
-  std::vector<T> out;
-  for (uint64_t i = 0; i < n; ++i)
-    out.push_back(
-        from_float<T>(offset + static_cast<float>(stream_value(key, i) % 4001) / 1000 - 2));
-  return out;
-}
-
-// A result of type T may be off by its own rounding, and a little for the float sums before it.
-template <typename T>
-double tolerance(double expected) {
-  const double half_step = std::is_same_v<T, Bf16> ? 0x1p-8 : 0x1p-24;
-  return std::abs(expected) * half_step + 4e-6;
-}
 
 template <typename T>
 class Layers : public ::testing::Test {};
@@ -56,45 +39,98 @@ struct NormReference {
   }
 };
 
+// Rows up to 1,024 elements as a warp holds them, wider ones as it reads them anew.
+constexpr uint32_t kEach = 8;
+
+template <bool Aligned, typename T>
+void norm(const LayerNormForward<T>& op, uint32_t rows, uint32_t n) {
+  for (uint32_t row = 0; row < rows; ++row) {
+    if (n <= 1024)
+      layer_norm_row<kEach, Aligned>(Warp{}, op, row, n);
+    else
+      layer_norm_wide_row(Warp{}, op, row, n);
+  }
+}
+
+// The sums of gain and bias as the kernel that also makes dx sums them: (2, chunks, n).
+template <bool Aligned, typename T>
+std::vector<float> norm_backward(const LayerNormBackward<T>& op, uint32_t rows, uint32_t n) {
+  const uint64_t chunks = column_chunks(rows);
+  std::vector<float> partials(2 * chunks * n);
+  for (uint64_t chunk = 0; chunk < chunks; ++chunk) {
+    std::vector<float> sums[2][kRowLanes];
+    for (auto& of : sums) std::fill(std::begin(of), std::end(of), std::vector<float>(n + 8));
+    for (uint64_t row = chunk * kColumnChunk; row < chunk_end(chunk, rows); ++row) {
+      const uint64_t lane = row % kRowLanes;
+      layer_norm_backward_row<kEach, Aligned>(
+          Warp{}, op, row, n, [&](uint32_t k, uint32_t j, float dy, float normal) {
+            const uint32_t i = k * kGroup<T> + j;
+            NormColumns<T>::add_term(sums[0][lane][i], sums[1][lane][i], dy, normal);
+          });
+    }
+    for (uint32_t s = 0; s < 2; ++s) {
+      for (uint32_t i = 0; i < n; ++i)
+        partials[(s * chunks + chunk) * n + i] =
+            (sums[s][0][i] + sums[s][2][i]) + (sums[s][1][i] + sums[s][3][i]);
+    }
+  }
+  return partials;
+}
+
+template <bool Aligned, typename Source>
+std::vector<float> walk(const Source& source, uint32_t rows, uint32_t n) {
+  using T = typename Source::T;
+  std::vector<float> partials(std::max(1u, Source::kSums) * column_chunks(rows) * n);
+  for (uint64_t tile = 0; tile < column_tiles<T>(rows, n); ++tile) {
+    const auto [chunk, first] = tile_at<T>(tile, n);
+    for (uint32_t g = first; g < std::min(first + kWarp, group_count<T>(n)); ++g)
+      sum_tile_group<Aligned>(source, rows, n, chunk, g, partials.data());
+  }
+  return partials;
+}
+
 TYPED_TEST(Layers, NormaliseTheRoundedSumOfStreamAndBranch) {
   constexpr uint32_t kRows = 3;
-  constexpr uint32_t n = 101;  // no multiple of the lanes
-  const auto x = noise<TypeParam>(1, kRows * n, 5);
-  const auto branch = noise<TypeParam>(2, kRows * n);
-  const auto gain = noise<float>(3, n);
-  const auto bias = noise<float>(4, n);
-  std::vector<TypeParam> stream(kRows * n), y(kRows * n);
-  std::vector<float> mean(kRows), rstd(kRows);
-  const LayerNormForward<TypeParam> op{x.data(),    branch.data(), gain.data(),
-                                       bias.data(), 1e-5f,         stream.data(),
-                                       y.data(),    mean.data(),   rstd.data()};
-  for (uint32_t row = 0; row < kRows; ++row) layer_norm_row(Warp{}, op, row, n);
-  for (uint32_t row = 0; row < kRows; ++row) {
-    const NormReference expected(stream.data() + row * n, n, 1e-5);
-    EXPECT_NEAR(rstd[row], expected.rstd, 1e-5 * expected.rstd);
-    for (uint32_t i = 0; i < n; ++i) {
-      const uint32_t at = row * n + i;
-      EXPECT_EQ(to_float(stream[at]),
-                to_float(from_float<TypeParam>(to_float(x[at]) + to_float(branch[at]))));
-      const double value = expected.normal[i] * gain[i] + bias[i];
-      EXPECT_NEAR(to_float(y[at]), value, tolerance<TypeParam>(value) + 4e-6);
+  for (const uint32_t n : {101u, 1024u, 2100u}) {  // no multiple of the lanes; full; too wide
+    const auto x = noise<TypeParam>(1, kRows * n, 5);
+    const auto branch = noise<TypeParam>(2, kRows * n);
+    const auto gain = noise<float>(3, n);
+    const auto bias = noise<float>(4, n);
+    std::vector<TypeParam> stream(kRows * n), y(kRows * n);
+    std::vector<float> mean(kRows), rstd(kRows);
+    norm<false>(
+        LayerNormForward<TypeParam>{x.data(), branch.data(), gain.data(), bias.data(), 1e-5f,
+                                    stream.data(), y.data(), mean.data(), rstd.data()},
+        kRows, n);
+    for (uint32_t row = 0; row < kRows; ++row) {
+      const NormReference expected(stream.data() + row * n, n, 1e-5);
+      EXPECT_NEAR(rstd[row], expected.rstd, 1e-5 * expected.rstd);
+      for (uint32_t i = 0; i < n; ++i) {
+        const uint32_t at = row * n + i;
+        EXPECT_EQ(to_float(stream[at]),
+                  to_float(from_float<TypeParam>(to_float(x[at]) + to_float(branch[at]))));
+        const double value = expected.normal[i] * gain[i] + bias[i];
+        EXPECT_NEAR(to_float(y[at]), value, tolerance<TypeParam>(value) + 4e-6);
+      }
     }
   }
 }
 
-TEST(LayerNorm, WithoutABranchWorksInPlaceOnTheStream) {
+TEST(LayerNorm, WithoutABranchWorksInPlaceOnTheStreamAndCopiesItElsewhere) {
   constexpr uint32_t n = 64;
   auto x = noise<float>(1, n);
   const auto before = x;
   const std::vector<float> gain(n, 1), bias(n, 0);
-  std::vector<float> y(n);
+  std::vector<float> y(n), copy(n);
   float mean, rstd;
-  layer_norm_row(Warp{},
-                 LayerNormForward<float>{x.data(), nullptr, gain.data(), bias.data(), 1e-5f,
-                                         x.data(), y.data(), &mean, &rstd},
-                 0, n);
-  EXPECT_EQ(x, before);
-  EXPECT_NEAR(Warp{}.sum(n, [&](uint32_t i) { return y[i]; }), 0, 1e-4);
+  for (float* stream : {x.data(), copy.data()}) {
+    norm<true>(LayerNormForward<float>{x.data(), nullptr, gain.data(), bias.data(), 1e-5f, stream,
+                                       y.data(), &mean, &rstd},
+               1, n);
+    EXPECT_EQ(x, before);
+    EXPECT_NEAR(Warp{}.sum(n, [&](uint32_t i) { return y[i]; }), 0, 1e-4);
+  }
+  EXPECT_EQ(copy, before);
 }
 
 // dx by the textbook: through mean and variance, and past the normalisation.
@@ -106,16 +142,18 @@ TYPED_TEST(Layers, GiveLayerNormsGradients) {
   const auto d_stream = noise<TypeParam>(3, kRows * n);
   const auto gain = noise<float>(4, n);
   std::vector<float> mean(kRows), rstd(kRows), bias(n, 0);
-  std::vector<TypeParam> copy(kRows * n), y(kRows * n), dx(kRows * n);
-  const LayerNormForward<TypeParam> forward{stream.data(), nullptr,     gain.data(),
-                                            bias.data(),   1e-5f,       copy.data(),
-                                            y.data(),      mean.data(), rstd.data()};
-  const LayerNormBackward<TypeParam> op{dy.data(),   d_stream.data(), stream.data(), gain.data(),
-                                        mean.data(), rstd.data(),     dx.data()};
+  std::vector<TypeParam> copy(kRows * n), y(kRows * n), dx(kRows * n), wide(kRows * n);
+  norm<false>(LayerNormForward<TypeParam>{stream.data(), nullptr, gain.data(), bias.data(), 1e-5f,
+                                          copy.data(), y.data(), mean.data(), rstd.data()},
+              kRows, n);
+  LayerNormBackward<TypeParam> op{dy.data(),   d_stream.data(), stream.data(), gain.data(),
+                                  mean.data(), rstd.data(),     dx.data()};
+  const std::vector<float> partials = norm_backward<false>(op, kRows, n);
+  EXPECT_EQ(partials, walk<false>(NormColumns<TypeParam>{op}, kRows, n));
+  op.dx = wide.data();
   std::vector<double> d_gain(n), d_bias(n);
   for (uint32_t row = 0; row < kRows; ++row) {
-    layer_norm_row(Warp{}, forward, row, n);
-    layer_norm_backward_row(Warp{}, op, row, n);
+    layer_norm_backward_wide_row(Warp{}, op, row, n);
     const NormReference at(stream.data() + row * n, n, 1e-5);
     double mean_scaled = 0, mean_product = 0;
     for (uint32_t i = 0; i < n; ++i) {
@@ -129,128 +167,143 @@ TYPED_TEST(Layers, GiveLayerNormsGradients) {
       const double g = to_float(dy[row * n + i]);
       const double expected = at.rstd * (g * gain[i] - mean_scaled - at.normal[i] * mean_product) +
                               to_float(d_stream[row * n + i]);
-      EXPECT_NEAR(to_float(dx[row * n + i]), expected, tolerance<TypeParam>(expected) + 4e-6);
+      for (const auto& result : {dx, wide})
+        EXPECT_NEAR(to_float(result[row * n + i]), expected, tolerance<TypeParam>(expected) + 4e-6);
     }
   }
   const auto chunks = column_chunks(kRows);
   ASSERT_EQ(chunks, 3u);
-  std::vector<float> gains(chunks * n), biases(chunks * n);
-  for (uint64_t chunk = 0; chunk < chunks; ++chunk) {
-    for (uint32_t i = 0; i < n; ++i) {
-      gains[chunk * n + i] = chunk_gain_gradient(op, kRows, n, chunk, i);
-      biases[chunk * n + i] = chunk_sum(op.dy, kRows, n, chunk, i);
-    }
-  }
   for (uint32_t i = 0; i < n; ++i) {
-    EXPECT_NEAR(sum_of_chunks(gains.data(), chunks, n, i), d_gain[i], 2e-4);
-    EXPECT_NEAR(sum_of_chunks(biases.data(), chunks, n, i), d_bias[i], 2e-4);
+    EXPECT_NEAR(sum_of_chunks(partials.data(), chunks, n, i), d_gain[i], 2e-4);
+    EXPECT_NEAR(sum_of_chunks(partials.data() + chunks * n, chunks, n, i), d_bias[i], 2e-4);
+  }
+}
+
+TYPED_TEST(Layers, SumColumnsOverManyChunks) {
+  constexpr uint32_t kRows = 40 * kColumnChunk + 3;  // more chunks than lanes of chunks
+  constexpr uint32_t n = 19;
+  const auto x = noise<TypeParam>(1, kRows * n);
+  const std::vector<float> partials = walk<false>(PlainColumns<TypeParam>{x.data()}, kRows, n);
+  for (uint32_t i = 0; i < n; ++i) {
+    double expected = 0;
+    for (uint32_t row = 0; row < kRows; ++row) expected += to_float(x[row * n + i]);
+    EXPECT_NEAR(sum_of_chunks(partials.data(), column_chunks(kRows), n, i), expected, 1e-3);
+  }
+}
+
+double exact_gelu(double z) {
+  return 0.5 * z * (1 + std::tanh(std::sqrt(2 / M_PI) * (z + 0.044715 * z * z * z)));
+}
+
+double exact_slope(double z) {
+  return (exact_gelu(z + 1e-5) - exact_gelu(z - 1e-5)) / 2e-5;
+}
+
+TYPED_TEST(Layers, GiveGeluOfXAndBiasAndTheirGradients) {
+  constexpr uint32_t kRows = kColumnChunk + 5;
+  constexpr uint32_t n = 45;
+  const auto x = noise<TypeParam>(1, kRows * n);
+  const auto bias = noise<float>(2, n);
+  const auto dy = noise<TypeParam>(3, kRows * n);
+  std::vector<TypeParam> y(kRows * n), dx = dy;  // in place
+  walk<false>(GeluColumns<TypeParam>{{x.data(), bias.data(), y.data()}}, kRows, n);
+  const std::vector<float> partials = walk<false>(
+      GeluBackwardColumns<TypeParam>{{dx.data(), x.data(), bias.data(), dx.data()}}, kRows, n);
+  for (uint32_t i = 0; i < n; ++i) {
+    double d_bias = 0;
+    for (uint32_t row = 0; row < kRows; ++row) {
+      const uint32_t at = row * n + i;
+      const double z = static_cast<double>(to_float(x[at])) + static_cast<double>(bias[i]);
+      EXPECT_NEAR(to_float(y[at]), exact_gelu(z), tolerance<TypeParam>(exact_gelu(z)));
+      const double expected = to_float(dy[at]) * exact_slope(z);
+      EXPECT_NEAR(to_float(dx[at]), expected, tolerance<TypeParam>(expected) + 4e-6);
+      d_bias += to_float(dx[at]);
+    }
+    EXPECT_NEAR(sum_of_chunks(partials.data(), column_chunks(kRows), n, i), d_bias, 1e-4);
   }
 }
 
 TEST(Gelu, IsTheTanhApproximationAndItsSlope) {
-  const auto exact = [](double z) {
-    return 0.5 * z * (1 + std::tanh(std::sqrt(2 / M_PI) * (z + 0.044715 * z * z * z)));
-  };
   for (double z = -12; z <= 12; z += 0.037) {
-    EXPECT_NEAR(gelu(static_cast<float>(z)), exact(z), 1e-6 * (1 + std::abs(z))) << z;
-    const double slope = (exact(z + 1e-5) - exact(z - 1e-5)) / 2e-5;
-    EXPECT_NEAR(gelu_derivative(static_cast<float>(z)), slope, 2e-6) << z;
+    const auto at = static_cast<float>(z);
+    EXPECT_NEAR(gelu<float>(at), exact_gelu(z), 1e-6 * (1 + std::abs(z))) << z;
+    EXPECT_NEAR(gelu_derivative<float>(at), exact_slope(z), 2e-6) << z;
   }
 }
 
-TYPED_TEST(Layers, GiveCrossEntropyAndItsGradientInPlace) {
-  constexpr RowWidth kWidth{301, 384};
-  constexpr uint32_t kLabel = 17;
-  constexpr float kScale = 0.125f;
-  auto logits = noise<TypeParam>(1, kWidth.stride);
-  logits[5] = from_float<TypeParam>(80);  // exp of it is no float
-  for (uint32_t i = kWidth.classes; i < kWidth.stride; ++i)
-    logits[i] = from_float<TypeParam>(i % 2 == 0 ? 1e30f : NAN);  // padding is not looked at
-  const auto before = logits;
-  double total = 0;
-  for (uint32_t i = 0; i < kWidth.classes; ++i)
-    total += std::exp(static_cast<double>(to_float(before[i])) - 80);
-  float loss = 0;
-  cross_entropy_row(Block{}, logits.data(), logits.data(), kWidth, {.label = kLabel}, kScale,
-                    &loss);
-  const double expected_loss = std::log(total) + 80 - to_float(before[kLabel]);
-  EXPECT_NEAR(loss, expected_loss, 1e-5 * expected_loss);
-  for (uint32_t i = 0; i < kWidth.stride; ++i) {
-    double expected = 0;
-    if (i < kWidth.classes) {
-      const double share = std::exp(static_cast<double>(to_float(before[i])) - 80) / total;
-      expected = (share - (i == kLabel ? 1 : 0)) * kScale;
-    }
-    EXPECT_NEAR(to_float(logits[i]), expected, tolerance<TypeParam>(expected)) << i;
+TEST(Gelu, OfLargeValuesIsZeroOrTheValueAndOfNoNumberNoNumber) {
+  for (const float z : {20.0f, 1e4f, 1e18f}) {
+    EXPECT_EQ(gelu<float>(z), z);
+    EXPECT_EQ(gelu<float>(-z), 0.0f);
+    EXPECT_EQ(gelu_derivative<float>(z), 1.0f);
+    EXPECT_EQ(gelu_derivative<float>(-z), 0.0f);
   }
+  EXPECT_TRUE(std::isnan(gelu<float>(NAN)));
+  EXPECT_TRUE(std::isnan(gelu_derivative<float>(NAN)));
 }
 
-TYPED_TEST(Layers, GiveTheLossOfMixedAndSmoothedLabelsInPlace) {
-  constexpr RowWidth kWidth{301, 384};
-  constexpr float kScale = 0.125f;
-  for (const RowTarget& target : {RowTarget{17, 300, 0.75f, 0}, RowTarget{17, 17, 0.25f, 0.1f},
-                                  RowTarget{.label = 0, .smoothing = 0.3f}}) {
-    auto logits = noise<TypeParam>(1, kWidth.stride);
-    const auto before = logits;
-    std::vector<double> wanted(kWidth.stride, 0);
-    double total = 0, expected = 0;
-    for (uint32_t i = 0; i < kWidth.classes; ++i) {
-      total += std::exp(static_cast<double>(to_float(before[i])));
-      wanted[i] = static_cast<double>(target.smoothing) / kWidth.classes;
-      if (i == target.label) wanted[i] += (1 - double{target.smoothing}) * double{target.share};
-      if (i == target.other)
-        wanted[i] += (1 - double{target.smoothing}) * (1 - double{target.share});
-    }
-    for (uint32_t i = 0; i < kWidth.classes; ++i)
-      expected += wanted[i] * (std::log(total) - static_cast<double>(to_float(before[i])));
-    float loss = 0;
-    cross_entropy_row(Block{}, logits.data(), logits.data(), kWidth, target, kScale, &loss);
-    EXPECT_NEAR(loss, expected, 1e-5 * expected);
-    for (uint32_t i = 0; i < kWidth.stride; ++i) {
-      double gradient = 0;
-      if (i < kWidth.classes)
-        gradient =
-            (std::exp(static_cast<double>(to_float(before[i]))) / total - wanted[i]) * kScale;
-      EXPECT_NEAR(to_float(logits[i]), gradient, tolerance<TypeParam>(gradient)) << i;
-    }
-  }
+// The same values, once at multiples of 16 bytes and once beside them.
+template <typename T>
+std::vector<T> shifted(const std::vector<T>& values) {
+  std::vector<T> moved(1);
+  moved.insert(moved.end(), values.begin(), values.end());
+  return moved;
 }
 
-TEST(CrossEntropy, OfASecondLabelThatIsNoClassIsNoNumberWhereItCounts) {
-  for (const float share : {0.5f, 1.0f}) {
-    auto logits = noise<float>(1, 16);
-    float loss = 1;
-    cross_entropy_row(Block{}, logits.data(), logits.data(), {10, 16}, {2, 10, share, 0}, 1, &loss);
-    EXPECT_EQ(std::isnan(loss), share < 1);
-  }
+template <typename T>
+bool have_same_bits(const std::vector<T>& a, const std::vector<T>& moved) {
+  return moved.size() == a.size() + 1 &&
+         std::memcmp(a.data(), moved.data() + 1, a.size() * sizeof(T)) == 0;
 }
 
-TEST(CrossEntropy, OfAnIgnoredRowIsNothingAndOfAWrongLabelNoNumber) {
-  for (const int64_t label : {kIgnoredLabel, int64_t{-1}, int64_t{10}}) {
-    auto logits = noise<Bf16>(1, 16);
-    float loss = 1;
-    cross_entropy_row(Block{}, logits.data(), logits.data(), {10, 16}, {.label = label}, 1, &loss);
-    if (label == kIgnoredLabel)
-      EXPECT_EQ(loss, 0.0f);
-    else
-      EXPECT_TRUE(std::isnan(loss)) << label;
-    for (const Bf16& gradient : logits) EXPECT_EQ(gradient.bits, 0);
-  }
-}
+TYPED_TEST(Layers, GiveTheSameBitsByWideLoadsAndByElements) {
+  using T = TypeParam;
+  constexpr uint32_t kRows = kColumnChunk + 9;
+  constexpr uint32_t n = 328;  // lanes hold one or two groups
+  const auto x = noise<T>(1, kRows * n, 1), branch = noise<T>(2, kRows * n);
+  const auto gain = noise<float>(3, n), bias = noise<float>(4, n);
+  const auto x2 = shifted(x), branch2 = shifted(branch);
+  const auto gain2 = shifted(gain), bias2 = shifted(bias);
+  std::vector<T> stream(kRows * n), y(kRows * n);
+  auto stream2 = shifted(stream), y2 = shifted(y);
+  std::vector<float> mean(kRows), rstd(kRows), mean2(kRows), rstd2(kRows);
+  ASSERT_TRUE(
+      are_rows_aligned<T>(n, x.data(), branch.data(), gain.data(), stream.data(), y.data()));
+  ASSERT_FALSE(are_rows_aligned<T>(n, x.data(), gain2.data() + 1));
+  ASSERT_FALSE(are_rows_aligned<T>(n + 1, x.data()));
+  norm<true>(LayerNormForward<T>{x.data(), branch.data(), gain.data(), bias.data(), 1e-5f,
+                                 stream.data(), y.data(), mean.data(), rstd.data()},
+             kRows, n);
+  norm<false>(
+      LayerNormForward<T>{x2.data() + 1, branch2.data() + 1, gain2.data() + 1, bias2.data() + 1,
+                          1e-5f, stream2.data() + 1, y2.data() + 1, mean2.data(), rstd2.data()},
+      kRows, n);
+  EXPECT_TRUE(have_same_bits(stream, stream2));
+  EXPECT_TRUE(have_same_bits(y, y2));
+  EXPECT_EQ(mean, mean2);
+  EXPECT_EQ(rstd, rstd2);
 
-TEST(CrossEntropy, TheRightRowIsTheOneWhoseLabelHasTheFirstOfTheLargestLogits) {
-  const float logits[] = {0, 3, 1, 3, 9};  // the last is padding
-  const RowWidth width{4, 5};
-  for (const int64_t label : {0, 1, 2, 3, -1, 4})
-    EXPECT_EQ(is_right_row(Block{}, logits, width, label), label == 1) << label;
-}
+  std::vector<T> dx(kRows * n);
+  auto dx2 = shifted(dx);
+  const LayerNormBackward<T> back{x.data(),    branch.data(), stream.data(), gain.data(),
+                                  mean.data(), rstd.data(),   dx.data()};
+  const LayerNormBackward<T> back2{x2.data() + 1,    branch2.data() + 1, stream2.data() + 1,
+                                   gain2.data() + 1, mean2.data(),       rstd2.data(),
+                                   dx2.data() + 1};
+  const std::vector<float> sums = norm_backward<true>(back, kRows, n);
+  EXPECT_EQ(sums, norm_backward<false>(back2, kRows, n));
+  EXPECT_EQ(sums, walk<true>(NormColumns<T>{back}, kRows, n));
+  EXPECT_TRUE(have_same_bits(dx, dx2));
 
-TEST(CrossEntropy, OfALogitThatIsNoNumberIsNoNumber) {
-  auto logits = noise<float>(1, 16);
-  logits[3] = NAN;
-  float loss = 0;
-  cross_entropy_row(Block{}, logits.data(), logits.data(), {10, 16}, {.label = 4}, 1, &loss);
-  EXPECT_TRUE(std::isnan(loss));
+  walk<true>(GeluColumns<T>{{x.data(), bias.data(), y.data()}}, kRows, n);
+  walk<false>(GeluColumns<T>{{x2.data() + 1, bias2.data() + 1, y2.data() + 1}}, kRows, n);
+  EXPECT_TRUE(have_same_bits(y, y2));
+  EXPECT_EQ(walk<true>(GeluBackwardColumns<T>{{branch.data(), x.data(), bias.data(), dx.data()}},
+                       kRows, n),
+            walk<false>(GeluBackwardColumns<T>{{branch2.data() + 1, x2.data() + 1, bias2.data() + 1,
+                                                dx2.data() + 1}},
+                        kRows, n));
+  EXPECT_TRUE(have_same_bits(dx, dx2));
 }
 
 }  // namespace

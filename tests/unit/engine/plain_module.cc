@@ -239,8 +239,8 @@ Status PlainModule::decide(cuda::ApplyState* state, const cuda::StepRule& rule,
   expect_mine(state);
   expect_mine(totals);
   expect_mine(loss);
-  cuda::Totals sum;
-  for (uint32_t i = 0; i < blocks; ++i) cuda::add_block(sum, totals[i]);
+  const cuda::SerialTeam<cuda::kTotalsLanes> team;
+  const cuda::Totals sum = cuda::sum_of_blocks(team, totals, blocks);
   cuda::decide<testing::HostAtomics>(*state, rule, sum, *loss);
   return Status::ok();
 }

@@ -193,5 +193,54 @@ TEST(DeviceSum, OfMorePartialsThanAKernelTakesIsRefusedInWords) {
   EXPECT_THAT(status, FailsWith(Code::kConfig, Names("train.slots")));
 }
 
+// The programs of 2, 4 and 8 full partials, and what the kernel for them adds.
+template <uint32_t Leaves>
+void expect_balanced_sum() {
+  std::vector<SlotRun> runs;
+  for (uint32_t r = 0; r < Leaves; ++r) runs.push_back({r, r + 1});
+  const SumProgram program =
+      make_step_merge(runs, Leaves, std::vector<bool>(Leaves, true)).gradients;
+  ASSERT_EQ(balanced_leaves(program.ops), Leaves);
+  std::vector<std::vector<float>> values;
+  std::vector<const float*> leaves;
+  for (uint32_t k = 0; k < Leaves; ++k) {
+    std::vector<float>& of = values.emplace_back();
+    for (uint64_t i = 0; i < 1000; ++i)
+      of.push_back(static_cast<float>(stream_value(k, i) % 2'000'003) * 1e-4f - 100);
+  }
+  for (const std::vector<float>& of : values) leaves.push_back(of.data());
+  DeviceSum sum;
+  ASSERT_TRUE(make_device_sum(program.ops, leaves, nullptr, 1000, &sum).is_ok());
+  EXPECT_EQ(sum.balanced, Leaves);
+  for (uint64_t i = 0; i < 1000; ++i) {
+    float of[Leaves];
+    for (uint32_t k = 0; k < Leaves; ++k) of[k] = leaves[k][i];
+    EXPECT_EQ(sum_balanced(of), sum_element(sum, i));
+  }
+}
+
+TEST(DeviceSum, OfABalancedTreeHasTheBitsOfItsProgram) {
+  expect_balanced_sum<2>();
+  expect_balanced_sum<4>();
+  expect_balanced_sum<8>();
+}
+
+TEST(DeviceSum, OfAnotherTreeIsNotBalanced) {
+  constexpr int32_t kAdd = SumProgram::kAdd;
+  const std::vector<std::vector<int32_t>> others = {
+      {},
+      {0},
+      {1, 0, kAdd},
+      {0, 1, kAdd, 2, kAdd},
+      {0, 1, kAdd, 2, kAdd, 3, kAdd},
+      {0, 1, 2, 3, kAdd, kAdd, kAdd},
+      {0, 1, kAdd, 2, 3, kAdd},
+      {0, 1, kAdd, 3, 2, kAdd, kAdd},
+      {0, 1, kAdd, 2, 3, kAdd, kAdd, 4, kAdd},
+  };
+  for (const auto& ops : others) EXPECT_EQ(balanced_leaves(ops), 0u) << ops.size();
+  EXPECT_EQ(balanced_leaves(std::vector<int32_t>{0, 1, kAdd, 2, 3, kAdd, kAdd}), 4u);
+}
+
 }  // namespace
 }  // namespace lockstep::nccl
