@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -28,6 +29,7 @@
 #include "data/prefetch/prefetch_policy.h"
 #include "data/view/run_data.h"
 #include "metrics/serve/serve_metrics.h"
+#include "worker/engine/core/gpu_environment.h"
 #include "worker/engine/device/open_gpu.h"
 #include "worker/program/metrics_probe.h"
 #include "worker/program/open_mpi.h"
@@ -63,9 +65,15 @@ std::string unique_name(uint32_t local_rank) {
          std::to_string(::getpid());
 }
 
-// Of what goes over NCCL and MPI.
-std::string open_interface(const wire::JobSpec& job) {
-  return rpc::open_data_interface(job.comm().network(), job.comm().trusted_network());
+// Before the process has a second thread, which might read the environment meanwhile.
+Status prepare_environment(const wire::JobSpec& job) {
+  LOCKSTEP_RETURN_IF_ERROR(prepare_gpu_environment(job));
+  if (job.comm().backend() != "mpi") return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const std::string interface,
+      rpc::open_data_interface(job.comm().network(), job.comm().trusted_network()));
+  prepare_mpi_environment(interface);
+  return Status::ok();
 }
 
 void release_stop_signals() {
@@ -259,9 +267,9 @@ Status Worker::Impl::open_devices() {
   LOCKSTEP_ASSIGN_OR_RETURN(GradientBuffer * buffer, engine->device_buffer());
   LOCKSTEP_ASSIGN_OR_RETURN(devices, gpu->open_comm(*buffer, job.comm().numerics() != "fast"));
   logger->info("nccl",
-               "gradients go between GPUs over NCCL, which neither authenticates nor encrypts; its "
-               "sockets are on the interface " +
-                   open_interface(job));
+               "gradients go between GPUs over NCCL, which neither authenticates nor encrypts; "
+               "NCCL_SOCKET_IFNAME is " +
+                   std::string(std::getenv("NCCL_SOCKET_IFNAME")));
   return Status::ok();
 }
 
@@ -304,6 +312,7 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
   found.run_dir = std::filesystem::canonical(options.run_dir, error).string();
   if (error) return Status(Code::kNoInput, "there is no run directory " + options.run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(wire::JobSpec job, read_job(found.run_dir));
+  LOCKSTEP_RETURN_IF_ERROR(prepare_environment(job));
   const std::string process =
       options.log_name.empty() ? "worker-" + std::to_string(options.local_rank) : options.log_name;
   std::filesystem::create_directories(rundir::file_in(found.run_dir, rundir::kLogs), error);
@@ -326,7 +335,7 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
     std::unique_ptr<MpiLane> lane;
     if (options.mpi) {
       const bool is_fast = job.comm().numerics() == "fast";
-      LOCKSTEP_ASSIGN_OR_RETURN(lane, open_mpi(open_interface(job), is_fast));
+      LOCKSTEP_ASSIGN_OR_RETURN(lane, open_mpi(is_fast));
     }
     context = prefer_mpi(std::move(context), std::move(lane), *logger);
   }

@@ -239,6 +239,8 @@ TEST(JobResolve, WhatOthersCouldReachIsRefusedUntilItIsProtected) {
       error_of({"comm.network=10.0.0.0/8", "comm.backend=nccl", "comm.trusted_network=true"},
                Code::kConfig),
       ::testing::Not(HasSubstr("encrypts")));  // what is left to say is about GPUs
+  EXPECT_THAT(error_of({"comm.network=10.0.0.0/8", "comm.nccl_hca=mlx5_0"}, Code::kConfig),
+              AllOf(Names("comm.nccl_hca"), Advises("comm.trusted_network")));
 }
 
 TEST(JobResolve, CertificatesLieWhereTheJobSays) {
