@@ -42,11 +42,20 @@ class SeparateSums final : public DeviceSums {
   float* partial(uint32_t region) override { return regions_[region].data(); }
   Status bring(uint32_t, const ElementRange&) override { return Status::ok(); }
   Status finish() override { return Status::ok(); }
+  void begin_counting() override { counted.clear(); }
+  Status count(uint32_t buckets) override {
+    counted.push_back(buckets);
+    return Status::ok();
+  }
+  void has_seen(uint32_t buckets) override { seen = buckets; }
   Status merge(const RegionMerge& merge, const ElementRange& range) override {
     EXPECT_LE(range.end, statistics_);
     add_into(partial(merge.dst) + range.begin, partial(merge.src) + range.begin, range.size());
     return Status::ok();
   }
+
+  std::vector<uint32_t> counted;
+  uint32_t seen = 0;
 
  private:
   const uint64_t statistics_;
@@ -279,6 +288,29 @@ TEST(StepReducer, NobodyAgreesToAStepOfAPeerThatAbortedItsSums) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(found[0].code(), Code::kAborted);
   EXPECT_EQ(found[1].code(), Code::kAborted);
+}
+
+// Heartbeats tell how far the device is: each bucket is counted behind its partials, before its sum
+// that may wait for peers, and who has all sums is further than who waits for them.
+TEST(StepReducer, BucketsAreCountedByTheDeviceAndTheSumsByTheHost) {
+  World world({{0, 1}}, 1, 256);
+  World devices({{0, 1}}, 1, 256);
+  const StepMerge merge = make_step_merge(world.runs, 1, {true});
+  const auto buckets = static_cast<uint32_t>(world.bounds.size() - 1);
+  std::atomic<uint32_t> enqueued{0};
+  SeparateSums sums(world.layout.buffer, regions_needed(1, 1));
+  EndingWaits waits(std::move(devices.collectives[0]), Status::ok());
+  StepReducer reducer(world.layout, *world.buffers[0], *world.collectives[0], 1, world.bounds,
+                      enqueued, {.sums = &sums, .devices = &waits});
+  for (const Step step : {0, 1}) {
+    ASSERT_TRUE(world.step(reducer, 0, step, merge, false).is_ok());
+    std::vector<uint32_t> expected(sums.counted.size());
+    std::iota(expected.begin(), expected.end(), 1u);
+    EXPECT_EQ(sums.counted, expected);
+    EXPECT_GE(sums.counted.size() + 1, buckets);  // the last may hold nothing but the control
+    EXPECT_EQ(sums.seen, buckets + 1);
+    EXPECT_EQ(enqueued, buckets + 1);
+  }
 }
 
 }  // namespace
