@@ -113,6 +113,7 @@ struct Member {
   wire::DataAddress data;
   std::string metrics_address;
   uint64_t largest_slot = 0;  // samples that fit; 0: not measured (auto_batch.h)
+  wire::GpuIdentity gpu;      // empty: it computes on none, or has not named it
 
   Generation listed = 0;  // newest prepared or started generation with it
   Generation placed = 0;  // started generation to which rank and slots belong

@@ -225,7 +225,8 @@ Status Worker::Impl::build() {
                                                    job.train().slots(), make_buffer, gpu.get()));
   if (gpu && job.comm().backend() == "nccl") LOCKSTEP_RETURN_IF_ERROR(open_devices());
   if (job.train().global_batch() != 0) return Status::ok();
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto meter, make_meter(gpu.get(), options.workers_here));
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto meter,
+                            make_meter(gpu.get(), devices ? 1 : options.workers_here));
   LOCKSTEP_ASSIGN_OR_RETURN(largest_slot, engine->largest_slot(*meter));
   logger->info("largest_slot", "train.global_batch auto: the largest slot that fits here",
                {{"samples", largest_slot}});
@@ -255,15 +256,9 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
                     &prefetch});
 }
 
-// NCCL takes a GPU once: a worker that was added beyond them says so, before it is in anybody's
-// way.
+// NCCL takes a GPU once. Whether another worker has this one, only the coordinator can say
+// (shared_gpu.cc): a launcher may show each worker its own GPU alone.
 Status Worker::Impl::open_devices() {
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t gpus, count_gpus());
-  if (options.gpu >= gpus)
-    return {Code::kConfig, "comm.backend nccl needs a GPU for each worker, but worker " +
-                               std::to_string(options.local_rank) +
-                               " of this node would share one of its " + std::to_string(gpus) +
-                               "; use comm.backend: host, or fewer workers"};
   LOCKSTEP_ASSIGN_OR_RETURN(GradientBuffer * buffer, engine->device_buffer());
   LOCKSTEP_ASSIGN_OR_RETURN(devices, gpu->open_comm(*buffer, job.comm().numerics() != "fast"));
   logger->info("nccl",
@@ -296,6 +291,13 @@ wire::Register Worker::Impl::make_hello() const {
   hello.set_flat_elements(engine->gradient_buffer().layout().elements);
   for (const uint64_t bound : engine->tensor_bounds()) hello.add_tensor_bounds(bound);
   hello.set_largest_slot(largest_slot);
+  if (gpu) {
+    // Without it the coordinator cannot tell that two workers share a GPU, and NCCL says so later.
+    if (const auto identity = identify_gpu(options.gpu); identity.is_ok()) {
+      hello.mutable_gpu()->set_pci(identity->pci);
+      hello.mutable_gpu()->set_uuid(identity->uuid);
+    }
+  }
   return hello;
 }
 

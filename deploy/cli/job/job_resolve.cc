@@ -215,7 +215,8 @@ Status check_device(const JobValues& values, const JobContext& context, const wi
   if (job.cluster().device() != "cuda")
     return is_nccl ? needs(told(values, "cluster.device", job)) : Status::ok();
   const auto gpus = context.count_gpus();
-  if (gpus.is_ok() && is_nccl && *gpus < job.cluster().workers())
+  if (gpus.is_ok() && is_nccl && context.sees_gpus_of_all_workers &&
+      *gpus < job.cluster().workers())
     return needs("each worker needs a GPU of its own: there are " + std::to_string(*gpus) +
                  " for " + std::to_string(job.cluster().workers()) + " workers");
   if (gpus.is_ok()) return Status::ok();

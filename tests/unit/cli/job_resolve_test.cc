@@ -297,6 +297,9 @@ TEST(JobResolve, NcclIsForWorkersWithAGpuEach) {
   EXPECT_EQ(backend({"cluster.workers=1", "comm.backend=nccl"}), "nccl");
   EXPECT_THAT(backend({"cluster.workers=3", "comm.backend=nccl"}),
               AllOf(Says("2 for 3 workers"), Advises("host", "auto")));
+  // mpirun with CUDA_VISIBLE_DEVICES for each rank, or several nodes: the coordinator compares.
+  with_gpus.sees_gpus_of_all_workers = false;
+  EXPECT_EQ(backend({"cluster.workers=3", "comm.backend=nccl"}), "nccl");
   EXPECT_THAT(backend({"cluster.device=cpu", "comm.backend=nccl"}),
               AllOf(Names("cluster.device"), Says("GPUs")));
 }
