@@ -159,10 +159,15 @@ inline constexpr int kNcclPollUs = 50;
 // Groups of optimizer settings that one kernel takes
 inline constexpr uint32_t kUpdateGroups = 8;
 
+// comm.backend auto
+inline constexpr int kDeviceTrialMs = 20'000;  // to connect the GPUs and sum one bucket
+
 // train.global_batch auto
 inline constexpr uint64_t kAutoSlotSamples = 1'024;  // the largest slot that a worker tries
 inline constexpr uint64_t kAutoMemoryPercent = 80;  // share of the free memory that a step may take
-inline constexpr int64_t kAutoTrialsMs = 30'000;    // all trials: workers wait for each other
+inline constexpr uint64_t kNcclBytes = 512 * kMib;  // of a GPU, whatever the world
+inline constexpr uint64_t kNcclPeerBytes = 16 * kMib;  // of a GPU, for each peer
+inline constexpr int64_t kAutoTrialsMs = 30'000;       // all trials: workers wait for each other
 inline constexpr size_t kSystemFileBytes = 64 * kKib;  // a file below /proc or /sys
 
 // Metrics of ranks

@@ -135,14 +135,15 @@ Result<std::string> own_address_in(std::string_view network) {
   return choose_address(parsed, own_addresses());
 }
 
-std::string open_data_interface(std::string_view network, bool is_trusted) {
-  constexpr char kLoopback[] = "lo";
-  if (!is_trusted) return kLoopback;
-  const auto address = own_address_in(network);
-  if (!address.is_ok()) return kLoopback;
-  for (const InterfaceAddress& each : own_addresses())
-    if (each.address == *address) return each.interface;
-  return kLoopback;
+Result<std::string> open_data_interface(std::string_view network, bool is_trusted,
+                                        const std::vector<InterfaceAddress>& addresses) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const Network parsed, parse_network(network));
+  if (!is_trusted || parsed.is_loopback()) return std::string("lo");
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string address, choose_address(parsed, addresses));
+  for (const InterfaceAddress& each : addresses)
+    // A second address of eth0 may be labelled "eth0:1", which NCCL and Open MPI do not take.
+    if (each.address == address) return each.interface.substr(0, each.interface.find(':'));
+  return no_address(parsed, addresses);
 }
 
 }  // namespace lockstep::rpc

@@ -54,7 +54,11 @@ std::vector<InterfaceAddress> own_addresses();
 Result<std::string> own_address_in(std::string_view network);
 
 // The interface for data that is neither authenticated nor encrypted (NCCL's, MPI's): that of
-// loopback, or, if everybody in `network` is trusted, the one with our address there.
-std::string open_data_interface(std::string_view network, bool is_trusted);
+// loopback, or, if everybody in `network` is trusted, the one of `addresses` with our address
+// there. kUsage, kConfig as above: an interface that cannot be found is never replaced by loopback,
+// where peers on other machines would be awaited in vain.
+Result<std::string> open_data_interface(
+    std::string_view network, bool is_trusted,
+    const std::vector<InterfaceAddress>& addresses = own_addresses());
 
 }  // namespace lockstep::rpc

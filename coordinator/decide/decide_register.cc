@@ -3,6 +3,7 @@
 
 #include "comm/base/limits.h"
 #include "coordinator/decide/decide_internal.h"
+#include "coordinator/decide/shared_gpu.h"
 
 namespace lockstep::coordinator {
 namespace {
@@ -95,6 +96,7 @@ void attach(Turn& turn, Member& member, ConnectionId connection, const wire::Reg
   member.data = m.data();
   member.metrics_address = m.metrics_address();
   member.largest_slot = m.largest_slot();
+  member.gpu = m.gpu();
   member.heard_ms = turn.now_ms;
   turn.state.by_connection[connection] = member.id;
   turn.state.change_due = true;
@@ -119,6 +121,9 @@ Reason check_fit(Turn& turn, ConnectionId connection, const wire::Register& m) {
                          name_of(m) +
                              " has not measured how large a slot fits into its memory, which "
                              "train.global_batch auto needs: it runs another version of lockstep");
+  }
+  if (const std::string shared = shared_gpu(turn, m); !shared.empty()) {
+    return refuse_misfit(turn, connection, Reason::kEndedSharedGpu, 78, name_of(m) + shared);
   }
   if (!state.layout) return Reason::kRegistered;
   const Layout& layout = *state.layout;

@@ -122,6 +122,7 @@ Reason on_heartbeat(Turn& turn, Member& member, Generation generation,
   if (message.step() >= member.step && message.phase() <= static_cast<uint32_t>(Phase::kEnd)) {
     member.step = message.step();
     member.phase = static_cast<Phase>(message.phase());
+    member.enqueued = message.enqueued();
     note_progress(turn, member, {message.step(), member.phase, message.bucket()});
   }
   return Reason::kHeard;

@@ -1,5 +1,7 @@
 // Who hangs. Heartbeats come from a thread of their own, so a worker that is stuck is not silent;
 // they carry (step, phase, bucket), so the culprit is who is behind: everyone else waits for it.
+// Where GPUs sum, `bucket` is what the GPU has finished. Every host enqueues the whole step, also
+// behind a kernel that never ends, so what hosts have enqueued blames nobody.
 #include <algorithm>
 #include <tuple>
 
@@ -17,7 +19,15 @@ constexpr int64_t kSlowSteps = 8;
 std::string place_text(const MemberProgress& at) {
   constexpr const char* kNames[] = {"training", "evaluating", "writing a checkpoint", "done"};
   return std::string(kNames[static_cast<size_t>(at.phase)]) + " after step " +
-         std::to_string(at.step) + ", " + std::to_string(at.bucket) + " buckets sent";
+         std::to_string(at.step) + ", " + std::to_string(at.bucket) + " buckets done";
+}
+
+// A GPU that was given more buckets than it finished: a kernel of it is stuck, not its host.
+std::string device_text(const State& state, const std::vector<MemberId>& behind) {
+  const Member& member = state.members.at(behind.front());
+  if (member.enqueued <= member.progress.bucket) return "";
+  return "; its GPU has finished " + std::to_string(member.progress.bucket) + " of " +
+         std::to_string(member.enqueued) + " buckets that it was given";
 }
 
 struct Front {
@@ -89,7 +99,8 @@ std::optional<Reason> judge_hang(Turn& turn) {
   }
   const std::string what = describe(state, front.behind) + " hangs: no progress " + since + ", " +
                            place_text(front.last) + ", while others are " +
-                           place_text(front.first) + "; its stacks are saved in logs/ of the run";
+                           place_text(front.first) + device_text(state, front.behind) +
+                           "; its stacks are saved in logs/ of the run";
   for (MemberId id : front.behind) evict(turn, turn.at(id), "no progress " + since);
   return after_deaths(turn, front.behind, what, 70);
 }

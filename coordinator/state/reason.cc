@@ -108,6 +108,8 @@ const char* reason_name(Reason reason) {
       return "ended_facts";
     case Reason::kEndedLayout:
       return "ended_layout";
+    case Reason::kEndedSharedGpu:
+      return "ended_shared_gpu";
     case Reason::kEndedTooFew:
       return "ended_too_few";
     case Reason::kEndedDeath:

@@ -67,6 +67,7 @@ enum class Reason : uint8_t {
   kEndedFingerprint,
   kEndedFacts,
   kEndedLayout,
+  kEndedSharedGpu,
   kEndedTooFew,
   kEndedDeath,
   kEndedPoison,

@@ -99,7 +99,7 @@ struct WorkedSteps {
 struct MemberProgress {
   Step step = 0;  // applied
   Phase phase = Phase::kTrain;
-  uint32_t bucket = 0;  // sent in the step in flight
+  uint32_t bucket = 0;  // finished in the step in flight; where GPUs sum, by the GPU, not its host
   auto operator<=>(const MemberProgress&) const = default;
 };
 
@@ -113,6 +113,7 @@ struct Member {
   wire::DataAddress data;
   std::string metrics_address;
   uint64_t largest_slot = 0;  // samples that fit; 0: not measured (auto_batch.h)
+  wire::GpuIdentity gpu;      // empty: it computes on none, or has not named it
 
   Generation listed = 0;  // newest prepared or started generation with it
   Generation placed = 0;  // started generation to which rank and slots belong
@@ -134,6 +135,7 @@ struct Member {
   Step step = 0;                 // applied, from its heartbeats and records
   Phase phase = Phase::kTrain;
   MemberProgress progress;  // in the present generation
+  uint32_t enqueued = 0;    // buckets that its host has given to its GPU, in the same step
 
   uint64_t acked_batch = 0;
   Generation record_generation = 0;  // of its last record; 0: unknown

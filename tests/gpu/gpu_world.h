@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/unit/engine/loopback_world.h"
+#include "worker/engine/core/gpu_environment.h"
 #include "worker/engine/device/open_gpu.h"
 
 namespace lockstep::testing {
@@ -26,7 +27,12 @@ inline std::string module_path() {
 
 // One for the process: LibTorch's CUDA library is loaded once, whatever becomes of it.
 inline const Status& gpu_status() {
-  static const Status status = open_gpu(small_job("mlp"), module_path(), /*local_rank=*/0).status();
+  static const Status status = [] {
+    wire::JobSpec job = small_job("mlp");
+    job.mutable_cluster()->set_device("cuda");
+    LOCKSTEP_RETURN_IF_ERROR(prepare_gpu_environment(job));
+    return open_gpu(job, module_path(), /*local_rank=*/0).status();
+  }();
   return status;
 }
 

@@ -8,6 +8,7 @@
 #include "comm/base/limits.h"
 #include "data/view/run_data.h"
 #include "worker/doctor/trainer_rungs.h"
+#include "worker/engine/core/gpu_environment.h"
 #include "worker/engine/device/open_gpu.h"
 
 namespace lockstep {
@@ -37,6 +38,7 @@ Status measure(const DoctorRequest& request) {
             request.job_file + " holds no job; start this program with `lockstep doctor`"};
   std::unique_ptr<DeviceModule> gpu;
   if (job.cluster().device() == "cuda") {
+    LOCKSTEP_RETURN_IF_ERROR(prepare_gpu_environment(job));
     LOCKSTEP_ASSIGN_OR_RETURN(gpu, open_gpu(job, device_module_path(), /*local_rank=*/0));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const auto dataset, data::open_train_data(job, request.cache_dir));

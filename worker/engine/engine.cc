@@ -203,6 +203,7 @@ Status EngineImpl::begin_generation(const GenerationView& view, ApplyGate gate) 
   if (view.collective->world_size() == 1 || view.devices != nullptr) {
     LOCKSTEP_ASSIGN_OR_RETURN(path.sums, device_->sums(buffer_->regions()));
   }
+  device_counts_.store(path.sums != nullptr && view.devices != nullptr, std::memory_order_release);
   reducer_ = std::make_unique<StepReducer>(layout_, *buffer_, *view.collective, view.generation,
                                            view.bucket_bounds, progress_bucket_, path);
   LOCKSTEP_ASSIGN_OR_RETURN(loader_, make_loader(shape_, view_.slot_runs[view_.collective->rank()],
@@ -289,9 +290,11 @@ Status EngineImpl::look(const data::Batch& batch, ForwardObserver& observer) {
 }
 
 Progress EngineImpl::progress() const {
+  const uint32_t enqueued = progress_bucket_.load(std::memory_order_relaxed);
+  const bool counts = device_counts_.load(std::memory_order_acquire);
   return {progress_step_.load(std::memory_order_relaxed),
           progress_phase_.load(std::memory_order_relaxed),
-          progress_bucket_.load(std::memory_order_relaxed)};
+          counts ? std::min(enqueued, device_->finished_buckets()) : enqueued, enqueued};
 }
 
 SlotValues EngineImpl::values_of(const data::Batch& batch, const StepWork& work) const {

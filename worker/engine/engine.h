@@ -83,7 +83,10 @@ struct StepOutcome {
 struct Progress {
   Step step = 0;
   Phase phase = Phase::kTrain;
-  uint32_t bucket = 0;  // number of buckets sent of the step in flight
+  // Of the step in flight: the buckets that are sent. Where GPUs sum, those that the GPU itself has
+  // finished, however many its host has enqueued; one more once all sums are there.
+  uint32_t bucket = 0;
+  uint32_t enqueued = 0;  // buckets that the host has sent or enqueued
 };
 
 // Sees what a forward computes for a batch.

@@ -176,6 +176,7 @@ class EngineImpl final : public Engine {
   std::atomic<Step> progress_step_{0};
   std::atomic<Phase> progress_phase_{Phase::kTrain};
   std::atomic<uint32_t> progress_bucket_{0};
+  std::atomic<bool> device_counts_{false};  // buckets, because devices are connected
 };
 
 }  // namespace lockstep

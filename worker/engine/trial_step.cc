@@ -37,11 +37,17 @@ class KeptGenerator {
 
 // Gradients of the most slots this rank may own, and their sums: on the host they have addresses,
 // but no memory before they are written, and a device gets them when it is alone or connected to
-// others (DeviceRegions), and one more for slots that are graphs. And on the host the state, a copy
-// of which is made for every checkpoint; on a device it is allocated.
+// others (DeviceRegions), and one more for slots that are graphs. NCCL's buffers and stages. And on
+// the host the state, a copy of which is made for every checkpoint; on a device it is allocated.
 uint64_t EngineImpl::reserved_bytes() {
   uint64_t bytes = (uint64_t{buffer_->regions()} + 1) * layout_.buffer.elements * sizeof(float);
   if (device_->graphs() != nullptr) bytes += device_->graphs()->bytes();
+  if (device_->transfer() != nullptr &&
+      (job_.comm().backend() == "nccl" || job_.comm().backend() == "auto"))
+    bytes +=
+        nccl_bytes(job_.cluster().workers(), shape_.slots,
+                   largest_bucket(tensor_bounds(),
+                                  static_cast<uint64_t>(job_.comm().bucket_mb() * 1024 * 1024)));
   if (device_->transfer() != nullptr) return bytes;
   for (const StateTensor& tensor : state_->tensors()) bytes += 2 * tensor.bytes;
   return bytes;

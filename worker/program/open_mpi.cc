@@ -22,11 +22,13 @@ std::string module_path() {
 
 }  // namespace
 
-Result<std::unique_ptr<MpiLane>> open_mpi(const std::string& interface, bool fast) {
-  if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr) return std::unique_ptr<MpiLane>();
-  // Its connections prove nothing and encrypt nothing: they stay on this machine unless told.
+void prepare_mpi_environment(const std::string& interface) {
   ::setenv("OMPI_MCA_btl_tcp_if_include", interface.c_str(), /*overwrite=*/1);
   ::unsetenv("OMPI_MCA_btl_tcp_if_exclude");  // both are an error
+}
+
+Result<std::unique_ptr<MpiLane>> open_mpi(bool fast) {
+  if (std::getenv("OMPI_COMM_WORLD_RANK") == nullptr) return std::unique_ptr<MpiLane>();
   const std::string path = module_path();
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <utility>
 
@@ -28,9 +29,11 @@
 #include "data/prefetch/prefetch_policy.h"
 #include "data/view/run_data.h"
 #include "metrics/serve/serve_metrics.h"
+#include "worker/engine/core/gpu_environment.h"
 #include "worker/engine/device/open_gpu.h"
 #include "worker/program/metrics_probe.h"
 #include "worker/program/open_mpi.h"
+#include "worker/program/tried_comm.h"
 #include "worker/program/watch_far_data.h"
 #include "worker/program/worker_host.h"
 #include "worker/session/start_files.h"
@@ -63,9 +66,15 @@ std::string unique_name(uint32_t local_rank) {
          std::to_string(::getpid());
 }
 
-// Of what goes over NCCL and MPI.
-std::string open_interface(const wire::JobSpec& job) {
-  return rpc::open_data_interface(job.comm().network(), job.comm().trusted_network());
+// Before the process has a second thread, which might read the environment meanwhile.
+Status prepare_environment(const wire::JobSpec& job) {
+  LOCKSTEP_RETURN_IF_ERROR(prepare_gpu_environment(job));
+  if (job.comm().backend() != "mpi") return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const std::string interface,
+      rpc::open_data_interface(job.comm().network(), job.comm().trusted_network()));
+  prepare_mpi_environment(interface);
+  return Status::ok();
 }
 
 void release_stop_signals() {
@@ -145,7 +154,7 @@ struct Worker::Impl {
   Status build();
   Result<std::optional<uint64_t>> wait_for_batch();
   void make_runner(uint64_t global_batch);
-  Status open_devices();
+  Status open_devices(bool is_auto);
   Status open_data();
   wire::Register make_hello() const;
   void fail(const Status& status);
@@ -215,9 +224,13 @@ Status Worker::Impl::build() {
   // address space only.
   LOCKSTEP_ASSIGN_OR_RETURN(engine, Engine::create(job, *train_data, eval_data.get(),
                                                    job.train().slots(), make_buffer, gpu.get()));
-  if (gpu && job.comm().backend() == "nccl") LOCKSTEP_RETURN_IF_ERROR(open_devices());
+  const bool is_auto = job.comm().backend() == "auto";
+  if (gpu && (is_auto || job.comm().backend() == "nccl"))
+    LOCKSTEP_RETURN_IF_ERROR(open_devices(is_auto));
   if (job.train().global_batch() != 0) return Status::ok();
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto meter, make_meter(gpu.get(), options.workers_here));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const auto meter,
+      make_meter(gpu.get(), job.comm().backend() == "nccl" ? 1 : options.workers_here));
   LOCKSTEP_ASSIGN_OR_RETURN(largest_slot, engine->largest_slot(*meter));
   logger->info("largest_slot", "train.global_batch auto: the largest slot that fits here",
                {{"samples", largest_slot}});
@@ -247,21 +260,22 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
                     &prefetch});
 }
 
-// NCCL takes a GPU once: a worker that was added beyond them says so, before it is in anybody's
-// way.
-Status Worker::Impl::open_devices() {
-  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t gpus, count_gpus());
-  if (options.gpu >= gpus)
-    return {Code::kConfig, "comm.backend nccl needs a GPU for each worker, but worker " +
-                               std::to_string(options.local_rank) +
-                               " of this node would share one of its " + std::to_string(gpus) +
-                               "; use comm.backend: host, or fewer workers"};
+// NCCL takes a GPU once. Whether another worker has this one, only the coordinator can say
+// (shared_gpu.cc): a launcher may show each worker its own GPU alone.
+Status Worker::Impl::open_devices(bool is_auto) {
   LOCKSTEP_ASSIGN_OR_RETURN(GradientBuffer * buffer, engine->device_buffer());
-  LOCKSTEP_ASSIGN_OR_RETURN(devices, gpu->open_comm(*buffer, job.comm().numerics() != "fast"));
+  const bool is_exact = job.comm().numerics() != "fast";
+  if (is_auto) {
+    devices =
+        make_tried_comm({gpu.get(), buffer, &clock, is_exact,
+                         [this](const std::string& what) { logger->info("nccl_trial", what); }});
+    return Status::ok();
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(devices, gpu->open_comm(*buffer, is_exact));
   logger->info("nccl",
-               "gradients go between GPUs over NCCL, which neither authenticates nor encrypts; its "
-               "sockets are on the interface " +
-                   open_interface(job));
+               "gradients go between GPUs over NCCL, which neither authenticates nor encrypts; "
+               "NCCL_SOCKET_IFNAME is " +
+                   std::string(std::getenv("NCCL_SOCKET_IFNAME")));
   return Status::ok();
 }
 
@@ -288,6 +302,13 @@ wire::Register Worker::Impl::make_hello() const {
   hello.set_flat_elements(engine->gradient_buffer().layout().elements);
   for (const uint64_t bound : engine->tensor_bounds()) hello.add_tensor_bounds(bound);
   hello.set_largest_slot(largest_slot);
+  if (gpu) {
+    // Without it the coordinator cannot tell that two workers share a GPU, and NCCL says so later.
+    if (const auto identity = identify_gpu(options.gpu); identity.is_ok()) {
+      hello.mutable_gpu()->set_pci(identity->pci);
+      hello.mutable_gpu()->set_uuid(identity->uuid);
+    }
+  }
   return hello;
 }
 
@@ -304,6 +325,7 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
   found.run_dir = std::filesystem::canonical(options.run_dir, error).string();
   if (error) return Status(Code::kNoInput, "there is no run directory " + options.run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(wire::JobSpec job, read_job(found.run_dir));
+  LOCKSTEP_RETURN_IF_ERROR(prepare_environment(job));
   const std::string process =
       options.log_name.empty() ? "worker-" + std::to_string(options.local_rank) : options.log_name;
   std::filesystem::create_directories(rundir::file_in(found.run_dir, rundir::kLogs), error);
@@ -326,7 +348,7 @@ Result<std::unique_ptr<Worker>> Worker::create(const WorkerOptions& options) {
     std::unique_ptr<MpiLane> lane;
     if (options.mpi) {
       const bool is_fast = job.comm().numerics() == "fast";
-      LOCKSTEP_ASSIGN_OR_RETURN(lane, open_mpi(open_interface(job), is_fast));
+      LOCKSTEP_ASSIGN_OR_RETURN(lane, open_mpi(is_fast));
     }
     context = prefer_mpi(std::move(context), std::move(lane), *logger);
   }

@@ -34,7 +34,8 @@ void hold_stop_signals();
 
 class Worker {
  public:
-  // Reads the run directory; everything slow comes later.
+  // Reads the run directory and sets the environment, so it comes before any thread is started;
+  // everything slow comes later.
   static Result<std::unique_ptr<Worker>> create(const WorkerOptions& options);
   ~Worker();
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "comm/collectives/node_levels.h"
 #include "comm/rundir/layout.h"
 
 namespace lockstep {
@@ -147,6 +148,12 @@ Status Runner::connect_devices(Life& life) {
     next.members.push_back(m.member());
     node = m.data().host_id();
   }
+  if (next.members.size() > 1)
+    parts_.logger.info("device_sums",
+                       "gradients are summed " + describe_levels(next.node_of_rank) +
+                           (next.node_of_rank.back() > 0 && !sums_in_levels(next.node_of_rank)
+                                ? "; every partial goes between nodes"
+                                : ""));
   next.control = life.collective.get();
   next.deadline_ms = options_.connect_deadline_ms;
   next.is_closed = [&gate = parts_.gate, generation] { return gate.is_closed(generation); };

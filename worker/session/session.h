@@ -76,7 +76,8 @@ class SessionHost {
   struct Heartbeat {
     Step step = 0;
     Phase phase = Phase::kTrain;
-    uint32_t bucket = 0;
+    uint32_t bucket = 0;    // finished, on a GPU by the GPU
+    uint32_t enqueued = 0;  // by the host
   };
 
   virtual ~SessionHost() = default;

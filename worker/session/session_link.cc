@@ -155,6 +155,7 @@ void Session::Impl::schedule_heartbeat() {
       heartbeat.set_step(now.step);
       heartbeat.set_phase(static_cast<uint32_t>(now.phase));
       heartbeat.set_bucket(now.bucket);
+      heartbeat.set_enqueued(now.enqueued);
       send(std::move(envelope), started);
     }
     schedule_heartbeat();

@@ -2,10 +2,16 @@
 
 #include <dlfcn.h>
 
+#include <array>
+#include <span>
 #include <string>
+
+#include "comm/base/hash.h"
 
 namespace lockstep {
 namespace {
+
+constexpr char kDriver[] = "libcuda.so.1";
 
 Status no_gpu(const std::string& why) {
   return {Code::kConfig, "no NVIDIA GPU can be used here: " + why};
@@ -14,7 +20,7 @@ Status no_gpu(const std::string& why) {
 }  // namespace
 
 Result<uint32_t> count_gpus() {
-  return count_gpus("libcuda.so.1");
+  return count_gpus(kDriver);
 }
 
 Result<uint32_t> count_gpus(const char* driver_library) {
@@ -34,6 +40,33 @@ Result<uint32_t> count_gpus(const char* driver_library) {
     return no_gpu("the driver does not list its GPUs (CUDA error " + std::to_string(error) + ")");
   if (devices <= 0) return no_gpu("the driver shows none; check CUDA_VISIBLE_DEVICES");
   return static_cast<uint32_t>(devices);
+}
+
+Result<GpuIdentity> identify_gpu(uint32_t index) {
+  return identify_gpu(index, kDriver);
+}
+
+Result<GpuIdentity> identify_gpu(uint32_t index, const char* driver_library) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t gpus, count_gpus(driver_library));  // it stays open
+  void* driver = dlopen(driver_library, RTLD_NOW | RTLD_LOCAL);
+  using Get = int (*)(int*, int);
+  using Pci = int (*)(char*, int, int);
+  using Uuid = int (*)(uint8_t*, int);
+  const auto get = reinterpret_cast<Get>(dlsym(driver, "cuDeviceGet"));
+  const auto pci_of = reinterpret_cast<Pci>(dlsym(driver, "cuDeviceGetPCIBusId"));
+  // Of a slice the second version tells the slice's own.
+  const auto uuid_of = reinterpret_cast<Uuid>(dlsym(driver, "cuDeviceGetUuid_v2"));
+  if (get == nullptr || pci_of == nullptr || uuid_of == nullptr)
+    return no_gpu(std::string(driver_library) + " does not tell which GPU is which");
+  int device = 0;
+  std::array<char, 64> pci = {};
+  std::array<uint8_t, 16> uuid = {};
+  int error = get(&device, static_cast<int>(index % gpus));
+  if (error == 0) error = pci_of(pci.data(), static_cast<int>(pci.size()), device);
+  if (error == 0) error = uuid_of(uuid.data(), device);
+  if (error != 0)
+    return no_gpu("the driver does not name its GPUs (CUDA error " + std::to_string(error) + ")");
+  return GpuIdentity{pci.data(), to_hex(uuid)};
 }
 
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "comm/base/status.h"
 
@@ -12,7 +13,18 @@ namespace lockstep {
 // The number of GPUs, at least one. kConfig if there is none, with the driver's words.
 Result<uint32_t> count_gpus();
 
-// Asks the driver library of this name; for tests.
+// What tells one GPU from another. Two slices of one GPU (MIG) have the same bus and different
+// UUIDs.
+struct GpuIdentity {
+  std::string pci;   // "0000:3b:00.0", on its machine
+  std::string uuid;  // 32 hex digits, anywhere
+};
+
+// Of the visible GPU of number `index` modulo their number. kConfig as count_gpus().
+Result<GpuIdentity> identify_gpu(uint32_t index);
+
+// These ask the driver library of this name; for tests.
 Result<uint32_t> count_gpus(const char* driver_library);
+Result<GpuIdentity> identify_gpu(uint32_t index, const char* driver_library);
 
 }  // namespace lockstep

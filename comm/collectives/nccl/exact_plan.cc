@@ -5,6 +5,7 @@
 
 #include "comm/base/check.h"
 #include "comm/collectives/host/slices.h"
+#include "comm/collectives/node_levels.h"
 
 namespace lockstep::nccl {
 namespace {
@@ -32,7 +33,13 @@ struct Term {
 class Planner {
  public:
   Planner(uint32_t rank, std::span<const uint32_t> node_of_rank, ExactPlan* plan)
-      : rank_(rank), node_of_rank_(node_of_rank), plan_(plan) {}
+      : rank_(rank), node_of_rank_(node_of_rank), plan_(plan) {
+    for (uint32_t r = 0; r < node_of_rank.size(); ++r) {
+      if (node_of_rank[r] == nodes_.size()) nodes_.emplace_back();
+      if (r == rank) nodes_.back().mine = nodes_.back().size();
+      nodes_.back().ranks.push_back(r);
+    }
+  }
 
   void add_flat(const SumProgram& program, const ElementRange& part) {
     Group all;
@@ -46,54 +53,86 @@ class Planner {
     gather(1, all, part);
   }
 
-  void add_levels(const SumProgram& program, const NodePrograms& split, const ElementRange& part) {
-    const auto nodes = static_cast<uint32_t>(split.inner.size());
-    const auto local = static_cast<uint32_t>(node_of_rank_.size()) / nodes;
-    Group node;   // the ranks of this rank's node
-    Group place;  // the ranks of this rank's place on every node
-    node.mine = rank_ % local;
-    place.mine = rank_ / local;
-    for (uint32_t l = 0; l < local; ++l) node.ranks.push_back(place.mine * local + l);
-    for (uint32_t n = 0; n < nodes; ++n) place.ranks.push_back(n * local + node.mine);
-
-    const ElementRange slice = node.slice(part, node.mine);
-    const BufferPlace value = take_stage(slice.size());
-    add_node_sum(node, program, split.inner[place.mine], part, value);
-
-    std::vector<Term> terms;
-    std::vector<int32_t> ops;
-    for (const int32_t op : split.outer) {
-      if (op == SumProgram::kAdd) {
-        ops.push_back(op);
-        continue;
-      }
-      ops.push_back(static_cast<int32_t>(terms.size()));
-      terms.push_back({static_cast<uint32_t>(op), value, slice.begin});
+  void add_levels(const SumProgram& program, const ElementRange& part) {
+    const NodePrograms split = split_by_node(program, node_of_rank_);
+    const uint32_t here = node_of_rank_[rank_];
+    const Group& node = nodes_[here];
+    std::vector<Term> terms;  // of the sum between nodes; their owners are nodes
+    for (const NodeTree& tree : split.trees) {
+      terms.push_back({tree.node, {}, 0});
+      if (tree.node == here) add_node_value(node, program, tree.ops, part, &terms.back());
     }
-    const ElementRange mine = place.slice(slice, place.mine);
-    reduce(1, place, slice, terms, ops, {PlanBuffer::kResult, 0, mine.begin});
-    gather(2, place, slice);
+    for (const ElementRange& segment : segments_of(part)) {
+      if (!has(node.slice(part, node.mine), segment)) continue;
+      const Group across = ranks_that_have(segment, part);
+      const ElementRange mine = across.slice(segment, across.mine);
+      reduce(1, across, segment, terms, split.outer, {PlanBuffer::kResult, 0, mine.begin});
+      gather(2, across, segment);
+    }
     gather(3, node, part);
   }
 
  private:
-  // The sum of this node's partials over this rank's slice goes to `value`.
-  void add_node_sum(const Group& node, const SumProgram& program, const std::vector<int32_t>& inner,
-                    const ElementRange& part, const BufferPlace& value) {
+  // The sum of one tree of this node, over this rank's slice. A partial of this rank's own is
+  // there already; its other slices go to the node's other ranks.
+  void add_node_value(const Group& node, const SumProgram& program, const std::vector<int32_t>& ops,
+                      const ElementRange& part, Term* value) {
     std::vector<Term> terms;
-    std::vector<int32_t> ops;
-    for (const int32_t op : inner) {
+    std::vector<int32_t> own_ops;
+    for (const int32_t op : ops) {
       if (op == SumProgram::kAdd) {
-        ops.push_back(op);
+        own_ops.push_back(op);
         continue;
       }
       const Leaf& leaf = program.leaves[static_cast<size_t>(op)];
-      ops.push_back(static_cast<int32_t>(terms.size()));
+      own_ops.push_back(static_cast<int32_t>(terms.size()));
       terms.push_back({leaf.rank - node.ranks.front(),
                        {PlanBuffer::kPartial, leaf.region, part.begin},
                        part.begin});
     }
-    if (!terms.empty()) reduce(0, node, part, terms, ops, value);
+    const ElementRange slice = node.slice(part, node.mine);
+    if (terms.size() == 1 && terms[0].owner == node.mine) {
+      send_slices(&at(0), node, part, terms[0]);
+      value->whole = shifted(terms[0], slice.begin);
+    } else if (terms.size() == 1) {
+      value->whole = take_stage(slice.size());
+      if (slice.size() > 0)
+        at(0).receives.push_back({node.ranks[terms[0].owner], value->whole, slice.size()});
+    } else {
+      value->whole = take_stage(slice.size());
+      reduce(0, node, part, terms, own_ops, value->whole);
+    }
+    value->base = slice.begin;
+  }
+
+  static bool has(const ElementRange& slice, const ElementRange& segment) {
+    return slice.begin <= segment.begin && segment.end <= slice.end;
+  }
+
+  // `part`, cut wherever some node cuts it.
+  std::vector<ElementRange> segments_of(const ElementRange& part) const {
+    std::vector<uint64_t> cuts;
+    for (const Group& node : nodes_) {
+      for (uint32_t l = 0; l < node.size(); ++l) cuts.push_back(node.slice(part, l).begin);
+    }
+    cuts.push_back(part.end);
+    std::sort(cuts.begin(), cuts.end());
+    cuts.erase(std::unique(cuts.begin(), cuts.end()), cuts.end());
+    std::vector<ElementRange> segments;
+    for (size_t i = 0; i + 1 < cuts.size(); ++i) segments.push_back({cuts[i], cuts[i + 1]});
+    return segments;
+  }
+
+  // The rank of every node that has the node's values in `segment`.
+  Group ranks_that_have(const ElementRange& segment, const ElementRange& part) const {
+    Group across;
+    across.mine = node_of_rank_[rank_];
+    for (const Group& node : nodes_) {
+      uint32_t l = 0;
+      while (!has(node.slice(part, l), segment)) ++l;
+      across.ranks.push_back(node.ranks[l]);
+    }
+    return across;
   }
 
   // Each rank of the group gets its slice of every term and adds them into `out`.
@@ -161,6 +200,7 @@ class Planner {
 
   const uint32_t rank_;
   const std::span<const uint32_t> node_of_rank_;
+  std::vector<Group> nodes_;  // `mine` is right in this rank's own only
   ExactPlan* const plan_;
 };
 
@@ -172,20 +212,13 @@ ExactPlan make_exact_plan(const StepMerge& merge, std::span<const uint32_t> node
   const uint64_t cut = std::clamp(statistics, range.begin, range.end);
   ExactPlan plan;
   Planner planner(rank, node_of_rank, &plan);
+  plan.has_levels = sums_in_levels(node_of_rank);
   const std::pair<const SumProgram*, ElementRange> parts[] = {
       {&merge.gradients, {range.begin, cut}}, {&merge.control, {cut, range.end}}};
-  // Both or none, because a range is one bucket and its phases are shared.
-  std::vector<std::optional<NodePrograms>> splits;
-  plan.has_levels = are_even_nodes(node_of_rank);
   for (const auto& [program, part] : parts) {
-    splits.push_back(plan.has_levels ? split_by_node(*program, node_of_rank) : std::nullopt);
-    plan.has_levels = plan.has_levels && splits.back().has_value();
-  }
-  for (size_t i = 0; i < splits.size(); ++i) {
-    const auto& [program, part] = parts[i];
     if (part.size() == 0) continue;
     if (plan.has_levels) {
-      planner.add_levels(*program, *splits[i], part);
+      planner.add_levels(*program, part);
     } else {
       planner.add_flat(*program, part);
     }

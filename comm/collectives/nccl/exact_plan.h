@@ -2,16 +2,26 @@
 //
 //   flat    every rank receives its slice of every partial, adds them in tree order, and sends the
 //           sum to all others: two exchanges
-//   levels  the same within a node, then among the ranks of equal place on all nodes, then back:
-//           four exchanges. The slower links carry one value a node instead of every partial. It
-//           needs nodes of equally many ranks whose slots are complete subtrees.
+//   levels  the same within a node, then between nodes, then back: four exchanges. The slower links
+//           carry one value for each complete subtree of a node's slots instead of every partial:
+//           one value a node as a rule, a few after a death. Nodes may have different numbers of
+//           ranks.
+//
+// LEVELS WITH UNEVEN NODES. Each node cuts the range into a slice for each of its ranks. The cuts
+// of all nodes together cut it into segments, and within a segment exactly one rank of each node
+// has the node's values. These ranks, one a node, share the segment's additions evenly. With
+// equally many ranks on each node the segments are the slices.
+//
+//     node 0, 3 ranks  |    0    |    1    |    2    |
+//     node 1, 2 ranks  |      3       |      4       |
+//     segments         |   0,3   |1,3 |1,4 |   2,4   |
 //
 // A plan is a list of phases. A phase is one NCCL group (all transfers at once) and then sums of
 // the received values. Transfers between two ranks match by their order.
 //
 // INVARIANTS
 //  N1 Every plan gives the bits of evaluate_sum() over all partials.
-//  N2 All ranks choose the same kind of plan: it depends on the step's merge and the nodes only.
+//  N2 All ranks choose the same kind of plan: it depends on the nodes only (sums_in_levels).
 //
 // Thread-safety: values and pure functions.
 #pragma once
@@ -63,19 +73,19 @@ struct ExactPlan {
   bool has_levels = false;
 };
 
-// A sum cut into one sum per node and one over the nodes. `outer` has nodes as leaves.
-struct NodePrograms {
-  std::vector<std::vector<int32_t>> inner;  // by node, over SumProgram::leaves of the whole
-  std::vector<int32_t> outer;
+// A sum that the ranks of one node can compute alone: of a subtree whose partials are all theirs.
+struct NodeTree {
+  uint32_t node = 0;
+  std::vector<int32_t> ops;  // over SumProgram::leaves of the whole
 };
 
-// Nothing if the partials of some node are no subtree of the sum.
-std::optional<NodePrograms> split_by_node(const SumProgram& program,
-                                          std::span<const uint32_t> node_of_rank);
+// A sum cut into the largest sums that nodes can compute alone, and one over these.
+struct NodePrograms {
+  std::vector<NodeTree> trees;  // in the order of their partials
+  std::vector<int32_t> outer;   // over `trees`
+};
 
-// True if `node_of_rank` is 0, 0, ..., 1, 1, ...: more than one node, and more than one rank a
-// node, the same number on each.
-bool are_even_nodes(std::span<const uint32_t> node_of_rank);
+NodePrograms split_by_node(const SumProgram& program, std::span<const uint32_t> node_of_rank);
 
 // The part of `rank` in summing `range`. Elements behind `statistics` are the control section.
 ExactPlan make_exact_plan(const StepMerge& merge, std::span<const uint32_t> node_of_rank,

@@ -20,6 +20,9 @@ struct JobContext {
   std::function<Result<uint32_t>()> count_gpus = [] {
     return Result<uint32_t>(Status(Code::kConfig, "no GPU was looked for"));
   };
+  // False where a launcher starts ranks that may each see other GPUs, on this machine or another:
+  // then their number here says nothing, and the coordinator compares GPUs when workers register.
+  bool sees_gpus_of_all_workers = true;
   // Local path of remote data, fetched if need be; other paths as they are.
   std::function<Result<std::string>(const wire::DataSpec& data, const std::string& path)>
       local_path = [](auto&, const std::string& path) { return Result<std::string>(path); };

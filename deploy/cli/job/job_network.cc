@@ -38,6 +38,12 @@ Status check_network(const JobValues& values, const wire::JobSpec& job) {
                                network->text +
                                " take host or auto, or set comm.trusted_network=true if everybody "
                                "on that network may read and change the training"};
+  if (!job.comm().nccl_hca().empty() && !job.comm().trusted_network())
+    return {Code::kConfig,
+            say("comm.nccl_hca") +
+                "without comm.trusted_network NCCL stays on loopback and uses no adapter; set "
+                "comm.trusted_network=true if everybody on the adapters' network may read and "
+                "change the training, or leave comm.nccl_hca out"};
   return Status::ok();
 }
 

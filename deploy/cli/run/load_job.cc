@@ -138,6 +138,7 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
     LOCKSTEP_ASSIGN_OR_RETURN(const uint32_t seen, usable_gpus());
     return seen * request.gpu_views;
   };
+  context.sees_gpus_of_all_workers = request.launched_workers <= 1;
   FarData far;
   context.local_path = [&far](const wire::DataSpec& data, const std::string& path) {
     return far.local_path(data, path);

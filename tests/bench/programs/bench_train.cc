@@ -15,6 +15,7 @@
 #include "tests/bench/programs/rank_processes.h"
 #include "tests/bench/programs/train_options.h"
 #include "tests/bench/programs/train_rank.h"
+#include "worker/engine/core/gpu_environment.h"
 #include "worker/engine/device/open_gpu.h"
 #include "worker/model/gpt2_parts.h"
 
@@ -82,7 +83,9 @@ Result<TrainReport> measure(const TrainOptions& options) {
   std::unique_ptr<DeviceModule> gpu;
   if (options.device == "cuda") {
     if (options.ranks > 1) return Status(Code::kUsage, "--device cuda measures one rank");
-    LOCKSTEP_ASSIGN_OR_RETURN(gpu, open_gpu(make_job(options), device_module_path(), 0));
+    const wire::JobSpec job = make_job(options);
+    LOCKSTEP_RETURN_IF_ERROR(prepare_gpu_environment(job));
+    LOCKSTEP_ASSIGN_OR_RETURN(gpu, open_gpu(job, device_module_path(), 0));
   }
   return options.bare ? run_bare_loop(options, gpu.get()) : run_ranks(options, gpu.get());
 }

@@ -1,5 +1,7 @@
 // What count_gpus() asks of NVIDIA's driver, answered from the environment.
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 namespace {
 
@@ -16,5 +18,20 @@ extern "C" int cuInit(unsigned int) {
 
 extern "C" int cuDeviceGetCount(int* devices) {
   *devices = number("FAKE_DRIVER_DEVICES");
+  return 0;
+}
+
+extern "C" int cuDeviceGet(int* device, int index) {
+  *device = index;
+  return 0;
+}
+
+extern "C" int cuDeviceGetPCIBusId(char* text, int size, int device) {
+  std::snprintf(text, static_cast<size_t>(size), "0000:%02x:00.0", 0x30 + device);
+  return 0;
+}
+
+extern "C" int cuDeviceGetUuid_v2(unsigned char* uuid, int device) {
+  std::memset(uuid, device + 1, 16);
   return 0;
 }

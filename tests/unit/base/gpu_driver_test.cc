@@ -37,6 +37,17 @@ TEST_F(FakeDriver, ThatShowsNoneOrDoesNotStartIsNoGpu) {
   EXPECT_THAT(count().status().message(), HasSubstr("CUDA error 100"));
 }
 
+TEST_F(FakeDriver, NamesEachGpuAndAWorkersNumberBeyondThemIsTakenModulo) {
+  says("0", "3");
+  const auto second = identify_gpu(1, LOCKSTEP_FAKE_DRIVER);
+  ASSERT_TRUE(second.is_ok()) << second.status().message();
+  EXPECT_EQ(second->pci, "0000:31:00.0");
+  EXPECT_EQ(second->uuid, "02020202020202020202020202020202");
+  EXPECT_EQ(identify_gpu(4, LOCKSTEP_FAKE_DRIVER)->pci, second->pci);
+  says("0", "1");  // as CUDA_VISIBLE_DEVICES for each rank
+  EXPECT_EQ(identify_gpu(7, LOCKSTEP_FAKE_DRIVER)->pci, "0000:30:00.0");
+}
+
 TEST(GpuDriver, ThatIsNotInstalledOrIsAnotherLibraryIsNoGpu) {
   const Status missing = count_gpus("libnot-there.so.1").status();
   EXPECT_THAT(missing, FailsWith(Code::kConfig, HasSubstr("not installed")));

@@ -239,6 +239,8 @@ TEST(JobResolve, WhatOthersCouldReachIsRefusedUntilItIsProtected) {
       error_of({"comm.network=10.0.0.0/8", "comm.backend=nccl", "comm.trusted_network=true"},
                Code::kConfig),
       ::testing::Not(HasSubstr("encrypts")));  // what is left to say is about GPUs
+  EXPECT_THAT(error_of({"comm.network=10.0.0.0/8", "comm.nccl_hca=mlx5_0"}, Code::kConfig),
+              AllOf(Names("comm.nccl_hca"), Advises("comm.trusted_network")));
 }
 
 TEST(JobResolve, CertificatesLieWhereTheJobSays) {
@@ -290,11 +292,20 @@ TEST(JobResolve, NcclIsForWorkersWithAGpuEach) {
     const auto job = resolve_job(values_of(kMinimal, overrides), with_gpus);
     return job.is_ok() ? job->comm().backend() : job.status().message();
   };
-  EXPECT_EQ(backend({"cluster.workers=2"}), "host");
+  EXPECT_EQ(backend({"cluster.workers=2"}), "auto") << "the workers try NCCL";
+  EXPECT_EQ(backend({"cluster.workers=1"}), "host");
+  EXPECT_EQ(backend({"cluster.workers=3"}), "host") << "two of them share a GPU";
+  EXPECT_EQ(backend({"cluster.workers=2", "comm.network=10.0.0.0/8"}), "host");
+  EXPECT_EQ(backend({"cluster.workers=2", "comm.network=10.0.0.0/8", "comm.trusted_network=true"}),
+            "auto");
+  EXPECT_EQ(backend({"cluster.workers=2", "cluster.device=cpu"}), "host");
   EXPECT_EQ(backend({"cluster.workers=2", "comm.backend=nccl"}), "nccl");
   EXPECT_EQ(backend({"cluster.workers=1", "comm.backend=nccl"}), "nccl");
   EXPECT_THAT(backend({"cluster.workers=3", "comm.backend=nccl"}),
               AllOf(Says("2 for 3 workers"), Advises("host", "auto")));
+  // mpirun with CUDA_VISIBLE_DEVICES for each rank, or several nodes: the coordinator compares.
+  with_gpus.sees_gpus_of_all_workers = false;
+  EXPECT_EQ(backend({"cluster.workers=3", "comm.backend=nccl"}), "nccl");
   EXPECT_THAT(backend({"cluster.device=cpu", "comm.backend=nccl"}),
               AllOf(Names("cluster.device"), Says("GPUs")));
 }

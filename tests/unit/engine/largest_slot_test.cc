@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "comm/base/byte_units.h"
+#include "comm/base/limits.h"
 #include "tests/support/fails_with.h"
 #include "tests/support/temporary_directory.h"
 #include "worker/engine/core/memory_meter.h"
@@ -154,6 +155,20 @@ TEST_F(AvailableMemory, ASystemThatDoesNotSayIsAnError) {
   EXPECT_EQ(available_memory(files()).status().code(), Code::kInternal);
   put("proc/meminfo", "MemAvailable: 8000 kB\n");
   EXPECT_EQ(make_host_meter(1, files())->begin().status().code(), Code::kInternal);
+}
+
+TEST(LargestSlot, NcclsBuffersAndStagesAreReservedWhereThereArePeers) {
+  constexpr uint64_t kBucket = 1 << 20;
+  EXPECT_EQ(nccl_bytes(1, 64, kBucket), 0u);
+  EXPECT_GE(nccl_bytes(2, 2, kBucket), limits::kNcclBytes + limits::kNcclPeerBytes + kBucket);
+  EXPECT_EQ(nccl_bytes(9, 8, kBucket) - nccl_bytes(8, 8, kBucket), limits::kNcclPeerBytes);
+  EXPECT_GT(nccl_bytes(8, 64, kBucket), nccl_bytes(8, 8, kBucket));  // more partials at a time
+}
+
+TEST(LargestSlot, ABucketMayHoldATensorMoreThanItsSize) {
+  const std::vector<uint64_t> bounds = {0, 16, 1'040, 1'056};
+  EXPECT_EQ(largest_bucket(bounds, 1'000), 1'000u + 1'024 * sizeof(float));
+  EXPECT_EQ(largest_bucket({}, 1'000), 1'000u);
 }
 
 }  // namespace

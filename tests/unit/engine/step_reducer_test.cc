@@ -42,11 +42,20 @@ class SeparateSums final : public DeviceSums {
   float* partial(uint32_t region) override { return regions_[region].data(); }
   Status bring(uint32_t, const ElementRange&) override { return Status::ok(); }
   Status finish() override { return Status::ok(); }
+  void begin_counting() override { counted.clear(); }
+  Status count(uint32_t buckets) override {
+    counted.push_back(buckets);
+    return Status::ok();
+  }
+  void has_seen(uint32_t buckets) override { seen = buckets; }
   Status merge(const RegionMerge& merge, const ElementRange& range) override {
     EXPECT_LE(range.end, statistics_);
     add_into(partial(merge.dst) + range.begin, partial(merge.src) + range.begin, range.size());
     return Status::ok();
   }
+
+  std::vector<uint32_t> counted;
+  uint32_t seen = 0;
 
  private:
   const uint64_t statistics_;
@@ -241,6 +250,66 @@ TEST(StepReducer, AnAbortEndsAStepThatWaitsForItsPeer) {
     const Status status = world.step(reducer, 0, 0, merge, false);
     aborter.join();
     EXPECT_EQ(status.code(), Code::kAborted);
+  }
+}
+
+// Devices that are connected, sum nothing, and let the wait for their sums end as a test likes.
+class EndingWaits final : public Forwarding<DeviceCollective, Collective> {
+ public:
+  EndingWaits(std::unique_ptr<Collective> of, Status end) : Forwarding(std::move(of)), end_(end) {}
+  Status begin_step(const Tag&, const StepMerge&) override { return Status::ok(); }
+  Status all_reduce(const Tag&, const ElementRange&) override { return Status::ok(); }
+  Status wait_for_sums() override { return end_; }
+
+ private:
+  const Status end_;
+};
+
+// R6. An evicted rank aborts its device while sums are missing. Its neighbour's kernels then return
+// as if they had finished, so only the missing agreement keeps the neighbour from applying garbage.
+TEST(StepReducer, NobodyAgreesToAStepOfAPeerThatAbortedItsSums) {
+  World world({{0, 1}, {1, 2}}, 2, 256);
+  World devices({{0, 1}, {1, 2}}, 2, 256);
+  const StepMerge merge = make_step_merge(world.runs, 2, {true, true});
+  const Status ends[] = {Status::ok(), {Code::kAborted, "evicted"}};
+  Status found[2];
+  std::vector<std::thread> threads;
+  for (uint32_t r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      std::atomic<uint32_t> progress{0};
+      SeparateSums sums(world.layout.buffer, regions_needed(2, 2));
+      EndingWaits waits(std::move(devices.collectives[r]), ends[r]);
+      StepReducer reducer(world.layout, *world.buffers[r], *world.collectives[r], 1, world.bounds,
+                          progress, {.sums = &sums, .devices = &waits});
+      found[r] = world.step(reducer, r, 0, merge, false);
+      if (!found[r].is_ok()) world.collectives[r]->abort();  // as the runner does, U4
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(found[0].code(), Code::kAborted);
+  EXPECT_EQ(found[1].code(), Code::kAborted);
+}
+
+// Heartbeats tell how far the device is: each bucket is counted behind its partials, before its sum
+// that may wait for peers, and who has all sums is further than who waits for them.
+TEST(StepReducer, BucketsAreCountedByTheDeviceAndTheSumsByTheHost) {
+  World world({{0, 1}}, 1, 256);
+  World devices({{0, 1}}, 1, 256);
+  const StepMerge merge = make_step_merge(world.runs, 1, {true});
+  const auto buckets = static_cast<uint32_t>(world.bounds.size() - 1);
+  std::atomic<uint32_t> enqueued{0};
+  SeparateSums sums(world.layout.buffer, regions_needed(1, 1));
+  EndingWaits waits(std::move(devices.collectives[0]), Status::ok());
+  StepReducer reducer(world.layout, *world.buffers[0], *world.collectives[0], 1, world.bounds,
+                      enqueued, {.sums = &sums, .devices = &waits});
+  for (const Step step : {0, 1}) {
+    ASSERT_TRUE(world.step(reducer, 0, step, merge, false).is_ok());
+    std::vector<uint32_t> expected(sums.counted.size());
+    std::iota(expected.begin(), expected.end(), 1u);
+    EXPECT_EQ(sums.counted, expected);
+    EXPECT_GE(sums.counted.size() + 1, buckets);  // the last may hold nothing but the control
+    EXPECT_EQ(sums.seen, buckets + 1);
+    EXPECT_EQ(enqueued, buckets + 1);
   }
 }
 

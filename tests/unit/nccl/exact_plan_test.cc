@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <map>
 
 #include "comm/base/prng.h"
 #include "comm/collectives/nccl/sum_program.h"
+#include "comm/collectives/node_levels.h"
 #include "comm/collectives/sum_slice.h"
 #include "tests/support/fails_with.h"
 
@@ -120,11 +122,18 @@ std::vector<SlotRun> even_runs(uint32_t ranks, uint32_t slots) {
   return runs;
 }
 
-void expect_exact(uint32_t nodes, uint32_t local, uint32_t slots, bool expect_levels) {
+// Ranks on each node, as node_of_rank.
+std::vector<uint32_t> nodes_of(const std::vector<uint32_t>& ranks) {
   std::vector<uint32_t> node_of_rank;
-  for (uint32_t r = 0; r < nodes * local; ++r) node_of_rank.push_back(r / local);
+  for (uint32_t n = 0; n < ranks.size(); ++n) node_of_rank.insert(node_of_rank.end(), ranks[n], n);
+  return node_of_rank;
+}
+
+void expect_exact(const std::vector<uint32_t>& nodes, uint32_t slots, bool expect_levels) {
+  const std::vector<uint32_t> node_of_rank = nodes_of(nodes);
+  const auto world = static_cast<uint32_t>(node_of_rank.size());
   const StepMerge merge =
-      make_step_merge(even_runs(nodes * local, slots), slots, std::vector<bool>(slots, true));
+      make_step_merge(even_runs(world, slots), slots, std::vector<bool>(slots, true));
   std::vector<Rank> ranks = make_ranks(merge);
   const std::vector<float> expected = expected_sum(merge, ranks);
   EXPECT_EQ(run(merge, node_of_rank, {0, 512, 1040, kLayout.elements}, ranks), expect_levels);
@@ -132,34 +141,55 @@ void expect_exact(uint32_t nodes, uint32_t local, uint32_t slots, bool expect_le
 }
 
 TEST(ExactPlan, SumsAlongTheTreeWithinOneNode) {
-  expect_exact(1, 1, 1, false);
-  expect_exact(1, 2, 2, false);
-  expect_exact(1, 3, 7, false);
-  expect_exact(1, 8, 8, false);
+  expect_exact({1}, 1, false);
+  expect_exact({2}, 2, false);
+  expect_exact({3}, 7, false);
+  expect_exact({8}, 8, false);
 }
 
 TEST(ExactPlan, SumsInTwoLevelsWhereNodesAreSubtrees) {
-  expect_exact(2, 2, 4, true);
-  expect_exact(2, 4, 16, true);
-  expect_exact(4, 2, 8, true);
-  expect_exact(3, 2, 6, true);
+  expect_exact({2, 2}, 4, true);
+  expect_exact({4, 4}, 16, true);
+  expect_exact({2, 2, 2, 2}, 8, true);
+  expect_exact({2, 2, 2}, 6, true);
 }
 
-TEST(ExactPlan, IsFlatWhereANodeIsNoSubtree) {
-  expect_exact(2, 3, 6, false);  // slots 0..2 are no subtree of six
-  expect_exact(2, 1, 2, false);  // one rank a node: nothing to add within
+TEST(ExactPlan, SumsInTwoLevelsWhereANodeOwnsSeveralSubtrees) {
+  expect_exact({3, 3}, 6, true);  // slots 0..2 are no subtree of six
+  expect_exact({8, 7}, 16, true);
+  expect_exact({7, 8}, 16, true);
+  expect_exact({1, 4, 2}, 9, true);
+  expect_exact({3, 1}, 2, true);  // two ranks without a slot
 }
 
-RC_GTEST_PROP(ExactPlan, HasTheBitsOfTheTreeForEveryWorldAndEveryEmptySlot, ()) {
-  const auto nodes = *rc::gen::inRange<uint32_t>(1, 5);
-  const auto local = *rc::gen::inRange<uint32_t>(1, 5);
-  const auto slots = *rc::gen::inRange<uint32_t>(1, 24);
+TEST(ExactPlan, IsFlatWhereNoNodeHasAnythingToAdd) {
+  expect_exact({1, 1}, 2, false);
+}
+
+// Runs of any length, also empty ones.
+std::vector<SlotRun> random_runs(size_t ranks, uint32_t slots, uint64_t seed) {
+  std::vector<uint32_t> ends;
+  for (size_t r = 0; r + 1 < ranks; ++r)
+    ends.push_back(static_cast<uint32_t>(stream_value(seed, 1000 + r) % (slots + 1)));
+  ends.push_back(slots);
+  std::sort(ends.begin(), ends.end());
+  std::vector<SlotRun> runs;
+  for (const uint32_t end : ends) runs.push_back({runs.empty() ? 0 : runs.back().end, end});
+  return runs;
+}
+
+RC_GTEST_PROP(ExactPlan, HasTheBitsOfTheTreeForUnevenNodesAndEveryEmptySlot, ()) {
+  const auto nodes = *rc::gen::inRange<size_t>(1, 4);
+  const auto local = *rc::gen::container<std::vector<uint32_t>>(nodes, rc::gen::inRange(1u, 9u));
+  const auto slots = *rc::gen::inRange<uint32_t>(1, 40);
   const auto seed = *rc::gen::arbitrary<uint64_t>();
-  std::vector<uint32_t> node_of_rank;
-  for (uint32_t r = 0; r < nodes * local; ++r) node_of_rank.push_back(r / local);
+  const std::vector<uint32_t> node_of_rank = nodes_of(local);
   std::vector<bool> non_empty;
   for (uint32_t s = 0; s < slots; ++s) non_empty.push_back(stream_value(seed, s) % 4 != 0);
-  const StepMerge merge = make_step_merge(even_runs(nodes * local, slots), slots, non_empty);
+  const auto runs = stream_value(seed, 999) % 2 == 0
+                        ? random_runs(node_of_rank.size(), slots, seed)
+                        : even_runs(static_cast<uint32_t>(node_of_rank.size()), slots);
+  const StepMerge merge = make_step_merge(runs, slots, non_empty);
   std::vector<Rank> ranks = make_ranks(merge);
   const std::vector<float> expected = expected_sum(merge, ranks);
   run(merge, node_of_rank, {0, 16, 1024, kLayout.elements}, ranks);
@@ -167,23 +197,71 @@ RC_GTEST_PROP(ExactPlan, HasTheBitsOfTheTreeForEveryWorldAndEveryEmptySlot, ()) 
     RC_ASSERT(std::memcmp(rank.result.data(), expected.data(), expected.size() * 4) == 0);
 }
 
+// Elements that leave each node, planned as if `planned` were the nodes.
+std::vector<uint64_t> sent_across(const std::vector<SlotRun>& runs, uint32_t slots,
+                                  const std::vector<uint32_t>& node_of_rank,
+                                  const std::vector<uint32_t>& planned) {
+  const StepMerge merge = make_step_merge(runs, slots, std::vector<bool>(slots, true));
+  std::vector<uint64_t> elements(node_of_rank.back() + 1);
+  for (uint32_t r = 0; r < runs.size(); ++r) {
+    const ExactPlan plan = make_exact_plan(merge, planned, r, {0, 1024}, kLayout.statistics);
+    for (const ExchangePhase& phase : plan.phases) {
+      for (const Transfer& send : phase.sends)
+        elements[node_of_rank[r]] += node_of_rank[send.peer] != node_of_rank[r] ? send.elements : 0;
+    }
+  }
+  return elements;
+}
+
 // What two levels are for: between nodes goes one value a node, not every partial.
 TEST(ExactPlan, SendsLessBetweenNodesInTwoLevels) {
-  const std::vector<uint32_t> two_nodes = {0, 0, 0, 0, 1, 1, 1, 1};
-  const StepMerge merge = make_step_merge(even_runs(8, 8), 8, std::vector<bool>(8, true));
-  const auto across = [&](const std::vector<uint32_t>& planned) {
-    uint64_t elements = 0;
-    for (uint32_t r = 0; r < 8; ++r) {
-      const ExactPlan plan = make_exact_plan(merge, planned, r, {0, 1024}, kLayout.statistics);
-      for (const ExchangePhase& phase : plan.phases) {
-        for (const Transfer& send : phase.sends)
-          elements += two_nodes[send.peer] != two_nodes[r] ? send.elements : 0;
-      }
-    }
-    return elements;
-  };
-  EXPECT_EQ(across(two_nodes), 2 * 1024u);  // N a node: half to sum, half of the sum
-  EXPECT_EQ(across(std::vector<uint32_t>(8, 0)), 8 * 1024u);
+  const std::vector<uint32_t> two_nodes = nodes_of({4, 4});
+  const auto levels = sent_across(even_runs(8, 8), 8, two_nodes, two_nodes);
+  EXPECT_EQ(levels, (std::vector<uint64_t>{1024, 1024}));  // half to sum, half of the sum
+  const auto flat = sent_across(even_runs(8, 8), 8, two_nodes, std::vector<uint32_t>(8, 0));
+  EXPECT_EQ(flat, (std::vector<uint64_t>{4 * 1024, 4 * 1024}));
+}
+
+// Of 2 x 8 ranks one is gone, and rank 0 has taken its slot: node 0 owns 8 slots, node 1 owns 7 and
+// one of node 0's ranks has two. Each node's slots are one subtree still.
+TEST(ExactPlan, SendsOneValueANodeAfterADeathWhoseSlotStaysOnItsNode) {
+  std::vector<SlotRun> runs = {{0, 2}};
+  for (uint32_t slot = 2; slot < 16; ++slot) runs.push_back({slot, slot + 1});
+  const std::vector<uint32_t> nodes = nodes_of({7, 8});
+  EXPECT_EQ(sent_across(runs, 16, nodes, nodes), (std::vector<uint64_t>{1024, 1024}));
+}
+
+// A slot that goes to the other node makes its node own several subtrees: 7 = 4 + 2 + 1 and
+// 9 = 1 + 8. Flat, the same nodes send more than twice as much as with one value each.
+TEST(ExactPlan, SendsAFewValuesANodeAfterADeathWhoseSlotGoesToTheOther) {
+  std::vector<SlotRun> runs;
+  for (uint32_t slot = 0; slot < 14; ++slot) runs.push_back({slot, slot + 1});
+  runs.push_back({14, 16});
+  const std::vector<uint32_t> nodes = nodes_of({7, 8});
+  const auto levels = sent_across(runs, 16, nodes, nodes);
+  EXPECT_NEAR(static_cast<double>(levels[0]), (3 + 1) * 512, 64 * 4);
+  EXPECT_NEAR(static_cast<double>(levels[1]), (2 + 1) * 512, 64 * 4);
+  const auto flat = sent_across(runs, 16, nodes, std::vector<uint32_t>(15, 0));
+  EXPECT_GT(flat[0], 3 * levels[0]);
+  EXPECT_GT(flat[1], 5 * levels[1] / 2);
+}
+
+TEST(SplitByNode, GivesEachNodeItsLargestSubtrees) {
+  std::vector<SlotRun> runs;
+  for (uint32_t slot = 0; slot < 8; ++slot) runs.push_back({slot, slot + 1});
+  const StepMerge merge = make_step_merge(runs, 8, std::vector<bool>(8, true));
+  const NodePrograms split = split_by_node(merge.gradients, nodes_of({3, 5}));
+  std::vector<std::pair<uint32_t, size_t>> trees;  // node, partials
+  for (const NodeTree& tree : split.trees) trees.push_back({tree.node, (tree.ops.size() + 1) / 2});
+  EXPECT_THAT(trees, ::testing::ElementsAre(std::pair(0u, 2u), std::pair(0u, 1u), std::pair(1u, 1u),
+                                            std::pair(1u, 4u)));
+  EXPECT_EQ(split.outer, (std::vector<int32_t>{0, 1, 2, -1, -1, 3, -1}));
+}
+
+TEST(NodeLevels, AreDescribedForTheLog) {
+  EXPECT_THAT(describe_levels(nodes_of({8, 7})), ::testing::HasSubstr("two levels over 2 nodes"));
+  EXPECT_THAT(describe_levels(nodes_of({1, 1})), ::testing::HasSubstr("flat over 2 nodes"));
+  EXPECT_THAT(describe_levels(nodes_of({8})), ::testing::HasSubstr("flat over 1 node of 8 GPUs"));
 }
 
 TEST(DeviceSum, OfMorePartialsThanAKernelTakesIsRefusedInWords) {

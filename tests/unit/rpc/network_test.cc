@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/fails_with.h"
+
 namespace lockstep::rpc {
 namespace {
 
@@ -68,6 +70,21 @@ TEST(Network, WhatIsNoneIsRefusedWithItsText) {
     EXPECT_EQ(network.status().code(), Code::kUsage);
     EXPECT_THAT(network.status().message(), HasSubstr(text));
   }
+}
+
+TEST(Network, OpenDataStaysOnLoopbackUntilTheNetworkIsTrusted) {
+  EXPECT_EQ(*open_data_interface("10.2.0.0/16", /*is_trusted=*/false, kAddresses), "lo");
+  EXPECT_EQ(*open_data_interface("loopback", /*is_trusted=*/true, kAddresses), "lo");
+  EXPECT_EQ(*open_data_interface("10.2.0.0/16", /*is_trusted=*/true, kAddresses), "ib0");
+  EXPECT_EQ(*open_data_interface("eth1", /*is_trusted=*/true, kAddresses), "eth1");
+  EXPECT_EQ(*open_data_interface("10.3.0.0/16", true, {{"eth0:1", "10.3.0.1"}}), "eth0");
+}
+
+// On loopback it would wait for peers on other machines until the deadline.
+TEST(Network, OpenDataWithoutAnInterfaceInATrustedNetworkIsAnError) {
+  const auto missing = open_data_interface("172.16.0.0/12", /*is_trusted=*/true, kAddresses);
+  EXPECT_THAT(missing.status(), FailsWith(Code::kConfig, Names("172.16.0.0/12")));
+  EXPECT_EQ(open_data_interface("10.0.0.1", true, kAddresses).status().code(), Code::kUsage);
 }
 
 TEST(Network, ThisMachineIsOnItsLoopback) {

@@ -1,6 +1,7 @@
 #include "worker/engine/core/largest_slot.h"
 
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "comm/base/byte_units.h"
@@ -31,6 +32,22 @@ Status too_large(const SlotSearch& search, std::optional<uint64_t> taken) {
 uint64_t usable_bytes(const SlotSearch& search) {
   const uint64_t share = search.free_bytes / 100 * limits::kAutoMemoryPercent;
   return share - std::min(share, search.reserved_bytes);
+}
+
+uint64_t nccl_bytes(uint32_t workers, uint32_t slots, uint64_t bucket_bytes) {
+  if (workers <= 1) return 0;
+  constexpr uint64_t kStages = 3;
+  const uint64_t partials = std::bit_width(std::max(slots, 1u));
+  return limits::kNcclBytes + limits::kNcclPeerBytes * (workers - 1) +
+         kStages * partials * bucket_bytes;
+}
+
+uint64_t largest_bucket(std::span<const uint64_t> tensor_bounds, uint64_t bucket_bytes) {
+  uint64_t largest = 0;  // elements of a tensor
+  for (size_t i = 0; i + 1 < tensor_bounds.size(); ++i)
+    largest = std::max(largest, tensor_bounds[i + 1] - tensor_bounds[i]);
+  // A bucket closes at the first cut at which it is full, so a tensor may come on top.
+  return bucket_bytes + largest * sizeof(float);
 }
 
 Result<uint64_t> find_largest_slot(const SlotSearch& search, const SlotTrial& trial) {

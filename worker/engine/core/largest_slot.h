@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 
 #include "comm/base/status.h"
 
@@ -30,6 +31,16 @@ using SlotTrial = std::function<Result<std::optional<uint64_t>>(uint64_t samples
 // The part of the free memory that a run may count on. Allocators cannot use all of it, and
 // evaluations and checkpoints need memory too.
 uint64_t usable_bytes(const SlotSearch& search);
+
+// What sums over NCCL take of a GPU beyond the gradient buffers: NCCL's own buffers, which are an
+// estimate (limits::kNcclBytes, kNcclPeerBytes; not measured), and the stages for the largest
+// bucket. A stage that grows at least doubles, and outgrown ones stay: three stages. Nobody sends
+// more partials than a run of slots has subtrees.
+uint64_t nccl_bytes(uint32_t workers, uint32_t slots, uint64_t bucket_bytes);
+
+// A bound for the size of a bucket, in bytes: the first cut after `bucket_bytes` closes it
+// (bucket_plan.h). `tensor_bounds`: elements, ascending.
+uint64_t largest_bucket(std::span<const uint64_t> tensor_bounds, uint64_t bucket_bytes);
 
 // A power of two. kConfig, with the figures, if the smallest slot does not fit; else the errors of
 // `trial`.

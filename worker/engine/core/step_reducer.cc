@@ -62,6 +62,7 @@ void StepReducer::begin_step(Step step, const StepMerge& merge) {
   launched_ = 0;
   launch_error_ = Status::ok();
   progress_.store(0, std::memory_order_relaxed);
+  if (device_sums_ != nullptr) device_sums_->begin_counting();
   check_.reset();
   trace_ = nullptr;
 }
@@ -162,7 +163,10 @@ Status StepReducer::sum_on_device(uint32_t position) {
   if (range.size() == 0) return Status::ok();
   if (last_slot_ >= 0) LOCKSTEP_RETURN_IF_ERROR(device_sums_->bring(last_region_, range));
   LOCKSTEP_RETURN_IF_ERROR(merge_on_device(final_merges_, range));
-  return devices_ == nullptr ? Status::ok() : reduce(*devices_, position, range);
+  if (devices_ == nullptr) return Status::ok();
+  // Before the sum, which may keep this thread until its peers are there.
+  LOCKSTEP_RETURN_IF_ERROR(device_sums_->count(position + 1));
+  return reduce(*devices_, position, range);
 }
 
 Status StepReducer::finish_on_device(const std::function<Votes()>& votes) {
@@ -170,11 +174,15 @@ Status StepReducer::finish_on_device(const std::function<Votes()>& votes) {
   if (last_slot_ < 0) std::fill(missing_.begin(), missing_.end(), 0);
   for (; launched_ < buckets(); ++launched_) LOCKSTEP_RETURN_IF_ERROR(sum_on_device(launched_));
   LOCKSTEP_RETURN_IF_ERROR(device_sums_->finish());
+  if (devices_ != nullptr) {
+    LOCKSTEP_RETURN_IF_ERROR(devices_->wait_for_sums());  // before R6's word
+    device_sums_->has_seen(buckets() + 1);                // further than who waits for sums
+    progress_.store(buckets() + 1, std::memory_order_relaxed);
+  }
   merge(final_merges_, control());
   complete_control(votes());
   LOCKSTEP_RETURN_IF_ERROR(reduce(collective_, buckets() - 1, control()));
-  LOCKSTEP_RETURN_IF_ERROR(order_.agree(collective_, generation_, step_));
-  return devices_ == nullptr ? Status::ok() : devices_->wait_for_sums();
+  return order_.agree(collective_, generation_, step_);
 }
 
 // A rank that is alone has one partial, the root of the tree.
@@ -203,7 +211,8 @@ Status StepReducer::merge_and_reduce(uint32_t position, const std::function<void
 // Progress is what peers compare: the place, which only grows, and not the bucket in it.
 Status StepReducer::reduce(Collective& collective, uint32_t position, const ElementRange& range) {
   const uint32_t bucket = order_.at(position);
-  progress_.store(position + 1, std::memory_order_relaxed);
+  if (position + 1 > progress_.load(std::memory_order_relaxed))
+    progress_.store(position + 1, std::memory_order_relaxed);
   const Tag tag{generation_, step_, Phase::kTrain, bucket, range.size() * sizeof(float)};
   // On devices nobody has another rank's partials to add again.
   if (check_ && check_->bucket == bucket && device_sums_ == nullptr)

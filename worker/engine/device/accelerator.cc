@@ -90,6 +90,7 @@ Status Accelerator::take_statistics(float* gradients) {
 }
 
 Result<DeviceSums*> Accelerator::sums(uint32_t regions) {
+  LOCKSTEP_RETURN_IF_ERROR(gradients_.counter().reserve());
   LOCKSTEP_RETURN_IF_ERROR(gradients_.regions().reserve(regions));
   return static_cast<DeviceSums*>(&gradients_);
 }

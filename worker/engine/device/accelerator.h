@@ -74,6 +74,7 @@ class Accelerator final : public Device {
   Status take_statistics(float* gradients) override;
   GradientTransfer* transfer() override { return &gradients_; }
   Result<DeviceSums*> sums(uint32_t regions) override;
+  uint32_t finished_buckets() const override { return gradients_.counter().finished(); }
   Result<GradientBuffer*> regions(uint32_t regions) override;
   Result<const float*> gradients_on_host(const float* gradients, std::vector<float>* copy) override;
   Result<bool> are_finite(const StepSums& sums) override;

@@ -96,6 +96,8 @@ class Device {
   virtual Result<DeviceSums*> sums(uint32_t /*regions*/) {
     return static_cast<DeviceSums*>(nullptr);
   }
+  // Of the step in flight, the buckets whose sums() the device has come to. Any thread.
+  virtual uint32_t finished_buckets() const { return 0; }
   // The memory behind sums(), for a DeviceCollective. Null: the host's memory is the device's.
   virtual Result<GradientBuffer*> regions(uint32_t /*regions*/) {
     return static_cast<GradientBuffer*>(nullptr);

@@ -14,7 +14,7 @@ uint32_t mark_of(uint32_t ticket) {
 }  // namespace
 
 DeviceGradients::DeviceGradients(DeviceModule& module, const FlatLayout& layout)
-    : module_(module), layout_(layout), regions_(module, layout.buffer) {}
+    : module_(module), layout_(layout), regions_(module, layout.buffer), counter_(module) {}
 
 DeviceGradients::~DeviceGradients() {
   for (const float* memory : pinned_) module_.unpin(const_cast<float*>(memory));

@@ -26,6 +26,7 @@
 #include "worker/engine/core/device_sums.h"
 #include "worker/engine/core/flat_layout.h"
 #include "worker/engine/core/gradient_transfer.h"
+#include "worker/engine/device/bucket_counter.h"
 #include "worker/engine/device/device_regions.h"
 
 namespace lockstep {
@@ -55,6 +56,12 @@ class DeviceGradients final : public GradientTransfer, public DeviceSums {
   Status bring(uint32_t region, const ElementRange& range) override;
   Status merge(const RegionMerge& merge, const ElementRange& range) override;
   Status finish() override;
+  void begin_counting() override { counter_.begin_step(); }
+  Status count(uint32_t buckets) override { return counter_.count(buckets); }
+  void has_seen(uint32_t buckets) override { counter_.set(buckets); }
+  // The owner reserves it before it counts.
+  BucketCounter& counter() { return counter_; }
+  const BucketCounter& counter() const { return counter_; }
 
  private:
   Status try_start(float* region, const ElementRange& range, uint32_t mark);
@@ -63,6 +70,7 @@ class DeviceGradients final : public GradientTransfer, public DeviceSums {
   DeviceModule& module_;
   const FlatLayout& layout_;
   DeviceRegions regions_;
+  BucketCounter counter_;
   const float* place_ = nullptr;  // of the graph that computes this slot; null: eager
   std::optional<uint32_t> reached_;
   std::set<const float*> pinned_;

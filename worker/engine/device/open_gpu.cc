@@ -11,7 +11,6 @@
 #include <filesystem>
 
 #include "comm/base/gpu/gpu_driver.h"
-#include "comm/net/network.h"
 #include "worker/cuda/module_entry.h"
 
 namespace lockstep {
@@ -126,12 +125,8 @@ Result<std::unique_ptr<DeviceModule>> open_gpu(const wire::JobSpec& job, const s
                                                uint32_t local_rank) {
   const bool is_exact = job.comm().numerics() != "fast";
   if (const auto gpus = count_gpus(); !gpus.is_ok()) return refused(gpus.status().message());
-  // cuBLAS reads it when it is first used: with other workspaces it may add in another order.
-  if (is_exact) ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
-  // Its connections prove nothing and encrypt nothing: they stay on this machine unless told.
-  const std::string interface =
-      rpc::open_data_interface(job.comm().network(), job.comm().trusted_network());
-  ::setenv("NCCL_SOCKET_IFNAME", ("=" + interface).c_str(), /*overwrite=*/1);
+  if (std::getenv("NCCL_SOCKET_IFNAME") == nullptr)
+    return Status(Code::kInternal, "prepare_gpu_environment() comes before open_gpu()");
   LOCKSTEP_RETURN_IF_ERROR(load_torch_cuda());  // first: our module uses its CUDA runtime
   LOCKSTEP_ASSIGN_OR_RETURN(auto module, open_device_module(path, local_rank));
   try {

@@ -1,5 +1,5 @@
 // Makes this process compute on a GPU. It opens LibTorch's CUDA library and our module beside the
-// program, and makes the settings that numerics ask for. The worker links neither library, so the
+// program, and makes LibTorch's settings that numerics ask for. The worker links neither library, so the
 // same worker starts on a machine without a driver.
 //
 // Thread-safety: call once in a process, before any other call of LibTorch. LibTorch looks for
@@ -18,7 +18,7 @@ namespace lockstep {
 
 // Opens the module in the library at `path`, on GPU `local_rank` modulo the number of visible GPUs.
 // kConfig, with what to do, if there is no driver, no GPU, a LibTorch without CUDA, or a Lockstep
-// built without its GPU module.
+// built without its GPU module. REQUIRES: prepare_gpu_environment() (gpu_environment.h).
 Result<std::unique_ptr<DeviceModule>> open_gpu(const wire::JobSpec& job, const std::string& path,
                                                uint32_t local_rank);
 

@@ -1,4 +1,6 @@
 // Who hangs is who is behind, although every heartbeat comes in time.
+#include <algorithm>
+
 #include "tests/unit/coordinator/world.h"
 
 namespace lockstep::coordinator {
@@ -16,6 +18,23 @@ void beat_at(World& w, ConnectionId c, Step step, uint32_t bucket, Phase phase =
   e.mutable_heartbeat()->set_phase(static_cast<uint32_t>(phase));
   e.mutable_heartbeat()->set_bucket(bucket);
   EXPECT_EQ(w.say(c, e), Reason::kHeard);
+}
+
+// All say for `ms` that their hosts have enqueued all 8 buckets of step 5, and how many of them
+// their GPUs have finished.
+Reason stay_with_gpus(World& w, const std::vector<uint32_t>& finished, int64_t ms) {
+  for (int64_t waited = 0; waited < ms; waited += 500) {
+    for (size_t i = 0; i < finished.size(); ++i) {
+      wire::Envelope e;
+      e.mutable_heartbeat()->set_step(5);
+      e.mutable_heartbeat()->set_bucket(finished[i]);
+      e.mutable_heartbeat()->set_enqueued(8);
+      EXPECT_EQ(w.say(i + 1, e), Reason::kHeard);
+    }
+    const Reason reason = w.wait(500);
+    if (reason != Reason::kNothingDue) return reason;
+  }
+  return Reason::kNothingDue;
 }
 
 // All say for `ms` where they are, `at` by connection from 1 on: buckets of step 5.
@@ -39,6 +58,26 @@ TEST(Hang, OneThatIsBehindAmongSevenThatWaitForItGoesAndItsStackIsSaved) {
   ASSERT_FALSE(sent.empty());
   ASSERT_TRUE(sent.front().has_evict());
   EXPECT_TRUE(sent.front().evict().save_stack());
+}
+
+TEST(Hang, AGpuThatStandsStillIsTheCulpritThoughItsHostHasEnqueuedEverything) {
+  World w(with_hang(4));
+  w.train();
+  EXPECT_EQ(stay_with_gpus(w, {8, 8, 8, 3}, 21'000), Reason::kRegrouped);
+  EXPECT_EQ(w.state.ranks.size(), 3u);
+  EXPECT_EQ(w.state.members.at(4).state, MemberState::kDead);
+  EXPECT_TRUE(std::any_of(w.actions.begin(), w.actions.end(), [](const Action& action) {
+    const auto* line = std::get_if<LogLine>(&action);
+    return line != nullptr && line->message.find("GPU has finished 3 of 8") != std::string::npos;
+  }));
+}
+
+// A stuck kernel of NCCL itself: every GPU has finished its own part.
+TEST(Hang, WhereAllGpusHaveFinishedTheirPartTheSameMembersTryOnce) {
+  World w(with_hang(4));
+  w.train();
+  EXPECT_EQ(stay_with_gpus(w, {8, 8, 8, 8}, 21'000), Reason::kRegrouped);
+  EXPECT_EQ(w.state.ranks.size(), 4u);
 }
 
 TEST(Hang, WhoGetsFurtherHoweverSlowlyKeepsEveryoneIn) {

@@ -1,0 +1,55 @@
+// What heartbeats say of a device is what the device has come to, in plain memory whose copies run
+// as late as they may.
+#include "worker/engine/device/bucket_counter.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/engine/plain_module.h"
+#include "worker/engine/device/device_marks.h"
+
+namespace lockstep {
+namespace {
+
+struct Counted {
+  Counted() { EXPECT_TRUE(counter.reserve().is_ok()); }
+  // The device does all that kGradients has so far.
+  void run() {
+    EXPECT_TRUE(module.mark(kGradientsReached, DeviceLane::kGradients).is_ok());
+    EXPECT_TRUE(module.wait(kGradientsReached).is_ok());
+  }
+  testing::PlainModule module;
+  BucketCounter counter{module};
+};
+
+TEST(BucketCounter, CountsWhatTheDeviceHasDoneAndNotWhatWasEnqueued) {
+  Counted c;
+  c.counter.begin_step();
+  for (const uint32_t buckets : {1u, 2u, 3u}) EXPECT_TRUE(c.counter.count(buckets).is_ok());
+  EXPECT_EQ(c.counter.finished(), 0u);
+  c.run();
+  EXPECT_EQ(c.counter.finished(), 3u);
+  c.counter.set(9);
+  EXPECT_EQ(c.counter.finished(), 9u);
+  c.counter.begin_step();
+  EXPECT_EQ(c.counter.finished(), 0u);
+}
+
+TEST(BucketCounter, ACopyOfAStepThatEndedEarlyDoesNotCountForTheNext) {
+  Counted c;
+  c.counter.begin_step();
+  EXPECT_TRUE(c.counter.count(7).is_ok());
+  c.counter.begin_step();
+  c.run();
+  EXPECT_EQ(c.counter.finished(), 0u);
+}
+
+TEST(BucketCounter, CountsNothingWithoutMemory) {
+  testing::PlainModule module;
+  BucketCounter counter(module);
+  counter.begin_step();
+  EXPECT_TRUE(counter.count(1).is_ok());
+  EXPECT_EQ(counter.finished(), 0u);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,43 @@
+// The environment variables with which a process uses a GPU: cuBLAS's for exact numerics, and
+// NCCL's, by which NCCL stays where the job allows it to be.
+//
+//   not trusted  NCCL's sockets stay on loopback, and NCCL uses no InfiniBand or RoCE adapter and
+//   no
+//                network plug-in. The site's settings of the same variables are overwritten
+//   trusted      (comm.trusted_network) sockets on the interface of comm.network, adapters of
+//                comm.nccl_hca. A variable that the site has set stays, whatever it is, except
+//                that comm.nccl_hca wins over NCCL_IB_HCA
+//
+// NCCL's RAS service, which listens on a port of its own, is off unless a trusted site turns it on.
+//
+// Thread-safety: setenv races with getenv of other threads. So prepare_gpu_environment() is called
+// before the process has a second thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/base/status.h"
+#include "comm/wire/job.pb.h"
+
+namespace lockstep {
+
+struct EnvironmentSetting {
+  std::string name;
+  std::optional<std::string> value;  // nothing: the variable is removed
+  bool replaces = false;             // else it stays as the site has set it
+
+  bool operator==(const EnvironmentSetting&) const = default;
+};
+
+// `interface`: of rpc::open_data_interface().
+std::vector<EnvironmentSetting> gpu_environment(const wire::JobSpec& job,
+                                                const std::string& interface);
+
+void apply_environment(const std::vector<EnvironmentSetting>& settings);
+
+// Both, if the job computes on a GPU. kConfig if comm.network has no interface here.
+Status prepare_gpu_environment(const wire::JobSpec& job);
+
+}  // namespace lockstep
