@@ -80,6 +80,7 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
                               Accelerator::create(*module, layout_, *state_, job_, train_));
   }
   const at::Device where = device_->where();
+  LOCKSTEP_RETURN_IF_ERROR(model_->move_to(where));
   const auto view = [where](float* data, at::IntArrayRef shape) {
     const at::TensorOptions options(where);
     return at::for_blob(data, shape)

@@ -74,6 +74,7 @@ Status EngineImpl::compute_trial(uint64_t samples) {
 Status EngineImpl::trial_step(uint64_t samples) {
   LOCKSTEP_RETURN_IF_ERROR(use_this_thread());
   const KeptGenerator kept(device_->where());
+  const KeptGenerator kept_on_host(at::kCPU);  // models from files draw there, too
   return compute_trial(samples);
 }
 
