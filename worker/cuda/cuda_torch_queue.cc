@@ -54,6 +54,13 @@ class CudaTorchQueue final : public TorchQueue {
     return failed("use the stream of the GPU module", e);
   }
 
+  Status empty_cache() override try {
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    return Status::ok();
+  } catch (const std::exception& e) {
+    return failed("empty LibTorch's cache", e);
+  }
+
   bool records() const override { return true; }
   Result<std::unique_ptr<Recording>> record(const std::function<Status()>& body) override;
 

@@ -20,6 +20,7 @@
 namespace lockstep {
 namespace {
 
+using ::testing::AllOf;
 using testing::even_runs;
 using ::testing::HasSubstr;
 using testing::LoopbackWorld;
@@ -215,6 +216,29 @@ TEST(SlotGraphs, ThatCannotBeRecordedAreTriedOnceAndEverythingRunsEagerly) {
     EXPECT_THAT(world.notes[0], Says("CUDA graphs"));
     EXPECT_THAT(world.notes[0],
                 HasSubstr(throws ? "the stream is gone" : "the capture was invalidated"));
+  }
+}
+
+// The memory for a recording is asked for when LibTorch's cache holds all that was left.
+TEST(SlotGraphs, TakeMemoryThatLibTorchGivesBackOrRunEagerly) {
+  const auto dataset = make_patterns(80);
+  const wire::JobSpec job = job_of("cnn", "on");
+  const TrainResult expected = train_eagerly(job, *dataset, 6);
+  for (const bool is_cached : {true, false}) {
+    SCOPED_TRACE(is_cached ? "in LibTorch's cache" : "nowhere");
+    Devices devices(2);
+    LoopbackWorld world(job, *dataset, even_runs(4, 2), kBucketBytes, nullptr, devices.modules);
+    world.begin_generation(6);
+    world.train_to(1);  // two slots each; the fourth is recorded
+    for (const auto& module : devices.own) {
+      module->bytes_left = 0;
+      module->cached_by_torch = is_cached ? uint64_t{1} << 30 : 0;
+    }
+    expect_same(world.train_to(6), expected);
+    for (const PlainRecorder* recorder : devices.recorders)
+      EXPECT_EQ(recorder->replays > 0, is_cached);
+    ASSERT_EQ(world.notes.size(), is_cached ? 0u : 1u);
+    if (!is_cached) EXPECT_THAT(world.notes[0], AllOf(Says("CUDA graphs"), Says("memory")));
   }
 }
 

@@ -66,9 +66,18 @@ Status DeviceInputs::move_to(std::byte* place) {
 
 Status DeviceInputs::reserve(Stage* stage, size_t bytes) {
   if (bytes <= stage->bytes) return Status::ok();
-  stage->bytes = std::max(bytes, 2 * stage->bytes);
-  LOCKSTEP_RETURN_IF_ERROR(allocate_host(module_, &stage->host, stage->bytes));
-  return allocate(module_, &stage->device, stage->bytes);
+  const size_t wanted = std::max(bytes, 2 * stage->bytes);
+  module_.release(stage->host);
+  module_.release(stage->device);
+  *stage = {};
+  LOCKSTEP_RETURN_IF_ERROR(allocate_host(module_, &stage->host, wanted));
+  if (Status status = allocate(module_, &stage->device, wanted); !status.is_ok()) {
+    module_.release(stage->host);
+    stage->host = nullptr;
+    return status;
+  }
+  stage->bytes = wanted;
+  return Status::ok();
 }
 
 Result<at::Tensor> DeviceInputs::inputs() {
