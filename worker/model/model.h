@@ -36,8 +36,9 @@ struct ForwardMode {
   bool training = false;
   uint64_t dropout_key = 0;                  // of this slot in this step; see dropout_mask.h
   const uint64_t* dropout_key_at = nullptr;  // the key for kernels, valid until after backward
-  const Observer* observer = nullptr;        // to look into a step; null while training
-  LayerKernels kernels = {};                 // of the device; not used with an observer
+  bool is_fast = false;  // comm.numerics fast: the quickest kernels, whatever their bits
+  const Observer* observer = nullptr;  // to look into a step; null while training
+  LayerKernels kernels = {};           // of the device; not used with an observer
 };
 
 class Model {

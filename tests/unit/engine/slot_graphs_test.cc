@@ -295,6 +295,24 @@ TEST(SlotGraphs, GiveTheGradientThatIsCompared) {
   EXPECT_EQ(reports("on"), eager);
 }
 
+// cuDNN's is quicker, and has other bits.
+TEST(SlotGraphs, RecordCudnnsBatchNormInFastModeOnly) {
+  const auto dataset = make_patterns(80);
+  for (const bool is_fast : {false, true}) {
+    wire::JobSpec job = job_of("cnn", "on");
+    job.mutable_comm()->set_numerics(is_fast ? "fast" : "exact");
+    Devices devices(1);
+    train(job, *dataset, devices, 2);
+    uint32_t batch_norms = 0;
+    for (const std::string& line : devices.recorders[0]->first) {
+      if (!line.starts_with("aten::batch_norm ")) continue;
+      ++batch_norms;
+      EXPECT_THAT(line, ::testing::EndsWith(is_fast ? " True" : " False"));  // cudnn_enabled
+    }
+    EXPECT_GT(batch_norms, 0u);
+  }
+}
+
 class GraphsOf : public ::testing::Test {
  protected:
   // What is decided for a small mlp with these settings.
