@@ -174,9 +174,14 @@ Status EngineImpl::start_afresh() {
   return Status::ok();
 }
 
+void EngineImpl::drop_loader() {
+  ahead_ = nullptr;
+  loader_.reset();
+}
+
 void EngineImpl::end_generation() {
   reducer_.reset();  // waits for its lane, which may still be in the Collective
-  loader_.reset();
+  drop_loader();
   merges_.clear();
   merges_with_skips_.clear();
   gate_ = {};
@@ -258,7 +263,7 @@ Result<StepOutcome> EngineImpl::step() {
     return run_step();
   });
   // A slot that was cut short left the loader ahead of the state: nothing more in this generation.
-  if (!outcome.is_ok()) loader_.reset();
+  if (!outcome.is_ok()) drop_loader();
   // Samples are at fault only in what went wrong here.
   const bool is_others_fault = outcome.status().code() == Code::kAborted;
   if (view_.in_hand != nullptr && (outcome.is_ok() || is_others_fault))

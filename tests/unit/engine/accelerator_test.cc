@@ -366,6 +366,34 @@ TEST(Accelerator, ThatIsAloneOrConnectedKeepsItsGradientsOnTheDevice) {
   EXPECT_LE(largest_copy_of_a_step(1, false), kBytesBesides);
 }
 
+TEST(Accelerator, ThatIsAloneOrConnectedPinsNothingOfTheHosts) {
+  const auto dataset = make_patterns(80);
+  for (const uint32_t ranks : {1u, 2u}) {
+    Devices devices(ranks);
+    LoopbackWorld world(small_job("mlp"), *dataset, even_runs(4, ranks), 0, nullptr,
+                        devices.modules);
+    world.connects_devices = ranks > 1;
+    world.begin_generation(2);
+    world.train_to(2);
+    for (const auto& module : devices.own) EXPECT_EQ(module->pinned(), 0u);
+  }
+}
+
+// The loader may be late for a step, but not for all.
+TEST(Accelerator, IsSentTheNextStepsFirstBatchBeforeItAppliesAStep) {
+  const auto dataset = make_patterns(80);
+  constexpr Step kMost = 200;
+  Devices devices(1);
+  LoopbackWorld world(small_job("mlp"), *dataset, even_runs(4, 1), 0, nullptr, devices.modules);
+  world.begin_generation(kMost);
+  bool was_ahead = false;
+  for (Step step = 1; step < kMost && !was_ahead; ++step) {
+    world.train_to(step);
+    was_ahead = devices.own[0]->batches_before_apply > 4 * step;
+  }
+  EXPECT_TRUE(was_ahead);
+}
+
 TEST(Accelerator, UnpinsTheMemoryOfItsEngine) {
   const auto dataset = make_patterns(80);
   Devices devices(2);

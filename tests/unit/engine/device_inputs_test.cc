@@ -1,8 +1,10 @@
 // Batches on their way to a device: what its stages take, and what is sent when.
 #include "worker/engine/device/device_inputs.h"
 
+#include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "tests/unit/engine/plain_module.h"
@@ -42,6 +44,40 @@ TEST_F(Inputs, ThatFindNoMemoryTakeSmallerBatchesAfterwards) {
     for (int stage = 0; stage < 2; ++stage) ASSERT_TRUE(send(1, 7).is_ok());
     EXPECT_EQ(inputs_.values()->dropout_key, 7u);
   }
+}
+
+int64_t first_token(DeviceInputs& inputs) {
+  return inputs.inputs()->flatten()[0].item<int64_t>();
+}
+
+TEST_F(Inputs, ThatWereSentAheadLackOnlyTheirValues) {
+  for (const uint64_t samples : {4, 4}) ASSERT_TRUE(send(samples).is_ok());
+  std::vector<int64_t> next(4 * kTokens.tokens, 9);
+  ASSERT_TRUE(inputs_.send_ahead(kTokens, next.data(), next.data(), 4).is_ok());
+  EXPECT_EQ(module_.sample_copies, 3u);
+  EXPECT_EQ(first_token(inputs_), 5);  // the slot in progress still reads its own
+  ASSERT_TRUE(inputs_.send(kTokens, next.data(), next.data(), 4, {.dropout_key = 7}).is_ok());
+  EXPECT_EQ(module_.sample_copies, 3u);
+  EXPECT_EQ(module_.value_copies, 1u);
+  EXPECT_EQ(first_token(inputs_), 9);
+  EXPECT_EQ(inputs_.labels()[4 * kTokens.tokens - 1], 9);
+  EXPECT_EQ(inputs_.values()->dropout_key, 7u);
+}
+
+TEST_F(Inputs, ThatWereSentAheadForAnotherBatchAreForgotten) {
+  for (const uint64_t samples : {4, 4}) ASSERT_TRUE(send(samples).is_ok());
+  std::vector<int64_t> next(4 * kTokens.tokens, 9);
+  ASSERT_TRUE(inputs_.send_ahead(kTokens, next.data(), next.data(), 4).is_ok());
+  ASSERT_TRUE(send(4).is_ok());  // an evaluation
+  EXPECT_EQ(first_token(inputs_), 5);
+  ASSERT_TRUE(inputs_.send(kTokens, next.data(), next.data(), 4, {}).is_ok());
+  EXPECT_EQ(first_token(inputs_), 9);
+  std::fill(next.begin(), next.end(), 8);
+  ASSERT_TRUE(inputs_.send_ahead(kTokens, next.data(), next.data(), 4).is_ok());
+  inputs_.keep(false);  // a new generation, whose batch lies where another has lain
+  std::fill(next.begin(), next.end(), 3);
+  ASSERT_TRUE(inputs_.send(kTokens, next.data(), next.data(), 4, {}).is_ok());
+  EXPECT_EQ(first_token(inputs_), 3);
 }
 
 }  // namespace

@@ -59,6 +59,11 @@ class Accelerator final : public Device {
   data::ImageForm image_form() const override { return data::ImageForm::kStored; }
   Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
               uint64_t samples, const SlotValues& values) override;
+  Status send_ahead(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
+                    uint64_t samples) override {
+    return inputs_.send_ahead(shape, inputs, labels, samples);
+  }
+  bool sends_ahead() const override { return true; }
   void keep_inputs(bool keeps) override { inputs_.keep(keeps); }
   Result<at::Tensor> inputs() override { return inputs_.inputs(); }
   const uint64_t* dropout_key_at() override { return &inputs_.values()->dropout_key; }

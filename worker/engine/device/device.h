@@ -66,8 +66,17 @@ class Device {
   // may use the caller's memory directly, so the caller keeps the memory until loss().
   virtual Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                       uint64_t samples, const SlotValues& values) = 0;
+  // Sends ahead the samples that the next send() will be given, so that they travel while the
+  // device still computes. The values of that slot need not be known yet. REQUIRES: all that
+  // computes with what was sent last has been enqueued. A send() of other memory sends everything
+  // itself.
+  virtual Status send_ahead(const data::SampleShape& /*shape*/, const void* /*inputs*/,
+                            const int64_t* /*labels*/, uint64_t /*samples*/) {
+    return Status::ok();
+  }
+  virtual bool sends_ahead() const { return false; }  // else send_ahead() does nothing
   // With `keeps`, send() leaves the samples of an earlier send() on the device if their number is
-  // the same. It then sends the values only.
+  // the same. It then sends the values only. Also forgets what was sent ahead.
   virtual void keep_inputs(bool /*keeps*/) {}
   // What was sent, as forward() takes it. Also puts the key where kernels() read it.
   virtual Result<at::Tensor> inputs() = 0;
