@@ -107,7 +107,7 @@ class EngineImpl final : public Engine {
   Status check_others(StepWork& work);
   Status compute_again(uint32_t slot, StepWork& work);
   Status note_gradient(uint32_t slot, const float* gradients, StepWork& work);
-  StepOutcome report(StepWork& work);
+  Result<StepOutcome> report(StepWork& work);
   // Writes loss, right predictions and digest beside the slot's gradient.
   Status write_slot_results(const data::Batch& batch, const SlotValues& values,
                             const SlotMemory& memory);

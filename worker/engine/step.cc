@@ -209,7 +209,7 @@ Result<StepOutcome> EngineImpl::pass_over(StepWork work) {
   return outcome;
 }
 
-StepOutcome EngineImpl::report(StepWork& work) {
+Result<StepOutcome> EngineImpl::report(StepWork& work) {
   const float* control = reducer_->sums() + layout_.buffer.statistics;
   wire::StepRecord& record = work.record;
   record.set_loss(control[kControlLoss]);
@@ -232,7 +232,8 @@ StepOutcome EngineImpl::report(StepWork& work) {
   outcome.record = std::move(record);
   if (work.check) {
     work.found.set_applied(state_->applied_steps());
-    work.found.set_weights_hash(hash_of(state()));
+    LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t hash, device_->state_hash());
+    work.found.set_weights_hash(hash);
     outcome.check = std::move(work.found);
   }
   return outcome;

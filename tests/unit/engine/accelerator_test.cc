@@ -282,6 +282,20 @@ TEST(Accelerator, ChecksAStepToTheCpusHashes) {
   EXPECT_EQ(texts_of(checks_of(Devices(4).modules)), texts_of(checks_of({})));
 }
 
+TEST(Accelerator, ComparesAndSavesByWayOfPinnedMemory) {
+  constexpr uint64_t kBytesBesides = 512;  // whether blocks of the sums are finite
+  Devices devices(4);
+  EXPECT_EQ(checks_of(devices.modules, /*connects_devices=*/true).size(), 16u);
+  for (const auto& module : devices.own) EXPECT_LE(module->largest_slow_copy, kBytesBesides);
+  Devices one(1);
+  const auto dataset = make_patterns(80);
+  LoopbackWorld world(job_with_everything(), *dataset, even_runs(4, 1), kBucketBytes, nullptr,
+                      one.modules);
+  world.begin_generation(3);
+  EXPECT_FALSE(world.train_to(3).state.empty());
+  EXPECT_EQ(one.own[0]->largest_slow_copy, 0u);
+}
+
 TEST(Accelerator, ThatFailsEndsTheStepWithItsWordsAndAppliesNothing) {
   const auto dataset = make_patterns(80);
   Devices devices(1);

@@ -109,10 +109,10 @@ class Device {
   virtual Result<GradientBuffer*> regions(uint32_t /*regions*/) {
     return static_cast<GradientBuffer*>(nullptr);
   }
-  // The gradients in memory that the host can read. `copy`: memory that the device may fill for
-  // this.
-  virtual Result<const float*> gradients_on_host(const float* gradients,
-                                                 std::vector<float>* copy) = 0;
+  // What members compare: hash_gradients() of what backward wrote to `gradients`, and hash_of() the
+  // present boundary state (self_check.h).
+  virtual Result<uint64_t> gradient_hash(const float* gradients) = 0;
+  virtual Result<uint64_t> state_hash() = 0;
 
   // As BoundaryState::is_finite().
   virtual Result<bool> are_finite(const StepSums& sums) = 0;
