@@ -282,20 +282,6 @@ TEST(Accelerator, ChecksAStepToTheCpusHashes) {
   EXPECT_EQ(texts_of(checks_of(Devices(4).modules)), texts_of(checks_of({})));
 }
 
-TEST(Accelerator, ComparesAndSavesByWayOfPinnedMemory) {
-  constexpr uint64_t kBytesBesides = 512;  // whether blocks of the sums are finite
-  Devices devices(4);
-  EXPECT_EQ(checks_of(devices.modules, /*connects_devices=*/true).size(), 16u);
-  for (const auto& module : devices.own) EXPECT_LE(module->largest_slow_copy, kBytesBesides);
-  Devices one(1);
-  const auto dataset = make_patterns(80);
-  LoopbackWorld world(job_with_everything(), *dataset, even_runs(4, 1), kBucketBytes, nullptr,
-                      one.modules);
-  world.begin_generation(3);
-  EXPECT_FALSE(world.train_to(3).state.empty());
-  EXPECT_EQ(one.own[0]->largest_slow_copy, 0u);
-}
-
 TEST(Accelerator, ThatFailsEndsTheStepWithItsWordsAndAppliesNothing) {
   const auto dataset = make_patterns(80);
   Devices devices(1);
@@ -355,69 +341,6 @@ TEST(Accelerator, ThatIsConnectedChecksWeightsAndGradients) {
     report.clear_sum_hash();
   }
   EXPECT_EQ(texts_of(connected), texts_of(expected));
-}
-
-// Of a step of each of the ranks.
-uint64_t largest_copy_of_a_step(uint32_t ranks, bool connects_devices) {
-  const auto dataset = make_patterns(80);
-  Devices devices(ranks);
-  LoopbackWorld world(job_with_everything(), *dataset, even_runs(4, ranks), kBucketBytes, nullptr,
-                      devices.modules);
-  world.connects_devices = connects_devices;
-  world.begin_generation(2);
-  for (const auto& module : devices.own) module->largest_copy = 0;
-  for (const auto& outcome : world.step_all())
-    EXPECT_TRUE(outcome.is_ok()) << outcome.status().message();
-  uint64_t largest = 0;
-  for (const auto& module : devices.own) largest = std::max(largest, module->largest_copy);
-  return largest;
-}
-
-TEST(Accelerator, ThatIsAloneOrConnectedKeepsItsGradientsOnTheDevice) {
-  constexpr uint64_t kBytesBesides = 256;  // losses by row, the verdict, the control section
-  EXPECT_GE(largest_copy_of_a_step(2, false), kBucketBytes);
-  EXPECT_LE(largest_copy_of_a_step(2, true), kBytesBesides);
-  EXPECT_LE(largest_copy_of_a_step(1, false), kBytesBesides);
-}
-
-TEST(Accelerator, ThatIsAloneOrConnectedPinsNothingOfTheHosts) {
-  const auto dataset = make_patterns(80);
-  for (const uint32_t ranks : {1u, 2u}) {
-    Devices devices(ranks);
-    LoopbackWorld world(small_job("mlp"), *dataset, even_runs(4, ranks), 0, nullptr,
-                        devices.modules);
-    world.connects_devices = ranks > 1;
-    world.begin_generation(2);
-    world.train_to(2);
-    for (const auto& module : devices.own) EXPECT_EQ(module->pinned(), 0u);
-  }
-}
-
-// The loader may be late for a step, but not for all.
-TEST(Accelerator, IsSentTheNextStepsFirstBatchBeforeItAppliesAStep) {
-  const auto dataset = make_patterns(80);
-  constexpr Step kMost = 200;
-  Devices devices(1);
-  LoopbackWorld world(small_job("mlp"), *dataset, even_runs(4, 1), 0, nullptr, devices.modules);
-  world.begin_generation(kMost);
-  bool was_ahead = false;
-  for (Step step = 1; step < kMost && !was_ahead; ++step) {
-    world.train_to(step);
-    was_ahead = devices.own[0]->batches_before_apply > 4 * step;
-  }
-  EXPECT_TRUE(was_ahead);
-}
-
-TEST(Accelerator, UnpinsTheMemoryOfItsEngine) {
-  const auto dataset = make_patterns(80);
-  Devices devices(2);
-  {
-    LoopbackWorld world(small_job("mlp"), *dataset, even_runs(4, 2), 0, nullptr, devices.modules);
-    world.begin_generation(2);
-    world.train_to(2);
-    EXPECT_GT(devices.own[0]->pinned(), 0u);
-  }
-  for (const auto& module : devices.own) EXPECT_EQ(module->pinned(), 0u);
 }
 
 }  // namespace
