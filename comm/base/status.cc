@@ -26,6 +26,8 @@ const char* code_name(Code code) {
       return "refused";
     case Code::kTimeout:
       return "timeout";
+    case Code::kNoMemory:
+      return "no memory";
   }
   return "unknown";
 }

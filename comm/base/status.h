@@ -29,6 +29,7 @@ enum class Code {
   kUnavailable,  // the peer cannot be reached now; another attempt may help
   kRefused,      // authentication or fencing refused; another attempt will not help
   kTimeout,      // a deadline passed
+  kNoMemory,     // a device has no memory left for this; less may fit
 };
 
 // What stands in the way of a connection, for callers that advise people.

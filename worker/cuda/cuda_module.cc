@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <variant>
 
 #include "comm/base/check.h"
@@ -14,6 +15,7 @@
 #include "worker/cuda/cuda_comm.h"
 #include "worker/cuda/cuda_layers.h"
 #include "worker/cuda/layer_launch.h"
+#include "worker/cuda/make_room.h"
 #include "worker/cuda/merge_launch.h"
 #include "worker/cuda/module_entry.h"
 
@@ -43,6 +45,7 @@ class CudaModule final : public DeviceModule {
   std::vector<std::string> fingerprint() const override;
   Result<void*> allocate(size_t bytes) override;
   Result<void*> allocate_host(size_t bytes) override;
+  void release(void* memory) override;
   uint64_t allocated_bytes() const override { return allocated_bytes_; }
   void pin(void* memory, size_t bytes) override;
   void unpin(void* memory) override;
@@ -67,6 +70,16 @@ class CudaModule final : public DeviceModule {
   Status init(uint32_t local_rank);
   // The device is a setting of each thread, and autograd and the lanes have threads of their own.
   Status here() const { return cuda_status(cudaSetDevice(device_), "use the device"); }
+  // The error of a call that asks for memory.
+  static Status memory_status(cudaError_t error, const char* what) {
+    const Status status = cuda_status(error, what);
+    return error != cudaErrorMemoryAllocation ? status : Status(Code::kNoMemory, status.message());
+  }
+  template <typename Ask>
+  Result<void*> ask(const Ask& call) {
+    const auto clear = [] { (void)cudaGetLastError(); };
+    return cuda::ask_or_make_room(call, clear, torch_queue_.get());
+  }
   cudaStream_t stream(DeviceLane lane) const { return streams_[static_cast<size_t>(lane)]; }
   Result<cudaEvent_t> event(uint32_t mark, bool make);
 
@@ -79,8 +92,8 @@ class CudaModule final : public DeviceModule {
   std::optional<cuda::CudaLayers<cuda::Bf16>> of_bf16_;
   std::mutex mutex_;
   std::array<cudaEvent_t, kDeviceMarks> events_ = {};
-  std::vector<void*> memory_;
-  std::vector<void*> host_memory_;
+  std::unordered_map<void*, size_t> memory_;       // bytes
+  std::unordered_map<void*, size_t> host_memory_;  // bytes
   std::atomic<uint64_t> allocated_bytes_{0};
 };
 
@@ -105,8 +118,8 @@ CudaModule::~CudaModule() {
   (void)cudaSetDevice(device_);
   (void)cudaDeviceSynchronize();
   torch_queue_.reset();
-  for (void* memory : memory_) (void)cudaFree(memory);
-  for (void* memory : host_memory_) (void)cudaFreeHost(memory);
+  for (const auto& [memory, bytes] : memory_) (void)cudaFree(memory);
+  for (const auto& [memory, bytes] : host_memory_) (void)cudaFreeHost(memory);
   for (cudaEvent_t event : events_) {
     if (event != nullptr) (void)cudaEventDestroy(event);
   }
@@ -129,11 +142,15 @@ std::vector<std::string> CudaModule::fingerprint() const {
 
 Result<void*> CudaModule::allocate(size_t bytes) {
   LOCKSTEP_RETURN_IF_ERROR(here());
-  void* memory = nullptr;
-  LOCKSTEP_RETURN_IF_ERROR(cuda_status(cudaMalloc(&memory, bytes), "allocate memory of the GPU"));
+  LOCKSTEP_ASSIGN_OR_RETURN(void* const memory, ask([bytes]() -> Result<void*> {
+                              void* got = nullptr;
+                              LOCKSTEP_RETURN_IF_ERROR(memory_status(cudaMalloc(&got, bytes),
+                                                                     "allocate memory of the GPU"));
+                              return got;
+                            }));
   {
     std::lock_guard lock(mutex_);
-    memory_.push_back(memory);
+    memory_[memory] = bytes;
     allocated_bytes_ += bytes;
   }
   LOCKSTEP_RETURN_IF_ERROR(
@@ -146,12 +163,28 @@ Result<void*> CudaModule::allocate(size_t bytes) {
 
 Result<void*> CudaModule::allocate_host(size_t bytes) {
   LOCKSTEP_RETURN_IF_ERROR(here());
-  void* memory = nullptr;
-  LOCKSTEP_RETURN_IF_ERROR(cuda_status(cudaHostAlloc(&memory, bytes, cudaHostAllocDefault),
-                                       "allocate pinned memory of the host"));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      void* const memory, ask([bytes]() -> Result<void*> {
+        void* got = nullptr;
+        LOCKSTEP_RETURN_IF_ERROR(memory_status(cudaHostAlloc(&got, bytes, cudaHostAllocDefault),
+                                               "allocate pinned memory of the host"));
+        return got;
+      }));
   std::lock_guard lock(mutex_);
-  host_memory_.push_back(memory);
+  host_memory_[memory] = bytes;
   return memory;
+}
+
+void CudaModule::release(void* memory) {
+  if (memory == nullptr || !here().is_ok()) return;
+  (void)cudaDeviceSynchronize();  // what fails there, the next call reports, too
+  std::lock_guard lock(mutex_);
+  if (const auto of_device = memory_.extract(memory); !of_device.empty()) {
+    allocated_bytes_ -= of_device.mapped();
+    (void)cudaFree(memory);
+  } else if (host_memory_.erase(memory) > 0) {
+    (void)cudaFreeHost(memory);
+  }
 }
 
 // A system that allows no more locked memory copies more slowly, and as rightly.

@@ -1,4 +1,5 @@
 // The TorchQueue of a GPU: a stream of ours as LibTorch's current one, and at::cuda::CUDAGraph.
+#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAGraph.h>
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
@@ -9,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "worker/cuda/leave_pool.h"
 #include "worker/cuda/module_entry.h"
 #include "worker/cuda/torch_queue.h"
 
@@ -28,6 +30,12 @@ std::mutex& capture_lock() {
   return lock;
 }
 
+class Graph final : public at::cuda::CUDAGraph {
+ public:
+  // True once the capture has ended in order, also if the graph could not be made from it.
+  bool has_ended() const { return capture_ended_; }
+};
+
 class GraphRecording final : public Recording {
  public:
   Status replay() override try {
@@ -37,7 +45,7 @@ class GraphRecording final : public Recording {
     return failed("replay a CUDA graph", e);
   }
 
-  at::cuda::CUDAGraph graph;
+  Graph graph;
 };
 
 class CudaTorchQueue final : public TorchQueue {
@@ -54,12 +62,19 @@ class CudaTorchQueue final : public TorchQueue {
     return failed("use the stream of the GPU module", e);
   }
 
+  Status empty_cache() override try {
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    return Status::ok();
+  } catch (const std::exception& e) {
+    return failed("empty LibTorch's cache", e);
+  }
+
   bool records() const override { return true; }
   Result<std::unique_ptr<Recording>> record(const std::function<Status()>& body) override;
 
  private:
-  Status capture(at::cuda::CUDAGraph& graph, const std::function<Status()>& body);
-  void leave_pool() const;
+  Status capture(Graph& graph, const std::function<Status()>& body);
+  void leave_pools(cuda::CaptureFailed when) const;
 
   const c10::cuda::CUDAStream stream_;
   const c10::cuda::MempoolId_t pool_;  // of all recordings
@@ -67,8 +82,13 @@ class CudaTorchQueue final : public TorchQueue {
 
 // Thread-local: what other threads do meanwhile (waits of the communication thread, NCCL's) neither
 // breaks the capture nor is drawn into it.
-Status CudaTorchQueue::capture(at::cuda::CUDAGraph& graph, const std::function<Status()>& body) {
-  graph.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+Status CudaTorchQueue::capture(Graph& graph, const std::function<Status()>& body) {
+  try {
+    graph.capture_begin(pool_, cudaStreamCaptureModeThreadLocal);
+  } catch (const std::exception& e) {
+    leave_pools(cuda::CaptureFailed::kAtBegin);
+    return failed("begin a CUDA graph", e);
+  }
   Status status;
   try {
     status = body();
@@ -78,20 +98,22 @@ Status CudaTorchQueue::capture(at::cuda::CUDAGraph& graph, const std::function<S
   try {  // also after an error: else the stream would go on capturing
     graph.capture_end();
   } catch (const std::exception& e) {
-    leave_pool();
+    leave_pools(graph.has_ended() ? cuda::CaptureFailed::kLater : cuda::CaptureFailed::kAtEnd);
     if (status.is_ok()) status = failed("end a CUDA graph", e);
   }
+  if (!status.is_ok()) (void)cudaGetLastError();  // else the next launch would report it
   return status;
 }
 
-// A capture that is not ended in order leaves the allocator giving from its pool.
-void CudaTorchQueue::leave_pool() const {
-  try {
-    c10::cuda::CUDACachingAllocator::endAllocateToPool(stream_.device_index(), pool_);
-    c10::cuda::CUDACachingAllocator::releasePool(stream_.device_index(), pool_);
-  } catch (const std::exception&) {
-    // It had left it: then there is nothing to do.
-  }
+void CudaTorchQueue::leave_pools(cuda::CaptureFailed when) const {
+  namespace allocator = c10::cuda::CUDACachingAllocator;
+  const c10::DeviceIndex device = stream_.device_index();
+  cuda::leave_pool(
+      when, [&] { allocator::endAllocateToPool(device, pool_); },
+      [&] { allocator::releasePool(device, pool_); });
+  at::HostAllocator* const host = at::getHostAllocator(at::kCUDA);
+  cuda::leave_pool(
+      when, [&] { host->end_allocate_to_pool(pool_); }, [&] { host->release_pool(pool_); });
   (void)cudaGetLastError();  // else the next launch would report it
 }
 
@@ -104,8 +126,8 @@ Result<std::unique_ptr<Recording>> CudaTorchQueue::record(const std::function<St
   LOCKSTEP_RETURN_IF_ERROR(capture(recording->graph, body));
   return std::unique_ptr<Recording>(std::move(recording));
 } catch (const std::exception& e) {
-  leave_pool();
-  return failed("begin a CUDA graph", e);
+  (void)cudaGetLastError();
+  return failed("prepare a CUDA graph", e);
 }
 
 }  // namespace

@@ -13,7 +13,8 @@
 // as well. Each replay sets the mark anew when it is enqueued, to the place of the mark() call
 // inside the replay.
 //
-// Errors: kConfig if no device can be used. Else kInternal: the device's memory is lost, and the
+// Errors: kConfig if no device can be used. kNoMemory from allocate() and allocate_host(): nothing
+// has changed, and smaller work may still fit. Else kInternal: the device's memory is lost, and the
 // process must restart. Errors in a lane show at a later call.
 //
 // Thread-safety: any thread, but only one thread at a time for each lane.
@@ -59,9 +60,12 @@ class DeviceModule {
   virtual std::vector<std::string> fingerprint() const = 0;
 
   // allocate(): zeroed, 256-byte aligned memory of the device. allocate_host(): memory of the host
-  // from which copies are fast. Both last as long as the module.
+  // from which copies are fast. Both last until release(), or as long as the module.
   virtual Result<void*> allocate(size_t bytes) = 0;
   virtual Result<void*> allocate_host(size_t bytes) = 0;
+  // Frees memory of one of the two; null: does nothing. Waits until the device has done all that it
+  // was asked to. Not while kCompute is recorded.
+  virtual void release(void* memory) = 0;
   virtual uint64_t allocated_bytes() const = 0;  // of the device, by this module
   // Makes copies from and to this memory of the host fast until unpin(), if the system allows it.
   // The memory needs pages of its own; otherwise pin() changes nothing.

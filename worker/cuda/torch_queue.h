@@ -37,6 +37,10 @@ class TorchQueue {
   // kCompute.
   virtual Status make_current() = 0;
 
+  // LibTorch's allocator keeps the memory of freed tensors for later ones. Gives it back to the
+  // device, once the device has no use for it. Not while recording.
+  virtual Status empty_cache() = 0;
+
   // True if the queue can record.
   virtual bool records() const = 0;
   // Calls `body`, and records the work that it enqueues on kCompute instead of running the work.

@@ -11,13 +11,15 @@
 #include "comm/collectives/loopback/loopback.h"
 #include "data/doctor/ladder.h"
 #include "worker/doctor/cached_batch.h"
+#include "worker/engine/device/slot_graphs.h"
 #include "worker/engine/engine.h"
 
 namespace lockstep {
 namespace {
 
 constexpr uint32_t kWindows = 10;
-constexpr uint32_t kStepsToWarmUp = 3;          // libraries, memory; with graphs also their capture
+// Libraries and memory; with a slot a step also the recording of its graph, and a replay.
+constexpr uint32_t kStepsToWarmUp = kGraphWarmUps + 2;
 constexpr double kShortest = 1e-9;              // seconds
 constexpr uint64_t kNoEnd = uint64_t{1} << 40;  // steps
 

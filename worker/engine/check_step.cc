@@ -49,11 +49,10 @@ Status EngineImpl::compute_again(uint32_t slot, StepWork& work) {
 }
 
 Status EngineImpl::note_gradient(uint32_t slot, const float* gradients, StepWork& work) {
-  std::vector<float> copy;
-  LOCKSTEP_ASSIGN_OR_RETURN(const float* gradient, device_->gradients_on_host(gradients, &copy));
+  LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t hash, device_->gradient_hash(gradients));
   work.found.set_has_gradient(true);
   work.found.set_slot(slot);
-  work.found.set_gradient_hash(hash_gradients(layout_, gradient));
+  work.found.set_gradient_hash(hash);
   return Status::ok();
 }
 

@@ -80,6 +80,7 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
                               Accelerator::create(*module, layout_, *state_, job_, train_));
   }
   const at::Device where = device_->where();
+  LOCKSTEP_RETURN_IF_ERROR(model_->move_to(where));
   const auto view = [where](float* data, at::IntArrayRef shape) {
     const at::TensorOptions options(where);
     return at::for_blob(data, shape)
@@ -95,7 +96,8 @@ Status EngineImpl::init(uint32_t max_slots_per_rank, const BufferFactory& make_b
     float* data = device_->slot_statistics() + (place.begin - layout_.buffer.gradients);
     buffers_.push_back(view(data, static_cast<int64_t>(place.elements)));
   }
-  forward_ = std::make_unique<SlotForward>(*model_, *device_, parameters_, buffers_, compute_type_);
+  forward_ = std::make_unique<SlotForward>(*model_, *device_, parameters_, buffers_, compute_type_,
+                                           job_.comm().numerics() == "fast");
   gradients_ = std::make_unique<SlotGradients>(layout_, parameters_);
   if (job_.data().tune() == "auto")
     tuning_.emplace(data::LoaderSetting{.threads = decode_threads(train_),
@@ -172,9 +174,14 @@ Status EngineImpl::start_afresh() {
   return Status::ok();
 }
 
+void EngineImpl::drop_loader() {
+  ahead_ = nullptr;
+  loader_.reset();
+}
+
 void EngineImpl::end_generation() {
   reducer_.reset();  // waits for its lane, which may still be in the Collective
-  loader_.reset();
+  drop_loader();
   merges_.clear();
   merges_with_skips_.clear();
   gate_ = {};
@@ -257,7 +264,7 @@ Result<StepOutcome> EngineImpl::step() {
     return run_step();
   });
   // A slot that was cut short left the loader ahead of the state: nothing more in this generation.
-  if (!outcome.is_ok()) loader_.reset();
+  if (!outcome.is_ok()) drop_loader();
   // Samples are at fault only in what went wrong here.
   const bool is_others_fault = outcome.status().code() == Code::kAborted;
   if (view_.in_hand != nullptr && (outcome.is_ok() || is_others_fault))

@@ -89,6 +89,10 @@ class EngineImpl final : public Engine {
     float* gradients = nullptr;  // where backward writes
   };
   SlotMemory memory_of(const SlotWork& slot);
+  // The batch of the next slot that this rank computes.
+  Result<const data::Batch*> next_batch();
+  // Sends its samples ahead, if they are ready.
+  Status send_next_ahead();
   Status compute_slot(const SlotWork& slot, StepWork& work);
   SlotValues values_of(const data::Batch& batch, const StepWork& work) const;
   Status send_slot(const data::Batch& batch, const SlotValues& values);
@@ -103,7 +107,7 @@ class EngineImpl final : public Engine {
   Status check_others(StepWork& work);
   Status compute_again(uint32_t slot, StepWork& work);
   Status note_gradient(uint32_t slot, const float* gradients, StepWork& work);
-  StepOutcome report(StepWork& work);
+  Result<StepOutcome> report(StepWork& work);
   // Writes loss, right predictions and digest beside the slot's gradient.
   Status write_slot_results(const data::Batch& batch, const SlotValues& values,
                             const SlotMemory& memory);
@@ -123,6 +127,7 @@ class EngineImpl final : public Engine {
                                  uint64_t begin, uint64_t end);
 
   void go_to(Step applied_steps);
+  void drop_loader();
   Status check_batch_norm() const;
   void set_threads() const;
   Status use_this_thread();
@@ -165,6 +170,7 @@ class EngineImpl final : public Engine {
   GenerationView view_;
   ApplyGate gate_;
   std::unique_ptr<data::Loader> loader_;
+  const data::Batch* ahead_ = nullptr;  // taken from the loader, and not yet computed with
   std::unique_ptr<StepReducer> reducer_;
   std::map<uint64_t, StepMerge> merges_;         // by samples of the step: at most two in a run
   std::map<Step, StepMerge> merges_with_skips_;  // of steps with skipped slots

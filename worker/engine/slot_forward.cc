@@ -6,24 +6,27 @@ namespace lockstep {
 
 SlotForward::SlotForward(const Model& model, Device& device,
                          const std::vector<at::Tensor>& parameters,
-                         const std::vector<at::Tensor>& buffers, at::ScalarType compute_type)
+                         const std::vector<at::Tensor>& buffers, at::ScalarType compute_type,
+                         bool is_fast)
     : model_(model),
       device_(device),
       parameters_(parameters),
       buffers_(buffers),
-      compute_type_(compute_type) {}
+      compute_type_(compute_type),
+      is_fast_(is_fast) {}
 
 Result<at::Tensor> SlotForward::train(uint64_t dropout_key, const ForwardMode::Observer* observer) {
   LOCKSTEP_RETURN_IF_ERROR(device_.reset_statistics());
   return run({.training = true,
               .dropout_key = dropout_key,
               .dropout_key_at = device_.dropout_key_at(),
+              .is_fast = is_fast_,
               .observer = observer,
               .kernels = observer == nullptr ? device_.kernels() : LayerKernels{}});
 }
 
 Result<at::Tensor> SlotForward::evaluate() {
-  return run({.kernels = device_.kernels()});
+  return run({.is_fast = is_fast_, .kernels = device_.kernels()});
 }
 
 Result<at::Tensor> SlotForward::run(const ForwardMode& mode) {

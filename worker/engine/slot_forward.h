@@ -19,9 +19,9 @@ namespace lockstep {
 class SlotForward {
  public:
   // All arguments outlive the object. `parameters` and `buffers`: views of the device's memory, by
-  // index of the model's layout. `compute_type`: precision.h.
+  // index of the model's layout. `compute_type`: precision.h. `is_fast`: ForwardMode.
   SlotForward(const Model& model, Device& device, const std::vector<at::Tensor>& parameters,
-              const std::vector<at::Tensor>& buffers, at::ScalarType compute_type);
+              const std::vector<at::Tensor>& buffers, at::ScalarType compute_type, bool is_fast);
 
   // In training mode, from the boundary's statistics. Returns logits (B, classes) or (B, T,
   // classes). A recorded slot does not hold a key: kernels read the key that send() sent.
@@ -39,6 +39,7 @@ class SlotForward {
   const std::vector<at::Tensor>& parameters_;
   const std::vector<at::Tensor>& buffers_;
   const at::ScalarType compute_type_;
+  const bool is_fast_;
 };
 
 }  // namespace lockstep

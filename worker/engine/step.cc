@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "comm/base/check.h"
 #include "comm/base/prng.h"
@@ -76,7 +77,7 @@ Result<StepOutcome> EngineImpl::run_step() {
 // gradient goes to the slot's region, by way of a graph's own place where a graph computes it.
 Status EngineImpl::compute_slot(const SlotWork& slot, StepWork& work) {
   phases_->switch_to(WorkPhase::kDataWait);
-  LOCKSTEP_ASSIGN_OR_RETURN(const data::Batch* batch, loader_->next());
+  LOCKSTEP_ASSIGN_OR_RETURN(const data::Batch* batch, next_batch());
   LOCKSTEP_CHECK(batch != nullptr && batch->step == work.step && batch->slot == slot.slot,
                  "the loader is at another step than the engine");
   if (view_.in_hand != nullptr) view_.in_hand->computes(work.step, slot.slot);
@@ -104,8 +105,23 @@ Status EngineImpl::compute_slot(const SlotWork& slot, StepWork& work) {
   }
   LOCKSTEP_RETURN_IF_ERROR(write_slot_results(*batch, values, memory));
   phases_->switch_to(WorkPhase::kOther);
-  if (!work.check || work.check->slot != slot.slot) return Status::ok();
-  return note_gradient(slot.slot, memory.gradients, work);
+  if (work.check && work.check->slot == slot.slot)
+    LOCKSTEP_RETURN_IF_ERROR(note_gradient(slot.slot, memory.gradients, work));
+  return send_next_ahead();
+}
+
+Result<const data::Batch*> EngineImpl::next_batch() {
+  if (ahead_ != nullptr) return std::exchange(ahead_, nullptr);
+  return loader_->next();
+}
+
+// While backward runs: after apply the device would wait for them. Peers wait for this rank, so it
+// does not wait for its loader.
+Status EngineImpl::send_next_ahead() {
+  if (!device_->sends_ahead() || loader_->ready_batches() == 0) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(ahead_, loader_->next());
+  if (ahead_ == nullptr) return Status::ok();
+  return device_->send_ahead(ahead_->shape, ahead_->inputs(), ahead_->labels, ahead_->samples);
 }
 
 EngineImpl::SlotMemory EngineImpl::memory_of(const SlotWork& slot) {
@@ -193,7 +209,7 @@ Result<StepOutcome> EngineImpl::pass_over(StepWork work) {
   return outcome;
 }
 
-StepOutcome EngineImpl::report(StepWork& work) {
+Result<StepOutcome> EngineImpl::report(StepWork& work) {
   const float* control = reducer_->sums() + layout_.buffer.statistics;
   wire::StepRecord& record = work.record;
   record.set_loss(control[kControlLoss]);
@@ -216,7 +232,8 @@ StepOutcome EngineImpl::report(StepWork& work) {
   outcome.record = std::move(record);
   if (work.check) {
     work.found.set_applied(state_->applied_steps());
-    work.found.set_weights_hash(hash_of(state()));
+    LOCKSTEP_ASSIGN_OR_RETURN(const uint64_t hash, device_->state_hash());
+    work.found.set_weights_hash(hash);
     outcome.check = std::move(work.found);
   }
   return outcome;

@@ -33,6 +33,14 @@ class KeptGenerator {
   at::Tensor state_;
 };
 
+// Not even the first trial fits: `what` says what it asked for.
+Status nothing_fits(const std::string& what) {
+  return {
+      Code::kConfig,
+      "train.global_batch auto: the smallest slot does not fit into the memory of the device: " +
+          what + "; use a smaller model or fewer workers a device"};
+}
+
 }  // namespace
 
 // Gradients of the most slots this rank may own, and their sums: on the host they have addresses,
@@ -80,6 +88,7 @@ Status EngineImpl::compute_trial(uint64_t samples) {
 Status EngineImpl::trial_step(uint64_t samples) {
   LOCKSTEP_RETURN_IF_ERROR(use_this_thread());
   const KeptGenerator kept(device_->where());
+  const KeptGenerator kept_on_host(at::kCPU);  // models from files draw there, too
   return compute_trial(samples);
 }
 
@@ -90,7 +99,9 @@ Result<uint64_t> EngineImpl::largest_slot(MemoryMeter& meter) try {
   search.largest = std::min(limits::kAutoSlotSamples, shape_.samples / shape_.slots);
   search.reserved_bytes = reserved_bytes();
   // What only the first step needs, libraries above all, is there before anything is measured.
-  LOCKSTEP_RETURN_IF_ERROR(trial_step(search.smallest));
+  const Status first = trial_step(search.smallest);
+  if (first.code() == Code::kNoMemory) return nothing_fits(first.message());
+  LOCKSTEP_RETURN_IF_ERROR(first);
   LOCKSTEP_ASSIGN_OR_RETURN(search.free_bytes, meter.begin());
   const int64_t end_ns = system_clock_.monotonic_ns() + limits::kAutoTrialsMs * 1'000'000;
   int64_t trial_ns = 0;  // of the last one; the next takes twice as long
@@ -100,7 +111,9 @@ Result<uint64_t> EngineImpl::largest_slot(MemoryMeter& meter) try {
       return std::optional<uint64_t>();
     meter.settle();
     try {
-      LOCKSTEP_RETURN_IF_ERROR(trial_step(samples));
+      const Status tried = trial_step(samples);
+      if (tried.code() == Code::kNoMemory) return std::optional<uint64_t>();
+      LOCKSTEP_RETURN_IF_ERROR(tried);
     } catch (const c10::OutOfMemoryError&) {
       return std::optional<uint64_t>();
     }
@@ -111,10 +124,7 @@ Result<uint64_t> EngineImpl::largest_slot(MemoryMeter& meter) try {
   meter.settle();
   return found;
 } catch (const c10::OutOfMemoryError& e) {
-  return Status(Code::kConfig,
-                std::string("train.global_batch auto: the smallest slot does not fit into the "
-                            "memory of the device: ") +
-                    e.what_without_backtrace() + "; use a smaller model or fewer workers a device");
+  return nothing_fits(e.what_without_backtrace());
 } catch (const std::exception& e) {
   return Status(Code::kInternal, std::string("trial step: ") + e.what());
 }

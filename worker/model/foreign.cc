@@ -82,11 +82,6 @@ at::Tensor sample_input(const data::SampleShape& shape, uint64_t batch, uint32_t
   return image;
 }
 
-data::SampleShape shape_of_input(data::SampleShape shape, const at::Tensor& x) {
-  if (shape.is_padded) shape.tokens = static_cast<uint32_t>(x.size(1));
-  return shape;
-}
-
 bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes() || a.scalar_type() != b.scalar_type()) return false;
   const at::Tensor x = a.detach().contiguous();
@@ -94,17 +89,18 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return std::memcmp(x.const_data_ptr(), y.const_data_ptr(), x.nbytes()) == 0;
 }
 
-std::string wrong_output(const at::Tensor& output, const data::SampleShape& shape, uint64_t batch,
-                         uint32_t classes) {
-  std::vector<int64_t> wanted = {static_cast<int64_t>(batch), classes};
-  if (shape.is_sequence()) wanted.insert(wanted.begin() + 1, shape.tokens);
+std::string wrong_output(const at::Tensor& output, const at::Tensor& x,
+                         const data::SampleShape& shape, uint32_t classes) {
+  std::vector<int64_t> wanted = {x.size(0), classes};
+  if (shape.is_sequence())
+    wanted.insert(wanted.begin() + 1, shape.is_padded ? x.size(1) : int64_t{shape.tokens});
   const char* what = shape.is_row ? "rows" : "images";
   const std::string needed = std::string(shape.is_sequence() ? "tokens" : what) + " need logits " +
-                             text(wanted) + " for " + std::to_string(batch) + " samples";
+                             text(wanted) + " for " + std::to_string(x.size(0)) + " samples";
   if (!output.defined()) return "gives no tensor; " + needed;
-  if (!at::isFloatingType(output.scalar_type()) || !output.device().is_cpu())
+  if (!at::isFloatingType(output.scalar_type()) || output.device() != x.device())
     return std::string("gives values of type ") + c10::toString(output.scalar_type()) + " on " +
-           output.device().str() + "; " + needed + ", of floats on the CPU";
+           output.device().str() + "; " + needed + ", of floats on " + x.device().str();
   if (output.sizes() == at::IntArrayRef(wanted)) return "";
   return "gives " + text(output.sizes()) + "; " + needed + ": change its last layer, or " +
          (shape.is_sequence() ? "set model.vocab" : "take data with as many classes");

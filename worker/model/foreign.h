@@ -20,15 +20,13 @@ namespace lockstep {
 // leave the statistics of a batch norm unchanged.
 at::Tensor sample_input(const data::SampleShape& shape, uint64_t batch, uint32_t classes);
 
-// The shape of x. x may be shorter than `shape`, if documents are padded.
-data::SampleShape shape_of_input(data::SampleShape shape, const at::Tensor& x);
-
 bool same_bits(const at::Tensor& a, const at::Tensor& b);
 
-// Returns "" if `output` is what a model must give for `batch` samples: floats (B, classes), or (B,
-// T, classes). Else says what `output` is and what is needed.
-std::string wrong_output(const at::Tensor& output, const data::SampleShape& shape, uint64_t batch,
-                         uint32_t classes);
+// Returns "" if `output` is what a model must give for the batch x: floats (B, classes), or (B, T,
+// classes), on the device of x. Else says what `output` is and what is needed. x may be shorter
+// than `shape`, if documents are padded.
+std::string wrong_output(const at::Tensor& output, const at::Tensor& x,
+                         const data::SampleShape& shape, uint32_t classes);
 
 // One line of the text of an exception from LibTorch or from a script, without the stack.
 std::string one_line(const std::exception& error);

@@ -37,7 +37,7 @@ at::Tensor batch_norm(const Forward& f, const at::Tensor& x,
                   at::batch_norm(x, f.parameters[layer.weight], f.parameters[layer.weight + 1],
                                  f.buffers[layer.running_mean], f.buffers[layer.running_mean + 1],
                                  f.mode.training, kBatchNormMomentum, kBatchNormEps,
-                                 /*cudnn_enabled=*/false));
+                                 /*cudnn_enabled=*/f.mode.is_fast));
 }
 
 at::Tensor layer_norm(const Forward& f, const at::Tensor& x, uint32_t weight) {

@@ -5,11 +5,11 @@
 //  M1 layout() is fixed at creation and in registration order. Its names are the names of the same
 //     model written in PyTorch.
 //  M2 The result of forward() depends on its arguments alone. In training mode forward() updates
-//     the given buffers in place. A model from a file may draw from LibTorch's generator for the
-//     CPU. The generator is seeded from mode.dropout_key first.
+//     the given buffers in place. A model from a file may draw from LibTorch's default generators
+//     for the CPU and for the device of x. Both are seeded from mode.dropout_key first.
 //
 // Thread-safety: forward() from any thread, on tensors of that thread. Forwards of models from
-// files wait for each other, whatever the model, because the generator belongs to the process.
+// files wait for each other, whatever the model, because the generators belong to the process.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,8 +36,9 @@ struct ForwardMode {
   bool training = false;
   uint64_t dropout_key = 0;                  // of this slot in this step; see dropout_mask.h
   const uint64_t* dropout_key_at = nullptr;  // the key for kernels, valid until after backward
-  const Observer* observer = nullptr;        // to look into a step; null while training
-  LayerKernels kernels = {};                 // of the device; not used with an observer
+  bool is_fast = false;  // comm.numerics fast: the quickest kernels, whatever their bits
+  const Observer* observer = nullptr;  // to look into a step; null while training
+  LayerKernels kernels = {};           // of the device; not used with an observer
 };
 
 class Model {
@@ -45,6 +46,10 @@ class Model {
   virtual ~Model() = default;
 
   const ModelLayout& layout() const { return layout_; }
+
+  // Brings to the device what the model holds itself. Called once, before any forward() on tensors
+  // of another device than the CPU. kConfig if the model cannot be there.
+  virtual Status move_to(at::Device) { return Status::ok(); }
 
   // x: (B, C, H, W) floats, or (B, T) int64 token ids. If SampleShape::has_positions: (B, 2, T),
   // token ids and the position of each token in its document. Returns logits: (B, classes), or (B,

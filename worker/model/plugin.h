@@ -16,8 +16,9 @@
  *
  * SAME BITS for any number of workers hold for a plug-in too, if forward() depends on its arguments
  * alone. It keeps no state between calls except the buffers that it is given, and uses no clock.
- * Its only random generator is LibTorch's default one for the CPU. Lockstep seeds the generator
- * before every call from seed, step and slot, so forward() may use at::dropout and similar.
+ * Its only random generators are LibTorch's default ones, for the CPU and for the input's device.
+ * Lockstep seeds them before every call from seed, step and slot, so forward() may use at::dropout
+ * and similar.
  */
 #ifndef LOCKSTEP_PLUGIN_H_
 #define LOCKSTEP_PLUGIN_H_
@@ -78,7 +79,8 @@ typedef struct LockstepModelForward {
   const void* const* parameters; /* at::Tensor each, by index */
   const void* const* buffers;    /* at::Tensor each, (size); change them in place if training */
   uint32_t training;             /* 0: evaluation */
-  /* at::Tensor; assign the logits to it: (B, classes), or (B, tokens, classes) */
+  /* at::Tensor; assign the logits to it, on the input's device: (B, classes), or (B, tokens,
+     classes) */
   void* output;
 } LockstepModelForward;
 

@@ -51,7 +51,7 @@ class Plugin final : public Model {
 
   at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
                      std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
-    const RandomScope random(mode.dropout_key);
+    const RandomScope random(mode.dropout_key, x.device());
     const std::vector<const void*> parameter_pointers = pointers(parameters);
     const std::vector<const void*> buffer_pointers = pointers(buffers);
     at::Tensor out;
@@ -68,9 +68,7 @@ class Plugin final : public Model {
     } catch (...) {
       throw std::runtime_error(who_ + " fails with an exception that is no std::exception");
     }
-    if (const std::string wrong = wrong_output(out, shape_of_input(shape_, x),
-                                               static_cast<uint64_t>(x.size(0)), classes_);
-        !wrong.empty())
+    if (const std::string wrong = wrong_output(out, x, shape_, classes_); !wrong.empty())
       throw std::runtime_error(who_ + " " + wrong);
     return out;
   }

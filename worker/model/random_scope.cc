@@ -1,6 +1,8 @@
 #include "worker/model/random_scope.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
+#include <ATen/DeviceAccelerator.h>
 
 #include "comm/base/prng.h"
 
@@ -14,12 +16,17 @@ std::mutex& generator_lock() {
   return lock;
 }
 
-}  // namespace
-
-RandomScope::RandomScope(uint64_t key) : lock_(generator_lock()) {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
+void seed(at::Generator generator, uint64_t key) {
   const std::lock_guard<std::mutex> guard(generator.mutex());
   generator.set_current_seed(fold32(key));
+}
+
+}  // namespace
+
+RandomScope::RandomScope(uint64_t key, at::Device where) : lock_(generator_lock()) {
+  seed(at::detail::getDefaultCPUGenerator(), key);
+  if (at::accelerator::isAccelerator(where.type()))
+    seed(at::globalContext().defaultGenerator(where), key);
 }
 
 }  // namespace lockstep

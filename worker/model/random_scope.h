@@ -1,11 +1,14 @@
-// LibTorch's default generator for the CPU, lent to one forward at a time.
+// LibTorch's default generators for the CPU and for the device of a forward, lent to one forward at
+// a time.
 //
-// Operators such as dropout draw from this generator, which belongs to the process. Inside a scope
-// the generator starts from the key alone, so forward draws the same values wherever and whenever
-// it runs. The lock keeps out the forwards of other engines in this process.
+// Operators such as dropout draw from these generators, which belong to the process. Inside a scope
+// they start from the key alone, so forward draws the same values wherever and whenever it runs.
+// The lock keeps out the forwards of other engines in this process.
 //
 // Thread-safety: a scope belongs to one thread; scopes of other threads wait for each other.
 #pragma once
+
+#include <c10/core/Device.h>
 
 #include <cstdint>
 #include <mutex>
@@ -14,7 +17,8 @@ namespace lockstep {
 
 class RandomScope {
  public:
-  explicit RandomScope(uint64_t key);
+  // `where`: of the forward's input. A script may draw on the CPU as well.
+  RandomScope(uint64_t key, at::Device where);
 
  private:
   std::unique_lock<std::mutex> lock_;

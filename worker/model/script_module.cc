@@ -10,6 +10,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "comm/base/check.h"
+
 namespace lockstep {
 namespace {
 
@@ -28,6 +30,32 @@ class MemoryReader final : public caffe2::serialize::ReadAdapterInterface {
   const std::string& content_;
 };
 
+torch::jit::Module load(const std::string& content, at::Device where) {
+  return torch::jit::load(std::make_shared<MemoryReader>(content), where);
+}
+
+// The children of an object that are modules, as slots.
+std::vector<size_t> children_of(const c10::ivalue::Object& object) {
+  std::vector<size_t> slots;
+  for (size_t i = 0; i < object.type()->numAttributes(); ++i) {
+    const c10::IValue& value = object.getSlot(i);
+    if (value.isObject() && value.toObjectRef().type()->is_module()) slots.push_back(i);
+  }
+  return slots;
+}
+
+// Adds the object, if it is new. Returns whether it is.
+bool add(ScriptObjects& objects, const c10::intrusive_ptr<c10::ivalue::Object>& object) {
+  if (std::find(objects.begin(), objects.end(), object) != objects.end()) return false;
+  objects.push_back(object);
+  return true;
+}
+
+void add_all(ScriptObjects& objects, const c10::intrusive_ptr<c10::ivalue::Object>& object) {
+  if (!add(objects, object)) return;
+  for (const size_t i : children_of(*object)) add_all(objects, object->getSlot(i).toObject());
+}
+
 // From the first element's byte to behind the last one's.
 std::pair<const char*, const char*> extent(const at::Tensor& t) {
   if (t.numel() == 0 || t.layout() != at::kStrided) return {nullptr, nullptr};
@@ -39,11 +67,11 @@ std::pair<const char*, const char*> extent(const at::Tensor& t) {
 
 }  // namespace
 
-ScriptTensor::ScriptTensor(std::string name, ObjectPtr object, size_t slot, bool is_parameter)
-    : name_(std::move(name)), is_parameter_(is_parameter), places_{{std::move(object), slot}} {}
+ScriptTensor::ScriptTensor(std::string name, ScriptPlace place, bool is_parameter)
+    : name_(std::move(name)), is_parameter_(is_parameter), places_{std::move(place)} {}
 
 void ScriptTensor::set(const at::Tensor& tensor) const {
-  for (const Place& place : places_) place.object->setSlot(place.slot, tensor);
+  for (const ScriptPlace& place : places_) place.set(tensor);
 }
 
 bool ScriptTensor::is_tied_to(const ScriptTensor& other) const {
@@ -65,20 +93,20 @@ void ScriptTensor::add_places_of(const ScriptTensor& other) {
 }
 
 ScriptModule::ScriptModule(const std::string& content)
-    : module_(torch::jit::load(std::make_shared<MemoryReader>(content), c10::Device(c10::kCPU))) {
-  collect(module_._ivalue(), "");
+    : module_(load(content, c10::Device(c10::kCPU))), objects_(std::make_shared<ScriptObjects>()) {
+  objects_->push_back(module_._ivalue());
+  collect(0, "");
 }
 
-void ScriptModule::collect(const ScriptTensor::ObjectPtr& object, const std::string& prefix) {
-  if (std::find(visited_.begin(), visited_.end(), object.get()) != visited_.end()) return;
-  visited_.push_back(object.get());
-  const auto type = object->type();
-  std::vector<size_t> children;
+void ScriptModule::collect(size_t object, const std::string& prefix) {
+  const c10::ivalue::Object& of = *(*objects_)[object];
+  const auto type = of.type();
   for (size_t i = 0; i < type->numAttributes(); ++i) {
     const std::string name = prefix + type->getAttributeName(i);
-    const c10::IValue& value = object->getSlot(i);
+    const c10::IValue& value = of.getSlot(i);
+    const ScriptPlace place{objects_, object, i};
     if (value.isTensor()) {
-      ScriptTensor tensor(name, object, i, type->is_parameter(i));
+      ScriptTensor tensor(name, place, type->is_parameter(i));
       const auto tied = std::find_if(tensors_.begin(), tensors_.end(),
                                      [&](const ScriptTensor& t) { return t.is_tied_to(tensor); });
       if (tied != tensors_.end()) {
@@ -86,15 +114,26 @@ void ScriptModule::collect(const ScriptTensor::ObjectPtr& object, const std::str
       } else {
         tensors_.push_back(std::move(tensor));
       }
-    } else if (value.isObject() && value.toObjectRef().type()->is_module()) {
-      children.push_back(i);
     } else if ((value.isInt() || value.isDouble() || value.isBool() || value.isString()) &&
                type->getAttributeName(i) != "training") {
-      values_.push_back({name, object, i});
+      values_.push_back({name, place});
     }
   }
-  for (const size_t i : children)
-    collect(object->getSlot(i).toObject(), prefix + type->getAttributeName(i) + ".");
+  for (const size_t i : children_of(of)) {
+    const size_t child = objects_->size();
+    if (add(*objects_, of.getSlot(i).toObject()))
+      collect(child, prefix + type->getAttributeName(i) + ".");
+  }
+}
+
+void ScriptModule::load_on(const std::string& content, at::Device where) {
+  torch::jit::Module module = load(content, where);
+  ScriptObjects loaded;
+  add_all(loaded, module._ivalue());
+  LOCKSTEP_CHECK(loaded.size() == objects_->size(), "the same content is the same module");
+  module_ = std::move(module);
+  *objects_ = std::move(loaded);
+  training_.reset();
 }
 
 at::Tensor ScriptModule::forward(const at::Tensor& x, bool training) {

@@ -14,26 +14,36 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace lockstep {
 
+// The module and its submodules, in the order in which they are found.
+using ScriptObjects = std::vector<c10::intrusive_ptr<c10::ivalue::Object>>;
+
+// An attribute of one of the objects. The place is the same after ScriptModule::load_on().
+struct ScriptPlace {
+  std::shared_ptr<ScriptObjects> objects;
+  size_t object = 0;  // index
+  size_t slot = 0;
+
+  const c10::IValue& get() const { return (*objects)[object]->getSlot(slot); }
+  void set(const at::Tensor& tensor) const { (*objects)[object]->setSlot(slot, tensor); }
+};
+
 // A parameter, buffer or other tensor of the module. Tied tensors are one ScriptTensor with several
 // places.
 class ScriptTensor {
  public:
-  using ObjectPtr = c10::intrusive_ptr<c10::ivalue::Object>;
-
-  ScriptTensor(std::string name, ObjectPtr object, size_t slot, bool is_parameter);
+  ScriptTensor(std::string name, ScriptPlace place, bool is_parameter);
 
   const std::string& name() const { return name_; }  // "layer1.0.weight"
   bool is_parameter() const { return is_parameter_; }
 
-  const at::Tensor& get() const {
-    return places_.front().object->getSlot(places_[0].slot).toTensor();
-  }
+  const at::Tensor& get() const { return places_.front().get().toTensor(); }
   void set(const at::Tensor& tensor) const;
 
   // is_tied_to(): `other` shows the same elements. overlaps(): `other` shows some of them.
@@ -42,21 +52,16 @@ class ScriptTensor {
   void add_places_of(const ScriptTensor& other);
 
  private:
-  struct Place {
-    ObjectPtr object;
-    size_t slot;
-  };
   std::string name_;
   bool is_parameter_;
-  std::vector<Place> places_;
+  std::vector<ScriptPlace> places_;
 };
 
 // A number, a boolean or a string of the module.
 struct ScriptValue {
   std::string name;
-  ScriptTensor::ObjectPtr object;
-  size_t slot = 0;
-  const c10::IValue& get() const { return object->getSlot(slot); }
+  ScriptPlace place;
+  const c10::IValue& get() const { return place.get(); }
 };
 
 class ScriptModule {
@@ -72,14 +77,18 @@ class ScriptModule {
 
   at::Tensor forward(const at::Tensor& x, bool training);
 
+  // Loads the same content anew, with all of its tensors on the device: also those in lists, and
+  // the constants of its code. tensors() and values() are then those of the new module.
+  void load_on(const std::string& content, at::Device where);
+
  private:
-  void collect(const ScriptTensor::ObjectPtr& object, const std::string& prefix);
+  void collect(size_t object, const std::string& prefix);
 
   torch::jit::Module module_;
   std::optional<bool> training_;  // of all modules; nothing: as saved
   std::vector<ScriptTensor> tensors_;
   std::vector<ScriptValue> values_;
-  std::vector<const void*> visited_;
+  const std::shared_ptr<ScriptObjects> objects_;
 };
 
 }  // namespace lockstep

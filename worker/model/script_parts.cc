@@ -64,7 +64,7 @@ class Examination {
     for (const Other& other : others_) other.place.set(other.initial.clone());
   }
   at::Tensor train(uint64_t batch) {
-    const RandomScope random(kAnyKey);
+    const RandomScope random(kAnyKey, at::kCPU);
     return module_.forward(sample_input(shape_, batch, classes_), /*training=*/true);
   }
 

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <stdexcept>
+#include <utility>
 
 #include "worker/model/builtin.h"
 #include "worker/model/foreign.h"
@@ -16,10 +17,11 @@ namespace {
 
 class TorchScript final : public Model {
  public:
-  TorchScript(std::string who, ScriptModule module, ScriptParts parts,
+  TorchScript(std::string who, std::string content, ScriptModule module, ScriptParts parts,
               const data::SampleShape& shape, uint32_t classes)
       : Model(parts.layout),
         who_(std::move(who)),
+        content_(std::move(content)),
         shape_(shape),
         classes_(classes),
         module_(std::move(module)),
@@ -27,19 +29,30 @@ class TorchScript final : public Model {
         parameters_(parts_.parameters.size()),
         buffers_(parts_.statistics.size()) {
     for (const ScriptTensor& t : parts_.statistics) shapes_.push_back(t.get().sizes().vec());
-    for (const ScriptTensor& t : parts_.constants)
-      constants_.emplace_back(t.get(), t.get()._version());
+    remember_constants();
+  }
+
+  Status move_to(at::Device where) override {
+    const std::string content = std::exchange(content_, {});
+    if (where.is_cpu()) return Status::ok();
+    try {
+      module_.load_on(content, where);
+    } catch (const std::exception& error) {
+      return {Code::kConfig, who_ + " cannot be loaded on " + where.str() + ": " + one_line(error)};
+    }
+    parameters_.assign(parameters_.size(), {});
+    buffers_.assign(buffers_.size(), {});
+    remember_constants();
+    return Status::ok();
   }
 
   // The scope's lock makes the module this thread's, too.
   at::Tensor forward(const at::Tensor& x, std::span<const at::Tensor> parameters,
                      std::span<const at::Tensor> buffers, const ForwardMode& mode) const override {
-    const RandomScope random(mode.dropout_key);
+    const RandomScope random(mode.dropout_key, x.device());
     bind(parameters, buffers);
     at::Tensor out = run(x, mode.training);
-    if (const std::string wrong = wrong_output(out, shape_of_input(shape_, x),
-                                               static_cast<uint64_t>(x.size(0)), classes_);
-        !wrong.empty())
+    if (const std::string wrong = wrong_output(out, x, shape_, classes_); !wrong.empty())
       throw std::runtime_error(who_ + " " + wrong);
     take_statistics(buffers);
     check_constants();
@@ -80,6 +93,12 @@ class TorchScript final : public Model {
     }
   }
 
+  void remember_constants() {
+    constants_.clear();
+    for (const ScriptTensor& t : parts_.constants)
+      constants_.emplace_back(t.get(), t.get()._version());
+  }
+
   void check_constants() const {
     for (size_t i = 0; i < constants_.size(); ++i) {
       const at::Tensor& now = parts_.constants[i].get();
@@ -91,6 +110,7 @@ class TorchScript final : public Model {
   }
 
   const std::string who_;
+  std::string content_;  // of the file, until move_to()
   const data::SampleShape shape_;
   const uint32_t classes_;
   mutable ScriptModule module_;
@@ -131,8 +151,8 @@ Result<std::unique_ptr<Model>> make_torchscript(const wire::ModelSpec& spec,
     LOCKSTEP_RETURN_IF_ERROR(check_model_hash(spec.path(), spec.sha256(), file.sha256));
   LOCKSTEP_ASSIGN_OR_RETURN(ScriptModule module, load(who, file.content));
   LOCKSTEP_ASSIGN_OR_RETURN(ScriptParts parts, examine(who, module, shape, classes));
-  auto model =
-      std::make_unique<TorchScript>(who, std::move(module), std::move(parts), shape, classes);
+  auto model = std::make_unique<TorchScript>(who, file.content, std::move(module), std::move(parts),
+                                             shape, classes);
   LOCKSTEP_RETURN_IF_ERROR(check_start(*model, who, shape, classes));
   return std::unique_ptr<Model>(std::move(model));
 }

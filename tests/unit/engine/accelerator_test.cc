@@ -343,40 +343,5 @@ TEST(Accelerator, ThatIsConnectedChecksWeightsAndGradients) {
   EXPECT_EQ(texts_of(connected), texts_of(expected));
 }
 
-// Of a step of each of the ranks.
-uint64_t largest_copy_of_a_step(uint32_t ranks, bool connects_devices) {
-  const auto dataset = make_patterns(80);
-  Devices devices(ranks);
-  LoopbackWorld world(job_with_everything(), *dataset, even_runs(4, ranks), kBucketBytes, nullptr,
-                      devices.modules);
-  world.connects_devices = connects_devices;
-  world.begin_generation(2);
-  for (const auto& module : devices.own) module->largest_copy = 0;
-  for (const auto& outcome : world.step_all())
-    EXPECT_TRUE(outcome.is_ok()) << outcome.status().message();
-  uint64_t largest = 0;
-  for (const auto& module : devices.own) largest = std::max(largest, module->largest_copy);
-  return largest;
-}
-
-TEST(Accelerator, ThatIsAloneOrConnectedKeepsItsGradientsOnTheDevice) {
-  constexpr uint64_t kBytesBesides = 256;  // losses by row, the verdict, the control section
-  EXPECT_GE(largest_copy_of_a_step(2, false), kBucketBytes);
-  EXPECT_LE(largest_copy_of_a_step(2, true), kBytesBesides);
-  EXPECT_LE(largest_copy_of_a_step(1, false), kBytesBesides);
-}
-
-TEST(Accelerator, UnpinsTheMemoryOfItsEngine) {
-  const auto dataset = make_patterns(80);
-  Devices devices(2);
-  {
-    LoopbackWorld world(small_job("mlp"), *dataset, even_runs(4, 2), 0, nullptr, devices.modules);
-    world.begin_generation(2);
-    world.train_to(2);
-    EXPECT_GT(devices.own[0]->pinned(), 0u);
-  }
-  for (const auto& module : devices.own) EXPECT_EQ(module->pinned(), 0u);
-}
-
 }  // namespace
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 
 #include "tests/unit/cuda/host_atomics.h"
 #include "tests/unit/cuda/host_kernels.h"
+#include "worker/cuda/make_room.h"
 #include "worker/cuda/slot_values.h"
 #include "worker/engine/core/loss.h"
 #include "worker/engine/device/device_marks.h"
@@ -20,29 +21,88 @@ PlainModule::Memory PlainModule::make(size_t bytes) {
   return std::make_unique<Line[]>((bytes + sizeof(Line) - 1) / sizeof(Line));
 }
 
-Result<void*> PlainModule::allocate(size_t bytes) {
+Result<void*> PlainModule::ask_once(size_t bytes, bool is_of_device) {
   std::lock_guard lock(mutex_);
+  if (bytes_left && *bytes_left < bytes) {
+    left_errors_.insert(std::this_thread::get_id());
+    return Status(Code::kNoMemory, "the device has no memory left");
+  }
+  if (bytes_left) *bytes_left -= bytes;
   std::byte* begin = memory_.emplace_back(make(bytes))[0].of;
   bytes_.push_back(bytes);
-  device_[begin] = bytes;
+  (is_of_device ? device_ : host_)[begin] = bytes;
   return static_cast<void*>(begin);
 }
 
-Result<void*> PlainModule::allocate_host(size_t bytes) {
-  std::lock_guard lock(mutex_);
-  bytes_.push_back(bytes);
-  return static_cast<void*>(memory_.emplace_back(make(bytes))[0].of);
+Result<void*> PlainModule::ask(size_t bytes, bool is_of_device) {
+  const auto clear = [this] {
+    std::lock_guard lock(mutex_);
+    left_errors_.erase(std::this_thread::get_id());
+  };
+  return cuda::ask_or_make_room([&] { return ask_once(bytes, is_of_device); }, clear,
+                                torch_queue_.get());
 }
 
-void PlainModule::pin(void* memory, size_t) {
+Status PlainModule::launched() const {
   std::lock_guard lock(mutex_);
-  EXPECT_TRUE(pinned_.insert(memory).second);
+  if (left_errors_.erase(std::this_thread::get_id()) == 0) return Status::ok();
+  return {Code::kInternal, "a kernel reports an error that an earlier call has left behind"};
+}
+
+Result<void*> PlainModule::allocate(size_t bytes) {
+  return ask(bytes, /*is_of_device=*/true);
+}
+
+Result<void*> PlainModule::allocate_host(size_t bytes) {
+  return ask(bytes, /*is_of_device=*/false);
+}
+
+void PlainModule::release(void* memory) {
+  EXPECT_EQ(told, nullptr) << "memory is freed in a recording";
+  if (memory == nullptr) return;
+  std::lock_guard lock(mutex_);
+  for (uint32_t i = 0; i < std::size(lanes_); ++i)
+    run_to({static_cast<DeviceLane>(i), lanes_[i].enqueued});
+  const auto found = std::find_if(memory_.begin(), memory_.end(),
+                                  [memory](const Memory& m) { return m[0].of == memory; });
+  ASSERT_TRUE(found != memory_.end()) << "memory is freed that the module has not given";
+  const auto bytes = bytes_.begin() + (found - memory_.begin());
+  if (bytes_left) *bytes_left += *bytes;
+  device_.erase(static_cast<std::byte*>(memory));
+  host_.erase(static_cast<std::byte*>(memory));
+  bytes_.erase(bytes);
+  memory_.erase(found);
+}
+
+uint64_t PlainModule::allocated_bytes() const {
+  std::lock_guard lock(mutex_);
+  uint64_t bytes = 0;
+  for (const auto& [begin, size] : device_) bytes += size;
+  return bytes;
+}
+
+void PlainModule::pin(void* memory, size_t bytes) {
+  std::lock_guard lock(mutex_);
+  EXPECT_TRUE(pinned_.emplace(static_cast<std::byte*>(memory), bytes).second);
 }
 
 void PlainModule::unpin(void* memory) {
   std::lock_guard lock(mutex_);
-  EXPECT_EQ(pinned_.erase(memory), 1u);
+  EXPECT_EQ(pinned_.erase(static_cast<std::byte*>(memory)), 1u);
 }
+
+namespace {
+
+// `ranges`: begin, bytes.
+bool is_in(const std::map<const std::byte*, size_t>& ranges, const void* memory) {
+  const auto* at = static_cast<const std::byte*>(memory);
+  auto after = ranges.upper_bound(at);
+  if (after == ranges.begin()) return false;
+  --after;
+  return at < after->first + after->second;
+}
+
+}  // namespace
 
 template <typename... Words>
 void PlainModule::tell(const Words&... words) const {
@@ -81,11 +141,7 @@ bool PlainModule::is_mine(const void* memory) const {
 }
 
 bool PlainModule::is_of_device(const void* memory) const {
-  const auto* at = static_cast<const std::byte*>(memory);
-  auto after = device_.upper_bound(at);
-  if (after == device_.begin()) return false;
-  --after;
-  return at < after->first + after->second;
+  return is_in(device_, memory);
 }
 
 void PlainModule::expect_mine(const void* memory) const {
@@ -99,6 +155,8 @@ Status PlainModule::copy(DeviceLane which, void* to, const void* from, size_t by
   EXPECT_TRUE(is_of_device(from) || !to_host) << "a copy from the host to the host";
   if (which != DeviceLane::kInputs && (to_host || !is_of_device(from)))
     largest_copy = std::max<uint64_t>(largest_copy, bytes);
+  if (to_host && !is_in(host_, to) && !is_in(pinned_, to))
+    largest_slow_copy = std::max<uint64_t>(largest_slow_copy, bytes);
   if (to_host && copies_to_fail > 0) {
     --copies_to_fail;
     return {Code::kInternal, "the device is gone"};
@@ -160,6 +218,7 @@ Status PlainModule::wait(uint32_t mark) {
 }
 
 Status PlainModule::images(const cuda::ImageWork& work) {
+  LOCKSTEP_RETURN_IF_ERROR(launched());
   tell("images", static_cast<const void*>(work.bytes), work.share, work.samples);
   expect_mine(work.bytes);
   expect_mine(work.tables);
@@ -176,6 +235,7 @@ Status PlainModule::images(const cuda::ImageWork& work) {
 
 template <typename T>
 Status PlainLayers<T>::cross_entropy(const CrossEntropy<T>& work, uint32_t rows) {
+  LOCKSTEP_RETURN_IF_ERROR(of_.launched());
   of_.expect_mine(work.labels);
   of_.expect_mine(work.losses);
   of_.expect_mine(work.right);
@@ -203,6 +263,7 @@ Status PlainLayers<T>::cross_entropy(const CrossEntropy<T>& work, uint32_t rows)
 
 template <typename T>
 Status PlainLayers<T>::dropout(const cuda::DropoutWork<T>& work) {
+  LOCKSTEP_RETURN_IF_ERROR(of_.launched());
   of_.expect_mine(work.stream.slot_key);
   of_.tell("dropout", work.stream.slot_key, work.stream.layer, work.rule.dropped_below);
   return HostLayers<T>::dropout(work);
@@ -224,6 +285,7 @@ Status PlainModule::add(DeviceLane which, float* into, const float* from, uint64
 }
 
 Status PlainModule::block_totals(const cuda::TotalsWork& work) {
+  LOCKSTEP_RETURN_IF_ERROR(launched());
   for (const void* memory :
        {static_cast<const void*>(work.sums), static_cast<const void*>(work.blocks),
         static_cast<const void*>(work.totals)}) {
@@ -236,6 +298,7 @@ Status PlainModule::block_totals(const cuda::TotalsWork& work) {
 
 Status PlainModule::decide(cuda::ApplyState* state, const cuda::StepRule& rule,
                            const cuda::BlockTotals* totals, uint32_t blocks, const float* loss) {
+  batches_before_apply = sample_copies;
   expect_mine(state);
   expect_mine(totals);
   expect_mine(loss);

@@ -1,7 +1,8 @@
 // A device without a device: plain memory that is nobody else's, and lanes that are as late as they
 // may be. A copy runs only when somebody waits for it or holds compute for it; what comes to the
 // host is what was there when it was enqueued. So a copy or a wait that is forgotten shows as other
-// bits, and a kernel that is given the host's memory fails the test.
+// bits, and a kernel that is given the host's memory fails the test. Memory runs out on demand, and
+// leaves an error behind, as CUDA does: the thread's next kernel reports it as its own.
 #pragma once
 
 #include <array>
@@ -12,8 +13,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -49,7 +52,8 @@ class PlainModule final : public DeviceModule {
   std::vector<std::string> fingerprint() const override { return {"device=plain"}; }
   Result<void*> allocate(size_t bytes) override;
   Result<void*> allocate_host(size_t bytes) override;
-  uint64_t allocated_bytes() const override { return 0; }
+  void release(void* memory) override;
+  uint64_t allocated_bytes() const override;
   void pin(void* memory, size_t bytes) override;
   void unpin(void* memory) override;
   // Tests connect devices themselves (loopback_world.h).
@@ -77,14 +81,21 @@ class PlainModule final : public DeviceModule {
 
   // The next so many copies from the device fail.
   uint32_t copies_to_fail = 0;
-  uint64_t largest_copy = 0;  // bytes, between host and device either way, but for batches
+  uint64_t largest_slow_copy = 0;  // bytes, from the device to memory that is not pinned
+  uint64_t largest_copy = 0;       // bytes, between host and device either way, but for batches
   // A slow way to the device: what each copy of the lane kInputs takes that has more bytes than
   // SlotValues; and how many those were.
   std::chrono::milliseconds samples_take{0};
   uint32_t sample_copies = 0;
-  uint32_t value_copies = 0;  // of that lane, the others
+  uint32_t batches_before_apply = 0;  // sample_copies at the last decide()
+  uint32_t value_copies = 0;          // of that lane, the others
   size_t pinned() const { return pinned_.size(); }
   std::vector<uint32_t> gradients_held;  // marks for which kGradients was held, in order
+
+  // So many bytes it still gives, of the device and the host together; nothing: any number. Of
+  // these LibTorch has cached some more, which it gives back when it is asked (plain_recorder.h).
+  std::optional<uint64_t> bytes_left;
+  uint64_t cached_by_torch = 0;
 
   // The next mark of a recorded bucket throws.
   bool throws_in_backward = false;
@@ -118,6 +129,10 @@ class PlainModule final : public DeviceModule {
   using Memory = std::unique_ptr<Line[]>;
 
   static Memory make(size_t bytes);
+  Result<void*> ask(size_t bytes, bool is_of_device);
+  Result<void*> ask_once(size_t bytes, bool is_of_device);
+  // What the launch of a kernel reports.
+  Status launched() const;
   bool is_of_device(const void* memory) const;
   template <typename... Words>
   void tell(const Words&... words) const;
@@ -127,11 +142,13 @@ class PlainModule final : public DeviceModule {
   mutable std::mutex mutex_;
   std::map<const std::byte*, size_t> device_;  // begin, bytes
   std::vector<Memory> memory_;
-  std::vector<size_t> bytes_;  // of memory_
-  std::set<void*> pinned_;
+  std::vector<size_t> bytes_;                  // of memory_
+  std::map<const std::byte*, size_t> host_;    // of allocate_host(): begin, bytes
+  std::map<const std::byte*, size_t> pinned_;  // begin, bytes
   Lane lanes_[3];
   std::map<uint32_t, Place> marks_;
   std::unique_ptr<TorchQueue> torch_queue_;
+  mutable std::set<std::thread::id> left_errors_;  // the threads whose last error nobody has taken
 };
 
 }  // namespace lockstep::testing

@@ -78,6 +78,11 @@ std::vector<std::string> PlainRecorder::run(const std::function<Status()>& body,
   return told;
 }
 
+Status PlainRecorder::empty_cache() {
+  if (module_.bytes_left) *module_.bytes_left += std::exchange(module_.cached_by_torch, 0);
+  return Status::ok();
+}
+
 Result<std::unique_ptr<Recording>> PlainRecorder::record(const std::function<Status()>& body) {
   ++recordings;
   const PlainModule::Snapshot before = module_.snapshot();

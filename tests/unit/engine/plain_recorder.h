@@ -22,6 +22,7 @@ class PlainRecorder final : public TorchQueue {
     ++made_current;
     return Status::ok();
   }
+  Status empty_cache() override;
   bool records() const override { return true; }
   Result<std::unique_ptr<Recording>> record(const std::function<Status()>& body) override;
 

@@ -1,4 +1,5 @@
 // A plug-in as a model: the promises of the built-in ones, and what is refused.
+#include <ATen/ops/empty.h>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -42,6 +43,23 @@ TEST(Plugin, SameBitsForAnyNumberOfRanksWithDropoutAndBatchNorm) {
     EXPECT_EQ(other.losses, one.losses) << ranks << " ranks";
     EXPECT_TRUE(other.state == one.state) << ranks << " ranks";
   }
+}
+
+// On `meta`, which has shapes and no values.
+TEST(Plugin, ComputesOnTheDeviceOfItsInput) {
+  auto model = make_model(job_of(LOCKSTEP_SMALL_NET).model(), {1, 12, 12}, 3);
+  ASSERT_TRUE(model.is_ok()) << model.status().message();
+  ASSERT_TRUE((*model)->move_to(at::kMeta).is_ok());
+  const auto options = at::TensorOptions(at::kMeta).dtype(at::kFloat);
+  std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> buffers;
+  for (const ParameterSpec& p : (*model)->layout().parameters)
+    parameters.push_back(at::empty(p.shape, options));
+  for (const BufferSpec& b : (*model)->layout().buffers)
+    buffers.push_back(at::empty({b.size}, options));
+  const at::Tensor logits = (*model)->forward(at::empty({6, 1, 12, 12}, options), parameters,
+                                              buffers, {.training = true});
+  EXPECT_TRUE(logits.is_meta());
 }
 
 TEST(Plugin, ABatchNormOverOneValueIsRefusedWithItsName) {

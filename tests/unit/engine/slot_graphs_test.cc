@@ -20,6 +20,7 @@
 namespace lockstep {
 namespace {
 
+using ::testing::AllOf;
 using testing::even_runs;
 using ::testing::HasSubstr;
 using testing::LoopbackWorld;
@@ -218,6 +219,29 @@ TEST(SlotGraphs, ThatCannotBeRecordedAreTriedOnceAndEverythingRunsEagerly) {
   }
 }
 
+// The memory for a recording is asked for when LibTorch's cache holds all that was left.
+TEST(SlotGraphs, TakeMemoryThatLibTorchGivesBackOrRunEagerly) {
+  const auto dataset = make_patterns(80);
+  const wire::JobSpec job = job_of("cnn", "on");
+  const TrainResult expected = train_eagerly(job, *dataset, 6);
+  for (const bool is_cached : {true, false}) {
+    SCOPED_TRACE(is_cached ? "in LibTorch's cache" : "nowhere");
+    Devices devices(2);
+    LoopbackWorld world(job, *dataset, even_runs(4, 2), kBucketBytes, nullptr, devices.modules);
+    world.begin_generation(6);
+    world.train_to(1);  // two slots each; the fourth is recorded
+    for (const auto& module : devices.own) {
+      module->bytes_left = 0;
+      module->cached_by_torch = is_cached ? uint64_t{1} << 30 : 0;
+    }
+    expect_same(world.train_to(6), expected);
+    for (const PlainRecorder* recorder : devices.recorders)
+      EXPECT_EQ(recorder->replays > 0, is_cached);
+    ASSERT_EQ(world.notes.size(), is_cached ? 0u : 1u);
+    if (!is_cached) EXPECT_THAT(world.notes[0], AllOf(Says("CUDA graphs"), Says("memory")));
+  }
+}
+
 // Of the last step: the marks for which the lane of gradients was held.
 std::vector<uint32_t> marks_of_a_step(const std::string& graph, uint32_t ranks, bool is_connected) {
   const auto dataset = make_patterns(80);
@@ -269,6 +293,24 @@ TEST(SlotGraphs, GiveTheGradientThatIsCompared) {
   const auto eager = reports("off");
   EXPECT_EQ(eager.size(), 24u);
   EXPECT_EQ(reports("on"), eager);
+}
+
+// cuDNN's is quicker, and has other bits.
+TEST(SlotGraphs, RecordCudnnsBatchNormInFastModeOnly) {
+  const auto dataset = make_patterns(80);
+  for (const bool is_fast : {false, true}) {
+    wire::JobSpec job = job_of("cnn", "on");
+    job.mutable_comm()->set_numerics(is_fast ? "fast" : "exact");
+    Devices devices(1);
+    train(job, *dataset, devices, 2);
+    uint32_t batch_norms = 0;
+    for (const std::string& line : devices.recorders[0]->first) {
+      if (!line.starts_with("aten::batch_norm ")) continue;
+      ++batch_norms;
+      EXPECT_THAT(line, ::testing::EndsWith(is_fast ? " True" : " False"));  // cudnn_enabled
+    }
+    EXPECT_GT(batch_norms, 0u);
+  }
 }
 
 class GraphsOf : public ::testing::Test {

@@ -1,4 +1,5 @@
 // A TorchScript file as a model: the promises of the built-in ones, and what is refused.
+#include <ATen/ops/empty.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
@@ -133,6 +134,34 @@ TEST(TorchScript, WhatRanBeforeInTheProcessChangesNothing) {
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(train(job, *dataset, 1, 4).state == before.state);
 }
 
+// The device `meta` has shapes and no values, and refuses tensors of the CPU as a GPU does.
+at::Tensor logits_on_meta(Model& model, const at::Tensor& x) {
+  const auto options = at::TensorOptions(at::kMeta).dtype(at::kFloat);
+  std::vector<at::Tensor> parameters;
+  std::vector<at::Tensor> buffers;
+  for (const ParameterSpec& p : model.layout().parameters)
+    parameters.push_back(at::empty(p.shape, options).set_requires_grad(true));
+  for (const BufferSpec& b : model.layout().buffers)
+    buffers.push_back(at::empty({b.size}, options));
+  EXPECT_TRUE(model.move_to(at::kMeta).is_ok());
+  return model.forward(x, parameters, buffers, {.training = true});
+}
+
+TEST(TorchScript, ComputesOnTheDeviceOfItsInput) {
+  const wire::ModelSpec images = job_of(golden("torchscript_images.pt")).model();
+  auto model = make_model(images, {1, 12, 12}, 10);
+  ASSERT_TRUE(model.is_ok()) << model.status().message();
+  const at::Tensor logits = logits_on_meta(**model, at::empty({6, 1, 12, 12}, at::kMeta));
+  EXPECT_TRUE(logits.is_meta());
+  EXPECT_EQ(logits.sizes(), at::IntArrayRef({6, 10}));
+
+  const wire::ModelSpec tokens = job_of(golden("torchscript_tokens.pt")).model();
+  model = make_model(tokens, {.tokens = 16, .token_bytes = 1}, 256);
+  ASSERT_TRUE(model.is_ok()) << model.status().message();
+  const auto options = at::TensorOptions(at::kMeta).dtype(at::kLong);
+  EXPECT_TRUE(logits_on_meta(**model, at::empty({6, 16}, options)).is_meta());
+}
+
 // Modules made here, each with one thing that is wrong.
 class Refused : public ::testing::Test {
  protected:
@@ -176,6 +205,36 @@ TEST_F(Refused, NothingIsWrongWithThePlainOne) {
     m.define("def forward(self, x):\n  return x.flatten(1).matmul(self.w)\n");
   });
   EXPECT_TRUE(status.is_ok()) << status.message();
+}
+
+TEST_F(Refused, NotForTensorsInListsOnAnotherDevice) {
+  const Status status = status_of([](auto& m) {
+    linear(m);
+    m.register_attribute("tables", c10::ListType::ofTensors(),
+                         c10::List<at::Tensor>({at::ones({3})}));
+    m.define("def forward(self, x):\n  return x.flatten(1).matmul(self.w) + self.tables[0]\n");
+  });
+  ASSERT_TRUE(status.is_ok()) << status.message();
+  auto model = make_model(job_of(path_).model(), kImages, 3);
+  EXPECT_TRUE(logits_on_meta(**model, at::empty({6, 1, 4, 4}, at::kMeta)).is_meta());
+}
+
+// A tensor that the script itself makes stays on the CPU.
+TEST_F(Refused, LogitsOnAnotherDeviceThanTheInput) {
+  const Status status = status_of([](auto& m) {
+    linear(m);
+    m.define(
+        "def forward(self, x):\n  y = x.flatten(1).matmul(self.w)\n"
+        "  if x.is_meta:\n    y = torch.zeros(6, 3)\n  return y\n");
+  });
+  ASSERT_TRUE(status.is_ok()) << status.message();
+  auto model = make_model(job_of(path_).model(), kImages, 3);
+  try {
+    logits_on_meta(**model, at::empty({6, 1, 4, 4}, at::kMeta));
+    FAIL() << "logits on the CPU are no logits of that device";
+  } catch (const std::exception& e) {
+    EXPECT_THAT(std::string(e.what()), AllOf(Names(path_), HasSubstr("meta")));
+  }
 }
 
 TEST_F(Refused, WhatItGivesOrTakes) {

@@ -11,6 +11,7 @@
 #include "data/doctor/find_limit.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/plain_module.h"
+#include "tests/unit/engine/plain_recorder.h"
 
 namespace lockstep {
 namespace {
@@ -57,6 +58,23 @@ TEST(TrainerRungs, OfASlowWayToTheGpuTheCopyIsNamed) {
       {doctor::RungKind::kTrainer, doctor::rate_of({median_of(times->once)}), 0, ""},
       {doctor::RungKind::kResident, doctor::rate_of({median_of(times->resident)}), 0, ""}};
   EXPECT_EQ(doctor::decide(measured).fault, doctor::Fault::kCopy);
+}
+
+// Of a slot a step. In windows without length there is a step for each.
+TEST(TrainerRungs, NoWindowHasTheRecordingOfAGraph) {
+  const auto dataset = make_patterns(80);
+  wire::JobSpec job = small_job("mlp");
+  job.mutable_train()->set_graph("on");
+  job.mutable_train()->set_slots(1);
+  PlainModule module;
+  const auto& recorder = testing::add_recorder(module);
+  const auto times = time_trainer(job, *dataset, /*seconds=*/0, &module);
+  ASSERT_TRUE(times.is_ok()) << times.status().message();
+  ASSERT_FALSE(times->twice.steps_s.empty());
+  ASSERT_FALSE(times->resident.steps_s.empty());
+  EXPECT_EQ(recorder.recordings, 3u);
+  // The step that records replays what it has recorded.
+  EXPECT_EQ(recorder.replays, 3 * (times->once.steps_s.size() + 2));
 }
 
 // Six steps of four slots.

@@ -1,8 +1,10 @@
 // Trial steps in a real engine: they leave no trace, and what they find becomes the global batch.
 #include <ATen/Context.h>
 #include <ATen/ops/equal.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/fails_with.h"
 #include "tests/unit/engine/loopback_world.h"
 #include "tests/unit/engine/plain_module.h"
 #include "worker/engine/core/memory_meter.h"
@@ -81,6 +83,35 @@ TEST(TrialStep, AnEngineThatHasTriedTrainsToTheBitsOfOneThatHasNot) {
   const auto tried = world.train_to(12);
   EXPECT_EQ(tried.losses, plain.losses);
   EXPECT_TRUE(tried.state == plain.state);
+}
+
+// Memory of our own runs out, not LibTorch's. What a smaller trial has outgrown is free again.
+TEST(TrialStep, ASlotForWhichTheDeviceHasNoMemoryDoesNotFit) {
+  const auto dataset = make_patterns(400);
+  constexpr uint64_t kSample = 12 * 12 + sizeof(int64_t);  // bytes
+  for (const uint64_t fits : {8, 16}) {
+    testing::PlainModule module;
+    auto engine = make_engine(open(small_job("mlp")), *dataset, nullptr, &module);
+    ASSERT_TRUE(engine.is_ok()) << engine.status().message();
+    // A stage on the device and one on the host, twice; losses and the table are small.
+    module.bytes_left = 4 * fits * kSample + fits * kSample;
+    PlantedMeter meter(100);
+    const auto found = (*engine)->largest_slot(meter);
+    ASSERT_TRUE(found.is_ok()) << found.status().message();
+    EXPECT_EQ(*found, fits);
+    ASSERT_TRUE((*engine)->set_global_batch(4 * fits).is_ok());
+  }
+}
+
+TEST(TrialStep, ADeviceWithoutMemoryForTheSmallestSlotIsRefused) {
+  const auto dataset = make_patterns(200);
+  testing::PlainModule module;
+  auto engine = make_engine(open(small_job("mlp")), *dataset, nullptr, &module);
+  ASSERT_TRUE(engine.is_ok()) << engine.status().message();
+  module.bytes_left = 0;
+  PlantedMeter meter(100);
+  EXPECT_THAT((*engine)->largest_slot(meter).status(),
+              FailsWith(Code::kConfig, Names("train.global_batch"), Advises("smaller model")));
 }
 
 TEST(TrialStep, ThisMachinesOwnMemoryHoldsASmallStep) {

@@ -2,14 +2,8 @@
 
 #include <cstdlib>
 
-#include "comm/base/hash.h"
-
 namespace lockstep {
 namespace {
-
-uint64_t first_half(const Xxh3& hash) {
-  return std::strtoull(hash.hex().substr(0, 16).c_str(), nullptr, 16);
-}
 
 uint32_t owner_of(uint32_t slot, std::span<const SlotRun> slot_runs) {
   uint32_t rank = 0;
@@ -35,18 +29,23 @@ std::optional<CheckPlan> plan_check(const wire::JobSpec& job, Step step,
   return plan;
 }
 
+// The first half of the hash.
+uint64_t CheckHash::value() const {
+  return std::strtoull(hash_.hex().substr(0, 16).c_str(), nullptr, 16);
+}
+
 uint64_t hash_gradients(const FlatLayout& layout, const float* region) {
-  Xxh3 hash;
+  CheckHash hash;
   for (const FlatTensor& tensor : layout.parameters) {
     hash.update(region + tensor.begin, tensor.elements * sizeof(float));
   }
-  return first_half(hash);
+  return hash.value();
 }
 
 uint64_t hash_of(std::span<const StateTensor> state) {
-  Xxh3 hash;
+  CheckHash hash;
   for (const StateTensor& tensor : state) hash.update(tensor.data, tensor.bytes);
-  return first_half(hash);
+  return hash.value();
 }
 
 }  // namespace lockstep

@@ -6,13 +6,14 @@
 // Members check each other only if all of them compute the same bits (comm.numerics: exact), and
 // only if there is more than one member.
 //
-// Thread-safety: pure functions.
+// Thread-safety: pure functions; a CheckHash belongs to one thread.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
 
+#include "comm/base/hash.h"
 #include "comm/base/ids.h"
 #include "comm/collectives/reduction_tree.h"
 #include "comm/wire/job.pb.h"
@@ -31,6 +32,16 @@ struct CheckPlan {
 // The same on every rank. Nothing: no check follows `step`.
 std::optional<CheckPlan> plan_check(const wire::JobSpec& job, Step step,
                                     std::span<const SlotRun> slot_runs, uint32_t buckets);
+
+// The hash of bytes that come in pieces.
+class CheckHash {
+ public:
+  void update(const void* data, size_t bytes) { hash_.update(data, bytes); }
+  uint64_t value() const;
+
+ private:
+  Xxh3 hash_;
+};
 
 // Hash of the parameters' gradients in a region, without padding.
 uint64_t hash_gradients(const FlatLayout& layout, const float* region);

@@ -1,6 +1,7 @@
 #include "worker/engine/device/accelerator.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "worker/engine/device/device_marks.h"
@@ -28,6 +29,7 @@ Accelerator::Accelerator(DeviceModule& module, const FlatLayout& layout, Boundar
       inputs_(module, where_),
       loss_(module, loss_scale_rule_.is_on),
       gradients_(module, layout),
+      reader_(module, layout.buffer.gradients * sizeof(float)),
       graphs_(module, layout, inputs_, gradients_, loss_,
               choose_graphs(job, module.torch_queue())) {}
 
@@ -56,6 +58,7 @@ Status Accelerator::init(const wire::JobSpec& job, const data::Dataset& train) {
   LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &slot_statistics_, layout_.statistics_elements()));
   LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &control_, kCutElements));
   LOCKSTEP_RETURN_IF_ERROR(gradients_.regions().reserve(1));
+  LOCKSTEP_RETURN_IF_ERROR(reader_.reserve());
   LOCKSTEP_RETURN_IF_ERROR(upload_table(module_, chunks, &chunks_));
   LOCKSTEP_RETURN_IF_ERROR(upload_table(module_, blocks, &blocks_));
   LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &totals_, blocks.size()));
@@ -101,19 +104,55 @@ Result<GradientBuffer*> Accelerator::regions(uint32_t regions) {
   return static_cast<GradientBuffer*>(&gradients_.regions());
 }
 
-Result<const float*> Accelerator::gradients_on_host(const float* gradients,
-                                                    std::vector<float>* copy) {
-  copy->resize(layout_.buffer.gradients);
-  LOCKSTEP_RETURN_IF_ERROR(
-      module_.copy(DeviceLane::kCompute, copy->data(), gradients, copy->size() * sizeof(float)));
-  LOCKSTEP_RETURN_IF_ERROR(finish(DeviceLane::kCompute));
-  return static_cast<const float*>(copy->data());
+Result<uint64_t> Accelerator::gradient_hash(const float* gradients) {
+  std::vector<DeviceReader::Range> ranges;
+  for (const FlatTensor& tensor : layout_.parameters)
+    ranges.push_back({gradients + tensor.begin, tensor.elements * sizeof(float)});
+  CheckHash hash;
+  LOCKSTEP_RETURN_IF_ERROR(reader_.read(
+      ranges, [&](const std::byte* piece, size_t bytes) { hash.update(piece, bytes); }));
+  return hash.value();
+}
+
+Result<uint64_t> Accelerator::state_hash() {
+  CheckHash hash;
+  std::vector<DeviceReader::Range> ranges;
+  const auto read = [&] {
+    const std::vector<DeviceReader::Range> now = std::exchange(ranges, {});
+    return reader_.read(now,
+                        [&](const std::byte* piece, size_t bytes) { hash.update(piece, bytes); });
+  };
+  for (const StateTensor& tensor : state_.tensors()) {
+    if (const void* from = place_of(tensor.data); from != nullptr) {
+      ranges.push_back({from, tensor.bytes});
+    } else {
+      LOCKSTEP_RETURN_IF_ERROR(read());
+      hash.update(tensor.data, tensor.bytes);
+    }
+  }
+  LOCKSTEP_RETURN_IF_ERROR(read());
+  return hash.value();
+}
+
+const void* Accelerator::place_of(const std::byte* on_host) const {
+  const BoundaryMemory host = state_.memory();
+  const auto found = [on_host](const float* here, const float* there, size_t elements) {
+    const auto* begin = reinterpret_cast<const std::byte*>(here);
+    const bool is_in = std::less_equal<>()(begin, on_host) &&
+                       std::less<>()(on_host, begin + elements * sizeof(float));
+    return is_in ? reinterpret_cast<const std::byte*>(there) + (on_host - begin) : nullptr;
+  };
+  const std::byte* at = found(host.parameters, parameters_, layout_.buffer.gradients);
+  if (at == nullptr) at = found(host.statistics, statistics_, layout_.statistics_elements());
+  for (size_t i = 0; at == nullptr && i < optimizer_.size(); ++i)
+    at = found(host.optimizer[i].data, optimizer_[i], layout_.buffer.gradients);
+  return at;
 }
 
 Result<const float*> Accelerator::bring_sums(const StepSums& sums) {
   constexpr DeviceLane kLane = DeviceLane::kCompute;
   const uint64_t control = layout_.buffer.statistics;
-  gradients_.pin(sums.on_host);
+  if (sums.on_device == nullptr) gradients_.pin(sums.on_host);
   LOCKSTEP_RETURN_IF_ERROR(
       module_.copy(kLane, control_, sums.on_host + control, kCutElements * sizeof(float)));
   if (sums.on_device != nullptr) return sums.on_device;
@@ -185,8 +224,13 @@ Status Accelerator::to_device() {
 Status Accelerator::copy_state(bool to_device) {
   const BoundaryMemory host = state_.memory();
   const auto copy = [&](float* on_device, float* on_host, size_t elements) {
-    return module_.copy(DeviceLane::kCompute, to_device ? on_device : on_host,
-                        to_device ? on_host : on_device, elements * sizeof(float));
+    const size_t bytes = elements * sizeof(float);
+    if (to_device) return module_.copy(DeviceLane::kCompute, on_device, on_host, bytes);
+    auto* to = reinterpret_cast<std::byte*>(on_host);
+    const DeviceReader::Range range{on_device, bytes};
+    return reader_.read({&range, 1}, [&to](const std::byte* piece, size_t size) {
+      to = std::copy_n(piece, size, to);
+    });
   };
   LOCKSTEP_RETURN_IF_ERROR(copy(parameters_, host.parameters, layout_.buffer.gradients));
   LOCKSTEP_RETURN_IF_ERROR(copy(statistics_, host.statistics, layout_.statistics_elements()));

@@ -36,6 +36,7 @@
 #include "worker/engine/device/device_gradients.h"
 #include "worker/engine/device/device_inputs.h"
 #include "worker/engine/device/device_loss.h"
+#include "worker/engine/device/device_reader.h"
 #include "worker/engine/device/slot_graphs.h"
 #include "worker/optim/optimizers.h"
 
@@ -59,6 +60,11 @@ class Accelerator final : public Device {
   data::ImageForm image_form() const override { return data::ImageForm::kStored; }
   Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
               uint64_t samples, const SlotValues& values) override;
+  Status send_ahead(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
+                    uint64_t samples) override {
+    return inputs_.send_ahead(shape, inputs, labels, samples);
+  }
+  bool sends_ahead() const override { return true; }
   void keep_inputs(bool keeps) override { inputs_.keep(keeps); }
   Result<at::Tensor> inputs() override { return inputs_.inputs(); }
   const uint64_t* dropout_key_at() override { return &inputs_.values()->dropout_key; }
@@ -76,7 +82,8 @@ class Accelerator final : public Device {
   Result<DeviceSums*> sums(uint32_t regions) override;
   uint32_t finished_buckets() const override { return gradients_.counter().finished(); }
   Result<GradientBuffer*> regions(uint32_t regions) override;
-  Result<const float*> gradients_on_host(const float* gradients, std::vector<float>* copy) override;
+  Result<uint64_t> gradient_hash(const float* gradients) override;
+  Result<uint64_t> state_hash() override;
   Result<bool> are_finite(const StepSums& sums) override;
   Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) override;
   Status to_host() override;
@@ -87,6 +94,8 @@ class Accelerator final : public Device {
               const wire::JobSpec& job);
   Status init(const wire::JobSpec& job, const data::Dataset& train);
   Status copy_state(bool to_device);
+  // The device's memory that the BoundaryState has at `on_host`; null: the host's is the newest.
+  const void* place_of(const std::byte* on_host) const;
   Status finish(DeviceLane lane);
   // Brings the step's sums to the device, and the first elements of control to control_.
   Result<const float*> bring_sums(const StepSums& sums);
@@ -100,6 +109,7 @@ class Accelerator final : public Device {
   DeviceInputs inputs_;
   DeviceLoss loss_;
   DeviceGradients gradients_;
+  DeviceReader reader_;
   SlotGraphs graphs_;  // last: it uses the others
 
   // In the device's memory.

@@ -8,6 +8,7 @@
 
 #include "worker/engine/core/boundary_state.h"
 #include "worker/engine/core/flat_layout.h"
+#include "worker/engine/core/self_check.h"
 #include "worker/engine/device/device.h"
 
 namespace lockstep {
@@ -29,9 +30,10 @@ class CpuDevice final : public Device {
   Result<SlotLoss> loss() override { return loss_; }
   float* gradients(float* region) override { return region; }
   Status take_statistics(float* gradients) override;
-  Result<const float*> gradients_on_host(const float* gradients, std::vector<float>*) override {
-    return gradients;
+  Result<uint64_t> gradient_hash(const float* gradients) override {
+    return hash_gradients(layout_, gradients);
   }
+  Result<uint64_t> state_hash() override { return hash_of(state_.tensors()); }
   Result<bool> are_finite(const StepSums& sums) override { return state_.is_finite(sums.on_host); }
   Result<bool> apply(const StepSums& sums, uint32_t non_empty_slots, double lr) override {
     return state_.apply(sums.on_host, non_empty_slots, lr);

@@ -66,8 +66,17 @@ class Device {
   // may use the caller's memory directly, so the caller keeps the memory until loss().
   virtual Status send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                       uint64_t samples, const SlotValues& values) = 0;
+  // Sends ahead the samples that the next send() will be given, so that they travel while the
+  // device still computes. The values of that slot need not be known yet. REQUIRES: all that
+  // computes with what was sent last has been enqueued. A send() of other memory sends everything
+  // itself.
+  virtual Status send_ahead(const data::SampleShape& /*shape*/, const void* /*inputs*/,
+                            const int64_t* /*labels*/, uint64_t /*samples*/) {
+    return Status::ok();
+  }
+  virtual bool sends_ahead() const { return false; }  // else send_ahead() does nothing
   // With `keeps`, send() leaves the samples of an earlier send() on the device if their number is
-  // the same. It then sends the values only.
+  // the same. It then sends the values only. Also forgets what was sent ahead.
   virtual void keep_inputs(bool /*keeps*/) {}
   // What was sent, as forward() takes it. Also puts the key where kernels() read it.
   virtual Result<at::Tensor> inputs() = 0;
@@ -102,10 +111,10 @@ class Device {
   virtual Result<GradientBuffer*> regions(uint32_t /*regions*/) {
     return static_cast<GradientBuffer*>(nullptr);
   }
-  // The gradients in memory that the host can read. `copy`: memory that the device may fill for
-  // this.
-  virtual Result<const float*> gradients_on_host(const float* gradients,
-                                                 std::vector<float>* copy) = 0;
+  // What members compare: hash_gradients() of what backward wrote to `gradients`, and hash_of() the
+  // present boundary state (self_check.h).
+  virtual Result<uint64_t> gradient_hash(const float* gradients) = 0;
+  virtual Result<uint64_t> state_hash() = 0;
 
   // As BoundaryState::is_finite().
   virtual Result<bool> are_finite(const StepSums& sums) = 0;

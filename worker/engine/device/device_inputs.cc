@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "data/read/sample_reader.h"
 #include "worker/engine/device/device_marks.h"
@@ -28,24 +29,55 @@ Status DeviceInputs::set_transform(const data::Transform& transform) {
   return upload_table(module_, transform.tables(), &transform_);
 }
 
+DeviceInputs::BatchPlace DeviceInputs::place_of(const data::SampleShape& shape, const void* inputs,
+                                                const int64_t* labels, uint64_t samples) {
+  BatchPlace batch{.inputs = inputs, .labels = labels};
+  batch.input_bytes = samples * data::input_bytes(shape, data::ImageForm::kStored);
+  batch.labels_at = aligned(kInputsAt + batch.input_bytes);
+  batch.label_bytes = samples * shape.labels() * sizeof(int64_t);
+  return batch;
+}
+
+void DeviceInputs::fill(Stage* stage, const BatchPlace& batch) {
+  std::memcpy(stage->host + kInputsAt, batch.inputs, batch.input_bytes);
+  std::memcpy(stage->host + batch.labels_at, batch.labels, batch.label_bytes);
+  stage->sent = batch.bytes();
+}
+
 Status DeviceInputs::send(const data::SampleShape& shape, const void* inputs, const int64_t* labels,
                           uint64_t samples, const SlotValues& values) {
-  const size_t input_bytes = samples * data::input_bytes(shape, data::ImageForm::kStored);
   shape_ = shape;
   samples_ = samples;
-  labels_at_ = aligned(kInputsAt + input_bytes);
-  label_bytes_ = samples * shape.labels() * sizeof(int64_t);
+  batch_ = place_of(shape, inputs, labels, samples);
+  const bool is_there = std::exchange(ahead_, {}) == batch_;
   turn_ = 1 - turn_;
   Stage& stage = stages_[turn_];
-  LOCKSTEP_RETURN_IF_ERROR(module_.wait(kInputsSent + turn_));  // N1
-  LOCKSTEP_RETURN_IF_ERROR(reserve(&stage, bytes()));
-  std::memcpy(stage.host, &values, sizeof values);
+  if (!is_there) {
+    LOCKSTEP_RETURN_IF_ERROR(module_.wait(kInputsSent + turn_));  // N1
+    LOCKSTEP_RETURN_IF_ERROR(reserve(&stage, bytes()));
+  }
+  std::memcpy(stage.host, &values, sizeof values);  // what was sent ahead lies behind them
   at_ = stage.device;
-  if (keeps_ && stage.sent == bytes()) return copy_stage(sizeof values);
-  std::memcpy(stage.host + kInputsAt, inputs, input_bytes);
-  std::memcpy(stage.host + labels_at_, labels, label_bytes_);
-  stage.sent = bytes();
+  if (is_there || (keeps_ && stage.sent == bytes())) return copy_stage(sizeof values);
+  fill(&stage, batch_);
   return copy_stage(stage.sent);
+}
+
+Status DeviceInputs::send_ahead(const data::SampleShape& shape, const void* inputs,
+                                const int64_t* labels, uint64_t samples) {
+  const BatchPlace batch = place_of(shape, inputs, labels, samples);
+  const uint32_t turn = 1 - turn_;
+  Stage& stage = stages_[turn];
+  ahead_ = {};
+  if (keeps_ || batch.bytes() > stage.bytes) return Status::ok();
+  LOCKSTEP_RETURN_IF_ERROR(module_.wait(kInputsSent + turn));  // N1
+  fill(&stage, batch);
+  LOCKSTEP_RETURN_IF_ERROR(module_.hold(DeviceLane::kInputs, kInputsUsed + turn));
+  LOCKSTEP_RETURN_IF_ERROR(module_.copy(DeviceLane::kInputs, stage.device + kInputsAt,
+                                        stage.host + kInputsAt, batch.bytes() - kInputsAt));
+  LOCKSTEP_RETURN_IF_ERROR(module_.mark(kInputsSent + turn, DeviceLane::kInputs));
+  ahead_ = batch;
+  return Status::ok();
 }
 
 // So many bytes of it, from its begin.
@@ -66,9 +98,18 @@ Status DeviceInputs::move_to(std::byte* place) {
 
 Status DeviceInputs::reserve(Stage* stage, size_t bytes) {
   if (bytes <= stage->bytes) return Status::ok();
-  stage->bytes = std::max(bytes, 2 * stage->bytes);
-  LOCKSTEP_RETURN_IF_ERROR(allocate_host(module_, &stage->host, stage->bytes));
-  return allocate(module_, &stage->device, stage->bytes);
+  const size_t wanted = std::max(bytes, 2 * stage->bytes);
+  module_.release(stage->host);
+  module_.release(stage->device);
+  *stage = {};
+  LOCKSTEP_RETURN_IF_ERROR(allocate_host(module_, &stage->host, wanted));
+  if (Status status = allocate(module_, &stage->device, wanted); !status.is_ok()) {
+    module_.release(stage->host);
+    stage->host = nullptr;
+    return status;
+  }
+  stage->bytes = wanted;
+  return Status::ok();
 }
 
 Result<at::Tensor> DeviceInputs::inputs() {

@@ -21,12 +21,21 @@ at::Tensor as_rows(const at::Tensor& logits, bool in_place) {
 
 Status DeviceLoss::reserve(size_t rows) {
   rows = std::bit_ceil(rows);
-  const auto [it, is_new] = reserved_.try_emplace(rows);
-  if (!is_new) return Status::ok();
-  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &it->second.losses, rows));
-  LOCKSTEP_RETURN_IF_ERROR(allocate(module_, &it->second.right, rows));
-  LOCKSTEP_RETURN_IF_ERROR(allocate_host(module_, &it->second.losses_host, rows));
-  return allocate_host(module_, &it->second.right_host, rows);
+  if (reserved_.contains(rows)) return Status::ok();
+  Rows made;
+  Status status = allocate(module_, &made.losses, rows);
+  if (status.is_ok()) status = allocate(module_, &made.right, rows);
+  if (status.is_ok()) status = allocate_host(module_, &made.losses_host, rows);
+  if (status.is_ok()) status = allocate_host(module_, &made.right_host, rows);
+  if (status.is_ok()) {
+    reserved_[rows] = made;
+    return status;
+  }
+  for (void* memory : {static_cast<void*>(made.losses), static_cast<void*>(made.right),
+                       static_cast<void*>(made.losses_host)}) {
+    module_.release(memory);
+  }
+  return status;
 }
 
 // `in` and `out`: (rows, classes), with the same strides.

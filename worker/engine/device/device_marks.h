@@ -18,7 +18,8 @@ enum DeviceMark : uint32_t {
   kBackwardReached,   // on kCompute
   kGradientsReached,  // on kGradients
   kFinished,
-  kFirstRecorded,  // kRecordedMarks marks on kCompute, in slots that are graphs
+  kPieceThere,                       // two, on kCompute (device_reader.h)
+  kFirstRecorded = kPieceThere + 2,  // kRecordedMarks marks on kCompute, in slots that are graphs
   kFirstTicket = kFirstRecorded + kRecordedMarks,  // all remaining marks, on kGradients
 };
 

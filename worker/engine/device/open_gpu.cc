@@ -91,7 +91,7 @@ class DeviceMeter final : public MemoryMeter {
     settle();
     allocator().resetPeakStats(device_.index());
     before_ = reserved().current;
-    ours_before_ = module_.allocated_bytes();
+    ours_before_ = ours();
     return static_cast<uint64_t>(allocator().getMemoryInfo(device_.index()).first) / workers_;
   } catch (const c10::Error& e) {
     return Status(Code::kInternal, e.what_without_backtrace());
@@ -99,7 +99,7 @@ class DeviceMeter final : public MemoryMeter {
 
   Result<uint64_t> taken() override try {
     const int64_t torchs = std::max<int64_t>(0, reserved().peak - before_);
-    return static_cast<uint64_t>(torchs) + module_.allocated_bytes() - ours_before_;
+    return static_cast<uint64_t>(std::max<int64_t>(0, torchs + ours() - ours_before_));
   } catch (const c10::Error& e) {
     return Status(Code::kInternal, e.what_without_backtrace());
   }
@@ -107,6 +107,7 @@ class DeviceMeter final : public MemoryMeter {
   void settle() override { allocator().emptyCache(); }
 
  private:
+  int64_t ours() const { return static_cast<int64_t>(module_.allocated_bytes()); }
   c10::DeviceAllocator& allocator() const { return *c10::getDeviceAllocator(device_.type()); }
   c10::CachingAllocator::Stat reserved() const {
     return allocator().getDeviceStats(device_.index()).reserved_bytes[kAll];
@@ -116,7 +117,7 @@ class DeviceMeter final : public MemoryMeter {
   const uint32_t workers_;
   const at::Device device_;
   int64_t before_ = 0;
-  uint64_t ours_before_ = 0;
+  int64_t ours_before_ = 0;
 };
 
 }  // namespace

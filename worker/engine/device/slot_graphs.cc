@@ -54,6 +54,7 @@ Result<bool> SlotGraphs::launch(uint64_t samples, const std::vector<uint64_t>& b
     auto graph = std::make_unique<Graph>();
     graph->bounds = bounds;
     if (const Status status = record(*graph, body); !status.is_ok()) {
+      module_.release(graph->inputs);
       is_on_ = false;
       why_ = "from now on, slots run without CUDA graphs: " + status.message();
       return false;
