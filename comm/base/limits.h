@@ -160,6 +160,9 @@ inline constexpr int kNcclPollUs = 50;
 // Groups of optimizer settings that one kernel takes
 inline constexpr uint32_t kUpdateGroups = 8;
 
+// comm.backend auto
+inline constexpr int kDeviceTrialMs = 20'000;  // to connect the GPUs and sum one bucket
+
 // train.global_batch auto
 inline constexpr uint64_t kAutoSlotSamples = 1'024;  // the largest slot that a worker tries
 inline constexpr uint64_t kAutoMemoryPercent = 80;  // share of the free memory that a step may take

@@ -69,6 +69,7 @@ ncclResult_t get_version(int* version) {
 }
 
 ncclResult_t get_unique_id(ncclUniqueId* id) {
+  if (FakeNccl::get().makes_no_id) return ncclSystemError;
   std::lock_guard lock(rings_mutex);
   std::snprintf(id->internal, sizeof id->internal, "id %d", ++ids_made);
   return ncclSuccess;
@@ -77,6 +78,7 @@ ncclResult_t get_unique_id(ncclUniqueId* id) {
 ncclResult_t init(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
   if (config->blocking != 0) return ncclInvalidUsage;
   FakeNccl::get().note(rank, std::string("init ") + id.internal);
+  if (rank == FakeNccl::get().cannot_init) return ncclSystemError;
   *comm = make_comm(id.internal, rank, ranks);
   return ncclInProgress;
 }
@@ -114,7 +116,7 @@ ncclResult_t abort_comm(ncclComm_t comm) {
 
 ncclResult_t async_error(ncclComm_t comm, ncclResult_t* state) {
   FakeNccl& fake = FakeNccl::get();
-  if (comm->looks_left > 0) --comm->looks_left;
+  if (comm->looks_left > 0 && comm->rank != fake.never_ready) --comm->looks_left;
   *state = comm->looks_left == 0 ? fake.outcome : ncclInProgress;
   return ncclSuccess;
 }
@@ -157,6 +159,8 @@ ncclResult_t receive(void* data, size_t count, ncclDataType_t type, int peer, nc
                      std::unique_lock lock(comm->ring->mutex);
                      auto& queue = comm->ring->wire[{peer, comm->rank}];
                      comm->ring->changed.wait(lock, [&] { return !queue.empty(); });
+                     if (comm->rank == FakeNccl::get().gets_wrong_bit)
+                       queue.front()[0] ^= std::byte{1};
                      std::memcpy(data, queue.front().data(), count * 4);
                      queue.pop_front();
                    }});
@@ -257,6 +261,8 @@ void FakeNccl::reset() {
   log_.clear();
   looks_until_ready = 2;
   outcome = ncclSuccess;
+  cannot_init = never_ready = gets_wrong_bit = -1;
+  makes_no_id = false;
   std::lock_guard rings_lock(rings_mutex);
   rings.clear();
   ids_made = 0;

@@ -30,6 +30,12 @@ class FakeNccl {
   // The number of looks at a communicator until it stops being in progress; negative: never.
   int looks_until_ready = 2;
   ncclResult_t outcome = ncclSuccess;  // of the operation in progress
+  // Ranks at fault: one cannot begin to connect, one's communicator is never ready, one receives a
+  // wrong bit. -1: none.
+  int cannot_init = -1;
+  int never_ready = -1;
+  int gets_wrong_bit = -1;
+  bool makes_no_id = false;
 
  private:
   std::mutex mutex_;

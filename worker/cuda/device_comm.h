@@ -20,7 +20,8 @@ class DeviceComm {
  public:
   virtual ~DeviceComm() = default;
 
-  // Connects the next generation. All members of the generation call it. Errors: kTimeout, kAborted
+  // Connects the next generation. All members of the generation call it. Null: all members have
+  // agreed that the host sums. Errors: kTimeout, kAborted
   // (closed meanwhile), kConfig, or kInternal with the text of the connection. REQUIRES: nothing
   // uses the Collectives of older generations any more.
   virtual Result<std::unique_ptr<DeviceCollective>> connect(DeviceGeneration next) = 0;

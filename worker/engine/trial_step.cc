@@ -42,7 +42,8 @@ class KeptGenerator {
 uint64_t EngineImpl::reserved_bytes() {
   uint64_t bytes = (uint64_t{buffer_->regions()} + 1) * layout_.buffer.elements * sizeof(float);
   if (device_->graphs() != nullptr) bytes += device_->graphs()->bytes();
-  if (device_->transfer() != nullptr && job_.comm().backend() == "nccl")
+  if (device_->transfer() != nullptr &&
+      (job_.comm().backend() == "nccl" || job_.comm().backend() == "auto"))
     bytes +=
         nccl_bytes(job_.cluster().workers(), shape_.slots,
                    largest_bucket(tensor_bounds(),

@@ -33,6 +33,7 @@
 #include "worker/engine/device/open_gpu.h"
 #include "worker/program/metrics_probe.h"
 #include "worker/program/open_mpi.h"
+#include "worker/program/tried_comm.h"
 #include "worker/program/watch_far_data.h"
 #include "worker/program/worker_host.h"
 #include "worker/session/start_files.h"
@@ -153,7 +154,7 @@ struct Worker::Impl {
   Status build();
   Result<std::optional<uint64_t>> wait_for_batch();
   void make_runner(uint64_t global_batch);
-  Status open_devices();
+  Status open_devices(bool is_auto);
   Status open_data();
   wire::Register make_hello() const;
   void fail(const Status& status);
@@ -223,10 +224,13 @@ Status Worker::Impl::build() {
   // address space only.
   LOCKSTEP_ASSIGN_OR_RETURN(engine, Engine::create(job, *train_data, eval_data.get(),
                                                    job.train().slots(), make_buffer, gpu.get()));
-  if (gpu && job.comm().backend() == "nccl") LOCKSTEP_RETURN_IF_ERROR(open_devices());
+  const bool is_auto = job.comm().backend() == "auto";
+  if (gpu && (is_auto || job.comm().backend() == "nccl"))
+    LOCKSTEP_RETURN_IF_ERROR(open_devices(is_auto));
   if (job.train().global_batch() != 0) return Status::ok();
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto meter,
-                            make_meter(gpu.get(), devices ? 1 : options.workers_here));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const auto meter,
+      make_meter(gpu.get(), job.comm().backend() == "nccl" ? 1 : options.workers_here));
   LOCKSTEP_ASSIGN_OR_RETURN(largest_slot, engine->largest_slot(*meter));
   logger->info("largest_slot", "train.global_batch auto: the largest slot that fits here",
                {{"samples", largest_slot}});
@@ -258,9 +262,16 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
 
 // NCCL takes a GPU once. Whether another worker has this one, only the coordinator can say
 // (shared_gpu.cc): a launcher may show each worker its own GPU alone.
-Status Worker::Impl::open_devices() {
+Status Worker::Impl::open_devices(bool is_auto) {
   LOCKSTEP_ASSIGN_OR_RETURN(GradientBuffer * buffer, engine->device_buffer());
-  LOCKSTEP_ASSIGN_OR_RETURN(devices, gpu->open_comm(*buffer, job.comm().numerics() != "fast"));
+  const bool is_exact = job.comm().numerics() != "fast";
+  if (is_auto) {
+    devices =
+        make_tried_comm({gpu.get(), buffer, &clock, is_exact,
+                         [this](const std::string& what) { logger->info("nccl_trial", what); }});
+    return Status::ok();
+  }
+  LOCKSTEP_ASSIGN_OR_RETURN(devices, gpu->open_comm(*buffer, is_exact));
   logger->info("nccl",
                "gradients go between GPUs over NCCL, which neither authenticates nor encrypts; "
                "NCCL_SOCKET_IFNAME is " +

@@ -70,13 +70,14 @@ Result<std::unique_ptr<Communicator>> NcclContext::make(DeviceGeneration& next,
   ncclUniqueId id = {};
   const bool makes_id = next.control->rank() == 0;
   const ncclResult_t result = makes_id ? api_.get_unique_id(&id) : ncclSuccess;
-  if (result != ncclSuccess) {
-    next.control->abort();
-    return Status(Code::kInternal, std::string("make an NCCL id: ") + api_.error_string(result));
-  }
+  if (result != ncclSuccess) id = {};  // nobody waits for an id that will not come
   const auto bytes = std::as_writable_bytes(std::span(&id, 1));
   LOCKSTEP_RETURN_IF_ERROR(
       next.control->broadcast(setup_tag(next.generation, bytes.size()), bytes, 0));
+  if (result != ncclSuccess)
+    return Status(Code::kInternal, std::string("make an NCCL id: ") + api_.error_string(result));
+  if (std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; }))
+    return Status(Code::kAborted, "rank 0 could not make an NCCL id");
   return Communicator::init(api_, id, next.control->rank(), next.control->world_size(), wait);
 }
 

@@ -6,6 +6,7 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/step_window.h"
+#include "comm/net/network.h"
 #include "comm/wire/data_formats.h"
 #include "comm/wire/models/model_table.h"
 #include "comm/wire/predictions.h"
@@ -125,6 +126,16 @@ uint32_t workers_that_fit(const JobContext& context, const std::string& device,
   return std::min(cores, kMostWorkersByDefault);
 }
 
+// Workers with a GPU each, as far as this machine shows, where NCCL may go. They find out whether
+// it works (comm/collectives/device_trial.h).
+bool may_try_nccl(const wire::JobSpec& job, const JobContext& context) {
+  if (job.cluster().device() != "cuda" || job.cluster().workers() < 2) return false;
+  const auto network = rpc::parse_network(job.comm().network());
+  if (!network.is_ok() || (!network->is_loopback() && !job.comm().trusted_network())) return false;
+  const auto gpus = context.count_gpus();
+  return gpus.is_ok() && (!context.sees_gpus_of_all_workers || *gpus >= job.cluster().workers());
+}
+
 void resolve_autos(const JobContext& context, wire::JobSpec& job) {
   if (const ModelRow* model = find_model(job.model().name()); model != nullptr && model->resolve)
     model->resolve(job.mutable_model());
@@ -148,8 +159,8 @@ void resolve_autos(const JobContext& context, wire::JobSpec& job) {
   // Only of a run that was begun before these keys were there.
   if (cluster.min_workers() == 0) cluster.set_min_workers(1);
   if (cluster.min_wait_s() == 0) cluster.set_min_wait_s(600);
-  // Not nccl, where each worker has a GPU, before that has been seen to run between several.
-  if (job.comm().backend() == "auto") job.mutable_comm()->set_backend("host");
+  if (job.comm().backend() == "auto" && !may_try_nccl(job, context))
+    job.mutable_comm()->set_backend("host");
 }
 
 bool is_job_name(const std::string& name) {

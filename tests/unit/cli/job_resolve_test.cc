@@ -292,7 +292,13 @@ TEST(JobResolve, NcclIsForWorkersWithAGpuEach) {
     const auto job = resolve_job(values_of(kMinimal, overrides), with_gpus);
     return job.is_ok() ? job->comm().backend() : job.status().message();
   };
-  EXPECT_EQ(backend({"cluster.workers=2"}), "host");
+  EXPECT_EQ(backend({"cluster.workers=2"}), "auto") << "the workers try NCCL";
+  EXPECT_EQ(backend({"cluster.workers=1"}), "host");
+  EXPECT_EQ(backend({"cluster.workers=3"}), "host") << "two of them share a GPU";
+  EXPECT_EQ(backend({"cluster.workers=2", "comm.network=10.0.0.0/8"}), "host");
+  EXPECT_EQ(backend({"cluster.workers=2", "comm.network=10.0.0.0/8", "comm.trusted_network=true"}),
+            "auto");
+  EXPECT_EQ(backend({"cluster.workers=2", "cluster.device=cpu"}), "host");
   EXPECT_EQ(backend({"cluster.workers=2", "comm.backend=nccl"}), "nccl");
   EXPECT_EQ(backend({"cluster.workers=1", "comm.backend=nccl"}), "nccl");
   EXPECT_THAT(backend({"cluster.workers=3", "comm.backend=nccl"}),

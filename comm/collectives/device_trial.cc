@@ -1,0 +1,218 @@
+#include "comm/collectives/device_trial.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "comm/base/prng.h"
+#include "comm/collectives/forwarding.h"
+#include "comm/collectives/sum_slice.h"
+
+namespace lockstep {
+namespace {
+
+constexpr uint64_t kTrialElements = 65'536;  // at most; several slices for each rank
+
+// An answer on its way to all ranks.
+struct Answer {
+  char why[256] = {};  // empty: all is well
+};
+
+// The host's Collective as the devices' connection gets it. Does not own it.
+class TrialControl final : public Collective {
+ public:
+  explicit TrialControl(Collective& host) : host_(host) {}
+
+  void end_trial() { is_trial_ = false; }
+  const Status& broken() const { return broken_; }
+
+  uint32_t rank() const override { return host_.rank(); }
+  uint32_t world_size() const override { return host_.world_size(); }
+  Status begin_step(const Tag& tag, const StepMerge& merge) override {
+    return note(host_.begin_step(tag, merge));
+  }
+  Status all_reduce(const Tag& tag, const ElementRange& range) override {
+    return note(host_.all_reduce(tag, range));
+  }
+  const float* reduced() const override { return host_.reduced(); }
+  Status broadcast(const Tag& tag, std::span<std::byte> data, uint32_t root) override {
+    return note(host_.broadcast(tag, data, root));
+  }
+  Status all_gather(const Tag& tag, std::span<const std::byte> mine,
+                    std::span<std::byte> all) override {
+    return note(host_.all_gather(tag, mine, all));
+  }
+  Status barrier(const Tag& tag) override { return note(host_.barrier(tag)); }
+  void check_next_sum(uint32_t owner) override { host_.check_next_sum(owner); }
+  std::optional<uint64_t> checked_sum() const override { return host_.checked_sum(); }
+  void abort() noexcept override {
+    if (!is_trial_) host_.abort();
+  }
+  int64_t broken_rank() const override { return host_.broken_rank(); }
+
+ private:
+  Status note(Status status) {
+    if (broken_.is_ok()) broken_ = status;
+    return status;
+  }
+
+  Collective& host_;
+  std::atomic<bool> is_trial_{true};
+  Status broken_;  // of the first call that failed
+};
+
+// Keeps what the connection uses until after the connection.
+class Tried final : public Forwarding<DeviceCollective> {
+ public:
+  using Forwarding::Forwarding;
+  Status wait_for_sums() override { return inner().wait_for_sums(); }
+};
+
+// The same on every rank, and small enough that whole numbers never round.
+std::vector<float> values_of(uint32_t rank, uint64_t elements, bool is_exact) {
+  std::vector<float> values(elements);
+  for (uint64_t i = 0; i < elements; ++i) {
+    const auto whole = static_cast<float>(stream_value(rank + 1, i) % 2001) - 1000.0f;
+    values[i] = is_exact ? whole * 1e-3f : whole;
+  }
+  return values;
+}
+
+}  // namespace
+
+// What a trial shares with the connection that it makes, whose waits ask is_over().
+struct DeviceTrial::Try {
+  Try(Collective& host, const Clock& of, int64_t limit_ms, std::function<bool()> closed)
+      : control(host),
+        clock(of),
+        end_ms(of.monotonic_ms() + limit_ms),
+        by_session(std::move(closed)) {}
+
+  bool is_late() const { return is_trial && clock.monotonic_ms() >= end_ms; }
+  bool is_over() const { return by_session() || is_late(); }
+  void succeed() {
+    is_trial = false;
+    control.end_trial();
+  }
+
+  TrialControl control;
+  const Clock& clock;
+  const int64_t end_ms;
+  const std::function<bool()> by_session;
+  std::atomic<bool> is_trial{true};
+};
+
+Result<DeviceTrial::Connection> DeviceTrial::connect(DeviceGeneration next) {
+  if (next.control->world_size() == 1) return Connection();
+  const Status known = why_.empty() ? Status::ok() : Status(Code::kConfig, why_);
+  LOCKSTEP_ASSIGN_OR_RETURN(const bool is_open, all_agree(*next.control, next.generation, known));
+  Connection made;
+  if (is_open) {
+    LOCKSTEP_ASSIGN_OR_RETURN(made, attempt(std::move(next)));
+  }
+  if (!is_noted_ && parts_.note)
+    parts_.note(made != nullptr ? "comm.backend auto: the GPUs sum over NCCL; a bucket that they "
+                                  "summed has the host's bits"
+                                : "comm.backend auto: the host sums gradients, because NCCL "
+                                  "cannot: " +
+                                      why_);
+  is_noted_ = true;
+  return made;
+}
+
+Result<DeviceTrial::Connection> DeviceTrial::attempt(DeviceGeneration next) {
+  Collective& host = *next.control;
+  const Generation generation = next.generation;
+  const auto trial =
+      std::make_shared<Try>(host, parts_.clock, parts_.limit_ms, std::move(next.is_closed));
+  next.control = &trial->control;
+  next.deadline_ms = std::min(next.deadline_ms, parts_.limit_ms);
+  next.is_closed = [trial] { return trial->is_over(); };  // keeps the trial as long as its waits
+
+  // Whether `found` is ok on all ranks. V3: an error that is not about the devices is an error.
+  const auto all_found = [&](Status found) -> Result<bool> {
+    if (!found.is_ok() && trial->by_session()) return found;
+    LOCKSTEP_RETURN_IF_ERROR(trial->control.broken());
+    if (!found.is_ok() && trial->is_late())
+      found = {Code::kTimeout, "not done after " + std::to_string(parts_.limit_ms) + " ms"};
+    return all_agree(host, generation, found);
+  };
+  Result<Connection> made = parts_.connect(std::move(next));
+  LOCKSTEP_ASSIGN_OR_RETURN(bool is_good, all_found(made.status()));
+  if (is_good) {
+    LOCKSTEP_ASSIGN_OR_RETURN(is_good, all_found(sum_one_bucket(**made, generation)));
+  }
+  if (!is_good) {
+    if (made.is_ok()) (*made)->abort();
+    return Connection();
+  }
+  trial->succeed();
+  return Connection(std::make_unique<Tried>(std::move(*made)));
+}
+
+Result<bool> DeviceTrial::all_agree(Collective& host, Generation generation, const Status& mine) {
+  Answer answer;
+  if (!mine.is_ok()) {
+    const std::string why = mine.message().empty() ? "failed" : mine.message();
+    std::memcpy(answer.why, why.data(), std::min(why.size(), sizeof answer.why - 1));
+  }
+  std::vector<Answer> all(host.world_size());
+  const Tag tag{.generation = generation, .bytes = sizeof answer};
+  LOCKSTEP_RETURN_IF_ERROR(host.all_gather(tag, std::as_bytes(std::span(&answer, 1)),
+                                           std::as_writable_bytes(std::span(all))));
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    all[rank].why[sizeof all[rank].why - 1] = '\0';
+    if (all[rank].why[0] == '\0') continue;
+    if (why_.empty()) why_ = "rank " + std::to_string(rank) + ": " + all[rank].why;
+    return false;
+  }
+  return true;
+}
+
+Status DeviceTrial::sum_one_bucket(DeviceCollective& devices, Generation generation) {
+  const uint32_t world = devices.world_size();
+  std::vector<SlotRun> runs;
+  for (uint32_t r = 0; r < world; ++r) runs.push_back({r, r + 1});
+  const StepMerge merge = make_step_merge(runs, world, std::vector<bool>(world, true));
+  const uint64_t elements = std::min(parts_.buffer->layout().gradients, kTrialElements);
+  std::vector<std::vector<float>> values;
+  for (uint32_t r = 0; r < world; ++r) values.push_back(values_of(r, elements, parts_.is_exact));
+  std::vector<float> expected(elements);
+  sum_slice(
+      merge, elements, {0, elements}, [&](const Leaf& leaf) { return values[leaf.rank].data(); },
+      expected.data());
+
+  std::vector<float> found(elements);
+  const Status status = exchange(devices, generation, merge, values[devices.rank()], found);
+  // What lies between parameters is zero for good, and no backward writes there.
+  const std::vector<float> zeros(elements);
+  const uint32_t region = merge.ranks[devices.rank()].partials.front().region;
+  const Status cleared = parts_.memory.upload(parts_.buffer->partial(region), zeros);
+  LOCKSTEP_RETURN_IF_ERROR(status);
+  LOCKSTEP_RETURN_IF_ERROR(cleared);
+  LOCKSTEP_RETURN_IF_ERROR(parts_.memory.upload(parts_.buffer->result(), zeros));
+  for (uint64_t i = 0; i < elements; ++i) {
+    if (std::memcmp(&found[i], &expected[i], sizeof(float)) == 0) continue;
+    return {Code::kInternal, "element " + std::to_string(i) + " of a trial sum is " +
+                                 std::to_string(found[i]) + ", not the host's " +
+                                 std::to_string(expected[i])};
+  }
+  return Status::ok();
+}
+
+Status DeviceTrial::exchange(DeviceCollective& devices, Generation generation,
+                             const StepMerge& merge, std::span<const float> mine,
+                             std::span<float> found) {
+  const uint32_t region = merge.ranks[devices.rank()].partials.front().region;
+  const uint64_t bytes = mine.size() * sizeof(float);
+  LOCKSTEP_RETURN_IF_ERROR(devices.begin_step({.generation = generation}, merge));
+  LOCKSTEP_RETURN_IF_ERROR(parts_.memory.upload(parts_.buffer->partial(region), mine));
+  LOCKSTEP_RETURN_IF_ERROR(
+      devices.all_reduce({.generation = generation, .bytes = bytes}, {0, mine.size()}));
+  LOCKSTEP_RETURN_IF_ERROR(devices.wait_for_sums());
+  return parts_.memory.download(found, devices.reduced());
+}
+
+}  // namespace lockstep

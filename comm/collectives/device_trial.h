@@ -1,0 +1,76 @@
+// comm.backend auto: whether the members' devices can sum, found out by trying.
+//
+//   known? ─▶ connect ─▶ all have? ─▶ one bucket ─▶ all right? ─▶ devices sum
+//      └─────────────────────┴───────────────────────────┴──────▶ the host sums
+//
+// Each question is an all_gather over the host's Collective, so all members of a generation take
+// the same way. The bucket's values are made up, and every rank knows those of all: it adds them
+// itself, along the tree, and compares bit by bit. Values of fast numerics are whole numbers, whose
+// sum is the same in any order.
+//
+// INVARIANTS
+//  V1 A trial ends within `limit_ms`, and touches the host's Collective by its questions only: the
+//     abort of a device's connection does not reach it.
+//  V2 What failed once is never tried again in this process, nor in a generation with one member
+//     that knows of it. So a failure costs its time once in a run.
+//  V3 A generation that is closed meanwhile, or a broken host's Collective, says nothing of the
+//     devices: connect() returns the error, and the next generation tries.
+//
+// Thread-safety: one thread at a time.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "comm/base/clock.h"
+#include "comm/base/limits.h"
+#include "comm/base/status.h"
+#include "comm/collectives/device_collective.h"
+
+namespace lockstep {
+
+// Copies to and from the device's memory, done when the call returns.
+struct DeviceMemory {
+  std::function<Status(float* to, std::span<const float> from)> upload;
+  std::function<Status(std::span<float> to, const float* from)> download;
+};
+
+class DeviceTrial {
+ public:
+  using Connection = std::unique_ptr<DeviceCollective>;
+
+  struct Parts {
+    std::function<Result<Connection>(DeviceGeneration)> connect;  // DeviceComm's
+    GradientBuffer* buffer = nullptr;                             // the device's; zeroed
+    DeviceMemory memory;
+    bool is_exact = true;
+    const Clock& clock;
+    int limit_ms = limits::kDeviceTrialMs;
+    std::function<void(const std::string&)> note;  // what came of it, once
+  };
+
+  explicit DeviceTrial(Parts parts) : parts_(std::move(parts)) {}
+
+  // This rank has nothing to connect, and says so when all are asked.
+  void fail(std::string why) { why_ = std::move(why); }
+
+  // Null: the host sums, because the trial failed or there are no peers. Errors as V3.
+  Result<Connection> connect(DeviceGeneration next);
+
+ private:
+  struct Try;
+  Result<Connection> attempt(DeviceGeneration next);
+  // Whether `mine` is ok on all ranks. If not, why_ says who and why.
+  Result<bool> all_agree(Collective& host, Generation generation, const Status& mine);
+  Status sum_one_bucket(DeviceCollective& devices, Generation generation);
+  Status exchange(DeviceCollective& devices, Generation generation, const StepMerge& merge,
+                  std::span<const float> mine, std::span<float> found);
+
+  const Parts parts_;
+  std::string why_;  // empty: nothing has failed
+  bool is_noted_ = false;
+};
+
+}  // namespace lockstep

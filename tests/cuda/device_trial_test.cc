@@ -1,0 +1,203 @@
+// comm.backend auto over a stand-in for NCCL: all ranks take the same way, and a failure costs its
+// time once.
+#include "comm/collectives/device_trial.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "tests/cuda/nccl_world.h"
+
+namespace lockstep::nccl {
+namespace {
+
+using ::testing::AllOf;
+using testing::FakeNccl;
+using ::testing::HasSubstr;
+using testing::NcclWorker;
+using testing::run_ranks;
+
+constexpr BufferLayout kLayout{.gradients = 256, .statistics = 256, .elements = 272};
+constexpr int kLimitMs = 300;  // of a rank that is never ready
+
+struct Worker {
+  explicit Worker(MemberId id, Numerics numerics = Numerics::kExact)
+      : nccl(id, kLayout, 1, numerics),
+        trial({.connect =
+                   [this](DeviceGeneration next) { return nccl.context.connect(std::move(next)); },
+               .buffer = nccl.buffer.get(),
+               .memory = {[](float* to, std::span<const float> from) {
+                            std::copy(from.begin(), from.end(), to);
+                            return Status::ok();
+                          },
+                          [](std::span<float> to, const float* from) {
+                            std::copy_n(from, to.size(), to.data());
+                            return Status::ok();
+                          }},
+               .is_exact = numerics == Numerics::kExact,
+               .clock = nccl.clock,
+               .limit_ms = kLimitMs,
+               .note = [this](const std::string& what) { notes.push_back(what); }}) {}
+
+  NcclWorker nccl;
+  std::vector<std::string> notes;
+  DeviceTrial trial;
+  DeviceTrial::Connection made;
+  Status status;
+};
+
+class DeviceTrialTest : public ::testing::Test {
+ protected:
+  void SetUp() override { FakeNccl::get().reset(); }
+
+  void make(uint32_t count, Numerics numerics = Numerics::kExact) {
+    for (uint32_t r = 0; r < count; ++r)
+      workers.push_back(std::make_unique<Worker>(r + 1, numerics));
+  }
+
+  // A new generation of all workers; how many of them sum on devices.
+  size_t start(Generation generation) {
+    std::vector<GradientBuffer*> buffers;
+    std::vector<MemberId> members;
+    for (auto& w : workers) {
+      w->made.reset();
+      buffers.push_back(w->nccl.buffer.get());
+      members.push_back(w->nccl.member);
+    }
+    auto control = make_loopback(generation, buffers);
+    run_ranks(workers.size(), [&](uint32_t r) {
+      Worker& w = *workers[r];
+      auto made =
+          w.trial.connect({generation, members, std::vector<uint32_t>(workers.size(), 0),
+                           control[r].get(), 20'000, [&w] { return w.nccl.is_closed.load(); }});
+      w.status = made.status();
+      if (made.is_ok()) w.made = std::move(*made);
+    });
+    for (size_t r = 0; r < workers.size(); ++r) workers[r]->nccl.control = std::move(control[r]);
+    return static_cast<size_t>(std::count_if(workers.begin(), workers.end(),
+                                             [](const auto& w) { return w->made != nullptr; }));
+  }
+
+  void expect_host_because(uint32_t rank, const std::string& why) {
+    for (const auto& w : workers) {
+      EXPECT_TRUE(w->status.is_ok()) << w->status.message();
+      ASSERT_EQ(w->notes.size(), 1u);
+      EXPECT_THAT(w->notes[0], AllOf(HasSubstr("host sums"), HasSubstr(why),
+                                     HasSubstr("rank " + std::to_string(rank) + ":")));
+    }
+  }
+
+  // V2: the next generation asks nothing of NCCL.
+  void expect_no_second_trial(Generation generation) {
+    const size_t before = FakeNccl::get().log().size();
+    EXPECT_EQ(start(generation), 0u);
+    EXPECT_EQ(FakeNccl::get().log().size(), before);
+    for (const auto& w : workers) EXPECT_EQ(w->notes.size(), 1u);
+  }
+
+  std::vector<std::unique_ptr<Worker>> workers;
+};
+
+TEST_F(DeviceTrialTest, ThatSumsRightLetsTheDevicesSum) {
+  for (const Numerics numerics : {Numerics::kExact, Numerics::kFast}) {
+    FakeNccl::get().reset();
+    workers.clear();
+    make(3, numerics);
+    ASSERT_EQ(start(1), 3u);
+    for (const auto& w : workers) {
+      ASSERT_EQ(w->notes.size(), 1u);
+      EXPECT_THAT(w->notes[0], HasSubstr("sum over NCCL"));
+      // Padding that nobody writes again is zero.
+      const float* partial = w->nccl.buffer->partial(0);
+      EXPECT_TRUE(
+          std::all_of(partial, partial + kLayout.gradients, [](float x) { return x == 0; }));
+    }
+    EXPECT_EQ(start(2), 3u);
+  }
+}
+
+// After the trial an abort ends the host's waits again, as NcclCollective needs it.
+TEST_F(DeviceTrialTest, AnAbortReachesTheHostAgainAfterTheTrial) {
+  make(2);
+  ASSERT_EQ(start(1), 2u);
+  workers[0]->made->abort();
+  EXPECT_EQ(workers[1]->nccl.control->barrier({.generation = 1}).code(), Code::kAborted);
+}
+
+TEST_F(DeviceTrialTest, OneRankThatCannotConnectMakesAllSumOnTheHost) {
+  make(3);
+  FakeNccl::get().cannot_init = 1;
+  EXPECT_EQ(start(1), 0u);
+  expect_host_because(1, "system error");
+  FakeNccl::get().cannot_init = -1;
+  expect_no_second_trial(2);
+}
+
+TEST_F(DeviceTrialTest, NoIdOfRank0MakesAllSumOnTheHost) {
+  make(3);
+  FakeNccl::get().makes_no_id = true;
+  EXPECT_EQ(start(1), 0u);
+  expect_host_because(0, "NCCL id");
+}
+
+TEST_F(DeviceTrialTest, OneRankThatHangsMakesAllSumOnTheHostAfterTheLimit) {
+  make(3);
+  FakeNccl::get().never_ready = 2;
+  const SystemClock clock;
+  const int64_t begin_ms = clock.monotonic_ms();
+  EXPECT_EQ(start(1), 0u);
+  EXPECT_GE(clock.monotonic_ms() - begin_ms, kLimitMs);
+  expect_host_because(2, "not done after 300 ms");
+  expect_no_second_trial(2);
+}
+
+TEST_F(DeviceTrialTest, OneWrongBitOnOneRankMakesAllSumOnTheHost) {
+  make(2);
+  FakeNccl::get().gets_wrong_bit = 1;
+  EXPECT_EQ(start(1), 0u);
+  for (const auto& w : workers) EXPECT_THAT(w->notes.at(0), HasSubstr("trial sum"));
+  FakeNccl::get().gets_wrong_bit = -1;
+  expect_no_second_trial(2);
+}
+
+TEST_F(DeviceTrialTest, ARankWithoutNcclSaysSoBeforeAnybodyWaits) {
+  make(2);
+  workers[1]->trial.fail("cannot open NCCL");
+  EXPECT_EQ(start(1), 0u);
+  expect_host_because(1, "cannot open NCCL");
+  EXPECT_TRUE(FakeNccl::get().log().empty());
+}
+
+TEST_F(DeviceTrialTest, AJoinerLearnsOfAFailureFromTheOthers) {
+  make(2);
+  FakeNccl::get().cannot_init = 0;
+  EXPECT_EQ(start(1), 0u);
+  FakeNccl::get().reset();
+  make(1);  // never tried
+  EXPECT_EQ(start(2), 0u);
+  EXPECT_TRUE(FakeNccl::get().log().empty());
+}
+
+TEST_F(DeviceTrialTest, AGenerationThatIsClosedMeanwhileSaysNothingOfTheDevices) {
+  make(2);
+  FakeNccl::get().never_ready = 0;
+  for (const auto& w : workers) w->nccl.is_closed = true;
+  EXPECT_EQ(start(1), 0u);
+  EXPECT_EQ(workers[0]->status.code(), Code::kAborted);
+  FakeNccl::get().reset();
+  for (const auto& w : workers) w->nccl.is_closed = false;
+  EXPECT_EQ(start(2), 2u);
+}
+
+TEST_F(DeviceTrialTest, AWorkerThatIsAloneTriesNothing) {
+  make(1);
+  EXPECT_EQ(start(1), 0u);
+  EXPECT_TRUE(workers[0]->notes.empty());
+  EXPECT_TRUE(FakeNccl::get().log().empty());
+}
+
+}  // namespace
+}  // namespace lockstep::nccl
