@@ -70,6 +70,10 @@ void sort_naturally(const State& state, std::vector<MemberId>& members);
 // "worker of rank 1 (member 2, node n, pid 42)"
 std::string describe(const State& state, const Member& member);
 std::string describe(const State& state, const std::vector<MemberId>& members);
+
+// Who has the newcomer's GPU already, and what to do, where gradients go over NCCL; else empty. A
+// member at the newcomer's own place does not count: the newcomer is there in its stead.
+std::string shared_gpu(const Turn& turn, const wire::Register& newcomer);
 bool is_valid(const wire::ResumePoint& point, const Options& options);
 // Takes the member's connection away, and closes it after its queued messages have left.
 void detach(Turn& turn, Member& member);

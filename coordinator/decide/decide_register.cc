@@ -3,7 +3,6 @@
 
 #include "comm/base/limits.h"
 #include "coordinator/decide/decide_internal.h"
-#include "coordinator/decide/shared_gpu.h"
 
 namespace lockstep::coordinator {
 namespace {

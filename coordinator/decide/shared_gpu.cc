@@ -1,4 +1,5 @@
-#include "coordinator/decide/shared_gpu.h"
+// NCCL connects no two workers on one GPU, nor on two slices (MIG) of one GPU.
+#include "coordinator/decide/decide_internal.h"
 
 namespace lockstep::coordinator {
 
