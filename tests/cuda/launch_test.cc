@@ -8,9 +8,9 @@
 #include "comm/collectives/nccl/cuda_queue.h"
 #include "comm/collectives/nccl/queue_kernels.h"
 #include "tests/support/fails_with.h"
-#include "worker/cuda/apply_launch.h"
-#include "worker/cuda/layer_launch.h"
-#include "worker/cuda/merge_launch.h"
+#include "worker/cuda/kernels/apply_launch.h"
+#include "worker/cuda/kernels/layer_launch.h"
+#include "worker/cuda/kernels/merge_launch.h"
 
 namespace lockstep::cuda {
 namespace {

@@ -14,7 +14,7 @@
 #include "comm/collectives/nccl/cuda_buffer.h"
 #include "tests/gpu/device_array.h"
 #include "tests/gpu/stuck_sum.h"
-#include "worker/cuda/apply_launch.h"
+#include "worker/cuda/kernels/apply_launch.h"
 
 namespace lockstep::cuda {
 namespace {

@@ -11,12 +11,12 @@
 
 #include "comm/base/check.h"
 #include "comm/base/gpu/cuda_status.h"
-#include "worker/cuda/apply_launch.h"
 #include "worker/cuda/cuda_comm.h"
-#include "worker/cuda/cuda_layers.h"
-#include "worker/cuda/layer_launch.h"
+#include "worker/cuda/kernels/apply_launch.h"
+#include "worker/cuda/kernels/cuda_layers.h"
+#include "worker/cuda/kernels/layer_launch.h"
+#include "worker/cuda/kernels/merge_launch.h"
 #include "worker/cuda/make_room.h"
-#include "worker/cuda/merge_launch.h"
 #include "worker/cuda/module_entry.h"
 
 namespace lockstep {

@@ -27,11 +27,11 @@
 #include <vector>
 
 #include "comm/base/status.h"
-#include "worker/cuda/apply_state.h"
 #include "worker/cuda/device_comm.h"
-#include "worker/cuda/images.h"
-#include "worker/cuda/layer_kernels.h"
-#include "worker/cuda/tables.h"
+#include "worker/cuda/kernels/apply_state.h"
+#include "worker/cuda/kernels/images.h"
+#include "worker/cuda/kernels/layer_kernels.h"
+#include "worker/cuda/kernels/tables.h"
 #include "worker/cuda/torch_queue.h"
 #include "worker/optim/update_rules.h"
 

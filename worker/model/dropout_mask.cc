@@ -1,6 +1,6 @@
 #include "worker/model/dropout_mask.h"
 
-#include "worker/cuda/dropout.h"
+#include "worker/cuda/kernels/dropout.h"
 
 namespace lockstep {
 

@@ -1,4 +1,4 @@
-// Dropout's mask for LibTorch's operators (worker/cuda/dropout.h has the rule).
+// Dropout's mask for LibTorch's operators (worker/cuda/kernels/dropout.h has the rule).
 //
 // Thread-safety: a pure function.
 #pragma once

@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "worker/cuda/column_sums.h"
-#include "worker/cuda/dropout.h"
+#include "worker/cuda/kernels/column_sums.h"
+#include "worker/cuda/kernels/dropout.h"
 #include "worker/model/dropout_mask.h"
 
 namespace lockstep {

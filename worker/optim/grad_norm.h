@@ -1,5 +1,5 @@
 // The length of a gradient, for clipping. The bits are the same on whichever CPU it is computed. A
-// GPU adds the blocks in another order (worker/cuda/apply_state.h).
+// GPU adds the blocks in another order (worker/cuda/kernels/apply_state.h).
 //
 // The elements of a parameter are cut, from the parameter's own start, into blocks of kNormBlock.
 // The squares of a block are added in 16 lanes, and the lanes in a fixed tree, in single precision.

@@ -11,8 +11,8 @@
 #include "comm/base/prng.h"
 #include "tests/unit/cuda/host_atomics.h"
 #include "tests/unit/cuda/host_kernels.h"
-#include "worker/cuda/apply_state.h"
-#include "worker/cuda/tables.h"
+#include "worker/cuda/kernels/apply_state.h"
+#include "worker/cuda/kernels/tables.h"
 #include "worker/optim/grad_norm.h"
 #include "worker/optim/update_rules.h"
 

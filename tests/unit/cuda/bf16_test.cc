@@ -1,4 +1,4 @@
-#include "worker/cuda/bf16.h"
+#include "worker/cuda/kernels/bf16.h"
 
 #include <gtest/gtest.h>
 

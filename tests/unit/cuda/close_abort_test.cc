@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "tests/unit/cuda/host_atomics.h"
-#include "worker/cuda/apply_state.h"
+#include "worker/cuda/kernels/apply_state.h"
 
 namespace lockstep::cuda {
 namespace {

@@ -1,5 +1,5 @@
 // The loss of a row and its gradient against straightforward references in double.
-#include "worker/cuda/cross_entropy.h"
+#include "worker/cuda/kernels/cross_entropy.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Groups of 16 bytes, and the shapes of launches.
-#include "worker/cuda/groups.h"
+#include "worker/cuda/kernels/groups.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "tests/unit/cuda/layer_values.h"
-#include "worker/cuda/column_sums.h"
-#include "worker/cuda/launch_shape.h"
+#include "worker/cuda/kernels/column_sums.h"
+#include "worker/cuda/kernels/launch_shape.h"
 
 namespace lockstep::cuda {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "worker/cuda/apply_state.h"
-#include "worker/cuda/tables.h"
+#include "worker/cuda/kernels/apply_state.h"
+#include "worker/cuda/kernels/tables.h"
 
 namespace lockstep::cuda {
 

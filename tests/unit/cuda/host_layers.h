@@ -1,10 +1,10 @@
 // LayerKernels in loops on the CPU, with the functions that the kernels are made of.
 #pragma once
 
-#include "worker/cuda/column_sums.h"
-#include "worker/cuda/gelu_columns.h"
-#include "worker/cuda/layer_kernels.h"
-#include "worker/cuda/layer_norm_wide.h"
+#include "worker/cuda/kernels/column_sums.h"
+#include "worker/cuda/kernels/gelu_columns.h"
+#include "worker/cuda/kernels/layer_kernels.h"
+#include "worker/cuda/kernels/layer_norm_wide.h"
 
 namespace lockstep::testing {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/base/prng.h"
-#include "worker/cuda/bf16.h"
+#include "worker/cuda/kernels/bf16.h"
 
 namespace lockstep::cuda {
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "tests/unit/cuda/layer_values.h"
-#include "worker/cuda/column_sums.h"
-#include "worker/cuda/gelu_columns.h"
-#include "worker/cuda/layer_norm_wide.h"
+#include "worker/cuda/kernels/column_sums.h"
+#include "worker/cuda/kernels/gelu_columns.h"
+#include "worker/cuda/kernels/layer_norm_wide.h"
 
 namespace lockstep::cuda {
 namespace {

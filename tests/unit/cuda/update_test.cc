@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/base/prng.h"
-#include "worker/cuda/tables.h"
+#include "worker/cuda/kernels/tables.h"
 #include "worker/optim/update_range.h"
 
 namespace lockstep::cuda {

@@ -10,8 +10,8 @@
 
 #include "tests/unit/cuda/host_atomics.h"
 #include "tests/unit/cuda/host_kernels.h"
+#include "worker/cuda/kernels/slot_values.h"
 #include "worker/cuda/make_room.h"
-#include "worker/cuda/slot_values.h"
 #include "worker/engine/core/loss.h"
 #include "worker/engine/device/device_marks.h"
 

@@ -13,7 +13,7 @@
 
 #include <cstdint>
 
-#include "worker/cuda/row_target.h"
+#include "worker/cuda/kernels/row_target.h"
 
 namespace lockstep {
 

@@ -19,7 +19,7 @@
 #include "data/dataset/sample_shape.h"
 #include "data/transform/normalize.h"
 #include "worker/cuda/device_module.h"
-#include "worker/cuda/slot_values.h"
+#include "worker/cuda/kernels/slot_values.h"
 
 namespace lockstep {
 

@@ -1,6 +1,6 @@
 // Makes this process compute on a GPU. It opens LibTorch's CUDA library and our module beside the
-// program, and makes LibTorch's settings that numerics ask for. The worker links neither library, so the
-// same worker starts on a machine without a driver.
+// program, and makes LibTorch's settings that numerics ask for. The worker links neither library,
+// so the same worker starts on a machine without a driver.
 //
 // Thread-safety: call once in a process, before any other call of LibTorch. LibTorch looks for
 // devices once and remembers the answer for good.

@@ -3,8 +3,8 @@
 #include <variant>
 
 #include "comm/base/gpu/cuda_status.h"
-#include "worker/cuda/apply_launch.h"
-#include "worker/cuda/device_team.cuh"
+#include "worker/cuda/kernels/apply_launch.h"
+#include "worker/cuda/kernels/device_team.cuh"
 
 namespace lockstep::cuda {
 namespace {

@@ -1,11 +1,11 @@
 // Kernels of layer normalisation: a warp a row, four rows a block. Backward's blocks also sum the
 // gradients of gain and bias over their chunk of rows (column_sums.h).
 #include "comm/base/gpu/cuda_status.h"
-#include "worker/cuda/column_launch.h"
-#include "worker/cuda/device_columns.cuh"
-#include "worker/cuda/device_team.cuh"
-#include "worker/cuda/launch_shape.h"
-#include "worker/cuda/layer_norm_wide.h"
+#include "worker/cuda/kernels/column_launch.h"
+#include "worker/cuda/kernels/device_columns.cuh"
+#include "worker/cuda/kernels/device_team.cuh"
+#include "worker/cuda/kernels/launch_shape.h"
+#include "worker/cuda/kernels/layer_norm_wide.h"
 
 namespace lockstep::cuda {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "worker/cuda/column_sums.h"
+#include "worker/cuda/kernels/column_sums.h"
 
 namespace lockstep::cuda {
 

@@ -1,9 +1,9 @@
 // Kernels of images, dropout and the loss: thin loops over the functions of images.h, dropout.h and
 // cross_entropy.h.
 #include "comm/base/gpu/cuda_status.h"
-#include "worker/cuda/device_team.cuh"
-#include "worker/cuda/launch_shape.h"
-#include "worker/cuda/layer_launch.h"
+#include "worker/cuda/kernels/device_team.cuh"
+#include "worker/cuda/kernels/launch_shape.h"
+#include "worker/cuda/kernels/layer_launch.h"
 
 namespace lockstep::cuda {
 namespace {

@@ -21,9 +21,9 @@
 #include <cstdint>
 
 #include "comm/base/host_device_macro.h"
-#include "worker/cuda/groups.h"
-#include "worker/cuda/layer_norm.h"
-#include "worker/cuda/team.h"
+#include "worker/cuda/kernels/groups.h"
+#include "worker/cuda/kernels/layer_norm.h"
+#include "worker/cuda/kernels/team.h"
 
 namespace lockstep::cuda {
 

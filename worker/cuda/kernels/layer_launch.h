@@ -13,8 +13,8 @@
 #include <cstdint>
 
 #include "comm/base/status.h"
-#include "worker/cuda/images.h"
-#include "worker/cuda/layer_kernels.h"
+#include "worker/cuda/kernels/images.h"
+#include "worker/cuda/kernels/layer_kernels.h"
 
 namespace lockstep::cuda {
 

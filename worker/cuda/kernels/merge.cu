@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "comm/base/gpu/cuda_status.h"
-#include "worker/cuda/merge_launch.h"
+#include "worker/cuda/kernels/merge_launch.h"
 
 namespace lockstep::cuda {
 namespace {

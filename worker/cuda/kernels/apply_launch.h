@@ -13,8 +13,8 @@
 #include <cstdint>
 
 #include "comm/base/status.h"
-#include "worker/cuda/apply_state.h"
-#include "worker/cuda/tables.h"
+#include "worker/cuda/kernels/apply_state.h"
+#include "worker/cuda/kernels/tables.h"
 #include "worker/optim/update_rules.h"
 
 namespace lockstep::cuda {

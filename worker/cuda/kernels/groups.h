@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "comm/base/host_device_macro.h"
-#include "worker/cuda/bf16.h"
+#include "worker/cuda/kernels/bf16.h"
 
 namespace lockstep::cuda {
 

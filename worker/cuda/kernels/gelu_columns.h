@@ -10,9 +10,9 @@
 
 #include <cstdint>
 
-#include "worker/cuda/column_sums.h"
-#include "worker/cuda/gelu.h"
-#include "worker/cuda/layer_kernels.h"
+#include "worker/cuda/kernels/column_sums.h"
+#include "worker/cuda/kernels/gelu.h"
+#include "worker/cuda/kernels/layer_kernels.h"
 
 namespace lockstep::cuda {
 

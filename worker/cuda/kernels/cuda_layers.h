@@ -6,8 +6,8 @@
 #include <cuda_runtime_api.h>
 
 #include "comm/base/gpu/cuda_status.h"
-#include "worker/cuda/layer_kernels.h"
-#include "worker/cuda/layer_launch.h"
+#include "worker/cuda/kernels/layer_kernels.h"
+#include "worker/cuda/kernels/layer_launch.h"
 
 namespace lockstep::cuda {
 

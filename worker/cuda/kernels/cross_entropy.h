@@ -21,10 +21,10 @@
 
 #include "comm/base/host_device_macro.h"
 #include "comm/base/labels.h"
-#include "worker/cuda/exponential.h"
-#include "worker/cuda/groups.h"
-#include "worker/cuda/row_target.h"
-#include "worker/cuda/team.h"
+#include "worker/cuda/kernels/exponential.h"
+#include "worker/cuda/kernels/groups.h"
+#include "worker/cuda/kernels/row_target.h"
+#include "worker/cuda/kernels/team.h"
 
 namespace lockstep::cuda {
 

@@ -10,7 +10,7 @@
 
 #include "comm/base/host_device_macro.h"
 #include "comm/base/mixing.h"
-#include "worker/cuda/slot_values.h"
+#include "worker/cuda/kernels/slot_values.h"
 
 namespace lockstep {
 

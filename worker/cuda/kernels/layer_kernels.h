@@ -10,11 +10,11 @@
 #include <cstdint>
 
 #include "comm/base/status.h"
-#include "worker/cuda/bf16.h"
-#include "worker/cuda/cross_entropy.h"
-#include "worker/cuda/dropout.h"
-#include "worker/cuda/layer_norm.h"
-#include "worker/cuda/slot_values.h"
+#include "worker/cuda/kernels/bf16.h"
+#include "worker/cuda/kernels/cross_entropy.h"
+#include "worker/cuda/kernels/dropout.h"
+#include "worker/cuda/kernels/layer_norm.h"
+#include "worker/cuda/kernels/slot_values.h"
 
 namespace lockstep {
 

@@ -11,7 +11,7 @@
 #include <cmath>
 
 #include "comm/base/host_device_macro.h"
-#include "worker/cuda/exponential.h"
+#include "worker/cuda/kernels/exponential.h"
 
 namespace lockstep::cuda {
 

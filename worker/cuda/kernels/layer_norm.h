@@ -17,8 +17,8 @@
 #include <cmath>
 #include <cstdint>
 
-#include "worker/cuda/groups.h"
-#include "worker/cuda/team.h"
+#include "worker/cuda/kernels/groups.h"
+#include "worker/cuda/kernels/team.h"
 
 namespace lockstep::cuda {
 

@@ -1,10 +1,10 @@
 // Kernels of sums down columns, and of bias + GELU, which walks the same tiles: a block a tile, a
 // warp a row lane, a thread a group of columns.
 #include "comm/base/gpu/cuda_status.h"
-#include "worker/cuda/column_launch.h"
-#include "worker/cuda/device_columns.cuh"
-#include "worker/cuda/gelu_columns.h"
-#include "worker/cuda/launch_shape.h"
+#include "worker/cuda/kernels/column_launch.h"
+#include "worker/cuda/kernels/device_columns.cuh"
+#include "worker/cuda/kernels/gelu_columns.h"
+#include "worker/cuda/kernels/launch_shape.h"
 
 namespace lockstep::cuda {
 namespace {

@@ -19,7 +19,7 @@
 
 #include "comm/base/host_device_macro.h"
 #include "comm/collectives/gate_word.h"
-#include "worker/cuda/team.h"
+#include "worker/cuda/kernels/team.h"
 #include "worker/optim/loss_scale_rule.h"
 #include "worker/optim/norm_elements.h"
 

@@ -8,7 +8,7 @@
 
 #include "comm/base/host_device_macro.h"
 #include "comm/base/prng.h"
-#include "worker/cuda/bf16.h"
+#include "worker/cuda/kernels/bf16.h"
 
 namespace lockstep::cuda {
 

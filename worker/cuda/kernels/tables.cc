@@ -1,4 +1,4 @@
-#include "worker/cuda/tables.h"
+#include "worker/cuda/kernels/tables.h"
 
 #include <algorithm>
 

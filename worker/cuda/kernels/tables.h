@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "worker/cuda/apply_state.h"
+#include "worker/cuda/kernels/apply_state.h"
 #include "worker/optim/grad_norm.h"
 #include "worker/optim/optimizer_segment.h"
 

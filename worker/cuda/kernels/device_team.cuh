@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "worker/cuda/team.h"
+#include "worker/cuda/kernels/team.h"
 
 namespace lockstep::cuda {
 

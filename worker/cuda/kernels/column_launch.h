@@ -1,7 +1,7 @@
 // Launches of column sums that other launches need (column_sums.h). Internal to the layers.
 #pragma once
 
-#include "worker/cuda/layer_launch.h"
+#include "worker/cuda/kernels/layer_launch.h"
 
 namespace lockstep::cuda {
 

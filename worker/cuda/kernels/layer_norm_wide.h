@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "worker/cuda/layer_norm.h"
+#include "worker/cuda/kernels/layer_norm.h"
 
 namespace lockstep::cuda {
 
