@@ -5,11 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "comm/base/prng.h"
 #include "comm/collectives/sum_slice.h"
 #include "tests/cuda/nccl_world.h"
+#include "tests/support/same_bits.h"
 
 namespace lockstep::nccl {
 namespace {
@@ -97,9 +97,7 @@ TEST_F(NcclCollectiveTest, ExactHasTheBitsOfTheTreeOverSeveralSteps) {
       run_ranks(workers.size(), [&](uint32_t r) {
         const Status status = step(r, number);
         ASSERT_TRUE(status.is_ok()) << status.message();
-        EXPECT_EQ(std::memcmp(workers[r]->collective->reduced(), expected.data(),
-                              expected.size() * sizeof(float)),
-                  0)
+        EXPECT_TRUE(same_bits({workers[r]->collective->reduced(), expected.size()}, expected))
             << "rank " << r << " of " << shape.ranks;
       });
     }

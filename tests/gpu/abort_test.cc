@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstring>
 #include <memory>
 
 #include "comm/base/prng.h"
@@ -14,6 +13,7 @@
 #include "comm/collectives/nccl/cuda_buffer.h"
 #include "tests/gpu/device_array.h"
 #include "tests/gpu/stuck_sum.h"
+#include "tests/support/same_bits.h"
 #include "worker/cuda/kernels/apply_launch.h"
 
 namespace lockstep::cuda {
@@ -212,10 +212,6 @@ class Worker {
   DeviceArray<UpdateChunk> chunks_{chunks()};
   DeviceArray<ApplyState> state_{{first_state()}};
 };
-
-bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
 
 class AbortOnGpu : public ::testing::Test {
  protected:

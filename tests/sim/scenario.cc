@@ -25,7 +25,7 @@ void Script::at(Moment moment, std::function<bool(const SimWorker&)> when, Strik
   });
 }
 
-void Script::one_ahead(uint64_t nth, int64_t hold_ms, Strike then) {
+void Script::one_ahead(uint64_t nth, int64_t hold_ms, const Strike& then) {
   const auto ahead = std::make_shared<std::string>();
   const auto is_over = std::make_shared<bool>(false);
   at(Moment::kReading, nth, [this, hold_ms, then, ahead, is_over](const std::string& process) {

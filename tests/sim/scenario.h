@@ -34,7 +34,7 @@ class Script {
 
   // From the `nth` reading of sums on, all ranks hang before they read, except the first one. For
   // this time it alone applies the step.
-  void one_ahead(uint64_t nth, int64_t hold_ms, Strike then);
+  void one_ahead(uint64_t nth, int64_t hold_ms, const Strike& then);
 
   // The first worker that has applied this many steps.
   void damage_at(Step step, Damage what);

@@ -37,7 +37,7 @@ class Matcher {
  public:
   using is_gtest_matcher = void;
 
-  Matcher(Code code, std::vector<Message> messages)
+  Matcher(Code code, const std::vector<Message>& messages)
       : code_(code), message_(::testing::AllOfArray(messages)) {}
 
   template <typename Outcome>

@@ -292,7 +292,7 @@ Status CudaModule::statistics(const cuda::StepVerdict* verdict, const float* sum
 
 extern "C" [[gnu::visibility("default")]] lockstep::OpenedModule lockstep_open_device_module(
     uint32_t local_rank) {
-  lockstep::OpenedModule opened;
+  lockstep::OpenedModule opened{lockstep::kDeviceModuleVersion, nullptr, nullptr};
   auto module = lockstep::CudaModule::create(local_rank);
   if (module.is_ok())
     opened.module = std::move(module).value().release();

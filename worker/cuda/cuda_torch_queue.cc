@@ -135,7 +135,7 @@ Result<std::unique_ptr<Recording>> CudaTorchQueue::record(const std::function<St
 
 extern "C" [[gnu::visibility("default")]] lockstep::OpenedTorchQueue lockstep_open_torch_queue(
     void* stream, int device) {
-  lockstep::OpenedTorchQueue opened{.version = lockstep::kDeviceModuleVersion};
+  lockstep::OpenedTorchQueue opened{lockstep::kDeviceModuleVersion, nullptr, nullptr};
   try {
     opened.queue = new lockstep::CudaTorchQueue(static_cast<cudaStream_t>(stream), device);
   } catch (const std::exception& e) {

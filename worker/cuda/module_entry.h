@@ -18,11 +18,12 @@ inline constexpr uint32_t kDeviceModuleVersion = 7;
 inline constexpr char kDeviceModuleLibrary[] = "liblockstep-cuda.so";
 inline constexpr char kDeviceModuleEntry[] = "lockstep_open_device_module";
 
-// What the entry gives: a module, or the reason why there is no module. The caller owns both.
+// What the entry gives: a module, or the reason why there is no module. The caller owns both. A
+// plain C struct, as the entry has a C name.
 struct OpenedModule {
-  uint32_t version = kDeviceModuleVersion;
-  DeviceModule* module = nullptr;
-  Status* error = nullptr;
+  uint32_t version;  // kDeviceModuleVersion
+  DeviceModule* module;
+  Status* error;
 };
 
 // Opens the device of this worker: `local_rank` modulo the number of visible devices.

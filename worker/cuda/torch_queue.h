@@ -53,11 +53,11 @@ class TorchQueue {
 
 // The entry of the library for GPUs, as in module_entry.h. `stream`: the cudaStream_t of kCompute,
 // which outlives the queue. A null queue: LibTorch cannot use the stream, and `error` says why. The
-// caller owns both.
+// caller owns both. A plain C struct, as its function has a C name.
 struct OpenedTorchQueue {
-  uint32_t version = 0;  // kDeviceModuleVersion
-  TorchQueue* queue = nullptr;
-  Status* error = nullptr;
+  uint32_t version;  // kDeviceModuleVersion
+  TorchQueue* queue;
+  Status* error;
 };
 using OpenTorchQueue = OpenedTorchQueue (*)(void* stream, int device);
 

@@ -35,7 +35,7 @@ Result<std::unique_ptr<MpiLane>> open_mpi(bool fast) {
     return refused("its module cannot be loaded: " + std::string(dlerror()) +
                    "; install Open MPI (libopenmpi-dev) and build Lockstep again");
   const auto enter = reinterpret_cast<EnterMpiWorld>(dlsym(library, kMpiModuleEntry));
-  const EnteredWorld entered = enter == nullptr ? EnteredWorld{.version = 0} : enter(fast);
+  const EnteredWorld entered = enter == nullptr ? EnteredWorld{} : enter(fast);
   if (entered.version != kMpiModuleVersion)
     return refused(path + " belongs to another build; build Lockstep again");
   const std::unique_ptr<Status> why(entered.error);

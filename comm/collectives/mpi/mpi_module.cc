@@ -22,7 +22,7 @@ Result<std::unique_ptr<MpiLane>> enter(bool fast) {
 extern "C" __attribute__((visibility("default"))) lockstep::EnteredWorld lockstep_enter_mpi_world(
     bool fast) {
   auto lane = lockstep::enter(fast);
-  lockstep::EnteredWorld entered;
+  lockstep::EnteredWorld entered{lockstep::kMpiModuleVersion, nullptr, nullptr};
   if (lane.is_ok())
     entered.lane = lane->release();
   else

@@ -18,11 +18,12 @@ inline constexpr uint32_t kMpiModuleVersion = 1;
 inline constexpr char kMpiModuleLibrary[] = "liblockstep-mpi.so";
 inline constexpr char kMpiModuleEntry[] = "lockstep_enter_mpi_world";
 
-// The entry's result: a lane, or the reason why there is none. The caller owns both.
+// The entry's result: a lane, or the reason why there is none. The caller owns both. A plain C
+// struct, as the entry has a C name.
 struct EnteredWorld {
-  uint32_t version = kMpiModuleVersion;
-  MpiLane* lane = nullptr;
-  Status* error = nullptr;
+  uint32_t version;  // kMpiModuleVersion
+  MpiLane* lane;
+  Status* error;
 };
 
 // Begins MPI, and returns when all ranks of mpirun have begun. Never finalizes the world, which

@@ -16,7 +16,7 @@ Result<std::unique_ptr<CudaQueue>> CudaQueue::create(const EngineStreams& engine
 }
 
 Status CudaQueue::init() {
-  constexpr size_t kTagBytes = 2 * kTagWords * sizeof(uint64_t);
+  constexpr size_t kTagBytes = sizeof(uint64_t) * 2 * kTagWords;
   int least = 0;
   int greatest = 0;
   LOCKSTEP_RETURN_IF_ERROR(

@@ -131,7 +131,7 @@ class Rank {
     }
     if (rank_ != 0) return;
     std::printf("{\"bytes\": %llu, \"ranks\": %u, \"transport\": \"%s\", \"us\": [",
-                static_cast<unsigned long long>(elements * sizeof(float)), options_.ranks,
+                static_cast<unsigned long long>(elements) * sizeof(float), options_.ranks,
                 !options_.tls.empty() ? "tls"
                 : options_.tcp        ? "tcp"
                                       : "shm");

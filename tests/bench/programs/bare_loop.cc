@@ -91,7 +91,7 @@ at::Tensor BareLoop::forward(const at::Tensor& x, const at::Tensor& y) const {
 }
 
 at::Tensor BareLoop::step(uint64_t i) {
-  const at::Tensor loss = forward(inputs[i % inputs.size()], labels[i % labels.size()]);
+  at::Tensor loss = forward(inputs[i % inputs.size()], labels[i % labels.size()]);
   torch::autograd::backward({grad_scale.defined() ? loss.mul(grad_scale) : loss}, {});
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients;

@@ -168,7 +168,7 @@ SimWorker* Cluster::worker_named(const std::string& name) const {
   return nullptr;
 }
 
-void Cluster::command(wire::Command command) {
+void Cluster::command(const wire::Command& command) {
   if (!world_.endpoint) return;
   rpc::RpcClient::Options options;
   options.address = [address = world_.endpoint->control]() -> Result<rpc::Address> {

@@ -39,7 +39,7 @@ class Cluster {
   // The run has ended or is about to: newcomers come too late.
   bool is_ending() const;
   // `lockstep scale`, `lockstep drain`: a connection that sends one command.
-  void command(wire::Command command);
+  void command(const wire::Command& command);
 
   World& world() { return world_; }
 

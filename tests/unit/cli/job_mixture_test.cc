@@ -18,7 +18,6 @@ using google::protobuf::util::MessageDifferencer;
 using ::testing::AllOf;
 using testing::context;
 using ::testing::HasSubstr;
-using testing::values_of;
 
 constexpr char kMixed[] =
     "model: cnn\ntrain: {global_batch: 128, epochs: 2}\ndata:\n"

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <future>
 #include <limits>
 #include <tuple>
 
+#include "tests/support/same_bits.h"
 #include "tests/unit/collectives/world.h"
 
 namespace lockstep {
@@ -51,8 +51,8 @@ void check_steps(Transport transport, uint32_t ranks, uint32_t slots, uint64_t g
         const Status status = collective.all_reduce(tag_of(3, step, b), buckets[b]);
         ASSERT_TRUE(status.is_ok()) << status.message();
       }
-      EXPECT_EQ(
-          std::memcmp(collective.reduced(), expected.data(), layout.statistics * sizeof(float)), 0)
+      EXPECT_TRUE(same_bits({collective.reduced(), layout.statistics},
+                            {expected.data(), layout.statistics}))
           << "rank " << r;
       for (uint64_t i = layout.statistics; i < layout.elements; ++i) {
         EXPECT_EQ(collective.reduced()[i], expected[i]);
@@ -86,9 +86,7 @@ TEST_P(EveryBackend, AGenerationAfterAnotherUsesTheSameBuffers) {
       ASSERT_TRUE(world.collectives[r]->begin_step(tag_of(g, 9), merge).is_ok());
       testing::fill_partials(merge.ranks[r], g, world.buffers[r].get());
       ASSERT_TRUE(world.collectives[r]->all_reduce(tag_of(g, 9), {0, layout.elements}).is_ok());
-      EXPECT_EQ(std::memcmp(world.collectives[r]->reduced(), expected.data(),
-                            layout.elements * sizeof(float)),
-                0);
+      EXPECT_TRUE(same_bits({world.collectives[r]->reduced(), layout.elements}, expected));
     });
   }
 }

@@ -6,10 +6,10 @@
 
 #include <bit>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <optional>
 
+#include "tests/support/same_bits.h"
 #include "tests/unit/collectives/world.h"
 
 namespace lockstep {
@@ -172,7 +172,7 @@ TEST(EvaluateSum, TilesAndTailsGiveTheBitsOfOneElementAtATime) {
   }
   // In place over the first leaf, as the contract allows.
   evaluate_sum(program, leaves, data[0].data(), n);
-  EXPECT_EQ(std::memcmp(data[0].data(), one_by_one.data(), n * sizeof(float)), 0);
+  EXPECT_TRUE(same_bits(data[0], one_by_one));
 }
 
 TEST(EvaluateSum, SumsTooLargeForTheCachesHaveTheSameBits) {
@@ -193,7 +193,7 @@ TEST(EvaluateSum, SumsTooLargeForTheCachesHaveTheSameBits) {
     evaluate_sum(merge.gradients, leaves, half.data(), middle);
     for (const float*& leaf : leaves) leaf += middle;
     evaluate_sum(merge.gradients, leaves, half.data() + middle, n - middle);
-    EXPECT_EQ(std::memcmp(whole.data(), half.data(), n * sizeof(float)), 0);
+    EXPECT_TRUE(same_bits(whole, half));
   }
 }
 

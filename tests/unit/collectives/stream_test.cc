@@ -163,7 +163,7 @@ Status outcome_of(std::shared_ptr<rpc::TlsIdentity> caller) {
   const std::vector<PeerAddress> peers = {{100, ours->address()}, {101, other->address()}};
   auto waiting = std::async(std::launch::async,
                             [&] { return ours->connect(1, 0, 100, peers, 500).status().code(); });
-  const Status status = other->connect(1, 1, 101, peers, 2'000).status();
+  Status status = other->connect(1, 1, 101, peers, 2'000).status();
   EXPECT_EQ(waiting.get(), Code::kTimeout);
   return status;
 }

@@ -21,7 +21,7 @@ inline constexpr char kToken[] = "0123456789abcdef";
 // Does what a worker does, in its simplest form.
 class FakeMember {
  public:
-  FakeMember(rpc::MemoryNetwork& network, rpc::Address server, uint32_t local_rank,
+  FakeMember(rpc::MemoryNetwork& network, const rpc::Address& server, uint32_t local_rank,
              const Options& options, Step steps)
       : transport_(network.transport("w" + std::to_string(local_rank))),
         local_rank_(local_rank),
@@ -137,7 +137,7 @@ class FakeMember {
 // An agent: says hello whenever it has a connection, and waits for the end.
 class FakeAgent {
  public:
-  FakeAgent(rpc::MemoryNetwork& network, rpc::Address server)
+  FakeAgent(rpc::MemoryNetwork& network, const rpc::Address& server)
       : transport_(network.transport("agent")) {
     rpc::RpcClient::Options client_options;
     client_options.address = [this, server]() -> Result<rpc::Address> {
@@ -178,7 +178,8 @@ class ServerTest : public ::testing::Test {
     serve(begin_state(first_term(), loop_.now_ms()));
   }
 
-  void serve(State state, EarlierTerms earlier = {}, rpc::Address address = {"127.0.0.1", 0}) {
+  void serve(State state, EarlierTerms earlier = {},
+             const rpc::Address& address = {"127.0.0.1", 0}) {
     server_.reset();
     const auto on_end = [this](int code) { ended_ = code; };
     const auto on_term_end = [this](const std::string& why) { term_end_ = why; };

@@ -43,11 +43,12 @@ inline Beginning first_term() {
 
 class World {
  public:
-  explicit World(Options o = small_options(), Beginning b = first_term()) : options(std::move(o)) {
+  explicit World(Options o = small_options(), const Beginning& b = first_term())
+      : options(std::move(o)) {
     state = begin_state(b, now_ms);
   }
 
-  Reason happen(Event event) {
+  Reason happen(const Event& event) {
     Decision decision = decide(now_ms, std::move(state), event, options);
     state = std::move(decision.state);
     actions = std::move(decision.actions);

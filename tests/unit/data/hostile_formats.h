@@ -65,7 +65,7 @@ inline void write_megatron_set(const std::string& dir) {
 }
 
 inline std::vector<HostileFormat> hostile_formats() {
-  const auto one_file = [](std::string file, std::string content) {
+  const auto one_file = [](const std::string& file, const std::string& content) {
     return [file, content](const std::string& dir) { write_file(dir + "/" + file, content); };
   };
   const std::string llmc = little_endian(20240520, 4) + little_endian(1, 4) + little_endian(40, 4) +

@@ -31,7 +31,9 @@ RC_GTEST_PROP(Selection, HeldOutAndKeptHaveNothingTwiceAndNothingInCommon, (uint
       seen[sample] = true;
     }
   }
-  const auto thousandths = [](double share) { return static_cast<uint64_t>(share * 1'000 + 0.5); };
+  const auto thousandths = [](double share) {
+    return static_cast<uint64_t>(std::llround(share * 1'000));
+  };
   const uint64_t held_out = n * thousandths(held) / 1'000;
   RC_ASSERT(selection.size(SelectionPart::kHeldOut) == held_out);
   RC_ASSERT(selection.size(SelectionPart::kKept) == (n - held_out) * thousandths(kept) / 1'000);

@@ -80,7 +80,7 @@ TrainResult train(const wire::JobSpec& job, const data::Dataset& dataset, Device
 TrainResult train_eagerly(wire::JobSpec job, const data::Dataset& dataset, Step steps) {
   job.mutable_train()->set_graph("off");
   Devices one(1);
-  const TrainResult result = train(job, dataset, one, steps);
+  TrainResult result = train(job, dataset, one, steps);
   EXPECT_EQ(one.recorders[0]->recordings, 0u);
   return result;
 }

@@ -15,8 +15,6 @@
 namespace lockstep::data {
 namespace {
 
-using testing::HasSubstr;
-
 constexpr uint32_t kFarTooOften = 1'000;
 
 class FailingDisk : public FilesToRead, public testing::WithParamInterface<std::string> {

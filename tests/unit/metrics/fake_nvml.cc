@@ -39,6 +39,10 @@ unsigned long long found_in_file(const std::string& key, unsigned long long othe
 }
 
 // Handles are one more than the index, so that none is null.
+DeviceHandle handle_of(unsigned long long index) {
+  return reinterpret_cast<DeviceHandle>(index +
+                                        1);  // NOLINT(performance-no-int-to-ptr): never followed
+}
 unsigned long long index_of(DeviceHandle device) {
   return reinterpret_cast<unsigned long long>(device) - 1;
 }
@@ -83,7 +87,7 @@ int nvmlDeviceGetCount_v2(unsigned int* devices) {
 }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned int index, DeviceHandle* device) {
-  *device = reinterpret_cast<DeviceHandle>(static_cast<unsigned long long>(index) + 1);
+  *device = handle_of(index);
   return error_of("device", *device);
 }
 
@@ -154,7 +158,7 @@ int nvmlEventSetWait_v2(EventSet set, EventData* data, unsigned int) {
   auto* given = reinterpret_cast<unsigned long long*>(set);
   const auto devices = found_in_file("devices", 0);
   for (unsigned long long i = 0; i < devices && i < kMostDevices; ++i) {
-    const auto device = reinterpret_cast<DeviceHandle>(i + 1);
+    const auto device = handle_of(i);
     if (given[i] >= value_of("xids", device)) continue;
     ++given[i];
     *data = {device, lockstep::nvml::kXidCriticalError, value_of("xid", device), ~0u, ~0u};

@@ -15,6 +15,7 @@
 #include "comm/collectives/node_levels.h"
 #include "comm/collectives/sum_slice.h"
 #include "tests/support/fails_with.h"
+#include "tests/support/same_bits.h"
 
 namespace lockstep::nccl {
 namespace {
@@ -193,8 +194,7 @@ RC_GTEST_PROP(ExactPlan, HasTheBitsOfTheTreeForUnevenNodesAndEveryEmptySlot, ())
   std::vector<Rank> ranks = make_ranks(merge);
   const std::vector<float> expected = expected_sum(merge, ranks);
   run(merge, node_of_rank, {0, 16, 1024, kLayout.elements}, ranks);
-  for (const Rank& rank : ranks)
-    RC_ASSERT(std::memcmp(rank.result.data(), expected.data(), expected.size() * 4) == 0);
+  for (const Rank& rank : ranks) RC_ASSERT(same_bits(rank.result, expected));
 }
 
 // Elements that leave each node, planned as if `planned` were the nodes.

@@ -8,6 +8,7 @@
 
 #include "comm/base/prng.h"
 #include "tests/support/fails_with.h"
+#include "tests/support/same_bits.h"
 
 namespace lockstep {
 namespace {
@@ -109,7 +110,7 @@ TEST(Optimizer, GivesTheSameBitsWhereverTheBufferIsCut) {
     const auto whole = run(spec, {{0, kElements, 0}}, {{}});
     for (const uint64_t cut : {1u, 7u, 16u, 33u, 79u}) {
       const auto parts = run(spec, {{0, cut, 0}, {cut, kElements - cut, 0}}, {{}});
-      EXPECT_EQ(std::memcmp(parts.data(), whole.data(), kElements * sizeof(float)), 0) << cut;
+      EXPECT_TRUE(same_bits(parts, whole)) << cut;
     }
   }
 }
@@ -150,7 +151,7 @@ TEST(Optimizer, DependsOnTheStepsNumberNotOnThoseItHasSeen) {
     std::vector<float> resumed = params;
     first->update({3, 0.01, 1}, {&all, 1}, {&group, 1}, params.data(), noise(5).data());
     second->update({3, 0.01, 1}, {&all, 1}, {&group, 1}, resumed.data(), noise(5).data());
-    EXPECT_EQ(std::memcmp(params.data(), resumed.data(), kElements * sizeof(float)), 0);
+    EXPECT_TRUE(same_bits(params, resumed));
   }
 }
 

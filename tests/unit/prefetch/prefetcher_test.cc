@@ -25,7 +25,7 @@ constexpr RunShape kFileShape{kFileSamples, 10, 2};  // 5 samples a batch
 
 class PrefetcherOf : public testing::Test {
  protected:
-  void start(const std::string& reader, uint64_t mib = 1, DiskWatch::BlocksFn blocks = {}) {
+  void start(const std::string& reader, uint64_t mib = 1, const DiskWatch::BlocksFn& blocks = {}) {
     wire::DataSpec data;
     data.set_reader(reader);
     data.set_read_ahead_mb(mib);

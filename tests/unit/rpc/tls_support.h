@@ -18,8 +18,7 @@ inline constexpr int64_t kDay = 24 * 3600;
 
 // A directory of its own for `name`, empty.
 inline std::string empty_directory(const std::string& name) {
-  const std::string path =
-      testing::TempDir() + "lockstep-" + name + "-" + std::to_string(::getpid());
+  std::string path = testing::TempDir() + "lockstep-" + name + "-" + std::to_string(::getpid());
   std::filesystem::remove_all(path);
   return path;
 }

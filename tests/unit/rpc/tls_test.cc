@@ -76,7 +76,7 @@ class Tls : public testing::Test {
                                                           .on_failed = push,
                                                           .on_distrust = push}));
     });
-    const std::string first = events.wait_for(1)[0];
+    std::string first = events.wait_for(1)[0];
     thread_.call([this] { clients_.pop_back(); });
     return first;
   }

@@ -40,8 +40,8 @@ TEST(BatchScript, AsksSlurmForAnotherTurnAndForATimelySignal) {
   for (const char* line :
        {"#!/bin/bash\n", "#SBATCH --nodes=4\n", "#SBATCH --requeue\n",
         "#SBATCH --open-mode=append\n", "#SBATCH --no-kill\n", "#SBATCH --signal=B:USR1@180\n",
-        "srun --no-kill --kill-on-bad-exit=0 --wait=0 \\\n  /opt/lockstep agent "
-        "/home/me/shoes.yaml --run-dir /shared/shoes &\n"})
+        ("srun --no-kill --kill-on-bad-exit=0 --wait=0 \\\n  /opt/lockstep agent "
+         "/home/me/shoes.yaml --run-dir /shared/shoes &\n")})
     EXPECT_THAT(text, HasSubstr(line));
   EXPECT_THAT(text, Not(HasSubstr("--time")));
 }

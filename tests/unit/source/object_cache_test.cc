@@ -36,8 +36,7 @@ class Reader : public testing::Test {
   // Reads it and compares.
   Status read(uint64_t offset, uint64_t bytes) {
     std::string got(bytes, 'x');
-    const Status status =
-        cache_->read(object(), offset, bytes, reinterpret_cast<uint8_t*>(got.data()));
+    Status status = cache_->read(object(), offset, bytes, reinterpret_cast<uint8_t*>(got.data()));
     if (status.is_ok()) {
       EXPECT_EQ(got, content_.substr(offset, bytes));
     }

@@ -66,7 +66,7 @@ RC_GTEST_PROP(Frames, AnyChunkingGivesTheSameFrames, ()) {
   RC_ASSERT(decoder.at_boundary());
 }
 
-RC_GTEST_PROP(Frames, AnErrorDoesNotDependOnChunking, (std::string garbage)) {
+RC_GTEST_PROP(Frames, AnErrorDoesNotDependOnChunking, (const std::string& garbage)) {
   const std::string stream = std::string(kPreamble) + garbage;
   FrameDecoder whole(64);
   FrameDecoder bytewise(64);

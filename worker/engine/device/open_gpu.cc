@@ -153,7 +153,7 @@ Result<std::unique_ptr<DeviceModule>> open_device_module(const std::string& path
     return refused("the GPU module cannot be loaded: " + std::string(dlerror()) +
                    "; build Lockstep with the preset gpu");
   const auto open = reinterpret_cast<OpenDeviceModule>(dlsym(library, kDeviceModuleEntry));
-  const OpenedModule opened = open == nullptr ? OpenedModule{.version = 0} : open(local_rank);
+  const OpenedModule opened = open == nullptr ? OpenedModule{} : open(local_rank);
   if (opened.version != kDeviceModuleVersion)
     return refused(path + " belongs to another build; build Lockstep again with the preset gpu");
   const std::unique_ptr<Status> why(opened.error);

@@ -66,7 +66,7 @@ class BadSamples : public ::testing::Test, protected CheckpointShelf {
     return begun->beginning;
   }
   Beginning next_term() {
-    const Beginning beginning = begin(BeginMode::kNextTerm);
+    Beginning beginning = begin(BeginMode::kNextTerm);
     w.train();
     return beginning;
   }

@@ -30,7 +30,7 @@ using testing::HasSubstr;
 class ArrowFiles : public testing::Test {
  protected:
   std::string put(const std::string& sample, const std::string& name = "x.arrow") {
-    const std::string path = dir_.path(name);
+    std::string path = dir_.path(name);
     fs::create_directories(fs::path(path).parent_path());
     write_file(path, arrow_sample(sample));
     return path;

@@ -22,7 +22,6 @@ namespace {
 namespace fs = std::filesystem;
 
 using testing::AllOf;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr const char* kShard = "shard.00000.mds";

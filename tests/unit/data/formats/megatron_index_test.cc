@@ -86,7 +86,8 @@ TEST(MegatronIndex, SaysHowManyTokensThereAreAndOfHowManyBytes) {
 }
 
 TEST(MegatronIndex, RefusesWhatItCannotRead) {
-  EXPECT_THAT(error_after([](Index& i) { i.magic = "TNTIDX\0\0\0"; }), Says("not an index"));
+  EXPECT_THAT(error_after([](Index& i) { i.magic = std::string("TNTIDX\0\0\0", 9); }),
+              Says("not an index"));
   EXPECT_THAT(error_after([](Index& i) { i.version = 2; }), Says("version 2"));
   EXPECT_THAT(error_after([](Index& i) { i.type = 1; }), Says("uint8"));
   EXPECT_THAT(error_after([](Index& i) { i.type = 3; }), Says("int16"));

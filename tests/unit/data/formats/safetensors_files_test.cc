@@ -2,8 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
 #include "data/dataset/dataset.h"
 #include "data/open/detect_format.h"
 #include "data/open/inspect.h"
@@ -19,8 +17,6 @@
 
 namespace lockstep::data {
 namespace {
-
-namespace fs = std::filesystem;
 
 using testing::AllOf;
 using testing::ElementsAre;

@@ -20,7 +20,6 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
-using testing::EndsWith;
 using testing::HasSubstr;
 
 std::string fixed(uint64_t value, size_t bytes) {

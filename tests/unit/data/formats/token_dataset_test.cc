@@ -42,17 +42,18 @@ std::string counting_tokens(uint32_t tokens) {
 
 class TokenDataset : public ::testing::Test {
  protected:
-  Result<std::unique_ptr<Dataset>> open(const std::string& name, SampleCut cut = {4, 0},
+  Result<std::unique_ptr<Dataset>> open(const std::string& name, const SampleCut& cut = {4, 0},
                                         const std::string& format = "auto",
                                         Split split = Split::kTrain) {
     return open_dataset(spec_of(dir_.path(name), format), split, dir_.path("cache"), {}, cut);
   }
-  Result<std::unique_ptr<Dataset>> open_bytes(const std::string& bytes, SampleCut cut = {4, 0},
+  Result<std::unique_ptr<Dataset>> open_bytes(const std::string& bytes,
+                                              const SampleCut& cut = {4, 0},
                                               const std::string& format = "auto") {
     write_file(dir_.path("x.bin"), bytes);
     return open("x.bin", cut, format);
   }
-  std::string error_of(const std::string& bytes, SampleCut cut = {4, 0},
+  std::string error_of(const std::string& bytes, const SampleCut& cut = {4, 0},
                        const std::string& format = "auto") {
     const auto dataset = open_bytes(bytes, cut, format);
     EXPECT_EQ(dataset.status().code(), Code::kBadData) << dataset.status().message();

@@ -12,7 +12,6 @@ namespace lockstep::data {
 namespace {
 
 using testing::AllOf;
-using testing::AnyOf;
 using testing::HasSubstr;
 
 struct SeenWhole {

@@ -12,7 +12,6 @@ namespace lockstep::data {
 namespace {
 
 using testing::AllOf;
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 std::string zip_error(const std::string& archive) {

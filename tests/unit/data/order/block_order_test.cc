@@ -100,6 +100,7 @@ TEST(BlockOrder, HasNoPatternBetweenNeighbours) {
 // sorted by label: 1 is as at random.
 double spread_of_batches(const BlockShuffle& shuffle) {
   constexpr uint64_t kSamples = 1 << 18, kClasses = 16, kBatch = 64;
+  constexpr double kExpected = static_cast<double>(kBatch) / kClasses;
   double chi2 = 0;
   uint64_t batches = 0;
   for (uint64_t key = 0; key < 4; ++key) {
@@ -108,8 +109,8 @@ double spread_of_batches(const BlockShuffle& shuffle) {
       std::vector<double> counts(kClasses);
       for (uint64_t i = begin; i < begin + kBatch; ++i) ++counts[order.at(i) * kClasses / kSamples];
       for (const double count : counts) {
-        const double off = count - kBatch / kClasses;
-        chi2 += off * off / (kBatch / kClasses);
+        const double off = count - kExpected;
+        chi2 += off * off / kExpected;
       }
     }
   }

@@ -19,10 +19,10 @@ namespace {
 
 using testing::AllOf;
 
-// "0" as the metadata have it: its length, and itself.
+// "0" as the metadata have it: its length, itself and a NUL.
 const std::string kOpen(
     "\1\0\0\0"
-    "0",
+    "0\0",
     6);
 
 class PackDocuments : public DocumentFiles {

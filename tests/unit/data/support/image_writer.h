@@ -123,14 +123,13 @@ inline std::string image_sample(const std::string& name) {
 // A PNG header that says any size.
 inline std::string png_saying(uint32_t width, uint32_t height) {
   std::string image = image_sample("png_colours");
-  for (int i = 0; i < 4; ++i) {
-    image[static_cast<size_t>(16 + i)] = static_cast<char>(width >> (24 - 8 * i));
-    image[static_cast<size_t>(20 + i)] = static_cast<char>(height >> (24 - 8 * i));
+  for (size_t i = 0; i < 4; ++i) {
+    image[16 + i] = static_cast<char>(width >> (24 - 8 * i));
+    image[20 + i] = static_cast<char>(height >> (24 - 8 * i));
   }
   const auto crc =
       static_cast<uint32_t>(::crc32(0, reinterpret_cast<const uint8_t*>(image.data()) + 12, 17));
-  for (int i = 0; i < 4; ++i)
-    image[static_cast<size_t>(29 + i)] = static_cast<char>(crc >> (24 - 8 * i));
+  for (size_t i = 0; i < 4; ++i) image[29 + i] = static_cast<char>(crc >> (24 - 8 * i));
   return image;
 }
 
