@@ -20,8 +20,27 @@ struct Answer {
   char why[256] = {};  // empty: all is well
 };
 
+// Keeps what the connection uses until after the connection.
+class Tried final : public Forwarding<DeviceCollective> {
+ public:
+  using Forwarding::Forwarding;
+  Status wait_for_sums() override { return inner().wait_for_sums(); }
+};
+
+// The same on every rank, and small enough that whole numbers never round.
+std::vector<float> values_of(uint32_t rank, uint64_t elements, bool is_exact) {
+  std::vector<float> values(elements);
+  for (uint64_t i = 0; i < elements; ++i) {
+    const auto whole = static_cast<float>(stream_value(rank + 1, i) % 2001) - 1000.0f;
+    values[i] = is_exact ? whole * 1e-3f : whole;
+  }
+  return values;
+}
+
+}  // namespace
+
 // The host's Collective as the devices' connection gets it. Does not own it.
-class TrialControl final : public Collective {
+class DeviceTrial::TrialControl final : public Collective {
  public:
   explicit TrialControl(Collective& host) : host_(host) {}
 
@@ -62,25 +81,6 @@ class TrialControl final : public Collective {
   std::atomic<bool> is_trial_{true};
   Status broken_;  // of the first call that failed
 };
-
-// Keeps what the connection uses until after the connection.
-class Tried final : public Forwarding<DeviceCollective> {
- public:
-  using Forwarding::Forwarding;
-  Status wait_for_sums() override { return inner().wait_for_sums(); }
-};
-
-// The same on every rank, and small enough that whole numbers never round.
-std::vector<float> values_of(uint32_t rank, uint64_t elements, bool is_exact) {
-  std::vector<float> values(elements);
-  for (uint64_t i = 0; i < elements; ++i) {
-    const auto whole = static_cast<float>(stream_value(rank + 1, i) % 2001) - 1000.0f;
-    values[i] = is_exact ? whole * 1e-3f : whole;
-  }
-  return values;
-}
-
-}  // namespace
 
 // What a trial shares with the connection that it makes, whose waits ask is_over().
 struct DeviceTrial::Try {

@@ -60,6 +60,7 @@ class DeviceTrial {
   Result<Connection> connect(DeviceGeneration next);
 
  private:
+  class TrialControl;
   struct Try;
   Result<Connection> attempt(DeviceGeneration next);
   // Whether `mine` is ok on all ranks. If not, why_ says who and why.
