@@ -81,7 +81,7 @@ struct NodeTree {
 
 // A sum cut into the largest sums that nodes can compute alone, and one over these.
 struct NodePrograms {
-  std::vector<NodeTree> trees;  // in the order of their partials
+  std::vector<NodeTree> trees;  // in the order in which the sum needs them
   std::vector<int32_t> outer;   // over `trees`
 };
 
