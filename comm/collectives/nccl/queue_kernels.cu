@@ -48,7 +48,12 @@ __global__ void __launch_bounds__(kThreads)
                                              sum_balanced(w)};
   }
   const uint64_t last = 4 * quads + first;
-  if (last < sum.elements) sum.out[last] = sum_element(sum, last);
+  if (last < sum.elements) {
+    float of[Leaves];
+#pragma unroll
+    for (uint32_t k = 0; k < Leaves; ++k) of[k] = sum.leaves[k][last];
+    sum.out[last] = sum_balanced(of);
+  }
 }
 
 __global__ void put_tag_kernel(uint64_t* words, uint64_t tag) {

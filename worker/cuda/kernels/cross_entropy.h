@@ -10,7 +10,7 @@
 // normalizer calculation for softmax, 2018). A second pass writes the gradient.
 //
 // YARDSTICK for 32,768 rows of 50,304 Bf16: 3.3 GB are read and 3.3 GB written, so at least 2.0 ms
-// at 3.35 TB/s, if the second pass finds its row in the cache (100 KB a row, three rows a
+// at 3.35 TB/s, if the second pass finds its row in the cache (100 KB a row, two rows a
 // multiprocessor), else 3.0 ms.
 //
 // Thread-safety: one team per row; rows are independent.

@@ -9,7 +9,7 @@ namespace lockstep::cuda {
 namespace {
 
 constexpr uint32_t kThreads = 256;
-constexpr uint32_t kLossThreads = 512;  // two or three rows of a vocabulary on a multiprocessor
+constexpr uint32_t kLossThreads = 512;  // two rows of a vocabulary on a multiprocessor
 constexpr uint32_t kTable = 256;        // values of a byte
 constexpr uint32_t kMostBlocks = 8192;  // more than any device runs at once
 
