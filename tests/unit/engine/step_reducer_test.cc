@@ -244,5 +244,42 @@ TEST(StepReducer, AnAbortEndsAStepThatWaitsForItsPeer) {
   }
 }
 
+// Devices that are connected, sum nothing, and let the wait for their sums end as a test likes.
+class EndingWaits final : public Forwarding<DeviceCollective, Collective> {
+ public:
+  EndingWaits(std::unique_ptr<Collective> of, Status end) : Forwarding(std::move(of)), end_(end) {}
+  Status begin_step(const Tag&, const StepMerge&) override { return Status::ok(); }
+  Status all_reduce(const Tag&, const ElementRange&) override { return Status::ok(); }
+  Status wait_for_sums() override { return end_; }
+
+ private:
+  const Status end_;
+};
+
+// R6. An evicted rank aborts its device while sums are missing. Its neighbour's kernels then return
+// as if they had finished, so only the missing agreement keeps the neighbour from applying garbage.
+TEST(StepReducer, NobodyAgreesToAStepOfAPeerThatAbortedItsSums) {
+  World world({{0, 1}, {1, 2}}, 2, 256);
+  World devices({{0, 1}, {1, 2}}, 2, 256);
+  const StepMerge merge = make_step_merge(world.runs, 2, {true, true});
+  const Status ends[] = {Status::ok(), {Code::kAborted, "evicted"}};
+  Status found[2];
+  std::vector<std::thread> threads;
+  for (uint32_t r = 0; r < 2; ++r) {
+    threads.emplace_back([&, r] {
+      std::atomic<uint32_t> progress{0};
+      SeparateSums sums(world.layout.buffer, regions_needed(2, 2));
+      EndingWaits waits(std::move(devices.collectives[r]), ends[r]);
+      StepReducer reducer(world.layout, *world.buffers[r], *world.collectives[r], 1, world.bounds,
+                          progress, {.sums = &sums, .devices = &waits});
+      found[r] = world.step(reducer, r, 0, merge, false);
+      if (!found[r].is_ok()) world.collectives[r]->abort();  // as the runner does, U4
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(found[0].code(), Code::kAborted);
+  EXPECT_EQ(found[1].code(), Code::kAborted);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -170,11 +170,11 @@ Status StepReducer::finish_on_device(const std::function<Votes()>& votes) {
   if (last_slot_ < 0) std::fill(missing_.begin(), missing_.end(), 0);
   for (; launched_ < buckets(); ++launched_) LOCKSTEP_RETURN_IF_ERROR(sum_on_device(launched_));
   LOCKSTEP_RETURN_IF_ERROR(device_sums_->finish());
+  if (devices_ != nullptr) LOCKSTEP_RETURN_IF_ERROR(devices_->wait_for_sums());  // before R6's word
   merge(final_merges_, control());
   complete_control(votes());
   LOCKSTEP_RETURN_IF_ERROR(reduce(collective_, buckets() - 1, control()));
-  LOCKSTEP_RETURN_IF_ERROR(order_.agree(collective_, generation_, step_));
-  return devices_ == nullptr ? Status::ok() : devices_->wait_for_sums();
+  return order_.agree(collective_, generation_, step_);
 }
 
 // A rank that is alone has one partial, the root of the tree.

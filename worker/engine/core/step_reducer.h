@@ -17,6 +17,11 @@
 //  R5 With DeviceSums, gradients stay on the device: the rank is alone, or buckets go through a
 //     DeviceCollective. Only the control section goes through the host's Collective. Nothing uses a
 //     sum before the host has seen that all sums are there.
+//  R6 With a DeviceCollective, the control section is this rank's agreement to the step: the rank
+//     reduces it only after all its sums are there, and a step is applied only after every rank's
+//     control section has come. A rank that aborts its device's work while sums are missing has
+//     not agreed, and never will. So whatever its peers take for sums, they apply nothing of it
+//     (comm/collectives/nccl/README.md, "Agreeing, closing, aborting").
 //
 // Thread-safety: the training thread only. Reductions run on the lane if there is one.
 #pragma once
@@ -96,7 +101,8 @@ class StepReducer {
 
   // Reduces the buckets that have not left yet. Blocks until all sums are there, and in a
   // generation's first step until the ranks agree on the order of buckets. Calls `votes` when the
-  // last bucket leaves; if an earlier bucket fails, the last bucket does not leave.
+  // last bucket leaves (with a DeviceCollective: when the control section leaves); if an earlier
+  // bucket fails, the last bucket does not leave.
   Status finish(const std::function<Votes()>& votes);
 
   // The step's sums. REQUIRES: finish() has returned ok.
