@@ -13,7 +13,7 @@ namespace lockstep {
 
 // Increase this with every change of DeviceModule or of the types in its calls. A worker and a
 // library from different builds must not meet.
-inline constexpr uint32_t kDeviceModuleVersion = 5;
+inline constexpr uint32_t kDeviceModuleVersion = 6;
 
 inline constexpr char kDeviceModuleLibrary[] = "liblockstep-cuda.so";
 inline constexpr char kDeviceModuleEntry[] = "lockstep_open_device_module";
