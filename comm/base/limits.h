@@ -153,8 +153,10 @@ inline constexpr size_t kManifestRecordsBytes = 4 * kMib;  // in one checkpoint 
 // Partial sums that one kernel adds at once
 inline constexpr uint32_t kDeviceLeaves = 128;
 
-// The GPUs' connection: pause between two looks at NCCL's progress
-inline constexpr int kNcclPollUs = 50;
+// The GPUs' connection
+inline constexpr int kNcclSpinUs = 200;       // a wait for NCCL spins for so long at first,
+inline constexpr int kNcclPollUs = 50;        // then sleeps between two looks
+inline constexpr uint32_t kNcclConnects = 3;  // failed ones between the same members in a row
 
 // Groups of optimizer settings that one kernel takes
 inline constexpr uint32_t kUpdateGroups = 8;

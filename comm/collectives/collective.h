@@ -50,6 +50,7 @@ struct Tag {
   Phase phase = Phase::kTrain;
   uint32_t bucket = 0;
   uint64_t bytes = 0;
+  uint64_t device_operations = 0;  // what devices did before (operations_hash.h); 0: nothing
   bool operator==(const Tag&) const = default;
 };
 

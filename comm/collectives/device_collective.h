@@ -27,10 +27,13 @@ struct DeviceGeneration {
 
 class DeviceCollective : public Collective {
  public:
-  // Returns when the sums of all earlier all_reduce() calls are in device memory. kAborted if the
-  // generation was closed meanwhile. kInternal if ranks were in different operations, or the
-  // devices' connection failed: the sums are then worthless and must not be applied.
-  virtual Status wait_for_sums() = 0;
+  // Returns when all earlier all_reduce() calls of the step have run on the device, with their hash
+  // (operations_hash.h). The sums may still be worthless, because a peer's abort lets operations
+  // return as if they had finished, and because ranks may have been in different operations. So
+  // nobody applies them before every rank has agreed: by an operation of the host's Collective that
+  // each rank begins after its own wait, with Tag::device_operations. kAborted if the generation
+  // was closed meanwhile or the devices' connection failed.
+  virtual Result<uint64_t> wait_for_sums() = 0;
 };
 
 }  // namespace lockstep

@@ -24,7 +24,7 @@ struct Answer {
 class Tried final : public Forwarding<DeviceCollective> {
  public:
   using Forwarding::Forwarding;
-  Status wait_for_sums() override { return inner().wait_for_sums(); }
+  Result<uint64_t> wait_for_sums() override { return inner().wait_for_sums(); }
 };
 
 // The same on every rank, and small enough that whole numbers never round.
@@ -211,7 +211,7 @@ Status DeviceTrial::exchange(DeviceCollective& devices, Generation generation,
   LOCKSTEP_RETURN_IF_ERROR(parts_.memory.upload(parts_.buffer->partial(region), mine));
   LOCKSTEP_RETURN_IF_ERROR(
       devices.all_reduce({.generation = generation, .bytes = bytes}, {0, mine.size()}));
-  LOCKSTEP_RETURN_IF_ERROR(devices.wait_for_sums());
+  LOCKSTEP_RETURN_IF_ERROR(devices.wait_for_sums().status());
   return parts_.memory.download(found, devices.reduced());
 }
 

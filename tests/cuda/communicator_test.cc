@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+
+#include "tests/cuda/fake_cuda.h"
 #include "tests/cuda/fake_nccl.h"
 #include "tests/support/fails_with.h"
 
@@ -22,84 +25,139 @@ class StepClock final : public Clock {
 
 class CommunicatorTest : public ::testing::Test {
  protected:
-  void SetUp() override { FakeNccl::get().reset(); }
-
-  Wait wait() {
-    return {clock, 10, [this] { return closed; },
-            [this] {
-              ++pauses;
-              clock.ns += 1'000'000;
-              if (pauses == close_after) closed = true;
-            }};
+  void SetUp() override {
+    FakeNccl::get().reset();
+    make(FakeNccl::api());
   }
-  Result<std::unique_ptr<Communicator>> init() {
-    return Communicator::init(FakeNccl::api(), {}, 0, 1, wait());
+  void TearDown() override {
+    communicator.reset();
+    EXPECT_EQ(FakeNccl::get().living(), 0);
+  }
+
+  void make(const NcclApi& api) {
+    communicator = std::make_unique<Communicator>(
+        api, Wait{clock, 10, [this] { return closed; },
+                  [this](int64_t waited_ns) {
+                    waits_ns.push_back(waited_ns);
+                    clock.ns += 1'000'000;
+                    if (static_cast<int>(waits_ns.size()) == close_after) closed = true;
+                  }});
+  }
+  Status init() { return communicator->init({}, 0, 1); }
+  void end() {
+    communicator->stop();
+    communicator->free();
+  }
+  // A group of one sum on the stream.
+  Status sum() {
+    return communicator->group([this](ncclComm_t comm) {
+      return FakeNccl::api().all_reduce(&value, &value, 1, ncclFloat32, ncclSum, comm, &stream);
+    });
   }
 
   StepClock clock;
   bool closed = false;
-  int pauses = 0;
+  std::vector<int64_t> waits_ns;
   int close_after = -1;
+  float value = 1;
+  CUstream_st stream;
+  std::unique_ptr<Communicator> communicator;
 };
 
 TEST_F(CommunicatorTest, WaitsUntilNcclIsReadyAndEndsOnce) {
   FakeNccl::get().looks_until_ready = 4;
-  auto made = init();
-  ASSERT_TRUE(made.is_ok()) << made.status().message();
-  EXPECT_EQ(pauses, 3);
+  const Status made = init();
+  ASSERT_TRUE(made.is_ok()) << made.message();
+  // What was waited tells whether to spin or to sleep.
+  EXPECT_THAT(waits_ns, ElementsAre(0, 1'000'000, 2'000'000));
   float data[4];
-  (*made)->register_buffer(data, sizeof data);
-  EXPECT_TRUE((*made)->finalize(wait()).is_ok());
-  EXPECT_TRUE((*made)->finalize(wait()).is_ok());
-  (*made)->abort();
-  (*made).reset();
+  communicator->register_buffer(data, sizeof data);
+  end();
+  end();
   EXPECT_THAT(FakeNccl::get().log(),
-              ElementsAre("rank 0: init ", "rank 0: register", "rank 0: deregister",
-                          "rank 0: finalize", "rank 0: destroy"));
+              ElementsAre("rank 0: init ", "rank 0: register", "rank 0: revoke",
+                          "rank 0: deregister", "rank 0: destroy"));
+  EXPECT_EQ(communicator->health().code(), Code::kAborted);
+}
+
+TEST_F(CommunicatorTest, IsAbortedByALibraryThatCannotRevoke) {
+  make(FakeNccl::api_without_revoke());
+  ASSERT_TRUE(init().is_ok());
+  end();
+  EXPECT_THAT(FakeNccl::get().log(), ElementsAre("rank 0: init ", "rank 0: abort"));
 }
 
 TEST_F(CommunicatorTest, ThatDoesNotGetReadyTimesOutAndIsAborted) {
   FakeNccl::get().looks_until_ready = -1;
-  const auto made = init();
-  EXPECT_EQ(made.status().code(), Code::kTimeout);
-  EXPECT_THAT(made.status().message(), HasSubstr("10 ms"));
+  EXPECT_THAT(init(), FailsWith(Code::kTimeout, Says("10 ms")));
+  end();
   EXPECT_THAT(FakeNccl::get().log(), ElementsAre("rank 0: init ", "rank 0: abort"));
 }
 
 TEST_F(CommunicatorTest, OfAGenerationThatIsClosedMeanwhileIsAborted) {
   FakeNccl::get().looks_until_ready = -1;
   close_after = 3;
-  EXPECT_EQ(init().status().code(), Code::kAborted);
-  EXPECT_EQ(pauses, 3);
+  EXPECT_EQ(init().code(), Code::kAborted);
+  EXPECT_EQ(waits_ns.size(), 3u);
+  communicator.reset();  // also by the destructor
   EXPECT_THAT(FakeNccl::get().log(), ElementsAre("rank 0: init ", "rank 0: abort"));
 }
 
-TEST_F(CommunicatorTest, ThatFailsSaysWhatWasTriedAndWhatNcclSays) {
-  FakeNccl::get().outcome = ncclSystemError;
-  const auto made = init();
-  EXPECT_EQ(made.status().code(), Code::kInternal);
-  EXPECT_EQ(made.status().message(),
-            "connect the GPUs: unhandled system error (connection reset by peer)");
+// What a peer's death may look like while ranks connect, and what cannot be one.
+const std::pair<ncclResult_t, Code> kOutcomes[] = {
+    {ncclSystemError, Code::kAborted},      {ncclInternalError, Code::kAborted},
+    {ncclRemoteError, Code::kAborted},      {ncclUnhandledCudaError, Code::kInternal},
+    {ncclInvalidArgument, Code::kInternal}, {ncclInvalidUsage, Code::kInternal}};
+
+TEST_F(CommunicatorTest, ThatFailsToGetReadyEndsTheGenerationUnlessTheCauseIsHere) {
+  for (const auto& [outcome, code] : kOutcomes) {
+    make(FakeNccl::api());
+    FakeNccl::get().outcome = outcome;
+    EXPECT_THAT(init(), FailsWith(code, Says("connect the GPUs", "unhandled system error",
+                                             "connection reset by peer")))
+        << outcome;
+  }
 }
 
-// It ends the generation, and not the worker: a peer that died looks so.
-TEST_F(CommunicatorTest, ThatBreaksLaterEndsTheGeneration) {
-  auto made = init();
-  ASSERT_TRUE(made.is_ok());
-  EXPECT_TRUE((*made)->health().is_ok());
+// NCCL connects to a peer when it first has something for it.
+TEST_F(CommunicatorTest, ThatFailsInAGroupEndsTheGenerationUnlessTheCauseIsHere) {
+  for (const auto& [outcome, code] : kOutcomes) {
+    FakeNccl::get().outcome = ncclSuccess;
+    make(FakeNccl::api());
+    ASSERT_TRUE(init().is_ok());
+    FakeNccl::get().looks_until_ready = 3;  // the look before the group is still fine
+    EXPECT_TRUE(communicator->health().is_ok());
+    const Status status = communicator->group([&, outcome = outcome](ncclComm_t comm) {
+      FakeNccl::get().outcome = outcome;
+      return FakeNccl::api().all_reduce(&value, &value, 1, ncclFloat32, ncclSum, comm, &stream);
+    });
+    EXPECT_THAT(status, FailsWith(code, Says("enqueue transfers"))) << outcome;
+  }
+}
+
+// NCCL refuses to destroy what has failed.
+TEST_F(CommunicatorTest, ThatBreaksLaterIsAborted) {
+  ASSERT_TRUE(init().is_ok());
+  EXPECT_TRUE(communicator->health().is_ok());
   FakeNccl::get().outcome = ncclRemoteError;
-  EXPECT_EQ((*made)->health().code(), Code::kAborted);
-  EXPECT_EQ((*made)->finalize(wait()).code(), Code::kAborted);
-  (*made).reset();  // what could not be finalized is aborted
-  EXPECT_EQ(FakeNccl::get().log().back(), "rank 0: abort");
+  EXPECT_EQ(communicator->health().code(), Code::kAborted);
+  EXPECT_EQ(sum().code(), Code::kAborted);
+  end();
+  EXPECT_THAT(FakeNccl::get().log(),
+              ElementsAre("rank 0: init ", "rank 0: revoke", "rank 0: abort"));
 }
 
 TEST_F(CommunicatorTest, ClosesItsGroupEvenWhenATransferIsRefused) {
-  auto made = init();
-  ASSERT_TRUE(made.is_ok());
-  const Status refused = (*made)->group([](ncclComm_t) { return ncclInvalidArgument; });
-  EXPECT_THAT(refused.message(), HasSubstr("enqueue a transfer"));
-  EXPECT_TRUE((*made)->group([](ncclComm_t) { return ncclSuccess; }).is_ok());
+  ASSERT_TRUE(init().is_ok());
+  const Status refused = communicator->group([](ncclComm_t) { return ncclInvalidArgument; });
+  EXPECT_THAT(refused, FailsWith(Code::kInternal, Says("enqueue a transfer")));
+  EXPECT_TRUE(sum().is_ok());
+}
+
+TEST(LookingAtNccl, SpinsAtFirstAndSleepsLater) {
+  EXPECT_EQ(sleep_before_next_look_us(0), 0);
+  EXPECT_EQ(sleep_before_next_look_us(limits::kNcclSpinUs * 1'000 - 1), 0);
+  EXPECT_EQ(sleep_before_next_look_us(limits::kNcclSpinUs * 1'000), limits::kNcclPollUs);
 }
 
 TEST(OpenNccl, SaysWhatIsMissing) {
@@ -107,6 +165,12 @@ TEST(OpenNccl, SaysWhatIsMissing) {
   EXPECT_THAT(api, FailsWith(Code::kConfig, Names("/nowhere/libnccl.so.2"), Advises("NCCL 2.27")));
   const auto other = open_nccl("libm.so.6");
   EXPECT_THAT(other.status().message(), Names("libm.so.6", "ncclGetVersion"));
+}
+
+TEST(OpenNccl, ShowsVersionsAsNcclDoes) {
+  EXPECT_EQ(version_text(22809), "2.28.9");
+  EXPECT_EQ(version_text(22703), "2.27.3");
+  EXPECT_EQ(version_text(23000), "2.30.0");
 }
 
 TEST(OpenNccl, FindsEveryFunctionInTheRealLibrary) {

@@ -1,12 +1,17 @@
 #include "tests/cuda/fake_nccl.h"
 
 #include <algorithm>
-#include <condition_variable>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
+
+#include "tests/cuda/fake_cuda.h"
 
 namespace {
 
@@ -17,22 +22,28 @@ struct Ring {
   std::condition_variable changed;
   std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> wire;
   std::vector<std::deque<std::vector<std::byte>>> words;  // by rank: of every all-reduce so far
+  std::set<size_t> torn;  // all-reduces from which a rank returned before all were there
 };
 
 std::mutex rings_mutex;
-std::map<std::string, std::shared_ptr<Ring>> rings;  // by unique id, or by parent and generation
+std::map<std::string, std::shared_ptr<Ring>> rings;  // by unique id
 int ids_made = 0;
+
+// What kernels need of a communicator: they may outlast it.
+struct Side {
+  std::shared_ptr<Ring> ring;
+  int rank = 0;
+  std::atomic<bool> is_aborted{false};
+};
 
 }  // namespace
 
 struct ncclComm {
-  std::shared_ptr<Ring> ring;
-  std::string name;
-  int rank = 0;
-  int ranks = 0;
+  std::shared_ptr<Side> side;
   int looks_left = 0;
-  int shrunk = 0;
   size_t reduced = 0;  // all-reduces of this rank so far
+  cudaStream_t stream = nullptr;
+  uint64_t posted = 0;  // its end on the stream
 };
 
 namespace lockstep::testing {
@@ -44,23 +55,17 @@ struct Op {
 };
 thread_local std::vector<Op> group;
 thread_local ncclComm_t group_comm = nullptr;
+thread_local cudaStream_t group_stream = nullptr;
+
+void add_to_group(ncclComm_t comm, cudaStream_t stream, Op op) {
+  group_comm = comm;
+  group_stream = stream;
+  group.push_back(std::move(op));
+}
 
 ncclResult_t in_progress(ncclComm_t comm) {
   comm->looks_left = FakeNccl::get().looks_until_ready;
   return ncclInProgress;
-}
-
-std::shared_ptr<Ring> ring_of(const std::string& name, int ranks) {
-  std::lock_guard lock(rings_mutex);
-  auto& ring = rings[name];
-  if (!ring) ring = std::make_shared<Ring>(ranks);
-  return ring;
-}
-
-ncclComm_t make_comm(const std::string& name, int rank, int ranks) {
-  auto* comm = new ncclComm{ring_of(name, ranks), name, rank, ranks};
-  comm->looks_left = FakeNccl::get().looks_until_ready;
-  return comm;
 }
 
 ncclResult_t get_version(int* version) {
@@ -75,60 +80,78 @@ ncclResult_t get_unique_id(ncclUniqueId* id) {
   return ncclSuccess;
 }
 
-ncclResult_t init(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
+ncclResult_t init(ncclComm_t* made, int ranks, ncclUniqueId id, int rank, ncclConfig_t* config) {
   if (config->blocking != 0) return ncclInvalidUsage;
+  FakeCuda::get().touch();
   FakeNccl::get().note(rank, std::string("init ") + id.internal);
   if (rank == FakeNccl::get().cannot_init) return ncclSystemError;
-  *comm = make_comm(id.internal, rank, ranks);
-  return ncclInProgress;
-}
-
-ncclResult_t shrink(ncclComm_t comm, int* excluded, int count, ncclComm_t* made,
-                    ncclConfig_t* config, int flags) {
-  if (config->blocking != 0) return ncclInvalidUsage;
-  std::string what = flags == NCCL_SHRINK_ABORT ? "shrink abort" : "shrink";
-  int rank = comm->rank;
-  for (int i = 0; i < count; ++i) {
-    what += " " + std::to_string(excluded[i]);
-    rank -= excluded[i] < comm->rank ? 1 : 0;
+  FakeNccl::get().count(1);
+  auto side = std::make_shared<Side>();
+  side->rank = rank;
+  {
+    std::lock_guard lock(rings_mutex);
+    auto& ring = rings[id.internal];
+    if (!ring) ring = std::make_shared<Ring>(ranks);
+    side->ring = ring;
   }
-  FakeNccl::get().note(comm->rank, what);
-  *made = make_comm(comm->name + "/" + std::to_string(++comm->shrunk), rank, comm->ranks - count);
-  return in_progress(comm);
+  *made = new ncclComm{.side = std::move(side)};
+  return in_progress(*made);
 }
 
-ncclResult_t finalize(ncclComm_t comm) {
-  FakeNccl::get().note(comm->rank, "finalize");
+// Ends its kernels.
+void quiet(ncclComm_t comm) {
+  FakeCuda::get().touch();
+  FakeNccl::get().pass_hang();
+  {
+    std::lock_guard lock(comm->side->ring->mutex);
+    comm->side->is_aborted = true;
+    comm->side->ring->changed.notify_all();
+  }
+  if (comm->stream != nullptr) comm->stream->progress()->wait_for(comm->posted);
+}
+
+void free_comm(ncclComm_t comm) {
+  FakeNccl::get().count(-1);
+  delete comm;
+}
+
+ncclResult_t revoke(ncclComm_t comm, int flags) {
+  if (flags != 0) return ncclInvalidArgument;
+  FakeNccl::get().note(comm->side->rank, "revoke");
+  quiet(comm);
   return in_progress(comm);
 }
 
 ncclResult_t destroy(ncclComm_t comm) {
-  FakeNccl::get().note(comm->rank, "destroy");
-  delete comm;
+  FakeCuda::get().touch();
+  FakeNccl::get().note(comm->side->rank, "destroy");
+  free_comm(comm);
   return ncclSuccess;
 }
 
 ncclResult_t abort_comm(ncclComm_t comm) {
-  FakeNccl::get().note(comm->rank, "abort");
-  delete comm;
+  FakeNccl::get().note(comm->side->rank, "abort");
+  quiet(comm);
+  free_comm(comm);
   return ncclSuccess;
 }
 
 ncclResult_t async_error(ncclComm_t comm, ncclResult_t* state) {
+  if (comm == nullptr) return ncclInvalidArgument;
   FakeNccl& fake = FakeNccl::get();
-  if (comm->looks_left > 0 && comm->rank != fake.never_ready) --comm->looks_left;
+  if (comm->looks_left > 0 && comm->side->rank != fake.never_ready) --comm->looks_left;
   *state = comm->looks_left == 0 ? fake.outcome : ncclInProgress;
   return ncclSuccess;
 }
 
 ncclResult_t register_buffer(ncclComm_t comm, void* data, size_t, void** handle) {
-  FakeNccl::get().note(comm->rank, "register");
+  FakeNccl::get().note(comm->side->rank, "register");
   *handle = data;
   return ncclSuccess;
 }
 
 ncclResult_t deregister_buffer(ncclComm_t comm, void*) {
-  FakeNccl::get().note(comm->rank, "deregister");
+  FakeNccl::get().note(comm->side->rank, "deregister");
   return ncclSuccess;
 }
 
@@ -138,72 +161,68 @@ std::vector<std::byte> bytes_of(const void* data, size_t bytes) {
 }
 
 ncclResult_t send(const void* data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                  cudaStream_t) {
+                  cudaStream_t stream) {
   if (type != ncclFloat32) return ncclInvalidArgument;
-  group_comm = comm;
-  group.push_back({[=] {
-                     std::lock_guard lock(comm->ring->mutex);
-                     comm->ring->wire[{comm->rank, peer}].push_back(bytes_of(data, count * 4));
-                     comm->ring->changed.notify_all();
-                   },
-                   [] {}});
+  const auto begin = [side = comm->side, data, count, peer] {
+    std::lock_guard lock(side->ring->mutex);
+    side->ring->wire[{side->rank, peer}].push_back(bytes_of(data, count * 4));
+    side->ring->changed.notify_all();
+  };
+  add_to_group(comm, stream, {begin, [] {}});
   return ncclSuccess;
 }
 
 ncclResult_t receive(void* data, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                     cudaStream_t) {
+                     cudaStream_t stream) {
   if (type != ncclFloat32) return ncclInvalidArgument;
-  group_comm = comm;
-  group.push_back({[] {},
-                   [=] {
-                     std::unique_lock lock(comm->ring->mutex);
-                     auto& queue = comm->ring->wire[{peer, comm->rank}];
-                     comm->ring->changed.wait(lock, [&] { return !queue.empty(); });
-                     if (comm->rank == FakeNccl::get().gets_wrong_bit)
-                       queue.front()[0] ^= std::byte{1};
-                     std::memcpy(data, queue.front().data(), count * 4);
-                     queue.pop_front();
-                   }});
+  const auto end = [side = comm->side, data, count, peer] {
+    std::unique_lock lock(side->ring->mutex);
+    auto& queue = side->ring->wire[{peer, side->rank}];
+    side->ring->changed.wait(lock, [&] { return !queue.empty() || side->is_aborted; });
+    if (queue.empty()) return;
+    if (side->rank == FakeNccl::get().gets_wrong_bit) queue.front()[0] ^= std::byte{1};
+    std::memcpy(data, queue.front().data(), std::min(count * 4, queue.front().size()));
+    queue.pop_front();
+  };
+  add_to_group(comm, stream, {[] {}, end});
   return ncclSuccess;
 }
 
-template <typename T>
-void combine(T* out, const std::byte* in, size_t count, bool is_max) {
-  for (size_t i = 0; i < count; ++i) {
-    T x;
-    std::memcpy(&x, in + i * sizeof(T), sizeof x);
-    out[i] = is_max ? std::max(out[i], x) : out[i] + x;
+void reduce_end(Side& side, size_t turn, float* out, size_t count) {
+  Ring& ring = *side.ring;
+  std::unique_lock lock(ring.mutex);
+  const auto is_whole = [&] {
+    return std::all_of(ring.words.begin(), ring.words.end(),
+                       [&](const auto& words) { return words.size() > turn; });
+  };
+  ring.changed.wait(lock,
+                    [&] { return is_whole() || side.is_aborted || ring.torn.contains(turn); });
+  if (!is_whole() || ring.torn.contains(turn)) {
+    ring.torn.insert(turn);
+    return ring.changed.notify_all();
+  }
+  std::fill_n(out, count, 0.0f);
+  for (const auto& words : ring.words) {
+    for (size_t i = 0; i < count; ++i) {
+      float x;
+      std::memcpy(&x, words[turn].data() + i * sizeof x, sizeof x);
+      out[i] += x;
+    }
   }
 }
 
 ncclResult_t all_reduce(const void* in, void* out, size_t count, ncclDataType_t type,
-                        ncclRedOp_t op, ncclComm_t comm, cudaStream_t) {
-  const bool is_max = type == ncclUint64 && op == ncclMax;
-  if (!is_max && !(type == ncclFloat32 && op == ncclSum)) return ncclInvalidArgument;
-  group_comm = comm;
-  const size_t bytes = count * (is_max ? 8 : 4);
-  const size_t turn = comm->reduced++;
-  group.push_back({[=] {
-                     std::lock_guard lock(comm->ring->mutex);
-                     comm->ring->words[static_cast<size_t>(comm->rank)].push_back(
-                         bytes_of(in, bytes));
-                     comm->ring->changed.notify_all();
-                   },
-                   [=] {
-                     Ring& ring = *comm->ring;
-                     std::unique_lock lock(ring.mutex);
-                     ring.changed.wait(lock, [&] {
-                       return std::all_of(ring.words.begin(), ring.words.end(),
-                                          [&](const auto& w) { return w.size() > turn; });
-                     });
-                     std::memset(out, 0, bytes);
-                     for (const auto& words : ring.words) {
-                       if (is_max)
-                         combine(static_cast<uint64_t*>(out), words[turn].data(), count, true);
-                       else
-                         combine(static_cast<float*>(out), words[turn].data(), count, false);
-                     }
-                   }});
+                        ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  if (type != ncclFloat32 || op != ncclSum) return ncclInvalidArgument;
+  const auto begin = [side = comm->side, in, count] {
+    std::lock_guard lock(side->ring->mutex);
+    side->ring->words[static_cast<size_t>(side->rank)].push_back(bytes_of(in, count * 4));
+    side->ring->changed.notify_all();
+  };
+  const auto end = [side = comm->side, out, count, turn = comm->reduced++] {
+    reduce_end(*side, turn, static_cast<float*>(out), count);
+  };
+  add_to_group(comm, stream, {begin, end});
   return ncclSuccess;
 }
 
@@ -214,11 +233,15 @@ ncclResult_t group_start() {
 }
 
 ncclResult_t group_end() {
-  const std::vector<Op> ops = std::move(group);
-  group.clear();
-  for (const Op& op : ops) op.begin();
-  for (const Op& op : ops) op.end();
-  return group_comm == nullptr ? ncclSuccess : in_progress(group_comm);
+  FakeCuda::get().touch();
+  if (group_comm == nullptr) return ncclSuccess;
+  group_stream->post([ops = std::exchange(group, {})] {
+    for (const Op& op : ops) op.begin();
+    for (const Op& op : ops) op.end();
+  });
+  group_comm->stream = group_stream;
+  group_comm->posted = group_stream->posted();
+  return in_progress(group_comm);
 }
 
 const char* error_string(ncclResult_t) {
@@ -240,8 +263,7 @@ nccl::NcclApi FakeNccl::api() {
   return {.get_version = get_version,
           .get_unique_id = get_unique_id,
           .init = init,
-          .shrink = shrink,
-          .finalize = finalize,
+          .revoke = revoke,
           .destroy = destroy,
           .abort = abort_comm,
           .async_error = async_error,
@@ -253,12 +275,21 @@ nccl::NcclApi FakeNccl::api() {
           .group_start = group_start,
           .group_end = group_end,
           .error_string = error_string,
-          .last_error = last_error};
+          .last_error = last_error,
+          .version = "2.28.9"};
+}
+
+nccl::NcclApi FakeNccl::api_without_revoke() {
+  nccl::NcclApi older = api();
+  older.revoke = nullptr;
+  return older;
 }
 
 void FakeNccl::reset() {
   std::lock_guard lock(mutex_);
   log_.clear();
+  living_ = 0;
+  hangs_ = false;
   looks_until_ready = 2;
   outcome = ncclSuccess;
   cannot_init = never_ready = gets_wrong_bit = -1;
@@ -276,6 +307,27 @@ std::vector<std::string> FakeNccl::log() {
 void FakeNccl::note(int rank, const std::string& what) {
   std::lock_guard lock(mutex_);
   log_.push_back("rank " + std::to_string(rank) + ": " + what);
+}
+
+int FakeNccl::living() const {
+  std::lock_guard lock(mutex_);
+  return living_;
+}
+
+void FakeNccl::count(int more) {
+  std::lock_guard lock(mutex_);
+  living_ += more;
+}
+
+void FakeNccl::hang(bool does) {
+  std::lock_guard lock(mutex_);
+  hangs_ = does;
+  changed_.notify_all();
+}
+
+void FakeNccl::pass_hang() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !hangs_; });
 }
 
 }  // namespace lockstep::testing

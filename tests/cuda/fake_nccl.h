@@ -1,12 +1,22 @@
-// NCCL in one process and in plain memory: ranks are threads, a group runs whole in group_end().
-// Every call answers "in progress" first, as a non-blocking communicator may.
+// NCCL in one process and in plain memory, over a CUDA of our own (fake_cuda.h): ranks are threads,
+// and a group runs as one kernel on the stream that it was given, some time later.
+//
+// Habits of the real one (2.28.9) that it has:
+//
+//  - calls of a non-blocking communicator answer "in progress" first
+//  - a communicator that failed to get ready is still there, until somebody aborts it
+//  - a kernel waits for its peers' data for ever, until its own communicator is revoked or aborted;
+//    then it returns as if it had finished, with what lay in memory, and work behind it runs. What
+//    it has for its peers arrives there: they take it for the sum
+//  - revoke, abort and destroy return when nothing of the communicator runs any more; abort and
+//    destroy have freed it then. Revoke frees nothing
+//  - every call uses the calling thread's device
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
-#include <map>
 #include <mutex>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "comm/collectives/nccl/nccl_api.h"
@@ -19,13 +29,22 @@ class FakeNccl {
  public:
   static FakeNccl& get();
   static nccl::NcclApi api();
+  static nccl::NcclApi api_without_revoke();  // before NCCL 2.28.7
 
   // Forgets everything. Call it only between tests.
   void reset();
 
-  // "rank 1: abort" and the like, in order for each rank.
+  // "rank 1: abort" and the like, in order.
   std::vector<std::string> log();
   void note(int rank, const std::string& what);
+
+  // The number of communicators that nobody has freed.
+  int living() const;
+  void count(int more);
+
+  // Lets every revoke and abort hang, or go on again.
+  void hang(bool does);
+  void pass_hang();
 
   // The number of looks at a communicator until it stops being in progress; negative: never.
   int looks_until_ready = 2;
@@ -38,8 +57,11 @@ class FakeNccl {
   bool makes_no_id = false;
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
   std::vector<std::string> log_;
+  int living_ = 0;
+  bool hangs_ = false;
 };
 
 }  // namespace lockstep::testing

@@ -7,34 +7,63 @@
 #include <algorithm>
 
 #include "tests/cuda/nccl_world.h"
+#include "tests/support/fails_with.h"
 
 namespace lockstep::nccl {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
+using testing::FakeCuda;
 using testing::FakeNccl;
+using ::testing::HasSubstr;
 using testing::NcclWorker;
 using testing::NcclWorkers;
 using ::testing::Not;
 
 constexpr BufferLayout kLayout{.gradients = 64, .statistics = 64, .elements = 80};
+using Log = std::vector<std::string>;
 
 class NcclContextTest : public ::testing::Test {
  protected:
   void SetUp() override {
     FakeNccl::get().reset();
+    FakeCuda::get().reset();
+    make(FakeNccl::api());
+  }
+  void TearDown() override {
+    workers.clear();
+    EXPECT_EQ(FakeNccl::get().living(), 0);
+  }
+
+  void make(const NcclApi& api) {
+    workers.clear();
     for (MemberId id = 1; id <= 4; ++id)
-      workers.push_back(std::make_unique<NcclWorker>(id, kLayout, 1, Numerics::kExact));
+      workers.push_back(std::make_unique<NcclWorker>(id, kLayout, 1, Numerics::kExact, api));
   }
-
+  std::vector<NcclWorker*> chosen(const std::vector<size_t>& who) {
+    std::vector<NcclWorker*> found;
+    for (const size_t w : who) found.push_back(workers[w].get());
+    return found;
+  }
   void start(Generation generation, const std::vector<size_t>& who) {
-    std::vector<NcclWorker*> chosen;
-    for (const size_t w : who) chosen.push_back(workers[w].get());
-    testing::start(chosen, generation, std::vector<uint32_t>(who.size(), 0));
+    testing::start(chosen(who), generation, std::vector<uint32_t>(who.size(), 0));
   }
-
-  // Ends all contexts, and with them their side threads.
-  std::vector<std::string> log_of_all() {
+  std::vector<Status> try_start(Generation generation, const std::vector<size_t>& who) {
+    return testing::try_start(chosen(who), generation, std::vector<uint32_t>(who.size(), 0));
+  }
+  // Begins a step that only this worker takes part in: it never ends.
+  void begin_endless_sum(NcclWorker& worker, Generation generation) {
+    const uint32_t ranks = worker.collective->world_size();
+    std::vector<SlotRun> runs;
+    for (uint32_t r = 0; r < ranks; ++r) runs.push_back({r, r + 1});
+    const StepMerge merge = make_step_merge(runs, ranks, std::vector<bool>(ranks, true));
+    const Tag tag{.generation = generation};
+    ASSERT_TRUE(worker.collective->begin_step(tag, merge).is_ok());
+    ASSERT_TRUE(worker.collective->all_reduce(tag, {0, 64}).is_ok());
+  }
+  // Ends all contexts.
+  Log log_of_all() {
     workers.clear();
     return FakeNccl::get().log();
   }
@@ -42,62 +71,126 @@ class NcclContextTest : public ::testing::Test {
   NcclWorkers workers;
 };
 
+// Where lines with these words begin and end in the log.
+struct Span {
+  size_t first = 0;
+  size_t last = 0;
+};
+Span span_of(const Log& log, const std::string& words) {
+  Span span{log.size(), 0};
+  for (size_t i = 0; i < log.size(); ++i) {
+    if (log[i].find(words) == std::string::npos) continue;
+    span = {std::min(span.first, i), i};
+  }
+  EXPECT_LT(span.first, log.size()) << "nothing says " << words;
+  return span;
+}
+
 TEST_F(NcclContextTest, RegistersEveryRegionAndEndsInOrder) {
   start(1, {0});
-  const std::vector<std::string> expected = {
-      "rank 0: init id 1",  "rank 0: register", "rank 0: register", "rank 0: deregister",
-      "rank 0: deregister", "rank 0: finalize", "rank 0: destroy"};
+  const Log expected = {"rank 0: init id 1", "rank 0: register",   "rank 0: register",
+                        "rank 0: revoke",    "rank 0: deregister", "rank 0: deregister",
+                        "rank 0: destroy"};
   EXPECT_EQ(log_of_all(), expected);
 }
 
-TEST_F(NcclContextTest, SurvivorsOfADeathShrinkAndEndTheOldOneOnlyThen) {
+// X1: all have stopped before one frees, and all of it is gone before the new one is made.
+TEST_F(NcclContextTest, StopsEverywhereThenFreesThenConnectsAnew) {
   start(1, {0, 1, 2});
-  for (const size_t w : {0, 2}) workers[w]->collective->abort();
-  EXPECT_THAT(FakeNccl::get().log(), Not(Contains("rank 0: abort")));
-  start(2, {0, 2});
-  const auto log = log_of_all();
-  EXPECT_THAT(log, Contains("rank 0: shrink abort 1"));
-  EXPECT_THAT(log, Contains("rank 2: shrink abort 1"));
-  EXPECT_THAT(log, Contains("rank 2: abort"));  // the old one, by its old rank
-  EXPECT_THAT(log, Not(Contains("rank 0: init id 2")));
-}
-
-TEST_F(NcclContextTest, APlannedLeaveShrinksWithoutAbort) {
-  start(1, {0, 1, 2});
+  begin_endless_sum(*workers[1], 1);  // of a peer that died
   start(2, {0, 1});
-  const auto log = log_of_all();
-  EXPECT_THAT(log, Contains("rank 1: shrink 2"));
-  EXPECT_EQ(std::count(log.begin(), log.end(), "rank 0: finalize"), 2);
+  const Log log = FakeNccl::get().log();
+  EXPECT_LT(span_of(log, "revoke").last, span_of(log, "destroy").first);
+  EXPECT_EQ(FakeNccl::get().living(), 3);  // two new ones, and the dead worker's
+  for (const char* rank : {"rank 0: ", "rank 1: "})
+    EXPECT_LT(span_of(log, std::string(rank) + "destroy").last,
+              span_of(log, std::string(rank) + "init id 2").first);
 }
 
-TEST_F(NcclContextTest, ANewMemberMakesAllBeginFromANewId) {
+TEST_F(NcclContextTest, AbortsEverywhereBeforeItConnectsAnewIfNcclCannotRevoke) {
+  make(FakeNccl::api_without_revoke());
+  start(1, {0, 1});
+  begin_endless_sum(*workers[0], 1);
+  start(2, {0, 1});
+  const Log log = FakeNccl::get().log();
+  EXPECT_LT(span_of(log, "abort").last, span_of(log, "init id 2").first);
+}
+
+TEST_F(NcclContextTest, ANewMemberBeginsWithTheOthers) {
   start(1, {0, 1});
   start(2, {0, 1, 3});
-  const auto log = log_of_all();
-  EXPECT_THAT(log, Contains("rank 0: init id 2"));
-  EXPECT_THAT(log, Contains("rank 2: init id 2"));
-  EXPECT_EQ(std::count_if(log.begin(), log.end(),
-                          [](const std::string& l) { return l.find("shrink") != l.npos; }),
-            0);
+  EXPECT_THAT(FakeNccl::get().log(), Contains("rank 2: init id 2"));
 }
 
-// Worker 2 was away in generation 2: it cannot shrink what the others have.
-TEST_F(NcclContextTest, OneThatLostTheOldCommunicatorMakesAllBeginFromANewId) {
-  start(1, {0, 1, 2});
+// What still runs would write to memory that is free.
+TEST_F(NcclContextTest, AWorkerThatLeavesEndsItsWorkBeforeItsMemoryGoes) {
+  start(1, {0, 1});
+  begin_endless_sum(*workers[0], 1);
+  workers[0].reset();
+  EXPECT_EQ(FakeNccl::get().living(), 1);
+}
+
+// NCCL's calls make a context on the calling thread's device.
+TEST(NcclContextDevice, TheSideThreadUsesTheWorkersDevice) {
+  FakeNccl::get().reset();
+  std::thread training([] {
+    ASSERT_EQ(cudaSetDevice(3), cudaSuccess);
+    FakeCuda::get().reset();
+    NcclWorker worker(1, kLayout, 1, Numerics::kExact);
+    for (const Generation generation : {Generation{1}, Generation{2}}) {
+      auto control = make_loopback(generation, {worker.buffer.get()});
+      EXPECT_TRUE(worker.connect(generation, {1}, {0}, std::move(control.front())).is_ok());
+    }
+  });
+  training.join();
+  EXPECT_THAT(FakeCuda::get().contexts(), ElementsAre(3));
+  EXPECT_EQ(FakeNccl::get().living(), 0);
+}
+
+TEST_F(NcclContextTest, AFailedInitEndsTheGenerationAndLeavesNothing) {
+  FakeNccl::get().outcome = ncclSystemError;
+  for (const Status& status : try_start(1, {0, 1})) EXPECT_EQ(status.code(), Code::kAborted);
+  FakeNccl::get().outcome = ncclSuccess;
   start(2, {0, 1});
-  start(3, {0, 2});
-  const auto log = log_of_all();
-  EXPECT_THAT(log, Contains("rank 0: init id 2"));
-  EXPECT_THAT(log, Contains("rank 1: init id 2"));
+  EXPECT_EQ(FakeNccl::get().living(), 2);
 }
 
-TEST(LeftOut, AreTheRanksThatAreGoneIfTheRestKeptTheirOrder) {
-  const std::vector<MemberId> before = {7, 8, 9, 10};
-  EXPECT_EQ(left_out(before, {7, 10}), (std::vector<int>{1, 2}));
-  EXPECT_EQ(left_out(before, {8, 9, 10}), (std::vector<int>{0}));
-  EXPECT_EQ(left_out(before, before), std::nullopt);
-  EXPECT_EQ(left_out(before, {9, 8}), std::nullopt);
-  EXPECT_EQ(left_out(before, {7, 11}), std::nullopt);
+// A peer's death changes the members.
+TEST_F(NcclContextTest, NcclThatFailsBetweenTheSameMembersAgainAndAgainIsAnErrorOfThisWorker) {
+  FakeNccl::get().outcome = ncclSystemError;
+  Generation generation = 0;
+  const auto try_between = [&](const std::vector<MemberId>& members) {
+    auto control = make_loopback(++generation, {workers[0]->buffer.get()});
+    return workers[0]->connect(generation, members, {0}, std::move(control.front()));
+  };
+  EXPECT_EQ(try_between({1, 2, 3}).code(), Code::kAborted);
+  EXPECT_EQ(try_between({1, 2, 3}).code(), Code::kAborted);
+  EXPECT_EQ(try_between({1, 2}).code(), Code::kAborted);
+  EXPECT_EQ(try_between({1, 2}).code(), Code::kAborted);
+  EXPECT_THAT(try_between({1, 2}),
+              FailsWith(Code::kInternal, Says("3 times"), Advises("NCCL_DEBUG", "comm.backend")));
+}
+
+TEST_F(NcclContextTest, AnOlderConnectionThatDoesNotEndIsAnErrorOfThisWorkerByTheDeadline) {
+  start(1, {0});
+  FakeNccl::get().hang(true);
+  workers[0]->deadline_ms = 20;
+  const Status status = try_start(2, {0}).front();
+  EXPECT_THAT(status, FailsWith(Code::kInternal, Says("20 ms"), Advises("start again")));
+  EXPECT_THAT(FakeNccl::get().log(), Not(Contains(HasSubstr("init id 2"))));
+  FakeNccl::get().hang(false);
+  workers[0]->deadline_ms = 20'000;
+  start(3, {0});
+}
+
+TEST_F(NcclContextTest, AGenerationThatIsClosedWaitsForNoOlderConnection) {
+  start(1, {0});
+  FakeNccl::get().hang(true);
+  workers[0]->is_closed = true;
+  EXPECT_EQ(try_start(2, {0}).front().code(), Code::kAborted);
+  FakeNccl::get().hang(false);
+  workers[0]->is_closed = false;
+  start(3, {0});
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Several ranks with an NcclContext each, over FakeNccl, PlainQueue and the loopback Collective.
+// Several ranks with an NcclContext each, over FakeNccl, CudaQueue on FakeCuda, and the loopback
+// Collective.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -7,12 +8,14 @@
 #include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "comm/collectives/loopback/loopback.h"
+#include "comm/collectives/nccl/cuda_queue.h"
 #include "comm/collectives/nccl/nccl_context.h"
+#include "tests/cuda/fake_cuda.h"
 #include "tests/cuda/fake_nccl.h"
-#include "tests/cuda/plain_queue.h"
 
 namespace lockstep::testing {
 
@@ -23,26 +26,41 @@ inline void run_ranks(size_t ranks, const std::function<void(uint32_t)>& work) {
 }
 
 struct NcclWorker {
-  NcclWorker(MemberId id, const BufferLayout& layout, uint32_t regions, nccl::Numerics numerics)
+  NcclWorker(MemberId id, const BufferLayout& layout, uint32_t regions, nccl::Numerics numerics,
+             const nccl::NcclApi& api = FakeNccl::api())
       : member(id),
         buffer(make_plain_buffer(layout, regions)),
-        context(FakeNccl::api(), clock, queue, *buffer, numerics) {}
+        queue(nccl::CudaQueue::create({&gradients, &compute}).value()),
+        context(api, clock, *queue, *buffer, numerics) {}
 
   const MemberId member;
   SystemClock clock;
-  PlainQueue queue;
-  std::unique_ptr<GradientBuffer> buffer;
+  const std::unique_ptr<GradientBuffer> buffer;
+  CUstream_st gradients;
+  CUstream_st compute;
+  const std::unique_ptr<nccl::CudaQueue> queue;
   nccl::NcclContext context;
+  int deadline_ms = 20'000;
   std::unique_ptr<Collective> control;
   std::unique_ptr<DeviceCollective> collective;
-  std::atomic<bool> is_closed{false};  // closed by the session
+  std::atomic<bool> is_closed{false};  // by the session
+
+  Status connect(Generation generation, const std::vector<MemberId>& members,
+                 const std::vector<uint32_t>& node_of_rank, std::unique_ptr<Collective> host) {
+    collective.reset();
+    control = std::move(host);
+    auto made = context.connect({generation, members, node_of_rank, control.get(), deadline_ms,
+                                 [this] { return is_closed.load(); }});
+    if (made.is_ok()) collective = std::move(*made);
+    return made.status();
+  }
 };
 
 using NcclWorkers = std::vector<std::unique_ptr<NcclWorker>>;
 
-// Moves all of `workers` into a new generation, ranks in their order.
-inline void start(const std::vector<NcclWorker*>& workers, Generation generation,
-                  const std::vector<uint32_t>& node_of_rank) {
+// Moves all of `workers` into a new generation, ranks in their order. Their outcomes, by rank.
+inline std::vector<Status> try_start(const std::vector<NcclWorker*>& workers, Generation generation,
+                                     const std::vector<uint32_t>& node_of_rank) {
   std::vector<GradientBuffer*> buffers;
   std::vector<MemberId> members;
   for (NcclWorker* worker : workers) {
@@ -50,14 +68,17 @@ inline void start(const std::vector<NcclWorker*>& workers, Generation generation
     members.push_back(worker->member);
   }
   auto control = make_loopback(generation, buffers);
+  std::vector<Status> found(workers.size());
   run_ranks(workers.size(), [&](uint32_t r) {
-    auto connected =
-        workers[r]->context.connect({generation, members, node_of_rank, control[r].get(), 20'000,
-                                     [worker = workers[r]] { return worker->is_closed.load(); }});
-    ASSERT_TRUE(connected.is_ok()) << connected.status().message();
-    workers[r]->collective = std::move(*connected);
-    workers[r]->control = std::move(control[r]);
+    found[r] = workers[r]->connect(generation, members, node_of_rank, std::move(control[r]));
   });
+  return found;
+}
+
+inline void start(const std::vector<NcclWorker*>& workers, Generation generation,
+                  const std::vector<uint32_t>& node_of_rank) {
+  for (const Status& status : try_start(workers, generation, node_of_rank))
+    ASSERT_TRUE(status.is_ok()) << status.message();
 }
 
 }  // namespace lockstep::testing

@@ -29,7 +29,7 @@ class OnDevice final : public Forwarding<DeviceCollective> {
     LOCKSTEP_RETURN_IF_ERROR(use(device_));
     return inner().all_reduce(tag, range);
   }
-  Status wait_for_sums() override {
+  Result<uint64_t> wait_for_sums() override {
     LOCKSTEP_RETURN_IF_ERROR(use(device_));
     return inner().wait_for_sums();
   }
@@ -41,17 +41,17 @@ class OnDevice final : public Forwarding<DeviceCollective> {
 }  // namespace
 
 Result<std::unique_ptr<CudaComm>> CudaComm::open(int device, const nccl::EngineStreams& streams,
-                                                 uint64_t* gate, GradientBuffer& buffer,
-                                                 bool is_exact) {
+                                                 GradientBuffer& buffer, bool is_exact) {
   LOCKSTEP_RETURN_IF_ERROR(use(device));
   LOCKSTEP_ASSIGN_OR_RETURN(nccl::NcclApi api, nccl::open_nccl(kNcclLibrary));
-  LOCKSTEP_ASSIGN_OR_RETURN(auto queue, nccl::CudaQueue::create(streams, gate));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto queue, nccl::CudaQueue::create(streams));
   return std::unique_ptr<CudaComm>(new CudaComm(device, api, std::move(queue), buffer, is_exact));
 }
 
 CudaComm::CudaComm(int device, nccl::NcclApi api, std::unique_ptr<nccl::CudaQueue> queue,
                    GradientBuffer& buffer, bool is_exact)
     : device_(device),
+      nccl_version_(api.version),
       queue_(std::move(queue)),
       context_(api, clock_, *queue_, buffer,
                is_exact ? nccl::Numerics::kExact : nccl::Numerics::kFast) {}

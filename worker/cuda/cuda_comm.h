@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 
 #include <memory>
+#include <string>
 
 #include "comm/base/clock.h"
 #include "comm/collectives/nccl/cuda_queue.h"
@@ -19,20 +20,21 @@ namespace lockstep {
 
 class CudaComm final : public DeviceComm {
  public:
-  // `gate`: a word of device memory for tags that differ (device_queue.h). The host decides what is
-  // applied, after wait_for_sums(). `gate`, the streams and `buffer` outlive the connection.
+  // The streams and `buffer` outlive the connection.
   static Result<std::unique_ptr<CudaComm>> open(int device, const nccl::EngineStreams& streams,
-                                                uint64_t* gate, GradientBuffer& buffer,
-                                                bool is_exact);
+                                                GradientBuffer& buffer, bool is_exact);
   ~CudaComm() override;
 
   Result<std::unique_ptr<DeviceCollective>> connect(DeviceGeneration next) override;
+
+  const std::string& nccl_version() const { return nccl_version_; }  // "2.28.9"
 
  private:
   CudaComm(int device, nccl::NcclApi api, std::unique_ptr<nccl::CudaQueue> queue,
            GradientBuffer& buffer, bool is_exact);
 
   const int device_;
+  const std::string nccl_version_;
   const SystemClock clock_;
   const std::unique_ptr<nccl::CudaQueue> queue_;
   nccl::NcclContext context_;  // last: it uses the others

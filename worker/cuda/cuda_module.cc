@@ -84,6 +84,7 @@ class CudaModule final : public DeviceModule {
   Result<cudaEvent_t> event(uint32_t mark, bool make);
 
   int device_ = 0;
+  std::string nccl_version_;  // empty: no connection was opened
   cudaDeviceProp properties_ = {};
   // None is the default one, which orders itself with others and cannot be captured.
   std::array<cudaStream_t, kLanes> streams_ = {};
@@ -115,29 +116,32 @@ Status CudaModule::init(uint32_t local_rank) {
 }
 
 CudaModule::~CudaModule() {
-  (void)cudaSetDevice(device_);
-  (void)cudaDeviceSynchronize();
+  cuda::drop_error(cudaSetDevice(device_));
+  cuda::drop_error(cudaDeviceSynchronize());
   torch_queue_.reset();
-  for (const auto& [memory, bytes] : memory_) (void)cudaFree(memory);
-  for (const auto& [memory, bytes] : host_memory_) (void)cudaFreeHost(memory);
+  for (const auto& [memory, bytes] : memory_) cuda::drop_error(cudaFree(memory));
+  for (const auto& [memory, bytes] : host_memory_) cuda::drop_error(cudaFreeHost(memory));
   for (cudaEvent_t event : events_) {
-    if (event != nullptr) (void)cudaEventDestroy(event);
+    if (event != nullptr) cuda::drop_error(cudaEventDestroy(event));
   }
   for (cudaStream_t stream : streams_) {
-    if (stream != nullptr) (void)cudaStreamDestroy(stream);
+    if (stream != nullptr) cuda::drop_error(cudaStreamDestroy(stream));
   }
 }
 
 std::vector<std::string> CudaModule::fingerprint() const {
   int runtime = 0;
-  (void)cudaRuntimeGetVersion(&runtime);
-  return {"device=cuda",
-          "gpu=" + std::string(properties_.name),
-          "gpu_capability=" + std::to_string(properties_.major) + "." +
-              std::to_string(properties_.minor),
-          "gpu_processors=" + std::to_string(properties_.multiProcessorCount),
-          "gpu_kernels=" + std::to_string(kKernelBits),
-          "cuda_runtime=" + std::to_string(runtime)};
+  cuda::drop_error(cudaRuntimeGetVersion(&runtime));
+  std::vector<std::string> lines = {
+      "device=cuda",
+      "gpu=" + std::string(properties_.name),
+      "gpu_capability=" + std::to_string(properties_.major) + "." +
+          std::to_string(properties_.minor),
+      "gpu_processors=" + std::to_string(properties_.multiProcessorCount),
+      "gpu_kernels=" + std::to_string(kKernelBits),
+      "cuda_runtime=" + std::to_string(runtime)};
+  if (!nccl_version_.empty()) lines.push_back("nccl=" + nccl_version_);
+  return lines;
 }
 
 Result<void*> CudaModule::allocate(size_t bytes) {
@@ -190,21 +194,19 @@ void CudaModule::release(void* memory) {
 // A system that allows no more locked memory copies more slowly, and as rightly.
 void CudaModule::pin(void* memory, size_t bytes) {
   if (reinterpret_cast<uintptr_t>(memory) % kPageBytes != 0 || !here().is_ok()) return;
-  if (cudaHostRegister(memory, bytes, cudaHostRegisterDefault) != cudaSuccess)
-    (void)cudaGetLastError();  // else the next call would report it
+  cuda::drop_error(cudaHostRegister(memory, bytes, cudaHostRegisterDefault));
 }
 
 void CudaModule::unpin(void* memory) {
-  if (cudaHostUnregister(memory) != cudaSuccess) (void)cudaGetLastError();
+  cuda::drop_error(cudaHostUnregister(memory));
 }
 
 Result<std::unique_ptr<DeviceComm>> CudaModule::open_comm(GradientBuffer& buffer, bool is_exact) {
-  LOCKSTEP_ASSIGN_OR_RETURN(void* gate, allocate(sizeof(uint64_t)));
-  LOCKSTEP_ASSIGN_OR_RETURN(auto comm,
-                            CudaComm::open(device_,
-                                           {.gradients = stream(DeviceLane::kGradients),
-                                            .compute = stream(DeviceLane::kCompute)},
-                                           static_cast<uint64_t*>(gate), buffer, is_exact));
+  LOCKSTEP_ASSIGN_OR_RETURN(auto comm, CudaComm::open(device_,
+                                                      {.gradients = stream(DeviceLane::kGradients),
+                                                       .compute = stream(DeviceLane::kCompute)},
+                                                      buffer, is_exact));
+  nccl_version_ = comm->nccl_version();
   return std::unique_ptr<DeviceComm>(std::move(comm));
 }
 

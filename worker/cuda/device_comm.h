@@ -3,8 +3,11 @@
 //
 // INVARIANTS
 //  D1 The connect() of a newer generation ends the work that an older generation left unfinished on
-//     the device. Nothing ends it earlier: peers that have not closed the older generation may
-//     still be reading.
+//     the device, before it connects. The destructor ends it for a worker that leaves, whether its
+//     peers have closed or not: nobody applies what this worker has not agreed to (step_reducer.h,
+//     R6).
+//  D2 The destructor blocks as long as the device's library does. Who must leave meanwhile leaves
+//     with _exit, and frees no memory of the device.
 //
 // Thread-safety: one thread at a time.
 #pragma once

@@ -56,7 +56,8 @@ class DeviceModule {
   // LibTorch's view of this stream, from give(). Null: give() was not called.
   virtual TorchQueue* torch_queue() const = 0;
   virtual void give(std::unique_ptr<TorchQueue> queue) = 0;
-  // What decides the bits, as "key=value" lines.
+  // What decides the bits, as "key=value" lines. After open_comm() also the version of the library
+  // for the connection, which all members need alike.
   virtual std::vector<std::string> fingerprint() const = 0;
 
   // allocate(): zeroed, 256-byte aligned memory of the device. allocate_host(): memory of the host

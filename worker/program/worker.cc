@@ -389,6 +389,8 @@ void Worker::train() {
   impl_->make_runner(**batch);
   impl_->loop.post([this] { impl_->host.attach(*impl_->engine, *impl_->runner); });
   impl_->runner->run();
+  // Here, where the process does not wait for it: NCCL blocks if it cannot end its work (D2).
+  impl_->devices.reset();
   if (!impl_->gpu) return;
   if (const auto peak = peak_device_bytes(*impl_->gpu); peak.is_ok())
     impl_->logger->info("gpu_memory", "peak GPU memory in use", {{"bytes", *peak}});

@@ -4,8 +4,13 @@
 
 namespace lockstep::cuda {
 
+void drop_error(cudaError_t error) {
+  if (error != cudaSuccess) (void)cudaGetLastError();
+}
+
 Status cuda_status(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return Status::ok();
+  drop_error(error);
   const std::string said =
       std::string(what) + ": " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")";
   switch (error) {

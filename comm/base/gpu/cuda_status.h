@@ -1,6 +1,11 @@
 // Turns an error of the CUDA runtime into a Status.
 //
-// Thread-safety: pure functions.
+// CUDA keeps a failed call's error as the thread's last one until somebody takes it, and the check
+// behind a kernel's launch takes whatever is there. So every error passes through one of these
+// functions, which clear it: an error that a caller has handled, tolerates, or asked for (an event
+// that is not reached yet) must not come up again as a failed launch.
+//
+// Thread-safety: any thread; what they clear is the calling thread's.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,5 +17,8 @@ namespace lockstep::cuda {
 // `what` names the attempt: "launch adam update". kConfig if there is no usable device or driver,
 // else kInternal: the context is lost, and the process has to restart.
 Status cuda_status(cudaError_t error, const char* what);
+
+// For a call whose failure changes nothing for the caller.
+void drop_error(cudaError_t error);
 
 }  // namespace lockstep::cuda

@@ -14,6 +14,7 @@
 
 #include "comm/base/byte_units.h"
 #include "comm/base/ids.h"
+#include "comm/base/prng.h"
 #include "comm/collectives/collective.h"
 
 namespace lockstep::host {
@@ -40,13 +41,19 @@ struct OpDescriptor {
   uint64_t bytes = 0;
   uint64_t begin = 0;
   uint64_t end = 0;
-  uint64_t merge_hash = 0;  // of the StepMerge, for all_reduce
+  uint64_t merge_hash = 0;  // for all_reduce: agreed_hash()
   uint32_t bucket = 0;
   uint32_t phase = 0;
   OpKind kind = OpKind::kNone;
   uint32_t root = 0;
   bool operator==(const OpDescriptor&) const = default;
 };
+
+// What ranks must agree on in an all_reduce besides its tag: the StepMerge, and what their devices
+// did before.
+inline uint64_t agreed_hash(uint64_t merge_hash, const Tag& tag) {
+  return tag.device_operations == 0 ? merge_hash : stream_key({merge_hash, tag.device_operations});
+}
 
 // The caller sets `op.merge_hash` and `op.root`, if the kind has them.
 inline OpDescriptor describe(Mark mark, OpKind kind, const Tag& tag, const ElementRange& range) {

@@ -65,7 +65,7 @@ Status GenerationCollective::all_reduce(const Tag& tag, const ElementRange& rang
 
 Status GenerationCollective::reduce(const Tag& tag, const ElementRange& range) {
   OpDescriptor op = next_operation(OpKind::kAllReduce, tag, range);
-  op.merge_hash = merge_hash_;
+  op.merge_hash = agreed_hash(merge_hash_, tag);
   const Algorithm algorithm =
       choose_algorithm(world_size(), range.size() * sizeof(float), two_on_one_host_);
   const bool direct = algorithm == Algorithm::kDirect;

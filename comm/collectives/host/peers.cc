@@ -126,9 +126,11 @@ Status Peers::meet(const OpDescriptor& op) {
     LOCKSTEP_RETURN_IF_ERROR(wait_for(r, &FlagBlock::published, op.mark));
     const OpDescriptor& theirs = links_[r]->flags().ops[op.mark % kOpRing];
     if (theirs == op) continue;
-    return Status(Code::kInternal, "ranks disagree: rank " + std::to_string(rank_) + " is in " +
-                                       describe(op) + ", rank " + std::to_string(r) + " in " +
-                                       describe(theirs));
+    std::string said = "ranks disagree: rank " + std::to_string(rank_) + " is in " + describe(op) +
+                       ", rank " + std::to_string(r) + " in " + describe(theirs);
+    if (theirs.merge_hash != op.merge_hash)
+      said += "; they take other slots for a rank's, or their GPUs were in different operations";
+    return Status(Code::kInternal, said);
   }
   return is_aborted() ? aborted_status() : Status::ok();
 }

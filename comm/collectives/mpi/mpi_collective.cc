@@ -58,7 +58,7 @@ Status MpiCollective::all_reduce(const Tag& tag, const ElementRange& range) {
   LOCKSTEP_RETURN_IF_ERROR(check_tag(tag));
   if (alone_) return Status::ok();
   OpDescriptor op = next_operation(OpKind::kAllReduce, tag, range);
-  op.merge_hash = merge_hash_;
+  op.merge_hash = host::agreed_hash(merge_hash_, tag);
   LOCKSTEP_RETURN_IF_ERROR(messages_->meet(op));
   return fast_ ? reduce_fast(range) : reduce_exact(range);
 }

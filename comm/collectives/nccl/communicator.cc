@@ -6,40 +6,36 @@
 namespace lockstep::nccl {
 namespace {
 
+constexpr int kRevokeDefault = 0;  // NCCL_REVOKE_DEFAULT, which older headers lack
+
 ncclConfig_t non_blocking() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   return config;
 }
 
+// What only this worker can have caused. A peer that dies while ranks connect, at init or at the
+// first operation with it, may look like everything else: its socket breaks (system error), its
+// answer is no answer (internal error), or NCCL finds out (remote error).
+bool is_own(ncclResult_t result) {
+  return result == ncclUnhandledCudaError || result == ncclInvalidArgument ||
+         result == ncclInvalidUsage;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Communicator>> Communicator::init(const NcclApi& api, const ncclUniqueId& id,
-                                                         uint32_t rank, uint32_t world, Wait wait) {
-  std::unique_ptr<Communicator> made(new Communicator(api, std::move(wait)));
-  ncclConfig_t config = non_blocking();
-  const ncclResult_t result =
-      api.init(&made->comm_, static_cast<int>(world), id, static_cast<int>(rank), &config);
-  LOCKSTEP_RETURN_IF_ERROR(made->settle(result, "connect the GPUs", made->comm_, made->wait_));
-  return made;
-}
-
 Communicator::~Communicator() {
-  abort();
+  stop();
+  free();
 }
 
-Result<std::unique_ptr<Communicator>> Communicator::shrink(std::vector<int> excluded,
-                                                           bool was_aborted, Wait wait) {
-  std::unique_ptr<Communicator> made(new Communicator(api_, std::move(wait)));
+Status Communicator::init(const ncclUniqueId& id, uint32_t rank, uint32_t world) {
   ncclConfig_t config = non_blocking();
   const ncclResult_t result =
-      api_.shrink(comm_, excluded.data(), static_cast<int>(excluded.size()), &made->comm_, &config,
-                  was_aborted ? NCCL_SHRINK_ABORT : NCCL_SHRINK_DEFAULT);
-  // Until the new one exists, the old one reports the progress.
-  LOCKSTEP_RETURN_IF_ERROR(settle(result, "leave out GPUs", comm_, made->wait_));
-  LOCKSTEP_RETURN_IF_ERROR(
-      made->settle(ncclInProgress, "connect the remaining GPUs", made->comm_, made->wait_));
-  return made;
+      api_.init(&comm_, static_cast<int>(world), id, static_cast<int>(rank), &config);
+  LOCKSTEP_RETURN_IF_ERROR(settle(result, "connect the GPUs"));
+  state_ = State::kReady;
+  return Status::ok();
 }
 
 void Communicator::register_buffer(void* data, size_t bytes) {
@@ -49,52 +45,66 @@ void Communicator::register_buffer(void* data, size_t bytes) {
 }
 
 Status Communicator::group(const std::function<ncclResult_t(ncclComm_t)>& enqueue) {
+  LOCKSTEP_RETURN_IF_ERROR(health());
   ncclResult_t result = api_.group_start();
   if (result != ncclSuccess) return error(result, "begin a group of transfers");
   const ncclResult_t inside = enqueue(comm_);
   result = api_.group_end();  // also after an error: a group is open
   if (inside != ncclSuccess && inside != ncclInProgress) return error(inside, "enqueue a transfer");
-  return settle(result, "enqueue transfers", comm_, wait_);
+  return settle(result, "enqueue transfers");
 }
 
 Status Communicator::health() const {
+  if (state_ != State::kReady) return {Code::kAborted, "the GPUs' connection has ended"};
   ncclResult_t state = ncclSuccess;
   const ncclResult_t result = api_.async_error(comm_, &state);
   if (result != ncclSuccess) return error(result, "ask for the state of the GPUs' connection");
   if (state == ncclSuccess || state == ncclInProgress) return Status::ok();
-  // Whatever NCCL calls it, a peer's end looks like this from here.
-  return {Code::kAborted, error(state, "exchange between GPUs").message()};
+  return error(state, "exchange between GPUs");
 }
 
-Status Communicator::finalize(const Wait& wait) {
-  if (comm_ == nullptr) return Status::ok();
-  for (void* handle : registered_) (void)api_.deregister_buffer(comm_, handle);
-  registered_.clear();
-  LOCKSTEP_RETURN_IF_ERROR(settle(api_.finalize(comm_), "end the GPUs' connection", comm_, wait));
-  const ncclResult_t result = api_.destroy(std::exchange(comm_, nullptr));
-  return result == ncclSuccess ? Status::ok() : error(result, "free the GPUs' connection");
+// Revoking keeps what peers may have mapped until all ranks of the node have stopped. Aborting
+// frees it at once.
+void Communicator::stop() noexcept {
+  if (comm_ == nullptr || state_ == State::kStopped || state_ == State::kBroken) return;
+  if (state_ != State::kReady || api_.revoke == nullptr) {
+    state_ = State::kStopped;
+    (void)api_.abort(std::exchange(comm_, nullptr));
+    return;
+  }
+  ncclResult_t state = api_.revoke(comm_, kRevokeDefault);
+  const int64_t begin_ns = wait_.clock.monotonic_ns();
+  while (state == ncclInProgress && api_.async_error(comm_, &state) == ncclSuccess) {
+    if (state == ncclInProgress) wait_.pause(wait_.clock.monotonic_ns() - begin_ns);
+  }
+  state_ = state == ncclSuccess ? State::kStopped : State::kBroken;
 }
 
-void Communicator::abort() noexcept {
-  if (comm_ != nullptr) (void)api_.abort(std::exchange(comm_, nullptr));
+// NCCL refuses to destroy a communicator in which something has failed.
+void Communicator::free() noexcept {
+  if (comm_ == nullptr) return;
+  if (state_ == State::kStopped) {
+    for (void* handle : registered_) (void)api_.deregister_buffer(comm_, handle);
+    (void)api_.destroy(std::exchange(comm_, nullptr));
+  } else {
+    (void)api_.abort(std::exchange(comm_, nullptr));
+  }
 }
 
-Status Communicator::settle(ncclResult_t result, const char* what, ncclComm_t comm,
-                            const Wait& wait) const {
-  const int64_t end_ms = wait.clock.monotonic_ms() + wait.deadline_ms;
+Status Communicator::settle(ncclResult_t result, const char* what) const {
+  const int64_t begin_ns = wait_.clock.monotonic_ns();
   while (result == ncclInProgress) {
-    if (wait.is_closed())
+    if (wait_.is_closed())
       return {Code::kAborted, std::string(what) + ": the generation was closed"};
-    ncclResult_t state = ncclInProgress;
-    const ncclResult_t asked = api_.async_error(comm, &state);
+    const ncclResult_t asked = api_.async_error(comm_, &result);
     if (asked != ncclSuccess) return error(asked, what);
-    result = state;
     if (result != ncclInProgress) break;
-    if (wait.clock.monotonic_ms() >= end_ms)
+    const int64_t waited_ns = wait_.clock.monotonic_ns() - begin_ns;
+    if (waited_ns >= int64_t{wait_.deadline_ms} * 1'000'000)
       return {Code::kTimeout, std::string(what) + ": not done after " +
-                                  std::to_string(wait.deadline_ms) +
+                                  std::to_string(wait_.deadline_ms) +
                                   " ms; a peer is missing, or its GPU cannot be reached"};
-    wait.pause();
+    wait_.pause(waited_ns);
   }
   return result == ncclSuccess ? Status::ok() : error(result, what);
 }
@@ -103,8 +113,7 @@ Status Communicator::error(ncclResult_t result, const char* what) const {
   std::string said = std::string(what) + ": " + api_.error_string(result);
   const char* more = comm_ == nullptr ? nullptr : api_.last_error(comm_);
   if (more != nullptr && *more != '\0') said += " (" + std::string(more) + ")";
-  // A peer is gone: the generation is over, and this worker is still healthy.
-  return {result == ncclRemoteError ? Code::kAborted : Code::kInternal, said};
+  return {is_own(result) ? Code::kInternal : Code::kAborted, said};
 }
 
 }  // namespace lockstep::nccl

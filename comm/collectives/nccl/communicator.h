@@ -1,23 +1,27 @@
-// One NCCL communicator, from its making to its end. Everything is non-blocking: NCCL answers "in
-// progress", and each wait watches the deadline and whether the generation is closed.
+// One NCCL communicator, from its making to its end. Everything but its end is non-blocking: NCCL
+// answers "in progress", and each wait watches the deadline and whether the generation is closed.
 //
-//   init / shrink -> ready -> finalize (nothing in flight) | abort (anything may be)
+//   init ─▶ ready ─▶ stop: nothing of it runs any more ─▶ free
+//      └───────────────────┴─ ncclCommAbort: both at once, if the library cannot revoke, or the
+//                             communicator never got ready
 //
 // INVARIANTS
-//  M1 It ends exactly once: by finalize() if that succeeds, else by abort(). The destructor aborts
-//     a communicator that has not ended.
-//  M2 Nobody calls abort() before every survivor has closed its gate (after "start"): an aborted
-//     kernel still advances its neighbours' counters, so they may finish with garbage.
+//  M1 NCCL frees it exactly once. The destructor stops and frees what has not ended, so a failed
+//     init() leaks nothing.
+//  M2 stop() may come as soon as this rank's own generation is closed, whatever its peers do. An
+//     aborted kernel still advances its neighbours' counters, so neighbours may finish with
+//     garbage. They apply nothing of it: this rank has not agreed to the step (README.md).
+//  M3 After stop(), NCCL reads and writes none of the memory it was given.
 //
-// Thread-safety: one thread at a time, which also calls `Wait::is_closed`.
+// Thread-safety: one thread at a time, which also calls the functions of `Wait`. stop() and free()
+// block as long as NCCL does, so they belong on a side thread.
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <span>
 #include <vector>
 
 #include "comm/base/clock.h"
+#include "comm/base/limits.h"
 #include "comm/base/status.h"
 #include "comm/collectives/nccl/nccl_api.h"
 
@@ -28,47 +32,54 @@ struct Wait {
   const Clock& clock;
   int deadline_ms = 0;  // for one operation
   std::function<bool()> is_closed;
-  std::function<void()> pause;  // between two looks
+  std::function<void(int64_t waited_ns)> pause;  // between two looks
 };
+
+// How long to sleep before the next look at NCCL. 0: look again at once. NCCL takes a group in tens
+// of microseconds, and backward waits meanwhile: a sleep would cost more than the group.
+constexpr int64_t sleep_before_next_look_us(int64_t waited_ns) {
+  return waited_ns < int64_t{limits::kNcclSpinUs} * 1'000 ? 0 : limits::kNcclPollUs;
+}
 
 class Communicator {
  public:
-  // All `world` ranks call it with the id that one of them made. kTimeout, kAborted (closed, or a
-  // peer is gone), or kInternal with NCCL's words.
-  static Result<std::unique_ptr<Communicator>> init(const NcclApi& api, const ncclUniqueId& id,
-                                                    uint32_t rank, uint32_t world, Wait wait);
+  // `wait`: of init() and of every group(). Its clock outlives the communicator.
+  Communicator(const NcclApi& api, Wait wait) : api_(api), wait_(std::move(wait)) {}
   ~Communicator();
   Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
 
-  // A communicator without the `excluded` ranks. All others make it together and keep their order.
-  // `was_aborted`: operations of this communicator may hang, so shrink() ends them first.
-  Result<std::unique_ptr<Communicator>> shrink(std::vector<int> excluded, bool was_aborted,
-                                               Wait wait);
+  // All `world` ranks call it once, with the id that one of them made. kTimeout; kAborted: closed,
+  // or a peer is gone, which NCCL also calls a system, remote or internal error; kInternal: this
+  // worker's own GPU or call failed.
+  Status init(const ncclUniqueId& id, uint32_t rank, uint32_t world);
 
   // Lets NCCL read and write the memory without copies of its own. If NCCL does not support it, it
   // says so with an error that is not fatal, and nothing is registered.
   void register_buffer(void* data, size_t bytes);
 
-  // Runs `enqueue` as one NCCL group and waits until NCCL has taken all of it.
+  // Runs `enqueue` as one NCCL group and waits until NCCL has taken all of it. Errors: as init(),
+  // because NCCL connects to a peer when it first has something for it.
   Status group(const std::function<ncclResult_t(ncclComm_t)>& enqueue);
 
-  // The error of an earlier operation, if any: kAborted, because a dead peer looks like it.
+  // The error of an earlier operation, if any, as init(). kAborted after stop().
   Status health() const;
 
-  // `wait` is an argument, because the generation's own may be closed by now.
-  Status finalize(const Wait& wait);
-  void abort() noexcept;
+  // Ends whatever runs. No other call but free() may follow.
+  void stop() noexcept;
+  void free() noexcept;  // REQUIRES: stop()
 
  private:
-  Communicator(const NcclApi& api, Wait wait) : api_(api), wait_(std::move(wait)) {}
+  enum class State { kNew, kReady, kStopped, kBroken };
 
-  // Waits while NCCL reports that `comm` is in progress.
-  Status settle(ncclResult_t result, const char* what, ncclComm_t comm, const Wait& wait) const;
+  // Waits while NCCL reports progress.
+  Status settle(ncclResult_t result, const char* what) const;
   Status error(ncclResult_t result, const char* what) const;
 
   const NcclApi api_;
   const Wait wait_;
-  ncclComm_t comm_ = nullptr;  // null: ended
+  ncclComm_t comm_ = nullptr;  // null: not begun, or freed
+  State state_ = State::kNew;
   std::vector<void*> registered_;
 };
 

@@ -18,7 +18,7 @@ class CudaBuffer final : public GradientBuffer {
  public:
   CudaBuffer(const BufferLayout& layout, uint32_t regions, float* data)
       : layout_(layout), regions_(regions), data_(data) {}
-  ~CudaBuffer() override { (void)cudaFree(data_); }
+  ~CudaBuffer() override { cuda::drop_error(cudaFree(data_)); }
 
   const BufferLayout& layout() const override { return layout_; }
   uint32_t regions() const override { return regions_; }

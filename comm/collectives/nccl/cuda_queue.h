@@ -1,5 +1,9 @@
-// The DeviceQueue of a GPU: a stream of its own at the highest priority, events that order it with
-// the engine's streams, and a little memory for tags.
+// The DeviceQueue of a GPU: a stream of its own at the highest priority, and events that order it
+// with the engine's streams.
+//
+// INVARIANTS
+//  Q1 No call leaves an error behind as the thread's last one (cuda_status.h), not even a look at
+//     an event that is not reached yet: the next kernel's launch check would report it.
 //
 // Thread-safety: as in device_queue.h.
 #pragma once
@@ -21,10 +25,11 @@ struct EngineStreams {
 
 class CudaQueue final : public DeviceQueue {
  public:
-  // On the current device. `gate`: the word of gate_word.h in device memory. It outlives the queue.
-  static Result<std::unique_ptr<CudaQueue>> create(const EngineStreams& engine, uint64_t* gate);
+  // On the current device.
+  static Result<std::unique_ptr<CudaQueue>> create(const EngineStreams& engine);
   ~CudaQueue() override;
 
+  Status use_device() override;
   void* stream() override { return stream_; }
   Status follow_gradients() override {
     return order(engine_.gradients, gradients_reached_, stream_);
@@ -34,26 +39,19 @@ class CudaQueue final : public DeviceQueue {
   Result<bool> reached_end() override;
   Status sum(const DeviceSum& sum) override;
   Result<float*> stage(uint64_t elements) override;
-  Status put_tag(uint64_t tag) override;
-  const uint64_t* tag_sent() const override { return tags_; }
-  uint64_t* tag_received() override { return tags_ + kTagWords; }
-  Status check_tag(uint64_t tag, Generation generation) override;
-  bool tags_differ(Generation generation) const override;
 
  private:
-  CudaQueue(const EngineStreams& engine, uint64_t* gate) : engine_(engine), gate_(gate) {}
+  explicit CudaQueue(const EngineStreams& engine) : engine_(engine) {}
   Status init();
   // Makes `later` go on only after the present end of `earlier`.
   static Status order(cudaStream_t earlier, cudaEvent_t reached, cudaStream_t later);
 
   const EngineStreams engine_;
-  uint64_t* const gate_;
+  int device_ = 0;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t gradients_reached_ = nullptr;
   cudaEvent_t queue_reached_ = nullptr;
   cudaEvent_t end_ = nullptr;
-  uint64_t* tags_ = nullptr;     // sent, received
-  uint64_t* differs_ = nullptr;  // pinned: the generation in which tags differed, or 0
   // Outgrown stages stay until the end, because freeing memory would wait for the device.
   std::vector<float*> stages_;
   uint64_t stage_elements_ = 0;

@@ -1,29 +1,24 @@
-// The device work of the NCCL backend besides NCCL: the communication stream, sums, and the
-// comparison of tags. A seam: CudaQueue does it on a GPU, tests do it in plain memory.
+// The device work of the NCCL backend besides NCCL: the communication stream and sums. A seam:
+// CudaQueue does it on a GPU. Tests run CudaQueue on a CUDA of their own.
 //
 // Every call enqueues on the stream that NCCL gets, in the order of calls. Nothing waits.
 //
-// TAGS (C4). Every exchange carries an all-reduce of two words, the maximum of (tag, ~tag) over all
-// ranks. It gives a rank's words back only if all ranks have put in the same. If not, check_tag()
-// closes the gate, in stream order, so that no step is applied. The host sees tags_differ() at its
-// next call.
-//
-// Thread-safety: one thread at a time, tags_differ() from any thread.
+// Thread-safety: one thread at a time, use_device() from any thread.
 #pragma once
 
 #include <cstdint>
 
-#include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "comm/collectives/nccl/sum_program.h"
 
 namespace lockstep::nccl {
 
-inline constexpr uint32_t kTagWords = 2;
-
 class DeviceQueue {
  public:
   virtual ~DeviceQueue() = default;
+
+  // Makes the queue's device the calling thread's. NCCL and CUDA take the device from the thread.
+  virtual Status use_device() = 0;
 
   virtual void* stream() = 0;  // a cudaStream_t
 
@@ -41,12 +36,6 @@ class DeviceQueue {
 
   // Memory for `elements` floats, valid until a call with more. Not zeroed.
   virtual Result<float*> stage(uint64_t elements) = 0;
-
-  virtual Status put_tag(uint64_t tag) = 0;
-  virtual const uint64_t* tag_sent() const = 0;  // device memory, kTagWords
-  virtual uint64_t* tag_received() = 0;          // device memory, kTagWords
-  virtual Status check_tag(uint64_t tag, Generation generation) = 0;
-  virtual bool tags_differ(Generation generation) const = 0;
 };
 
 }  // namespace lockstep::nccl

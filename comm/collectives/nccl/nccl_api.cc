@@ -26,6 +26,11 @@ class Lookup {
 
 }  // namespace
 
+std::string version_text(int version) {
+  return std::to_string(version / 10'000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
+}
+
 Result<NcclApi> open_nccl(const std::string& library) {
   void* handle = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr)
@@ -36,8 +41,6 @@ Result<NcclApi> open_nccl(const std::string& library) {
   lookup.find("ncclGetVersion", &api.get_version);
   lookup.find("ncclGetUniqueId", &api.get_unique_id);
   lookup.find("ncclCommInitRankConfig", &api.init);
-  lookup.find("ncclCommShrink", &api.shrink);
-  lookup.find("ncclCommFinalize", &api.finalize);
   lookup.find("ncclCommDestroy", &api.destroy);
   lookup.find("ncclCommAbort", &api.abort);
   lookup.find("ncclCommGetAsyncError", &api.async_error);
@@ -50,6 +53,7 @@ Result<NcclApi> open_nccl(const std::string& library) {
   lookup.find("ncclGroupEnd", &api.group_end);
   lookup.find("ncclGetErrorString", &api.error_string);
   lookup.find("ncclGetLastError", &api.last_error);
+  api.revoke = reinterpret_cast<decltype(api.revoke)>(dlsym(handle, "ncclCommRevoke"));
   if (!lookup.missing().empty())
     return Status(Code::kConfig,
                   library + " has no " + lookup.missing() + "; NCCL 2.27 or newer is needed");
@@ -57,6 +61,7 @@ Result<NcclApi> open_nccl(const std::string& library) {
   if (api.get_version(&version) != ncclSuccess || version < kOldestNccl)
     return Status(Code::kConfig, library + " is NCCL version " + std::to_string(version) +
                                      "; 2.27 (22700) or newer is needed");
+  api.version = version_text(version);
   return api;
 }
 

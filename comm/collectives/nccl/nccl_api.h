@@ -17,8 +17,8 @@ struct NcclApi {
   decltype(&ncclGetVersion) get_version = nullptr;
   decltype(&ncclGetUniqueId) get_unique_id = nullptr;
   decltype(&ncclCommInitRankConfig) init = nullptr;
-  decltype(&ncclCommShrink) shrink = nullptr;
-  decltype(&ncclCommFinalize) finalize = nullptr;
+  // ncclCommRevoke, of NCCL 2.28.7 and newer; null in an older library.
+  ncclResult_t (*revoke)(ncclComm_t, int) = nullptr;
   decltype(&ncclCommDestroy) destroy = nullptr;
   decltype(&ncclCommAbort) abort = nullptr;
   decltype(&ncclCommGetAsyncError) async_error = nullptr;
@@ -31,9 +31,13 @@ struct NcclApi {
   decltype(&ncclGroupEnd) group_end = nullptr;
   decltype(&ncclGetErrorString) error_string = nullptr;
   decltype(&ncclGetLastError) last_error = nullptr;
+  std::string version;  // "2.28.9"
 };
 
-inline constexpr int kOldestNccl = 22700;  // 2.27: the first with ncclCommShrink
+// Of what ncclGetVersion() gives.
+std::string version_text(int version);
+
+inline constexpr int kOldestNccl = 22700;  // 2.27: older ones have not been read
 
 // `library`: a path, or a name that the loader finds, such as libnccl.so.2. It stays open. kConfig
 // if it is not there, lacks a function, or is too old.

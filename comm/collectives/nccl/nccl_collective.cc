@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "comm/base/check.h"
-#include "comm/base/prng.h"
 #include "comm/collectives/check_generation.h"
 #include "comm/collectives/sum_slice.h"
 
@@ -29,7 +28,7 @@ Status NcclCollective::begin_step(const Tag& tag, const StepMerge& merge) {
   LOCKSTEP_RETURN_IF_ERROR(finish(parts_.queue->hold_compute()));
   step_ = tag.step;
   merge_ = merge;
-  merge_hash_ = hash_of(merge);
+  operations_.begin_step(hash_of(merge));
   const std::vector<Leaf>& leaves = merge.gradients.leaves;
   alone_ = world_size() == 1 && leaves.size() == 1 && merge.control.leaves.size() == 1;
   reduced_ = alone_ ? parts_.buffer->partial(leaves[0].region) : parts_.buffer->result();
@@ -43,30 +42,26 @@ Status NcclCollective::all_reduce(const Tag& tag, const ElementRange& range) {
   LOCKSTEP_CHECK(tag.step == step_ && !merge_.ranks.empty(), "all_reduce of a step not begun");
   LOCKSTEP_RETURN_IF_ERROR(check(tag));
   LOCKSTEP_RETURN_IF_ERROR(finish(parts_.queue->follow_gradients()));
+  operations_.add(tag, range);
   if (alone_) return Status::ok();
-  const uint64_t hash = stream_key({tag.generation, tag.step, static_cast<uint64_t>(tag.phase),
-                                    tag.bucket, tag.bytes, range.begin, range.end, merge_hash_});
-  LOCKSTEP_RETURN_IF_ERROR(finish(parts_.queue->put_tag(hash)));
-  LOCKSTEP_RETURN_IF_ERROR(
-      finish(parts_.numerics == Numerics::kExact ? reduce_exact(range) : reduce_fast(range)));
-  return finish(parts_.queue->check_tag(hash, parts_.generation));
+  return finish(parts_.numerics == Numerics::kExact ? reduce_exact(range) : reduce_fast(range));
 }
 
 Status NcclCollective::reduce_exact(const ElementRange& range) {
   const ExactPlan plan = make_exact_plan(merge_, parts_.node_of_rank, rank(), range,
                                          parts_.buffer->layout().statistics);
   LOCKSTEP_ASSIGN_OR_RETURN(float* stage, parts_.queue->stage(plan.stage_elements));
-  for (size_t i = 0; i < plan.phases.size(); ++i) {
-    LOCKSTEP_RETURN_IF_ERROR(exchange(plan.phases[i], stage, i == 0));
-    for (const PlannedSum& sum : plan.phases[i].sums) LOCKSTEP_RETURN_IF_ERROR(add(sum, stage));
+  for (const ExchangePhase& phase : plan.phases) {
+    LOCKSTEP_RETURN_IF_ERROR(exchange(phase, stage));
+    for (const PlannedSum& sum : phase.sums) LOCKSTEP_RETURN_IF_ERROR(add(sum, stage));
   }
   return Status::ok();
 }
 
-Status NcclCollective::exchange(const ExchangePhase& phase, float* stage, bool with_tag) {
+Status NcclCollective::exchange(const ExchangePhase& phase, float* stage) {
   const cudaStream_t stream = stream_of(*parts_.queue);
   return parts_.communicator->group([&](ncclComm_t comm) {
-    ncclResult_t result = with_tag ? enqueue_tag(comm) : ncclSuccess;
+    ncclResult_t result = ncclSuccess;
     const auto go_on = [&] { return result == ncclSuccess || result == ncclInProgress; };
     for (const Transfer& t : phase.sends) {
       if (!go_on()) return result;
@@ -100,9 +95,8 @@ Status NcclCollective::reduce_fast(const ElementRange& range) {
   LOCKSTEP_RETURN_IF_ERROR(sum_own(range));
   return parts_.communicator->group([&](ncclComm_t comm) {
     float* data = parts_.buffer->result() + range.begin;
-    const ncclResult_t result = parts_.api.all_reduce(data, data, range.size(), ncclFloat32,
-                                                      ncclSum, comm, stream_of(*parts_.queue));
-    return result == ncclSuccess || result == ncclInProgress ? enqueue_tag(comm) : result;
+    return parts_.api.all_reduce(data, data, range.size(), ncclFloat32, ncclSum, comm,
+                                 stream_of(*parts_.queue));
   });
 }
 
@@ -125,11 +119,6 @@ Status NcclCollective::sum_own(const ElementRange& range) {
         enqueue_sum(ops, leaves, parts_.buffer->result() + part.begin, part.size()));
   }
   return Status::ok();
-}
-
-ncclResult_t NcclCollective::enqueue_tag(ncclComm_t comm) const {
-  return parts_.api.all_reduce(parts_.queue->tag_sent(), parts_.queue->tag_received(), kTagWords,
-                               ncclUint64, ncclMax, comm, stream_of(*parts_.queue));
 }
 
 float* NcclCollective::at(const BufferPlace& place, float* stage) const {
@@ -168,21 +157,20 @@ Status NcclCollective::check(const Tag& tag) const {
 Status NcclCollective::check_health() const {
   if (parts_.closed())
     return {Code::kAborted, "nccl: the generation was closed; wait for the next one"};
-  if (parts_.queue->tags_differ(parts_.generation))
-    return {Code::kInternal, "nccl: ranks are in different operations by step " +
-                                 std::to_string(step_) + "; nothing of it was applied"};
   return parts_.communicator->health();
 }
 
-Status NcclCollective::wait_for_sums() {
+Result<uint64_t> NcclCollective::wait_for_sums() {
   LOCKSTEP_RETURN_IF_ERROR(finish(parts_.queue->mark_end()));
+  const int64_t begin_ns = parts_.clock->monotonic_ns();
   for (;;) {
     const Result<bool> is_there = parts_.queue->reached_end();
     LOCKSTEP_RETURN_IF_ERROR(finish(is_there.status()));
-    // Also after the work has run: tags are compared there, and a failed transfer returns as well.
+    // Also after the work has run, and after looking: an aborted or failed transfer returns as if
+    // it had finished, and whoever aborts has closed before.
     LOCKSTEP_RETURN_IF_ERROR(finish(check_health()));
-    if (*is_there) return Status::ok();
-    parts_.pause();
+    if (*is_there) return operations_.value();
+    parts_.pause(parts_.clock->monotonic_ns() - begin_ns);
   }
 }
 

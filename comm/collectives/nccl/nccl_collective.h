@@ -2,15 +2,16 @@
 //
 // all_reduce() only enqueues, on the DeviceQueue's stream. reduced()[range] is valid for work
 // enqueued there later. begin_step() makes the compute stream wait until it may overwrite the
-// partials (C3). Tags travel with the data (device_queue.h). wait_for_sums() polls, because a wait
-// of CUDA's own would not end when the generation is closed.
+// partials (C3). wait_for_sums() polls, because a wait of CUDA's own would not end when the
+// generation is closed. It gives the hash of the step's operations, which the ranks compare when
+// they agree to the step (C4, operations_hash.h).
 //
 //   exact  as exact_plan.h says: the tree's bits
 //   fast   adds own partials, then ncclAllReduce with ncclSum: in any order, never ncclAvg, which
 //          turns NVLS off
 //
-// abort() only ends the host's waits. Nothing on the device is aborted before every survivor has
-// closed its gate: NcclContext aborts at the next connect().
+// abort() only ends the host's waits. NcclContext ends the work on the device, at the next
+// connect() or with the worker.
 //
 // Thread-safety: as Collective says.
 #pragma once
@@ -24,6 +25,7 @@
 #include "comm/collectives/nccl/communicator.h"
 #include "comm/collectives/nccl/device_queue.h"
 #include "comm/collectives/nccl/exact_plan.h"
+#include "comm/collectives/operations_hash.h"
 
 namespace lockstep::nccl {
 
@@ -45,7 +47,8 @@ struct NcclParts {
   Collective* control = nullptr;
   std::shared_ptr<Communicator> communicator;
   Closed closed;
-  std::function<void()> pause;  // between two looks
+  const Clock* clock = nullptr;                  // outlives the Collective
+  std::function<void(int64_t waited_ns)> pause;  // between two looks
   NcclApi api;
   DeviceQueue* queue = nullptr;      // outlives the Collective
   GradientBuffer* buffer = nullptr;  // device memory; outlives the Collective
@@ -67,7 +70,7 @@ class NcclCollective final : public DeviceCollective {
   // Others cannot add a slice again: their copies of the partials are gone by then.
   void check_next_sum(uint32_t) override {}
   std::optional<uint64_t> checked_sum() const override { return std::nullopt; }
-  Status wait_for_sums() override;
+  Result<uint64_t> wait_for_sums() override;
   void abort() noexcept override;
   int64_t broken_rank() const override { return parts_.control->broken_rank(); }
 
@@ -78,17 +81,15 @@ class NcclCollective final : public DeviceCollective {
   Status reduce_exact(const ElementRange& range);
   Status reduce_fast(const ElementRange& range);
   Status sum_own(const ElementRange& range);
-  // One group: the transfers, and the tag in the first group.
-  Status exchange(const ExchangePhase& phase, float* stage, bool with_tag);
+  Status exchange(const ExchangePhase& phase, float* stage);  // one group
   Status add(const PlannedSum& planned, float* stage);
   Status enqueue_sum(std::span<const int32_t> ops, std::span<const float* const> leaves, float* out,
                      uint64_t elements);
-  ncclResult_t enqueue_tag(ncclComm_t comm) const;
   float* at(const BufferPlace& place, float* stage) const;
 
   const NcclParts parts_;
   StepMerge merge_;
-  uint64_t merge_hash_ = 0;
+  OperationsHash operations_;
   Step step_ = 0;
   bool alone_ = false;  // one rank, one partial: nothing to add
   const float* reduced_ = nullptr;

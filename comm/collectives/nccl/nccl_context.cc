@@ -1,8 +1,7 @@
 #include "comm/collectives/nccl/nccl_context.h"
 
-#include <algorithm>
 #include <chrono>
-#include <cstring>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -15,58 +14,76 @@ Tag setup_tag(Generation generation, uint64_t bytes) {
   return {.generation = generation, .bytes = bytes};
 }
 
-void pause() {
-  std::this_thread::sleep_for(std::chrono::microseconds(limits::kNcclPollUs));
+void pause(int64_t waited_ns) {
+  const int64_t sleep_us = sleep_before_next_look_us(waited_ns);
+  if (sleep_us == 0) return std::this_thread::yield();  // NCCL's own threads may need this core
+  std::this_thread::sleep_for(std::chrono::microseconds(sleep_us));
 }
 
 }  // namespace
 
-std::optional<std::vector<int>> left_out(const std::vector<MemberId>& before,
-                                         const std::vector<MemberId>& now) {
-  std::vector<int> out;
-  size_t next = 0;
-  for (size_t r = 0; r < before.size(); ++r) {
-    if (next < now.size() && before[r] == now[next]) {
-      ++next;
-    } else {
-      out.push_back(static_cast<int>(r));
-    }
-  }
-  if (next != now.size() || out.empty()) return std::nullopt;
-  return out;
-}
-
 NcclContext::NcclContext(NcclApi api, const Clock& clock, DeviceQueue& queue,
                          GradientBuffer& buffer, Numerics numerics)
-    : api_(api), clock_(clock), queue_(queue), buffer_(buffer), numerics_(numerics) {}
+    : api_(std::move(api)),
+      clock_(clock),
+      queue_(queue),
+      buffer_(buffer),
+      numerics_(numerics),
+      side_([&queue] { (void)queue.use_device(); }) {}
 
 NcclContext::~NcclContext() {
-  retire(last_deadline_ms_);
+  if (!current_) return;
+  side_.run([old = std::move(current_)] {
+    old->stop();
+    old->free();
+  });
 }
 
 Result<std::unique_ptr<DeviceCollective>> NcclContext::connect(DeviceGeneration next) {
   const Closed closed{.by_session = std::move(next.is_closed)};
-  last_deadline_ms_ = next.deadline_ms;
-  auto made = make(next, closed);
-  retire(next.deadline_ms);
-  LOCKSTEP_RETURN_IF_ERROR(made.status());
-  std::shared_ptr<Communicator> communicator = std::move(made).value();
+  const Wait wait{clock_, next.deadline_ms, closed, pause};
+  Status status = end_older(next, wait);
+  if (status.is_ok()) status = make(next, wait);
+  if (!status.is_ok()) {
+    next.control->abort();  // peers wait there
+    return status;
+  }
   const size_t bytes = buffer_.layout().elements * sizeof(float);
   for (uint32_t region = 0; region < buffer_.regions(); ++region)
-    communicator->register_buffer(buffer_.partial(region), bytes);
-  communicator->register_buffer(buffer_.result(), bytes);
-  current_ = Current{std::move(next.members), next.generation, communicator, closed};
+    current_->register_buffer(buffer_.partial(region), bytes);
+  current_->register_buffer(buffer_.result(), bytes);
   return std::unique_ptr<DeviceCollective>(std::make_unique<NcclCollective>(
-      NcclParts{next.generation, numerics_, std::move(next.node_of_rank), next.control,
-                std::move(communicator), closed, pause, api_, &queue_, &buffer_}));
+      NcclParts{next.generation, numerics_, std::move(next.node_of_rank), next.control, current_,
+                closed, &clock_, pause, api_, &queue_, &buffer_}));
 }
 
-Result<std::unique_ptr<Communicator>> NcclContext::make(DeviceGeneration& next,
-                                                        const Closed& closed) {
-  const Wait wait = wait_for(closed, next.deadline_ms);
-  const auto excluded = current_ ? left_out(current_->members, next.members) : std::nullopt;
-  LOCKSTEP_ASSIGN_OR_RETURN(const bool shrinks, all_can_shrink(next, excluded.has_value()));
-  if (shrinks) return current_->communicator->shrink(*excluded, current_->closed(), wait);
+// A worker without an older communicator comes to the barrier too.
+Status NcclContext::end_older(DeviceGeneration& next, const Wait& wait) {
+  if (current_) LOCKSTEP_RETURN_IF_ERROR(run_aside([old = current_] { old->stop(); }, wait));
+  LOCKSTEP_RETURN_IF_ERROR(next.control->barrier(setup_tag(next.generation, 0)));
+  if (current_) LOCKSTEP_RETURN_IF_ERROR(run_aside([old = current_] { old->free(); }, wait));
+  current_.reset();
+  return Status::ok();
+}
+
+// Waits for everything that the side thread has to do.
+Status NcclContext::run_aside(std::function<void()> work, const Wait& wait) {
+  side_.run(std::move(work));
+  const int64_t begin_ns = clock_.monotonic_ns();
+  while (!side_.is_idle()) {
+    const int64_t waited_ns = clock_.monotonic_ns() - begin_ns;
+    if (wait.is_closed())
+      return {Code::kAborted, "end the GPUs' older connection: the generation was closed"};
+    if (waited_ns >= int64_t{wait.deadline_ms} * 1'000'000)
+      return {Code::kInternal, "end the GPUs' older connection: NCCL has not ended it after " +
+                                   std::to_string(wait.deadline_ms) +
+                                   " ms; this worker has to start again"};
+    wait.pause(waited_ns);
+  }
+  return Status::ok();
+}
+
+Status NcclContext::make(DeviceGeneration& next, const Wait& wait) {
   ncclUniqueId id = {};
   const bool makes_id = next.control->rank() == 0;
   const ncclResult_t result = makes_id ? api_.get_unique_id(&id) : ncclSuccess;
@@ -75,32 +92,25 @@ Result<std::unique_ptr<Communicator>> NcclContext::make(DeviceGeneration& next,
   LOCKSTEP_RETURN_IF_ERROR(
       next.control->broadcast(setup_tag(next.generation, bytes.size()), bytes, 0));
   if (result != ncclSuccess)
-    return Status(Code::kInternal, std::string("make an NCCL id: ") + api_.error_string(result));
+    return {Code::kInternal, std::string("make an NCCL id: ") + api_.error_string(result)};
   if (std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b == std::byte{0}; }))
-    return Status(Code::kAborted, "rank 0 could not make an NCCL id");
-  return Communicator::init(api_, id, next.control->rank(), next.control->world_size(), wait);
+    return {Code::kAborted, "rank 0 could not make an NCCL id"};
+  current_ = std::make_shared<Communicator>(api_, wait);  // also if it fails: X3
+  const Status status = current_->init(id, next.control->rank(), next.control->world_size());
+  if (!status.is_ok() && !wait.is_closed()) return count_failure(next, status);
+  failures_ = 0;
+  return status;
 }
 
-Result<bool> NcclContext::all_can_shrink(DeviceGeneration& next, bool can) const {
-  const uint64_t mine = can ? current_->generation : 0;
-  std::vector<uint64_t> all(next.control->world_size());
-  LOCKSTEP_RETURN_IF_ERROR(next.control->all_gather(setup_tag(next.generation, sizeof mine),
-                                                    std::as_bytes(std::span(&mine, 1)),
-                                                    std::as_writable_bytes(std::span(all))));
-  return mine != 0 &&
-         std::all_of(all.begin(), all.end(), [&](uint64_t each) { return each == mine; });
-}
-
-void NcclContext::retire(int deadline_ms) {
-  if (!current_) return;
-  side_.run([old = std::move(*current_), wait = wait_for({}, deadline_ms)] {
-    if (old.closed() || !old.communicator->finalize(wait).is_ok()) old.communicator->abort();
-  });
-  current_.reset();
-}
-
-Wait NcclContext::wait_for(const Closed& closed, int deadline_ms) const {
-  return {clock_, deadline_ms, closed, pause};
+// A peer's death changes the members. What fails between the same ones again and again (too little
+// shared memory, an interface that is not there) would go on for ever as a peer's death.
+Status NcclContext::count_failure(const DeviceGeneration& next, const Status& why) {
+  failures_ = next.members == failed_between_ ? failures_ + 1 : 1;
+  failed_between_ = next.members;
+  if (why.code() == Code::kInternal || failures_ < limits::kNcclConnects) return why;
+  return {Code::kInternal, why.message() + "; this happened " + std::to_string(failures_) +
+                               " times between the same members; start with NCCL_DEBUG=WARN to "
+                               "see the cause, or take comm.backend: host"};
 }
 
 }  // namespace lockstep::nccl

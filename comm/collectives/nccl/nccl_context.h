@@ -1,26 +1,24 @@
-// NCCL for the whole life of a worker. Each generation gets a Collective of its own, and the
-// context ends the communicator of the generation before.
+// NCCL for the whole life of a worker. Each generation gets a Collective of its own, on a
+// communicator of its own, from a new unique id, which rank 0 makes and the host's Collective
+// broadcasts.
 //
 //     NcclContext nccl(api, clock, queue, buffer, Numerics::kExact);
 //     auto collective = nccl.connect({generation, members, nodes, host, deadline_ms, is_closed});
 //
-// If every member was in the old communicator and still has it, the new one comes from it
-// (ncclCommShrink). Else it comes from a new unique id, which rank 0 makes and the host's
-// Collective broadcasts.
-//
 // INVARIANTS
-//  X1 The old communicator is aborted, or finalized if its generation was never closed. A side
-//     thread does it, and not before connect() of a newer generation: this call comes after
-//     "start", when every survivor has closed its gate.
-//  X2 All members agree on how to make the new communicator. One member that lost the old one makes
-//     all begin anew.
+//  X1 connect() comes after its rank has closed the older generation. It goes in this order: stop
+//     the older communicator, wait at a barrier over the host's Collective until all ranks have,
+//     free it, make the new one. So no rank frees memory that a peer's kernel still uses, no kernel
+//     spins beside the new communicator's making, and there is one set of NCCL's buffers at a time.
+//  X2 A side thread stops and frees, because NCCL blocks there. connect() waits for it only until
+//     its own deadline, or until the new generation is closed. The destructor waits for it.
+//  X3 A communicator whose making failed is stopped and freed like any other.
 //
 // Thread-safety: one thread at a time. Collectives may not outlive queue and buffer.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "comm/base/clock.h"
@@ -30,10 +28,6 @@
 
 namespace lockstep::nccl {
 
-// The ranks of `before` that are not in `now`. Nothing unless `now` is the rest of them in order.
-std::optional<std::vector<int>> left_out(const std::vector<MemberId>& before,
-                                         const std::vector<MemberId>& now);
-
 class NcclContext {
  public:
   // `clock`, `queue` and `buffer` outlive the context.
@@ -41,30 +35,25 @@ class NcclContext {
               Numerics numerics);
   ~NcclContext();
 
-  // Errors: those of Communicator::init and of the host's Collective.
+  // Errors: those of Communicator::init and of the host's Collective. kInternal also if the older
+  // communicator does not end, and if NCCL fails again and again between the same members: then no
+  // peer's death is the cause.
   Result<std::unique_ptr<DeviceCollective>> connect(DeviceGeneration next);
 
  private:
-  struct Current {
-    std::vector<MemberId> members;
-    Generation generation = 0;
-    std::shared_ptr<Communicator> communicator;
-    Closed closed;
-  };
-
-  Wait wait_for(const Closed& closed, int deadline_ms) const;
-  // Whether all members can shrink their communicator.
-  Result<bool> all_can_shrink(DeviceGeneration& next, bool can) const;
-  Result<std::unique_ptr<Communicator>> make(DeviceGeneration& next, const Closed& closed);
-  void retire(int deadline_ms);
+  Status end_older(DeviceGeneration& next, const Wait& wait);
+  Status run_aside(std::function<void()> work, const Wait& wait);
+  Status make(DeviceGeneration& next, const Wait& wait);
+  Status count_failure(const DeviceGeneration& next, const Status& why);
 
   const NcclApi api_;
   const Clock& clock_;
   DeviceQueue& queue_;
   GradientBuffer& buffer_;
   const Numerics numerics_;
-  int last_deadline_ms_ = 0;
-  std::optional<Current> current_;
+  std::shared_ptr<Communicator> current_;  // null: none, or freed
+  std::vector<MemberId> failed_between_;   // the members between whom NCCL failed to connect last
+  uint32_t failures_ = 0;                  // in a row, between them
   SideThread side_;
 };
 

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "comm/base/gpu/cuda_status.h"
-#include "comm/collectives/gate_word.h"
 #include "comm/collectives/nccl/queue_kernels.h"
 
 namespace lockstep::nccl {
@@ -9,12 +8,6 @@ namespace {
 
 constexpr uint32_t kThreads = 256;
 constexpr uint32_t kMostBlocks = 1024;  // sums share the device with backward
-
-struct DeviceAtomics {
-  static __device__ uint64_t fetch_or(uint64_t* word, uint64_t bits) {
-    return atomicOr(reinterpret_cast<unsigned long long*>(word), bits);
-  }
-};
 
 __global__ void sum_kernel(__grid_constant__ const DeviceSum sum) {
   const uint64_t stride = uint64_t{gridDim.x} * kThreads;
@@ -56,19 +49,6 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-__global__ void put_tag_kernel(uint64_t* words, uint64_t tag) {
-  words[0] = tag;
-  words[1] = ~tag;
-}
-
-__global__ void check_tag_kernel(const uint64_t* words, TagCheck check, uint64_t* gate,
-                                 uint64_t* differs) {
-  if (words[0] == check.tag && words[1] == ~check.tag) return;
-  close_gate<DeviceAtomics>(gate);
-  *differs = check.generation;
-  __threadfence_system();
-}
-
 bool has_quads(const DeviceSum& sum) {
   const auto is_aligned = [](const float* memory) {
     return reinterpret_cast<uintptr_t>(memory) % sizeof(float4) == 0;
@@ -95,17 +75,6 @@ Status launch_sum(const DeviceSum& sum, cudaStream_t stream) {
   else
     sum_kernel<<<blocks_for(sum.elements), kThreads, 0, stream>>>(sum);
   return cuda::cuda_status(cudaGetLastError(), "launch a sum of partials");
-}
-
-Status launch_put_tag(uint64_t* words, uint64_t tag, cudaStream_t stream) {
-  put_tag_kernel<<<1, 1, 0, stream>>>(words, tag);
-  return cuda::cuda_status(cudaGetLastError(), "launch a tag");
-}
-
-Status launch_check_tag(const uint64_t* words, const TagCheck& check, uint64_t* gate,
-                        uint64_t* differs, cudaStream_t stream) {
-  check_tag_kernel<<<1, 1, 0, stream>>>(words, check, gate, differs);
-  return cuda::cuda_status(cudaGetLastError(), "launch the check of a tag");
 }
 
 }  // namespace lockstep::nccl

@@ -4,7 +4,8 @@
 
 namespace lockstep::nccl {
 
-SideThread::SideThread() : thread_([this] { loop(); }) {}
+SideThread::SideThread(std::function<void()> first)
+    : thread_([this, first = std::move(first)] { loop(first); }) {}
 
 SideThread::~SideThread() {
   {
@@ -23,16 +24,23 @@ void SideThread::run(std::function<void()> work) {
   changed_.notify_one();
 }
 
-void SideThread::loop() {
+bool SideThread::is_idle() const {
+  std::lock_guard lock(mutex_);
+  return work_.empty();
+}
+
+void SideThread::loop(const std::function<void()>& first) {
+  first();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return is_ending_ || !work_.empty(); });
     if (work_.empty()) return;
-    const std::function<void()> work = std::move(work_.front());
-    work_.pop_front();
+    std::function<void()> work = std::move(work_.front());
     lock.unlock();
     work();
+    work = nullptr;  // what it holds goes before it counts as done
     lock.lock();
+    work_.pop_front();
   }
 }
 

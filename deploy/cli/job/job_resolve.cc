@@ -26,6 +26,7 @@ namespace lockstep {
 namespace {
 
 constexpr uint32_t kMostWorkersByDefault = 8;
+constexpr double kNcclBucketMb = 32;
 
 std::string default_text(const JobKey& row, const wire::JobSpec& job) {
   if (row.key == "train.eval_batch" && learns_from_tokens(job.model()))
@@ -163,6 +164,13 @@ void resolve_autos(const JobContext& context, wire::JobSpec& job) {
     job.mutable_comm()->set_backend("host");
 }
 
+// The thread of backward hands every group over to NCCL, which costs it more than the host's sums
+// do (comm/collectives/COST.md).
+void resolve_buckets(const JobValues& values, wire::JobSpec& job) {
+  if (job.comm().backend() == "nccl" && !values.contains("comm.bucket_mb"))
+    job.mutable_comm()->set_bucket_mb(kNcclBucketMb);
+}
+
 bool is_job_name(const std::string& name) {
   return name.size() <= 64 && name[0] != '.' && std::all_of(name.begin(), name.end(), [](char c) {
            return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
@@ -292,6 +300,7 @@ Result<wire::JobSpec> resolve_job(const JobValues& values, const JobContext& con
   LOCKSTEP_RETURN_IF_ERROR(find_eval(values, context, *job.mutable_data()));
   LOCKSTEP_RETURN_IF_ERROR(resolve_split(values, job));
   resolve_autos(context, job);
+  if (context.stored == nullptr) resolve_buckets(values, job);
   LOCKSTEP_RETURN_IF_ERROR(resolve_formats(context, job));
   LOCKSTEP_RETURN_IF_ERROR(resolve_model_file(values, context, job));
   LOCKSTEP_RETURN_IF_ERROR(resolve_tokenizer(context, job));

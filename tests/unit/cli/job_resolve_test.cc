@@ -310,6 +310,24 @@ TEST(JobResolve, NcclIsForWorkersWithAGpuEach) {
               AllOf(Names("cluster.device"), Says("GPUs")));
 }
 
+TEST(JobResolve, NcclHasLargerBucketsUnlessTheJobSaysOtherwise) {
+  JobContext with_gpus = context();
+  with_gpus.count_gpus = [] { return Result<uint32_t>(2u); };
+  const auto bucket_mb = [&](const std::vector<std::string>& overrides) {
+    const auto job = resolve_job(values_of(kMinimal, overrides), with_gpus);
+    EXPECT_TRUE(job.is_ok()) << job.status().message();
+    return job.is_ok() ? job->comm().bucket_mb() : 0;
+  };
+  EXPECT_EQ(bucket_mb({}), 4);
+  EXPECT_EQ(bucket_mb({"comm.backend=nccl"}), 32);
+  EXPECT_EQ(bucket_mb({"comm.backend=nccl", "comm.bucket_mb=4"}), 4);
+  // A resume keeps what the run has.
+  const auto stored = resolve_job(values_of(kMinimal, {"comm.bucket_mb=8"}), with_gpus);
+  ASSERT_TRUE(stored.is_ok());
+  with_gpus.stored = &*stored;
+  EXPECT_EQ(bucket_mb({"comm.backend=nccl"}), 8);
+}
+
 TEST(JobResolve, DefaultWorkersNeverExceedSlotsOrBatch) {
   EXPECT_EQ(resolved({"train.slots=1"}).cluster().workers(), 1u);
   EXPECT_EQ(resolved({"train.global_batch=1"}).cluster().workers(), 1u);

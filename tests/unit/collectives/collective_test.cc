@@ -187,6 +187,12 @@ TEST_P(EveryBackend, DifferentTagsAreAnErrorAndNeverAHang) {
                   : world.collectives[r]->all_reduce(tag_of(3, 0), {0, 1600});
   });
   run(4, [&](uint32_t r) { return world.collectives[r]->barrier(tag_of(4, r)); });
+  // The same operation, after devices have done different ones.
+  run(5, [&](uint32_t r) {
+    Tag tag = tag_of(5, 0);
+    tag.device_operations = r == 1 ? 7 : 8;
+    return world.collectives[r]->all_reduce(tag, {0, 1600});
+  });
 }
 
 TEST_P(EveryBackend, AbortEndsABlockedOperationAtOnceAndEveryLaterOne) {

@@ -10,6 +10,7 @@
 
 #include "comm/collectives/device_collective.h"
 #include "comm/collectives/forwarding.h"
+#include "comm/collectives/operations_hash.h"
 
 namespace lockstep::testing {
 
@@ -19,22 +20,25 @@ class LateCollective final : public Forwarding<DeviceCollective, Collective> {
 
   Status begin_step(const Tag& tag, const StepMerge& merge) override {
     late_.clear();  // of a step that ended early
+    operations_.begin_step(hash_of(merge));
     return inner().begin_step(tag, merge);
   }
   Status all_reduce(const Tag& tag, const ElementRange& range) override {
     late_.emplace_back(tag, range);
+    operations_.add(tag, range);
     return Status::ok();
   }
-  Status wait_for_sums() override {
+  Result<uint64_t> wait_for_sums() override {
     for (const auto& [tag, range] : std::exchange(late_, {}))
       LOCKSTEP_RETURN_IF_ERROR(inner().all_reduce(tag, range));
-    return Status::ok();
+    return operations_.value();
   }
   void check_next_sum(uint32_t) override {}
   std::optional<uint64_t> checked_sum() const override { return std::nullopt; }
 
  private:
   std::vector<std::pair<Tag, ElementRange>> late_;
+  OperationsHash operations_;
 };
 
 }  // namespace lockstep::testing

@@ -256,23 +256,22 @@ TEST(StepReducer, AnAbortEndsAStepThatWaitsForItsPeer) {
 // Devices that are connected, sum nothing, and let the wait for their sums end as a test likes.
 class EndingWaits final : public Forwarding<DeviceCollective, Collective> {
  public:
-  EndingWaits(std::unique_ptr<Collective> of, Status end) : Forwarding(std::move(of)), end_(end) {}
+  EndingWaits(std::unique_ptr<Collective> of, Result<uint64_t> end)
+      : Forwarding(std::move(of)), end_(std::move(end)) {}
   Status begin_step(const Tag&, const StepMerge&) override { return Status::ok(); }
   Status all_reduce(const Tag&, const ElementRange&) override { return Status::ok(); }
-  Status wait_for_sums() override { return end_; }
+  Result<uint64_t> wait_for_sums() override { return end_; }
 
  private:
-  const Status end_;
+  const Result<uint64_t> end_;
 };
 
-// R6. An evicted rank aborts its device while sums are missing. Its neighbour's kernels then return
-// as if they had finished, so only the missing agreement keeps the neighbour from applying garbage.
-TEST(StepReducer, NobodyAgreesToAStepOfAPeerThatAbortedItsSums) {
+// One step of two ranks whose waits for the sums of their devices end like this.
+std::array<Status, 2> step_with_devices(const std::array<Result<uint64_t>, 2>& ends) {
   World world({{0, 1}, {1, 2}}, 2, 256);
   World devices({{0, 1}, {1, 2}}, 2, 256);
   const StepMerge merge = make_step_merge(world.runs, 2, {true, true});
-  const Status ends[] = {Status::ok(), {Code::kAborted, "evicted"}};
-  Status found[2];
+  std::array<Status, 2> found;
   std::vector<std::thread> threads;
   for (uint32_t r = 0; r < 2; ++r) {
     threads.emplace_back([&, r] {
@@ -286,6 +285,13 @@ TEST(StepReducer, NobodyAgreesToAStepOfAPeerThatAbortedItsSums) {
     });
   }
   for (std::thread& thread : threads) thread.join();
+  return found;
+}
+
+// R6. An evicted rank aborts its device while sums are missing. Its neighbour's kernels then return
+// as if they had finished, so only the missing agreement keeps the neighbour from applying garbage.
+TEST(StepReducer, NobodyAgreesToAStepOfAPeerThatAbortedItsSums) {
+  const auto found = step_with_devices({7, Status(Code::kAborted, "evicted")});
   EXPECT_EQ(found[0].code(), Code::kAborted);
   EXPECT_EQ(found[1].code(), Code::kAborted);
 }
@@ -299,7 +305,7 @@ TEST(StepReducer, BucketsAreCountedByTheDeviceAndTheSumsByTheHost) {
   const auto buckets = static_cast<uint32_t>(world.bounds.size() - 1);
   std::atomic<uint32_t> enqueued{0};
   SeparateSums sums(world.layout.buffer, regions_needed(1, 1));
-  EndingWaits waits(std::move(devices.collectives[0]), Status::ok());
+  EndingWaits waits(std::move(devices.collectives[0]), 7);
   StepReducer reducer(world.layout, *world.buffers[0], *world.collectives[0], 1, world.bounds,
                       enqueued, {.sums = &sums, .devices = &waits});
   for (const Step step : {0, 1}) {
@@ -311,6 +317,14 @@ TEST(StepReducer, BucketsAreCountedByTheDeviceAndTheSumsByTheHost) {
     EXPECT_EQ(sums.seen, buckets + 1);
     EXPECT_EQ(enqueued, buckets + 1);
   }
+}
+
+// C4, for what no tag on the way has compared.
+TEST(StepReducer, RanksWhoseDevicesWereInDifferentOperationsAreToldSo) {
+  for (const Status& status : step_with_devices({7, 7})) EXPECT_TRUE(status.is_ok());
+  const auto found = step_with_devices({7, 8});
+  EXPECT_FALSE(found[0].is_ok() || found[1].is_ok());
+  EXPECT_TRUE(found[0].code() == Code::kInternal || found[1].code() == Code::kInternal);
 }
 
 }  // namespace

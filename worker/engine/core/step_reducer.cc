@@ -174,14 +174,15 @@ Status StepReducer::finish_on_device(const std::function<Votes()>& votes) {
   if (last_slot_ < 0) std::fill(missing_.begin(), missing_.end(), 0);
   for (; launched_ < buckets(); ++launched_) LOCKSTEP_RETURN_IF_ERROR(sum_on_device(launched_));
   LOCKSTEP_RETURN_IF_ERROR(device_sums_->finish());
+  uint64_t operations = 0;
   if (devices_ != nullptr) {
-    LOCKSTEP_RETURN_IF_ERROR(devices_->wait_for_sums());  // before R6's word
-    device_sums_->has_seen(buckets() + 1);                // further than who waits for sums
+    LOCKSTEP_ASSIGN_OR_RETURN(operations, devices_->wait_for_sums());  // before R6's word
+    device_sums_->has_seen(buckets() + 1);  // further than who waits for sums
     progress_.store(buckets() + 1, std::memory_order_relaxed);
   }
   merge(final_merges_, control());
   complete_control(votes());
-  LOCKSTEP_RETURN_IF_ERROR(reduce(collective_, buckets() - 1, control()));
+  LOCKSTEP_RETURN_IF_ERROR(reduce(collective_, buckets() - 1, control(), operations));
   return order_.agree(collective_, generation_, step_);
 }
 
@@ -209,11 +210,13 @@ Status StepReducer::merge_and_reduce(uint32_t position, const std::function<void
 }
 
 // Progress is what peers compare: the place, which only grows, and not the bucket in it.
-Status StepReducer::reduce(Collective& collective, uint32_t position, const ElementRange& range) {
+Status StepReducer::reduce(Collective& collective, uint32_t position, const ElementRange& range,
+                           uint64_t device_operations) {
   const uint32_t bucket = order_.at(position);
   if (position + 1 > progress_.load(std::memory_order_relaxed))
     progress_.store(position + 1, std::memory_order_relaxed);
-  const Tag tag{generation_, step_, Phase::kTrain, bucket, range.size() * sizeof(float)};
+  const Tag tag{generation_,      step_, Phase::kTrain, bucket, range.size() * sizeof(float),
+                device_operations};
   // On devices nobody has another rank's partials to add again.
   if (check_ && check_->bucket == bucket && device_sums_ == nullptr)
     collective.check_next_sum(check_->owner);

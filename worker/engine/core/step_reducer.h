@@ -21,7 +21,8 @@
 //     reduces it only after all its sums are there, and a step is applied only after every rank's
 //     control section has come. A rank that aborts its device's work while sums are missing has
 //     not agreed, and never will. So whatever its peers take for sums, they apply nothing of it
-//     (comm/collectives/nccl/README.md, "Agreeing, closing, aborting").
+//     (comm/collectives/nccl/README.md, "Agreeing, closing, aborting"). Its tag carries the hash of
+//     the device's operations, so ranks that were in different ones are told so (C4).
 //
 // Thread-safety: the training thread only. Reductions run on the lane if there is one.
 #pragma once
@@ -128,7 +129,8 @@ class StepReducer {
   ElementRange range_of(uint32_t bucket) const { return {bounds_[bucket], bounds_[bucket + 1]}; }
   bool is_complete(uint32_t position) const { return missing_[order_.at(position)] == 0; }
   Status merge_and_reduce(uint32_t position, const std::function<void()>& merged);
-  Status reduce(Collective& collective, uint32_t position, const ElementRange& range);
+  Status reduce(Collective& collective, uint32_t position, const ElementRange& range,
+                uint64_t device_operations = 0);
   void complete_control(const Votes& votes);
 
   const FlatLayout& layout_;

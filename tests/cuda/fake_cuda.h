@@ -1,0 +1,85 @@
+// The few functions of the CUDA runtime that the NCCL backend calls, in plain memory, with the
+// habits of the real ones that code must reckon with:
+//
+//  - a stream runs its work on a thread of its own, later than it was enqueued
+//  - a failed call stays the thread's last error until somebody takes it, and so does the answer
+//    that an event is not reached yet; a launch check reports what it finds there
+//  - the current device is the thread's own, and device 0 for a thread that has not chosen; a call
+//    makes a context on it
+//  - freed memory is gone at once (AddressSanitizer sees who still writes there)
+//
+// It defines CUDA's own symbols, so a program links it instead of the runtime.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace lockstep::testing {
+
+// How much of a stream's work is done. Events may outlast the stream.
+class StreamProgress {
+ public:
+  void advance();
+  bool has_reached(uint64_t position) const;  // all work posted before it is done
+  void wait_for(uint64_t position) const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  uint64_t done_ = 0;
+};
+
+}  // namespace lockstep::testing
+
+// What a cudaStream_t points to.
+struct CUstream_st {
+ public:
+  CUstream_st();
+  ~CUstream_st();  // finishes its work
+  void post(std::function<void()> work);
+  uint64_t posted() const;
+  std::shared_ptr<lockstep::testing::StreamProgress> progress() const { return progress_; }
+
+ private:
+  void loop();
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::function<void()>> work_;
+  uint64_t posted_ = 0;
+  bool is_ending_ = false;
+  const std::shared_ptr<lockstep::testing::StreamProgress> progress_ =
+      std::make_shared<lockstep::testing::StreamProgress>();
+  std::thread thread_;  // last, because it uses the others
+};
+
+namespace lockstep::testing {
+
+// There is one for the process, because CUDA's functions are plain ones.
+class FakeCuda {
+ public:
+  static FakeCuda& get();
+
+  // Forgets contexts. Call it only between tests.
+  void reset();
+
+  // What every call of CUDA or NCCL does with the calling thread's device.
+  void touch();
+  std::set<int> contexts() const;  // the devices that were touched
+
+  bool has_memory = true;  // false: cudaMalloc fails
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<int> contexts_;
+};
+
+}  // namespace lockstep::testing
