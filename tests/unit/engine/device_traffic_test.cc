@@ -31,7 +31,7 @@ struct Modules {
   std::vector<DeviceModule*> modules;
 };
 
-wire::JobSpec noisy_job() {
+wire::JobSpec clipped_job() {
   wire::JobSpec job = small_job("cnn");
   job.mutable_model()->set_dropout(0.25);
   job.mutable_model()->set_batch_norm(true);
@@ -43,7 +43,7 @@ wire::JobSpec noisy_job() {
 uint64_t largest_copy_of_a_step(uint32_t ranks, bool connects_devices) {
   const auto dataset = make_patterns(80);
   Modules devices(ranks);
-  LoopbackWorld world(noisy_job(), *dataset, even_runs(4, ranks), kBucketBytes, nullptr,
+  LoopbackWorld world(clipped_job(), *dataset, even_runs(4, ranks), kBucketBytes, nullptr,
                       devices.modules);
   world.connects_devices = connects_devices;
   world.begin_generation(2);
@@ -105,7 +105,7 @@ TEST(DeviceTraffic, LeavesNoMemoryOfTheHostPinned) {
 TEST(DeviceTraffic, OfChecksAndCheckpointsGoesThroughPinnedMemory) {
   constexpr uint64_t kBytesBesides = 512;  // whether blocks of the sums are finite
   const auto dataset = make_patterns(80);
-  wire::JobSpec job = noisy_job();
+  wire::JobSpec job = clipped_job();
   job.mutable_train()->set_check_every(2);
   job.mutable_comm()->set_numerics("exact");
   Modules devices(2);
