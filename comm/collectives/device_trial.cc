@@ -80,11 +80,9 @@ std::vector<float> values_of(uint32_t rank, uint64_t elements, bool is_exact) {
   return values;
 }
 
-}  // namespace
-
 // What a trial shares with the connection that it makes, whose waits ask is_over().
-struct DeviceTrial::Try {
-  Try(Collective& host, const Clock& of, int64_t limit_ms, std::function<bool()> closed)
+struct Trial {
+  Trial(Collective& host, const Clock& of, int64_t limit_ms, std::function<bool()> closed)
       : control(host),
         clock(of),
         end_ms(of.monotonic_ms() + limit_ms),
@@ -103,6 +101,8 @@ struct DeviceTrial::Try {
   const std::function<bool()> by_session;
   std::atomic<bool> is_trial{true};
 };
+
+}  // namespace
 
 Result<DeviceTrial::Connection> DeviceTrial::connect(DeviceGeneration next) {
   if (next.control->world_size() == 1) return Connection();
@@ -126,7 +126,7 @@ Result<DeviceTrial::Connection> DeviceTrial::attempt(DeviceGeneration next) {
   Collective& host = *next.control;
   const Generation generation = next.generation;
   const auto trial =
-      std::make_shared<Try>(host, parts_.clock, parts_.limit_ms, std::move(next.is_closed));
+      std::make_shared<Trial>(host, parts_.clock, parts_.limit_ms, std::move(next.is_closed));
   next.control = &trial->control;
   next.deadline_ms = std::min(next.deadline_ms, parts_.limit_ms);
   next.is_closed = [trial] { return trial->is_over(); };  // keeps the trial as long as its waits
