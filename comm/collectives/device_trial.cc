@@ -20,27 +20,8 @@ struct Answer {
   char why[256] = {};  // empty: all is well
 };
 
-// Keeps what the connection uses until after the connection.
-class Tried final : public Forwarding<DeviceCollective> {
- public:
-  using Forwarding::Forwarding;
-  Result<uint64_t> wait_for_sums() override { return inner().wait_for_sums(); }
-};
-
-// The same on every rank, and small enough that whole numbers never round.
-std::vector<float> values_of(uint32_t rank, uint64_t elements, bool is_exact) {
-  std::vector<float> values(elements);
-  for (uint64_t i = 0; i < elements; ++i) {
-    const auto whole = static_cast<float>(stream_value(rank + 1, i) % 2001) - 1000.0f;
-    values[i] = is_exact ? whole * 1e-3f : whole;
-  }
-  return values;
-}
-
-}  // namespace
-
 // The host's Collective as the devices' connection gets it. Does not own it.
-class DeviceTrial::TrialControl final : public Collective {
+class TrialControl final : public Collective {
  public:
   explicit TrialControl(Collective& host) : host_(host) {}
 
@@ -82,9 +63,26 @@ class DeviceTrial::TrialControl final : public Collective {
   Status broken_;  // of the first call that failed
 };
 
+// Keeps what the connection uses until after the connection.
+class Tried final : public Forwarding<DeviceCollective> {
+ public:
+  using Forwarding::Forwarding;
+  Result<uint64_t> wait_for_sums() override { return inner().wait_for_sums(); }
+};
+
+// The same on every rank, and small enough that whole numbers never round.
+std::vector<float> values_of(uint32_t rank, uint64_t elements, bool is_exact) {
+  std::vector<float> values(elements);
+  for (uint64_t i = 0; i < elements; ++i) {
+    const auto whole = static_cast<float>(stream_value(rank + 1, i) % 2001) - 1000.0f;
+    values[i] = is_exact ? whole * 1e-3f : whole;
+  }
+  return values;
+}
+
 // What a trial shares with the connection that it makes, whose waits ask is_over().
-struct DeviceTrial::Try {
-  Try(Collective& host, const Clock& of, int64_t limit_ms, std::function<bool()> closed)
+struct Trial {
+  Trial(Collective& host, const Clock& of, int64_t limit_ms, std::function<bool()> closed)
       : control(host),
         clock(of),
         end_ms(of.monotonic_ms() + limit_ms),
@@ -103,6 +101,8 @@ struct DeviceTrial::Try {
   const std::function<bool()> by_session;
   std::atomic<bool> is_trial{true};
 };
+
+}  // namespace
 
 Result<DeviceTrial::Connection> DeviceTrial::connect(DeviceGeneration next) {
   if (next.control->world_size() == 1) return Connection();
@@ -126,7 +126,7 @@ Result<DeviceTrial::Connection> DeviceTrial::attempt(DeviceGeneration next) {
   Collective& host = *next.control;
   const Generation generation = next.generation;
   const auto trial =
-      std::make_shared<Try>(host, parts_.clock, parts_.limit_ms, std::move(next.is_closed));
+      std::make_shared<Trial>(host, parts_.clock, parts_.limit_ms, std::move(next.is_closed));
   next.control = &trial->control;
   next.deadline_ms = std::min(next.deadline_ms, parts_.limit_ms);
   next.is_closed = [trial] { return trial->is_over(); };  // keeps the trial as long as its waits

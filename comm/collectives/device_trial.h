@@ -60,8 +60,6 @@ class DeviceTrial {
   Result<Connection> connect(DeviceGeneration next);
 
  private:
-  class TrialControl;
-  struct Try;
   Result<Connection> attempt(DeviceGeneration next);
   // Whether `mine` is ok on all ranks. If not, why_ says who and why.
   Result<bool> all_agree(Collective& host, Generation generation, const Status& mine);
