@@ -31,6 +31,7 @@ class CommunicatorTest : public ::testing::Test {
   }
   void TearDown() override {
     communicator.reset();
+    testing::FakeCuda::get().reset();
     EXPECT_EQ(FakeNccl::get().living(), 0);
   }
 

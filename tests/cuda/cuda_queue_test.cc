@@ -24,6 +24,11 @@ class CudaQueueTest : public ::testing::Test {
     queue = CudaQueue::create({&gradients, &compute}).value();
   }
 
+  void TearDown() override {
+    queue.reset();
+    FakeCuda::get().reset();
+  }
+
   // Launches a kernel, and checks it as kernels are checked.
   Status launch() {
     DeviceSum sum;

@@ -89,9 +89,16 @@ FakeCuda& FakeCuda::get() {
 
 void FakeCuda::reset() {
   std::lock_guard lock(mutex_);
+  for (std::thread& thread : destroying_) thread.join();
+  destroying_.clear();
   contexts_.clear();
   has_memory = true;
   last_error = cudaSuccess;
+}
+
+void FakeCuda::destroy(cudaStream_t stream) {
+  std::lock_guard lock(mutex_);
+  destroying_.emplace_back([stream] { delete stream; });
 }
 
 void FakeCuda::touch() {
@@ -142,7 +149,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int, int
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  delete stream;
+  FakeCuda::get().destroy(stream);
   return ended(cudaSuccess);
 }
 

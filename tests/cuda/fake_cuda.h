@@ -1,7 +1,8 @@
 // The few functions of the CUDA runtime that the NCCL backend calls, in plain memory, with the
 // habits of the real ones that code must reckon with:
 //
-//  - a stream runs its work on a thread of its own, later than it was enqueued
+//  - a stream runs its work on a thread of its own, later than it was enqueued, and goes on with it
+//    after it was destroyed
 //  - a failed call stays the thread's last error until somebody takes it, and so does the answer
 //    that an event is not reached yet; a launch check reports what it finds there
 //  - the current device is the thread's own, and device 0 for a thread that has not chosen; a call
@@ -21,6 +22,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <vector>
 
 namespace lockstep::testing {
 
@@ -68,8 +70,9 @@ class FakeCuda {
  public:
   static FakeCuda& get();
 
-  // Forgets contexts. Call it only between tests.
+  // Waits for the streams that were destroyed, and forgets contexts. Call it only between tests.
   void reset();
+  void destroy(cudaStream_t stream);
 
   // What every call of CUDA or NCCL does with the calling thread's device.
   void touch();
@@ -80,6 +83,7 @@ class FakeCuda {
  private:
   mutable std::mutex mutex_;
   std::set<int> contexts_;
+  std::vector<std::thread> destroying_;
 };
 
 }  // namespace lockstep::testing

@@ -33,6 +33,10 @@ Tag tag_of(Step step, uint32_t bucket) {
 class NcclCollectiveTest : public ::testing::Test {
  protected:
   void SetUp() override { FakeNccl::get().reset(); }
+  void TearDown() override {
+    workers.clear();
+    testing::FakeCuda::get().reset();
+  }
 
   void make(uint32_t ranks, uint32_t slots, Numerics numerics, uint32_t local) {
     std::vector<SlotRun> runs;

@@ -33,6 +33,7 @@ class NcclContextTest : public ::testing::Test {
   }
   void TearDown() override {
     workers.clear();
+    FakeCuda::get().reset();
     EXPECT_EQ(FakeNccl::get().living(), 0);
   }
 
@@ -128,6 +129,7 @@ TEST_F(NcclContextTest, AWorkerThatLeavesEndsItsWorkBeforeItsMemoryGoes) {
   begin_endless_sum(*workers[0], 1);
   workers[0].reset();
   EXPECT_EQ(FakeNccl::get().living(), 1);
+  begin_endless_sum(*workers[1], 1);  // now its peer's data would be there
 }
 
 // NCCL's calls make a context on the calling thread's device.
@@ -144,6 +146,7 @@ TEST(NcclContextDevice, TheSideThreadUsesTheWorkersDevice) {
   });
   training.join();
   EXPECT_THAT(FakeCuda::get().contexts(), ElementsAre(3));
+  FakeCuda::get().reset();
   EXPECT_EQ(FakeNccl::get().living(), 0);
 }
 
