@@ -106,7 +106,8 @@ struct Trial {
 
 Result<DeviceTrial::Connection> DeviceTrial::connect(DeviceGeneration next) {
   if (next.control->world_size() == 1) return Connection();
-  const Status known = why_.empty() ? Status::ok() : Status(Code::kConfig, why_);
+  const std::string& why = why_.empty() ? own_why_ : why_;
+  const Status known = why.empty() ? Status::ok() : Status(Code::kConfig, why);
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_open, all_agree(*next.control, next.generation, known));
   Connection made;
   if (is_open) {

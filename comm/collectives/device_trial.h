@@ -54,7 +54,7 @@ class DeviceTrial {
   explicit DeviceTrial(Parts parts) : parts_(std::move(parts)) {}
 
   // This rank has nothing to connect, and says so when all are asked.
-  void fail(std::string why) { why_ = std::move(why); }
+  void fail(std::string why) { own_why_ = std::move(why); }
 
   // Null: the host sums, because the trial failed or there are no peers. Errors as V3.
   Result<Connection> connect(DeviceGeneration next);
@@ -68,7 +68,8 @@ class DeviceTrial {
                   std::span<const float> mine, std::span<float> found);
 
   const Parts parts_;
-  std::string why_;  // empty: nothing has failed
+  std::string own_why_;  // why this rank has nothing to connect; empty: it has
+  std::string why_;      // who failed, and why; empty: nobody has
   bool is_noted_ = false;
 };
 
