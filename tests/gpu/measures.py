@@ -1,12 +1,19 @@
-"""What should be fast: each figure beside PyTorch's on the same device, in turn, as medians."""
+"""What should be fast: each figure beside PyTorch's on the same device, in turn, as medians.
+
+A round measures each side of each workload once. The first round takes what matters most first. A
+side that fails is told with its reason, and costs the others nothing.
+"""
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import statistics
 import struct
-import subprocess
 import sys
+
+from budget import Budget
+from running import Runner
 
 PEER = pathlib.Path(__file__).resolve().with_name("peer.py")
 VOCAB = 50257  # GPT-2's
@@ -65,82 +72,169 @@ def write_images(directory, count):
         f.write(struct.pack(">II", 0x801, count) + bytes(i % 256 for i in range(count)))
 
 
-def rate(command):
-    result = subprocess.run([str(word) for word in command], capture_output=True, text=True)
-    for line in reversed(result.stdout.splitlines()):
+OURS = ("ours", "ours, fast numerics")
+PEAK = "bf16 matrix product, the peak as measured"
+SIDE_LIMIT_S = {"cuda": 150, "cpu": 300}  # torch.compile takes a minute
+LEAST_S = 5  # what is left must at least be this, for a side to begin
+
+
+@dataclasses.dataclass
+class Side:
+    work: str  # the workload's name
+    side: str
+    command: list
+
+
+class Measuring:
+    """Everything that measuring needs. `say` takes a line for people, `add` an answer: a dict with
+    work, side, round and what the program printed, or else "failed" or "not_measured" with why."""
+
+    def __init__(self, runner: Runner, budget: Budget, programs, out, device, say, add):
+        self.runner, self.budget, self.programs = runner, budget, programs
+        self.out, self.device, self.say, self.add = out, device, say, add
+        self.failed, self.took = set(), {}  # by (work, side)
+
+    def sides(self, works):
+        """In the order of their worth: ours and what it is compared with, before variants."""
+        matmul = [sys.executable, PEER, "--matmul", "--device", self.device]
+        sides = [Side(PEAK, "PyTorch eager", matmul)]
+        by_work = [self._sides_of(work) for work in works]
+        for name in dict.fromkeys(name for one in by_work for name in one):
+            sides += [Side(work.name, name, one[name]) for work, one in zip(works, by_work)]
+        return sides
+
+    def _sides_of(self, work):
+        data = self.out / ("tokens.bin" if "gpt2" in work.options else "images")
+        common = [*work.options, "--device", self.device, "--data", data, "--warmup-steps",
+                  10 if self.device == "cuda" else 1]
+        ours, eager = [self.programs / "bench_train", *common], [sys.executable, PEER, *common]
+        sides = {"ours": [*ours, "--ranks", 1],
+                 "PyTorch eager": eager,
+                 "ours, fast numerics": [*ours, "--ranks", 1, "--numerics", "fast"],
+                 "bare LibTorch loop": [*ours, "--bare", "--numerics", "fast"]}
+        if self.device == "cuda":
+            sides["PyTorch compiled"] = [*eager, "--compile"]
+        return sides
+
+    def run(self, works, rounds):
+        sides = self.sides(works)
+        if not sides:
+            return
+        if any("gpt2" in work.options for work in works):
+            write_tokens(self.out / "tokens.bin", 1 << (20 if self.device == "cuda" else 14))
+        if any("resnet50" in work.options for work in works):
+            write_images(self.out / "images", 2048 if self.device == "cuda" else 16)
+        for number in range(1, rounds + 1):
+            for side in sides:
+                self._measure(side, number)
+
+    def _measure(self, side, number):
+        key, left = (side.work, side.side), self.budget.left()
+        # In a later round, only what will surely end; in the first one, whatever may.
+        about = {"work": side.work, "side": side.side, "round": number}
+        if key in self.failed or left < max(LEAST_S, 1.5 * self.took.get(key, 0)):
+            if number == 1:
+                self.add({**about, "not_measured": "no time left"})
+            return
+        limit = min(SIDE_LIMIT_S[self.device], left)
+        log = self.out / f"{slug(f'{side.work} {side.side}')}.{number}.log"
+        ended = self.runner.run(side.command, limit, log)
+        answer = last_answer(ended.text) if ended.code == 0 else None
+        self.took[key] = ended.seconds
+        if answer is None:
+            self.failed.add(key)
+            said = next((line for line in reversed(ended.text.splitlines()) if line.strip()), "")
+            reason = f"{ended.why()}: {said[:200]}"
+            self.say(f"  {side.work}, {side.side}: FAILED, {reason} ({log})")
+            self.add({**about, "failed": reason})
+        else:
+            value, unit = figure(answer, side.work)
+            self.say(f"  {side.work}, {side.side}, round {number}: {spelled(value)} {unit}")
+            self.add({**about, **answer})
+
+
+def slug(text):
+    return "-".join("".join(c if c.isalnum() else " " for c in text).split())
+
+
+def last_answer(text):
+    """The last JSON object with a figure that a program printed; None if there is none."""
+    for line in reversed(text.splitlines()):
         if line.startswith("{"):
-            return json.loads(line)
-    raise RuntimeError(f"{' '.join(map(str, command))} ended with {result.returncode}:\n"
-                       f"{result.stdout[-2000:]}{result.stderr[-2000:]}")
+            try:
+                answer = json.loads(line)
+            except ValueError:
+                continue
+            rate = answer.get("tflops", answer.get("samples_per_second"))
+            if isinstance(rate, (int, float)) and math.isfinite(rate) and rate > 0:
+                return answer
+    return None
 
 
-def in_turn(sides, rounds):
-    """{name: [answer of each round]}: a round is one of each, so that all see the same machine."""
-    answers = {name: [] for name in sides}
-    for _ in range(rounds):
-        for name, command in sides.items():
-            answers[name].append(rate(command))
-    return answers
+def workload_of(name):
+    works = [work for device in ("cuda", "cpu") for work in workloads(device)]
+    return next(work for work in works if work.name == name)
 
 
-def figure(workload, answers, peer, what=None):
-    ours = [a["samples_per_second"] * workload.scale for a in answers["ours"]]
-    theirs = [a["samples_per_second"] * workload.scale for a in answers[peer]]
-    return {"what": what or workload.name, "unit": workload.unit, "ours": ours, "peer": peer,
-            "peers": theirs, "ratio": statistics.median(ours) / statistics.median(theirs)}
+def figure(answer, work):
+    """(value, unit)"""
+    if "tflops" in answer:
+        return answer["tflops"], "TFLOP/s"
+    work = workload_of(work)
+    return answer["samples_per_second"] * work.scale, work.unit
 
 
-def number(value):
+def spelled(value):
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def cells(values):
     """Median and range, as two columns of a table."""
-    return f"{number(statistics.median(values))} | {number(min(values))} to {number(max(values))}"
+    median, least, most = map(spelled, (statistics.median(values), min(values), max(values)))
+    return f"{median} | {least} to {most}"
 
 
-def row(f):
-    peer = f"{f['peer']} | {cells(f['peers'])} | {f['ratio']:.3f}" if "peers" in f else " | | | "
-    return f"| {f['what']} | {f['unit']} | {cells(f['ours'])} | {peer} |"
+def row(what, side, unit, values, failed, beside=""):
+    figures = cells(values) if values else f"FAILED | {failed}" if failed else "not measured | "
+    return f"| {what} | {side} | {unit} | {figures} | {len(values)} | {beside} |"
 
 
-def measure_all(programs, out, device, rounds, say):
-    say("speed")
-    tokens, images = out / "tokens.bin", out / "images"
-    write_tokens(tokens, 1 << (20 if device == "cuda" else 14))
-    write_images(images, 2048 if device == "cuda" else 16)
-    figures = []
-    peak = [rate([sys.executable, PEER, "--matmul", "--device", device])["tflops"]
-            for _ in range(rounds)]
-    figures.append({"what": "bf16 matrix product, the peak as measured", "unit": "TFLOP/s",
-                    "ours": peak})
-    say("  " + row(figures[-1]))
-    for work in workloads(device):
-        data = tokens if "gpt2" in work.options else images
-        common = [*work.options, "--device", device, "--data", data, "--warmup-steps",
-                  10 if device == "cuda" else 1]
-        bench = [programs / "bench_train", *common]
-        sides = {"ours": [*bench, "--ranks", 1],
-                 "ours, fast numerics": [*bench, "--ranks", 1, "--numerics", "fast"],
-                 "bare LibTorch loop": [*bench, "--bare", "--numerics", "fast"],
-                 "PyTorch eager": [sys.executable, PEER, *common]}
-        if device == "cuda":
-            sides["PyTorch compiled"] = [*sides["PyTorch eager"], "--compile"]
-        answers = in_turn(sides, rounds)
-        for peer in list(sides)[1:]:
-            figures.append(figure(work, answers, peer))
-            say("  " + row(figures[-1]))
-        figures += derived(work, answers["ours"], statistics.median(peak))
-        for f in figures[-2:]:
-            say("  " + row(f))
-    return figures
+def table(answers):
+    """Lines: a row for each side of each workload, as far as they are measured."""
+    if not answers:
+        return []
+    lines = ["| what | side | unit | median | range | rounds | ours / this |",
+             "|---|---|---|---|---|---|---|"]
+    for work in dict.fromkeys(answer["work"] for answer in answers):
+        of_work = [answer for answer in answers if answer["work"] == work]
+        values, failed = {}, {}
+        for answer in of_work:
+            side = values.setdefault(answer["side"], [])
+            if "failed" in answer:
+                failed[answer["side"]] = " ".join(answer["failed"].split()).replace("|", "/")
+            elif "not_measured" not in answer:
+                side.append(figure(answer, work)[0])
+        ours = values.get("ours")
+        unit = "TFLOP/s" if work == PEAK else workload_of(work).unit
+        for side, measured in values.items():
+            ratio = (f"{statistics.median(ours) / statistics.median(measured):.3f}"
+                     if ours and measured and side != "ours" else "")
+            lines.append(row(work, side, unit, measured, failed.get(side), ratio))
+        lines += derived(work, of_work, answers)
+    return lines
 
 
-def derived(work, answers, peak_tflops):
+def derived(work, of_work, answers):
     """Of ours alone: the share of the measured peak, and of a step spent waiting for data."""
-    share = [100 * a["samples_per_second"] * work.flops_per_sample / (peak_tflops * 1e12)
-             for a in answers]
-    waited = [100 * a["data_us"] / a["step_us"] for a in answers]
-    return [{"what": f"{work.name}: share of the peak", "unit": "%", "ours": share},
-            {"what": f"{work.name}: share of a step that waits for data", "unit": "%",
-             "ours": waited}]
+    ours = [a for a in of_work if a["side"] == "ours" and "samples_per_second" in a]
+    peak = [a["tflops"] for a in answers if "tflops" in a]
+    lines = []
+    if ours and peak:
+        most = statistics.median(peak) * 1e12
+        share = [100 * a["samples_per_second"] * workload_of(work).flops_per_sample / most
+                 for a in ours]
+        lines.append(row(f"{work}: share of the peak", "ours", "%", share, None))
+    if ours and all("data_us" in a and "step_us" in a for a in ours):
+        waited = [100 * a["data_us"] / a["step_us"] for a in ours]
+        lines.append(row(f"{work}: share of a step that waits for data", "ours", "%", waited, None))
+    return lines

@@ -1,27 +1,32 @@
 """Tests and measures Lockstep on the GPU of this machine; run.sh starts it, from a bundle.
 
-First what must be right: the GoogleTest programs against the CPU, and real processes (the same
-weights for any number of workers on one GPU, after a kill and after a resume). Then, only if all of
-that holds, what should be fast: every measurement beside PyTorch's, in turn, as medians. Writes
-OUT/gpu.json and OUT/gpu.md; the exit status is 1 where something was wrong, never where it was slow.
+First what must be right: GoogleTest programs, then tests with real processes. Then what should be
+fast: every measurement beside PyTorch's, in turn, as medians. Each result is written as soon as it
+is had, to OUT/gpu.jsonl, and to the table OUT/gpu.md. The exit status is 1 where something of ours
+was wrong or a check was left out, never where something was slow.
 
-    tests/gpu/run.sh [--out DIR] [--only correct|fast] [--device cpu] [--rounds N]
+    tests/gpu/run.sh [--out DIR] [--minutes N] [--only correct|fast] [--match REGEX] [--device cpu]
 """
 import argparse
 import datetime
-import json
 import os
 import pathlib
 import platform
+import re
+import signal
 import subprocess
 import sys
-import time
 
+import checks
 import measures
+from budget import CHECKS_SHARE, Budget
+from results import Results
+from running import Runner
 
 BUNDLE = pathlib.Path(__file__).resolve().parents[2]
 BIN = BUNDLE / "bin"
 EXIT_CONFIG = 78  # this machine is not one where it can work
+GPUS_TO_TRY = 4  # that a machine without one plays to have
 
 
 def say(text):
@@ -32,92 +37,75 @@ def parse():
     parser = argparse.ArgumentParser(prog="tests/gpu/run.sh", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", default="gpu-results", help="directory of the results")
+    parser.add_argument("--minutes", type=float, help="end within this time: checks first, then a "
+                        "round of each figure, then more rounds")
     parser.add_argument("--only", choices=["correct", "fast"], help="leave the other half out")
+    parser.add_argument("--match", default="", help="only checks and figures whose name matches")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda",
                         help="cpu: tries the suite itself, with small sizes, without a GPU")
-    parser.add_argument("--rounds", type=int, default=5, help="of every measurement")
+    parser.add_argument("--rounds", type=int, default=5, help="of every figure, at most")
+    parser.add_argument("--at-once", type=int, help="checks that run side by side")
     return parser.parse_args()
 
 
 def hardware(device):
+    """What the table says of the machine, and the number of its GPUs."""
     about = {"date": datetime.date.today().isoformat(), "machine": platform.machine(),
              "cores": os.cpu_count(), "device": device}
-    if device == "cuda":
-        query = "name,memory.total,driver_version"
-        try:
-            about["gpu"] = subprocess.run(
-                ["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], check=True,
-                capture_output=True, text=True).stdout.strip().splitlines()
-        except (OSError, subprocess.CalledProcessError) as problem:
-            print(f"error: there is no NVIDIA driver here (nvidia-smi: {problem}). On a machine "
-                  "without a GPU, --device cpu tries the suite itself.", file=sys.stderr)
-            sys.exit(EXIT_CONFIG)
-    return about
+    if device == "cpu":
+        return about, GPUS_TO_TRY
+    try:
+        about["gpu"] = subprocess.run(
+            ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"],
+            check=True, capture_output=True, text=True, timeout=60).stdout.strip().splitlines()
+    except (OSError, subprocess.SubprocessError) as problem:
+        print(f"error: there is no NVIDIA driver here (nvidia-smi: {problem}). On a machine "
+              "without a GPU, --device cpu tries the suite itself.", file=sys.stderr)
+        sys.exit(EXIT_CONFIG)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return about, len(about["gpu"] if visible is None else [g for g in visible.split(",") if g])
 
 
-def run_check(name, command, log, environment=None):
-    """One line for people, everything for the log; a check that was skipped did not pass."""
-    begin = time.monotonic()
-    with open(log, "wb") as f:
-        code = subprocess.run(command, stdout=f, stderr=subprocess.STDOUT, cwd=BUNDLE / "tests/gpu",
-                              env={**os.environ, **(environment or {})}).returncode
-    text = log.read_text(errors="replace")
-    skipped = text.count("[  SKIPPED ] ") // 2  # told once as it happens, and once at the end
-    result = {"name": name, "ok": code == 0, "skipped": skipped,
-              "seconds": round(time.monotonic() - begin, 1)}
-    verdict = f"FAILED, exit {code}: {log}" if code else f"ok, {skipped} skipped" if skipped else "ok"
-    say(f"  {name:32} {verdict}  ({result['seconds']} s)")
-    return result
+def matching(things, pattern):
+    return [thing for thing in things if re.search(pattern, thing.name)]
 
 
-def correctness(args, out):
-    say("correctness")
-    results = []
-    environment = {"LOCKSTEP_BIN": str(BIN), "LOCKSTEP_SUITE_DEVICE": args.device,
-                   "PYTHONPATH": str(BUNDLE / "tests/harness")}
-    if args.device == "cuda":
-        for program in sorted(BIN.glob("test_gpu*")):
-            results.append(run_check(program.name, [program], out / f"{program.name}.log"))
-    results.append(run_check("real processes", [sys.executable, "-m", "unittest", "-v", "processes"],
-                             out / "processes.log", environment))
-    return results
-
-
-def table(about, checks, figures):
-    lines = ["# Lockstep on a GPU", "", *(f"- {key}: {value}" for key, value in about.items()), ""]
-    if checks:
-        lines += ["| check | result | s |", "|---|---|---|"]
-        lines += [f"| {c['name']} | {'ok' if c['ok'] else 'FAILED'}"
-                  f"{', %d skipped' % c['skipped'] if c['skipped'] else ''} | {c['seconds']} |"
-                  for c in checks]
-        lines.append("")
-    if figures:
-        lines += ["| what | unit | ours | range | peer | its median | range | ratio |",
-                  "|---|---|---|---|---|---|---|---|"]
-        lines += [measures.row(figure) for figure in figures]
-    return "\n".join(lines) + "\n"
+def run(args, out, results, gpus, runner, budget):
+    if args.only != "fast":
+        say("correctness")
+        share = CHECKS_SHARE if args.only is None else 1
+        checking = checks.Checking(runner, lambda: budget.left(share), out, args.device, gpus, BIN,
+                                   say, results.add_check)
+        wanted = checks.gtest_checks(BIN) + checks.unittest_checks()
+        checking.run(matching(wanted, args.match),
+                     args.at_once or checks.default_at_once(args.device))
+    if args.only != "correct":
+        say("speed")
+        measuring = measures.Measuring(runner, budget, BIN, out, args.device, say,
+                                       results.add_answer)
+        measuring.run(matching(measures.workloads(args.device), args.match), args.rounds)
 
 
 def main():
     args = parse()
+    budget = Budget(args.minutes)
     out = pathlib.Path(args.out).resolve()
     out.mkdir(parents=True, exist_ok=True)
-    about = hardware(args.device)
-    checks, figures = [], []
-    if args.only != "fast":
-        checks = correctness(args, out)
-    is_right = all(check["ok"] for check in checks)
-    if args.only != "correct" and is_right:
-        figures = measures.measure_all(BIN, out, args.device, args.rounds, say)
-    (out / "gpu.json").write_text(
-        json.dumps({**about, "checks": checks, "figures": figures}, indent=1) + "\n")
-    (out / "gpu.md").write_text(table(about, checks, figures))
-    say(table(about, checks, figures))
-    say(f"written: {out / 'gpu.json'}, {out / 'gpu.md'}")
-    if not is_right:
-        say("something is wrong; speed was not measured" if args.only != "correct" else
-            "something is wrong")
-    return 0 if is_right else 1
+    about, gpus = hardware(args.device)
+    results = Results(out, about)
+    runner = Runner()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: runner.stop())
+    try:
+        run(args, out, results, gpus, runner, budget)
+        results.end("complete")
+    except Runner.Stopped:
+        results.end("stopped by a signal")
+    say(results.table())
+    say(f"written: {out / 'gpu.md'}, {out / 'gpu.jsonl'}")
+    if not results.is_right():
+        say("something is wrong, or was left out: see the rows that are not ok")
+    return 0 if results.is_right() and results.state == "complete" else 1
 
 
 if __name__ == "__main__":

@@ -1,0 +1,84 @@
+"""What must be right: the GoogleTest programs, and each test with real processes by itself, so that
+each has its row and its time-out."""
+import ast
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import re
+import sys
+
+from results import NOT_RUN
+from running import Runner
+from verdicts import FAILED, judge
+
+HERE = pathlib.Path(__file__).resolve().parent
+# In the order of their worth, should the time be short.
+PROCESSES = ("processes", "foreign_models", "stuck_kernel", "nccl_worlds")
+LIMIT_S = {"gtest": 240, "unittest": 150}  # a program of GoogleTest has many tests
+LEAST_S = 5  # what is left must at least be this, for a check to begin
+
+
+@dataclasses.dataclass
+class Check:
+    name: str
+    kind: str  # of verdicts.READERS
+    command: list
+
+
+def gtest_checks(programs):
+    return [Check(program.name, "gtest", [program])
+            for program in sorted(programs.glob("test_gpu*"))]
+
+
+def unittest_checks(directory=HERE, modules=PROCESSES):
+    """Of every test method. The files are not imported: one that cannot be fails as a check."""
+    checks = []
+    for module in modules:
+        for node in ast.parse((directory / f"{module}.py").read_text()).body:
+            methods = [each.name for each in getattr(node, "body", [])
+                       if isinstance(node, ast.ClassDef) and isinstance(each, ast.FunctionDef)
+                       and each.name.startswith("test_")]
+            checks += [Check(f"{module}: {method[5:].replace('_', ' ')}", "unittest",
+                             [sys.executable, "-m", "unittest", "-v",
+                              f"{module}.{node.name}.{method}"]) for method in methods]
+    return checks
+
+
+class Checking:
+    """Everything that the checks need. `left()`: seconds that they may still take together."""
+
+    def __init__(self, runner: Runner, left, out, device, gpus, programs, say, add):
+        self.runner, self.left, self.out, self.say, self.add = runner, left, out, say, add
+        self.device = device
+        self.env = {"LOCKSTEP_BIN": str(programs), "LOCKSTEP_SUITE_DEVICE": device,
+                    "LOCKSTEP_SUITE_GPUS": str(gpus), "PYTHONDONTWRITEBYTECODE": "1",
+                    "PYTHONPATH": str(HERE.parent / "harness")}
+
+    def run(self, checks, at_once):
+        """Small models leave a GPU idle most of the time, so several checks share it."""
+        pool = concurrent.futures.ThreadPoolExecutor(at_once)
+        try:
+            for done in [pool.submit(self._check, check) for check in checks]:
+                done.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _check(self, check):
+        left = self.left()
+        if left < LEAST_S:
+            return self._tell(check, NOT_RUN, "no time left", 0, "")
+        log = self.out / (re.sub(r"\W+", "-", check.name) + ".log")
+        ended = self.runner.run(check.command, min(LIMIT_S[check.kind], left), log, self.env, HERE)
+        result, detail = judge(check.kind, ended, has_gpu=self.device == "cuda")
+        where = f" ({log})" if result == FAILED else ""
+        return self._tell(check, result, detail, ended.seconds, where)
+
+    def _tell(self, check, result, detail, seconds, where):
+        self.say(f"  {check.name}: {result}, {detail}{where}  ({seconds:.1f} s)")
+        self.add({"name": check.name, "result": result, "detail": detail,
+                  "seconds": round(seconds, 1)})
+
+
+def default_at_once(device):
+    return min(4, max(1, (os.cpu_count() or 1) // 3)) if device == "cuda" else 1
