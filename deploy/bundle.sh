@@ -73,14 +73,20 @@ copy_libraries() {
   done
 }
 
-# What runs there: the suite, what it starts, and what it measures against.
+# What runs there: the suite, what it starts, and what it measures against. All of it needs no package
+# of Python but torch.
 copy_scripts() {
   local directory
-  for directory in gpu harness bench golden; do mkdir -p "$out/tests/$directory"; done
+  for directory in gpu/files harness bench golden; do mkdir -p "$out/tests/$directory"; done
   cp "$root"/tests/gpu/*.{sh,py} "$out/tests/gpu/"
-  cp "$root/tests/harness/harness.py" "$out/tests/harness/"
-  cp "$root"/tests/bench/peer_models.py "$out/tests/bench/"
-  cp "$root"/tests/golden/{gpt2,losses,order}.py "$out/tests/golden/"
+  cp "$root"/tests/harness/{fails_with,harness}.py "$out/tests/harness/"
+  cp "$root"/tests/bench/fused_gpt2.py "$out/tests/bench/"
+  cp "$root"/tests/golden/{gpt2_model,image_models}.py "$out/tests/golden/"
+  # Models for the tests, and what slows a run (harness.py: SLOW_SLOTS).
+  cp "$root"/tests/golden/torchscript_*.pt "$out/tests/gpu/files/"
+  strip -o "$out/tests/gpu/files/libsmall_net.so" "$tree/tests/plugin/libsmall_net.so"
+  strip -o "$out/tests/gpu/files/libhanging_net.so" "$tree/tests/libhanging_net.so"
+  strip -o "$out/tests/liblockstep_slow_slots.so" "$tree/tests/liblockstep_slow_slots.so"
   cp "$root/deploy/shell/with_torch.sh" "$out/with_torch.sh"
   printf '%s\n' "$torch_version" >"$out/torch_version"
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # with_torch.sh COMMAND...: runs COMMAND of a bundle with the LibTorch of this machine's python3
-# (or $LOCKSTEP_PYTHON). The wheel's own libraries find CUDA's by themselves.
+# (or $LOCKSTEP_PYTHON), and with the CUDA libraries of NVIDIA's wheels beside it. LibTorch's own
+# find those by themselves, but our programs and modules need libcudart.so.13, too, and open NCCL.
 #
 # Exit codes: COMMAND's; 78 where there is no such LibTorch.
 set -euo pipefail
@@ -27,5 +28,10 @@ if [[ ${found%% *} != "$wanted" && ${found%% *} != "$wanted"+* ]]; then
   exit 78
 fi
 # Not the bundle's own libraries: the programs know where those lie, and Python has others.
-export LD_LIBRARY_PATH="${found#* }/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+torch=${found#* }
+libraries=$torch/lib
+for directory in "$(dirname "$torch")"/nvidia/*/lib; do
+  [[ ! -d $directory ]] || libraries+=:$directory
+done
+export LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 exec "$@"

@@ -63,10 +63,12 @@ def make_root(scratch, packages):
     return root
 
 
-def inside(root, command, env=None, user="0:0", mounts=(), timeout=300):
+def inside(root, command, env=None, user="0:0", mounts=(), timeout=300, alone=False):
     """Runs `command` in the root. `mounts`: (directory here, path there without its first slash).
-    Everything is read-only except these, /tmp and /dev/shm."""
-    lines = ["set -e", f"mount --bind {root} {root}", f"cd {root}", "mount -t proc proc proc",
+    Everything is read-only except these, /tmp and /dev/shm. `alone`: with a network of its own, and
+    so without the abstract sockets of processes elsewhere, which it could not see."""
+    lines = ["set -e", *(["ip link set lo up"] if alone else []),
+             f"mount --bind {root} {root}", f"cd {root}", "mount -t proc proc proc",
              "mount -t tmpfs dev dev", "touch dev/null dev/urandom", "mkdir dev/shm",
              "for d in null urandom; do mount --bind /dev/$d dev/$d; done", "mount -t tmpfs tmp tmp",
              "mount -t tmpfs shm dev/shm"]
@@ -75,5 +77,6 @@ def inside(root, command, env=None, user="0:0", mounts=(), timeout=300):
         lines.append(f"mount --bind {shlex.quote(str(source))} {shlex.quote(path)}")
     lines += [f"mount -o remount,ro,bind {root}",
               f"exec /usr/sbin/chroot --userspec={user} . " + shlex.join(map(str, command))]
-    return subprocess.run(["unshare", "-m", "-p", "-f", "--kill-child", "sh", "-c", "\n".join(lines)],
+    spaces = ["-m", "-p", *(["-n"] if alone else [])]
+    return subprocess.run(["unshare", *spaces, "-f", "--kill-child", "sh", "-c", "\n".join(lines)],
                           capture_output=True, text=True, timeout=timeout, env=env)
