@@ -87,7 +87,7 @@ class Side:
 
 class Measuring:
     """Everything that measuring needs. `say` takes a line for people, `add` an answer: a dict with
-    work, side, round and either what the program printed, or "failed" with the reason."""
+    work, side, round and what the program printed, or else "failed" or "not_measured" with why."""
 
     def __init__(self, runner: Runner, budget: Budget, programs, out, device, say, add):
         self.runner, self.budget, self.programs = runner, budget, programs
@@ -131,14 +131,16 @@ class Measuring:
     def _measure(self, side, number):
         key, left = (side.work, side.side), self.budget.left()
         # In a later round, only what will surely end; in the first one, whatever may.
+        about = {"work": side.work, "side": side.side, "round": number}
         if key in self.failed or left < max(LEAST_S, 1.5 * self.took.get(key, 0)):
+            if number == 1:
+                self.add({**about, "not_measured": "no time left"})
             return
         limit = min(SIDE_LIMIT_S[self.device], left)
         log = self.out / f"{slug(f'{side.work} {side.side}')}.{number}.log"
         ended = self.runner.run(side.command, limit, log)
         answer = last_answer(ended.text) if ended.code == 0 else None
         self.took[key] = ended.seconds
-        about = {"work": side.work, "side": side.side, "round": number}
         if answer is None:
             self.failed.add(key)
             said = next((line for line in reversed(ended.text.splitlines()) if line.strip()), "")
@@ -210,7 +212,7 @@ def table(answers):
             side = values.setdefault(answer["side"], [])
             if "failed" in answer:
                 failed[answer["side"]] = " ".join(answer["failed"].split()).replace("|", "/")
-            else:
+            elif "not_measured" not in answer:
                 side.append(figure(answer, work)[0])
         ours = values.get("ours")
         unit = "TFLOP/s" if work == PEAK else workload_of(work).unit
