@@ -11,6 +11,7 @@
 #include "comm/collectives/device_collective.h"
 #include "comm/collectives/forwarding.h"
 #include "comm/collectives/operations_hash.h"
+#include "comm/collectives/sum_slice.h"
 
 namespace lockstep::testing {
 
