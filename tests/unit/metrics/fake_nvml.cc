@@ -40,8 +40,8 @@ unsigned long long found_in_file(const std::string& key, unsigned long long othe
 
 // Handles are one more than the index, so that none is null.
 DeviceHandle handle_of(unsigned long long index) {
-  return reinterpret_cast<DeviceHandle>(index +
-                                        1);  // NOLINT(performance-no-int-to-ptr): never followed
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): never followed
+  return reinterpret_cast<DeviceHandle>(index + 1);
 }
 unsigned long long index_of(DeviceHandle device) {
   return reinterpret_cast<unsigned long long>(device) - 1;
