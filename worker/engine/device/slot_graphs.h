@@ -13,8 +13,8 @@
 //  G1 A size is recorded only after kGraphWarmUps eager slots of the same size. By then libraries
 //     have chosen their algorithms, and our memory is reserved.
 //  G2 After a recording fails, or there is no memory for it, no other is tried: everything runs
-//  eagerly from then on, and why()
-//     says once what happened. The slot whose recording failed is computed eagerly as a whole.
+//     eagerly from then on, and why() says once what happened. The slot whose recording failed is
+//     computed eagerly as a whole.
 //
 // Errors: the errors of the DeviceModule. Thread-safety: as Device.
 #pragma once
