@@ -91,7 +91,7 @@ TEST_F(GpuEnvironment, AWorkerOnTheCpuChangesNothing) {
 TEST_F(GpuEnvironment, ATrustedNetworkThatThisMachineIsNotInIsRefused) {
   job.mutable_cluster()->set_device("cuda");
   job.mutable_comm()->set_trusted_network(true);
-  job.mutable_comm()->set_network("192.0.2.0/24");
+  job.mutable_comm()->set_network("203.0.113.0/24");
   EXPECT_EQ(prepare_gpu_environment(job).code(), Code::kConfig);
   EXPECT_EQ(value("NCCL_SOCKET_IFNAME"), "(none)");
 }

@@ -45,23 +45,6 @@ TEST(Plugin, SameBitsForAnyNumberOfRanksWithDropoutAndBatchNorm) {
   }
 }
 
-// On `meta`, which has shapes and no values.
-TEST(Plugin, ComputesOnTheDeviceOfItsInput) {
-  auto model = make_model(job_of(LOCKSTEP_SMALL_NET).model(), {1, 12, 12}, 3);
-  ASSERT_TRUE(model.is_ok()) << model.status().message();
-  ASSERT_TRUE((*model)->move_to(at::kMeta).is_ok());
-  const auto options = at::TensorOptions(at::kMeta).dtype(at::kFloat);
-  std::vector<at::Tensor> parameters;
-  std::vector<at::Tensor> buffers;
-  for (const ParameterSpec& p : (*model)->layout().parameters)
-    parameters.push_back(at::empty(p.shape, options));
-  for (const BufferSpec& b : (*model)->layout().buffers)
-    buffers.push_back(at::empty({b.size}, options));
-  const at::Tensor logits = (*model)->forward(at::empty({6, 1, 12, 12}, options), parameters,
-                                              buffers, {.training = true});
-  EXPECT_TRUE(logits.is_meta());
-}
-
 TEST(Plugin, ABatchNormOverOneValueIsRefusedWithItsName) {
   const auto dataset = testing::make_patterns(40);
   wire::JobSpec job = job_of(LOCKSTEP_SMALL_NET);

@@ -49,8 +49,8 @@ TEST(TrainerRungs, OfASlowWayToTheGpuTheCopyIsNamed) {
   ASSERT_TRUE(times.is_ok()) << times.status().message();
   EXPECT_EQ(times->resident.samples, times->once.samples);
   ASSERT_EQ(times->resident.steps_s.size(), times->once.steps_s.size());
-  // Four slots, each of which waits.
-  EXPECT_GE(*std::min_element(times->once.steps_s.begin(), times->once.steps_s.end()), 0.08);
+  // Four slots, of which three wait: the first batch of a step is sent ahead.
+  EXPECT_GE(*std::min_element(times->once.steps_s.begin(), times->once.steps_s.end()), 0.06);
   doctor::Measurements measured;
   measured.rungs = {
       {doctor::RungKind::kRaw, doctor::rate_of({1e9}), 0, ""},

@@ -54,7 +54,6 @@ Result<bool> SlotGraphs::launch(uint64_t samples, const std::vector<uint64_t>& b
     auto graph = std::make_unique<Graph>();
     graph->bounds = bounds;
     if (const Status status = record(*graph, body); !status.is_ok()) {
-      module_.release(graph->inputs);
       is_on_ = false;
       why_ = "from now on, slots run without CUDA graphs: " + status.message();
       return false;
@@ -82,7 +81,11 @@ Status SlotGraphs::reserve(Graph& graph) {
 }
 
 Status SlotGraphs::record(Graph& graph, const Body& body) {
-  LOCKSTEP_RETURN_IF_ERROR(reserve(graph));
+  if (const Status status = reserve(graph); !status.is_ok()) {
+    module_.release(graph.inputs);
+    return status;
+  }
+  // From here on also an eager slot reads its inputs there, so a failed recording keeps the memory.
   LOCKSTEP_RETURN_IF_ERROR(inputs_.move_to(graph.inputs));
   LOCKSTEP_ASSIGN_OR_RETURN(graph.recording, module_.torch_queue()->record([this, &graph, body] {
     return run(graph, body);
