@@ -147,15 +147,6 @@ at::Tensor logits_on_meta(Model& model, const at::Tensor& x) {
   return model.forward(x, parameters, buffers, {.training = true});
 }
 
-// Images need convolutions, which LibTorch has none of on this device; tests/gpu has them.
-TEST(TorchScript, ComputesOnTheDeviceOfItsInput) {
-  const wire::ModelSpec tokens = job_of(golden("torchscript_tokens.pt")).model();
-  auto model = make_model(tokens, {.tokens = 16, .token_bytes = 1}, 256);
-  ASSERT_TRUE(model.is_ok()) << model.status().message();
-  const auto options = at::TensorOptions(at::kMeta).dtype(at::kLong);
-  EXPECT_TRUE(logits_on_meta(**model, at::empty({6, 16}, options)).is_meta());
-}
-
 // Modules made here, each with one thing that is wrong.
 class Refused : public ::testing::Test {
  protected:
