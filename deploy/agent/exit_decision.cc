@@ -41,8 +41,13 @@ int64_t restart_pause_ms(uint32_t quick_deaths) {
 }
 
 ExitDecision decide_after_exit(const ExitFacts& facts) {
-  if (facts.end.is_success())
-    return {ExitAction::kExpected, ExitCause::kNone, 0, "finished, or left out"};
+  if (facts.end.is_success()) {
+    const bool is_over = facts.run_is_over || facts.stop_requested;
+    if (is_over || !facts.is_wanted || !facts.has_lost_other)
+      return {ExitAction::kExpected, ExitCause::kNone, 0, "finished, or left out"};
+    return {ExitAction::kRestart, ExitCause::kCrash, limits::kRestartAfterExitMs,
+            "left out, and the one that was to stay has died"};
+  }
   if (facts.run_is_over) return {ExitAction::kExpected, ExitCause::kNone, 0, "the run is over"};
   const bool preempted = is_preemption(facts.end);
   if (facts.stop_requested) {

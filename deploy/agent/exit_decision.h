@@ -4,7 +4,9 @@
 //               A worker that dies soon after every start waits longer each time
 //   preemption  SIGTERM to this worker alone, which exited with 75 or had not come so far: restart,
 //               within a budget of its own
-//   resize      fewer workers are wanted: neither restart nor count
+//   resize      fewer workers are wanted: neither restart nor count. If one dies whom the
+//   coordinator
+//               meant to keep, too few are here once the one that it leaves out has gone: restart
 //
 // Thread-safety: pure functions and values.
 #pragma once
@@ -21,6 +23,7 @@ struct ExitFacts {
   bool run_is_over = false;     // the coordinator has said goodbye
   bool stop_requested = false;  // somebody asked this agent to stop
   bool is_wanted = true;        // without it fewer workers would be here than wanted
+  bool has_lost_other = false;  // another one died as surplus since the wanted number changed
   uint32_t crashes_left = 0;    // of this worker's budgets
   uint32_t preemptions_left = 0;
   uint32_t quick_deaths = 0;  // in a row, this one included: each soon after its start

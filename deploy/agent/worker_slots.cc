@@ -12,6 +12,7 @@ namespace lockstep {
 std::vector<uint32_t> WorkerSlots::set_wanted(uint32_t workers) {
   // What was not wanted before is on its way out, and does not count for what is wanted now.
   uint32_t missing = workers > wanted_ ? workers - wanted_ : 0;
+  if (workers != wanted_) surplus_deaths_ = 0;
   wanted_ = workers;
   std::vector<uint32_t> places;
   for (uint32_t place = 0; missing > 0; ++place) {
@@ -85,10 +86,13 @@ ExitDecision WorkerSlots::decide(Slot& slot, const ProcessEnd& end, bool run_is_
                          .run_is_over = run_is_over,
                          .stop_requested = stop_requested,
                          .is_wanted = occupied() < wanted_,
+                         .has_lost_other = surplus_deaths_ > 0,
                          .crashes_left = slot.crashes.left(now_ms),
                          .preemptions_left = slot.preemptions.left(now_ms),
                          .quick_deaths = slot.quick_deaths});
+  if (decision.action == ExitAction::kReport && occupied() >= wanted_) ++surplus_deaths_;
   if (decision.action != ExitAction::kRestart) return decision;
+  if (end.is_success()) --surplus_deaths_;
   slot.waits = true;
   (decision.cause == ExitCause::kPreemption ? slot.preemptions : slot.crashes).spend(now_ms);
   return decision;

@@ -105,6 +105,7 @@ class WorkerSlots {
   Logger& logger_;
   bool is_mpi_left_ = true;  // nobody was started into the MPI world
   uint32_t wanted_ = 0;
+  uint32_t surplus_deaths_ = 0;  // of workers that were not wanted any more, since wanted_ changed
   std::vector<Slot> slots_;
 };
 

@@ -51,6 +51,14 @@ class WorkerSlotsTest : public testing::Test {
     return *end;
   }
 
+  // As if it had ended with 0.
+  WorkerEnd leave(size_t index) {
+    const pid_t pid = slots_->living().at(index);
+    ::kill(pid, SIGKILL);
+    EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);
+    return slots_->ended({pid, ProcessEnd{0, 0}}, false, false, now_ms_).value();
+  }
+
   void use(uint32_t crashes, uint32_t preemptions) {
     slots_.emplace(WorkerSlotsOptions{program(), directory_, "node1", crashes, preemptions},
                    *logger_);
@@ -138,6 +146,32 @@ TEST_F(WorkerSlotsTest, ACrashedWorkerWaitsForItsRestartUnderTheSameLocalRank) {
   EXPECT_EQ(slots_->living().size(), 2u);
   EXPECT_EQ(kill(1).decision.action, ExitAction::kReport) << "its budget of one is spent";
   EXPECT_EQ(slots_->living().size(), 1u);
+}
+
+// The coordinator left out the other one. Without a restart nobody would be here.
+TEST_F(WorkerSlotsTest, OneIsStartedIfTheOneThatWasToStayDiesWhileTheOtherLeaves) {
+  use(5, 0);
+  start(slots_->set_wanted(2));
+  EXPECT_THAT(slots_->set_wanted(1), IsEmpty());
+  EXPECT_EQ(kill(0).decision.action, ExitAction::kReport);
+  const WorkerEnd end = leave(0);
+  EXPECT_EQ(end.decision.action, ExitAction::kRestart);
+  EXPECT_GT(end.decision.pause_ms, 0) << "a goodbye may be under way";
+  EXPECT_TRUE(slots_->waits_for_restart(end.place));
+  start({end.place});
+  EXPECT_EQ(leave(0).decision.action, ExitAction::kExpected) << "once for each death";
+}
+
+TEST_F(WorkerSlotsTest, NobodyIsStartedForOneThatDiesOnItsWayOut) {
+  use(5, 0);
+  start(slots_->set_wanted(3));
+  EXPECT_THAT(slots_->set_wanted(1), IsEmpty());
+  EXPECT_EQ(kill(2).decision.action, ExitAction::kReport);
+  EXPECT_EQ(leave(1).decision.action, ExitAction::kExpected);
+  EXPECT_EQ(slots_->living().size(), 1u);
+  EXPECT_TRUE(slots_->set_wanted(2).size() == 1);
+  slots_->forget_restarts();
+  EXPECT_EQ(leave(0).decision.action, ExitAction::kExpected) << "what was surplus is forgotten";
 }
 
 TEST_F(WorkerSlotsTest, ItsLastWordsAreItsOwn) {
