@@ -8,9 +8,9 @@
 namespace lockstep {
 namespace {
 
-constexpr const char* kNames[] = {"NCCL_SOCKET_IFNAME", "NCCL_RAS_ENABLE",
-                                  "NCCL_NET",           "NCCL_COMM_ID",
-                                  "NCCL_IB_HCA",        "CUBLAS_WORKSPACE_CONFIG"};
+constexpr const char* kNames[] = {
+    "NCCL_SOCKET_IFNAME", "NCCL_RAS_ENABLE",         "NCCL_NET",           "NCCL_COMM_ID",
+    "NCCL_IB_HCA",        "CUBLAS_WORKSPACE_CONFIG", "CUDA_MODULE_LOADING"};
 
 class GpuEnvironment : public ::testing::Test {
  protected:
@@ -80,6 +80,21 @@ TEST_F(GpuEnvironment, ExactNumericsFixTheWorkspaceOfCublasUnlessItIsFixedAlread
   ::setenv("CUBLAS_WORKSPACE_CONFIG", ":16:8", 1);
   apply_environment(gpu_environment(job, "lo"));
   EXPECT_EQ(value("CUBLAS_WORKSPACE_CONFIG"), ":16:8");
+}
+
+TEST_F(GpuEnvironment, WhereNcclMaySumKernelsAreLoadedAtTheStartUnlessTheSiteSaysOtherwise) {
+  job.mutable_comm()->set_backend("host");
+  apply_environment(gpu_environment(job, "lo"));
+  EXPECT_EQ(value("CUDA_MODULE_LOADING"), "(none)");
+  for (const char* backend : {"nccl", "auto"}) {
+    clear();
+    job.mutable_comm()->set_backend(backend);
+    apply_environment(gpu_environment(job, "lo"));
+    EXPECT_EQ(value("CUDA_MODULE_LOADING"), "EAGER");
+    ::setenv("CUDA_MODULE_LOADING", "LAZY", 1);
+    apply_environment(gpu_environment(job, "lo"));
+    EXPECT_EQ(value("CUDA_MODULE_LOADING"), "LAZY");
+  }
 }
 
 TEST_F(GpuEnvironment, AWorkerOnTheCpuChangesNothing) {

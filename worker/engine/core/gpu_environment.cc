@@ -12,6 +12,10 @@ std::vector<EnvironmentSetting> gpu_environment(const wire::JobSpec& job,
   std::vector<EnvironmentSetting> settings;
   // cuBLAS reads it when it is first used: with other workspaces it may add in another order.
   if (comm.numerics() != "fast") settings.push_back({"CUBLAS_WORKSPACE_CONFIG", ":4096:8"});
+  // A kernel that is loaded at its first launch may wait for all that runs: also for NCCL's kernel,
+  // which waits for a peer that waits for this launch.
+  if (comm.backend() == "nccl" || comm.backend() == "auto")
+    settings.push_back({"CUDA_MODULE_LOADING", "EAGER"});
   const bool is_closed = !comm.trusted_network();
   settings.push_back({"NCCL_SOCKET_IFNAME", "=" + interface, is_closed});
   settings.push_back({"NCCL_RAS_ENABLE", "0", is_closed});

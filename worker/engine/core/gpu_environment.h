@@ -2,11 +2,13 @@
 // NCCL's, by which NCCL stays where the job allows it to be.
 //
 //   not trusted  NCCL's sockets stay on loopback, and NCCL uses no InfiniBand or RoCE adapter and
-//   no
-//                network plug-in. The site's settings of the same variables are overwritten
+//                no network plug-in. The site's settings of the same variables are overwritten
 //   trusted      (comm.trusted_network) sockets on the interface of comm.network, adapters of
 //                comm.nccl_hca. A variable that the site has set stays, whatever it is, except
 //                that comm.nccl_hca wins over NCCL_IB_HCA
+//
+// Where NCCL may sum, the driver loads all kernels at the start (CUDA_MODULE_LOADING), unless the
+// site has set the variable. That takes seconds, and memory of the GPU.
 //
 // NCCL's RAS service, which listens on a port of its own, is off unless a trusted site turns it on.
 //
