@@ -195,6 +195,7 @@ Status DeviceTrial::sum_one_bucket(DeviceCollective& devices, Generation generat
   LOCKSTEP_RETURN_IF_ERROR(cleared);
   LOCKSTEP_RETURN_IF_ERROR(parts_.memory.upload(parts_.buffer->result(), zeros));
   for (uint64_t i = 0; i < elements; ++i) {
+    // NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): bits
     if (std::memcmp(&found[i], &expected[i], sizeof(float)) == 0) continue;
     return {Code::kInternal, "element " + std::to_string(i) + " of a trial sum is " +
                                  std::to_string(found[i]) + ", not the host's " +
