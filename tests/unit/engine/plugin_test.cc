@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <exception>
+#include <vector>
 
 #include "tests/support/fails_with.h"
 #include "tests/unit/engine/loopback_world.h"
@@ -80,6 +81,22 @@ class BrokenPlugin : public ::testing::Test {
 TEST_F(BrokenPlugin, WorksWhereNothingIsBroken) {
   const Status made = status("");
   EXPECT_TRUE(made.is_ok()) << made.message();
+}
+
+// On `meta`, which has shapes and no values.
+TEST_F(BrokenPlugin, MayComputeOnTheDeviceOfItsInput) {
+  ASSERT_TRUE(status("").is_ok());
+  const auto model = make_model(job_of(LOCKSTEP_BROKEN_PLUGIN).model(), {1, 4, 4}, 3);
+  ASSERT_TRUE(model.is_ok()) << model.status().message();
+  const auto on_meta = [](at::IntArrayRef shape) {
+    return at::empty(shape, at::TensorOptions(at::kMeta).dtype(at::kFloat));
+  };
+  ASSERT_TRUE((*model)->move_to(at::kMeta).is_ok());
+  const std::vector<at::Tensor> parameters = {on_meta({16, 3})};
+  const std::vector<at::Tensor> buffers = {on_meta({3})};
+  const at::Tensor logits =
+      (*model)->forward(on_meta({6, 1, 4, 4}), parameters, buffers, {.training = true});
+  EXPECT_TRUE(logits.is_meta());
 }
 
 TEST_F(BrokenPlugin, IsRefusedByTheHandshake) {
