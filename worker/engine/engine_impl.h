@@ -153,8 +153,8 @@ class EngineImpl final : public Engine {
   bool state_is_new_ = true;            // the device has not seen the state yet
   std::vector<at::Tensor> parameters_;  // views of the device's memory
   std::vector<at::Tensor> buffers_;     // views of the device's memory: the slot's own copies
-  std::unique_ptr<SlotForward> forward_;
   std::unique_ptr<SlotGradients> gradients_;
+  std::unique_ptr<SlotForward> forward_;  // after the gradients' sink, which it keeps
   std::vector<std::byte> eval_inputs_;
   std::vector<int64_t> eval_labels_;
 
