@@ -10,11 +10,15 @@
 //    it has for its peers arrives there: they take it for the sum
 //  - revoke, abort and destroy return when nothing of the communicator runs any more; abort and
 //    destroy have freed it then. Revoke frees nothing
+//  - a window is memory of ncclMemAlloc(), its handle is written while the call is in progress, and
+//    a rank that fails by itself leaves its peers waiting
 //  - every call uses the calling thread's device
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -55,6 +59,14 @@ class FakeNccl {
   int never_ready = -1;
   int gets_wrong_bit = -1;
   bool makes_no_id = false;
+  int cannot_map = -1;      // this rank fails before it has spoken to its peers
+  bool notices_end = true;  // who waits for a window of a rank that has ended
+  bool has_windows = true;  // false: "success", and no handle
+
+  // Memory of ncclMemAlloc().
+  void* allocate(size_t bytes);
+  void release(void* memory);
+  bool has_allocated(const void* memory, size_t bytes) const;
 
  private:
   mutable std::mutex mutex_;
@@ -62,6 +74,7 @@ class FakeNccl {
   std::vector<std::string> log_;
   int living_ = 0;
   bool hangs_ = false;
+  std::map<const std::byte*, std::vector<std::byte>> allocated_;
 };
 
 }  // namespace lockstep::testing

@@ -8,9 +8,6 @@
 namespace lockstep {
 namespace {
 
-// LibTorch's CUDA library has brought it.
-constexpr char kNcclLibrary[] = "libnccl.so.2";
-
 Status use(int device) {
   return cuda::cuda_status(cudaSetDevice(device), "use the device");
 }
@@ -40,21 +37,23 @@ class OnDevice final : public Forwarding<DeviceCollective> {
 
 }  // namespace
 
-Result<std::unique_ptr<CudaComm>> CudaComm::open(int device, const nccl::EngineStreams& streams,
-                                                 GradientBuffer& buffer, bool is_exact) {
+Result<std::unique_ptr<CudaComm>> CudaComm::open(int device, const nccl::NcclApi& api,
+                                                 const nccl::EngineStreams& streams,
+                                                 GradientBuffer& buffer, bool is_exact,
+                                                 bool may_map_result) {
   LOCKSTEP_RETURN_IF_ERROR(use(device));
-  LOCKSTEP_ASSIGN_OR_RETURN(nccl::NcclApi api, nccl::open_nccl(kNcclLibrary));
   LOCKSTEP_ASSIGN_OR_RETURN(auto queue, nccl::CudaQueue::create(streams));
-  return std::unique_ptr<CudaComm>(new CudaComm(device, api, std::move(queue), buffer, is_exact));
+  return std::unique_ptr<CudaComm>(
+      new CudaComm(device, api, std::move(queue), buffer, is_exact, may_map_result));
 }
 
 CudaComm::CudaComm(int device, nccl::NcclApi api, std::unique_ptr<nccl::CudaQueue> queue,
-                   GradientBuffer& buffer, bool is_exact)
+                   GradientBuffer& buffer, bool is_exact, bool may_map_result)
     : device_(device),
       nccl_version_(api.version),
       queue_(std::move(queue)),
       context_(api, clock_, *queue_, buffer,
-               is_exact ? nccl::Numerics::kExact : nccl::Numerics::kFast) {}
+               is_exact ? nccl::Numerics::kExact : nccl::Numerics::kFast, may_map_result) {}
 
 CudaComm::~CudaComm() {
   (void)use(device_);

@@ -18,7 +18,11 @@ Status DeviceRegions::reserve(uint32_t regions) {
 }
 
 Status DeviceRegions::reserve_result() {
-  return result_ != nullptr ? Status::ok() : allocate(module_, &result_, layout_.elements);
+  if (result_ != nullptr) return Status::ok();
+  LOCKSTEP_ASSIGN_OR_RETURN(void* const got,
+                            module_.allocate_for_peers(layout_.elements * sizeof(float)));
+  result_ = static_cast<float*>(got);
+  return Status::ok();
 }
 
 float* DeviceRegions::partial(uint32_t region) {
