@@ -26,6 +26,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BIN = pathlib.Path(os.environ.get("LOCKSTEP_BIN", ROOT / "build/release/bin")).resolve()
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
 SLOW_SLOTS = BIN.parent / "tests" / "liblockstep_slow_slots.so"
+FLIP_BIT = BIN.parent / "tests" / "liblockstep_flip_bit.so"
 DEADLINE_S = 300  # generous: these tests check outcomes, never speed
 
 
