@@ -192,7 +192,7 @@ Status Program::open_secrets(const wire::JobSpec& job) {
   LOCKSTEP_ASSIGN_OR_RETURN(
       token_, rpc::TokenFile::open(rundir::file_in(run_dir_, rundir::kToken), logger_));
   LOCKSTEP_ASSIGN_OR_RETURN(tls_, rpc::open_tls(job.comm().tls(), logger_));
-  transport_.emplace(loop_, tls_);
+  transport_.emplace(loop_, tls_, token_);
   return Status::ok();
 }
 

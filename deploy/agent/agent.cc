@@ -46,7 +46,7 @@ struct Agent::Impl {
   Impl(AgentOptions o, Logger& l)
       : options(std::move(o)),
         logger(l),
-        transport(loop, options.tls),
+        transport(loop, options.tls, options.token),
         workers({options.worker_program, options.run_dir, options.node, options.max_crashes,
                  options.max_preemptions, options.first_local_rank, options.agents_here,
                  options.own_gpus, options.log_node, options.job.comm().backend() == "mpi"},

@@ -131,7 +131,7 @@ struct Worker::Impl {
   MetricsProbe probe;
   std::unique_ptr<FileOps> files = posix_file_ops();
   rpc::AsioLoop loop;
-  rpc::AsioTransport transport{loop, secrets.tls};
+  rpc::AsioTransport transport{loop, secrets.tls, secrets.token};
   ApplyGate gate;
   Mailbox mailbox;
   WorkerHost host;

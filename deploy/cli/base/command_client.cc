@@ -21,7 +21,7 @@ Result<wire::CommandAnswer> send_command(const std::string& run_dir, const wire:
   LOCKSTEP_ASSIGN_OR_RETURN(std::string token,
                             rpc::read_token_file(rundir::file_in(run_dir, rundir::kToken)));
   rpc::AsioLoop loop;
-  rpc::AsioTransport transport(loop, std::move(tls));
+  rpc::AsioTransport transport(loop, std::move(tls), token);
   std::optional<wire::CommandAnswer> answer;
   Status why(Code::kUnavailable, "no coordinator has answered");
   rpc::RpcClient::Options options;

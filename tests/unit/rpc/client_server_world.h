@@ -75,9 +75,10 @@ class ClientServer : public testing::Test {
   }
 
   // A connection that never speaks by itself.
-  std::shared_ptr<Connection> add_stranger() {
+  std::shared_ptr<Connection> add_stranger() { return add_stranger(*client_side_); }
+  std::shared_ptr<Connection> add_stranger(Transport& from) {
     std::shared_ptr<Connection> stranger;
-    client_side_->connect(kAddress, 1'000, [&](auto result) { stranger = result.value(); });
+    from.connect(kAddress, 1'000, [&](auto result) { stranger = result.value(); });
     EXPECT_TRUE(loop_.run_until([&] { return stranger != nullptr; }, 1'000));
     stranger->set_handlers({.on_frame = [](wire::Frame&&) {},
                             .on_close = [this](const Status&) { ++strangers_closed_; }});
