@@ -209,7 +209,7 @@ Status Program::serve(RunServer& server, const Begun& begun) {
   LOCKSTEP_RETURN_IF_ERROR(open_secrets(begun.options.job));
   LOCKSTEP_RETURN_IF_ERROR(choose_network(begun.options.job));
   LOCKSTEP_RETURN_IF_ERROR(listen_again(control_, [&](const rpc::Address& address) {
-    return server.listen(*transport_, address, token_);
+    return server.listen(*transport_, address, token_, begun.options.job.comm().advertise());
   }));
   control_ = server.control_address();
   LOCKSTEP_ASSIGN_OR_RETURN(

@@ -8,6 +8,7 @@
 #include "comm/base/clock.h"
 #include "comm/base/descriptors.h"
 #include "comm/base/limits.h"
+#include "comm/net/peer_owner.h"
 #include "comm/net/socket.h"
 #include "comm/net/socket_address.h"
 #include "comm/rpc/asio_connection.h"
@@ -185,6 +186,10 @@ class Connecting final : public std::enable_shared_from_this<Connecting> {
           error == boost::asio::error::connection_refused ? Obstacle::kPort : Obstacle::kNone));
     if (is_connected_to_itself(socket_.native_handle()))
       return finish(Status(Code::kUnavailable, "nobody listens on " + name_, Obstacle::kPort));
+    if (!may_be_our_peer(socket_.native_handle()))
+      return finish(Status(Code::kUnavailable,
+                           name_ + " belongs to another user of this machine; wait until the run's "
+                                   "own coordinator has a port again"));
     if (tls_ && !token_.empty()) knock();
     auto tls = tls_ ? TlsSocket::connect(tls_->context(), socket_.native_handle(), host_) : nullptr;
     if (tls) tls->begin();

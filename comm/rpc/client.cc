@@ -44,6 +44,7 @@ struct RpcClient::Impl : std::enable_shared_from_this<Impl> {
   bool is_over = false;
   bool is_ready = false;
   std::shared_ptr<Connection> connection;
+  std::string dialled;  // the address of the last attempt
   std::optional<ClientHandshake> handshake;
   Status last_failure;
   std::string distrusted;     // the last reported reason
@@ -68,6 +69,7 @@ void RpcClient::Impl::start_trying(int64_t delay_ms) {
 void RpcClient::Impl::attempt() {
   const auto address = options.address();
   if (!address.is_ok()) return try_later(address.status());
+  dialled = to_string(*address);
   transport.connect(*address, options.connect_timeout_ms,
                     [weak = weak_from_this()](Result<std::shared_ptr<Connection>> result) {
                       const auto self = weak.lock();
@@ -81,7 +83,7 @@ void RpcClient::Impl::on_connected(Result<std::shared_ptr<Connection>> result) {
     return try_later(result.status());
   }
   connection = std::move(result).value();
-  handshake.emplace(options.token.newest());
+  handshake.emplace(options.token.newest(), dialled);
   attempt_timer = after(limits::kAuthDeadlineMs, &Impl::on_auth_deadline);
   const auto weak = weak_from_this();
   connection->set_handlers({.on_frame =
@@ -106,7 +108,10 @@ void RpcClient::Impl::on_frame(wire::Frame&& frame) {
 
 void RpcClient::Impl::on_handshake(const wire::Frame& frame) {
   auto progress = handshake->on_frame(frame);
-  if (!progress.is_ok()) return fail(progress.status().with_context(connection->peer()));
+  if (!progress.is_ok()) {
+    if (options.refusal_is_final) return fail(progress.status().with_context(connection->peer()));
+    return distrust(progress.status());
+  }
   if (progress->has_reply) connection->send(progress->reply);
   if (!progress->done) return;
   handshake.reset();
@@ -148,7 +153,7 @@ void RpcClient::Impl::on_close(const Status& why) {
   handlers.on_lost(why);
 }
 
-// TLS found it, and TLS knows nothing of the token.
+// Nobody has proven anything: the other end may be anybody, and the right one may come back.
 void RpcClient::Impl::distrust(const Status& why) {
   const Status told = why.with_context(connection->peer());
   try_later(told);

@@ -5,9 +5,9 @@
 //
 // Invariants:
 //  1. on_ready and on_lost alternate, on_ready first. on_message comes only between them.
-//  2. on_failed is the last callback. It comes if the server refused the token, could not prove it,
-//     or has a forbidden address, or if the client was not ready for `give_up_after_ms`. If the
-//     client was ready, on_lost comes before.
+//  2. on_failed is the last callback. It comes if the server has a forbidden address, or if the
+//     client was not ready for `give_up_after_ms`. If the client was ready, on_lost comes before.
+//     A refusal ends the client only with `refusal_is_final`: whoever refuses has proven nothing.
 //  3. Nothing is queued across a loss: the session above decides what to send again after on_ready.
 //  4. Handlers never run from inside a call of this class, and never after close() or the
 //     destructor.
@@ -43,7 +43,8 @@ class RpcClient {
     // The connection counts as lost after about this long without a whole frame; 0: never. Frames
     // that come while this process is stopped count.
     int64_t silence_ms = 0;
-    uint64_t jitter_seed = 0;  // any number of one's own, e.g. the pid
+    bool refusal_is_final = false;  // for a command: its user reads why, and calls it again
+    uint64_t jitter_seed = 0;       // any number of one's own, e.g. the pid
   };
   struct Handlers {
     std::function<void()> on_ready;

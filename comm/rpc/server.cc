@@ -47,6 +47,7 @@ struct RpcServer::Impl {
   Crowd unproven;
   PeerId last_id = 0;
   std::unique_ptr<Listener> listener;
+  std::vector<std::string> addresses;  // ours, as callers dial them
 };
 
 void RpcServer::Impl::accept(std::shared_ptr<Connection> connection) {
@@ -64,7 +65,7 @@ void RpcServer::Impl::accept(std::shared_ptr<Connection> connection) {
   unproven.add(id, host_of(connection->peer()), loop.now_ms());
   Peer& peer = peers[id];
   peer.connection = std::move(connection);
-  peer.handshake.emplace(token);
+  peer.handshake.emplace(token, addresses);
   peer.deadline = loop.call_after(limits::kAuthDeadlineMs, [this, id] {
     refuse(id, Status(Code::kTimeout, "it did not prove the token within " +
                                           std::to_string(limits::kAuthDeadlineMs) + " ms"));
@@ -121,8 +122,8 @@ std::shared_ptr<Connection> RpcServer::Impl::forget(PeerId id) {
 }
 
 Result<std::unique_ptr<RpcServer>> RpcServer::start(Transport& transport, const Address& address,
-                                                    Token token, Logger& logger,
-                                                    Handlers handlers) {
+                                                    Token token, Logger& logger, Handlers handlers,
+                                                    const std::string& name) {
   auto impl =
       std::make_unique<Impl>(transport.loop(), std::move(token), logger, std::move(handlers));
   LOCKSTEP_ASSIGN_OR_RETURN(
@@ -130,6 +131,9 @@ Result<std::unique_ptr<RpcServer>> RpcServer::start(Transport& transport, const 
       transport.listen(address, [server = impl.get()](std::shared_ptr<Connection> connection) {
         server->accept(std::move(connection));
       }));
+  const Address& own = impl->listener->address();
+  impl->addresses = {to_string(own)};
+  if (!name.empty()) impl->addresses.push_back(to_string(Address{name, own.port}));
   return std::unique_ptr<RpcServer>(new RpcServer(std::move(impl)));
 }
 

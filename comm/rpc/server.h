@@ -44,9 +44,11 @@ class RpcServer {
     std::function<void(PeerId, const Status&)> on_lost;
   };
 
-  // kConfig if it cannot listen at `address`.
+  // kConfig if it cannot listen at `address`. `name`: the host under which callers know it; empty:
+  // they dial the address.
   static Result<std::unique_ptr<RpcServer>> start(Transport& transport, const Address& address,
-                                                  Token token, Logger& logger, Handlers handlers);
+                                                  Token token, Logger& logger, Handlers handlers,
+                                                  const std::string& name = "");
   ~RpcServer();  // closes everything; queued messages still leave
 
   const Address& address() const;  // with the real port

@@ -149,7 +149,8 @@ RunServer::RunServer(Parts parts, Options options, State state, EarlierTerms ear
 
 RunServer::~RunServer() = default;
 
-Status RunServer::listen(rpc::Transport& transport, const rpc::Address& address, rpc::Token token) {
+Status RunServer::listen(rpc::Transport& transport, const rpc::Address& address, rpc::Token token,
+                         const std::string& name) {
   Impl* impl = impl_.get();
   rpc::RpcServer::Handlers handlers;
   handlers.on_peer = [](rpc::PeerId, const std::string&) {};
@@ -162,7 +163,7 @@ Status RunServer::listen(rpc::Transport& transport, const rpc::Address& address,
   };
   LOCKSTEP_ASSIGN_OR_RETURN(
       impl->rpc, rpc::RpcServer::start(transport, address, std::move(token), impl->parts.logger,
-                                       std::move(handlers)));
+                                       std::move(handlers), name));
   if (impl->state.run != RunState::kEnded) {
     impl->tick();
     return Status::ok();

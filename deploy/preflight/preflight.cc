@@ -82,11 +82,11 @@ class Preflight {
     transport_.emplace(loop_, tls_);
     LOCKSTEP_ASSIGN_OR_RETURN(const std::string host,
                               rpc::own_address_in(options_.job.comm().network()));
-    LOCKSTEP_ASSIGN_OR_RETURN(door_,
-                              Door::open(*transport_, host, token_, options_.version, *logger_));
+    const std::string name = options_.rank == 0 ? options_.job.comm().advertise() : "";
+    LOCKSTEP_ASSIGN_OR_RETURN(
+        door_, Door::open(*transport_, host, name, token_, options_.version, *logger_));
     rpc::Address told = door_->address();
-    const std::string& name = options_.job.comm().advertise();
-    if (options_.rank == 0 && !name.empty()) told.host = name;
+    if (!name.empty()) told.host = name;
     return replace_file(file("address", options_.rank), rpc::to_string(told));
   }
 

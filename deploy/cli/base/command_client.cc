@@ -31,6 +31,7 @@ Result<wire::CommandAnswer> send_command(const std::string& run_dir, const wire:
   };
   options.token = std::move(token);
   options.give_up_after_ms = timeout_ms;
+  options.refusal_is_final = true;
   options.jitter_seed = static_cast<uint64_t>(::getpid());
   std::optional<rpc::RpcClient> client;
   const auto say = [&] {

@@ -27,6 +27,7 @@ struct TestClient {
   std::vector<std::string> events;
   std::vector<uint64_t> steps;
   Status failed;
+  std::vector<std::string> distrusted;
   std::unique_ptr<RpcClient> client;
 };
 
@@ -57,6 +58,7 @@ class ClientServer : public testing::Test {
     options.token = token;
     options.give_up_after_ms = give_up_after_ms;
     options.silence_ms = silence_ms;
+    options.refusal_is_final = refusal_is_final_;
     options.jitter_seed = clients_.size();
     test.client = std::make_unique<RpcClient>(
         *client_side_, options,
@@ -69,7 +71,9 @@ class ClientServer : public testing::Test {
                 [&test](const Status& why) {
                   test.events.push_back("failed");
                   test.failed = why;
-                }});
+                },
+            .on_distrust =
+                [&test](const Status& why) { test.distrusted.push_back(why.message()); }});
     EXPECT_TRUE(test.events.empty());
     return test;
   }
@@ -94,6 +98,7 @@ class ClientServer : public testing::Test {
   MemoryLogger logger_;
   std::unique_ptr<RpcServer> server_;
   bool echo_ = false;
+  bool refusal_is_final_ = false;
   std::vector<PeerId> peers_;
   std::vector<PeerId> lost_;
   std::vector<uint64_t> steps_;
