@@ -260,6 +260,8 @@ bool has_checkpoint_of(const State& state, Step step);
 bool is_done(const Turn& turn);
 // Ends the run if every member has left and the final checkpoint is in the journal.
 Reason finish_if_all_left(Turn& turn, Reason otherwise);
+// Half a sentence on the steps that no checkpoint holds.
+std::string what_is_lost(const Turn& turn);
 // "…; the checkpoint step-… of step 1500 remains; to go on: lockstep run …"
 std::string what_remains(const Turn& turn);
 void say_goodbye(Turn& turn, ConnectionId to, int code, const std::string& message);

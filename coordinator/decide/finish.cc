@@ -29,6 +29,11 @@ bool has_checkpoint_of(const State& state, Step step) {
                      [step](const CheckpointEntry& c) { return c.step == step; });
 }
 
+std::string what_is_lost(const Turn& turn) {
+  return turn.state.checkpoints.empty() ? "all steps are lost"
+                                        : "the steps since the last checkpoint are lost";
+}
+
 std::string what_remains(const Turn& turn) {
   const std::string& dir = turn.options.run_dir;
   const std::string command = "lockstep run " + dir + "/job.yaml --run-dir " + dir + " --resume";
@@ -71,7 +76,7 @@ Reason end_term(Turn& turn, const std::string& message, LogLine::Level level) {
   if (state.stop_ms && !state.is_shrinking) {
     end_run(turn, state.checkpoints.empty() ? 70 : 75,
             message + ", but the run was to stop (" + state.stop_reason +
-                "): the steps since the last checkpoint are lost; " + what_remains(turn));
+                "): " + what_is_lost(turn) + "; " + what_remains(turn));
     return Reason::kEndedStopped;
   }
   close_generations(turn);

@@ -16,6 +16,7 @@
 #include "comm/wire/in_hand.h"
 #include "deploy/agent/hosted_coordinator.h"
 #include "deploy/agent/process.h"
+#include "deploy/agent/stop_signal_watch.h"
 #include "deploy/agent/worker_slots.h"
 #include "metrics/exporters/agent_metrics.h"
 #include "metrics/serve/serve_metrics.h"
@@ -115,13 +116,30 @@ struct Agent::Impl {
 
   void on_signal(int signal) {
     if (signal == SIGCHLD) return reap();
+    if (signal == SIGTSTP) return suspend();
+    if (signal == SIGCONT) return signal_all(SIGCONT);
     logger.info("stop_requested", "telling the workers to stop", {{"signal", signal}});
-    if (stopping && signal == SIGINT) return workers.signal_all(SIGKILL);
+    const bool asks_again = stop_signals.asks_again(loop.now_ms());
+    if (stopping && signal == SIGINT) {
+      if (asks_again) workers.signal_all(SIGKILL);
+      return;
+    }
     const int told = signal == SIGUSR1 ? SIGUSR1 : SIGTERM;
     if (options.stop_delay_ms == 0) return stop(told);
     loop.call_after(options.stop_delay_ms, [this, told] {
       if (!stopping && !goodbye) stop(told);
     });
+  }
+
+  // Nothing of the run goes on here without its agent: Ctrl-Z in a terminal.
+  void suspend() {
+    signal_all(SIGSTOP);
+    ::raise(SIGSTOP);
+  }
+
+  void signal_all(int signal) {
+    workers.signal_all(signal);
+    coordinator.signal(signal);
   }
 
   void stop(int signal) {
@@ -276,7 +294,8 @@ struct Agent::Impl {
   }
 
   int run() {
-    loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1}, [this](int s) { on_signal(s); });
+    loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGTSTP, SIGCONT},
+                    [this](int s) { on_signal(s); });
     set_wanted(options.workers);
     connect();
     look();
@@ -298,6 +317,7 @@ struct Agent::Impl {
   std::deque<wire::Envelope> exits;  // told again to a coordinator that comes back
   uint64_t deaths = 0;               // of workers, but for those that were told to go
   rpc::TimerId end_timer = 0;
+  StopSignalWatch stop_signals;
   bool was_ready = false;  // the coordinator has been there
   bool told_of_nvml = false;
   bool stopping = false;

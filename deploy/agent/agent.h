@@ -4,6 +4,7 @@
 //   start N workers ──▶ watch ──▶ Goodbye: the run is over; workers that stay are killed
 //                       │ │ │ │
 //                       │ │ │ └ stop signal: SIGTERM to every worker; after the grace time SIGKILL
+//                       │ │ │   SIGTSTP, SIGCONT: the workers stop and continue with the agent
 //                       │ │ └ a worker ended: told, and started again within its budgets
 //                       │ └ KillWorker: a worker that does not answer; killed if it is our child
 //                       └ SetWorkers: starts more; the coordinator leaves out surplus workers

@@ -26,7 +26,9 @@ int become(const ProcessSpec& spec, char* const* argv, pid_t parent) {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
+  // A run that ignores hang-ups (nohup) has children that do, too.
+  for (const int signal : {SIGPIPE, SIGINT, SIGTERM, SIGUSR1, SIGTSTP, SIGCHLD})
+    ::signal(signal, SIG_DFL);
   const int null = ::open("/dev/null", O_RDONLY);
   if (null < 0 || ::dup2(null, STDIN_FILENO) < 0) return errno;
   if (!spec.output_path.empty()) {
@@ -89,11 +91,6 @@ Reaped reap_one() {
   const pid_t pid = ::waitpid(-1, &status, WNOHANG);
   if (pid <= 0) return {};
   return {pid, ProcessEnd::from_wait_status(status)};
-}
-
-bool has_children() {
-  siginfo_t info{};
-  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 
 std::string sibling_program(const std::string& name) {

@@ -4,7 +4,7 @@
 //   1. A child runs in a process group of its own, so that a terminal's Ctrl-C reaches its parent
 //      only, and gets `parent_death_signal` when its parent dies, however it dies.
 //   2. A child inherits no descriptor but stdin (/dev/null), stdout, stderr and `kept_descriptor`,
-//      and no signal mask.
+//      no signal mask, and no ignored signal but SIGHUP.
 //   3. When start_process() returns ok, the program runs. A program that cannot be executed is an
 //      error of start_process(), not of the child.
 //
@@ -52,9 +52,6 @@ struct Reaped {
 
 // One child that has ended, without waiting.
 Reaped reap_one();
-
-// True while this process has children, ended or not.
-bool has_children();
 
 // The program `name` beside the running one, e.g. "/opt/lockstep/bin/lockstep-worker".
 std::string sibling_program(const std::string& name);

@@ -125,6 +125,13 @@ bool may_hold_a_run(const std::string& path) {
   return !fs::exists(path, error) || holds_a_run(path) || is_ours_or_empty(path);
 }
 
+bool has_checkpoint(const std::string& path) {
+  const auto checkpoints = list_checkpoints(rundir::file_in(path, rundir::kCheckpoints));
+  if (!checkpoints.is_ok()) return false;
+  return std::any_of(checkpoints->begin(), checkpoints->end(),
+                     [](const ListedCheckpoint& each) { return each.status.is_ok(); });
+}
+
 bool is_in_use(const std::string& path) {
   return is_locked(coordinator_lock(path)) || is_locked(rundir::file_in(path, rundir::kRunLock));
 }

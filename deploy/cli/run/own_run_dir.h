@@ -22,6 +22,9 @@ bool holds_a_run(const std::string& path);
 // True if the directory is missing, empty, or holds only what a run makes.
 bool may_hold_a_run(const std::string& path);
 
+// True if the run in the directory could continue from a checkpoint: one is whole.
+bool has_checkpoint(const std::string& path);
+
 // True if a process works in the directory.
 bool is_in_use(const std::string& path);
 

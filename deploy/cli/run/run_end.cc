@@ -4,26 +4,20 @@
 #include <filesystem>
 
 #include "comm/rundir/layout.h"
-#include "coordinator/checkpoint/store.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/watch/run_summary.h"
 
 namespace lockstep {
 namespace {
 
-bool has_checkpoint(const RunDir& dir) {
-  const auto checkpoints = list_checkpoints(dir.file(rundir::kCheckpoints));
-  return checkpoints.is_ok() && !checkpoints->empty();
-}
-
 bool has_steps(const RunDir& dir) {
   std::error_code error;
   const auto bytes = std::filesystem::file_size(dir.file(rundir::kHistory), error);
-  return (!error && bytes > 0) || has_checkpoint(dir);
+  return (!error && bytes > 0) || has_checkpoint(dir.path());
 }
 
 void tell_stopped(RunDir& dir, const std::string& again) {
-  if (has_checkpoint(dir)) {
+  if (has_checkpoint(dir.path())) {
     std::printf("stopped with a checkpoint; continue with: %s\n", again.c_str());
   } else if (has_steps(dir)) {
     std::printf("stopped without a checkpoint; begin again with: %s\n", again.c_str());
@@ -65,7 +59,10 @@ int tell_end(const RunEnd& end, RunDir& dir, const std::string& again) {
   if (!end.trouble.empty()) {  // else the coordinator has said what happened and what to do
     std::fprintf(stderr, "lockstep: %s\n", end.trouble.c_str());
     if (end.exit_code == 70)
-      std::fprintf(stderr, "lockstep: continue from the last checkpoint with: %s\n", again.c_str());
+      std::fprintf(stderr, "lockstep: %s with: %s\n",
+                   has_checkpoint(dir.path()) ? "continue from the last checkpoint"
+                                              : "there is no checkpoint; begin again",
+                   again.c_str());
   }
   if (end.exit_code != 0 && end.exit_code != 75) tell_failed(end.exit_code, dir);
   return end.exit_code;

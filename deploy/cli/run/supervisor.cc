@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "comm/base/byte_units.h"
 #include "comm/base/host_name.h"
@@ -15,6 +14,8 @@
 #include "coordinator/claims/claim.h"
 #include "coordinator/claims/pulse.h"
 #include "deploy/agent/process.h"
+#include "deploy/agent/stop_signal_watch.h"
+#include "deploy/cli/base/local_processes.h"
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/run/own_run_dir.h"
 #include "deploy/cli/run/supervised_child.h"
@@ -31,15 +32,6 @@ constexpr int64_t kOrphansMs = 1'000;  // from the coordinator's end to that of 
 constexpr int kSupersededLooks = 15;   // in a row, which a coordinator that is well does not see
 constexpr int kSoftwareError = 70;
 constexpr uint64_t kLeastRoomBytes = kMib;  // with less free the disk is full
-
-// Children that this process got from a dead agent are among them.
-std::vector<pid_t> all_children() {
-  const std::string pid = std::to_string(::getpid());
-  std::ifstream file("/proc/" + pid + "/task/" + pid + "/children");
-  std::vector<pid_t> children;
-  for (pid_t child = 0; file >> child;) children.push_back(child);
-  return children;
-}
 
 }  // namespace
 
@@ -134,7 +126,7 @@ struct Supervisor::Impl {
   void give_up(SupervisedChild& child, const std::string& why) {
     trouble = "the " + child.name() + " could not be started again: " + why;
     kill_all();
-    if (!has_children()) loop.stop();
+    if (children().empty()) loop.stop();
   }
 
   // ---- ending ----
@@ -152,14 +144,20 @@ struct Supervisor::Impl {
     killing = true;
     coordinator.forget_restart();
     agent.forget_restart();
-    for (const pid_t pid : all_children()) ::kill(pid, SIGKILL);
+    for (const pid_t pid : children()) ::kill(pid, SIGKILL);
   }
+
+  // Those that this process got from a dead agent are among them.
+  std::vector<pid_t> children() const { return children_of_run(options.run_dir); }
 
   bool is_over() const { return coordinator.is_over() && agent.is_over(); }
 
   void on_signal(int signal) {
     if (signal == SIGCHLD) return reap();
-    const bool hurries = signal == SIGINT || (signal == SIGTERM && may_hurry);
+    if (signal == SIGTSTP) return suspend();
+    if (signal == SIGCONT) return go_on();
+    const bool asks_again = stop_signals.asks_again(loop.now_ms());
+    const bool hurries = asks_again && (signal == SIGINT || (signal == SIGTERM && may_hurry));
     // A scheduler that has sent SIGUSR1 sends SIGTERM some time later, to the same end.
     if (!end.stop_requested) {
       end.stop_requested = true;
@@ -171,9 +169,24 @@ struct Supervisor::Impl {
       // The coordinator and the agent have deadlines of their own; this one is for when they hang.
       kill_after(options.grace_ms + options.leave_ms, "the run did not end within the grace time");
     } else if (hurries) {
-      trouble = "ended at once, as asked; the last checkpoint stays";
+      trouble = has_checkpoint(options.run_dir)
+                    ? "ended at once, as asked; the last checkpoint stays"
+                    : "ended at once, as asked, before the first checkpoint: its steps are lost";
       kill_all();
     }
+  }
+
+  // Ctrl-Z stops the whole run on this machine, and `fg` or `bg` continue it.
+  void suspend() {
+    reporter.passing("");
+    agent.send(SIGTSTP);
+    coordinator.send(SIGSTOP);
+    ::raise(SIGSTOP);
+  }
+
+  void go_on() {
+    coordinator.send(SIGCONT);
+    agent.send(SIGCONT);
   }
 
   // The coordinator tells everybody. The agent is told only when that was not enough: workers that
@@ -198,7 +211,7 @@ struct Supervisor::Impl {
       if (reaped.pid == agent.pid()) on_agent_end(reaped.end);
     }
     if (!is_over()) return;
-    if (!has_children()) return loop.stop();
+    if (children().empty()) return loop.stop();
     kill_all();  // workers whose agent is dead; SIGCHLD brings us here again
   }
 
@@ -224,7 +237,8 @@ struct Supervisor::Impl {
     }
     // Who missed the end, agent or workers, waits for a coordinator that does not come back.
     loop.call_after(kOrphansMs, [this] { agent.send(SIGTERM); });
-    loop.call_after(2 * kOrphansMs, [this] { agent.send(SIGINT); });  // workers are killed
+    loop.call_after(kOrphansMs + 2 * StopSignalWatch::kEchoMs,
+                    [this] { agent.send(SIGINT); });  // workers are killed
     kill_after(options.leave_ms, "workers were still there after the coordinator had ended");
   }
 
@@ -240,7 +254,7 @@ struct Supervisor::Impl {
     agent.ended(how);
     const bool is_needed = !coordinator.is_over() && !end.stop_requested;
     if (is_needed && start_again(agent, "with new workers: the old ones died with it")) {
-      for (const pid_t pid : all_children())
+      for (const pid_t pid : children())
         if (pid != coordinator.pid()) ::kill(pid, SIGKILL);
       return;
     }
@@ -272,7 +286,8 @@ struct Supervisor::Impl {
   RunEnd run(StopSignals& held) {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
     ::signal(SIGPIPE, SIG_IGN);  // a reader of our output that leaves must not end the training
-    loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1}, [this](int s) { on_signal(s); });
+    loop.on_signals({SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGTSTP, SIGCONT},
+                    [this](int s) { on_signal(s); });
     held.release();
     const Status started = start_children();
     if (!started.is_ok()) {
@@ -319,12 +334,13 @@ struct Supervisor::Impl {
   coordinator::PulseWatch pulse;
   RunEnd end;
   rpc::TimerId stop_timer = 0;  // of tell_stop()
-  bool may_hurry = false;       // a SIGTERM that comes now
-  bool killing = false;         // from here on a child's death is our doing
-  bool has_claimed = false;     // a term, as far as was seen
-  int superseded_looks = 0;     // in a row at which ours runs and has no right to
-  bool superseded = false;      // the run goes on without a coordinator of ours
-  std::string deaths;           // of children that were not told to end and do not come back
+  StopSignalWatch stop_signals;
+  bool may_hurry = false;    // a SIGTERM that comes now
+  bool killing = false;      // from here on a child's death is our doing
+  bool has_claimed = false;  // a term, as far as was seen
+  int superseded_looks = 0;  // in a row at which ours runs and has no right to
+  bool superseded = false;   // the run goes on without a coordinator of ours
+  std::string deaths;        // of children that were not told to end and do not come back
   std::string trouble;
 };
 
