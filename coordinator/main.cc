@@ -6,6 +6,7 @@
 
 #include "comm/base/build_info.h"
 #include "comm/base/status.h"
+#include "comm/inherited/standard_streams.h"
 #include "coordinator/program.h"
 
 namespace {
@@ -24,6 +25,7 @@ constexpr char kExamples[] =
 
 int main(int argc, char** argv) {
   using lockstep::coordinator::BeginMode;
+  lockstep::secure_standard_streams();
   CLI::App app("The coordinator of one run; `lockstep run` starts it.", "lockstep-coordinator");
   lockstep::coordinator::SeatRequest request;
   bool resume = false;

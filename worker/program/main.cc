@@ -12,6 +12,7 @@
 #include "comm/base/build_info.h"
 #include "comm/base/host_name.h"
 #include "comm/base/thread_name.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/rpc/asio_transport.h"
 #include "worker/doctor/doctor_main.h"
 #include "worker/program/worker.h"
@@ -30,6 +31,7 @@ void ignore_signals() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  lockstep::secure_standard_streams();
   if (argc > 1 && std::string(argv[1]) == "replay") {
     return lockstep::replay_main(argc - 1, argv + 1);
   }

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "comm/inherited/standard_streams.h"
 #include "worker/replay/replay.h"
 
 namespace lockstep {
@@ -103,9 +104,11 @@ int replay_main(int argc, char** argv) {
   }
   if (one_slot->count() > 0) request.slot = slot;
   const auto report = replay(request);
-  if (report.is_ok()) return print(*report);
-  std::fprintf(stderr, "lockstep: %s\n", report.status().message().c_str());
-  return exit_code(report.status());
+  const int code = report.is_ok() ? print(*report) : exit_code(report.status());
+  const Status told = report.is_ok() ? finish_stdout() : report.status();
+  if (told.is_ok()) return code;
+  std::fprintf(stderr, "lockstep: %s\n", told.message().c_str());
+  return code == 0 ? exit_code(told) : code;
 }
 
 }  // namespace lockstep

@@ -63,7 +63,7 @@ int run_job(const RunArguments& arguments) {
   if (!job.is_ok()) return report(job.status());
   if (arguments.print_config) {
     std::fputs(job_yaml(*job).c_str(), stdout);
-    return 0;
+    return finish_output(0);
   }
   const std::string path = arguments.run_dir.empty()
                                ? default_run_dir(job->job(), SystemClock().wall_ms())
@@ -87,7 +87,7 @@ int help_job(const RunArguments& arguments) {
                                                       : job_section_help(section);
   if (!help.is_ok()) return report(help.status());
   std::fputs(help->c_str(), stdout);
-  return 0;
+  return finish_output(0);
 }
 
 constexpr char kRunExamples[] =
