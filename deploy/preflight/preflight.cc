@@ -14,6 +14,7 @@
 #include "comm/base/log.h"
 #include "comm/net/network.h"
 #include "comm/rpc/asio_transport.h"
+#include "comm/rundir/layout.h"
 #include "comm/tls/run_token.h"
 #include "comm/tls/tls_identity.h"
 #include "deploy/preflight/directory_check.h"
@@ -39,7 +40,7 @@ class Preflight {
     const std::string id = options.launch_id.empty() ? "alone" : options.launch_id;
     std::string name;
     for (const char c : id) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '-';
-    folder_ = options.run_dir + "/preflight-" + name + ".tmp";
+    folder_ = rundir::file_in(options.run_dir, rundir::kPreflight + name + ".tmp");
     report_.rank = options.rank;
     report_.host = options.host;
   }
@@ -134,8 +135,39 @@ class Preflight {
   // ---- rank 0 ----
 
   Result<int> lead() {
+    const std::vector<fs::path> made = make_directories();
+    auto code = lead_in_folder();
+    remove_folder();
+    // What others have put there meanwhile stays, and with it the directory.
     std::error_code error;
+    for (auto path = made.rbegin(); path != made.rend() && fs::remove(*path, error); ++path) {
+    }
+    return code;
+  }
+
+  // The run directory and those above it, as far as they were missing; the topmost first.
+  std::vector<fs::path> make_directories() const {
+    std::vector<fs::path> missing;
+    std::error_code error;
+    for (fs::path at = options_.run_dir; !at.empty() && !fs::exists(at, error);
+         at = at.parent_path())
+      missing.insert(missing.begin(), at);
     fs::create_directories(options_.run_dir, error);
+    return missing;
+  }
+
+  // A file system that keeps an open file under another name keeps its directory, too, until the
+  // last host has closed it.
+  void remove_folder() {
+    std::error_code error;
+    (void)wait_until(kLastWordsMs, [&] {
+      fs::remove_all(folder_, error);
+      return !fs::exists(folder_, error);
+    });
+  }
+
+  Result<int> lead_in_folder() {
+    std::error_code error;
     fs::remove_all(folder_, error);
     if (!fs::create_directory(folder_, error))
       return Status(Code::kConfig, "cannot make " + folder_ + ": " + error.message());
@@ -147,7 +179,6 @@ class Preflight {
     const int code = tell(gather());
     (void)replace_file(file("verdict"), std::to_string(code));
     wait_for_readers();
-    fs::remove_all(folder_, error);
     return code;
   }
 

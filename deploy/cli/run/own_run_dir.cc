@@ -75,6 +75,7 @@ bool is_ours_or_empty(const std::string& path) {
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();
     const auto& ours = rundir::kBeforeTheRun;
+    if (rundir::is_no_matter(name)) continue;
     if (std::find(std::begin(ours), std::end(ours), name) == std::end(ours)) return false;
   }
   return !error;
