@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
                  "The last term of a coordinator whose machine is lost: claim the next one")
       ->needs(takes_over);
   app.add_option("--seat", request.seat,
-                 "Name of the process that keeps this coordinator alive, e.g. node-b:812");
+                 "Name of the process that keeps this coordinator alive, e.g. node-b:812:5bd1");
   app.footer(kExamples);
   app.set_version_flag("--version", "lockstep-coordinator " +
                                         std::string(lockstep::build_info().version) + " (" +

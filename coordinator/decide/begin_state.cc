@@ -1,6 +1,7 @@
 #include "coordinator/decide/begin_state.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "coordinator/decide/take_over.h"
@@ -47,6 +48,9 @@ State begin_state(const Beginning& beginning, int64_t now_ms, Experience experie
     state.wanted_workers =
         static_cast<uint32_t>(std::strtoul(workers->second.c_str(), nullptr, 10));
   }
+  for (const auto& [key, value] : beginning.settings)
+    if (key.starts_with(kNodeSetting))
+      state.node_names.restore(key.substr(std::strlen(kNodeSetting)), value);
   if (beginning.living) take_over(beginning, now_ms, state);
   take_end(beginning, state);
   return state;

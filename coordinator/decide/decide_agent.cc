@@ -48,11 +48,18 @@ void expect_replacement(Turn& turn, const Place& place) {
 
 Member* member_of_exit(Turn& turn, const KnownAgent& agent, const wire::WorkerExit& message) {
   if (Member* member = turn.find(message.member())) return member;
+  const auto is_it = [&](const Member& member) {
+    return member.node == agent.node && member.pid == message.pid() &&
+           !is_other_process(member, message.process());
+  };
   const auto process = turn.state.by_process.find({agent.node, message.pid()});
-  if (process != turn.state.by_process.end()) return turn.find(process->second);
+  if (process != turn.state.by_process.end()) {
+    Member* const member = turn.find(process->second);
+    if (member != nullptr && is_it(*member)) return member;
+  }
   // Declared dead before the proof came: the newest of that process.
   for (auto it = turn.state.members.rbegin(); it != turn.state.members.rend(); ++it) {
-    if (it->second.node == agent.node && it->second.pid == message.pid()) return &it->second;
+    if (is_it(it->second)) return &it->second;
   }
   return nullptr;
 }
@@ -110,6 +117,15 @@ Reason exit_of_dead(Turn& turn, Member& member, const std::string& what) {
   return Reason::kIgnored;
 }
 
+// True if the member's process is among those that its agent names.
+bool lists(const wire::AgentHello& hello, const Member& member) {
+  for (int i = 0; i < hello.living_size(); ++i) {
+    if (hello.living(i) != member.pid) continue;
+    return i >= hello.living_process_size() || !is_other_process(member, hello.living_process(i));
+  }
+  return false;
+}
+
 // It holds what every worker reads, or says that it cannot begin: no other one will do better.
 bool ends_the_run(const Turn& turn, const Member& member, int exit_code) {
   if (!is_verdict(exit_code)) return false;
@@ -143,7 +159,7 @@ Reason on_agent_hello(Turn& turn, ConnectionId connection, const wire::AgentHell
   std::vector<MemberId> dead;
   for (MemberId id : living_on(state, m.node())) {
     Member& member = turn.at(id);
-    member.is_missing = !living.contains(member.pid);
+    member.is_missing = !lists(m, member);
     // Who is connected may have been started after this was written.
     if (!member.is_missing || member.connection != 0) continue;
     if (member.state == MemberState::kLeft) {

@@ -71,6 +71,7 @@
 #include "coordinator/state/check_state.h"
 #include "coordinator/state/event.h"
 #include "coordinator/state/loss_watch.h"
+#include "coordinator/state/node_names.h"
 #include "coordinator/state/speed_watch.h"
 
 namespace lockstep::coordinator {
@@ -110,6 +111,7 @@ struct Member {
   std::string node;
   uint32_t local_rank = 0;
   uint32_t pid = 0;
+  uint64_t process = 0;  // no other one has it, whatever its pid; 0: unknown
   wire::DataAddress data;
   std::string metrics_address;
   uint64_t largest_slot = 0;  // samples that fit; 0: not measured (auto_batch.h)
@@ -225,6 +227,7 @@ struct State {
   std::set<MemberId> waiting;    // alive, in neither the prepared nor the started generation
   std::set<Place> replacements;  // places where an agent starts another process after a death
   std::map<ConnectionId, KnownAgent> agents;
+  NodeNames node_names;
   std::optional<Layout> layout;
   uint32_t wanted_workers = 0;                      // from a command; 0: as in the job
   std::map<std::string, uint32_t> workers_of_node;  // how many each agent should keep running

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "comm/base/build_info.h"
+#include "comm/base/host_name.h"
 #include "comm/base/limits.h"
 #include "comm/http/http_options.h"
 #include "comm/rpc/asio_transport.h"
@@ -32,6 +33,7 @@ wire::Envelope exit_message(const WorkerEnd& worker) {
   wire::Envelope envelope;
   auto& exit = *envelope.mutable_worker_exit();
   exit.set_pid(static_cast<uint32_t>(worker.pid));
+  exit.set_process(worker.process);
   exit.set_exit_code(worker.end.exit_code);
   exit.set_signal(worker.end.signal);
   exit.set_last_words(worker.last_words);
@@ -260,9 +262,13 @@ struct Agent::Impl {
     hello.set_node(options.node);
     hello.set_pid(static_cast<uint32_t>(::getpid()));
     hello.set_workers(workers.wanted());
+    hello.set_machine(machine_id());
     std::set<uint32_t> living;  // the kernel may have given a dead one's pid to another
-    for (const pid_t pid : workers.living()) living.insert(static_cast<uint32_t>(pid));
-    for (const uint32_t pid : living) hello.add_living(pid);
+    for (const WorkerSlots::Living& worker : workers.living()) {
+      hello.add_living(static_cast<uint32_t>(worker.pid));
+      hello.add_living_process(worker.process);
+      living.insert(static_cast<uint32_t>(worker.pid));
+    }
     (void)client->send(envelope);
     for (const wire::Envelope& exit : exits)
       if (living.count(exit.worker_exit().pid()) == 0) (void)client->send(exit);

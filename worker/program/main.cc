@@ -52,6 +52,7 @@ int main(int argc, char** argv) {
                  "workers of the run on this node, which share its memory")
       ->check(CLI::PositiveNumber);
   app.add_option("--node", options.node, "name of this node (default: the host's name)");
+  app.add_option("--process", options.process, "number that its agent has drawn for it");
   app.add_flag(
       "--mpi", options.mpi,
       "enter mpirun's MPI world (comm.backend: mpi), which one worker of a rank can, once");

@@ -326,8 +326,7 @@ struct Supervisor::Impl {
 
   SupervisorOptions options;
   Reporter& reporter;
-  const std::string seat =
-      options.seat.empty() ? host_name() + ":" + std::to_string(::getpid()) : options.seat;
+  const std::string seat = options.seat.empty() ? coordinator::new_seat(host_name()) : options.seat;
   rpc::AsioLoop loop;
   SupervisedChild coordinator;
   SupervisedChild agent;
