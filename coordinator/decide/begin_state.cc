@@ -31,6 +31,7 @@ State begin_state(const Beginning& beginning, int64_t now_ms, Experience experie
   state.last_generation = beginning.generation;
   state.base = beginning.base;
   state.base_checkpoint = beginning.base_checkpoint;
+  state.base_fingerprint = beginning.base_fingerprint;
   state.resume = beginning.base;
   state.completed = beginning.living ? beginning.completed : beginning.base.step;
   state.in_history = state.completed;

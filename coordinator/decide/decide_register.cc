@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "comm/base/limits.h"
+#include "coordinator/checkpoint/numerics.h"
 #include "coordinator/decide/decide_internal.h"
 
 namespace lockstep::coordinator {
@@ -108,6 +109,22 @@ void attach(Turn& turn, Member& member, ConnectionId connection, const wire::Reg
   turn.send(connection, std::move(envelope));
 }
 
+// The first of a term speaks for those to come: they must be as it is.
+Reason check_as_before(Turn& turn, ConnectionId connection, const wire::Register& m) {
+  const std::string differs = numerics_difference(lines_of(m), turn.state.base_fingerprint);
+  if (!turn.options.exact() || differs.empty()) return Reason::kRegistered;
+  const std::string what = name_of(m) + " computes other bits than the run did before: " + differs;
+  if (turn.options.job.comm().other_numerics() != "continue") {
+    return refuse_misfit(turn, connection, Reason::kEndedFingerprint, 78,
+                         what +
+                             ". Resume on a machine of the same kind, or accept other bits from "
+                             "here on with comm.other_numerics=continue");
+  }
+  turn.note(LogLine::Level::kWarn, "other_numerics",
+            what + "; it goes on (comm.other_numerics is continue)");
+  return Reason::kRegistered;
+}
+
 // kRegistered when it fits to those who are here and to what the run is.
 Reason check_fit(Turn& turn, ConnectionId connection, const wire::Register& m) {
   const State& state = turn.state;
@@ -125,7 +142,7 @@ Reason check_fit(Turn& turn, ConnectionId connection, const wire::Register& m) {
   if (const std::string shared = shared_gpu(turn, m); !shared.empty()) {
     return refuse_misfit(turn, connection, Reason::kEndedSharedGpu, 78, name_of(m) + shared);
   }
-  if (!state.layout) return Reason::kRegistered;
+  if (!state.layout) return check_as_before(turn, connection, m);
   const Layout& layout = *state.layout;
   const Member& other = turn.at(layout.member);
   if (turn.options.exact() && lines_of(m) != layout.fingerprint) {

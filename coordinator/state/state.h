@@ -234,7 +234,8 @@ struct State {
 
   // Where the lineage stands before the first generation of this term.
   ResumePoint base;
-  std::string base_checkpoint;  // directory; empty: initial weights from the seed
+  std::string base_checkpoint;                // directory; empty: initial weights from the seed
+  std::vector<std::string> base_fingerprint;  // of the numerics that made it; empty: unknown
 
   Generation generation = 0;       // the present one: prepared or started; else the newest number
   Generation last_generation = 0;  // newest number ever used, in this term or before

@@ -209,6 +209,7 @@ Result<BegunTerm> from_checkpoint(Journal& journal, const JournalContents& conte
   begun.beginning.settings = now.settings;
   begun.beginning.base = plan.point;
   begun.beginning.base_checkpoint = plan.path;
+  begun.beginning.base_fingerprint = std::move(plan.fingerprint);
   LOCKSTEP_ASSIGN_OR_RETURN(begun.beginning.completed,
                             count_steps(journal, plan.point.step, &begun));
   return begun;
