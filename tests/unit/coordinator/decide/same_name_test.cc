@@ -77,7 +77,7 @@ TEST(SameName, AnotherCoordinatorKeepsTheNames) {
   for (const JournalEntry& entry : {JournalEntry(SettingEntry{"node n", "boot/1"}),
                                     JournalEntry(SettingEntry{"node n~2", "boot/2"})}) {
     const auto& setting = std::get<SettingEntry>(entry);
-    const auto contents = w.journal.read();
+    const auto contents = w.journal.load();
     ASSERT_TRUE(contents.is_ok());
     EXPECT_EQ(contents->settings.at(setting.key), setting.value);
     next.settings[setting.key] = setting.value;
