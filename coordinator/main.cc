@@ -40,6 +40,9 @@ int main(int argc, char** argv) {
       ->needs(takes_over);
   app.add_option("--seat", request.seat,
                  "Name of the process that keeps this coordinator alive, e.g. node-b:812:5bd1");
+  int last_words = -1;
+  app.add_option("--last-words-fd", last_words,
+                 "Descriptor of memory from `lockstep run`, for the reason of a failure");
   app.footer(kExamples);
   app.set_version_flag("--version", "lockstep-coordinator " +
                                         std::string(lockstep::build_info().version) + " (" +
@@ -53,5 +56,5 @@ int main(int argc, char** argv) {
   const BeginMode mode = request.is_take_over ? BeginMode::kTakeOver
                          : resume             ? BeginMode::kResume
                                               : BeginMode::kFirst;
-  return lockstep::coordinator::run_coordinator(std::move(request), mode);
+  return lockstep::coordinator::run_coordinator(std::move(request), mode, last_words);
 }

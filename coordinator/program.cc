@@ -1,5 +1,8 @@
 #include "coordinator/program.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <iostream>
@@ -276,9 +279,20 @@ void Program::end(int exit_code) {
   reports_->finish([this] { loop_.stop(); });
 }
 
+// The newest complaint of this process.
+void leave_words(const Timeline& timeline, size_t before, int descriptor) {
+  const auto& events = timeline.events();
+  for (size_t i = events.size(); i > std::min(before, events.size()); --i) {
+    if (events[i - 1].level == "info") continue;
+    const std::string& words = events[i - 1].message;
+    (void)!::pwrite(descriptor, words.data(), words.size(), 0);
+    return;
+  }
+}
+
 }  // namespace
 
-int run_coordinator(SeatRequest request, BeginMode mode) {
+int run_coordinator(SeatRequest request, BeginMode mode, int last_words) {
   allow_many_descriptors();
   const auto run_dir = absolute_path(request.run_dir);
   if (!run_dir.is_ok()) {
@@ -294,17 +308,22 @@ int run_coordinator(SeatRequest request, BeginMode mode) {
     std::cerr << "coordinator: " << logger.status().message() << "\n";
     return exit_code(logger.status());
   }
+  const size_t before = watch.timeline.events().size();
   TimelineLogger noting(**logger, watch.timeline, context);
+  const auto ended = [&](int code) {
+    if (code != 0 && last_words >= 0) leave_words(watch.timeline, before, last_words);
+    return code;
+  };
   request.run_dir = *run_dir;
   Program program(std::move(request), noting, watch);
   const auto code = program.run(mode);
-  if (code.is_ok()) return *code;
+  if (code.is_ok()) return ended(*code);
   if (code.status().code() == Code::kRefused) {  // as when it had been superseded later
     noting.info("superseded", code.status().message());
     return exit_code(Status(Code::kCheckpointed, ""));
   }
   noting.error("not_started", code.status().message());
-  return exit_code(code.status());
+  return ended(exit_code(code.status()));
 }
 
 }  // namespace lockstep::coordinator

@@ -76,10 +76,22 @@ std::string agent_name(const KnownAgent& agent, const wire::WorkerExit& message)
   return "a worker of node " + agent.node + " (pid " + std::to_string(message.pid()) + ")";
 }
 
+// Whoever was told that a worker is started again is told, too, when that comes to nothing.
+void tell_exit(Turn& turn, const wire::WorkerExit& message, const std::string& what) {
+  const std::string next = message.will_restart() ? "; it is tried again" : "; the run goes on";
+  if (message.pid() == 0)
+    return turn.note(LogLine::Level::kWarn, "worker_not_started", what + next);
+  turn.log(LogLine::Level::kInfo, "worker_exited", what + next);
+}
+
 Reason exit_of_stranger(Turn& turn, const KnownAgent& agent, const wire::WorkerExit& message) {
   State& state = turn.state;
+  const bool never_was = message.pid() == 0;
   const std::string what =
-      agent_name(agent, message) + " " + cause_of(message) + " before it registered";
+      never_was ? "worker " + std::to_string(message.local_rank()) + " of node " + agent.node +
+                      " could not be started: " + message.last_words()
+                : agent_name(agent, message) + " " + cause_of(message) + " before it registered";
+  const std::string whole = never_was ? what : with_last_words(what, message);
   const Place place{agent.node, message.local_rank()};
   if (message.will_restart()) {
     expect_replacement(turn, place);
@@ -88,15 +100,14 @@ Reason exit_of_stranger(Turn& turn, const KnownAgent& agent, const wire::WorkerE
   }
   if (state.source_generation == 0 && is_first_start(turn) && !message.will_restart()) {
     const int code = is_verdict(message.exit_code()) ? message.exit_code() : 70;
-    end_run(turn, code, with_last_words(what, message));
+    end_run(turn, code, whole);
     return Reason::kEndedDeath;
   }
-  turn.log(LogLine::Level::kInfo, "worker_exited",
-           what + (message.will_restart() ? "; it is started again" : "; the run goes on"));
+  tell_exit(turn, message, what);
   if (state.lost_ms) return total_loss(turn, "all workers died", 70);
   if (is_verdict(message.exit_code()) && comes_nobody(state)) {
     end_run(turn, message.exit_code(),
-            with_last_words(what + ", and nobody else is left; " + what_remains(turn), message));
+            whole + (never_was ? "; " : "\n") + "nobody else is left; " + what_remains(turn));
     return Reason::kEndedDeath;
   }
   return Reason::kIgnored;

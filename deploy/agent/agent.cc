@@ -222,7 +222,14 @@ struct Agent::Impl {
               if (workers.all_ended()) begin_end();
             },
             [this](const Status& why) { logger.error("coordinator_refused", why.message()); },
-            [this](const Status& why) { logger.warn("coordinator_distrusted", why.message()); }});
+            [this](const Status& why) { logger.warn("coordinator_distrusted", why.message()); },
+            [this](const Status& why) { on_trouble(why); }});
+  }
+
+  void on_trouble(const Status& why) {
+    const std::string what = "the agent of " + options.node + " " + why.message();
+    logger.warn("coordinator_unreachable", what);
+    if (options.tell) options.tell(what);
   }
 
   // Once it is known whose series they are.

@@ -1,6 +1,7 @@
 #include "deploy/cli/run/node_agent.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -50,6 +51,11 @@ Result<AgentOptions> options_of(const NodeAgent& node, const wire::JobSpec& job,
       options.token, rpc::TokenFile::open(rundir::file_in(node.run_dir, rundir::kToken), logger));
   LOCKSTEP_ASSIGN_OR_RETURN(options.tls, rpc::open_tls(job.comm().tls(), logger));
   options.job = job;
+  // Else the log goes to stderr by itself.
+  if (node.is_quiet)
+    options.tell = [](const std::string& what) {
+      std::fprintf(stderr, "lockstep: %s\n", what.c_str());
+    };
   return options;
 }
 

@@ -9,6 +9,7 @@
 #include "comm/base/byte_units.h"
 #include "comm/base/host_name.h"
 #include "comm/rpc/asio_transport.h"
+#include "comm/rpc/client.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "coordinator/claims/claim.h"
@@ -31,6 +32,8 @@ constexpr int64_t kAgentStopMs = 500;  // from a stop of the coordinator to one 
 constexpr int64_t kOrphansMs = 1'000;  // from the coordinator's end to that of who missed it
 constexpr int kSupersededLooks = 15;   // in a row, which a coordinator that is well does not see
 constexpr int kSoftwareError = 70;
+constexpr size_t kShownBytes = 8 * kKib;
+constexpr size_t kAgentLines = 50;
 constexpr uint64_t kLeastRoomBytes = kMib;  // with less free the disk is full
 
 }  // namespace
@@ -63,8 +66,13 @@ struct Supervisor::Impl {
   }
 
   Status start_children() {
-    LOCKSTEP_RETURN_IF_ERROR(coordinator.start(coordinator_argv(), loop.now_ms()));
-    return options.agent_words.empty() ? Status::ok() : agent.start(agent_argv(), loop.now_ms());
+    LOCKSTEP_RETURN_IF_ERROR(start(coordinator));
+    return options.agent_words.empty() ? Status::ok() : start(agent);
+  }
+
+  Status start(SupervisedChild& child) {
+    const bool is_agent = &child == &agent;
+    return child.start(is_agent ? agent_argv() : coordinator_argv(), loop.now_ms(), !is_agent);
   }
 
   // A coordinator of this run has been ready; the file of an earlier run is gone.
@@ -82,11 +90,9 @@ struct Supervisor::Impl {
     reporter.note(child.death_text() + "; started again" + when + ", " + what_now);
     loop.call_after(*pause_ms, [this, &child] {
       if (!child.waits_for_restart()) return;
-      const bool is_agent = &child == &agent;
-      const Status status =
-          child.start(is_agent ? agent_argv() : coordinator_argv(), loop.now_ms());
+      const Status status = start(child);
       if (!status.is_ok()) return give_up(child, status.message());
-      if (!is_agent && end.stop_requested) tell_stop();
+      if (&child == &coordinator && end.stop_requested) tell_stop();
     });
     return true;
   }
@@ -266,11 +272,21 @@ struct Supervisor::Impl {
   // ---- showing ----
 
   void show_output(bool last) {
-    for (const std::string& line : coordinator.output().new_lines(50, last)) reporter.note(line);
+    for (const std::string& line : coordinator.output().new_lines(50, last)) {
+      shown = (shown + line + "\n").substr(shown.size() > kShownBytes ? line.size() + 1 : 0);
+      reporter.note(line);
+    }
+    if (options.agent_words.empty()) return;
     // The agent's own words repeat what the coordinator made of them, unless it could not.
+    std::vector<std::string> lines = agent.output().new_lines(50, last);
+    for (const std::string& line : lines)
+      if (line.find(rpc::RpcClient::kTroubleWords) != std::string::npos) reporter.note(line);
+    agent_lines.insert(agent_lines.end(), lines.begin(), lines.end());
+    if (agent_lines.size() > kAgentLines)
+      agent_lines.erase(agent_lines.begin(), agent_lines.end() - kAgentLines);
     const bool heard = !coordinator.died() && agent.end().exit_code == coordinator.end().exit_code;
-    if (!last || heard || options.agent_words.empty()) return;
-    for (const std::string& line : agent.output().new_lines(50, last)) reporter.note(line);
+    if (!last || heard) return;
+    for (const std::string& line : agent_lines) reporter.note(line);
   }
 
   void refresh() {
@@ -314,12 +330,15 @@ struct Supervisor::Impl {
     return coordinator.end().exit_code;
   }
 
-  // On a full disk the coordinator's last words may have found no place.
+  // On a full disk the coordinator's last words may have found no place in its output.
   std::string final_trouble() const {
     const bool failed = end.exit_code == kSoftwareError;
-    std::string text = failed ? lack_of_room(options.run_dir, kLeastRoomBytes) : "";
-    if (!text.empty()) text += "; make room there";
-    for (const std::string& part : {deaths, trouble})
+    std::string lack = failed ? lack_of_room(options.run_dir, kLeastRoomBytes) : "";
+    if (!lack.empty()) lack += "; make room there";
+    std::string words = failed && !coordinator.died() ? coordinator.last_words() : "";
+    if (shown.find(words.substr(0, words.find('\n'))) != std::string::npos) words.clear();
+    std::string text;
+    for (const std::string& part : {lack, words, deaths, trouble})
       if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
     return text;
   }
@@ -341,6 +360,8 @@ struct Supervisor::Impl {
   bool superseded = false;   // the run goes on without a coordinator of ours
   std::string deaths;        // of children that were not told to end and do not come back
   std::string trouble;
+  std::string shown;                     // the end of the coordinator's output
+  std::vector<std::string> agent_lines;  // the end of the agent's
 };
 
 Supervisor::Supervisor(SupervisorOptions options, Reporter& reporter)

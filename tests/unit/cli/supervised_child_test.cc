@@ -46,6 +46,20 @@ TEST_F(SupervisedChildTest, ADeathIsToldWithItsPidAndSignal) {
                                       ") was killed by signal 9 (Killed)");
 }
 
+TEST_F(SupervisedChildTest, ItsLastWordsNeedNoRoomOnADisk) {
+  ASSERT_TRUE(
+      child_
+          ->start({"/bin/sh", "-c", "printf 'no room\\nat all' > /proc/self/fd/$2; exit 70", "/bin/sh"}, 0,
+                  /*leaves_words=*/true)
+          .is_ok());
+  int status = 0;
+  ASSERT_EQ(::waitpid(child_->pid(), &status, 0), child_->pid());
+  EXPECT_EQ(WEXITSTATUS(status), 70);
+  EXPECT_EQ(child_->last_words(), "no room\nat all");
+  run("exit 70", 0);
+  EXPECT_EQ(child_->last_words(), "") << "it is another process";
+}
+
 TEST_F(SupervisedChildTest, TheFirstRestartIsAtOnceAndQuickDeathsWaitLonger) {
   run("kill -9 $$", 0);
   EXPECT_EQ(child_->take_restart(10), 0);

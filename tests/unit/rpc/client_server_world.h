@@ -27,6 +27,7 @@ struct TestClient {
   std::vector<std::string> events;
   std::vector<uint64_t> steps;
   Status failed;
+  std::vector<std::string> troubles;
   std::unique_ptr<RpcClient> client;
 };
 
@@ -52,6 +53,7 @@ class ClientServer : public testing::Test {
     RpcClient::Options options;
     options.address = [this]() -> Result<Address> {
       attempts_ms_.push_back(loop_.now_ms());
+      if (!address_error_.is_ok()) return address_error_;
       return kAddress;
     };
     options.token = token;
@@ -69,7 +71,8 @@ class ClientServer : public testing::Test {
                 [&test](const Status& why) {
                   test.events.push_back("failed");
                   test.failed = why;
-                }});
+                },
+            .on_trouble = [&test](const Status& why) { test.troubles.push_back(why.message()); }});
     EXPECT_TRUE(test.events.empty());
     return test;
   }
@@ -93,6 +96,7 @@ class ClientServer : public testing::Test {
   MemoryLogger logger_;
   std::unique_ptr<RpcServer> server_;
   bool echo_ = false;
+  Status address_error_;  // instead of the address
   std::vector<PeerId> peers_;
   std::vector<PeerId> lost_;
   std::vector<uint64_t> steps_;
