@@ -13,6 +13,7 @@
 #include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/base/json_logger.h"
+#include "comm/base/text/shell_word.h"
 #include "comm/http/http_options.h"
 #include "comm/net/network.h"
 #include "comm/rpc/asio_transport.h"
@@ -166,8 +167,9 @@ Status Program::check_certificate(const wire::JobSpec& job) {
   const std::string& directory = job.comm().tls();
   return Status(Code::kConfig,
                 directory + "/tls.crt is not for " + dialled +
-                    ", the address of this coordinator. Add it with `lockstep certs " + directory +
-                    " --hosts " + dialled + "`, or ask whoever made the certificate for a new one");
+                    ", the address of this coordinator. Add it with `lockstep certs " +
+                    shell_word(directory) + " --hosts " + shell_word(dialled) +
+                    "`, or ask whoever made the certificate for a new one");
 }
 
 // Where the job wants it to listen; beyond this machine the log says what that means.

@@ -28,6 +28,7 @@ inline constexpr int kAcceptRetryMs = 100;   // after accept() failed, e.g. no d
 inline constexpr int kRefusalLogLines = 20;  // about strangers, in one window
 inline constexpr int kRefusalLogWindowMs = 10'000;
 inline constexpr size_t kTokenFileBytes = kKib;
+inline constexpr size_t kRunDirBytes = 490;       // SQLite takes paths of 512
 inline constexpr int64_t kSecretsLookMs = 1'000;  // between two looks for changed files
 inline constexpr int64_t kOldTokenMs = 600'000;   // a replaced token still holds for this long
 inline constexpr size_t kCertificateBytes = 256 * kKib;  // a file of certificates or keys

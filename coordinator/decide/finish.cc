@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "comm/base/planted_bug.h"
+#include "comm/base/text/shell_word.h"
 #include "coordinator/decide/decide_internal.h"
 
 namespace lockstep::coordinator {
@@ -36,7 +37,8 @@ std::string what_is_lost(const Turn& turn) {
 
 std::string what_remains(const Turn& turn) {
   const std::string& dir = turn.options.run_dir;
-  const std::string command = "lockstep run " + dir + "/job.yaml --run-dir " + dir + " --resume";
+  const std::string command = "lockstep run " + shell_word(dir + "/job.yaml") + " --run-dir " +
+                              shell_word(dir) + " --resume";
   if (turn.state.checkpoints.empty()) {
     return "no checkpoint had been written yet; to begin again: " + command;
   }

@@ -7,6 +7,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
+#include "comm/base/text/shell_word.h"
 #include "comm/rundir/run_files.h"
 #include "deploy/cli/base/command_client.h"
 #include "deploy/cli/base/console.h"
@@ -21,9 +22,9 @@ constexpr int kLocalPollMs = 50;
 int send(const std::string& run_dir, const wire::Command& command) {
   const auto answer = send_command(run_dir, command, limits::kCommandMs);
   if (answer.status().code() == Code::kUnavailable) {
-    report(Status(Code::kUnavailable, "the run in " + run_dir +
-                                          " is not running: " + answer.status().message() +
-                                          "; see 'lockstep status --run-dir " + run_dir + "'"));
+    report(Status(Code::kUnavailable,
+                  "the run in " + run_dir + " is not running: " + answer.status().message() +
+                      "; see 'lockstep status --run-dir " + shell_word(run_dir) + "'"));
     return kNotRunning;
   }
   if (!answer.is_ok())

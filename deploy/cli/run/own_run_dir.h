@@ -42,6 +42,10 @@ class RunDir {
   // full.
   static Result<RunDir> open(const std::string& path, bool resume);
 
+  // A directory that nobody else has, not even a run that begins in the same second: `wanted`, or
+  // `wanted`-2, -3, ... Errors as of open().
+  static Result<RunDir> make_new(const std::string& wanted);
+
   // Removes the directory after a failed attempt, if open() made it, and the empty parents that
   // open() made. True if the directory is gone.
   bool discard();
@@ -62,6 +66,7 @@ class RunDir {
  private:
   RunDir(std::string path, std::string created)
       : path_(std::move(path)), created_(std::move(created)) {}
+  static Result<RunDir> prepared_at(const std::string& path, const std::string& created);
   Status prepare();
 
   std::string path_;
