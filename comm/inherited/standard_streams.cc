@@ -4,12 +4,39 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 
 #include "comm/base/file.h"
+#include "comm/base/text/printable.h"
 
 namespace lockstep {
+namespace {
+
+void print(std::FILE* out, const char* format, va_list arguments) {
+  char* text = nullptr;
+  if (::vasprintf(&text, format, arguments) < 0) return;
+  std::fputs(printable(text).c_str(), out);
+  std::free(text);
+}
+
+}  // namespace
+
+void print_text(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  print(stdout, format, arguments);
+  va_end(arguments);
+}
+
+void print_error(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  print(stderr, format, arguments);
+  va_end(arguments);
+}
 
 void secure_standard_streams() {
   for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {

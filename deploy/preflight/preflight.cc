@@ -12,6 +12,7 @@
 #include "comm/base/clock.h"
 #include "comm/base/file.h"
 #include "comm/base/log.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/net/network.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rundir/layout.h"
@@ -220,13 +221,13 @@ class Preflight {
       worst = std::max(worst, worst_of(report));
       if (!report.host.empty()) hosts.insert(report.host);
     }
-    std::printf("%s", table_of(reports).c_str());
-    std::printf("%s: %u %s on %zu %s, run directory %s\n",
-                worst == Grade::kBad       ? "NOT READY"
-                : worst == Grade::kWarning ? "ready, with warnings"
-                                           : "ready",
-                options_.size, options_.size == 1 ? "rank" : "ranks", hosts.size(),
-                hosts.size() == 1 ? "host" : "hosts", options_.run_dir.c_str());
+    print_text("%s", table_of(reports).c_str());
+    print_text("%s: %u %s on %zu %s, run directory %s\n",
+               worst == Grade::kBad       ? "NOT READY"
+               : worst == Grade::kWarning ? "ready, with warnings"
+                                          : "ready",
+               options_.size, options_.size == 1 ? "rank" : "ranks", hosts.size(),
+               hosts.size() == 1 ? "host" : "hosts", options_.run_dir.c_str());
     std::fflush(stdout);
     return worst == Grade::kBad ? kUnfit : 0;
   }
@@ -262,10 +263,10 @@ class Preflight {
   }
 
   Result<int> not_seen() {
-    std::fprintf(stderr,
-                 "lockstep: rank %u on %s does not see in %s what rank 0 wrote there: name a run "
-                 "directory that all hosts share\n",
-                 options_.rank, options_.host.c_str(), options_.run_dir.c_str());
+    print_error(
+        "lockstep: rank %u on %s does not see in %s what rank 0 wrote there: name a run "
+        "directory that all hosts share\n",
+        options_.rank, options_.host.c_str(), options_.run_dir.c_str());
     (void)wait_until(kLastWordsMs, [] { return false; });
     return kUnfit;
   }

@@ -1,8 +1,10 @@
 """Descriptors 0 to 2 as they should not be: closed, or leading to a disk that is full."""
+import os
+import signal
 import subprocess
 import unittest
 
-from harness import BIN, LockstepTest
+from harness import BIN, LockstepTest, lockstep
 
 TRAIN = {"global_batch": 64, "slots": 4, "max_steps": 12}
 FULL = "/dev/full"  # every write to it says that there is no room
@@ -70,6 +72,48 @@ class Closed(LockstepTest):
         job = self.job(self.small_data(), train={**TRAIN, "globl_batch": 3})
         self.closed("run", job, "--run-dir", self.scratch / "run", expect=64)
         self.assertFalse((self.scratch / "run").exists())
+
+
+EVIL = "evil\x1b]0;owned\x07\x1b[2J\u202e"
+
+
+class Escapes(LockstepTest):
+    """Nothing that others name steers the terminal of who looks."""
+    slot_ms = 5
+
+    def assert_harmless(self, text):
+        self.assertIn("evil", text)
+        for character in "\x1b\x07\u202e\u009b":
+            self.assertNotIn(character, text)
+
+    def test_names_of_nodes(self):
+        job = self.job(self.small_data(), train={**TRAIN, "max_steps": 2000},
+                       model={"name": "mlp"})
+        run = self.start(job, "--workers", 2, env={**os.environ, "LOCKSTEP_NODE": EVIL})
+        run.wait_for_step(5)
+        for words in (["status", run.run_dir], ["top", run.run_dir, "--once"],
+                      ["drain", run.run_dir, "--node", EVIL + "2"]):
+            with self.subTest(words[0]):
+                ended = lockstep(*words)
+                self.assert_harmless(ended.stdout + ended.stderr)
+        os.kill(run.workers()[1], signal.SIGKILL)
+        run.wait_for(lambda: "evil" in run.text(), "the console told of it")
+        run.process.send_signal(signal.SIGTERM)
+        self.assertEqual(run.wait(), 75, run.text()[-2000:])
+        self.assert_harmless(run.text())
+
+    def test_names_of_files(self):
+        data = self.small_data()
+        evil = self.scratch / EVIL
+        data.rename(evil)
+        path = evil / "train-images-idx3-ubyte"
+        path.write_bytes(path.read_bytes()[:2000])
+        for words in (["data", "verify", evil], ["data", "inspect", evil], ["run", self.job(evil)],
+                      ["status", evil], ["audit", evil], [EVIL]):
+            with self.subTest(words[0]):
+                ended = lockstep(*words)
+                self.assertNotEqual(ended.returncode, 0)
+                self.assert_harmless(ended.stdout + ended.stderr)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
 namespace lockstep {
 
 int report(const Status& status) {
-  if (!status.is_ok()) std::fprintf(stderr, "lockstep: %s\n", status.message().c_str());
+  if (!status.is_ok()) print_error("lockstep: %s\n", status.message().c_str());
   return exit_code(status);
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "comm/base/json_logger.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "deploy/agent/agent.h"
@@ -53,9 +54,7 @@ Result<AgentOptions> options_of(const NodeAgent& node, const wire::JobSpec& job,
   options.job = job;
   // Else the log goes to stderr by itself.
   if (node.is_quiet)
-    options.tell = [](const std::string& what) {
-      std::fprintf(stderr, "lockstep: %s\n", what.c_str());
-    };
+    options.tell = [](const std::string& what) { print_error("lockstep: %s\n", what.c_str()); };
   return options;
 }
 
