@@ -24,6 +24,7 @@
 #include "coordinator/claims/pulse.h"
 #include "coordinator/decide/begin_state.h"
 #include "coordinator/report/timeline.h"
+#include "coordinator/serve/http_door.h"
 #include "coordinator/serve/http_routes.h"
 #include "coordinator/serve/run_server.h"
 #include "coordinator/term/begin.h"
@@ -77,6 +78,7 @@ class Program {
   Status open_secrets(const wire::JobSpec& job);
   Status check_certificate(const wire::JobSpec& job);
   Status serve(RunServer& server, const Begun& begun);
+  Status tell_where(const Begun& begun) const;
   void beat();
   void beat_while_busy();
   void keep_beating(RunServer& server);
@@ -210,6 +212,14 @@ std::map<std::string, http::Handler> Program::routes(RunServer& server) {
   return all;
 }
 
+// Where others find this coordinator.
+Status Program::tell_where(const Begun& begun) const {
+  const std::string& name = begun.options.job.comm().advertise();
+  const rpc::Address advertised{name.empty() ? control_.host : name, control_.port};
+  return write_coordinator_file(run_dir_, {::getpid(), begun.term.beginning.run_id, advertised,
+                                           *http_, begun.term.beginning.term, clock_.wall_ms()});
+}
+
 Status Program::serve(RunServer& server, const Begun& begun) {
   LOCKSTEP_RETURN_IF_ERROR(open_secrets(begun.options.job));
   LOCKSTEP_RETURN_IF_ERROR(choose_network(begun.options.job));
@@ -220,22 +230,20 @@ Status Program::serve(RunServer& server, const Begun& begun) {
   LOCKSTEP_ASSIGN_OR_RETURN(
       http::HttpServer::Options options,
       http::coordinator_http_options(begun.options.job, run_dir_, tls_, logger_));
-  const bool is_first = !http_.has_value();
-  if (is_first) http_ = options.address;
-  std::unique_ptr<http::HttpServer> http;
-  const auto start_http = [&](const rpc::Address& address) {
+  const bool trains_already = http_.has_value() || begun.term.beginning.living.has_value();
+  if (!http_) http_ = options.address;
+  const auto serve_http = [&, options](const rpc::Address& address) mutable {
     options.address = address;
-    auto started = http::HttpServer::start(loop_, options, routes(server), logger_);
-    if (started.is_ok()) http = std::move(*started);
-    return started.status();
+    return http::HttpServer::start(loop_, options, routes(server), logger_);
   };
-  LOCKSTEP_RETURN_IF_ERROR(is_first ? start_http(*http_) : listen_again(*http_, start_http));
-  http_ = http->address();
-  const std::string& name = begun.options.job.comm().advertise();
-  const rpc::Address advertised{name.empty() ? control_.host : name, control_.port};
-  LOCKSTEP_RETURN_IF_ERROR(
-      write_coordinator_file(run_dir_, {::getpid(), begun.term.beginning.run_id, advertised, *http_,
-                                        begun.term.beginning.term, clock_.wall_ms()}));
+  HttpDoor http(loop_, logger_, serve_http, [&] {
+    http_ = http.address();
+    const Status told = tell_where(begun);
+    if (!told.is_ok()) logger_.warn("address_not_written", told.message());
+  });
+  LOCKSTEP_RETURN_IF_ERROR(http.open(*http_, trains_already));
+  http_ = http.address();
+  LOCKSTEP_RETURN_IF_ERROR(tell_where(begun));
   logger_.info("serving",
                "control at " + rpc::to_string(control_) + ", HTTP at " + rpc::to_string(*http_));
   if (stop_reason_) server.stop(*stop_reason_);
