@@ -35,6 +35,7 @@ State begin_state(const Beginning& beginning, int64_t now_ms, Experience experie
   state.resume = beginning.base;
   state.completed = beginning.living ? beginning.completed : beginning.base.step;
   state.in_history = state.completed;
+  state.fruitful_to = state.completed;
   state.evals = beginning.evals;
   state.checkpoints = beginning.checkpoints;
   state.stray = beginning.stray;

@@ -162,6 +162,10 @@ std::optional<Reason> judge_hang(Turn& turn);
 // ---- regroup.cc
 // Declares the member dead. after_deaths() must follow in the same turn.
 void declare_dead(Turn& turn, Member& member);
+// A beginning has come to its end, whatever ended it: counts it if no step was completed since the
+// last one. Ends the run if that was so too often in a row, over all terms of this process.
+// Nothing: the run goes on.
+std::optional<Reason> judge_fruitless(Turn& turn, const std::string& why);
 // Decides what follows. Messages tell `what` ("worker … was killed …"). `code`: the exit code of
 // the process if it is a verdict on the run, else 70.
 Reason after_deaths(Turn& turn, const std::vector<MemberId>& dead, const std::string& what,

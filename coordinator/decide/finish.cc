@@ -81,6 +81,7 @@ Reason end_term(Turn& turn, const std::string& message, LogLine::Level level) {
                 "): " + what_is_lost(turn) + "; " + what_remains(turn));
     return Reason::kEndedStopped;
   }
+  if (const auto over = judge_fruitless(turn, message)) return *over;
   close_generations(turn);
   state.run = RunState::kTermEnded;
   state.message = message;

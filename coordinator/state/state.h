@@ -212,6 +212,7 @@ struct Bar {
 // What a term leaves to the next one of the same process. The journal does not have it. A new
 // process learns the casualties when agents report the exits again, and bars by another eviction.
 struct Experience {
+  uint32_t fruitless = 0;  // beginnings in a row after which no step was completed
   std::vector<Casualty> casualties;
   std::map<Place, Bar> barred;
 };
@@ -269,6 +270,7 @@ struct State {
   LossWatch losses;
   SpeedWatch speeds;
   std::optional<Suspicion> suspicion;
+  Step fruitful_to = 0;             // the step that the newest beginning with progress came to
   std::optional<Step> unexplained;  // step in which a generation broke without a culprit
   Experience experience;
   std::optional<int64_t> brake_ms;  // since when evictions by silence are on hold

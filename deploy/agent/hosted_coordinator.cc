@@ -64,7 +64,8 @@ HostedCoordinator::Ended HostedCoordinator::ended(const Reaped& reaped, int64_t 
   pid_ = 0;
   logger_.info("coordinator_ended", "the coordinator here (pid " + std::to_string(reaped.pid) +
                                         ") " + reaped.end.text());
-  if (!reaped.end.is_death()) {  // a trouble that it has named comes again
+  if (!reaped.end.is_death() ||
+      reaped.end.cannot_run()) {  // a trouble that it has named comes again
     is_spent_ = reaped.end.exit_code != 0 && reaped.end.exit_code != 75;
     return {true, std::nullopt};
   }

@@ -63,7 +63,11 @@ Result<pid_t> start_process(const ProcessSpec& spec) {
   int exec_error = 0;
   const bool failed = pid > 0 && ::read(error_pipe[0], &exec_error, sizeof exec_error) > 0;
   ::close(error_pipe[0]);
-  if (pid < 0) return Status(Code::kInternal, "cannot fork: " + errno_text(fork_error));
+  if (pid < 0)
+    return Status(Code::kInternal, "cannot start a process for " + spec.argv[0] + ": " +
+                                       errno_text(fork_error) +
+                                       "; raise the limit of processes (ulimit -u, or pids.max of "
+                                       "the container)");
   if (!failed) return pid;
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
@@ -79,6 +83,10 @@ bool ProcessEnd::is_death() const {
   for (const int code : {0, 64, 65, 66, 70, 75, 78})
     if (exit_code == code) return false;
   return true;
+}
+
+bool ProcessEnd::cannot_run() const {
+  return exit_code == 126 || exit_code == 127;
 }
 
 std::string ProcessEnd::text() const {

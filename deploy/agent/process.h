@@ -41,6 +41,8 @@ struct ProcessEnd {
   bool is_success() const { return exit_code == 0; }
   // True if a signal ended it, or an exit code that none of our programs chooses.
   bool is_death() const;
+  // True if it was no program for this machine: a library is missing, or the file is damaged.
+  bool cannot_run() const;
   // "exited with code 3", "was killed by signal 9 (Killed)".
   std::string text() const;
 };

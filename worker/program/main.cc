@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "comm/base/build_info.h"
+#include "comm/base/descriptors.h"
 #include "comm/base/host_name.h"
 #include "comm/base/thread_name.h"
 #include "comm/inherited/standard_streams.h"
@@ -67,6 +68,7 @@ int main(int argc, char** argv) {
   }
   if (gpu->count() == 0) options.gpu = options.local_rank;
   ignore_signals();
+  lockstep::allow_many_descriptors();
 
   auto worker = lockstep::Worker::create(options);
   if (!worker.is_ok()) {

@@ -22,6 +22,7 @@ void SupervisedChild::ended(const ProcessEnd& end) {
 
 std::optional<int64_t> SupervisedChild::take_restart(int64_t now_ms) {
   quick_deaths_ = now_ms - started_ms_ < limits::kQuickDeathMs ? quick_deaths_ + 1 : 0;
+  if (end_.cannot_run() || quick_deaths_ >= limits::kQuickDeaths) return std::nullopt;
   if (budget_.left(now_ms) == 0) return std::nullopt;
   budget_.spend(now_ms);
   waits_ = true;

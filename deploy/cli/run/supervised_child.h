@@ -31,7 +31,8 @@ class SupervisedChild {
   Status start(std::vector<std::string> argv, int64_t now_ms, bool leaves_words = false);
   void ended(const ProcessEnd& end);
 
-  // The pause before the next start, or none if no restarts are left. Counts the restart.
+  // The pause before the next start, or none if no restarts are left: the budget is spent, the
+  // program cannot run here, or it has died soon after each of its last starts. Counts the restart.
   std::optional<int64_t> take_restart(int64_t now_ms);
   void forget_restart() { waits_ = false; }
   bool waits_for_restart() const { return waits_; }

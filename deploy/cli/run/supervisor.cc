@@ -236,7 +236,7 @@ struct Supervisor::Impl {
     agent.forget_restart();
     if (!agent.is_running()) return;
     // It ended before anybody could find it: agent and workers only wait for it, and hold nothing.
-    if (!coordinator.died() && !was_ready()) return kill_all();
+    if (!was_ready()) return kill_all();
     if (coordinator.died()) {
       agent.send(SIGTERM);  // nobody else will tell the workers
       return kill_after(options.grace_ms, "workers were still there after the coordinator's death");

@@ -20,7 +20,8 @@
 //
 // A process dies if a signal ends it, or an exit code that is none of ours. Each child may restart
 // limits::kSupervisedRestarts times in limits::kRestartWindowMs, with growing pauses when it dies
-// soon after its start.
+// soon after its start. What cannot run here (a missing library), or has died kQuickDeaths times in
+// a row so, is not started again.
 //
 // Invariants
 //   1. run() returns only when no child of the run is left, workers of a dead agent included (this
