@@ -1,5 +1,8 @@
 #include "coordinator/program.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <csignal>
 #include <cstring>
 #include <iostream>
@@ -10,6 +13,7 @@
 #include "comm/base/descriptors.h"
 #include "comm/base/file.h"
 #include "comm/base/json_logger.h"
+#include "comm/base/text/shell_word.h"
 #include "comm/http/http_options.h"
 #include "comm/net/network.h"
 #include "comm/rpc/asio_transport.h"
@@ -20,6 +24,7 @@
 #include "coordinator/claims/pulse.h"
 #include "coordinator/decide/begin_state.h"
 #include "coordinator/report/timeline.h"
+#include "coordinator/serve/http_door.h"
 #include "coordinator/serve/http_routes.h"
 #include "coordinator/serve/run_server.h"
 #include "coordinator/term/begin.h"
@@ -73,6 +78,7 @@ class Program {
   Status open_secrets(const wire::JobSpec& job);
   Status check_certificate(const wire::JobSpec& job);
   Status serve(RunServer& server, const Begun& begun);
+  Status tell_where(const Begun& begun) const;
   void beat();
   void beat_while_busy();
   void keep_beating(RunServer& server);
@@ -163,8 +169,9 @@ Status Program::check_certificate(const wire::JobSpec& job) {
   const std::string& directory = job.comm().tls();
   return Status(Code::kConfig,
                 directory + "/tls.crt is not for " + dialled +
-                    ", the address of this coordinator. Add it with `lockstep certs " + directory +
-                    " --hosts " + dialled + "`, or ask whoever made the certificate for a new one");
+                    ", the address of this coordinator. Add it with `lockstep certs " +
+                    shell_word(directory) + " --hosts " + shell_word(dialled) +
+                    "`, or ask whoever made the certificate for a new one");
 }
 
 // Where the job wants it to listen; beyond this machine the log says what that means.
@@ -205,6 +212,14 @@ std::map<std::string, http::Handler> Program::routes(RunServer& server) {
   return all;
 }
 
+// Where others find this coordinator.
+Status Program::tell_where(const Begun& begun) const {
+  const std::string& name = begun.options.job.comm().advertise();
+  const rpc::Address advertised{name.empty() ? control_.host : name, control_.port};
+  return write_coordinator_file(run_dir_, {::getpid(), begun.term.beginning.run_id, advertised,
+                                           *http_, begun.term.beginning.term, clock_.wall_ms()});
+}
+
 Status Program::serve(RunServer& server, const Begun& begun) {
   LOCKSTEP_RETURN_IF_ERROR(open_secrets(begun.options.job));
   LOCKSTEP_RETURN_IF_ERROR(choose_network(begun.options.job));
@@ -215,22 +230,20 @@ Status Program::serve(RunServer& server, const Begun& begun) {
   LOCKSTEP_ASSIGN_OR_RETURN(
       http::HttpServer::Options options,
       http::coordinator_http_options(begun.options.job, run_dir_, tls_, logger_));
-  const bool is_first = !http_.has_value();
-  if (is_first) http_ = options.address;
-  std::unique_ptr<http::HttpServer> http;
-  const auto start_http = [&](const rpc::Address& address) {
+  const bool trains_already = http_.has_value() || begun.term.beginning.living.has_value();
+  if (!http_) http_ = options.address;
+  const auto serve_http = [&, options](const rpc::Address& address) mutable {
     options.address = address;
-    auto started = http::HttpServer::start(loop_, options, routes(server), logger_);
-    if (started.is_ok()) http = std::move(*started);
-    return started.status();
+    return http::HttpServer::start(loop_, options, routes(server), logger_);
   };
-  LOCKSTEP_RETURN_IF_ERROR(is_first ? start_http(*http_) : listen_again(*http_, start_http));
-  http_ = http->address();
-  const std::string& name = begun.options.job.comm().advertise();
-  const rpc::Address advertised{name.empty() ? control_.host : name, control_.port};
-  LOCKSTEP_RETURN_IF_ERROR(
-      write_coordinator_file(run_dir_, {::getpid(), begun.term.beginning.run_id, advertised, *http_,
-                                        begun.term.beginning.term, clock_.wall_ms()}));
+  HttpDoor http(loop_, logger_, serve_http, [&] {
+    http_ = http.address();
+    const Status told = tell_where(begun);
+    if (!told.is_ok()) logger_.warn("address_not_written", told.message());
+  });
+  LOCKSTEP_RETURN_IF_ERROR(http.open(*http_, trains_already));
+  http_ = http.address();
+  LOCKSTEP_RETURN_IF_ERROR(tell_where(begun));
   logger_.info("serving",
                "control at " + rpc::to_string(control_) + ", HTTP at " + rpc::to_string(*http_));
   if (stop_reason_) server.stop(*stop_reason_);
@@ -276,9 +289,20 @@ void Program::end(int exit_code) {
   reports_->finish([this] { loop_.stop(); });
 }
 
+// The newest complaint of this process.
+void leave_words(const Timeline& timeline, size_t before, int descriptor) {
+  const auto& events = timeline.events();
+  for (size_t i = events.size(); i > std::min(before, events.size()); --i) {
+    if (events[i - 1].level == "info") continue;
+    const std::string& words = events[i - 1].message;
+    (void)!::pwrite(descriptor, words.data(), words.size(), 0);
+    return;
+  }
+}
+
 }  // namespace
 
-int run_coordinator(SeatRequest request, BeginMode mode) {
+int run_coordinator(SeatRequest request, BeginMode mode, int last_words) {
   allow_many_descriptors();
   const auto run_dir = absolute_path(request.run_dir);
   if (!run_dir.is_ok()) {
@@ -294,17 +318,22 @@ int run_coordinator(SeatRequest request, BeginMode mode) {
     std::cerr << "coordinator: " << logger.status().message() << "\n";
     return exit_code(logger.status());
   }
+  const size_t before = watch.timeline.events().size();
   TimelineLogger noting(**logger, watch.timeline, context);
+  const auto ended = [&](int code) {
+    if (code != 0 && last_words >= 0) leave_words(watch.timeline, before, last_words);
+    return code;
+  };
   request.run_dir = *run_dir;
   Program program(std::move(request), noting, watch);
   const auto code = program.run(mode);
-  if (code.is_ok()) return *code;
+  if (code.is_ok()) return ended(*code);
   if (code.status().code() == Code::kRefused) {  // as when it had been superseded later
     noting.info("superseded", code.status().message());
     return exit_code(Status(Code::kCheckpointed, ""));
   }
   noting.error("not_started", code.status().message());
-  return exit_code(code.status());
+  return ended(exit_code(code.status()));
 }
 
 }  // namespace lockstep::coordinator

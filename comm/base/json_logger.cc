@@ -10,6 +10,8 @@
 #include <cstdio>
 #include <ctime>
 
+#include "comm/base/text/printable.h"
+
 namespace lockstep {
 namespace {
 
@@ -61,8 +63,7 @@ class JsonLogger final : public Logger {
     line += '}';
     logger_.log(spdlog::level::info, spdlog::string_view_t(line.data(), line.size()));
     if (echo_ && level != "info")
-      std::fprintf(stderr, "%s: %.*s\n", process_.c_str(), static_cast<int>(message.size()),
-                   message.data());
+      std::fprintf(stderr, "%s: %s\n", process_.c_str(), printable(message).c_str());
   }
 
  private:

@@ -31,6 +31,9 @@ namespace lockstep::rpc {
 
 class RpcClient {
  public:
+  static constexpr int64_t kTroubleMs = 5'000;  // longer than a coordinator takes to start again
+  static constexpr char kTroubleWords[] = "has tried to reach the coordinator for ";
+
   struct Options {
     // Called before every attempt, because a restarted coordinator has another port (see
     // coordinator.json). An error counts as a failed attempt.
@@ -54,6 +57,9 @@ class RpcClient {
     // The client does not believe the server, or the server does not believe the client. The client
     // keeps trying, so somebody can mend the cause. Called once for each reason; may be empty.
     std::function<void(const Status&)> on_distrust = {};
+    // The client has tried for kTroubleMs or longer. Called once for each reason until it is ready;
+    // may be empty.
+    std::function<void(const Status&)> on_trouble = {};
   };
 
   // Starts the first attempt.
@@ -64,6 +70,9 @@ class RpcClient {
   Status send(const wire::Envelope& envelope);
 
   bool is_ready() const;
+
+  // Why the last attempt failed; ok if none did since the client was ready.
+  Status last_failure() const;
 
   // Delivers queued messages, then closes. No callback comes after it has returned.
   void close();

@@ -39,6 +39,16 @@ inline constexpr std::string_view kBeforeTheRun[] = {
     kRunLock,    kCache,       kLogs,   kCheckpoints,   kSummary,   kHistory,
     "log.jsonl", kCoordinator, kLaunch, kLaunchRefusal, kTerms,     kPulse};
 
+// The folder of `lockstep preflight`, which removes it unless it is killed: preflight-LAUNCH.tmp.
+inline constexpr char kPreflight[] = "preflight-";
+
+// True if an entry says nothing about a run: what `lockstep preflight` left, or the name that a
+// network file system gives to an open file that was removed.
+inline bool is_no_matter(std::string_view name) {
+  return (name.starts_with(kPreflight) && name.ends_with(".tmp")) || name.starts_with(".nfs") ||
+         name.starts_with(".fuse_hidden");
+}
+
 inline std::string file_in(const std::string& run_dir, std::string_view name) {
   return run_dir + "/" + std::string(name);
 }

@@ -83,6 +83,30 @@ void forget_process(State& state, const Member& member) {
   }
 }
 
+bool is_other_process(const Member& member, uint64_t process) {
+  return member.process != 0 && process != 0 && member.process != process;
+}
+
+std::string node_of(Turn& turn, const std::string& name, const std::string& machine) {
+  State& state = turn.state;
+  // Whom an earlier coordinator knew is given the time to come back.
+  const bool may_come_back = turn.now_ms - state.started_ms <= turn.options.lease_ms;
+  const auto is_vacant = [&](const std::string& node) {
+    return !may_come_back && !has_agent(state, node) &&
+           std::none_of(state.members.begin(), state.members.end(), [&](const auto& entry) {
+             return entry.second.node == node && entry.second.connection != 0;
+           });
+  };
+  const NodeNames::Given given = state.node_names.give(name, machine, is_vacant);
+  if (!given.is_news || name.empty()) return given.node;
+  turn.persist(SettingEntry{kNodeSetting + given.node, machine});
+  if (given.node != name)
+    turn.note(LogLine::Level::kWarn, "same_node_name",
+              "two machines of this run are called " + name + ": the second one is " + given.node +
+                  " here. Give each a name of its own (LOCKSTEP_NODE, or lockstep agent --node)");
+  return given.node;
+}
+
 bool may_join(const Turn& turn, const Member& member) {
   if (!is_alive(member) || member.connection == 0 || member.is_draining) return false;
   if (is_expelled(turn.state, member) && !LOCKSTEP_BUG(kExpelledGoesOn)) return false;

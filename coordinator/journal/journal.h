@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/base/clock.h"
 #include "comm/base/ids.h"
 #include "comm/base/status.h"
 #include "coordinator/journal/journal_entry.h"
@@ -51,8 +52,9 @@ class Journal {
  public:
   virtual ~Journal() = default;
 
-  // Makes all entries durable, all or none. `wall_ms` is for people.
-  virtual Status commit(std::span<const JournalEntry> entries, int64_t wall_ms) = 0;
+  // Makes all entries durable, all or none. The wall clock of `now` is for people; the monotonic
+  // one tells how long a term lasts, from its TermEntry to its last commit by the same process.
+  virtual Status commit(std::span<const JournalEntry> entries, BothClocks now) = 0;
 
   virtual Result<JournalContents> load() = 0;
 

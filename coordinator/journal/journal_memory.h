@@ -14,7 +14,7 @@ namespace lockstep::coordinator {
 
 class MemoryJournal final : public Journal {
  public:
-  Status commit(std::span<const JournalEntry> entries, int64_t wall_ms) override;
+  Status commit(std::span<const JournalEntry> entries, BothClocks now) override;
   Result<JournalContents> load() override;
   Result<std::vector<LedgerRow>> ledger() override { return rows(); }
   Result<std::vector<FoldEntry>> folds() override;
@@ -29,7 +29,7 @@ class MemoryJournal final : public Journal {
   std::map<Generation, GenerationState> generations() const;
 
  private:
-  void apply(const JournalEntry& entry, int64_t wall_ms);
+  void apply(const JournalEntry& entry, BothClocks now);
   void change_generation(const GenerationEntry& entry);
   void set(const SettingEntry& entry);
   void roll_back(const RollbackEntry& entry);
@@ -40,7 +40,7 @@ class MemoryJournal final : public Journal {
   uint64_t commits_ = 0;
   std::map<std::string, std::string> identity_;
   struct TermTimes {
-    int64_t started_ms = 0;
+    int64_t started_ms = 0;  // monotonic
     int64_t last_ms = 0;
   };
   std::map<Term, TermTimes> terms_;

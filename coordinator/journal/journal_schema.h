@@ -18,7 +18,8 @@ inline constexpr char kJournalSchema[] = R"sql(
 -- What is frozen when the first generation starts.
 CREATE TABLE identity(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
--- Incarnations of the coordinator, with the whole job of each. last_wall_ms: of its last commit.
+-- Incarnations of the coordinator, with the whole job of each. last_wall_ms: of its last commit,
+-- as if nobody had set the clock since the term began.
 CREATE TABLE terms(term INTEGER PRIMARY KEY, started_wall_ms INTEGER NOT NULL,
                    last_wall_ms INTEGER NOT NULL, pid INTEGER NOT NULL, job TEXT NOT NULL);
 

@@ -17,9 +17,9 @@ class SqliteJournal final : public Journal {
     if (!writer_) error_ = Status(Code::kInternal, "this journal was opened for reading only");
   }
 
-  Status commit(std::span<const JournalEntry> entries, int64_t wall_ms) override {
+  Status commit(std::span<const JournalEntry> entries, BothClocks now) override {
     if (!error_.is_ok()) return error_;
-    error_ = transaction(entries, wall_ms);
+    error_ = transaction(entries, now);
     return error_;
   }
 
@@ -34,16 +34,16 @@ class SqliteJournal final : public Journal {
   Result<SlotMapEntry> slot_map(Generation generation) override;
 
  private:
-  Status transaction(std::span<const JournalEntry> entries, int64_t wall_ms) {
+  Status transaction(std::span<const JournalEntry> entries, BothClocks now) {
     LOCKSTEP_RETURN_IF_ERROR(database_->execute("BEGIN IMMEDIATE"));
     for (const JournalEntry& entry : entries) {
-      if (Status status = writer_->write(entry, wall_ms); !status.is_ok()) {
+      if (Status status = writer_->write(entry, now); !status.is_ok()) {
         // What the failed transaction left is undone when the file is opened again, at the latest.
         (void)database_->execute("ROLLBACK");
         return status;
       }
     }
-    LOCKSTEP_RETURN_IF_ERROR(writer_->end(wall_ms));
+    LOCKSTEP_RETURN_IF_ERROR(writer_->end(now));
     return database_->execute("COMMIT");
   }
 

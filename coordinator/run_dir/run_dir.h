@@ -28,6 +28,10 @@ class RunLock {
   int fd_;
 };
 
+// kConfig: the file system does not lock; errno says why. A lock that somebody holds is another
+// error.
+Status cannot_lock(const std::string& path);
+
 // The absolute form of a path that exists.
 Result<std::string> absolute_path(const std::string& path);
 

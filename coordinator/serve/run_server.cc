@@ -84,7 +84,7 @@ bool RunServer::Impl::commit(const std::vector<Action>& actions) {
 bool RunServer::Impl::commit(const std::vector<JournalEntry>& entries) {
   if (end_if_superseded()) return false;
   const int64_t begin_ns = parts.clock.monotonic_ns();
-  const Status status = parts.journal.commit(entries, parts.clock.wall_ms());
+  const Status status = parts.journal.commit(entries, parts.clock.both());
   if (!status.is_ok()) {
     stop_broken(status);
     return false;

@@ -45,6 +45,7 @@ struct Beginning {
   Generation generation = 0;
   ResumePoint base;
   std::string base_checkpoint;
+  std::vector<std::string> base_fingerprint;  // of the numerics that made it
   std::map<Step, EvalEntry> evals;
   std::vector<CheckpointEntry> checkpoints;
   std::vector<CheckpointEntry> stray;

@@ -73,7 +73,7 @@ Result<Begun> begin_run(const std::string& run_dir, BeginMode mode, Seat& seat, 
   begun.options = resolve(inputs.job, inputs.facts, contents, run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(const Term term, seat.next_term(contents.last_term));
   const TermRequest request{mode, static_cast<uint32_t>(::getpid()), json_of(begun.options.job),
-                            clock.wall_ms(), term};
+                            clock.both(), term};
   DirectoryShelf shelf(rundir::file_in(run_dir, rundir::kCheckpoints), alive);
   LOCKSTEP_ASSIGN_OR_RETURN(
       begun.term, begin_term(*begun.journal, contents, shelf, begun.options, request, logger));

@@ -177,7 +177,7 @@ Result<BegunTerm> take_over(Journal& journal, const JournalContents& contents, c
   std::vector<JournalEntry> entries;
   end_generations(contents, term, true, &entries);
   entries.push_back(TermEntry{term, request.pid, request.job_json});
-  LOCKSTEP_RETURN_IF_ERROR(journal.commit(entries, request.wall_ms));
+  LOCKSTEP_RETURN_IF_ERROR(journal.commit(entries, request.now));
   return begun;
 }
 
@@ -202,13 +202,14 @@ Result<BegunTerm> from_checkpoint(Journal& journal, const JournalContents& conte
       for (const auto& [key, value] : contents.settings) entries.push_back(SettingEntry{key, ""});
     }
     entries.push_back(TermEntry{term, request.pid, request.job_json});
-    LOCKSTEP_RETURN_IF_ERROR(journal.commit(entries, request.wall_ms));
+    LOCKSTEP_RETURN_IF_ERROR(journal.commit(entries, request.now));
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents now, journal.load());
   begun.beginning = fill(now, options, now.last_term, plan.point.step);
   begun.beginning.settings = now.settings;
   begun.beginning.base = plan.point;
   begun.beginning.base_checkpoint = plan.path;
+  begun.beginning.base_fingerprint = std::move(plan.fingerprint);
   LOCKSTEP_ASSIGN_OR_RETURN(begun.beginning.completed,
                             count_steps(journal, plan.point.step, &begun));
   return begun;

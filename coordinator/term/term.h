@@ -35,7 +35,7 @@ struct TermRequest {
   BeginMode mode = BeginMode::kFirst;
   uint32_t pid = 0;
   std::string job_json;  // the whole job, for the journal
-  int64_t wall_ms = 0;   // for people
+  BothClocks now;        // for the journal
   Term term = 0;         // claimed, newer than the journal's last; 0: the journal's last plus one
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/base/text/nearest.h"
+#include "comm/inherited/standard_streams.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
 
@@ -30,6 +31,11 @@ constexpr char kExamples[] =
 const CLI::App* chosen(const CLI::App& app) {
   const auto subcommands = app.get_subcommands();
   return subcommands.empty() ? &app : chosen(*subcommands.front());
+}
+
+// What such a command prints is for watching: the end of the training is its result.
+bool trains(const CLI::App& command) {
+  return command.get_name() == "run" || command.get_name() == "agent";
 }
 
 // CLI11 only says that something was not expected; what was typed is known better here.
@@ -79,16 +85,19 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+    if (error.get_exit_code() == 0) return finish_output(app.exit(error));  // --help, --version
     return report(explain(app, error, argc, argv));
   }
-  return commands.at(chosen(app))();
+  const CLI::App* command = chosen(app);
+  const int code = commands.at(command)();
+  return trains(*command) ? code : finish_output(code);
 }
 
 }  // namespace
 }  // namespace lockstep
 
 int main(int argc, char** argv) {
+  lockstep::secure_standard_streams();
   try {
     return lockstep::run(argc, argv);
   } catch (const std::exception& error) {  // file systems and memory that fail in odd ways

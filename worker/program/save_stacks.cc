@@ -74,9 +74,9 @@ void ask(pid_t thread, int fd) {
     return;
   }
   timespec until{};
-  ::clock_gettime(CLOCK_REALTIME, &until);
+  ::clock_gettime(CLOCK_MONOTONIC, &until);
   until.tv_sec += kPatienceS;
-  while (::sem_timedwait(&answered, &until) != 0) {
+  while (::sem_clockwait(&answered, CLOCK_MONOTONIC, &until) != 0) {
     if (errno == EINTR) continue;
     pid_t expected = thread;
     if (!asked_thread.compare_exchange_strong(expected, 0)) continue;  // it has just begun

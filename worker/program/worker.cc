@@ -11,6 +11,7 @@
 #include "comm/base/clock.h"
 #include "comm/base/gpu/gpu_driver.h"
 #include "comm/base/hash.h"
+#include "comm/base/host_name.h"
 #include "comm/base/log.h"
 #include "comm/collectives/mpi/mpi_over_host.h"
 #include "comm/http/http_options.h"
@@ -291,6 +292,8 @@ wire::Register Worker::Impl::make_hello() const {
   hello.set_node(options.node);
   hello.set_local_rank(options.local_rank);
   hello.set_pid(static_cast<uint32_t>(::getpid()));
+  hello.set_machine(machine_id());
+  hello.set_process(options.process);
   const HostAddress address = context->address();
   hello.mutable_data()->set_host_id(address.host_id);
   hello.mutable_data()->set_unix_name(address.unix_name);

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "comm/base/text/shell_word.h"
+
 namespace lockstep::data {
 
 namespace fs = std::filesystem;
@@ -35,7 +37,8 @@ Status pack_it_first(const std::string& path) {
           path +
               " holds Parquet, from which Lockstep cannot read single samples; convert it with "
               "lockstep data pack " +
-              path + " DIRECTORY (download it first if it is at a URL), and name that directory"};
+              shell_word(path) +
+              " DIRECTORY (download it first if it is at a URL), and name that directory"};
 }
 
 }  // namespace lockstep::data

@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "comm/inherited/standard_streams.h"
 #include "coordinator/audit/audit_text.h"
 #include "coordinator/claims/claim.h"
 #include "coordinator/journal/journal_sqlite.h"
@@ -59,7 +60,7 @@ Result<int> audit_run(const AuditArguments& arguments) {
                               if (arguments.json) {
                                 rows.push_back(step_json(step));
                               } else {
-                                std::fputs(step_text(step).c_str(), stdout);
+                                print_text("%s", step_text(step).c_str());
                               }
                             }));
   std::fputs((arguments.json ? audit_json(report, rows) : audit_text(report)).c_str(), stdout);

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "comm/base/clock.h"
+#include "comm/base/text/shell_word.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "deploy/cli/base/console.h"
@@ -63,16 +64,15 @@ int run_job(const RunArguments& arguments) {
   if (!job.is_ok()) return report(job.status());
   if (arguments.print_config) {
     std::fputs(job_yaml(*job).c_str(), stdout);
-    return 0;
+    return finish_output(0);
   }
-  const std::string path = arguments.run_dir.empty()
-                               ? default_run_dir(job->job(), SystemClock().wall_ms())
-                               : arguments.run_dir;
-  auto dir = RunDir::open(path, arguments.resume);
+  auto dir = arguments.run_dir.empty()
+                 ? RunDir::make_new(default_run_dir(job->job(), SystemClock().wall_ms()))
+                 : RunDir::open(arguments.run_dir, arguments.resume);
   if (!dir.is_ok()) return report(dir.status());
   RunPlan plan;
   plan.resume = arguments.resume;
-  plan.again = "lockstep run --resume --run-dir " + dir->path();
+  plan.again = "lockstep run --resume --run-dir " + shell_word(dir->path());
   plan.agent_words = {"--workers", std::to_string(job->cluster().workers()), "--plain-logs"};
   Reporter reporter(Screen::of_stdout());
   return run_in(*dir, plan, *job, signals, reporter);
@@ -87,7 +87,7 @@ int help_job(const RunArguments& arguments) {
                                                       : job_section_help(section);
   if (!help.is_ok()) return report(help.status());
   std::fputs(help->c_str(), stdout);
-  return 0;
+  return finish_output(0);
 }
 
 constexpr char kRunExamples[] =

@@ -7,6 +7,8 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
+#include "comm/base/text/shell_word.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/rundir/run_files.h"
 #include "deploy/cli/base/command_client.h"
 #include "deploy/cli/base/console.h"
@@ -21,15 +23,15 @@ constexpr int kLocalPollMs = 50;
 int send(const std::string& run_dir, const wire::Command& command) {
   const auto answer = send_command(run_dir, command, limits::kCommandMs);
   if (answer.status().code() == Code::kUnavailable) {
-    report(Status(Code::kUnavailable, "the run in " + run_dir +
-                                          " is not running: " + answer.status().message() +
-                                          "; see 'lockstep status --run-dir " + run_dir + "'"));
+    report(Status(Code::kUnavailable,
+                  "the run in " + run_dir + " is not running: " + answer.status().message() +
+                      "; see 'lockstep status --run-dir " + shell_word(run_dir) + "'"));
     return kNotRunning;
   }
   if (!answer.is_ok())
     return report(answer.status().with_context(run_dir + " is not the directory of a live run"));
   if (!answer->ok()) return report(Status(Code::kUsage, answer->message()));
-  std::printf("%s\n", answer->message().c_str());
+  print_text("%s\n", answer->message().c_str());
   return 0;
 }
 
@@ -71,7 +73,7 @@ int drain_local(const std::string& given) {
   if (error) return report(Status(Code::kNoInput, "there is no run directory " + given));
   const auto nodes = local_processes(run_dir).nodes;
   if (nodes.empty()) {
-    std::printf("no worker of the run in %s is on this machine\n", given.c_str());
+    print_text("no worker of the run in %s is on this machine\n", given.c_str());
     return 0;
   }
   for (const std::string& node : nodes) {

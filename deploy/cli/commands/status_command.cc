@@ -5,6 +5,8 @@
 #include <memory>
 
 #include "comm/base/clock.h"
+#include "comm/base/text/shell_word.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "coordinator/checkpoint/store.h"
@@ -37,12 +39,12 @@ std::string text_of(const nlohmann::json& member, const char* key) {
 void print_members(const nlohmann::json& status) {
   const auto members = status.find("members");
   if (members == status.end() || !members->is_array() || members->empty()) return;
-  std::printf("%6s %8s %8s %10s  %-10s %s\n", "rank", "member", "pid", "step", "state", "node");
+  print_text("%6s %8s %8s %10s  %-10s %s\n", "rank", "member", "pid", "step", "state", "node");
   for (const auto& member : *members)
-    std::printf("%6s %8s %8s %10s  %-10s %s\n", text_of(member, "rank").c_str(),
-                text_of(member, "id").c_str(), text_of(member, "pid").c_str(),
-                text_of(member, "step").c_str(), text_of(member, "state").c_str(),
-                text_of(member, "node").c_str());
+    print_text("%6s %8s %8s %10s  %-10s %s\n", text_of(member, "rank").c_str(),
+               text_of(member, "id").c_str(), text_of(member, "pid").c_str(),
+               text_of(member, "step").c_str(), text_of(member, "state").c_str(),
+               text_of(member, "node").c_str());
 }
 
 // The run is over, or its coordinator died: what is left to say.
@@ -61,11 +63,11 @@ int tell_ended(const StatusArguments& arguments, const Status& why) {
     std::fputs(json_text(out).c_str(), stdout);
     return kNotRunning;
   }
-  std::printf("not running: no coordinator answers for %s (%s)\n", dir.c_str(),
-              why.message().c_str());
-  if (summary.is_ok()) std::fputs(summary_table(*summary, dir).c_str(), stdout);
-  if (has_checkpoint) std::printf("  last checkpoint %s\n", checkpoints->back().path.c_str());
-  std::printf("continue it with: lockstep run --resume --run-dir %s\n", dir.c_str());
+  print_text("not running: no coordinator answers for %s (%s)\n", dir.c_str(),
+             why.message().c_str());
+  if (summary.is_ok()) print_text("%s", summary_table(*summary, dir).c_str());
+  if (has_checkpoint) print_text("  last checkpoint %s\n", checkpoints->back().path.c_str());
+  print_text("continue it with: lockstep run --resume --run-dir %s\n", shell_word(dir).c_str());
   return kNotRunning;
 }
 
@@ -77,8 +79,8 @@ int show_once(const StatusArguments& arguments) {
     return 0;
   }
   const RunStatus parsed = parse_status(*status);
-  std::printf("%s\n", plain_line(parsed).c_str());
-  if (parsed.eval) std::printf("%s\n", eval_line(*parsed.eval, parsed.epochs).c_str());
+  print_text("%s\n", plain_line(parsed).c_str());
+  if (parsed.eval) print_text("%s\n", eval_line(*parsed.eval, parsed.epochs).c_str());
   print_members(*status);
   return 0;
 }

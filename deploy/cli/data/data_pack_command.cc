@@ -5,6 +5,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
+#include "comm/inherited/standard_streams.h"
 #include "data/formats/tables/parquet_files.h"
 #include "data/open/detect_format.h"
 #include "data/pack/pack.h"
@@ -24,9 +25,9 @@ struct PackArguments : DataArguments {
 };
 
 void print_pack(const data::PackedSplit& split) {
-  std::printf("%s: %s %s in %s", split.directory.c_str(), grouped(split.units).c_str(),
-              split.unit.c_str(), plural(split.files, "file").c_str());
-  if (split.found > 0) std::printf(", %s of them from before", grouped(split.found).c_str());
+  print_text("%s: %s %s in %s", split.directory.c_str(), grouped(split.units).c_str(),
+             split.unit.c_str(), plural(split.files, "file").c_str());
+  if (split.found > 0) print_text(", %s of them from before", grouped(split.found).c_str());
   std::fputs("\n", stdout);
 }
 
@@ -83,7 +84,7 @@ int pack(const PackArguments& arguments, const std::string& cache_dir) {
   if (!packed.is_ok()) return report(packed.status());
   const double seconds = std::max(static_cast<double>(clock.monotonic_ns() - begin_ns) / 1e9, 1e-3);
   for (const data::PackedSplit& split : packed->splits) print_pack(split);
-  std::printf(
+  print_text(
       "packed %s into %s of files in %s, %s/s\n", bytes_text(packed->read_bytes).c_str(),
       bytes_text(packed->written_bytes).c_str(), duration_text(seconds).c_str(),
       bytes_text(static_cast<uint64_t>(static_cast<double>(packed->read_bytes) / seconds)).c_str());

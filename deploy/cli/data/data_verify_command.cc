@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "comm/inherited/standard_streams.h"
 #include "data/read/verify.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"
@@ -19,15 +20,15 @@ struct VerifyArguments : DataArguments {
 };
 
 void print_verdict(const data::Verification& split) {
-  std::printf(
+  print_text(
       "%s: %s samples of format %s, %s\n", split.split.c_str(), grouped(split.samples).c_str(),
       split.format.c_str(),
       split.damaged == 0 ? "none is damaged" : (grouped(split.damaged) + " damaged").c_str());
-  for (const std::string& file : split.damaged_files) std::printf("  %s\n", file.c_str());
-  for (const std::string& fault : split.faults) std::printf("  %s\n", fault.c_str());
+  for (const std::string& file : split.damaged_files) print_text("  %s\n", file.c_str());
+  for (const std::string& fault : split.faults) print_text("  %s\n", fault.c_str());
   if (split.damaged > split.faults.size())
-    std::printf("  and %s more\n", grouped(split.damaged - split.faults.size()).c_str());
-  std::printf("  read %s in %.1f s\n", bytes_text(split.bytes).c_str(), split.seconds);
+    print_text("  and %s more\n", grouped(split.damaged - split.faults.size()).c_str());
+  print_text("  read %s in %.1f s\n", bytes_text(split.bytes).c_str(), split.seconds);
 }
 
 nlohmann::json to_json(const data::Verification& split) {

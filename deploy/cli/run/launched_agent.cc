@@ -7,6 +7,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/host_name.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/rundir/run_files.h"
 #include "deploy/agent/launch_record.h"
 #include "deploy/cli/base/console.h"
@@ -58,7 +59,7 @@ void pause() {
 // still waiting for the workers' checkpoint.
 void wait_for_left_over(const std::string& run_dir, int64_t most_ms, const StopSignals& signals) {
   if (!is_being_left(run_dir)) return;
-  std::printf("waiting for the coordinator of an earlier launch to end\n");
+  print_text("waiting for the coordinator of an earlier launch to end\n");
   std::fflush(stdout);
   const SystemClock clock;
   const int64_t until_ms = clock.monotonic_ms() + most_ms;

@@ -1,11 +1,13 @@
 #include "deploy/cli/run/node_agent.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 
 #include "comm/base/json_logger.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "deploy/agent/agent.h"
@@ -50,6 +52,9 @@ Result<AgentOptions> options_of(const NodeAgent& node, const wire::JobSpec& job,
       options.token, rpc::TokenFile::open(rundir::file_in(node.run_dir, rundir::kToken), logger));
   LOCKSTEP_ASSIGN_OR_RETURN(options.tls, rpc::open_tls(job.comm().tls(), logger));
   options.job = job;
+  // Else the log goes to stderr by itself.
+  if (node.is_quiet)
+    options.tell = [](const std::string& what) { print_error("lockstep: %s\n", what.c_str()); };
   return options;
 }
 

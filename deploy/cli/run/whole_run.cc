@@ -1,9 +1,8 @@
 #include "deploy/cli/run/whole_run.h"
 
-#include <cstdio>
-
 #include "comm/base/clock.h"
 #include "comm/base/file.h"
+#include "comm/inherited/standard_streams.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
 #include "deploy/cli/base/console.h"
@@ -34,10 +33,10 @@ void tell_trace(const wire::JobSpec& job, const RunDir& dir) {
   if (job.train().trace().empty()) return;
   const auto merged = merge_traces(dir.path());
   if (!merged.is_ok())
-    std::fprintf(stderr, "lockstep: traces not merged: %s\n", merged.status().message().c_str());
+    print_error("lockstep: traces not merged: %s\n", merged.status().message().c_str());
   else if (!merged->empty())
-    std::printf("trace of steps %s: %s (open it in ui.perfetto.dev)\n", job.train().trace().c_str(),
-                merged->c_str());
+    print_text("trace of steps %s: %s (open it in ui.perfetto.dev)\n", job.train().trace().c_str(),
+               merged->c_str());
 }
 
 // A reader of job.yaml wants to know what train.global_batch auto became; job.pb says it.
@@ -46,7 +45,7 @@ void keep_resolved(const wire::JobSpec& job, const RunDir& dir) {
   const auto resolved = read_job_spec(dir.path());
   if (!resolved.is_ok() || resolved->train().global_batch() == 0) return;
   const Status kept = replace_file(dir.file(rundir::kJobText), job_yaml(*resolved));
-  if (!kept.is_ok()) std::fprintf(stderr, "lockstep: %s\n", kept.message().c_str());
+  if (!kept.is_ok()) print_error("lockstep: %s\n", kept.message().c_str());
 }
 
 int supervise(const RunPlan& plan, const wire::JobSpec& job, RunDir& dir, StopSignals& signals,

@@ -2,6 +2,7 @@
 
 #include "comm/base/file.h"
 #include "comm/base/limits.h"
+#include "comm/base/text/shell_word.h"
 #include "comm/rundir/layout.h"
 #include "deploy/cli/base/text.h"
 
@@ -61,15 +62,16 @@ std::string summary_table(const json& summary, const std::string& run_dir) {
 }
 
 std::string next_commands(const std::string& run_dir) {
+  const std::string word = shell_word(run_dir);
   return "Try next:\n"
          "  lockstep ckpt ls " +
-         run_dir +
+         word +
          "\n"
          "  lockstep ckpt verify " +
-         run_dir +
+         word +
          "\n"
          "  lockstep run --resume --run-dir " +
-         run_dir + " train.epochs=N    # go on, with more epochs\n";
+         word + " train.epochs=N    # go on, with more epochs\n";
 }
 
 }  // namespace lockstep

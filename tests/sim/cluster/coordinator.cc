@@ -58,10 +58,9 @@ Status SimCoordinator::begin(BeginMode mode) {
   const coordinator::Options options =
       coordinator::make_options(world_.job, world_.facts, world_.directory);
   const auto shelf = world_.disk.open_shelf();
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      const coordinator::BegunTerm term,
-      coordinator::begin_term(*journal_, contents, *shelf, options,
-                              {mode, pid(), "{}", clock_.wall_ms()}, *logger_));
+  LOCKSTEP_ASSIGN_OR_RETURN(const coordinator::BegunTerm term,
+                            coordinator::begin_term(*journal_, contents, *shelf, options,
+                                                    {mode, pid(), "{}", clock_.both()}, *logger_));
   LOCKSTEP_RETURN_IF_ERROR(open_history(term.beginning.completed));
   if (metrics_ == nullptr)
     metrics_ = std::make_unique<CoordinatorMetrics>("sim", BuildInfo{}, clock_);

@@ -25,15 +25,15 @@ class Disk::DiskJournal final : public coordinator::Journal {
  public:
   explicit DiskJournal(Disk& disk) : disk_(disk) {
     for (size_t i = 0; i < disk.commits_.size(); ++i)
-      (void)memory_.commit(disk.commits_[i], disk.wall_ms_[i]);
+      (void)memory_.commit(disk.commits_[i], disk.commit_times_[i]);
   }
 
-  Status commit(std::span<const JournalEntry> entries, int64_t wall_ms) override {
+  Status commit(std::span<const JournalEntry> entries, BothClocks now) override {
     if (!error_.is_ok()) return error_;
     error_ = disk_.commit(Entries(entries.begin(), entries.end()));
     if (!error_.is_ok()) return error_;
-    disk_.wall_ms_.push_back(wall_ms);
-    LOCKSTEP_RETURN_IF_ERROR(memory_.commit(entries, wall_ms));
+    disk_.commit_times_.push_back(now);
+    LOCKSTEP_RETURN_IF_ERROR(memory_.commit(entries, now));
     if (disk_.on_commit) disk_.on_commit(disk_.commits_.back());
     return Status::ok();
   }
@@ -99,7 +99,7 @@ Status Disk::commit(const Entries& entries) {
 
 void Disk::keep(const Entries& entries) {
   commits_.push_back(entries);
-  wall_ms_.push_back(wall_ms_.empty() ? 0 : wall_ms_.back());
+  commit_times_.push_back(commit_times_.empty() ? BothClocks() : commit_times_.back());
   if (on_commit) on_commit(entries);
 }
 

@@ -70,7 +70,7 @@ class Disk {
   void keep(const Entries& entries);
 
   std::vector<Entries> commits_;
-  std::vector<int64_t> wall_ms_;
+  std::vector<BothClocks> commit_times_;
   std::map<std::string, Stored> checkpoints_;
 };
 

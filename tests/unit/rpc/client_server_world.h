@@ -28,6 +28,7 @@ struct TestClient {
   std::vector<uint64_t> steps;
   Status failed;
   std::vector<std::string> distrusted;
+  std::vector<std::string> troubles;
   std::unique_ptr<RpcClient> client;
 };
 
@@ -53,6 +54,7 @@ class ClientServer : public testing::Test {
     RpcClient::Options options;
     options.address = [this]() -> Result<Address> {
       attempts_ms_.push_back(loop_.now_ms());
+      if (!address_error_.is_ok()) return address_error_;
       return kAddress;
     };
     options.token = token;
@@ -73,7 +75,8 @@ class ClientServer : public testing::Test {
                   test.failed = why;
                 },
             .on_distrust =
-                [&test](const Status& why) { test.distrusted.push_back(why.message()); }});
+                [&test](const Status& why) { test.distrusted.push_back(why.message()); },
+            .on_trouble = [&test](const Status& why) { test.troubles.push_back(why.message()); }});
     EXPECT_TRUE(test.events.empty());
     return test;
   }
@@ -99,6 +102,7 @@ class ClientServer : public testing::Test {
   std::unique_ptr<RpcServer> server_;
   bool echo_ = false;
   bool refusal_is_final_ = false;
+  Status address_error_;  // instead of the address
   std::vector<PeerId> peers_;
   std::vector<PeerId> lost_;
   std::vector<uint64_t> steps_;
