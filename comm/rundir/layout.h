@@ -22,8 +22,9 @@ inline constexpr char kLaunchRefusal[] = "launch-refused.json";
 inline constexpr char kCoordinator[] = "coordinator.json";  // where it listens
 inline constexpr char kCoordinatorLock[] = "lock";
 inline constexpr char kJournal[] = "journal.db";
-inline constexpr char kTerms[] = "terms";  // coordinator/claims/claim.h
-inline constexpr char kPulse[] = "pulse";  // coordinator/claims/pulse.h
+inline constexpr char kHead[] = "journal.head";  // coordinator/journal/journal_head.h
+inline constexpr char kTerms[] = "terms";        // coordinator/claims/claim.h
+inline constexpr char kPulse[] = "pulse";        // coordinator/claims/pulse.h
 inline constexpr char kSummary[] = "summary.json";
 inline constexpr char kHistory[] = "history.jsonl";
 
@@ -35,9 +36,9 @@ inline constexpr char kCache[] = "cache";  // unless data.cache_dir names anothe
 
 // What an attempt leaves that failed before the run began.
 inline constexpr std::string_view kBeforeTheRun[] = {
-    kJobText,    kJob,         kFacts,  kToken,         kHttpToken, kCoordinatorLock,
-    kRunLock,    kCache,       kLogs,   kCheckpoints,   kSummary,   kHistory,
-    "log.jsonl", kCoordinator, kLaunch, kLaunchRefusal, kTerms,     kPulse};
+    kJobText, kJob,           kFacts,       kToken,   kHttpToken, kCoordinatorLock, kRunLock,
+    kCache,   kLogs,          kCheckpoints, kSummary, kHistory,   "log.jsonl",      kCoordinator,
+    kLaunch,  kLaunchRefusal, kTerms,       kPulse,   kHead};
 
 inline std::string file_in(const std::string& run_dir, std::string_view name) {
   return run_dir + "/" + std::string(name);

@@ -11,9 +11,21 @@
 namespace lockstep::coordinator {
 namespace {
 
+Code code_of(int error) {
+  switch (error) {
+    case SQLITE_BUSY:
+      return Code::kUsage;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return Code::kBadData;
+    default:
+      return Code::kInternal;
+  }
+}
+
 Status error_of(sqlite3* database, const std::string& doing) {
   const int code = sqlite3_extended_errcode(database);
-  return {(code & 0xff) == SQLITE_BUSY ? Code::kUsage : Code::kInternal,
+  return {code_of(code & 0xff),
           doing + ": " + sqlite3_errmsg(database) + " (SQLite error " + std::to_string(code) + ")"};
 }
 

@@ -89,6 +89,7 @@ bool RunServer::Impl::commit(const std::vector<JournalEntry>& entries) {
     stop_broken(status);
     return false;
   }
+  state.sequence = parts.journal.mark().sequence;
   // It may have lasted: a process that is stopped, or a file system that is away, knows no clock.
   if (end_if_superseded()) return false;
   parts.metrics.journal().committed(

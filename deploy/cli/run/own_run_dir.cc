@@ -82,7 +82,9 @@ bool is_ours_or_empty(const std::string& path) {
 
 Status check_content(const std::string& path, bool resume) {
   if (resume) {
-    if (fs::exists(rundir::file_in(path, rundir::kJob))) return Status::ok();
+    const bool has_job = fs::exists(rundir::file_in(path, rundir::kJob)) ||
+                         fs::exists(rundir::file_in(path, rundir::kJobText));
+    if (has_job || holds_a_run(path)) return Status::ok();
     return Status(Code::kNoInput,
                   "there is no run to resume in " + path + "; start one without --resume");
   }

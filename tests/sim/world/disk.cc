@@ -37,6 +37,7 @@ class Disk::DiskJournal final : public coordinator::Journal {
     if (disk_.on_commit) disk_.on_commit(disk_.commits_.back());
     return Status::ok();
   }
+  coordinator::JournalMark mark() const override { return memory_.mark(); }
   Result<JournalContents> load() override { return memory_.load(); }
   Result<std::vector<coordinator::LedgerRow>> ledger() override { return memory_.ledger(); }
   Result<std::vector<coordinator::FoldEntry>> folds() override { return memory_.folds(); }
@@ -53,7 +54,7 @@ class Disk::DiskJournal final : public coordinator::Journal {
 
  private:
   Disk& disk_;
-  MemoryJournal memory_;
+  MemoryJournal memory_{"sim"};
   Status error_;
 };
 
