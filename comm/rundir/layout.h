@@ -40,6 +40,23 @@ inline constexpr std::string_view kBeforeTheRun[] = {
     kCache,   kLogs,          kCheckpoints, kSummary, kHistory,   "log.jsonl",      kCoordinator,
     kLaunch,  kLaunchRefusal, kTerms,       kPulse,   kHead};
 
+// What separates the name of a file from the rest of the name while it is written. A process that
+// is killed leaves such files, which nobody reads.
+inline constexpr std::string_view kTemporaryMark = ".tmp.";
+
+// Whether an entry of a directory may be there before a run has begun: one of kBeforeTheRun, or a
+// half-written file of ours.
+inline bool is_before_the_run(std::string_view name) {
+  const size_t mark = name.find(kTemporaryMark);
+  if (mark != std::string_view::npos) {
+    name = name.substr(0, mark);
+    if (name == kJournal) return true;
+  }
+  for (const std::string_view ours : kBeforeTheRun)
+    if (name == ours) return true;
+  return false;
+}
+
 inline std::string file_in(const std::string& run_dir, std::string_view name) {
   return run_dir + "/" + std::string(name);
 }

@@ -5,7 +5,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
@@ -69,13 +68,12 @@ std::string coordinator_lock(const std::string& run_dir) {
   return coordinator::lock_path(coordinator::journal_path(run_dir));
 }
 
-// Only names that a run makes: an attempt that failed before it began leaves such a directory.
+// Only names that a run makes: an attempt that failed, or was killed, before it began leaves such a
+// directory.
 bool is_ours_or_empty(const std::string& path) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path, error)) {
-    const std::string name = entry.path().filename().string();
-    const auto& ours = rundir::kBeforeTheRun;
-    if (std::find(std::begin(ours), std::end(ours), name) == std::end(ours)) return false;
+    if (!rundir::is_before_the_run(entry.path().filename().string())) return false;
   }
   return !error;
 }
@@ -198,7 +196,7 @@ bool RunDir::discard() {
 void RunDir::sweep() const {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path_, error))  // of replace_file()
-    if (entry.path().filename().string().find(".tmp.") != std::string::npos)
+    if (entry.path().filename().string().find(rundir::kTemporaryMark) != std::string::npos)
       fs::remove(entry.path(), error);
   // What cannot be removed now the next checkpoint's writer removes.
   (void)remove_leftovers(*posix_file_ops(), file(rundir::kCheckpoints));
