@@ -65,7 +65,7 @@ std::string history_line(const StepEntry& step) {
 }
 
 Result<std::unique_ptr<History>> History::open(const std::string& path, Step keep_steps) {
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) return io_error("cannot open", path);
   std::unique_ptr<History> history(new History(fd, path, 0));
   LOCKSTEP_RETURN_IF_ERROR(history->cut(keep_steps));

@@ -23,7 +23,7 @@ std::string directory_of(const std::string& journal) {
 
 Result<std::unique_ptr<RunLock>> RunLock::take(const std::string& journal) {
   const std::string path = lock_path(journal);
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (fd < 0) return Status(Code::kNoInput, "cannot open " + path + ": " + errno_text(errno));
   std::unique_ptr<RunLock> lock(new RunLock(fd));
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {

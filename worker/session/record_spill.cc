@@ -1,6 +1,5 @@
 #include "worker/session/record_spill.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -55,7 +54,7 @@ RecordSpill::~RecordSpill() {
 
 Status RecordSpill::open() {
   if (fd_ >= 0) return Status::ok();
-  fd_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  fd_ = create_own_file(path_, 0600);
   return fd_ >= 0 ? Status::ok() : failed("cannot create", path_);
 }
 

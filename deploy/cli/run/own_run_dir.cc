@@ -17,6 +17,7 @@
 #include "comm/base/text/utf8.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
+#include "comm/rundir/trust.h"
 #include "coordinator/checkpoint/store.h"
 #include "coordinator/claims/claim.h"
 #include "deploy/cli/base/text.h"
@@ -153,6 +154,7 @@ Result<RunDir> RunDir::open(const std::string& path, bool resume) {
     return usage(absolute + " is a file, not a run directory; choose another --run-dir");
   if (!fs::exists(absolute, error) && resume)
     return Status(Code::kNoInput, "there is no run to resume: " + absolute + " does not exist");
+  LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(absolute));
   if (is_locked(coordinator_lock(absolute))) return in_use(absolute);
   if (fs::exists(absolute, error)) LOCKSTEP_RETURN_IF_ERROR(check_content(absolute, resume));
   RunDir run_dir(absolute, topmost_missing(absolute));
@@ -163,10 +165,12 @@ Result<RunDir> RunDir::open(const std::string& path, bool resume) {
 }
 
 Status RunDir::prepare() {
-  for (const char* name : {"", rundir::kLogs, rundir::kCheckpoints})
+  LOCKSTEP_RETURN_IF_ERROR(make_run_dir(path_));
+  LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(path_));
+  for (const char* name : {rundir::kLogs, rundir::kCheckpoints})
     LOCKSTEP_RETURN_IF_ERROR(make_directory(fs::path(path_) / name));
   const std::string lock_path = file(rundir::kRunLock);
-  lock_fd_ = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  lock_fd_ = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (lock_fd_ < 0)
     return usage("cannot write in " + path_ + ": " + errno_text(errno) +
                  "; choose another --run-dir");
