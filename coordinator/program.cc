@@ -1,5 +1,7 @@
 #include "coordinator/program.h"
 
+#include <unistd.h>
+
 #include <csignal>
 #include <cstring>
 #include <iostream>
@@ -19,6 +21,7 @@
 #include "comm/tls/tls_identity.h"
 #include "coordinator/claims/pulse.h"
 #include "coordinator/decide/begin_state.h"
+#include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/report/timeline.h"
 #include "coordinator/serve/http_routes.h"
 #include "coordinator/serve/run_server.h"
@@ -59,7 +62,9 @@ class Program {
     while (true) {
       LOCKSTEP_RETURN_IF_ERROR(serve_term(mode));
       if (exit_code_) {
-        if (!seat_->is_superseded()) beat();
+        if (seat_->is_superseded()) return *exit_code_;
+        if (*exit_code_ == 0) exit_code_ = code_of_end();
+        beat();
         return *exit_code_;
       }
       mode = BeginMode::kNextTerm;
@@ -67,6 +72,7 @@ class Program {
   }
 
  private:
+  int code_of_end();
   // Sets exit_code_ unless only the term is over.
   Status serve_term(BeginMode mode);
   Status choose_network(const wire::JobSpec& job);
@@ -95,7 +101,9 @@ class Program {
   std::unique_ptr<CoordinatorMetrics> metrics_;  // of all terms
   rpc::Address control_{"127.0.0.1", 0};
   std::optional<rpc::Address> http_;
-  Experience experience_;  // of the term before
+  CoordinatorFile endpoint_;  // as in coordinator.json
+  JournalMark last_mark_;     // of the journal, when the term ended
+  Experience experience_;     // of the term before
   std::optional<std::string> stop_reason_;
   std::optional<int> exit_code_;
   rpc::TimerId pulse_timer_ = 0;
@@ -103,6 +111,19 @@ class Program {
   bool is_pulse_lost_ = false;                 // said once
   std::unique_ptr<trainer::Reports> reports_;  // null: nobody wants any
 };
+
+// What was committed may not be what lies there. REQUIRES: the journal is closed.
+int Program::code_of_end() {
+  const auto left = peek_journal(seat_->journal());
+  const bool was_served = !last_mark_.lineage_id.empty();  // else nothing was left to do
+  if (left.is_ok() && (!was_served || left->mark == last_mark_)) return 0;
+  logger_.error(
+      "journal_lost",
+      "the run is done, but its journal cannot prove it: " +
+          (left.is_ok() ? seat_->journal() + " has lost commits" : left.status().message()) +
+          ". The weights are in the last checkpoint; `lockstep ckpt verify` checks them");
+  return exit_code(Status(Code::kInternal, ""));
+}
 
 State Program::first_state(const BegunTerm& term) {
   State state = begin_state(term.beginning, loop_.now_ms(), std::exchange(experience_, {}));
@@ -228,9 +249,9 @@ Status Program::serve(RunServer& server, const Begun& begun) {
   http_ = http->address();
   const std::string& name = begun.options.job.comm().advertise();
   const rpc::Address advertised{name.empty() ? control_.host : name, control_.port};
-  LOCKSTEP_RETURN_IF_ERROR(
-      write_coordinator_file(run_dir_, {::getpid(), begun.term.beginning.run_id, advertised, *http_,
-                                        begun.term.beginning.term, clock_.wall_ms()}));
+  endpoint_ = {::getpid(), begun.term.beginning.run_id, advertised,
+               *http_,     begun.term.beginning.term,   clock_.wall_ms()};
+  LOCKSTEP_RETURN_IF_ERROR(write_coordinator_file(run_dir_, endpoint_));
   logger_.info("serving",
                "control at " + rpc::to_string(control_) + ", HTTP at " + rpc::to_string(*http_));
   if (stop_reason_) server.stop(*stop_reason_);
@@ -238,6 +259,7 @@ Status Program::serve(RunServer& server, const Begun& begun) {
   keep_beating(server);
   loop_.run();
   loop_.cancel(pulse_timer_);
+  last_mark_ = begun.journal->mark();
   return Status::ok();
 }
 
@@ -260,6 +282,9 @@ void Program::beat_while_busy() {
 void Program::keep_beating(RunServer& server) {
   if (server.end_if_superseded()) return;
   beat();
+  // Who comes later would find nobody.
+  if (::access(rundir::file_in(run_dir_, rundir::kCoordinator).c_str(), F_OK) != 0)
+    (void)write_coordinator_file(run_dir_, endpoint_);
   server.beat();
   pulse_timer_ = loop_.call_after(kPulseMs, [this, &server] { keep_beating(server); });
 }

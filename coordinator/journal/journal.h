@@ -75,6 +75,9 @@ class Journal {
   // After the last commit.
   virtual JournalMark mark() const = 0;
 
+  // kInternal if its files are not where they were: nobody would find what commit() writes.
+  virtual Status look() { return Status::ok(); }
+
   virtual Result<JournalContents> load() = 0;
 
   // Two parts of load(), for readers during the run.

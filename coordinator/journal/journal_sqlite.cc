@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "coordinator/journal/file_place.h"
 #include "coordinator/journal/journal_chain.h"
 #include "coordinator/journal/journal_head.h"
 #include "coordinator/journal/journal_reader.h"
@@ -20,7 +21,9 @@ class SqliteJournal final : public Journal {
       : database_(std::move(database)),
         chain_(std::move(chain)),
         writer_(std::move(writer)),
-        head_path_(head_path(path)) {
+        head_path_(head_path(path)),
+        file_(path),
+        log_(path + "-wal") {
     if (has_head) head_ = std::make_unique<JournalHead>(head_path_);
     if (!writer_) error_ = Status(Code::kInternal, "this journal was opened for reading only");
   }
@@ -34,6 +37,10 @@ class SqliteJournal final : public Journal {
 
   JournalMark mark() const override { return chain_->mark(); }
 
+  Status look() override {
+    LOCKSTEP_RETURN_IF_ERROR(file_.look());
+    return log_.look();
+  }
   Result<JournalContents> load() override;
   Result<std::vector<LedgerRow>> ledger() override { return read_ledger(*database_); }
   Result<std::vector<FoldEntry>> folds() override { return read_folds(*database_); }
@@ -66,6 +73,8 @@ class SqliteJournal final : public Journal {
   std::unique_ptr<JournalChain> chain_;
   std::optional<JournalWriter> writer_;  // none: for reading only
   std::string head_path_;
+  FilePlace file_;
+  FilePlace log_;
   std::unique_ptr<JournalHead> head_;  // null: none is written
   Status error_;
 };

@@ -25,7 +25,7 @@ class RunLock {
 
  private:
   explicit RunLock(int fd) : fd_(fd) {}
-  int fd_;
+  int fd_;  // -1: the file is lost
 };
 
 // The absolute form of a path that exists.

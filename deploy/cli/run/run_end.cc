@@ -44,7 +44,10 @@ bool has_trained(const RunDir& dir) {
 // Where something went wrong before any training there is nothing to go on from or to look into.
 void tell_failed(int code, RunDir& dir) {
   constexpr int kFailed = 70;  // its logs are wanted
-  if (code != kFailed && !has_trained(dir) && dir.discard())
+  if (!std::filesystem::exists(dir.path()))
+    std::fprintf(stderr, "lockstep: ended with code %d; the logs went with the run directory\n",
+                 code);
+  else if (code != kFailed && !has_trained(dir) && dir.discard())
     std::fprintf(stderr, "lockstep: ended with code %d; removed the new run directory %s\n", code,
                  dir.path().c_str());
   else
@@ -64,7 +67,7 @@ int tell_end(const RunEnd& end, RunDir& dir, const std::string& again) {
   std::fflush(stdout);
   if (!end.trouble.empty()) {  // else the coordinator has said what happened and what to do
     std::fprintf(stderr, "lockstep: %s\n", end.trouble.c_str());
-    if (end.exit_code == 70)
+    if (end.exit_code == 70 && std::filesystem::exists(dir.path()))
       std::fprintf(stderr, "lockstep: continue from the last checkpoint with: %s\n", again.c_str());
   }
   if (end.exit_code != 0 && end.exit_code != 75) tell_failed(end.exit_code, dir);

@@ -77,7 +77,8 @@ struct Supervisor::Impl {
 
   // A coordinator of this run has been ready; the file of an earlier run is gone.
   bool was_ready() const {
-    return std::filesystem::exists(rundir::file_in(options.run_dir, rundir::kCoordinator));
+    return has_served ||
+           std::filesystem::exists(rundir::file_in(options.run_dir, rundir::kCoordinator));
   }
 
   // True if `child` has died and another one is on its way.
@@ -261,6 +262,7 @@ struct Supervisor::Impl {
 
   void refresh() {
     show_output(false);
+    has_served = was_ready();  // the file may be lost later
     if (coordinator.is_running()) {
       const auto status = ask_status(options.run_dir, kStatusTimeoutMs);
       if (status.is_ok()) reporter.status(parse_status(*status), loop.now_ms());
@@ -304,6 +306,8 @@ struct Supervisor::Impl {
     const bool failed = end.exit_code == kSoftwareError;
     std::string text = failed ? lack_of_room(options.run_dir, kLeastRoomBytes) : "";
     if (!text.empty()) text += "; make room there";
+    if (!std::filesystem::exists(options.run_dir))
+      text = "the run directory " + options.run_dir + " was moved or deleted under the run";
     for (const std::string& part : {deaths, trouble})
       if (!part.empty()) text += (text.empty() ? "" : "; ") + part;
     return text;
@@ -323,6 +327,7 @@ struct Supervisor::Impl {
   bool killing = false;         // from here on a child's death is our doing
   bool has_claimed = false;     // a term, as far as was seen
   int superseded_looks = 0;     // in a row at which ours runs and has no right to
+  bool has_served = false;      // a coordinator has been ready
   bool superseded = false;      // the run goes on without a coordinator of ours
   std::string deaths;           // of children that were not told to end and do not come back
   std::string trouble;
