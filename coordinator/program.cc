@@ -13,6 +13,7 @@
 #include "comm/base/file.h"
 #include "comm/base/json_logger.h"
 #include "comm/http/http_options.h"
+#include "comm/http/http_proof.h"
 #include "comm/net/network.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rundir/layout.h"
@@ -219,6 +220,15 @@ Status Program::open_secrets(const wire::JobSpec& job) {
 
 std::map<std::string, http::Handler> Program::routes(RunServer& server) {
   auto all = http_routes(server, watch_.timeline, [this] { return rpc::to_string(*http_); });
+  all[http::kProofPath] = [this](const http::Request& request) {
+    if (!request.query.starts_with(http::kNonceKey) ||
+        request.query.size() != http::kNonceKey.size() + http::kNonceDigits)
+      return http::Response{.status = 400, .body = "give nonce= and 32 hex digits\n"};
+    const std::string_view nonce = request.query.substr(http::kNonceKey.size());
+    const std::string proof = http::proof_of_token(token_->accepted(true).front(), nonce);
+    return http::Response{.content_type = "application/json",
+                          .body = "{\"proof\": \"" + proof + "\"}\n"};
+  };
   all["/metrics"] = [this, metrics = all["/metrics"]](const http::Request& request) {
     if (tls_) metrics_->tls().expires_in(tls_->expiry_seconds());
     return metrics(request);
