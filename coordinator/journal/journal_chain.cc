@@ -82,7 +82,7 @@ Result<std::unique_ptr<JournalChain>> JournalChain::open(Database& database) {
                             database.integer("SELECT coalesce(max(term), 0) FROM terms"));
   constexpr int kAnyCount = -1;
   if (sqlite3_create_function(database.handle(), kFunction, kAnyCount,
-                              SQLITE_UTF8 | SQLITE_DETERMINISTIC, &chain->sum_, add_row, nullptr,
+                              SQLITE_UTF8, &chain->sum_, add_row, nullptr,
                               nullptr) != SQLITE_OK) {
     return Status(Code::kInternal, "SQLite does not take a function");
   }

@@ -178,7 +178,11 @@ Result<std::unique_ptr<Statement>> Database::prepare(const std::string& sql) {
   sqlite3_stmt* statement = nullptr;
   if (sqlite3_prepare_v3(handle_, sql.c_str(), -1, SQLITE_PREPARE_PERSISTENT, &statement,
                          nullptr) != SQLITE_OK) {
-    return error_of(handle_, "the journal does not know what to do with \"" + sql + "\"");
+    const Status status =
+        error_of(handle_, "the journal does not know what to do with \"" + sql + "\"");
+    // Of its own tables only a damaged file knows nothing.
+    const bool is_strange = sqlite3_errcode(handle_) == SQLITE_ERROR;
+    return is_strange ? Status(Code::kBadData, status.message()) : status;
   }
   return std::make_unique<Statement>(handle_, statement);
 }

@@ -118,7 +118,9 @@ Result<bool> check_resume(const std::string& run_dir, const wire::JobSpec& job,
   const std::string path = journal_path(run_dir);
   LOCKSTEP_RETURN_IF_ERROR(check_journal(run_dir, path, false));
   if (::access(path.c_str(), F_OK) != 0) return false;
-  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, open_sqlite_journal(path));
+  SqliteJournalOptions checked;
+  checked.is_checked = true;
+  LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, open_sqlite_journal(path, checked));
   LOCKSTEP_ASSIGN_OR_RETURN(const JournalContents contents, journal->load());
   DirectoryShelf shelf(rundir::file_in(run_dir, rundir::kCheckpoints));
   return check_term(*journal, contents, shelf, resolve(job, facts, contents, run_dir),
