@@ -1,6 +1,8 @@
 // lockstep-coordinator --run-dir DIR [--resume | --take-over [--after TERM]] [--seat NAME]
 // [--version]
 
+#include <signal.h>
+
 #include <CLI/CLI.hpp>
 #include <utility>
 
@@ -24,6 +26,7 @@ constexpr char kExamples[] =
 }  // namespace
 
 int main(int argc, char** argv) {
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of a call
   using lockstep::coordinator::BeginMode;
   lockstep::secure_standard_streams();
   CLI::App app("The coordinator of one run; `lockstep run` starts it.", "lockstep-coordinator");

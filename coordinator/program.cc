@@ -15,6 +15,7 @@
 #include "comm/base/json_logger.h"
 #include "comm/base/text/shell_word.h"
 #include "comm/http/http_options.h"
+#include "comm/http/http_proof.h"
 #include "comm/net/network.h"
 #include "comm/rpc/asio_transport.h"
 #include "comm/rundir/layout.h"
@@ -23,6 +24,7 @@
 #include "comm/tls/tls_identity.h"
 #include "coordinator/claims/pulse.h"
 #include "coordinator/decide/begin_state.h"
+#include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/report/timeline.h"
 #include "coordinator/serve/http_door.h"
 #include "coordinator/serve/http_routes.h"
@@ -64,7 +66,9 @@ class Program {
     while (true) {
       LOCKSTEP_RETURN_IF_ERROR(serve_term(mode));
       if (exit_code_) {
-        if (!seat_->is_superseded()) beat();
+        if (seat_->is_superseded()) return *exit_code_;
+        if (*exit_code_ == 0) exit_code_ = code_of_end();
+        beat();
         return *exit_code_;
       }
       mode = BeginMode::kNextTerm;
@@ -72,13 +76,14 @@ class Program {
   }
 
  private:
+  int code_of_end();
   // Sets exit_code_ unless only the term is over.
   Status serve_term(BeginMode mode);
   Status choose_network(const wire::JobSpec& job);
   Status open_secrets(const wire::JobSpec& job);
   Status check_certificate(const wire::JobSpec& job);
   Status serve(RunServer& server, const Begun& begun);
-  Status tell_where(const Begun& begun) const;
+  Status tell_where(const Begun& begun);
   void beat();
   void beat_while_busy();
   void keep_beating(RunServer& server);
@@ -101,7 +106,9 @@ class Program {
   std::unique_ptr<CoordinatorMetrics> metrics_;  // of all terms
   rpc::Address control_{"127.0.0.1", 0};
   std::optional<rpc::Address> http_;
-  Experience experience_;  // of the term before
+  CoordinatorFile endpoint_;  // as in coordinator.json
+  JournalMark last_mark_;     // of the journal, when the term ended
+  Experience experience_;     // of the term before
   std::optional<std::string> stop_reason_;
   std::optional<int> exit_code_;
   rpc::TimerId pulse_timer_ = 0;
@@ -109,6 +116,19 @@ class Program {
   bool is_pulse_lost_ = false;                 // said once
   std::unique_ptr<trainer::Reports> reports_;  // null: nobody wants any
 };
+
+// What was committed may not be what lies there. REQUIRES: the journal is closed.
+int Program::code_of_end() {
+  const auto left = peek_journal(seat_->journal());
+  const bool was_served = !last_mark_.lineage_id.empty();  // else nothing was left to do
+  if (left.is_ok() && (!was_served || left->mark == last_mark_)) return 0;
+  logger_.error(
+      "journal_lost",
+      "the run is done, but its journal cannot prove it: " +
+          (left.is_ok() ? seat_->journal() + " has lost commits" : left.status().message()) +
+          ". The weights are in the last checkpoint; `lockstep ckpt verify` checks them");
+  return exit_code(Status(Code::kInternal, ""));
+}
 
 State Program::first_state(const BegunTerm& term) {
   State state = begin_state(term.beginning, loop_.now_ms(), std::exchange(experience_, {}));
@@ -205,6 +225,15 @@ Status Program::open_secrets(const wire::JobSpec& job) {
 
 std::map<std::string, http::Handler> Program::routes(RunServer& server) {
   auto all = http_routes(server, watch_.timeline, [this] { return rpc::to_string(*http_); });
+  all[http::kProofPath] = [this](const http::Request& request) {
+    if (!request.query.starts_with(http::kNonceKey) ||
+        request.query.size() != http::kNonceKey.size() + http::kNonceDigits)
+      return http::Response{.status = 400, .body = "give nonce= and 32 hex digits\n"};
+    const std::string_view nonce = request.query.substr(http::kNonceKey.size());
+    const std::string proof = http::proof_of_token(token_->accepted(true).front(), nonce);
+    return http::Response{.content_type = "application/json",
+                          .body = "{\"proof\": \"" + proof + "\"}\n"};
+  };
   all["/metrics"] = [this, metrics = all["/metrics"]](const http::Request& request) {
     if (tls_) metrics_->tls().expires_in(tls_->expiry_seconds());
     return metrics(request);
@@ -213,11 +242,12 @@ std::map<std::string, http::Handler> Program::routes(RunServer& server) {
 }
 
 // Where others find this coordinator.
-Status Program::tell_where(const Begun& begun) const {
+Status Program::tell_where(const Begun& begun) {
   const std::string& name = begun.options.job.comm().advertise();
   const rpc::Address advertised{name.empty() ? control_.host : name, control_.port};
-  return write_coordinator_file(run_dir_, {::getpid(), begun.term.beginning.run_id, advertised,
-                                           *http_, begun.term.beginning.term, clock_.wall_ms()});
+  endpoint_ = {::getpid(), begun.term.beginning.run_id, advertised,
+               *http_,     begun.term.beginning.term,   clock_.wall_ms()};
+  return write_coordinator_file(run_dir_, endpoint_);
 }
 
 Status Program::serve(RunServer& server, const Begun& begun) {
@@ -251,6 +281,7 @@ Status Program::serve(RunServer& server, const Begun& begun) {
   keep_beating(server);
   loop_.run();
   loop_.cancel(pulse_timer_);
+  last_mark_ = begun.journal->mark();
   return Status::ok();
 }
 
@@ -273,6 +304,9 @@ void Program::beat_while_busy() {
 void Program::keep_beating(RunServer& server) {
   if (server.end_if_superseded()) return;
   beat();
+  // Who comes later would find nobody.
+  if (::access(rundir::file_in(run_dir_, rundir::kCoordinator).c_str(), F_OK) != 0)
+    (void)write_coordinator_file(run_dir_, endpoint_);
   server.beat();
   pulse_timer_ = loop_.call_after(kPulseMs, [this, &server] { keep_beating(server); });
 }

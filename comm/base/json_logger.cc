@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/basic_file_sink.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -94,6 +95,11 @@ Result<std::unique_ptr<Logger>> open_json_logger(const std::string& path, std::s
 
 Result<std::unique_ptr<Logger>> open_json_logger(const std::string& path, std::string process,
                                                  bool echo_to_stderr, LogContextSource context) {
+  struct stat there {};
+  if (::lstat(path.c_str(), &there) == 0 && S_ISLNK(there.st_mode))
+    return Status(
+        Code::kConfig,
+        "the log " + path + " is a symbolic link, which Lockstep does not follow: remove it");
   try {
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
     return std::unique_ptr<Logger>(std::make_unique<JsonLogger>(

@@ -25,6 +25,7 @@ State begin_state(const Beginning& beginning, int64_t now_ms, Experience experie
   State state;
   state.experience = std::move(experience);
   state.run_id = beginning.run_id;
+  state.lineage_id = beginning.lineage_id;
   state.term = beginning.term;
   state.next_member = beginning.next_member;
   state.generation = beginning.generation;

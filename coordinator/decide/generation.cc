@@ -259,6 +259,7 @@ Reason start_generation(Turn& turn) {
   if (!plan_buckets_of(turn, &start)) return Reason::kEndedLayout;
   place_members(turn, state.ranks, &start);
   start.set_total_steps(turn.options.total_steps);
+  start.set_lineage_id(state.lineage_id);
   start.set_writer(state.ranks.front());
   fill_skips(state, &start);
   open_generation(turn, std::move(start));

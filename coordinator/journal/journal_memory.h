@@ -14,7 +14,10 @@ namespace lockstep::coordinator {
 
 class MemoryJournal final : public Journal {
  public:
+  explicit MemoryJournal(std::string lineage_id = {}) : lineage_id_(std::move(lineage_id)) {}
+
   Status commit(std::span<const JournalEntry> entries, BothClocks now) override;
+  JournalMark mark() const override;
   Result<JournalContents> load() override;
   Result<std::vector<LedgerRow>> ledger() override { return rows(); }
   Result<std::vector<FoldEntry>> folds() override;
@@ -36,12 +39,14 @@ class MemoryJournal final : public Journal {
   void fold(const FoldEntry& entry);
   std::vector<LedgerRow> rows() const;
 
+  std::string lineage_id_;
   Status error_;
   uint64_t commits_ = 0;
   std::map<std::string, std::string> identity_;
   struct TermTimes {
     int64_t started_ms = 0;  // monotonic
     int64_t last_ms = 0;
+    std::string job_json = {};
   };
   std::map<Term, TermTimes> terms_;
   std::map<MemberId, MemberEntry> members_;

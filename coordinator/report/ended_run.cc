@@ -104,6 +104,7 @@ Result<EndedRun> read_ended_run(const std::string& run_dir) {
   run.options = make_options(inputs.job, inputs.facts, run_dir);
   State& state = run.state;
   state.run_id = inputs.job.job();
+  state.lineage_id = contents.mark.lineage_id;
   state.term = contents.last_term;
   state.run = RunState::kEnded;
   LOCKSTEP_RETURN_IF_ERROR(journal->visit_steps(0, kNoStep, [&](const StepEntry& step) {

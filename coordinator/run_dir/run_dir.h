@@ -25,7 +25,7 @@ class RunLock {
 
  private:
   explicit RunLock(int fd) : fd_(fd) {}
-  int fd_;
+  int fd_;  // -1: the file is lost
 };
 
 // kConfig: the file system does not lock; errno says why. A lock that somebody holds is another

@@ -68,6 +68,14 @@ void RunServer::Impl::turn() {
 
 // A run that ends may have cut its lineage; a term that begins cuts the file by itself.
 Status RunServer::Impl::write_history() {
+  if ((parts.history.is_pending() || is_over) && !parts.history.is_whole()) {
+    parts.logger.warn("history_restored",
+                      "history.jsonl was deleted or changed under the run: it is written anew from "
+                      "the journal");
+    LOCKSTEP_RETURN_IF_ERROR(parts.history.restore([this](Step from, Step to, const auto& visit) {
+      return parts.journal.visit_steps(from, to, visit);
+    }));
+  }
   LOCKSTEP_RETURN_IF_ERROR(parts.history.flush());
   const bool is_cut = is_over && parts.history.lines() > state.completed;
   return is_cut ? parts.history.cut(state.completed) : Status::ok();
@@ -89,6 +97,7 @@ bool RunServer::Impl::commit(const std::vector<JournalEntry>& entries) {
     stop_broken(status);
     return false;
   }
+  state.sequence = parts.journal.mark().sequence;
   // It may have lasted: a process that is stopped, or a file system that is away, knows no clock.
   if (end_if_superseded()) return false;
   parts.metrics.journal().committed(
@@ -183,6 +192,7 @@ void RunServer::stop(const std::string& why) {
 
 void RunServer::beat() {
   if (impl_->rpc == nullptr) return;  // the run is over, and everybody has gone
+  impl_->look_after_files();
   wire::Envelope envelope;
   envelope.set_term(impl_->state.term);
   envelope.mutable_beat();

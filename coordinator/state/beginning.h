@@ -40,6 +40,7 @@ struct LivingGeneration {
 // What this term begins with, from the journal and the checkpoints on disk (resume.h).
 struct Beginning {
   std::string run_id;
+  std::string lineage_id;
   Term term = 1;
   MemberId next_member = 1;
   Generation generation = 0;

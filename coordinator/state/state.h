@@ -219,6 +219,8 @@ struct Experience {
 
 struct State {
   std::string run_id;
+  std::string lineage_id;  // of the journal
+  uint64_t sequence = 0;   // of its newest commit
   Term term = 0;
   RunState run = RunState::kGathering;
   MemberId next_member = 1;

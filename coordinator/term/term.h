@@ -47,6 +47,7 @@ struct BegunTerm {
 };
 
 // `contents` is the content of `journal`. `options` are those of this term, with resolved slots.
+// kBadData if the journal may not go on beside the checkpoints (lineage.h).
 // kUsage if there is a run already (kFirst), if the identity differs, or if the run should end
 // before the steps that are done. A take-over without a started generation begins like a resume.
 Result<BegunTerm> begin_term(Journal& journal, const JournalContents& contents,

@@ -32,7 +32,8 @@ int become(const ProcessSpec& spec, char* const* argv, pid_t parent) {
   const int null = ::open("/dev/null", O_RDONLY);
   if (null < 0 || ::dup2(null, STDIN_FILENO) < 0) return errno;
   if (!spec.output_path.empty()) {
-    const int out = ::open(spec.output_path.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    const int out =
+        ::open(spec.output_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0644);
     if (out < 0 || ::dup2(out, STDOUT_FILENO) < 0 || ::dup2(out, STDERR_FILENO) < 0) return errno;
   }
   ::close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);

@@ -1,4 +1,6 @@
 // The program `lockstep`: parses the command line, runs one subcommand, gives its exit code.
+#include <signal.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -98,6 +100,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   lockstep::secure_standard_streams();
+  ::signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is an error of a call
   try {
     return lockstep::run(argc, argv);
   } catch (const std::exception& error) {  // file systems and memory that fail in odd ways

@@ -1,130 +1,79 @@
-"""Somebody else takes the coordinator's port while the coordinator starts again."""
-import contextlib
+"""Who sits at the port of a coordinator that has ended is not believed; and what a process of ours
+does where its files may not grow.
+"""
+import http.server
 import json
-import os
-import select
-import signal
-import socket
-import struct
+import resource
+import sqlite3
+import subprocess
 import threading
-import time
 import unittest
 
-from disturbed import DisturbedTest
+from harness import BIN, LockstepTest, lockstep
 
-PREAMBLE = b"LOCKSTP\x02"
-CHALLENGE, REFUSE = 1, 4
-
-
-def frame(kind, payload):
-    return struct.pack("<IB", len(payload), kind) + payload
+LIE = {"run": "test", "state": "training", "step": 4711, "total_steps": 9999, "members": [],
+       "workers": 1, "generation": 1, "epoch": 0, "epochs": 1, "proof": "00" * 32}
 
 
-def refuse(line):
-    """Says that the caller's token is wrong, as a coordinator would."""
-    nonce = os.urandom(32)
-    line.sendall(PREAMBLE + frame(CHALLENGE, b"\x08\x02\x12\x20" + nonce))
-    line.recv(4096)
-    reason = b"the token is wrong"
-    line.sendall(frame(REFUSE, b"\x0a" + bytes([len(reason)]) + reason))
+class Liar(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        body = json.dumps(LIE).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *words):
+        pass
 
 
-class Impostor:
-    """Has the port, and does `with_each` to whoever calls."""
+class Impostor(LockstepTest):
+    def job_file(self, **sections):
+        return self.job(self.small_data(), model={"name": "mlp"}, **sections)
 
-    def __init__(self, address, with_each):
-        self.with_each, self.over, self.met = with_each, threading.Event(), 0
-        self.listener = socket.socket()
-        self.listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        deadline = time.monotonic() + 10
-        while True:
-            try:
-                self.listener.bind(address)
-                break
-            except OSError:  # its owner is not quite dead
-                if time.monotonic() > deadline:
-                    raise
-        self.listener.listen(64)
-        self.listener.settimeout(0.1)
-        self.thread = threading.Thread(target=self._serve)
-        self.thread.start()
+    def test_whoever_has_the_port_of_an_ended_run_is_not_believed(self):
+        run = self.finish(self.job_file(), "--workers", 1)
+        host, port = run.coordinator()["http"].rsplit(":", 1)
+        server = http.server.ThreadingHTTPServer((host, int(port)), Liar)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            status = lockstep("status", run.run_dir, "--json")
+            self.assertEqual(status.returncode, 3, status.stdout)
+            for command in (["top", "--once", run.run_dir], ["report", run.run_dir]):
+                told = lockstep(*command)
+                self.assertEqual(told.returncode, 0, told.stderr)
+                self.assertNotIn("4711", told.stdout + told.stderr)
+                self.assertNotIn("4,711", told.stdout + told.stderr)
+            for page in run.run_dir.glob("*.html"):
+                self.assertNotIn("4711", page.read_text())
+        finally:
+            server.shutdown()
+            thread.join()
+            server.server_close()
 
-    def _serve(self):
-        while not self.over.is_set():
-            with contextlib.suppress(TimeoutError):
-                line, _ = self.listener.accept()
-                self.met += 1
-                line.settimeout(5)
-                with line, contextlib.suppress(OSError):
-                    self.with_each(line)
+    def test_a_loss_that_somebody_edited_does_not_pass_the_audit(self):
+        run = self.finish(self.job_file(), "--workers", 1)
+        self.audit(run)
+        journal = sqlite3.connect(run.run_dir / "journal.db")
+        journal.execute("UPDATE steps SET loss = 0.5 WHERE step = 3")
+        journal.commit()
+        journal.close()
+        self.assert_fails(lockstep("audit", run.run_dir), 65, names=run.run_dir)
 
-    def leave(self):
-        self.over.set()
-        self.thread.join()
-        self.listener.close()
-
-
-class AnotherHasThePort(DisturbedTest):
-    slot_ms = 10
-
-    def control_address(self, run):
-        host, port = run.coordinator()["control"].rsplit(":", 1)
-        return host, int(port)
-
-    def take_the_port(self, run, with_each):
-        workers, old = run.workers(), self.control_address(run)
-        os.kill(run.coordinator()["pid"], signal.SIGKILL)
-        impostor = Impostor(old, with_each)
-        self.addCleanup(impostor.leave)
-        run.wait_for(lambda: self.control_address(run) != old, "the coordinator has another port")
-        return workers, old, impostor
-
-    def assert_gains_nothing(self, run, workers, impostor):
-        run.wait_for(lambda: run.status()["state"] == "training", "the run went on")
-        run.wait_for_more_steps(100)
-        self.assertGreater(impostor.met, 0, "or nothing was tried")
-        self.assertEqual(run.workers(), workers, "nobody was ended")
-        self.assert_as_if_nothing_had_happened(run)
-
-    def test_its_refusals_end_no_worker(self):
-        run = self.start_run(2)
-        workers, _, impostor = self.take_the_port(run, refuse)
-        self.assert_gains_nothing(run, workers, impostor)
-
-    def test_it_cannot_pass_a_proof_on_to_the_new_coordinator(self):
-        run = self.start_run(2)
-        relayed = []
-
-        def relay(line):
-            there = self.control_address(run)
-            if there == line.getsockname():
-                return  # the new one is not there yet
-            with socket.create_connection(there, timeout=5) as server:
-                relayed.append(there)
-                while True:
-                    ready, _, _ = select.select([line, server], [], [], 5)
-                    for end in ready:
-                        words = end.recv(65_536)
-                        if not words:
-                            return
-                        (server if end is line else line).sendall(words)
-                    if not ready:
-                        return
-
-        workers, old, impostor = self.take_the_port(run, relay)
-        # A caller that has not read the new address dials the old one.
-        stale = self.scratch / "stale"
-        stale.mkdir()
-        for name in ("token", "job.pb"):
-            (stale / name).write_bytes((run.run_dir / name).read_bytes())
-            (stale / name).chmod(0o600)
-        coordinator = {**run.coordinator(), "control": f"{old[0]}:{old[1]}"}
-        (stale / "coordinator.json").write_text(json.dumps(coordinator))
-        done = self.outcome("scale", stale, 1)
-        self.assertNotEqual(done[0], 0, "nothing was ordered through the one in between")
-        self.assertIn("relays", done[1])
-        self.assertTrue(relayed)
-        self.assert_gains_nothing(run, workers, impostor)
+    def test_files_that_may_not_grow_are_an_error_of_every_process(self):
+        job = self.job_file(train={"global_batch": 64, "slots": 4, "max_steps": 3000})
+        for limit in (60_000, 150_000):
+            with self.subTest(limit=limit):
+                run_dir = self.scratch / f"run-{limit}"
+                ended = subprocess.run(
+                    [BIN / "lockstep", "run", job, "--run-dir", run_dir, "--workers", "1"], capture_output=True, text=True,
+                    env=self.environment(), timeout=300,
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
+                text = ended.stdout + ended.stderr
+                self.assertIn(ended.returncode, (70, 78), text[-3000:])
+                self.assertNotIn("SIGXFSZ", text)
+                self.assertIn("large", text, "it names the cause")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <execinfo.h>
-#include <fcntl.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -88,7 +87,7 @@ void ask(pid_t thread, int fd) {
 }  // namespace
 
 Status save_stacks(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  const int fd = create_own_file(path, 0644);
   if (fd < 0) return {Code::kInternal, "cannot write " + path + ": " + errno_text(errno)};
   void* frames[1];
   (void)::backtrace(frames, 1);  // loads what it needs now, not inside a handler

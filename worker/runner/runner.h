@@ -135,6 +135,7 @@ class Runner {
   const Options options_;
   const Parts parts_;
   std::string resumed_from_;  // name of the checkpoint the lineage's state began with
+  StepProof proof_;           // of the steps that the engine's state has seen
   CheckpointWriter writer_;
   TraceFile trace_;
 };

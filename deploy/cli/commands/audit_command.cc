@@ -7,6 +7,7 @@
 #include "coordinator/claims/claim.h"
 #include "coordinator/journal/journal_sqlite.h"
 #include "coordinator/run_dir/run_dir.h"
+#include "coordinator/term/begin.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
 
@@ -53,6 +54,7 @@ Result<int> audit_run(const AuditArguments& arguments) {
   LOCKSTEP_ASSIGN_OR_RETURN(const StepRange range, parse_steps(arguments.steps));
   const std::string path = journal_path(arguments.run_dir);
   LOCKSTEP_ASSIGN_OR_RETURN(const auto lock, RunLock::take_to_read(path));
+  LOCKSTEP_RETURN_IF_ERROR(check_journal(arguments.run_dir, path, /*is_alive=*/false));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto journal, read_sqlite_journal(path));
   std::vector<std::string> rows;
   LOCKSTEP_ASSIGN_OR_RETURN(const AuditReport report, audit(*journal, [&](const AuditedStep& step) {
@@ -77,7 +79,7 @@ constexpr char kAuditNotes[] =
     "  lockstep audit runs/first --json\n"
     "\n"
     "Exit codes: 0 every sample exactly once, 1 some were not (it names the positions), 64 the\n"
-    "run still goes on, 66 no run there.";
+    "run still goes on, 65 the journal is lost or damaged, 66 no run there.";
 
 }  // namespace
 

@@ -16,6 +16,7 @@
 #include "deploy/cli/commands/commands.h"
 #include "deploy/cli/watch/live_line.h"
 #include "deploy/cli/watch/run_reporter.h"
+#include "deploy/cli/watch/run_source.h"
 #include "deploy/cli/watch/run_status.h"
 #include "deploy/cli/watch/run_summary.h"
 
@@ -56,6 +57,10 @@ int tell_ended(const StatusArguments& arguments, const Status& why) {
   if (!summary.is_ok() && !has_checkpoint &&
       !std::filesystem::exists(rundir::file_in(dir, rundir::kJobText)))
     return report(Status(Code::kNoInput, dir + " is not a run directory"));
+  if (is_held(dir))
+    return report(Status(Code::kUnavailable, "the run in " + dir +
+                                                 " goes on, but its coordinator does not answer (" +
+                                                 why.message() + "): ask again in a while"));
   if (arguments.json) {
     nlohmann::json out = {{"state", "not running"}, {"members", nlohmann::json::array()}};
     if (summary.is_ok()) out["summary"] = *summary;

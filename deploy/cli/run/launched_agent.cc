@@ -11,6 +11,7 @@
 #include "comm/rundir/run_files.h"
 #include "deploy/agent/launch_record.h"
 #include "deploy/cli/base/console.h"
+#include "deploy/cli/run/check_resume.h"
 #include "deploy/cli/run/load_job.h"
 #include "deploy/cli/run/node_agent.h"
 #include "deploy/cli/run/own_run_dir.h"
@@ -95,8 +96,11 @@ Result<wire::JobSpec> job_of(const LaunchedAgent& arguments, const LaunchEnv& en
     if (env.own_gpus > 0) request.gpu_views = env.size;
   }
   if (!resume) return load_job(request);
-  LOCKSTEP_ASSIGN_OR_RETURN(const wire::JobSpec stored, read_job_spec(arguments.run_dir));
-  request.stored = &stored;
+  const auto stored = stored_job(arguments.run_dir);
+  const Code code = stored.status().code();
+  if (!stored.is_ok() && code != Code::kNoInput && code != Code::kBadData) return stored;
+  if (stored.is_ok())
+    request.stored = &*stored;  // else the journal compares what identifies the run
   auto job = load_job(request);
   if (job.is_ok()) return job;
   return job.status().with_context("the run in " + arguments.run_dir + " cannot be continued");

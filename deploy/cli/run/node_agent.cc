@@ -10,6 +10,7 @@
 #include "comm/inherited/standard_streams.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
+#include "comm/rundir/trust.h"
 #include "deploy/agent/agent.h"
 #include "deploy/agent/process.h"
 
@@ -61,6 +62,7 @@ Result<AgentOptions> options_of(const NodeAgent& node, const wire::JobSpec& job,
 }  // namespace
 
 Result<NodeAgentEnd> run_node_agent(const NodeAgent& node, StopSignals* held) {
+  LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(node.run_dir));
   const auto job = read_job_spec(node.run_dir);
   if (!job.is_ok()) return job.status().with_context("no run is prepared in " + node.run_dir);
   std::filesystem::create_directories(rundir::file_in(node.run_dir, rundir::kLogs));

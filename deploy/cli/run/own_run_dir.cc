@@ -5,7 +5,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
@@ -19,6 +18,7 @@
 #include "comm/base/text/utf8.h"
 #include "comm/rundir/layout.h"
 #include "comm/rundir/run_files.h"
+#include "comm/rundir/trust.h"
 #include "coordinator/checkpoint/store.h"
 #include "coordinator/claims/claim.h"
 #include "coordinator/run_dir/run_dir.h"
@@ -72,21 +72,22 @@ std::string coordinator_lock(const std::string& run_dir) {
   return coordinator::lock_path(coordinator::journal_path(run_dir));
 }
 
-// Only names that a run makes: an attempt that failed before it began leaves such a directory.
+// Only names that a run makes: an attempt that failed, or was killed, before it began leaves such a
+// directory.
 bool is_ours_or_empty(const std::string& path) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path, error)) {
     const std::string name = entry.path().filename().string();
-    const auto& ours = rundir::kBeforeTheRun;
-    if (rundir::is_no_matter(name)) continue;
-    if (std::find(std::begin(ours), std::end(ours), name) == std::end(ours)) return false;
+    if (!rundir::is_no_matter(name) && !rundir::is_before_the_run(name)) return false;
   }
   return !error;
 }
 
 Status check_content(const std::string& path, bool resume) {
   if (resume) {
-    if (fs::exists(rundir::file_in(path, rundir::kJob))) return Status::ok();
+    const bool has_job = fs::exists(rundir::file_in(path, rundir::kJob)) ||
+                         fs::exists(rundir::file_in(path, rundir::kJobText));
+    if (has_job || holds_a_run(path)) return Status::ok();
     return Status(Code::kNoInput,
                   "there is no run to resume in " + path + "; start one without --resume");
   }
@@ -168,6 +169,7 @@ Result<RunDir> RunDir::open(const std::string& path, bool resume) {
     return usage(absolute + " is a file, not a run directory; choose another --run-dir");
   if (!fs::exists(absolute, error) && resume)
     return Status(Code::kNoInput, "there is no run to resume: " + absolute + " does not exist");
+  LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(absolute));
   if (is_locked(coordinator_lock(absolute))) return in_use(absolute);
   if (fs::exists(absolute, error)) LOCKSTEP_RETURN_IF_ERROR(check_content(absolute, resume));
   return prepared_at(absolute, topmost_missing(absolute));
@@ -199,10 +201,12 @@ Result<RunDir> RunDir::make_new(const std::string& wanted) {
 }
 
 Status RunDir::prepare() {
-  for (const char* name : {"", rundir::kLogs, rundir::kCheckpoints})
+  LOCKSTEP_RETURN_IF_ERROR(make_run_dir(path_));
+  LOCKSTEP_RETURN_IF_ERROR(check_trusted_run_dir(path_));
+  for (const char* name : {rundir::kLogs, rundir::kCheckpoints})
     LOCKSTEP_RETURN_IF_ERROR(make_directory(fs::path(path_) / name));
   const std::string lock_path = file(rundir::kRunLock);
-  lock_fd_ = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  lock_fd_ = ::open(lock_path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
   if (lock_fd_ < 0)
     return usage("cannot write in " + path_ + ": " + errno_text(errno) +
                  "; choose another --run-dir");
@@ -233,7 +237,7 @@ bool RunDir::discard() {
 void RunDir::sweep() const {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path_, error))  // of replace_file()
-    if (entry.path().filename().string().find(".tmp.") != std::string::npos)
+    if (entry.path().filename().string().find(rundir::kTemporaryMark) != std::string::npos)
       fs::remove(entry.path(), error);
   // What cannot be removed now the next checkpoint's writer removes.
   (void)remove_leftovers(*posix_file_ops(), file(rundir::kCheckpoints));

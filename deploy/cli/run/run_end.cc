@@ -39,7 +39,9 @@ bool has_trained(const RunDir& dir) {
 // Where something went wrong before any training there is nothing to go on from or to look into.
 void tell_failed(int code, RunDir& dir) {
   constexpr int kFailed = 70;  // its logs are wanted
-  if (code != kFailed && !has_trained(dir) && dir.discard())
+  if (!std::filesystem::exists(dir.path()))
+    print_error("lockstep: ended with code %d; the logs went with the run directory\n", code);
+  else if (code != kFailed && !has_trained(dir) && dir.discard())
     print_error("lockstep: ended with code %d; removed the new run directory %s\n", code,
                 dir.path().c_str());
   else
@@ -59,7 +61,7 @@ int tell_end(const RunEnd& end, RunDir& dir, const std::string& again) {
   std::fflush(stdout);
   if (!end.trouble.empty()) {  // else the coordinator has said what happened and what to do
     print_error("lockstep: %s\n", end.trouble.c_str());
-    if (end.exit_code == 70)
+    if (end.exit_code == 70 && std::filesystem::exists(dir.path()))
       print_error("lockstep: %s with: %s\n",
                   has_checkpoint(dir.path()) ? "continue from the last checkpoint"
                                              : "there is no checkpoint; begin again",

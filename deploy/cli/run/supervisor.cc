@@ -77,7 +77,8 @@ struct Supervisor::Impl {
 
   // A coordinator of this run has been ready; the file of an earlier run is gone.
   bool was_ready() const {
-    return std::filesystem::exists(rundir::file_in(options.run_dir, rundir::kCoordinator));
+    return has_served ||
+           std::filesystem::exists(rundir::file_in(options.run_dir, rundir::kCoordinator));
   }
 
   // True if `child` has died and another one is on its way.
@@ -291,6 +292,7 @@ struct Supervisor::Impl {
 
   void refresh() {
     show_output(false);
+    has_served = was_ready();  // the file may be lost later
     if (coordinator.is_running()) {
       const auto status = ask_status(options.run_dir, kStatusTimeoutMs);
       if (status.is_ok()) reporter.status(parse_status(*status), loop.now_ms());
@@ -335,6 +337,8 @@ struct Supervisor::Impl {
     const bool failed = end.exit_code == kSoftwareError;
     std::string lack = failed ? lack_of_room(options.run_dir, kLeastRoomBytes) : "";
     if (!lack.empty()) lack += "; make room there";
+    if (!std::filesystem::exists(options.run_dir))
+      lack = "the run directory " + options.run_dir + " was moved or deleted under the run";
     std::string words = failed && !coordinator.died() ? coordinator.last_words() : "";
     if (shown.find(words.substr(0, words.find('\n'))) != std::string::npos) words.clear();
     std::string text;
@@ -357,6 +361,7 @@ struct Supervisor::Impl {
   bool killing = false;      // from here on a child's death is our doing
   bool has_claimed = false;  // a term, as far as was seen
   int superseded_looks = 0;  // in a row at which ours runs and has no right to
+  bool has_served = false;   // a coordinator has been ready
   bool superseded = false;   // the run goes on without a coordinator of ours
   std::string deaths;        // of children that were not told to end and do not come back
   std::string trouble;

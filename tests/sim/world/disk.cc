@@ -23,8 +23,8 @@ Status no_space() {
 
 class Disk::DiskJournal final : public coordinator::Journal {
  public:
-  explicit DiskJournal(Disk& disk) : disk_(disk) {
-    for (size_t i = 0; i < disk.commits_.size(); ++i)
+  DiskJournal(Disk& disk, size_t commits) : disk_(disk) {
+    for (size_t i = 0; i < commits; ++i)
       (void)memory_.commit(disk.commits_[i], disk.commit_times_[i]);
   }
 
@@ -34,10 +34,16 @@ class Disk::DiskJournal final : public coordinator::Journal {
     if (!error_.is_ok()) return error_;
     disk_.commit_times_.push_back(now);
     LOCKSTEP_RETURN_IF_ERROR(memory_.commit(entries, now));
+    disk_.head_ = memory_.mark();
     if (disk_.on_commit) disk_.on_commit(disk_.commits_.back());
     return Status::ok();
   }
-  Result<JournalContents> load() override { return memory_.load(); }
+  coordinator::JournalMark mark() const override { return memory_.mark(); }
+  Result<JournalContents> load() override {
+    LOCKSTEP_ASSIGN_OR_RETURN(JournalContents contents, memory_.load());
+    contents.head = disk_.head_;
+    return contents;
+  }
   Result<std::vector<coordinator::LedgerRow>> ledger() override { return memory_.ledger(); }
   Result<std::vector<coordinator::FoldEntry>> folds() override { return memory_.folds(); }
   Status visit_steps(Step from, Step to,
@@ -53,7 +59,7 @@ class Disk::DiskJournal final : public coordinator::Journal {
 
  private:
   Disk& disk_;
-  MemoryJournal memory_;
+  MemoryJournal memory_{"sim"};
   Status error_;
 };
 
@@ -104,7 +110,11 @@ void Disk::keep(const Entries& entries) {
 }
 
 std::unique_ptr<coordinator::Journal> Disk::open_journal() {
-  return std::make_unique<DiskJournal>(*this);
+  return std::make_unique<DiskJournal>(*this, commits_.size());
+}
+
+std::unique_ptr<coordinator::Journal> Disk::open_cut_journal(size_t commits) {
+  return std::make_unique<DiskJournal>(*this, commits);
 }
 
 std::unique_ptr<coordinator::CheckpointShelf> Disk::open_shelf() {
