@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "comm/base/limits.h"
+#include "data/base/hidden_names.h"
 #include "data/source/base/object_names.h"
 
 namespace lockstep::data {
@@ -25,7 +26,7 @@ Result<std::vector<std::string>> list_data_files(const std::string& directory) {
   for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
     std::error_code unreadable;
     std::string name = it->path().filename().string();
-    if (it->is_regular_file(unreadable) && !source::is_manifest(name))
+    if (it->is_regular_file(unreadable) && !is_hidden(name) && !source::is_manifest(name))
       names.push_back(std::move(name));
     if (names.size() > limits::kDataDirectoryEntries)
       return Status(Code::kNoInput, "data directory " + directory + " holds more than " +

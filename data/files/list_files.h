@@ -12,7 +12,7 @@
 namespace lockstep::data {
 
 // Names of the regular files, sorted, so messages and choices do not depend on the disk. Leaves out
-// a manifest that lists the files (object_names.h). kNoInput if the directory is not there, is not
+// hidden files (hidden_names.h), and a manifest that lists the files (object_names.h). kNoInput if the directory is not there, is not
 // a directory, or holds more than limits::kDataDirectoryEntries.
 Result<std::vector<std::string>> list_data_files(const std::string& directory);
 

@@ -10,6 +10,7 @@
 
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
+#include "data/base/hidden_names.h"
 #include "data/files/gzip.h"
 #include "data/files/inflate_cache.h"
 #include "data/files/list_files.h"
@@ -44,7 +45,7 @@ Status list_arrays(const std::string& path, std::vector<NpzArray>& arrays) {
   auto entries = zip_entries(file.bytes());
   if (!entries.is_ok()) return about(path, entries.status());
   for (ZipEntry& entry : *entries) {
-    if (!entry.name.ends_with(kMember)) continue;
+    if (!entry.name.ends_with(kMember) || lies_hidden(entry.name)) continue;
     std::string name = entry.name.substr(0, entry.name.size() - kMember.size());
     arrays.push_back({path, std::move(name), std::move(entry)});
   }

@@ -23,6 +23,8 @@
 namespace lockstep::data {
 namespace {
 
+// Changes with the rules that say which files and columns are samples.
+constexpr char kIndexRules[] = "rules 2";
 constexpr uint32_t kMostIndexThreads = 16;  // that look at a data set which is new
 
 uint32_t threads_to_look() {
@@ -38,8 +40,8 @@ Result<std::string> index_path(const EncodedSource& source, const std::string& c
                   "cannot read directory " + source.directory + ": " + errno_text(errno));
   std::error_code error;
   const auto whole = std::filesystem::weakly_canonical(source.directory, error);
-  std::string what = source.format + "\n" + whole.native() + "\n" + std::to_string(root.st_ino) +
-                     "\n" + std::to_string(modified_ns(root));
+  std::string what = std::string(kIndexRules) + "\n" + source.format + "\n" + whole.native() +
+                     "\n" + std::to_string(root.st_ino) + "\n" + std::to_string(modified_ns(root));
   for (const std::string& name : source.names) what += "\n" + name;
   return cache_dir + "/" + source.format + "." + xxh3_hex(what.data(), what.size()).substr(0, 16) +
          ".index";

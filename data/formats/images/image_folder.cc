@@ -8,6 +8,7 @@
 
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
+#include "data/base/hidden_names.h"
 #include "data/base/thread_team.h"
 #include "data/files/split_directory.h"
 #include "data/formats/images/look_at_image.h"
@@ -36,7 +37,7 @@ Status list(const std::string& path, std::vector<std::string>& directories,
   fs::directory_iterator it(path, error);
   for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename().string();
-    if (name.starts_with('.')) continue;
+    if (is_hidden(name)) continue;
     std::error_code unreadable;  // a link that leads nowhere is no file
     if (it->is_directory(unreadable))
       directories.push_back(name);
@@ -69,7 +70,12 @@ bool has_images(const std::string& directory) {
                                       error);
   size_t looked = 0;
   for (const fs::recursive_directory_iterator end; !error && it != end; it.increment(error)) {
-    if (it.depth() > 0 && has_image_ending(it->path().filename().string())) return true;
+    const std::string name = it->path().filename().string();
+    if (is_hidden(name)) {
+      it.disable_recursion_pending();
+      continue;
+    }
+    if (it.depth() > 0 && has_image_ending(name)) return true;
     if (++looked > limits::kDataDirectoryEntries) return false;
     if (it.depth() >= 3) it.disable_recursion_pending();
   }

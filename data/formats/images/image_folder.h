@@ -4,8 +4,8 @@
 //   DIR/tench/a.jpg, DIR/tench/more/b.png, DIR/goldfish/c.jpg
 //
 // Classes are numbered in the order of their names' bytes, as torchvision's ImageFolder does.
-// Samples of a class are ordered by the bytes of their paths. Lockstep leaves out names that begin
-// with a dot, and files that do not end like an image. A class may be empty, so that others keep
+// Samples of a class are ordered by the bytes of their paths. Lockstep leaves out hidden
+// files and directories (hidden_names.h), and files that do not end like an image. A class may be empty, so that others keep
 // their numbers.
 //
 // DIR may hold a directory for each split instead (split_directory.h), with the classes below it.

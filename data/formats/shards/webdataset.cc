@@ -8,6 +8,7 @@
 
 #include "comm/base/byte_units.h"
 #include "data/base/file_errors.h"
+#include "data/base/hidden_names.h"
 #include "data/dataset/statistics.h"
 #include "data/formats/shards/shards.h"
 #include "data/formats/shards/tar_entries.h"
@@ -43,6 +44,7 @@ class Shard {
   explicit Shard(std::span<const uint8_t> archive) : archive_(archive) {}
 
   Status add(const TarEntry& entry) {
+    if (lies_hidden(entry.name)) return Status::ok();
     const size_t slash = entry.name.rfind('/');
     const size_t base = slash == std::string::npos ? 0 : slash + 1;
     const size_t dot = entry.name.find('.', base);

@@ -4,7 +4,8 @@
 //   train-000.tar: n01/a.jpg n01/a.cls n01/b.png n01/b.json ...
 //
 // The image is the file that ends with jpg, jpeg or png. The label is the number in cls, or `label`
-// or `cls` in json. The reader skips other files. An archive may be gzipped (packed_shards.h).
+// or `cls` in json. The reader skips other files, and
+// hidden ones (hidden_names.h). An archive may be gzipped (packed_shards.h).
 //
 // Source: https://github.com/webdataset/webdataset, README, "The WebDataset Format".
 // Thread-safety: pure functions.
