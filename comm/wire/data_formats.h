@@ -20,6 +20,12 @@ enum class SampleKind : uint8_t {
   kSequence,  // of tokens
 };
 
+enum class FormatColumns : uint8_t {
+  kNone,
+  kInput,  // data.input chooses one
+  kBoth,   // data.label, too
+};
+
 struct NamedFormat {
   std::string_view name;
   SampleKind kind = SampleKind::kUnknown;
@@ -33,6 +39,8 @@ struct NamedFormat {
   bool (*is_told_by_head)(std::string_view leaf) = nullptr;
   // A file beside the others that says what is in them.
   std::string_view described_by = {};
+  // Columns of tables and Arrow, features of TFRecord, files of a sample in WebDataset.
+  FormatColumns columns = FormatColumns::kNone;
 };
 
 // "cifar.tfrecord", or "train-00000-of-01024", whatever says that it is one.
@@ -56,19 +64,30 @@ inline constexpr NamedFormat kNamedFormats[] = {
     {.name = "npz", .kind = SampleKind::kStored},
     {.name = "safetensors", .kind = SampleKind::kStored, .may_be = {"tokens"}},
     {.name = "image_folder", .kind = SampleKind::kEncoded, .ranged = {".jpg", ".jpeg", ".png"}},
-    {.name = "webdataset", .kind = SampleKind::kEncoded, .ranged = {".tar"}},
-    {.name = "tfrecord", .kind = SampleKind::kEncoded, .is_told_by_head = may_be_tfrecord},
-    {.name = "mds", .kind = SampleKind::kEncoded, .ranged = {".mds"}, .described_by = "index.json"},
+    {.name = "webdataset",
+     .kind = SampleKind::kEncoded,
+     .ranged = {".tar"},
+     .columns = FormatColumns::kBoth},
+    {.name = "tfrecord",
+     .kind = SampleKind::kEncoded,
+     .is_told_by_head = may_be_tfrecord,
+     .columns = FormatColumns::kBoth},
+    {.name = "mds",
+     .kind = SampleKind::kEncoded,
+     .ranged = {".mds"},
+     .described_by = "index.json",
+     .columns = FormatColumns::kBoth},
     {.name = "arrow",
      .kind = SampleKind::kStored,
-     .may_be = {"arrow_images", "arrow_tokens", "tokens"}},
-    {.name = "arrow_images", .kind = SampleKind::kEncoded},
-    {.name = "arrow_tokens", .kind = SampleKind::kSequence},
+     .may_be = {"arrow_images", "arrow_tokens", "tokens"},
+     .columns = FormatColumns::kBoth},
+    {.name = "arrow_images", .kind = SampleKind::kEncoded, .columns = FormatColumns::kBoth},
+    {.name = "arrow_tokens", .kind = SampleKind::kSequence, .columns = FormatColumns::kInput},
     {.name = "megatron", .kind = SampleKind::kSequence},
     {.name = "tokens", .kind = SampleKind::kSequence},
     {.name = "tokens_u32", .kind = SampleKind::kSequence},
     {.name = "text", .kind = SampleKind::kSequence, .is_text = true},
-    {.name = "csv", .kind = SampleKind::kStored},
+    {.name = "csv", .kind = SampleKind::kStored, .columns = FormatColumns::kBoth},
 };
 
 inline constexpr auto kDataFormats = [] {

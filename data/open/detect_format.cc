@@ -37,9 +37,9 @@ Status of_no_format(const std::string& path, const std::vector<std::string>& nam
                               "(formats: data/FORMATS.md)"};
 }
 
-Result<std::string> detect_directory(const std::string& path) {
+Result<std::string> detect_directory(const std::string& path, const ColumnNames& columns) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto names, list_data_files(path));
-  const Listing directory{path, names};
+  const Listing directory{path, names, columns};
   for (const DirectoryStep step :
        {DirectoryStep::kNames, DirectoryStep::kShardsToTrainOn, DirectoryStep::kShardsToEvaluateOn,
         DirectoryStep::kLoose, DirectoryStep::kLast, DirectoryStep::kRemains}) {
@@ -55,12 +55,11 @@ Result<std::string> detect_directory(const std::string& path) {
 }
 
 // Nothing where no format knows the file at this step.
-Result<std::string> detect_file(FileStep step, const std::string& path,
-                                std::span<const uint8_t> bytes) {
+Result<std::string> detect_file(FileStep step, const FileLook& file) {
   for (const DataFormat& format : data_formats()) {
     for (const DataFormat::FileProbe& probe : format.of_file) {
       if (probe.step != step) continue;
-      auto found = probe.look(path, bytes);
+      auto found = probe.look(file);
       if (!found.is_ok() || !found->empty()) return found;
     }
   }
@@ -69,18 +68,18 @@ Result<std::string> detect_file(FileStep step, const std::string& path,
 
 }  // namespace
 
-Result<std::string> detect_format(const std::string& path) {
+Result<std::string> detect_format(const std::string& path, const ColumnNames& columns) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return detect_directory(path);
-  LOCKSTEP_ASSIGN_OR_RETURN(std::string found, detect_file(FileStep::kPair, path, {}));
+  if (fs::is_directory(path, error)) return detect_directory(path, columns);
+  LOCKSTEP_ASSIGN_OR_RETURN(std::string found, detect_file(FileStep::kPair, {path, {}, columns}));
   if (!found.empty()) return found;
   if (!fs::exists(path, error)) return Status(Code::kNoInput, "data " + path + " is not there");
   for (const FileStep step : {FileStep::kEnding, FileStep::kMixed}) {
-    LOCKSTEP_ASSIGN_OR_RETURN(found, detect_file(step, path, {}));
+    LOCKSTEP_ASSIGN_OR_RETURN(found, detect_file(step, {path, {}, columns}));
     if (!found.empty()) return found;
   }
   LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, MappedFile::open(path));
-  LOCKSTEP_ASSIGN_OR_RETURN(found, detect_file(FileStep::kContent, path, file.bytes()));
+  LOCKSTEP_ASSIGN_OR_RETURN(found, detect_file(FileStep::kContent, {path, file.bytes(), columns}));
   if (!found.empty()) return found;
   return Status(Code::kUsage,
                 path +
@@ -88,12 +87,13 @@ Result<std::string> detect_format(const std::string& path) {
                     "tokens or tokens_u32, or for images name the directory that holds the files");
 }
 
-Result<std::string> resolve_format(const std::string& path, const std::string& format) {
-  if (format.empty() || format == "auto") return detect_format(path);
+Result<std::string> resolve_format(const std::string& path, const std::string& format,
+                                   const ColumnNames& columns) {
+  if (format.empty() || format == "auto") return detect_format(path, columns);
   const DataFormat* row = find_data_format(format);
-  if (row != nullptr && row->resolved != nullptr) return row->resolved(path);
+  if (row != nullptr && row->resolved != nullptr) return row->resolved(path, columns);
   if (!is_open_format(format)) return format;
-  const auto found = detect_format(path);  // of arrays: those of one dimension are tokens
+  const auto found = detect_format(path, columns);  // of arrays: those of one dimension are tokens
   return found.is_ok() && may_be_format(format, *found) ? *found : format;
 }
 

@@ -27,12 +27,14 @@
 #include <string>
 
 #include "comm/base/status.h"
+#include "data/base/column_names.h"
 
 namespace lockstep::data {
 
-// One of kDataFormats but "auto". kNoInput if the path is not there, or if a directory has no known
-// format. kUsage if nothing tells the format of a file, or if two formats fit.
-Result<std::string> detect_format(const std::string& path);
+// One of kDataFormats but "auto". `columns`: what a job says of them, where columns tell the
+// format. kNoInput if the path is not there, or if a directory has no known format. kUsage if
+// nothing tells the format of a file, or if two formats fit.
+Result<std::string> detect_format(const std::string& path, const ColumnNames& columns = {});
 
 // The format that `format` stands for at this path:
 // - "auto" (or empty): the detected format
@@ -40,7 +42,8 @@ Result<std::string> detect_format(const std::string& path);
 // - "arrow": the format of the columns
 //
 // Any other `format`, known or not, stands for itself.
-Result<std::string> resolve_format(const std::string& path, const std::string& format);
+Result<std::string> resolve_format(const std::string& path, const std::string& format,
+                                   const ColumnNames& columns = {});
 
 // True if the names of the files of `path` say that some are for evaluation.
 bool has_eval_files(const std::string& path);

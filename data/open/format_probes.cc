@@ -108,7 +108,7 @@ Result<std::string> tfrecord_in(const Listing& directory) {
 template <Split split>
 Result<std::string> arrow_in(const Listing& directory) {
   const bool is_it = find_arrow_shards(directory.path, split).is_ok();
-  return is_it ? arrow_format_of(directory.path) : std::string();
+  return is_it ? arrow_format_of(directory.path, directory.columns) : std::string();
 }
 template Result<std::string> tar_in<Split::kTrain>(const Listing&);
 template Result<std::string> tar_in<Split::kEval>(const Listing&);
@@ -147,45 +147,46 @@ Result<std::string> csv_in(const Listing& directory) {
   return named_if(has_csv_files(directory.path), "csv");
 }
 
-Result<std::string> megatron_at(const std::string& path, Bytes) {
-  return named_if(is_megatron_file(path), "megatron");
+Result<std::string> megatron_at(const FileLook& file) {
+  return named_if(is_megatron_file(file.path), "megatron");
 }
-Result<std::string> bin_at(const std::string& path, Bytes) {
-  return named_if(path.ends_with(".bin"), "tokens");
+Result<std::string> bin_at(const FileLook& file) {
+  return named_if(file.path.ends_with(".bin"), "tokens");
 }
-Result<std::string> text_at(const std::string& path, Bytes) {
-  return named_if(path.ends_with(".txt"), "text");
+Result<std::string> text_at(const FileLook& file) {
+  return named_if(file.path.ends_with(".txt"), "text");
 }
-Result<std::string> tar_at(const std::string& path, Bytes) {
-  return named_if(is_tar_file(path) || is_packed_tar(path), "webdataset");
+Result<std::string> tar_at(const FileLook& file) {
+  return named_if(is_tar_file(file.path) || is_packed_tar(file.path), "webdataset");
 }
-Result<std::string> npz_at(const std::string& path, Bytes) {
-  return named_if(is_npz(path), "npz");
+Result<std::string> npz_at(const FileLook& file) {
+  return named_if(is_npz(file.path), "npz");
 }
-Result<std::string> tensors_at(const std::string& path, Bytes) {
-  return has_safetensors(path) ? kind_of_tensors(path) : std::string();
+Result<std::string> tensors_at(const FileLook& file) {
+  return has_safetensors(file.path) ? kind_of_tensors(file.path) : std::string();
 }
-Result<std::string> tfrecord_at(const std::string& path, Bytes) {
-  return named_if(is_tfrecord_file(path), "tfrecord");
+Result<std::string> tfrecord_at(const FileLook& file) {
+  return named_if(is_tfrecord_file(file.path), "tfrecord");
 }
-Result<std::string> arrow_name_at(const std::string& path, Bytes) {
-  return has_arrow_ending(path) ? arrow_format_of(path) : std::string();
+Result<std::string> arrow_name_at(const FileLook& file) {
+  return has_arrow_ending(file.path) ? arrow_format_of(file.path, file.columns) : std::string();
 }
-Result<std::string> parquet_at(const std::string& path, Bytes) {
-  if (is_parquet_file(path)) return pack_it_first(path);
+Result<std::string> parquet_at(const FileLook& file) {
+  if (is_parquet_file(file.path)) return pack_it_first(file.path);
   return std::string();
 }
-Result<std::string> npy_at(const std::string& path, Bytes bytes) {
-  return is_npy(bytes) || path.ends_with(".npy") ? kind_of_array(bytes) : std::string();
+Result<std::string> npy_at(const FileLook& file) {
+  return is_npy(file.bytes) || file.path.ends_with(".npy") ? kind_of_array(file.bytes)
+                                                           : std::string();
 }
-Result<std::string> token_header_at(const std::string&, Bytes bytes) {
-  return named_if(has_token_header(bytes), "tokens");
+Result<std::string> token_header_at(const FileLook& file) {
+  return named_if(has_token_header(file.bytes), "tokens");
 }
-Result<std::string> arrow_bytes_at(const std::string& path, Bytes bytes) {
-  return is_arrow_file(bytes) ? arrow_format_of(path) : std::string();
+Result<std::string> arrow_bytes_at(const FileLook& file) {
+  return is_arrow_file(file.bytes) ? arrow_format_of(file.path, file.columns) : std::string();
 }
-Result<std::string> csv_at(const std::string& path, Bytes) {
-  return named_if(has_csv_ending(path), "csv");
+Result<std::string> csv_at(const FileLook& file) {
+  return named_if(has_csv_ending(file.path), "csv");
 }
 
 }  // namespace lockstep::data::probe

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/column_names.h"
 #include "data/base/progress.h"
 #include "data/base/split.h"
 #include "data/dataset/dataset.h"
@@ -45,20 +46,34 @@ enum class FileStep : uint8_t {
 struct Listing {
   const std::string& path;
   const std::vector<std::string>& names;
+  const ColumnNames& columns;
+};
+
+struct FileLook {
+  const std::string& path;
+  std::span<const uint8_t> bytes;  // of the file at step kContent, else empty
+  const ColumnNames& columns;
 };
 
 // Returns the name of the format; empty if it is none of the row's formats.
 using LookInDirectoryFn = Result<std::string> (*)(const Listing& directory);
-// `bytes`: the bytes of the file at step kContent, else empty.
-using LookAtFileFn = Result<std::string> (*)(const std::string& path,
-                                             std::span<const uint8_t> bytes);
+using LookAtFileFn = Result<std::string> (*)(const FileLook& file);
 
 struct StoredRequest {
   const std::string& path;
   const std::string& format;  // as in the job: npy_nchw also for *.npz
   Split split;
+  const ColumnNames& columns;
   const std::string& cache_dir;
   const ProgressFn& progress;
+};
+
+struct EncodedRequest {
+  const std::string& path;
+  Split split;
+  const ProgressFn& progress;
+  std::shared_ptr<source::RemoteFiles> far;  // the path may be in its view
+  const ColumnNames& columns;
 };
 
 // A thing with a checksum of its own: a file, or an array in a file.
@@ -90,15 +105,14 @@ struct DataFormat {
   std::array<FileProbe, 2> of_file = {};
 
   // The name of the format that this format turns out to be at a path; null: see resolve_format().
-  std::string (*resolved)(const std::string& path) = nullptr;
+  std::string (*resolved)(const std::string& path, const ColumnNames& columns) = nullptr;
   // The name of the row whose functions read the files at a path; null: this one.
   std::string_view (*read_as)(const std::string& path) = nullptr;
 
   // Pixels and rows.
   Result<std::unique_ptr<Dataset>> (*open)(const StoredRequest& request) = nullptr;
   // Encoded images. open_dataset() opens these, and sequences (token_dataset.h), itself.
-  Result<EncodedSource> (*find)(const std::string& path, Split split, const ProgressFn& progress,
-                                std::shared_ptr<source::RemoteFiles> far) = nullptr;
+  Result<EncodedSource> (*find)(const EncodedRequest& request) = nullptr;
 
   // True if a path with this detected format has evaluation samples by itself.
   bool (*has_eval)(const std::string& path) = nullptr;

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "comm/base/check.h"
+#include "comm/wire/data_formats.h"
 #include "data/formats/arrow/arrow_file.h"
 #include "data/formats/shards/tfrecord.h"
 #include "data/formats/tables/csv_dataset.h"
@@ -26,8 +27,8 @@ bool is_directory(const std::string& path) {
 // Encoded images, by the row's find().
 template <auto find>
 bool encoded_has_eval(const std::string& path) {
-  const auto train = find(path, Split::kTrain, {}, nullptr);
-  const auto eval = find(path, Split::kEval, {}, nullptr);
+  const auto train = find({path, Split::kTrain, {}, nullptr, {}});
+  const auto eval = find({path, Split::kEval, {}, nullptr, {}});
   if (!eval.is_ok()) return false;
   return !train.is_ok() || train->directory != eval->directory || train->names != eval->names;
 }
@@ -109,8 +110,8 @@ constexpr DataFormat kFormats[] = {
     {.name = "mds",
      .in_directory = {{{FolderStep::kNames, probe::mds_in}}},
      .find = find_mds_source,
-     .has_eval = encoded_has_eval<find_mds_source>,
-     .serves_both = unless<encoded_has_eval<find_mds_source>>},
+     .has_eval = mds_has_eval,
+     .serves_both = unless<mds_has_eval>},
     {.name = "webdataset",
      .in_directory = {{{FolderStep::kShardsToTrainOn, probe::tar_in<Split::kTrain>},
                        {FolderStep::kShardsToEvaluateOn, probe::tar_in<Split::kEval>},
@@ -184,6 +185,20 @@ const DataFormat* find_data_format(std::string_view name) {
       std::find_if(std::begin(kFormats), std::end(kFormats),
                    [&](const DataFormat& format) { return !name.empty() && format.name == name; });
   return found == std::end(kFormats) ? nullptr : found;
+}
+
+Status check_columns(const ColumnNames& columns, const std::string& path,
+                     const std::string& format) {
+  const FormatColumns has = named_format(format)->columns;
+  const bool is_label = !columns.label.empty() && has != FormatColumns::kBoth;
+  const bool is_input = !columns.input.empty() && has == FormatColumns::kNone;
+  if (!is_label && !is_input) return Status::ok();
+  const std::string key = is_label ? "data.label" : "data.input";
+  return {Code::kUsage, key + " is " + (is_label ? columns.label : columns.input) + ", but " +
+                            path + " is of format " + format +
+                            (has == FormatColumns::kNone
+                                 ? ", which has no columns; leave " + key + " out"
+                                 : ", whose tokens have no label; leave " + key + " out")};
 }
 
 const DataFormat& format_at(const std::string& path, std::string_view format) {

@@ -17,6 +17,7 @@ SplitInspection look_at(const Dataset& dataset, std::string split) {
   seen.split = std::move(split);
   seen.format = dataset.format();
   seen.files = dataset.files();
+  seen.notes = dataset.notes();
   seen.samples = dataset.samples();
   seen.shape = dataset.shape();
   if (dataset.documents() != nullptr) seen.documents = dataset.documents()->counts();
@@ -50,6 +51,11 @@ std::string inspected_shape(const SampleShape& shape, bool is_encoded) {
          (shape.channels_last && !is_encoded ? ", stored channels-last" : "");
 }
 
+std::string columns_line(const std::string& what, const std::string& column) {
+  if (column.empty()) return "";
+  return "  " + what + std::string(13 - what.size(), ' ') + column + "\n";
+}
+
 // Of the predictions that a model makes, those that do not count.
 double padding_of(const SplitInspection& split) {
   const auto all = static_cast<double>(split.samples) * static_cast<double>(split.shape.tokens);
@@ -77,7 +83,7 @@ Result<std::unique_ptr<Dataset>> open_any_size(const wire::DatasetSpec& spec, Sp
   auto dataset = open_dataset(spec, split, cache_dir, progress, cut);
   if (dataset.is_ok() || dataset.status().code() != Code::kUsage || !cut.frame.is_empty())
     return dataset;
-  const auto format = resolve_format(spec.path(), spec.format());
+  const auto format = resolve_format(spec.path(), spec.format(), cut.columns);
   if (!format.is_ok() || !is_encoded_format(*format)) return dataset;
   SampleCut usual = cut;
   usual.frame = {CropKind::kCenter, 224, 256};
@@ -117,6 +123,10 @@ std::string to_text(const Inspection& inspection) {
     text += "  samples      " + std::to_string(split.samples) + "\n";
     text +=
         "  shape        " + inspected_shape(split.shape, is_encoded_format(split.format)) + "\n";
+    text += columns_line("input", split.notes.columns.input);
+    text += columns_line("label", split.notes.columns.label);
+    if (!split.notes.columns.note.empty())
+      text += "  guessed      label is in " + split.notes.columns.note + "\n";
     if (split.documents) text += documents_text(split);
     text += (split.shape.is_sequence() ? "  vocabulary   " : "  classes      ") +
             std::to_string(split.classes) + "\n";
@@ -144,6 +154,9 @@ nlohmann::json to_json(const Inspection& inspection) {
                       {"samples", split.samples},
                       {"shape", {split.shape.channels, split.shape.height, split.shape.width}},
                       {"tokens", split.shape.tokens},
+                      {"input", split.notes.columns.input},
+                      {"label", split.notes.columns.label},
+                      {"guessed", split.notes.columns.note},
                       {"classes", split.classes},
                       {"class_counts", split.class_counts},
                       {"fingerprint", split.fingerprint},

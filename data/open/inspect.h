@@ -22,6 +22,7 @@ struct SplitInspection {
   std::string split;  // "train", "eval", or "data" if one pair serves both
   std::string format;
   std::vector<std::string> files;
+  SourceNotes notes;
   uint64_t samples = 0;
   SampleShape shape;
   std::optional<DocumentCounts> documents;  // of tokens, if kept apart

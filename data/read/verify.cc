@@ -141,8 +141,10 @@ Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& wanted,
                             find_place(wanted, cache_dir, progress, wanted_cut));
   const wire::DatasetSpec& spec = place.spec;
   const SampleCut& cut = place.cut;
-  LOCKSTEP_ASSIGN_OR_RETURN(const std::string format, resolve_format(spec.path(), spec.format()));
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string format,
+                            resolve_format(spec.path(), spec.format(), cut.columns));
   LOCKSTEP_RETURN_IF_ERROR(check_is_text(cut, spec.path(), format));
+  LOCKSTEP_RETURN_IF_ERROR(check_columns(cut.columns, spec.path(), format));
   LOCKSTEP_ASSIGN_OR_RETURN(const auto team, ThreadTeam::start(threads, "verify"));
   const bool is_encoded = is_encoded_format(format);
   const Work work{cache_dir, *team, progress, depth};
@@ -154,7 +156,8 @@ Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& wanted,
     Status status;
     const int64_t begin_ns = SystemClock().monotonic_ns();
     if (is_encoded) {
-      auto source = format_at(spec.path(), format).find(spec.path(), split, progress, cut.far);
+      auto source =
+          format_at(spec.path(), format).find({spec.path(), split, progress, cut.far, cut.columns});
       if (source.is_ok()) source = inflated(std::move(*source), cache_dir);
       status = source.is_ok() ? verify_images(*source, work, out) : source.status();
     } else {

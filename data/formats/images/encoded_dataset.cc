@@ -23,8 +23,6 @@
 namespace lockstep::data {
 namespace {
 
-// Changes with the rules that say which files and columns are samples.
-constexpr char kIndexRules[] = "rules 2";
 constexpr uint32_t kMostIndexThreads = 16;  // that look at a data set which is new
 
 uint32_t threads_to_look() {
@@ -40,9 +38,11 @@ Result<std::string> index_path(const EncodedSource& source, const std::string& c
                   "cannot read directory " + source.directory + ": " + errno_text(errno));
   std::error_code error;
   const auto whole = std::filesystem::weakly_canonical(source.directory, error);
-  std::string what = std::string(kIndexRules) + "\n" + source.format + "\n" + whole.native() +
-                     "\n" + std::to_string(root.st_ino) + "\n" + std::to_string(modified_ns(root));
+  std::string what = source.format + "\n" + whole.native() + "\n" + std::to_string(root.st_ino) +
+                     "\n" + std::to_string(modified_ns(root));
   for (const std::string& name : source.names) what += "\n" + name;
+  if (!source.columns.input.empty() || !source.columns.label.empty())
+    what += "\n\n" + source.columns.input + "\n" + source.columns.label;
   return cache_dir + "/" + source.format + "." + xxh3_hex(what.data(), what.size()).substr(0, 16) +
          ".index";
 }
@@ -95,7 +95,8 @@ class IndexedImages final : public EncodedImages {
                        .classes = static_cast<uint32_t>(index_.classes()),
                        .format = source.format,
                        .fingerprint = std::string(index_.fingerprint()),
-                       .files = {source.shown_directory}};
+                       .files = {source.shown_directory},
+                       .notes = index_.notes()};
     if (source.has_class_names)
       for (uint64_t i = 0; i < index_.classes(); ++i)
         facts.class_names.emplace_back(index_.class_name(i));

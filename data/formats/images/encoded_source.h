@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/column_names.h"
 #include "data/formats/images/extent_index.h"
 
 namespace lockstep::source {
@@ -26,6 +27,7 @@ struct EncodedSource {
   std::string shown_directory;           // where the files really are, for messages
   std::map<size_t, std::string> copied;  // by the file's number in the index (Shards)
   bool has_class_names = false;
+  ColumnNames columns;                       // what the job says of them
   std::shared_ptr<source::RemoteFiles> far;  // has the content of files that are only places
   // Looks at all samples; returns everything but the fingerprint.
   std::function<Result<IndexContent>(uint32_t threads)> look;

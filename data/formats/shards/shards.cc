@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 struct LookedAt {
   std::vector<Extent> samples;
   IndexContent::Path file;
+  SourceNotes notes;
 };
 
 // The whole shard. What is far away is fetched into a file that is gone when it is no longer
@@ -39,7 +40,7 @@ Status look_at_shard(const Shards& shards, size_t i, const ReadShardFn& read, Lo
   const std::string path = shards.directory + "/" + shards.names[i];
   LOCKSTEP_ASSIGN_OR_RETURN(out.file, stamp_of(shards.directory, shards.names[i]));
   LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file, open_shard(shards, path));
-  auto samples = read(i, content_of(file.bytes(), shards.copied.contains(i)));
+  auto samples = read(i, content_of(file.bytes(), shards.copied.contains(i)), out.notes);
   LOCKSTEP_RETURN_IF_ERROR(file.unchanged());  // which would explain it
   if (!samples.is_ok()) return about(shown_name(path, shards.copied, i), samples.status());
   out.samples = std::move(*samples);
@@ -109,6 +110,8 @@ Result<IndexContent> look_at_shards(const Shards& shards, const ReadShardFn& rea
   }));
   uint32_t largest = 0;
   for (LookedAt& shard : looked) {
+    content.notes.left_out.add(shard.notes.left_out);
+    if (content.notes.columns.label.empty()) content.notes.columns = shard.notes.columns;
     for (Extent& extent : shard.samples) {
       extent.file = static_cast<uint32_t>(content.files.size());
       largest = std::max(largest, extent.label);

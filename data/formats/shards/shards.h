@@ -56,10 +56,11 @@ using IsShardFn = std::function<bool(const std::string& path)>;
 Result<Shards> find_shards(const std::string& path, Split split, const std::string& what,
                            const IsShardFn& is_shard);
 
-// The samples of the i-th shard, whose content is `bytes`; it does not set their `file`. kBadData:
-// the message goes on after the shard's name. Any thread.
-using ReadShardFn =
-    std::function<Result<std::vector<Extent>>(size_t i, std::span<const uint8_t> bytes)>;
+// The samples of the i-th shard, whose content is `bytes`; it does not set their `file`. Adds what
+// else there is to say to `notes`. kBadData: the message goes on after the shard's name. Any
+// thread.
+using ReadShardFn = std::function<Result<std::vector<Extent>>(
+    size_t i, std::span<const uint8_t> bytes, SourceNotes& notes)>;
 
 // Looks at several shards at a time; returns everything but the fingerprint. Errors as
 // open_dataset(), naming shard and sample. kBadData if all shards together have no sample.

@@ -4,9 +4,9 @@
 //   record: length (8 bytes) | masked CRC-32C of these (4) | data | masked CRC-32C of the data (4)
 //
 // Numbers are little-endian. The image is the feature whose value is a JPEG or PNG file; of several
-// such features, the one named `image/encoded` or `image`. The label is the whole number in
-// `label`, `image/class/label`, `class`, `cls` or `target`, else in the only feature with a single
-// whole number.
+// such features, the one named `image/encoded` or `image`. The label is the single whole number in
+// the feature whose name says so (column_names.h), the same one in all records of a shard. A job
+// may name both.
 //
 // Looking at a shard checks every length against its CRC. It does not check the CRC of the data,
 // since this would read every image in full; read/checksums.h does.
@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "comm/base/status.h"
+#include "data/base/column_names.h"
 #include "data/formats/images/extent_index.h"
 
 namespace lockstep::data {
@@ -45,6 +46,8 @@ bool has_good_checksum(std::span<const uint8_t> data);
 
 // The samples of one shard (shards.h); it does not set their `file`. kBadData: the message goes on
 // after the shard's name.
-Result<std::vector<Extent>> samples_of_tfrecord(std::span<const uint8_t> shard);
+Result<std::vector<Extent>> samples_of_tfrecord(std::span<const uint8_t> shard,
+                                                const ColumnNames& columns = {},
+                                                TakenColumns* taken = nullptr);
 
 }  // namespace lockstep::data

@@ -144,7 +144,9 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
     return far.local_path(data, path);
   };
   context.has_eval_files = data::has_eval_files;
-  context.detect_format = data::detect_format;
+  context.detect_format = [](const wire::DataSpec& data, const std::string& path) {
+    return data::detect_format(path, {data.input(), data.label()});
+  };
   context.hash_model_file = hash_of_model_file;
   context.hash_tokenizer = data::vocabulary_sha256;
   context.stored = request.stored;
