@@ -10,12 +10,16 @@
 #include "data/files/mapped_file.h"
 #include "data/formats/arrays/npz_pair.h"
 #include "data/formats/arrays/safetensors_files.h"
+#include "data/formats/tables/parquet_files.h"
+#include "data/open/evidence.h"
 #include "data/open/formats.h"
 
 namespace lockstep::data {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr char kParquet[] = "parquet";  // which nothing reads in place
 
 Status of_no_format(const std::string& path, const std::vector<std::string>& names) {
   if (names.empty())
@@ -37,21 +41,35 @@ Status of_no_format(const std::string& path, const std::vector<std::string>& nam
                               "(formats: data/FORMATS.md)"};
 }
 
-Result<std::string> detect_directory(const std::string& path, const ColumnNames& columns) {
+// "parquet" for Parquet.
+Result<std::string> look_in_directory(const std::string& path, const ColumnNames& columns) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto names, list_data_files(path));
   const Listing directory{path, names, columns};
+  std::vector<Candidate> candidates;
   for (const DirectoryStep step :
        {DirectoryStep::kNames, DirectoryStep::kShardsToTrainOn, DirectoryStep::kShardsToEvaluateOn,
         DirectoryStep::kLoose, DirectoryStep::kLast, DirectoryStep::kRemains}) {
+    if (step == DirectoryStep::kRemains && !candidates.empty()) break;
     for (const DataFormat& format : data_formats()) {
       for (const DataFormat::DirectoryProbe& probe : format.in_directory) {
         if (probe.step != step) continue;
-        auto found = probe.look(directory);
-        if (!found.is_ok() || !found->empty()) return found;
+        LOCKSTEP_ASSIGN_OR_RETURN(const std::string found, probe.look(directory));
+        if (found.empty()) continue;
+        if (step == DirectoryStep::kNames || step == DirectoryStep::kRemains) return found;
+        const auto is_same = [&](const Candidate& known) { return known.format == found; };
+        if (std::none_of(candidates.begin(), candidates.end(), is_same))
+          candidates.push_back({found, &probe});
       }
     }
   }
-  return of_no_format(path, names);
+  if (candidates.empty()) return of_no_format(path, names);
+  return strongest(directory, candidates);
+}
+
+Result<std::string> detect_directory(const std::string& path, const ColumnNames& columns) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::string found, look_in_directory(path, columns));
+  if (found == kParquet) return pack_it_first(path);
+  return found;
 }
 
 // Nothing where no format knows the file at this step.
@@ -95,6 +113,13 @@ Result<std::string> resolve_format(const std::string& path, const std::string& f
   if (!is_open_format(format)) return format;
   const auto found = detect_format(path, columns);  // of arrays: those of one dimension are tokens
   return found.is_ok() && may_be_format(format, *found) ? *found : format;
+}
+
+bool holds_parquet(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) return is_parquet_file(path);
+  const auto found = look_in_directory(path, {});
+  return found.is_ok() && *found == kParquet;
 }
 
 bool has_eval_files(const std::string& path) {

@@ -43,6 +43,14 @@ std::string kind_of_array(std::span<const uint8_t> bytes) {
   return header.is_ok() && header->dims.size() > 1 ? "npy" : "tokens";
 }
 
+// Among other data: means, embeddings and lists of places are arrays, too, and no tokens.
+std::string loose_kind(std::span<const uint8_t> bytes) {
+  const auto header = parse_npy_header(bytes);
+  if (!header.is_ok() || header->dims.size() != 1) return "";
+  const bool is_wide = header->is_integer() && header->element_bytes == 4;
+  return is_wide || header->type_text() == "uint16" ? "tokens" : "";
+}
+
 Result<std::string> name_of_cifar(const Result<const CifarFormat*>& found) {
   if (!found.is_ok()) return found.status();
   return *found == nullptr ? std::string() : std::string((*found)->name);
@@ -126,12 +134,20 @@ Result<std::string> packed_tar_in(const Listing& directory) {
 
 Result<std::string> tokens_in(const Listing& directory) {
   if (has(directory, ".bin")) return std::string("tokens");
-  if (const auto array = first_with(directory, ".npy"); array != directory.names.end()) {
+  for (const std::string& name : directory.names) {
+    if (!name.ends_with(".npy")) continue;
     LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file,
-                              MappedFile::open((fs::path(directory.path) / *array).string()));
-    return kind_of_array(file.bytes());
+                              MappedFile::open((fs::path(directory.path) / name).string()));
+    if (const std::string kind = loose_kind(file.bytes()); !kind.empty()) return kind;
   }
   return named_if(has_safetensors(directory.path), "tokens");
+}
+Result<std::string> any_array_in(const Listing& directory) {
+  const auto array = first_with(directory, ".npy");
+  if (array == directory.names.end()) return std::string();
+  LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file,
+                            MappedFile::open((fs::path(directory.path) / *array).string()));
+  return kind_of_array(file.bytes());
 }
 Result<std::string> text_in(const Listing& directory) {
   return named_if(has(directory, ".txt"), "text");
@@ -140,8 +156,7 @@ Result<std::string> image_folder_in(const Listing& directory) {
   return named_if(is_image_folder(directory.path), "image_folder");
 }
 Result<std::string> parquet_in(const Listing& directory) {
-  if (is_parquet(directory.path)) return pack_it_first(directory.path);
-  return std::string();
+  return named_if(is_parquet(directory.path), "parquet");
 }
 Result<std::string> csv_in(const Listing& directory) {
   return named_if(has_csv_files(directory.path), "csv");

@@ -28,6 +28,8 @@ Result<std::string> arrow_in(const Listing& directory);
 // Archives *.tar.gz and *.tgz come last, since the files beside them may be their unpacked content.
 Result<std::string> packed_tar_in(const Listing& directory);
 Result<std::string> tokens_in(const Listing& directory);
+// What else lies there says why it cannot be used, when it is opened.
+Result<std::string> any_array_in(const Listing& directory);
 Result<std::string> text_in(const Listing& directory);
 Result<std::string> image_folder_in(const Listing& directory);
 Result<std::string> parquet_in(const Listing& directory);

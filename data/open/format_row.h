@@ -22,7 +22,8 @@
 namespace lockstep::data {
 
 // Steps of the detection of a directory, in their order. A step asks the formats in the order of
-// their rows. The first format that says yes wins.
+// their rows. The first format of kNames, and of kRemains, that says yes wins; between those of the
+// other steps the evidence decides (evidence.h).
 enum class DirectoryStep : uint8_t {
   kNever,
   kNames,               // file names tell: images and labels, or an index
@@ -53,6 +54,12 @@ struct FileLook {
   const std::string& path;
   std::span<const uint8_t> bytes;  // of the file at step kContent, else empty
   const ColumnNames& columns;
+};
+
+// What speaks for a format in a directory.
+struct Evidence {
+  uint64_t bytes = 0;   // of the files that are of it
+  std::string example;  // one of them, for messages
 };
 
 // Returns the name of the format; empty if it is none of the row's formats.
@@ -96,6 +103,7 @@ struct DataFormat {
   struct DirectoryProbe {
     DirectoryStep step = DirectoryStep::kNever;
     LookInDirectoryFn look = nullptr;
+    Evidence (*weigh)(const Listing& directory) = nullptr;  // null: finding it decides (evidence.h)
   };
   struct FileProbe {
     FileStep step = FileStep::kNever;

@@ -119,6 +119,14 @@ TokenFiles find_arrow_tokens(const std::string& path, Split split) {
   return files;
 }
 
+bool is_text_name(const std::string& path) {
+  return path.ends_with(kTextEnding);
+}
+bool is_token_name(const std::string& path) {
+  return path.ends_with(kBinEnding) || path.ends_with(kArrayEnding) ||
+         path.ends_with(kTensorEnding);
+}
+
 bool is_megatron_file(const std::string& path) {
   const std::string prefix = without_ending(path);
   std::error_code error;

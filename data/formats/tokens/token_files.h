@@ -25,6 +25,10 @@ TokenFiles find_text_files(const std::string& path, Split split);
 TokenFiles find_megatron_bins(const std::string& path, Split split);  // the *.bin of each pair
 TokenFiles find_arrow_tokens(const std::string& path, Split split);
 
+// True for *.txt, and for *.bin, *.npy and *.safetensors.
+bool is_text_name(const std::string& path);
+bool is_token_name(const std::string& path);
+
 // True if `path` is one file of a Megatron-LM pair, or the prefix of a pair, and both files exist.
 bool is_megatron_file(const std::string& path);
 

@@ -30,10 +30,9 @@ void print_pack(const data::PackedSplit& split) {
   std::fputs("\n", stdout);
 }
 
-// Whether nothing else is there, which would be packed as it is.
+// Whether nothing else is there that would be packed as it is.
 bool is_parquet_alone(const wire::DatasetSpec& spec) {
-  return spec.format() == "auto" && data::is_parquet(spec.path()) &&
-         !data::detect_format(spec.path()).is_ok();
+  return spec.format() == "auto" && data::holds_parquet(spec.path());
 }
 
 Result<data::PackReport> pack_parquet(const wire::DatasetSpec& spec, const std::string& to,

@@ -98,7 +98,7 @@ TEST_F(CsvFiles, AreFoundByTheirEndingAndWhatIsInThem) {
   EXPECT_FALSE(has_eval_files(dir_.path("data/one")));
 
   // Beside other data they only describe them, and a name does not make an array a table.
-  put("books/x.txt", "text");
+  put("books/x.txt", "text of more bytes than the table has");
   put("books/list.csv", table);
   EXPECT_EQ(format("books"), "text");
   put("pictures/cat/1.jpg", jpeg_picture(20, 20));
