@@ -33,7 +33,7 @@ struct NamedFormat {
   // Other formats that the files may turn out to be where a job says this one.
   std::array<std::string_view, 3> may_be = {};
   // Far away: endings, in lower case, of files whose samples are fetched one by one.
-  std::array<std::string_view, 3> ranged = {};
+  std::array<std::string_view, 8> ranged = {};
   // Far away: whether a file of this name, in lower case, may be one whose first bytes tell if its
   // samples can be fetched one by one.
   bool (*is_told_by_head)(std::string_view leaf) = nullptr;
@@ -63,7 +63,9 @@ inline constexpr NamedFormat kNamedFormats[] = {
     {.name = "npy_nhwc", .kind = SampleKind::kStored},
     {.name = "npz", .kind = SampleKind::kStored},
     {.name = "safetensors", .kind = SampleKind::kStored, .may_be = {"tokens"}},
-    {.name = "image_folder", .kind = SampleKind::kEncoded, .ranged = {".jpg", ".jpeg", ".png"}},
+    {.name = "image_folder",
+     .kind = SampleKind::kEncoded,
+     .ranged = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp"}},
     {.name = "webdataset",
      .kind = SampleKind::kEncoded,
      .ranged = {".tar"},

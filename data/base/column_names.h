@@ -10,11 +10,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "data/base/lower_case.h"
 
 namespace lockstep::data {
 
@@ -33,12 +34,6 @@ struct TakenColumns {
 // Best first. TensorFlow's ImageNet scripts have the last one.
 inline constexpr std::array<std::string_view, 8> kLabelNames = {
     "label", "labels", "target", "class", "y", "fine_label", "cls", "image/class/label"};
-
-inline std::string lower_case(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
 
 // The better of two columns that can be labels has the smaller rank; empty: it is no label. What a
 // job names is the only one.

@@ -7,7 +7,9 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 
+#include "comm/base/status.h"
 #include "data/base/column_names.h"
 
 namespace lockstep::data {
@@ -19,7 +21,7 @@ struct LeftOut {
     std::string example{};     // the first of them by name
     bool may_be_data = false;  // else it describes the data, or is of another sort
   };
-  std::map<std::string, Kind> kinds{};  // ".tif", "link that leads nowhere"
+  std::map<std::string, Kind> kinds{};  // "*.tif", "link that leads nowhere"
 
   void add(const std::string& kind, const std::string& name, bool may_be_data, uint64_t files = 1) {
     Kind& known = kinds[kind];
@@ -31,6 +33,18 @@ struct LeftOut {
     for (const auto& [kind, of] : more.kinds) add(kind, of.example, of.may_be_data, of.files);
   }
 };
+
+// "*.tif", or "without an ending".
+std::string kind_of_file(std::string_view name);
+
+uint64_t files_in(const LeftOut& left);
+
+// "8 *.tif (such as a/1.tif), 1 *.md (README.md)". `only_data`: only what may be data.
+std::string left_out_text(const LeftOut& left, bool only_data = false);
+
+// kBadData if more that may be data is left out than `taken` samples or files: then the data set is
+// another one than somebody thinks. The message begins with `where`.
+Status check_left_out(const std::string& where, const LeftOut& left, uint64_t taken);
 
 struct SourceNotes {
   TakenColumns columns{};

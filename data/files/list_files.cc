@@ -55,7 +55,15 @@ bool has_word(const std::string& name, std::initializer_list<std::string_view> w
 }
 
 bool is_for_evaluation(const std::string& name) {
-  return has_word(name, {"val", "valid", "validation", "test", "eval"});
+  return has_word(name, {"val", "valid", "validation", "test", "testing", "eval", "evaluation"});
+}
+
+bool is_for_evaluation(const std::string& name, const std::vector<std::string>& beside) {
+  if (is_for_evaluation(name)) return true;
+  return has_word(name, {"dev"}) &&
+         std::any_of(beside.begin(), beside.end(), [](const auto& other) {
+           return has_word(other, {"train", "training"});
+         });
 }
 
 }  // namespace lockstep::data

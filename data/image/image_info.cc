@@ -2,17 +2,29 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstring>
 #include <string>
 
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
+#include "data/base/lower_case.h"
 
 namespace lockstep::data {
 namespace {
 
 constexpr std::array<uint8_t, 8> kPngSignature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
+
+constexpr std::string_view kReadEndings[] = {"jpg", "jpeg", "jpe", "jfif", "png", "webp", "bmp"};
+constexpr std::string_view kForeignEndings[] = {
+    "tif", "tiff", "gif", "heic", "heif", "avif", "jp2", "j2k", "jxl", "ppm", "pgm",
+    "pbm", "pnm",  "tga", "psd",  "ico",  "dng",  "cr2", "nef", "arw", "exr", "hdr"};
+
+bool ends_with_any(std::string_view name, std::span<const std::string_view> endings) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  return std::find(endings.begin(), endings.end(), lower_case(name.substr(dot + 1))) !=
+         endings.end();
+}
 
 uint32_t big16(const uint8_t* p) {
   return uint32_t{p[0]} << 8 | p[1];
@@ -116,11 +128,11 @@ bool begins_as_image(std::span<const uint8_t> bytes) {
 }
 
 bool has_image_ending(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return false;
-  std::string ending(name.substr(dot + 1));
-  for (char& c : ending) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return ending == "jpg" || ending == "jpeg" || ending == "png";
+  return ends_with_any(name, kReadEndings);
+}
+
+bool has_foreign_image_ending(std::string_view name) {
+  return ends_with_any(name, kForeignEndings);
 }
 
 }  // namespace lockstep::data

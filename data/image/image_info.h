@@ -37,7 +37,11 @@ Result<ImageInfo> read_image_info(std::span<const uint8_t> bytes);
 // True if the first bytes say JPEG or PNG.
 bool begins_as_image(std::span<const uint8_t> bytes);
 
-// True if the name ends with .jpg, .jpeg or .png, in any case.
+// True if the name ends like an image that Lockstep reads: .jpg, .jpeg, .jpe, .jfif, .png, .webp or
+// .bmp, in any case.
 bool has_image_ending(std::string_view name);
+
+// True if it ends like an image of another kind: .tif, .gif, .heic ...
+bool has_foreign_image_ending(std::string_view name);
 
 }  // namespace lockstep::data

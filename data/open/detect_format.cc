@@ -10,6 +10,7 @@
 #include "data/files/mapped_file.h"
 #include "data/formats/arrays/npz_pair.h"
 #include "data/formats/arrays/safetensors_files.h"
+#include "data/formats/images/image_folder.h"
 #include "data/formats/tables/parquet_files.h"
 #include "data/open/evidence.h"
 #include "data/open/formats.h"
@@ -113,6 +114,10 @@ Result<std::string> resolve_format(const std::string& path, const std::string& f
   if (!is_open_format(format)) return format;
   const auto found = detect_format(path, columns);  // of arrays: those of one dimension are tokens
   return found.is_ok() && may_be_format(format, *found) ? *found : format;
+}
+
+std::string doubt_of(const std::string& path, const std::string& format) {
+  return format == "image_folder" ? doubt_of_classes(path) : "";
 }
 
 bool holds_parquet(const std::string& path) {

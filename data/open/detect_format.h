@@ -49,6 +49,10 @@ Result<std::string> resolve_format(const std::string& path, const std::string& f
 // True if a path is Parquet, which detect_format() refuses with what to do.
 bool holds_parquet(const std::string& path);
 
+// Why a directory of a format that nobody named may be another data set than somebody thinks, and
+// what to do; empty: no doubt. A run refuses it, `lockstep data inspect` warns of it.
+std::string doubt_of(const std::string& path, const std::string& format);
+
 // True if the names of the files of `path` say that some are for evaluation.
 bool has_eval_files(const std::string& path);
 

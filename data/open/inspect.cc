@@ -7,6 +7,7 @@
 #include "data/open/detect_format.h"
 #include "data/open/find_place.h"
 #include "data/open/formats.h"
+#include "data/open/left_out.h"
 #include "data/open/open_dataset.h"
 
 namespace lockstep::data {
@@ -94,6 +95,34 @@ Result<bool> serves_both(const std::string& path, const std::string& format) {
   return format_at(path, format).serves_both(path);
 }
 
+LeftOut left_out_of(const std::string& path, const std::string& format,
+                    const std::vector<std::string>& taken, const LeftOut& said) {
+  LeftOut left = said;
+  if (format != "image_folder") left.add(files_left_out(path, taken));
+  return left;
+}
+
+namespace {
+
+// Where a dataset says no more than its directory, its format says which files are its own.
+std::vector<std::string> taken_of(const Dataset& dataset, const DataPlace& place, Split split) {
+  if (!is_encoded_format(dataset.format())) return dataset.files();
+  const auto found = format_at(place.spec.path(), dataset.format())
+                         .find({place.spec.path(), split, {}, place.cut.far, place.cut.columns});
+  return found.is_ok() ? found->names : std::vector<std::string>();
+}
+
+void finish(Inspection& inspection, const DataPlace& place, const std::vector<std::string>& taken) {
+  LeftOut said;
+  for (const SplitInspection& split : inspection.splits) said.add(split.notes.left_out);
+  const std::string& format = inspection.splits.front().format;
+  inspection.left_out = left_out_of(place.spec.path(), format, taken, said);
+  if (const std::string doubt = doubt_of(place.spec.path(), format); !doubt.empty())
+    inspection.warnings.push_back(doubt);
+}
+
+}  // namespace
+
 Result<Inspection> inspect_data(const wire::DatasetSpec& wanted, const std::string& cache_dir,
                                 const ProgressFn& progress, const SampleCut& wanted_cut) {
   Inspection inspection;
@@ -105,12 +134,21 @@ Result<Inspection> inspect_data(const wire::DatasetSpec& wanted, const std::stri
                             open_any_size(spec, Split::kTrain, cache_dir, progress, cut));
   LOCKSTEP_ASSIGN_OR_RETURN(const bool is_both, serves_both(spec.path(), train->format()));
   inspection.splits.push_back(look_at(*train, is_both ? "data" : "train"));
-  if (is_both) return inspection;
+  std::vector<std::string> taken = taken_of(*train, place, Split::kTrain);
+  if (is_both) {
+    finish(inspection, place, taken);
+    return inspection;
+  }
   const auto eval = open_any_size(spec, Split::kEval, cache_dir, progress, cut);
   if (eval.is_ok())
     inspection.splits.push_back(look_at(*eval.value(), "eval"));
   else if (eval.status().code() != Code::kNoInput)  // a directory of training data only is fine
     return eval.status();
+  if (eval.is_ok()) {
+    const auto more = taken_of(**eval, place, Split::kEval);
+    taken.insert(taken.end(), more.begin(), more.end());
+  }
+  finish(inspection, place, taken);
   return inspection;
 }
 
@@ -139,7 +177,21 @@ std::string to_text(const Inspection& inspection) {
               (split.shape.is_row ? "\n" : "  (of values in 0 to 1)\n");
     text += "  fingerprint  " + split.fingerprint + "\n";
   }
+  if (const uint64_t files = files_in(inspection.left_out); files > 0)
+    text += std::to_string(files) + (files == 1 ? " file" : " files") +
+            " left out: " + left_out_text(inspection.left_out) + "\n";
+  for (const std::string& warning : inspection.warnings) text += "warning: " + warning + "\n";
   return text;
+}
+
+nlohmann::json to_json(const LeftOut& left) {
+  nlohmann::json kinds = nlohmann::json::array();
+  for (const auto& [kind, of] : left.kinds)
+    kinds.push_back({{"kind", kind},
+                     {"files", of.files},
+                     {"example", of.example},
+                     {"may_be_data", of.may_be_data}});
+  return {{"files", files_in(left)}, {"kinds", kinds}};
 }
 
 nlohmann::json to_json(const Inspection& inspection) {
@@ -168,7 +220,10 @@ nlohmann::json to_json(const Inspection& inspection) {
                                     {"predictions", split.documents->predictions},
                                     {"padding", padding_of(split)}};
   }
-  return {{"path", inspection.path}, {"splits", splits}};
+  return {{"path", inspection.path},
+          {"splits", splits},
+          {"left_out", to_json(inspection.left_out)},
+          {"warnings", inspection.warnings}};
 }
 
 }  // namespace lockstep::data

@@ -54,10 +54,12 @@ Result<std::vector<std::string>> shards_in(const std::string& directory,
   return names;
 }
 
-Status no_samples(const Shards& shards) {
+Status no_samples(const Shards& shards, const LeftOut& left) {
+  const std::string others = left_out_text(left);
   return bad(shards.shown_directory() + "/" + shards.names[0] +
              (shards.names.size() > 1 ? " and the shards with it" : "") +
-             " hold no sample with a JPEG or PNG image");
+             " hold no sample with an image" +
+             (others.empty() ? "" : " (they have " + others + ")"));
 }
 
 }  // namespace
@@ -80,8 +82,9 @@ Result<Shards> find_shards(const std::string& path, Split split, const std::stri
     if (!shards.names.empty()) return shards;
     return Status(Code::kNoInput, shards.directory + " has no " + what);
   }
+  const std::vector<std::string> all = names;
   std::erase_if(names, [&](const std::string& name) {
-    return is_for_evaluation(name) != (split == Split::kEval);
+    return is_for_evaluation(name, all) != (split == Split::kEval);
   });
   if (names.empty())
     return Status(Code::kNoInput, path + " has no " + what +
@@ -120,7 +123,9 @@ Result<IndexContent> look_at_shards(const Shards& shards, const ReadShardFn& rea
     content.sources.push_back(shard.file);
     content.files.push_back(std::move(shard.file));
   }
-  if (content.extents.empty()) return no_samples(shards);
+  if (content.extents.empty()) return no_samples(shards, content.notes.left_out);
+  LOCKSTEP_RETURN_IF_ERROR(
+      check_left_out(shards.shown_directory(), content.notes.left_out, content.extents.size()));
   for (uint32_t label = 0; label <= largest; ++label)
     content.classes.push_back(std::to_string(label));
   return content;

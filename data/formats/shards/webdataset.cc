@@ -28,6 +28,11 @@ std::optional<int64_t> label_in_text(std::string_view text) {
   return label;
 }
 
+// Also "5_1.jpg", of a key with dots, which WebDataset cuts at the first one.
+bool has_any_image_ending(const std::string& ending) {
+  return has_image_ending("." + ending) || has_foreign_image_ending("." + ending);
+}
+
 struct FoundLabel {
   uint32_t label = 0;
   size_t rank = 0;
@@ -69,13 +74,19 @@ class Shard {
     const size_t slash = entry.name.rfind('/');
     const size_t base = slash == std::string::npos ? 0 : slash + 1;
     const size_t dot = entry.name.find('.', base);
-    if (dot == std::string::npos || dot == base) return Status::ok();  // not of a sample
+    if (dot == std::string::npos || dot == base) {  // not of a sample
+      notes_.left_out.add(kind_of_file(entry.name.substr(base)), entry.name, false);
+      return Status::ok();
+    }
     const std::string key = entry.name.substr(0, dot);
     if (key != key_) {
       LOCKSTEP_RETURN_IF_ERROR(finish());
       key_ = key;
     }
-    const std::string ending = entry.name.substr(dot + 1);
+    const std::string ending = lower_case(std::string_view(entry.name).substr(dot + 1));
+    members_ = true;
+    if (example_.empty() || has_any_image_ending(ending)) example_ = entry.name;
+    has_hint_ = has_hint_ || has_any_image_ending(ending);
     if (is_image_member(ending)) return add_image(entry, ending);
     if (ending == "json") return add_json(entry);
     const auto rank = file_rank(ending, columns_);
@@ -90,8 +101,13 @@ class Shard {
       if (samples_.empty()) notes_.columns = {input_, label_->place};
       samples_.push_back(*image_);
     }
+    // What names a label or an image was meant to be a sample.
+    if (!image_ && members_)
+      notes_.left_out.add("sample without an image", example_, label_.has_value() || has_hint_);
     image_.reset();
     label_.reset();
+    members_ = has_hint_ = false;
+    example_.clear();
     return Status::ok();
   }
 
@@ -157,6 +173,9 @@ class Shard {
   std::string input_;  // the ending of the image
   std::optional<Extent> image_;
   std::optional<FoundLabel> label_;
+  bool members_ = false;
+  bool has_hint_ = false;  // a member whose name ends like an image
+  std::string example_;    // a member
   std::vector<Extent> samples_;
 };
 

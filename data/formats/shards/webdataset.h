@@ -6,7 +6,8 @@
 // The image is the file that ends with jpg, jpeg or png. The label is the number in cls, or
 // in a file or a key of json whose name says so (column_names.h). A job may name both: the ending
 // of the image, and the ending or key of the label. The reader skips other files, and hidden ones
-// (hidden_names.h). An archive may be gzipped (packed_shards.h).
+// (hidden_names.h). It counts samples without an image. An archive may be gzipped
+// (packed_shards.h).
 //
 // Source: https://github.com/webdataset/webdataset, README, "The WebDataset Format".
 // Thread-safety: pure functions.

@@ -38,9 +38,12 @@ TokenFiles named_file(const std::string& path) {
 TokenFiles files_in(const std::string& directory, const Names& names, const std::string& ending,
                     Split split) {
   Names paths;
-  for (const std::string& name : names) {
-    const bool is_wanted = is_for_evaluation(name) == (split == Split::kEval);
-    if (name.ends_with(ending) && is_wanted) paths.push_back((fs::path(directory) / name).string());
+  Names all;
+  for (const std::string& name : names)
+    if (name.ends_with(ending)) all.push_back(name);
+  for (const std::string& name : all) {
+    const bool is_wanted = is_for_evaluation(name, all) == (split == Split::kEval);
+    if (is_wanted) paths.push_back((fs::path(directory) / name).string());
   }
   if (!paths.empty()) return paths;
   return Status(Code::kNoInput,

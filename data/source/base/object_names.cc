@@ -1,13 +1,13 @@
 #include "data/source/base/object_names.h"
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <set>
 
 #include "comm/base/limits.h"
 #include "comm/wire/data_formats.h"
 #include "data/base/hidden_names.h"
+#include "data/base/lower_case.h"
 
 namespace lockstep::source {
 namespace {
@@ -39,11 +39,7 @@ bool is_file_name(std::string_view name) {
 }
 
 std::string lower_leaf(const std::string& name) {
-  std::string leaf = name.substr(name.rfind('/') + 1);
-  std::transform(leaf.begin(), leaf.end(), leaf.begin(), [](char c) {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  });
-  return leaf;
+  return data::lower_case(name.substr(name.rfind('/') + 1));
 }
 
 Fetching by_name(const std::string& name) {
