@@ -33,6 +33,8 @@ EncodedSource source_of(const std::string& format, Shards shards, const ColumnNa
   source.shown_directory = shards.shown_directory();
   source.copied = shards.copied;
   source.names = shards.names;
+  source.files = shards.names;
+  for (const auto& [i, packed] : shards.packed) source.files.push_back(packed.file);
   source.look = [shards = std::move(shards), read = std::move(read), &progress](uint32_t threads) {
     return look_at_shards(shards, read, threads, progress);
   };

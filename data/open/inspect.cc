@@ -109,7 +109,7 @@ std::vector<std::string> taken_of(const Dataset& dataset, const DataPlace& place
   if (!is_encoded_format(dataset.format())) return dataset.files();
   const auto found = format_at(place.spec.path(), dataset.format())
                          .find({place.spec.path(), split, {}, place.cut.far, place.cut.columns});
-  return found.is_ok() ? found->names : std::vector<std::string>();
+  return found.is_ok() ? found->files : std::vector<std::string>();
 }
 
 void finish(Inspection& inspection, const DataPlace& place, const std::vector<std::string>& taken) {

@@ -75,7 +75,6 @@ Status verify_images(const EncodedSource& source, const Work& work, Verification
                             open_index(source, work.cache_dir, work.progress));
   const EncodedFiles files(index, source.directory, source.far, source.copied);
   out.left_out = index.notes().left_out;
-  work.taken.insert(work.taken.end(), source.names.begin(), source.names.end());
   Faults faults;
   if (work.depth == VerifyDepth::kFull) {
     LOCKSTEP_ASSIGN_OR_RETURN(const ChecksumReport sums,
@@ -167,6 +166,7 @@ Result<std::vector<Verification>> verify_data(const wire::DatasetSpec& wanted,
     if (is_encoded) {
       auto source =
           format_at(spec.path(), format).find({spec.path(), split, progress, cut.far, cut.columns});
+      if (source.is_ok()) taken.insert(taken.end(), source->files.begin(), source->files.end());
       if (source.is_ok()) source = inflated(std::move(*source), cache_dir);
       status = source.is_ok() ? verify_images(*source, work, out) : source.status();
     } else {

@@ -24,6 +24,7 @@ struct EncodedSource {
   std::string format;
   std::string directory;                 // names in the index are relative to it
   std::vector<std::string> names;        // of the data set's files, if the directory has others
+  std::vector<std::string> files;        // the same as they lie there, compressed or not
   std::string shown_directory;           // where the files really are, for messages
   std::map<size_t, std::string> copied;  // by the file's number in the index (Shards)
   bool has_class_names = false;
