@@ -16,7 +16,7 @@ namespace lockstep {
 enum class SampleKind : uint8_t {
   kUnknown,   // until the files are looked at
   kStored,    // pixels or rows, as they lie in the files
-  kEncoded,   // JPEG or PNG images, decoded on use
+  kEncoded,   // JPEG, PNG, WebP or BMP images, decoded on use
   kSequence,  // of tokens
 };
 

@@ -8,6 +8,7 @@
 #include "data/base/hidden_names.h"
 #include "data/base/split.h"
 #include "data/files/split_directory.h"
+#include "data/formats/arrow/arrow_file.h"
 #include "data/source/base/object_names.h"
 
 namespace lockstep::data {
@@ -24,8 +25,11 @@ bool is_index(const std::string& name) {
 
 std::set<std::string> kinds_of(const std::vector<std::string>& files) {
   std::set<std::string> kinds;
-  for (const std::string& file : files)
-    kinds.insert(kind_of_file(fs::path(file).filename().string()));
+  for (const std::string& file : files) {
+    std::string name = fs::path(file).filename().string();
+    const size_t note = name.ends_with(')') ? name.rfind(" (") : std::string::npos;
+    kinds.insert(kind_of_file(name.substr(0, note)));  // "x.npz (images)", for messages
+  }
   return kinds;
 }
 
@@ -52,7 +56,7 @@ void look_below(const fs::path& directory, const std::set<std::string>& kinds, L
 }
 
 void look_in(const std::string& path, const std::string& shown, const std::set<std::string>& kinds,
-             bool with_directories, LeftOut& left) {
+             const std::set<std::string>& taken, bool with_directories, LeftOut& left) {
   std::error_code error;
   fs::directory_iterator it(path, error);
   for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
@@ -64,6 +68,8 @@ void look_in(const std::string& path, const std::string& shown, const std::set<s
       if (with_directories) look_below(it->path(), kinds, left);
     } else if (!it->is_regular_file(unreadable)) {
       left.add("link that leads nowhere", shown + name, is_alike);
+    } else if (is_arrow_cache(name) && !taken.contains(name)) {
+      left.add("cache of Hugging Face", shown + name, false);
     } else if (!is_alike) {
       left.add(kind_of_file(name), shown + name, false);
     }
@@ -77,12 +83,14 @@ LeftOut files_left_out(const std::string& path, const std::vector<std::string>& 
   std::error_code error;
   if (!fs::is_directory(path, error) || taken.empty()) return left;
   const std::set<std::string> kinds = kinds_of(taken);
+  std::set<std::string> names;
+  for (const std::string& file : taken) names.insert(fs::path(file).filename().string());
   const bool has_splits = has_split_directories(path);
-  look_in(path, "", kinds, !has_splits, left);
+  look_in(path, "", kinds, names, !has_splits, left);
   for (const Split split : {Split::kTrain, Split::kEval}) {
     if (!has_splits) break;
     const std::string below = split_directory(path, split);
-    look_in(below, fs::path(below).filename().string() + "/", kinds, true, left);
+    look_in(below, fs::path(below).filename().string() + "/", kinds, names, true, left);
   }
   return left;
 }

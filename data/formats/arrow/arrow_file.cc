@@ -91,8 +91,20 @@ bool has_arrow_ending(const std::string& path) {
   return path.ends_with(".arrow") || path.ends_with(".feather") || path.ends_with(".ipc");
 }
 
+bool is_arrow_cache(const std::string& name) {
+  constexpr size_t kHashDigits = 16;  // "cache-9f8b2a71c3d4e5f6.arrow", "..._00000_of_00004.arrow"
+  if (!name.starts_with("cache-") || !name.ends_with(".arrow")) return false;
+  const std::string_view rest = std::string_view(name).substr(6);
+  const size_t digits = rest.find_first_not_of("0123456789abcdef");
+  return digits >= kHashDigits && (rest[digits] == '.' || rest[digits] == '_');
+}
+
 Result<Shards> find_arrow_shards(const std::string& path, Split split) {
-  return find_shards(path, split, "*.arrow, *.feather or *.ipc", has_arrow_ending);
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      Shards shards, find_shards(path, split, "*.arrow, *.feather or *.ipc", has_arrow_ending));
+  if (!std::all_of(shards.names.begin(), shards.names.end(), is_arrow_cache))
+    std::erase_if(shards.names, is_arrow_cache);
+  return shards;
 }
 
 bool has_arrow_eval(const std::string& path) {

@@ -24,7 +24,10 @@ namespace lockstep::data {
 // True for the endings *.arrow, *.feather, *.ipc.
 bool has_arrow_ending(const std::string& path);
 
-// The files of this split (shards.h).
+// True for what Hugging Face's datasets keep of map() beside a data set: the same rows once more.
+bool is_arrow_cache(const std::string& name);
+
+// The files of this split (shards.h), without such caches if there are other files.
 Result<Shards> find_arrow_shards(const std::string& path, Split split);
 
 // True if the path has evaluation files that are not training files.

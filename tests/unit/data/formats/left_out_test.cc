@@ -108,6 +108,24 @@ TEST_F(LeftOutFiles, TextInDirectoriesBelowIsCounted) {
   expect_left(2, 3, {"2 in directory books/ (such as books/1.txt)", "leads nowhere (3.txt)"});
 }
 
+TEST_F(LeftOutFiles, WhatHuggingFaceKeepsOfItsMapsIsNoSecondCopy) {
+  put("data-00000-of-00001.arrow", arrow_sample("encoded"));
+  put("cache-9f8b2a71c3d4e5f6.arrow", arrow_sample("encoded"));
+  put("cache-9f8b2a71c3d4e5f6_00000_of_00002.arrow", arrow_sample("encoded"));
+  put("state.json", "{}");
+  const SampleCut cut{.block = 0, .vocab = 0, .frame = {CropKind::kCenter, 4, 8}};
+  auto seen = inspect("", cut);
+  ASSERT_TRUE(seen.is_ok()) << seen.status().message();
+  const uint64_t samples = seen->splits[0].samples;
+  EXPECT_THAT(left_out_text(seen->left_out),
+              AllOf(HasSubstr("2 cache of Hugging Face"), HasSubstr("1 *.json (state.json)")));
+  put("cached-rows.arrow", arrow_sample("encoded"));
+  EXPECT_EQ(inspect("", cut)->splits[0].samples, 2 * samples) << "another name";
+  for (const char* name : {"data-00000-of-00001.arrow", "cached-rows.arrow"})
+    fs::remove(dir_.path(std::string("d/") + name));
+  EXPECT_EQ(inspect("", cut)->splits[0].samples, 2 * samples) << "nothing else is there";
+}
+
 class LeftBeside : public BatchesOfAFormat {};
 
 TEST_P(LeftBeside, EveryFormatAFileIsSaid) {
