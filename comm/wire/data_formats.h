@@ -43,9 +43,11 @@ struct NamedFormat {
   FormatColumns columns = FormatColumns::kNone;
 };
 
-// "cifar.tfrecord", or "train-00000-of-01024", whatever says that it is one.
+// "cifar.tfrecord", "x.tfrec", "train.record", or "train-00000-of-01024", whatever says that it is
+// one.
 inline bool may_be_tfrecord(std::string_view leaf) {
-  if (leaf.find("tfrecord") != std::string_view::npos) return true;
+  if (leaf.find("tfrec") != std::string_view::npos) return true;
+  if (leaf.ends_with(".record") || leaf.ends_with(".records")) return true;
   const size_t of = leaf.rfind("-of-");
   return of != std::string_view::npos && of + 4 < leaf.size() &&
          std::all_of(leaf.begin() + static_cast<std::ptrdiff_t>(of) + 4, leaf.end(),

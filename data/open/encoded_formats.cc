@@ -104,7 +104,8 @@ Result<EncodedSource> find_folder_source(const EncodedRequest& request) {
 
 Result<EncodedSource> find_tar_source(const EncodedRequest& request) {
   LOCKSTEP_ASSIGN_OR_RETURN(
-      Shards shards, find_shards(request.path, request.split, "*.tar or *.tar.gz", is_any_tar));
+      Shards shards,
+      find_shards(request.path, request.split, "*.tar or *.tar.gz", is_any_tar, ShardNames::kAny));
   LOCKSTEP_RETURN_IF_ERROR(find_packed(shards));
   const auto read = [columns = request.columns](size_t, std::span<const uint8_t> bytes,
                                                 SourceNotes& notes) {
@@ -114,8 +115,8 @@ Result<EncodedSource> find_tar_source(const EncodedRequest& request) {
 }
 
 Result<EncodedSource> find_tfrecord_source(const EncodedRequest& request) {
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      Shards shards, find_shards(request.path, request.split, "TFRecords", is_tfrecord_file));
+  LOCKSTEP_ASSIGN_OR_RETURN(Shards shards, find_shards(request.path, request.split, "TFRecords",
+                                                       is_tfrecord_file, ShardNames::kAny));
   LOCKSTEP_RETURN_IF_ERROR(find_packed(shards));
   const auto read = [columns = request.columns](size_t, std::span<const uint8_t> bytes,
                                                 SourceNotes& notes) {

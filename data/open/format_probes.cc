@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "data/arrow/file_layout.h"
+#include "data/base/lower_case.h"
 #include "data/files/mapped_file.h"
 #include "data/formats/arrays/cifar_files.h"
 #include "data/formats/arrays/idx_pair.h"
@@ -58,7 +59,7 @@ Result<std::string> name_of_cifar(const Result<const CifarFormat*>& found) {
 
 auto first_with(const Listing& directory, std::string_view ending) {
   return std::find_if(directory.names.begin(), directory.names.end(),
-                      [&](const std::string& name) { return name.ends_with(ending); });
+                      [&](const std::string& name) { return ends_like(name, ending); });
 }
 
 bool has(const Listing& directory, std::string_view ending) {
@@ -115,7 +116,7 @@ Result<std::string> tfrecord_in(const Listing& directory) {
 }
 template <Split split>
 Result<std::string> arrow_in(const Listing& directory) {
-  const bool is_it = find_arrow_shards(directory.path, split).is_ok();
+  const bool is_it = find_shards(directory.path, split, "", has_arrow_ending).is_ok();
   return is_it ? arrow_format_of(directory.path, directory.columns) : std::string();
 }
 template Result<std::string> tar_in<Split::kTrain>(const Listing&);
@@ -135,7 +136,7 @@ Result<std::string> packed_tar_in(const Listing& directory) {
 Result<std::string> tokens_in(const Listing& directory) {
   if (has(directory, ".bin")) return std::string("tokens");
   for (const std::string& name : directory.names) {
-    if (!name.ends_with(".npy")) continue;
+    if (!ends_like(name, ".npy")) continue;
     LOCKSTEP_ASSIGN_OR_RETURN(const MappedFile file,
                               MappedFile::open((fs::path(directory.path) / name).string()));
     if (const std::string kind = loose_kind(file.bytes()); !kind.empty()) return kind;
@@ -166,10 +167,10 @@ Result<std::string> megatron_at(const FileLook& file) {
   return named_if(is_megatron_file(file.path), "megatron");
 }
 Result<std::string> bin_at(const FileLook& file) {
-  return named_if(file.path.ends_with(".bin"), "tokens");
+  return named_if(ends_like(file.path, ".bin"), "tokens");
 }
 Result<std::string> text_at(const FileLook& file) {
-  return named_if(file.path.ends_with(".txt"), "text");
+  return named_if(ends_like(file.path, ".txt"), "text");
 }
 Result<std::string> tar_at(const FileLook& file) {
   return named_if(is_tar_file(file.path) || is_packed_tar(file.path), "webdataset");
@@ -191,8 +192,8 @@ Result<std::string> parquet_at(const FileLook& file) {
   return std::string();
 }
 Result<std::string> npy_at(const FileLook& file) {
-  return is_npy(file.bytes) || file.path.ends_with(".npy") ? kind_of_array(file.bytes)
-                                                           : std::string();
+  return is_npy(file.bytes) || ends_like(file.path, ".npy") ? kind_of_array(file.bytes)
+                                                            : std::string();
 }
 Result<std::string> token_header_at(const FileLook& file) {
   return named_if(has_token_header(file.bytes), "tokens");

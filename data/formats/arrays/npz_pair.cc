@@ -11,6 +11,7 @@
 #include "comm/base/limits.h"
 #include "data/base/file_errors.h"
 #include "data/base/hidden_names.h"
+#include "data/base/lower_case.h"
 #include "data/files/gzip.h"
 #include "data/files/inflate_cache.h"
 #include "data/files/list_files.h"
@@ -36,7 +37,7 @@ Result<std::vector<std::string>> archives_of(const std::string& path) {
   LOCKSTEP_ASSIGN_OR_RETURN(const auto names, list_data_files(path));
   std::vector<std::string> archives;
   for (const std::string& name : names)
-    if (name.ends_with(kArchive)) archives.push_back((fs::path(path) / name).string());
+    if (ends_like(name, kArchive)) archives.push_back((fs::path(path) / name).string());
   return archives;
 }
 
@@ -100,7 +101,7 @@ Result<NpzPair> find_npz_pair(const std::string& path, Split split) {
 
 bool is_npz(const std::string& path) {
   std::error_code error;
-  if (!fs::is_directory(path, error)) return path.ends_with(kArchive);
+  if (!fs::is_directory(path, error)) return ends_like(path, kArchive);
   const auto archives = archives_of(path);
   return archives.is_ok() && !archives->empty();
 }

@@ -6,6 +6,7 @@
 #include "data/arrow/column.h"
 #include "data/arrow/inflate.h"
 #include "data/base/file_errors.h"
+#include "data/base/lower_case.h"
 #include "data/formats/arrays/image_dataset.h"
 
 namespace lockstep::data {
@@ -88,7 +89,7 @@ Status add_runs(const ArrowFile& file, ImageFiles& files) {
 }  // namespace
 
 bool has_arrow_ending(const std::string& path) {
-  return path.ends_with(".arrow") || path.ends_with(".feather") || path.ends_with(".ipc");
+  return ends_like(path, ".arrow") || ends_like(path, ".feather") || ends_like(path, ".ipc");
 }
 
 bool is_arrow_cache(const std::string& name) {
@@ -100,8 +101,8 @@ bool is_arrow_cache(const std::string& name) {
 }
 
 Result<Shards> find_arrow_shards(const std::string& path, Split split) {
-  LOCKSTEP_ASSIGN_OR_RETURN(
-      Shards shards, find_shards(path, split, "*.arrow, *.feather or *.ipc", has_arrow_ending));
+  LOCKSTEP_ASSIGN_OR_RETURN(Shards shards, find_shards(path, split, "*.arrow, *.feather or *.ipc",
+                                                       has_arrow_ending, ShardNames::kAny));
   if (!std::all_of(shards.names.begin(), shards.names.end(), is_arrow_cache))
     std::erase_if(shards.names, is_arrow_cache);
   return shards;

@@ -47,11 +47,12 @@ Status look_at_shard(const Shards& shards, size_t i, const ReadShardFn& read, Lo
   return Status::ok();
 }
 
-Result<std::vector<std::string>> shards_in(const std::string& directory,
-                                           const IsShardFn& is_shard) {
-  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<std::string> names, list_data_files(directory));
+Result<std::vector<std::string>> shards_in(const std::string& directory, const IsShardFn& is_shard,
+                                           ShardNames taken) {
+  LOCKSTEP_ASSIGN_OR_RETURN(const std::vector<std::string> all, list_data_files(directory));
+  std::vector<std::string> names = all;
   std::erase_if(names, [&](const std::string& name) { return !is_shard(directory + "/" + name); });
-  return names;
+  return names.empty() && taken == ShardNames::kAny ? all : names;
 }
 
 Status no_samples(const Shards& shards, const LeftOut& left) {
@@ -65,7 +66,7 @@ Status no_samples(const Shards& shards, const LeftOut& left) {
 }  // namespace
 
 Result<Shards> find_shards(const std::string& path, Split split, const std::string& what,
-                           const IsShardFn& is_shard) {
+                           const IsShardFn& is_shard, ShardNames taken) {
   std::error_code error;
   Shards shards;
   if (!fs::is_directory(path, error)) {
@@ -75,13 +76,16 @@ Result<Shards> find_shards(const std::string& path, Split split, const std::stri
     shards.names = {fs::path(path).filename().string()};
     return shards;
   }
-  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<std::string> names, shards_in(path, is_shard));
-  if (names.empty() && has_split_directories(path)) {
+  const bool has_splits = has_split_directories(path);
+  LOCKSTEP_ASSIGN_OR_RETURN(std::vector<std::string> names,
+                            shards_in(path, is_shard, has_splits ? ShardNames::kKnown : taken));
+  if (names.empty() && has_splits) {
     shards.directory = split_directory(path, split);
-    LOCKSTEP_ASSIGN_OR_RETURN(shards.names, shards_in(shards.directory, is_shard));
+    LOCKSTEP_ASSIGN_OR_RETURN(shards.names, shards_in(shards.directory, is_shard, taken));
     if (!shards.names.empty()) return shards;
     return Status(Code::kNoInput, shards.directory + " has no " + what);
   }
+  if (names.empty()) return Status(Code::kNoInput, path + " has no " + what);
   const std::vector<std::string> all = names;
   std::erase_if(names, [&](const std::string& name) {
     return is_for_evaluation(name, all) != (split == Split::kEval);

@@ -11,6 +11,7 @@
 #include "comm/base/crc32c.h"
 #include "data/base/file_errors.h"
 #include "data/base/little_endian.h"
+#include "data/base/lower_case.h"
 #include "data/base/read_at.h"
 #include "data/files/gzip.h"
 #include "data/files/list_files.h"
@@ -134,8 +135,10 @@ bool has_good_head_inside(std::span<const uint8_t> begin) {
 
 bool is_tfrecord_file(const std::string& path) {
   const std::string name = name_inflated(path.substr(path.rfind('/') + 1));
-  const bool is_named = has_word(name, {"tfrecord", "tfrecords"});
-  if (!is_named && !ends_as_a_shard(name)) return false;
+  const bool is_named = has_word(name, {"tfrecord", "tfrecords", "tfrec"});
+  const bool may_be =
+      ends_as_a_shard(name) || ends_like(name, ".record") || ends_like(name, ".records");
+  if (!is_named && !may_be) return false;
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   std::array<uint8_t, kPackedHeadBytes> begin{};
   const ssize_t got = fd.get() < 0 ? -1 : read_at(fd.get(), 0, begin.size(), begin.data());

@@ -30,9 +30,9 @@
 namespace lockstep::data {
 
 // True if both the name and the content of the file at `path` say TFRecord. The name has the word
-// tfrecord or tfrecords, or ends like "-00000-of-00128", with or without .gz. The content, inflated
-// if necessary, begins with a TFRecord. A name with the word also allows an empty file or any gzip
-// file: opening the file then reports what is wrong.
+// tfrecord, tfrecords or tfrec, or ends like "-00000-of-00128" or ".record", with or without .gz.
+// The content, inflated if necessary, begins with a TFRecord. A name with the word also allows an
+// empty file or any gzip file: opening the file then reports what is wrong.
 bool is_tfrecord_file(const std::string& path);
 
 // Calls each(offset, data) for every record, until a call is not ok. kBadData: the message goes on

@@ -9,6 +9,7 @@
 #include "comm/base/byte_units.h"
 #include "data/base/file_errors.h"
 #include "data/base/hidden_names.h"
+#include "data/base/lower_case.h"
 #include "data/dataset/statistics.h"
 #include "data/formats/shards/shards.h"
 #include "data/formats/shards/tar_entries.h"
@@ -182,11 +183,11 @@ class Shard {
 }  // namespace
 
 bool is_tar_file(const std::string& path) {
-  return path.ends_with(".tar");
+  return ends_like(path, ".tar");
 }
 
 bool is_packed_tar(const std::string& path) {
-  return path.ends_with(".tar.gz") || path.ends_with(".tgz");
+  return ends_like(path, ".tar.gz") || ends_like(path, ".tgz");
 }
 
 Result<std::vector<Extent>> samples_of_tar(std::span<const uint8_t> archive,

@@ -7,6 +7,7 @@
 
 #include "comm/base/hash.h"
 #include "data/base/file_errors.h"
+#include "data/base/lower_case.h"
 #include "data/csv/csv_table.h"
 #include "data/dataset/content_hash.h"
 #include "data/dataset/records.h"
@@ -77,8 +78,9 @@ class CsvRows final : public StoredSamples, public Labels {
   const std::string wanted_input_;
 };
 
-Result<Shards> find_csv_files(const std::string& path, Split split) {
-  return find_shards(path, split, "*.csv or *.tsv", has_csv_ending);
+Result<Shards> find_csv_files(const std::string& path, Split split,
+                              ShardNames taken = ShardNames::kAny) {
+  return find_shards(path, split, "*.csv or *.tsv", has_csv_ending, taken);
 }
 
 bool are_the_same(const Shards& a, const Shards& b) {
@@ -123,11 +125,12 @@ Result<Loaded> load(const Shards& files, const ColumnNames& columns, const CsvTa
 }  // namespace
 
 bool has_csv_ending(const std::string& path) {
-  return path.ends_with(".csv") || path.ends_with(".tsv");
+  return ends_like(path, ".csv") || ends_like(path, ".tsv");
 }
 
 bool has_csv_files(const std::string& path) {
-  return find_csv_files(path, Split::kTrain).is_ok() || find_csv_files(path, Split::kEval).is_ok();
+  return find_csv_files(path, Split::kTrain, ShardNames::kKnown).is_ok() ||
+         find_csv_files(path, Split::kEval, ShardNames::kKnown).is_ok();
 }
 
 bool has_csv_eval(const std::string& path) {

@@ -6,12 +6,14 @@
 #include <string_view>
 #include <system_error>
 
+#include "data/base/lower_case.h"
+
 namespace lockstep::data {
 
 namespace fs = std::filesystem;
 
 bool is_parquet_name(const std::string& path) {
-  return path.ends_with(".parquet");
+  return ends_like(path, ".parquet");
 }
 
 bool is_parquet_file(const std::string& path) {
