@@ -31,10 +31,9 @@ void print_pack(const data::PackedSplit& split) {
   std::fputs("\n", stdout);
 }
 
-// Whether nothing else is there, which would be packed as it is.
+// Whether nothing else is there that would be packed as it is.
 bool is_parquet_alone(const wire::DatasetSpec& spec) {
-  return spec.format() == "auto" && data::is_parquet(spec.path()) &&
-         !data::detect_format(spec.path()).is_ok();
+  return spec.format() == "auto" && data::holds_parquet(spec.path());
 }
 
 Result<data::PackReport> pack_parquet(const wire::DatasetSpec& spec, const std::string& to,
@@ -44,8 +43,9 @@ Result<data::PackReport> pack_parquet(const wire::DatasetSpec& spec, const std::
   if (!options.tokenizer.empty())
     return Status(Code::kUsage,
                   "--tokenizer is for text, but " + spec.path() + " is Parquet; leave it out");
-  LOCKSTEP_ASSIGN_OR_RETURN(const UnpackedParquet unpacked,
-                            UnpackedParquet::make(spec.path(), to, options.threads, progress));
+  LOCKSTEP_ASSIGN_OR_RETURN(
+      const UnpackedParquet unpacked,
+      UnpackedParquet::make(spec.path(), to, options.columns, options.threads, progress));
   wire::DatasetSpec decoded = spec;
   decoded.set_path(unpacked.path());
   auto packed = data::pack_data(decoded, to, options, cache_dir, progress);
@@ -71,6 +71,7 @@ int pack(const PackArguments& arguments, const std::string& cache_dir) {
   data::PackOptions options = arguments.options;
   options.threads = arguments.used_threads();
   options.tokenizer = arguments.used_cut().tokenizer;
+  options.columns = arguments.cut.columns;
   const auto whole = std::filesystem::absolute(arguments.to).lexically_normal();
   const std::string to = (whole.has_filename() ? whole : whole.parent_path()).string();
   const SystemClock clock;

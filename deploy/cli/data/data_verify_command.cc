@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "comm/inherited/standard_streams.h"
+#include "data/open/inspect.h"
 #include "data/read/verify.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/json_text.h"
@@ -29,13 +30,21 @@ void print_verdict(const data::Verification& split) {
   if (split.damaged > split.faults.size())
     print_text("  and %s more\n", grouped(split.damaged - split.faults.size()).c_str());
   print_text("  read %s in %.1f s\n", bytes_text(split.bytes).c_str(), split.seconds);
+  if (const uint64_t files = data::files_in(split.left_out); files > 0)
+    print_text("%s left out: %s\n", plural(files, "file").c_str(),
+               data::left_out_text(split.left_out).c_str());
 }
 
 nlohmann::json to_json(const data::Verification& split) {
-  return {{"split", split.split},     {"format", split.format},
-          {"samples", split.samples}, {"damaged", split.damaged},
-          {"faults", split.faults},   {"damaged_files", split.damaged_files},
-          {"bytes", split.bytes},     {"seconds", split.seconds}};
+  return {{"split", split.split},
+          {"format", split.format},
+          {"samples", split.samples},
+          {"damaged", split.damaged},
+          {"faults", split.faults},
+          {"damaged_files", split.damaged_files},
+          {"bytes", split.bytes},
+          {"seconds", split.seconds},
+          {"left_out", data::to_json(split.left_out)}};
 }
 
 // Whatever was found.

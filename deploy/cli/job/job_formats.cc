@@ -17,7 +17,7 @@ Status find_format(const JobContext& context, const wire::JobSpec& job, const st
   if (is_auto) *format = "idx";
   if (path.empty()) return Status::ok();
   LOCKSTEP_ASSIGN_OR_RETURN(const std::string local, context.local_path(job.data(), path));
-  const auto found = context.detect_format(local);
+  const auto found = context.detect_format(job.data(), local);
   // What is not there is told in the words of the images that were meant.
   if (found.status().code() == Code::kNoInput && !may_take_tokens(job.model())) return Status::ok();
   if (!found.is_ok()) return found.status();

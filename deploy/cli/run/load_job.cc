@@ -100,6 +100,15 @@ Result<uint32_t> usable_gpus() {
   return count_gpus();
 }
 
+// What nobody named must be beyond doubt.
+Result<std::string> detect_data(const wire::DataSpec& data, const std::string& path) {
+  LOCKSTEP_ASSIGN_OR_RETURN(std::string format,
+                            data::detect_format(path, {data.input(), data.label()}));
+  const std::string doubt = data::doubt_of(path, format);
+  if (!doubt.empty()) return Status(Code::kUsage, doubt);
+  return format;
+}
+
 }  // namespace
 
 Status split_arguments(const std::vector<std::string>& arguments, JobRequest& request) {
@@ -137,7 +146,7 @@ Result<wire::JobSpec> load_job(const JobRequest& request) {
     return far.local_path(data, path);
   };
   context.has_eval_files = data::has_eval_files;
-  context.detect_format = data::detect_format;
+  context.detect_format = detect_data;
   context.hash_model_file = hash_of_model_file;
   context.hash_tokenizer = data::vocabulary_sha256;
   context.stored = request.stored;

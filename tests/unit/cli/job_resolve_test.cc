@@ -39,7 +39,7 @@ constexpr char kGpt2[] =
 
 Result<wire::JobSpec> resolve_gpt2_job(const std::vector<std::string>& overrides = {}) {
   JobContext tokens = context();
-  tokens.detect_format = [](const std::string& path) {
+  tokens.detect_format = [](auto&, const std::string& path) {
     return Result<std::string>(path.ends_with(".txt") ? "text" : "idx");
   };
   return resolve_job(values_of(kGpt2, overrides), tokens);
@@ -82,7 +82,7 @@ TEST(JobResolve, TransformsAreLookedAtBeforeAnythingIsStarted) {
 
 TEST(JobResolve, TheFormatIsFoundWhicheverTheModel) {
   JobContext files = context();
-  files.detect_format = [](const std::string& path) -> Result<std::string> {
+  files.detect_format = [](auto&, const std::string& path) -> Result<std::string> {
     if (path.ends_with("gone")) return Status(Code::kNoInput, "data " + path + " is not there");
     if (path.ends_with("both")) return Status(Code::kUsage, path + " holds both");
     return std::string(path.ends_with("cifar") ? "cifar10" : "tokens");
