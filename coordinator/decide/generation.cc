@@ -202,7 +202,8 @@ void prepare_generation(Turn& turn, std::vector<MemberId> members, const std::st
 }
 
 void place_members(const Turn& turn, const std::vector<MemberId>& ranks, wire::Start* start) {
-  const auto runs = assign_slots(slot_costs(turn, ranks), turn.options.shape.slots);
+  const auto runs = assign_slots(slot_costs(turn, ranks), node_of_rank(turn.state, ranks),
+                                 turn.options.shape.slots);
   for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
     const Member& member = turn.state.members.at(ranks[rank]);
     wire::MemberInfo* info = start->add_members();

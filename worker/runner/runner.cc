@@ -140,14 +140,12 @@ Status Runner::connect_devices(Life& life) {
   const Generation generation = life.order.generation;
   DeviceGeneration next;
   next.generation = generation;
-  std::string_view node;  // that the rank before is on
+  std::vector<std::string_view> hosts;
   for (const wire::MemberInfo& m : life.order.start.members()) {
-    const bool is_neighbour = !next.members.empty() && m.data().host_id() == node;
-    const uint32_t last = next.node_of_rank.empty() ? 0 : next.node_of_rank.back();
-    next.node_of_rank.push_back(next.members.empty() || is_neighbour ? last : last + 1);
     next.members.push_back(m.member());
-    node = m.data().host_id();
+    hosts.push_back(m.data().host_id());
   }
+  next.node_of_rank = number_nodes(hosts);
   if (next.members.size() > 1)
     parts_.logger.info("device_sums",
                        "gradients are summed " + describe_levels(next.node_of_rank) +
