@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "comm/collectives/bucket_plan.h"
 #include "comm/collectives/node_levels.h"
 #include "comm/rundir/layout.h"
+#include "comm/wire/bucket_size.h"
 
 namespace lockstep {
 namespace {
@@ -174,6 +176,18 @@ Status Runner::enter(const StartOrder& order, const ResumePoint& at) {
   return Status::ok();
 }
 
+// The coordinator has planned for the host where only the workers know who sums. All members cut
+// the same layout in the same way.
+Result<std::vector<uint64_t>> Runner::plan_buckets_of(const Life& life) const {
+  const wire::CommSpec& comm = options_.job.comm();
+  const auto& planned = life.order.start.buckets().bounds();
+  if (comm.bucket_mb() != 0 || life.devices == nullptr)
+    return std::vector<uint64_t>(planned.begin(), planned.end());
+  return plan_buckets(parts_.engine.tensor_bounds(),
+                      parts_.engine.gradient_buffer().layout().elements,
+                      bucket_bytes(comm, /*nccl_sums=*/true));
+}
+
 Status Runner::begin_engine(Life& life) {
   const Generation generation = life.order.generation;
   GenerationView view;
@@ -182,8 +196,8 @@ Status Runner::begin_engine(Life& life) {
   view.devices = life.devices.get();
   for (const wire::MemberInfo& m : life.order.start.members())
     view.slot_runs.push_back({m.slots().begin(), m.slots().end()});
-  const auto& bounds = life.order.start.buckets().bounds();
-  view.bucket_bounds.assign(bounds.begin(), bounds.end());
+  LOCKSTEP_ASSIGN_OR_RETURN(life.bucket_bounds, plan_buckets_of(life));
+  view.bucket_bounds = life.bucket_bounds;
   view.total_steps = life.order.start.total_steps();
   view.skips = skips_of(life.order.start);
   view.phases = parts_.phases;
