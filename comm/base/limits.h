@@ -157,6 +157,7 @@ inline constexpr uint32_t kDeviceLeaves = 128;
 inline constexpr int kNcclSpinUs = 200;       // a wait for NCCL spins for so long at first,
 inline constexpr int kNcclPollUs = 50;        // then sleeps between two looks
 inline constexpr uint32_t kNcclConnects = 3;  // failed ones between the same members in a row
+inline constexpr int64_t kNcclEndMs = 5'000;   // to end a connection where the host sums after all
 
 // Groups of optimizer settings that one kernel takes
 inline constexpr uint32_t kUpdateGroups = 8;

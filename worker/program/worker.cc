@@ -263,14 +263,21 @@ void Worker::Impl::make_runner(uint64_t global_batch) {
 // NCCL takes a GPU once. Whether another worker has this one, only the coordinator can say
 // (shared_gpu.cc): a launcher may show each worker its own GPU alone.
 Status Worker::Impl::open_devices(bool is_auto) {
-  LOCKSTEP_ASSIGN_OR_RETURN(GradientBuffer * buffer, engine->device_buffer());
   const bool is_exact = job.comm().numerics() != "fast";
   if (is_auto) {
-    devices =
-        make_tried_comm({gpu.get(), buffer, &clock, is_exact,
-                         [this](const std::string& what) { logger->info("nccl_trial", what); }});
+    TriedCommParts parts;
+    parts.module = gpu.get();
+    parts.clock = &clock;
+    parts.reserve = [this] { return engine->device_buffer(); };
+    parts.release = [this] { engine->drop_device_buffer(); };
+    parts.is_exact = is_exact;
+    if (const auto identity = identify_gpu(options.gpu); identity.is_ok()) parts.gpu = *identity;
+    parts.notes_directory = rundir::file_in(options.run_dir, rundir::kCache);
+    parts.note = [this](const std::string& what) { logger->info("nccl_trial", what); };
+    devices = make_tried_comm(std::move(parts));
     return Status::ok();
   }
+  LOCKSTEP_ASSIGN_OR_RETURN(GradientBuffer * buffer, engine->device_buffer());
   LOCKSTEP_ASSIGN_OR_RETURN(devices, gpu->open_comm(*buffer, is_exact));
   logger->info("nccl",
                "gradients go between GPUs over NCCL, which neither authenticates nor encrypts; "

@@ -1,5 +1,7 @@
 #include "worker/engine/device/device_regions.h"
 
+#include <utility>
+
 #include "comm/base/check.h"
 #include "worker/engine/device/device_memory.h"
 
@@ -19,6 +21,11 @@ Status DeviceRegions::reserve(uint32_t regions) {
 
 Status DeviceRegions::reserve_result() {
   return result_ != nullptr ? Status::ok() : allocate(module_, &result_, layout_.elements);
+}
+
+void DeviceRegions::drop() {
+  for (; regions_.size() > 1; regions_.pop_back()) module_.release(regions_.back());
+  module_.release(std::exchange(result_, nullptr));
 }
 
 float* DeviceRegions::partial(uint32_t region) {
