@@ -46,6 +46,12 @@ class FakeNccl {
   void hang(bool does);
   void pass_hang();
 
+  // Lets a rank's calls of a function ("init", "group_end") block, although the communicator is
+  // non-blocking; "": of none any more.
+  void block(int rank, const std::string& function);
+  void pass_block(int rank, const std::string& function);
+  void wait_until_blocked();
+
   // The number of looks at a communicator until it stops being in progress; negative: never.
   int looks_until_ready = 2;
   ncclResult_t outcome = ncclSuccess;  // of the operation in progress
@@ -62,6 +68,9 @@ class FakeNccl {
   std::vector<std::string> log_;
   int living_ = 0;
   bool hangs_ = false;
+  int blocks_rank_ = -1;
+  std::string blocks_in_;
+  bool is_blocked_ = false;
 };
 
 }  // namespace lockstep::testing

@@ -27,11 +27,11 @@ inline void run_ranks(size_t ranks, const std::function<void(uint32_t)>& work) {
 
 struct NcclWorker {
   NcclWorker(MemberId id, const BufferLayout& layout, uint32_t regions, nccl::Numerics numerics,
-             const nccl::NcclApi& api = FakeNccl::api())
+             const nccl::NcclApi& api = FakeNccl::api(), nccl::WatchOptions watch = {})
       : member(id),
         buffer(make_plain_buffer(layout, regions)),
         queue(nccl::CudaQueue::create({&gradients, &compute}).value()),
-        context(api, clock, *queue, *buffer, numerics) {}
+        context(api, clock, *queue, *buffer, numerics, std::move(watch)) {}
 
   const MemberId member;
   SystemClock clock;

@@ -41,20 +41,23 @@ class OnDevice final : public Forwarding<DeviceCollective> {
 }  // namespace
 
 Result<std::unique_ptr<CudaComm>> CudaComm::open(int device, const nccl::EngineStreams& streams,
-                                                 GradientBuffer& buffer, bool is_exact) {
+                                                 GradientBuffer& buffer,
+                                                 DeviceCommOptions options) {
   LOCKSTEP_RETURN_IF_ERROR(use(device));
   LOCKSTEP_ASSIGN_OR_RETURN(nccl::NcclApi api, nccl::open_nccl(kNcclLibrary));
   LOCKSTEP_ASSIGN_OR_RETURN(auto queue, nccl::CudaQueue::create(streams));
-  return std::unique_ptr<CudaComm>(new CudaComm(device, api, std::move(queue), buffer, is_exact));
+  return std::unique_ptr<CudaComm>(
+      new CudaComm(device, api, std::move(queue), buffer, std::move(options)));
 }
 
 CudaComm::CudaComm(int device, nccl::NcclApi api, std::unique_ptr<nccl::CudaQueue> queue,
-                   GradientBuffer& buffer, bool is_exact)
+                   GradientBuffer& buffer, DeviceCommOptions options)
     : device_(device),
       nccl_version_(api.version),
       queue_(std::move(queue)),
       context_(api, clock_, *queue_, buffer,
-               is_exact ? nccl::Numerics::kExact : nccl::Numerics::kFast) {}
+               options.is_exact ? nccl::Numerics::kExact : nccl::Numerics::kFast,
+               {.told = std::move(options.on_stuck)}) {}
 
 CudaComm::~CudaComm() {
   (void)use(device_);

@@ -22,7 +22,7 @@ class CudaComm final : public DeviceComm {
  public:
   // The streams and `buffer` outlive the connection.
   static Result<std::unique_ptr<CudaComm>> open(int device, const nccl::EngineStreams& streams,
-                                                GradientBuffer& buffer, bool is_exact);
+                                                GradientBuffer& buffer, DeviceCommOptions options);
   ~CudaComm() override;
 
   Result<std::unique_ptr<DeviceCollective>> connect(DeviceGeneration next) override;
@@ -31,7 +31,7 @@ class CudaComm final : public DeviceComm {
 
  private:
   CudaComm(int device, nccl::NcclApi api, std::unique_ptr<nccl::CudaQueue> queue,
-           GradientBuffer& buffer, bool is_exact);
+           GradientBuffer& buffer, DeviceCommOptions options);
 
   const int device_;
   const std::string nccl_version_;

@@ -49,7 +49,8 @@ class CudaModule final : public DeviceModule {
   uint64_t allocated_bytes() const override { return allocated_bytes_; }
   void pin(void* memory, size_t bytes) override;
   void unpin(void* memory) override;
-  Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer, bool is_exact) override;
+  Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer,
+                                                DeviceCommOptions options) override;
   Status copy(DeviceLane lane, void* to, const void* from, size_t bytes) override;
   Status mark(uint32_t mark, DeviceLane lane) override;
   Status hold(DeviceLane lane, uint32_t mark) override;
@@ -201,11 +202,12 @@ void CudaModule::unpin(void* memory) {
   cuda::drop_error(cudaHostUnregister(memory));
 }
 
-Result<std::unique_ptr<DeviceComm>> CudaModule::open_comm(GradientBuffer& buffer, bool is_exact) {
+Result<std::unique_ptr<DeviceComm>> CudaModule::open_comm(GradientBuffer& buffer,
+                                                          DeviceCommOptions options) {
   LOCKSTEP_ASSIGN_OR_RETURN(auto comm, CudaComm::open(device_,
                                                       {.gradients = stream(DeviceLane::kGradients),
                                                        .compute = stream(DeviceLane::kCompute)},
-                                                      buffer, is_exact));
+                                                      buffer, std::move(options)));
   nccl_version_ = comm->nccl_version();
   return std::unique_ptr<DeviceComm>(std::move(comm));
 }

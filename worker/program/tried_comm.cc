@@ -1,5 +1,6 @@
 #include "worker/program/tried_comm.h"
 
+#include <atomic>
 #include <chrono>
 #include <future>
 #include <string_view>
@@ -48,7 +49,7 @@ class TriedComm final : public DeviceComm {
             {.connect = [this](DeviceGeneration next) { return connect_opened(std::move(next)); },
              .buffer = buffer_,
              .memory = memory_of(*parts_.module),
-             .is_exact = parts_.is_exact,
+             .is_exact = parts_.options.is_exact,
              .clock = *parts_.clock,
              .place = {parts_.gpu.pci, parts_.gpu.uuid},
              .note = parts_.note,
@@ -59,18 +60,30 @@ class TriedComm final : public DeviceComm {
     end_connection([] { return false; }, /*gives_back=*/true);
   }
 
+  // What a connection still tells comes before the members that it tells go.
+  ~TriedComm() override {
+    comm_.reset();
+    if (ending_.valid()) ending_.wait();
+  }
+
   Result<std::unique_ptr<DeviceCollective>> connect(DeviceGeneration next) override {
     const std::function<bool()> is_closed = next.is_closed;
     const bool has_peers = next.control->world_size() > 1;  // else it sums in this memory, alone
     auto made = trial_.connect(std::move(next));
     if (made.is_ok() && *made == nullptr) end_connection(is_closed, has_peers);
+    if (made.is_ok() && *made != nullptr) has_summed_ = true;
     return made;
   }
 
  private:
   Status open() {
     LOCKSTEP_ASSIGN_OR_RETURN(buffer_, parts_.reserve());
-    LOCKSTEP_ASSIGN_OR_RETURN(comm_, parts_.module->open_comm(*buffer_, parts_.is_exact));
+    DeviceCommOptions options = parts_.options;
+    options.on_stuck = [this](const Status& why) {
+      if (!has_summed_) remember(why.message());
+      if (parts_.options.on_stuck) parts_.options.on_stuck(why);
+    };
+    LOCKSTEP_ASSIGN_OR_RETURN(comm_, parts_.module->open_comm(*buffer_, std::move(options)));
     return Status::ok();
   }
 
@@ -114,7 +127,8 @@ class TriedComm final : public DeviceComm {
   const Status opened_;
   const TrialNote note_;
   DeviceTrial trial_;
-  std::future<void> ending_;  // of a connection that was given up; its destructor waits
+  std::atomic<bool> has_summed_{false};  // a trial was right
+  std::future<void> ending_;             // of a connection that was given up; its destructor waits
 };
 
 }  // namespace

@@ -26,10 +26,11 @@ struct TriedCommParts {
   // The device's memory for sums (Engine::device_buffer(), drop_device_buffer()).
   std::function<Result<GradientBuffer*>()> reserve;
   std::function<void()> release;
-  bool is_exact = true;
-  GpuIdentity gpu;                               // this worker's; empty: unknown
-  std::string notes_directory;                   // of the run (trial_note.h)
-  std::function<void(const std::string&)> note;  // what came of the trial
+  DeviceCommOptions options;
+  GpuIdentity gpu;              // this worker's; empty: unknown
+  std::string notes_directory;  // of the run (trial_note.h)
+  // What came of the trial. Usually on the thread of connect(), once on one of the connection's.
+  std::function<void(const std::string&)> note;
 };
 
 // Opens the connection's library too; if that fails, the first generation hears of it.

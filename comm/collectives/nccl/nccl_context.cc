@@ -23,13 +23,15 @@ void pause(int64_t waited_ns) {
 }  // namespace
 
 NcclContext::NcclContext(NcclApi api, const Clock& clock, DeviceQueue& queue,
-                         GradientBuffer& buffer, Numerics numerics)
+                         GradientBuffer& buffer, Numerics numerics, WatchOptions watch)
     : api_(std::move(api)),
       clock_(clock),
       queue_(queue),
       buffer_(buffer),
       numerics_(numerics),
-      side_([&queue] { (void)queue.use_device(); }) {}
+      watch_(std::make_shared<CallWatch>(watch)),
+      side_([&queue] { (void)queue.use_device(); }),
+      watching_(watch_, watch.told != nullptr) {}
 
 NcclContext::~NcclContext() {
   if (!current_) return;
@@ -42,6 +44,8 @@ NcclContext::~NcclContext() {
 Result<std::unique_ptr<DeviceCollective>> NcclContext::connect(DeviceGeneration next) {
   const Closed closed{.by_session = std::move(next.is_closed)};
   const Wait wait{clock_, next.deadline_ms, closed, pause};
+  watch_->begin_generation(closed.by_session);
+  const CallWatch::Call call(*watch_, "connect the GPUs");
   Status status = end_older(next, wait);
   if (status.is_ok()) status = make(next, wait);
   if (!status.is_ok()) {
@@ -54,7 +58,7 @@ Result<std::unique_ptr<DeviceCollective>> NcclContext::connect(DeviceGeneration 
   current_->register_buffer(buffer_.result(), bytes);
   return std::unique_ptr<DeviceCollective>(std::make_unique<NcclCollective>(
       NcclParts{next.generation, numerics_, std::move(next.node_of_rank), next.control, current_,
-                closed, &clock_, pause, api_, &queue_, &buffer_}));
+                closed, &clock_, pause, api_, &queue_, &buffer_, watch_}));
 }
 
 // A worker without an older communicator comes to the barrier too.

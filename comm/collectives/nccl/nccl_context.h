@@ -13,6 +13,8 @@
 //  X2 A side thread stops and frees, because NCCL blocks there. connect() waits for it only until
 //     its own deadline, or until the new generation is closed. The destructor waits for it.
 //  X3 A communicator whose making failed is stopped and freed like any other.
+//  X4 A call of this rank's that does not return in a closed generation is told to the WatchOptions
+//     (call_watch.h), also while it is inside connect().
 //
 // Thread-safety: one thread at a time. Collectives may not outlive queue and buffer.
 #pragma once
@@ -23,6 +25,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/ids.h"
+#include "comm/collectives/nccl/call_watch.h"
 #include "comm/collectives/nccl/nccl_collective.h"
 #include "comm/collectives/nccl/side_thread.h"
 
@@ -32,7 +35,7 @@ class NcclContext {
  public:
   // `clock`, `queue` and `buffer` outlive the context.
   NcclContext(NcclApi api, const Clock& clock, DeviceQueue& queue, GradientBuffer& buffer,
-              Numerics numerics);
+              Numerics numerics, WatchOptions watch = {});
   ~NcclContext();
 
   // Errors: those of Communicator::init and of the host's Collective. kInternal also if the older
@@ -54,7 +57,9 @@ class NcclContext {
   std::shared_ptr<Communicator> current_;  // null: none, or freed
   std::vector<MemberId> failed_between_;   // the members between whom NCCL failed to connect last
   uint32_t failures_ = 0;                  // in a row, between them
+  const std::shared_ptr<CallWatch> watch_;
   SideThread side_;
+  WatchThread watching_;
 };
 
 }  // namespace lockstep::nccl

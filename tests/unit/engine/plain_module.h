@@ -61,11 +61,12 @@ class PlainModule final : public DeviceModule {
   void pin(void* memory, size_t bytes) override;
   void unpin(void* memory) override;
   // Most tests connect devices themselves (loopback_world.h).
-  Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer, bool) override {
+  Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer,
+                                                DeviceCommOptions options) override {
     if (!opens) return Status(Code::kConfig, "a device without a network");
-    return opens(buffer);
+    return opens(buffer, std::move(options));
   }
-  std::function<Result<std::unique_ptr<DeviceComm>>(GradientBuffer&)> opens;
+  std::function<Result<std::unique_ptr<DeviceComm>>(GradientBuffer&, DeviceCommOptions)> opens;
   std::string nccl_version;
   Status copy(DeviceLane lane, void* to, const void* from, size_t bytes) override;
   Status mark(uint32_t mark, DeviceLane lane) override;

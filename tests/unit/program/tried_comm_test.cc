@@ -53,7 +53,8 @@ class ToyComm final : public DeviceComm {
 struct Worker {
   Worker(const std::string& directory, std::string bus, std::string uuid,
          const std::string& nccl = "2.28.9") {
-    module.opens = [this](GradientBuffer&) {
+    module.opens = [this](GradientBuffer&, DeviceCommOptions options) {
+      on_stuck = std::move(options.on_stuck);
       return Result<std::unique_ptr<DeviceComm>>(std::make_unique<ToyComm>(*this));
     };
     module.nccl_version = nccl;
@@ -68,6 +69,7 @@ struct Worker {
       return static_cast<GradientBuffer*>(&regions);
     };
     parts.release = [this] { regions.drop(); };
+    parts.options.on_stuck = [this](const Status& why) { stuck.push_back(why.message()); };
     parts.gpu = {std::move(bus), std::move(uuid)};
     parts.notes_directory = directory + "/cache";
     parts.note = [this](const std::string& what) { notes.push_back(what); };
@@ -87,6 +89,8 @@ struct Worker {
   std::atomic<int> living{0};
   std::atomic<int> connects{0};
   std::shared_future<void> end_waits_for;
+  std::function<void(const Status&)> on_stuck;  // of the connection
+  std::vector<std::string> stuck;               // what came of it
   std::unique_ptr<DeviceComm> comm;
   std::unique_ptr<DeviceCollective> made;
   Status status;
@@ -239,6 +243,22 @@ TEST_F(TriedComm, RanksOnOneGpuSumOnTheHostAsLongAsTheyShareIt) {
     EXPECT_EQ(start(2, 2), 2u) << "the third is gone";
     EXPECT_EQ(workers[0]->notes.size(), 2u);
   }
+}
+
+// Nobody can go on to the host from inside a call: the process ends, and the next one must not end
+// in the same way.
+TEST_F(TriedComm, ACallThatDoesNotReturnFromATrialIsRememberedAndFromALaterStepNot) {
+  make(2);
+  workers[1]->on_stuck(Status(Code::kInternal, "hangs in init"));
+  EXPECT_EQ(workers[1]->stuck, std::vector<std::string>{"hangs in init"});
+  make(2);
+  EXPECT_EQ(start(1, 2), 0u);
+  EXPECT_THAT(workers[0]->notes.at(0), HasSubstr("rank 1: hangs in init"));
+  make(2, "2.29.1");
+  EXPECT_EQ(start(2, 2), 2u);
+  workers[1]->on_stuck(Status(Code::kInternal, "hangs in a step"));
+  make(2, "2.29.1");
+  EXPECT_EQ(start(3, 2), 2u);
 }
 
 // What ran between the peers would never end on the device.
