@@ -12,6 +12,7 @@
 #include "comm/base/check.h"
 #include "comm/base/gpu/cuda_status.h"
 #include "worker/cuda/cuda_comm.h"
+#include "worker/cuda/gpu_fingerprint.h"
 #include "worker/cuda/kernels/apply_launch.h"
 #include "worker/cuda/kernels/cuda_layers.h"
 #include "worker/cuda/kernels/layer_launch.h"
@@ -133,16 +134,13 @@ CudaModule::~CudaModule() {
 std::vector<std::string> CudaModule::fingerprint() const {
   int runtime = 0;
   cuda::drop_error(cudaRuntimeGetVersion(&runtime));
-  std::vector<std::string> lines = {
-      "device=cuda",
-      "gpu=" + std::string(properties_.name),
-      "gpu_capability=" + std::to_string(properties_.major) + "." +
-          std::to_string(properties_.minor),
-      "gpu_processors=" + std::to_string(properties_.multiProcessorCount),
-      "gpu_kernels=" + std::to_string(kKernelBits),
-      "cuda_runtime=" + std::to_string(runtime)};
-  if (!nccl_version_.empty()) lines.push_back("nccl=" + nccl_version_);
-  return lines;
+  return gpu_fingerprint({.name = properties_.name,
+                          .major = properties_.major,
+                          .minor = properties_.minor,
+                          .processors = properties_.multiProcessorCount,
+                          .kernel_bits = kKernelBits,
+                          .runtime = runtime,
+                          .nccl = nccl_version_});
 }
 
 Result<void*> CudaModule::allocate(size_t bytes) {
