@@ -252,6 +252,11 @@ TEST_F(DeviceTrialTest, AGenerationThatIsClosedMeanwhileSaysNothingOfTheDevices)
   EXPECT_EQ(start(2), 2u);
 }
 
+TEST(DeviceTrialLimit, IsTwentySecondsAsThePagesSay) {
+  const SystemClock clock;
+  EXPECT_EQ((DeviceTrial::Parts{.clock = clock}.limit_ms), 20'000);
+}
+
 TEST_F(DeviceTrialTest, AWorkerThatIsAloneTriesNothing) {
   make(1);
   EXPECT_EQ(start(1), 0u);
