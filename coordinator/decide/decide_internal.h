@@ -67,6 +67,8 @@ bool has_agent(const State& state, const std::string& node);
 // Sorts by node (with numbers in names compared as numbers), local rank, id. So the ranks of one
 // node are neighbours, and a machine gets the same ranks again after a restart.
 void sort_naturally(const State& state, std::vector<MemberId>& members);
+// 0, 0, ..., 1, 1, ...: by machine (comm/collectives/node_levels.h).
+std::vector<uint32_t> node_of_rank(const State& state, const std::vector<MemberId>& ranks);
 // "worker of rank 1 (member 2, node n, pid 42)"
 std::string describe(const State& state, const Member& member);
 std::string describe(const State& state, const std::vector<MemberId>& members);

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "comm/base/planted_bug.h"
+#include "comm/collectives/node_levels.h"
 #include "coordinator/decide/decide_internal.h"
 
 namespace lockstep::coordinator {
@@ -131,6 +132,12 @@ void sort_naturally(const State& state, std::vector<MemberId>& members) {
     if (x.node != y.node) return natural_less(x.node, y.node);
     return std::tie(x.local_rank, x.id) < std::tie(y.local_rank, y.id);
   });
+}
+
+std::vector<uint32_t> node_of_rank(const State& state, const std::vector<MemberId>& ranks) {
+  std::vector<std::string_view> hosts;
+  for (const MemberId id : ranks) hosts.push_back(state.members.at(id).data.host_id());
+  return number_nodes(hosts);
 }
 
 std::string describe(const State& state, const Member& member) {

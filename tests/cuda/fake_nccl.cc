@@ -88,6 +88,7 @@ ncclResult_t init(ncclComm_t* made, int ranks, ncclUniqueId id, int rank, ncclCo
   if (config->blocking != 0) return ncclInvalidUsage;
   FakeCuda::get().touch();
   FakeNccl::get().note(rank, std::string("init ") + id.internal);
+  FakeNccl::get().pass_block(rank, "init");
   if (rank == FakeNccl::get().cannot_init) return ncclSystemError;
   FakeNccl::get().count(1);
   auto side = std::make_shared<Side>();
@@ -286,6 +287,7 @@ ncclResult_t group_start() {
 ncclResult_t group_end() {
   FakeCuda::get().touch();
   if (group_comm == nullptr) return ncclSuccess;
+  FakeNccl::get().pass_block(group_comm->side->rank, "group_end");
   group_stream->post([ops = std::exchange(group, {})] {
     for (const Op& op : ops) op.begin();
     for (const Op& op : ops) op.end();
@@ -344,7 +346,8 @@ void FakeNccl::reset() {
   std::lock_guard lock(mutex_);
   log_.clear();
   living_ = 0;
-  hangs_ = false;
+  hangs_ = is_blocked_ = false;
+  blocks_in_.clear();
   looks_until_ready = 2;
   outcome = ncclSuccess;
   cannot_init = never_ready = gets_wrong_bit = -1;
@@ -404,6 +407,28 @@ bool FakeNccl::has_allocated(const void* memory, size_t bytes) const {
   std::lock_guard lock(mutex_);
   const auto found = allocated_.find(static_cast<const std::byte*>(memory));
   return found != allocated_.end() && bytes <= found->second.size();
+}
+
+void FakeNccl::block(int rank, const std::string& function) {
+  std::lock_guard lock(mutex_);
+  blocks_rank_ = rank;
+  blocks_in_ = function;
+  is_blocked_ = false;
+  changed_.notify_all();
+}
+
+void FakeNccl::pass_block(int rank, const std::string& function) {
+  std::unique_lock lock(mutex_);
+  const auto passes = [&] { return rank != blocks_rank_ || function != blocks_in_; };
+  if (passes()) return;
+  is_blocked_ = true;
+  changed_.notify_all();
+  changed_.wait(lock, passes);
+}
+
+void FakeNccl::wait_until_blocked() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return is_blocked_; });
 }
 
 }  // namespace lockstep::testing

@@ -50,6 +50,12 @@ class FakeNccl {
   void hang(bool does);
   void pass_hang();
 
+  // Lets a rank's calls of a function ("init", "group_end") block, although the communicator is
+  // non-blocking; "": of none any more.
+  void block(int rank, const std::string& function);
+  void pass_block(int rank, const std::string& function);
+  void wait_until_blocked();
+
   // The number of looks at a communicator until it stops being in progress; negative: never.
   int looks_until_ready = 2;
   ncclResult_t outcome = ncclSuccess;  // of the operation in progress
@@ -75,6 +81,9 @@ class FakeNccl {
   int living_ = 0;
   bool hangs_ = false;
   std::map<const std::byte*, std::vector<std::byte>> allocated_;
+  int blocks_rank_ = -1;
+  std::string blocks_in_;
+  bool is_blocked_ = false;
 };
 
 }  // namespace lockstep::testing

@@ -44,14 +44,15 @@ class PeerBuffer final : public GradientBuffer {
 
 struct NcclWorker {
   NcclWorker(MemberId id, const BufferLayout& layout, uint32_t regions, nccl::Numerics numerics,
-             const nccl::NcclApi& api = FakeNccl::api())
-      : NcclWorker(id, make_plain_buffer(layout, regions), numerics, api, false) {}
+             const nccl::NcclApi& api = FakeNccl::api(), nccl::WatchOptions watch = {})
+      : NcclWorker(id, make_plain_buffer(layout, regions), numerics, api, false, std::move(watch)) {
+  }
   NcclWorker(MemberId id, std::unique_ptr<GradientBuffer> memory, nccl::Numerics numerics,
-             const nccl::NcclApi& api, bool may_map_result)
+             const nccl::NcclApi& api, bool may_map_result, nccl::WatchOptions watch = {})
       : member(id),
         buffer(std::move(memory)),
         queue(nccl::CudaQueue::create({&gradients, &compute}).value()),
-        context(api, clock, *queue, *buffer, numerics, may_map_result) {}
+        context(api, clock, *queue, *buffer, numerics, may_map_result, std::move(watch)) {}
 
   const MemberId member;
   SystemClock clock;

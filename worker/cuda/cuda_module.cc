@@ -12,6 +12,7 @@
 #include "comm/base/check.h"
 #include "comm/base/gpu/cuda_status.h"
 #include "worker/cuda/cuda_comm.h"
+#include "worker/cuda/gpu_fingerprint.h"
 #include "worker/cuda/kernels/apply_launch.h"
 #include "worker/cuda/kernels/cuda_layers.h"
 #include "worker/cuda/kernels/layer_launch.h"
@@ -52,7 +53,8 @@ class CudaModule final : public DeviceModule {
   uint64_t allocated_bytes() const override { return allocated_bytes_; }
   void pin(void* memory, size_t bytes) override;
   void unpin(void* memory) override;
-  Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer, bool is_exact) override;
+  Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer,
+                                                DeviceCommOptions options) override;
   Status copy(DeviceLane lane, void* to, const void* from, size_t bytes) override;
   Status mark(uint32_t mark, DeviceLane lane) override;
   Status hold(DeviceLane lane, uint32_t mark) override;
@@ -140,16 +142,13 @@ CudaModule::~CudaModule() {
 std::vector<std::string> CudaModule::fingerprint() const {
   int runtime = 0;
   cuda::drop_error(cudaRuntimeGetVersion(&runtime));
-  std::vector<std::string> lines = {
-      "device=cuda",
-      "gpu=" + std::string(properties_.name),
-      "gpu_capability=" + std::to_string(properties_.major) + "." +
-          std::to_string(properties_.minor),
-      "gpu_processors=" + std::to_string(properties_.multiProcessorCount),
-      "gpu_kernels=" + std::to_string(kKernelBits),
-      "cuda_runtime=" + std::to_string(runtime)};
-  if (!nccl_version_.empty()) lines.push_back("nccl=" + nccl_version_);
-  return lines;
+  return gpu_fingerprint({.name = properties_.name,
+                          .major = properties_.major,
+                          .minor = properties_.minor,
+                          .processors = properties_.multiProcessorCount,
+                          .kernel_bits = kKernelBits,
+                          .runtime = runtime,
+                          .nccl = nccl_version_});
 }
 
 Result<void*> CudaModule::allocate(size_t bytes) {
@@ -236,13 +235,14 @@ void CudaModule::unpin(void* memory) {
   cuda::drop_error(cudaHostUnregister(memory));
 }
 
-Result<std::unique_ptr<DeviceComm>> CudaModule::open_comm(GradientBuffer& buffer, bool is_exact) {
+Result<std::unique_ptr<DeviceComm>> CudaModule::open_comm(GradientBuffer& buffer,
+                                                          DeviceCommOptions options) {
   LOCKSTEP_RETURN_IF_ERROR(open_nccl());
   const bool may_map_result = peer_memory_.contains(buffer.result());
   LOCKSTEP_ASSIGN_OR_RETURN(auto comm, CudaComm::open(device_, *nccl_,
                                                       {.gradients = stream(DeviceLane::kGradients),
                                                        .compute = stream(DeviceLane::kCompute)},
-                                                      buffer, is_exact, may_map_result));
+                                                      buffer, may_map_result, std::move(options)));
   nccl_version_ = comm->nccl_version();
   return std::unique_ptr<DeviceComm>(std::move(comm));
 }

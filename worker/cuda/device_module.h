@@ -77,9 +77,10 @@ class DeviceModule {
   virtual void unpin(void* memory) = 0;
 
   // Connects this device with the devices of peers, for sums over `buffer`. The memory of `buffer`
-  // is the device's. `buffer` and the module outlive the connection. `is_exact`: sums follow the
-  // reduction tree. kConfig if the library for the connection is missing.
-  virtual Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer, bool is_exact) = 0;
+  // is the device's. `buffer` and the module outlive the connection. kConfig if the library for the
+  // connection is missing.
+  virtual Result<std::unique_ptr<DeviceComm>> open_comm(GradientBuffer& buffer,
+                                                        DeviceCommOptions options) = 0;
 
   virtual Status copy(DeviceLane lane, void* to, const void* from, size_t bytes) = 0;
   virtual Status mark(uint32_t mark, DeviceLane lane) = 0;

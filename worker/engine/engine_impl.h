@@ -49,6 +49,7 @@ class EngineImpl final : public Engine {
 
   GradientBuffer& gradient_buffer() override { return *buffer_; }
   Result<GradientBuffer*> device_buffer() override { return device_->regions(buffer_->regions()); }
+  void drop_device_buffer() override { device_->drop_regions(); }
   std::vector<uint64_t> tensor_bounds() const override { return layout_.tensor_bounds(); }
   std::vector<std::string> fingerprint() const override;
   std::vector<StateTensor> state() override;

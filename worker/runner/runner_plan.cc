@@ -52,9 +52,8 @@ Result<Runner::Agreed> Runner::train_step(Life& life, ResumePoint& at) {
   LOCKSTEP_CHECK(outcome.record.step() == at.step, "the engine applies the step that is next");
   at = {at.step + 1, life.plan.after_step(at.step + 1)};
   trace_.step_applied(at.step, life.rank);
-  const auto& bounds = life.order.start.buckets().bounds();
   proof_.add(outcome.record, options_.job.train().slots());
-  parts_.probe.step_applied(outcome.record, {bounds.data(), static_cast<size_t>(bounds.size())});
+  parts_.probe.step_applied(outcome.record, life.bucket_bounds);
   LOCKSTEP_RETURN_IF_ERROR(
       parts_.port.add_record(life.order.generation, std::move(outcome.record)));
   if (outcome.check) {

@@ -31,14 +31,17 @@ Result<bool> all_say(DeviceGeneration& next, bool mine) {
 }  // namespace
 
 NcclContext::NcclContext(NcclApi api, const Clock& clock, DeviceQueue& queue,
-                         GradientBuffer& buffer, Numerics numerics, bool may_map_result)
+                         GradientBuffer& buffer, Numerics numerics, bool may_map_result,
+                         WatchOptions watch)
     : api_(std::move(api)),
       clock_(clock),
       queue_(queue),
       buffer_(buffer),
       numerics_(numerics),
       may_map_result_(may_map_result && numerics == Numerics::kFast),
-      side_([&queue] { (void)queue.use_device(); }) {}
+      watch_(std::make_shared<CallWatch>(watch)),
+      side_([&queue] { (void)queue.use_device(); }),
+      watching_(watch_, watch.told != nullptr) {}
 
 NcclContext::~NcclContext() {
   if (!current_) return;
@@ -51,6 +54,8 @@ NcclContext::~NcclContext() {
 Result<std::unique_ptr<DeviceCollective>> NcclContext::connect(DeviceGeneration next) {
   const Closed closed{.by_session = std::move(next.is_closed)};
   const Wait wait{clock_, next.deadline_ms, closed, pause};
+  watch_->begin_generation(closed.by_session);
+  const CallWatch::Call call(*watch_, "connect the GPUs");
   Result<bool> is_made = false;
   while (is_made.is_ok() && !*is_made) is_made = make_and_map(next, wait);
   if (!is_made.is_ok()) {
@@ -60,7 +65,7 @@ Result<std::unique_ptr<DeviceCollective>> NcclContext::connect(DeviceGeneration 
   register_memory();
   return std::unique_ptr<DeviceCollective>(std::make_unique<NcclCollective>(
       NcclParts{next.generation, numerics_, std::move(next.node_of_rank), next.control, current_,
-                closed, &clock_, pause, api_, &queue_, &buffer_}));
+                closed, &clock_, pause, api_, &queue_, &buffer_, watch_}));
 }
 
 // False: without a window it will do.

@@ -16,6 +16,8 @@
 //     agree on that before and after, so no rank sums with a window while another has none. A
 //     context whose window failed asks for none again.
 //  X4 A communicator whose making failed is stopped and freed like any other.
+//  X5 A call of this rank's that does not return in a closed generation is told to the WatchOptions
+//     (call_watch.h), also while it is inside connect().
 //
 // Thread-safety: one thread at a time. Collectives may not outlive queue and buffer.
 #pragma once
@@ -26,6 +28,7 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/ids.h"
+#include "comm/collectives/nccl/call_watch.h"
 #include "comm/collectives/nccl/nccl_collective.h"
 #include "comm/collectives/nccl/side_thread.h"
 
@@ -36,7 +39,7 @@ class NcclContext {
   // `clock`, `queue` and `buffer` outlive the context. `may_map_result`: the result's memory is
   // from ncclMemAlloc().
   NcclContext(NcclApi api, const Clock& clock, DeviceQueue& queue, GradientBuffer& buffer,
-              Numerics numerics, bool may_map_result);
+              Numerics numerics, bool may_map_result, WatchOptions watch = {});
   ~NcclContext();
 
   // Errors: those of Communicator::init and of the host's Collective. kInternal also if the older
@@ -62,7 +65,9 @@ class NcclContext {
   std::shared_ptr<Communicator> current_;  // null: none, or freed
   std::vector<MemberId> failed_between_;   // the members between whom NCCL failed to connect last
   uint32_t failures_ = 0;                  // in a row, between them
+  const std::shared_ptr<CallWatch> watch_;
   SideThread side_;
+  WatchThread watching_;
 };
 
 }  // namespace lockstep::nccl

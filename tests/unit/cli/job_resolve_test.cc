@@ -318,14 +318,23 @@ TEST(JobResolve, NcclHasLargerBucketsUnlessTheJobSaysOtherwise) {
     EXPECT_TRUE(job.is_ok()) << job.status().message();
     return job.is_ok() ? job->comm().bucket_mb() : 0;
   };
-  EXPECT_EQ(bucket_mb({}), 4);
+  EXPECT_EQ(bucket_mb({"comm.backend=host"}), 4);
   EXPECT_EQ(bucket_mb({"comm.backend=nccl"}), 32);
+  EXPECT_EQ(bucket_mb({"comm.backend=auto"}), 0) << "the workers find out who sums";
+  EXPECT_EQ(bucket_mb({"comm.backend=auto", "cluster.device=cpu"}), 4);
+  EXPECT_EQ(bucket_mb({"comm.backend=auto", "comm.bucket_mb=4"}), 4);
   EXPECT_EQ(bucket_mb({"comm.backend=nccl", "comm.bucket_mb=4"}), 4);
   // A resume keeps what the run has.
   const auto stored = resolve_job(values_of(kMinimal, {"comm.bucket_mb=8"}), with_gpus);
   ASSERT_TRUE(stored.is_ok());
   with_gpus.stored = &*stored;
   EXPECT_EQ(bucket_mb({"comm.backend=nccl"}), 8);
+  with_gpus.stored = nullptr;
+  const auto undecided = resolve_job(values_of(kMinimal, {}), with_gpus);
+  ASSERT_TRUE(undecided.is_ok());
+  with_gpus.stored = &*undecided;
+  EXPECT_EQ(bucket_mb({}), 0);
+  EXPECT_EQ(bucket_mb({"comm.backend=host"}), 4) << "now it is decided";
 }
 
 TEST(JobResolve, DefaultWorkersNeverExceedSlotsOrBatch) {

@@ -1,5 +1,7 @@
 #include "worker/engine/device/device_regions.h"
 
+#include <utility>
+
 #include "comm/base/check.h"
 #include "worker/engine/device/device_memory.h"
 
@@ -23,6 +25,11 @@ Status DeviceRegions::reserve_result() {
                             module_.allocate_for_peers(layout_.elements * sizeof(float)));
   result_ = static_cast<float*>(got);
   return Status::ok();
+}
+
+void DeviceRegions::drop() {
+  for (; regions_.size() > 1; regions_.pop_back()) module_.release(regions_.back());
+  module_.release(std::exchange(result_, nullptr));
 }
 
 float* DeviceRegions::partial(uint32_t region) {
