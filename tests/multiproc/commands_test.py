@@ -1,8 +1,9 @@
 """What people type: wrong words get the right ones, and the commands that end and list runs."""
 import json
+import shlex
 import unittest
 
-from harness import LockstepTest, lockstep
+from harness import LockstepTest, Run, lockstep
 
 
 class WrongWords(LockstepTest):
@@ -75,6 +76,50 @@ class Stop(LockstepTest):
         run = self.finish(job, "--workers", 1, "train.max_steps=2")
         self.assert_fails(lockstep("stop", run.run_dir), 3, names=str(run.run_dir))
         self.assert_fails(lockstep("stop", self.scratch / "none"), 66, names="none")
+
+
+class TryNext(LockstepTest):
+    def advised(self, text):
+        """The words of the command that goes on, as somebody copies them."""
+        line = next(line for line in text.splitlines() if "run --resume" in line)
+        words = shlex.split(line.split("#")[0])[2:]
+        at = words.index("--run-dir")
+        return words[:at] + words[at + 2:]
+
+    def test_the_advice_goes_on_whatever_ended_the_run(self):
+        data = self.small_data()
+        for train in ({"max_steps": 4}, {"epochs": 1}, {"epochs": 2, "max_steps": 4}):
+            with self.subTest(train=train):
+                name = "-".join(map(str, train.values())) + "-" + "-".join(train)
+                job = self.job(data, train={"global_batch": 64, "slots": 4, **train})
+                run = self.finish(job, "--workers", 1, name=name)
+                again = Run(self.advised(run.text()), run.run_dir)
+                self.runs.append(again)
+                self.assertEqual(again.wait(), 0, again.text())
+                steps = train.get("max_steps", 10)
+                self.assertGreater(len(again.history()), steps)
+
+    def test_after_one_cycle_the_rate_does_not_jump_up_in_silence(self):
+        job = self.job(self.small_data(), train={"global_batch": 64, "slots": 4, "max_steps": 10},
+                       schedule={"name": "onecycle"})
+        run = self.finish(job, "--workers", 1)
+        top = max(row["lr"] for row in run.history())
+        plain = self.start("--resume", "train.max_steps=12")
+        self.assertEqual(plain.wait(), 0, plain.text())
+        self.assertRegex(plain.text(), r"learning rate of step 11 .*schedule=constant")
+        advised = Run(self.advised(plain.text()), plain.run_dir)
+        self.runs.append(advised)
+        self.assertEqual(advised.wait(), 0, advised.text())
+        rates = [row["lr"] for row in advised.history()[12:]]
+        self.assertEqual(len(rates), 12)
+        self.assertLessEqual(max(rates), top / 9)
+
+    def test_a_longer_run_that_another_key_ends_says_which(self):
+        run = self.finish(self.job(self.small_data()), "--workers", 1, "train.max_steps=4")
+        again = self.finish("--resume", "train.epochs=5")
+        self.assertIn("train.max_steps is 4", again.text())
+        self.assertIn("train.max_steps=8", " ".join(self.advised(again.text())))
+        self.assertEqual(len(run.history()), 4)
 
 
 class Runs(LockstepTest):

@@ -60,16 +60,4 @@ std::string summary_table(const json& summary, const std::string& run_dir) {
   return out;
 }
 
-std::string next_commands(const std::string& run_dir) {
-  return "Try next:\n"
-         "  lockstep ckpt ls " +
-         run_dir +
-         "\n"
-         "  lockstep ckpt verify " +
-         run_dir +
-         "\n"
-         "  lockstep run --resume --run-dir " +
-         run_dir + " train.epochs=N    # go on, with more epochs\n";
-}
-
 }  // namespace lockstep
