@@ -1,4 +1,5 @@
-// What people and schedulers want: more or fewer workers, a node or a worker that has to go.
+// What people and schedulers want: more or fewer workers, a node or a worker that has to go, the
+// end.
 #include <algorithm>
 
 #include "comm/base/limits.h"
@@ -113,6 +114,22 @@ Reason drain_member(Turn& turn, ConnectionId connection, MemberId id) {
                                         : " at the next boundary"));
 }
 
+// The answer goes out first: the run may end with this event.
+Reason stop(Turn& turn, ConnectionId connection) {
+  const State& state = turn.state;
+  if (state.run == RunState::kEnded || state.run == RunState::kTermEnded)
+    return answer(turn, connection, false, "the run has ended already");
+  const bool stops_already = state.stop_ms && !state.is_shrinking;
+  const std::string what = state.source_generation == 0
+                               ? "the run ends before training began"
+                               : "the run stops: the workers write a checkpoint at the next step "
+                                 "boundary and leave";
+  const Reason answered =
+      answer(turn, connection, true, stops_already ? "the run is being stopped already" : what);
+  const Reason reason = on_stop(turn, "lockstep stop");
+  return is_end(reason) ? reason : answered;
+}
+
 }  // namespace
 
 void send_set_workers(Turn& turn) {
@@ -159,6 +176,8 @@ Reason on_command(Turn& turn, ConnectionId connection, const wire::Command& m) {
       return drain_node(turn, connection, m.drain_node());
     case wire::Command::kDrainMember:
       return drain_member(turn, connection, m.drain_member());
+    case wire::Command::kStop:
+      return stop(turn, connection);
     default:
       return answer(turn, connection, false,
                     "this coordinator does not know that command; use the lockstep of the "

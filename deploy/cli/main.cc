@@ -1,16 +1,15 @@
 // The program `lockstep`: parses the command line, runs one subcommand, gives its exit code.
 #include <signal.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
 #include <vector>
 
-#include "comm/base/text/nearest.h"
 #include "comm/inherited/standard_streams.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/commands/commands.h"
+#include "deploy/cli/commands/explain_usage.h"
 
 namespace lockstep {
 namespace {
@@ -20,14 +19,16 @@ constexpr char kExamples[] =
     "  lockstep run job.yaml --workers 2         # train\n"
     "  lockstep status --run-dir runs/first      # how is it doing?\n"
     "  lockstep ui runs/first                    # the same in the browser\n"
+    "  lockstep stop runs/first                  # with a checkpoint\n"
     "  lockstep run --resume --run-dir runs/first\n"
+    "  lockstep runs                             # all runs in runs/, to compare\n"
     "  lockstep ckpt verify runs/first\n"
     "  lockstep scale runs/first 4               # while it goes on\n"
     "  lockstep sbatch job.yaml --run-dir runs/first --nodes 4 --submit\n"
     "  lockstep data inspect /usr/share/datasets/fashion-mnist\n"
     "  lockstep doctor job.yaml                  # what holds it back?\n"
     "\n"
-    "'lockstep COMMAND --help' tells more; 'lockstep run --help-job' lists the keys of a job file.";
+    "'lockstep help COMMAND' tells more; 'lockstep run --help-job' lists the keys of a job file.";
 
 // The innermost subcommand that was given.
 const CLI::App* chosen(const CLI::App& app) {
@@ -40,20 +41,6 @@ bool trains(const CLI::App& command) {
   return command.get_name() == "run" || command.get_name() == "agent";
 }
 
-// CLI11 only says that something was not expected; what was typed is known better here.
-Status explain(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv) {
-  std::vector<std::string> names;
-  for (const CLI::App* sub : app.get_subcommands({})) names.push_back(sub->get_name());
-  const std::string first = argc > 1 ? argv[1] : "";
-  if (!first.empty() && first[0] != '-' &&
-      std::find(names.begin(), names.end(), first) == names.end()) {
-    const std::vector<std::string_view> views(names.begin(), names.end());
-    return Status(Code::kUsage, "there is no command '" + first + "'" + did_you_mean(first, views) +
-                                    "; try 'lockstep --help'");
-  }
-  return Status(Code::kUsage, std::string(error.what()) + "; try 'lockstep --help'");
-}
-
 int run(int argc, char** argv) {
   CLI::App app(
       "Lockstep trains one model on many workers, with the same result whatever happens "
@@ -64,11 +51,13 @@ int run(int argc, char** argv) {
   app.footer(kExamples);
   Commands commands;
   add_run_command(app, commands);
+  add_runs_command(app, commands);
   add_status_command(app, commands);
   add_top_command(app, commands);
   add_ui_command(app, commands);
   add_report_command(app, commands);
   add_export_command(app, commands);
+  add_stop_command(app, commands);
   add_scale_command(app, commands);
   add_drain_command(app, commands);
   add_checkpoint_command(app, commands);
@@ -80,6 +69,7 @@ int run(int argc, char** argv) {
   add_k8s_command(app, commands);
   add_version_command(app, commands);
   add_completion_command(app, commands);
+  add_help_command(app, commands);
   add_agent_command(app, commands);
   add_preflight_command(app, commands);
   add_sbatch_command(app, commands);
@@ -88,7 +78,7 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return finish_output(app.exit(error));  // --help, --version
-    return report(explain(app, error, argc, argv));
+    return report(explain_usage(app, error, {argv + 1, argv + argc}));
   }
   const CLI::App* command = chosen(app);
   const int code = commands.at(command)();

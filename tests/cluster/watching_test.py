@@ -102,7 +102,48 @@ class Watching(LockstepTest):
         run.process.wait()
         frame = self.command("top", str(run.run_dir), "--once")
         self.assertIn("test: interrupted, generation 1", frame)
+        first, *_ = self.command("status", str(run.run_dir), expect=3).splitlines()
+        self.assertIn("test: interrupted", first)
         self.assertIn("before)", frame, "many checkpoints are one line")
+
+    def test_status_of_a_run_that_is_over_begins_with_how_it_ended(self):
+        run = self.stopped(self.long_run())
+        first, *_ = self.command("status", str(run.run_dir), expect=3).splitlines()
+        self.assertIn("stopped", first)
+        self.assertIn(f"{run.summary()['steps']:,}", first)
+        self.assertNotIn("refused", first)
+        done = self.finish(self.job(self.small_data()), "--workers", 1, "train.max_steps=2",
+                           name="done")
+        first, *others = self.command("status", str(done.run_dir), expect=3).splitlines()
+        self.assertIn("done", first)
+        self.assertFalse(any("--resume" in line for line in others), "there is nothing left to do")
+        failed = self.start(self.job(self.small_data()), "--workers", 1, "optimizer.lr=1e30",
+                            "optimizer.name=sgd", name="failed")
+        self.assertEqual(failed.wait(), 65, failed.text())
+        if failed.run_dir.exists():
+            self.assertIn("65", self.command("status", str(failed.run_dir), expect=3)
+                          .splitlines()[0])
+
+    def test_top_without_a_terminal_follows_a_run_to_its_end(self):
+        run = self.long_run()
+        process = subprocess.Popen([BIN / "lockstep", "top", str(run.run_dir)], text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        self.assertIn("test: training", process.stdout.readline())
+        # Its coordinator is gone, and the run is not over: a frame comes all the same.
+        os.kill(run.process.pid, signal.SIGSTOP)
+        os.kill(run.coordinator()["pid"], signal.SIGKILL)
+        for line in process.stdout:
+            if "nobody answers" in line:
+                break
+        else:
+            self.fail(process.stderr.read())
+        os.kill(run.process.pid, signal.SIGCONT)
+        run.wait_for(lambda: run.status()["term"] == 2, "another coordinator")
+        self.stopped(run)
+        out, error = process.communicate(timeout=120)
+        self.assertEqual((process.returncode, error), (0, ""))
+        self.assertIn("test: ended", out)
 
     def test_a_directory_without_a_run_is_refused(self):
         for command in ("ui", "report", "top"):

@@ -1,9 +1,28 @@
 #include "comm/base/text/nearest.h"
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 namespace lockstep {
+namespace {
+
+// What of a word is left without its spelling.
+std::string plain(std::string_view word) {
+  std::string out;
+  for (const char c : word) {
+    if (c == '-' || c == '_') continue;
+    out += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return out;
+}
+
+}  // namespace
+
+bool same_word(std::string_view a, std::string_view b) {
+  const std::string word = plain(a);
+  return !word.empty() && word == plain(b);
+}
 
 size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before_last;
@@ -26,6 +45,8 @@ size_t edit_distance(std::string_view a, std::string_view b) {
 std::string_view nearest_word(std::string_view wrong, std::span<const std::string_view> right) {
   constexpr size_t kLongestWord = 100;  // a longer word is no typing mistake, and costs time
   if (wrong.size() > kLongestWord) return "";
+  for (std::string_view word : right)
+    if (same_word(word, wrong)) return word;
   std::string_view best;
   size_t best_distance = std::max<size_t>(2, wrong.size() / 3) + 1;
   for (std::string_view word : right) {

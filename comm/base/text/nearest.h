@@ -13,7 +13,11 @@ namespace lockstep {
 // into `b` (optimal string alignment).
 size_t edit_distance(std::string_view a, std::string_view b);
 
-// The nearest word, or "" if none is near enough.
+// Do only case, '-' and '_' tell the words apart? False for words of nothing else.
+bool same_word(std::string_view a, std::string_view b);
+
+// The nearest word, or "" if none is near enough. The same word in another spelling comes first:
+// adamW is adamw, and not adam.
 std::string_view nearest_word(std::string_view wrong, std::span<const std::string_view> right);
 
 // "; did you mean X?" or "", to append to a message.

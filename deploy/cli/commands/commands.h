@@ -20,11 +20,13 @@ using Commands = std::map<const CLI::App*, Command>;
 inline constexpr int kNotRunning = 3;
 
 void add_run_command(CLI::App& app, Commands& commands);
+void add_runs_command(CLI::App& app, Commands& commands);
 void add_status_command(CLI::App& app, Commands& commands);
 void add_top_command(CLI::App& app, Commands& commands);
 void add_ui_command(CLI::App& app, Commands& commands);
 void add_report_command(CLI::App& app, Commands& commands);
 void add_export_command(CLI::App& app, Commands& commands);
+void add_stop_command(CLI::App& app, Commands& commands);
 void add_scale_command(CLI::App& app, Commands& commands);
 void add_drain_command(CLI::App& app, Commands& commands);
 void add_checkpoint_command(CLI::App& app, Commands& commands);
@@ -40,6 +42,7 @@ void add_coordinator_command(CLI::App& app, Commands& commands);
 void add_k8s_command(CLI::App& app, Commands& commands);
 void add_version_command(CLI::App& app, Commands& commands);
 void add_completion_command(CLI::App& app, Commands& commands);
+void add_help_command(CLI::App& app, Commands& commands);
 
 // "lockstep 0.2.0 (83ba403)".
 std::string version_line();

@@ -7,33 +7,17 @@
 
 #include "comm/base/clock.h"
 #include "comm/base/limits.h"
-#include "comm/base/text/shell_word.h"
 #include "comm/inherited/standard_streams.h"
 #include "comm/rundir/run_files.h"
-#include "deploy/cli/base/command_client.h"
 #include "deploy/cli/base/console.h"
 #include "deploy/cli/base/local_processes.h"
 #include "deploy/cli/commands/commands.h"
+#include "deploy/cli/commands/tell_run.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int kLocalPollMs = 50;
-
-int send(const std::string& run_dir, const wire::Command& command) {
-  const auto answer = send_command(run_dir, command, limits::kCommandMs);
-  if (answer.status().code() == Code::kUnavailable) {
-    report(Status(Code::kUnavailable,
-                  "the run in " + run_dir + " is not running: " + answer.status().message() +
-                      "; see 'lockstep status --run-dir " + shell_word(run_dir) + "'"));
-    return kNotRunning;
-  }
-  if (!answer.is_ok())
-    return report(answer.status().with_context(run_dir + " is not the directory of a live run"));
-  if (!answer->ok()) return report(Status(Code::kUsage, answer->message()));
-  print_text("%s\n", answer->message().c_str());
-  return 0;
-}
 
 struct ScaleArguments {
   std::string run_dir;
@@ -79,7 +63,7 @@ int drain_local(const std::string& given) {
   for (const std::string& node : nodes) {
     wire::Command message;
     message.set_drain_node(node);
-    const int code = send(run_dir, message);
+    const int code = tell_run(run_dir, message);
     if (code != 0 && code != kNotRunning && !local_processes(run_dir).nodes.empty()) return code;
   }
   return wait_until_gone(run_dir);
@@ -105,7 +89,7 @@ void add_scale_command(CLI::App& app, Commands& commands) {
   commands[command] = [arguments] {
     wire::Command message;
     message.set_scale_to(arguments->workers);
-    return send(arguments->run_dir, message);
+    return tell_run(arguments->run_dir, message);
   };
 }
 
@@ -138,7 +122,7 @@ void add_drain_command(CLI::App& app, Commands& commands) {
       message.set_drain_member(arguments->member);
     else
       message.set_drain_node(arguments->node);
-    return send(arguments->run_dir, message);
+    return tell_run(arguments->run_dir, message);
   };
 }
 

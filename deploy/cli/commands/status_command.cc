@@ -19,6 +19,7 @@
 #include "deploy/cli/watch/run_source.h"
 #include "deploy/cli/watch/run_status.h"
 #include "deploy/cli/watch/run_summary.h"
+#include "deploy/cli/watch/top_frame.h"
 
 namespace lockstep {
 namespace {
@@ -48,6 +49,49 @@ void print_members(const nlohmann::json& status) {
                text_of(member, "node").c_str());
 }
 
+// "shoes: done after 2,345 steps".
+std::string end_text(const nlohmann::json& summary) {
+  const std::string after = " after " + grouped(summary.value("steps", uint64_t{0})) + " steps";
+  const std::string run = summary.value("run", "run") + ": ";
+  const int code = summary.value("exit_code", 0);
+  if (code == 0) return run + "done" + after;
+  const std::string message = summary.value("message", "");
+  const std::string why = message.empty() ? "" : ": " + message;
+  if (code == 75) return run + "stopped" + after + why;
+  return run + "failed with code " + std::to_string(code) + after + why;
+}
+
+int tell_summary(const StatusArguments& arguments, const nlohmann::json& summary,
+                 const std::string& checkpoint) {
+  const std::string& dir = arguments.run_dir;
+  print_text("%s\n%s", end_text(summary).c_str(), summary_table(summary, dir).c_str());
+  if (!checkpoint.empty()) print_text("  last checkpoint %s\n", checkpoint.c_str());
+  if (summary.value("exit_code", 0) != 0)
+    print_text("continue it with: lockstep run --resume --run-dir %s\n", shell_word(dir).c_str());
+  return kNotRunning;
+}
+
+// Nobody has told an end. A coordinator may be starting again, or everything died.
+int tell_silence(const StatusArguments& arguments, const std::string& checkpoint,
+                 const Status& why) {
+  const std::string& dir = arguments.run_dir;
+  auto source = RunSource::open(dir);
+  const auto status = source.is_ok() ? source->get_json("status", "members=0") : source.status();
+  if (status.is_ok() && !source->is_live()) {
+    print_text("%s: interrupted after %s steps: all its processes are gone\n",
+               status->value("run", "run").c_str(),
+               grouped(status->value("step", uint64_t{0})).c_str());
+    if (!checkpoint.empty()) print_text("  last checkpoint %s\n", checkpoint.c_str());
+    print_text("continue it with: lockstep run --resume --run-dir %s\n", shell_word(dir).c_str());
+    return kNotRunning;
+  }
+  print_text(
+      "not running, or just starting: no coordinator answers for %s (%s); ask again in some "
+      "seconds\n",
+      dir.c_str(), why.message().c_str());
+  return kNotRunning;
+}
+
 // The run is over, or its coordinator died: what is left to say.
 int tell_ended(const StatusArguments& arguments, const Status& why) {
   const std::string& dir = arguments.run_dir;
@@ -61,26 +105,23 @@ int tell_ended(const StatusArguments& arguments, const Status& why) {
     return report(Status(Code::kUnavailable, "the run in " + dir +
                                                  " goes on, but its coordinator does not answer (" +
                                                  why.message() + "): ask again in a while"));
+  const std::string checkpoint = has_checkpoint ? checkpoints->back().path : "";
   if (arguments.json) {
     nlohmann::json out = {{"state", "not running"}, {"members", nlohmann::json::array()}};
     if (summary.is_ok()) out["summary"] = *summary;
-    if (has_checkpoint) out["last_checkpoint"] = checkpoints->back().path;
+    if (has_checkpoint) out["last_checkpoint"] = checkpoint;
     std::fputs(json_text(out).c_str(), stdout);
     return kNotRunning;
   }
-  print_text("not running: no coordinator answers for %s (%s)\n", dir.c_str(),
-             why.message().c_str());
-  if (summary.is_ok()) print_text("%s", summary_table(*summary, dir).c_str());
-  if (has_checkpoint) print_text("  last checkpoint %s\n", checkpoints->back().path.c_str());
-  print_text("continue it with: lockstep run --resume --run-dir %s\n", shell_word(dir).c_str());
-  return kNotRunning;
+  return summary.is_ok() ? tell_summary(arguments, *summary, checkpoint)
+                         : tell_silence(arguments, checkpoint, why);
 }
 
 int show_once(const StatusArguments& arguments) {
   const auto status = ask_status(arguments.run_dir, kTimeoutMs);
   if (!status.is_ok()) return tell_ended(arguments, status.status());
   if (arguments.json) {
-    std::printf("%s\n", status->dump(2).c_str());
+    print_text("%s\n", status->dump(2).c_str());
     return 0;
   }
   const RunStatus parsed = parse_status(*status);

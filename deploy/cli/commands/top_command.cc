@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -90,6 +91,30 @@ Result<TopData> ask(RunSource& source, size_t width) {
   return data;
 }
 
+// What is shown while nobody answers: a run ends, or its coordinator is started again.
+class Frames {
+ public:
+  explicit Frames(RunSource& source) : source_(source) {}
+
+  // An error only if there never was an answer.
+  Result<TopData> next(size_t width) {
+    Result<TopData> data = ask(source_, width);
+    is_old_ = !data.is_ok() && shown_.has_value();
+    if (data.is_ok()) shown_ = *data;
+    if (!is_old_) return data;
+    TopData old = *shown_;
+    old.note = "nobody answers at the moment: the run ends, or its coordinator starts again";
+    return old;
+  }
+  // The last one was the end's, after which no other comes.
+  bool is_last() const { return !is_old_ && !source_.is_live(); }
+
+ private:
+  RunSource& source_;
+  std::optional<TopData> shown_;
+  bool is_old_ = false;
+};
+
 TopStyle style_of(const Screen& screen) {
   TopStyle style{screen.width(), kPlainHeight, screen.unicode};
   winsize size{};
@@ -98,10 +123,12 @@ TopStyle style_of(const Screen& screen) {
   return style;
 }
 
-std::vector<std::string> frame_of(RunSource& source, const TopStyle& style) {
-  const auto data = ask(source, style.width);
+std::vector<std::string> frame_of(Frames& frames, const TopStyle& style) {
+  const auto data = frames.next(style.width);
   if (data.is_ok()) return top_frame(*data, style);
-  return {printable("no answer: " + data.status().message(), style.width - 1)};
+  return {printable("the run is starting, or nothing of it is alive: no coordinator answers",
+                    style.width - 1),
+          printable(data.status().message(), style.width - 1)};
 }
 
 void draw(const std::vector<std::string>& lines) {
@@ -124,20 +151,22 @@ bool wait(const Signals& signals, bool has_keys, int ms) {
 Status show_live(RunSource& source, const Screen& screen) {
   const Signals signals;
   const FullScreen full;
+  Frames frames(source);
   do {
-    draw(frame_of(source, style_of(screen)));
+    draw(frame_of(frames, style_of(screen)));
   } while (!wait(signals, ::isatty(STDIN_FILENO) == 1, kFrameMs));
   return Status::ok();
 }
 
 Status show_plain(RunSource& source, const Screen& screen, bool once) {
   const Signals signals;
+  Frames frames(source);
   for (;;) {
     const TopStyle style = style_of({screen.out, /*is_terminal=*/false, screen.unicode});
-    LOCKSTEP_ASSIGN_OR_RETURN(const TopData data, ask(source, style.width));
+    LOCKSTEP_ASSIGN_OR_RETURN(const TopData data, frames.next(style.width));
     for (const std::string& line : top_frame(data, style)) std::printf("%s\n", line.c_str());
     std::fflush(stdout);
-    if (once || !source.is_live() || wait(signals, false, kPlainFrameMs)) return Status::ok();
+    if (once || frames.is_last() || wait(signals, false, kPlainFrameMs)) return Status::ok();
     std::printf("\n");
   }
 }

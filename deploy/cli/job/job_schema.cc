@@ -10,6 +10,7 @@
 #include "comm/base/log.h"
 #include "comm/base/text/nearest.h"
 #include "comm/base/text/utf8.h"
+#include "deploy/cli/job/job_hints.h"
 
 namespace lockstep {
 namespace {
@@ -134,7 +135,7 @@ Status set_number(const JobKey& key, const std::string& text, Field field) {
 Status check_text(const JobKey& key, const std::string& text) {
   if (!key.names.empty()) {
     if (std::find(key.names.begin(), key.names.end(), text) != key.names.end()) return Status::ok();
-    return wrong(key, text, join_names(key.names) + did_you_mean(text, key.names));
+    return wrong(key, text, join_names(key.names) + job_value_hint(key, text));
   }
   // It goes into labels, file names and messages of one line.
   if (!is_printable_utf8(text)) return wrong(key, text, "printable UTF-8 text");
@@ -259,24 +260,6 @@ std::string job_value_text(const JobKey& key, const wire::JobSpec& spec, size_t 
   std::string out = "[";
   for (const std::string& item : items) out += (out.size() > 1 ? ", " : "") + item;
   return out + "]";
-}
-
-Status unknown_job_key(const std::string& key) {
-  std::vector<std::string_view> words;
-  std::vector<std::string_view> last_words;
-  for (const JobKey& row : job_keys()) {
-    words.push_back(row.key);
-    last_words.push_back(row.key.substr(row.key.rfind('.') + 1));
-  }
-  std::string_view nearest = nearest_word(key, words);
-  if (nearest.empty()) {  // the right word in the wrong place
-    const std::string_view last = nearest_word(key.substr(key.rfind('.') + 1), last_words);
-    for (size_t i = 0; i < words.size() && nearest.empty(); ++i)
-      if (!last.empty() && last_words[i] == last) nearest = words[i];
-  }
-  const std::string hint = nearest.empty() ? "; 'lockstep run --help-job' lists all keys"
-                                           : "; did you mean " + std::string(nearest) + "?";
-  return Status(Code::kUsage, "unknown key " + json_escape(key.substr(0, 120)) + hint);
 }
 
 }  // namespace lockstep

@@ -40,7 +40,4 @@ std::vector<std::string> job_value(const JobKey& key, const wire::JobSpec& spec,
 // The value in messages: a list as "[a, b]", an empty text as "(empty)".
 std::string job_value_text(const JobKey& key, const wire::JobSpec& spec, size_t element = 0);
 
-// The error for an unknown key. It names the nearest known key.
-Status unknown_job_key(const std::string& key);
-
 }  // namespace lockstep

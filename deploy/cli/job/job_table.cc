@@ -35,28 +35,40 @@ class Table {
  public:
   Table() {
     const auto& fields = wire::job_fields();
-    names_.resize(fields.size());
-    defaults_.resize(fields.size());
-    for (size_t i = 0; i < fields.size(); ++i) add(fields[i], names_[i], defaults_[i]);
+    held_.resize(fields.size());
+    for (size_t i = 0; i < fields.size(); ++i) add(fields[i], held_[i]);
   }
 
   std::span<const JobKey> rows() const { return rows_; }
 
  private:
-  void add(const wire::JobField& field, std::vector<std::string_view>& names,
-           std::vector<NamedDefault>& defaults) {
+  // What the spans of a row show.
+  struct Held {
+    std::vector<std::string_view> names;
+    std::vector<NamedDefault> defaults;
+    std::vector<std::string_view> elsewhere;
+    std::vector<ValueElsewhere> values_elsewhere;
+  };
+
+  void add(const wire::JobField& field, Held& held) {
     const wire::KeyOptions& options = *field.options;
-    names.assign(options.values().begin(), options.values().end());
+    held.names.assign(options.values().begin(), options.values().end());
     if (options.values_of() == wire::KeyOptions::DATA_FORMATS)
-      names.assign(std::begin(kDataFormats), std::end(kDataFormats));
+      held.names.assign(std::begin(kDataFormats), std::end(kDataFormats));
     for (const auto& other : options.default_with())
-      defaults.push_back({other.name(), other.default_()});
+      held.defaults.push_back({other.name(), other.default_()});
+    held.elsewhere.assign(options.elsewhere().begin(), options.elsewhere().end());
+    for (const auto& other : options.value_elsewhere())
+      held.values_elsewhere.push_back(
+          {{other.words().begin(), other.words().end()}, other.instead(), other.advice()});
     JobKey row;
     row.key = field.key;
     row.default_text = options.required() ? std::string_view("required") : options.default_();
     row.range = range_of(*field.way.back(), options);
-    row.names = names;
-    row.named_defaults = defaults;
+    row.names = held.names;
+    row.named_defaults = held.defaults;
+    row.elsewhere = held.elsewhere;
+    row.values_elsewhere = held.values_elsewhere;
     row.identity = options.frozen();
     row.shorthand = options.shorthand();
     row.meaning = options.help();
@@ -69,8 +81,7 @@ class Table {
     rows_.push_back(row);
   }
 
-  std::vector<std::vector<std::string_view>> names_;
-  std::vector<std::vector<NamedDefault>> defaults_;
+  std::vector<Held> held_;
   std::vector<JobKey> rows_;
 };
 

@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 #include <string_view>
+#include <vector>
 
 namespace lockstep {
 
@@ -22,6 +23,13 @@ struct NumberRange {
 struct NamedDefault {
   std::string_view name;  // "sgd"
   std::string_view text;  // "0.1"
+};
+
+// Other programs' words for a value of a key, and what to take here.
+struct ValueElsewhere {
+  std::vector<std::string_view> words;
+  std::string_view instead;  // a value; empty: none means the same
+  std::string_view advice;   // then: a sentence
 };
 
 struct JobKey {
@@ -41,6 +49,8 @@ struct JobKey {
   std::string_view by_machine;  // not empty: what the default depends on, instead of a fixed one
   bool common = false;          // most jobs set it
   bool is_path = false;         // relative to the job file, or to the shell
+  std::span<const std::string_view> elsewhere;  // other programs' words for the key
+  std::span<const ValueElsewhere> values_elsewhere;
 
   bool required() const { return default_text == "required"; }
 };

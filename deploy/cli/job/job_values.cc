@@ -9,8 +9,10 @@
 
 #include "comm/base/limits.h"
 #include "comm/base/log.h"
+#include "deploy/cli/job/job_hints.h"
 #include "deploy/cli/job/job_list.h"
 #include "deploy/cli/job/job_schema.h"
+#include "deploy/cli/job/yaml_slips.h"
 
 namespace lockstep {
 namespace {
@@ -43,6 +45,8 @@ class Reader {
     if (is_job_list(key)) return list(key, node, origin);
     if (!is_job_group(key)) return unknown_job_key(key).with_context(origin);
     if (node.IsMap()) return group(key + ".", node);
+    const std::string slip = node.IsScalar() ? colon_slip(node.Scalar()) : "";
+    if (!slip.empty()) return usage(at(node), slip);
     const JobKey* row = shorthand_of_group(key);
     if (row != nullptr && node.IsScalar()) return leaf(*row, std::string(row->key), node, origin);
     return usage(origin, key + " must hold keys of its own, like " + first_key_below(key));
@@ -134,6 +138,14 @@ Status syntax_error(const std::string& origin, const YAML::Exception& error) {
   return usage(place, "not valid YAML: " + json_escape(error.msg));
 }
 
+// A parser stops where it has lost its way, which is often after the line that is wrong.
+Status syntax_error(const std::string& name, std::string_view text, const YAML::Exception& error) {
+  if (error.mark.is_null()) return syntax_error(name, error);
+  const auto slip = find_yaml_slip(text, static_cast<size_t>(error.mark.line) + 1);
+  if (!slip) return syntax_error(name, error);
+  return usage(name + ":" + std::to_string(slip->line), "not valid YAML: " + slip->what);
+}
+
 // One value that came as text; lists and groups are YAML.
 Status read_text(Reader& reader, const std::string& key, const std::string& text,
                  const std::string& origin) {
@@ -165,7 +177,7 @@ Result<JobValues> parse_job_yaml(std::string_view text, const std::string& name)
     LOCKSTEP_RETURN_IF_ERROR(reader.group("", document));
     return reader.take();
   } catch (const YAML::Exception& error) {
-    return syntax_error(name, error);
+    return syntax_error(name, text, error);
   }
 }
 

@@ -5,7 +5,10 @@
 
 #include "comm/inherited/standard_streams.h"
 #include "comm/rundir/layout.h"
+#include "comm/rundir/run_files.h"
+#include "coordinator/checkpoint/store.h"
 #include "deploy/cli/base/console.h"
+#include "deploy/cli/run/longer_run.h"
 #include "deploy/cli/watch/run_summary.h"
 
 namespace lockstep {
@@ -71,11 +74,13 @@ int tell_end(const RunEnd& end, RunDir& dir, const std::string& again) {
   return end.exit_code;
 }
 
-int tell_done_already(const RunDir& dir) {
+int tell_done_already(const RunDir& dir, const wire::JobSpec& job) {
   const auto summary = read_summary(dir.path());
   if (!summary.is_ok()) return report(summary.status());
-  print_text("this run is done already\n%s%s", summary_table(*summary, dir.path()).c_str(),
-             next_commands(dir.path()).c_str());
+  const auto facts = read_data_facts(dir.path());
+  const std::string why = facts.is_ok() ? ": " + what_ends(job, *facts) : "";
+  print_text("this run is done already%s\n%s%s", why.c_str(),
+             summary_table(*summary, dir.path()).c_str(), next_commands(dir.path()).c_str());
   return 0;
 }
 

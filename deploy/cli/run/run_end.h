@@ -14,6 +14,6 @@ namespace lockstep {
 int tell_end(const RunEnd& end, RunDir& dir, const std::string& again);
 
 // Tells the result of a run that has nothing left to do, and changes nothing.
-int tell_done_already(const RunDir& dir);
+int tell_done_already(const RunDir& dir, const wire::JobSpec& job);
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@
 #include "deploy/cli/base/text.h"
 #include "deploy/cli/job/job_print.h"
 #include "deploy/cli/run/check_resume.h"
+#include "deploy/cli/run/longer_run.h"
 #include "deploy/cli/run/merge_traces.h"
 #include "deploy/cli/run/prepare_run.h"
 #include "deploy/cli/run/run_end.h"
@@ -101,12 +102,14 @@ int run_in(RunDir& dir, const RunPlan& plan, const wire::JobSpec& job, StopSigna
   if (plan.resume) {
     const auto check = check_resume(dir.path(), job, data->facts);
     if (!check.is_ok()) return refused(check.status());
-    if (check->is_done) return tell_done_already(dir);
+    if (check->is_done) return tell_done_already(dir, job);
   }
+  const std::string rate = plan.resume ? rate_change_on_resume(dir.path(), job, data->facts) : "";
   Status written = write_run_files(dir, job, data->facts);
   if (written.is_ok() && plan.launch != nullptr) written = plan.launch->running();
   if (!written.is_ok()) return refused(written);
   reporter.note(opening(dir, job, *data));
+  if (!rate.empty()) reporter.note(rate);
   return supervise(plan, job, dir, signals, reporter);
 }
 

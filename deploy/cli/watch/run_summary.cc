@@ -61,17 +61,4 @@ std::string summary_table(const json& summary, const std::string& run_dir) {
   return out;
 }
 
-std::string next_commands(const std::string& run_dir) {
-  const std::string word = shell_word(run_dir);
-  return "Try next:\n"
-         "  lockstep ckpt ls " +
-         word +
-         "\n"
-         "  lockstep ckpt verify " +
-         word +
-         "\n"
-         "  lockstep run --resume --run-dir " +
-         word + " train.epochs=N    # go on, with more epochs\n";
-}
-
 }  // namespace lockstep

@@ -13,10 +13,7 @@ namespace lockstep {
 // kNoInput if the run has no summary (yet); kBadData if it is damaged.
 Result<nlohmann::json> read_summary(const std::string& run_dir);
 
-// Several lines with a newline at the end. `program`: the name in the commands to try next.
+// Several lines with a newline at the end.
 std::string summary_table(const nlohmann::json& summary, const std::string& run_dir);
-
-// "Try next" for a run that finished.
-std::string next_commands(const std::string& run_dir);
 
 }  // namespace lockstep

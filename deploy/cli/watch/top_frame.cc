@@ -126,6 +126,7 @@ std::vector<std::string> summary_lines(const TopData& data, const TopStyle& styl
   const json& status = data.status;
   std::vector<std::string> lines = {head(status),
                                     live_line(parse_status(status), {style.width, style.unicode})};
+  if (!data.note.empty()) lines.push_back(data.note);
   const std::string message = text_of(status, "message");
   if (message != "-" && !message.empty()) lines.push_back(message);
   lines.emplace_back();

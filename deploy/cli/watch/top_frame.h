@@ -24,6 +24,7 @@ struct TopData {
   nlohmann::json status;
   nlohmann::json history;
   nlohmann::json events;
+  std::string note;  // what to know of the frame as a whole; empty: nothing
 };
 
 // At most style.height lines of fewer than style.width columns.

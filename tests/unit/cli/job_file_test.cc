@@ -52,6 +52,36 @@ TEST(JobFile, ASyntaxErrorNamesLineAndColumn) {
   EXPECT_THAT(error_of("a: b: c\n"), AllOf(Names("job.yaml:1:5"), Says("not valid YAML")));
 }
 
+TEST(JobFile, AMissingColonIsReportedOnItsOwnLine) {
+  EXPECT_THAT(error_of("job: x\nmodel cnn\ntrain: {epochs: 1}\n"),
+              AllOf(Names("job.yaml:2:"), Names("model"), Advises("model: cnn")));
+  EXPECT_THAT(error_of("job: x\ntrain:\n  slots 4\n  epochs: 3\n"),
+              AllOf(Names("job.yaml:3:"), Advises("slots: 4")));
+  EXPECT_THAT(error_of("job: x\ntrain:\n  epochs: 3\n  slots 4\n"),
+              AllOf(Names("job.yaml:4:"), Advises("slots: 4")));
+  EXPECT_THAT(error_of("job: x\nmodel\n  name: cnn\n"),
+              AllOf(Names("job.yaml:2:"), Advises("model:")));
+  // Valid YAML, which says something else.
+  EXPECT_THAT(error_of("job: x\ntrain:\n  epochs 3\n"),
+              AllOf(Names("job.yaml:3:"), Advises("epochs: 3")));
+  EXPECT_THAT(error_of("job: x\nmodel:\n  name cnn\n"),
+              AllOf(Names("job.yaml:3:"), Advises("name: cnn")));
+}
+
+TEST(JobFile, AMissingBlankAfterAColonIsReportedOnItsOwnLine) {
+  EXPECT_THAT(error_of("job: x\ntrain:\n  epochs:3\n"),
+              AllOf(Names("job.yaml:3:"), Advises("epochs: 3")));
+  EXPECT_THAT(error_of("job: x\ntrain:\n  slots:4\n  epochs: 3\n"),
+              AllOf(Names("job.yaml:3:"), Advises("slots: 4")));
+}
+
+TEST(JobFile, ATabIsNamed) {
+  EXPECT_THAT(error_of("job: x\ntrain:\n\tepochs: 3\n\tslots: 4\n"),
+              AllOf(Names("job.yaml:3:"), Says("tab"), Advises("blanks")));
+  EXPECT_THAT(error_of("job: x\ntrain:\n  slots: 4\n \tepochs: 3\n"),
+              AllOf(Names("job.yaml:4:"), Says("tab")));
+}
+
 TEST(JobFile, AKeyGivenTwiceIsRefusedWithBothLines) {
   EXPECT_EQ(error_of("seed: 1\njob: x\nseed: 2\n"),
             "job.yaml:3: seed is given twice, first at job.yaml:1");

@@ -181,19 +181,5 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"job", "", "not empty"}, Wrong{"job", "a\nb", "printable"},
         Wrong{"data.train.path", "\xff\xfe", "UTF-8"}));
 
-TEST(JobSchema, AnUnknownKeyNamesTheNearestKnownOne) {
-  EXPECT_EQ(unknown_job_key("train.globl_batch").message(),
-            "unknown key train.globl_batch; did you mean train.global_batch?");
-  EXPECT_THAT(unknown_job_key("sed").message(), Suggests("seed"));
-}
-
-TEST(JobSchema, ARightWordInTheWrongPlaceIsFound) {
-  EXPECT_THAT(unknown_job_key("global_batch").message(), Suggests("train.global_batch"));
-}
-
-TEST(JobSchema, AKeyThatResemblesNothingPointsToTheList) {
-  EXPECT_THAT(unknown_job_key("zzzzzzzzzzzzzzzzzzzzz").message(), testing::HasSubstr("--help-job"));
-}
-
 }  // namespace
 }  // namespace lockstep

@@ -20,6 +20,16 @@ TEST(Nearest, AMistypedWordFindsTheRightOne) {
   EXPECT_EQ(nearest_word("one_cycle", kWords), "onecycle");
 }
 
+TEST(Nearest, OtherSpellingsOfAWordAreNearerThanOtherWords) {
+  constexpr std::string_view kNames[] = {"adam", "adamw", "resnet50", "resnet18", "npy_nhwc"};
+  EXPECT_EQ(nearest_word("adamW", kNames), "adamw");
+  EXPECT_EQ(nearest_word("AdamW", kNames), "adamw");
+  EXPECT_EQ(nearest_word("ADAM", kNames), "adam");
+  EXPECT_EQ(nearest_word("ResNet-18", kNames), "resnet18");
+  EXPECT_EQ(nearest_word("npy-nhwc", kNames), "npy_nhwc");
+  EXPECT_EQ(nearest_word("--", kNames), "");
+}
+
 TEST(Nearest, AWordThatResemblesNothingGetsNoSuggestion) {
   EXPECT_EQ(nearest_word("transformer", kWords), "");
   EXPECT_EQ(nearest_word("xy", kWords), "");

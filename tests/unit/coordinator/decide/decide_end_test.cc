@@ -63,6 +63,33 @@ TEST(Decide, TheWriterOfALargeLastCheckpointIsNotHurriedByThoseThatHaveLeft) {
   EXPECT_EQ(w.leave(1, wire::Leave::FINISHED, 4), Reason::kEndedFinished);
 }
 
+wire::Command stop_command() {
+  wire::Command command;
+  command.set_stop(true);
+  return command;
+}
+
+TEST(Decide, ACommandStopsTheRunAndIsAnsweredFirst) {
+  World w;
+  w.train();
+  EXPECT_EQ(w.command(stop_command()), Reason::kCommandDone);
+  EXPECT_TRUE(w.sent(World::kCommand).back().command_answer().ok());
+  EXPECT_TRUE(w.state.stop_ms);
+  EXPECT_TRUE(w.sent(1).back().has_stop());
+  EXPECT_EQ(w.command(stop_command()), Reason::kCommandDone) << "it stops already";
+  EXPECT_TRUE(w.sent(World::kCommand).back().command_answer().ok());
+  EXPECT_TRUE(w.sent(1).empty()) << "nobody is told twice";
+}
+
+TEST(Decide, ACommandBeforeTrainingEndsTheRun) {
+  World w;
+  w.join(1);
+  EXPECT_EQ(w.command(stop_command()), Reason::kEndedStopped);
+  EXPECT_TRUE(w.sent(World::kCommand).back().command_answer().ok());
+  EXPECT_EQ(w.ends[0].exit_code, 75);
+  EXPECT_EQ(w.command(stop_command()), Reason::kCommandRefused);
+}
+
 TEST(Decide, AWriterThatStaysAfterItsLastCheckpointEndsTheRunAndIsNamed) {
   World w;
   wait_for_the_writer(w);
