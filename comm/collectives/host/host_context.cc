@@ -11,6 +11,7 @@
 
 #include "comm/base/check.h"
 #include "comm/base/file.h"
+#include "comm/base/host_name.h"
 #include "comm/collectives/host/acceptor.h"
 #include "comm/collectives/host/generation_collective.h"
 #include "comm/collectives/host/host_collective.h"
