@@ -209,7 +209,7 @@ TEST_F(WorkerSlotsTest, WhatAWorkerHadInHandIsKnownAfterAnyDeathAndTheNextOneBeg
 TEST_F(WorkerSlotsTest, OnlyARunningWorkerOfItsOwnIsKilled) {
   use(5, 0);
   start(slots_->set_wanted(1));
-  const pid_t pid = slots_->living().at(0);
+  const pid_t pid = slots_->living().at(0).pid;
   EXPECT_FALSE(slots_->kill(::getpid()));
   EXPECT_TRUE(slots_->kill(pid));
   int status = 0;

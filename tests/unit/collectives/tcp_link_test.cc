@@ -45,7 +45,7 @@ class TcpLinkTest : public ::testing::Test {
   std::string told(const OpDescriptor& op, std::span<const std::byte> payload) {
     int ends[2];
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
-    TcpLink sender(Stream(Fd(ends[0])), kGeneration, &waiter, [] {});
+    TcpLink sender(Stream{Fd(ends[0])}, kGeneration, &waiter, [] {});
     const Fd wire(ends[1]);
     sender.exchange(op, {payload}, {});
     std::string text;
