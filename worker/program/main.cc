@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
 
   auto worker = lockstep::Worker::create(options);
   if (!worker.is_ok()) {
-    print_error("lockstep-worker: %s\n", worker.status().message().c_str());
+    lockstep::print_error("lockstep-worker: %s\n", worker.status().message().c_str());
     return lockstep::exit_code(worker.status());
   }
   lockstep::Worker& running = **worker;

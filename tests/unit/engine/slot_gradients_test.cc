@@ -1,6 +1,7 @@
 // Gradients of cast weights go to the region by a shorter way, with the same bits.
 #include "worker/engine/slot_gradients.h"
 
+#include <ATen/ops/ones.h>
 #include <ATen/ops/ones_like.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
@@ -42,14 +43,14 @@ class SlotGradientsOf : public ::testing::TestWithParam<const char*> {
     const wire::JobSpec job =
         is_text ? testing::small_gpt2(kTokens) : testing::small_job(GetParam());
     const auto dataset = is_text ? testing::make_text(4, kTokens) : testing::make_patterns(4, 12);
-    model_ = std::move(*make_model(job.model(), dataset->shape(), dataset->classes()));
+    model_ = make_model(job.model(), dataset->shape(), dataset->classes()).value();
     layout_ = make_flat_layout(model_->layout(), 1);
     x_ = is_text ? at::randint(0, dataset->classes(), {4, kTokens}, at::kLong)
                  : at::randn({4, 1, 12, 12}, at::kFloat);
     for (const ParameterSpec& spec : model_->layout().parameters)
       parameters_.push_back(at::randn(spec.shape, at::kFloat).mul_(0.2).set_requires_grad(true));
     for (const BufferSpec& spec : model_->layout().buffers)
-      buffers_.push_back(at::ones_like(at::randn(spec.shape, at::kFloat)));
+      buffers_.push_back(at::ones({spec.size}, at::kFloat));
   }
 
   at::Tensor forward(at::ScalarType type, GradientSink* sink) {

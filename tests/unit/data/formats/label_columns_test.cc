@@ -57,9 +57,9 @@ Result<TakenColumns> in_arrow(const Columns& columns, const ColumnNames& wanted)
 
 // A protobuf field of bytes.
 std::string proto(unsigned number, const std::string& content) {
-  std::string out(1, static_cast<char>(number << 3 | 2));
+  std::string out(1, static_cast<char>((number << 3) | 2));
   size_t size = content.size();
-  for (; size >= 0x80; size >>= 7) out += static_cast<char>(size & 0x7F | 0x80);
+  for (; size >= 0x80; size >>= 7) out += static_cast<char>((size & 0x7F) | 0x80);
   return out + static_cast<char>(size) + content;
 }
 
