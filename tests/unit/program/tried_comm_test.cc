@@ -155,7 +155,7 @@ class TriedComm : public ::testing::Test {
     return connected;
   }
 
-  const testing::TemporaryDirectory temporary;
+  const TemporaryDirectory temporary;
   std::vector<std::unique_ptr<Worker>> workers;
 };
 
