@@ -9,6 +9,9 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/softmax.h>
 
+#include <optional>
+#include <vector>
+
 #include "comm/base/hash.h"
 
 namespace lockstep {
@@ -38,7 +41,7 @@ void add_results(std::string& bytes, at::ScalarType type) {
       at::convolution(images, weights, {}, one, one, one, false, {0, 0}, /*groups=*/1);
   add(bytes, maps);
   const auto [to_images, to_weights, to_bias] =
-      at::convolution_backward(numbers(5, maps.sizes(), type), images, weights, at::nullopt, one,
+      at::convolution_backward(numbers(5, maps.sizes(), type), images, weights, std::nullopt, one,
                                one, one, false, {0, 0}, 1, {true, true, false});
   add(bytes, to_images);
   add(bytes, to_weights);
